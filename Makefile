@@ -1,0 +1,39 @@
+# `make run` and `make test` are all a newcomer needs; both work on a machine that has only Python 3.11 and make.
+PYTHON ?= python3
+UV ?= uv
+
+.PHONY: help run test lint gpu lock clean
+
+help: ## List the targets.
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+run: .venv/.ready ## Set up .venv (no torch) and run the whole way on the demo corpus, or on yours if assets/brat has texts.
+	.venv/bin/weasel run all
+
+test: .venv-dev/.ready ## Set up .venv-dev and pass every test.
+	.venv-dev/bin/python -m pytest $(ARGS)
+
+lint: .venv-dev/.ready ## Check style and types.
+	.venv-dev/bin/ruff check .
+	.venv-dev/bin/ruff format --check .
+	.venv-dev/bin/mypy
+
+gpu: .venv-gpu/.ready ## Set up .venv-gpu (torch with CUDA, cupy); then: .venv-gpu/bin/weasel run gpu
+
+.venv/.ready: requirements/cpu.txt
+.venv-dev/.ready: requirements/dev.txt
+.venv-gpu/.ready: requirements/gpu.txt
+%/.ready:
+	$(PYTHON) -m venv $*
+	$*/bin/python -m pip install --disable-pip-version-check -q --progress-bar off -r $<
+	touch $@
+
+# dev.txt leaves the CUDA packages out: torch's CUDA build pins its own, its CPU build needs none.
+COMPILE = $(UV) pip compile -q --python-version 3.11 --no-annotate --no-header pyproject.toml
+lock: ## Pin the dependencies of pyproject.toml anew (needs uv).
+	(echo "# make lock"; $(COMPILE)) > requirements/cpu.txt
+	(echo "# make lock"; $(COMPILE) --extra gpu) > requirements/gpu.txt
+	(echo "# make lock"; $(COMPILE) --extra dev | grep -vE '^(nvidia|cuda|triton)') > requirements/dev.txt
+
+clean: ## Delete what can be made again: environments and caches, not corpora or models.
+	rm -rf .venv .venv-dev .venv-gpu .weasel .pytest_cache .ruff_cache .mypy_cache

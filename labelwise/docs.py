@@ -1,0 +1,142 @@
+"""Turn a merged annotation into a Doc: the only place that knows the tokenizer, alignment and overlap.
+
+What the Doc carries is described in `annotation`.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from spacy.language import Language
+from spacy.tokens import Doc, Span
+
+from labelwise.annotation import GOLD, INCORRECT, set_user_data
+from labelwise.errors import InputError
+from labelwise.merge import Conflict, Merged, Policies, missing_labels
+from labelwise.offsets import SpanKey
+
+
+class Projection(NamedTuple):
+    """A Doc and what didn't get into its entities.
+
+    rejected (int): how many rejected spans have token boundaries.
+    """
+
+    doc: Doc
+    conflicts: list[Conflict]
+    rejected: int
+
+
+def to_doc(nlp: Language, merged: Merged, labels: Sequence[str], policies: Policies) -> Projection:
+    """Make a Doc of a merged annotation.
+
+    labels (Sequence[str]): all labels, in the order that breaks ties.
+    RAISES (InputError): a policy is "error" and there is something to decide.
+    """
+    doc = nlp.make_doc(merged.text)
+    aligned: list[tuple[SpanKey, Span]] = []
+    conflicts = []
+    unknown: set[int] = set()
+    for key in merged.accepted:
+        span = ALIGNMENT[policies.alignment](doc, key)
+        if span is None:
+            conflicts.append(Conflict("no token boundary", key, None))
+            unknown.update(token.i for token in doc.char_span(*key, alignment_mode="expand") or ())
+        else:
+            aligned.append((key, span))
+    kept, lost = flatten(aligned, OVERLAP[policies.overlap](labels), error=policies.overlap == "error")
+    uncovered = missing_labels(merged.coverage, labels)
+    default = "missing" if uncovered and policies.coverage != "outside" else "outside"
+    # Tokens that touch gold without boundaries aren't known to be outside.
+    unknown -= {token.i for span in kept for token in span}
+    missing = [doc[i : i + 1] for i in sorted(unknown)]
+    doc.set_ents(kept, missing=missing, default=default)
+    rejected = [span for key in merged.rejected if (span := doc.char_span(*key)) is not None]
+    doc.spans[GOLD] = [span for _, span in aligned]
+    doc.spans[INCORRECT] = rejected
+    set_user_data(doc, merged.accepted, uncovered)
+    return Projection(doc, conflicts + lost, len(rejected))
+
+
+def strict(doc: Doc, key: SpanKey) -> Span | None:
+    """Give the span if it falls on token boundaries."""
+    return doc.char_span(*key)
+
+
+def expand(doc: Doc, key: SpanKey) -> Span | None:
+    """Give the span with the whole of each token that it touches."""
+    return doc.char_span(*key, alignment_mode="expand")
+
+
+def contract(doc: Doc, key: SpanKey) -> Span | None:
+    """Give the tokens that lie inside the span, if there are any."""
+    return doc.char_span(*key, alignment_mode="contract")
+
+
+def aligned_only(doc: Doc, key: SpanKey) -> Span:
+    """Give the span, which must fall on token boundaries.
+
+    RAISES (InputError): it doesn't.
+    """
+    span = doc.char_span(*key)
+    if span is None:
+        around = doc.char_span(*key, alignment_mode="expand")
+        raise InputError(
+            f"{doc.text[key[0] : key[1]]!r} ({key[2]}, {key[0]} to {key[1]}) isn't made of whole tokens: "
+            f"{[token.text for token in around or ()]}; extend `infixes`, or choose drop, expand or contract"
+        )
+    return span
+
+
+ALIGNMENT: dict[str, Callable[[Doc, SpanKey], Span | None]] = {
+    "drop": strict,
+    "expand": expand,
+    "contract": contract,
+    "error": aligned_only,
+}
+
+
+def longest_first(labels: Sequence[str]) -> Callable[[SpanKey], tuple[int, ...]]:
+    """Rank spans by length in characters, then by label in the order of declaration, then by start."""
+    rank = {label: number for number, label in enumerate(labels)}
+    return lambda key: (key[0] - key[1], rank[key[2]], key[0])
+
+
+def declared_first(labels: Sequence[str]) -> Callable[[SpanKey], tuple[int, ...]]:
+    """Rank spans by label in the order of declaration, then by start, then by length in characters."""
+    rank = {label: number for number, label in enumerate(labels)}
+    return lambda key: (rank[key[2]], key[0], key[0] - key[1])
+
+
+OVERLAP = {"longest": longest_first, "first": declared_first, "error": longest_first}
+
+
+def flatten(
+    spans: Sequence[tuple[SpanKey, Span]], rank: Callable[[SpanKey], tuple[int, ...]], *, error: bool = False
+) -> tuple[list[Span], list[Conflict]]:
+    """Keep, in the order of rank, the spans whose tokens no kept span has.
+
+    spans (Sequence): each with the offsets that were annotated, which tell in what way two overlap.
+    RETURNS (tuple): the kept spans in text order, and each other one with a kept span that it overlaps.
+    RAISES (InputError): with `error`, on the first overlap.
+    """
+    owner: dict[int, SpanKey] = {}
+    kept, lost = [], []
+    for key, span in sorted(spans, key=lambda item: rank(item[0])):
+        winner = next((owner[token] for token in range(span.start, span.end) if token in owner), None)
+        if winner is None:
+            owner.update(dict.fromkeys(range(span.start, span.end), key))
+            kept.append(span)
+        elif error:
+            raise InputError(f"{winner} and {key} overlap in {span.doc.text[:60]!r}...; choose longest or first")
+        else:
+            lost.append(Conflict(overlap_kind(key, winner), key, winner))
+    return sorted(kept, key=lambda span: span.start), sorted(lost, key=lambda conflict: conflict.lost)
+
+
+def overlap_kind(one: SpanKey, other: SpanKey) -> str:
+    """Name the way in which two spans overlap: "same span" (two labels), "nested" or "crossing"."""
+    if one[:2] == other[:2]:
+        return "same span"
+    (start, end, _), (other_start, other_end, _) = one, other
+    inside = start >= other_start and end <= other_end
+    return "nested" if inside or (start <= other_start and end >= other_end) else "crossing"

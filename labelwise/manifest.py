@@ -1,0 +1,45 @@
+"""The manifest of a merged corpus: what it was made with, and what there is. It is written last of all."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from labelwise.errors import InputError
+
+MANIFEST = "manifest.json"
+
+
+def write_manifest(
+    folder: Path, *, settings: Any, labels: Sequence[str], datasets: Mapping[str, int], splits: Mapping[str, Any]
+) -> None:
+    """Write what there is, with a digest of every partition.
+
+    folder (Path): holds the partitions, in a folder for each split.
+    settings (Any): all that the corpus depends on besides the data, as JSON has it.
+    datasets (Mapping[str, int]): rows read of each data set.
+    splits (Mapping): for each split, "texts", "words", and "digest", which is the same for the same texts.
+    """
+    manifest = {
+        "settings": settings,
+        "labels": labels,
+        "datasets": datasets,
+        "splits": splits,
+        "partitions": {
+            path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in sorted(folder.glob("*/*.spacy"))
+        },
+    }
+    (folder / MANIFEST).write_text(json.dumps(manifest, indent=1, ensure_ascii=False) + "\n", encoding="utf8")
+
+
+def read_manifest(corpus: Path) -> dict[str, Any]:
+    """Read what the merge wrote last of all.
+
+    RAISES (InputError): there is none: nothing was merged there, or not to its end.
+    """
+    try:
+        return json.loads((corpus / MANIFEST).read_text(encoding="utf8"))
+    except FileNotFoundError as error:
+        raise InputError(f"{corpus / MANIFEST}: there is no such file; run the merge, to its end") from error

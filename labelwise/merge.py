@@ -1,0 +1,248 @@
+"""Merge the tasks of one text into one annotation: pure functions, nothing is read or written here.
+
+1. A row that can't be decoded, or whose answer is `ignore`, leaves no trace but its count.
+2. Complete tasks: where a data set answered a text more than once, the `duplicates` policy decides. If what stands is a
+   `reject`, the data set says nothing about the text. If it is an `accept`, the text is complete for the labels of the
+   data set, and its spans are accepted.
+3. Binary tasks judge single spans; where a data set judged the same span twice, the `duplicates` policy decides.
+   A text judged for a label is `partial` for it, unless it is complete.
+4. A span accepted by one data set and rejected by another is for the `conflicts` policy.
+5. Every row and every span read ends in one bucket of `Merged.rows` and `Merged.spans`.
+
+Overlaps and token boundaries aren't decided here: see `docs`.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from labelwise.datasets import DataSet
+from labelwise.errors import InputError
+from labelwise.offsets import SpanKey, trim
+from labelwise.prodigy import Task, TaskSpan, kind_of
+
+Duplicates = Literal["latest", "union", "error"]
+Conflicts = Literal["accept-wins", "reject-wins", "latest"]
+Overlap = Literal["longest", "first", "error"]
+Coverage = Literal["missing", "drop", "outside"]
+Alignment = Literal["drop", "expand", "contract", "error"]
+
+
+class Policies(msgspec.Struct, frozen=True):
+    """What to do where annotations disagree; the first value of each is the default.
+
+    duplicates (str): a data set answered a text, or judged a span, more than once: the "latest" answer by timestamp,
+        then line; the "union" of the accepted ones; an "error".
+    conflicts (str): a span accepted by one data set and rejected by another.
+    overlap (str): accepted spans that overlap, where only one can be an entity: the "longest" in characters, then the
+        label declared first, then the earlier start; the one whose label was declared "first", then the earlier start,
+        then the longer; an "error".
+    coverage (str): what unmarked tokens mean on a text that isn't complete for all labels: "missing" values, `drop` the
+        text from train, or "outside".
+    alignment (str): an accepted span that doesn't fall on token boundaries: "drop" it from the entities, "expand" it to
+        whole tokens, "contract" it to them, or an "error".
+    """
+
+    duplicates: Duplicates = "latest"
+    conflicts: Conflicts = "accept-wins"
+    overlap: Overlap = "longest"
+    coverage: Coverage = "missing"
+    alignment: Alignment = "drop"
+
+
+class Answer(NamedTuple):
+    """One task with its place among the sources; `order` is what "latest" compares."""
+
+    dataset: DataSet
+    line: int
+    task: Task
+
+    @property
+    def order(self) -> tuple[float, int]:
+        """The time of the answer, then the line; answers without a time come first."""
+        return (self.task.timestamp or 0.0, self.line)
+
+
+class Conflict(NamedTuple):
+    """A span that lost.
+
+    reason (str): "accept/reject", "same span", "nested", "crossing" or "no token boundary".
+    lost (SpanKey): the span that lost.
+    kept (SpanKey | None): the one that it lost against.
+    """
+
+    reason: str
+    lost: SpanKey
+    kept: SpanKey | None
+
+
+class Merged(NamedTuple):
+    """The merged annotation of one text.
+
+    coverage (dict[str, str]): "complete" or "partial" by label; none of the two for a label that isn't in it.
+    accepted, rejected (dict): the spans that stand, sorted, each with the names of the data sets that say so.
+    rows, spans (Counter): everything read, by what happened to it, but for what stands in `accepted` and `rejected`.
+    """
+
+    text: str
+    coverage: dict[str, str]
+    accepted: dict[SpanKey, list[str]]
+    rejected: dict[SpanKey, list[str]]
+    conflicts: list[Conflict]
+    rows: Counter[str]
+    spans: Counter[str]
+
+
+def merge_text(text: str, answers: Iterable[Answer], policies: Policies) -> Merged:
+    """Merge all answers about one text, in the order of the data sets.
+
+    RAISES (InputError): a policy is "error" and there is something to decide.
+    """
+    merged = Merged(text, {}, {}, {}, [], Counter(), Counter())
+    complete: dict[str, list[Answer]] = {}
+    binary: dict[str, list[Answer]] = {}
+    for answer in answers:
+        kind = kind_of(answer.task) if answer.dataset.kind == "auto" else answer.dataset.kind
+        if answer.task.answer == "ignore":
+            _drop(merged, answer, "ignored")
+        else:
+            (complete if kind == "complete" else binary).setdefault(answer.dataset.name, []).append(answer)
+    accepted: dict[SpanKey, list[Answer]] = {}
+    rejected: dict[SpanKey, list[Answer]] = {}
+    for group in complete.values():
+        for answer in _standing(merged, group, policies):
+            merged.rows["merged"] += 1
+            merged.coverage.update(dict.fromkeys(answer.dataset.labels, "complete"))
+            for key, _ in _usable_spans(merged, answer):
+                _stand(merged, accepted, key, answer)
+    for group in binary.values():
+        for (key, accept), answer in _judgements(merged, group, policies).items():
+            merged.coverage.setdefault(key[2], "partial")
+            _stand(merged, accepted if accept else rejected, key, answer)
+    _settle(merged, accepted, rejected, policies)
+    merged.accepted.update((key, _names(accepted[key])) for key in sorted(accepted))
+    merged.rejected.update((key, _names(rejected[key])) for key in sorted(rejected))
+    return merged
+
+
+def latest(group: Sequence[Answer]) -> list[Answer]:
+    """Keep the latest answer of a data set about a text."""
+    return [max(group, key=lambda answer: answer.order)]
+
+
+def union(group: Sequence[Answer]) -> list[Answer]:
+    """Keep all accepted answers of a data set about a text; if there is none, the latest."""
+    return [answer for answer in group if answer.task.answer == "accept"] or latest(group)
+
+
+def only(group: Sequence[Answer]) -> list[Answer]:
+    """Allow one answer of a data set about a text.
+
+    RAISES (InputError): there are more.
+    """
+    if len(group) > 1:
+        lines = ", ".join(str(answer.line) for answer in group)
+        raise InputError(f"{group[0].dataset.path}: lines {lines} answer the same text; choose latest or union")
+    return list(group)
+
+
+DUPLICATES = {"latest": latest, "union": union, "error": only}
+
+
+def accept_wins(accepts: Sequence[Answer], rejects: Sequence[Answer]) -> bool:
+    """Decide for the accepted span."""
+    return True
+
+
+def reject_wins(accepts: Sequence[Answer], rejects: Sequence[Answer]) -> bool:
+    """Decide for the rejected span."""
+    return False
+
+
+def latest_wins(accepts: Sequence[Answer], rejects: Sequence[Answer]) -> bool:
+    """Decide for the span with the latest time; for the accepted one if they are equal."""
+    return max(answer.task.timestamp or 0.0 for answer in accepts) >= max(a.task.timestamp or 0.0 for a in rejects)
+
+
+CONFLICTS = {"accept-wins": accept_wins, "reject-wins": reject_wins, "latest": latest_wins}
+
+
+def _standing(merged: Merged, group: list[Answer], policies: Policies) -> list[Answer]:
+    """Choose among a data set's complete answers, count the others, and leave out the rejected."""
+    chosen = DUPLICATES[policies.duplicates](group)
+    for answer in group:
+        if answer.task.answer == "reject":
+            _drop(merged, answer, "rejected" if answer in chosen else "superseded")
+        elif answer not in chosen:
+            _drop(merged, answer, "superseded")
+    return [answer for answer in chosen if answer.task.answer != "reject"]
+
+
+def _judgements(merged: Merged, group: list[Answer], policies: Policies) -> dict[tuple[SpanKey, bool], Answer]:
+    """Collect what a data set's binary answers say of each span; with `union`, it can be both."""
+    by_span: dict[SpanKey, list[tuple[bool, Answer]]] = {}
+    for answer in group:
+        merged.rows["merged"] += 1
+        for key, span in _usable_spans(merged, answer):
+            verdict = span.answer or answer.task.answer
+            if verdict == "ignore":
+                merged.spans["ignored"] += 1
+            else:
+                by_span.setdefault(key, []).append((verdict == "accept", answer))
+    judged: dict[tuple[SpanKey, bool], Answer] = {}
+    for key, verdicts in by_span.items():
+        if policies.duplicates == "error":
+            only([answer for _, answer in verdicts])
+        verdicts.sort(key=lambda verdict: verdict[1].order, reverse=True)
+        kept = dict(verdicts if policies.duplicates == "union" else verdicts[:1])
+        merged.spans["superseded"] += len(verdicts) - len(kept)
+        judged.update(((key, accept), answer) for accept, answer in kept.items())
+    return judged
+
+
+def _usable_spans(merged: Merged, answer: Answer) -> Iterable[tuple[SpanKey, TaskSpan]]:
+    """Yield the spans of a task that can be used, white space at their edges trimmed; count the others."""
+    text = merged.text
+    for span in answer.task.spans or ():
+        if span.start is None or span.end is None or span.label is None or not 0 <= span.start < span.end <= len(text):
+            merged.spans["invalid"] += 1
+            continue
+        start, end = trim(text, span.start, span.end)
+        if start == end:
+            merged.spans["invalid"] += 1
+        elif span.label not in answer.dataset.labels:
+            merged.spans["undeclared label"] += 1
+        else:
+            yield (start, end, span.label), span
+
+
+def _stand(merged: Merged, spans: dict[SpanKey, list[Answer]], key: SpanKey, answer: Answer) -> None:
+    merged.spans["duplicate"] += key in spans
+    spans.setdefault(key, []).append(answer)
+
+
+def _settle(
+    merged: Merged, accepted: dict[SpanKey, list[Answer]], rejected: dict[SpanKey, list[Answer]], policies: Policies
+) -> None:
+    """Decide between spans that are both accepted and rejected."""
+    for key in sorted(accepted.keys() & rejected.keys()):
+        accept = CONFLICTS[policies.conflicts](accepted[key], rejected[key])
+        del (rejected if accept else accepted)[key]
+        merged.spans["accept/reject"] += 1
+        merged.conflicts.append(Conflict("accept/reject", key, key))
+
+
+def _names(answers: Iterable[Answer]) -> list[str]:
+    return sorted({answer.dataset.name for answer in answers})
+
+
+def _drop(merged: Merged, answer: Answer, bucket: str) -> None:
+    merged.rows[bucket] += 1
+    merged.spans[f"in {bucket} task"] += len(answer.task.spans or ())
+
+
+def missing_labels(coverage: Mapping[str, str], labels: Iterable[str]) -> dict[str, str]:
+    """List the labels that a text isn't complete for, each "partial" or "none"."""
+    return {label: coverage.get(label, "none") for label in labels if coverage.get(label) != "complete"}

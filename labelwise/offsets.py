@@ -1,0 +1,75 @@
+"""Spans of characters: ways to count them, to compare them, to trim, join and find them."""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, combinations
+
+SpanKey = tuple[int, int, str]  # start and end, label
+Fragments = list[tuple[int, int]]
+
+# How annotation tools count characters when they don't count code points: \r\n as one, in UTF-16 code units, without
+# the byte order mark. Any of them can come together.
+READINGS = ("crlf", "utf16", "bom")
+
+
+def possible_readings(text: str) -> Iterator[tuple[str, ...]]:
+    """Yield the combinations of READINGS that count this text differently from code points."""
+    differs = {
+        "crlf": "\r\n" in text,
+        "utf16": any(ord(char) > 0xFFFF for char in text),
+        "bom": text.startswith("\ufeff"),
+    }
+    names = [name for name in READINGS if differs[name]]
+    for size in range(1, len(names) + 1):
+        yield from combinations(names, size)
+
+
+def offset_table(text: str, reading: Sequence[str]) -> list[int]:
+    """Map each offset that a reading counts to the code point that it falls on; one entry more for the end."""
+    widths = [1] * len(text)
+    if "crlf" in reading:
+        for match in re.finditer("\r\n", text):
+            widths[match.start()] = 0
+    if "utf16" in reading:
+        widths = [2 if ord(char) > 0xFFFF else width for char, width in zip(text, widths, strict=True)]
+    if "bom" in reading:
+        widths[0] = 0
+    table = [0] * (sum(widths) + 1)
+    for index, offset in enumerate(accumulate(widths, initial=0)):
+        table[offset] = index
+    for offset in range(1, len(table)):
+        table[offset] = table[offset] or table[offset - 1]  # inside a surrogate pair
+    return table
+
+
+def fold(text: str) -> str:
+    """Fold white space: one space for each run of it, none at the edges."""
+    return " ".join(text.split())
+
+
+def trim(text: str, start: int, end: int) -> tuple[int, int]:
+    """Move the edges of a span inwards past white space (any Unicode white space); an all-white span gets empty."""
+    inside = text[start:end]
+    start += len(inside) - len(inside.lstrip())
+    return start, start + len(inside.strip())
+
+
+def join(text: str, fragments: Fragments) -> Fragments:
+    """Join sorted fragments that overlap, touch, or have only white space between them."""
+    joined = fragments[:1]
+    for start, end in fragments[1:]:
+        last_start, last_end = joined[-1]
+        if not text[last_end:start].strip():
+            joined[-1] = (last_start, max(last_end, end))
+        else:
+            joined.append((start, end))
+    return joined
+
+
+def nearest_occurrence(text: str, quoted: str, start: int) -> tuple[int, int] | None:
+    """Find the occurrence of a mention, white space folded, nearest to an offset; None if there is none or a tie."""
+    pattern = r"\s+".join(re.escape(word) for word in quoted.split())
+    found = sorted((abs(match.start() - start), match.span()) for match in re.finditer(pattern, text))
+    if not found or (len(found) > 1 and found[0][0] == found[1][0]):
+        return None
+    return found[0][1]

@@ -1,0 +1,67 @@
+"""Outputs that appear whole or not at all."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def workspace(path: Path) -> Iterator[Path]:
+    """Yield a path beside `path` to build something at; what is there in the end is deleted.
+
+    YIELDS (Path): a path in the same folder, which is made, that doesn't exist yet: hidden, ending in `.tmp`. What an
+        earlier, killed run left there is gone.
+    """
+    temporary = path.with_name(f".{path.name}.tmp")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    remove(temporary)
+    try:
+        yield temporary
+    finally:
+        remove(temporary)
+
+
+@contextmanager
+def staged(path: Path) -> Iterator[Path]:
+    """Yield a path to write a file or a folder to, and move it to `path` when the block succeeds.
+
+    When the block raises, or is killed, what stood at `path` before is still there.
+    """
+    with workspace(path) as temporary:
+        yield temporary
+        replace(temporary, path)
+
+
+def replace(source: Path, target: Path) -> None:
+    """Move a file or a folder over whatever stands at `target`; both must be on one file system."""
+    if target.is_dir():
+        # A folder can't be replaced by one system call: it is moved aside first.
+        aside = target.with_name(f".{target.name}.old")
+        remove(aside)
+        target.rename(aside)
+        source.rename(target)
+        remove(aside)
+    else:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        source.replace(target)
+
+
+def move_into(source: Path, target: Path, *, last: str) -> None:
+    """Move all that a folder holds into another, each over what has its name there, and one of them last.
+
+    source (Path): a folder on the same file system; it is empty afterwards.
+    last (str): a file that says what the others are. It is deleted from `target` first and moved last, so that a killed
+        move leaves none, and the next run can tell.
+    """
+    remove(target / last)
+    for item in sorted(source.iterdir(), key=lambda item: (item.name == last, item.name)):
+        replace(item, target / item.name)
+
+
+def remove(path: Path) -> None:
+    """Delete a file or a folder, if there is one."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

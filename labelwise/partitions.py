@@ -1,0 +1,199 @@
+"""Merge the texts of one partition: the work of one process, which holds one text's tasks at a time.
+
+A partition is a range of text keys. The tasks of a text are read from their places, merged (`merge`), made a Doc
+(`docs`), and added to the train, dev or test file of the partition.
+"""
+
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from spacy.language import Language
+from spacy.tokens import DocBin
+
+from labelwise.books import Books
+from labelwise.datasets import SPLITS, DataSet, Split
+from labelwise.docs import Projection, to_doc
+from labelwise.errors import InputError
+from labelwise.index import Entries, Problem, group_by_text, text_key
+from labelwise.merge import Answer, Conflict, Merged, merge_text, missing_labels
+from labelwise.prodigy import Task, input_hash, task_decoder, task_hash
+from labelwise.settings import Settings
+from labelwise.tokenizer import make_nlp
+
+
+class Job(msgspec.Struct):
+    """One partition's work; it goes to a worker as a whole."""
+
+    number: int
+    entries: Entries
+    datasets: list[DataSet]
+    labels: list[str]
+    settings: Settings
+    out: Path
+
+    @property
+    def conflicts(self) -> Path:
+        """The file for the partition's conflicts."""
+        return self.out / f"conflicts-{self.number:05d}.jsonl"
+
+
+class Part(msgspec.Struct):
+    """What a worker gives back: counts, and the texts' keys by split. The Docs are in the files."""
+
+    books: Books
+    problems: list[Problem]
+    keys: dict[Split, list[bytes]]
+
+
+def merge_partition(job: Job) -> Part:
+    """Merge the texts of one partition and write its Docs and its conflicts.
+
+    RAISES (InputError): an "error" policy met its case, or a file changed since it was indexed.
+    """
+    nlp = load_tokenizer(job.settings)
+    part = Part(Books(labels={label: Counter() for label in job.labels}), [], {split: [] for split in SPLITS})
+    bins = {split: DocBin(attrs=["ENT_IOB", "ENT_TYPE"], store_user_data=True) for split in SPLITS}
+    with job.conflicts.open("wb") as conflicts, _Sources(job.datasets) as sources:
+        for key, entries in group_by_text(job.entries):
+            answers = _read_answers(key, entries, sources, part)
+            for text in sorted(answers):
+                merged = merge_text(text, answers[text], job.settings.policies)
+                part.books.rows.update(merged.rows)
+                part.books.spans.update(merged.spans)
+                split = choose_split(key, answers[text], job.settings)
+                uncovered = missing_labels(merged.coverage, job.labels)
+                _count_coverage(part.books, merged, job.labels)
+                if not merged.coverage:
+                    part.books.texts["nothing stands"] += 1
+                elif uncovered and split == "train" and job.settings.policies.coverage == "drop":
+                    part.books.texts["not covered"] += 1
+                    part.books.spans["text not covered"] += len(merged.accepted) + len(merged.rejected)
+                else:
+                    projection = to_doc(nlp, merged, job.labels, job.settings.policies)
+                    bins[split].add(projection.doc)
+                    part.keys[split].append(key)
+                    _count_doc(part.books, split, merged, projection)
+                    merged.conflicts.extend(projection.conflicts)
+                for conflict in merged.conflicts:
+                    conflicts.write(conflict_task(merged, conflict))
+    for split, docs in bins.items():
+        if len(docs):
+            docs.to_disk(job.out / split / f"part-{job.number:05d}.spacy")
+    return part
+
+
+@lru_cache(maxsize=1)
+def load_tokenizer(settings: Settings) -> Language:
+    """Make the settings' tokenizer, once a process."""
+    return make_nlp(settings.lang, settings.infixes, settings.no_exceptions)
+
+
+class _Sources:
+    """The data sets' files, opened when first read from, closed at the end of the block."""
+
+    def __init__(self, datasets: Sequence[DataSet]) -> None:
+        self.datasets = datasets
+        self.files: dict[int, int] = {}
+
+    def __enter__(self) -> "_Sources":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for file in self.files.values():
+            os.close(file)
+
+    def read(self, dataset: int, offset: int, length: int) -> bytes:
+        if dataset not in self.files:
+            self.files[dataset] = os.open(self.datasets[dataset].path, os.O_RDONLY)
+        return os.pread(self.files[dataset], length, offset)
+
+
+def _read_answers(key: bytes, entries: list[tuple[Any, ...]], sources: _Sources, part: Part) -> dict[str, list[Answer]]:
+    """Read the tasks of one key, by text: keys are digests, only equal texts are one document."""
+    answers: dict[str, list[Answer]] = {}
+    for _, number, line, offset, length in entries:
+        dataset = sources.datasets[number]
+        row = sources.read(number, offset, length)
+        try:
+            task = task_decoder.decode(row)
+        except msgspec.ValidationError as error:
+            part.books.rows["malformed"] += 1
+            part.problems.append(Problem(dataset.name, line, f"malformed: {error}"))
+            continue
+        except msgspec.DecodeError:
+            task = Task(text="")
+        if text_key(task.text) != key:
+            raise InputError(f"{dataset.path}:{line}: the file changed while it was read; run the merge again")
+        part.books.spans_read += len(task.spans or ())
+        part.books.stored_hash_differs += task.input_hash is not None and task.input_hash != input_hash(task.text)
+        answers.setdefault(task.text, []).append(Answer(dataset, line, task))
+    return answers
+
+
+def choose_split(key: bytes, answers: Sequence[Answer], settings: Settings) -> Split:
+    """Choose a text's split: a declared one (test before dev before train), else by hash.
+
+    The hash is of the salt and the text's key, or of its value of `split_by`, so that a text never moves when others
+    are added. Ignored answers don't count.
+    """
+    answers = [answer for answer in answers if answer.task.answer != "ignore"]
+    declared = {answer.dataset.split for answer in answers}
+    for split in reversed(SPLITS):
+        if split in declared:
+            return split
+    unit = key.hex()
+    for answer in answers:
+        if isinstance(answer.task.meta, dict) and settings.split_by in answer.task.meta:
+            unit = str(answer.task.meta[settings.split_by])
+            break
+    digest = hashlib.blake2b(f"{settings.split_salt}/{unit}".encode(), digest_size=8).digest()
+    share = int.from_bytes(digest, "big") / 2**64
+    if share < settings.test_ratio:
+        return "test"
+    return "dev" if share < settings.test_ratio + settings.dev_ratio else "train"
+
+
+def conflict_task(merged: Merged, conflict: Conflict) -> bytes:
+    """Make a line of JSON, a task that Prodigy can show: the span that lost, and the one that it lost against."""
+    spans = []
+    for key in dict.fromkeys(key for key in (conflict.lost, conflict.kept) if key):
+        names = merged.accepted.get(key, []) + merged.rejected.get(key, [])
+        spans.append({"start": key[0], "end": key[1], "label": key[2], "datasets": names, "lost": key == conflict.lost})
+    text_hash = input_hash(merged.text)
+    task = {
+        "text": merged.text,
+        "_input_hash": text_hash,
+        "_task_hash": task_hash(text_hash, spans),
+        "spans": spans,
+        "meta": {"reason": conflict.reason},
+    }
+    return msgspec.json.encode(task) + b"\n"
+
+
+def _count_coverage(books: Books, merged: Merged, labels: Sequence[str]) -> None:
+    for label in labels:
+        books.labels[label][merged.coverage.get(label, "none")] += 1
+
+
+def _count_doc(books: Books, split: Split, merged: Merged, projection: Projection) -> None:
+    """Count a Doc and where its spans are."""
+    books.texts[split] += 1
+    books.words[split] += len(projection.doc)
+    books.spans["entity"] += len(projection.doc.ents)
+    books.spans["rejected"] += projection.rejected
+    books.spans["rejected, no token boundary"] += len(merged.rejected) - projection.rejected
+    for _, _, label in merged.accepted:
+        books.labels[label]["gold"] += 1
+    for _, _, label in merged.rejected:
+        books.labels[label]["rejected"] += 1
+    for ent in projection.doc.ents:
+        books.labels[ent.label_]["entity"] += 1
+    for conflict in projection.conflicts:
+        books.spans[conflict.reason] += 1
+        books.labels[conflict.lost[2]][conflict.reason] += 1

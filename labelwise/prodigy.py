@@ -1,0 +1,114 @@
+"""Read Prodigy tasks, without what the project doesn't need, and compute the hashes that Prodigy gives them.
+
+A task is one line of JSONL:
+
+    {"text": "Add 5 mL", "tokens": [...], "spans": [{"start": 4, "end": 8, "label": "Amount"}], "answer": "accept",
+     "_view_id": "ner_manual", "_input_hash": 1903341263, "_task_hash": -1016463132, "_timestamp": 1700000000}
+
+`tokens`, the bulk of the bytes, are skipped by the decoder, and so is `token_end`, which recipes write in different
+ways: only character offsets count. The interface: https://prodi.gy/docs/api-interfaces
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+import murmurhash
+import srsly
+
+Kind = Literal["complete", "binary"]
+
+COMPLETE_VIEWS = ("ner_manual", "spans_manual", "blocks")
+BINARY_VIEWS = ("ner",)
+
+
+class TaskSpan(msgspec.Struct, gc=False):
+    """A span of a task, as read: what is missing is None."""
+
+    start: int | None = None
+    end: int | None = None
+    label: str | None = None
+    answer: str | None = None  # old binary data answers each span
+
+
+class Task(msgspec.Struct):
+    """One answered question about one text.
+
+    spans (list[TaskSpan] | None): None means that nothing was marked, just as an empty list does.
+    no_missing (bool | None): old versions' switch for "what is unmarked is no entity".
+    """
+
+    text: str
+    spans: list[TaskSpan] | None = None
+    answer: str = "accept"
+    input_hash: int | None = msgspec.field(default=None, name="_input_hash")
+    timestamp: float | None = msgspec.field(default=None, name="_timestamp")
+    view_id: str | None = msgspec.field(default=None, name="_view_id")
+    reviewed_view_id: str | None = msgspec.field(default=None, name="view_id")
+    is_binary: bool | None = msgspec.field(default=None, name="_is_binary")
+    no_missing: bool | None = None
+    meta: Any = None
+
+
+class _TextOnly(msgspec.Struct):
+    text: str | None = None
+
+
+class Row(NamedTuple):
+    """Where a task lies in its file: `length` bytes from `offset`, on line `line` (from 1)."""
+
+    offset: int
+    length: int
+    line: int
+    text: str | None
+    problem: str
+
+
+task_decoder = msgspec.json.Decoder(Task)
+_text_decoder = msgspec.json.Decoder(_TextOnly)
+
+
+def read_texts(path: Path) -> Iterator[Row]:
+    """Yield each line's place and text, or why it has none: "bad JSON" or "no text". Blank lines aren't rows."""
+    offset = 0
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.isspace():
+                text, problem = None, ""
+                try:
+                    text = _text_decoder.decode(line).text
+                except msgspec.DecodeError:  # a ValidationError, such as a text that is a number, is one too
+                    problem = "bad JSON"
+                else:
+                    if text is None or not text.strip():
+                        text, problem = None, "no text"
+                yield Row(offset, len(line), number, text, problem)
+            offset += len(line)
+
+
+def kind_of(task: Task) -> Kind:
+    """Tell whether a task asked for everything at once ("complete") or for yes or no on its spans ("binary").
+
+    A review is of the kind of what was reviewed. A task that doesn't say is binary if its spans carry answers.
+    """
+    if task.is_binary is not None:
+        return "binary" if task.is_binary else "complete"
+    if task.no_missing:
+        return "complete"
+    view = task.reviewed_view_id if task.view_id == "review" else task.view_id
+    if view in BINARY_VIEWS:
+        return "binary"
+    if view is None and any(span.answer is not None for span in task.spans or ()):
+        return "binary"
+    return "complete"
+
+
+def input_hash(text: str) -> int:
+    """Compute Prodigy's `_input_hash` of a task that has a text and no other input; 32 bits, signed, seed 0."""
+    return murmurhash.hash("text=" + srsly.json_dumps(text, sort_keys=True), 0)
+
+
+def task_hash(text_hash: int, spans: list[dict[str, Any]]) -> int:
+    """Compute Prodigy's `_task_hash` of a task that has an input hash and spans and nothing else that counts."""
+    return murmurhash.hash(str(text_hash) + "spans=" + srsly.json_dumps(spans, sort_keys=True), 0)

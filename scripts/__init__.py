@@ -1,0 +1,1 @@
+"""Command lines: each parses, calls the package, prints, and exits."""

@@ -1,0 +1,22 @@
+"""Check the fetched public corpora against their checksums."""
+
+from pathlib import Path
+
+import typer
+from wasabi import msg
+
+from labelwise.assets import verify_assets
+from scripts.console import user_errors
+
+
+def check_assets_cli() -> None:
+    """Check the fetched public corpora against their checksums."""
+    with user_errors("An asset isn't what it should be"):
+        right = verify_assets(Path())
+    for name in right:
+        msg.good(name)
+    msg.info(f"{len(right)} assets are here and right; `weasel assets --extra` fetches the others")
+
+
+if __name__ == "__main__":
+    typer.run(check_assets_cli)

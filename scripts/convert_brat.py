@@ -1,0 +1,122 @@
+"""Convert a brat folder to Prodigy data sets, one a label."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from wasabi import msg
+
+from labelwise.assets import verify_assets
+from labelwise.brat import Discontinuous, MissingAnn, Shifted, count_labels, find_documents, read_document
+from labelwise.convert import Report, write_datasets
+from labelwise.datasets import AnySplit
+from labelwise.errors import InputError
+from labelwise.output import staged
+from scripts.console import print_counts, progress, user_errors
+
+Option = typer.Option
+
+
+def convert_brat_cli(
+    brat_dir: Annotated[Path, typer.Argument(help="Folder with .txt and .ann (or .a1, .a2) files, at any depth")],
+    out: Annotated[Path, typer.Argument(help="Folder for the data sets; replaced as a whole")],
+    fallback: Annotated[Path | None, Option(help="Folder to convert when BRAT_DIR has no document")] = None,
+    labels: Annotated[str, Option(help="Labels to convert, separated by commas; empty for all")] = "",
+    missing_ann: Annotated[
+        MissingAnn, Option(help="A text without annotation file: left out, or no entities")
+    ] = "skip",
+    discontinuous: Annotated[Discontinuous, Option(help="A span in pieces: no, its first, first to last")] = "drop",
+    shifted: Annotated[Shifted, Option(help="A mention that isn't at its offsets: no, its nearest place")] = "drop",
+    encoding: Annotated[str, Option(help="Encoding of texts and annotations")] = "utf-8",
+    split: Annotated[AnySplit, Option(help="The split that all these texts belong to; auto: by hash")] = "auto",
+    prefix: Annotated[str, Option(help="What the data sets' names begin with; the label follows")] = "",
+    strict: Annotated[bool, Option("--strict", help="Fail, and write nothing, if any T line isn't converted")] = False,
+) -> None:
+    """Convert a brat folder to Prodigy data sets, one a label."""
+    with user_errors("Nothing was converted"):
+        wanted = [label.strip() for label in labels.split(",") if label.strip()]
+        report = convert_brat(
+            brat_dir,
+            out,
+            fallback=fallback,
+            labels=wanted,
+            missing_ann=missing_ann,
+            discontinuous=discontinuous,
+            shifted=shifted,
+            encoding=encoding,
+            split=split,
+            prefix=prefix,
+            strict=strict,
+        )
+    print_counts("Documents", report.documents)
+    print_counts("Annotations (T lines)", report.annotations)
+    print_counts("Converted, with a change", report.notes)
+    print_counts("Spans by label", report.labels)
+    total = sum(report.annotations.values())
+    lost = total - report.annotations.get("converted", 0)
+    msg.good(f"{total - lost:,} of {total:,} annotations are in {out / 'datasets.yml'}")
+    if lost:
+        msg.warn(f"{lost:,} are not", f"{out / 'not_converted.jsonl'} has file, line and reason of each")
+
+
+def convert_brat(
+    brat_dir: Path,
+    out: Path,
+    *,
+    fallback: Path | None = None,
+    labels: list[str] | None = None,
+    missing_ann: MissingAnn = "skip",
+    discontinuous: Discontinuous = "drop",
+    shifted: Shifted = "drop",
+    encoding: str = "utf-8",
+    split: AnySplit = "auto",
+    prefix: str = "",
+    strict: bool = False,
+) -> Report:
+    """Convert a brat folder; see the command's options.
+
+    RAISES (FileNotFoundError): there is no document.
+    RAISES (InputError): no label, no such encoding, a fetched corpus that isn't what project.yml says, or, with
+        `strict`, an annotation that isn't converted.
+    """
+    try:
+        stems = find_documents(brat_dir)
+    except FileNotFoundError:
+        if fallback is None:
+            raise
+        msg.info(f"{brat_dir} has no document: converting {fallback}")
+        brat_dir, stems = fallback, find_documents(fallback)
+    verify_assets(brat_dir)
+    try:
+        "".encode(encoding)
+    except LookupError as error:
+        raise InputError(f"there is no encoding {encoding!r}; try utf-8 or latin-1") from error
+    found = count_labels(progress(stems, "labels"), encoding)
+    chosen = labels or sorted(found)
+    if not chosen:
+        raise InputError(f"{brat_dir}: no annotation has a label; name those that were looked for with --labels")
+    documents = (
+        read_document(
+            stem,
+            brat_dir,
+            labels=frozenset(chosen),
+            missing_ann=missing_ann,
+            discontinuous=discontinuous,
+            shifted=shifted,
+            encoding=encoding,
+        )
+        for stem in progress(stems, "convert")
+    )
+    with staged(out) as folder:
+        report = write_datasets(documents, chosen, folder, split=split, prefix=prefix)
+        lost = sum(report.annotations.values()) - report.annotations["converted"]
+        if strict and lost:
+            first = (folder / "not_converted.jsonl").read_text(encoding="utf8").split("\n", 1)[0]
+            raise InputError(
+                f"{lost} annotations aren't converted, the first is {first}; mend it, or leave out --strict"
+            )
+    return report
+
+
+if __name__ == "__main__":
+    typer.run(convert_brat_cli)

@@ -1,0 +1,80 @@
+"""Train a pipeline with spaCy's own loop, from the partitions of a corpus."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from spacy.cli.train import train as spacy_train
+from spacy.util import load_config
+from wasabi import msg
+
+import labelwise.registry  # noqa: F401  what the configs name
+from labelwise.device import use_gpu
+from labelwise.manifest import read_manifest
+from labelwise.output import replace, workspace
+from scripts.console import user_errors
+
+Option = typer.Option
+
+
+def train_cli(
+    config: Annotated[Path, typer.Argument(help="spaCy config")],
+    corpus: Annotated[Path, typer.Argument(help="Folder that the merge wrote")],
+    out: Annotated[Path, typer.Argument(help="Folder for the trained pipeline, such as training/cpu/model-best")],
+    curve: Annotated[Path, Option(help="TSV file for the training curve")],
+    gpu_id: Annotated[int, Option(help="Number of the GPU; -1 for the CPU, in full precision")] = -1,
+    seed: Annotated[int, Option(help="Random seed")] = 0,
+    max_steps: Annotated[int, Option(help="Updates; 0 for what the config says")] = 0,
+    eval_frequency: Annotated[int, Option(help="Updates between evaluations; 0 for what the config says")] = 0,
+    transformer_name: Annotated[str, Option(help="Name on the hub, or folder, of the transformer")] = "",
+) -> None:
+    """Train a pipeline with spaCy's own loop, from the partitions of a corpus."""
+    with user_errors("Nothing was trained"):
+        overrides: dict[str, Any] = {"system.seed": seed}
+        if max_steps:
+            overrides["training.max_steps"] = max_steps
+        if eval_frequency:
+            overrides["training.eval_frequency"] = eval_frequency
+        if transformer_name:
+            overrides["components.transformer.model.name"] = transformer_name
+        train(config, corpus, out, curve, gpu_id=gpu_id, overrides=overrides)
+    msg.good(f"The best pipeline is in {out}, its curve in {curve}")
+
+
+def train(
+    config: Path, corpus: Path, out: Path, curve: Path, *, gpu_id: int = -1, overrides: dict[str, Any] | None = None
+) -> None:
+    """Train a pipeline; what stood at `out` stays until training has ended well.
+
+    overrides (dict): values of the config, by dotted name.
+    RAISES (InputError): the GPU can't be used, or the corpus isn't whole.
+    """
+    use_gpu(gpu_id)
+    overrides = {
+        **(overrides or {}),
+        "paths.corpus": str(corpus),
+        "nlp.lang": read_manifest(corpus)["settings"]["lang"],
+    }
+    if gpu_id < 0:
+        overrides |= full_precision(load_config(config, interpolate=False))
+    with workspace(out) as folder:
+        folder.mkdir()
+        overrides["paths.curve"] = str(folder / "curve.tsv")
+        spacy_train(config, folder, use_gpu=gpu_id, overrides=overrides)
+        replace(folder / "model-best", out)
+        replace(folder / "curve.tsv", curve)
+
+
+def full_precision(config: dict[str, Any]) -> dict[str, Any]:
+    """Make the overrides that switch mixed precision off: PyTorch's gradient scaler needs a GPU."""
+    model = config["components"].get("transformer", {}).get("model", {})
+    if not model.get("mixed_precision"):
+        return {}
+    return {
+        "components.transformer.model.mixed_precision": False,
+        "components.transformer.model.grad_scaler_config.enabled": False,
+    }
+
+
+if __name__ == "__main__":
+    typer.run(train_cli)

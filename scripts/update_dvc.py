@@ -1,0 +1,75 @@
+"""Write dvc.yaml from project.yml, so that DVC runs the very commands that weasel runs.
+
+1. dvc.yaml names project.yml under `vars`, so `${vars.seed}` means in DVC what it means in weasel, and a change of one
+   variable re-runs the stages whose commands have it.
+2. `outputs` become `outs`; of `outputs_no_cache`, which stay in git, JSON files become metrics and TSV files plots.
+3. A command without outputs isn't a stage.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import yaml
+from wasabi import msg
+
+from labelwise.errors import InputError
+from labelwise.output import staged
+from scripts.console import user_errors
+
+HEADER = "# Made from project.yml by `python -m scripts.update_dvc`; edit that, then run this.\n"
+
+
+def update_dvc_cli(
+    project: Annotated[Path, typer.Argument(help="What to read")] = Path("project.yml"),
+    dvc: Annotated[Path, typer.Argument(help="What to write")] = Path("dvc.yaml"),
+    check: Annotated[bool, typer.Option("--check", help="Write nothing, fail if there is something to write")] = False,
+) -> None:
+    """Write dvc.yaml from project.yml."""
+    with user_errors(f"{dvc} isn't up to date"):
+        content = dvc_yaml(project)
+        if check and content != dvc.read_text(encoding="utf8"):
+            raise InputError(f"{project} has changed: run `python -m scripts.update_dvc`")
+        if not check:
+            with staged(dvc) as file:
+                file.write_text(content, encoding="utf8")
+    msg.good(f"{dvc} is what {project} says")
+
+
+def dvc_yaml(project: Path) -> str:
+    """Make the content of dvc.yaml.
+
+    RAISES (InputError): an uncached output is neither JSON nor TSV, so that DVC couldn't compare it.
+    """
+    commands = yaml.safe_load(project.read_text(encoding="utf8"))["commands"]
+    stages = {command["name"]: _stage(command) for command in commands if _outputs(command)}
+    content = {"vars": [project.name], "stages": stages}
+    return HEADER + yaml.safe_dump(content, sort_keys=False, width=110, allow_unicode=True)
+
+
+def _outputs(command: dict[str, Any]) -> list[str]:
+    return [*command.get("outputs", []), *command.get("outputs_no_cache", [])]
+
+
+def _stage(command: dict[str, Any]) -> dict[str, Any]:
+    script = command["script"]
+    stage: dict[str, Any] = {
+        "desc": command["help"],
+        "cmd": script[0] if len(script) == 1 else script,
+        "deps": command["deps"],
+    }
+    if command.get("outputs"):
+        stage["outs"] = command["outputs"]
+    for path in command.get("outputs_no_cache", []):
+        kind = {".json": "metrics", ".tsv": "plots"}.get(Path(path).suffix)
+        if kind is None:
+            raise InputError(f"{command['name']}: {path} is neither .json nor .tsv; cache it, as one of `outputs`")
+        options: dict[str, Any] = {"cache": False}
+        if kind == "plots":
+            options |= {"x": "step", "y": "score"}
+        stage.setdefault(kind, []).append({path: options})
+    return stage
+
+
+if __name__ == "__main__":
+    typer.run(update_dvc_cli)

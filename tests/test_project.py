@@ -1,0 +1,130 @@
+"""project.yml, dvc.yaml, the README and the code are in step."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parent.parent
+PROJECT = yaml.safe_load((ROOT / "project.yml").read_text(encoding="utf8"))
+COMMANDS = {command["name"]: command for command in PROJECT["commands"]}
+
+
+def imported_files(file: Path) -> set[Path]:
+    """All files of the repository that a file imports, at any remove, and itself."""
+    found, queue = set(), [file]
+    while queue:
+        current = queue.pop()
+        if current in found:
+            continue
+        found.add(current)
+        for node in ast.walk(ast.parse(current.read_text(encoding="utf8"))):
+            names = []
+            if isinstance(node, ast.ImportFrom) and node.module:
+                names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+            elif isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            paths = [ROOT / (name.replace(".", "/") + ".py") for name in names]
+            queue += [path for path in paths if path.is_file()]
+    return found
+
+
+def needed_files(command) -> set[str]:
+    """The scripts, modules and configs that a command's lines use."""
+    needed = set()
+    for line in command["script"]:
+        for module in re.findall(r"-m (scripts\.\w+)", line):
+            files = imported_files(ROOT / (module.replace(".", "/") + ".py"))
+            needed |= {path.relative_to(ROOT).as_posix() for path in files}
+        needed |= set(re.findall(r"configs/\S+", line))
+    return needed
+
+
+def outputs(command) -> list[str]:
+    return [*command.get("outputs", []), *command.get("outputs_no_cache", [])]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_file_a_command_uses_is_in_its_deps(name):
+    assert needed_files(COMMANDS[name]) <= set(COMMANDS[name]["deps"])
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_command_depends_on_code_that_it_does_not_use(name):
+    code = {dep for dep in COMMANDS[name]["deps"] if dep.startswith(("scripts/", "labelwise/", "configs/"))}
+    assert code <= needed_files(COMMANDS[name])
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_path_on_a_command_line_is_a_dep_or_an_output(name):
+    command = COMMANDS[name]
+    known = [*command["deps"], *outputs(command)]
+    for line in command["script"]:
+        for path in re.findall(r"(?<!\S)(?:assets|corpus|training|metrics|plots)/\S+", line):
+            untracked = path.endswith("/speed.json")
+            assert untracked or any(path == item or path.startswith(item + "/") for item in known), path
+
+
+def test_no_output_is_made_twice_or_inside_another():
+    made = [output for command in COMMANDS.values() for output in outputs(command)]
+    for i, one in enumerate(made):
+        for other in made[i + 1 :]:
+            assert not (one + "/").startswith(other + "/"), (one, other)
+            assert not (other + "/").startswith(one + "/"), (one, other)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_command_reads_what_it_writes(name):
+    for output in outputs(COMMANDS[name]):
+        for dep in COMMANDS[name]["deps"]:
+            assert not (dep + "/").startswith(output + "/"), dep
+            assert not (output + "/").startswith(dep + "/"), dep
+
+
+def test_workflows_make_every_input_before_it_is_used():
+    made_by = {output: command["name"] for command in COMMANDS.values() for output in outputs(command)}
+    for workflow in PROJECT["workflows"].values():
+        for position, name in enumerate(workflow):
+            for dep in COMMANDS[name]["deps"]:
+                if dep in made_by:
+                    assert made_by[dep] in workflow[:position], (name, dep)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_is_one_imperative_line(name):
+    text = COMMANDS[name]["help"]
+    assert "\n" not in text
+    assert text[0].isupper()
+    assert not text.endswith(".")
+
+
+def test_variables_are_scalars_and_used():
+    lines = "".join(line for command in COMMANDS.values() for line in [*command["script"], *command["deps"]])
+    for name, value in PROJECT["vars"].items():
+        assert isinstance(value, str | int | float), name
+        assert f"${{vars.{name}}}" in lines, name
+    for name in re.findall(r"\$\{vars\.(\w+)\}", lines):
+        assert name in PROJECT["vars"]
+
+
+@pytest.mark.parametrize("asset", PROJECT["assets"], ids=lambda asset: asset["dest"])
+def test_assets_name_commit_and_checksum(asset):
+    assert asset["extra"] is True
+    assert re.fullmatch(r"[0-9a-f]{32}", asset["checksum"])
+
+
+def test_assets_descriptions_name_a_commit_for_each_repository():
+    for repo in {asset["git"]["repo"] for asset in PROJECT["assets"]}:
+        descriptions = [asset["description"] for asset in PROJECT["assets"] if asset["git"]["repo"] == repo]
+        assert any(re.search(r"commit [0-9a-f]{40}", text) for text in descriptions), repo
+
+
+def test_dvc_yaml_is_up_to_date():
+    done = subprocess.run(
+        [sys.executable, "-m", "scripts.update_dvc", "--check"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout
