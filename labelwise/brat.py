@@ -23,7 +23,16 @@ from os import walk
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from labelwise.offsets import Fragments, fold, join, nearest_occurrence, offset_table, possible_readings, trim
+from labelwise.offsets import (
+    Fragments,
+    fold,
+    join,
+    nearest_occurrence,
+    offset_table,
+    possible_readings,
+    to_code_points,
+    trim,
+)
 
 SUFFIXES = (".ann", ".a1", ".a2")
 KINDS = "TERAMN#*"  # text-bound, event, relation, attribute (A, M), normalization, note, equivalence
@@ -232,7 +241,7 @@ def _parse_line(row: str | None, labels: frozenset[str] | None) -> tuple[str, _C
 def _choose_reading(text: str, candidates: list[_Candidate]) -> tuple[list[int] | None, str]:
     """Find how the offsets count the text.
 
-    RETURNS (tuple): a table from written offset to code point (None: they are the same), and the reading's name.
+    RETURNS (tuple): an offset table (None: they count code points), and the reading's name.
     """
 
     def matches(offsets: list[int] | None) -> int:
@@ -248,13 +257,8 @@ def _choose_reading(text: str, candidates: list[_Candidate]) -> tuple[list[int] 
     return best_offsets, best_name
 
 
-def _map(fragments: Fragments, offsets: list[int] | None) -> Fragments | None:
-    """Convert fragments to code points; None if one lies behind the end of the text."""
-    if offsets is None:
-        return fragments
-    if fragments[-1][1] >= len(offsets):
-        return None
-    return [(offsets[start], offsets[end]) for start, end in fragments]
+def _map(fragments: Fragments, table: list[int] | None) -> Fragments | None:
+    return fragments if table is None else to_code_points(fragments, table)
 
 
 def _says(text: str, fragments: Fragments | None, quoted: str | None) -> bool:

@@ -2,7 +2,7 @@
 
 1. Every annotated text becomes one accepted `ner_manual` task for every label, with that label's spans or none:
    a brat document is complete for all labels of its corpus.
-2. Every T line read ends as one span in the data sets or as one line, with its reason, in `not_converted.jsonl`.
+2. Every T line read ends as one span in the data sets or as one line, with its reason, in `problems.jsonl`.
 3. Documents are read, written and forgotten one by one.
 """
 
@@ -20,6 +20,8 @@ import yaml
 
 from labelwise.brat import NOT_CONVERTED, Document
 from labelwise.prodigy import input_hash, task_hash
+
+PROBLEMS = "problems.jsonl"
 
 
 class Report(msgspec.Struct):
@@ -42,7 +44,7 @@ class Report(msgspec.Struct):
 def write_datasets(
     documents: Iterable[Document], labels: list[str], out: Path, *, split: str = "auto", prefix: str = ""
 ) -> Report:
-    """Write one data set a label, `datasets.yml`, `report.json` and `not_converted.jsonl` into a new folder.
+    """Write one data set a label, `datasets.yml`, `report.json` and `problems.jsonl` into a new folder.
 
     documents (Iterable[Document]): consumed once, nothing is kept.
     labels (list[str]): a file is made for each, even if no span has it.
@@ -57,7 +59,7 @@ def write_datasets(
     counts["labels"].update(dict.fromkeys(labels, 0))
     with ExitStack() as stack:
         files = {label: stack.enter_context((out / names[label]).open("wb")) for label in labels}
-        problems = stack.enter_context((out / "not_converted.jsonl").open("w", encoding="utf8"))
+        problems = stack.enter_context((out / PROBLEMS).open("w", encoding="utf8"))
         for document in documents:
             _count(document, counts)
             for problem in document.problems:
@@ -103,7 +105,7 @@ def file_names(labels: Iterable[str]) -> dict[str, str]:
     """
     labels = list(labels)
     slugs = {label: re.sub(r"[^A-Za-z0-9_-]+", "_", label) for label in labels}
-    taken = Counter(slug.lower() for slug in slugs.values()) + Counter(["not_converted"])
+    taken = Counter(slug.lower() for slug in slugs.values()) + Counter(["problems"])
     for label, slug in slugs.items():
         if slug != label or taken[slug.lower()] > 1:
             slugs[label] = f"{slug}-{hashlib.sha256(label.encode()).hexdigest()[:8]}"

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, combinations
+from itertools import combinations
 
 SpanKey = tuple[int, int, str]  # start and end, label
 Fragments = list[tuple[int, int]]
@@ -25,7 +25,7 @@ def possible_readings(text: str) -> Iterator[tuple[str, ...]]:
 
 
 def offset_table(text: str, reading: Sequence[str]) -> list[int]:
-    """Map each offset that a reading counts to the code point that it falls on; one entry more for the end."""
+    """List, for each character that a reading counts, the code point that it belongs to."""
     widths = [1] * len(text)
     if "crlf" in reading:
         for match in re.finditer("\r\n", text):
@@ -34,12 +34,15 @@ def offset_table(text: str, reading: Sequence[str]) -> list[int]:
         widths = [2 if ord(char) > 0xFFFF else width for char, width in zip(text, widths, strict=True)]
     if "bom" in reading:
         widths[0] = 0
-    table = [0] * (sum(widths) + 1)
-    for index, offset in enumerate(accumulate(widths, initial=0)):
-        table[offset] = index
-    for offset in range(1, len(table)):
-        table[offset] = table[offset] or table[offset - 1]  # inside a surrogate pair
-    return table
+    return [index for index, width in enumerate(widths) for _ in range(width)]
+
+
+def to_code_points(fragments: Fragments, table: list[int]) -> Fragments | None:
+    """Map fragments through an offset table; None if one ends behind the end of the text."""
+    if fragments[-1][1] > len(table):
+        return None
+    # The end comes from the last character inside: what isn't counted after it doesn't belong to the span.
+    return [(table[start], table[end - 1] + 1) if start < end else (0, 0) for start, end in fragments]
 
 
 def fold(text: str) -> str:

@@ -1,5 +1,6 @@
 """Convert a brat folder to Prodigy data sets, one a label."""
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -8,7 +9,7 @@ from wasabi import msg
 
 from labelwise.assets import verify_assets
 from labelwise.brat import Discontinuous, MissingAnn, Shifted, count_labels, find_documents, read_document
-from labelwise.convert import Report, write_datasets
+from labelwise.convert import PROBLEMS, Report, write_datasets
 from labelwise.datasets import AnySplit
 from labelwise.errors import InputError
 from labelwise.output import staged
@@ -30,7 +31,7 @@ def convert_brat_cli(
     encoding: Annotated[str, Option(help="Encoding of texts and annotations")] = "utf-8",
     split: Annotated[AnySplit, Option(help="The split that all these texts belong to; auto: by hash")] = "auto",
     prefix: Annotated[str, Option(help="What the data sets' names begin with; the label follows")] = "",
-    strict: Annotated[bool, Option("--strict", help="Fail, and write nothing, if any T line isn't converted")] = False,
+    strict: Annotated[bool, Option("--strict", help="Fail, and write nothing, if any line can't be converted")] = False,
 ) -> None:
     """Convert a brat folder to Prodigy data sets, one a label."""
     with user_errors("Nothing was converted"):
@@ -56,7 +57,7 @@ def convert_brat_cli(
     lost = total - report.annotations.get("converted", 0)
     msg.good(f"{total - lost:,} of {total:,} annotations are in {out / 'datasets.yml'}")
     if lost:
-        msg.warn(f"{lost:,} are not", f"{out / 'not_converted.jsonl'} has file, line and reason of each")
+        msg.warn(f"{lost:,} are not", f"{out / PROBLEMS} has file, line and reason of each")
 
 
 def convert_brat(
@@ -77,7 +78,7 @@ def convert_brat(
 
     RAISES (FileNotFoundError): there is no document.
     RAISES (InputError): no label, no such encoding, a fetched corpus that isn't what project.yml says, or, with
-        `strict`, an annotation that isn't converted.
+        `strict`, a line that can't be converted.
     """
     try:
         stems = find_documents(brat_dir)
@@ -109,13 +110,23 @@ def convert_brat(
     )
     with staged(out) as folder:
         report = write_datasets(documents, chosen, folder, split=split, prefix=prefix)
-        lost = sum(report.annotations.values()) - report.annotations["converted"]
-        if strict and lost:
-            first = (folder / "not_converted.jsonl").read_text(encoding="utf8").split("\n", 1)[0]
-            raise InputError(
-                f"{lost} annotations aren't converted, the first is {first}; mend it, or leave out --strict"
-            )
+        if strict:
+            check_strictly(folder / PROBLEMS)
     return report
+
+
+def check_strictly(problems: Path) -> None:
+    """Check that every line of every annotation file could be read and converted.
+
+    RAISES (InputError): one couldn't.
+    """
+    with problems.open(encoding="utf8") as file:
+        lines = [problem for problem in map(json.loads, file) if problem["line"]]
+    if lines:
+        raise InputError(
+            f"{len(lines)} lines can't be converted, the first is {lines[0]['file']}:{lines[0]['line']} "
+            f"({lines[0]['reason']}): {lines[0]['row']!r}; mend them, or leave out --strict"
+        )
 
 
 if __name__ == "__main__":

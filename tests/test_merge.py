@@ -1,0 +1,175 @@
+"""The merge of one text: policies as tables, books that balance."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from labelwise.datasets import DataSet
+from labelwise.errors import InputError
+from labelwise.merge import Answer, Policies, merge_text, missing_labels
+from labelwise.prodigy import Task, TaskSpan
+
+TEXT = "Add 5 mL of Jordan water."
+WATER, JORDAN, AMOUNT = (12, 24, "Reagent"), (12, 18, "Place"), (4, 8, "Amount")
+
+
+def dataset(name="a", labels=("Reagent", "Place", "Amount"), kind="complete", split="auto") -> DataSet:
+    return DataSet(name, Path(f"{name}.jsonl"), tuple(labels), kind, split)
+
+
+def answer(*spans, line=1, answer="accept", time=None, data=None) -> Answer:
+    """One task; a span is (start, end, label) or (start, end, label, answer)."""
+    task = Task(TEXT, [TaskSpan(*span) for span in spans], answer=answer, timestamp=time)
+    return Answer(data or dataset(), line, task)
+
+
+def merge(*answers, **policies):
+    merged = merge_text(TEXT, answers, Policies(**policies))
+    # The books: each row and span that went in is in one bucket, or stands.
+    assert merged.rows.total() == len(answers)
+    standing = len(merged.accepted) + len(merged.rejected)
+    assert merged.spans.total() + standing == sum(len(a.task.spans) for a in answers)
+    return merged
+
+
+def test_data_sets_unite_and_each_covers_its_labels():
+    merged = merge(
+        answer(WATER, data=dataset("r", ["Reagent"])),
+        answer(data=dataset("p", ["Place"])),
+        answer(AMOUNT, WATER, data=dataset("x", ["Amount", "Reagent"])),
+    )
+    assert merged.accepted == {AMOUNT: ["x"], WATER: ["r", "x"]}
+    assert merged.coverage == {"Reagent": "complete", "Place": "complete", "Amount": "complete"}
+    assert merged.rows == Counter(merged=3)
+    assert merged.spans == Counter(duplicate=1)
+    assert missing_labels(merged.coverage, ["Reagent", "Place", "Amount", "Time"]) == {"Time": "none"}
+
+
+@pytest.mark.parametrize(
+    ("answers", "policy", "accepted", "rows"),
+    [
+        # by time, whatever the line
+        ([(WATER, "accept", 5), (JORDAN, "accept", 3)], "latest", [WATER], {"merged": 1, "superseded": 1}),
+        # by line, where there is no time
+        ([(WATER, "accept", None), (JORDAN, "accept", None)], "latest", [JORDAN], {"merged": 1, "superseded": 1}),
+        # a time beats none
+        ([(WATER, "accept", 1), (JORDAN, "accept", None)], "latest", [WATER], {"merged": 1, "superseded": 1}),
+        # the latest is a reject: nothing stands
+        ([(WATER, "accept", 1), (JORDAN, "reject", 2)], "latest", [], {"rejected": 1, "superseded": 1}),
+        # an earlier reject is superseded
+        ([(WATER, "reject", 1), (JORDAN, "accept", 2)], "latest", [JORDAN], {"merged": 1, "superseded": 1}),
+        # ignore leaves no trace, even if it is the latest
+        ([(WATER, "accept", 1), (JORDAN, "ignore", 2)], "latest", [WATER], {"merged": 1, "ignored": 1}),
+        ([(WATER, "accept", 1), (JORDAN, "accept", 2)], "union", [WATER, JORDAN], {"merged": 2}),
+        ([(WATER, "accept", 1), (JORDAN, "reject", 2)], "union", [WATER], {"merged": 1, "superseded": 1}),
+        ([(WATER, "reject", 1), (JORDAN, "reject", 2)], "union", [], {"rejected": 1, "superseded": 1}),
+        ([(WATER, "accept", 1), (JORDAN, "ignore", 2)], "error", [WATER], {"merged": 1, "ignored": 1}),
+    ],
+)
+def test_duplicates(answers, policy, accepted, rows):
+    given = [answer(span, line=i, answer=a, time=t) for i, (span, a, t) in enumerate(answers, 1)]
+    for order in (given, given[::-1]):
+        merged = merge(*order, duplicates=policy)
+        assert sorted(merged.accepted) == sorted(accepted)
+        assert merged.rows == Counter(rows)
+        assert merged.coverage == (dict.fromkeys(["Reagent", "Place", "Amount"], "complete") if accepted else {})
+
+
+def test_duplicates_can_be_an_error_that_names_file_and_lines():
+    with pytest.raises(InputError, match=r"a\.jsonl: lines 3, 7 answer the same text; choose latest or union"):
+        merge(answer(line=3), answer(line=7), duplicates="error")
+
+
+def test_binary_tasks_judge_spans_and_cover_partly():
+    binary = dataset("teach", ["Reagent", "Place"], "binary")
+    merged = merge(answer(WATER, data=binary), answer(JORDAN, line=2, answer="reject", data=binary))
+    assert merged.accepted == {WATER: ["teach"]}
+    assert merged.rejected == {JORDAN: ["teach"]}
+    assert merged.coverage == {"Reagent": "partial", "Place": "partial"}
+    assert merged.rows == Counter(merged=2)
+
+
+def test_old_binary_tasks_answer_each_span():
+    merged = merge(
+        answer((*WATER, "accept"), (*JORDAN, "reject"), (*AMOUNT, "ignore"), data=dataset(kind="auto")),
+    )
+    assert (list(merged.accepted), list(merged.rejected)) == ([WATER], [JORDAN])
+    assert merged.coverage == {"Reagent": "partial", "Place": "partial"}
+    assert merged.spans == Counter(ignored=1)
+
+
+def test_complete_beats_partial_whatever_comes_first():
+    complete, binary = dataset("c", ["Place"]), dataset("b", ["Place"], "binary")
+    for answers in ([answer(data=complete), answer(JORDAN, data=binary)],) * 2:
+        assert merge(*answers).coverage == {"Place": "complete"}
+        assert merge(*answers[::-1]).coverage == {"Place": "complete"}
+
+
+@pytest.mark.parametrize(
+    ("policy", "accepts", "rejects"), [("latest", False, True), ("union", True, True), ("latest", True, False)]
+)
+def test_a_span_judged_twice_by_one_data_set(policy, accepts, rejects):
+    binary = dataset("b", kind="binary")
+    first, last = ("accept", "reject") if rejects else ("reject", "accept")
+    answers = [answer(WATER, line=1, answer=first, data=binary), answer(WATER, line=2, answer=last, data=binary)]
+    if policy == "union":  # both stand, and the conflict is settled like one between data sets
+        merged = merge(*answers, duplicates=policy)
+        assert list(merged.accepted) == [WATER]
+        assert merged.spans == Counter({"accept/reject": 1})
+    else:
+        merged = merge(*answers, duplicates=policy)
+        assert (list(merged.accepted), list(merged.rejected)) == ([WATER] * accepts, [WATER] * rejects)
+        assert merged.spans == Counter(superseded=1)
+
+
+@pytest.mark.parametrize(
+    ("policy", "times", "accepted"),
+    [
+        ("accept-wins", (1, 2), True),
+        ("reject-wins", (2, 1), False),
+        ("latest", (1, 2), False),
+        ("latest", (2, 1), True),
+        ("latest", (None, None), True),
+    ],
+)
+def test_conflicts(policy, times, accepted):
+    merged = merge(
+        answer(WATER, time=times[0], data=dataset("yes")),
+        answer(WATER, time=times[1], answer="reject", data=dataset("no", kind="binary")),
+        conflicts=policy,
+    )
+    assert merged.accepted == ({WATER: ["yes"]} if accepted else {})
+    assert merged.rejected == ({} if accepted else {WATER: ["no"]})
+    assert [(c.reason, c.lost) for c in merged.conflicts] == [("accept/reject", WATER)]
+
+
+@pytest.mark.parametrize(
+    ("span", "bucket"),
+    [
+        ((None, 3, "Place"), "invalid"),
+        ((3, None, "Place"), "invalid"),
+        ((0, 3, None), "invalid"),
+        ((3, 3, "Place"), "invalid"),
+        ((5, 3, "Place"), "invalid"),
+        ((-1, 3, "Place"), "invalid"),
+        ((0, len(TEXT) + 1, "Place"), "invalid"),
+        ((3, 4, "Place"), "invalid"),  # a space
+        ((0, 3, "Other"), "undeclared label"),
+    ],
+)
+def test_a_bad_span_costs_only_itself(span, bucket):
+    merged = merge(answer(span, WATER))
+    assert list(merged.accepted) == [WATER]
+    assert merged.spans == Counter({bucket: 1})
+
+
+def test_white_space_at_the_edges_is_trimmed():
+    merged = merge(answer((11, 19, "Place")), answer(JORDAN, data=dataset("b")))
+    assert merged.accepted == {JORDAN: ["a", "b"]}
+
+
+def test_spans_of_dropped_tasks_are_counted_with_them():
+    merged = merge(answer(WATER, JORDAN, answer="ignore"), answer(AMOUNT, answer="reject"))
+    assert merged.spans == Counter({"in ignored task": 2, "in rejected task": 1})
+    assert merged.coverage == {}
