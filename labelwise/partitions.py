@@ -91,7 +91,7 @@ def merge_partition(job: Job) -> Part:
 @lru_cache(maxsize=1)
 def load_tokenizer(settings: Settings) -> Language:
     """Make the settings' tokenizer, once a process."""
-    return make_nlp(settings.lang, settings.infixes, settings.no_exceptions)
+    return make_nlp(settings.lang, settings.tokenizer)
 
 
 class _Sources:

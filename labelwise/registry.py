@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
+import msgspec
 import spacy
 from spacy.language import Language
 
@@ -14,7 +15,7 @@ from labelwise.curve import Curve
 from labelwise.errors import InputError
 from labelwise.manifest import read_manifest
 from labelwise.reader import PartitionedCorpus
-from labelwise.tokenizer import extend_tokenizer
+from labelwise.tokenizer import TokenizerRules, extend_tokenizer
 
 Logger = Callable[[Language, IO[str], IO[str]], tuple[Callable[[dict[str, Any] | None], None], Callable[[], None]]]
 
@@ -36,7 +37,7 @@ def make_corpus_tokenizer(corpus: Path) -> Callable[[Language], Language]:
         settings = read_manifest(Path(corpus))["settings"]
         if settings["lang"] != nlp.lang:
             raise InputError(f"{corpus}: the corpus is {settings['lang']!r}, the pipeline {nlp.lang!r}; set nlp.lang")
-        extend_tokenizer(nlp, settings["infixes"], settings["no_exceptions"])
+        extend_tokenizer(nlp, msgspec.convert(settings["tokenizer"], TokenizerRules))
         return nlp
 
     return set_tokenizer

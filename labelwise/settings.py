@@ -4,6 +4,7 @@ import msgspec
 
 from labelwise.errors import InputError
 from labelwise.merge import Policies
+from labelwise.tokenizer import TokenizerRules
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -16,14 +17,13 @@ class Settings(msgspec.Struct, frozen=True):
     """
 
     lang: str = "en"
-    infixes: str = ""
-    no_exceptions: str = ""
+    tokenizer: TokenizerRules = TokenizerRules()
     policies: Policies = Policies()
     dev_ratio: float = 0.1
     test_ratio: float = 0.1
     split_salt: str = "labelwise"
     split_by: str = ""
-    docs_per_partition: int = 500
+    docs_per_partition: int = 200
 
     def __post_init__(self) -> None:
         """Check the numbers.

@@ -18,6 +18,7 @@ from labelwise.datasets import SPLITS, load_datasets
 from labelwise.merge import Alignment, Conflicts, Coverage, Duplicates, Overlap, Policies
 from labelwise.output import staged
 from labelwise.settings import Settings
+from labelwise.tokenizer import TokenizerRules, read_rules
 from scripts.console import print_counts, print_table, progress, user_errors
 
 Option = typer.Option
@@ -28,8 +29,7 @@ def merge_cli(
     out: Annotated[Path, typer.Argument(help="Folder for train, dev, test, labels and the manifest")],
     metrics: Annotated[Path | None, Option(help="JSON file for the books")] = None,
     lang: Annotated[str, Option(help="spaCy's code of the language")] = "en",
-    infixes: Annotated[str, Option(help="Regular expression of places where tokens are split")] = "",
-    no_exceptions: Annotated[str, Option(help="Regular expression of tokenizer exceptions to give up")] = "",
+    tokenizer: Annotated[Path | None, Option(help="YAML file whose section `tokenizer` has further rules")] = None,
     duplicates: Annotated[Duplicates, Option(help="A data set answered a text twice")] = "latest",
     conflicts: Annotated[Conflicts, Option(help="One data set accepts a span, another rejects it")] = "accept-wins",
     overlap: Annotated[Overlap, Option(help="Accepted spans overlap: which is the entity")] = "longest",
@@ -39,7 +39,7 @@ def merge_cli(
     test_ratio: Annotated[float, Option(help="Share of texts for test, of data sets with split auto")] = 0.1,
     split_salt: Annotated[str, Option(help="Another salt gives another split")] = "labelwise",
     split_by: Annotated[str, Option(help="Key of meta; texts with one value there stay in one split")] = "",
-    docs_per_partition: Annotated[int, Option(help="Texts in a partition, on average")] = 500,
+    docs_per_partition: Annotated[int, Option(help="Texts in a partition, on average")] = 200,
     workers: Annotated[int, Option(help="Processes; 0 for one a core")] = 0,
     strict: Annotated[bool, Option("--strict", help="Fail, and write nothing, if any row is malformed")] = False,
 ) -> None:
@@ -47,8 +47,7 @@ def merge_cli(
     with user_errors("Nothing was merged"):
         settings = Settings(
             lang=lang,
-            infixes=infixes,
-            no_exceptions=no_exceptions,
+            tokenizer=read_rules(tokenizer) if tokenizer else TokenizerRules(),
             policies=Policies(duplicates, conflicts, overlap, coverage, alignment),
             dev_ratio=dev_ratio,
             test_ratio=test_ratio,

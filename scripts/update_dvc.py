@@ -3,7 +3,8 @@
 1. dvc.yaml names project.yml under `vars`, so `${vars.seed}` means in DVC what it means in weasel, and a change of one
    variable re-runs the stages whose commands have it.
 2. `outputs` become `outs`; of `outputs_no_cache`, which stay in git, JSON files become metrics and TSV files plots.
-3. A command without outputs isn't a stage.
+3. A dependency on project.yml is one on its section `tokenizer`, the only one that a command reads by itself.
+4. A command without outputs isn't a stage.
 """
 
 from pathlib import Path
@@ -42,7 +43,7 @@ def dvc_yaml(project: Path) -> str:
     RAISES (InputError): an uncached output is neither JSON nor TSV, so that DVC couldn't compare it.
     """
     commands = yaml.safe_load(project.read_text(encoding="utf8"))["commands"]
-    stages = {command["name"]: _stage(command) for command in commands if _outputs(command)}
+    stages = {command["name"]: _stage(command, project.name) for command in commands if _outputs(command)}
     content = {"vars": [project.name], "stages": stages}
     return HEADER + yaml.safe_dump(content, sort_keys=False, width=110, allow_unicode=True)
 
@@ -51,13 +52,15 @@ def _outputs(command: dict[str, Any]) -> list[str]:
     return [*command.get("outputs", []), *command.get("outputs_no_cache", [])]
 
 
-def _stage(command: dict[str, Any]) -> dict[str, Any]:
+def _stage(command: dict[str, Any], project: str) -> dict[str, Any]:
     script = command["script"]
     stage: dict[str, Any] = {
         "desc": command["help"],
         "cmd": script[0] if len(script) == 1 else script,
-        "deps": command["deps"],
+        "deps": [dep for dep in command["deps"] if dep != project],
     }
+    if project in command["deps"]:
+        stage["params"] = [{project: ["tokenizer"]}]
     if command.get("outputs"):
         stage["outs"] = command["outputs"]
     for path in command.get("outputs_no_cache", []):

@@ -134,7 +134,9 @@ def test_round_trip(tmp_path):
     brat = tmp_path / "brat"
     brat.mkdir()
     (brat / "d.txt").write_bytes(text.encode())
-    rows = [f"T{i}\t{label} {s} {e}\t{text[s:e]}\n".replace("big\ncat", "big cat") for i, (s, e, label) in enumerate(spans)]
+    rows = [
+        f"T{i}\t{label} {s} {e}\t{text[s:e]}\n".replace("big\ncat", "big cat") for i, (s, e, label) in enumerate(spans)
+    ]
     (brat / "d.ann").write_text("".join(rows), encoding="utf8")
     convert_brat(brat, tmp_path / "tasks")
     found = [

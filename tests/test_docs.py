@@ -6,10 +6,10 @@ from labelwise.annotation import all_gold, entities, uncovered
 from labelwise.docs import flatten, overlap_kind, to_doc
 from labelwise.errors import InputError
 from labelwise.merge import Merged, Policies
-from labelwise.tokenizer import make_nlp
+from labelwise.tokenizer import TokenizerRules, make_nlp
 
 LABELS = ["A", "B", "C"]
-NLP = make_nlp("en")
+NLP = make_nlp("en", TokenizerRules())
 
 
 def project(text, accepted, rejected=(), covered=LABELS, **policies):

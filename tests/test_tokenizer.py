@@ -1,11 +1,10 @@
 import pytest
-import yaml
 
 from labelwise.errors import InputError
-from labelwise.tokenizer import make_nlp
+from labelwise.tokenizer import TokenizerRules, make_nlp, read_rules
 from tests.test_project import ROOT
 
-VARS = yaml.safe_load((ROOT / "project.yml").read_text(encoding="utf8"))["vars"]
+RULES = read_rules(ROOT / "project.yml")
 
 
 @pytest.mark.parametrize(
@@ -30,22 +29,34 @@ VARS = yaml.safe_load((ROOT / "project.yml").read_text(encoding="utf8"))["vars"]
     ],
 )
 def test_the_projects_tokenizer(text, tokens):
-    nlp = make_nlp(VARS["lang"], VARS["infixes"], VARS["no_exceptions"])
+    nlp = make_nlp("en", RULES)
     assert [token.text for token in nlp.make_doc(text)] == tokens.split()
 
 
 def test_without_patterns_it_is_the_languages_own():
-    assert [token.text for token in make_nlp("en").make_doc("60degC x g.")] == ["60degC", "x", "g."]
+    assert [token.text for token in make_nlp("en", TokenizerRules()).make_doc("60degC x g.")] == ["60degC", "x", "g."]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("section", "message"),
     [
-        (("en", "(?<=a", ""), r"infixes: '\(\?<=a' is no regular expression: missing \)"),
-        (("en", "", "["), r"no_exceptions: '\[' is no regular expression"),
-        (("xq", "", ""), r"'xq' is no language of spaCy; set `lang`"),
+        ("tokenizer: {infixes: ['(?<=a']}", r"infixes: '\(\?<=a' is no regular expression: missing \)"),
+        ("tokenizer: {no_exceptions: ['[']}", r"no_exceptions: '\[' is no regular expression"),
+        ("tokenizer: {infix: ['a']}", r"project\.yml: .*unknown field `infix`"),
+        ("tokenizer: {infixes: 'a'}", r"project\.yml: Expected `array`, got `str`"),
     ],
 )
-def test_errors_say_which_setting_is_wrong(arguments, message):
+def test_wrong_rules_say_what_is_wrong(tmp_path, section, message):
+    (tmp_path / "project.yml").write_text(section)
     with pytest.raises(InputError, match=message):
-        make_nlp(*arguments)
+        read_rules(tmp_path / "project.yml")
+
+
+def test_a_project_without_rules_has_none(tmp_path):
+    (tmp_path / "project.yml").write_text("vars: {}")
+    assert read_rules(tmp_path / "project.yml") == TokenizerRules()
+
+
+def test_an_unknown_language():
+    with pytest.raises(InputError, match="'xq' is no language of spaCy; set `lang`"):
+        make_nlp("xq", RULES)

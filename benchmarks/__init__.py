@@ -1,0 +1,1 @@
+"""What measures speed and memory; README.md here has the results, each with its command."""
