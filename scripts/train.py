@@ -25,7 +25,6 @@ def train_cli(
     gpu_id: Annotated[int, Option(help="Number of the GPU; -1 for the CPU, in full precision")] = -1,
     seed: Annotated[int, Option(help="Random seed")] = 0,
     max_steps: Annotated[int, Option(help="Updates; 0 for what the config says")] = 0,
-    eval_frequency: Annotated[int, Option(help="Updates between evaluations; 0 for what the config says")] = 0,
     transformer_name: Annotated[str, Option(help="Name on the hub, or folder, of the transformer")] = "",
 ) -> None:
     """Train a pipeline with spaCy's own loop, from the partitions of a corpus."""
@@ -33,8 +32,9 @@ def train_cli(
         overrides: dict[str, Any] = {"system.seed": seed}
         if max_steps:
             overrides["training.max_steps"] = max_steps
-        if eval_frequency:
-            overrides["training.eval_frequency"] = eval_frequency
+            # The last step is evaluated, or the best pipeline would be that of step 0.
+            every = load_config(config)["training"]["eval_frequency"]
+            overrides["training.eval_frequency"] = min(every, max_steps)
         if transformer_name:
             overrides["components.transformer.model.name"] = transformer_name
         train(config, corpus, out, curve, gpu_id=gpu_id, overrides=overrides)

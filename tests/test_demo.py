@@ -16,8 +16,7 @@ from labelwise.demo_grammar import LABELS
 from labelwise.errors import InputError
 from labelwise.prodigy import input_hash
 from scripts.make_demo import make_demo
-
-ROOT = Path(__file__).parents[1]
+from tests.conftest import ROOT
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-ROOT = Path(__file__).parent.parent
+from tests.conftest import ROOT
+
 PROJECT = yaml.safe_load((ROOT / "project.yml").read_text(encoding="utf8"))
 COMMANDS = {command["name"]: command for command in PROJECT["commands"]}
 

@@ -2,7 +2,7 @@ import pytest
 
 from labelwise.errors import InputError
 from labelwise.tokenizer import TokenizerRules, make_nlp, read_rules
-from tests.test_project import ROOT
+from tests.conftest import ROOT
 
 RULES = read_rules(ROOT / "project.yml")
 

@@ -1,0 +1,65 @@
+"""What several tests use."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from labelwise.books import Books
+from labelwise.corpus import merge_datasets
+from labelwise.datasets import load_datasets
+from labelwise.settings import Settings
+from labelwise.tokenizer import read_rules
+from scripts.convert_brat import convert_brat
+from scripts.make_demo import make_demo
+from scripts.merge import merge
+
+ROOT = Path(__file__).parent.parent
+
+
+def write_jsonl(path: Path, rows: list[Any]) -> None:
+    """Write one row a line; a str is written as it is."""
+    lines = [row if isinstance(row, str) else json.dumps(row) for row in rows]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(line + "\n" for line in lines), encoding="utf8")
+
+
+class Merging:
+    """Data sets in a folder, and what merging them gives."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.declared: list[dict[str, Any]] = []
+
+    def add(self, name: str, labels: list[str], rows: list[Any], **options: Any) -> None:
+        write_jsonl(self.root / "tasks" / f"{name}.jsonl", rows)
+        self.declared.append({"name": name, "path": f"{name}.jsonl", "labels": labels, **options})
+        (self.root / "tasks" / "datasets.yml").write_text(yaml.safe_dump(self.declared), encoding="utf8")
+
+    def run(self, out: str = "corpus", executor=None, strict: bool = False, **settings: Any) -> Books:
+        datasets = load_datasets([self.root / "tasks" / "datasets.yml"])
+        return merge_datasets(datasets, self.root / out, Settings(**settings), executor=executor, strict=strict)
+
+    def files(self, out: str = "corpus") -> dict[str, bytes]:
+        """The corpus's files by path."""
+        folder = self.root / out
+        return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def merging(tmp_path: Path) -> Merging:
+    return Merging(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def demo_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A merged demo corpus of 30 texts and 4 labels, in several partitions, with the project's tokenizer."""
+    root = tmp_path_factory.mktemp("demo")
+    make_demo(root / "brat", docs=30, labels=4, words=60)
+    convert_brat(root / "brat", root / "tasks")
+    rules = read_rules(ROOT / "project.yml")
+    settings = Settings(tokenizer=rules, dev_ratio=0.2, test_ratio=0.2, docs_per_partition=8)
+    merge([root / "tasks" / "datasets.yml"], root / "corpus", settings, metrics=root / "merge.json")
+    return root / "corpus"

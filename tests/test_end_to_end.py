@@ -1,0 +1,141 @@
+"""The whole way, by weasel and by DVC, in a copy of the repository with a tiny corpus."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+
+pytestmark = pytest.mark.slow
+
+TINY = {
+    "demo_docs": "24",
+    "demo_labels": "3",
+    "docs_per_partition": "8",
+    "dev_ratio": "0.2",
+    "test_ratio": "0.2",
+    "cpu_steps": "10",
+}
+RESULTS = ("corpus", "metrics", "plots")
+
+
+class Copy:
+    """A copy of the repository's files, with its own git repository and small numbers in project.yml."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        files = subprocess.check_output(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, text=True)
+        for name in files.splitlines():
+            if (ROOT / name).is_file() and not name.startswith(("tests/", "metrics/", "plots/", "dvc.lock")):
+                (root / name).parent.mkdir(parents=True, exist_ok=True)
+                (root / name).write_bytes((ROOT / name).read_bytes())
+        for name, value in TINY.items():
+            self.set(name, value)
+        self.run("git", "init", "-q", "-b", "main")
+        self.commit("start")
+
+    def set(self, name: str, value: str) -> None:
+        """Change a variable of project.yml."""
+        path = self.root / "project.yml"
+        text, count = re.subn(rf"(?m)^  {name}: \S+", f"  {name}: {value}", path.read_text(encoding="utf8"))
+        assert count == 1, name
+        path.write_text(text, encoding="utf8")
+
+    def commit(self, message: str) -> None:
+        self.run("git", "add", "-A")
+        self.run("git", "-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "-qm", message)
+
+    def run(self, *command: str) -> str:
+        """Run a command of this environment, and give what it prints."""
+        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+        env = {**os.environ, "PATH": path, "DVC_NO_ANALYTICS": "1", "COLUMNS": "200"}
+        done = subprocess.run(command, cwd=self.root, env=env, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    def results(self) -> dict[str, bytes]:
+        """What the run made, but for the model, whose bytes hold a training time of its own."""
+        paths = [path for name in RESULTS for path in (self.root / name).rglob("*") if path.is_file()]
+        return {path.relative_to(self.root).as_posix(): path.read_bytes() for path in paths}
+
+
+@pytest.fixture(scope="module")
+def by_weasel(tmp_path_factory) -> tuple[Copy, str]:
+    copy = Copy(tmp_path_factory.mktemp("weasel"))
+    return copy, copy.run("weasel", "run", "all")
+
+
+@pytest.fixture(scope="module")
+def by_dvc(tmp_path_factory) -> tuple[Copy, str]:
+    copy = Copy(tmp_path_factory.mktemp("dvc"))
+    return copy, copy.run("dvc", "repro", "evaluate-cpu")
+
+
+def test_weasel_goes_the_whole_way(by_weasel):
+    copy, printed = by_weasel
+    assert (copy.root / "training/cpu/model-best/meta.json").is_file()
+    assert sorted(copy.results()) == sorted(
+        [
+            *(f"metrics/{name}.json" for name in ("merge", "cpu")),
+            "plots/cpu.tsv",
+            *(f"corpus/tasks/{label}.jsonl" for label in ("PERSON", "PLACE", "COMPANY")),
+            *(f"corpus/tasks/{name}" for name in ("datasets.yml", "problems.jsonl", "report.json")),
+            *(f"corpus/{name}" for name in ("conflicts.jsonl", "problems.jsonl", "manifest.json", "labels/ner.json")),
+            *(path for path in copy.results() if path.endswith(".spacy")),
+        ]
+    )
+    assert sum(path.startswith("corpus/train/") for path in copy.results()) > 1
+    assert "metrics/cpu.json" in printed
+
+
+def test_dvc_gives_the_same(by_weasel, by_dvc):
+    assert by_dvc[0].results() == by_weasel[0].results()
+
+
+def test_a_second_run_does_nothing(by_weasel, by_dvc):
+    again = by_weasel[0].run("weasel", "run", "all")
+    assert "Running command" not in again
+    assert again.count("Skipping") == 5
+    again = by_dvc[0].run("dvc", "repro", "evaluate-cpu")
+    assert "Running stage" not in again
+    assert "up to date" in again
+
+
+def test_a_changed_variable_runs_what_it_touches_and_can_be_compared(by_dvc):
+    copy, _ = by_dvc
+    copy.commit("results")
+    copy.run("git", "checkout", "-qb", "longer")
+    copy.set("cpu_steps", "20")
+    printed = copy.run("dvc", "repro", "evaluate-cpu")
+    assert re.findall(r"Running stage '(.*?)'", printed) == ["train-cpu", "evaluate-cpu"]
+    copy.set("test_ratio", "0.4")
+    printed = copy.run("dvc", "repro", "evaluate-cpu")
+    assert re.findall(r"Running stage '(.*?)'", printed) == ["merge", "train-cpu", "evaluate-cpu"]
+    copy.commit("longer")
+    diff = copy.run("dvc", "metrics", "diff", "main", "longer", "--md")
+    assert re.search(r"\| metrics/cpu\.json +\| all_gold\.support +\| \d+ +\| \d+ +\| \d+ +\|", diff), diff
+    copy.run("dvc", "plots", "diff", "main", "longer", "-o", "plots_html")
+    assert (copy.root / "plots_html" / "index.html").is_file()
+
+
+def test_a_changed_tokenizer_rule_runs_the_merge(by_dvc):
+    copy, _ = by_dvc
+    path = copy.root / "project.yml"
+    path.write_text(path.read_text(encoding="utf8").replace("    - '8-?\\)'\n", ""), encoding="utf8")
+    changed = copy.run("dvc", "status", "--with-deps", "evaluate-cpu")
+    assert re.findall(r"(?m)^(\S+):$", changed) == ["merge"]
+    assert re.search(r"project\.yml:\s+modified:\s+tokenizer", changed)
+
+
+def test_ones_own_data_replace_the_demo(tmp_path):
+    copy = Copy(tmp_path)
+    for number in range(12):
+        (tmp_path / f"assets/brat/{number}.txt").write_text(f"Ms {number} Smith met Mr Jones.")
+        (tmp_path / f"assets/brat/{number}.ann").write_text(f"T1\tNAME 0 {9 + len(str(number))}\tMs {number} Smith\n")
+    copy.run("weasel", "run", "make-demo")
+    copy.run("weasel", "run", "convert-brat")
+    assert (tmp_path / "corpus/tasks/NAME.jsonl").read_text().count("\n") == 12
