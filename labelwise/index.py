@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from labelwise.prodigy import read_texts
+from labelwise.prodigy import read_rows
 
 KEY_BYTES = 12
 ENTRY = np.dtype([("key", f"S{KEY_BYTES}"), ("dataset", "<u2"), ("line", "<u4"), ("offset", "<u8"), ("length", "<u4")])
@@ -48,7 +48,7 @@ def index_file(number: int, name: str, path: Path) -> tuple[Entries, list[Proble
     """
     entries = bytearray()
     problems = []
-    for row in read_texts(path):
+    for row in read_rows(path):
         if row.text is None:
             problems.append(Problem(name, row.line, row.problem))
         else:

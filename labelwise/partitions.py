@@ -22,7 +22,7 @@ from labelwise.docs import Projection, to_doc
 from labelwise.errors import InputError
 from labelwise.index import Entries, Problem, group_by_text, text_key
 from labelwise.merge import Answer, Conflict, Merged, merge_text, missing_labels
-from labelwise.prodigy import Task, input_hash, task_decoder, task_hash
+from labelwise.prodigy import input_hash, read_text, task_decoder, task_hash
 from labelwise.settings import Settings
 from labelwise.tokenizer import make_nlp
 
@@ -121,18 +121,19 @@ def _read_answers(key: bytes, entries: list[tuple[Any, ...]], sources: _Sources,
         dataset = sources.datasets[number]
         row = sources.read(number, offset, length)
         try:
-            task = task_decoder.decode(row)
-        except msgspec.ValidationError as error:
-            part.books.rows["malformed"] += 1
-            part.problems.append(Problem(dataset.name, line, f"malformed: {error}"))
-            continue
-        except msgspec.DecodeError:
-            task = Task(text="")
-        if text_key(task.text) != key:
+            task, problem = task_decoder.decode(row), ""
+        except msgspec.DecodeError as error:
+            task, problem = None, f"malformed: {error}"
+        text = task.text if task else read_text(row)[0]
+        if text is None or text_key(text) != key:
             raise InputError(f"{dataset.path}:{line}: the file changed while it was read; run the merge again")
+        if task is None:
+            part.books.rows["malformed"] += 1
+            part.problems.append(Problem(dataset.name, line, problem))
+            continue
         part.books.spans_read += len(task.spans or ())
-        part.books.stored_hash_differs += task.input_hash is not None and task.input_hash != input_hash(task.text)
-        answers.setdefault(task.text, []).append(Answer(dataset, line, task))
+        part.books.stored_hash_differs += task.input_hash is not None and task.input_hash != input_hash(text)
+        answers.setdefault(text, []).append(Answer(dataset, line, task))
     return answers
 
 

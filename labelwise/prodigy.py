@@ -56,7 +56,7 @@ class _TextOnly(msgspec.Struct):
 
 
 class Row(NamedTuple):
-    """Where a task lies in its file: `length` bytes from `offset`, on line `line` (from 1)."""
+    """Where a task lies in its file, `length` bytes from `offset` on line `line` (from 1), and its text or problem."""
 
     offset: int
     length: int
@@ -69,21 +69,22 @@ task_decoder = msgspec.json.Decoder(Task)
 _text_decoder = msgspec.json.Decoder(_TextOnly)
 
 
-def read_texts(path: Path) -> Iterator[Row]:
-    """Yield each line's place and text, or why it has none: "bad JSON" or "no text". Blank lines aren't rows."""
+def read_text(line: bytes) -> tuple[str | None, str]:
+    """Read a task's text alone, or say why it has none: "bad JSON" or "no text"."""
+    try:
+        text = _text_decoder.decode(line).text
+    except msgspec.DecodeError:  # a text that is a number counts as bad too
+        return None, "bad JSON"
+    return (text, "") if text and text.strip() else (None, "no text")
+
+
+def read_rows(path: Path) -> Iterator[Row]:
+    """Yield each line's place and text; blank lines aren't rows."""
     offset = 0
     with path.open("rb") as lines:
         for number, line in enumerate(lines, 1):
             if not line.isspace():
-                text, problem = None, ""
-                try:
-                    text = _text_decoder.decode(line).text
-                except msgspec.DecodeError:  # a ValidationError, such as a text that is a number, is one too
-                    problem = "bad JSON"
-                else:
-                    if text is None or not text.strip():
-                        text, problem = None, "no text"
-                yield Row(offset, len(line), number, text, problem)
+                yield Row(offset, len(line), number, *read_text(line))
             offset += len(line)
 
 

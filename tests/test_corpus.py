@@ -15,7 +15,9 @@ from labelwise import corpus as corpus_module
 from labelwise.annotation import all_gold, entities, uncovered
 from labelwise.datasets import load_datasets
 from labelwise.errors import InputError
+from labelwise.index import build_index
 from labelwise.merge import Policies
+from labelwise.prodigy import input_hash
 from tests.conftest import Merging
 
 LABELS = ["A", "B", "C"]
@@ -241,6 +243,33 @@ def test_bad_rows_are_located(merging):
     with pytest.raises(InputError, match="3 rows can't be used, the first is a, line 2: bad JSON"):
         merging.run("strict", strict=True)
     assert not (merging.root / "strict" / "manifest.json").exists()
+
+
+def test_a_row_whose_text_alone_can_be_read_is_malformed(merging):
+    merging.add("a", ["A"], [{"text": "one", "spans": 3}, {"text": "two"}])
+    assert merging.run().rows == Counter(merged=1, malformed=1)
+
+
+def test_a_file_that_changes_meanwhile_is_an_error(merging, monkeypatch):
+    merging.add("a", ["A"], [{"text": f"text {i}"} for i in range(9)])
+
+    def index_and_change(*args):
+        done = build_index(*args)
+        merging.add("a", ["A"], [{"text": f"text {i}"} for i in range(5, 14)])
+        return done
+
+    monkeypatch.setattr(corpus_module, "build_index", index_and_change)
+    with pytest.raises(InputError, match=r"a\.jsonl:\d+: the file changed while it was read; run the merge again"):
+        merging.run()
+    assert not (merging.root / "corpus" / "manifest.json").exists()
+
+
+def test_a_stored_hash_that_differs_is_counted_and_harmless(merging):
+    rows = [{"text": "one", "_input_hash": input_hash("one")}, {"text": "two", "_input_hash": input_hash("one")}]
+    merging.add("a", ["A"], rows)
+    books = merging.run()
+    assert books.stored_hash_differs == 1
+    assert set(read_docs(merging.root)) == {"one", "two"}
 
 
 def test_the_manifest_tells_what_there_is(merging):

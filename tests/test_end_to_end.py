@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.conftest import ROOT
 
@@ -20,6 +21,7 @@ TINY = {
     "test_ratio": "0.2",
     "cpu_steps": "10",
 }
+IDENTITY = ("-c", "user.name=t", "-c", "user.email=t@example.org")
 RESULTS = ("corpus", "metrics", "plots")
 
 
@@ -28,6 +30,8 @@ class Copy:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+        self.environment = {**os.environ, "PATH": path, "COLUMNS": "200"}
         files = subprocess.check_output(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, text=True)
         for name in files.splitlines():
             if (ROOT / name).is_file() and not name.startswith(("tests/", "metrics/", "plots/", "dvc.lock")):
@@ -47,14 +51,12 @@ class Copy:
 
     def commit(self, message: str) -> None:
         self.run("git", "add", "-A")
-        self.run("git", "-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "-qm", message)
+        self.run("git", *IDENTITY, "commit", "-qm", message)
 
-    def run(self, *command: str) -> str:
+    def run(self, *command: str, fails: bool = False) -> str:
         """Run a command of this environment, and give what it prints."""
-        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-        env = {**os.environ, "PATH": path, "DVC_NO_ANALYTICS": "1", "COLUMNS": "200"}
-        done = subprocess.run(command, cwd=self.root, env=env, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
+        done = subprocess.run(command, cwd=self.root, env=self.environment, capture_output=True, text=True, check=False)
+        assert bool(done.returncode) == fails, done.stdout + done.stderr
         return done.stdout + done.stderr
 
     def results(self) -> dict[str, bytes]:
@@ -139,3 +141,25 @@ def test_ones_own_data_replace_the_demo(tmp_path):
     copy.run("weasel", "run", "make-demo")
     copy.run("weasel", "run", "convert-brat")
     assert (tmp_path / "corpus/tasks/NAME.jsonl").read_text().count("\n") == 12
+
+
+def test_fetched_assets_are_refused_if_they_are_not_what_the_project_says(tmp_path):
+    """Git is told to take other repositories than GitHub's: the corpora there are other ones."""
+    copy = Copy(tmp_path / "copy")
+    rules = ""
+    for asset in yaml.safe_load((ROOT / "project.yml").read_text(encoding="utf8"))["assets"]:
+        repo = tmp_path / asset["git"]["repo"].rsplit("/", 1)[1]
+        (repo / asset["git"]["path"]).mkdir(parents=True)
+        (repo / asset["git"]["path"] / "a.txt").write_text("cat")
+        rules += f'[url "file://{repo}"]\n insteadOf = {asset["git"]["repo"]}\n'
+        for command in (["init", "-q", "-b", asset["git"]["branch"]], ["add", "-A"], [*IDENTITY, "commit", "-qm", "x"]):
+            subprocess.run(["git", *command], cwd=repo, check=True)
+    (tmp_path / "gitconfig").write_text(rules)
+    copy.environment["GIT_CONFIG_GLOBAL"] = str(tmp_path / "gitconfig")
+    assert copy.run("weasel", "assets", "--extra").count("Downloaded asset") == 4
+    for command in (["check_assets"], ["convert_brat", "assets/litbank", "corpus/tasks"]):
+        printed = copy.run(sys.executable, "-m", f"scripts.{command[0]}", *command[1:], fails=True)
+        assert re.search(
+            r"checksum [0-9a-f]{32}, but project\.yml says [0-9a-f]{32}; delete", " ".join(printed.split())
+        )
+    assert not (copy.root / "corpus/tasks").exists()

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from labelwise.prodigy import input_hash, kind_of, read_texts, task_decoder, task_hash
+from labelwise.prodigy import input_hash, kind_of, read_rows, task_decoder, task_hash
 
 PRODIGY = Path(__file__).parents[2] / "shared" / "corpora" / "prodigy_jsonl"
 
@@ -80,7 +80,7 @@ def test_each_row_has_its_place_and_bad_rows_cost_nothing(tmp_path):
     rows = ['{"text": "one"}', "{oops", "", '{"text": 3}', '{"html": "x"}', '{"text": " "}', '{"text": "\\u00e9"}']
     path = tmp_path / "a.jsonl"
     path.write_text("\n".join(rows))
-    read = list(read_texts(path))
+    read = list(read_rows(path))
     assert [(row.line, row.text, row.problem) for row in read] == [
         (1, "one", ""),
         (2, None, "bad JSON"),
