@@ -38,7 +38,9 @@ def evaluate_cli(
                 with staged(path) as file:
                     file.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf8")
     print_scores(scores)
-    msg.good(f"F {scores['all_gold']['f']:.4f} against all gold: {metrics}", f"{rate['words_per_second']:,} words/s")
+    words, texts = rate["words"], scores["texts"]
+    msg.good(f"F {scores['all_gold']['f']:.4f} against all gold, on {texts:,} texts of {words:,} words")
+    msg.info(f"Pipeline: {model}, for spacy.load. Scores: {metrics}. {rate['words_per_second']:,} words a second")
 
 
 def evaluate(

@@ -17,6 +17,7 @@ from scripts.make_demo import make_demo
 from scripts.merge import merge
 
 ROOT = Path(__file__).parent.parent
+CORPORA = ROOT.parent / "shared" / "corpora"  # real ones, where there are any
 
 
 def write_jsonl(path: Path, rows: list[Any]) -> None:

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from labelwise.brat import NOT_CONVERTED, count_labels, find_documents, read_document
-
-CORPORA = Path(__file__).parents[2] / "shared" / "corpora"
+from tests.conftest import CORPORA
 
 
 def write(root: Path, name: str, text: str | bytes | None, **annotations: str | bytes) -> Path:

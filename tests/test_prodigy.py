@@ -1,11 +1,11 @@
 import json
-from pathlib import Path
 
 import pytest
 
 from labelwise.prodigy import input_hash, kind_of, read_rows, task_decoder, task_hash
+from tests.conftest import CORPORA
 
-PRODIGY = Path(__file__).parents[2] / "shared" / "corpora" / "prodigy_jsonl"
+PRODIGY = CORPORA / "prodigy_jsonl"
 
 
 @pytest.mark.parametrize("file", ["fashion_brands_eval.jsonl", "fashion_brands_training.jsonl", "food_data.jsonl"])

@@ -1,8 +1,9 @@
 import pytest
 
+from benchmarks.tokenizer import count_lost
 from labelwise.errors import InputError
 from labelwise.tokenizer import TokenizerRules, make_nlp, read_rules
-from tests.conftest import ROOT
+from tests.conftest import CORPORA, ROOT
 
 RULES = read_rules(ROOT / "project.yml")
 
@@ -60,3 +61,13 @@ def test_a_project_without_rules_has_none(tmp_path):
 def test_an_unknown_language():
     with pytest.raises(InputError, match="'xq' is no language of spaCy; set `lang`"):
         make_nlp("xq", RULES)
+
+
+def test_few_spans_of_a_real_corpus_are_lost():
+    folder = CORPORA / "wnut2020_wlp" / "train"
+    if not folder.is_dir():
+        pytest.skip(f"{folder} isn't there")
+    lost, spans, _ = count_lost(folder, RULES)
+    assert spans == 48197
+    assert lost <= 0.005 * spans
+    assert count_lost(folder, TokenizerRules())[0] > 0.028 * spans

@@ -1,0 +1,40 @@
+"""Gold spans that have no token boundaries: spaCy's own tokenizer against the project's.
+
+python -m benchmarks.tokenizer assets/wnut2020_wlp/train assets/litbank assets/materials_syntheses
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from labelwise.brat import find_documents, read_document
+from labelwise.tokenizer import TokenizerRules, make_nlp, read_rules
+
+
+def count_lost(folder: Path, rules: TokenizerRules, lang: str = "en") -> tuple[int, int, int]:
+    """Count the spans of a brat folder that aren't made of whole tokens, all its spans, and its tokens."""
+    nlp = make_nlp(lang, rules)
+    lost = spans = tokens = 0
+    for stem in find_documents(folder):
+        document = read_document(stem, folder)
+        if document.text is not None:
+            doc = nlp.make_doc(document.text)
+            tokens += len(doc)
+            spans += len(document.mentions)
+            lost += sum(doc.char_span(mention.start, mention.end) is None for mention in document.mentions)
+    return lost, spans, tokens
+
+
+def main(folders: Annotated[list[Path], typer.Argument(help="Brat folders, in English")]) -> None:
+    """Print a row for each folder."""
+    print("| corpus | spans | lost by spaCy's tokenizer | lost by the project's | more tokens |\n|---|---|---|---|---|")
+    for folder in folders:
+        stock, spans, stock_tokens = count_lost(folder, TokenizerRules())
+        ours, _, tokens = count_lost(folder, read_rules(Path("project.yml")))
+        losses = " | ".join(f"{lost:,} ({lost / spans:.2%})" for lost in (stock, ours))
+        print(f"| {folder} | {spans:,} | {losses} | {tokens / stock_tokens - 1:.1%} |")
+
+
+if __name__ == "__main__":
+    typer.run(main)
