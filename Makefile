@@ -8,7 +8,7 @@ help: ## List the targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
 run: .venv/.ready ## Set up .venv (no torch) and run the whole way on the demo corpus, or on yours if assets/brat has texts.
-	.venv/bin/weasel run all
+	PYTHONUNBUFFERED=1 .venv/bin/weasel run all
 
 test: .venv-dev/.ready ## Set up .venv-dev and pass every test.
 	.venv-dev/bin/python -m pytest $(ARGS)

@@ -5,10 +5,12 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import pytest
 import yaml
 
+from labelwise.merge import Policies
 from tests.conftest import ROOT
 
 PROJECT = yaml.safe_load((ROOT / "project.yml").read_text(encoding="utf8"))
@@ -129,3 +131,20 @@ def test_dvc_yaml_is_up_to_date():
         [sys.executable, "-m", "scripts.update_dvc", "--check"], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout
+
+
+def test_the_readmes_table_is_up_to_date(tmp_path):
+    command = [Path(sys.executable).with_name("weasel"), "document", "--no-emoji", "--output", tmp_path / "README.md"]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    generated = (tmp_path / "README.md").read_text(encoding="utf8").strip()
+    assert generated in (ROOT / "README.md").read_text(encoding="utf8"), "run `weasel document` as CONTRIBUTING.md says"
+
+
+@pytest.mark.parametrize("policy", ["duplicates", "conflicts", "overlap", "coverage", "alignment"])
+def test_project_readme_and_code_agree_on_the_policies(policy):
+    values = get_args(get_type_hints(Policies)[policy])
+    assert PROJECT["vars"][policy] == values[0] == getattr(Policies(), policy)
+    [row] = re.findall(rf"(?m)^\| `{policy}` \|.*$", (ROOT / "README.md").read_text(encoding="utf8"))
+    assert sorted(re.findall(r"`([a-z-]+)`", row)[1:]) == sorted(values)
+    comment = re.search(rf"(?m)^  {policy}: .*# (.*)$", (ROOT / "project.yml").read_text(encoding="utf8"))[1]
+    assert comment.split(" | ") == list(values)
