@@ -25,11 +25,11 @@ from typing import Literal, NamedTuple
 
 from labelwise.offsets import (
     Fragments,
-    fold,
+    OffsetTable,
+    choose_reading,
     join,
     nearest_occurrence,
-    offset_table,
-    possible_readings,
+    says,
     to_code_points,
     trim,
 )
@@ -163,12 +163,12 @@ def read_document(
         elif candidate is not None:
             document.problems.append(Problem(file, number, candidate, row or ""))
     if document.text is not None:
-        offsets, reading = _choose_reading(document.text, [candidate for *_, candidate in candidates])
+        table, reading = choose_reading(document.text, [(c.fragments, c.quoted) for *_, c in candidates])
         if reading:
             document.notes["reading: " + reading] += 1
         seen = set()
         for file, number, row, candidate in candidates:
-            result = _resolve(document.text, offsets, candidate, discontinuous, shifted, document.notes)
+            result = _resolve(document.text, table, candidate, discontinuous, shifted, document.notes)
             if isinstance(result, Mention) and result[:3] in seen:
                 result = "duplicate"
             if isinstance(result, Mention):
@@ -238,68 +238,40 @@ def _parse_line(row: str | None, labels: frozenset[str] | None) -> tuple[str, _C
     return "T", _Candidate(label, fragments, quoted)
 
 
-def _choose_reading(text: str, candidates: list[_Candidate]) -> tuple[list[int] | None, str]:
-    """Find how the offsets count the text.
-
-    RETURNS (tuple): an offset table (None: they count code points), and the reading's name.
-    """
-
-    def matches(offsets: list[int] | None) -> int:
-        return sum(_says(text, _map(candidate.fragments, offsets), candidate.quoted) for candidate in candidates)
-
-    best, best_offsets, best_name = matches(None), None, ""
-    if best == len(candidates):
-        return None, ""
-    for reading in possible_readings(text):
-        offsets = offset_table(text, reading)
-        if (count := matches(offsets)) > best:
-            best, best_offsets, best_name = count, offsets, "+".join(reading)
-    return best_offsets, best_name
-
-
-def _map(fragments: Fragments, table: list[int] | None) -> Fragments | None:
-    return fragments if table is None else to_code_points(fragments, table)
-
-
-def _says(text: str, fragments: Fragments | None, quoted: str | None) -> bool:
-    """Check that the text at the fragments is the quoted mention, white space folded."""
-    if fragments is None or fragments[-1][1] > len(text):
-        return False
-    return quoted is None or fold(" ".join(text[start:end] for start, end in fragments)) == fold(quoted)
+def _locate(text: str, table: OffsetTable | None, candidate: _Candidate, shifted: Shifted) -> Fragments | str:
+    """Give the code points of a candidate whose mention is there, or could be moved to where it is, or say why not."""
+    fragments = to_code_points(candidate.fragments, table)
+    if says(text, fragments, candidate.quoted):
+        return fragments
+    if shifted == "nearest" and len(fragments) == 1 and candidate.quoted:
+        nearest = nearest_occurrence(text, candidate.quoted, fragments[0][0])
+        if nearest is not None:
+            return [nearest]
+    return "mention differs" if fragments[-1][1] <= len(text) else "out of range"
 
 
 def _resolve(
     text: str,
-    offsets: list[int] | None,
+    table: OffsetTable | None,
     candidate: _Candidate,
     discontinuous: Discontinuous,
     shifted: Shifted,
     notes: Counter[str],
 ) -> Mention | str:
     """Make a candidate a mention, or say why it can't be one."""
-    quoted = candidate.quoted
-    fragments = _map(candidate.fragments, offsets)
-    differs = not _says(text, fragments, quoted)
-    moved = False
-    if differs:
-        in_range = fragments is not None and fragments[-1][1] <= len(text)
-        if shifted == "drop" or len(candidate.fragments) > 1 or not quoted or not quoted.strip():
-            return "mention differs" if in_range else "out of range"
-        nearest = nearest_occurrence(text, quoted, fragments[0][0] if fragments else len(text))
-        if nearest is None:
-            return "mention differs" if in_range else "out of range"
-        fragments, moved = [nearest], True
-    assert fragments is not None
+    fragments = _locate(text, table, candidate, shifted)
+    if isinstance(fragments, str):
+        return fragments
     pieces = join(text, fragments)
     if len(pieces) > 1 and discontinuous == "drop":
         return "discontinuous"
-    end = pieces[0][1] if discontinuous == "first" else max(end for _, end in pieces)
-    start, end = trim(text, pieces[0][0], end)
+    first, last = pieces[0][0], pieces[0 if discontinuous == "first" else -1][1]
+    start, end = trim(text, first, last)
     if start == end:
         return "white space"
-    notes["moved"] += moved
-    notes["unverified"] += quoted is None
+    notes["moved"] += fragments != to_code_points(candidate.fragments, table)
+    notes["unverified"] += candidate.quoted is None
     notes["joined"] += len(pieces) < len(fragments)
     notes["made one"] += len(pieces) > 1
-    notes["trimmed"] += (start != pieces[0][0]) or (len(pieces) == 1 and end != pieces[0][1])
+    notes["trimmed"] += (start, end) != (first, last)
     return Mention(start, end, candidate.label, pieces if len(pieces) > 1 else [])

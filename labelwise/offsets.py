@@ -6,6 +6,7 @@ from itertools import combinations
 
 SpanKey = tuple[int, int, str]  # start and end, label
 Fragments = list[tuple[int, int]]
+OffsetTable = list[int]
 
 # How annotation tools count characters when they don't count code points: \r\n as one, in UTF-16 code units, without
 # the byte order mark. Any of them can come together.
@@ -24,7 +25,7 @@ def possible_readings(text: str) -> Iterator[tuple[str, ...]]:
         yield from combinations(names, size)
 
 
-def offset_table(text: str, reading: Sequence[str]) -> list[int]:
+def offset_table(text: str, reading: Sequence[str]) -> OffsetTable:
     """List, for each character that a reading counts, the code point that it belongs to."""
     widths = [1] * len(text)
     if "crlf" in reading:
@@ -37,12 +38,37 @@ def offset_table(text: str, reading: Sequence[str]) -> list[int]:
     return [index for index, width in enumerate(widths) for _ in range(width)]
 
 
-def to_code_points(fragments: Fragments, table: list[int]) -> Fragments | None:
-    """Map fragments through an offset table; None if one ends behind the end of the text."""
-    if fragments[-1][1] > len(table):
-        return None
+def to_code_points(fragments: Fragments, table: OffsetTable | None) -> Fragments:
+    """Map fragments through an offset table; None maps them to themselves, as do offsets behind the table's end."""
+    if table is None or fragments[-1][1] > len(table):
+        return fragments
     # The end comes from the last character inside: what isn't counted after it doesn't belong to the span.
     return [(table[start], table[end - 1] + 1) if start < end else (0, 0) for start, end in fragments]
+
+
+def choose_reading(text: str, mentions: Sequence[tuple[Fragments, str | None]]) -> tuple[OffsetTable | None, str]:
+    """Find how offsets count a text: the reading with which most mentions are what the text has there.
+
+    mentions (Sequence): fragments, sorted, with the mention as quoted, or None where it isn't.
+    RETURNS (tuple): an offset table, None if code points are counted, and the reading's name, empty if they are.
+    """
+
+    def count(table: OffsetTable | None) -> int:
+        return sum(says(text, to_code_points(fragments, table), quoted) for fragments, quoted in mentions)
+
+    best, best_table, name = count(None), None, ""
+    for reading in possible_readings(text) if best < len(mentions) else ():
+        table = offset_table(text, reading)
+        if (agree := count(table)) > best:
+            best, best_table, name = agree, table, "+".join(reading)
+    return best_table, name
+
+
+def says(text: str, fragments: Fragments, quoted: str | None) -> bool:
+    """Check that fragments are inside a text and are the quoted mention there, white space folded."""
+    if fragments[-1][1] > len(text):
+        return False
+    return quoted is None or fold(" ".join(text[start:end] for start, end in fragments)) == fold(quoted)
 
 
 def fold(text: str) -> str:

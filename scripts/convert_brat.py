@@ -88,10 +88,7 @@ def convert_brat(
         msg.info(f"{brat_dir} has no document: converting {fallback}")
         brat_dir, stems = fallback, find_documents(fallback)
     verify_assets(brat_dir)
-    try:
-        "".encode(encoding)
-    except LookupError as error:
-        raise InputError(f"there is no encoding {encoding!r}; try utf-8 or latin-1") from error
+    check_encoding(encoding)
     found = count_labels(progress(stems, "labels"), encoding)
     chosen = labels or sorted(found)
     if not chosen:
@@ -113,6 +110,19 @@ def convert_brat(
         if strict:
             check_strictly(folder / PROBLEMS)
     return report
+
+
+def check_encoding(encoding: str) -> None:
+    """Check that there is such an encoding, and that its lines end as ASCII's do.
+
+    RAISES (InputError): there isn't, or they don't.
+    """
+    try:
+        usable = "a\n".encode(encoding).endswith(b"a\n")
+    except LookupError as error:
+        raise InputError(f"there is no encoding {encoding!r}; try utf-8 or latin-1") from error
+    if not usable:
+        raise InputError(f"files in {encoding!r} can't be read line by line; convert them to UTF-8 before")
 
 
 def check_strictly(problems: Path) -> None:

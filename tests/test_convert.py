@@ -109,7 +109,11 @@ def test_the_fallback_is_for_a_folder_without_documents(brat, tmp_path):
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"encoding": "utf-9"}, "no encoding 'utf-9'"), ({"labels": []}, "no annotation has a label")],
+    [
+        ({"encoding": "utf-9"}, "no encoding 'utf-9'"),
+        ({"encoding": "utf-16"}, "'utf-16' can't be read line by line"),
+        ({"labels": []}, "no annotation has a label"),
+    ],
 )
 def test_errors_say_what_to_do(tmp_path, options, message):
     (tmp_path / "a.txt").write_text("a")

@@ -1,6 +1,6 @@
 import pytest
 
-from labelwise.offsets import join, nearest_occurrence, offset_table, possible_readings, to_code_points, trim
+from labelwise.offsets import join, nearest_occurrence, offset_table, possible_readings, says, to_code_points, trim
 
 
 @pytest.mark.parametrize(
@@ -21,8 +21,10 @@ def test_every_span_survives_another_way_of_counting(text, reading, count):
                 assert to_code_points([(count(text[:start]), count(text[:end]))], table) == [(start, end)]
 
 
-def test_a_span_behind_the_end_has_no_code_points():
-    assert to_code_points([(0, 2), (3, 4)], offset_table("a\r\nb", ["crlf"])) is None
+def test_a_span_behind_the_end_stays_there():
+    fragments = [(0, 2), (3, 5)]
+    assert to_code_points(fragments, offset_table("a\r\nb", ["crlf"])) == fragments
+    assert not says("a\r\nb", fragments, None)
 
 
 def test_only_readings_that_differ_are_tried():

@@ -149,6 +149,6 @@ def test_project_readme_and_code_agree_on_the_policies(policy):
     values = get_args(POLICIES[policy])
     assert PROJECT["vars"][policy] == values[0]
     [row] = re.findall(rf"(?m)^\| `{policy}` \|.*$", (ROOT / "README.md").read_text(encoding="utf8"))
-    assert sorted(re.findall(r"`([a-z-]+)`", row)[1:]) == sorted(values)
+    assert sorted(re.findall(r"`([a-z_-]+)`", row)[1:]) == sorted(values)
     comment = re.search(rf"(?m)^  {policy}: .*# (.*)$", (ROOT / "project.yml").read_text(encoding="utf8"))[1]
     assert comment.split(": ")[-1].split(" | ") == list(values)
