@@ -1,5 +1,6 @@
 """Train a pipeline with spaCy's own loop, from the partitions of a corpus."""
 
+import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -61,8 +62,24 @@ def train(
         folder.mkdir()
         overrides["paths.curve"] = str(folder / "curve.tsv")
         spacy_train(config, folder, use_gpu=gpu_id, overrides=overrides)
+        tidy_pipeline(folder / "model-best", curve)
         replace(folder / "model-best", out)
         replace(folder / "curve.tsv", curve)
+
+
+def tidy_pipeline(folder: Path, curve: Path) -> None:
+    """Make equal trainings equal bytes: spaCy saves the scores in a set's order, and where the curve was being written."""
+    meta = json.loads((folder / "meta.json").read_text(encoding="utf8"))
+    meta["performance"] = sorted_deeply(meta["performance"])
+    (folder / "meta.json").write_text(json.dumps(meta, indent=2, ensure_ascii=False), encoding="utf8")
+    config = load_config(folder / "config.cfg", interpolate=False)
+    config["paths"]["curve"] = str(curve)
+    config.to_disk(folder / "config.cfg")
+
+
+def sorted_deeply(value: Any) -> Any:
+    """Copy nested dicts with their keys in alphabetical order."""
+    return {key: sorted_deeply(value[key]) for key in sorted(value)} if isinstance(value, dict) else value
 
 
 def full_precision(config: dict[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ TINY = {
     "cpu_steps": "10",
 }
 IDENTITY = ("-c", "user.name=t", "-c", "user.email=t@example.org")
-RESULTS = ("corpus", "metrics", "plots")
+RESULTS = ("corpus", "metrics", "plots", "training/cpu/model-best")
 
 
 class Copy:
@@ -60,7 +60,7 @@ class Copy:
         return done.stdout + done.stderr
 
     def results(self) -> dict[str, bytes]:
-        """What the run made, but for the model, whose bytes hold a training time of its own."""
+        """What the run made, by path."""
         paths = [path for name in RESULTS for path in (self.root / name).rglob("*") if path.is_file()]
         return {path.relative_to(self.root).as_posix(): path.read_bytes() for path in paths}
 
@@ -87,7 +87,7 @@ def test_weasel_goes_the_whole_way(by_weasel):
             *(f"corpus/tasks/{label}.jsonl" for label in ("PERSON", "PLACE", "COMPANY")),
             *(f"corpus/tasks/{name}" for name in ("datasets.yml", "problems.jsonl", "report.json")),
             *(f"corpus/{name}" for name in ("conflicts.jsonl", "problems.jsonl", "manifest.json", "labels/ner.json")),
-            *(path for path in copy.results() if path.endswith(".spacy")),
+            *(path for path in copy.results() if path.endswith(".spacy") or path.startswith("training/")),
         ]
     )
     assert sum(path.startswith("corpus/train/") for path in copy.results()) > 1
