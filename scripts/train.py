@@ -68,7 +68,7 @@ def train(
 
 
 def tidy_pipeline(folder: Path, curve: Path) -> None:
-    """Make equal trainings equal bytes: spaCy saves the scores in a set's order, and where the curve was being written."""
+    """Make equal trainings equal bytes: spaCy saves scores in a set's order, and where the curve was being written."""
     meta = json.loads((folder / "meta.json").read_text(encoding="utf8"))
     meta["performance"] = sorted_deeply(meta["performance"])
     (folder / "meta.json").write_text(json.dumps(meta, indent=2, ensure_ascii=False), encoding="utf8")
