@@ -16,7 +16,9 @@ from labelwise.annotation import all_gold, entities, uncovered
 from labelwise.datasets import load_datasets
 from labelwise.errors import InputError
 from labelwise.index import build_index
+from labelwise.manifest import read_manifest
 from labelwise.merge import Policies
+from labelwise.output import replace
 from labelwise.prodigy import input_hash
 from tests.conftest import Merging
 
@@ -312,6 +314,27 @@ def test_a_failing_run_leaves_the_old_corpus(merging, monkeypatch):
         merging.run(docs_per_partition=3)
     assert merging.files() == before
     assert sorted(path.name for path in merging.root.iterdir()) == ["corpus", "tasks"]
+
+
+def test_a_run_killed_while_it_moves_files_is_seen_and_can_be_run_again(merging, monkeypatch):
+    random_datasets(merging, 2)
+    merging.run()
+    whole = merging.files()
+    moved = []
+
+    def move_three(source, target):
+        moved.append(target.name)
+        if len(moved) > 3:
+            raise KeyboardInterrupt
+        replace(source, target)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("labelwise.output.replace", move_three)
+        merging.run(docs_per_partition=9)
+    with pytest.raises(InputError, match="run the merge, to its end"):
+        read_manifest(merging.root / "corpus")
+    merging.run()
+    assert merging.files() == whole
 
 
 def test_partitions_of_an_earlier_run_do_not_stay(merging):

@@ -38,6 +38,11 @@ def test_without_patterns_it_is_the_languages_own():
     assert [token.text for token in make_nlp("en", TokenizerRules()).make_doc("60degC x g.")] == ["60degC", "x", "g."]
 
 
+def test_rules_add_to_the_languages_own():
+    nlp = make_nlp("en", TokenizerRules(infixes=("(?<=a)(?=b)",)))
+    assert [token.text for token in nlp.make_doc("well-known ab")] == ["well", "-", "known", "a", "b"]
+
+
 @pytest.mark.parametrize(
     ("section", "message"),
     [
