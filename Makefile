@@ -25,7 +25,8 @@ gpu: .venv-gpu/.ready ## Set up .venv-gpu (torch with CUDA, cupy); then: .venv-g
 .venv-gpu/.ready: requirements/gpu.txt
 %/.ready:
 	$(PYTHON) -m venv $*
-	$*/bin/python -m pip install --disable-pip-version-check -q --progress-bar off -r $<
+	@echo 'Installing the packages of $<, which takes a minute or two'
+	$*/bin/python -m pip install --disable-pip-version-check -q -r $<
 	touch $@
 
 # dev.txt leaves the CUDA packages out: torch's CUDA build pins its own, its CPU build needs none.

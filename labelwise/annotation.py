@@ -4,8 +4,8 @@ A Doc carries three views of its annotation:
 
 1. `doc.ents`, flat, is what the model is trained on. Tokens that belong to gold without token boundaries, or to no
    entity on a text that isn't complete for all labels, have spaCy's missing value.
-2. `doc.spans["gold"]` holds every accepted span that has token boundaries, `doc.spans["incorrect_spans"]` every
-   rejected one.
+2. `doc.spans["gold"]` holds every accepted span that has token boundaries, or was given some by the alignment policy;
+   `doc.spans["incorrect_spans"]` every rejected one that has them.
 3. `doc.user_data["labelwise"]` holds what scoring needs to be honest: `gold`, all accepted spans as
    `[start, end, label, data sets]` in characters, and `uncovered`, the labels that the text isn't complete for.
 """
@@ -25,7 +25,7 @@ USER_DATA = "labelwise"
 def set_user_data(doc: Doc, gold: Mapping[SpanKey, list[str]], uncovered: Mapping[str, str]) -> None:
     """Store all accepted spans, each with the names of its data sets, and the labels that aren't covered."""
     spans: list[list[Any]] = [[*key, names] for key, names in gold.items()]
-    doc.user_data[USER_DATA] = {"gold": spans, "uncovered": dict(uncovered)}
+    doc.user_data[USER_DATA] = {"gold": spans, "uncovered": dict(sorted(uncovered.items()))}
 
 
 def all_gold(doc: Doc) -> set[SpanKey]:

@@ -2,12 +2,21 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 
-from labelwise.index import Problem
+PROBLEM_ROWS = ("bad JSON", "no text", "malformed")
+PROBLEM_SPANS = ("invalid", "undeclared label")
+COUNTERS = ("rows", "spans", "texts", "words", "datasets", "partly", "undeclared")
 
-PROBLEMS = ("bad JSON", "no text", "malformed")
+
+class Problem(NamedTuple):
+    """A row, or a span of it, that can't be used."""
+
+    dataset: str
+    line: int
+    reason: str
 
 
 class Books(msgspec.Struct):
@@ -20,6 +29,9 @@ class Books(msgspec.Struct):
     labels (dict): for each label: the accepted spans ("gold"), what became of them, the rejected spans, and the texts
         on which the label is complete, partial or none.
     datasets (dict): rows read of each data set.
+    partly (dict): by split, the texts that aren't complete for all labels.
+    undeclared (dict): spans by "DATA SET: LABEL", where the data set doesn't declare the label.
+    without_split_by (int): texts that have no value for `split_by`.
     stored_hash_differs (int): rows whose stored `_input_hash` isn't that of their text.
     """
 
@@ -31,6 +43,9 @@ class Books(msgspec.Struct):
     words: Counter[str] = msgspec.field(default_factory=Counter)
     labels: dict[str, Counter[str]] = msgspec.field(default_factory=dict)
     datasets: Counter[str] = msgspec.field(default_factory=Counter)
+    partly: Counter[str] = msgspec.field(default_factory=Counter)
+    undeclared: Counter[str] = msgspec.field(default_factory=Counter)
+    without_split_by: int = 0
     stored_hash_differs: int = 0
 
     @classmethod
@@ -50,15 +65,10 @@ class Books(msgspec.Struct):
         """Add another's counts to these."""
         self.rows_read += other.rows_read
         self.spans_read += other.spans_read
+        self.without_split_by += other.without_split_by
         self.stored_hash_differs += other.stored_hash_differs
-        for mine, others in (
-            (self.rows, other.rows),
-            (self.spans, other.spans),
-            (self.texts, other.texts),
-            (self.words, other.words),
-            (self.datasets, other.datasets),
-        ):
-            mine.update(others)
+        for name in COUNTERS:
+            getattr(self, name).update(getattr(other, name))
         for label, counts in other.labels.items():
             self.labels.setdefault(label, Counter()).update(counts)
 
@@ -74,15 +84,15 @@ class Books(msgspec.Struct):
                 )
 
     def problems(self) -> int:
-        """Count the rows that couldn't be read."""
-        return sum(self.rows[reason] for reason in PROBLEMS)
+        """Count the rows and spans that couldn't be used."""
+        return sum(self.rows[reason] for reason in PROBLEM_ROWS) + sum(self.spans[reason] for reason in PROBLEM_SPANS)
 
     def sorted(self) -> "Books":
-        """Copy with all buckets in alphabetical order, so that equal books are written alike."""
+        """Copy without empty buckets, the others in alphabetical order, so that equal books are written alike."""
         fields = {name: getattr(self, name) for name in self.__struct_fields__}
-        fields |= {name: _sorted(fields[name]) for name in ("rows", "spans", "texts", "words")}
+        fields |= {name: _sorted(fields[name]) for name in COUNTERS if name != "datasets"}
         return Books(**fields | {"labels": {label: _sorted(counts) for label, counts in self.labels.items()}})
 
 
 def _sorted(counts: Counter[str]) -> Counter[str]:
-    return Counter(dict(sorted(counts.items())))
+    return Counter({name: n for name, n in sorted(counts.items()) if n})

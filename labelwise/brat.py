@@ -23,11 +23,13 @@ from os import walk
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from labelwise.errors import InputError
 from labelwise.offsets import (
     Fragments,
     OffsetTable,
     choose_reading,
     join,
+    last_end,
     nearest_occurrence,
     says,
     to_code_points,
@@ -49,12 +51,13 @@ NOT_CONVERTED = {
     "other label": "the label isn't among those asked for",
     "out of range": "the span ends behind the end of the text",
     "mention differs": "the text at the offsets isn't the quoted mention",
-    "white space": "the span has no character that isn't white space",
+    "white space": "the span is empty, or has no character that isn't white space",
     "discontinuous": "the span has several pieces",
     "duplicate": "same label and offsets as an earlier line of the document",
 }
 
-T_LINE = re.compile(r"T\S*\t(\S+)\s+(\d+\s+\d+(?:\s*;\s*\d+\s+\d+)*)\s*(?:\t(.*))?", re.DOTALL)
+# Offsets of up to nine digits: a text is shorter than a gigabyte.
+T_LINE = re.compile(r"T\S*\t(\S+)\s+(\d{1,9}\s+\d{1,9}(?:\s*;\s*\d{1,9}\s+\d{1,9})*)\s*(?:\t(.*))?", re.DOTALL)
 
 
 class Mention(NamedTuple):
@@ -99,13 +102,13 @@ class Document(NamedTuple):
 def find_documents(root: Path) -> list[Path]:
     """List the documents under a folder, sorted, as paths without suffix; one that has only an .ann counts too.
 
-    RAISES (FileNotFoundError): there is no such folder, or no document in it.
+    RAISES (InputError): there is no such folder.
     """
+    if not root.is_dir():
+        raise InputError(f"{root}: there is no such folder; give the one that your brat corpus is in")
     stems = set()
-    for folder, _, names in walk(root):
+    for folder, _, names in walk(root, followlinks=True):
         stems |= {Path(folder, name).with_suffix("") for name in names if name.endswith((".txt", *SUFFIXES))}
-    if not stems:
-        raise FileNotFoundError(f"{root}: no .txt or .ann file here or below; put a brat corpus there")
     return sorted(stems, key=lambda stem: stem.relative_to(root).parts)
 
 
@@ -143,7 +146,7 @@ def read_document(
     path = stem.relative_to(root).as_posix() + ".txt"
     document = Document(path, None, [], [], Counter(), Counter())
     rows = list(_annotation_lines(stem, encoding))
-    annotated = any(stem.with_name(stem.name + suffix).exists() for suffix in SUFFIXES)
+    annotated = any(stem.with_name(stem.name + suffix).is_file() for suffix in SUFFIXES)
     text, why_not = _read_text(stem, encoding)
     if text is None:
         document.problems.append(Problem(path, 0, why_not, ""))
@@ -192,7 +195,7 @@ def _read_text(stem: Path, encoding: str) -> tuple[str | None, str]:
     file = stem.with_name(stem.name + ".txt")
     try:
         text = file.read_bytes().decode(encoding)
-    except FileNotFoundError:
+    except (FileNotFoundError, IsADirectoryError):
         return None, "no text"
     except UnicodeDecodeError:
         return None, "not decodable"
@@ -203,7 +206,7 @@ def _annotation_lines(stem: Path, encoding: str) -> Iterator[tuple[str, int, str
     """Yield (suffix, line number, line) of a document's annotation files; None for a line that can't be decoded."""
     for suffix in SUFFIXES:
         file = stem.with_name(stem.name + suffix)
-        if not file.exists():
+        if not file.is_file():
             continue
         # Split as bytes: str.splitlines() would also split at U+2028 and the like, which mentions contain.
         with file.open("rb") as lines:
@@ -235,7 +238,9 @@ def _parse_line(row: str | None, labels: frozenset[str] | None) -> tuple[str, _C
     fragments = sorted((int(start), int(end)) for start, end in (piece.split() for piece in offsets.split(";")))
     if any(start > end for start, end in fragments):
         return "T", "malformed"
-    return "T", _Candidate(label, fragments, quoted)
+    # Some tools write empty fragments beside others.
+    fragments = [fragment for fragment in fragments if fragment[0] < fragment[1]]
+    return "T", _Candidate(label, fragments, quoted) if fragments else "white space"
 
 
 def _locate(text: str, table: OffsetTable | None, candidate: _Candidate, shifted: Shifted) -> Fragments | str:
@@ -247,7 +252,7 @@ def _locate(text: str, table: OffsetTable | None, candidate: _Candidate, shifted
         nearest = nearest_occurrence(text, candidate.quoted, fragments[0][0])
         if nearest is not None:
             return [nearest]
-    return "mention differs" if fragments[-1][1] <= len(text) else "out of range"
+    return "mention differs" if last_end(fragments) <= len(text) else "out of range"
 
 
 def _resolve(

@@ -21,7 +21,7 @@ import yaml
 from labelwise.brat import NOT_CONVERTED, Document
 from labelwise.prodigy import input_hash, task_hash
 
-PROBLEMS = "problems.jsonl"
+PROBLEMS, REPORT = "problems.jsonl", "report.json"
 
 
 class Report(msgspec.Struct):
@@ -73,7 +73,8 @@ def write_datasets(
     ]
     (out / "datasets.yml").write_text(yaml.safe_dump(declared, sort_keys=False, allow_unicode=True), encoding="utf8")
     report = Report(**{field: dict(sorted(counter.items())) for field, counter in counts.items()})
-    (out / "report.json").write_text(json.dumps(msgspec.to_builtins(report), indent=2, ensure_ascii=False) + "\n")
+    content = json.dumps(msgspec.to_builtins(report), indent=2, ensure_ascii=False) + "\n"
+    (out / REPORT).write_text(content, encoding="utf8")
     if report.lines.get("T", 0) != sum(report.annotations.values()):
         raise RuntimeError(
             f"{report.lines.get('T', 0)} T lines read, but {report.annotations} counted: please report this"
@@ -104,7 +105,7 @@ def file_names(labels: Iterable[str]) -> dict[str, str]:
     {'Amount-Unit': 'Amount-Unit.jsonl', 'N': 'N-8ce86a6a.jsonl', 'n': 'n-1b16b1df.jsonl'}
     """
     labels = list(labels)
-    slugs = {label: re.sub(r"[^A-Za-z0-9_-]+", "_", label) for label in labels}
+    slugs = {label: re.sub(r"[^A-Za-z0-9_-]+", "_", label)[:100] for label in labels}
     taken = Counter(slug.lower() for slug in slugs.values()) + Counter(["problems"])
     for label, slug in slugs.items():
         if slug != label or taken[slug.lower()] > 1:

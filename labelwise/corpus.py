@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from math import ceil
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import msgspec
 from spacy.language import Language
@@ -23,12 +23,14 @@ from spacy.language import Language
 from labelwise.books import Books
 from labelwise.datasets import SPLITS, DataSet, all_labels
 from labelwise.errors import InputError
-from labelwise.index import Problem, build_index, count_by_dataset, count_texts, split_index
+from labelwise.index import build_index, count_by_dataset, count_texts, split_index
 from labelwise.manifest import MANIFEST, write_manifest
 from labelwise.output import move_into, workspace
-from labelwise.partitions import Job, load_tokenizer, merge_partition
+from labelwise.partitions import Job, load_tokenizer, merge_partition, problem_line
 from labelwise.settings import Settings
+from labelwise.tokenizer import write_tokenizer
 
+PROBLEMS = "problems.jsonl"
 Progress = Callable[[Iterable[Any], str, int], Iterable[Any]]
 
 
@@ -41,12 +43,12 @@ def merge_datasets(
     progress: Progress = lambda items, name, total: items,
     strict: bool = False,
 ) -> Books:
-    """Merge data sets into `train`, `dev`, `test`, `labels`, `conflicts.jsonl`, `problems.jsonl` and `manifest.json`.
+    """Merge data sets: write `train`, `dev`, `test`, `labels`, four files of what else there is, and `manifest.json`.
 
     out (Path): the folder that gets them; nothing else in it is touched.
     executor (Executor | None): where the partitions are worked on; None is this process.
     progress (Progress): wraps the results of each phase, given its name and the number of results to come.
-    strict (bool): rows that can't be read are an error.
+    strict (bool): rows and spans that can't be used are an error.
     RAISES (InputError): an "error" policy met its case, a file changed meanwhile, or the books don't balance.
     """
     labels = all_labels(datasets)
@@ -57,28 +59,31 @@ def merge_datasets(
         for split in SPLITS:
             (folder / split).mkdir(parents=True)
         paths = [(dataset.name, dataset.path) for dataset in datasets]
-        index, problems = build_index(paths, lambda *args: progress(run(*args), "index", len(paths)))
-        books = Books.of_index(count_by_dataset(index, [dataset.name for dataset in datasets]), problems, labels)
+        index, unread = build_index(paths, lambda *args: progress(run(*args), "index", len(paths)))
+        books = Books.of_index(count_by_dataset(index, [dataset.name for dataset in datasets]), unread, labels)
         parts = max(1, ceil(count_texts(index) / settings.docs_per_partition))
         jobs = [
             Job(number, entries, datasets, labels, settings, folder)
             for number, entries in enumerate(split_index(index, parts))
         ]
         digests = {split: hashlib.sha256() for split in SPLITS}
-        with (folder / "conflicts.jsonl").open("wb") as conflicts:
+        with (folder / "conflicts.jsonl").open("wb") as conflicts, (folder / PROBLEMS).open("wb") as problems:
+            problems.writelines(map(problem_line, unread))
             for job, part in zip(jobs, progress(run(merge_partition, jobs), "merge", parts), strict=True):
                 books.add(part.books)
-                problems += part.problems
                 for split, keys in part.keys.items():
                     digests[split].update(b"".join(keys))
-                with job.conflicts.open("rb") as file:
-                    shutil.copyfileobj(file, conflicts)
-                job.conflicts.unlink()
+                _append(job.conflicts, conflicts)
+                _append(job.problems, problems)
         books.check()
-        if strict and problems:
-            dataset, line, reason = min(problems)
-            raise InputError(f"{len(problems)} rows can't be used, the first is {dataset}, line {line}: {reason}")
-        _write_problems(problems, datasets, folder / "problems.jsonl")
+        if strict and books.problems():
+            with (folder / PROBLEMS).open(encoding="utf8") as lines:
+                first = json.loads(next(lines))
+            raise InputError(
+                f"{books.problems()} rows or spans can't be used, the first is in data set {first['dataset']!r}, line "
+                f"{first['line']}: {first['reason']}; mend them, or leave out --strict"
+            )
+        write_tokenizer(folder / "tokenizer.json", settings.lang, settings.tokenizer)
         _write_labels(nlp, labels, folder / "labels" / "ner.json")
         write_manifest(
             folder,
@@ -94,11 +99,11 @@ def merge_datasets(
     return books
 
 
-def _write_problems(problems: Iterable[Problem], datasets: Sequence[DataSet], path: Path) -> None:
-    files = {dataset.name: dataset.path.name for dataset in datasets}
-    with path.open("w", encoding="utf8") as file:
-        for problem in sorted(problems):
-            file.write(json.dumps({"file": files[problem.dataset], **problem._asdict()}, ensure_ascii=False) + "\n")
+def _append(part: Path, whole: IO[bytes]) -> None:
+    """Append a partition's file to the whole, and delete it."""
+    with part.open("rb") as file:
+        shutil.copyfileobj(file, whole)
+    part.unlink()
 
 
 def _write_labels(nlp: Language, labels: Sequence[str], path: Path) -> None:

@@ -36,4 +36,5 @@ class Curve:
         self.file.close()
 
     def _write(self, fields: list[Any]) -> None:
-        print(*fields, sep="\t", file=self.file, flush=True)
+        self.file.write("\t".join(map(str, fields)) + "\n")
+        self.file.flush()

@@ -20,6 +20,12 @@ AnySplit = Literal["auto", "train", "dev", "test"]
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")
 
 
+SYNTAX = (
+    "write a list of `{name: person, path: person.jsonl, labels: [PERSON]}`, if need be with "
+    "`kind: auto | complete | binary` and `split: auto | train | dev | test`"
+)
+
+
 class DataSet(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """One declared data set; `path` is absolute once loaded."""
 
@@ -42,14 +48,18 @@ def load_datasets(files: Sequence[Path]) -> list[DataSet]:
             declared = msgspec.yaml.decode(
                 file.read_bytes(), type=list[DataSet], dec_hook=lambda type, value: type(value)
             )
+        except FileNotFoundError as error:
+            raise InputError(f"{file}: there is no such file; it declares data sets, see the README") from error
         except msgspec.MsgspecError as error:
-            raise InputError(f"{file}: {error}; see the README for what a datasets.yml holds") from error
+            raise InputError(f"{file}: {error}; {SYNTAX}") from error
         datasets += [
             msgspec.structs.replace(dataset, path=(file.parent / dataset.path).resolve()) for dataset in declared
         ]
     names: dict[str, DataSet] = {}
     paths: dict[Path, DataSet] = {}
     for dataset in datasets:
+        if not all(label.strip() for label in dataset.labels):
+            raise InputError(f"data set {dataset.name!r}: an empty label; name it")
         if not dataset.labels:
             raise InputError(f"data set {dataset.name!r}: no labels; list those that its annotators were shown")
         if dataset.name in names:

@@ -11,7 +11,7 @@ from spacy.tokens import Doc, Span
 
 from labelwise.annotation import GOLD, INCORRECT, set_user_data
 from labelwise.errors import InputError
-from labelwise.merge import Conflict, Merged, Policies, missing_labels
+from labelwise.merge import Claim, Conflict, Merged, Policies, missing_labels
 from labelwise.offsets import SpanKey
 
 
@@ -19,11 +19,13 @@ class Projection(NamedTuple):
     """A Doc and what didn't get into its entities.
 
     rejected (int): how many rejected spans have token boundaries.
+    realigned (list[str]): the labels of the spans that were expanded or contracted.
     """
 
     doc: Doc
     conflicts: list[Conflict]
     rejected: int
+    realigned: list[str]
 
 
 def to_doc(nlp: Language, merged: Merged, labels: Sequence[str], policies: Policies) -> Projection:
@@ -32,6 +34,10 @@ def to_doc(nlp: Language, merged: Merged, labels: Sequence[str], policies: Polic
     labels (Sequence[str]): all labels, in the order that breaks ties.
     RAISES (InputError): a policy is "error" and there is something to decide.
     """
+
+    def claim(key: SpanKey) -> Claim:
+        return Claim(key, "accept", merged.accepted[key])
+
     doc = nlp.make_doc(merged.text)
     aligned: list[tuple[SpanKey, Span]] = []
     conflicts = []
@@ -39,7 +45,7 @@ def to_doc(nlp: Language, merged: Merged, labels: Sequence[str], policies: Polic
     for key in merged.accepted:
         span = ALIGNMENT[policies.alignment](doc, key)
         if span is None:
-            conflicts.append(Conflict("no token boundary", key, None))
+            conflicts.append(Conflict("no token boundary", claim(key), None))
             unknown.update(token.i for token in doc.char_span(*key, alignment_mode="expand") or ())
         else:
             aligned.append((key, span))
@@ -54,7 +60,9 @@ def to_doc(nlp: Language, merged: Merged, labels: Sequence[str], policies: Polic
     doc.spans[GOLD] = [span for _, span in aligned]
     doc.spans[INCORRECT] = rejected
     set_user_data(doc, merged.accepted, uncovered)
-    return Projection(doc, conflicts + lost, len(rejected))
+    conflicts += [Conflict(overlap_kind(loser, winner), claim(loser), claim(winner)) for loser, winner in lost]
+    realigned = [key[2] for key, span in aligned if (span.start_char, span.end_char) != key[:2]]
+    return Projection(doc, conflicts, len(rejected), realigned)
 
 
 def strict(doc: Doc, key: SpanKey) -> Span | None:
@@ -68,8 +76,12 @@ def expand(doc: Doc, key: SpanKey) -> Span | None:
 
 
 def contract(doc: Doc, key: SpanKey) -> Span | None:
-    """Give the tokens that lie inside the span, if there are any."""
-    return doc.char_span(*key, alignment_mode="contract")
+    """Give the tokens that lie inside the span, without white space at the edges, if there are any."""
+    span = doc.char_span(*key, alignment_mode="contract")
+    if span is None:
+        return None
+    words = [token.i for token in span if not token.is_space]
+    return Span(doc, words[0], words[-1] + 1, label=key[2]) if words else None
 
 
 def aligned_only(doc: Doc, key: SpanKey) -> Span:
@@ -112,7 +124,7 @@ OVERLAP = {"longest": longest_first, "first": declared_first, "error": longest_f
 
 def flatten(
     spans: Sequence[tuple[SpanKey, Span]], rank: Callable[[SpanKey], tuple[int, ...]], *, error: bool = False
-) -> tuple[list[Span], list[Conflict]]:
+) -> tuple[list[Span], list[tuple[SpanKey, SpanKey]]]:
     """Keep, in the order of rank, the spans whose tokens no kept span has.
 
     spans (Sequence): each with the offsets that were annotated, which tell in what way two overlap.
@@ -129,8 +141,8 @@ def flatten(
         elif error:
             raise InputError(f"{winner} and {key} overlap in {span.doc.text[:60]!r}...; choose longest or first")
         else:
-            lost.append(Conflict(overlap_kind(key, winner), key, winner))
-    return sorted(kept, key=lambda span: span.start), sorted(lost, key=lambda conflict: conflict.lost)
+            lost.append((key, winner))
+    return sorted(kept, key=lambda span: span.start), sorted(lost)
 
 
 def overlap_kind(one: SpanKey, other: SpanKey) -> str:

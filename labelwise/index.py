@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from labelwise.books import Problem
 from labelwise.prodigy import read_rows
 
 KEY_BYTES = 12
@@ -23,14 +24,6 @@ ENTRY = np.dtype([("key", f"S{KEY_BYTES}"), ("dataset", "<u2"), ("line", "<u4"),
 Entries = npt.NDArray[np.void]
 # Maps a function over its arguments in order, like the built-in `map` or an Executor's.
 Mapper = Callable[..., Iterable[Any]]
-
-
-class Problem(NamedTuple):
-    """A row that can't be used."""
-
-    dataset: str
-    line: int
-    reason: str
 
 
 def text_key(text: str) -> bytes:

@@ -34,12 +34,10 @@ def write_manifest(
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1, ensure_ascii=False) + "\n", encoding="utf8")
 
 
-def read_manifest(corpus: Path) -> dict[str, Any]:
-    """Read what the merge wrote last of all.
+def check_whole(corpus: Path) -> None:
+    """Check that a corpus was merged to its end.
 
-    RAISES (InputError): there is none: nothing was merged there, or not to its end.
+    RAISES (InputError): it has no manifest, which is written last of all.
     """
-    try:
-        return json.loads((corpus / MANIFEST).read_text(encoding="utf8"))
-    except FileNotFoundError as error:
-        raise InputError(f"{corpus / MANIFEST}: there is no such file; run the merge, to its end") from error
+    if not (corpus / MANIFEST).is_file():
+        raise InputError(f"{corpus / MANIFEST}: there is no such file; run the merge, to its end")

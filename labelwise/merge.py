@@ -1,6 +1,7 @@
 """Merge the tasks of one text into one annotation: pure functions, nothing is read or written here.
 
-1. A row that can't be decoded, or whose answer is `ignore`, leaves no trace but its count.
+1. A row whose answer is `ignore`, or none that there is, that comes from an interface that isn't for spans, or from a
+   data set of another split than the text's, leaves no trace but its count.
 2. Complete tasks: where a data set answered a text more than once, the `duplicates` policy decides. If what stands is a
    `reject`, the data set says nothing about the text. If it is an `accept`, the text is complete for the labels of the
    data set, and its spans are accepted.
@@ -18,10 +19,11 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from labelwise.datasets import DataSet
+from labelwise.books import Problem
+from labelwise.datasets import DataSet, Split
 from labelwise.errors import InputError
 from labelwise.offsets import SpanKey, trim
-from labelwise.prodigy import Task, TaskSpan, kind_of
+from labelwise.prodigy import ANSWERS, Task, TaskSpan, kind_of
 
 Duplicates = Literal["latest", "union", "error"]
 Conflicts = Literal["accept-wins", "reject-wins", "latest"]
@@ -62,20 +64,32 @@ class Answer(NamedTuple):
     @property
     def order(self) -> tuple[float, int]:
         """The time of the answer, then the line; answers without a time come first."""
-        return (self.task.timestamp or 0.0, self.line)
+        return (self.time, self.line)
+
+    @property
+    def time(self) -> float:
+        """The time of the answer in seconds; 0 if there is none."""
+        return self.task.timestamp if isinstance(self.task.timestamp, int | float) else 0.0
+
+
+class Claim(NamedTuple):
+    """A span that data sets accept or reject."""
+
+    span: SpanKey
+    answer: Literal["accept", "reject"]
+    datasets: list[str]
 
 
 class Conflict(NamedTuple):
     """A span that lost.
 
     reason (str): "accept/reject", "same span", "nested", "crossing" or "no token boundary".
-    lost (SpanKey): the span that lost.
-    kept (SpanKey | None): the one that it lost against.
+    kept (Claim | None): what it lost against.
     """
 
     reason: str
-    lost: SpanKey
-    kept: SpanKey | None
+    lost: Claim
+    kept: Claim | None
 
 
 class Merged(NamedTuple):
@@ -83,6 +97,7 @@ class Merged(NamedTuple):
 
     coverage (dict[str, str]): "complete" or "partial" by label; none of the two for a label that isn't in it.
     accepted, rejected (dict): the spans that stand, sorted, each with the names of the data sets that say so.
+    problems (list[Problem]): the spans that can't be used.
     rows, spans (Counter): everything read, by what happened to it, but for what stands in `accepted` and `rejected`.
     """
 
@@ -91,22 +106,30 @@ class Merged(NamedTuple):
     accepted: dict[SpanKey, list[str]]
     rejected: dict[SpanKey, list[str]]
     conflicts: list[Conflict]
+    problems: list[Problem]
     rows: Counter[str]
     spans: Counter[str]
 
 
-def merge_text(text: str, answers: Iterable[Answer], policies: Policies) -> Merged:
+def merge_text(text: str, answers: Iterable[Answer], policies: Policies, split: Split | None = None) -> Merged:
     """Merge all answers about one text, in the order of the data sets.
 
+    split (str | None): the split that a data set declares for the text; answers of other data sets don't count.
     RAISES (InputError): a policy is "error" and there is something to decide.
     """
-    merged = Merged(text, {}, {}, {}, [], Counter(), Counter())
+    merged = Merged(text, {}, {}, {}, [], [], Counter(), Counter())
     complete: dict[str, list[Answer]] = {}
     binary: dict[str, list[Answer]] = {}
     for answer in answers:
         kind = kind_of(answer.task) if answer.dataset.kind == "auto" else answer.dataset.kind
         if answer.task.answer == "ignore":
             _drop(merged, answer, "ignored")
+        elif answer.task.answer not in ANSWERS:
+            _drop(merged, answer, "unknown answer")
+        elif kind == "other":
+            _drop(merged, answer, "other interface")
+        elif split is not None and answer.dataset.split != split:
+            _drop(merged, answer, "other split")
         else:
             (complete if kind == "complete" else binary).setdefault(answer.dataset.name, []).append(answer)
     accepted: dict[SpanKey, list[Answer]] = {}
@@ -115,8 +138,13 @@ def merge_text(text: str, answers: Iterable[Answer], policies: Policies) -> Merg
         for answer in _standing(merged, group, policies):
             merged.rows["merged"] += 1
             merged.coverage.update(dict.fromkeys(answer.dataset.labels, "complete"))
-            for key, _ in _usable_spans(merged, answer):
-                _stand(merged, accepted, key, answer)
+            for key, span in _usable_spans(merged, answer):
+                if span.answer in (None, "accept"):
+                    _stand(merged, accepted, key, answer)
+                elif span.answer == "reject":
+                    _stand(merged, rejected, key, answer)
+                else:
+                    merged.spans["ignored"] += 1
     for group in binary.values():
         for (key, accept), answer in _judgements(merged, group, policies).items():
             merged.coverage.setdefault(key[2], "partial")
@@ -163,7 +191,7 @@ def reject_wins(accepts: Sequence[Answer], rejects: Sequence[Answer]) -> bool:
 
 def latest_wins(accepts: Sequence[Answer], rejects: Sequence[Answer]) -> bool:
     """Decide for the span with the latest time; for the accepted one if they are equal."""
-    return max(answer.task.timestamp or 0.0 for answer in accepts) >= max(a.task.timestamp or 0.0 for a in rejects)
+    return max(answer.time for answer in accepts) >= max(answer.time for answer in rejects)
 
 
 CONFLICTS = {"accept-wins": accept_wins, "reject-wins": reject_wins, "latest": latest_wins}
@@ -187,7 +215,7 @@ def _judgements(merged: Merged, group: list[Answer], policies: Policies) -> dict
         merged.rows["merged"] += 1
         for key, span in _usable_spans(merged, answer):
             verdict = span.answer or answer.task.answer
-            if verdict == "ignore":
+            if verdict not in ("accept", "reject"):
                 merged.spans["ignored"] += 1
             else:
                 by_span.setdefault(key, []).append((verdict == "accept", answer))
@@ -203,19 +231,25 @@ def _judgements(merged: Merged, group: list[Answer], policies: Policies) -> dict
 
 
 def _usable_spans(merged: Merged, answer: Answer) -> Iterable[tuple[SpanKey, TaskSpan]]:
-    """Yield the spans of a task that can be used, white space at their edges trimmed; count the others."""
-    text = merged.text
+    """Yield the spans of a task that can be used, white space at their edges trimmed; count and report the others."""
     for span in answer.task.spans or ():
-        if span.start is None or span.end is None or span.label is None or not 0 <= span.start < span.end <= len(text):
-            merged.spans["invalid"] += 1
-            continue
-        start, end = trim(text, span.start, span.end)
-        if start == end:
-            merged.spans["invalid"] += 1
+        start, end = _trimmed(merged.text, span)
+        if start == end or not isinstance(span.label, str):
+            problem, what = "invalid", f"{span.label} {span.start} {span.end}"
         elif span.label not in answer.dataset.labels:
-            merged.spans["undeclared label"] += 1
+            problem, what = "undeclared label", span.label
         else:
             yield (start, end, span.label), span
+            continue
+        merged.spans[problem] += 1
+        merged.problems.append(Problem(answer.dataset.name, answer.line, f"{problem}: {what}"))
+
+
+def _trimmed(text: str, span: TaskSpan) -> tuple[int, int]:
+    """Give the offsets of a span without white space at its edges; equal ones if it isn't one of the text."""
+    if not isinstance(span.start, int) or not isinstance(span.end, int) or not 0 <= span.start < span.end <= len(text):
+        return 0, 0
+    return trim(text, span.start, span.end)
 
 
 def _stand(merged: Merged, spans: dict[SpanKey, list[Answer]], key: SpanKey, answer: Answer) -> None:
@@ -228,10 +262,12 @@ def _settle(
 ) -> None:
     """Decide between spans that are both accepted and rejected."""
     for key in sorted(accepted.keys() & rejected.keys()):
+        claims = [Claim(key, "accept", _names(accepted[key])), Claim(key, "reject", _names(rejected[key]))]
         accept = CONFLICTS[policies.conflicts](accepted[key], rejected[key])
         del (rejected if accept else accepted)[key]
+        kept, lost = claims if accept else reversed(claims)
         merged.spans["accept/reject"] += 1
-        merged.conflicts.append(Conflict("accept/reject", key, key))
+        merged.conflicts.append(Conflict("accept/reject", lost, kept))
 
 
 def _names(answers: Iterable[Answer]) -> list[str]:

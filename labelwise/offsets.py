@@ -40,10 +40,10 @@ def offset_table(text: str, reading: Sequence[str]) -> OffsetTable:
 
 def to_code_points(fragments: Fragments, table: OffsetTable | None) -> Fragments:
     """Map fragments through an offset table; None maps them to themselves, as do offsets behind the table's end."""
-    if table is None or fragments[-1][1] > len(table):
+    if table is None or last_end(fragments) > len(table):
         return fragments
     # The end comes from the last character inside: what isn't counted after it doesn't belong to the span.
-    return [(table[start], table[end - 1] + 1) if start < end else (0, 0) for start, end in fragments]
+    return [(table[start], table[end - 1] + 1) for start, end in fragments]
 
 
 def choose_reading(text: str, mentions: Sequence[tuple[Fragments, str | None]]) -> tuple[OffsetTable | None, str]:
@@ -64,9 +64,14 @@ def choose_reading(text: str, mentions: Sequence[tuple[Fragments, str | None]]) 
     return best_table, name
 
 
+def last_end(fragments: Fragments) -> int:
+    """Give the end of the fragment that reaches farthest."""
+    return max(end for _, end in fragments)
+
+
 def says(text: str, fragments: Fragments, quoted: str | None) -> bool:
     """Check that fragments are inside a text and are the quoted mention there, white space folded."""
-    if fragments[-1][1] > len(text):
+    if last_end(fragments) > len(text):
         return False
     return quoted is None or fold(" ".join(text[start:end] for start, end in fragments)) == fold(quoted)
 

@@ -13,6 +13,7 @@ def workspace(path: Path) -> Iterator[Path]:
     YIELDS (Path): a path in the same folder, which is made, that doesn't exist yet: hidden, ending in `.tmp`. What an
         earlier, killed run left there is gone.
     """
+    path = path.resolve()
     temporary = path.with_name(f".{path.name}.tmp")
     path.parent.mkdir(parents=True, exist_ok=True)
     remove(temporary)
@@ -26,7 +27,8 @@ def workspace(path: Path) -> Iterator[Path]:
 def staged(path: Path) -> Iterator[Path]:
     """Yield a path to write a file or a folder to, and move it to `path` when the block succeeds.
 
-    When the block raises, or is killed, what stood at `path` before is still there.
+    When the block raises, or is killed, what stood at `path` before is still there. A folder is replaced in two steps:
+    a process killed between them leaves nothing at `path`, but never a part.
     """
     with workspace(path) as temporary:
         yield temporary
@@ -35,15 +37,19 @@ def staged(path: Path) -> Iterator[Path]:
 
 def replace(source: Path, target: Path) -> None:
     """Move a file or a folder over whatever stands at `target`; both must be on one file system."""
-    if target.is_dir():
-        # A folder can't be replaced by one system call: it is moved aside first.
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if target.is_dir() or (target.exists() and source.is_dir()):
+        # A folder can't be replaced by one system call: it is moved aside first, and back if that was all that worked.
         aside = target.with_name(f".{target.name}.old")
         remove(aside)
         target.rename(aside)
-        source.rename(target)
+        try:
+            source.rename(target)
+        except OSError:
+            aside.rename(target)
+            raise
         remove(aside)
     else:
-        target.parent.mkdir(parents=True, exist_ok=True)
         source.replace(target)
 
 

@@ -16,13 +16,13 @@ import msgspec
 from spacy.language import Language
 from spacy.tokens import DocBin
 
-from labelwise.books import Books
+from labelwise.books import Books, Problem
 from labelwise.datasets import SPLITS, DataSet, Split
 from labelwise.docs import Projection, to_doc
 from labelwise.errors import InputError
-from labelwise.index import Entries, Problem, group_by_text, text_key
+from labelwise.index import Entries, group_by_text, text_key
 from labelwise.merge import Answer, Conflict, Merged, merge_text, missing_labels
-from labelwise.prodigy import input_hash, read_text, task_decoder, task_hash
+from labelwise.prodigy import DECODE_ERRORS, input_hash, read_text, task_decoder, task_hash
 from labelwise.settings import Settings
 from labelwise.tokenizer import make_nlp
 
@@ -42,12 +42,16 @@ class Job(msgspec.Struct):
         """The file for the partition's conflicts."""
         return self.out / f"conflicts-{self.number:05d}.jsonl"
 
+    @property
+    def problems(self) -> Path:
+        """The file for the partition's problems."""
+        return self.out / f"problems-{self.number:05d}.jsonl"
+
 
 class Part(msgspec.Struct):
-    """What a worker gives back: counts, and the texts' keys by split. The Docs are in the files."""
+    """What a worker gives back: counts, and the texts' keys by split. The rest is in files."""
 
     books: Books
-    problems: list[Problem]
     keys: dict[Split, list[bytes]]
 
 
@@ -57,18 +61,22 @@ def merge_partition(job: Job) -> Part:
     RAISES (InputError): an "error" policy met its case, or a file changed since it was indexed.
     """
     nlp = load_tokenizer(job.settings)
-    part = Part(Books(labels={label: Counter() for label in job.labels}), [], {split: [] for split in SPLITS})
+    part = Part(Books(labels={label: Counter() for label in job.labels}), {split: [] for split in SPLITS})
     bins = {split: DocBin(attrs=["ENT_IOB", "ENT_TYPE"], store_user_data=True) for split in SPLITS}
-    with job.conflicts.open("wb") as conflicts, _Sources(job.datasets) as sources:
+    with (
+        job.conflicts.open("wb") as conflicts,
+        job.problems.open("wb") as problems,
+        _Sources(job.datasets) as sources,
+    ):
         for key, entries in group_by_text(job.entries):
-            answers = _read_answers(key, entries, sources, part)
+            answers, malformed = _read_answers(key, entries, sources, part.books)
+            problems.writelines(map(problem_line, malformed))
             for text in sorted(answers):
-                merged = merge_text(text, answers[text], job.settings.policies)
-                part.books.rows.update(merged.rows)
-                part.books.spans.update(merged.spans)
-                split = choose_split(key, answers[text], job.settings)
+                declared = declared_split(answers[text])
+                merged = merge_text(text, answers[text], job.settings.policies, declared)
+                _count_merged(part.books, merged, job.labels)
+                split = declared or hashed_split(key, answers[text], job.settings, part.books)
                 uncovered = missing_labels(merged.coverage, job.labels)
-                _count_coverage(part.books, merged, job.labels)
                 if not merged.coverage:
                     part.books.texts["nothing stands"] += 1
                 elif uncovered and split == "train" and job.settings.policies.coverage == "drop":
@@ -78,10 +86,11 @@ def merge_partition(job: Job) -> Part:
                     projection = to_doc(nlp, merged, job.labels, job.settings.policies)
                     bins[split].add(projection.doc)
                     part.keys[split].append(key)
+                    part.books.partly[split] += bool(uncovered)
                     _count_doc(part.books, split, merged, projection)
                     merged.conflicts.extend(projection.conflicts)
-                for conflict in merged.conflicts:
-                    conflicts.write(conflict_task(merged, conflict))
+                conflicts.writelines(conflict_task(merged.text, conflict) for conflict in merged.conflicts)
+                problems.writelines(map(problem_line, merged.problems))
     for split, docs in bins.items():
         if len(docs):
             docs.to_disk(job.out / split / f"part-{job.number:05d}.spacy")
@@ -114,45 +123,50 @@ class _Sources:
         return os.pread(self.files[dataset], length, offset)
 
 
-def _read_answers(key: bytes, entries: list[tuple[Any, ...]], sources: _Sources, part: Part) -> dict[str, list[Answer]]:
+def _read_answers(
+    key: bytes, entries: list[tuple[Any, ...]], sources: _Sources, books: Books
+) -> tuple[dict[str, list[Answer]], list[Problem]]:
     """Read the tasks of one key, by text: keys are digests, only equal texts are one document."""
     answers: dict[str, list[Answer]] = {}
+    malformed = []
     for _, number, line, offset, length in entries:
         dataset = sources.datasets[number]
         row = sources.read(number, offset, length)
         try:
             task, problem = task_decoder.decode(row), ""
-        except msgspec.DecodeError as error:
+        except DECODE_ERRORS as error:
             task, problem = None, f"malformed: {error}"
         text = task.text if task else read_text(row)[0]
         if text is None or text_key(text) != key:
             raise InputError(f"{dataset.path}:{line}: the file changed while it was read; run the merge again")
         if task is None:
-            part.books.rows["malformed"] += 1
-            part.problems.append(Problem(dataset.name, line, problem))
+            books.rows["malformed"] += 1
+            malformed.append(Problem(dataset.name, line, problem))
             continue
-        part.books.spans_read += len(task.spans or ())
-        part.books.stored_hash_differs += task.input_hash is not None and task.input_hash != input_hash(text)
+        books.spans_read += len(task.spans or ())
+        books.stored_hash_differs += task.input_hash is not None and task.input_hash != input_hash(text)
         answers.setdefault(text, []).append(Answer(dataset, line, task))
-    return answers
+    return answers, malformed
 
 
-def choose_split(key: bytes, answers: Sequence[Answer], settings: Settings) -> Split:
-    """Choose a text's split: a declared one (test before dev before train), else by hash.
+def declared_split(answers: Sequence[Answer]) -> Split | None:
+    """Give the split that a text's data sets declare, test before dev before train; ignored answers don't count."""
+    declared = {answer.dataset.split for answer in answers if answer.task.answer != "ignore"}
+    return next((split for split in reversed(SPLITS) if split in declared), None)
 
-    The hash is of the salt and the text's key, or of its value of `split_by`, so that a text never moves when others
-    are added. Ignored answers don't count.
+
+def hashed_split(key: bytes, answers: Sequence[Answer], settings: Settings, books: Books) -> Split:
+    """Choose a text's split by a hash of the salt and its key, or of the salt and its value of `split_by`.
+
+    A text never moves when others are added. Where a text has several values, the least decides; where it has none, its
+    key does, and it is counted.
     """
-    answers = [answer for answer in answers if answer.task.answer != "ignore"]
-    declared = {answer.dataset.split for answer in answers}
-    for split in reversed(SPLITS):
-        if split in declared:
-            return split
     unit = key.hex()
-    for answer in answers:
-        if isinstance(answer.task.meta, dict) and settings.split_by in answer.task.meta:
-            unit = str(answer.task.meta[settings.split_by])
-            break
+    if settings.split_by:
+        metas = [answer.task.meta for answer in answers if isinstance(answer.task.meta, dict)]
+        values = [str(meta[settings.split_by]) for meta in metas if settings.split_by in meta]
+        unit = min(values, default=unit)
+        books.without_split_by += not values
     digest = hashlib.blake2b(f"{settings.split_salt}/{unit}".encode(), digest_size=8).digest()
     share = int.from_bytes(digest, "big") / 2**64
     if share < settings.test_ratio:
@@ -160,15 +174,23 @@ def choose_split(key: bytes, answers: Sequence[Answer], settings: Settings) -> S
     return "dev" if share < settings.test_ratio + settings.dev_ratio else "train"
 
 
-def conflict_task(merged: Merged, conflict: Conflict) -> bytes:
-    """Make a line of JSON, a task that Prodigy can show: the span that lost, and the one that it lost against."""
-    spans = []
-    for key in dict.fromkeys(key for key in (conflict.lost, conflict.kept) if key):
-        names = merged.accepted.get(key, []) + merged.rejected.get(key, [])
-        spans.append({"start": key[0], "end": key[1], "label": key[2], "datasets": names, "lost": key == conflict.lost})
-    text_hash = input_hash(merged.text)
+def conflict_task(text: str, conflict: Conflict) -> bytes:
+    """Make a line of JSON, a task that Prodigy can show: the span that lost, and what it lost against."""
+    spans = [
+        {
+            "start": claim.span[0],
+            "end": claim.span[1],
+            "label": claim.span[2],
+            "claim": claim.answer,
+            "datasets": claim.datasets,
+            "lost": claim is conflict.lost,
+        }
+        for claim in (conflict.lost, conflict.kept)
+        if claim
+    ]
+    text_hash = input_hash(text)
     task = {
-        "text": merged.text,
+        "text": text,
         "_input_hash": text_hash,
         "_task_hash": task_hash(text_hash, spans),
         "spans": spans,
@@ -177,9 +199,21 @@ def conflict_task(merged: Merged, conflict: Conflict) -> bytes:
     return msgspec.json.encode(task) + b"\n"
 
 
-def _count_coverage(books: Books, merged: Merged, labels: Sequence[str]) -> None:
+def problem_line(problem: Problem) -> bytes:
+    """Make a line of JSON: data set, line and reason."""
+    return msgspec.json.encode(problem._asdict()) + b"\n"
+
+
+def _count_merged(books: Books, merged: Merged, labels: Sequence[str]) -> None:
+    """Count what merging did to rows and spans, and the text's coverage."""
+    books.rows.update(merged.rows)
+    books.spans.update(merged.spans)
     for label in labels:
         books.labels[label][merged.coverage.get(label, "none")] += 1
+    for problem in merged.problems:
+        reason, _, label = problem.reason.partition(": ")
+        if reason == "undeclared label":
+            books.undeclared[f"{problem.dataset}: {label}"] += 1
 
 
 def _count_doc(books: Books, split: Split, merged: Merged, projection: Projection) -> None:
@@ -193,8 +227,10 @@ def _count_doc(books: Books, split: Split, merged: Merged, projection: Projectio
         books.labels[label]["gold"] += 1
     for _, _, label in merged.rejected:
         books.labels[label]["rejected"] += 1
+    for label in projection.realigned:
+        books.labels[label]["realigned"] += 1
     for ent in projection.doc.ents:
         books.labels[ent.label_]["entity"] += 1
     for conflict in projection.conflicts:
         books.spans[conflict.reason] += 1
-        books.labels[conflict.lost[2]][conflict.reason] += 1
+        books.labels[conflict.lost.span[2]][conflict.reason] += 1

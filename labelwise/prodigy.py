@@ -17,37 +17,40 @@ import msgspec
 import murmurhash
 import srsly
 
-Kind = Literal["complete", "binary"]
+Kind = Literal["complete", "binary", "other"]
+ANSWERS = ("accept", "reject", "ignore")
 
-COMPLETE_VIEWS = ("ner_manual", "spans_manual", "blocks")
-BINARY_VIEWS = ("ner",)
+BOM = b"\xef\xbb\xbf"  # some editors begin a file with it
+COMPLETE_VIEWS = ("ner_manual", "spans_manual", "blocks", None)
+BINARY_VIEWS = ("ner", "spans")
 
 
-class TaskSpan(msgspec.Struct, gc=False):
-    """A span of a task, as read: what is missing is None."""
+class TaskSpan(msgspec.Struct):
+    """A span of a task, as read: anything, so that a bad span doesn't cost its task. What is missing is None."""
 
-    start: int | None = None
-    end: int | None = None
-    label: str | None = None
-    answer: str | None = None  # old binary data answers each span
+    start: Any = None
+    end: Any = None
+    label: Any = None
+    answer: Any = None  # old binary data answers each span
 
 
 class Task(msgspec.Struct):
     """One answered question about one text.
 
     spans (list[TaskSpan] | None): None means that nothing was marked, just as an empty list does.
+    answer (Any): one of ANSWERS, if it is right.
     no_missing (bool | None): old versions' switch for "what is unmarked is no entity".
     """
 
     text: str
     spans: list[TaskSpan] | None = None
-    answer: str = "accept"
-    input_hash: int | None = msgspec.field(default=None, name="_input_hash")
-    timestamp: float | None = msgspec.field(default=None, name="_timestamp")
-    view_id: str | None = msgspec.field(default=None, name="_view_id")
-    reviewed_view_id: str | None = msgspec.field(default=None, name="view_id")
-    is_binary: bool | None = msgspec.field(default=None, name="_is_binary")
-    no_missing: bool | None = None
+    answer: Any = "accept"
+    input_hash: Any = msgspec.field(default=None, name="_input_hash")
+    timestamp: Any = msgspec.field(default=None, name="_timestamp")
+    view_id: Any = msgspec.field(default=None, name="_view_id")
+    reviewed_view_id: Any = msgspec.field(default=None, name="view_id")
+    is_binary: Any = msgspec.field(default=None, name="_is_binary")
+    no_missing: Any = None
     meta: Any = None
 
 
@@ -65,6 +68,9 @@ class Row(NamedTuple):
     problem: str
 
 
+# What a decoder raises: bytes that aren't UTF-8 and deep nesting have exceptions of their own.
+DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
 task_decoder = msgspec.json.Decoder(Task)
 _text_decoder = msgspec.json.Decoder(_TextOnly)
 
@@ -73,7 +79,7 @@ def read_text(line: bytes) -> tuple[str | None, str]:
     """Read a task's text alone, or say why it has none: "bad JSON" or "no text"."""
     try:
         text = _text_decoder.decode(line).text
-    except msgspec.DecodeError:  # a text that is a number counts as bad too
+    except DECODE_ERRORS:  # a text that is a number counts as bad too
         return None, "bad JSON"
     return (text, "") if text and text.strip() else (None, "no text")
 
@@ -83,24 +89,26 @@ def read_rows(path: Path) -> Iterator[Row]:
     offset = 0
     with path.open("rb") as lines:
         for number, line in enumerate(lines, 1):
-            if not line.isspace():
-                yield Row(offset, len(line), number, *read_text(line))
             offset += len(line)
+            row = line.removeprefix(BOM) if number == 1 else line
+            if not row.isspace():
+                yield Row(offset - len(row), len(row), number, *read_text(row))
 
 
 def kind_of(task: Task) -> Kind:
     """Tell whether a task asked for everything at once ("complete") or for yes or no on its spans ("binary").
 
-    A review is of the kind of what was reviewed. A task that doesn't say is binary if its spans carry answers.
+    A review is of the kind of what was reviewed. A task that doesn't say is binary if its spans carry answers. Tasks of
+    other interfaces, such as `classification`, say nothing about spans ("other").
     """
+    view = task.reviewed_view_id if task.view_id == "review" else task.view_id
+    if view not in BINARY_VIEWS and view not in COMPLETE_VIEWS:
+        return "other"
     if task.is_binary is not None:
         return "binary" if task.is_binary else "complete"
     if task.no_missing:
         return "complete"
-    view = task.reviewed_view_id if task.view_id == "review" else task.view_id
-    if view in BINARY_VIEWS:
-        return "binary"
-    if view is None and any(span.answer is not None for span in task.spans or ()):
+    if view in BINARY_VIEWS or (view is None and any(span.answer is not None for span in task.spans or ())):
         return "binary"
     return "complete"
 

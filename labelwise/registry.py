@@ -7,15 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
-import msgspec
 import spacy
 from spacy.language import Language
 
 from labelwise.curve import Curve
 from labelwise.errors import InputError
-from labelwise.manifest import read_manifest
 from labelwise.reader import PartitionedCorpus
-from labelwise.tokenizer import TokenizerRules, extend_tokenizer
+from labelwise.tokenizer import extend_tokenizer, read_tokenizer
 
 Logger = Callable[[Language, IO[str], IO[str]], tuple[Callable[[dict[str, Any] | None], None], Callable[[], None]]]
 
@@ -27,17 +25,17 @@ def make_partitioned_corpus(path: Path, shuffle: bool, seed: int, limit: int) ->
 
 
 @spacy.registry.callbacks("labelwise.corpus_tokenizer.v1")
-def make_corpus_tokenizer(corpus: Path) -> Callable[[Language], Language]:
+def make_corpus_tokenizer(path: Path) -> Callable[[Language], Language]:
     """Make a `before_init` callback that gives the pipeline the tokenizer that the corpus was merged with.
 
-    corpus (Path): the folder that the merge wrote.
+    path (Path): the corpus's tokenizer.json.
     """
 
     def set_tokenizer(nlp: Language) -> Language:
-        settings = read_manifest(Path(corpus))["settings"]
-        if settings["lang"] != nlp.lang:
-            raise InputError(f"{corpus}: the corpus is {settings['lang']!r}, the pipeline {nlp.lang!r}; set nlp.lang")
-        extend_tokenizer(nlp, msgspec.convert(settings["tokenizer"], TokenizerRules))
+        lang, rules = read_tokenizer(Path(path))
+        if lang != nlp.lang:
+            raise InputError(f"{path}: the corpus is {lang!r}, the pipeline {nlp.lang!r}; set nlp.lang")
+        extend_tokenizer(nlp, rules)
         return nlp
 
     return set_tokenizer

@@ -1,5 +1,6 @@
 """The project's tokenizer: the language's own, which splits in more places."""
 
+import json
 import re
 from pathlib import Path
 from typing import cast
@@ -11,6 +12,8 @@ from spacy.tokenizer import Tokenizer
 from spacy.util import compile_infix_regex
 
 from labelwise.errors import InputError
+
+MAX_LENGTH = 2**31 - 1  # characters of a text: spaCy's limit of a million is about parsers' memory
 
 
 class TokenizerRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -53,24 +56,47 @@ def read_rules(project: Path) -> TokenizerRules:
         raise InputError(f"{project}: {error}") from error
 
 
+def write_tokenizer(path: Path, lang: str, rules: TokenizerRules) -> None:
+    """Write what a pipeline must know to have the tokenizer of a corpus."""
+    content = {"lang": lang, **msgspec.to_builtins(rules)}
+    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf8")
+
+
+def read_tokenizer(path: Path) -> tuple[str, TokenizerRules]:
+    """Read what `write_tokenizer` wrote: language and rules.
+
+    RAISES (InputError): there is no such file.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf8"))
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: there is no such file; run the merge, to its end") from error
+    return content.pop("lang"), msgspec.convert(content, TokenizerRules)
+
+
 def make_nlp(lang: str, rules: TokenizerRules) -> Language:
     """Make a blank pipeline with the project's tokenizer.
 
-    RAISES (InputError): spaCy has no such language.
+    RAISES (InputError): spaCy has no such language, or it needs a package that isn't there.
     """
     try:
         nlp = spacy.blank(lang)
     except ImportError as error:
-        raise InputError(
-            f"{lang!r} is no language of spaCy; set `lang` to one of https://spacy.io/usage/models"
-        ) from error
+        raise InputError(f"language {lang!r}: {error}; set `lang` to one of https://spacy.io/usage/models") from error
+    nlp.max_length = MAX_LENGTH
     extend_tokenizer(nlp, rules)
     return nlp
 
 
 def extend_tokenizer(nlp: Language, rules: TokenizerRules) -> None:
-    """Add the rules to a pipeline's tokenizer, in place; they are saved with the pipeline."""
-    tokenizer = cast(Tokenizer, nlp.tokenizer)
+    """Add the rules to a pipeline's tokenizer, in place; they are saved with the pipeline.
+
+    RAISES (InputError): the language, such as Chinese, has a tokenizer of its own, which knows no such rules.
+    """
+    tokenizer = nlp.tokenizer
+    if rules != TokenizerRules() and not isinstance(tokenizer, Tokenizer):
+        raise InputError(f"language {nlp.lang!r} has no rules to extend; empty the section `tokenizer` of project.yml")
+    tokenizer = cast(Tokenizer, tokenizer)
     if rules.infixes:
         infixes = [*(nlp.Defaults.infixes or ()), *rules.infixes]
         tokenizer.infix_finditer = compile_infix_regex(infixes).finditer

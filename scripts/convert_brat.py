@@ -1,6 +1,7 @@
 """Convert a brat folder to Prodigy data sets, one a label."""
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
@@ -9,13 +10,14 @@ from wasabi import msg
 
 from labelwise.assets import verify_assets
 from labelwise.brat import Discontinuous, MissingAnn, Shifted, count_labels, find_documents, read_document
-from labelwise.convert import PROBLEMS, Report, write_datasets
+from labelwise.convert import PROBLEMS, REPORT, Report, write_datasets
 from labelwise.datasets import AnySplit
 from labelwise.errors import InputError
 from labelwise.output import staged
 from scripts.console import print_counts, progress, user_errors
 
 Option = typer.Option
+CHOSEN = ("other label", "no annotation file")  # reasons that an option asks for
 
 
 def convert_brat_cli(
@@ -52,12 +54,29 @@ def convert_brat_cli(
     print_counts("Documents", report.documents)
     print_counts("Annotations (T lines)", report.annotations)
     print_counts("Converted, with a change", report.notes)
+    print_counts("Other lines, not converted", {LINES[kind]: n for kind, n in report.lines.items() if kind != "T"})
     print_counts("Spans by label", report.labels)
     total = sum(report.annotations.values())
-    lost = total - report.annotations.get("converted", 0)
-    msg.good(f"{total - lost:,} of {total:,} annotations are in {out / 'datasets.yml'}")
+    left_out = report.annotations.get("other label", 0)
+    lost = total - left_out - report.annotations.get("converted", 0)
+    msg.good(f"{report.annotations.get('converted', 0):,} of {total:,} annotations are in {out / 'datasets.yml'}")
+    if left_out:
+        msg.info(f"{left_out:,} have another label than those asked for")
     if lost:
-        msg.warn(f"{lost:,} are not", f"{out / PROBLEMS} has file, line and reason of each")
+        msg.warn(f"{lost:,} can't be converted", f"{out / PROBLEMS} has file, line and reason of each")
+
+
+LINES = {
+    "E": "events (E)",
+    "R": "relations (R)",
+    "A": "attributes (A)",
+    "M": "attributes (M)",
+    "N": "normalizations (N)",
+    "#": "notes (#)",
+    "*": "equivalences (*)",
+    "blank": "blank",
+    "stray": "stray",
+}
 
 
 def convert_brat(
@@ -76,23 +95,19 @@ def convert_brat(
 ) -> Report:
     """Convert a brat folder; see the command's options.
 
-    RAISES (FileNotFoundError): there is no document.
-    RAISES (InputError): no label, no such encoding, a fetched corpus that isn't what project.yml says, or, with
-        `strict`, a line that can't be converted.
+    RAISES (InputError): no document, no label, no such encoding, a folder that mustn't be replaced, a fetched corpus
+        that isn't what project.yml says, or, with `strict`, a line that can't be converted.
     """
-    try:
-        stems = find_documents(brat_dir)
-    except FileNotFoundError:
-        if fallback is None:
-            raise
+    check_out(out, [folder for folder in (brat_dir, fallback) if folder])
+    check_encoding(encoding)
+    stems = find_documents(brat_dir)
+    if not stems and fallback:
         msg.info(f"{brat_dir} has no document: converting {fallback}")
         brat_dir, stems = fallback, find_documents(fallback)
+    if not stems:
+        raise InputError(f"{brat_dir}: no .txt or .ann file here or below; put a brat corpus there")
     verify_assets(brat_dir)
-    check_encoding(encoding)
-    found = count_labels(progress(stems, "labels"), encoding)
-    chosen = labels or sorted(found)
-    if not chosen:
-        raise InputError(f"{brat_dir}: no annotation has a label; name those that were looked for with --labels")
+    chosen = choose_labels(labels, count_labels(progress(stems, "labels"), encoding), brat_dir)
     documents = (
         read_document(
             stem,
@@ -112,6 +127,32 @@ def convert_brat(
     return report
 
 
+def choose_labels(wanted: list[str] | None, found: Counter[str], brat_dir: Path) -> list[str]:
+    """Choose the labels to convert: those wanted, once each, or all.
+
+    RAISES (InputError): one that is wanted doesn't occur, or none does.
+    """
+    if not found:
+        raise InputError(f"{brat_dir}: no annotation in any .ann, .a1 or .a2 file, so nothing to learn")
+    unknown = [label for label in wanted or () if label not in found]
+    if unknown:
+        raise InputError(f"{brat_dir}: no span has the label {unknown[0]!r}; there are {', '.join(sorted(found))}")
+    return list(dict.fromkeys(wanted or sorted(found)))
+
+
+def check_out(out: Path, inputs: list[Path]) -> None:
+    """Check that writing to a folder, which replaces it as a whole, takes nothing away but an earlier conversion.
+
+    RAISES (InputError): it has to do with an input, or has other things in it.
+    """
+    target = out.resolve()
+    for folder in (folder.resolve() for folder in inputs):
+        if target.is_relative_to(folder) or folder.is_relative_to(target):
+            raise InputError(f"{out} would be replaced, and {folder} is read; write elsewhere")
+    if out.exists() and not (out / REPORT).is_file() and (not out.is_dir() or any(out.iterdir())):
+        raise InputError(f"{out} would be replaced, and isn't an earlier conversion; write elsewhere, or delete it")
+
+
 def check_encoding(encoding: str) -> None:
     """Check that there is such an encoding, and that its lines end as ASCII's do.
 
@@ -126,16 +167,17 @@ def check_encoding(encoding: str) -> None:
 
 
 def check_strictly(problems: Path) -> None:
-    """Check that every line of every annotation file could be read and converted.
+    """Check that every file and line could be read and converted, but for what options leave out.
 
     RAISES (InputError): one couldn't.
     """
     with problems.open(encoding="utf8") as file:
-        lines = [problem for problem in map(json.loads, file) if problem["line"]]
+        lines = [problem for problem in map(json.loads, file) if problem["reason"] not in CHOSEN]
     if lines:
+        first = lines[0]
         raise InputError(
-            f"{len(lines)} lines can't be converted, the first is {lines[0]['file']}:{lines[0]['line']} "
-            f"({lines[0]['reason']}): {lines[0]['row']!r}; mend them, or leave out --strict"
+            f"{len(lines)} files or lines can't be converted, the first is {first['file']}:{first['line']} "
+            f"({first['reason']}): {first['row']!r}; mend them, or leave out --strict"
         )
 
 

@@ -14,8 +14,9 @@ from wasabi import msg
 
 from labelwise.device import use_gpu
 from labelwise.errors import InputError
+from labelwise.manifest import check_whole
 from labelwise.output import staged
-from labelwise.reader import find_partitions, read_docs
+from labelwise.reader import read_docs
 from labelwise.scoring import count_docs
 from scripts.console import print_table, progress, user_errors
 
@@ -24,7 +25,7 @@ Option = typer.Option
 
 def evaluate_cli(
     model: Annotated[Path, typer.Argument(help="Folder of a trained pipeline")],
-    split: Annotated[Path, typer.Argument(help="Folder of partitions, such as corpus/test")],
+    split: Annotated[Path, typer.Argument(help="Split of a merged corpus, such as corpus/test")],
     metrics: Annotated[Path, typer.Argument(help="JSON file for the scores")],
     speed: Annotated[Path | None, Option(help="JSON file for words a second, which varies")] = None,
     gpu_id: Annotated[int, Option(help="Number of the GPU; -1 for the CPU")] = -1,
@@ -54,6 +55,7 @@ def evaluate(
     use_gpu(gpu_id)
     if not (model / "meta.json").is_file():
         raise InputError(f"{model}: no trained pipeline; run the training first")
+    check_whole(split.parent)
     nlp = spacy.load(model)
     texts = words = 0
     start = time.perf_counter()
@@ -74,7 +76,6 @@ def evaluate(
 
 def predict(nlp: Language, split: Path, batch_size: int) -> Iterator[tuple[Doc, Doc]]:
     """Yield (predicted, gold) for each Doc of a split; the pipeline gets nothing but the text."""
-    find_partitions(split)
     golds = progress(read_docs(split, nlp), "evaluate")
     yield from nlp.pipe(((nlp.make_doc(gold.text), gold) for gold in golds), as_tuples=True, batch_size=batch_size)
 

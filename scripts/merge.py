@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
 from multiprocessing import get_context
@@ -13,8 +14,9 @@ import typer
 from wasabi import msg
 
 from labelwise.books import Books
-from labelwise.corpus import merge_datasets
+from labelwise.corpus import PROBLEMS, merge_datasets
 from labelwise.datasets import SPLITS, load_datasets
+from labelwise.errors import InputError
 from labelwise.merge import Alignment, Conflicts, Coverage, Duplicates, Overlap, Policies
 from labelwise.output import staged
 from labelwise.settings import Settings
@@ -59,10 +61,12 @@ def merge_cli(
     print_books(books)
     total = sum(books.texts[split] for split in SPLITS)
     msg.good(f"{total:,} texts with {books.spans['entity']:,} entities are in {out}")
-    if lost := sum(n for name, n in books.spans.items() if name != "entity"):
-        msg.info(f"{lost:,} spans aren't entities: see the table above, and {out / 'conflicts.jsonl'} for what lost")
+    if lost := sum(books.spans[reason] for reason in CONFLICTS):
+        msg.info(f"{lost:,} spans lost against others, or have no token boundaries: {out / 'conflicts.jsonl'}")
     if problems := books.problems():
-        msg.warn(f"{problems:,} rows can't be used", f"{out / 'problems.jsonl'} has file, line and reason of each")
+        msg.warn(f"{problems:,} rows or spans can't be used", f"{out / PROBLEMS} has data set, line and reason of each")
+    for title, remedy in warnings(books, settings):
+        msg.warn(title, remedy)
 
 
 def merge(
@@ -79,6 +83,8 @@ def merge(
     RAISES (InputError): a declaration, a setting or, with `strict`, a row is wrong.
     """
     datasets = load_datasets(declarations)
+    if workers < 0:
+        raise InputError(f"--workers {workers}: give a number of processes, or 0 for one a core")
     workers = workers or os.cpu_count() or 1
     # Forked workers share what is loaded, spaCy above all.
     pool = ProcessPoolExecutor(workers, mp_context=get_context("fork")) if workers > 1 else nullcontext()
@@ -86,8 +92,31 @@ def merge(
         books = merge_datasets(datasets, out, settings, executor=executor, progress=progress, strict=strict)
     if metrics:
         with staged(metrics) as path:
-            path.write_text(json.dumps(msgspec.to_builtins(books.sorted()), indent=2, ensure_ascii=False) + "\n")
+            content = json.dumps(msgspec.to_builtins(books.sorted()), indent=2, ensure_ascii=False)
+            path.write_text(content + "\n", encoding="utf8")
     return books
+
+
+def warnings(books: Books, settings: Settings) -> Iterator[tuple[str, str]]:
+    """Yield what will be a surprise later, each with a remedy."""
+    for name, spans in books.undeclared.items():
+        dataset, _, label = name.partition(": ")
+        yield (
+            f"{spans:,} spans of data set {dataset!r} have the label {label!r}",
+            "It isn't among its `labels`: mend them",
+        )
+    for split, ratio in (("train", "both ratios"), ("dev", "dev_ratio"), ("test", "test_ratio")):
+        if not books.texts[split]:
+            yield f"No text is in {split}", f"Mend {ratio}, or declare a data set with split: {split}"
+    partly, train = books.partly["train"], books.texts["train"]
+    if partly and settings.policies.coverage == "missing":
+        yield (
+            f"{partly:,} of {train:,} texts in train aren't complete for all labels",
+            "What is unmarked there may be an entity, so only the other texts teach what is none. If they are few, the "
+            "model will see entities everywhere. If unmarked means no entity, set coverage to outside",
+        )
+    if books.without_split_by:
+        yield f"{books.without_split_by:,} texts have no {settings.split_by!r} in their meta", "They were split by text"
 
 
 def print_books(books: Books) -> None:
@@ -102,9 +131,11 @@ def print_books(books: Books) -> None:
         msg.info(f"{books.stored_hash_differs:,} rows have an _input_hash that isn't their text's: it was recomputed")
 
 
+CONFLICTS = ("accept/reject", "same span", "nested", "crossing", "no token boundary")
 LABEL_COLUMNS = (
     "gold",
     "entity",
+    "realigned",
     "no token boundary",
     "same span",
     "nested",

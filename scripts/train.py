@@ -1,6 +1,8 @@
 """Train a pipeline with spaCy's own loop, from the partitions of a corpus."""
 
 import json
+import shutil
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,8 +13,10 @@ from wasabi import msg
 
 import labelwise.registry  # noqa: F401  what the configs name
 from labelwise.device import use_gpu
-from labelwise.manifest import read_manifest
-from labelwise.output import replace, workspace
+from labelwise.errors import InputError
+from labelwise.manifest import check_whole
+from labelwise.output import replace, staged, workspace
+from labelwise.tokenizer import read_tokenizer
 from scripts.console import user_errors
 
 Option = typer.Option
@@ -30,10 +34,12 @@ def train_cli(
 ) -> None:
     """Train a pipeline with spaCy's own loop, from the partitions of a corpus."""
     with user_errors("Nothing was trained"):
+        if max_steps < 0:
+            raise InputError(f"--max-steps {max_steps}: give a number of updates, or 0 for what the config says")
         overrides: dict[str, Any] = {"system.seed": seed}
         if max_steps:
             overrides["training.max_steps"] = max_steps
-            # The last step is evaluated, or the best pipeline would be that of step 0.
+            # Some step but the first is evaluated, or the best pipeline would be an untrained one.
             every = load_config(config)["training"]["eval_frequency"]
             overrides["training.eval_frequency"] = min(every, max_steps)
         if transformer_name:
@@ -51,20 +57,22 @@ def train(
     RAISES (InputError): the GPU can't be used, or the corpus isn't whole.
     """
     use_gpu(gpu_id)
-    overrides = {
-        **(overrides or {}),
-        "paths.corpus": str(corpus),
-        "nlp.lang": read_manifest(corpus)["settings"]["lang"],
-    }
+    check_whole(corpus)
+    lang, _ = read_tokenizer(corpus / "tokenizer.json")
+    overrides = {**(overrides or {}), "paths.corpus": str(corpus), "nlp.lang": lang}
+    settings = load_config(config, interpolate=False)
+    if "transformer" in settings["nlp"]["pipeline"] and find_spec("spacy_transformers") is None:
+        raise InputError(f"{config} needs spacy-transformers; use the environment of `make gpu`")
     if gpu_id < 0:
-        overrides |= full_precision(load_config(config, interpolate=False))
+        overrides |= full_precision(settings)
     with workspace(out) as folder:
         folder.mkdir()
         overrides["paths.curve"] = str(folder / "curve.tsv")
         spacy_train(config, folder, use_gpu=gpu_id, overrides=overrides)
         tidy_pipeline(folder / "model-best", curve)
-        replace(folder / "model-best", out)
-        replace(folder / "curve.tsv", curve)
+        with staged(curve) as path:
+            shutil.copyfile(folder / "curve.tsv", path)
+            replace(folder / "model-best", out)
 
 
 def tidy_pipeline(folder: Path, curve: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from labelwise.brat import NOT_CONVERTED, count_labels, find_documents, read_document
+from labelwise.errors import InputError
 from tests.conftest import CORPORA
 
 
@@ -115,6 +116,21 @@ def test_discontinuous_spans_with_fragments_out_of_order(tmp_path, policy, expec
         assert document.notes == Counter({"made one": 1})
 
 
+@pytest.mark.parametrize(
+    ("text", "row", "expected"),
+    [
+        ("a\r\nb cat", "T1\tX 0 50;1 3\tfoo", {"out of range": 1}),  # a fragment inside another that is out of range
+        ("a cat", "T1\tX 2 50;3 4", {"out of range": 1}),
+        ("a\r\nb cat", "T1\tX 3 3;4 7\tcat", [("cat", "X")]),  # an empty fragment is none
+        ("a cat", "T1\tX 2 2\t", {"white space": 1}),
+        ("a cat", f"T1\tX 2 {'9' * 5000}\tcat", {"malformed": 1}),
+    ],
+)
+def test_odd_fragments(tmp_path, text, row, expected):
+    document = read(tmp_path, text, row + "\n", discontinuous="cover")
+    assert (spans(document) or reasons(document)) == expected
+
+
 def test_fragments_with_only_white_space_between_are_one_span(tmp_path):
     document = read(tmp_path, "big\ncat", "T1\tX 0 3;4 7\tbig cat\n")
     assert spans(document) == [("big\ncat", "X")]
@@ -216,7 +232,8 @@ def test_labels_are_opaque(tmp_path, label):
 
 
 def test_no_document_is_an_error_that_names_the_folder(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"nothing.*put a brat corpus there"):
+    assert find_documents(tmp_path) == []
+    with pytest.raises(InputError, match=r"nothing: there is no such folder"):
         find_documents(tmp_path / "nothing")
 
 

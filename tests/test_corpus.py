@@ -16,7 +16,7 @@ from labelwise.annotation import all_gold, entities, uncovered
 from labelwise.datasets import load_datasets
 from labelwise.errors import InputError
 from labelwise.index import build_index
-from labelwise.manifest import read_manifest
+from labelwise.manifest import check_whole
 from labelwise.merge import Policies
 from labelwise.output import replace
 from labelwise.prodigy import input_hash
@@ -131,7 +131,7 @@ def merged_rows(merging) -> list[list[dict]]:
     return read
 
 
-def test_bytes_depend_on_neither_workers_nor_partitioning_order(merging):
+def test_bytes_do_not_depend_on_the_number_of_workers(merging):
     random_datasets(merging, 1)
     merging.run("one", docs_per_partition=7)
     with ProcessPoolExecutor(3) as executor:
@@ -236,13 +236,15 @@ def test_what_loses_can_be_read_back_with_its_reason(merging):
 
 
 def test_bad_rows_are_located(merging):
-    merging.add("a", ["A"], [{"text": "one"}, "{oops", {"text": ""}, {"text": "two", "spans": [{"start": "x"}]}])
+    merging.add("a", ["A"], [{"text": "one"}, "{oops", {"text": ""}, {"text": "two", "spans": {"start": 0}}])
     books = merging.run()
     assert books.rows == Counter({"merged": 1, "bad JSON": 1, "no text": 1, "malformed": 1})
     problems = [json.loads(line) for line in merging.files()["problems.jsonl"].splitlines()]
-    assert [(p["file"], p["dataset"], p["line"]) for p in problems] == [("a.jsonl", "a", line) for line in (2, 3, 4)]
-    assert "Expected `int | null`, got `str`" in problems[2]["reason"]
-    with pytest.raises(InputError, match="3 rows can't be used, the first is a, line 2: bad JSON"):
+    assert [(p["dataset"], p["line"]) for p in problems] == [("a", line) for line in (2, 3, 4)]
+    assert "Expected `array | null`, got `object`" in problems[2]["reason"]
+    with pytest.raises(
+        InputError, match=r"3 rows or spans can't be used, the first is in data set 'a', line 2: bad JSON"
+    ):
         merging.run("strict", strict=True)
     assert not (merging.root / "strict" / "manifest.json").exists()
 
@@ -328,11 +330,12 @@ def test_a_run_killed_while_it_moves_files_is_seen_and_can_be_run_again(merging,
             raise KeyboardInterrupt
         replace(source, target)
 
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr("labelwise.output.replace", move_three)
+    monkeypatch.setattr("labelwise.output.replace", move_three)
+    with pytest.raises(KeyboardInterrupt):
         merging.run(docs_per_partition=9)
     with pytest.raises(InputError, match="run the merge, to its end"):
-        read_manifest(merging.root / "corpus")
+        check_whole(merging.root / "corpus")
+    monkeypatch.undo()
     merging.run()
     assert merging.files() == whole
 

@@ -19,6 +19,7 @@ def project(text, accepted, rejected=(), covered=LABELS, **policies):
         {key: ["data"] for key in accepted},
         {key: ["data"] for key in rejected},
         [],
+        [],
         Counter(),
         Counter(),
     )
@@ -43,7 +44,7 @@ def project(text, accepted, rejected=(), covered=LABELS, **policies):
 def test_overlap(spans, policy, kept, lost):
     projection = project("big cat sat", spans, overlap=policy)
     assert entities(projection.doc) == set(kept)
-    assert lost is None or projection.conflicts == lost
+    assert lost is None or [(c.reason, c.lost.span, c.kept.span) for c in projection.conflicts] == lost
     assert len(kept) + len(projection.conflicts) == len(spans)
     # Nothing is lost in the other views.
     assert all_gold(projection.doc) == set(spans)
@@ -81,8 +82,15 @@ def test_alignment_inside_a_token(policy, found):
 
 def test_alignment_across_tokens():
     for policy, found in (("expand", "at 60degC"), ("contract", "at")):
-        projection = project("at 60degC now", [(0, 5, "A")], alignment=policy)
-        assert [ent.text for ent in projection.doc.ents] == [found]
+        projection = project("at 60degC now", [(0, 5, "A"), (10, 13, "B")], alignment=policy)
+        assert [ent.text for ent in projection.doc.ents] == [found, "now"]
+        assert projection.realigned == ["A"]
+
+
+def test_contracting_leaves_no_white_space_at_the_edges():
+    projection = project("60degC  cat", [(2, 11, "A")], alignment="contract")
+    assert [ent.text for ent in projection.doc.ents] == ["cat"]
+    assert project("60degC  60degC", [(2, 10, "A")], alignment="contract").doc.ents == ()
 
 
 def test_alignment_can_be_an_error():

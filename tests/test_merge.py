@@ -7,7 +7,7 @@ import pytest
 
 from labelwise.datasets import DataSet
 from labelwise.errors import InputError
-from labelwise.merge import Answer, Policies, merge_text, missing_labels
+from labelwise.merge import Answer, Claim, Conflict, Policies, merge_text, missing_labels
 from labelwise.prodigy import Task, TaskSpan
 
 TEXT = "Add 5 mL of Jordan water."
@@ -101,9 +101,9 @@ def test_old_binary_tasks_answer_each_span():
 
 def test_complete_beats_partial_whatever_comes_first():
     complete, binary = dataset("c", ["Place"]), dataset("b", ["Place"], "binary")
-    for answers in ([answer(data=complete), answer(JORDAN, data=binary)],) * 2:
-        assert merge(*answers).coverage == {"Place": "complete"}
-        assert merge(*answers[::-1]).coverage == {"Place": "complete"}
+    answers = [answer(data=complete), answer(JORDAN, data=binary)]
+    for order in (answers, answers[::-1]):
+        assert merge(*order).coverage == {"Place": "complete"}
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,8 @@ def test_conflicts(policy, times, accepted):
     )
     assert merged.accepted == ({WATER: ["yes"]} if accepted else {})
     assert merged.rejected == ({} if accepted else {WATER: ["no"]})
-    assert [(c.reason, c.lost) for c in merged.conflicts] == [("accept/reject", WATER)]
+    yes, no = Claim(WATER, "accept", ["yes"]), Claim(WATER, "reject", ["no"])
+    assert merged.conflicts == [Conflict("accept/reject", *((no, yes) if accepted else (yes, no)))]
 
 
 @pytest.mark.parametrize(
@@ -155,6 +156,9 @@ def test_conflicts(policy, times, accepted):
         ((-1, 3, "Place"), "invalid"),
         ((0, len(TEXT) + 1, "Place"), "invalid"),
         ((3, 4, "Place"), "invalid"),  # a space
+        (("3", 4, "Place"), "invalid"),
+        ((0, 3.5, "Place"), "invalid"),
+        ((0, 3, ["Place"]), "invalid"),
         ((0, 3, "Other"), "undeclared label"),
     ],
 )
@@ -162,6 +166,36 @@ def test_a_bad_span_costs_only_itself(span, bucket):
     merged = merge(answer(span, WATER))
     assert list(merged.accepted) == [WATER]
     assert merged.spans == Counter({bucket: 1})
+    assert [(p.dataset, p.line, p.reason.split(":")[0]) for p in merged.problems] == [("a", 1, bucket)]
+
+
+@pytest.mark.parametrize(
+    ("task", "bucket"),
+    [
+        ({"answer": "no"}, "unknown answer"),
+        ({"answer": None}, "unknown answer"),
+        ({"view_id": "classification"}, "other interface"),
+        ({"view_id": "review", "reviewed_view_id": "choice"}, "other interface"),
+    ],
+)
+def test_answers_that_say_nothing_about_spans(task, bucket):
+    data = dataset(kind="auto")
+    merged = merge(Answer(data, 1, Task(TEXT, [TaskSpan(*WATER)], **task)), answer(JORDAN, line=2, data=data))
+    assert list(merged.accepted) == [JORDAN]
+    assert merged.rows == Counter({"merged": 1, bucket: 1})
+
+
+def test_spans_of_complete_tasks_can_have_answers_too():
+    merged = merge(answer((*WATER, "accept"), (*JORDAN, "reject"), (*AMOUNT, "ignore")))
+    assert (list(merged.accepted), list(merged.rejected)) == ([WATER], [JORDAN])
+    assert merged.coverage["Place"] == "complete"
+
+
+def test_a_declared_split_keeps_other_data_sets_out():
+    answers = [answer(WATER, data=dataset("own", split="test")), answer(JORDAN, data=dataset("other"))]
+    merged = merge_text(TEXT, answers, Policies(), "test")
+    assert merged.accepted == {WATER: ["own"]}
+    assert merged.rows == Counter({"merged": 1, "other split": 1})
 
 
 def test_white_space_at_the_edges_is_trimmed():

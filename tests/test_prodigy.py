@@ -64,6 +64,9 @@ def test_task_hash_is_murmur3_of_input_hash_and_spans_with_sorted_keys():
         ({"spans": [{"start": 0, "end": 1, "label": "X", "answer": "accept"}]}, "binary"),
         ({"spans": [{"start": 0, "end": 1, "label": "X"}]}, "complete"),
         ({}, "complete"),
+        ({"_view_id": "classification"}, "other"),
+        ({"_view_id": "relations", "_is_binary": False}, "other"),
+        ({"_view_id": 3}, "other"),
     ],
 )
 def test_kind_of_a_task(task, kind):
@@ -74,6 +77,17 @@ def test_what_is_not_needed_is_not_decoded():
     """Tokens may be anything, also what no tokenizer writes."""
     task = task_decoder.decode('{"text": "a", "tokens": [{"id": null}, 3], "spans": [{"token_end": "x"}], "html": 1}')
     assert task.text == "a"
+
+
+def test_bytes_that_are_no_text_are_bad_json(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'\xef\xbb\xbf{"text": "one"}\n{"text": "\xff"}\n{"text": "two", "meta": ' + b"[" * 5000 + b"\n")
+    read = list(read_rows(path))
+    assert [(row.offset, row.text, row.problem) for row in read] == [
+        (3, "one", ""),
+        (19, None, "bad JSON"),
+        (33, None, "bad JSON"),
+    ]
 
 
 def test_each_row_has_its_place_and_bad_rows_cost_nothing(tmp_path):

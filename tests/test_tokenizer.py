@@ -63,8 +63,18 @@ def test_a_project_without_rules_has_none(tmp_path):
     assert read_rules(tmp_path / "project.yml") == TokenizerRules()
 
 
+def test_a_language_with_a_tokenizer_of_its_own():
+    assert [token.text for token in make_nlp("zh", TokenizerRules()).make_doc("你好")] == ["你", "好"]
+    with pytest.raises(InputError, match="language 'zh' has no rules to extend; empty the section `tokenizer`"):
+        make_nlp("zh", RULES)
+
+
+def test_a_long_text_is_no_error():
+    assert len(make_nlp("en", RULES).make_doc("cat " * 300_000)) == 300_000
+
+
 def test_an_unknown_language():
-    with pytest.raises(InputError, match="'xq' is no language of spaCy; set `lang`"):
+    with pytest.raises(InputError, match=r"language 'xq': .* set `lang` to one of"):
         make_nlp("xq", RULES)
 
 
