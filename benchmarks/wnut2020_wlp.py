@@ -20,11 +20,10 @@ OUT = Path("benchmarks/out/wnut2020_wlp")
 def main(
     corpus: Annotated[Path, typer.Argument(help="Folder with train and dev")] = Path("assets/wnut2020_wlp"),
     steps: Annotated[int, typer.Option(help="Training steps")] = 1500,
-    seed: Annotated[int, typer.Option(help="Random seed")] = 0,
+    seeds: Annotated[int, typer.Option(help="Trainings, with the seeds 0, 1, ...")] = 1,
 ) -> None:
     """Convert, merge, train on the CPU and evaluate; print what each took, and the score."""
     train, dev, merged = OUT / "tasks" / "train", OUT / "tasks" / "dev", OUT / "corpus"
-    model, scores = OUT / f"seed-{seed}", OUT / f"seed-{seed}.json"
     commands = {
         "convert train": ["convert_brat", corpus / "train", train, "--prefix", "train-"],
         "convert dev": ["convert_brat", corpus / "dev", dev, "--prefix", "dev-", "--split", "test"],
@@ -32,21 +31,24 @@ def main(
             *("merge", train / "datasets.yml", dev / "datasets.yml", merged, "--metrics", OUT / "merge.json"),
             *("--tokenizer", "project.yml", "--test-ratio", 0),
         ],
-        "train": [
+    }
+    for seed in range(seeds):
+        model = OUT / f"seed-{seed}"
+        commands[f"train, seed {seed}"] = [
             *("train", "configs/cpu.cfg", merged, model, "--curve", OUT / f"seed-{seed}.tsv"),
             *("--max-steps", steps, "--seed", seed),
-        ],
-        "evaluate": ["evaluate", model, merged / "test", scores],
-    }
+        ]
+        commands[f"evaluate, seed {seed}"] = ["evaluate", model, merged / "test", OUT / f"seed-{seed}.json"]
     taken = {name: measure(f"scripts.{command}", *map(str, rest)) for name, (command, *rest) in commands.items()}
     print("\n| step | seconds | peak memory, MB |\n|---|---|---|")
     for name, (seconds, peak) in taken.items():
         print(f"| {name} | {seconds:.0f} | {peak / 2**20:.0f} |")
-    print(f"| all | {sum(step.seconds for step in taken.values()):.0f} | |")
     labels = json.loads((OUT / "merge.json").read_text())["labels"].values()
     lost, gold = (sum(counts.get(name, 0) for counts in labels) for name in ("no token boundary", "gold"))
     print(f"\nGold without token boundaries: {lost:,} of {gold:,} ({lost / gold:.2%})")
-    print(f"F against all gold: {json.loads(scores.read_text())['all_gold']['f']:.4f}")
+    for seed in range(seeds):
+        scores = json.loads((OUT / f"seed-{seed}.json").read_text())
+        print(f"F against all gold, seed {seed}: {scores['all_gold']['f']:.4f}")
 
 
 if __name__ == "__main__":
