@@ -207,3 +207,8 @@ def test_spans_of_dropped_tasks_are_counted_with_them():
     merged = merge(answer(WATER, JORDAN, answer="ignore"), answer(AMOUNT, answer="reject"))
     assert merged.spans == Counter({"in ignored task": 2, "in rejected task": 1})
     assert merged.coverage == {}
+
+
+def test_latest_compares_times_of_any_kind():
+    """A time that is no number counts as none, and costs nothing."""
+    assert list(merge(answer(WATER, time=1), answer(JORDAN, line=2, time="2020-01-01")).accepted) == [WATER]
