@@ -65,7 +65,7 @@ def write_datasets(
             for problem in document.problems:
                 problems.write(json.dumps(problem._asdict(), ensure_ascii=False) + "\n")
             if document.text is not None:
-                for label, task in tasks(document, labels):
+                for label, task in tasks(document, document.text, labels):
                     files[label].write(task)
     declared = [
         {"name": prefix + label, "path": names[label], "labels": [label], "kind": "complete", "split": split}
@@ -82,11 +82,10 @@ def write_datasets(
     return report
 
 
-def tasks(document: Document, labels: list[str]) -> Iterable[tuple[str, bytes]]:
-    """Yield (label, task as a line of JSON) for an annotated document."""
-    assert document.text is not None
-    text_hash = input_hash(document.text)
-    head = b'{"text":' + msgspec.json.encode(document.text) + b',"_input_hash":%d' % text_hash
+def tasks(document: Document, text: str, labels: list[str]) -> Iterable[tuple[str, bytes]]:
+    """Yield (label, task as a line of JSON) for an annotated document and its text."""
+    text_hash = input_hash(text)
+    head = b'{"text":' + msgspec.json.encode(text) + b',"_input_hash":%d' % text_hash
     tail = b',"_is_binary":false,"_view_id":"ner_manual","answer":"accept","meta":{"doc":%s}}\n'
     tail %= msgspec.json.encode(document.path)
     spans: dict[str, list[dict[str, Any]]] = {label: [] for label in labels}

@@ -83,16 +83,16 @@ def make_nlp(lang: str, rules: TokenizerRules) -> Language:
         nlp = spacy.blank(lang)
     except ImportError as error:
         raise InputError(f"language {lang!r}: {error}; set `lang` to one of https://spacy.io/usage/models") from error
-    nlp.max_length = MAX_LENGTH
     extend_tokenizer(nlp, rules)
     return nlp
 
 
 def extend_tokenizer(nlp: Language, rules: TokenizerRules) -> None:
-    """Add the rules to a pipeline's tokenizer, in place; they are saved with the pipeline.
+    """Add the rules to a pipeline's tokenizer, in place; they are saved with the pipeline. Texts may be of any length.
 
     RAISES (InputError): the language, such as Chinese, has a tokenizer of its own, which knows no such rules.
     """
+    nlp.max_length = MAX_LENGTH
     tokenizer = nlp.tokenizer
     if rules != TokenizerRules() and not isinstance(tokenizer, Tokenizer):
         raise InputError(f"language {nlp.lang!r} has no rules to extend; empty the section `tokenizer` of project.yml")

@@ -18,6 +18,7 @@ from labelwise.manifest import check_whole
 from labelwise.output import staged
 from labelwise.reader import read_docs
 from labelwise.scoring import count_docs
+from labelwise.tokenizer import MAX_LENGTH
 from scripts.console import print_table, progress, user_errors
 
 Option = typer.Option
@@ -57,6 +58,7 @@ def evaluate(
         raise InputError(f"{model}: no trained pipeline; run the training first")
     check_whole(split.parent)
     nlp = spacy.load(model)
+    nlp.max_length = MAX_LENGTH
     texts = words = 0
     start = time.perf_counter()
 

@@ -43,7 +43,7 @@ def make_demo(
 ) -> Counter[str]:
     """Write a demo corpus.
 
-    labels (int): how many labels to annotate, the first of `labelwise.demo.LABELS`.
+    labels (int): how many labels to annotate, the first of `labelwise.demo_grammar.LABELS`.
     words (int | None): about how many in each document; None for 100 to 300.
     RETURNS (Counter[str]): "documents", "words", "spans" and "discontinuous" made; not all of them fit Prodigy.
     RAISES (InputError): an argument is out of range, or something else than a demo corpus lies in the folder.

@@ -17,7 +17,13 @@ from scripts.make_demo import make_demo
 from scripts.merge import merge
 
 ROOT = Path(__file__).parent.parent
-CORPORA = ROOT.parent / "shared" / "corpora"  # real ones, where there are any
+
+
+def real_corpus(name: str) -> Path:
+    """Find a public corpus as `weasel assets --extra` fetches it, or beside the repository; else skip the test."""
+    folders = [root / name for root in (ROOT / "assets", ROOT.parent / "shared" / "corpora")]
+    found = [folder for folder in folders if folder.is_dir()]
+    return found[0] if found else pytest.skip(f"{name} isn't here; `weasel assets --extra` fetches the brat corpora")
 
 
 def write_jsonl(path: Path, rows: list[Any]) -> None:

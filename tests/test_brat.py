@@ -7,7 +7,7 @@ import pytest
 
 from labelwise.brat import NOT_CONVERTED, count_labels, find_documents, read_document
 from labelwise.errors import InputError
-from tests.conftest import CORPORA
+from tests.conftest import real_corpus
 
 
 def write(root: Path, name: str, text: str | bytes | None, **annotations: str | bytes) -> Path:
@@ -247,9 +247,7 @@ def test_no_document_is_an_error_that_names_the_folder(tmp_path):
     ],
 )
 def test_real_corpora_balance(corpus, documents, lines):
-    root = CORPORA / corpus
-    if not root.is_dir():
-        pytest.skip(f"{root} isn't there")
+    root = real_corpus(corpus)
     read_documents = [read_document(stem, root) for stem in find_documents(root)]
     assert sum(document.text is not None for document in read_documents) == documents
     assert sum(document.lines["T"] for document in read_documents) == lines

@@ -3,16 +3,12 @@ import json
 import pytest
 
 from labelwise.prodigy import input_hash, kind_of, read_rows, task_decoder, task_hash
-from tests.conftest import CORPORA
-
-PRODIGY = CORPORA / "prodigy_jsonl"
+from tests.conftest import real_corpus
 
 
 @pytest.mark.parametrize("file", ["fashion_brands_eval.jsonl", "fashion_brands_training.jsonl", "food_data.jsonl"])
 def test_input_hash_is_prodigys(file):
-    if not PRODIGY.is_dir():
-        pytest.skip(f"{PRODIGY} isn't there")
-    tasks = [json.loads(line) for line in (PRODIGY / file).open()]
+    tasks = [json.loads(line) for line in (real_corpus("prodigy_jsonl") / file).open()]
     assert [input_hash(task["text"]) for task in tasks] == [task["_input_hash"] for task in tasks]
 
 

@@ -3,7 +3,7 @@ import pytest
 from benchmarks.tokenizer import count_lost
 from labelwise.errors import InputError
 from labelwise.tokenizer import TokenizerRules, make_nlp, read_rules
-from tests.conftest import CORPORA, ROOT
+from tests.conftest import ROOT, real_corpus
 
 RULES = read_rules(ROOT / "project.yml")
 
@@ -79,9 +79,7 @@ def test_an_unknown_language():
 
 
 def test_few_spans_of_a_real_corpus_are_lost():
-    folder = CORPORA / "wnut2020_wlp" / "train"
-    if not folder.is_dir():
-        pytest.skip(f"{folder} isn't there")
+    folder = real_corpus("wnut2020_wlp/train")
     lost, spans, _ = count_lost(folder, RULES)
     assert spans == 48197
     assert lost <= 0.005 * spans
