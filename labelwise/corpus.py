@@ -49,7 +49,8 @@ def merge_datasets(
     executor (Executor | None): where the partitions are worked on; None is this process.
     progress (Progress): wraps the results of each phase, given its name and the number of results to come.
     strict (bool): rows and spans that can't be used are an error.
-    RAISES (InputError): an "error" policy met its case, a file changed meanwhile, or the books don't balance.
+    RAISES (InputError): an "error" policy met its case, or a file changed meanwhile.
+    RAISES (RuntimeError): the books don't balance, which is an error of this program.
     """
     labels = all_labels(datasets)
     # A bad language or pattern is found before anything is read, and forked workers share what is loaded here.
@@ -77,12 +78,7 @@ def merge_datasets(
                 _append(job.problems, problems)
         books.check()
         if strict and books.problems():
-            with (folder / PROBLEMS).open(encoding="utf8") as lines:
-                first = json.loads(next(lines))
-            raise InputError(
-                f"{books.problems()} rows or spans can't be used, the first is in data set {first['dataset']!r}, line "
-                f"{first['line']}: {first['reason']}; mend them, or leave out --strict"
-            )
+            raise _first_problem(folder / PROBLEMS, books.problems())
         write_tokenizer(folder / "tokenizer.json", settings.lang, settings.tokenizer)
         _write_labels(nlp, labels, folder / "labels" / "ner.json")
         write_manifest(
@@ -97,6 +93,13 @@ def merge_datasets(
         )
         move_into(folder, out, last=MANIFEST)
     return books
+
+
+def _first_problem(path: Path, count: int) -> InputError:
+    with path.open(encoding="utf8") as lines:
+        first = json.loads(next(lines))
+    where = f"data set {first['dataset']!r}, line {first['line']}: {first['reason']}"
+    return InputError(f"{count} rows or spans can't be used, the first in {where}; mend them, or leave out --strict")
 
 
 def _append(part: Path, whole: IO[bytes]) -> None:

@@ -83,7 +83,11 @@ def merge_partition(job: Job) -> Part:
                     part.books.texts["not covered"] += 1
                     part.books.spans["text not covered"] += len(merged.accepted) + len(merged.rejected)
                 else:
-                    projection = to_doc(nlp, merged, job.labels, job.settings.policies)
+                    try:
+                        projection = to_doc(nlp, merged, job.labels, job.settings.policies)
+                    except InputError as error:
+                        first = answers[text][0]
+                        raise InputError(f"{first.dataset.path}:{first.line}: {error}") from error
                     bins[split].add(projection.doc)
                     part.keys[split].append(key)
                     part.books.partly[split] += bool(uncovered)

@@ -211,6 +211,21 @@ def test_dropping_texts_that_are_not_covered_leaves_evaluation_alone(merging, po
     assert (books.texts["train"], books.texts["test"], books.texts["not covered"]) == (train, 1, left_out)
 
 
+@pytest.mark.parametrize(
+    ("policies", "message"),
+    [
+        (Policies(alignment="error"), r"a\.jsonl:2: '60' \(A, 11 to 13\) isn't made of whole tokens"),
+        (Policies(overlap="error"), r"a\.jsonl:2: .* overlap in 'big cat at 60degC'"),
+    ],
+)
+def test_error_policies_name_the_file_and_the_line(merging, policies, message):
+    spans = [(0, 7), (4, 7), (11, 13)]
+    task = {"text": "big cat at 60degC", "spans": [{"start": s, "end": e, "label": "A"} for s, e in spans]}
+    merging.add("a", ["A"], [{"text": "one"}, task])
+    with pytest.raises(InputError, match=message):
+        merging.run(policies=policies)
+
+
 def test_what_loses_can_be_read_back_with_its_reason(merging):
     text = "big cat at 60degC"
     span = {"start": 0, "end": 7, "label": "A"}
@@ -242,9 +257,7 @@ def test_bad_rows_are_located(merging):
     problems = [json.loads(line) for line in merging.files()["problems.jsonl"].splitlines()]
     assert [(p["dataset"], p["line"]) for p in problems] == [("a", line) for line in (2, 3, 4)]
     assert "Expected `array | null`, got `object`" in problems[2]["reason"]
-    with pytest.raises(
-        InputError, match=r"3 rows or spans can't be used, the first is in data set 'a', line 2: bad JSON"
-    ):
+    with pytest.raises(InputError, match=r"3 rows or spans can't be used, the first in data set 'a', line 2: bad JSON"):
         merging.run("strict", strict=True)
     assert not (merging.root / "strict" / "manifest.json").exists()
 
