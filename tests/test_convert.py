@@ -123,7 +123,8 @@ def test_nothing_is_replaced_but_an_earlier_conversion(brat, tmp_path, out):
 def test_strict_allows_what_options_leave_out(brat, tmp_path):
     (brat / "one.ann").write_text("T2\tn 4 7\tcat\n")
     (brat / "sub" / "two.ann").write_text("T1\tN 2 5\tcat\n")
-    convert_brat(brat, tmp_path / "tasks", labels=["N"], strict=True)
+    report = convert_brat(brat, tmp_path / "tasks", labels=["N"], strict=True)
+    assert report.annotations == {"converted": 1, "other label": 1}
 
 
 def test_linked_folders_are_read(brat, tmp_path):
