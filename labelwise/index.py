@@ -27,7 +27,7 @@ Mapper = Callable[..., Iterable[Any]]
 
 
 def text_key(text: str) -> bytes:
-    """Digest a text; 96 bits, so that among a million texts the chance of two with one key is 1 in 10^17."""
+    """Digest a text; 95 bits vary, so that among a million texts the chance of two with one key is 1 in 10^17."""
     # The last bit is set since numpy strips zero bytes from the end of a string.
     digest = hashlib.blake2b(text.encode("utf8", "surrogatepass"), digest_size=KEY_BYTES).digest()
     return digest[:-1] + bytes([digest[-1] | 1])

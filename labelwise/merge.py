@@ -23,7 +23,7 @@ from labelwise.books import Problem
 from labelwise.datasets import DataSet, Split
 from labelwise.errors import InputError
 from labelwise.offsets import SpanKey, trim
-from labelwise.prodigy import ANSWERS, Task, TaskSpan, kind_of
+from labelwise.prodigy import ANSWERS, Kind, Task, TaskSpan, kind_of
 
 Duplicates = Literal["latest", "union", "error"]
 Conflicts = Literal["accept-wins", "reject-wins", "latest"]
@@ -65,6 +65,11 @@ class Answer(NamedTuple):
     def order(self) -> tuple[float, int]:
         """The time of the answer, then the line; answers without a time come first."""
         return (self.time, self.line)
+
+    @property
+    def kind(self) -> Kind:
+        """What the data set is declared to be, or else what the task says."""
+        return kind_of(self.task) if self.dataset.kind == "auto" else self.dataset.kind
 
     @property
     def time(self) -> float:
@@ -121,17 +126,13 @@ def merge_text(text: str, answers: Iterable[Answer], policies: Policies, split: 
     complete: dict[str, list[Answer]] = {}
     binary: dict[str, list[Answer]] = {}
     for answer in answers:
-        kind = kind_of(answer.task) if answer.dataset.kind == "auto" else answer.dataset.kind
-        if answer.task.answer == "ignore":
-            _drop(merged, answer, "ignored")
-        elif answer.task.answer not in ANSWERS:
-            _drop(merged, answer, "unknown answer")
-        elif kind == "other":
-            _drop(merged, answer, "other interface")
+        reason = why_not(answer)
+        if reason:
+            _drop(merged, answer, reason)
         elif split is not None and answer.dataset.split != split:
             _drop(merged, answer, "other split")
         else:
-            (complete if kind == "complete" else binary).setdefault(answer.dataset.name, []).append(answer)
+            (complete if answer.kind == "complete" else binary).setdefault(answer.dataset.name, []).append(answer)
     accepted: dict[SpanKey, list[Answer]] = {}
     rejected: dict[SpanKey, list[Answer]] = {}
     for group in complete.values():
@@ -153,6 +154,15 @@ def merge_text(text: str, answers: Iterable[Answer], policies: Policies, split: 
     merged.accepted.update((key, _names(accepted[key])) for key in sorted(accepted))
     merged.rejected.update((key, _names(rejected[key])) for key in sorted(rejected))
     return merged
+
+
+def why_not(answer: Answer) -> str:
+    """Give the bucket of an answer that leaves no trace, whatever the others are; empty if it may count."""
+    if answer.task.answer == "ignore":
+        return "ignored"
+    if answer.task.answer not in ANSWERS:
+        return "unknown answer"
+    return "other interface" if answer.kind == "other" else ""
 
 
 def latest(group: Sequence[Answer]) -> list[Answer]:

@@ -21,7 +21,7 @@ from labelwise.datasets import SPLITS, DataSet, Split
 from labelwise.docs import Projection, to_doc
 from labelwise.errors import InputError
 from labelwise.index import Entries, group_by_text, text_key
-from labelwise.merge import Answer, Conflict, Merged, merge_text, missing_labels
+from labelwise.merge import Answer, Conflict, Merged, merge_text, missing_labels, why_not
 from labelwise.prodigy import DECODE_ERRORS, input_hash, read_text, task_decoder, task_hash
 from labelwise.settings import Settings
 from labelwise.tokenizer import make_nlp
@@ -122,6 +122,7 @@ class _Sources:
             os.close(file)
 
     def read(self, dataset: int, offset: int, length: int) -> bytes:
+        """Read `length` bytes from `offset` of a data set's file; fewer if it ends before."""
         if dataset not in self.files:
             self.files[dataset] = os.open(self.datasets[dataset].path, os.O_RDONLY)
         return os.pread(self.files[dataset], length, offset)
@@ -154,8 +155,8 @@ def _read_answers(
 
 
 def declared_split(answers: Sequence[Answer]) -> Split | None:
-    """Give the split that a text's data sets declare, test before dev before train; ignored answers don't count."""
-    declared = {answer.dataset.split for answer in answers if answer.task.answer != "ignore"}
+    """Give the split that a text's data sets declare, test before dev before train; some answers leave no trace."""
+    declared = {answer.dataset.split for answer in answers if not why_not(answer)}
     return next((split for split in reversed(SPLITS) if split in declared), None)
 
 

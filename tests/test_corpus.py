@@ -170,13 +170,14 @@ def test_splits_depend_on_nothing_but_the_text(merging):
 def test_an_explicit_evaluation_set_wins(merging):
     merging.add("a", ["A"], [{"text": f"text {i}"} for i in range(20)], split="train")
     merging.add("b", ["B"], [{"text": f"text {i}"} for i in range(5)], split="test")
-    merging.add(
-        "c", ["C"], [{"text": "text 0"}, {"text": "text 7"}, {"text": "text 9", "answer": "ignore"}], split="dev"
-    )
+    traceless = [{"answer": "ignore"}, {"answer": "maybe"}, {"_view_id": "classification"}]
+    rows = [{"text": f"text {number}", **task} for number, task in enumerate(traceless, 9)]
+    merging.add("c", ["C"], [{"text": "text 0"}, {"text": "text 7"}, *rows], split="dev")
     merging.run()
     splits = {text: split for text, (split, _) in read_docs(merging.root).items()}
     assert Counter(splits.values()) == Counter(train=14, test=5, dev=1)
-    assert (splits["text 0"], splits["text 7"], splits["text 9"]) == ("test", "dev", "train")
+    assert (splits["text 0"], splits["text 7"]) == ("test", "dev")
+    assert {splits[row["text"]] for row in rows} == {"train"}
 
 
 def test_texts_of_one_document_stay_together(merging):
