@@ -5,7 +5,7 @@ import sys
 import time
 from typing import NamedTuple
 
-import psutil
+from labelwise.memory import tree_pss
 
 INTERVAL = 0.1  # seconds between two looks
 
@@ -33,18 +33,3 @@ def measure(*arguments: str) -> Measured:
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, command)
     return Measured(seconds, peak)
-
-
-def tree_pss(pid: int) -> int:
-    """Sum the proportional set sizes of a process and all below it, in bytes; 0 for those that have ended."""
-    try:
-        processes = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
-    except psutil.Error:
-        return 0
-    total = 0
-    for process in processes:
-        try:
-            total += process.memory_full_info().pss
-        except psutil.Error:
-            continue
-    return total

@@ -28,6 +28,11 @@ def set_user_data(doc: Doc, gold: Mapping[SpanKey, list[str]], uncovered: Mappin
     doc.user_data[USER_DATA] = {"gold": spans, "uncovered": dict(sorted(uncovered.items()))}
 
 
+def is_merged(doc: Doc) -> bool:
+    """Tell whether a Doc comes from a merge."""
+    return USER_DATA in doc.user_data
+
+
 def all_gold(doc: Doc) -> set[SpanKey]:
     """Give all accepted spans of a merged Doc, also those that have no token boundaries."""
     return {(start, end, label) for start, end, label, _ in doc.user_data[USER_DATA]["gold"]}

@@ -1,22 +1,38 @@
 """The books of a merge: everything read is in one bucket, or the command fails."""
 
 from collections import Counter
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
 
 PROBLEM_ROWS = ("bad JSON", "no text", "malformed")
 PROBLEM_SPANS = ("invalid", "undeclared label")
-COUNTERS = ("rows", "spans", "texts", "words", "datasets", "partly", "undeclared")
+COUNTERS = ("rows", "spans", "texts", "words", "datasets", "partly", "undeclared", "near_duplicates")
+
+TABLES = ("labels", "conflicts")
 
 
 class Problem(NamedTuple):
-    """A row, or a span of it, that can't be used."""
+    """A row, or a span of it, that can't be used.
+
+    file (str): the file of the data set that it is in.
+    reason (str): the bucket that it is counted in; details stand behind a colon.
+    """
 
     dataset: str
+    file: str
     line: int
     reason: str
+
+
+def bucket_of(reason: str) -> str:
+    """Give the bucket of a problem's reason."""
+    return reason.partition(":")[0]
+
+
+def problem_line(problem: Problem) -> bytes:
+    """Make a line of JSON: data set, file, line and reason."""
+    return msgspec.json.encode(problem._asdict()) + b"\n"
 
 
 class Books(msgspec.Struct):
@@ -31,6 +47,8 @@ class Books(msgspec.Struct):
     datasets (dict): rows read of each data set.
     partly (dict): by split, the texts that aren't complete for all labels.
     undeclared (dict): spans by "DATA SET: LABEL", where the data set doesn't declare the label.
+    conflicts (dict): for each kind of conflict, spans by "LOST, KEPT": the label that lost, and what it lost against.
+    near_duplicates (dict): pairs of texts that are nearly equal, by the two splits that they are in.
     without_split_by (int): texts that have no value for `split_by`.
     stored_hash_differs (int): rows whose stored `_input_hash` isn't that of their text.
     """
@@ -45,21 +63,10 @@ class Books(msgspec.Struct):
     datasets: Counter[str] = msgspec.field(default_factory=Counter)
     partly: Counter[str] = msgspec.field(default_factory=Counter)
     undeclared: Counter[str] = msgspec.field(default_factory=Counter)
+    conflicts: dict[str, Counter[str]] = msgspec.field(default_factory=dict)
+    near_duplicates: Counter[str] = msgspec.field(default_factory=Counter)
     without_split_by: int = 0
     stored_hash_differs: int = 0
-
-    @classmethod
-    def of_index(cls, rows: Counter[str], problems: Sequence[Problem], labels: Sequence[str]) -> "Books":
-        """Start the books with what indexing has read.
-
-        rows (Counter[str]): indexed rows of each data set.
-        problems (Sequence[Problem]): the rows that couldn't be indexed.
-        """
-        books = cls(rows_read=rows.total() + len(problems), labels={label: Counter() for label in labels})
-        books.rows.update(problem.reason for problem in problems)
-        books.datasets.update(rows)
-        books.datasets.update(problem.dataset for problem in problems)
-        return books
 
     def add(self, other: "Books") -> None:
         """Add another's counts to these."""
@@ -69,8 +76,9 @@ class Books(msgspec.Struct):
         self.stored_hash_differs += other.stored_hash_differs
         for name in COUNTERS:
             getattr(self, name).update(getattr(other, name))
-        for label, counts in other.labels.items():
-            self.labels.setdefault(label, Counter()).update(counts)
+        for name in TABLES:
+            for row, counts in getattr(other, name).items():
+                getattr(self, name).setdefault(row, Counter()).update(counts)
 
     def check(self) -> None:
         """Check that everything read is in one bucket.
@@ -91,7 +99,9 @@ class Books(msgspec.Struct):
         """Copy without empty buckets, the others in alphabetical order, so that equal books are written alike."""
         fields = {name: getattr(self, name) for name in self.__struct_fields__}
         fields |= {name: _sorted(fields[name]) for name in COUNTERS if name != "datasets"}
-        return Books(**fields | {"labels": {label: _sorted(counts) for label, counts in self.labels.items()}})
+        fields["labels"] = {label: _sorted(counts) for label, counts in self.labels.items()}
+        fields["conflicts"] = {kind: _sorted(counts) for kind, counts in sorted(self.conflicts.items())}
+        return Books(**fields)
 
 
 def _sorted(counts: Counter[str]) -> Counter[str]:

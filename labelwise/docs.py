@@ -6,7 +6,6 @@ What the Doc carries is described in `annotation`.
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from spacy.language import Language
 from spacy.tokens import Doc, Span
 
 from labelwise.annotation import GOLD, INCORRECT, set_user_data
@@ -18,19 +17,22 @@ from labelwise.offsets import SpanKey
 class Projection(NamedTuple):
     """A Doc and what didn't get into its entities.
 
+    entities (list[str]): the labels of the entities.
     rejected (int): how many rejected spans have token boundaries.
     realigned (list[str]): the labels of the spans that were expanded or contracted.
     """
 
     doc: Doc
+    entities: list[str]
     conflicts: list[Conflict]
     rejected: int
     realigned: list[str]
 
 
-def to_doc(nlp: Language, merged: Merged, labels: Sequence[str], policies: Policies) -> Projection:
+def to_doc(tokenize: Callable[[str], Doc], merged: Merged, labels: Sequence[str], policies: Policies) -> Projection:
     """Make a Doc of a merged annotation.
 
+    tokenize (Callable[[str], Doc]): the project's tokenizer.
     labels (Sequence[str]): all labels, in the order that breaks ties.
     RAISES (InputError): a policy is "error" and there is something to decide.
     """
@@ -38,7 +40,7 @@ def to_doc(nlp: Language, merged: Merged, labels: Sequence[str], policies: Polic
     def claim(key: SpanKey) -> Claim:
         return Claim(key, "accept", merged.accepted[key])
 
-    doc = nlp.make_doc(merged.text)
+    doc = tokenize(merged.text)
     aligned: list[tuple[SpanKey, Span]] = []
     conflicts = []
     unknown: set[int] = set()
@@ -53,7 +55,8 @@ def to_doc(nlp: Language, merged: Merged, labels: Sequence[str], policies: Polic
     uncovered = missing_labels(merged.coverage, labels)
     default = "missing" if uncovered and policies.coverage != "outside" else "outside"
     # Tokens that touch gold without boundaries aren't known to be outside.
-    unknown -= {token.i for span in kept for token in span}
+    if unknown:
+        unknown -= {token.i for span in kept for token in span}
     missing = [doc[i : i + 1] for i in sorted(unknown)]
     doc.set_ents(kept, missing=missing, default=default)
     rejected = [span for key in merged.rejected if (span := doc.char_span(*key)) is not None]
@@ -62,7 +65,7 @@ def to_doc(nlp: Language, merged: Merged, labels: Sequence[str], policies: Polic
     set_user_data(doc, merged.accepted, uncovered)
     conflicts += [Conflict(overlap_kind(loser, winner), claim(loser), claim(winner)) for loser, winner in lost]
     realigned = [key[2] for key, span in aligned if (span.start_char, span.end_char) != key[:2]]
-    return Projection(doc, conflicts, len(rejected), realigned)
+    return Projection(doc, [span.label_ for span in kept], conflicts, len(rejected), realigned)
 
 
 def strict(doc: Doc, key: SpanKey) -> Span | None:

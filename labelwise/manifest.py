@@ -1,6 +1,5 @@
 """The manifest of a merged corpus: what it was made with, and what there is. It is written last of all."""
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,24 +11,27 @@ MANIFEST = "manifest.json"
 
 
 def write_manifest(
-    folder: Path, *, settings: Any, labels: Sequence[str], datasets: Mapping[str, int], splits: Mapping[str, Any]
+    folder: Path,
+    *,
+    settings: Any,
+    labels: Sequence[str],
+    datasets: Mapping[str, int],
+    splits: Mapping[str, Any],
+    partitions: Mapping[str, str],
 ) -> None:
-    """Write what there is, with a digest of every partition.
+    """Write what there is.
 
-    folder (Path): holds the partitions, in a folder for each split.
     settings (Any): all that the corpus depends on besides the data, as JSON has it.
     datasets (Mapping[str, int]): rows read of each data set.
     splits (Mapping): for each split, "texts", "words", and "digest", which is the same for the same texts.
+    partitions (Mapping[str, str]): SHA-256 of every `.spacy` file.
     """
     manifest = {
         "settings": settings,
         "labels": labels,
         "datasets": datasets,
         "splits": splits,
-        "partitions": {
-            path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
-            for path in sorted(folder.glob("*/*.spacy"))
-        },
+        "partitions": dict(sorted(partitions.items())),
     }
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1, ensure_ascii=False) + "\n", encoding="utf8")
 

@@ -15,6 +15,7 @@ Overlaps and token boundaries aren't decided here: see `docs`.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -60,6 +61,12 @@ class Answer(NamedTuple):
     dataset: DataSet
     line: int
     task: Task
+    file: Path = Path()
+
+    @property
+    def place(self) -> str:
+        """File and line."""
+        return f"{self.file}:{self.line}"
 
     @property
     def order(self) -> tuple[float, int]:
@@ -138,7 +145,7 @@ def merge_text(text: str, answers: Iterable[Answer], policies: Policies, split: 
     for group in complete.values():
         for answer in _standing(merged, group, policies):
             merged.rows["merged"] += 1
-            merged.coverage.update(dict.fromkeys(answer.dataset.labels, "complete"))
+            _cover(merged.coverage, answer)
             for key, span in _usable_spans(merged, answer):
                 if span.answer in (None, "accept"):
                     _stand(merged, accepted, key, answer)
@@ -154,6 +161,14 @@ def merge_text(text: str, answers: Iterable[Answer], policies: Policies, split: 
     merged.accepted.update((key, _names(accepted[key])) for key in sorted(accepted))
     merged.rejected.update((key, _names(rejected[key])) for key in sorted(rejected))
     return merged
+
+
+def _cover(coverage: dict[str, str], answer: Answer) -> None:
+    """Note what a complete answer covers: the labels of its data set, but for those that it says it doesn't."""
+    for label in answer.dataset.labels:
+        state = (answer.task.uncovered or {}).get(label, "complete")
+        if state == "complete" or (state == "partial" and label not in coverage):
+            coverage[label] = state
 
 
 def why_not(answer: Answer) -> str:
@@ -181,8 +196,8 @@ def only(group: Sequence[Answer]) -> list[Answer]:
     RAISES (InputError): there are more.
     """
     if len(group) > 1:
-        lines = ", ".join(str(answer.line) for answer in group)
-        raise InputError(f"{group[0].dataset.path}: lines {lines} answer the same text; choose latest or union")
+        places = ", ".join(answer.place for answer in group)
+        raise InputError(f"{places}: data set {group[0].dataset.name!r} answers one text; choose latest or union")
     return list(group)
 
 
@@ -252,7 +267,7 @@ def _usable_spans(merged: Merged, answer: Answer) -> Iterable[tuple[SpanKey, Tas
             yield (start, end, span.label), span
             continue
         merged.spans[problem] += 1
-        merged.problems.append(Problem(answer.dataset.name, answer.line, f"{problem}: {what}"))
+        merged.problems.append(Problem(answer.dataset.name, answer.file.name, answer.line, f"{problem}: {what}"))
 
 
 def _trimmed(text: str, span: TaskSpan) -> tuple[int, int]:

@@ -1,9 +1,13 @@
 """Outputs that appear whole or not at all."""
 
+import fcntl
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from labelwise.errors import InputError
 
 
 @contextmanager
@@ -71,3 +75,33 @@ def remove(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
+
+
+@contextmanager
+def locked(file: Path) -> Iterator[None]:
+    """Hold a lock, which the system releases when this process ends, however it does.
+
+    RAISES (InputError): another process holds it.
+    """
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("a+", encoding="utf8") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            lock.seek(0)
+            raise InputError(
+                f"{file.parent.parent}: process {lock.read().strip() or 'unknown'} is writing to this folder; "
+                "wait for its end, or choose another"
+            ) from error
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
+        yield
+
+
+def link(source: Path, target: Path) -> None:
+    """Give a file a second name, or copy it where the file system can't do that."""
+    try:
+        target.hardlink_to(source)
+    except OSError:
+        shutil.copyfile(source, target)

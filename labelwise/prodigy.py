@@ -9,9 +9,7 @@ A task is one line of JSONL:
 ways: only character offsets count. The interface: https://prodi.gy/docs/api-interfaces
 """
 
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import msgspec
 import murmurhash
@@ -20,12 +18,11 @@ import srsly
 Kind = Literal["complete", "binary", "other"]
 ANSWERS = ("accept", "reject", "ignore")
 
-BOM = b"\xef\xbb\xbf"  # some editors begin a file with it
 COMPLETE_VIEWS = ("ner_manual", "spans_manual", "blocks", None)
 BINARY_VIEWS = ("ner", "spans")
 
 
-class TaskSpan(msgspec.Struct):
+class TaskSpan(msgspec.Struct, omit_defaults=True):
     """A span of a task, as read: anything, so that a bad span doesn't cost its task. What is missing is None."""
 
     start: Any = None
@@ -34,15 +31,18 @@ class TaskSpan(msgspec.Struct):
     answer: Any = None  # old binary data answers each span
 
 
-class Task(msgspec.Struct):
+class Task(msgspec.Struct, omit_defaults=True):
     """One answered question about one text.
 
+    text (str | None): None once it is kept apart from the task, as `chunks` does.
     spans (list[TaskSpan] | None): None means that nothing was marked, just as an empty list does.
     answer (Any): one of ANSWERS, if it is right.
     no_missing (bool | None): old versions' switch for "what is unmarked is no entity".
+    uncovered (dict[str, str] | None): the labels that it isn't complete for, each "partial" or "none": no key of
+        Prodigy's, but what an earlier merge says of its Docs.
     """
 
-    text: str
+    text: str | None = None
     spans: list[TaskSpan] | None = None
     answer: Any = "accept"
     input_hash: Any = msgspec.field(default=None, name="_input_hash")
@@ -52,47 +52,24 @@ class Task(msgspec.Struct):
     is_binary: Any = msgspec.field(default=None, name="_is_binary")
     no_missing: Any = None
     meta: Any = None
-
-
-class _TextOnly(msgspec.Struct):
-    text: str | None = None
-
-
-class Row(NamedTuple):
-    """Where a task lies in its file, `length` bytes from `offset` on line `line` (from 1), and its text or problem."""
-
-    offset: int
-    length: int
-    line: int
-    text: str | None
-    problem: str
+    uncovered: dict[str, str] | None = msgspec.field(default=None, name="_labelwise_uncovered")
 
 
 # What a decoder raises: bytes that aren't UTF-8 and deep nesting have exceptions of their own.
 DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
-task_decoder = msgspec.json.Decoder(Task)
-_text_decoder = msgspec.json.Decoder(_TextOnly)
+_decoder = msgspec.json.Decoder(Task)
 
 
-def read_text(line: bytes) -> tuple[str | None, str]:
-    """Read a task's text alone, or say why it has none: "bad JSON" or "no text"."""
+def parse_task(row: bytes | str) -> tuple[Task | None, str]:
+    """Decode a row, or say why it can't be used: "bad JSON", "malformed: ..." or "no text"."""
     try:
-        text = _text_decoder.decode(line).text
-    except DECODE_ERRORS:  # a text that is a number counts as bad too
+        task = _decoder.decode(row)
+    except msgspec.ValidationError as error:
+        return None, f"malformed: {error}"
+    except DECODE_ERRORS:
         return None, "bad JSON"
-    return (text, "") if text and text.strip() else (None, "no text")
-
-
-def read_rows(path: Path) -> Iterator[Row]:
-    """Yield each line's place and text; blank lines aren't rows."""
-    offset = 0
-    with path.open("rb") as lines:
-        for number, line in enumerate(lines, 1):
-            offset += len(line)
-            row = line.removeprefix(BOM) if number == 1 else line
-            if not row.isspace():
-                yield Row(offset - len(row), len(row), number, *read_text(row))
+    return (task, "") if task.text and not task.text.isspace() else (None, "no text")
 
 
 def kind_of(task: Task) -> Kind:

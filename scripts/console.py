@@ -1,6 +1,6 @@
 """What the command lines share: progress bars, tables, and errors without a traceback."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -9,6 +9,25 @@ from tqdm import tqdm
 from wasabi import msg
 
 from labelwise.errors import InputError
+
+
+@contextmanager
+def progress_bytes(name: str, total: int) -> Iterator[Callable[[int, int], None]]:
+    """Show a bar with rows, MB/s and the time left; nothing when the output isn't a terminal.
+
+    total (int): bytes to come.
+    YIELDS (Callable[[int, int], None]): takes the bytes and the rows that are done.
+    """
+    rows = 0
+    with tqdm(desc=name, total=total, unit="B", unit_scale=True, disable=None, dynamic_ncols=True) as bar:
+
+        def advance(done: int, new_rows: int) -> None:
+            nonlocal rows
+            rows += new_rows
+            bar.set_postfix_str(f"{rows:,} rows", refresh=False)
+            bar.update(done)
+
+        yield advance
 
 
 def progress(items: Iterable[Any], name: str, total: int | None = None) -> Iterable[Any]:

@@ -3,27 +3,28 @@
 import json
 import os
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import nullcontext
-from multiprocessing import get_context
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 import typer
 from wasabi import msg
 
 from labelwise.books import Books
-from labelwise.corpus import PROBLEMS, merge_datasets
+from labelwise.corpus import NEAR_DUPLICATES, merge_datasets
 from labelwise.datasets import SPLITS, load_datasets
+from labelwise.engines import Engine, open_executor
 from labelwise.errors import InputError
+from labelwise.memory import measure_peak, parse_size, plan_workers
 from labelwise.merge import Alignment, Conflicts, Coverage, Duplicates, Overlap, Policies
 from labelwise.output import staged
-from labelwise.settings import Settings
+from labelwise.partitions import PROBLEMS, load_tokenizer
+from labelwise.settings import NearDuplicates, Settings
 from labelwise.tokenizer import TokenizerRules, read_rules
-from scripts.console import print_counts, print_table, progress, user_errors
+from scripts.console import print_counts, print_table, progress_bytes, user_errors
 
 Option = typer.Option
+YesNo = Literal["no", "yes"]
 
 
 def merge_cli(
@@ -41,8 +42,14 @@ def merge_cli(
     test_ratio: Annotated[float, Option(help="Share of texts for test, of data sets with split auto")] = 0.1,
     split_salt: Annotated[str, Option(help="Another salt gives another split")] = "labelwise",
     split_by: Annotated[str, Option(help="Key of meta; texts with one value there stay in one split")] = "",
-    docs_per_partition: Annotated[int, Option(help="Texts in a partition, on average")] = 200,
+    normalize: Annotated[YesNo, Option(help="Texts that differ in Unicode form or white space alone are one")] = "no",
+    near_duplicates: Annotated[NearDuplicates, Option(help="Nearly equal texts in two splits")] = "report",
+    near_similarity: Annotated[float, Option(help="How similar those are, 0.5 to 1")] = 0.8,
+    docs_per_partition: Annotated[int, Option(help="The most texts in a partition, on average")] = 200,
     workers: Annotated[int, Option(help="Processes; 0 for one a core")] = 0,
+    memory: Annotated[str, Option(help="Take fewer workers if more than this is needed, such as 256MB")] = "",
+    engine: Annotated[Engine, Option(help="Where the work is done")] = "processes",
+    address: Annotated[str, Option(help="Of a dask scheduler, such as tcp://box:8786")] = "",
     strict: Annotated[bool, Option("--strict", help="Fail, and write nothing, if any row is malformed")] = False,
 ) -> None:
     """Merge data sets into one corpus of partitioned .spacy files."""
@@ -55,12 +62,27 @@ def merge_cli(
             test_ratio=test_ratio,
             split_salt=split_salt,
             split_by=split_by,
+            normalize=normalize == "yes",
+            near_duplicates=near_duplicates,
+            near_similarity=near_similarity,
             docs_per_partition=docs_per_partition,
         )
-        books = merge(datasets, out, settings, workers=workers, metrics=metrics, strict=strict)
+        with measure_peak() as peak:
+            books = merge(
+                datasets,
+                out,
+                settings,
+                workers=workers,
+                memory=memory,
+                engine=engine,
+                address=address,
+                metrics=metrics,
+                strict=strict,
+            )
     print_books(books)
     total = sum(books.texts[split] for split in SPLITS)
     msg.good(f"{total:,} texts with {books.spans['entity']:,} entities are in {out}")
+    msg.info(f"At most {peak.bytes / 2**20:,.0f} MB of memory were taken, all processes together")
     if lost := sum(books.spans[reason] for reason in CONFLICTS):
         msg.info(f"{lost:,} spans lost against others, or have no token boundaries: {out / 'conflicts.jsonl'}")
     if problems := books.problems():
@@ -75,6 +97,9 @@ def merge(
     settings: Settings,
     *,
     workers: int = 1,
+    memory: str = "",
+    engine: Engine = "processes",
+    address: str = "",
     metrics: Path | None = None,
     strict: bool = False,
 ) -> Books:
@@ -86,10 +111,20 @@ def merge(
     if workers < 0:
         raise InputError(f"--workers {workers}: give a number of processes, or 0 for one a core")
     workers = workers or os.cpu_count() or 1
-    # Forked workers share what is loaded, spaCy above all.
-    pool = ProcessPoolExecutor(workers, mp_context=get_context("fork")) if workers > 1 else nullcontext()
-    with pool as executor:
-        books = merge_datasets(datasets, out, settings, executor=executor, progress=progress, strict=strict)
+    if memory:
+        # Before any memory is asked for, what all workers share must be there.
+        load_tokenizer(settings)
+        workers = plan_workers(parse_size(memory), workers)
+    with open_executor(engine, workers, address) as executor:
+        books = merge_datasets(
+            datasets,
+            out,
+            settings,
+            executor=executor,
+            ahead=2 * workers,
+            progress=progress_bytes,
+            strict=strict,
+        )
     if metrics:
         with staged(metrics) as path:
             content = json.dumps(msgspec.to_builtins(books.sorted()), indent=2, ensure_ascii=False)
@@ -114,6 +149,11 @@ def warnings(books: Books, settings: Settings) -> Iterator[tuple[str, str]]:
             f"{partly:,} of {train:,} texts in train aren't complete for all labels",
             "What is unmarked there may be an entity, so only the other texts teach what is none. If they are few, the "
             "model will see entities everywhere. If unmarked means no entity, set coverage to outside",
+        )
+    if pairs := books.near_duplicates.total():
+        yield (
+            f"{pairs:,} pairs of texts are nearly equal and in two splits",
+            f"{NEAR_DUPLICATES} has their similarity and where they are; near_duplicates: group keeps them together",
         )
     if books.without_split_by:
         yield f"{books.without_split_by:,} texts have no {settings.split_by!r} in their meta", "They were split by text"

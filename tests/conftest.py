@@ -50,9 +50,10 @@ class Merging:
         return merge_datasets(datasets, self.root / out, Settings(**settings), executor=executor, strict=strict)
 
     def files(self, out: str = "corpus") -> dict[str, bytes]:
-        """The corpus's files by path."""
+        """The corpus's files by path, but for those in hidden folders."""
         folder = self.root / out
-        return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+        files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
+        return {name: path.read_bytes() for name, path in files.items() if not name.startswith(".")}
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ def project(text, accepted, rejected=(), covered=LABELS, **policies):
         Counter(),
         Counter(),
     )
-    return to_doc(NLP, merged, LABELS, Policies(**policies))
+    return to_doc(NLP.make_doc, merged, LABELS, Policies(**policies))
 
 
 @pytest.mark.parametrize(

@@ -15,13 +15,14 @@ WATER, JORDAN, AMOUNT = (12, 24, "Reagent"), (12, 18, "Place"), (4, 8, "Amount")
 
 
 def dataset(name="a", labels=("Reagent", "Place", "Amount"), kind="complete", split="auto") -> DataSet:
-    return DataSet(name, Path(f"{name}.jsonl"), tuple(labels), kind, split)
+    return DataSet(name, (Path(f"{name}.jsonl"),), tuple(labels), kind, split)
 
 
 def answer(*spans, line=1, answer="accept", time=None, data=None) -> Answer:
     """One task; a span is (start, end, label) or (start, end, label, answer)."""
     task = Task(TEXT, [TaskSpan(*span) for span in spans], answer=answer, timestamp=time)
-    return Answer(data or dataset(), line, task)
+    data = data or dataset()
+    return Answer(data, line, task, data.files[0])
 
 
 def merge(*answers, **policies):
@@ -77,7 +78,9 @@ def test_duplicates(answers, policy, accepted, rows):
 
 
 def test_duplicates_can_be_an_error_that_names_file_and_lines():
-    with pytest.raises(InputError, match=r"a\.jsonl: lines 3, 7 answer the same text; choose latest or union"):
+    with pytest.raises(
+        InputError, match=r"a\.jsonl:3, a\.jsonl:7: data set 'a' answers one text; choose latest or union"
+    ):
         merge(answer(line=3), answer(line=7), duplicates="error")
 
 

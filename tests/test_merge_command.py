@@ -6,6 +6,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from labelwise import engines
 from labelwise.errors import InputError
 from labelwise.settings import Settings
 from scripts import merge as merge_script
@@ -111,8 +112,8 @@ def test_workers_are_processes(merging, monkeypatch):
     merging.add("a", ["A"], [{"text": f"text {i}"} for i in range(20)])
     declared = [merging.root / "tasks/datasets.yml"]
     made = []
-    pool = merge_script.ProcessPoolExecutor
-    monkeypatch.setattr(merge_script, "ProcessPoolExecutor", lambda n, **options: made.append(n) or pool(n, **options))
+    pool = engines.ProcessPoolExecutor
+    monkeypatch.setattr(engines, "ProcessPoolExecutor", lambda n, **options: made.append(n) or pool(n, **options))
     for workers in (1, 3):
         merge_script.merge(declared, merging.root / f"out{workers}", Settings(docs_per_partition=3), workers=workers)
     assert made == [3]

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from labelwise.prodigy import input_hash, kind_of, read_rows, task_decoder, task_hash
+from labelwise.prodigy import input_hash, kind_of, parse_task, task_hash
 from tests.conftest import real_corpus
 
 
@@ -66,38 +66,10 @@ def test_task_hash_is_murmur3_of_input_hash_and_spans_with_sorted_keys():
     ],
 )
 def test_kind_of_a_task(task, kind):
-    assert kind_of(task_decoder.decode(json.dumps({"text": "a", **task}))) == kind
+    assert kind_of(parse_task(json.dumps({"text": "a", **task}))[0]) == kind
 
 
 def test_what_is_not_needed_is_not_decoded():
     """Tokens may be anything, also what no tokenizer writes."""
-    task = task_decoder.decode('{"text": "a", "tokens": [{"id": null}, 3], "spans": [{"token_end": "x"}], "html": 1}')
+    task, _ = parse_task('{"text": "a", "tokens": [{"id": null}, 3], "spans": [{"token_end": "x"}], "html": 1}')
     assert task.text == "a"
-
-
-def test_bytes_that_are_no_text_are_bad_json(tmp_path):
-    path = tmp_path / "a.jsonl"
-    path.write_bytes(b'\xef\xbb\xbf{"text": "one"}\n{"text": "\xff"}\n{"text": "two", "meta": ' + b"[" * 5000 + b"\n")
-    read = list(read_rows(path))
-    assert [(row.offset, row.text, row.problem) for row in read] == [
-        (3, "one", ""),
-        (19, None, "bad JSON"),
-        (33, None, "bad JSON"),
-    ]
-
-
-def test_each_row_has_its_place_and_bad_rows_cost_nothing(tmp_path):
-    rows = ['{"text": "one"}', "{oops", "", '{"text": 3}', '{"html": "x"}', '{"text": " "}', '{"text": "\\u00e9"}']
-    path = tmp_path / "a.jsonl"
-    path.write_text("\n".join(rows))
-    read = list(read_rows(path))
-    assert [(row.line, row.text, row.problem) for row in read] == [
-        (1, "one", ""),
-        (2, None, "bad JSON"),
-        (4, None, "bad JSON"),
-        (5, None, "no text"),
-        (6, None, "no text"),
-        (7, "é", ""),
-    ]
-    data = path.read_bytes()
-    assert [data[row.offset : row.offset + row.length].strip().decode() for row in read] == [row for row in rows if row]
