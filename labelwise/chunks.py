@@ -67,19 +67,21 @@ class Extract(msgspec.Struct):
     """What was read of one part of a source.
 
     lines (int): lines in it, so that the next part's can be counted on; 0 where a source is read as a whole.
-    chunks (list[int]): the number of tasks in each chunk.
+    chunks (list[tuple[int, int]]): for each chunk the number of tasks, and the bytes of its `.tasks` file.
     rows, spans (Counter): what can't be used, by reason; each is a line of the `.problems` file.
+    problems (int): the bytes of that file.
     """
 
     lines: int = 0
-    chunks: list[int] = []
+    chunks: list[tuple[int, int]] = []
     rows: Counter[str] = msgspec.field(default_factory=Counter)
     spans: Counter[str] = msgspec.field(default_factory=Counter)
+    problems: int = 0
 
     @property
     def tasks(self) -> int:
         """The number of tasks in all chunks."""
-        return sum(self.chunks)
+        return sum(tasks for tasks, _ in self.chunks)
 
 
 def text_key(text: bytes) -> bytes:
@@ -102,11 +104,16 @@ def read_extract(out: Path) -> Extract | None:
     """Read what an earlier run found; None if there is none, or not all of its files."""
     try:
         content = out.with_suffix(".extract").read_bytes()
-    except FileNotFoundError:
+        extract = msgspec.json.decode(content, type=Extract, dec_hook=lambda kind, value: kind(value))
+        for number, (tasks, size) in enumerate(extract.chunks):
+            path = chunk_path(out, number)
+            sizes = [path.with_suffix(suffix).stat().st_size for suffix in (".index", ".tasks")]
+            if sizes != [tasks * ENTRY.itemsize, size]:
+                return None
+        whole = out.with_suffix(".problems").stat().st_size == extract.problems
+    except (FileNotFoundError, msgspec.DecodeError):
         return None
-    extract = msgspec.json.decode(content, type=Extract, dec_hook=lambda kind, value: kind(value))
-    files = [chunk_path(out, number).with_suffix(".index") for number in range(len(extract.chunks))]
-    return extract if all(file.is_file() for file in files) else None
+    return extract if whole else None
 
 
 def chunk_path(out: Path, number: int) -> Path:
@@ -136,7 +143,7 @@ def read_part(job: ReadJob) -> Extract:
             if problem:
                 bucket = bucket_of(problem)
                 (extract.spans if bucket in PROBLEM_SPANS else extract.rows)[bucket] += 1
-                problems.write(problem_line(Problem("", item.file, item.line, problem)))
+                extract.problems += problems.write(problem_line(Problem("", item.file, item.line, problem)))
     if sorter.tasks:
         extract.chunks.append(sorter.write(len(extract.chunks)))
     if stat_of(job.path) != job.stat:
@@ -173,8 +180,8 @@ class _Sorter:
         self.tasks.append((text_key(text), line, encoded, text))
         self.size += len(encoded) + len(text) + TASK_OVERHEAD
 
-    def write(self, number: int) -> int:
-        """Write a chunk, forget its tasks, and give their number."""
+    def write(self, number: int) -> tuple[int, int]:
+        """Write a chunk, forget its tasks, and give their number and bytes."""
         self.tasks.sort()
         path = chunk_path(self.out, number)
         with path.with_suffix(".tasks").open("wb") as tasks, path.with_suffix(".index").open("wb") as index:
@@ -183,9 +190,9 @@ class _Sorter:
                 index.write(_ENTRY.pack(*_KEY.unpack(key), line, digest, len(encoded), len(text)))
                 tasks.write(encoded)
                 tasks.write(text)
-        count = len(self.tasks)
+            written = len(self.tasks), tasks.tell()
         self.tasks, self.size = [], 0
-        return count
+        return written
 
 
 class Slice(msgspec.Struct):

@@ -159,9 +159,8 @@ def _read(
         for job, extract in run.run("read", read_part, jobs, sum(job.size for job in jobs)):
             base = base if job.start else 0
             chunks += [
-                Chunk(path, job.number, base, tasks, path.with_suffix(".tasks").stat().st_size)
-                for number, tasks in enumerate(extract.chunks)
-                for path in [chunk_path(job.out, number)]
+                Chunk(chunk_path(job.out, number), job.number, base, tasks, size)
+                for number, (tasks, size) in enumerate(extract.chunks)
             ]
             _note_extract(extract, job, sources[job.number], base, books, problems)
             base += extract.lines

@@ -95,8 +95,8 @@ def _open_dask(workers: int, address: str) -> Iterator[Executor]:
                 )
             )
         try:
-            client = stack.enter_context(Client(cluster, timeout="30s", set_as_default=False))
-            client.wait_for_workers(1, timeout=60)
+            client = stack.enter_context(Client(cluster, timeout="10s", set_as_default=False))
+            client.wait_for_workers(1, timeout=30)
         except OSError as error:
             raise InputError(f"--address {address}: no dask scheduler with a worker answers there: {error}") from error
         # Equal jobs aren't one: they write files.
