@@ -1,4 +1,4 @@
-"""Run a command and measure it from outside: wall time, and the peak memory of its whole process tree."""
+"""Run a command and measure it from outside: wall time, and the memory of its whole process tree."""
 
 import subprocess
 import sys
@@ -11,10 +11,14 @@ INTERVAL = 0.1  # seconds between two looks
 
 
 class Measured(NamedTuple):
-    """What a command took; memory is the proportional set size, in bytes: shared pages are counted once."""
+    """What a command took; memory is the proportional set size, in bytes: shared pages are counted once.
+
+    samples (list): seconds from the start, and the memory then.
+    """
 
     seconds: float
     peak_pss: int
+    samples: list[tuple[float, int]] = []
 
 
 def measure(*arguments: str) -> Measured:
@@ -23,13 +27,13 @@ def measure(*arguments: str) -> Measured:
     RAISES (subprocess.CalledProcessError): it failed.
     """
     command = [sys.executable, "-m", *arguments]
+    samples = []
     start = time.perf_counter()
     process = subprocess.Popen(command)
-    peak = 0
     while process.poll() is None:
-        peak = max(peak, tree_pss(process.pid))
+        samples.append((time.perf_counter() - start, tree_pss(process.pid)))
         time.sleep(INTERVAL)
     seconds = time.perf_counter() - start
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, command)
-    return Measured(seconds, peak)
+    return Measured(seconds, max(pss for _, pss in samples), samples)

@@ -41,7 +41,7 @@ def main(
         commands[f"evaluate, seed {seed}"] = ["evaluate", model, merged / "test", OUT / f"seed-{seed}.json"]
     taken = {name: measure(f"scripts.{command}", *map(str, rest)) for name, (command, *rest) in commands.items()}
     print("\n| step | seconds | peak memory, MB |\n|---|---|---|")
-    for name, (seconds, peak) in taken.items():
+    for name, (seconds, peak, _) in taken.items():
         print(f"| {name} | {seconds:.0f} | {peak / 2**20:.0f} |")
     labels = json.loads((OUT / "merge.json").read_text())["labels"].values()
     lost, gold = (sum(counts.get(name, 0) for counts in labels) for name in ("no token boundary", "gold"))

@@ -132,18 +132,15 @@ def read_part(job: ReadJob) -> Extract:
     sorter = _Sorter(job.out)
     with job.out.with_suffix(".problems").open("wb") as problems:
         for item in read_items(job.path, job.dataset, job.start, job.end):
-            extract.lines, problem = item.line, item.problem
+            extract.lines = item.line
             if item.task is not None:
-                try:
-                    sorter.add(item.line, _only_needed(item.task, job))
-                except OverflowError:
-                    problem = "malformed: a number has more than 64 bits"
+                sorter.add(item.line, _only_needed(item.task, job))
                 if sorter.size > job.buffer:
                     extract.chunks.append(sorter.write(len(extract.chunks)))
-            if problem:
-                bucket = bucket_of(problem)
+            if item.problem:
+                bucket = bucket_of(item.problem)
                 (extract.spans if bucket in PROBLEM_SPANS else extract.rows)[bucket] += 1
-                extract.problems += problems.write(problem_line(Problem("", item.file, item.line, problem)))
+                extract.problems += problems.write(problem_line(Problem("", item.file, item.line, item.problem)))
     if sorter.tasks:
         extract.chunks.append(sorter.write(len(extract.chunks)))
     if stat_of(job.path) != job.stat:
@@ -161,6 +158,19 @@ def _only_needed(task: Task, job: ReadJob) -> Task:
     return normalize_task(task) if job.normalize else task
 
 
+def _fit(task: Task) -> Task:
+    """Replace values with integers of more than 64 bits, which MessagePack doesn't have, by text."""
+    for item in (task, *(task.spans or ())):
+        for name in item.__struct_fields__:
+            value = getattr(item, name)
+            try:
+                encode_task(value)
+            except OverflowError:
+                if name != "spans":
+                    setattr(item, name, str(value))
+    return task
+
+
 class _Sorter:
     """Tasks that wait to be written, sorted, as a chunk."""
 
@@ -170,13 +180,13 @@ class _Sorter:
         self.size = 0
 
     def add(self, line: int, task: Task) -> None:
-        """Take one task, which loses its text.
-
-        RAISES (OverflowError): a number in it has more than 64 bits.
-        """
+        """Take one task, which loses its text."""
         text = (task.text or "").encode("utf8", "surrogatepass")
         task.text = None
-        encoded = encode_task(task)
+        try:
+            encoded = encode_task(task)
+        except OverflowError:
+            encoded = encode_task(_fit(task))
         self.tasks.append((text_key(text), line, encoded, text))
         self.size += len(encoded) + len(text) + TASK_OVERHEAD
 

@@ -43,7 +43,7 @@ from labelwise.near_duplicates import (
     signature_file,
     write_near_duplicates,
 )
-from labelwise.output import link, locked, move_into, remove, workspace
+from labelwise.output import full_disk_named, link, locked, move_into, remove, workspace
 from labelwise.partitions import CONFLICTS, PROBLEMS, Job, Source, load_tokenizer, merge_partition
 from labelwise.plan import Chunk, count_partitions, plan_merging, plan_reading
 from labelwise.settings import Settings
@@ -78,7 +78,8 @@ def merge_datasets(
     executor (Executor | None): where sources are read and partitions merged; None is this process.
     ahead (int): the most jobs that the executor has at a time.
     strict (bool): rows and spans that can't be used are an error.
-    RAISES (InputError): an "error" policy met its case, a file changed meanwhile, another merge writes to the folder.
+    RAISES (InputError): an "error" policy met its case, a file changed meanwhile, another merge writes to the folder,
+        the disk is full.
     RAISES (RuntimeError): the books don't balance, which is an error of this program.
     """
     labels = all_labels(datasets)
@@ -88,7 +89,7 @@ def merge_datasets(
     books = Books(labels={label: Counter() for label in labels})
     books.datasets.update(dict.fromkeys((dataset.name for dataset in datasets), 0))
     run = Runner(executor, ahead, progress)
-    with locked(out / CACHE / "lock"), workspace(out / "merge") as folder:
+    with full_disk_named(out), locked(out / CACHE / "lock"), workspace(out / "merge") as folder:
         cache = _open_cache(out / CACHE)
         for split in SPLITS:
             (folder / split).mkdir(parents=True)

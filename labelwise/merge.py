@@ -249,7 +249,8 @@ def _judgements(merged: Merged, group: list[Answer], policies: Policies) -> dict
         if policies.duplicates == "error":
             only([answer for _, answer in verdicts])
         verdicts.sort(key=lambda verdict: verdict[1].order, reverse=True)
-        kept = dict(verdicts if policies.duplicates == "union" else verdicts[:1])
+        # Of equal verdicts, the latest is kept.
+        kept = dict(reversed(verdicts) if policies.duplicates == "union" else verdicts[:1])
         merged.spans["superseded"] += len(verdicts) - len(kept)
         judged.update(((key, accept), answer) for accept, answer in kept.items())
     return judged

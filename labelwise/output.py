@@ -1,5 +1,6 @@
 """Outputs that appear whole or not at all."""
 
+import errno
 import fcntl
 import os
 import shutil
@@ -105,3 +106,19 @@ def link(source: Path, target: Path) -> None:
         target.hardlink_to(source)
     except OSError:
         shutil.copyfile(source, target)
+
+
+@contextmanager
+def full_disk_named(folder: Path) -> Iterator[None]:
+    """Name the folder when its disk is full, which the system's own error doesn't.
+
+    RAISES (InputError): no space is left.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        raise InputError(
+            f"{folder}: {error.strerror}; free some, or choose another folder. What was there is as it was"
+        ) from error

@@ -252,6 +252,16 @@ def test_bad_rows_are_located(merging):
     assert not (merging.root / "strict" / "manifest.json").exists()
 
 
+def test_a_number_that_is_too_large_costs_its_span_alone(merging):
+    spans = [{"start": 0, "end": 10**30, "label": "A"}, {"start": 0, "end": 3, "label": "A"}]
+    rows = [{"text": "one", "spans": spans, "_timestamp": 10**30}, {"text": "two", "meta": {"n": [10**30]}}]
+    merging.add("a", ["A"], rows)
+    books = merging.run(split_by="n")
+    assert books.rows == Counter(merged=2)
+    assert books.spans == Counter(entity=1, invalid=1)
+    assert b"invalid: A 0 1000000000000000000000000000000" in merging.files()["problems.jsonl"]
+
+
 def test_a_row_whose_text_alone_can_be_read_is_malformed(merging):
     merging.add("a", ["A"], [{"text": "one", "spans": 3}, {"text": "two"}])
     assert merging.run().rows == Counter(merged=1, malformed=1)
@@ -316,7 +326,7 @@ def test_a_failing_run_leaves_the_old_corpus(merging, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(corpus_module, "write_manifest", fail)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(InputError, match="No space left"):
         merging.run(docs_per_partition=3)
     assert merging.files() == before
     assert sorted(path.name for path in merging.root.iterdir()) == ["corpus", "tasks"]

@@ -258,7 +258,7 @@ def test_a_full_disk_is_an_error_and_the_old_corpus_stays(merging, monkeypatch, 
 
     with monkeypatch.context() as patch:
         patch.setattr(module, name, fail)
-        with pytest.raises(OSError, match="No space left on device"):
+        with pytest.raises(InputError, match=r"corpus: No space left on device; free some"):
             merge([merging.root / "tasks/datasets.yml"], merging.root / "corpus", Settings(), workers=workers)
     assert merging.files() == before
     merging.run()
