@@ -159,7 +159,7 @@ def _only_needed(task: Task, job: ReadJob) -> Task:
 
 
 def _fit(task: Task) -> Task:
-    """Replace values with integers of more than 64 bits, which MessagePack doesn't have, by text."""
+    """Replace values with integers of more than 64 bits, which MessagePack doesn't have; none is right anyway."""
     for item in (task, *(task.spans or ())):
         for name in item.__struct_fields__:
             value = getattr(item, name)
@@ -167,7 +167,7 @@ def _fit(task: Task) -> Task:
                 encode_task(value)
             except OverflowError:
                 if name != "spans":
-                    setattr(item, name, str(value))
+                    setattr(item, name, [str(value)])
     return task
 
 
