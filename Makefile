@@ -2,7 +2,7 @@
 PYTHON ?= python3
 UV ?= uv
 
-.PHONY: help run test lint gpu lock clean
+.PHONY: help run test lint bench gpu lock clean
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -18,10 +18,14 @@ lint: .venv-dev/.ready ## Check style and types.
 	.venv-dev/bin/ruff format --check .
 	.venv-dev/bin/mypy
 
+bench: .venv-bench/.ready ## Set up .venv-bench (no torch) and measure the merge.
+	.venv-bench/bin/python -m benchmarks.merge $(ARGS)
+
 gpu: .venv-gpu/.ready ## Set up .venv-gpu (torch with CUDA, cupy); then: .venv-gpu/bin/weasel run gpu
 
 .venv/.ready: requirements/cpu.txt
 .venv-dev/.ready: requirements/dev.txt
+.venv-bench/.ready: requirements/bench.txt
 .venv-gpu/.ready: requirements/gpu.txt
 %/.ready:
 	$(PYTHON) -m venv $*
@@ -33,8 +37,9 @@ gpu: .venv-gpu/.ready ## Set up .venv-gpu (torch with CUDA, cupy); then: .venv-g
 COMPILE = $(UV) pip compile -q --python-version 3.11 --no-annotate --no-header pyproject.toml
 lock: ## Pin the dependencies of pyproject.toml anew (needs uv).
 	(echo "# make lock"; $(COMPILE)) > requirements/cpu.txt
+	(echo "# make lock"; $(COMPILE) --extra bench) > requirements/bench.txt
 	(echo "# make lock"; $(COMPILE) --extra gpu) > requirements/gpu.txt
 	(echo "# make lock"; $(COMPILE) --extra dev | grep -vE '^(nvidia|cuda|triton)') > requirements/dev.txt
 
 clean: ## Delete what can be made again: environments and caches, not corpora or models.
-	rm -rf .venv .venv-dev .venv-gpu .weasel .pytest_cache .ruff_cache .mypy_cache
+	rm -rf .venv .venv-bench .venv-dev .venv-gpu .weasel .pytest_cache .ruff_cache .mypy_cache

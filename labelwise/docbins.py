@@ -38,25 +38,30 @@ class PackedDocs(msgspec.Struct):
 def pack(docs: Iterable[Doc]) -> PackedDocs:
     """Pack Docs that have words, entities, span groups and user data, and nothing else."""
     packed = PackedDocs()
-    strings = {""}
+    known: dict[int, str] = {0: ""}
     for doc in docs:
         tokens = doc.to_array(COLUMNS).astype("<u8")
-        words_and_labels = np.unique(tokens[:, (0, 2)]).tolist()
-        strings.update(map(doc.vocab.strings.__getitem__, words_and_labels))
-        strings.update(span.label_ for group in doc.spans.values() for span in group)
+        used = {*tokens[:, 0].tolist(), *tokens[:, 2].tolist()}
+        packed.groups.append(_encode_groups(doc, used))
         packed.tokens.append(tokens.tobytes())
         packed.spaces.append(doc.to_array(SPACY).astype(bool).tobytes())
-        packed.groups.append(_encode_groups(doc))
         packed.user_data.append(encode(doc.user_data))
-    packed.strings = sorted(strings)
+        known.update((name, doc.vocab.strings[name]) for name in used - known.keys())
+    packed.strings = sorted(known.values())
     return packed
 
 
-def _encode_groups(doc: Doc) -> bytes:
-    """Serialize span groups as SpanGroups.to_bytes does, which asks all installed packages for encoders each time."""
+def _encode_groups(doc: Doc, used: set[int]) -> bytes:
+    """Serialize span groups as SpanGroups.to_bytes does, which asks all installed packages for encoders each time.
+
+    used (set[int]): gets the labels.
+    """
     groups: dict[bytes, list[str]] = {}
     for name, group in doc.spans.items():
-        spans = [_SPAN.pack(0, 0, span.label, span.start, span.end, span.start_char, span.end_char) for span in group]
+        spans = []
+        for span in group:
+            used.add(label := span.label)
+            spans.append(_SPAN.pack(0, 0, label, span.start, span.end, span.start_char, span.end_char))
         groups.setdefault(encode({"name": group.name, "attrs": group.attrs, "spans": spans}), []).append(name)
     return encode(groups)
 

@@ -6,6 +6,7 @@ What the Doc carries is described in `annotation`.
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from spacy.attrs import IDX, LENGTH
 from spacy.tokens import Doc, Span
 
 from labelwise.annotation import GOLD, INCORRECT, set_user_data
@@ -41,11 +42,13 @@ def to_doc(tokenize: Callable[[str], Doc], merged: Merged, labels: Sequence[str]
         return Claim(key, "accept", merged.accepted[key])
 
     doc = tokenize(merged.text)
+    align = ALIGNMENT[policies.alignment]
+    exact = exact_spans(doc)
     aligned: list[tuple[SpanKey, Span]] = []
     conflicts = []
     unknown: set[int] = set()
     for key in merged.accepted:
-        span = ALIGNMENT[policies.alignment](doc, key)
+        span = exact(key) or align(doc, key)
         if span is None:
             conflicts.append(Conflict("no token boundary", claim(key), None))
             unknown.update(token.i for token in doc.char_span(*key, alignment_mode="expand") or ())
@@ -59,7 +62,7 @@ def to_doc(tokenize: Callable[[str], Doc], merged: Merged, labels: Sequence[str]
         unknown -= {token.i for span in kept for token in span}
     missing = [doc[i : i + 1] for i in sorted(unknown)]
     doc.set_ents(kept, missing=missing, default=default)
-    rejected = [span for key in merged.rejected if (span := doc.char_span(*key)) is not None]
+    rejected = [span for key in merged.rejected if (span := exact(key)) is not None]
     doc.spans[GOLD] = [span for _, span in aligned]
     doc.spans[INCORRECT] = rejected
     set_user_data(doc, merged.accepted, uncovered)
@@ -68,9 +71,23 @@ def to_doc(tokenize: Callable[[str], Doc], merged: Merged, labels: Sequence[str]
     return Projection(doc, [span.label_ for span in kept], conflicts, len(rejected), realigned)
 
 
-def strict(doc: Doc, key: SpanKey) -> Span | None:
-    """Give the span if it falls on token boundaries."""
-    return doc.char_span(*key)
+def exact_spans(doc: Doc) -> Callable[[SpanKey], Span | None]:
+    """Make what gives a span if it falls on token boundaries: Doc.char_span, for many spans of one Doc."""
+    starts = doc.to_array(IDX)
+    ends = starts + doc.to_array(LENGTH)
+    first = {start: token for token, start in enumerate(starts.tolist())}
+    last = {end: token for token, end in enumerate(ends.tolist(), 1)}
+
+    def span(key: SpanKey) -> Span | None:
+        start, end = first.get(key[0]), last.get(key[1])
+        return None if start is None or end is None else Span(doc, start, end, label=key[2])
+
+    return span
+
+
+def drop(doc: Doc, key: SpanKey) -> None:
+    """Give no span."""
+    return
 
 
 def expand(doc: Doc, key: SpanKey) -> Span | None:
@@ -87,26 +104,24 @@ def contract(doc: Doc, key: SpanKey) -> Span | None:
     return Span(doc, words[0], words[-1] + 1, label=key[2]) if words else None
 
 
-def aligned_only(doc: Doc, key: SpanKey) -> Span:
-    """Give the span, which must fall on token boundaries.
+def refuse(doc: Doc, key: SpanKey) -> None:
+    """Give no span, and no Doc either.
 
-    RAISES (InputError): it doesn't.
+    RAISES (InputError): always.
     """
-    span = doc.char_span(*key)
-    if span is None:
-        around = doc.char_span(*key, alignment_mode="expand")
-        raise InputError(
-            f"{doc.text[key[0] : key[1]]!r} ({key[2]}, {key[0]} to {key[1]}) isn't made of whole tokens: "
-            f"{[token.text for token in around or ()]}; extend `infixes`, or choose drop, expand or contract"
-        )
-    return span
+    around = doc.char_span(*key, alignment_mode="expand")
+    raise InputError(
+        f"{doc.text[key[0] : key[1]]!r} ({key[2]}, {key[0]} to {key[1]}) isn't made of whole tokens: "
+        f"{[token.text for token in around or ()]}; extend `infixes`, or choose drop, expand or contract"
+    )
 
 
+# For spans that don't fall on token boundaries.
 ALIGNMENT: dict[str, Callable[[Doc, SpanKey], Span | None]] = {
-    "drop": strict,
+    "drop": drop,
     "expand": expand,
     "contract": contract,
-    "error": aligned_only,
+    "error": refuse,
 }
 
 
