@@ -223,7 +223,7 @@ class Slice(msgspec.Struct):
     size: int
 
 
-def count_texts(chunks: list[tuple[Path, int]], limit: int = 2**20) -> tuple[int, int]:
+def count_texts(chunks: list[tuple[Path, int]], limit: int = 2**17) -> tuple[int, int]:
     """Count the distinct texts, and their bytes, in chunks of so many tasks.
 
     More than `limit` tasks are estimated from a part of the keys: the estimate follows from the texts, and not from how
@@ -236,8 +236,9 @@ def count_texts(chunks: list[tuple[Path, int]], limit: int = 2**20) -> tuple[int
     for path, _ in chunks:
         index = read_index(path)
         end = np.searchsorted(index["high"], np.uint64((2**64 >> shift) - 1), side="right")
-        highs.append(index["high"][:end])
-        lengths.append(index["text"][:end])
+        # Copies, since a part keeps the whole in memory.
+        highs.append(index["high"][:end].copy())
+        lengths.append(index["text"][:end].copy())
     distinct, first = np.unique(np.concatenate(highs), return_index=True)
     return len(distinct) << shift, int(np.concatenate(lengths)[first].sum()) << shift
 

@@ -5,16 +5,17 @@ needs the words, the entities' labels, and no more.
 """
 
 import struct
-from collections.abc import Iterable
+import zlib
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import msgspec
 import numpy as np
 from spacy.attrs import ENT_IOB, ENT_TYPE, ORTH, SPACY
-from spacy.tokens import Doc, DocBin
+from spacy.tokens import Doc
 
-ATTRIBUTES = ["ENT_IOB", "ENT_TYPE"]
 COLUMNS = [ORTH, ENT_IOB, ENT_TYPE]
+ROW_BYTES = 8 * len(COLUMNS)
 encode = msgspec.msgpack.Encoder().encode
 _SPAN = struct.Struct(">QQQllll")  # id, knowledge base id, label, start and end in tokens and in characters
 
@@ -66,15 +67,19 @@ def _encode_groups(doc: Doc, used: set[int]) -> bytes:
     return encode(groups)
 
 
-def write_docs(parts: Iterable[PackedDocs], path: Path) -> None:
-    """Write packed Docs as a `.spacy` file."""
-    docs = DocBin(ATTRIBUTES, store_user_data=True)
-    for part in parts:
-        docs.tokens += [np.frombuffer(tokens, "<u8").reshape(-1, len(COLUMNS)) for tokens in part.tokens]
-        docs.spaces += [np.frombuffer(spaces, bool).reshape(-1, 1) for spaces in part.spaces]
-        docs.span_groups += part.groups
-        docs.user_data += part.user_data
-        docs.strings.update(part.strings)
-    docs.cats += [{}] * len(docs)
-    docs.flags += [{"has_unknown_spaces": False}] * len(docs)
-    docs.to_disk(path)
+def write_docs(parts: Sequence[PackedDocs], path: Path) -> None:
+    """Write packed Docs as a `.spacy` file: what DocBin.to_disk writes, compressed less, in a quarter of the time."""
+    tokens = [doc for part in parts for doc in part.tokens]
+    content = {
+        "version": "0.1",
+        "attrs": COLUMNS,
+        "tokens": b"".join(tokens),
+        "spaces": b"".join(doc for part in parts for doc in part.spaces),
+        "lengths": np.array([len(doc) // ROW_BYTES for doc in tokens], "<i4").tobytes(),
+        "strings": sorted({string for part in parts for string in part.strings}),
+        "cats": [{}] * len(tokens),
+        "flags": [{"has_unknown_spaces": False}] * len(tokens),
+        "span_groups": [doc for part in parts for doc in part.groups],
+        "user_data": [doc for part in parts for doc in part.user_data],
+    }
+    path.write_bytes(zlib.compress(encode(content), level=1))

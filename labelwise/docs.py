@@ -152,14 +152,15 @@ def flatten(
     owner: dict[int, SpanKey] = {}
     kept, lost = [], []
     for key, span in sorted(spans, key=lambda item: rank(item[0])):
-        winner = next((owner[token] for token in range(span.start, span.end) if token in owner), None)
-        if winner is None:
-            owner.update(dict.fromkeys(range(span.start, span.end), key))
+        tokens = range(span.start, span.end)
+        if owner.keys().isdisjoint(tokens):
+            owner.update(dict.fromkeys(tokens, key))
             kept.append(span)
-        elif error:
+            continue
+        winner = next(owner[token] for token in tokens if token in owner)
+        if error:
             raise InputError(f"{winner} and {key} overlap in {span.doc.text[:60]!r}...; choose longest or first")
-        else:
-            lost.append((key, winner))
+        lost.append((key, winner))
     return sorted(kept, key=lambda span: span.start), sorted(lost)
 
 

@@ -10,9 +10,9 @@ import psutil
 from labelwise.errors import InputError
 
 INTERVAL = 0.2  # seconds between two looks
-# Bytes that a merge takes beyond what this process has when it begins: by itself, and for each worker. Measured with
-# `python -m benchmarks.merge`, and a tenth more.
-ALONE, PER_WORKER = 60 * 2**20, 80 * 2**20
+# Bytes that a merge takes beyond what this process has when it begins: by itself, and for each worker. Measured by
+# `make bench`, and a tenth more.
+ALONE, PER_WORKER = 60 * 2**20, 75 * 2**20
 UNITS = {"B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30}
 
 

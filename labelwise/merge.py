@@ -25,6 +25,7 @@ from labelwise.datasets import DataSet, Split
 from labelwise.errors import InputError
 from labelwise.offsets import SpanKey, trim
 from labelwise.prodigy import ANSWERS, Kind, Task, TaskSpan, kind_of
+from labelwise.sources import locate
 
 Duplicates = Literal["latest", "union", "error"]
 Conflicts = Literal["accept-wins", "reject-wins", "latest"]
@@ -66,7 +67,8 @@ class Answer(NamedTuple):
     @property
     def place(self) -> str:
         """File and line."""
-        return f"{self.file}:{self.line}"
+        name, line = locate(self.file, self.line)
+        return f"{self.file.with_name(name)}:{line}" if line else f"{self.file / name}"
 
     @property
     def order(self) -> tuple[float, int]:
@@ -268,7 +270,7 @@ def _usable_spans(merged: Merged, answer: Answer) -> Iterable[tuple[SpanKey, Tas
             yield (start, end, span.label), span
             continue
         merged.spans[problem] += 1
-        merged.problems.append(Problem(answer.dataset.name, answer.file.name, answer.line, f"{problem}: {what}"))
+        merged.problems.append(Problem(answer.dataset.name, *locate(answer.file, answer.line), f"{problem}: {what}"))
 
 
 def _trimmed(text: str, span: TaskSpan) -> tuple[int, int]:
@@ -297,7 +299,8 @@ def _settle(
 
 
 def _names(answers: Iterable[Answer]) -> list[str]:
-    return sorted({answer.dataset.name for answer in answers})
+    names = {answer.dataset.name for answer in answers}
+    return sorted(names) if len(names) > 1 else list(names)
 
 
 def _drop(merged: Merged, answer: Answer, bucket: str) -> None:

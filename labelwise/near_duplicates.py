@@ -24,6 +24,7 @@ from labelwise.chunks import TaskReader, join_key
 from labelwise.datasets import SPLITS, Split
 from labelwise.output import staged
 from labelwise.partitions import Group, Job, Source, declared_split, group_rows, read_answer, read_text
+from labelwise.sources import locate
 
 BANDS, ROWS, SHINGLE = 16, 8, 3
 ALL_PAIRS = 50  # of so many texts with one band all pairs are looked at; of more, neighbours, and each with the first
@@ -188,15 +189,11 @@ def write_near_duplicates(
     """Write the pairs of texts that are nearly equal and in two splits, the most similar first, and count them."""
     with file.open("wb") as lines:
         for pair in pairs:
-            texts = [
-                {
-                    "split": splits[place.key],
-                    "dataset": sources[place.source].dataset.name,
-                    "file": sources[place.source].path.name,
-                    "line": place.line,
-                }
-                for place in (pair.one, pair.other)
-            ]
+            texts = []
+            for place in (pair.one, pair.other):
+                source = sources[place.source]
+                name, line = locate(source.path, place.line)
+                texts.append({"split": splits[place.key], "dataset": source.dataset.name, "file": name, "line": line})
             names = [split for split in SPLITS if split in {text["split"] for text in texts}]
             if len(names) > 1:
                 books.near_duplicates[", ".join(names)] += 1

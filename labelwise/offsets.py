@@ -83,6 +83,8 @@ def fold(text: str) -> str:
 
 def trim(text: str, start: int, end: int) -> tuple[int, int]:
     """Move the edges of a span inwards past white space (any Unicode white space); an all-white span gets empty."""
+    if start < end and not text[start].isspace() and not text[end - 1].isspace():
+        return start, end
     inside = text[start:end]
     start += len(inside) - len(inside.lstrip())
     return start, start + len(inside.strip())

@@ -8,6 +8,7 @@ the cache with a fingerprint of all that it follows from; a later run takes it f
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import groupby, pairwise
 from operator import itemgetter
 from pathlib import Path
@@ -27,7 +28,7 @@ from labelwise.merge import Answer, Conflict, Merged, merge_text, missing_labels
 from labelwise.output import staged
 from labelwise.prodigy import input_hash, task_hash
 from labelwise.settings import Settings
-from labelwise.tokenizer import MAX_WORDS, CachingTokenizer, make_nlp
+from labelwise.tokenizer import LearningTokenizer, make_nlp
 
 BUCKETS = 64
 CONFLICTS, PROBLEMS = "conflicts.jsonl", "problems.jsonl"
@@ -97,14 +98,12 @@ class Part(msgspec.Struct):
     """What a partition gave, but for the Docs, conflicts and problems, which are in files of its folder.
 
     files (dict[str, str]): the names of its files, with their digests.
-    changed (bool): something of it had to be done, and not all was there.
     """
 
     fingerprint: bytes
     books: Books
     keys: dict[str, bytes]
     files: dict[str, str]
-    changed: bool = True
 
 
 def _decode_counter(kind: type, value: Any) -> Any:
@@ -134,7 +133,6 @@ def merge_partition(job: Job) -> Part:
     fingerprints = [fingerprint for fingerprint, _ in buckets]
     fingerprint = hashlib.blake2b(b"".join(fingerprints), digest_size=16).digest()
     if (earlier := _read_part(job.folder)) and earlier.fingerprint == fingerprint:
-        earlier.changed = False
         return earlier
     kept = _read_earlier_buckets(job.folder)
     with TaskReader() as reader:
@@ -147,7 +145,7 @@ def merge_partition(job: Job) -> Part:
         for split in SPLITS:
             part.keys[split] = b"".join(bucket.keys[split] for bucket in merged)
             if part.keys[split]:
-                write_docs((bucket.docs[split] for bucket in merged), folder / f"{split}.spacy")
+                write_docs([bucket.docs[split] for bucket in merged], folder / f"{split}.spacy")
         (folder / CONFLICTS).write_bytes(b"".join(bucket.conflicts for bucket in merged))
         (folder / PROBLEMS).write_bytes(b"".join(bucket.problems for bucket in merged))
         for bucket in merged:
@@ -251,49 +249,45 @@ def merge_bucket(job: Job, fingerprint: bytes, texts: Texts, reader: TaskReader)
     keys: dict[str, bytes] = dict.fromkeys(SPLITS, b"")
     conflicts: list[bytes] = []
     problems: list[bytes] = []
-    for key, rows in texts:
-        text = read_text(key, rows[0], job, reader)
-        answers = [read_answer(row, job, reader) for row in rows]
-        _count_read(books, text, answers)
-        declared = declared_split(answers)
-        merged = merge_text(text, answers, job.settings.policies, declared)
-        _count_merged(books, merged, job.labels)
-        group = job.groups.get(key, Group(key, None))
-        split = declared or group.declared or hashed_split(group.unit, answers, job.settings, books)
-        uncovered = missing_labels(merged.coverage, job.labels)
-        if not merged.coverage:
-            books.texts["nothing stands"] += 1
-        elif uncovered and split == "train" and job.settings.policies.coverage == "drop":
-            books.texts["not covered"] += 1
-            books.spans["text not covered"] += len(merged.accepted) + len(merged.rejected)
-        else:
-            try:
-                projection = to_doc(load_tokenizer(job.settings), merged, job.labels, job.settings.policies)
-            except InputError as error:
-                raise InputError(f"{answers[0].place}: {error}") from error
-            docs[split].append(projection.doc)
-            keys[split] += key
-            books.partly[split] += bool(uncovered)
-            _count_doc(books, split, merged, projection)
-            merged.conflicts.extend(projection.conflicts)
-        for conflict in merged.conflicts:
-            _count_conflict(books, conflict)
-        conflicts += conflict_tasks(text, merged.conflicts)
-        problems += map(problem_line, merged.problems)
-    packed: dict[str, PackedDocs] = {split: pack(docs[split]) for split in SPLITS}
+    tokenizer = load_tokenizer(job.settings)
+    with tokenizer.forgetting():
+        for key, rows in texts:
+            text = read_text(key, rows[0], job, reader)
+            answers = [read_answer(row, job, reader) for row in rows]
+            _count_read(books, text, answers)
+            declared = declared_split(answers)
+            merged = merge_text(text, answers, job.settings.policies, declared)
+            _count_merged(books, merged, job.labels)
+            group = job.groups.get(key, Group(key, None))
+            split = declared or group.declared or hashed_split(group.unit, answers, job.settings, books)
+            uncovered = missing_labels(merged.coverage, job.labels)
+            if not merged.coverage:
+                books.texts["nothing stands"] += 1
+            elif uncovered and split == "train" and job.settings.policies.coverage == "drop":
+                books.texts["not covered"] += 1
+                books.spans["text not covered"] += len(merged.accepted) + len(merged.rejected)
+            else:
+                try:
+                    projection = to_doc(tokenizer, merged, job.labels, job.settings.policies)
+                except InputError as error:
+                    raise InputError(f"{answers[0].place}: {error}") from error
+                docs[split].append(projection.doc)
+                keys[split] += key
+                books.partly[split] += bool(uncovered)
+                _count_doc(books, split, merged, projection)
+                merged.conflicts.extend(projection.conflicts)
+            for conflict in merged.conflicts:
+                _count_conflict(books, conflict)
+            conflicts += conflict_tasks(text, merged.conflicts)
+            problems += map(problem_line, merged.problems)
+        packed: dict[str, PackedDocs] = {split: pack(docs[split]) for split in SPLITS}
     return Bucket(fingerprint, books, packed, keys, b"".join(conflicts), b"".join(problems))
 
 
-_tokenizers: dict[bytes, CachingTokenizer] = {}
-
-
-def load_tokenizer(settings: Settings) -> CachingTokenizer:
-    """Make the settings' tokenizer, once a process, and anew when it knows too many words to stay small."""
-    name = msgspec.json.encode([settings.lang, settings.tokenizer])
-    if name not in _tokenizers or len(_tokenizers[name].known) >= MAX_WORDS:
-        _tokenizers.clear()
-        _tokenizers[name] = CachingTokenizer(make_nlp(settings.lang, settings.tokenizer))
-    return _tokenizers[name]
+@lru_cache(maxsize=1)
+def load_tokenizer(settings: Settings) -> LearningTokenizer:
+    """Make the settings' tokenizer, once a process."""
+    return LearningTokenizer(make_nlp(settings.lang, settings.tokenizer))
 
 
 def read_text(key: bytes, row: Row, job: Job, reader: TaskReader) -> str:

@@ -6,6 +6,8 @@
 | a Prodigy database (`db:`) | the tasks of the data set of that name, in the order of their ids, which count as lines |
 | `.spacy` | Docs, each an accepted task: `doc.spans["gold"]` if there, else `doc.ents`; a merge's with all they carry |
 | a folder | brat documents, each an accepted task, by the converter's default policies (see `brat`) |
+
+They are read one by one, but for a `.spacy` file, whose format wants it in memory as a whole.
 """
 
 import gzip
@@ -14,6 +16,7 @@ import sqlite3
 import zlib
 from collections.abc import Iterator
 from contextlib import closing
+from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -40,6 +43,18 @@ class Item(NamedTuple):
     task: Task | None
     problem: str = ""
     file: str = ""
+
+
+def locate(path: Path, line: int) -> tuple[str, int]:
+    """Name the file and the line in it where an Item is: documents of a brat folder are counted, and have no line."""
+    if path.is_dir():
+        return _brat_documents(path)[line - 1], 0
+    return path.name, line
+
+
+@lru_cache(maxsize=8)
+def _brat_documents(folder: Path) -> list[str]:
+    return [stem.relative_to(folder).as_posix() + ".txt" for stem in find_documents(folder)]
 
 
 def can_be_cut(path: Path) -> bool:
@@ -170,9 +185,11 @@ def _doc_spans(doc: Any) -> list[TaskSpan]:
 
 
 def read_brat(folder: Path) -> Iterator[Item]:
-    """Yield the annotated documents of a folder as tasks, and as a problem each line that gave nothing."""
-    number = 0
-    for stem in find_documents(folder):
+    """Yield the annotated documents of a folder as tasks, and as a problem each line that gave nothing.
+
+    A document's number among all of the folder counts as its line.
+    """
+    for number, stem in enumerate(find_documents(folder), 1):
         document = read_document(stem, folder)
         for problem in document.problems:
             # Without a text, the document is the problem, and its lines don't count.
@@ -182,7 +199,6 @@ def read_brat(folder: Path) -> Iterator[Item]:
             elif document.text is not None and problem.reason in NOT_CONVERTED:
                 yield Item(problem.line, None, f"invalid: {problem.reason}: {problem.row}", problem.file)
         if document.text is not None:
-            number += 1
             spans = [TaskSpan(mention.start, mention.end, mention.label) for mention in document.mentions]
             task = Task(document.text, spans, view_id="spans_manual", meta={"doc": document.path})
             yield Item(number, task) if not document.text.isspace() else Item(number, None, "no text")

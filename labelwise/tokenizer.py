@@ -2,8 +2,9 @@
 
 import json
 import re
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 import spacy
@@ -15,7 +16,7 @@ from spacy.util import compile_infix_regex
 from labelwise.errors import InputError
 
 CHUNKS = re.compile(r"\S+|\s+")  # what spaCy's tokenizer takes for a word, and remembers
-MAX_WORDS = 50_000  # that are remembered: about 1 KB each, with what spaCy knows of them
+MAX_STRINGS = 30_000  # in a vocabulary, of about half a kilobyte each
 MAX_LENGTH = 2**31 - 1  # characters of a text: spaCy's limit of a million is about parsers' memory
 
 
@@ -90,27 +91,32 @@ def make_nlp(lang: str, rules: TokenizerRules) -> Language:
     return nlp
 
 
-class CachingTokenizer:
-    """Tokenizes as a pipeline does, some times faster.
+class LearningTokenizer:
+    """Tokenizes as a pipeline does, some times faster, in a fixed amount of memory.
 
     spaCy's tokenizer remembers how it split a word, but not if a special case, such as "don't" or "May", stood before
     it in the text: nearly every text has one early on (`has_special` in spacy/tokenizer.pyx is set once a text). So
-    here each new word is tokenized by itself first, which it remembers.
+    words are tokenized by themselves, which it remembers, as long as there is room in its cache.
+
+    Once the vocabulary has MAX_STRINGS, what further Docs add to it is forgotten when the block of `forgetting` ends.
     """
 
     def __init__(self, nlp: Language) -> None:
-        """Take a pipeline, whose tokenizer gets a larger cache."""
+        """Take a pipeline."""
         self.nlp = nlp
         self.known: set[str] = set()
-        if isinstance(nlp.tokenizer, Tokenizer):
-            nlp.tokenizer.max_cache_size = MAX_WORDS
+
+    def forgetting(self) -> AbstractContextManager[Any]:
+        """Make a block whose Docs can't be used when it has ended."""
+        return self.nlp.memory_zone() if len(self.nlp.vocab.strings) > MAX_STRINGS else nullcontext()
 
     def __call__(self, text: str) -> Doc:
         """Tokenize a text."""
-        if isinstance(self.nlp.tokenizer, Tokenizer) and len(self.known) < MAX_WORDS:
+        tokenizer = self.nlp.tokenizer
+        if isinstance(tokenizer, Tokenizer) and len(self.known) < tokenizer.max_cache_size:
             new = set(CHUNKS.findall(text)) - self.known
             for word in new:
-                self.nlp.tokenizer(word)
+                tokenizer(word)
             self.known |= new
         return self.nlp.make_doc(text)
 

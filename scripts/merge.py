@@ -111,6 +111,8 @@ def merge(
     if workers < 0:
         raise InputError(f"--workers {workers}: give a number of processes, or 0 for one a core")
     workers = workers or os.cpu_count() or 1
+    if memory and engine != "processes":
+        raise InputError("--memory plans processes of this machine; a cluster has limits of its own")
     if memory:
         # Before any memory is asked for, what all workers share must be there.
         load_tokenizer(settings)
@@ -167,11 +169,17 @@ def print_books(books: Books) -> None:
     columns = [name for name in LABEL_COLUMNS if any(counts[name] for counts in books.labels.values())]
     rows = [[label, *(f"{counts[name]:,}" for name in columns)] for label, counts in books.labels.items()]
     print_table(["Label", *columns], rows)
+    pairs = [(kind, labels, n) for kind, counts in books.conflicts.items() for labels, n in counts.items()]
+    if pairs:
+        most = sorted(pairs, key=lambda pair: (-pair[2], pair))[:MOST_PAIRS]
+        rows = [[f"{kind}: {labels.replace(', ', ' lost to ')}", f"{n:,}"] for kind, labels, n in most]
+        print_table([f"Conflicts, by kind and labels ({len(most)} of {len(pairs)})", ""], rows)
     if books.stored_hash_differs:
         msg.info(f"{books.stored_hash_differs:,} rows have an _input_hash that isn't their text's: it was recomputed")
 
 
 CONFLICTS = ("accept/reject", "same span", "nested", "crossing", "no token boundary")
+MOST_PAIRS = 10
 LABEL_COLUMNS = (
     "gold",
     "entity",

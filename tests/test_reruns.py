@@ -107,23 +107,23 @@ def test_a_data_set_more_costs_what_it_touches(merging, monkeypatch):
     new = [{"text": f"text {i} cat", "spans": [{"start": 5, "end": 6, "label": "A"}]} for i in (1, 2, 3)]
     merging.add("c", ["A"], new)
     done = count_work(monkeypatch)
-    merging.run(**settings)
+    books = merging.run(**settings)
     assert done["parts"] == 1
     assert 1 <= done["buckets"] <= 3
     same = [path for path, inode in written.items() if path.stat().st_ino == inode]
     assert len(written) - len(same) <= 3 * 3, "three partitions, a file for each split"
     assert len(written) > 20
     monkeypatch.undo()
-    merging.run("fresh", **settings)
+    assert merging.run("fresh", **settings) == books
     assert merging.files() == merging.files("fresh")
 
 
 def test_nothing_is_done_when_nothing_is_new(merging, monkeypatch):
     random_datasets(merging, 1)
-    merging.run()
+    books = merging.run()
     whole = merging.files()
     done = count_work(monkeypatch)
-    merging.run()
+    assert merging.run() == books
     assert done == {"parts": 0, "buckets": 0}
     assert merging.files() == whole
 
@@ -239,7 +239,7 @@ FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     [
         (chunks, "replace"),
         (partitions, "write_docs"),
-        (docbins, "DocBin"),
+        (docbins, "encode"),
         (corpus, "_append"),
         (corpus, "write_manifest"),
     ],

@@ -9,8 +9,13 @@ import spacy
 from backports import zstd
 from spacy.tokens import DocBin
 
+from labelwise.annotation import all_gold, entities, uncovered
 from labelwise.errors import InputError
 from labelwise.sources import read_items
+from scripts.convert_brat import convert_brat
+from scripts.make_demo import make_demo
+from tests.conftest import Merging
+from tests.test_corpus import random_datasets, read_docs
 
 
 def read(*args, **kwargs) -> list[tuple]:
@@ -146,3 +151,121 @@ def test_brat_folders(tmp_path):
         "Add 5 mL of water.",
         [(4, 8, "Amount")],
     )
+
+
+def declare(merging, *declared: dict) -> None:
+    """Declare data sets that are already there."""
+    merging.declared += declared
+    (merging.root / "tasks").mkdir(exist_ok=True)
+    (merging.root / "tasks" / "datasets.yml").write_text(json.dumps(merging.declared))
+
+
+def view(merging) -> dict:
+    """What each Doc says, but for the names of data sets."""
+    return {
+        text: (
+            split,
+            all_gold(doc),
+            entities(doc),
+            dict(uncovered(doc)),
+            [s.label_ for s in doc.spans["incorrect_spans"]],
+        )
+        for text, (split, doc) in read_docs(merging.root).items()
+    }
+
+
+def test_all_kinds_of_files_are_the_same_data_set(tmp_path):
+    rows = [{"text": f"text {i} cat", "spans": [{"start": 0, "end": 4, "label": "A"}]} for i in range(30)]
+    data = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    made = []
+    for name in ("plain", "gz", "zst", "db", "pattern"):
+        merging = Merging(tmp_path / name)
+        (merging.root / "tasks").mkdir(parents=True)
+        folder = merging.root / "tasks"
+        if name == "plain":
+            (folder / "a.jsonl").write_bytes(data)
+            declare(merging, {"name": "a", "path": "a.jsonl", "labels": ["A"]})
+        elif name == "gz":
+            (folder / "a.jsonl.gz").write_bytes(gzip.compress(data))
+            declare(merging, {"name": "a", "path": "a.jsonl.gz", "labels": ["A"]})
+        elif name == "zst":
+            (folder / "a.jsonl.zst").write_bytes(zstd.compress(data))
+            declare(merging, {"name": "a", "path": "a.jsonl.zst", "labels": ["A"]})
+        elif name == "db":
+            make_database(folder / "p.db", {"other": [{"text": "other"}], "a": rows})
+            declare(merging, {"name": "a", "db": "p.db", "labels": ["A"]})
+        else:
+            for number in range(3):
+                (folder / f"a-{number}.jsonl").write_bytes(b"\n".join(data.splitlines()[number::3]))
+            declare(merging, {"name": "a", "path": "a-*.jsonl", "labels": ["A"]})
+        merging.run(docs_per_partition=10)
+        made.append(merging.files())
+    assert made[0] == made[1] == made[2] == made[3] == made[4]
+    assert json.loads(made[0]["manifest.json"])["datasets"] == {"a": 30}
+
+
+def test_an_earlier_merge_can_be_merged_again(merging, tmp_path):
+    random_datasets(merging, 1)
+    rejected = {"text": "0 big", "spans": [{"start": 2, "end": 5, "label": "B"}], "answer": "reject", "_view_id": "ner"}
+    merging.add("binary", ["B"], [rejected])
+    first = merging.run(docs_per_partition=10)
+    again = Merging(tmp_path / "again")
+    declare(again, {"name": "earlier", "path": str(merging.root / "corpus"), "labels": ["A", "B", "C"]})
+    books = again.run()
+    assert books.rows.keys() == {"merged"}
+    assert {text: seen[1:] for text, seen in view(again).items()} == {
+        text: seen[1:] for text, seen in view(merging).items()
+    }
+    assert any(states for _, _, _, states, _ in view(again).values())
+    assert [labels for *_, labels in view(again).values() if labels] == [["B"]]
+    # Split by split, as the earlier merge had it.
+    apart = Merging(tmp_path / "apart")
+    for split in ("train", "dev", "test"):
+        folder = str(merging.root / "corpus" / split)
+        declare(apart, {"name": split, "path": folder, "labels": ["A", "B", "C"], "split": split})
+    assert (
+        sum(apart.run().texts[split] for split in ("train", "dev", "test"))
+        == first.texts.total() - first.texts["nothing stands"]
+    )
+    assert view(apart) == view(merging)
+
+
+def test_a_brat_folder_is_what_converting_it_gives(tmp_path):
+    root = tmp_path / "brat"
+    make_demo(root, docs=12, labels=3, words=50)
+    convert_brat(root, tmp_path / "converted" / "tasks")
+    converted, direct = Merging(tmp_path / "converted"), Merging(tmp_path / "direct")
+    books = converted.run()
+    direct.root.mkdir()
+    declare(direct, {"name": "brat", "path": str(root), "labels": ["PERSON", "PLACE", "COMPANY"]})
+    assert direct.run().texts == books.texts
+    assert view(direct) == view(converted)
+
+
+def test_problems_in_brat_files_are_located_and_counted(merging):
+    folder = merging.root / "tasks" / "brat"
+    folder.mkdir(parents=True)
+    (folder / "a.txt").write_text("Add 5 mL of water.")
+    (folder / "a.ann").write_text("T1\tAmount 4 8\t5 mL\nT2\tReagent 12 17\tmilk\nT3\tOther 0 3\tAdd\n")
+    (folder / "b.txt").write_text("Not annotated")
+    declare(merging, {"name": "brat", "path": "brat", "labels": ["Amount", "Reagent"]})
+    books = merging.run()
+    assert books.rows == {"merged": 1, "not annotated": 1}
+    assert books.spans == {"entity": 1, "invalid": 1, "undeclared label": 1}
+    problems = [json.loads(line) for line in merging.files()["problems.jsonl"].splitlines()]
+    assert [(problem["file"], problem["line"]) for problem in problems] == [("a.ann", 2), ("b.txt", 0), ("a.txt", 0)]
+
+
+@pytest.mark.parametrize(
+    ("declared", "message"),
+    [
+        ({"path": "a.jsonl", "db": "p.db"}, "needs a path or a db, and one of the two"),
+        ({}, "needs a path or a db, and one of the two"),
+        ({"path": "none-*.jsonl"}, r"no file matches .*none-\*\.jsonl"),
+        ({"db": "none.db"}, r"there is no file .*none\.db"),
+    ],
+)
+def test_wrong_sources(merging, declared, message):
+    declare(merging, {"name": "a", "labels": ["A"], **declared})
+    with pytest.raises((InputError, FileNotFoundError), match=message):
+        merging.run()
