@@ -30,10 +30,12 @@ import spacy
 from spacy.language import Language
 
 from labelwise.books import Books, Problem, problem_line
+from labelwise.buckets import load_tokenizer
 from labelwise.chunks import Extract, ReadJob, chunk_path, read_part, split_keys
 from labelwise.datasets import SPLITS, DataSet, all_labels
 from labelwise.engines import run_in_order
 from labelwise.errors import InputError
+from labelwise.jobs import Job, Source
 from labelwise.manifest import MANIFEST, write_manifest
 from labelwise.near_duplicates import (
     Pair,
@@ -44,7 +46,7 @@ from labelwise.near_duplicates import (
     write_near_duplicates,
 )
 from labelwise.output import full_disk_named, link, locked, move_into, remove, workspace
-from labelwise.partitions import CONFLICTS, PROBLEMS, Job, Source, load_tokenizer, merge_partition
+from labelwise.partitions import CONFLICTS, PROBLEMS, merge_partition
 from labelwise.plan import Chunk, count_partitions, plan_merging, plan_reading
 from labelwise.settings import Settings
 from labelwise.tokenizer import write_tokenizer

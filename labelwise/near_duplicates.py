@@ -20,10 +20,11 @@ import numpy.typing as npt
 from rensa import RMinHash
 
 from labelwise.books import Books
+from labelwise.buckets import declared_split
 from labelwise.chunks import TaskReader, join_key
 from labelwise.datasets import SPLITS, Split
+from labelwise.jobs import Group, Job, Source, group_rows, read_answer, read_text
 from labelwise.output import staged
-from labelwise.partitions import Group, Job, Source, declared_split, group_rows, read_answer, read_text
 from labelwise.sources import locate
 
 BANDS, ROWS, SHINGLE = 16, 8, 3

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from labelwise.chunks import ReadJob, Slice, count_texts, cut_chunk
-from labelwise.partitions import Group, Job, Source
+from labelwise.jobs import Group, Job, Source
 from labelwise.settings import Settings
 from labelwise.sources import can_be_cut, stat_of
 

@@ -11,6 +11,7 @@ import typer
 from wasabi import msg
 
 from labelwise.books import Books
+from labelwise.buckets import load_tokenizer
 from labelwise.corpus import NEAR_DUPLICATES, merge_datasets
 from labelwise.datasets import SPLITS, load_datasets
 from labelwise.engines import Engine, open_executor
@@ -18,7 +19,7 @@ from labelwise.errors import InputError
 from labelwise.memory import measure_peak, parse_size, plan_workers
 from labelwise.merge import Alignment, Conflicts, Coverage, Duplicates, Overlap, Policies
 from labelwise.output import staged
-from labelwise.partitions import PROBLEMS, load_tokenizer
+from labelwise.partitions import PROBLEMS
 from labelwise.settings import NearDuplicates, Settings
 from labelwise.tokenizer import TokenizerRules, read_rules
 from scripts.console import print_counts, print_table, progress_bytes, user_errors

@@ -1,6 +1,7 @@
 """project.yml, dvc.yaml, the README and the code are in step."""
 
 import ast
+import hashlib
 import re
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import yaml
 
 from labelwise.brat import Discontinuous, MissingAnn, Shifted
 from labelwise.merge import Policies
-from tests.conftest import ROOT
+from tests.conftest import ROOT, real_corpus
 
 PROJECT = yaml.safe_load((ROOT / "project.yml").read_text(encoding="utf8"))
 COMMANDS = {command["name"]: command for command in PROJECT["commands"]}
@@ -122,9 +123,23 @@ def test_assets_name_commit_and_checksum(asset):
 
 
 def test_assets_descriptions_name_a_commit_for_each_repository():
-    for repo in {asset["git"]["repo"] for asset in PROJECT["assets"]}:
-        descriptions = [asset["description"] for asset in PROJECT["assets"] if asset["git"]["repo"] == repo]
+    cloned = [asset for asset in PROJECT["assets"] if "git" in asset]
+    for repo in {asset["git"]["repo"] for asset in cloned}:
+        descriptions = [asset["description"] for asset in cloned if asset["git"]["repo"] == repo]
         assert any(re.search(r"commit [0-9a-f]{40}", text) for text in descriptions), repo
+
+
+def test_assets_that_are_files_are_those_of_a_commit():
+    for asset in PROJECT["assets"]:
+        assert "git" in asset or re.search(r"/[0-9a-f]{40}/", asset["url"])
+
+
+def test_the_public_prodigy_tasks_are_those_that_the_project_names():
+    folder = real_corpus("prodigy_jsonl")
+    for asset in PROJECT["assets"]:
+        if "url" in asset:
+            file = folder / Path(asset["dest"]).name
+            assert hashlib.md5(file.read_bytes()).hexdigest() == asset["checksum"]
 
 
 def test_dvc_yaml_is_up_to_date():

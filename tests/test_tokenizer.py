@@ -2,8 +2,9 @@ import pytest
 
 from benchmarks.tokenizer import count_lost
 from labelwise.errors import InputError
-from labelwise.tokenizer import TokenizerRules, make_nlp, read_rules
+from labelwise.tokenizer import LearningTokenizer, TokenizerRules, make_nlp, read_rules
 from tests.conftest import ROOT, real_corpus
+from tests.test_corpus import random_datasets
 
 RULES = read_rules(ROOT / "project.yml")
 
@@ -84,3 +85,62 @@ def test_few_spans_of_a_real_corpus_are_lost():
     assert spans == 48197
     assert lost <= 0.005 * spans
     assert count_lost(folder, TokenizerRules())[0] > 0.028 * spans
+
+
+TEXTS = ["We don't go to the U.K. in May, e.g.  by bus.\n", "(May) don't-go; 60degC", "one word", "", "a\tb \xa0 c"]
+
+
+@pytest.mark.parametrize("limit", [0, 5, 10_000])
+def test_a_tokenizer_that_learns_words_tokenizes_alike(limit):
+    plain = make_nlp("en", read_rules(ROOT / "project.yml"))
+    learning = LearningTokenizer(make_nlp("en", read_rules(ROOT / "project.yml")))
+    learning.nlp.tokenizer.max_cache_size = limit
+    for text in TEXTS * 2:
+        ours, theirs = learning(text), plain.make_doc(text)
+        assert [(t.text, t.whitespace_, t.norm_) for t in ours] == [(t.text, t.whitespace_, t.norm_) for t in theirs]
+    assert len(learning.known) <= limit + 20
+
+
+def test_words_behind_a_special_case_are_remembered(monkeypatch):
+    """spaCy's own tokenizer asks its rules again for each word behind one: the reason for ours."""
+    asked = []
+
+    def count(nlp):
+        find = nlp.tokenizer.prefix_search
+        nlp.tokenizer.prefix_search = lambda text: asked.append(text) or find(text)
+        return nlp
+
+    text = "don't " + " ".join(f"word{i}" for i in range(50))
+    plain, learning = (
+        count(make_nlp("en", TokenizerRules())),
+        LearningTokenizer(count(make_nlp("en", TokenizerRules()))),
+    )
+    for tokenize, again in ((plain.make_doc, 50), (learning, 0)):
+        tokenize(text)
+        asked.clear()
+        tokenize(text)
+        assert len(asked) >= again
+        assert again or not asked
+
+
+def test_a_large_vocabulary_forgets_what_later_texts_add(monkeypatch):
+    monkeypatch.setattr("labelwise.tokenizer.MAX_STRINGS", 0)
+    tokenizer = LearningTokenizer(make_nlp("en", TokenizerRules()))
+    tokenizer.nlp.tokenizer.max_cache_size = 0
+    before = len(tokenizer.nlp.vocab.strings)
+    for number in range(30):
+        with tokenizer.forgetting():
+            assert tokenizer(f"unheard-of{number} words{number}")[-1].text == f"words{number}"
+    assert len(tokenizer.nlp.vocab.strings) == before
+    monkeypatch.undo()
+    with tokenizer.forgetting():
+        tokenizer("another word")
+    assert len(tokenizer.nlp.vocab.strings) > before
+
+
+def test_a_merge_with_a_large_vocabulary_gives_the_same_bytes(merging, monkeypatch):
+    random_datasets(merging, 1)
+    books = merging.run(docs_per_partition=10)
+    monkeypatch.setattr("labelwise.tokenizer.MAX_STRINGS", 0)
+    assert merging.run("forgetful", docs_per_partition=10) == books
+    assert merging.files() == merging.files("forgetful")
