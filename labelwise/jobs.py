@@ -4,7 +4,7 @@ A partition is a range of text keys, cut into BUCKETS buckets.
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import groupby, pairwise
 from operator import itemgetter
 from pathlib import Path
@@ -54,6 +54,21 @@ class Job(msgspec.Struct):
     folder: Path
     groups: Mapping[bytes, Group] = {}
 
+    def identity(self) -> bytes:
+        """Digest what the work is: where the tasks are, in chunks that never change, and all else that counts.
+
+        It says sooner than TaskTable.fingerprint that nothing is new, but not that what is new is the same.
+        """
+        slices = [(piece.path.name, piece.source, piece.base, piece.first, piece.count) for piece in self.slices]
+        declared = {piece.source: _declaration_digest(self.sources[piece.source]) for piece in self.slices}
+        facts = [slices, list(declared.values()), self.common, sorted(self.groups.items())]
+        return hashlib.blake2b(msgspec.msgpack.encode(facts), digest_size=16).digest()
+
+    @property
+    def common(self) -> bytes:
+        """What all partitions of a merge follow from."""
+        return msgspec.json.encode([self.settings, self.labels])
+
     @property
     def tasks(self) -> int:
         """The number of tasks."""
@@ -78,39 +93,57 @@ class Row(msgspec.Struct):
 Texts = list[tuple[bytes, list[Row]]]
 
 
-def read_buckets(job: Job) -> Iterator[tuple[bytes, Texts]]:
-    """Yield for each bucket that has texts its fingerprint, and its rows by text, in the order of sources and lines."""
-    common = hashlib.blake2b(msgspec.json.encode([job.settings, job.labels]))
-    declared = [_declaration_digest(source) for source in job.sources]
-    columns = _load_columns(job)
-    order = np.lexsort((columns["line"], columns["slice"], columns["low"], columns["high"]))
-    columns = {name: column[order] for name, column in columns.items()}
-    sources = np.array([source.source for source in job.slices], int)
-    datasets = np.array(declared, "<u8")[sources][columns["slice"]] if len(order) else columns["high"]
-    bits = (job.of * BUCKETS).bit_length() - 1
-    numbers = columns["high"] >> np.uint64(64 - bits)
-    cuts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(order)]
-    facts = [columns["high"], columns["low"], columns["line"], columns["digest"], datasets]
-    for first, last in pairwise(cuts):
-        if first == last:
-            continue
-        digest = common.copy()
-        for column in facts:
-            digest.update(column[first:last].tobytes())
-        names = ("high", "low", "slice", "line", "offset", "task", "text")
-        rows = zip(*(columns[name][first:last].tolist() for name in names), strict=True)
-        texts = [
-            (join_key(*key), [Row(*row[2:]) for row in group]) for key, group in groupby(rows, key=itemgetter(0, 1))
-        ]
-        if groups := [(key, *job.groups[key]) for key, _ in texts if key in job.groups]:
-            digest.update(repr(groups).encode())
-        yield digest.digest()[:16], texts
+class TaskTable:
+    """Where the tasks of a partition are, sorted by text, then source, then line; in columns, an array each."""
+
+    def __init__(self, job: Job) -> None:
+        """Read the index of a partition's tasks."""
+        self.job = job
+        columns = _load_columns(job)
+        order = np.lexsort((columns["line"], columns["slice"], columns["low"], columns["high"]))
+        self.columns = {name: column[order] for name, column in columns.items()}
+
+    def cut_buckets(self) -> list[tuple[int, int]]:
+        """Give first and last of the tasks of each bucket that has some; the last is exclusive."""
+        bits = (self.job.of * BUCKETS).bit_length() - 1
+        return _cut(self.columns["high"] >> np.uint64(64 - bits))
+
+    def fingerprint(self, first: int, last: int) -> bytes:
+        """Digest what the merge of some tasks follows from: the tasks, their declarations, and the settings."""
+        digest = hashlib.blake2b(self.job.common, digest_size=16)
+        for name in ("high", "low", "line", "digest", "declared"):
+            digest.update(self.columns[name][first:last].tobytes())
+        if self.job.groups:
+            groups = [(key, *self.job.groups[key]) for key in self.keys(first, last) if key in self.job.groups]
+            digest.update(repr(groups).encode() if groups else b"")
+        return digest.digest()
+
+    def keys(self, first: int, last: int) -> list[bytes]:
+        """List the keys of the texts of some tasks."""
+        high, low = (self.columns[name][first:last].tolist() for name in ("high", "low"))
+        return list(dict.fromkeys(join_key(*key) for key in zip(high, low, strict=True)))
+
+    def cut_texts(self) -> list[tuple[int, int]]:
+        """Give first and last of the tasks of each text; the last is exclusive."""
+        return _cut(self.columns["high"], self.columns["low"])
+
+    def rows(self, first: int, last: int) -> list[Row]:
+        """List some tasks' places."""
+        names = ("slice", "line", "offset", "task", "text")
+        return [Row(*row) for row in zip(*(self.columns[name][first:last].tolist() for name in names), strict=True)]
+
+    def texts(self, first: int, last: int) -> Texts:
+        """List the texts of some tasks, each with its tasks' places."""
+        high, low = (self.columns[name][first:last].tolist() for name in ("high", "low"))
+        rows = zip(high, low, self.rows(first, last), strict=True)
+        return [(join_key(*key), [row for *_, row in group]) for key, group in groupby(rows, key=itemgetter(0, 1))]
 
 
-def group_rows(job: Job) -> Iterator[tuple[bytes, list[Row]]]:
-    """Yield the rows of each text of a partition, in the order of sources and lines."""
-    for _, texts in read_buckets(job):
-        yield from texts
+def _cut(*columns: Any) -> list[tuple[int, int]]:
+    """Cut where a value of any column isn't that of the row before."""
+    size = len(columns[0])
+    differs = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
+    return list(pairwise([0, *(np.flatnonzero(differs) + 1).tolist(), size])) if size else []
 
 
 def _declaration_digest(source: Source) -> int:
@@ -122,7 +155,8 @@ def _declaration_digest(source: Source) -> int:
 
 def _load_columns(job: Job) -> dict[str, Any]:
     """Read the index of a partition's tasks, unsorted."""
-    names = ("high", "low", "line", "digest", "task", "text", "slice", "offset")
+    names = ("high", "low", "line", "digest", "task", "text", "slice", "offset", "declared")
+    declared = [_declaration_digest(source) for source in job.sources]
     parts: dict[str, list[Any]] = {name: [np.zeros(0, "<u8")] for name in names}
     for number, piece in enumerate(job.slices):
         index = read_index(piece.path, piece.first, piece.count)
@@ -130,6 +164,7 @@ def _load_columns(job: Job) -> dict[str, Any]:
             parts[name].append(index[name].astype("<u8"))
         parts["line"].append(index["line"].astype("<u8") + np.uint64(piece.base))
         parts["slice"].append(np.full(piece.count, number, "<u8"))
+        parts["declared"].append(np.full(piece.count, declared[piece.source], "<u8"))
         lengths = index["task"].astype("<u8") + index["text"]
         parts["offset"].append(np.cumsum(lengths) - lengths + np.uint64(piece.offset))
     return {name: np.concatenate(columns) for name, columns in parts.items()}

@@ -23,8 +23,8 @@ from labelwise.books import Books
 from labelwise.buckets import declared_split
 from labelwise.chunks import TaskReader, join_key
 from labelwise.datasets import SPLITS, Split
-from labelwise.jobs import Group, Job, Source, group_rows, read_answer, read_text
-from labelwise.output import staged
+from labelwise.jobs import Group, Job, Source, TaskTable, read_answer, read_text
+from labelwise.output import remove, staged
 from labelwise.sources import locate
 
 BANDS, ROWS, SHINGLE = 16, 8, 3
@@ -63,7 +63,7 @@ class Pair(NamedTuple):
 
 def signature_file(job: Job) -> Path:
     """Name the file for the signatures of a partition's texts."""
-    return job.folder.parent.parent / "signatures" / f"{job.number:05d}"
+    return job.folder.parent.parent / "signatures" / f"{job.number:05d}-{job.identity().hex()}"
 
 
 def sign_partition(job: Job) -> int:
@@ -72,21 +72,37 @@ def sign_partition(job: Job) -> int:
     RETURNS (int): the number of texts.
     """
     file = signature_file(job)
-    known = {(int(text["high"]), int(text["low"])): text["signature"] for text in read_signatures(file)}
+    if file.is_file():
+        return file.stat().st_size // SIGNED.itemsize
+    others = list(file.parent.glob(f"{job.number:05d}-*"))
+    earlier = np.concatenate([np.zeros(0, SIGNED), *map(read_signatures, others)])
+    known = {
+        key: number for number, key in enumerate(zip(earlier["high"].tolist(), earlier["low"].tolist(), strict=True))
+    }
     declares = any(source.dataset.split != "auto" for source in job.sources)
-    texts = []
+    tasks = TaskTable(job)
+    cuts = tasks.cut_texts()
+    firsts = [first for first, _ in cuts]
+    texts = np.zeros(len(cuts), SIGNED)
+    for name in ("high", "low", "line"):
+        texts[name] = tasks.columns[name][firsts]
+    texts["source"] = np.array([piece.source for piece in job.slices], "<u4")[tasks.columns["slice"][firsts]]
     with TaskReader() as reader:
-        for key, rows in group_rows(job):
-            text = np.zeros((), SIGNED)
-            text["high"], text["low"] = split_key = int.from_bytes(key[:8], "big"), int.from_bytes(key[8:], "big")
-            text["source"], text["line"] = job.slices[rows[0].slice].source, rows[0].line
-            if declares and (split := declared_split([read_answer(row, job, reader) for row in rows])):
-                text["declared"] = SPLITS.index(split) + 1
-            signature = known.get(split_key)
-            text["signature"] = sign(read_text(key, rows[0], job, reader)) if signature is None else signature
-            texts.append(text)
+        for number, (first, last) in enumerate(cuts):
+            key = int(texts["high"][number]), int(texts["low"][number])
+            if declares and (
+                split := declared_split([read_answer(row, job, reader) for row in tasks.rows(first, last)])
+            ):
+                texts["declared"][number] = SPLITS.index(split) + 1
+            if key in known:
+                texts["signature"][number] = earlier["signature"][known[key]]
+            else:
+                (row,) = tasks.rows(first, first + 1)
+                texts["signature"][number] = sign(read_text(join_key(*key), row, job, reader))
     with staged(file) as path:
-        np.array(texts, SIGNED).tofile(path)
+        texts.tofile(path)
+    for other in others:
+        remove(other)
     return len(texts)
 
 

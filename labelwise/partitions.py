@@ -16,7 +16,7 @@ from labelwise.buckets import Bucket, merge_bucket
 from labelwise.chunks import TaskReader
 from labelwise.datasets import SPLITS
 from labelwise.docbins import write_docs
-from labelwise.jobs import Job, read_buckets
+from labelwise.jobs import Job, TaskTable
 from labelwise.output import staged
 
 CONFLICTS, PROBLEMS = "conflicts.jsonl", "problems.jsonl"
@@ -25,9 +25,11 @@ CONFLICTS, PROBLEMS = "conflicts.jsonl", "problems.jsonl"
 class Part(msgspec.Struct):
     """What a partition gave, but for the Docs, conflicts and problems, which are in files of its folder.
 
+    identity, fingerprint (bytes): digests of what it follows from: by place, and by content.
     files (dict[str, str]): the names of its files, with their digests.
     """
 
+    identity: bytes
     fingerprint: bytes
     books: Books
     keys: dict[str, bytes]
@@ -47,17 +49,23 @@ def merge_partition(job: Job) -> Part:
 
     RAISES (InputError): an "error" policy met its case.
     """
-    buckets = list(read_buckets(job))
-    fingerprints = [fingerprint for fingerprint, _ in buckets]
-    fingerprint = hashlib.blake2b(b"".join(fingerprints), digest_size=16).digest()
-    if (earlier := _read_part(job.folder)) and earlier.fingerprint == fingerprint:
+    identity = job.identity()
+    earlier = _read_part(job.folder)
+    if earlier and earlier.identity == identity:
+        return earlier
+    tasks = TaskTable(job)
+    buckets = [(tasks.fingerprint(first, last), first, last) for first, last in tasks.cut_buckets()]
+    fingerprint = hashlib.blake2b(b"".join(name for name, _, _ in buckets), digest_size=16).digest()
+    if earlier and earlier.fingerprint == fingerprint:
         return earlier
     kept = _read_earlier_buckets(job.folder)
     with TaskReader() as reader:
         merged = [
-            kept.get(fingerprint) or merge_bucket(job, fingerprint, texts, reader) for fingerprint, texts in buckets
+            kept.get(name) or merge_bucket(job, name, tasks.texts(first, last), reader) for name, first, last in buckets
         ]
-    part = Part(fingerprint, Books(labels={label: Counter() for label in job.labels}), dict.fromkeys(SPLITS, b""), {})
+    part = Part(
+        identity, fingerprint, Books(labels={label: Counter() for label in job.labels}), dict.fromkeys(SPLITS, b""), {}
+    )
     with staged(job.folder) as folder:
         folder.mkdir()
         for split in SPLITS:
