@@ -30,7 +30,8 @@ def set_user_data(doc: Doc, gold: Mapping[SpanKey, list[str]], uncovered: Mappin
 
 def is_merged(doc: Doc) -> bool:
     """Tell whether a Doc comes from a merge."""
-    return USER_DATA in doc.user_data
+    carried = doc.user_data.get(USER_DATA)
+    return isinstance(carried, dict) and carried.keys() >= {"gold", "uncovered"}
 
 
 def all_gold(doc: Doc) -> set[SpanKey]:

@@ -72,7 +72,8 @@ def merge_bucket(job: Job, fingerprint: bytes, texts: Texts, reader: TaskReader)
                 try:
                     projection = to_doc(tokenizer, merged, job.labels, job.settings.policies)
                 except InputError as error:
-                    raise InputError(f"{answers[0].place}: {error}") from error
+                    first = next(answer for answer in answers if not why_not(answer))
+                    raise InputError(f"{first.place}: {error}") from error
                 docs[split].append(projection.doc)
                 keys[split] += key
                 books.partly[split] += bool(uncovered)

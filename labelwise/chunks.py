@@ -143,7 +143,8 @@ def read_part(job: ReadJob) -> Extract:
                 extract.problems += problems.write(problem_line(Problem("", item.file, item.line, item.problem)))
     if sorter.tasks:
         extract.chunks.append(sorter.write(len(extract.chunks)))
-    if stat_of(job.path) != job.stat:
+    # A query sees a database as it was when it began.
+    if not job.dataset and stat_of(job.path) != job.stat:
         raise InputError(f"{job.path}: the file changed while it was read; run the merge again")
     staged = job.out.with_suffix(".extract.tmp")
     staged.write_bytes(msgspec.json.encode(extract))

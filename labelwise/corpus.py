@@ -29,7 +29,7 @@ import numpy as np
 import spacy
 from spacy.language import Language
 
-from labelwise.books import Books, Problem, problem_line
+from labelwise.books import PROBLEM_ROWS, PROBLEM_SPANS, Books, Problem, bucket_of, problem_line
 from labelwise.buckets import load_tokenizer
 from labelwise.chunks import Extract, ReadJob, chunk_path, read_part, split_keys
 from labelwise.datasets import SPLITS, DataSet, all_labels
@@ -92,6 +92,7 @@ def merge_datasets(
     books.datasets.update(dict.fromkeys((dataset.name for dataset in datasets), 0))
     run = Runner(executor, ahead, progress)
     with full_disk_named(out), locked(out / CACHE / "lock"), workspace(out / "merge") as folder:
+        _check_out(out)
         cache = _open_cache(out / CACHE)
         for split in SPLITS:
             (folder / split).mkdir(parents=True)
@@ -199,6 +200,16 @@ def _merge(run: Runner, jobs: Iterable[Job], total: int, splits: dict[bytes, str
     return Made({split: digest.hexdigest() for split, digest in digests.items()}, partitions)
 
 
+def _check_out(out: Path) -> None:
+    """Check that what is to be replaced comes from a merge.
+
+    RAISES (InputError): it doesn't.
+    """
+    merged = any(item.is_dir() for item in (out / CACHE).iterdir()) or (out / MANIFEST).is_file()
+    if not merged and any((out / name).exists() for name in (*SPLITS, "labels")):
+        raise InputError(f"{out}: it has folders train, dev, test or labels that no merge made; choose another folder")
+
+
 def _open_cache(folder: Path) -> Path:
     """Make the part of the cache that this code may use; what other code left is deleted."""
     cache = folder / code_digest()
@@ -243,7 +254,8 @@ def _forget(folder: Path, used: set[str]) -> None:
 
 def _first_problem(path: Path, count: int) -> InputError:
     with path.open(encoding="utf8") as lines:
-        first = json.loads(next(lines))
+        problems = map(json.loads, lines)
+        first = next(found for found in problems if bucket_of(found["reason"]) in (*PROBLEM_ROWS, *PROBLEM_SPANS))
     where = f"data set {first['dataset']!r}, {first['file']}, line {first['line']}: {first['reason']}"
     return InputError(f"{count} rows or spans can't be used, the first in {where}; mend them, or leave out --strict")
 

@@ -19,6 +19,7 @@ from typing import Literal
 
 import msgspec
 
+from labelwise.brat import find_documents
 from labelwise.errors import InputError
 
 Split = Literal["train", "dev", "test"]
@@ -87,7 +88,11 @@ def load_datasets(declarations: Sequence[Path]) -> list[DataSet]:
 
 def _expand(declarations: Sequence[Path]) -> list[Path]:
     """Replace patterns by the files that they match: weasel and DVC don't."""
-    return [Path(file) for path in declarations for file in (glob(str(path)) if has_magic(str(path)) else [path])]
+    return [Path(file) for path in declarations for file in _matches(path)]
+
+
+def _matches(path: Path) -> list[str] | list[Path]:
+    return glob(str(path)) if has_magic(str(path)) and not path.exists() else [path]
 
 
 def _load(file: Path) -> list[DataSet]:
@@ -116,9 +121,9 @@ def _find_files(item: _Declaration, file: Path) -> tuple[Path, ...]:
     if declared is None or (item.path and item.db):
         raise InputError(f"{file}: data set {item.name!r} needs a path or a db, and one of the two; {SYNTAX}")
     path = (file.parent / declared).resolve()
-    if has_magic(declared):
-        # A folder that is called `a[1]` is no pattern, but what stands behind it may be.
-        found = sorted(Path(match) for match in glob(str(path), recursive=True))
+    if has_magic(declared) and not path.exists():
+        matches = (file.parent / match for match in glob(declared, root_dir=file.parent, recursive=True))
+        found = sorted(match.resolve() for match in matches if match.is_file())
         if not found:
             raise FileNotFoundError(f"data set {item.name!r}: no file matches {path}")
         return tuple(found)
@@ -127,6 +132,11 @@ def _find_files(item: _Declaration, file: Path) -> tuple[Path, ...]:
     if path.is_dir():
         # Hidden folders, such as a merge's cache, aren't looked into.
         visible = sorted(spacy for spacy in path.rglob("*.spacy") if not _hidden(spacy.relative_to(path)))
+        if not visible and not find_documents(path):
+            raise InputError(
+                f"data set {item.name!r}: the folder {path} has neither .spacy files nor brat documents; "
+                "for files of JSON write a pattern, such as folder/*.jsonl"
+            )
         return tuple(visible) or (path,)
     return (path,)
 

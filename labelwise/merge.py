@@ -25,7 +25,6 @@ from labelwise.datasets import DataSet, Split
 from labelwise.errors import InputError
 from labelwise.offsets import SpanKey, trim
 from labelwise.prodigy import ANSWERS, Kind, Task, TaskSpan, kind_of
-from labelwise.sources import locate
 
 Duplicates = Literal["latest", "union", "error"]
 Conflicts = Literal["accept-wins", "reject-wins", "latest"]
@@ -67,13 +66,18 @@ class Answer(NamedTuple):
     @property
     def place(self) -> str:
         """File and line."""
-        name, line = locate(self.file, self.line)
-        return f"{self.file.with_name(name)}:{line}" if line else f"{self.file / name}"
+        return str(self.file / self.task.document) if self.task.document else f"{self.file}:{self.line}"
 
     @property
-    def order(self) -> tuple[float, int]:
-        """The time of the answer, then the line; answers without a time come first."""
-        return (self.time, self.line)
+    def name(self) -> tuple[str, int]:
+        """The name of the file, and the line; a document has none."""
+        return (self.task.document, 0) if self.task.document else (self.file.name, self.line)
+
+    @property
+    def order(self) -> tuple[float, int, int]:
+        """The time of the answer, then the file and the line; answers without a time come first."""
+        files = self.dataset.files
+        return (self.time, files.index(self.file) if len(files) > 1 else 0, self.line)
 
     @property
     def kind(self) -> Kind:
@@ -270,7 +274,7 @@ def _usable_spans(merged: Merged, answer: Answer) -> Iterable[tuple[SpanKey, Tas
             yield (start, end, span.label), span
             continue
         merged.spans[problem] += 1
-        merged.problems.append(Problem(answer.dataset.name, *locate(answer.file, answer.line), f"{problem}: {what}"))
+        merged.problems.append(Problem(answer.dataset.name, *answer.name, f"{problem}: {what}"))
 
 
 def _trimmed(text: str, span: TaskSpan) -> tuple[int, int]:

@@ -25,10 +25,9 @@ from labelwise.chunks import TaskReader, join_key
 from labelwise.datasets import SPLITS, Split
 from labelwise.jobs import Group, Job, Source, TaskTable, read_answer, read_text
 from labelwise.output import remove, staged
-from labelwise.sources import locate
 
 BANDS, ROWS, SHINGLE = 16, 8, 3
-ALL_PAIRS = 50  # of so many texts with one band all pairs are looked at; of more, neighbours, and each with the first
+ALL_PAIRS = 10  # of so many texts with one band all pairs are looked at; of more, neighbours, and each with the first
 WORDS = re.compile(r"\w+")
 
 # A text's key, where its first task is, the split that its data sets declare, from 1 (0: none), and its signature.
@@ -100,7 +99,7 @@ def sign_partition(job: Job) -> int:
                 (row,) = tasks.rows(first, first + 1)
                 texts["signature"][number] = sign(read_text(join_key(*key), row, job, reader))
     with staged(file) as path:
-        texts.tofile(path)
+        path.write_bytes(texts.tobytes())
     for other in others:
         remove(other)
     return len(texts)
@@ -209,8 +208,14 @@ def write_near_duplicates(
             texts = []
             for place in (pair.one, pair.other):
                 source = sources[place.source]
-                name, line = locate(source.path, place.line)
-                texts.append({"split": splits[place.key], "dataset": source.dataset.name, "file": name, "line": line})
+                texts.append(
+                    {
+                        "split": splits[place.key],
+                        "dataset": source.dataset.name,
+                        "file": source.path.name,
+                        "line": place.line,
+                    }
+                )
             names = [split for split in SPLITS if split in {text["split"] for text in texts}]
             if len(names) > 1:
                 books.near_duplicates[", ".join(names)] += 1

@@ -19,10 +19,9 @@ LINE_ENDS = frozenset("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")  # those of str.sp
 def normalize_task(task: Task) -> Task:
     """Give a task its text's normal form; spans get the offsets there, and the hash stays right if it was."""
     old = task.text or ""
-    new, starts = normalize(old)
+    new, starts, ends = normalize(old)
     if new == old:
         return task
-    ends = [*starts[1:], len(old)]
     for span in task.spans or ():
         # What isn't a span of the text is left as it is, unless it would become one.
         if isinstance(span.start, int) and isinstance(span.end, int):
@@ -36,13 +35,14 @@ def normalize_task(task: Task) -> Task:
     return task
 
 
-def normalize(text: str) -> tuple[str, list[int]]:
+def normalize(text: str) -> tuple[str, list[int], list[int]]:
     """Normalize a text.
 
-    RETURNS (tuple): the normal form, and for each of its characters where what it stands for begins in `text`.
+    RETURNS (tuple): the normal form, and for each of its characters where what it stands for begins and ends in `text`.
     """
     pieces: list[str] = []
     starts: list[int] = []
+    ends: list[int] = []
     for match in RUNS.finditer(text):
         start, end = match.span()
         run = match[0]
@@ -50,16 +50,19 @@ def normalize(text: str) -> tuple[str, list[int]]:
             if start > 0 and end < len(text):
                 pieces.append("\n" if LINE_ENDS & set(run) else " ")
                 starts.append(start)
+                ends.append(end)
         elif unicodedata.is_normalized("NFC", run):
             pieces.append(run)
             starts.extend(range(start, end))
+            ends.extend(range(start + 1, end + 1))
         else:
             begins = [i for i in range(start, end) if i == start or text[i] not in _joins()]
             for begin, after in zip(begins, [*begins[1:], end], strict=True):
                 composed = unicodedata.normalize("NFC", text[begin:after])
                 pieces.append(composed)
                 starts += [begin] * len(composed)
-    return "".join(pieces), starts
+                ends += [after] * len(composed)
+    return "".join(pieces), starts, ends
 
 
 @cache

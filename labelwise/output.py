@@ -41,9 +41,15 @@ def staged(path: Path) -> Iterator[Path]:
 
 
 def replace(source: Path, target: Path) -> None:
-    """Move a file or a folder over whatever stands at `target`; both must be on one file system."""
+    """Move a file over a file, or a folder over a folder; both must be on one file system.
+
+    RAISES (InputError): there is a folder where a file is to be written, or the other way round.
+    """
+    if target.exists() and target.is_dir() != source.is_dir():
+        kinds = ("a folder", "a file") if target.is_dir() else ("a file", "a folder")
+        raise InputError(f"{target}: this is {kinds[0]}, and {kinds[1]} is to be written there; choose another name")
     target.parent.mkdir(parents=True, exist_ok=True)
-    if target.is_dir() or (target.exists() and source.is_dir()):
+    if target.is_dir():
         # A folder can't be replaced by one system call: it is moved aside first, and back if that was all that worked.
         aside = target.with_name(f".{target.name}.old")
         remove(aside)
@@ -80,15 +86,17 @@ def remove(path: Path) -> None:
 
 @contextmanager
 def locked(file: Path) -> Iterator[None]:
-    """Hold a lock, which the system releases when this process ends, however it does.
+    """Hold a lock, which the system releases when this process ends, however it does; forked ones don't have it.
 
     RAISES (InputError): another process holds it.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("a+", encoding="utf8") as lock:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
+            fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno not in (errno.EACCES, errno.EAGAIN):
+                raise
             lock.seek(0)
             raise InputError(
                 f"{file.parent.parent}: process {lock.read().strip() or 'unknown'} is writing to this folder; "

@@ -55,7 +55,7 @@ def merge_partition(job: Job) -> Part:
         return earlier
     tasks = TaskTable(job)
     buckets = [(tasks.fingerprint(first, last), first, last) for first, last in tasks.cut_buckets()]
-    fingerprint = hashlib.blake2b(b"".join(name for name, _, _ in buckets), digest_size=16).digest()
+    fingerprint = hashlib.blake2b(job.common + b"".join(name for name, _, _ in buckets), digest_size=16).digest()
     if earlier and earlier.fingerprint == fingerprint:
         return earlier
     kept = _read_earlier_buckets(job.folder)

@@ -38,6 +38,7 @@ class Task(msgspec.Struct, omit_defaults=True):
     spans (list[TaskSpan] | None): None means that nothing was marked, just as an empty list does.
     answer (Any): one of ANSWERS, if it is right.
     no_missing (bool | None): old versions' switch for "what is unmarked is no entity".
+    document (str | None): the name of the brat document that it is; no key of Prodigy's.
     uncovered (dict[str, str] | None): the labels that it isn't complete for, each "partial" or "none": no key of
         Prodigy's, but what an earlier merge says of its Docs.
     """
@@ -52,6 +53,7 @@ class Task(msgspec.Struct, omit_defaults=True):
     is_binary: Any = msgspec.field(default=None, name="_is_binary")
     no_missing: Any = None
     meta: Any = None
+    document: str | None = msgspec.field(default=None, name="_labelwise_document")
     uncovered: dict[str, str] | None = msgspec.field(default=None, name="_labelwise_uncovered")
 
 

@@ -16,7 +16,6 @@ import sqlite3
 import zlib
 from collections.abc import Iterator
 from contextlib import closing
-from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -45,18 +44,6 @@ class Item(NamedTuple):
     file: str = ""
 
 
-def locate(path: Path, line: int) -> tuple[str, int]:
-    """Name the file and the line in it where an Item is: documents of a brat folder are counted, and have no line."""
-    if path.is_dir():
-        return _brat_documents(path)[line - 1], 0
-    return path.name, line
-
-
-@lru_cache(maxsize=8)
-def _brat_documents(folder: Path) -> list[str]:
-    return [stem.relative_to(folder).as_posix() + ".txt" for stem in find_documents(folder)]
-
-
 def can_be_cut(path: Path) -> bool:
     """Tell whether parts of a file can be read by themselves: those of plain JSONL can."""
     return path.is_file() and path.suffix not in (".gz", ".zst", ".spacy")
@@ -68,7 +55,7 @@ def stat_of(path: Path) -> list[tuple[str, int, int, int]]:
         found = sorted(Path(folder, name) for folder, _, names in os.walk(path, followlinks=True) for name in names)
     else:
         wal = path.with_name(path.name + "-wal")  # what SQLite hasn't written to the database yet
-        found = [path, wal] if wal.exists() else [path]
+        found = [path, wal] if wal.exists() and wal.stat().st_size else [path]
     stats = [(str(file), file.stat()) for file in found]
     return [(name, stat.st_ino, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
 
@@ -90,11 +77,17 @@ def read_items(path: Path, dataset: str = "", start: int = 0, end: int | None = 
         else:
             with _open(path) as lines:
                 yield from read_jsonl(lines, start, end)
+    except sqlite3.OperationalError as error:
+        raise InputError(
+            f"{path}: the database can't be read now: {error}; end what writes to it, or try again"
+        ) from error
     except (EOFError, zlib.error, zstd.ZstdError, gzip.BadGzipFile, sqlite3.DatabaseError) as error:
         raise InputError(f"{path}: it can't be read to its end: {error}; make it again") from error
 
 
 def _open(path: Path) -> IO[bytes]:
+    if path.suffix in (".xz", ".bz2", ".zip", ".7z", ".lz4"):
+        raise InputError(f"{path}: this compression isn't known; use .gz or .zst")
     if path.suffix == ".gz":
         return gzip.open(path, "rb")  # type: ignore[return-value]
     if path.suffix == ".zst":
@@ -150,7 +143,7 @@ def read_database(path: Path, dataset: str) -> Iterator[Item]:
             "where link.dataset_id = ? group by example.id order by example.id"
         )
         for number, content in connection.execute(query, named):
-            yield Item(number, *parse_task(content or b""))
+            yield Item(number, *parse_task(content if isinstance(content, bytes | str) else b""))
 
 
 def read_spacy(path: Path) -> Iterator[Item]:
@@ -200,5 +193,7 @@ def read_brat(folder: Path) -> Iterator[Item]:
                 yield Item(problem.line, None, f"invalid: {problem.reason}: {problem.row}", problem.file)
         if document.text is not None:
             spans = [TaskSpan(mention.start, mention.end, mention.label) for mention in document.mentions]
-            task = Task(document.text, spans, view_id="spans_manual", meta={"doc": document.path})
+            task = Task(
+                document.text, spans, view_id="spans_manual", meta={"doc": document.path}, document=document.path
+            )
             yield Item(number, task) if not document.text.isspace() else Item(number, None, "no text")

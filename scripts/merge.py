@@ -124,7 +124,7 @@ def merge(
             out,
             settings,
             executor=executor,
-            ahead=2 * workers,
+            ahead=2 * workers if not address else CLUSTER_JOBS,
             progress=progress_bytes,
             strict=strict,
         )
@@ -181,6 +181,7 @@ def print_books(books: Books) -> None:
 
 CONFLICTS = ("accept/reject", "same span", "nested", "crossing", "no token boundary")
 MOST_PAIRS = 10
+CLUSTER_JOBS = 100  # that a cluster has at a time
 LABEL_COLUMNS = (
     "gold",
     "entity",

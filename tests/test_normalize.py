@@ -38,11 +38,13 @@ pieces = st.sampled_from(
 
 @given(st.lists(pieces | st.characters(exclude_categories=["Cs"]), max_size=12).map("".join))
 def test_the_normal_form_is_that_of_unicode_with_folded_white_space(text):
-    normal, starts = normalize(text)
+    normal, starts, ends = normalize(text)
     assert normal.split() == unicodedata.normalize("NFC", text).split()
     assert normalize(normal)[0] == normal
     assert len(starts) == len(normal)
     assert starts == sorted(starts)
+    assert ends == sorted(ends)
+    assert all(start < end for start, end in zip(starts, ends, strict=True))
     # What is between two words that were apart is one character.
     assert "  " not in normal
     assert normal == normal.strip()
@@ -69,6 +71,20 @@ def test_spans_are_moved(span, moved):
         assert not 0 <= start < end <= len(task.text)
     else:
         assert (start, end) == moved
+
+
+@pytest.mark.parametrize(
+    ("text", "span", "normal"),
+    [
+        ("\u0958\u0932\u092e x", (0, 3), "\u0915\u093c\u0932\u092e"),
+        ("y \u09dc\u09be z", (2, 4), "\u09a1\u09bc\u09be"),
+        ("abcq\u0301\u0323", (3, 6), "q\u0323\u0301"),
+        ("\ufb2a", (0, 1), "\u05e9\u05c1"),
+    ],
+)
+def test_characters_that_become_several_stay_in_their_span(text, span, normal):
+    task = normalize_task(Task(text, [TaskSpan(*span, "A")]))
+    assert task.text[task.spans[0].start : task.spans[0].end] == normal
 
 
 def test_a_stored_hash_stays_right_or_wrong():

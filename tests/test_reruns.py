@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from labelwise import chunks, corpus, docbins, partitions
@@ -223,12 +224,51 @@ def test_two_merges_to_one_folder_are_an_error(merging):
     random_datasets(merging, 1)
     merging.run()
     before = merging.files()
-    with locked(merging.root / "corpus/.cache/lock"):
-        with pytest.raises(InputError, match=rf"process {os.getpid()} is writing to this folder; wait"):
-            merging.run()
-        merging.run("other")
+    holding, done = os.pipe(), os.pipe()
+    other = os.fork()
+    if other == 0:
+        with locked(merging.root / "corpus/.cache/lock"):
+            os.write(holding[1], b"x")
+            os.read(done[0], 1)
+        os._exit(0)
+    os.read(holding[0], 1)
+    with pytest.raises(InputError, match=rf"process {other} is writing to this folder; wait"):
+        merging.run()
+    merging.run("other")
     assert merging.files() == before
+    os.write(done[1], b"x")
+    os.waitpid(other, 0)
     merging.run()
+
+
+@pytest.mark.slow
+def test_workers_end_with_a_merge_that_is_killed(merging):
+    """Else they would go on, and hold what they hold."""
+    random_datasets(merging, 1, texts=2000)
+    process = run_in_process_group(merging, "corpus", docs_per_partition=5)
+    parent = psutil.Process(process)
+    deadline = time.monotonic() + 20
+    while not (workers := parent.children(recursive=True)) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    os.kill(process, signal.SIGKILL)
+    os.waitpid(process, 0)
+    assert workers
+    assert psutil.wait_procs(workers, timeout=10)[1] == []
+    merging.run(docs_per_partition=5)
+
+
+def test_what_no_merge_made_is_not_replaced(merging):
+    random_datasets(merging, 1)
+    mine = merging.root / "mine" / "train" / "mine.txt"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("mine")
+    with pytest.raises(InputError, match="mine: it has folders train, dev, test or labels that no merge made"):
+        merging.run("mine")
+    declared = [merging.root / "tasks/datasets.yml"]
+    with pytest.raises(InputError, match=r"tasks: this is a folder, and a file is to be written there"):
+        merge(declared, merging.root / "corpus", Settings(), metrics=merging.root / "tasks")
+    assert mine.read_text() == "mine"
+    assert (merging.root / "tasks/a.jsonl").is_file()
 
 
 FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -3,6 +3,7 @@
 import gzip
 import json
 import sqlite3
+from collections import Counter
 
 import pytest
 import spacy
@@ -156,7 +157,7 @@ def test_brat_folders(tmp_path):
 def declare(merging, *declared: dict) -> None:
     """Declare data sets that are already there."""
     merging.declared += declared
-    (merging.root / "tasks").mkdir(exist_ok=True)
+    (merging.root / "tasks").mkdir(exist_ok=True, parents=True)
     (merging.root / "tasks" / "datasets.yml").write_text(json.dumps(merging.declared))
 
 
@@ -250,8 +251,8 @@ def test_problems_in_brat_files_are_located_and_counted(merging):
     (folder / "b.txt").write_text("Not annotated")
     declare(merging, {"name": "brat", "path": "brat", "labels": ["Amount", "Reagent"]})
     books = merging.run()
-    assert books.rows == {"merged": 1, "not annotated": 1}
-    assert books.spans == {"entity": 1, "invalid": 1, "undeclared label": 1}
+    assert +books.rows == Counter({"merged": 1, "not annotated": 1})
+    assert +books.spans == Counter({"entity": 1, "invalid": 1, "undeclared label": 1})
     problems = [json.loads(line) for line in merging.files()["problems.jsonl"].splitlines()]
     assert [(problem["file"], problem["line"]) for problem in problems] == [("a.ann", 2), ("b.txt", 0), ("a.txt", 0)]
 
