@@ -270,3 +270,65 @@ def test_wrong_sources(merging, declared, message):
     declare(merging, {"name": "a", "labels": ["A"], **declared})
     with pytest.raises((InputError, FileNotFoundError), match=message):
         merging.run()
+
+
+def test_a_database_with_a_log_of_writes_can_be_read(merging):
+    (merging.root / "tasks").mkdir()
+    path = merging.root / "tasks" / "p.db"
+    make_database(path, {"a": [{"text": "one"}]}, extra="pragma journal_mode = wal;")
+    declare(merging, {"name": "a", "db": "p.db", "labels": ["A"]})
+    assert merging.run().rows == Counter(merged=1)
+    writer = sqlite3.connect(path)
+    writer.execute("insert into example values (7, 1, 1, ?)", (b'{"text": "two"}',))
+    writer.execute("insert into link values (null, 7, 1)")
+    writer.commit()
+    assert merging.run().rows == Counter(merged=2)
+    writer.close()
+
+
+def test_the_latest_of_several_files_is_in_the_last(merging):
+    folder = merging.root / "tasks"
+    folder.mkdir()
+    span = {"start": 0, "end": 3, "label": "A"}
+    (folder / "2023.jsonl").write_text('{"text": "other"}\n' + json.dumps({"text": "one", "spans": [span]}))
+    (folder / "2024.jsonl").write_text('{"text": "one"}\n')
+    declare(merging, {"name": "a", "path": "20*.jsonl", "labels": ["A"]})
+    books = merging.run()
+    assert (books.rows["superseded"], books.spans["entity"]) == (1, 0)
+
+
+@pytest.mark.parametrize("name", ["a[1].jsonl", "a.jsonl"])
+def test_a_pattern_is_one_only_if_no_file_has_its_name(merging, name):
+    folder = merging.root / "tasks" / "of [all]"
+    folder.mkdir(parents=True)
+    (folder / name).write_text('{"text": "one"}\n')
+    (folder / "a1.jsonl").write_text('{"text": "two"}\n{"text": "three"}\n')
+    declare(merging, {"name": "a", "path": f"of [all]/{name}", "labels": ["A"]})
+    assert merging.run().rows == Counter(merged=1)
+
+
+def test_a_document_that_is_renamed_has_its_new_name_in_a_later_merge(merging):
+    folder = merging.root / "tasks" / "brat"
+    folder.mkdir(parents=True)
+    (folder / "a.txt").write_text("Add milk")
+    (folder / "a.ann").write_text("T1\tOther 0 3\tAdd\n")
+    declare(merging, {"name": "brat", "path": "brat", "labels": ["A"]})
+    merging.run()
+    for suffix in ("txt", "ann"):
+        (folder / f"a.{suffix}").rename(folder / f"b.{suffix}")
+    merging.run()
+    merging.run("fresh")
+    assert merging.files() == merging.files("fresh")
+    assert b"b.txt" in merging.files()["problems.jsonl"]
+
+
+def test_folders_and_files_that_are_none_of_ours(merging):
+    (merging.root / "tasks" / "empty").mkdir(parents=True)
+    declare(merging, {"name": "a", "path": "empty", "labels": ["A"]})
+    with pytest.raises(InputError, match=r"has neither \.spacy files nor brat documents; .* folder/\*\.jsonl"):
+        merging.run()
+    merging.declared.clear()
+    (merging.root / "tasks" / "a.jsonl.xz").write_bytes(b"")
+    declare(merging, {"name": "a", "path": "a.jsonl.xz", "labels": ["A"]})
+    with pytest.raises(InputError, match=r"a\.jsonl\.xz: this compression isn't known; use \.gz or \.zst"):
+        merging.run()
