@@ -73,6 +73,7 @@ def merge_datasets(
     ahead: int = 4,
     progress: Progress = no_progress,
     strict: bool = False,
+    may_be_empty: bool = True,
 ) -> Books:
     """Merge data sets: write `train`, `dev`, `test`, `labels`, four files of what else there is, and `manifest.json`.
 
@@ -80,6 +81,7 @@ def merge_datasets(
     executor (Executor | None): where sources are read and partitions merged; None is this process.
     ahead (int): the most jobs that the executor has at a time.
     strict (bool): rows and spans that can't be used are an error.
+    may_be_empty (bool): it isn't an error if no text gets into the corpus.
     RAISES (InputError): an "error" policy met its case, a file changed meanwhile, another merge writes to the folder,
         the disk is full.
     RAISES (RuntimeError): the books don't balance, which is an error of this program.
@@ -92,7 +94,7 @@ def merge_datasets(
     books.datasets.update(dict.fromkeys((dataset.name for dataset in datasets), 0))
     run = Runner(executor, ahead, progress)
     with full_disk_named(out), locked(out / CACHE / "lock"), workspace(out / "merge") as folder:
-        _check_out(out)
+        _check_out(out, sources)
         cache = _open_cache(out / CACHE)
         for split in SPLITS:
             (folder / split).mkdir(parents=True)
@@ -107,6 +109,9 @@ def merge_datasets(
         made = _merge(run, plan(groups), total, splits, books, folder)
         for name in ("parts", "signatures"):
             _forget(cache / name, {f"{number:05d}" for number in range(count)})
+        if not may_be_empty and not any(books.texts[split] for split in SPLITS):
+            rows = ", ".join(f"{n:,} {reason}" for reason, n in books.sorted().rows.items()) or "none"
+            raise InputError(f"no text would be in the corpus; what became of the rows: {rows}")
         write_near_duplicates(pairs, splits, sources, books, folder / NEAR_DUPLICATES)
         books.check()
         if strict and books.problems():
@@ -200,14 +205,22 @@ def _merge(run: Runner, jobs: Iterable[Job], total: int, splits: dict[bytes, str
     return Made({split: digest.hexdigest() for split, digest in digests.items()}, partitions)
 
 
-def _check_out(out: Path) -> None:
-    """Check that what is to be replaced comes from a merge.
+def _check_out(out: Path, sources: Sequence[Source]) -> None:
+    """Check that what is to be replaced comes from a merge, and isn't read by this one.
 
-    RAISES (InputError): it doesn't.
+    RAISES (InputError): it is not so.
     """
-    merged = any(item.is_dir() for item in (out / CACHE).iterdir()) or (out / MANIFEST).is_file()
-    if not merged and any((out / name).exists() for name in (*SPLITS, "labels")):
-        raise InputError(f"{out}: it has folders train, dev, test or labels that no merge made; choose another folder")
+    folder = out.resolve()
+    for source in sources:
+        replaced = any(source.path.is_relative_to(folder / name) for name in (*SPLITS, "labels"))
+        if replaced or folder.is_relative_to(source.path):
+            raise InputError(
+                f"data set {source.dataset.name!r}: {source.path} is read, so {out} can't be written there"
+            )
+    for name, ours in [*((split, "part-*.spacy") for split in SPLITS), ("labels", "ner.json")]:
+        other = [file for file in (out / name).glob("*") if not file.match(ours)]
+        if other:
+            raise InputError(f"{out}: it has {other[0].relative_to(out)}, which no merge made; choose another folder")
 
 
 def _open_cache(folder: Path) -> Path:

@@ -36,7 +36,7 @@ def parse_size(size: str) -> int:
 
     RAISES (InputError): it isn't one.
     """
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMG]?)I?B?\s*", size.upper())
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMG])I?B?\s*", size.upper())
     if not match:
         raise InputError(f"--memory {size!r}: write a size such as 400MB or 1.5GB")
     return int(float(match[1]) * UNITS[match[2] + "B"])

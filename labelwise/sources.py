@@ -27,7 +27,13 @@ from labelwise.errors import InputError
 from labelwise.prodigy import Task, TaskSpan, parse_task
 
 BOM = b"\xef\xbb\xbf"  # some editors begin a file with it
-SQLITE_HEADER = b"SQLite format 3\0"
+HEADERS = {
+    b"SQLite format 3\0": "this is a database; declare it as `db:`, with the data set's name as `name:`",
+    b"\x1f\x8b": "this is compressed by gzip; give its name the ending .gz",
+    b"\x28\xb5\x2f\xfd": "this is compressed by zstd; give its name the ending .zst",
+    b"\xff\xfe": "this is UTF-16; save it as UTF-8",
+    b"\xfe\xff": "this is UTF-16; save it as UTF-8",
+}
 
 
 class Item(NamedTuple):
@@ -93,8 +99,10 @@ def _open(path: Path) -> IO[bytes]:
     if path.suffix == ".zst":
         return zstd.open(path, "rb")  # type: ignore[return-value]
     with path.open("rb") as file:
-        if file.read(len(SQLITE_HEADER)) == SQLITE_HEADER:
-            raise InputError(f"{path}: this is a database; declare it as `db:`, with the data set's name as `name:`")
+        begin = file.read(16)
+    for header, remedy in HEADERS.items():
+        if begin.startswith(header):
+            raise InputError(f"{path}: {remedy}")
     return path.open("rb", buffering=2**20)
 
 

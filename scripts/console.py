@@ -43,6 +43,9 @@ def user_errors(title: str) -> Iterator[None]:
     except (InputError, OSError) as error:
         msg.fail(title, str(error))
         raise typer.Exit(1) from error
+    except KeyboardInterrupt as interrupt:
+        msg.fail(title, "It was interrupted; what stood there before is as it was")
+        raise typer.Exit(130) from interrupt
 
 
 def print_counts(title: str, counts: Mapping[str, int]) -> None:

@@ -127,6 +127,7 @@ def merge(
             ahead=2 * workers if not address else CLUSTER_JOBS,
             progress=progress_bytes,
             strict=strict,
+            may_be_empty=False,
         )
     if metrics:
         with staged(metrics) as path:
@@ -143,6 +144,9 @@ def warnings(books: Books, settings: Settings) -> Iterator[tuple[str, str]]:
             f"{spans:,} spans of data set {dataset!r} have the label {label!r}",
             "It isn't among its `labels`: mend them",
         )
+    for name, rows in books.datasets.items():
+        if not rows:
+            yield f"Data set {name!r} has no rows", "Look at what its path names"
     for split, ratio in (("train", "both ratios"), ("dev", "dev_ratio"), ("test", "test_ratio")):
         if not books.texts[split]:
             yield f"No text is in {split}", f"Mend {ratio}, or declare a data set with split: {split}"

@@ -15,13 +15,13 @@ MB = 2**20
 
 @pytest.mark.parametrize(
     ("size", "number"),
-    [("256MB", 256 * MB), ("1.5 GB", 1536 * MB), ("2g", 2**31), ("300 MiB", 300 * MB), ("1048576", MB), ("8KB", 8192)],
+    [("256MB", 256 * MB), ("1.5 GB", 1536 * MB), ("2g", 2**31), ("300 MiB", 300 * MB), ("8KB", 8192)],
 )
 def test_sizes(size, number):
     assert parse_size(size) == number
 
 
-@pytest.mark.parametrize("size", ["", "much", "-5MB", "5 TB", "1,5GB"])
+@pytest.mark.parametrize("size", ["", "much", "400", "-5MB", "5 TB", "1,5GB"])
 def test_what_is_no_size(size):
     with pytest.raises(InputError, match="write a size such as 400MB"):
         parse_size(size)

@@ -328,6 +328,13 @@ def test_folders_and_files_that_are_none_of_ours(merging):
     with pytest.raises(InputError, match=r"has neither \.spacy files nor brat documents; .* folder/\*\.jsonl"):
         merging.run()
     merging.declared.clear()
+    for content, message in ((gzip.compress(b"{}"), r"ending \.gz"), (zstd.compress(b"{}"), r"ending \.zst")):
+        (merging.root / "tasks" / "a.jsonl").write_bytes(content)
+        with pytest.raises(InputError, match=message):
+            read(merging.root / "tasks" / "a.jsonl")
+    (merging.root / "tasks" / "a.jsonl").write_bytes("{}".encode("utf-16"))
+    with pytest.raises(InputError, match="save it as UTF-8"):
+        read(merging.root / "tasks" / "a.jsonl")
     (merging.root / "tasks" / "a.jsonl.xz").write_bytes(b"")
     declare(merging, {"name": "a", "path": "a.jsonl.xz", "labels": ["A"]})
     with pytest.raises(InputError, match=r"a\.jsonl\.xz: this compression isn't known; use \.gz or \.zst"):
