@@ -18,7 +18,7 @@ from labelwise.docbins import PackedDocs, pack
 from labelwise.docs import Projection, to_doc
 from labelwise.errors import InputError
 from labelwise.jobs import Group, Job, Texts, read_answer, read_text
-from labelwise.merge import Answer, Conflict, Merged, merge_text, missing_labels, why_not
+from labelwise.merge import COVERAGE, Answer, Conflict, Merged, merge_text, missing_labels, why_not
 from labelwise.prodigy import input_hash, task_hash
 from labelwise.settings import Settings
 from labelwise.tokenizer import LearningTokenizer, make_nlp
@@ -63,14 +63,15 @@ def merge_bucket(job: Job, fingerprint: bytes, texts: Texts, reader: TaskReader)
             group = job.groups.get(key, Group(key, None))
             split = declared or group.declared or hashed_split(group.unit, answers, job.settings, books)
             uncovered = missing_labels(merged.coverage, job.labels)
+            unmarked = COVERAGE[job.settings.policies.coverage](split) if uncovered else "outside"
             if not merged.coverage:
                 books.texts["nothing stands"] += 1
-            elif uncovered and split == "train" and job.settings.policies.coverage == "drop":
+            elif unmarked is None:
                 books.texts["not covered"] += 1
                 books.spans["text not covered"] += len(merged.accepted) + len(merged.rejected)
             else:
                 try:
-                    projection = to_doc(tokenizer, merged, job.labels, job.settings.policies)
+                    projection = to_doc(tokenizer, merged, job.labels, job.settings.policies, unmarked)
                 except InputError as error:
                     first = next(answer for answer in answers if not why_not(answer))
                     raise InputError(f"{first.place}: {error}") from error

@@ -11,7 +11,7 @@ from spacy.tokens import Doc, Span
 
 from labelwise.annotation import GOLD, INCORRECT, set_user_data
 from labelwise.errors import InputError
-from labelwise.merge import Claim, Conflict, Merged, Policies, missing_labels
+from labelwise.merge import Claim, Conflict, Merged, Policies, Unmarked, missing_labels
 from labelwise.offsets import SpanKey
 
 
@@ -30,11 +30,14 @@ class Projection(NamedTuple):
     realigned: list[str]
 
 
-def to_doc(tokenize: Callable[[str], Doc], merged: Merged, labels: Sequence[str], policies: Policies) -> Projection:
+def to_doc(
+    tokenize: Callable[[str], Doc], merged: Merged, labels: Sequence[str], policies: Policies, unmarked: Unmarked
+) -> Projection:
     """Make a Doc of a merged annotation.
 
     tokenize (Callable[[str], Doc]): the project's tokenizer.
     labels (Sequence[str]): all labels, in the order that breaks ties.
+    unmarked (str): what the tokens are that no span has.
     RAISES (InputError): a policy is "error" and there is something to decide.
     """
 
@@ -55,17 +58,15 @@ def to_doc(tokenize: Callable[[str], Doc], merged: Merged, labels: Sequence[str]
         else:
             aligned.append((key, span))
     kept, lost = flatten(aligned, OVERLAP[policies.overlap](labels), error=policies.overlap == "error")
-    uncovered = missing_labels(merged.coverage, labels)
-    default = "missing" if uncovered and policies.coverage != "outside" else "outside"
     # Tokens that touch gold without boundaries aren't known to be outside.
     if unknown:
         unknown -= {token.i for span in kept for token in span}
     missing = [doc[i : i + 1] for i in sorted(unknown)]
-    doc.set_ents(kept, missing=missing, default=default)
+    doc.set_ents(kept, missing=missing, default=unmarked)
     rejected = [span for key in merged.rejected if (span := exact(key)) is not None]
     doc.spans[GOLD] = [span for _, span in aligned]
     doc.spans[INCORRECT] = rejected
-    set_user_data(doc, merged.accepted, uncovered)
+    set_user_data(doc, merged.accepted, missing_labels(merged.coverage, labels))
     conflicts += [Conflict(overlap_kind(loser, winner), claim(loser), claim(winner)) for loser, winner in lost]
     realigned = [key[2] for key, span in aligned if (span.start_char, span.end_char) != key[:2]]
     return Projection(doc, [span.label_ for span in kept], conflicts, len(rejected), realigned)

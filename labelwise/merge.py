@@ -31,6 +31,7 @@ Conflicts = Literal["accept-wins", "reject-wins", "latest"]
 Overlap = Literal["longest", "first", "error"]
 Coverage = Literal["missing", "drop", "outside"]
 Alignment = Literal["drop", "expand", "contract", "error"]
+Unmarked = Literal["missing", "outside"]
 
 
 class Policies(msgspec.Struct, frozen=True):
@@ -226,6 +227,25 @@ def latest_wins(accepts: Sequence[Answer], rejects: Sequence[Answer]) -> bool:
 
 
 CONFLICTS = {"accept-wins": accept_wins, "reject-wins": reject_wins, "latest": latest_wins}
+
+
+def missing_values(split: Split) -> Unmarked | None:
+    """Give unmarked tokens the missing value."""
+    return "missing"
+
+
+def no_training(split: Split) -> Unmarked | None:
+    """Leave the text out of train; elsewhere, give unmarked tokens the missing value."""
+    return None if split == "train" else "missing"
+
+
+def no_entities(split: Split) -> Unmarked | None:
+    """Take unmarked tokens for no entities."""
+    return "outside"
+
+
+# For a text that isn't complete for all labels: what its unmarked tokens are; None leaves it out of the corpus.
+COVERAGE = {"missing": missing_values, "drop": no_training, "outside": no_entities}
 
 
 def _standing(merged: Merged, group: list[Answer], policies: Policies) -> list[Answer]:

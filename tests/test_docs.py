@@ -5,7 +5,7 @@ import pytest
 from labelwise.annotation import all_gold, entities, uncovered
 from labelwise.docs import flatten, overlap_kind, to_doc
 from labelwise.errors import InputError
-from labelwise.merge import Merged, Policies
+from labelwise.merge import COVERAGE, Merged, Policies
 from labelwise.tokenizer import TokenizerRules, make_nlp
 
 LABELS = ["A", "B", "C"]
@@ -23,7 +23,9 @@ def project(text, accepted, rejected=(), covered=LABELS, **policies):
         Counter(),
         Counter(),
     )
-    return to_doc(NLP.make_doc, merged, LABELS, Policies(**policies))
+    chosen = Policies(**policies)
+    unmarked = "outside" if set(covered) == set(LABELS) else COVERAGE[chosen.coverage]("test")
+    return to_doc(NLP.make_doc, merged, LABELS, chosen, unmarked)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from labelwise.datasets import DataSet
 from labelwise.errors import InputError
-from labelwise.merge import Answer, Claim, Conflict, Policies, merge_text, missing_labels
+from labelwise.merge import COVERAGE, Answer, Claim, Conflict, Policies, merge_text, missing_labels
 from labelwise.prodigy import Task, TaskSpan
 
 TEXT = "Add 5 mL of Jordan water."
@@ -215,3 +215,11 @@ def test_spans_of_dropped_tasks_are_counted_with_them():
 def test_latest_compares_times_of_any_kind():
     """A time that is no number counts as none, and costs nothing."""
     assert list(merge(answer(WATER, time=1), answer(JORDAN, line=2, time="2020-01-01")).accepted) == [WATER]
+
+
+@pytest.mark.parametrize(
+    ("policy", "train", "dev", "test"),
+    [("missing", "missing", "missing", "missing"), ("drop", None, "missing", "missing"), ("outside", *["outside"] * 3)],
+)
+def test_coverage_decides_what_is_unmarked(policy, train, dev, test):
+    assert [COVERAGE[policy](split) for split in ("train", "dev", "test")] == [train, dev, test]
