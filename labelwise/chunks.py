@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from labelwise.books import PROBLEM_SPANS, Problem, bucket_of, problem_line
+from labelwise.books import PROBLEM_SPANS, Problem, bucket_of, decode_counter, problem_line
 from labelwise.errors import InputError
 from labelwise.normalize import normalize_task
 from labelwise.output import replace
@@ -104,7 +104,7 @@ def read_extract(out: Path) -> Extract | None:
     """Read what an earlier run found; None if there is none, or not all of its files."""
     try:
         content = out.with_suffix(".extract").read_bytes()
-        extract = msgspec.json.decode(content, type=Extract, dec_hook=lambda kind, value: kind(value))
+        extract = msgspec.json.decode(content, type=Extract, dec_hook=decode_counter)
         for number, (tasks, size) in enumerate(extract.chunks):
             path = chunk_path(out, number)
             sizes = [path.with_suffix(suffix).stat().st_size for suffix in (".index", ".tasks")]

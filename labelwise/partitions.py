@@ -7,11 +7,10 @@ from there if that is the same.
 import hashlib
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
-from labelwise.books import Books
+from labelwise.books import Books, decode_counter
 from labelwise.buckets import Bucket, merge_bucket
 from labelwise.chunks import TaskReader
 from labelwise.datasets import SPLITS
@@ -36,12 +35,8 @@ class Part(msgspec.Struct):
     files: dict[str, str]
 
 
-def _decode_counter(kind: type, value: Any) -> Any:
-    return kind(value)
-
-
-_decode_part = msgspec.msgpack.Decoder(Part, dec_hook=_decode_counter).decode
-_decode_buckets = msgspec.msgpack.Decoder(list[Bucket], dec_hook=_decode_counter).decode
+_decode_part = msgspec.msgpack.Decoder(Part, dec_hook=decode_counter).decode
+_decode_buckets = msgspec.msgpack.Decoder(list[Bucket], dec_hook=decode_counter).decode
 
 
 def merge_partition(job: Job) -> Part:
