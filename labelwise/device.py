@@ -20,3 +20,12 @@ def use_gpu(gpu_id: int) -> None:
             f"GPU {gpu_id} can't be used: {error}. Is there one (nvidia-smi)? Is this the environment of `make gpu`? "
             "The CPU does the same, slowly: --gpu-id -1, or gpu_id: -1 in project.yml"
         ) from error
+
+
+def device_name(gpu_id: int) -> str:
+    """Name the GPU, or the CPU if the number is negative."""
+    if gpu_id < 0:
+        return "CPU"
+    import cupy
+
+    return cupy.cuda.runtime.getDeviceProperties(gpu_id)["name"].decode()

@@ -17,7 +17,7 @@ from spacy.tokens import Doc
 COLUMNS = [ORTH, ENT_IOB, ENT_TYPE]
 ROW_BYTES = 8 * len(COLUMNS)
 encode = msgspec.msgpack.Encoder().encode
-_SPAN = struct.Struct(">QQQllll")  # id, knowledge base id, label, start and end in tokens and in characters
+SPAN = struct.Struct(">QQQllll")  # id, knowledge base id, label, start and end in tokens and in characters
 
 
 class PackedDocs(msgspec.Struct):
@@ -62,7 +62,7 @@ def _encode_groups(doc: Doc, used: set[int]) -> bytes:
         spans = []
         for span in group:
             used.add(label := span.label)
-            spans.append(_SPAN.pack(0, 0, label, span.start, span.end, span.start_char, span.end_char))
+            spans.append(SPAN.pack(0, 0, label, span.start, span.end, span.start_char, span.end_char))
         groups.setdefault(encode({"name": group.name, "attrs": group.attrs, "spans": spans}), []).append(name)
     return encode(groups)
 

@@ -3,6 +3,7 @@
 All of it is for training only. A trained model holds none of it, and loads where labelwise isn't installed.
 """
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
@@ -10,18 +11,65 @@ from typing import IO, Any
 import spacy
 from spacy.language import Language
 
+from labelwise.batches import CostBatcher, Unit
 from labelwise.curve import Curve
 from labelwise.errors import InputError
-from labelwise.reader import PartitionedCorpus
+from labelwise.progress import Progress
+from labelwise.reader import Coverage, LoaderName, PartitionedCorpus
 from labelwise.tokenizer import extend_tokenizer, read_tokenizer
 
 Logger = Callable[[Language, IO[str], IO[str]], tuple[Callable[[dict[str, Any] | None], None], Callable[[], None]]]
 
 
 @spacy.registry.readers("labelwise.PartitionedCorpus.v1")
-def make_partitioned_corpus(path: Path, shuffle: bool, seed: int, limit: int) -> PartitionedCorpus:
-    """Make a reader of a folder of partitions; see `reader.PartitionedCorpus`."""
-    return PartitionedCorpus(Path(path), shuffle=shuffle, seed=seed, limit=limit)
+def make_partitioned_corpus(
+    path: Path,
+    shuffle: bool,
+    seed: int,
+    limit: int,
+    loader: LoaderName = "streamed",
+    window: int = 0,
+    max_words: int = 0,
+    coverage: Coverage = "missing",
+) -> PartitionedCorpus:
+    """Make a reader of a folder of partitions; see `reader.PartitionedCorpus`.
+
+    Of several processes that torchrun started, each shuffling reader yields its share.
+    """
+    rank, ranks = (int(os.environ.get(name, default)) for name, default in (("RANK", "0"), ("WORLD_SIZE", "1")))
+    return PartitionedCorpus(
+        Path(path),
+        shuffle=shuffle,
+        seed=seed,
+        limit=limit,
+        loader=loader,
+        window=window,
+        max_words=max_words,
+        coverage=coverage,
+        rank=rank if shuffle else 0,
+        ranks=ranks if shuffle else 1,
+    )
+
+
+@spacy.registry.batchers("labelwise.batch_by_cost.v1")
+def make_cost_batcher(size: int, unit: Unit, device_size: int = 0) -> CostBatcher:
+    """Make a batcher by words or wordpieces; see `batches.CostBatcher`."""
+    return CostBatcher(size, unit, device_size)
+
+
+@spacy.registry.architectures("labelwise.TransformerModel.v1")
+def make_transformer_model(
+    name: str,
+    get_spans: Callable[..., Any],
+    tokenizer_config: dict[str, Any],
+    transformer_config: dict[str, Any],
+    precision: str,
+    grad_scaler_config: dict[str, Any],
+) -> Any:
+    """Make a transformer that is trained in fp32, fp16 or bf16; see `precision.make_transformer`."""
+    from labelwise.precision import make_transformer
+
+    return make_transformer(name, get_spans, tokenizer_config, transformer_config, precision, grad_scaler_config)  # type: ignore[arg-type]
 
 
 @spacy.registry.callbacks("labelwise.corpus_tokenizer.v1")
@@ -42,27 +90,20 @@ def make_corpus_tokenizer(path: Path) -> Callable[[Language], Language]:
 
 
 @spacy.registry.loggers("labelwise.TsvLogger.v1")
-def make_tsv_logger(path: Path, progress_bar: str | None = None) -> Logger:
-    """Make a logger that prints spaCy's table and writes the training curve; see `curve.Curve`.
+def make_tsv_logger(path: Path) -> Logger:
+    """Make a logger that prints a table and writes the training curve; see `progress.Progress` and `curve.Curve`.
 
-    path (Path): the TSV file; it is there when training has ended well.
-    progress_bar (str | None): None, "train" or "eval", as for `spacy.ConsoleLogger.v3`.
+    path (Path): the TSV file.
     """
-    console = spacy.registry.loggers.get("spacy.ConsoleLogger.v3")(progress_bar=progress_bar)
 
     def setup(nlp: Language, stdout: IO[str], stderr: IO[str]) -> Any:
-        log_console, finish_console = console(nlp, stdout, stderr)
-        curve = Curve(nlp, Path(path))
+        table, curve = Progress(nlp, stdout, stderr), Curve(nlp, Path(path))
 
         def log(info: dict[str, Any] | None) -> None:
-            log_console(info)
+            table.step(info)
             if info is not None:
                 curve.add(info)
 
-        def finish() -> None:
-            finish_console()
-            curve.close()
-
-        return log, finish
+        return log, table.close
 
     return setup

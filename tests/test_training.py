@@ -20,9 +20,10 @@ from labelwise.reader import read_docs
 from labelwise.registry import make_corpus_tokenizer
 from labelwise.tokenizer import make_nlp, read_rules
 from scripts import evaluate as evaluate_script
+from labelwise import training
 from scripts import train as train_script
 from scripts.evaluate import evaluate
-from scripts.train import train
+from labelwise.training import train
 from tests.conftest import ROOT
 
 CPU, GPU = ROOT / "configs" / "cpu.cfg", ROOT / "configs" / "gpu.cfg"
@@ -148,7 +149,7 @@ def test_stopped_training_leaves_the_old_pipeline(trained, demo_corpus, tmp_path
         (folder / "model-best").mkdir()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(train_script, "spacy_train", stop)
+    monkeypatch.setattr(training, "spacy_train", stop)
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "old").touch()
     with pytest.raises(KeyboardInterrupt):
@@ -163,6 +164,7 @@ def test_transformer_trains_on_the_cpu_in_full_precision(demo_corpus, tiny_bert,
         "training.max_steps": 4,
         "training.eval_frequency": 2,
         "components.transformer.model.name": str(tiny_bert),
+        "components.transformer.model.precision": "fp32",
     }
     train(GPU, demo_corpus, tmp_path / "model", tmp_path / "curve.tsv", gpu_id=-1, overrides=overrides)
     config = load_config(tmp_path / "model" / "config.cfg")
@@ -175,10 +177,10 @@ def test_transformer_trains_on_the_cpu_in_full_precision(demo_corpus, tiny_bert,
 def test_the_gpu_config_is_for_mixed_precision():
     config = load_config(GPU)
     model = config["components"]["transformer"]["model"]
-    assert model["@architectures"] == "spacy-transformers.TransformerModel.v3"
-    assert model["mixed_precision"] is True
+    assert model["@architectures"] == "labelwise.TransformerModel.v1"
+    assert model["precision"] == "fp16"
     assert isinstance(model["grad_scaler_config"]["init_scale"], float)
-    assert config["training"]["batcher"]["discard_oversize"] is False
+    assert config["training"]["batcher"]["unit"] == "wordpieces"
     assert config["training"]["accumulate_gradient"] > 1
 
 
@@ -198,6 +200,8 @@ def test_configs_stream_and_begin_with_their_command(config):
         ("readers", "labelwise.PartitionedCorpus.v1"),
         ("callbacks", "labelwise.corpus_tokenizer.v1"),
         ("loggers", "labelwise.TsvLogger.v1"),
+        ("batchers", "labelwise.batch_by_cost.v1"),
+        ("architectures", "labelwise.TransformerModel.v1"),
     ],
 )
 def test_registered_names(registry, name):

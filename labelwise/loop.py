@@ -1,0 +1,279 @@
+"""What labelwise puts into spaCy's own training loop (spacy/training/loop.py), which is neither copied nor changed.
+
+Four functions that the loop calls by name are replaced while it runs:
+
+1. `create_train_batches`: streams whatever `max_epochs` is; texts that are done with are forgotten.
+2. `create_evaluation_callback`: the dev set is streamed too, for the same scores.
+3. `subdivide_batch`: a batch is divided by what its parts cost, not by the number of its texts.
+4. `train_while_improving`: spaCy's generator, within which updates that run out of memory are caught, and around which
+   checkpoints are saved.
+
+A training goes on from a checkpoint by replaying the steps before without their work: the loop is given batches of
+nothing and the scores of then, so that its own counters and schedules come to where they were. One generator sees every
+step between its gradients and the optimizer: training in several processes would sum the gradients there.
+"""
+
+import gc
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from itertools import count
+from pathlib import Path
+from typing import Any, Literal
+
+import spacy.training.loop as spacy_loop
+from spacy.language import Language
+from spacy.training import Example
+from thinc.api import Optimizer
+from thinc.shims import Shim
+
+from labelwise.batches import Batch, CostBatcher, word_cost
+from labelwise.checkpoints import Checkpoints, State, copy, find_owners, find_scalers, restore
+from labelwise.clock import Clock
+from labelwise.errors import InputError
+from labelwise.evaluation import evaluate, weighted_score
+from labelwise.monitor import Monitor
+from labelwise.reader import PartitionedCorpus
+from labelwise.tokenizer import MAX_STRINGS
+
+OnOom = Literal["stop", "halve"]
+SPACY_LOOP = spacy_loop.train_while_improving
+
+
+class Replayed:
+    """A batch of a step that was made before the checkpoint: so many words, and nothing to do."""
+
+    def __init__(self, words: int) -> None:
+        """Take the number of words."""
+        self.words = words
+
+    def __iter__(self) -> Iterator[range]:
+        """Yield something whose length is the number of words, which is all that the loop asks."""
+        yield range(self.words)
+
+
+class Run:
+    """A training: what the replaced functions share.
+
+    output (Path): the folder that spaCy saves to.
+    checkpoints (Checkpoints | None): where to save one at each evaluation.
+    resumed (tuple | None): the checkpoint to go on from, and its state.
+    on_oom (str): when memory runs out, "stop", or "halve" what the device is given at a time, and go on.
+    """
+
+    def __init__(
+        self,
+        output: Path,
+        *,
+        monitor: Monitor,
+        checkpoints: Checkpoints | None = None,
+        resumed: tuple[Path, State] | None = None,
+        on_oom: OnOom = "stop",
+        device_size: int = 0,
+    ) -> None:
+        """Prepare a training."""
+        self.output = output
+        self.monitor = monitor
+        self.checkpoints = checkpoints
+        self.resumed = resumed
+        self.on_oom = on_oom
+        self.clock = Clock()
+        self.state = resumed[1] if resumed else State(fingerprint="", device_size=device_size)
+        self.corpus: Any = None
+        self.unit = "words"
+        self._replay = list(self.state.scores)
+        self._done: list[Batch] = []
+        self._losses: dict[str, float] = {}
+        self._restore: Callable[[], None] | None = None
+
+    @contextmanager
+    def installed(self) -> Iterator[None]:
+        """Make a block in which spaCy's loop calls this training's functions."""
+        names = ("create_train_batches", "create_evaluation_callback", "subdivide_batch", "train_while_improving")
+        own = {name: getattr(spacy_loop, name) for name in names}
+        for name in names:
+            setattr(spacy_loop, name, getattr(self, name))
+        try:
+            yield
+        finally:
+            for name in names:
+                setattr(spacy_loop, name, own[name])
+
+    def create_train_batches(
+        self, nlp: Language, corpus: Any, batcher: Any, max_epochs: int
+    ) -> Iterator[tuple[int, Batch | Replayed]]:
+        """Yield (epoch, batch) for each step, for so many epochs, or for ever if that is less than 1."""
+        self.corpus = corpus
+        zone: Callable[[], AbstractContextManager[Any]] = nullcontext
+        if isinstance(corpus, PartitionedCorpus) and corpus.loader != "in_memory":
+            zone = forgetting(nlp)
+        start, skip = self.state.epoch, self.state.batches
+        if isinstance(batcher, CostBatcher):
+            batcher.bind(nlp)
+            self.unit = batcher.unit
+            self.state.device_size = self.state.device_size or batcher.device_size
+        for step in range(self.state.step + 1):
+            yield start, Replayed(self.state.words if step == 0 else 0)
+        for epoch in count(start):
+            if 0 < max_epochs <= epoch:
+                return
+            if isinstance(corpus, PartitionedCorpus):
+                corpus.epoch = epoch
+            examples = self.clock.during("reading", corpus(nlp))
+            batches = batcher(examples, zone) if isinstance(batcher, CostBatcher) else batcher(examples)
+            for number, batch in enumerate(self.clock.during("batching", batches), 1):
+                if number > skip or epoch > start:
+                    if self._restore:
+                        self._restore()
+                        self._restore = None
+                    self.state.epoch, self.state.batches = epoch, number
+                    yield epoch, batch
+
+    def create_evaluation_callback(
+        self, nlp: Language, dev_corpus: Callable[[Language], Iterable[Example]], weights: Mapping[str, float | None]
+    ) -> Callable[[], tuple[float, dict[str, Any]]]:
+        """Make what computes the scores of the dev set, or gives those of a step that is replayed."""
+
+        def callback() -> tuple[float, dict[str, Any]]:
+            if self._replay:
+                return self._replay.pop(0), {}
+            with self.clock.phase("evaluation"):
+                scores = evaluate(nlp, dev_corpus(nlp), forgetting(nlp)).scores()
+                score = weighted_score(scores, weights)
+            self.state.scores = [*self.state.scores, score]
+            return score, scores
+
+        return callback
+
+    def subdivide_batch(self, batch: Any, accumulate_gradient: int) -> Iterator[Batch]:
+        """Yield the parts of a batch whose gradients are summed."""
+        if isinstance(batch, Replayed):
+            return
+        if not isinstance(batch, Batch):
+            batch = Batch(batch, [word_cost(eg.predicted) for eg in batch])
+        self._done = []
+        yield from batch.parts(accumulate_gradient, self.state.device_size)
+
+    def train_while_improving(
+        self, nlp: Language, optimizer: Optimizer, train_data: Any, evaluate: Any, **settings: Any
+    ) -> Iterator[tuple[Any, dict[str, Any], bool | None]]:
+        """Yield what spaCy's own generator yields, but for replayed steps."""
+        if self.resumed:
+            checkpoint, state = self.resumed
+            copy(checkpoint / "model-best", self.output / "model-best")
+            self._restore = lambda: restore(checkpoint, state, nlp, optimizer)
+        self.clock = Clock()
+        before = self.state.seconds
+        start = time.perf_counter()
+        update = nlp.update
+        nlp.update = lambda *given, **options: self.update(nlp, update, *given, **options)  # type: ignore[method-assign]
+        try:
+            for batch, info, is_best in SPACY_LOOP(nlp, optimizer, train_data, evaluate, **settings):
+                if isinstance(batch, Replayed):
+                    continue
+                self.state.step, self.state.words = info["step"], info["words"]
+                self.state.seconds = before + time.perf_counter() - start
+                self.monitor.step, self.monitor.words = info["step"], info["words"]
+                info.update(self.progress(nlp, settings["max_steps"]))
+                with self.clock.phase("saving"):
+                    yield batch, info, is_best
+                    if is_best is not None and self.checkpoints:
+                        self.checkpoints.save(self.state, nlp, optimizer, self.output)
+        finally:
+            del nlp.__dict__["update"]
+
+    def progress(self, nlp: Language, max_steps: int) -> dict[str, Any]:
+        """Compute what spaCy's loop doesn't tell loggers: speed, time left, memory, and the gradient scaler's state."""
+        done = self.state.step + 1
+        scalers = find_scalers(nlp)
+        return {
+            "words_per_second": self.state.words / self.state.seconds,
+            "seconds_left": self.state.seconds / done * (max_steps + 1 - done) if max_steps else None,
+            "memory": self.monitor.memory,
+            "grad_scale": float(scalers[0]._scale) if scalers else None,
+            "skipped_steps": getattr(scalers[0], "skipped", 0) if scalers else None,
+        }
+
+    def update(
+        self, nlp: Language, own: Callable[..., Any], part: Batch, *, losses: dict[str, float], **options: Any
+    ) -> None:
+        """Call the pipeline's own update with a part of a batch; if memory runs out, stop or halve the part.
+
+        With "halve", the step is begun anew: a part that failed may have left some of its gradients.
+        RAISES (InputError): memory ran out.
+        """
+        if not self._done:
+            self._losses = dict(losses)
+        try:
+            own(part, losses=losses, **options)
+            self._done.append(part)
+            return
+        except Exception as error:
+            if not is_out_of_memory(error):
+                raise
+            if self.on_oom == "stop" or len(part) == 1:
+                raise InputError(self._out_of_memory(part, options)) from error
+        # Outside of the handler, as the exception holds what is to be freed.
+        self.state.halved += 1
+        self.state.device_size = max(1, part.cost // 2)
+        forget_gradients(nlp)
+        losses.clear()
+        losses.update(self._losses)
+        again, self._done = [*self._done, *part.parts(2)], []
+        for smaller in again:
+            self.update(nlp, own, smaller, losses=losses, **options)
+
+    def _out_of_memory(self, part: Batch, options: Mapping[str, Any]) -> str:
+        longest = max(len(eg.predicted) for eg in part)
+        size = f"{len(part)} text(s) that cost {part.cost:,} {self.unit} together"
+        if len(part) == 1:
+            remedy = f"set max_words of corpora.train below {longest}, which cuts long texts"
+        else:
+            remedy = (
+                f"set training.batcher.device_size below {part.cost}, let scripts.find_batch_size find what fits, or "
+                "go on with smaller parts by --on-oom halve"
+            )
+        return (
+            f"Step {self.state.step + 1}: out of memory at {size}; the longest has {longest:,} words. Remedy: {remedy}"
+        )
+
+
+def forgetting(nlp: Language) -> Callable[[], AbstractContextManager[Any]]:
+    """Make what makes blocks whose words are forgotten after them, once the vocabulary is large."""
+
+    def zone() -> AbstractContextManager[Any]:
+        vocab: Any = nlp.vocab
+        large = len(vocab.strings) > MAX_STRINGS and not vocab.in_memory_zone
+        return nlp.memory_zone() if large else nullcontext()
+
+    return zone
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Tell whether memory ran out, in any of the libraries: numpy, cupy, PyTorch on a CPU or a GPU."""
+    if isinstance(error, MemoryError) or type(error).__name__ in ("OutOfMemoryError", "AcceleratorOutOfMemoryError"):
+        return True
+    return isinstance(error, RuntimeError) and ("out of memory" in str(error) or "can't allocate memory" in str(error))
+
+
+def forget_gradients(nlp: Language) -> None:
+    """Forget all gradients, and what listeners hold for a backward pass that won't come."""
+    for owner in find_owners(nlp):
+        if isinstance(owner, Shim):
+            for tensor in owner._model.parameters():
+                tensor.grad = None
+        else:
+            for name in owner.grad_names:
+                if owner.has_grad(name):
+                    owner.set_grad(name, owner.ops.alloc(owner.get_grad(name).shape))
+            forget_outputs(owner)
+    gc.collect()
+    if (torch := sys.modules.get("torch")) and torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
+def forget_outputs(node: Any) -> None:
+    """Make a listener forget the outputs that it was given."""
+    if hasattr(node, "_backprop"):
+        node._batch_id = node._outputs = node._backprop = None

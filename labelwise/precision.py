@@ -1,0 +1,124 @@
+"""Transformers in mixed precision: fp16 with a gradient scaler, bf16, or fp32.
+
+spacy-transformers has fp16 on CUDA alone. What is here works on any device that PyTorch can autocast on, so that tests
+can run it on a CPU, and knows bf16. It is for training: the saved pipeline names spacy-transformers' own architecture.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Literal
+
+import torch
+from spacy_transformers import TransformerModel
+from spacy_transformers.layers.hf_shim import HFShim
+from thinc.api import ArgsKwargs, PyTorchGradScaler, get_torch_default_device
+
+from labelwise.errors import InputError
+
+Precision = Literal["fp32", "fp16", "bf16"]
+DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
+ARCHITECTURE = "labelwise.TransformerModel.v1"
+SAVED_ARCHITECTURE = "spacy-transformers.TransformerModel.v3"
+
+
+class GradScaler(PyTorchGradScaler):
+    """thinc's gradient scaler, on any device; it counts the steps that it skipped.
+
+    The scale grows when gradients haven't overflowed for some time, and is halved when they have, and then the
+    transformer's step is skipped, while other components make theirs.
+    """
+
+    skipped = 0
+
+    def _scale_tensor(self, tensor: Any, scale_per_device: Any, inplace: bool) -> Any:
+        scale = self._scale.to(tensor.device)
+        return tensor.mul_(scale) if inplace else tensor * scale
+
+    def update(self) -> None:
+        """Change the scale, after each step."""
+        self.skipped += bool(self._enabled and self.found_inf)
+        super().update()
+
+
+class PrecisionShim(HFShim):
+    """A transformer whose forward pass is autocast to a precision; its outputs and its parameters are single."""
+
+    dtype: torch.dtype | None = None
+
+    def predict(self, inputs: ArgsKwargs) -> Any:
+        """Run the transformer for prediction."""
+        with self._autocast():
+            return super().predict(inputs)
+
+    def begin_update(self, inputs: ArgsKwargs) -> Any:
+        """Run the transformer for training."""
+        with self._autocast():
+            return super().begin_update(inputs)
+
+    @contextmanager
+    def _autocast(self) -> Iterator[None]:
+        """Make a block in which the transformer's own forward pass is autocast.
+
+        thinc's shim has an autocast of its own around it, which is off; this one is inside it. NumPy and CuPy know no
+        bf16, so outputs become single before they leave PyTorch.
+        """
+        if self.dtype is None:
+            yield
+            return
+        module = self._model
+        forward = module.forward
+
+        def autocast_forward(*args: Any, **kwargs: Any) -> Any:
+            with torch.autocast(self.device.type, dtype=self.dtype):
+                output = forward(*args, **kwargs)
+            for name, value in output.items():
+                if torch.is_tensor(value) and value.is_floating_point():
+                    output[name] = value.float()
+            return output
+
+        module.forward = autocast_forward
+        try:
+            yield
+        finally:
+            del module.forward  # the instance's, which hides the class's
+
+
+def make_transformer(
+    name: str,
+    get_spans: Callable[..., Any],
+    tokenizer_config: Mapping[str, Any],
+    transformer_config: Mapping[str, Any],
+    precision: Precision,
+    grad_scaler_config: Mapping[str, Any],
+) -> TransformerModel:
+    """Make spacy-transformers' TransformerModel.v3 in a precision.
+
+    grad_scaler_config (Mapping): arguments of thinc's PyTorchGradScaler but `enabled`: there is one in fp16.
+    RAISES (InputError): there is no such precision, or the scale is no float, which PyTorch would refuse later.
+    """
+    if precision not in ("fp32", *DTYPES):
+        raise InputError(f"precision {precision!r}: give fp32, fp16 or bf16")
+    scaler = {"init_scale": 2.0**16, **grad_scaler_config}
+    if not isinstance(scaler["init_scale"], float):
+        raise InputError(f"grad_scaler_config: init_scale {scaler['init_scale']} is no float; write a decimal point")
+    off = {"enabled": False}
+    model = TransformerModel(name, get_spans, dict(tokenizer_config), dict(transformer_config), grad_scaler_config=off)
+    own: Any = model.layers[0].shims[0]
+    shim = PrecisionShim(own._hfmodel, grad_scaler_config=off)
+    shim.dtype = DTYPES.get(precision)
+    shim._grad_scaler = GradScaler(enabled=precision == "fp16", **scaler)
+    shim._grad_scaler.to_(get_torch_default_device())
+    model.layers[0].shims[0] = shim
+    return model
+
+
+def as_saved(block: dict[str, Any]) -> None:
+    """Rewrite the config of a model that `make_transformer` made, in place, so that it loads without labelwise.
+
+    In fp16 it predicts in fp16 on a GPU, as it was trained; otherwise in single precision.
+    """
+    if block.get("@architectures") == ARCHITECTURE:
+        half = block.pop("precision") == "fp16"
+        block["@architectures"] = SAVED_ARCHITECTURE
+        block["mixed_precision"] = half
+        block["grad_scaler_config"]["enabled"] = half
