@@ -1,6 +1,7 @@
 """The whole way on a real corpus: the WNUT 2020 wet lab protocols, trained on their train folder, tested on dev.
 
     python -m benchmarks.wnut2020_wlp
+    python -m benchmarks.wnut2020_wlp --steps 500 --seeds 3 --loader streamed --loader in_memory
 
 Fetch the corpus before with `weasel assets --extra`. A tenth of the train folder, by hash, decides which pipeline is
 the best; the dev folder is the test set, and where a text is in both, it is in the test set only.
@@ -21,6 +22,7 @@ def main(
     corpus: Annotated[Path, typer.Argument(help="Folder with train and dev")] = Path("assets/wnut2020_wlp"),
     steps: Annotated[int, typer.Option(help="Training steps")] = 1500,
     seeds: Annotated[int, typer.Option(help="Trainings, with the seeds 0, 1, ...")] = 1,
+    loader: Annotated[list[str], typer.Option(help="streamed, indexed or in_memory")] = ["streamed"],  # noqa: B006
 ) -> None:
     """Convert, merge, train on the CPU and evaluate; print what each took, and the score."""
     train, dev, merged = OUT / "tasks" / "train", OUT / "tasks" / "dev", OUT / "corpus"
@@ -32,13 +34,19 @@ def main(
             *("--tokenizer", "project.yml", "--test-ratio", 0),
         ],
     }
-    for seed in range(seeds):
-        model = OUT / f"seed-{seed}"
-        commands[f"train, seed {seed}"] = [
-            *("train", "configs/cpu.cfg", merged, model, "--curve", OUT / f"seed-{seed}.tsv"),
-            *("--max-steps", steps, "--seed", seed),
+    trainings = [f"{name}-{seed}" for name in loader for seed in range(seeds)]
+    for training in trainings:
+        name, seed = training.split("-")
+        commands[f"train, {name}, seed {seed}"] = [
+            *("train", "configs/cpu.cfg", merged, OUT / training, "--curve", OUT / f"{training}.tsv"),
+            *("--max-steps", steps, "--seed", seed, "--loader", name),
         ]
-        commands[f"evaluate, seed {seed}"] = ["evaluate", model, merged / "test", OUT / f"seed-{seed}.json"]
+        commands[f"evaluate, {name}, seed {seed}"] = [
+            "evaluate",
+            OUT / training,
+            merged / "test",
+            OUT / f"{training}.json",
+        ]
     taken = {name: measure(f"scripts.{command}", *map(str, rest)) for name, (command, *rest) in commands.items()}
     print("\n| step | seconds | peak memory, MB |\n|---|---|---|")
     for name, (seconds, peak, _) in taken.items():
@@ -46,9 +54,9 @@ def main(
     labels = json.loads((OUT / "merge.json").read_text())["labels"].values()
     lost, gold = (sum(counts.get(name, 0) for counts in labels) for name in ("no token boundary", "gold"))
     print(f"\nGold without token boundaries: {lost:,} of {gold:,} ({lost / gold:.2%})")
-    for seed in range(seeds):
-        scores = json.loads((OUT / f"seed-{seed}.json").read_text())
-        print(f"F against all gold, seed {seed}: {scores['all_gold']['f']:.4f}")
+    for training in trainings:
+        score = json.loads((OUT / f"{training}.json").read_text())["all_gold"]["f"]
+        print(f"F against all gold, {training}: {score:.4f}")
 
 
 if __name__ == "__main__":

@@ -69,7 +69,8 @@ def _stage(command: dict[str, Any], project: str) -> dict[str, Any]:
             raise InputError(f"{command['name']}: {path} is neither .json nor .tsv; cache it, as one of `outputs`")
         options: dict[str, Any] = {"cache": False}
         if kind == "plots":
-            options |= {"x": "step", "y": "score"}
+            over_time = path.endswith("_resources.tsv")
+            options |= {"x": "seconds", "y": "memory_mb"} if over_time else {"x": "step", "y": "score"}
         stage.setdefault(kind, []).append({path: options})
     return stage
 

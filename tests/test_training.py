@@ -15,15 +15,15 @@ from packaging.requirements import Requirement
 from spacy.util import load_config
 from typer.testing import CliRunner
 
+from labelwise import training
 from labelwise.errors import InputError
 from labelwise.reader import read_docs
 from labelwise.registry import make_corpus_tokenizer
 from labelwise.tokenizer import make_nlp, read_rules
+from labelwise.training import train
 from scripts import evaluate as evaluate_script
-from labelwise import training
 from scripts import train as train_script
 from scripts.evaluate import evaluate
-from labelwise.training import train
 from tests.conftest import ROOT
 
 CPU, GPU = ROOT / "configs" / "cpu.cfg", ROOT / "configs" / "gpu.cfg"
