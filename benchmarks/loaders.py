@@ -1,0 +1,163 @@
+"""Speed and memory of training with each loader, as in Tables 1 to 3 of "Moving Stuff Around", and against spacy train.
+
+    python -m benchmarks.loaders              # 6,000 and 60,000 texts of 3,500 characters: 20 GB of disk, an hour
+
+Câmara and Hauff (ReNeuIR 2022) train a neural ranker on one to eight GPUs with documents in memory, indexed by offset,
+or from ir_datasets' compressed blocks. Here it is NER on a CPU: in memory as spaCy has it, indexed, or streamed from
+partitions. The tables are printed, and the memory over time drawn to benchmarks/loaders.svg.
+"""
+
+import csv
+import shutil
+from pathlib import Path
+from statistics import mean, median
+from typing import Annotated, Any, NamedTuple
+
+import matplotlib.pyplot as plt
+import typer
+from spacy.util import load_config
+
+from benchmarks.measure import Measured, measure
+
+OUT = Path("benchmarks/out/loaders")
+PLOT = Path("benchmarks/loaders.svg")
+CONFIG = Path("configs/cpu.cfg")
+RAM_DISK = Path("/dev/shm/labelwise-corpus")
+WARM_UP = 10  # steps that aren't counted
+FLAT_LIMIT = 1.05  # the memory for ten times the texts may be so many times that for one time
+LOADERS = ["in_memory", "indexed", "streamed"]
+
+
+class Trained(NamedTuple):
+    """What a training took: words a second in its steps, and what was measured from outside."""
+
+    rate: float
+    taken: Measured
+
+    @property
+    def megabytes(self) -> float:
+        """The peak of the memory."""
+        return self.taken.peak_pss / 2**20
+
+
+def make_corpus(docs: int, out: Path) -> Path:
+    """Make and merge data sets of 5 labels over so many texts, if that isn't done."""
+    corpus = out / f"corpus-{docs}"
+    if not (corpus / "manifest.json").exists():
+        tasks = out / f"tasks-{docs}"
+        measure("scripts.make_demo", str(tasks), *f"--format prodigy --docs {docs} --labels 5 --words 790".split())
+        options = [
+            "--tokenizer",
+            "project.yml",
+            "--near-duplicates",
+            "off",
+            "--dev-ratio",
+            "0.005",
+            "--test-ratio",
+            "0",
+        ]
+        measure("scripts.merge", str(tasks / "datasets.yml"), str(corpus), *options)
+        shutil.rmtree(tasks)
+        shutil.rmtree(corpus / ".cache")
+    return corpus
+
+
+def train(corpus: Path, steps: int, loader: str, module: str = "scripts.train") -> Trained:
+    """Train for so many steps."""
+    resources = OUT / "resources.tsv"
+    files = [str(CONFIG), str(corpus), str(OUT / "model"), "--curve", str(OUT / "curve.tsv")]
+    options = ["--resources", str(resources), "--max-steps", str(steps), "--loader", loader]
+    taken = measure(module, *files, *options)
+    with resources.open() as file:
+        rows = [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file, delimiter="\t")]
+    return Trained(mean(row["words_per_second"] for row in rows if WARM_UP <= row["step"] < steps), taken)
+
+
+def train_stock(corpus: Path, steps: int) -> Trained:
+    """Train with `spacy train` as it is: its own corpus, shuffled in memory, and its own batches of the same size."""
+    config = load_config(CONFIG, interpolate=False)
+    for split in ("train", "dev"):
+        config["corpora"][split] = {"@readers": "spacy.Corpus.v1", "path": str(corpus / split), "max_length": 0}
+    config["training"] |= {"max_epochs": 0, "max_steps": steps, "eval_frequency": steps}
+    size, times = config["training"]["batcher"]["size"], OUT / "steps.tsv"
+    config["training"]["batcher"] = {
+        "@batchers": "labelwise.timed_batch_by_words.v1",
+        "size": size,
+        "path": str(times),
+    }
+    config["training"]["logger"] = {"@loggers": "spacy.ConsoleLogger.v3", "progress_bar": None}
+    config["paths"]["corpus"] = str(corpus)
+    config.to_disk(OUT / "stock.cfg")
+    options = ["--output", str(OUT / "stock"), "--code", "benchmarks/stock.py"]
+    taken = measure("spacy", "train", str(OUT / "stock.cfg"), *options)
+    rows = [tuple(map(float, line.split("\t"))) for line in times.read_text().splitlines()]
+    (start, before), (end, words) = rows[WARM_UP], rows[-1]
+    return Trained((words - before) / (end - start), taken)
+
+
+def main(
+    corpus: Annotated[Path | None, typer.Option(help="Merged corpus of 6,000 texts; made if not given")] = None,
+    corpus_large: Annotated[Path | None, typer.Option(help="Merged corpus of 60,000 texts")] = None,
+    steps: Annotated[int, typer.Option(help="Steps of each training")] = 150,
+    rounds: Annotated[int, typer.Option(help="How often what is compared in speed is repeated, in turn")] = 3,
+) -> None:
+    """Measure, print the tables, draw the plot; fail if streaming isn't flat."""
+    OUT.mkdir(parents=True, exist_ok=True)
+    folders = {"6,000": corpus or make_corpus(6000, OUT), "60,000": corpus_large or make_corpus(60000, OUT)}
+    small = folders["6,000"]
+    turns = [(*(train(small, steps, loader) for loader in LOADERS), train_stock(small, steps)) for _ in range(rounds)]
+    names = [*LOADERS, "spacy train"]
+    runs = {("6,000", name): median_run(turn[number] for turn in turns) for number, name in enumerate(names)}
+    runs |= {("60,000", loader): train(folders["60,000"], steps, loader) for loader in LOADERS}
+    print("\n| texts | loader | words a second | of in_memory | peak memory, MB |\n|---|---|---|---|---|")
+    for (texts, name), run in runs.items():
+        share = median(turn[names.index(name)].rate / turn[0].rate for turn in turns)
+        of_memory = f"{share:.2f}" if texts == "6,000" else f"{run.rate / runs['60,000', 'in_memory'].rate:.2f}"
+        print(f"| {texts} | {name} | {run.rate:,.0f} | {of_memory} | {run.megabytes:,.0f} |")
+    against = median(turn[2].rate / turn[3].rate for turn in turns)
+    growth = {loader: runs["60,000", loader].megabytes / runs["6,000", loader].megabytes for loader in LOADERS}
+    print(f"\nstreamed against spacy train: {against:.2f} of the words a second (median of {rounds})")
+    print(
+        ", ".join(f"{loader}: {ratio:.2f} of the memory" for loader, ratio in growth.items()), "for ten times the texts"
+    )
+    print("\n| streamed, tuning | words a second | of none | peak memory, MB |\n|---|---|---|---|")
+    shutil.copytree(small, RAM_DISK, dirs_exist_ok=True)
+    plain = None
+    try:
+        for tuning, folder, module in (
+            ("none", small, "scripts.train"),
+            ("read-ahead process", small, "benchmarks.read_ahead"),
+            ("corpus on a RAM disk", RAM_DISK, "scripts.train"),
+            ("both", RAM_DISK, "benchmarks.read_ahead"),
+        ):
+            run = train(folder, steps, "streamed", module)
+            plain = plain or run
+            print(f"| {tuning} | {run.rate:,.0f} | {run.rate / plain.rate:.2f} | {run.megabytes:,.0f} |")
+    finally:
+        shutil.rmtree(RAM_DISK)
+    draw({f"{loader}, {texts} texts": runs[texts, loader].taken for loader in LOADERS for texts in folders})
+    if growth["streamed"] > FLAT_LIMIT:
+        raise SystemExit(f"ten times the texts take {growth['streamed']:.2f} of the memory")
+
+
+def median_run(runs: Any) -> Trained:
+    """Choose the run whose speed is the median."""
+    ordered = sorted(runs, key=lambda run: run.rate)
+    return ordered[len(ordered) // 2]
+
+
+def draw(curves: dict[str, Measured]) -> None:
+    """Draw memory over time."""
+    _, axes = plt.subplots(figsize=(8, 4))
+    for name, taken in curves.items():
+        axes.plot([at for at, _ in taken.samples], [pss / 2**20 for _, pss in taken.samples], label=name)
+    axes.set_xlabel("seconds")
+    axes.set_ylabel("memory of all processes, MB (PSS)")
+    axes.set_yscale("log")
+    axes.legend()
+    plt.rcParams["svg.hashsalt"] = "labelwise"
+    plt.savefig(PLOT, metadata={"Date": None})
+
+
+if __name__ == "__main__":
+    typer.run(main)

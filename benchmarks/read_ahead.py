@@ -1,0 +1,46 @@
+"""`python -m scripts.train`, but that a process of its own reads the texts ahead, as torch's loading workers do."""
+
+import random
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import islice
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+
+import typer
+
+import labelwise.reader
+from labelwise.loaders import Files, Streamed, freeze, thaw
+from labelwise.packed import PackedDoc
+from scripts.train import train_cli
+
+CHUNK = 32  # texts that are sent at a time
+
+
+class ReadAhead(Streamed):
+    """Streams through another process; a pipe's buffer holds what is ahead."""
+
+    def epoch(self, rng: random.Random | None) -> Iterator[PackedDoc]:
+        """Yield every text, in an order of the generator's."""
+        context = get_context("spawn")
+        receiver, sender = context.Pipe(duplex=False)
+        process = context.Process(target=send, args=(self.files, self.window, rng, sender), daemon=True)
+        process.start()
+        sender.close()
+        while chunk := receiver.recv():
+            yield from map(thaw, chunk)
+        process.join()
+
+
+def send(files: Files, window: int, rng: random.Random | None, sender: Connection) -> None:
+    """Read an epoch, and send it in chunks, an empty one last."""
+    docs = map(freeze, Streamed(files, window).epoch(rng))
+    with suppress(BrokenPipeError):  # training has ended
+        while chunk := list(islice(docs, CHUNK)):
+            sender.send(chunk)
+        sender.send([])
+
+
+if __name__ == "__main__":
+    labelwise.reader.Streamed = ReadAhead  # type: ignore[misc]
+    typer.run(train_cli)
