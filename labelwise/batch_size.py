@@ -75,7 +75,7 @@ def find_batch_size(trial: Trial, report: Callable[[int, bool], None]) -> Found:
     largest = search(fits)
     if not largest:
         raise InputError("not even one text fits into memory; set max_words of corpora.train, or take a smaller model")
-    settings = read_config(trial.config, trial.corpus, dict(trial.overrides), "")
+    settings = read_config(trial.config, trial.corpus, trial.overrides)
     unit = settings["training"]["batcher"]["unit"]
     return Found(device_name(trial.gpu_id), unit, largest, int(SHARE * largest))
 
@@ -135,7 +135,7 @@ def try_out(trial: Trial, cost: int, sender: Connection) -> None:
         if trial.memory:
             resource.setrlimit(resource.RLIMIT_DATA, (trial.memory, trial.memory))
         use_gpu(trial.gpu_id)
-        settings = read_config(trial.config, trial.corpus, dict(trial.overrides), "")
+        settings = read_config(trial.config, trial.corpus, trial.overrides)
         nlp = init_nlp(settings, use_gpu=trial.gpu_id)
         training = registry.resolve(nlp.config.interpolate()["training"])
         [corpus] = resolve_dot_names(nlp.config.interpolate(), [training["train_corpus"]])

@@ -1,7 +1,7 @@
 """Evaluation during training that streams: what `nlp.evaluate` computes, without holding the dev set."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from itertools import islice
 from typing import Any
@@ -13,7 +13,7 @@ from spacy.training import Example
 from labelwise.errors import InputError
 
 Scores = dict[str, Any]
-CHUNK = 8  # batches of the pipeline that are held at a time
+CHUNK = 4000  # words that are predicted at a time, about
 
 
 class EntityCounts:
@@ -67,13 +67,24 @@ def evaluate(
     held = True
     while held:
         with zone():
-            chunk = list(islice(examples, CHUNK * nlp.batch_size))
+            chunk = take_chunk(examples, nlp.batch_size)
             for eg, doc in zip(chunk, nlp.pipe(eg.predicted for eg in chunk), strict=True):
                 eg.predicted = doc
                 counts.add(eg)
             held = bool(chunk)
             chunk.clear()
     return counts
+
+
+def take_chunk(examples: Iterator[Example], most: int) -> list[Example]:
+    """Take so many Examples at most, and no more than make a chunk."""
+    chunk, words = [], 0
+    for eg in islice(examples, most):
+        chunk.append(eg)
+        words += len(eg.predicted)
+        if words >= CHUNK:
+            break
+    return chunk
 
 
 def weighted_score(scores: Mapping[str, Any], weights: Mapping[str, float | None]) -> float:

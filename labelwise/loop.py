@@ -60,6 +60,7 @@ class Run:
     checkpoints (Checkpoints | None): where to save one at each evaluation.
     resumed (tuple | None): the checkpoint to go on from, and its state.
     on_oom (str): when memory runs out, "stop", or "halve" what the device is given at a time, and go on.
+    failure (InputError | None): why training stopped, if memory ran out.
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class Run:
         self.state = resumed[1] if resumed else State(fingerprint="", device_size=device_size)
         self.corpus: Any = None
         self.unit = "words"
+        self.failure: InputError | None = None
         self._replay = list(self.state.scores)
         self._done: list[Batch] = []
         self._losses: dict[str, float] = {}
@@ -212,19 +214,20 @@ class Run:
         except Exception as error:
             if not is_out_of_memory(error):
                 raise
-            if self.on_oom == "stop" or len(part) == 1:
-                raise InputError(self._out_of_memory(part, options)) from error
         # Outside of the handler, as the exception holds what is to be freed.
+        forget_gradients(nlp)
+        if self.on_oom == "stop" or len(part) == 1:
+            self.failure = InputError(self._out_of_memory(part))
+            raise self.failure
         self.state.halved += 1
         self.state.device_size = max(1, part.cost // 2)
-        forget_gradients(nlp)
         losses.clear()
         losses.update(self._losses)
         again, self._done = [*self._done, *part.parts(2)], []
         for smaller in again:
             self.update(nlp, own, smaller, losses=losses, **options)
 
-    def _out_of_memory(self, part: Batch, options: Mapping[str, Any]) -> str:
+    def _out_of_memory(self, part: Batch) -> str:
         longest = max(len(eg.predicted) for eg in part)
         size = f"{len(part)} text(s) that cost {part.cost:,} {self.unit} together"
         if len(part) == 1:

@@ -6,7 +6,7 @@ can run it on a CPU, and knows bf16. It is for training: the saved pipeline name
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from spacy_transformers import TransformerModel
@@ -15,7 +15,6 @@ from thinc.api import ArgsKwargs, Optimizer, PyTorchGradScaler, get_torch_defaul
 
 from labelwise.errors import InputError
 
-Precision = Literal["fp32", "fp16", "bf16"]
 DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 ARCHITECTURE = "labelwise.TransformerModel.v1"
 SAVED_ARCHITECTURE = "spacy-transformers.TransformerModel.v3"
@@ -106,37 +105,41 @@ def make_transformer(
     get_spans: Callable[..., Any],
     tokenizer_config: Mapping[str, Any],
     transformer_config: Mapping[str, Any],
-    precision: Precision,
+    precision: str,
     grad_scaler_config: Mapping[str, Any],
 ) -> TransformerModel:
     """Make spacy-transformers' TransformerModel.v3 in a precision.
 
+    precision (str): "fp32"; "fp16", with a gradient scaler; "bf16".
     grad_scaler_config (Mapping): arguments of thinc's PyTorchGradScaler but `enabled`: there is one in fp16.
     RAISES (InputError): there is no such precision, or the scale is no float, which PyTorch would refuse later.
     """
+    model = TransformerModel(name, get_spans, dict(tokenizer_config), dict(transformer_config))
+    set_precision(model, precision, grad_scaler_config)
+    return model
+
+
+def set_precision(model: TransformerModel, precision: str, grad_scaler_config: Mapping[str, Any]) -> None:
+    """Make a transformer one that is trained in a precision, in place; see `make_transformer`."""
     if precision not in ("fp32", *DTYPES):
         raise InputError(f"precision {precision!r}: give fp32, fp16 or bf16")
     scaler = {"init_scale": 2.0**16, **grad_scaler_config}
     if not isinstance(scaler["init_scale"], float):
         raise InputError(f"grad_scaler_config: init_scale {scaler['init_scale']} is no float; write a decimal point")
-    off = {"enabled": False}
-    model = TransformerModel(name, get_spans, dict(tokenizer_config), dict(transformer_config), grad_scaler_config=off)
     own: Any = model.layers[0].shims[0]
-    shim = PrecisionShim(own._hfmodel, grad_scaler_config=off)
+    shim = PrecisionShim(own._hfmodel, grad_scaler_config={"enabled": False})
     shim.dtype = DTYPES.get(precision)
     shim._grad_scaler = GradScaler(enabled=precision == "fp16", **scaler)
     shim._grad_scaler.to_(get_torch_default_device())
     model.layers[0].shims[0] = shim
-    return model
 
 
-def as_saved(block: dict[str, Any]) -> None:
-    """Rewrite the config of a model that `make_transformer` made, in place, so that it loads without labelwise.
+def as_saved(block: dict[str, Any], precision: str) -> None:
+    """Rewrite the config of a model that was trained in a precision, in place, so that it loads without labelwise.
 
     In fp16 it predicts in fp16 on a GPU, as it was trained; otherwise in single precision.
     """
-    if block.get("@architectures") == ARCHITECTURE:
-        half = block.pop("precision") == "fp16"
-        block["@architectures"] = SAVED_ARCHITECTURE
-        block["mixed_precision"] = half
-        block["grad_scaler_config"]["enabled"] = half
+    half = precision == "fp16"
+    block.pop("precision", None)
+    block |= {"@architectures": SAVED_ARCHITECTURE, "mixed_precision": half}
+    block["grad_scaler_config"] |= {"enabled": half}

@@ -69,7 +69,7 @@ def make_transformer_model(
     """Make a transformer that is trained in fp32, fp16 or bf16; see `precision.make_transformer`."""
     from labelwise.precision import make_transformer
 
-    return make_transformer(name, get_spans, tokenizer_config, transformer_config, precision, grad_scaler_config)  # type: ignore[arg-type]
+    return make_transformer(name, get_spans, tokenizer_config, transformer_config, precision, grad_scaler_config)
 
 
 @spacy.registry.callbacks("labelwise.corpus_tokenizer.v1")

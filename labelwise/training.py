@@ -79,7 +79,10 @@ def train(
     """
     use_gpu(gpu_id)
     check_whole(corpus)
-    settings = read_config(config, corpus, {**(overrides or {})}, init_from)
+    settings = read_config(config, corpus, overrides or {})
+    transformer = dict(settings["components"].get("transformer", {}).get("model", {}))
+    if init_from:
+        source_components(settings, init_from, corpus)
     if device_size := read_batch_size(batch_size, gpu_id, settings):
         settings["training"]["batcher"]["device_size"] = device_size
     checkpoints = Checkpoints(out.with_name(f"{out.name}.checkpoints"), fingerprint(settings, corpus))
@@ -96,12 +99,23 @@ def train(
         except ConfigValidationError as error:
             raise InputError(f"{config}: {error}") from error
         add_labels(nlp)
+        if init_from and "precision" in transformer:
+            from labelwise.precision import set_precision
+
+            sourced: Any = nlp.get_pipe("transformer")
+            set_precision(sourced.model, transformer["precision"], transformer["grad_scaler_config"])
         from_step = found[1].step if found else 0
         monitor = Monitor(folder / "resources.tsv", open_nvml(gpu_id))
         run = Run(folder, monitor=monitor, checkpoints=checkpoints, resumed=found, on_oom=on_oom)
         with monitor, run.installed():
-            spacy_train(nlp, folder, use_gpu=gpu_id)
-        tidy_pipeline(folder / "model-best", curve, nlp)
+            try:
+                spacy_train(nlp, folder, use_gpu=gpu_id)
+            except Exception as error:
+                # spaCy saves the pipeline even then, which can fail as well, and hide why.
+                if run.failure:
+                    raise run.failure from error
+                raise
+        tidy_pipeline(folder / "model-best", curve, nlp, transformer.get("precision", ""))
         for name, path in (("curve.tsv", curve), ("resources.tsv", resources)):
             if path:
                 with staged(path) as temporary:
@@ -121,28 +135,27 @@ def train(
     )
 
 
-def read_config(config: Path, corpus: Path, overrides: dict[str, Any], init_from: str) -> Config:
-    """Read a config, fit it to a corpus, and take components from another pipeline.
+def read_config(config: Path, corpus: Path, overrides: Mapping[str, Any]) -> Config:
+    """Read a config, and fit it to a corpus.
 
     RAISES (InputError): the config needs a package that isn't there.
     """
     lang, _ = read_tokenizer(corpus / "tokenizer.json")
-    overrides |= {"paths.corpus": str(corpus), "nlp.lang": lang}
+    overrides = {**overrides, "paths.corpus": str(corpus), "nlp.lang": lang}
     try:
         settings = load_config(config, overrides, interpolate=False)
     except (ConfigValidationError, ValueError) as error:
         raise InputError(f"{config}: {error}") from error
     if "transformer" in settings["nlp"]["pipeline"] and find_spec("spacy_transformers") is None:
         raise InputError(f"{config} needs spacy-transformers; use the environment of `make gpu`")
-    if init_from:
-        source_components(settings, init_from, corpus)
     return settings
 
 
 def source_components(settings: Config, init_from: str, corpus: Path) -> None:
     """Take tok2vec, transformer and ner from a pipeline, those of them that both have; in place.
 
-    Its ner is taken if all its labels are the corpus's, as it would go on to predict the others.
+    Its ner is taken if all its labels are the corpus's, as it would go on to predict the others, and with what it
+    listens to alone.
 
     RAISES (InputError): there is no such pipeline, or it has none of the components.
     """
@@ -154,12 +167,15 @@ def source_components(settings: Config, init_from: str, corpus: Path) -> None:
         raise InputError(f"init_from {init_from!r}: {error}") from error
     labels = set(json.loads((corpus / MANIFEST).read_text(encoding="utf8"))["labels"])
     names = [name for name in SOURCED if name in source.pipe_names and name in settings["nlp"]["pipeline"]]
-    if "ner" in names and not set(source.get_pipe("ner").labels) <= labels:  # type: ignore[attr-defined]
-        names.remove("ner")
+    embeddings = {"tok2vec", "transformer"} & set(source.pipe_names)
+    if "ner" in names:
+        known = set(source.get_pipe("ner").labels)  # type: ignore[attr-defined]
+        if not (known <= labels and embeddings <= set(names)):
+            names.remove("ner")
     if not names:
         raise InputError(
             f"init_from {init_from!r}: it has {source.pipe_names}, of which none can be taken into a pipeline of "
-            f"{settings['nlp']['pipeline']}; its ner only if all its labels are the corpus's"
+            f"{settings['nlp']['pipeline']}; its ner only with what it listens to, and if the corpus has all its labels"
         )
     listener = settings["components"]["ner"].get("model", {}).get("tok2vec", {})
     if "width" in listener and "tok2vec" in names and "ner" not in names:
@@ -195,8 +211,8 @@ def fingerprint(settings: Config, corpus: Path) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
-def tidy_pipeline(folder: Path, curve: Path, nlp: Language) -> None:
-    """Make a saved pipeline one that holds nothing of its training.
+def tidy_pipeline(folder: Path, curve: Path, nlp: Language, precision: str) -> None:
+    """Make a saved pipeline one that holds nothing of its training. Its files get new ones: checkpoints have the old.
 
     Equal trainings give equal bytes: spaCy saves scores in a set's order, and where the curve was being written. It
     loads without labelwise. And it doesn't have the words of the texts, which spaCy saves with the vocabulary, and
@@ -204,18 +220,24 @@ def tidy_pipeline(folder: Path, curve: Path, nlp: Language) -> None:
     """
     meta = json.loads((folder / "meta.json").read_text(encoding="utf8"))
     meta["performance"] = sorted_deeply(meta["performance"])
-    (folder / "meta.json").write_text(json.dumps(meta, indent=2, ensure_ascii=False), encoding="utf8")
+    rewrite(folder / "meta.json", json.dumps(meta, indent=2, ensure_ascii=False))
     config = load_config(folder / "config.cfg", interpolate=False)
     config["paths"]["curve"] = str(curve)
-    if "transformer" in config["components"]:
+    if precision:
         from labelwise.precision import as_saved
 
-        as_saved(config["components"]["transformer"]["model"])
-    config.to_disk(folder / "config.cfg")
+        as_saved(config["components"]["transformer"]["model"], precision)
+    rewrite(folder / "config.cfg", config.to_str())
     if not nlp.vocab.vectors.size:
         lang, rules = read_tokenizer(Path(config.interpolate()["paths"]["corpus"]) / "tokenizer.json")
         strings = {*make_nlp(lang, rules).vocab.strings, *nlp.get_pipe("ner").labels}  # type: ignore[attr-defined]
-        (folder / "vocab" / "strings.json").write_text(json.dumps(sorted(strings), ensure_ascii=False), encoding="utf8")
+        rewrite(folder / "vocab" / "strings.json", json.dumps(sorted(strings), ensure_ascii=False))
+
+
+def rewrite(path: Path, text: str) -> None:
+    """Write a file anew, rather than into one that may have another name elsewhere."""
+    path.unlink()
+    path.write_text(text, encoding="utf8")
 
 
 def sorted_deeply(value: Any) -> Any:
