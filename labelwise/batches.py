@@ -61,14 +61,15 @@ class Batch(list[Example]):
     def parts(self, count: int, most: int = 0) -> "list[Batch]":
         """Divide into parts that cost about the same, texts of similar width together.
 
-        count (int): the number of parts, if there are texts enough.
+        count (int): the number of parts, at most.
         most (int): what a part may cost, 0 for any; there are more parts if they don't fit. A text that alone costs
             more is a part.
         """
-        by_width = self.take(sorted(range(len(self)), key=lambda number: self.costs[number].width))
-        if most:
-            count = max(count, len(cut(by_width.costs, most)))
-        return [by_width.take(run) for run in cut_evenly(by_width.costs, count)]
+        order = sorted(range(len(self)), key=lambda number: self.costs[number].width)
+        alone = [number for number in order if most and batch_cost([self.costs[number]]) > most]
+        rest = self.take(number for number in order if number not in set(alone))
+        count = max(count - len(alone), len(cut(rest.costs, most)) if most else 1)
+        return [*(rest.take(run) for run in cut_evenly(rest.costs, count)), *(self.take([number]) for number in alone)]
 
 
 def cut_evenly(costs: Sequence[Cost], count: int) -> list[range]:
@@ -149,6 +150,7 @@ class CostBatcher:
                 batches = held.parts(1, most=self.size)
                 random.Random(number).shuffle(batches)
                 yield from batches
+                del held, batches
             number += 1
 
     def _hold(self, examples: Iterator[Example]) -> Batch:
@@ -174,8 +176,8 @@ def word_cost(doc: Doc) -> Cost:
 class WordpieceCost:
     """Counts the spans that a pipeline's transformer is given of a text, and the wordpieces of the longest.
 
-    Wordpieces are counted word by word, each distinct word once, rather than by tokenizing the text another time: there
-    are as many or somewhat more, as a tokenizer joins no pieces over spaces.
+    Wordpieces are counted word by word, each distinct word once, rather than by tokenizing the text another time: about
+    as many with WordPiece, up to a sixth more with byte-level BPE, which joins pieces over tokens but not over spaces.
     """
 
     REMEMBERED = 200_000  # words, of some hundred bytes each

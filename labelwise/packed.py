@@ -80,7 +80,7 @@ def read_packed(file: Path) -> Iterator[PackedDoc]:
         content = decode(zlib.decompress(file.read_bytes()))
         attrs = content["attrs"]
         columns = [attrs.index(intify_attr(attr)) for attr in (ORTH, ENT_IOB, ENT_TYPE)]
-    except (zlib.error, msgspec.DecodeError, KeyError, TypeError, ValueError) as error:
+    except (zlib.error, KeyError, TypeError, ValueError) as error:
         raise InputError(f"{file}: not a .spacy file with entities ({error}); run the merge again") from error
     tokens = np.frombuffer(content["tokens"], "<u8").reshape(-1, len(attrs))
     spaces = np.frombuffer(content["spaces"], bool)
@@ -105,9 +105,20 @@ def rejected_spans(groups: bytes) -> list[tuple[int, int, int]]:
     return spans
 
 
+def merged_data(doc: PackedDoc) -> Any:
+    """Give what a merge has stored with a text; see `annotation`.
+
+    RAISES (InputError): it isn't from a merge.
+    """
+    data = decode(doc.user_data).get(USER_DATA) if doc.user_data else None
+    if data is None:
+        raise InputError(f"{doc.text[:40]!r}...: nothing says which labels it is complete for; use the merge's corpus")
+    return data
+
+
 def is_covered(doc: PackedDoc) -> bool:
     """Tell whether a text is complete for all labels."""
-    return not decode(doc.user_data)[USER_DATA]["uncovered"]
+    return not merged_data(doc)["uncovered"]
 
 
 def without_missing(doc: PackedDoc) -> PackedDoc:
@@ -116,8 +127,9 @@ def without_missing(doc: PackedDoc) -> PackedDoc:
     ends = np.cumsum(lengths + doc.spaces) - doc.spaces
     starts = ends - lengths
     gold = np.zeros(len(doc), bool)
-    for start, end, *_ in decode(doc.user_data)[USER_DATA]["gold"]:
-        gold |= (starts < end) & (ends > start)
+    for start, end, *_ in merged_data(doc)["gold"]:
+        if not (start in starts and end in ends):
+            gold |= (starts < end) & (ends > start)
     return replace(doc, iob=np.where((doc.iob == MISSING) & ~gold, OUTSIDE, doc.iob).astype("<u8"))
 
 

@@ -53,7 +53,7 @@ class PartitionedCorpus:
     coverage (str): what to do with texts that aren't complete for all labels: unmarked tokens have "missing" values,
         as the merge left them; "drop" the text; unmarked tokens are "outside".
     rank, ranks (int): of several processes, this one yields each text whose number in the epoch is `rank` modulo
-        `ranks`.
+        `ranks`; with "in_memory", that in the corpus.
     epoch (int): the number of the next epoch; set it to go on with another.
     counts (Counter[str]): what became of the texts of the last epoch that was read to its end.
     """

@@ -72,3 +72,17 @@ def demo_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     settings = Settings(tokenizer=rules, dev_ratio=0.2, test_ratio=0.2, docs_per_partition=8)
     merge([root / "tasks" / "datasets.yml"], root / "corpus", settings, metrics=root / "merge.json")
     return root / "corpus"
+
+
+@pytest.fixture(scope="session")
+def tiny_bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A BERT of two layers of 32, randomly initialised, whose wordpieces are characters."""
+    transformers = pytest.importorskip("transformers")
+    folder = tmp_path_factory.mktemp("bert")
+    chars = [chr(code) for code in range(33, 127)]
+    vocab = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *chars, *(f"##{char}" for char in chars)]
+    (folder / "vocab.txt").write_text("\n".join(vocab))
+    transformers.BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder)
+    shape = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
+    transformers.BertModel(transformers.BertConfig(vocab_size=len(vocab), **shape)).save_pretrained(folder)
+    return folder

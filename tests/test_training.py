@@ -39,20 +39,6 @@ def trained(demo_corpus, tmp_path_factory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def tiny_bert(tmp_path_factory) -> Path:
-    """A BERT of two layers of 32, randomly initialised, whose wordpieces are characters."""
-    transformers = pytest.importorskip("transformers")
-    folder = tmp_path_factory.mktemp("bert")
-    chars = [chr(code) for code in range(33, 127)]
-    vocab = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *chars, *(f"##{char}" for char in chars)]
-    (folder / "vocab.txt").write_text("\n".join(vocab))
-    transformers.BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder)
-    shape = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
-    transformers.BertModel(transformers.BertConfig(vocab_size=len(vocab), **shape)).save_pretrained(folder)
-    return folder
-
-
 def test_training_gives_a_pipeline_and_a_curve(trained):
     assert sorted(path.name for path in trained.iterdir()) == ["curve.tsv", "model"]
     header, *rows = [line.split("\t") for line in (trained / "curve.tsv").read_text().splitlines()]
