@@ -18,8 +18,8 @@ lint: .venv-dev/.ready ## Check style and types.
 	.venv-dev/bin/ruff format --check .
 	.venv-dev/bin/mypy
 
-bench: .venv-bench/.ready ## Set up .venv-bench (no torch) and measure the merge.
-	.venv-bench/bin/python -m benchmarks.merge $(ARGS)
+bench: .venv-bench/.ready ## Set up .venv-bench (no torch) and measure the merge; BENCH=loaders measures training.
+	.venv-bench/bin/python -m benchmarks.$(or $(BENCH),merge) $(ARGS)
 
 gpu: .venv-gpu/.ready ## Set up .venv-gpu (torch with CUDA, cupy); then: .venv-gpu/bin/weasel run gpu
 

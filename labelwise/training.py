@@ -95,15 +95,9 @@ def train(
             checkpoints.delete()
         settings["paths"]["curve"] = str(folder / "curve.tsv")
         try:
-            nlp = init_nlp(settings, use_gpu=gpu_id)
+            nlp = make_pipeline(settings, transformer, gpu_id)
         except ConfigValidationError as error:
             raise InputError(f"{config}: {error}") from error
-        add_labels(nlp)
-        if init_from and "precision" in transformer:
-            from labelwise.precision import set_precision
-
-            sourced: Any = nlp.get_pipe("transformer")
-            set_precision(sourced.model, transformer["precision"], transformer["grad_scaler_config"])
         from_step = found[1].step if found else 0
         monitor = Monitor(folder / "resources.tsv", open_nvml(gpu_id))
         run = Run(folder, monitor=monitor, checkpoints=checkpoints, resumed=found, on_oom=on_oom)
@@ -186,6 +180,23 @@ def source_components(settings: Config, init_from: str, corpus: Path) -> None:
         settings["initialize"]["components"].pop("ner", None)
 
 
+def make_pipeline(settings: Config, transformer: Mapping[str, Any], gpu_id: int) -> Language:
+    """Make and initialize a pipeline.
+
+    transformer (Mapping): the block of the transformer's model before one was taken from another pipeline, which is
+        then trained in the precision of this block.
+    RAISES (ConfigValidationError): the config isn't valid.
+    """
+    nlp = init_nlp(settings, use_gpu=gpu_id)
+    add_labels(nlp)
+    if "precision" in transformer and "source" in settings["components"]["transformer"]:
+        from labelwise.precision import set_precision
+
+        sourced: Any = nlp.get_pipe("transformer")
+        set_precision(sourced.model, transformer["precision"], transformer["grad_scaler_config"])
+    return nlp
+
+
 def add_labels(nlp: Language) -> None:
     """Add the corpus's labels that a sourced ner lacks, in alphabetical order."""
     labels = Path(nlp.config.interpolate()["paths"]["corpus"]) / "labels" / "ner.json"
@@ -206,7 +217,8 @@ def read_batch_size(path: Path | None, gpu_id: int, settings: Config) -> int:
 
 def fingerprint(settings: Config, corpus: Path) -> str:
     """Give what is the same for trainings that make the same steps."""
-    packages = [version(name) for name in ("spacy", "thinc", "numpy")]
+    names = ["spacy", "thinc", "numpy", *(name for name in ("torch", "transformers") if find_spec(name))]
+    packages = [version(name) for name in names]
     parts = [settings.to_str(interpolate=False), (corpus / MANIFEST).read_text(encoding="utf8"), *packages]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 

@@ -17,6 +17,8 @@ from scripts.make_demo import make_demo
 from scripts.merge import merge
 
 ROOT = Path(__file__).parent.parent
+# BERT has a dropout of its own, which `training.dropout` doesn't change.
+NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 
 
 def real_corpus(name: str) -> Path:
@@ -75,9 +77,13 @@ def demo_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def tiny_bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tiny_bert(tmp_path_factory) -> Path:
     """A BERT of two layers of 32, randomly initialised, whose wordpieces are characters."""
     transformers = pytest.importorskip("transformers")
+    # More threads wait for each other, seven times as long where other processes run too.
+    torch = pytest.importorskip("torch")
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
     folder = tmp_path_factory.mktemp("bert")
     chars = [chr(code) for code in range(33, 127)]
     vocab = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *chars, *(f"##{char}" for char in chars)]
