@@ -6,6 +6,7 @@ Every trial is a process of its own: after running out of memory, one holds what
 import multiprocessing
 import resource
 from collections.abc import Callable, Iterable
+from heapq import nlargest
 from itertools import cycle, islice
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -13,14 +14,14 @@ from typing import Any, NamedTuple
 
 from spacy.language import Language
 from spacy.training import Example
-from spacy.training.initialize import init_nlp
 from spacy.util import registry, resolve_dot_names
+from thinc.api import Config
 
-from labelwise.batches import Batch, batch_cost
+from labelwise.batches import Batch, Cost, batch_cost
 from labelwise.device import device_name, use_gpu
 from labelwise.errors import InputError
 from labelwise.loop import is_out_of_memory
-from labelwise.training import read_config
+from labelwise.training import make_pipeline, pipeline_digest, read_config, source_components
 
 SHARE = 0.85  # of the largest that fits: what is left is for what no trial has seen
 PRECISE = 1.05  # the search ends when what fits and what doesn't are so near
@@ -34,6 +35,7 @@ class Trial(NamedTuple):
 
     config, corpus (Path): as for training.
     overrides (dict): values of the config.
+    init_from (str): a pipeline that components are taken from.
     gpu_id (int): the GPU, -1 for the CPU.
     memory (int): bytes that the process may have, 0 for any: a stand-in for the GPU's memory, on the CPU.
     """
@@ -41,6 +43,7 @@ class Trial(NamedTuple):
     config: Path
     corpus: Path
     overrides: dict[str, Any]
+    init_from: str = ""
     gpu_id: int = -1
     memory: int = 0
 
@@ -49,12 +52,14 @@ class Found(NamedTuple):
     """What a device can be given at a time.
 
     device (str): its name.
+    pipeline (str): the digest of the pipeline; see `training.pipeline_digest`.
     unit (str): in which costs are counted: words or wordpieces, see `batches`.
     largest (int): the cost of the largest batch that fitted.
     size (int): the share of it that is safe.
     """
 
     device: str
+    pipeline: str
     unit: str
     largest: int
     size: int
@@ -75,9 +80,18 @@ def find_batch_size(trial: Trial, report: Callable[[int, bool], None]) -> Found:
     largest = search(fits)
     if not largest:
         raise InputError("not even one text fits into memory; set max_words of corpora.train, or take a smaller model")
-    settings = read_config(trial.config, trial.corpus, trial.overrides)
+    settings, _ = read_settings(trial)
     unit = settings["training"]["batcher"]["unit"]
-    return Found(device_name(trial.gpu_id), unit, largest, int(SHARE * largest))
+    return Found(device_name(trial.gpu_id), pipeline_digest(settings), unit, largest, int(SHARE * largest))
+
+
+def read_settings(trial: Trial) -> tuple[Config, dict[str, Any]]:
+    """Read the config as training does; give it, and the block of the transformer's model."""
+    settings = read_config(trial.config, trial.corpus, trial.overrides)
+    transformer = dict(settings["components"].get("transformer", {}).get("model", {}))
+    if trial.init_from:
+        source_components(settings, trial.init_from, trial.corpus)
+    return settings, transformer
 
 
 def search(fits: Callable[[int], tuple[bool, int]]) -> int:
@@ -135,12 +149,11 @@ def try_out(trial: Trial, cost: int, sender: Connection) -> None:
         if trial.memory:
             resource.setrlimit(resource.RLIMIT_DATA, (trial.memory, trial.memory))
         use_gpu(trial.gpu_id)
-        settings = read_config(trial.config, trial.corpus, trial.overrides)
-        nlp = init_nlp(settings, use_gpu=trial.gpu_id)
+        nlp = make_pipeline(*read_settings(trial), trial.gpu_id)
         training = registry.resolve(nlp.config.interpolate()["training"])
         [corpus] = resolve_dot_names(nlp.config.interpolate(), [training["train_corpus"]])
         training["batcher"].bind(nlp)
-        worst = worst_texts(islice(corpus(nlp), SCANNED), training["batcher"].cost)
+        worst = worst_texts(corpus(nlp), training["batcher"].cost)
         batch = fill(worst, cost)
         sender.send(batch.cost)
         # First one text, so that gradients and the optimizer's state are there.
@@ -148,16 +161,17 @@ def try_out(trial: Trial, cost: int, sender: Connection) -> None:
             nlp.update(part, drop=training["dropout"], sgd=training["optimizer"])
         predict(nlp, worst)
     except Exception as error:
-        if not is_out_of_memory(error):
+        # C code that doesn't look at what it gets ends in a SystemError.
+        if not (is_out_of_memory(error) or isinstance(error, SystemError)):
             sender.send(repr(error))
         raise SystemExit(1) from None
 
 
-def worst_texts(examples: Iterable[Example], cost: Callable[[Any], Any]) -> Batch:
-    """Take the widest texts, of those as wide the longest."""
-    examples = list(examples)
-    batch = Batch(examples, [cost(eg.predicted) for eg in examples])
-    return batch.take(sorted(range(len(batch)), key=lambda number: batch.costs[number][::-1], reverse=True)[:WORST])
+def worst_texts(examples: Iterable[Example], cost: Callable[[Any], Cost]) -> Batch:
+    """Take the widest texts of the first ones of an epoch, of those as wide the longest; the others aren't held."""
+    pairs = ((cost(eg.predicted), eg) for eg in islice(examples, SCANNED))
+    worst = nlargest(WORST, pairs, key=lambda pair: (pair[0].width, pair[0].rows))
+    return Batch([eg for _, eg in worst], [cost for cost, _ in worst])
 
 
 def fill(worst: Batch, cost: int) -> Batch:

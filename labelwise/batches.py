@@ -66,8 +66,9 @@ class Batch(list[Example]):
             more is a part.
         """
         order = sorted(range(len(self)), key=lambda number: self.costs[number].width)
-        alone = [number for number in order if most and batch_cost([self.costs[number]]) > most]
-        rest = self.take(number for number in order if number not in set(alone))
+        too_dear = {number for number in order if most and batch_cost([self.costs[number]]) > most}
+        alone = [number for number in order if number in too_dear]
+        rest = self.take(number for number in order if number not in too_dear)
         count = max(count - len(alone), len(cut(rest.costs, most)) if most else 1)
         return [*(rest.take(run) for run in cut_evenly(rest.costs, count)), *(self.take([number]) for number in alone)]
 

@@ -35,7 +35,8 @@ class State(msgspec.Struct):
     words (int): of all batches so far.
     seconds (float): of all runs so far.
     scores (list[float]): of all evaluations so far.
-    device_size (int): what the device is given at a time, if running out of memory has lowered it.
+    device_size (int): what the device is given at a time, which running out of memory may have lowered; 0 for all.
+    halved (int): how often it has.
     python_random (list): the state of `random`.
     updates (list[int]): how often each parameter was updated.
     """
@@ -72,7 +73,10 @@ class Checkpoints:
         """Find the last checkpoint; None if there is none, or it is of another training."""
         if not (found := self.all()):
             return None
-        state = msgspec.json.decode((found[-1] / "state.json").read_bytes(), type=State)
+        try:
+            state = msgspec.json.decode((found[-1] / "state.json").read_bytes(), type=State)
+        except msgspec.MsgspecError:  # another version wrote it
+            return None
         return (found[-1], state) if state.fingerprint == self.fingerprint else None
 
     def save(self, state: State, nlp: Language, optimizer: Optimizer, output: Path) -> None:
@@ -208,7 +212,8 @@ def put_arrays(nlp: Language, optimizer: Optimizer, arrays: Any) -> None:
     if torch := used_torch():
         torch.set_rng_state(torch.from_numpy(arrays["torch_random"]))
         for number in range(torch.cuda.device_count() if torch.cuda.is_available() else 0):
-            torch.cuda.set_rng_state(torch.from_numpy(arrays[f"cuda_random-{number}"]), number)
+            if f"cuda_random-{number}" in arrays:
+                torch.cuda.set_rng_state(torch.from_numpy(arrays[f"cuda_random-{number}"]), number)
 
 
 def used_torch() -> Any:

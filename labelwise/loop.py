@@ -71,7 +71,6 @@ class Run:
         checkpoints: Checkpoints | None = None,
         resumed: tuple[Path, State] | None = None,
         on_oom: OnOom = "stop",
-        device_size: int = 0,
     ) -> None:
         """Prepare a training."""
         self.output = output
@@ -80,10 +79,11 @@ class Run:
         self.resumed = resumed
         self.on_oom = on_oom
         self.clock = Clock()
-        self.state = resumed[1] if resumed else State(fingerprint="", device_size=device_size)
+        self.state = resumed[1] if resumed else State(fingerprint="")
         self.corpus: Any = None
         self.unit = "words"
         self.failure: InputError | None = None
+        monitor.begin(self.state.step, self.state.words)
         self._replay = list(self.state.scores)
         self._done: list[Batch] = []
         self._losses: dict[str, float] = {}
@@ -114,7 +114,7 @@ class Run:
         if isinstance(batcher, CostBatcher):
             batcher.bind(nlp)
             self.unit = batcher.unit
-            self.state.device_size = self.state.device_size or batcher.device_size
+            self.state.device_size = min(filter(None, (self.state.device_size, batcher.device_size)), default=0)
         for step in range(self.state.step + 1):
             yield start, Replayed(self.state.words if step == 0 else 0)
         for epoch in count(start):
@@ -124,6 +124,7 @@ class Run:
                 corpus.epoch = epoch
             examples = self.clock.during("reading", corpus(nlp))
             batches = batcher(examples, zone) if isinstance(batcher, CostBatcher) else batcher(examples)
+            number = 0
             for number, batch in enumerate(self.clock.during("batching", batches), 1):
                 if number > skip or epoch > start:
                     if self._restore:
@@ -131,11 +132,18 @@ class Run:
                         self._restore = None
                     self.state.epoch, self.state.batches = epoch, number
                     yield epoch, batch
+            if not number:
+                raise InputError("training.train_corpus: the corpus is empty")
 
     def create_evaluation_callback(
         self, nlp: Language, dev_corpus: Callable[[Language], Iterable[Example]], weights: Mapping[str, float | None]
     ) -> Callable[[], tuple[float, dict[str, Any]]]:
-        """Make what computes the scores of the dev set, or gives those of a step that is replayed."""
+        """Make what computes the scores of the dev set, or gives those of a step that is replayed.
+
+        RAISES (InputError): the dev set is held in memory, where an evaluation would find the entities of the last.
+        """
+        if getattr(dev_corpus, "loader", "") == "in_memory":
+            raise InputError("corpora.dev: the loader in_memory is for training alone; the dev set is streamed")
 
         def callback() -> tuple[float, dict[str, Any]]:
             if self._replay:
@@ -177,11 +185,19 @@ class Run:
                 self.state.step, self.state.words = info["step"], info["words"]
                 self.state.seconds = before + time.perf_counter() - start
                 self.monitor.step, self.monitor.words = info["step"], info["words"]
-                info.update(self.progress(nlp, settings["max_steps"]))
+                if is_best is not None:
+                    info.update(self.progress(nlp, settings["max_steps"]))
                 with self.clock.phase("saving"):
                     yield batch, info, is_best
                     if is_best is not None and self.checkpoints:
                         self.checkpoints.save(self.state, nlp, optimizer, self.output)
+        except Exception as error:
+            if is_out_of_memory(error):
+                self.failure = InputError(
+                    f"Step {self.state.step + 1}: out of memory in the optimizer or in evaluation. Remedy: a smaller "
+                    "model, or lower nlp.batch_size, or max_batch_items of a transformer"
+                )
+            raise
         finally:
             del nlp.__dict__["update"]
 

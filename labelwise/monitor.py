@@ -1,5 +1,6 @@
 """What training does to the machine, sampled in the background: memory, processors, the GPU, and the throughput."""
 
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -43,6 +44,11 @@ class Monitor:
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._last = (self.start, 0)
+
+    def begin(self, step: int, words: int) -> None:
+        """Say where training is when it begins, which isn't 0 if it goes on."""
+        self.step, self.words = max(step, 0), words
+        self._last = (time.perf_counter(), words)
 
     def __enter__(self) -> "Monitor":
         """Begin to sample."""
@@ -101,7 +107,7 @@ class Monitor:
 
     def gpu_percent(self) -> float | None:
         """Compute how busy the GPU was while training made steps; None without one."""
-        busy = [row[5] for row in self.rows if row[1] > 0] if self.gpu else []
+        busy = [row[5] for row in self.rows if row[1] > 0 and not math.isnan(row[5])] if self.gpu else []
         return sum(busy) / len(busy) if busy else None
 
 
@@ -138,21 +144,23 @@ def open_nvml(gpu_id: int) -> Callable[[], list[float]] | None:
 
         pynvml.nvmlInit()
         device: Any = pynvml.nvmlDeviceGetHandleByPciBusId(cupy.cuda.Device(gpu_id).pci_bus_id)
-        read = nvml_reader(pynvml, device)
-        read()
     except Exception:  # whatever NVML and its driver raise: training goes on without
         return None
-    return read
+    return nvml_reader(pynvml, device)
 
 
 def nvml_reader(nvml: Any, device: Any) -> Callable[[], list[float]]:
-    """Make what reads a device through the module `pynvml`."""
+    """Make what reads a device through the module `pynvml`; what can't be read, as the power of some, is NaN."""
+    values: list[Callable[[], float]] = [
+        lambda: float(nvml.nvmlDeviceGetUtilizationRates(device).gpu),
+        lambda: nvml.nvmlDeviceGetMemoryInfo(device).used / 2**20,
+        lambda: nvml.nvmlDeviceGetPowerUsage(device) / 1000,
+    ]
 
-    def read() -> list[float]:
-        return [
-            float(nvml.nvmlDeviceGetUtilizationRates(device).gpu),
-            nvml.nvmlDeviceGetMemoryInfo(device).used / 2**20,
-            nvml.nvmlDeviceGetPowerUsage(device) / 1000,
-        ]
+    def read_or_nan(value: Callable[[], float]) -> float:
+        try:
+            return value()
+        except nvml.NVMLError:
+            return math.nan
 
-    return read
+    return lambda: [read_or_nan(value) for value in values]

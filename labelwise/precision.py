@@ -124,6 +124,7 @@ def set_precision(model: TransformerModel, precision: str, grad_scaler_config: M
     if precision not in ("fp32", *DTYPES):
         raise InputError(f"precision {precision!r}: give fp32, fp16 or bf16")
     scaler = {"init_scale": 2.0**16, **grad_scaler_config}
+    scaler.pop("enabled", None)  # of spacy-transformers' configs; the precision says it
     if not isinstance(scaler["init_scale"], float):
         raise InputError(f"grad_scaler_config: init_scale {scaler['init_scale']} is no float; write a decimal point")
     own: Any = model.layers[0].shims[0]
@@ -142,4 +143,4 @@ def as_saved(block: dict[str, Any], precision: str) -> None:
     half = precision == "fp16"
     block.pop("precision", None)
     block |= {"@architectures": SAVED_ARCHITECTURE, "mixed_precision": half}
-    block["grad_scaler_config"] |= {"enabled": half}
+    block.setdefault("grad_scaler_config", {})["enabled"] = half

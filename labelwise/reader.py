@@ -55,7 +55,8 @@ class PartitionedCorpus:
     rank, ranks (int): of several processes, this one yields each text whose number in the epoch is `rank` modulo
         `ranks`; with "in_memory", that in the corpus.
     epoch (int): the number of the next epoch; set it to go on with another.
-    counts (Counter[str]): what became of the texts of the last epoch that was read to its end.
+    counts (Counter[str]): what became of the texts of this epoch so far.
+    last_counts (Counter[str]): the same of the last epoch that was read to its end.
     """
 
     def __init__(
@@ -98,6 +99,7 @@ class PartitionedCorpus:
         self.ranks = ranks
         self.epoch = 0
         self.counts: Counter[str] = Counter()
+        self.last_counts: Counter[str] = Counter()
         self._loader: Loader | None = None
         self._held: list[Example] = []
 
@@ -117,12 +119,13 @@ class PartitionedCorpus:
 
     def _examples(self, nlp: Language, rng: random.Random | None) -> Iterator[Example]:
         counts: Counter[str] = Counter()
+        self.counts = counts
         tokenize = LearningTokenizer(nlp)
         for doc in self._prepared(rng, counts):
             yield Example(tokenize(doc.text), doc.to_doc(nlp.vocab))
-        self.counts = counts
+        self.last_counts = counts
         if not counts["texts"]:
-            raise InputError(f"{self.path}: no text is left to train on: {dict(counts)}; see `coverage` and `limit`")
+            raise InputError(f"{self.path}: no text is left: {dict(counts)}; see `coverage` and `limit`")
 
     def _prepared(self, rng: random.Random | None, counts: Counter[str]) -> Iterator[PackedDoc]:
         """Yield this rank's texts, under the policies, and count what becomes of each."""

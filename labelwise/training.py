@@ -36,9 +36,10 @@ class Trained(NamedTuple):
     seconds (float): in the loop.
     peak (int): bytes of memory.
     words (int): of all batches.
-    texts (dict[str, int]): what became of the texts in the last whole epoch, if there was one.
+    texts (dict[str, int]): what became of the texts in the last whole epoch, or in the first so far.
     halved (int): how often memory ran out and training went on.
-    resumed (int): the step that it went on from; 0 for none.
+    resumed (int | None): the step that it went on from; None if it began at the beginning.
+    discarded (bool): there were checkpoints, but of another training.
     warning (str): why the GPU was idle, if it was.
     """
 
@@ -48,7 +49,8 @@ class Trained(NamedTuple):
     words: int
     texts: dict[str, int]
     halved: int
-    resumed: int
+    resumed: int | None
+    discarded: bool
     warning: str
 
 
@@ -85,20 +87,21 @@ def train(
         source_components(settings, init_from, corpus)
     if device_size := read_batch_size(batch_size, gpu_id, settings):
         settings["training"]["batcher"]["device_size"] = device_size
-    checkpoints = Checkpoints(out.with_name(f"{out.name}.checkpoints"), fingerprint(settings, corpus))
+    checkpoints = Checkpoints(out.with_name(f"{out.name}.checkpoints"), fingerprint(settings, corpus, gpu_id))
     with workspace(out) as folder:
         folder.mkdir()
         found = checkpoints.last() if resume else None
         if found:
             copy(found[0] / "curve.tsv", folder / "curve.tsv")
-        else:
-            checkpoints.delete()
         settings["paths"]["curve"] = str(folder / "curve.tsv")
         try:
             nlp = make_pipeline(settings, transformer, gpu_id)
         except ConfigValidationError as error:
             raise InputError(f"{config}: {error}") from error
-        from_step = found[1].step if found else 0
+        from_step = found[1].step if found else None
+        discarded = resume and found is None and bool(checkpoints.all())
+        if found is None:
+            checkpoints.delete()
         monitor = Monitor(folder / "resources.tsv", open_nvml(gpu_id))
         run = Run(folder, monitor=monitor, checkpoints=checkpoints, resumed=found, on_oom=on_oom)
         with monitor, run.installed():
@@ -122,9 +125,10 @@ def train(
         seconds=run.state.seconds,
         peak=monitor.peak,
         words=run.state.words,
-        texts=dict(getattr(run.corpus, "counts", {})),
+        texts=dict(getattr(run.corpus, "last_counts", {}) or getattr(run.corpus, "counts", {})),
         halved=run.state.halved,
         resumed=from_step,
+        discarded=discarded,
         warning=idle_gpu(monitor.gpu_percent(), shares),
     )
 
@@ -157,7 +161,7 @@ def source_components(settings: Config, init_from: str, corpus: Path) -> None:
 
     try:
         source = spacy.load(init_from)
-    except OSError as error:
+    except (OSError, ValueError, ImportError) as error:
         raise InputError(f"init_from {init_from!r}: {error}") from error
     labels = set(json.loads((corpus / MANIFEST).read_text(encoding="utf8"))["labels"])
     names = [name for name in SOURCED if name in source.pipe_names and name in settings["nlp"]["pipeline"]]
@@ -207,19 +211,31 @@ def add_labels(nlp: Language) -> None:
 
 
 def read_batch_size(path: Path | None, gpu_id: int, settings: Config) -> int:
-    """Read what scripts.find_batch_size has found for this device; 0 if there is nothing, or it is of another one."""
+    """Read what scripts.find_batch_size has found; 0 if there is nothing, or it is of another device or pipeline."""
     if path is None or not path.is_file():
         return 0
     found = json.loads(path.read_text(encoding="utf8"))
-    same = found["device"] == device_name(gpu_id) and found["unit"] == settings["training"]["batcher"].get("unit")
+    same = found["device"] == device_name(gpu_id) and found["pipeline"] == pipeline_digest(settings)
     return found["size"] if same else 0
 
 
-def fingerprint(settings: Config, corpus: Path) -> str:
-    """Give what is the same for trainings that make the same steps."""
-    names = ["spacy", "thinc", "numpy", *(name for name in ("torch", "transformers") if find_spec(name))]
-    packages = [version(name) for name in names]
-    parts = [settings.to_str(interpolate=False), (corpus / MANIFEST).read_text(encoding="utf8"), *packages]
+def pipeline_digest(settings: Config) -> str:
+    """Give what is the same for pipelines that need the same memory."""
+    parts = [settings["components"], settings["training"]["batcher"].get("unit")]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def fingerprint(settings: Config, corpus: Path, gpu_id: int) -> str:
+    """Give what is the same for trainings that make the same steps: by config, corpus, code, packages and device.
+
+    What the device is given at a time isn't in it, which is what to change when memory has run out.
+    """
+    settings = settings.copy()
+    settings["training"]["batcher"].pop("device_size", None)
+    packages = ["spacy", "thinc", "numpy", "torch", "transformers", "spacy_transformers"]
+    parts = [settings.to_str(interpolate=False), (corpus / MANIFEST).read_text(encoding="utf8"), device_name(gpu_id)]
+    parts += [f"{name} {version(name)}" for name in packages if find_spec(name)]
+    parts += [path.read_text(encoding="utf8") for path in sorted(Path(__file__).parent.glob("*.py"))]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 

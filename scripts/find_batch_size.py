@@ -24,6 +24,7 @@ def find_batch_size_cli(
     memory: Annotated[str, Option(help="On the CPU: the memory that training may have, such as 2GB")] = "",
     transformer_name: Annotated[str, Option(help="Name on the hub, or folder, of the transformer")] = "",
     precision: Annotated[str, Option(help="fp16 | bf16 | fp32, of a transformer")] = "",
+    init_from: Annotated[str, Option(help="Name or folder of a pipeline that training begins with")] = "",
 ) -> None:
     """Find the largest batch that fits into memory, and write most of it where training picks it up."""
     with user_errors("No batch size was found"):
@@ -31,7 +32,7 @@ def find_batch_size_cli(
             raise InputError(f"--gpu-id {gpu_id}, --memory {memory!r}: give a GPU, or the CPU (-1) and a size as 2GB")
         model = {"name": transformer_name, "precision": precision}
         overrides = {f"components.transformer.model.{key}": value for key, value in model.items() if value}
-        trial = Trial(config, corpus, overrides, gpu_id, parse_size(memory) if memory else 0)
+        trial = Trial(config, corpus, overrides, init_from, gpu_id, parse_size(memory) if memory else 0)
         found = find_batch_size(trial, report)
         with staged(out) as path:
             path.write_text(json.dumps(found._asdict(), indent=1) + "\n", encoding="utf8")

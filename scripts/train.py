@@ -1,5 +1,6 @@
 """Train a pipeline with spaCy's own loop, from the partitions of a corpus."""
 
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -39,6 +40,8 @@ def train_cli(
     with user_errors("Nothing was trained"):
         if max_steps < 0:
             raise InputError(f"--max-steps {max_steps}: give a number of updates, or 0 for what the config says")
+        if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+            raise InputError("WORLD_SIZE: training in several processes isn't supported yet; start one")
         overrides: dict[str, Any] = {"system.seed": seed}
         if max_steps:
             overrides["training.max_steps"] = max_steps
@@ -71,8 +74,10 @@ def train_cli(
 
 def print_summary(trained: Trained) -> None:
     """Say where time and memory went."""
-    if trained.resumed:
-        msg.info(f"Went on from step {trained.resumed}")
+    if trained.resumed is not None:
+        msg.info(f"Went on from step {trained.resumed}; shares of the time and memory are of what came after")
+    if trained.discarded:
+        msg.info("Began anew: the checkpoints were of another config, corpus, code, or device, and are deleted")
     print_counts("Texts of an epoch", trained.texts)
     shares = ", ".join(f"{name} {share:.0%}" for name, share in trained.shares.items())
     rate = f"{trained.words:,} words, {trained.words / max(trained.seconds, 1e-9):,.0f} a second"
