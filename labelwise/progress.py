@@ -34,6 +34,7 @@ class Progress:
         self.bar.update(1)
         if info is None:
             return
+        self.bar.n = info["step"] + 1  # a training that goes on doesn't begin at 0
         cells = {"E": f"{info['epoch']}", "#": f"{info['step']}"}
         cells |= {f"LOSS {name.upper()}": f"{info['losses'].get(name, 0.0):.1f}" for name in self.losses}
         cells |= {name.upper(): f"{100 * (info['other_scores'].get(name) or 0.0):.1f}" for name in self.scores}

@@ -60,10 +60,11 @@ class Copy:
         return done.stdout + done.stderr
 
     def results(self) -> dict[str, bytes]:
-        """What the run made, by path, but for the merge's cache."""
+        """What the run made, by path, but for the merge's cache, and what takes a clock."""
         paths = [path for name in RESULTS for path in (self.root / name).rglob("*") if path.is_file()]
         files = {path.relative_to(self.root).as_posix(): path for path in paths}
-        return {name: path.read_bytes() for name, path in files.items() if "/.cache/" not in name}
+        skipped = ("/.cache/", "_resources.tsv")
+        return {name: path.read_bytes() for name, path in files.items() if not any(part in name for part in skipped)}
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +82,9 @@ def by_dvc(tmp_path_factory) -> tuple[Copy, str]:
 def test_weasel_goes_the_whole_way(by_weasel):
     copy, printed = by_weasel
     assert (copy.root / "training/cpu/model-best/meta.json").is_file()
+    assert not (copy.root / "training/cpu/model-best.checkpoints").exists()
+    assert (copy.root / "plots/cpu_resources.tsv").read_text().startswith("seconds\tstep\twords_per_second\tmemory_mb")
+    assert "Memory: " in printed
     made = {path for path in copy.results() if not path.endswith(".spacy") and not path.startswith("training/")}
     assert made == {
         *(f"metrics/{name}.json" for name in ("merge", "cpu")),
