@@ -263,14 +263,14 @@ def test_long_texts_are_cut_and_counted(tmp_path, loader):
     }
 
 
-def test_counts_are_those_of_the_last_epoch_that_was_read_to_its_end(partitions):
+def test_texts_are_counted_so_far_and_in_the_last_whole_epoch(partitions):
     corpus = PartitionedCorpus(partitions, limit=6)
     list(corpus(NLP))
     next(corpus(NLP))
     list(corpus(NLP))
-    assert corpus.counts["texts"] == 6
+    assert (corpus.counts["texts"], corpus.last_counts["texts"]) == (6, 6)
     next(corpus(NLP))
-    assert corpus.counts["texts"] == 6
+    assert (corpus.counts["texts"], corpus.last_counts["texts"]) == (1, 6)
 
 
 @pytest.fixture
@@ -324,13 +324,13 @@ def test_nothing_left_to_train_on_is_an_error(merging, loader):
     merging.run()
     corpus = PartitionedCorpus(merging.root / "corpus" / "train", coverage="drop", loader=loader)
     for _ in range(2):  # not only in the first epoch
-        with pytest.raises(InputError, match=r"train: no text is left to train on: .*'not covered': 2.*see `coverage`"):
+        with pytest.raises(InputError, match=r"train: no text is left: .*'not covered': 2.*see `coverage`"):
             list(corpus(NLP))
 
 
 def test_texts_without_tokens_alone_are_an_error(tmp_path):
     write(tmp_path / "part-00000.spacy", [Doc(NLP.vocab), Doc(NLP.vocab)])
-    with pytest.raises(InputError, match=r"no text is left to train on: \{'without tokens': 2\}"):
+    with pytest.raises(InputError, match=r"no text is left: \{'without tokens': 2\}"):
         list(PartitionedCorpus(tmp_path)(NLP))
 
 

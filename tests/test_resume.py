@@ -162,7 +162,7 @@ def test_checkpoints_of_another_training_are_not_used(other, demo_corpus, tmp_pa
     update = training.Run.update
     monkeypatch.setattr(training.Run, "update", lambda *given, **options: (made.append(1), update(*given, **options)))
     trained = train_in(tmp_path, monkeypatch, CPU, demo_corpus, overrides, resume=other != "no resume")
-    assert (trained.resumed, len(made)) == (0, 3)
+    assert (trained.resumed, trained.discarded, len(made)) == (None, other != "no resume", 3)
     assert len((tmp_path / "curve.tsv").read_text().splitlines()) == 3
     assert sorted(path.name for path in tmp_path.iterdir()) == ["curve.tsv", "model"]
 
