@@ -23,6 +23,7 @@ OUT = Path("benchmarks/out/loaders")
 PLOT = Path("benchmarks/loaders.svg")
 CONFIG = Path("configs/cpu.cfg")
 RAM_DISK = Path("/dev/shm/labelwise-corpus")
+DEV = 300  # texts, about
 WARM_UP = 10  # steps that aren't counted
 FLAT_LIMIT = 1.05  # the memory for ten times the texts may be so many times that for one time
 LOADERS = ["in_memory", "indexed", "streamed"]
@@ -46,17 +47,8 @@ def make_corpus(docs: int, out: Path) -> Path:
     if not (corpus / "manifest.json").exists():
         tasks = out / f"tasks-{docs}"
         measure("scripts.make_demo", str(tasks), *f"--format prodigy --docs {docs} --labels 5 --words 790".split())
-        options = [
-            "--tokenizer",
-            "project.yml",
-            "--near-duplicates",
-            "off",
-            "--dev-ratio",
-            "0.005",
-            "--test-ratio",
-            "0",
-        ]
-        measure("scripts.merge", str(tasks / "datasets.yml"), str(corpus), *options)
+        options = f"--tokenizer project.yml --near-duplicates off --dev-ratio {DEV / docs} --test-ratio 0"
+        measure("scripts.merge", str(tasks / "datasets.yml"), str(corpus), *options.split())
         shutil.rmtree(tasks)
         shutil.rmtree(corpus / ".cache")
     return corpus
