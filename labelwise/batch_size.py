@@ -163,7 +163,7 @@ def try_out(trial: Trial, cost: int, sender: Connection) -> None:
     except Exception as error:
         # C code that doesn't look at what it gets ends in a SystemError.
         if not (is_out_of_memory(error) or isinstance(error, SystemError)):
-            sender.send(repr(error))
+            sender.send(str(error) if isinstance(error, InputError) else repr(error))
         raise SystemExit(1) from None
 
 
