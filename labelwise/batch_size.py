@@ -161,8 +161,9 @@ def try_out(trial: Trial, cost: int, sender: Connection) -> None:
             nlp.update(part, drop=training["dropout"], sgd=training["optimizer"])
         predict(nlp, worst)
     except Exception as error:
-        # C code that doesn't look at what it gets ends in a SystemError.
-        if not (is_out_of_memory(error) or isinstance(error, SystemError)):
+        # With too little memory, libraries fail to load or to start threads, in all kinds of errors.
+        starved = bool(trial.memory) and not isinstance(error, InputError | ValueError)
+        if not (is_out_of_memory(error) or starved):
             sender.send(str(error) if isinstance(error, InputError) else repr(error))
         raise SystemExit(1) from None
 

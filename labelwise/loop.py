@@ -273,7 +273,9 @@ def is_out_of_memory(error: BaseException) -> bool:
     """Tell whether memory ran out, in any of the libraries: numpy, cupy, PyTorch on a CPU or a GPU."""
     if isinstance(error, MemoryError) or type(error).__name__ in ("OutOfMemoryError", "AcceleratorOutOfMemoryError"):
         return True
-    return isinstance(error, RuntimeError) and ("out of memory" in str(error) or "can't allocate memory" in str(error))
+    # PyTorch says it in RuntimeErrors, the system in an OSError or, when a library can't be loaded, an ImportError.
+    said = ("out of memory", "can't allocate memory", "Cannot allocate memory")
+    return isinstance(error, RuntimeError | OSError | ImportError) and any(words in str(error) for words in said)
 
 
 def forget_gradients(nlp: Language) -> None:
