@@ -6,9 +6,9 @@ No hub is needed: the transformer has the shape of roberta-base, random weights,
 So speed and memory are a real one's, and scores aren't. Without a GPU, `--gpu-id -1 --tiny` tries the way on the CPU.
 """
 
-import csv
 import json
 from collections.abc import Iterator
+from math import isnan
 from pathlib import Path
 from statistics import mean
 from typing import Annotated, Any
@@ -16,14 +16,13 @@ from typing import Annotated, Any
 import spacy
 import typer
 
-from benchmarks.loaders import make_corpus
 from benchmarks.measure import measure
+from benchmarks.training import make_corpus, train_steps
 from labelwise.device import device_name, use_gpu
 from labelwise.reader import read_docs
 
 OUT = Path("benchmarks/out/gpu")
-CONFIG = "configs/gpu.cfg"
-WARM_UP = 10  # steps that aren't counted
+CONFIG = Path("configs/gpu.cfg")
 PRECISIONS = ["fp32", "fp16", "bf16"]
 BUSY, FASTER = 85, 1.8  # aims: percent that the GPU is busy, and times fp32's words a second
 
@@ -54,15 +53,12 @@ def make_transformer(corpus: Path, folder: Path, *, tiny: bool) -> None:
 
 def train(corpus: Path, transformer: Path, gpu_id: int, steps: int, *options: str) -> dict[str, float]:
     """Train for so many steps; give the means of what the monitor saw in them, and the most memory."""
-    resources = OUT / "resources.tsv"
-    given = [CONFIG, corpus, OUT / "model", "--curve", OUT / "curve.tsv", "--resources", resources]
-    given += ["--gpu-id", gpu_id, "--max-steps", steps, "--transformer-name", transformer, *options]
-    measure("scripts.train", *map(str, given))
-    with resources.open() as file:
-        rows = [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file, delimiter="\t")]
-    rows = [row for row in rows if WARM_UP <= row["step"] < steps]
-    seen = {name: mean(row[name] for row in rows) for name in rows[0]}
-    return seen | {"gpu_memory_mb": max(row.get("gpu_memory_mb", 0.0) for row in rows)}
+    given = ["--gpu-id", str(gpu_id), "--transformer-name", str(transformer), *options]
+    _, rows = train_steps(CONFIG, corpus, OUT, steps, *given)
+    # What can't be asked of a GPU at some moment isn't a number.
+    columns = {name: [row[name] for row in rows if not isnan(row[name])] for name in rows[0]}
+    seen = {name: mean(values) for name, values in columns.items() if values}
+    return seen | {"gpu_memory_mb": max(columns.get("gpu_memory_mb") or [0.0])}
 
 
 def main(

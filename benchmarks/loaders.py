@@ -7,24 +7,22 @@ or from ir_datasets' compressed blocks. Here it is NER on a CPU: in memory as sp
 partitions. The tables are printed, and the memory over time drawn to benchmarks/loaders.svg.
 """
 
-import csv
 import shutil
 from pathlib import Path
 from statistics import mean, median
 from typing import Annotated, Any, NamedTuple
 
-import matplotlib.pyplot as plt
 import typer
 from spacy.util import load_config
 
 from benchmarks.measure import Measured, measure
+from benchmarks.plot import draw_memory
+from benchmarks.training import WARM_UP, make_corpus, train_steps
 
 OUT = Path("benchmarks/out/loaders")
 PLOT = Path("benchmarks/loaders.svg")
 CONFIG = Path("configs/cpu.cfg")
 RAM_DISK = Path("/dev/shm/labelwise-corpus")
-DEV = 300  # texts, about
-WARM_UP = 10  # steps that aren't counted
 FLAT_LIMIT = 1.05  # the memory for ten times the texts may be so many times that for one time
 LOADERS = ["in_memory", "indexed", "streamed"]
 
@@ -41,31 +39,10 @@ class Trained(NamedTuple):
         return self.taken.peak_pss / 2**20
 
 
-def make_corpus(docs: int, out: Path) -> Path:
-    """Make and merge data sets of 5 labels over so many texts, if that isn't done."""
-    corpus = out / f"corpus-{docs}"
-    if not (corpus / "manifest.json").exists():
-        tasks = out / f"tasks-{docs}"
-        measure("scripts.make_demo", str(tasks), *f"--format prodigy --docs {docs} --labels 5 --words 790".split())
-        options = f"--tokenizer project.yml --near-duplicates off --dev-ratio {DEV / docs} --test-ratio 0"
-        measure("scripts.merge", str(tasks / "datasets.yml"), str(corpus), *options.split())
-        shutil.rmtree(tasks)
-        shutil.rmtree(corpus / ".cache")
-    return corpus
-
-
 def train(corpus: Path, steps: int, loader: str, module: str = "scripts.train") -> Trained:
     """Train for so many steps, evaluating at the first and the last alone."""
-    config = load_config(CONFIG, interpolate=False)
-    config["training"] |= {"max_steps": steps, "eval_frequency": steps}
-    config.to_disk(OUT / "ours.cfg")
-    resources = OUT / "resources.tsv"
-    files = [str(OUT / "ours.cfg"), str(corpus), str(OUT / "model"), "--curve", str(OUT / "curve.tsv")]
-    taken = measure(module, *files, "--resources", str(resources), "--loader", loader)
-    with resources.open() as file:
-        rows = [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file, delimiter="\t")]
-    # Samples come at equal distances; while the last step is evaluated, the one before is the last that was made.
-    return Trained(mean(row["words_per_second"] for row in rows if WARM_UP <= row["step"] < steps - 1), taken)
+    taken, seen = train_steps(CONFIG, corpus, OUT, steps, "--loader", loader, module=module)
+    return Trained(mean(row["words_per_second"] for row in seen), taken)
 
 
 def train_stock(corpus: Path, steps: int) -> Trained:
@@ -121,7 +98,11 @@ def main(
     print("\n| a whole epoch, read and put into batches | seconds | peak memory, MB |\n|---|---|---|")
     for texts, taken in epochs.items():
         print(f"| {texts} texts | {taken.seconds:.0f} | {taken.peak_pss / 2**20:,.0f} |")
-    draw({f"{loader}, {texts} texts": runs[texts, loader].taken for loader in LOADERS for texts in folders})
+    draw_memory(
+        PLOT,
+        {f"{loader}, {texts} texts": runs[texts, loader].taken for loader in LOADERS for texts in folders},
+        logarithmic="y",
+    )
     if growth["streamed"] > FLAT_LIMIT:
         raise SystemExit(f"ten times the texts take {growth['streamed']:.2f} of the memory")
 
@@ -143,19 +124,6 @@ def median_run(runs: Any) -> Trained:
     """Choose the run whose speed is the median."""
     ordered = sorted(runs, key=lambda run: run.rate)
     return ordered[len(ordered) // 2]
-
-
-def draw(curves: dict[str, Measured]) -> None:
-    """Draw memory over time."""
-    _, axes = plt.subplots(figsize=(8, 4))
-    for name, taken in curves.items():
-        axes.plot([at for at, _ in taken.samples], [pss / 2**20 for _, pss in taken.samples], label=name)
-    axes.set_xlabel("seconds")
-    axes.set_ylabel("memory of all processes, MB (PSS)")
-    axes.set_yscale("log")
-    axes.legend()
-    plt.rcParams["svg.hashsalt"] = "labelwise"
-    plt.savefig(PLOT, metadata={"Date": None})
 
 
 if __name__ == "__main__":

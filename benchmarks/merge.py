@@ -13,11 +13,11 @@ from pathlib import Path
 from statistics import median
 from typing import Annotated, NamedTuple
 
-import matplotlib.pyplot as plt
 import typer
 import yaml
 
 from benchmarks.measure import Measured, measure
+from benchmarks.plot import draw_memory
 
 OUT = Path("benchmarks/out")
 PLOT = Path("benchmarks/merge.svg")
@@ -113,7 +113,7 @@ def main(
     print("\n| what | seconds | peak memory, MB | |\n|---|---|---|---|")
     for what, seconds, megabytes, note in lines:
         print(f"| {what} | {seconds:.1f} | {megabytes:.0f} | {note} |")
-    draw(curves)
+    draw_memory(PLOT, curves, logarithmic="x")
     if failed:
         raise SystemExit("; ".join(failed))
 
@@ -126,19 +126,6 @@ def line(what: str, *taken: Measured, note: str = "") -> Line:
 def digest(out: Path) -> str:
     """Give what names every partition and its bytes."""
     return json.dumps(json.loads((out / "manifest.json").read_text()), sort_keys=True)
-
-
-def draw(curves: dict[str, Measured]) -> None:
-    """Draw memory over time."""
-    _, axes = plt.subplots(figsize=(8, 4))
-    for name, taken in curves.items():
-        axes.plot([at for at, _ in taken.samples], [pss / 2**20 for _, pss in taken.samples], label=name)
-    axes.set_xlabel("seconds")
-    axes.set_ylabel("memory of all processes, MB (PSS)")
-    axes.set_xscale("log")
-    axes.legend()
-    plt.rcParams["svg.hashsalt"] = "labelwise"
-    plt.savefig(PLOT, metadata={"Date": None})
 
 
 if __name__ == "__main__":

@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 from spacy.language import Language
 from spacy.training import Example
 from spacy.util import registry, resolve_dot_names
-from thinc.api import Config
 
 from labelwise.batches import Batch, Cost, batch_cost
 from labelwise.device import device_name, use_gpu
 from labelwise.errors import InputError
 from labelwise.loop import is_out_of_memory
-from labelwise.training import make_pipeline, pipeline_digest, read_config, source_components
+from labelwise.pipeline import make_pipeline, read_settings
+from labelwise.training import pipeline_digest
 
 SHARE = 0.85  # of the largest that fits: what is left is for what no trial has seen
 PRECISE = 1.05  # the search ends when what fits and what doesn't are so near
@@ -80,18 +80,9 @@ def find_batch_size(trial: Trial, report: Callable[[int, bool], None]) -> Found:
     largest = search(fits)
     if not largest:
         raise InputError("not even one text fits into memory; set max_words of corpora.train, or take a smaller model")
-    settings, _ = read_settings(trial)
+    settings, _ = read_settings(trial.config, trial.corpus, trial.overrides, trial.init_from)
     unit = settings["training"]["batcher"]["unit"]
     return Found(device_name(trial.gpu_id), pipeline_digest(settings), unit, largest, int(SHARE * largest))
-
-
-def read_settings(trial: Trial) -> tuple[Config, dict[str, Any]]:
-    """Read the config as training does; give it, and the block of the transformer's model."""
-    settings = read_config(trial.config, trial.corpus, trial.overrides)
-    transformer = dict(settings["components"].get("transformer", {}).get("model", {}))
-    if trial.init_from:
-        source_components(settings, trial.init_from, trial.corpus)
-    return settings, transformer
 
 
 def search(fits: Callable[[int], tuple[bool, int]]) -> int:
@@ -149,7 +140,8 @@ def try_out(trial: Trial, cost: int, sender: Connection) -> None:
         if trial.memory:
             resource.setrlimit(resource.RLIMIT_DATA, (trial.memory, trial.memory))
         use_gpu(trial.gpu_id)
-        nlp = make_pipeline(*read_settings(trial), trial.gpu_id)
+        settings, transformer = read_settings(trial.config, trial.corpus, trial.overrides, trial.init_from)
+        nlp = make_pipeline(settings, transformer, trial.gpu_id)
         training = registry.resolve(nlp.config.interpolate()["training"])
         [corpus] = resolve_dot_names(nlp.config.interpolate(), [training["train_corpus"]])
         training["batcher"].bind(nlp)

@@ -14,7 +14,6 @@ step between its gradients and the optimizer: training in several processes woul
 """
 
 import gc
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -29,7 +28,7 @@ from thinc.api import Optimizer
 from thinc.shims import Shim
 
 from labelwise.batches import Batch, CostBatcher, word_cost
-from labelwise.checkpoints import Checkpoints, State, copy, find_owners, find_scalers, restore
+from labelwise.checkpoints import Checkpoints, State, copy, find_owners, find_scalers, restore, used_torch
 from labelwise.clock import Clock
 from labelwise.errors import InputError
 from labelwise.evaluation import evaluate, weighted_score
@@ -290,7 +289,7 @@ def forget_gradients(nlp: Language) -> None:
                     owner.set_grad(name, owner.ops.alloc(owner.get_grad(name).shape))
             forget_outputs(owner)
     gc.collect()
-    if (torch := sys.modules.get("torch")) and torch.cuda.is_available():
+    if (torch := used_torch()) and torch.cuda.is_available():
         torch.cuda.empty_cache()
 
 

@@ -4,7 +4,7 @@ spacy-transformers has fp16 on CUDA alone. What is here works on any device that
 can run it on a CPU, and knows bf16. It is for training: the saved pipeline names spacy-transformers' own architecture.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,7 +16,6 @@ from thinc.api import ArgsKwargs, Optimizer, PyTorchGradScaler, get_torch_defaul
 from labelwise.errors import InputError
 
 DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
-ARCHITECTURE = "labelwise.TransformerModel.v1"
 SAVED_ARCHITECTURE = "spacy-transformers.TransformerModel.v3"
 
 
@@ -100,27 +99,13 @@ class PrecisionShim(HFShim):
             del module.forward  # the instance's, which hides the class's
 
 
-def make_transformer(
-    name: str,
-    get_spans: Callable[..., Any],
-    tokenizer_config: Mapping[str, Any],
-    transformer_config: Mapping[str, Any],
-    precision: str,
-    grad_scaler_config: Mapping[str, Any],
-) -> TransformerModel:
-    """Make spacy-transformers' TransformerModel.v3 in a precision.
+def set_precision(model: TransformerModel, precision: str, grad_scaler_config: Mapping[str, Any]) -> None:
+    """Make a transformer one that is trained in a precision, in place.
 
     precision (str): "fp32"; "fp16", with a gradient scaler; "bf16".
     grad_scaler_config (Mapping): arguments of thinc's PyTorchGradScaler but `enabled`: there is one in fp16.
     RAISES (InputError): there is no such precision, or the scale is no float, which PyTorch would refuse later.
     """
-    model = TransformerModel(name, get_spans, dict(tokenizer_config), dict(transformer_config))
-    set_precision(model, precision, grad_scaler_config)
-    return model
-
-
-def set_precision(model: TransformerModel, precision: str, grad_scaler_config: Mapping[str, Any]) -> None:
-    """Make a transformer one that is trained in a precision, in place; see `make_transformer`."""
     if precision not in ("fp32", *DTYPES):
         raise InputError(f"precision {precision!r}: give fp32, fp16 or bf16")
     scaler = {"init_scale": 2.0**16, **grad_scaler_config}

@@ -66,10 +66,14 @@ def make_transformer_model(
     precision: str,
     grad_scaler_config: dict[str, Any],
 ) -> Any:
-    """Make a transformer that is trained in fp32, fp16 or bf16; see `precision.make_transformer`."""
-    from labelwise.precision import make_transformer
+    """Make spacy-transformers' TransformerModel.v3 in a precision; see `precision.set_precision`."""
+    from spacy_transformers import TransformerModel
 
-    return make_transformer(name, get_spans, tokenizer_config, transformer_config, precision, grad_scaler_config)
+    from labelwise.precision import set_precision
+
+    model = TransformerModel(name, get_spans, tokenizer_config, transformer_config)
+    set_precision(model, precision, grad_scaler_config)
+    return model
 
 
 @spacy.registry.callbacks("labelwise.corpus_tokenizer.v1")

@@ -9,14 +9,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from spacy.language import Language
-from spacy.training.initialize import init_nlp
 from spacy.training.loop import train as spacy_train
-from spacy.util import load_config
 from thinc.api import Config
 from thinc.config import ConfigValidationError
 
-import labelwise.registry  # noqa: F401  what the configs name
 from labelwise.checkpoints import Checkpoints, copy
 from labelwise.device import device_name, use_gpu
 from labelwise.errors import InputError
@@ -24,9 +20,8 @@ from labelwise.loop import OnOom, Run
 from labelwise.manifest import MANIFEST, check_whole
 from labelwise.monitor import Monitor, idle_gpu, open_nvml
 from labelwise.output import replace, staged, workspace
-from labelwise.tokenizer import make_nlp, read_tokenizer
-
-SOURCED = ("tok2vec", "transformer", "ner")
+from labelwise.pipeline import make_pipeline, read_settings
+from labelwise.tidy import tidy_pipeline
 
 
 class Trained(NamedTuple):
@@ -72,7 +67,7 @@ def train(
 
     resources (Path | None): a TSV file for memory, processors and GPU over time.
     overrides (Mapping): values of the config, by dotted name.
-    init_from (str): a pipeline to begin with, by name or folder; see `source_components`.
+    init_from (str): a pipeline to begin with, by name or folder; see `pipeline.source_components`.
     batch_size (Path | None): what scripts.find_batch_size has written; used if it is of this device.
     on_oom (str): when memory runs out, "stop", or "halve" what the device is given, and go on.
     resume (bool): go on from the last checkpoint, if there is one of a training with the same config and corpus. They
@@ -81,10 +76,7 @@ def train(
     """
     use_gpu(gpu_id)
     check_whole(corpus)
-    settings = read_config(config, corpus, overrides or {})
-    transformer = dict(settings["components"].get("transformer", {}).get("model", {}))
-    if init_from:
-        source_components(settings, init_from, corpus)
+    settings, transformer = read_settings(config, corpus, overrides or {}, init_from)
     if device_size := read_batch_size(batch_size, gpu_id, settings):
         settings["training"]["batcher"]["device_size"] = device_size
     checkpoints = Checkpoints(out.with_name(f"{out.name}.checkpoints"), fingerprint(settings, corpus, gpu_id))
@@ -133,83 +125,6 @@ def train(
     )
 
 
-def read_config(config: Path, corpus: Path, overrides: Mapping[str, Any]) -> Config:
-    """Read a config, and fit it to a corpus.
-
-    RAISES (InputError): the config needs a package that isn't there.
-    """
-    lang, _ = read_tokenizer(corpus / "tokenizer.json")
-    overrides = {**overrides, "paths.corpus": str(corpus), "nlp.lang": lang}
-    try:
-        settings = load_config(config, overrides, interpolate=False)
-    except (ConfigValidationError, ValueError) as error:
-        raise InputError(f"{config}: {error}") from error
-    if "transformer" in settings["nlp"]["pipeline"] and find_spec("spacy_transformers") is None:
-        raise InputError(f"{config} needs spacy-transformers; use the environment of `make gpu`")
-    return settings
-
-
-def source_components(settings: Config, init_from: str, corpus: Path) -> None:
-    """Take tok2vec, transformer and ner from a pipeline, those of them that both have; in place.
-
-    Its ner is taken if all its labels are the corpus's, as it would go on to predict the others, and with what it
-    listens to alone.
-
-    RAISES (InputError): there is no such pipeline, or it has none of the components.
-    """
-    import spacy
-
-    try:
-        source = spacy.load(init_from)
-    except (OSError, ValueError, ImportError) as error:
-        raise InputError(f"init_from {init_from!r}: {error}") from error
-    labels = set(json.loads((corpus / MANIFEST).read_text(encoding="utf8"))["labels"])
-    names = [name for name in SOURCED if name in source.pipe_names and name in settings["nlp"]["pipeline"]]
-    embeddings = {"tok2vec", "transformer"} & set(source.pipe_names)
-    if "ner" in names:
-        known = set(source.get_pipe("ner").labels)  # type: ignore[attr-defined]
-        if not (known <= labels and embeddings <= set(names)):
-            names.remove("ner")
-    if not names:
-        raise InputError(
-            f"init_from {init_from!r}: it has {source.pipe_names}, of which none can be taken into a pipeline of "
-            f"{settings['nlp']['pipeline']}; its ner only with what it listens to, and if the corpus has all its labels"
-        )
-    listener = settings["components"]["ner"].get("model", {}).get("tok2vec", {})
-    if "width" in listener and "tok2vec" in names and "ner" not in names:
-        listener["width"] = source.get_pipe("tok2vec").model.get_dim("nO")  # type: ignore[attr-defined]
-    for name in names:
-        settings["components"][name] = {"source": init_from}
-    if "ner" in names:
-        settings["initialize"]["components"].pop("ner", None)
-
-
-def make_pipeline(settings: Config, transformer: Mapping[str, Any], gpu_id: int) -> Language:
-    """Make and initialize a pipeline.
-
-    transformer (Mapping): the block of the transformer's model before one was taken from another pipeline, which is
-        then trained in the precision of this block.
-    RAISES (ConfigValidationError): the config isn't valid.
-    """
-    nlp = init_nlp(settings, use_gpu=gpu_id)
-    add_labels(nlp)
-    if "precision" in transformer and "source" in settings["components"]["transformer"]:
-        from labelwise.precision import set_precision
-
-        sourced: Any = nlp.get_pipe("transformer")
-        set_precision(sourced.model, transformer["precision"], transformer["grad_scaler_config"])
-    return nlp
-
-
-def add_labels(nlp: Language) -> None:
-    """Add the corpus's labels that a sourced ner lacks, in alphabetical order."""
-    labels = Path(nlp.config.interpolate()["paths"]["corpus"]) / "labels" / "ner.json"
-    ner: Any = nlp.get_pipe("ner")
-    for label in sorted({name for by_label in json.loads(labels.read_text()).values() for name in by_label} - {""}):
-        if label not in ner.labels:
-            ner.add_label(label)
-
-
 def read_batch_size(path: Path | None, gpu_id: int, settings: Config) -> int:
     """Read what scripts.find_batch_size has found; 0 if there is nothing, or it is of another device or pipeline."""
     if path is None or not path.is_file():
@@ -237,37 +152,3 @@ def fingerprint(settings: Config, corpus: Path, gpu_id: int) -> str:
     parts += [f"{name} {version(name)}" for name in packages if find_spec(name)]
     parts += [path.read_text(encoding="utf8") for path in sorted(Path(__file__).parent.glob("*.py"))]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
-
-
-def tidy_pipeline(folder: Path, curve: Path, nlp: Language, precision: str) -> None:
-    """Make a saved pipeline one that holds nothing of its training. Its files get new ones: checkpoints have the old.
-
-    Equal trainings give equal bytes: spaCy saves scores in a set's order, and where the curve was being written. It
-    loads without labelwise. And it doesn't have the words of the texts, which spaCy saves with the vocabulary, and
-    which may be nobody else's business; the model knows hashes only.
-    """
-    meta = json.loads((folder / "meta.json").read_text(encoding="utf8"))
-    meta["performance"] = sorted_deeply(meta["performance"])
-    rewrite(folder / "meta.json", json.dumps(meta, indent=2, ensure_ascii=False))
-    config = load_config(folder / "config.cfg", interpolate=False)
-    config["paths"]["curve"] = str(curve)
-    if precision:
-        from labelwise.precision import as_saved
-
-        as_saved(config["components"]["transformer"]["model"], precision)
-    rewrite(folder / "config.cfg", config.to_str())
-    if not nlp.vocab.vectors.size:
-        lang, rules = read_tokenizer(Path(config.interpolate()["paths"]["corpus"]) / "tokenizer.json")
-        strings = {*make_nlp(lang, rules).vocab.strings, *nlp.get_pipe("ner").labels}  # type: ignore[attr-defined]
-        rewrite(folder / "vocab" / "strings.json", json.dumps(sorted(strings), ensure_ascii=False))
-
-
-def rewrite(path: Path, text: str) -> None:
-    """Write a file anew, rather than into one that may have another name elsewhere."""
-    path.unlink()
-    path.write_text(text, encoding="utf8")
-
-
-def sorted_deeply(value: Any) -> Any:
-    """Copy nested dicts with their keys in alphabetical order."""
-    return {key: sorted_deeply(value[key]) for key in sorted(value)} if isinstance(value, dict) else value

@@ -12,7 +12,8 @@ import spacy
 from labelwise.checkpoints import find_slots
 from labelwise.errors import InputError
 from labelwise.manifest import MANIFEST
-from labelwise.training import make_pipeline, read_config, source_components, train
+from labelwise.pipeline import make_pipeline, read_settings
+from labelwise.training import train
 from tests.conftest import ROOT
 
 CPU, GPU = ROOT / "configs" / "cpu.cfg", ROOT / "configs" / "gpu.cfg"
@@ -35,16 +36,9 @@ def sources(demo_corpus, tiny_bert, tmp_path_factory) -> dict[str, Path]:
     return {kind: root / kind for kind in ("cpu", "gpu")}
 
 
-def sourced_config(config: Path, corpus: Path, overrides: dict, source: str):
-    settings = read_config(config, corpus, overrides)
-    source_components(settings, source, corpus)
-    return settings
-
-
 def begin(config: Path, corpus: Path, source: Path, overrides: dict):
     """Make the pipeline as training begins with it."""
-    transformer = read_config(config, corpus, overrides)["components"].get("transformer", {}).get("model", {})
-    return make_pipeline(sourced_config(config, corpus, overrides, str(source)), transformer, -1)
+    return make_pipeline(*read_settings(config, corpus, overrides, str(source)), -1)
 
 
 def parameters(nlp, pipe: str) -> list[np.ndarray]:
@@ -89,7 +83,7 @@ def test_ner_is_not_taken_if_it_has_labels_that_the_corpus_lacks(sources, demo_c
     """Its tok2vec is, of another width than the config's."""
     labels = corpus_labels(demo_corpus)[:-1]
     corpus = relabelled(demo_corpus, tmp_path / "fewer", labels)
-    settings = sourced_config(CPU, corpus, {}, str(sources["cpu"]))
+    settings, _ = read_settings(CPU, corpus, {}, str(sources["cpu"]))
     assert settings["components"]["tok2vec"] == {"source": str(sources["cpu"])}
     nlp = begin(CPU, corpus, sources["cpu"], {})
     assert sorted(nlp.get_pipe("ner").labels) == labels
@@ -111,7 +105,7 @@ def test_labels_that_the_sourced_ner_lacks_are_added(sources, demo_corpus, tmp_p
 
 def test_a_pipeline_that_is_not_there_is_an_error(demo_corpus, tmp_path):
     with pytest.raises(InputError, match=r"init_from '.*nowhere': "):
-        sourced_config(CPU, demo_corpus, {}, str(tmp_path / "nowhere"))
+        read_settings(CPU, demo_corpus, {}, str(tmp_path / "nowhere"))
 
 
 def test_a_pipeline_that_has_nothing_to_take_is_an_error(demo_corpus, tmp_path):
@@ -119,14 +113,14 @@ def test_a_pipeline_that_has_nothing_to_take_is_an_error(demo_corpus, tmp_path):
     nlp.add_pipe("sentencizer")
     nlp.to_disk(tmp_path / "source")
     with pytest.raises(InputError, match=r"it has \['sentencizer'\], of which none can be taken"):
-        sourced_config(CPU, demo_corpus, {}, str(tmp_path / "source"))
+        read_settings(CPU, demo_corpus, {}, str(tmp_path / "source"))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("config", "kind"), [(CPU, "gpu"), (GPU, "cpu")])
 def test_ner_is_not_taken_without_what_it_listens_to(config, kind, sources, demo_corpus, tiny_bert):
     with pytest.raises(InputError, match="none can be taken"):
-        sourced_config(config, demo_corpus, {}, str(sources[kind]))
+        read_settings(config, demo_corpus, {}, str(sources[kind]))
 
 
 @pytest.mark.slow

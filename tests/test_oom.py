@@ -18,7 +18,8 @@ from labelwise.checkpoints import find_slots
 from labelwise.errors import InputError
 from labelwise.loop import Run, is_out_of_memory
 from labelwise.monitor import Monitor
-from labelwise.training import read_config, train
+from labelwise.pipeline import read_config
+from labelwise.training import train
 from tests.conftest import NO_DROPOUT, ROOT
 
 CPU, GPU = ROOT / "configs" / "cpu.cfg", ROOT / "configs" / "gpu.cfg"
@@ -219,10 +220,11 @@ def test_training_goes_on_and_tells_how_often_it_halved(demo_corpus, tmp_path, m
 LIMITED = """
 import json, resource, sys
 from pathlib import Path
+import labelwise.pipeline as pipeline
 import labelwise.training as training
 from labelwise.errors import InputError
 config, corpus, overrides, extra = json.loads(sys.argv[1])
-init_nlp = training.init_nlp
+init_nlp = pipeline.init_nlp
 
 def limited(*given, **options):
     nlp = init_nlp(*given, **options)
@@ -230,7 +232,7 @@ def limited(*given, **options):
     resource.setrlimit(resource.RLIMIT_DATA, (used + extra * 2**20,) * 2)
     return nlp
 
-training.init_nlp = limited
+pipeline.init_nlp = limited
 try:
     training.train(Path(config), Path(corpus), Path("model"), Path("c.tsv"), overrides=overrides)
 except InputError as error:

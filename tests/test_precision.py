@@ -12,8 +12,9 @@ from spacy.training.initialize import init_nlp
 from thinc.api import ArgsKwargs, PyTorchShim
 
 from labelwise.errors import InputError
+from labelwise.pipeline import read_config
 from labelwise.precision import DTYPES, GradScaler, PrecisionShim
-from labelwise.training import read_config, train
+from labelwise.training import train
 from tests.conftest import NO_DROPOUT, ROOT
 
 GPU = ROOT / "configs" / "gpu.cfg"

@@ -17,7 +17,8 @@ from thinc.api import Adam, fix_random_seed
 from labelwise import checkpoints, training
 from labelwise.checkpoints import Checkpoints, State, find_scalers, find_slots, restore
 from labelwise.manifest import MANIFEST
-from labelwise.training import read_config, train
+from labelwise.pipeline import read_config
+from labelwise.training import train
 from tests.conftest import ROOT
 
 CPU, GPU = ROOT / "configs" / "cpu.cfg", ROOT / "configs" / "gpu.cfg"

@@ -8,7 +8,8 @@ import spacy
 from spacy.tokens import DocBin
 
 from labelwise import training
-from labelwise.training import sorted_deeply, train
+from labelwise.tidy import sorted_deeply
+from labelwise.training import train
 from tests.conftest import ROOT
 
 SMALL = {
