@@ -3,22 +3,22 @@
 What is left of a training without the model: memory that grows with the texts would grow here as well, and sooner.
 """
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from labelwise.batches import CostBatcher
-from labelwise.loop import forgetting
 from labelwise.reader import PartitionedCorpus
-from labelwise.tokenizer import make_nlp, read_tokenizer
+from labelwise.tokenizer import forgetting, make_nlp, read_tokenizer
 
 
 def main(corpus: Annotated[Path, typer.Argument(help="Merged corpus")]) -> None:
     """Read, and print the number of texts."""
     nlp = make_nlp(*read_tokenizer(corpus / "tokenizer.json"))
     reader = PartitionedCorpus(corpus / "train", shuffle=True)
-    batches = sum(1 for _ in CostBatcher(2000)(reader(nlp), forgetting(nlp)))
+    batches = sum(1 for _ in CostBatcher(2000)(reader(nlp), partial(forgetting, nlp)))
     print(f"{reader.last_counts['texts']:,} texts in {batches:,} batches; {len(nlp.vocab.strings):,} strings are known")
 
 

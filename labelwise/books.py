@@ -9,7 +9,7 @@ PROBLEM_ROWS = ("bad JSON", "no text", "malformed")
 PROBLEM_SPANS = ("invalid", "undeclared label")
 COUNTERS = ("rows", "spans", "texts", "words", "datasets", "partly", "undeclared", "near_duplicates")
 
-TABLES = ("labels", "conflicts")
+TABLES = ("labels", "conflicts", "agreement")
 
 
 class Problem(NamedTuple):
@@ -53,6 +53,8 @@ class Books(msgspec.Struct):
     partly (dict): by split, the texts that aren't complete for all labels.
     undeclared (dict): spans by "DATA SET: LABEL", where the data set doesn't declare the label.
     conflicts (dict): for each kind of conflict, spans by "LOST, KEPT": the label that lost, and what it lost against.
+    agreement (dict): for each label that was annotated twice, the "texts", and of all pairs of versions the spans in
+        "both", and the "spans" of the one and of the other; see `agreement`.
     near_duplicates (dict): pairs of texts that are nearly equal, by the two splits that they are in.
     without_split_by (int): texts that have no value for `split_by`.
     stored_hash_differs (int): rows whose stored `_input_hash` isn't that of their text.
@@ -69,6 +71,7 @@ class Books(msgspec.Struct):
     partly: Counter[str] = msgspec.field(default_factory=Counter)
     undeclared: Counter[str] = msgspec.field(default_factory=Counter)
     conflicts: dict[str, Counter[str]] = msgspec.field(default_factory=dict)
+    agreement: dict[str, Counter[str]] = msgspec.field(default_factory=dict)
     near_duplicates: Counter[str] = msgspec.field(default_factory=Counter)
     without_split_by: int = 0
     stored_hash_differs: int = 0
@@ -106,6 +109,8 @@ class Books(msgspec.Struct):
         fields |= {name: _sorted(fields[name]) for name in COUNTERS if name != "datasets"}
         fields["labels"] = {label: _sorted(counts) for label, counts in self.labels.items()}
         fields["conflicts"] = {kind: _sorted(counts) for kind, counts in sorted(self.conflicts.items())}
+        # Spans in both may be none, which isn't an empty bucket.
+        fields["agreement"] = {label: Counter(dict(sorted(n.items()))) for label, n in sorted(self.agreement.items())}
         return Books(**fields)
 
 

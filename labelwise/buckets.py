@@ -21,7 +21,7 @@ from labelwise.jobs import Group, Job, Texts, read_answer, read_text
 from labelwise.merge import COVERAGE, Answer, Conflict, Merged, merge_text, missing_labels, why_not
 from labelwise.prodigy import input_hash, task_hash
 from labelwise.settings import Settings
-from labelwise.tokenizer import LearningTokenizer, make_nlp
+from labelwise.tokenizer import LearningTokenizer, forgetting, make_nlp
 
 
 class Bucket(msgspec.Struct):
@@ -52,7 +52,7 @@ def merge_bucket(job: Job, fingerprint: bytes, texts: Texts, reader: TaskReader)
     conflicts: list[bytes] = []
     problems: list[bytes] = []
     tokenizer = load_tokenizer(job.settings)
-    with tokenizer.forgetting():
+    with forgetting(tokenizer.nlp):
         for key, rows in texts:
             text = read_text(key, rows[0], job, reader)
             answers = [read_answer(row, job, reader) for row in rows]
@@ -167,7 +167,7 @@ def _count_conflict(books: Books, conflict: Conflict) -> None:
 
 
 def _count_merged(books: Books, merged: Merged, labels: Sequence[str]) -> None:
-    """Count what merging did to rows and spans, and the text's coverage."""
+    """Count what merging did to rows and spans, the text's coverage, and agreement."""
     books.rows.update(merged.rows)
     books.spans.update(merged.spans)
     for label in labels:
@@ -175,6 +175,8 @@ def _count_merged(books: Books, merged: Merged, labels: Sequence[str]) -> None:
     for problem in merged.problems:
         if bucket_of(problem.reason) == "undeclared label":
             books.undeclared[f"{problem.dataset}: {problem.reason.partition(': ')[2]}"] += 1
+    for label, counts in merged.agreement.items():
+        books.agreement.setdefault(label, Counter()).update(counts)
 
 
 def _count_doc(books: Books, split: Split, merged: Merged, projection: Projection) -> None:

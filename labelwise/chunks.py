@@ -20,18 +20,17 @@ import numpy.typing as npt
 
 from labelwise.books import PROBLEM_SPANS, Problem, bucket_of, decode_counter, problem_line
 from labelwise.errors import InputError
+from labelwise.keys import key_parts, text_key
 from labelwise.normalize import normalize_task
 from labelwise.output import replace
-from labelwise.prodigy import Task
+from labelwise.prodigy import Task, annotator_of
 from labelwise.sources import read_items, stat_of
 
-KEY_BYTES = 12
 # The key in two parts, the line in its source, a digest of the task without text, and the lengths of task and text.
 ENTRY = np.dtype(
     [("high", "<u8"), ("low", "<u4"), ("line", "<u4"), ("digest", "<u8"), ("task", "<u4"), ("text", "<u4")]
 )
 _ENTRY = struct.Struct("<QIIQII")
-_KEY = struct.Struct(">QI")
 TASK_OVERHEAD = 400  # bytes of Python objects for a task that waits to be sorted, about
 
 Entries = npt.NDArray[np.void]
@@ -82,22 +81,6 @@ class Extract(msgspec.Struct):
     def tasks(self) -> int:
         """The number of tasks in all chunks."""
         return sum(tasks for tasks, _ in self.chunks)
-
-
-def text_key(text: bytes) -> bytes:
-    """Digest a text in UTF-8; 95 bits vary, so that two of a million texts have one key by a chance of 1 in 10^17."""
-    digest = hashlib.blake2b(text, digest_size=KEY_BYTES).digest()
-    return digest[:-1] + bytes([digest[-1] | 1])
-
-
-def join_key(high: int, low: int) -> bytes:
-    """Make a key of its two parts in an ENTRY."""
-    return _KEY.pack(high, low)
-
-
-def split_keys(keys: bytes) -> list[bytes]:
-    """Take joined keys apart."""
-    return [keys[start : start + KEY_BYTES] for start in range(0, len(keys), KEY_BYTES)]
 
 
 def read_extract(out: Path) -> Extract | None:
@@ -153,9 +136,10 @@ def read_part(job: ReadJob) -> Extract:
 
 
 def _only_needed(task: Task, job: ReadJob) -> Task:
-    """Leave of `meta` the one value that may be needed, and normalize the text if asked to."""
+    """Leave of `meta` the one value that may be needed, and the annotator's name; normalize the text if asked to."""
     value = task.meta.get(job.split_by) if isinstance(task.meta, dict) and job.split_by else None
     task.meta = None if value is None else {job.split_by: str(value)}
+    task.annotator_id, task.session_id = annotator_of(task) or None, None
     return normalize_task(task) if job.normalize else task
 
 
@@ -198,7 +182,7 @@ class _Sorter:
         with path.with_suffix(".tasks").open("wb") as tasks, path.with_suffix(".index").open("wb") as index:
             for key, line, encoded, text in self.tasks:
                 digest = int.from_bytes(hashlib.blake2b(encoded, digest_size=8).digest(), "little")
-                index.write(_ENTRY.pack(*_KEY.unpack(key), line, digest, len(encoded), len(text)))
+                index.write(_ENTRY.pack(*key_parts(key), line, digest, len(encoded), len(text)))
                 tasks.write(encoded)
                 tasks.write(text)
             written = len(self.tasks), tasks.tell()

@@ -31,11 +31,12 @@ from spacy.language import Language
 
 from labelwise.books import PROBLEM_ROWS, PROBLEM_SPANS, Books, Problem, bucket_of, problem_line
 from labelwise.buckets import load_tokenizer
-from labelwise.chunks import Extract, ReadJob, chunk_path, read_part, split_keys
+from labelwise.chunks import Extract, ReadJob, chunk_path, read_part
 from labelwise.datasets import SPLITS, DataSet, all_labels
 from labelwise.engines import run_in_order
 from labelwise.errors import InputError
 from labelwise.jobs import Job, Source
+from labelwise.keys import split_keys
 from labelwise.manifest import MANIFEST, write_manifest
 from labelwise.near_duplicates import (
     Pair,

@@ -2,16 +2,17 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 from spacy.language import Language
 from spacy.scorer import PRFScore
 from spacy.training import Example
 
 from labelwise.errors import InputError
+from labelwise.tokenizer import forgetting
 
+Item = TypeVar("Item")
 Scores = dict[str, Any]
 CHUNK = 4000  # words that are predicted at a time, about
 
@@ -55,19 +56,14 @@ class EntityCounts:
         }
 
 
-def evaluate(
-    nlp: Language, examples: Iterable[Example], zone: Callable[[], AbstractContextManager[Any]]
-) -> EntityCounts:
-    """Predict and count, chunk by chunk; predictions go into the Examples' predicted Docs.
-
-    zone (Callable): makes a block for the texts of a chunk.
-    """
+def evaluate(nlp: Language, examples: Iterable[Example]) -> EntityCounts:
+    """Predict and count, chunk by chunk; predictions go into the Examples' predicted Docs."""
     counts = EntityCounts()
     examples = iter(examples)
     held = True
     while held:
-        with zone():
-            chunk = take_chunk(examples, nlp.batch_size)
+        with forgetting(nlp):
+            chunk = take_chunk(examples, nlp.batch_size, lambda eg: len(eg.predicted))
             for eg, doc in zip(chunk, nlp.pipe(eg.predicted for eg in chunk), strict=True):
                 eg.predicted = doc
                 counts.add(eg)
@@ -76,13 +72,13 @@ def evaluate(
     return counts
 
 
-def take_chunk(examples: Iterator[Example], most: int) -> list[Example]:
-    """Take so many Examples at most, and no more than make a chunk."""
-    chunk, words = [], 0
-    for eg in islice(examples, most):
-        chunk.append(eg)
-        words += len(eg.predicted)
-        if words >= CHUNK:
+def take_chunk(items: Iterator[Item], most: int, words: Callable[[Item], int]) -> list[Item]:
+    """Take so many items at most, and no more than make a chunk."""
+    chunk, taken = [], 0
+    for item in islice(items, most):
+        chunk.append(item)
+        taken += words(item)
+        if taken >= CHUNK:
             break
     return chunk
 

@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from labelwise.chunks import Slice, TaskReader, decode_task, join_key, read_index, text_key
+from labelwise.chunks import Slice, TaskReader, decode_task, read_index
 from labelwise.datasets import DataSet, Split
 from labelwise.errors import InputError
+from labelwise.keys import join_key, text_key
 from labelwise.merge import Answer
 from labelwise.settings import Settings
 

@@ -17,6 +17,7 @@ import gc
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any, Literal
@@ -34,7 +35,7 @@ from labelwise.errors import InputError
 from labelwise.evaluation import evaluate, weighted_score
 from labelwise.monitor import Monitor
 from labelwise.reader import PartitionedCorpus
-from labelwise.tokenizer import MAX_STRINGS
+from labelwise.tokenizer import forgetting
 
 OnOom = Literal["stop", "halve"]
 SPACY_LOOP = spacy_loop.train_while_improving
@@ -108,7 +109,7 @@ class Run:
         self.corpus = corpus
         zone: Callable[[], AbstractContextManager[Any]] = nullcontext
         if isinstance(corpus, PartitionedCorpus) and corpus.loader != "in_memory":
-            zone = forgetting(nlp)
+            zone = partial(forgetting, nlp)
         start, skip = self.state.epoch, self.state.batches
         if isinstance(batcher, CostBatcher):
             batcher.bind(nlp)
@@ -148,7 +149,7 @@ class Run:
             if self._replay:
                 return self._replay.pop(0), {}
             with self.clock.phase("evaluation"):
-                scores = evaluate(nlp, dev_corpus(nlp), forgetting(nlp)).scores()
+                scores = evaluate(nlp, dev_corpus(nlp)).scores()
                 score = weighted_score(scores, weights)
             self.state.scores = [*self.state.scores, score]
             return score, scores
@@ -255,17 +256,6 @@ class Run:
         return (
             f"Step {self.state.step + 1}: out of memory at {size}; the longest has {longest:,} words. Remedy: {remedy}"
         )
-
-
-def forgetting(nlp: Language) -> Callable[[], AbstractContextManager[Any]]:
-    """Make what makes blocks whose words are forgotten after them, once the vocabulary is large."""
-
-    def zone() -> AbstractContextManager[Any]:
-        vocab: Any = nlp.vocab
-        large = len(vocab.strings) > MAX_STRINGS and not vocab.in_memory_zone
-        return nlp.memory_zone() if large else nullcontext()
-
-    return zone
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -10,20 +10,22 @@
 4. A span accepted by one data set and rejected by another is for the `conflicts` policy.
 5. Every row and every span read ends in one bucket of `Merged.rows` and `Merged.spans`.
 
-Overlaps and token boundaries aren't decided here: see `docs`.
+How far annotators agree is counted in `agreement`. Overlaps and token boundaries aren't decided here: see `docs`.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 import msgspec
 
+from labelwise.agreement import count_agreement
 from labelwise.books import Problem
 from labelwise.datasets import DataSet, Split
 from labelwise.errors import InputError
-from labelwise.offsets import SpanKey, trim
+from labelwise.offsets import SpanKey, trim_usable
 from labelwise.prodigy import ANSWERS, Kind, Task, TaskSpan, kind_of
 
 Duplicates = Literal["latest", "union", "error"]
@@ -118,6 +120,7 @@ class Merged(NamedTuple):
     accepted, rejected (dict): the spans that stand, sorted, each with the names of the data sets that say so.
     problems (list[Problem]): the spans that can't be used.
     rows, spans (Counter): everything read, by what happened to it, but for what stands in `accepted` and `rejected`.
+    agreement (dict[str, Counter[str]]): what `agreement.count_agreement` gives.
     """
 
     text: str
@@ -128,6 +131,7 @@ class Merged(NamedTuple):
     problems: list[Problem]
     rows: Counter[str]
     spans: Counter[str]
+    agreement: dict[str, Counter[str]]
 
 
 def merge_text(text: str, answers: Iterable[Answer], policies: Policies, split: Split | None = None) -> Merged:
@@ -136,7 +140,7 @@ def merge_text(text: str, answers: Iterable[Answer], policies: Policies, split: 
     split (str | None): the split that a data set declares for the text; answers of other data sets don't count.
     RAISES (InputError): a policy is "error" and there is something to decide.
     """
-    merged = Merged(text, {}, {}, {}, [], [], Counter(), Counter())
+    merged = Merged(text, {}, {}, {}, [], [], Counter(), Counter(), {})
     complete: dict[str, list[Answer]] = {}
     binary: dict[str, list[Answer]] = {}
     for answer in answers:
@@ -167,6 +171,7 @@ def merge_text(text: str, answers: Iterable[Answer], policies: Policies, split: 
     _settle(merged, accepted, rejected, policies)
     merged.accepted.update((key, _names(accepted[key])) for key in sorted(accepted))
     merged.rejected.update((key, _names(rejected[key])) for key in sorted(rejected))
+    merged.agreement.update(count_agreement(text, list(chain.from_iterable(complete.values()))))
     return merged
 
 
@@ -285,7 +290,7 @@ def _judgements(merged: Merged, group: list[Answer], policies: Policies) -> dict
 def _usable_spans(merged: Merged, answer: Answer) -> Iterable[tuple[SpanKey, TaskSpan]]:
     """Yield the spans of a task that can be used, white space at their edges trimmed; count and report the others."""
     for span in answer.task.spans or ():
-        start, end = _trimmed(merged.text, span)
+        start, end = trim_usable(merged.text, span.start, span.end)
         if start == end or not isinstance(span.label, str):
             problem, what = "invalid", f"{span.label} {span.start} {span.end}"
         elif span.label not in answer.dataset.labels:
@@ -295,13 +300,6 @@ def _usable_spans(merged: Merged, answer: Answer) -> Iterable[tuple[SpanKey, Tas
             continue
         merged.spans[problem] += 1
         merged.problems.append(Problem(answer.dataset.name, *answer.name, f"{problem}: {what}"))
-
-
-def _trimmed(text: str, span: TaskSpan) -> tuple[int, int]:
-    """Give the offsets of a span without white space at its edges; equal ones if it isn't one of the text."""
-    if not isinstance(span.start, int) or not isinstance(span.end, int) or not 0 <= span.start < span.end <= len(text):
-        return 0, 0
-    return trim(text, span.start, span.end)
 
 
 def _stand(merged: Merged, spans: dict[SpanKey, list[Answer]], key: SpanKey, answer: Answer) -> None:

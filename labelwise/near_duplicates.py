@@ -21,9 +21,10 @@ from rensa import RMinHash
 
 from labelwise.books import Books
 from labelwise.buckets import declared_split
-from labelwise.chunks import TaskReader, join_key
+from labelwise.chunks import TaskReader
 from labelwise.datasets import SPLITS, Split
 from labelwise.jobs import Group, Job, Source, TaskTable, read_answer, read_text
+from labelwise.keys import join_key
 from labelwise.output import remove, staged
 
 BANDS, ROWS, SHINGLE = 16, 8, 3

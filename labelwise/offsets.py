@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from itertools import combinations
+from typing import Any
 
 SpanKey = tuple[int, int, str]  # start and end, label
 Fragments = list[tuple[int, int]]
@@ -88,6 +89,13 @@ def trim(text: str, start: int, end: int) -> tuple[int, int]:
     inside = text[start:end]
     start += len(inside) - len(inside.lstrip())
     return start, start + len(inside.strip())
+
+
+def trim_usable(text: str, start: Any, end: Any) -> tuple[int, int]:
+    """Trim a span as it was read, whatever its offsets are; it gets empty if it isn't one of the text."""
+    if not isinstance(start, int) or not isinstance(end, int) or not 0 <= start < end <= len(text):
+        return 0, 0
+    return trim(text, start, end)
 
 
 def join(text: str, fragments: Fragments) -> Fragments:

@@ -39,6 +39,7 @@ class Task(msgspec.Struct, omit_defaults=True):
     answer (Any): one of ANSWERS, if it is right.
     no_missing (bool | None): old versions' switch for "what is unmarked is no entity".
     document (str | None): the name of the brat document that it is; no key of Prodigy's.
+    annotator_id, session_id (Any): who answered; see `annotator_of`.
     uncovered (dict[str, str] | None): the labels that it isn't complete for, each "partial" or "none": no key of
         Prodigy's, but what an earlier merge says of its Docs.
     """
@@ -51,6 +52,8 @@ class Task(msgspec.Struct, omit_defaults=True):
     view_id: Any = msgspec.field(default=None, name="_view_id")
     reviewed_view_id: Any = msgspec.field(default=None, name="view_id")
     is_binary: Any = msgspec.field(default=None, name="_is_binary")
+    annotator_id: Any = msgspec.field(default=None, name="_annotator_id")
+    session_id: Any = msgspec.field(default=None, name="_session_id")
     no_missing: Any = None
     meta: Any = None
     document: str | None = msgspec.field(default=None, name="_labelwise_document")
@@ -90,6 +93,11 @@ def kind_of(task: Task) -> Kind:
     if view in BINARY_VIEWS or (view is None and any(span.answer is not None for span in task.spans or ())):
         return "binary"
     return "complete"
+
+
+def annotator_of(task: Task) -> str:
+    """Name who answered a task: its annotator, or else its session; empty if neither is a name."""
+    return next((name for name in (task.annotator_id, task.session_id) if name and isinstance(name, str)), "")
 
 
 def input_hash(text: str) -> int:

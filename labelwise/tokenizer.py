@@ -91,24 +91,25 @@ def make_nlp(lang: str, rules: TokenizerRules) -> Language:
     return nlp
 
 
+def forgetting(nlp: Language) -> AbstractContextManager[Any]:
+    """Make a block whose Docs can't be used when it has ended: once the vocabulary is large, it forgets their words."""
+    vocab: Any = nlp.vocab
+    large = len(vocab.strings) > MAX_STRINGS and not vocab.in_memory_zone
+    return nlp.memory_zone() if large else nullcontext()
+
+
 class LearningTokenizer:
     """Tokenizes as a pipeline does, some times faster, in a fixed amount of memory.
 
     spaCy's tokenizer remembers how it split a word, but not if a special case, such as "don't" or "May", stood before
     it in the text: nearly every text has one early on (`has_special` in spacy/tokenizer.pyx is set once a text). So
     words are tokenized by themselves, which it remembers, as long as there is room in its cache.
-
-    Once the vocabulary has MAX_STRINGS, what further Docs add to it is forgotten when the block of `forgetting` ends.
     """
 
     def __init__(self, nlp: Language) -> None:
         """Take a pipeline."""
         self.nlp = nlp
         self.known: set[str] = set()
-
-    def forgetting(self) -> AbstractContextManager[Any]:
-        """Make a block whose Docs can't be used when it has ended."""
-        return self.nlp.memory_zone() if len(self.nlp.vocab.strings) > MAX_STRINGS else nullcontext()
 
     def __call__(self, text: str) -> Doc:
         """Tokenize a text."""

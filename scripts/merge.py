@@ -10,6 +10,7 @@ import msgspec
 import typer
 from wasabi import msg
 
+from labelwise.agreement import pairwise_f
 from labelwise.books import Books
 from labelwise.buckets import load_tokenizer
 from labelwise.corpus import NEAR_DUPLICATES, merge_datasets
@@ -179,8 +180,19 @@ def print_books(books: Books) -> None:
         most = sorted(pairs, key=lambda pair: (-pair[2], pair))[:MOST_PAIRS]
         rows = [[f"{kind}: {labels.replace(', ', ' lost to ')}", f"{n:,}"] for kind, labels, n in most]
         print_table([f"Conflicts, by kind and labels ({len(most)} of {len(pairs)})", ""], rows)
+    print_agreement(books)
     if books.stored_hash_differs:
         msg.info(f"{books.stored_hash_differs:,} rows have an _input_hash that isn't their text's: it was recomputed")
+
+
+def print_agreement(books: Books) -> None:
+    """Print how far annotators agree, label by label, in the order of the labels."""
+    rows = []
+    for label in books.labels:
+        if counts := books.agreement.get(label):
+            f = pairwise_f(counts["both"], counts["spans"])
+            rows.append([label, f"{counts['texts']:,}", "-" if f is None else f"{f:.3f}"])
+    print_table(["Agreement where texts were annotated twice", "Texts", "F"], rows)
 
 
 CONFLICTS = ("accept/reject", "same span", "nested", "crossing", "no token boundary")

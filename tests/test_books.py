@@ -1,5 +1,6 @@
 from collections import Counter
 
+import msgspec
 import pytest
 
 from labelwise.books import Books
@@ -9,6 +10,17 @@ from labelwise.books import Books
 def test_books_that_do_not_balance_are_an_error(books):
     with pytest.raises(RuntimeError, match=r"\d (rows|spans) read, but \d counted.*please report this"):
         books.check()
+
+
+def test_agreement_is_added_and_sorted_and_keeps_its_zeros():
+    books = Books(agreement={"B": Counter(texts=1, both=0, spans=0)})
+    books.add(Books(agreement={"B": Counter(texts=1, both=0, spans=0), "A": Counter(texts=1, both=2, spans=5)}))
+    books.add(Books(agreement={"A": Counter(texts=2, both=1, spans=2)}))
+    written = msgspec.to_builtins(books.sorted().agreement)
+    assert [(label, list(counts.items())) for label, counts in written.items()] == [
+        ("A", [("both", 3), ("spans", 7), ("texts", 3)]),
+        ("B", [("both", 0), ("spans", 0), ("texts", 2)]),
+    ]
 
 
 def test_adding_and_sorting():

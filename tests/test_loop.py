@@ -1,7 +1,7 @@
 import pytest
 import spacy.training.loop as spacy_loop
 
-from labelwise import loop
+from labelwise import tokenizer
 from labelwise.errors import InputError
 from labelwise.training import train
 from tests.conftest import ROOT
@@ -20,7 +20,7 @@ def test_memory_zones_change_nothing(demo_corpus, tmp_path, monkeypatch, resume)
     """All words forgotten after each window of batches and each chunk of evaluation, or none."""
     results = []
     for strings in (0, 10**9):
-        monkeypatch.setattr(loop, "MAX_STRINGS", strings)
+        monkeypatch.setattr(tokenizer, "MAX_STRINGS", strings)
         out = tmp_path / str(strings)
         if resume:
             with monkeypatch.context() as patched:

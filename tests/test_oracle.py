@@ -7,7 +7,7 @@ import json
 import tempfile
 from collections import Counter
 from functools import lru_cache
-from itertools import product
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,7 @@ class Oracle:
         self.books: dict[str, Any] = {name: Counter() for name in COUNTERS}
         self.books |= {"rows_read": 0, "spans_read": 0, "stored_hash_differs": 0, "without_split_by": 0}
         self.books["labels"] = {label: Counter() for label in self.labels}
+        self.books["agreement"] = {}
         self.docs: dict[str, dict] = {}
         self.conflicts: Counter[tuple] = Counter()
         self.problems: Counter[tuple] = Counter()
@@ -68,6 +69,7 @@ class Oracle:
         declared = {task["split"] for task in tasks if not traceless(task)} - {"auto"}
         split = next((name for name in ("test", "dev", "train") if name in declared), split)
         able = [task for task in tasks if not traceless(task) and (not declared or task["split"] == split)]
+        self.compare_versions(text, able)
         claims: list[dict] = []
         covered: dict[str, str] = {}
         for task in tasks:
@@ -96,6 +98,24 @@ class Oracle:
             self.docs[text] = {"split": split, "uncovered": uncovered} | self.doc_of(
                 text, accepted, rejected, uncovered
             )
+
+    def compare_versions(self, text: str, able: list[dict]) -> None:
+        """Count agreement: of each annotator the latest accepted answer, every two of them."""
+        tasks = [task for task in able if task["kind"] == "complete" and task["answer"] == "accept"]
+        # Between data sets, too, the time decides, then the line, then the order of declaration.
+        tasks.sort(key=lambda task: (task["time"], task["line"]))
+        for label in self.labels:
+            latest = {task["who"]: task for task in tasks if label in task["labels"]}
+            versions = [
+                {place for span in task["spans"] if (place := accepted_place(text, span, label))}
+                for task in latest.values()
+            ]
+            if len(versions) > 1:
+                counts = self.books["agreement"].setdefault(label, Counter())
+                counts["texts"] += 1
+                for one, other in combinations(versions, 2):
+                    counts["both"] += len(one & other)
+                    counts["spans"] += len(one) + len(other)
 
     def claims_of(self, span: dict, task: dict) -> list[dict]:
         """Give the one claim of a span of a task that stands; none if it can't be used, which is counted."""
@@ -177,6 +197,17 @@ class Oracle:
         return (label, start, -length) if self.policies.overlap == "first" else (-length, label, start)
 
 
+def accepted_place(text: str, span: dict, label: str) -> tuple[int, int] | None:
+    """Say where a span of a complete task lies that can be used and is accepted for a label."""
+    start, end = span.get("start"), span.get("end")
+    if span.get("label") != label or span.get("answer") not in (None, "accept"):
+        return None
+    if not (isinstance(start, int) and isinstance(end, int) and 0 <= start < end <= len(text)):
+        return None
+    inside = [i for i in range(start, end) if not text[i].isspace()]
+    return (inside[0], inside[-1] + 1) if inside else None
+
+
 def unreadable(row: Any) -> str:
     """Name what is wrong with a row as a whole, if something is; those of NO_JSON stand for all that is no JSON."""
     if isinstance(row, str) and row in NO_JSON:
@@ -206,6 +237,9 @@ def task_of(dataset: dict, line: int, row: dict) -> dict[str, Any]:
         kind = "binary" if view in BINARY or answered else "complete"
     time = row["_timestamp"] if isinstance(row.get("_timestamp"), int | float) else 0
     task = {"text": row["text"], "spans": spans, "answer": row.get("answer", "accept"), "kind": kind, "time": time}
+    names = [row.get(key) for key in ("_annotator_id", "_session_id")]
+    named = [name for name in names if isinstance(name, str) and name]
+    task["who"] = ("annotator", named[0]) if named else ("data set", dataset["name"])
     return task | {"line": line} | {name: dataset[name] for name in ("name", "labels", "split")}
 
 
@@ -291,6 +325,8 @@ FIELDS: dict[str, list[Any]] = {
     "_timestamp": [ABSENT, 1, 1, 2, 2.0, 1.5, 3, "9", None],
     "_input_hash": [ABSENT, "right", "right", 1, "wrong", None],
     "tokens": [ABSENT, "not read"],
+    "_annotator_id": [*[ABSENT] * 3, "ann", "bob", "a", "", None, 3, 10**30, ["ann"]],
+    "_session_id": [*[ABSENT] * 3, "ann", "eve", "", None, 1.5, {"name": "ann"}],
 }
 
 

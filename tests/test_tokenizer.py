@@ -2,7 +2,7 @@ import pytest
 
 from benchmarks.tokenizer import count_lost
 from labelwise.errors import InputError
-from labelwise.tokenizer import LearningTokenizer, TokenizerRules, make_nlp, read_rules
+from labelwise.tokenizer import LearningTokenizer, TokenizerRules, forgetting, make_nlp, read_rules
 from tests.conftest import ROOT, real_corpus
 from tests.test_corpus import random_datasets
 
@@ -129,11 +129,11 @@ def test_a_large_vocabulary_forgets_what_later_texts_add(monkeypatch):
     tokenizer.nlp.tokenizer.max_cache_size = 0
     before = len(tokenizer.nlp.vocab.strings)
     for number in range(30):
-        with tokenizer.forgetting():
+        with forgetting(tokenizer.nlp):
             assert tokenizer(f"unheard-of{number} words{number}")[-1].text == f"words{number}"
     assert len(tokenizer.nlp.vocab.strings) == before
     monkeypatch.undo()
-    with tokenizer.forgetting():
+    with forgetting(tokenizer.nlp):
         tokenizer("another word")
     assert len(tokenizer.nlp.vocab.strings) > before
 
