@@ -76,12 +76,17 @@ def open_executor(engine: Engine, workers: int, address: str = "") -> Iterator[E
         yield None
     else:
         # Forked workers share what is loaded, spaCy above all.
-        with ProcessPoolExecutor(workers, mp_context=get_context("fork"), initializer=_end_with_parent) as executor:
+        with ProcessPoolExecutor(workers, mp_context=get_context("fork"), initializer=_begin_worker) as executor:
             yield executor
 
 
-def _end_with_parent() -> None:
-    """Have the system end this process when the one that made it is killed; Linux alone can do that (prctl(2))."""
+def _begin_worker() -> None:
+    """Have the system end this process when the one that made it is killed; Linux alone can do that (prctl(2)).
+
+    PyTorch's threads aren't forked, and it would wait for them for ever: a worker computes in one.
+    """
+    if torch := sys.modules.get("torch"):
+        torch.set_num_threads(1)
     pr_set_pdeathsig = 1
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)

@@ -36,6 +36,26 @@ def write_manifest(
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1, ensure_ascii=False) + "\n", encoding="utf8")
 
 
+def read_manifest(corpus: Path) -> dict[str, Any]:
+    """Read the manifest of a corpus.
+
+    RAISES (InputError): there is none, so the corpus wasn't merged to its end.
+    """
+    check_whole(corpus)
+    return json.loads((corpus / MANIFEST).read_text(encoding="utf8"))
+
+
+def read_split(split: Path) -> dict[str, Any]:
+    """Read what the manifest says of a split, such as corpus/test: its "texts", "words" and "digest".
+
+    RAISES (InputError): it isn't a split of a merged corpus.
+    """
+    splits = read_manifest(split.parent)["splits"]
+    if split.name not in splits:
+        raise InputError(f"{split}: not a split of that corpus; give {' or '.join(splits)}")
+    return splits[split.name]
+
+
 def check_whole(corpus: Path) -> None:
     """Check that a corpus was merged to its end.
 

@@ -10,6 +10,8 @@ from wasabi import msg
 
 from labelwise.errors import InputError
 
+WIDEST = 100  # characters of a column
+
 
 @contextmanager
 def progress_bytes(name: str, total: int) -> Iterator[Callable[[int, int], None]]:
@@ -56,4 +58,4 @@ def print_counts(title: str, counts: Mapping[str, int]) -> None:
 def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     """Print a table: first column left, the others right."""
     if rows:
-        msg.table(rows, header=header, divider=True, aligns=("l", *"r" * (len(header) - 1)))
+        msg.table(rows, header=header, divider=True, aligns=("l", *"r" * (len(header) - 1)), max_col=WIDEST)

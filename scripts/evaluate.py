@@ -1,94 +1,144 @@
 """Evaluate a trained pipeline on a split of the corpus, label by label."""
 
+import hashlib
 import json
 import time
-from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
-import spacy
 import typer
-from spacy.language import Language
-from spacy.tokens import Doc
+from tqdm import tqdm
 from wasabi import msg
 
+from labelwise.agreement import agreement_scores
 from labelwise.device import use_gpu
 from labelwise.errors import InputError
-from labelwise.manifest import check_whole
+from labelwise.inference import predict_split
+from labelwise.manifest import read_manifest, read_split
 from labelwise.output import staged
-from labelwise.reader import read_docs
-from labelwise.scoring import count_docs
-from labelwise.tokenizer import MAX_LENGTH
-from scripts.console import print_table, progress, user_errors
+from labelwise.predictions import read_predictions
+from labelwise.scoring import Scores, Scoring
+from scripts.console import print_table, user_errors
 
 Option = typer.Option
+WIDEST = 40  # characters of a span in a table
 
 
 def evaluate_cli(
     model: Annotated[Path, typer.Argument(help="Folder of a trained pipeline")],
     split: Annotated[Path, typer.Argument(help="Split of a merged corpus, such as corpus/test")],
     metrics: Annotated[Path, typer.Argument(help="JSON file for the scores")],
+    predictions: Annotated[Path | None, Option(help="JSONL file for what was predicted, with the gold")] = None,
+    details: Annotated[Path | None, Option(help="JSON file for partial schemes by label, confusion, mistakes")] = None,
+    merge_metrics: Annotated[Path | None, Option(help="The merge's books, for the agreement of annotators")] = None,
     speed: Annotated[Path | None, Option(help="JSON file for words a second, which varies")] = None,
     gpu_id: Annotated[int, Option(help="Number of the GPU; -1 for the CPU")] = -1,
-    batch_size: Annotated[int, Option(help="Texts a batch")] = 16,
+    workers: Annotated[int, Option(help="Processes that predict, on the CPU")] = 1,
 ) -> None:
     """Evaluate a trained pipeline on a split of the corpus, label by label."""
-    with user_errors("Nothing was evaluated"):
-        scores, rate = evaluate(model, split, gpu_id=gpu_id, batch_size=batch_size)
-        for path, content in ((metrics, scores), (speed, rate)):
+    with user_errors("Nothing was evaluated"), TemporaryDirectory() as folder:
+        predictions = predictions or Path(folder) / "predictions.jsonl"
+        rate = predict(model, split, predictions, gpu_id=gpu_id, workers=workers)
+        scores, more = score(predictions, split, merge_metrics)
+        for path, content in ((metrics, scores), (details, more), (speed, rate)):
             if path:
                 with staged(path) as file:
                     file.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf8")
     print_scores(scores)
-    words, texts = rate["words"], scores["texts"]
-    msg.good(f"F {scores['all_gold']['f']:.4f} against all gold, on {texts:,} texts of {words:,} words")
+    print_mistakes(more)
+    if scores["unscored"]:
+        msg.info(f"{scores['unscored']:,} predictions weren't scored: their labels aren't covered there")
+    f, texts, words = scores["all_gold"]["f"] or 0.0, scores["texts"], rate["words"]
+    msg.good(f"F {f:.4f} against all gold, on {texts:,} texts of {words:,} words")
     msg.info(f"Pipeline: {model}, for spacy.load. Scores: {metrics}. {rate['words_per_second']:,} words a second")
 
 
-def evaluate(
-    model: Path, split: Path, *, gpu_id: int = -1, batch_size: int = 16
-) -> tuple[dict[str, Any], dict[str, int]]:
-    """Evaluate a pipeline; Docs are streamed, so memory doesn't grow with their number.
+def predict(model: Path, split: Path, predictions: Path, *, gpu_id: int = -1, workers: int = 1) -> dict[str, int]:
+    """Let a pipeline predict a split; memory doesn't grow with the number of texts.
 
-    RETURNS (tuple): scores, the same for equal inputs, and speed.
-    RAISES (InputError): there is no model, no partition, or no such GPU.
+    RETURNS (dict): the number of words, and words a second.
+    RAISES (InputError): there is no model, no partition, or no such GPU; workers and a GPU.
     """
+    if workers < 1 or (workers > 1 and gpu_id >= 0):
+        raise InputError(f"--workers {workers}: give 1 or more, and 1 on a GPU, which processes would contend for")
     use_gpu(gpu_id)
-    if not (model / "meta.json").is_file():
-        raise InputError(f"{model}: no trained pipeline; run the training first")
-    check_whole(split.parent)
-    nlp = spacy.load(model)
-    nlp.max_length = MAX_LENGTH
-    texts = words = 0
-    start = time.perf_counter()
-
-    def pairs() -> Iterator[tuple[Doc, Doc]]:
-        nonlocal texts, words
-        for predicted, gold in predict(nlp, split, batch_size):
-            texts += 1
-            words += len(predicted)
-            yield predicted, gold
-
-    against_all, against_flat = count_docs(pairs())
-    seconds = time.perf_counter() - start
-    labels = sorted(set(nlp.get_pipe("ner").labels) | set(against_all.gold))  # type: ignore[attr-defined]
-    scores = {"texts": texts, "all_gold": against_all.scores(labels), "flat_gold": against_flat.scores(labels)}
-    return scores, {"words_per_second": round(words / seconds), "words": words}
+    texts = read_split(split)["texts"]
+    partitions = predict_split(model, split, predictions, workers=workers)
+    words, start = 0, time.perf_counter()
+    with tqdm(desc="evaluate", total=texts, unit=" texts", disable=None, dynamic_ncols=True) as bar:
+        for done in partitions:
+            words += done.words
+            bar.update(done.texts)
+    return {"words_per_second": round(words / (time.perf_counter() - start)), "words": words}
 
 
-def predict(nlp: Language, split: Path, batch_size: int) -> Iterator[tuple[Doc, Doc]]:
-    """Yield (predicted, gold) for each Doc of a split; the pipeline gets nothing but the text."""
-    golds = progress(read_docs(split, nlp), "evaluate")
-    yield from nlp.pipe(((nlp.make_doc(gold.text), gold) for gold in golds), as_tuples=True, batch_size=batch_size)
+def score(predictions: Path, split: Path, merge_metrics: Path | None = None) -> tuple[Scores, dict[str, Any]]:
+    """Score what was predicted for a split.
+
+    RETURNS (tuple): scores, the same for equal predictions, and details.
+    RAISES (InputError): a file isn't there, or isn't what it should be.
+    """
+    scoring = Scoring(read_manifest(split.parent)["labels"])
+    digest = hashlib.sha256()
+    for doc in read_predictions(predictions, digest):
+        scoring.add(doc)
+    books = read_books(merge_metrics) if merge_metrics else {}
+    scores = scoring.scores()
+    scores["texts_digest"] = read_split(split)["digest"]
+    scores["predictions_digest"] = digest.hexdigest()
+    scores["agreement"] = agreement_scores(books.get("agreement", {}))
+    return scores, scoring.details()
 
 
-def print_scores(scores: dict[str, Any]) -> None:
+def read_books(path: Path) -> dict[str, Any]:
+    """Read the counts of a merge.
+
+    RAISES (InputError): it isn't what a merge wrote.
+    """
+    try:
+        return json.loads(path.read_text(encoding="utf8"))
+    except ValueError as error:
+        raise InputError(f"{path}: not the counts of a merge ({error}); run the merge again") from error
+
+
+def print_scores(scores: Scores) -> None:
     """Print the scores of each label, and of all."""
+    agreement = scores["agreement"]
     rows = []
-    for name, all_gold in [*scores["all_gold"]["labels"].items(), ("all", scores["all_gold"])]:
-        flat = scores["flat_gold"] if name == "all" else scores["flat_gold"]["labels"][name]
-        rows.append([name, *(f"{all_gold[key]:.3f}" for key in "prf"), f"{flat['f']:.3f}", f"{all_gold['support']:,}"])
-    print_table(["Label", "P", "R", "F", "F flat gold", "Support"], rows)
+    for name, row in scores["all_gold"]["labels"].items():
+        flat, ceiling = scores["flat_gold"]["labels"][name], agreement.get(name, {})
+        rows.append([name, *_figures(row), _figure(flat["f"]), _figure(ceiling.get("f")), f"{row['support']:,}"])
+    rows.sort(key=lambda row: row[0])
+    total, flat = scores["all_gold"], scores["flat_gold"]
+    rows.append(["all (micro)", *_figures(total), _figure(flat["f"]), "", f"{total['support']:,}"])
+    rows.append(["mean (macro)", *_figures(total["macro"]), _figure(flat["macro"]["f"]), "", ""])
+    header = ["Label", "P", "R", "F", "95%", "F flat gold", "Agreement", "Support"]
+    empty = [] if agreement else [header.index("Agreement")]
+    kept = [[cell for place, cell in enumerate(row) if place not in empty] for row in (header, *rows)]
+    print_table(kept[0], kept[1:])
+    schemes = [[name, *(_figure(row[key]) for key in "prf")] for name, row in scores["schemes"].items()]
+    print_table(["SemEval 2013", "P", "R", "F"], schemes)
+
+
+def print_mistakes(details: dict[str, Any], most: int = 3) -> None:
+    """Print the most frequent mistakes of each kind."""
+    rows = []
+    for kind, forms in details["frequent"].items():
+        for form in forms[:most]:
+            sides = [(form[side], form[f"{side}_label"]) for side in ("gold", "predicted")]
+            named = " for ".join(f"{text[:WIDEST]} ({label})" for text, label in sides if label)
+            rows.append([f"{kind}: {named}", f"{form['count']:,}"])
+    print_table(["Frequent mistakes, gold before predicted", ""], rows)
+
+
+def _figures(row: Scores) -> list[str]:
+    between = f"{row['f_low']:.3f}-{row['f_high']:.3f}" if row["f"] is not None else ""
+    return [*(_figure(row[key]) for key in "prf"), between]
+
+
+def _figure(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"
 
 
 if __name__ == "__main__":

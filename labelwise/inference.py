@@ -1,0 +1,114 @@
+"""Let a pipeline predict a split, partition by partition, in a fixed amount of memory, in one process or more.
+
+A pipeline gets nothing but the text, in chunks of some thousand words, and nothing of a Doc is kept but its spans:
+what a transformer computed is freed with its chunk. Chunks end with their partition, so that results don't depend on
+the number of workers.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+import spacy
+from spacy.language import Language
+from spacy.tokens import Doc
+
+from labelwise.annotation import INCORRECT, entities
+from labelwise.engines import open_executor, run_in_order
+from labelwise.errors import InputError
+from labelwise.evaluation import take_chunk
+from labelwise.keys import text_key
+from labelwise.output import staged
+from labelwise.packed import PackedDoc, merged_data, read_packed
+from labelwise.predictions import PredictedDoc, write_predictions
+from labelwise.reader import find_partitions
+from labelwise.tokenizer import MAX_LENGTH, forgetting
+
+
+class Job(NamedTuple):
+    """A partition to predict: the pipeline's folder, the `.spacy` file, and the file for the predictions."""
+
+    model: Path
+    partition: Path
+    out: Path
+
+
+class Done(NamedTuple):
+    """What a job did."""
+
+    texts: int
+    words: int
+
+
+@lru_cache(maxsize=1)
+def load_pipeline(model: Path) -> Language:
+    """Load a pipeline once; workers that are forked afterwards share it.
+
+    RAISES (InputError): there is none.
+    """
+    if not (model / "meta.json").is_file():
+        raise InputError(f"{model}: no trained pipeline; run the training first")
+    nlp = spacy.load(model)
+    nlp.max_length = MAX_LENGTH
+    return nlp
+
+
+def predict_split(model: Path, split: Path, out: Path, *, workers: int = 1) -> Iterator[Done]:
+    """Load a pipeline, and write its predictions for a split of a merged corpus.
+
+    RETURNS (Iterator[Done]): does the work, and yields what was done for each partition; the file is there in the end.
+    RAISES (InputError): there is no pipeline, or no partition, or a worker was killed.
+    """
+    load_pipeline.cache_clear()  # it may have been trained anew
+    load_pipeline(model)
+    return _predict_files(model, find_partitions(split), out, workers)
+
+
+def _predict_files(model: Path, files: Sequence[Path], out: Path, workers: int) -> Iterator[Done]:
+    with (
+        TemporaryDirectory(prefix="labelwise-") as folder,
+        staged(out) as whole,
+        whole.open("wb") as written,
+        open_executor("processes", min(workers, len(files))) as executor,
+    ):
+        jobs = (Job(model, file, Path(folder) / f"{file.stem}.jsonl") for file in files)
+        for job, done in run_in_order(executor, predict_partition, jobs, ahead=2 * workers):
+            written.write(job.out.read_bytes())
+            job.out.unlink()
+            yield done
+
+
+def predict_partition(job: Job) -> Done:
+    """Write the predictions for a partition."""
+    nlp = load_pipeline(job.model)
+    golds = read_packed(job.partition)
+    texts = words = 0
+    with job.out.open("wb") as file:
+        while True:
+            with forgetting(nlp):
+                chunk = take_chunk(golds, nlp.batch_size, len)
+                if not chunk:
+                    return Done(texts, words)
+                docs = nlp.pipe([nlp.make_doc(gold.text) for gold in chunk])
+                for gold, doc in zip(chunk, docs, strict=True):
+                    texts += 1
+                    words += len(doc)
+                    write_predictions([join(gold, doc)], file)
+
+
+def join(packed: PackedDoc, predicted: Doc) -> PredictedDoc:
+    """Put together what a corpus has of a text and what a pipeline found in it."""
+    gold = packed.to_doc(predicted.vocab)
+    merged = merged_data(packed)
+    rejected = gold.spans.get(INCORRECT, ())
+    return PredictedDoc(
+        key=text_key(predicted.text.encode()).hex(),
+        text=predicted.text,
+        predicted=sorted(entities(predicted)),
+        gold=sorted((start, end, label) for start, end, label, _ in merged["gold"]),
+        entities=sorted(entities(gold)),
+        rejected=sorted((span.start_char, span.end_char, span.label_) for span in rejected),
+        uncovered=merged["uncovered"],
+    )
