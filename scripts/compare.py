@@ -1,0 +1,115 @@
+"""Compare the results of git revisions, label by label: is one better, and could it be chance?"""
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+from wasabi import msg
+
+from labelwise.comparison import Change, Comparison, GoldOf, can_be_resampled, compare
+from labelwise.errors import InputError
+from labelwise.revisions import WORKSPACE, read_results
+from scripts.console import print_table, user_errors
+
+Option = typer.Option
+SIGNIFICANT = 0.05
+
+
+def compare_cli(
+    revisions: Annotated[list[str] | None, typer.Argument(help="Git revisions; the first is the base")] = None,
+    pipeline: Annotated[str, Option(help="cpu or gpu")] = "cpu",
+    gold: Annotated[GoldOf, Option(help="Whose gold counts, if it differs")] = "last",
+    common: Annotated[bool, Option("--common", help="Compare on the texts that all have")] = False,
+    md: Annotated[bool, Option("--md", help="Print Markdown")] = False,
+    as_json: Annotated[bool, Option("--json", help="Print JSON")] = False,
+) -> None:
+    """Compare the results of git revisions; one is compared with the workspace, none: HEAD with the workspace."""
+    with user_errors("Nothing was compared"):
+        if md and as_json:
+            raise InputError("--md --json: give one of them")
+        revisions = revisions or ["HEAD"]
+        names = revisions if len(revisions) > 1 else [*revisions, WORKSPACE]
+        results = [read_results(name, pipeline, Path()) for name in names]
+        comparison = compare(results, gold=gold, common=common)
+    if as_json:
+        print(msgspec.json.format(msgspec.json.encode(comparison), indent=2).decode())
+    elif md:
+        print(to_markdown(comparison, pipeline))
+    else:
+        print_table(header(comparison), table(comparison))
+        for note in notes(comparison):
+            msg.info(note)
+        if not can_be_resampled(results):
+            missing = ", ".join(result.revision for result in results if not result.predictions)
+            msg.warn(
+                f"{missing}: training/{pipeline}/predictions.jsonl is neither here nor in DVC's cache or remote",
+                "Without it there are no intervals and no p: run `dvc fetch`, or `dvc repro` at that revision",
+            )
+
+
+def header(comparison: Comparison) -> list[str]:
+    """Give the names of the columns."""
+    base, *others = comparison.revisions
+    columns = [[name, "Difference", *(["95%", "p"] if comparison.resampled else [])] for name in others]
+    return ["F", base, *(name for column in columns for name in column), "Support"]
+
+
+def table(comparison: Comparison) -> list[list[str]]:
+    """Make the rows: labels, then the averages; a star marks what is significant."""
+    rows = {**comparison.labels, "all (micro)": comparison.micro, "mean (macro)": comparison.macro}
+    lines = []
+    for name, row in rows.items():
+        base, *others = comparison.revisions
+        cells = [name, _figure(row.f[base])]
+        for other in others:
+            cells += [_figure(row.f[other]), *_change(row.changes[other], resampled=comparison.resampled)]
+        lines.append([*cells, "" if row.support is None else f"{row.support:,}"])
+    return lines
+
+
+def notes(comparison: Comparison) -> list[str]:
+    """Say what the figures are about."""
+    lines = [f"{comparison.texts:,} texts, gold of {comparison.gold}"]
+    if comparison.gold == "own":
+        lines = [f"{comparison.texts:,} texts, each revision against its own gold"]
+    if comparison.gold_differs:
+        lines.append(f"{comparison.gold_differs:,} of the texts don't have the same gold at all revisions")
+    for name, n in comparison.left_out.items():
+        lines.append(f"{n:,} texts of {name} were left out: not all revisions have them")
+    lines += [f"Labels of {name} alone, not compared: {', '.join(labels)}" for name, labels in comparison.only.items()]
+    if comparison.resampled:
+        lines.append(f"* p below {SIGNIFICANT}; of labels, it is corrected for their number (Holm)")
+    return lines
+
+
+def to_markdown(comparison: Comparison, pipeline: str) -> str:
+    """Make a table and notes in Markdown, for a pull request."""
+    columns = header(comparison)
+    rows = [columns, ["---", *["---:"] * (len(columns) - 1)], *table(comparison)]
+    lines = ["| " + " | ".join(map(_escape, row)) + " |" for row in rows]
+    title = _escape(f"{pipeline}: {' against '.join(reversed(comparison.revisions))}")
+    return "\n".join([f"### {title}", "", *lines, "", *(f"- {_escape(note)}" for note in notes(comparison))])
+
+
+def _change(change: Change, *, resampled: bool) -> list[str]:
+    difference = _figure(change.difference, "+.3f")
+    if not resampled:
+        return [difference]
+    if change.p is None or change.low is None or change.high is None:
+        return [difference, "", ""]
+    return [difference, f"{change.low:+.3f} to {change.high:+.3f}", f"{change.p:.4f}{'*' * (change.p < SIGNIFICANT)}"]
+
+
+def _figure(value: float | None, form: str = ".3f") -> str:
+    return "" if value is None else format(value, form)
+
+
+def _escape(text: str) -> str:
+    """Keep Markdown from reading a label or the name of a branch as anything but text."""
+    return re.sub(r"[\\`*\[\]<|#~]|\b_|_\b", r"\\\g<0>", text)
+
+
+if __name__ == "__main__":
+    typer.run(compare_cli)
