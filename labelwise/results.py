@@ -1,0 +1,175 @@
+"""What a merge, a training and an evaluation have written about a pipeline, checked as it is read.
+
+A file that isn't there is None: whoever shows results says which command makes it. A file that is there, but is
+something else, is an error.
+"""
+
+import math
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from labelwise.errors import InputError
+
+Score = float | None  # None where there is nothing to score
+Read = TypeVar("Read")
+
+
+class MergeCounts(msgspec.Struct):
+    """The counts of metrics/merge.json that are shown; see books.Books.
+
+    agreement (dict): for labels of texts that were annotated twice: how many "texts", the spans in "both", all "spans".
+    """
+
+    rows_read: int
+    spans_read: int
+    rows: dict[str, int]
+    spans: dict[str, int]
+    texts: dict[str, int]
+    labels: dict[str, dict[str, int]]
+    agreement: dict[str, dict[str, int]] = {}
+
+
+class LabelScores(msgspec.Struct):
+    """Precision, recall and F, 0 to 1, the number of gold spans, and the ends of the 95 % interval of F."""
+
+    p: Score
+    r: Score
+    f: Score
+    support: int = 0
+    f_low: Score = None
+    f_high: Score = None
+
+
+class AllScores(msgspec.Struct):
+    """Scores over all labels (micro average), their mean over labels (macro), and for each label."""
+
+    p: Score
+    r: Score
+    f: Score
+    macro: LabelScores
+    labels: dict[str, LabelScores]
+    support: int = 0
+    f_low: Score = None
+    f_high: Score = None
+
+
+class Agreement(msgspec.Struct):
+    """F of one annotator against another, and the texts that both annotated."""
+
+    f: Score
+    texts: int = 0
+
+
+class Metrics(msgspec.Struct):
+    """The scores of a pipeline, as the evaluation writes them."""
+
+    texts: int
+    all_gold: AllScores
+    flat_gold: AllScores
+    schemes: dict[str, LabelScores] = {}
+    agreement: dict[str, Agreement] = {}
+    unscored: int = 0
+
+
+class FrequentMistake(msgspec.Struct):
+    """A mistake by surface forms, and how often it was made; a form is empty where there is no span."""
+
+    gold: str
+    gold_label: str
+    predicted: str
+    predicted_label: str
+    count: int
+
+
+class Details(msgspec.Struct):
+    """What is behind the scores: by label and scheme, the confusion of labels, and frequent mistakes by kind."""
+
+    schemes: dict[str, dict[str, LabelScores]]
+    confusion: dict[str, dict[str, int]]
+    frequent: dict[str, list[FrequentMistake]]
+
+
+class Table(NamedTuple):
+    """The columns of a TSV file; a value can be NaN."""
+
+    columns: dict[str, list[float]]
+
+
+class Results(NamedTuple):
+    """All that is known of a pipeline; what isn't there is None.
+
+    predictions (Path | None): the file, which is too large to be held; see predictions.read_predictions.
+    """
+
+    merge: MergeCounts | None
+    metrics: Metrics | None
+    details: Details | None
+    predictions: Path | None
+    curve: Table | None
+    resources: Table | None
+
+
+def load_results(root: Path, pipeline: str) -> Results:
+    """Load what there is of a pipeline.
+
+    root (Path): the folder of the project.
+    pipeline (str): "cpu" or "gpu".
+    RAISES (InputError): nothing is there, or a file isn't what it should be.
+    """
+    train, evaluate = f"run train-{pipeline} again", f"run evaluate-{pipeline} again"
+    predictions = root / "training" / pipeline / "predictions.jsonl"
+    results = Results(
+        _read_json(root / "metrics" / "merge.json", MergeCounts, "run merge again"),
+        _read_json(root / "metrics" / f"{pipeline}.json", Metrics, evaluate),
+        _read_json(root / "training" / pipeline / "details.json", Details, evaluate),
+        predictions if predictions.is_file() else None,
+        read_table(root / "plots" / f"{pipeline}.tsv", "step", train),
+        read_table(root / "plots" / f"{pipeline}_resources.tsv", "seconds", train),
+    )
+    if all(part is None for part in results):
+        raise InputError(
+            f"{root}: nothing is there to report of pipeline {pipeline!r}; run evaluate-{pipeline}, or name the "
+            "project's folder with --root"
+        )
+    return results
+
+
+def _read_json(path: Path, kind: type[Read], remedy: str) -> Read | None:
+    if not path.is_file():
+        return None
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: not the counts or scores that it should hold ({error}); {remedy}") from error
+
+
+def read_table(path: Path, first: str, remedy: str) -> Table | None:
+    """Read a TSV file of numbers with a header.
+
+    first (str): the name of the first column.
+    RETURNS (Table | None): None if there is no such file.
+    RAISES (InputError): it isn't one, or a line of it isn't.
+    """
+    if not path.is_file():
+        return None
+    try:
+        lines = path.read_text(encoding="utf8").splitlines()
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not a table ({error}); {remedy}") from error
+    names = lines[0].split("\t") if lines else []
+    if names[:1] != [first] or len(set(names)) < len(names):
+        raise InputError(f"{path}:1: not a header that begins with {first!r}; {remedy}")
+    rows = [_read_row(f"{path}:{number}", line, len(names), remedy) for number, line in enumerate(lines[1:], 2)]
+    return Table({name: [row[index] for row in rows] for index, name in enumerate(names)})
+
+
+def _read_row(place: str, line: str, width: int, remedy: str) -> list[float]:
+    try:
+        row = [float(value) for value in line.split("\t")]
+    except ValueError as error:
+        raise InputError(f"{place}: {error}; {remedy}") from error
+    if len(row) != width or any(map(math.isinf, row)):
+        raise InputError(f"{place}: not {width} finite numbers; {remedy}")
+    return row
