@@ -1,5 +1,6 @@
 """The whole way, by weasel and by DVC, in a copy of the repository with a tiny corpus."""
 
+import json
 import os
 import re
 import subprocess
@@ -22,7 +23,7 @@ TINY = {
     "cpu_steps": "10",
 }
 IDENTITY = ("-c", "user.name=t", "-c", "user.email=t@example.org")
-RESULTS = ("corpus", "metrics", "plots", "training/cpu/model-best")
+RESULTS = ("corpus", "metrics", "plots", "training/cpu")
 
 
 class Copy:
@@ -63,7 +64,7 @@ class Copy:
         """What the run made, by path, but for the merge's cache, and what takes a clock."""
         paths = [path for name in RESULTS for path in (self.root / name).rglob("*") if path.is_file()]
         files = {path.relative_to(self.root).as_posix(): path for path in paths}
-        skipped = ("/.cache/", "_resources.tsv")
+        skipped = ("/.cache/", "_resources.tsv", "/speed.json")
         return {name: path.read_bytes() for name, path in files.items() if not any(part in name for part in skipped)}
 
 
@@ -95,7 +96,9 @@ def test_weasel_goes_the_whole_way(by_weasel):
         *(f"corpus/{name}.json" for name in ("labels/ner", "tokenizer", "manifest")),
     }
     assert sum(path.startswith("corpus/train/") for path in copy.results()) > 1
+    assert {"training/cpu/predictions.jsonl", "training/cpu/details.json"} <= copy.results().keys()
     assert "metrics/cpu.json" in printed
+    assert "<h1>The CPU pipeline</h1>" in (copy.root / "report/cpu.html").read_text(encoding="utf8")
 
 
 def test_dvc_gives_the_same(by_weasel, by_dvc):
@@ -105,7 +108,7 @@ def test_dvc_gives_the_same(by_weasel, by_dvc):
 def test_a_second_run_does_nothing(by_weasel, by_dvc):
     again = by_weasel[0].run("weasel", "run", "all")
     assert "Running command" not in again
-    assert again.count("Skipping") == 5
+    assert again.count("Skipping") == 6
     again = by_dvc[0].run("dvc", "repro", "evaluate-cpu")
     assert "Running stage" not in again
     assert "up to date" in again
@@ -122,6 +125,11 @@ def test_a_changed_variable_runs_what_it_touches_and_can_be_compared(by_dvc):
     printed = copy.run("dvc", "repro", "evaluate-cpu")
     assert re.findall(r"Running stage '(.*?)'", printed) == ["merge", "train-cpu", "evaluate-cpu"]
     copy.commit("longer")
+    printed = copy.run(sys.executable, "-m", "scripts.compare", "main", "longer", fails=True)
+    assert "The test sets differ" in printed
+    made = json.loads(copy.run(sys.executable, "-m", "scripts.compare", "main", "longer", "--common", "--json"))
+    assert set(made["labels"]) == {"PERSON", "PLACE", "COMPANY"}
+    assert made["resampled"]
     diff = copy.run("dvc", "metrics", "diff", "main", "longer", "--md")
     assert re.search(r"\| metrics/cpu\.json +\| all_gold\.support +\| \d+ +\| \d+ +\| \d+ +\|", diff), diff
     copy.run("dvc", "plots", "diff", "main", "longer", "-o", "plots_html")

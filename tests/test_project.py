@@ -27,7 +27,11 @@ def imported_files(file: Path) -> set[Path]:
         if current in found:
             continue
         found.add(current)
-        for node in ast.walk(ast.parse(current.read_text(encoding="utf8"))):
+        tree = ast.parse(current.read_text(encoding="utf8"))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING":
+                node.body = []  # what isn't imported when it runs
+        for node in ast.walk(tree):
             names = []
             if isinstance(node, ast.ImportFrom) and node.module:
                 names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
@@ -46,7 +50,7 @@ def needed_files(command) -> set[str]:
             files = imported_files(ROOT / (module.replace(".", "/") + ".py"))
             needed |= {path.relative_to(ROOT).as_posix() for path in files}
         needed |= set(re.findall(r"configs/\S+", line))
-    return needed
+    return needed | ({"labelwise/templates"} if "labelwise/report.py" in needed else set())
 
 
 def outputs(command) -> list[str]:

@@ -1,0 +1,61 @@
+"""Time and memory of evaluating: ten times the texts should take the same memory.
+
+    python -m benchmarks.evaluate             # 600 and 6,000 texts of 1,500 characters: some minutes
+
+Memory is the peak of all processes, PSS. The table is printed.
+"""
+
+import shutil
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from benchmarks.measure import measure
+
+OUT = Path("benchmarks/out/evaluate")
+FLAT_LIMIT = 1.05  # the memory for ten times the texts may be so many times that for one time
+STEPS = 100
+
+
+def make_corpus(docs: int, folder: Path) -> Path:
+    """Make and merge data sets of 20 labels over so many texts, all of them in test but a few, if that isn't done."""
+    corpus = folder / f"corpus-{docs}"
+    if not (corpus / "manifest.json").exists():
+        tasks = folder / f"tasks-{docs}"
+        measure("scripts.make_demo", str(tasks), *f"--format prodigy --docs {docs} --labels 20 --words 300".split())
+        options = "--tokenizer project.yml --near-duplicates off --dev-ratio 0.05 --test-ratio 0.9"
+        measure("scripts.merge", str(tasks / "datasets.yml"), str(corpus), *options.split())
+        shutil.rmtree(tasks)
+        shutil.rmtree(corpus / ".cache")
+    return corpus
+
+
+def main(
+    docs: Annotated[int, typer.Option(help="Texts of the small corpus; the large one has ten times as many")] = 600,
+) -> None:
+    """Measure, print the table; fail if the memory isn't flat."""
+    OUT.mkdir(parents=True, exist_ok=True)
+    small, large = (make_corpus(number, OUT) for number in (docs, 10 * docs))
+    model = OUT / "model"
+    if not model.exists():
+        files = ["configs/cpu.cfg", str(small), str(model), "--curve", str(OUT / "curve.tsv")]
+        measure("scripts.train", *files, "--max-steps", str(STEPS))
+    print("\n| texts | workers | seconds | peak memory, MB | of that for a tenth of the texts |\n|---|---|---|---|---|")
+    failed = []
+    for workers in (1, 2):
+        peaks: list[float] = []
+        for number, corpus in ((docs, small), (10 * docs, large)):
+            files = [str(OUT / f"{name}.json") for name in ("metrics", "details")]
+            given = [str(model), str(corpus / "test"), files[0], "--details", files[1], "--workers", str(workers)]
+            taken = measure("scripts.evaluate", *given, "--predictions", str(OUT / "predictions.jsonl"))
+            peaks.append(taken.peak_pss / 2**20)
+            growth = f"{peaks[-1] / peaks[0]:.2f}" if len(peaks) > 1 else ""
+            print(f"| {number:,} | {workers} | {taken.seconds:.0f} | {peaks[-1]:.0f} | {growth} |", flush=True)
+        failed += [f"{workers} workers: {peaks[1] / peaks[0]:.2f}"] if peaks[1] > FLAT_LIMIT * peaks[0] else []
+    if failed:
+        raise SystemExit(f"ten times the texts take more memory: {', '.join(failed)}")
+
+
+if __name__ == "__main__":
+    typer.run(main)
