@@ -37,10 +37,10 @@ def evaluate_cli(
     workers: Annotated[int, Option(help="Processes that predict, on the CPU")] = 1,
 ) -> None:
     """Evaluate a trained pipeline on a split of the corpus, label by label."""
-    with user_errors("Nothing was evaluated"), TemporaryDirectory() as folder:
-        predictions = predictions or Path(folder) / "predictions.jsonl"
-        rate = predict(model, split, predictions, gpu_id=gpu_id, workers=workers)
-        scores, more = score(predictions, split, merge_metrics)
+    with user_errors("Nothing was evaluated"):
+        scores, more, rate = evaluate(
+            model, split, predictions=predictions, merge_metrics=merge_metrics, gpu_id=gpu_id, workers=workers
+        )
         for path, content in ((metrics, scores), (details, more), (speed, rate)):
             if path:
                 with staged(path) as file:
@@ -52,6 +52,27 @@ def evaluate_cli(
     f, texts, words = scores["all_gold"]["f"] or 0.0, scores["texts"], rate["words"]
     msg.good(f"F {f:.4f} against all gold, on {texts:,} texts of {words:,} words")
     msg.info(f"Pipeline: {model}, for spacy.load. Scores: {metrics}. {rate['words_per_second']:,} words a second")
+
+
+def evaluate(
+    model: Path,
+    split: Path,
+    *,
+    predictions: Path | None = None,
+    merge_metrics: Path | None = None,
+    gpu_id: int = -1,
+    workers: int = 1,
+) -> tuple[Scores, dict[str, Any], dict[str, int]]:
+    """Let a pipeline predict a split, and score what it predicted.
+
+    predictions (Path | None): the file for what was predicted, if it is to be kept.
+    RETURNS (tuple): what `score` returns, and what `predict` returns.
+    RAISES (InputError): what the two raise.
+    """
+    with TemporaryDirectory() as folder:
+        file = predictions or Path(folder) / "predictions.jsonl"
+        speed = predict(model, split, file, gpu_id=gpu_id, workers=workers)
+        return *score(file, split, merge_metrics), speed
 
 
 def predict(model: Path, split: Path, predictions: Path, *, gpu_id: int = -1, workers: int = 1) -> dict[str, int]:

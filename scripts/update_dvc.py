@@ -44,7 +44,8 @@ def dvc_yaml(project: Path) -> str:
     """
     commands = yaml.safe_load(project.read_text(encoding="utf8"))["commands"]
     stages = {command["name"]: _stage(command, project.name) for command in commands if _outputs(command)}
-    content = {"vars": [project.name], "stages": stages}
+    # As parameters, its values can be compared: dvc params diff.
+    content = {"params": [project.name], "vars": [project.name], "stages": stages}
     return HEADER + yaml.safe_dump(content, sort_keys=False, width=110, allow_unicode=True)
 
 

@@ -39,7 +39,7 @@ def test_each_precision_trains_and_what_it_saves_loads_on_gpu_and_cpu(demo_corpu
     assert float(rows[-1][4]) < float(rows[2][4])  # the loss of ner
     assert resources.read_text().splitlines()[0].endswith("gpu_percent\tgpu_memory_mb\tgpu_power_w")
     for gpu_id in (0, -1):
-        scores, _ = evaluate(model, demo_corpus / "test", gpu_id=gpu_id)
+        scores, *_ = evaluate(model, demo_corpus / "test", gpu_id=gpu_id)
         assert scores["all_gold"]["support"] > 0
 
 
