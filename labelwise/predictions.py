@@ -62,6 +62,11 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(PredictedDoc).decode
 
 
+def new_digest() -> "hashlib._Hash":
+    """Begin the digest of a file, by which metrics name the predictions that they are computed from."""
+    return hashlib.blake2b(digest_size=8)
+
+
 def write_predictions(docs: Iterable[PredictedDoc], file: BinaryIO) -> None:
     """Write docs, a line each."""
     for doc in docs:

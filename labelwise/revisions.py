@@ -1,6 +1,5 @@
 """Read an experiment's results at git revisions: metrics from git, predictions from DVC's cache, or its remote."""
 
-import hashlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,7 +9,7 @@ from dvc.api import DVCFileSystem
 from dvc.exceptions import DvcException
 
 from labelwise.errors import InputError
-from labelwise.predictions import PredictedDoc, parse_predictions
+from labelwise.predictions import PredictedDoc, new_digest, parse_predictions
 
 WORKSPACE = "workspace"  # in the place of a revision: the files as they are now
 
@@ -46,7 +45,7 @@ def read_results(revision: str, pipeline: str, root: Path = Path()) -> Results:
 
     def read() -> Iterator[PredictedDoc]:
         with files.open(predictions, "rb") as file:
-            yield from parse_predictions(file, f"{revision}: {predictions}", digest := hashlib.sha256())
+            yield from parse_predictions(file, f"{revision}: {predictions}", digest := new_digest())
         if digest.hexdigest() != content["predictions_digest"]:
             raise InputError(f"{revision}: {predictions} isn't what {metrics} was computed from; {remedy}")
 

@@ -1,6 +1,5 @@
 """Evaluate a trained pipeline on a split of the corpus, label by label."""
 
-import hashlib
 import json
 import time
 from pathlib import Path
@@ -17,7 +16,7 @@ from labelwise.errors import InputError
 from labelwise.inference import predict_split
 from labelwise.manifest import read_manifest, read_split
 from labelwise.output import staged
-from labelwise.predictions import read_predictions
+from labelwise.predictions import new_digest, read_predictions
 from labelwise.scoring import Scores, Scoring
 from scripts.console import print_table, user_errors
 
@@ -101,7 +100,7 @@ def score(predictions: Path, split: Path, merge_metrics: Path | None = None) -> 
     RAISES (InputError): a file isn't there, or isn't what it should be.
     """
     scoring = Scoring(read_manifest(split.parent)["labels"])
-    digest = hashlib.sha256()
+    digest = new_digest()
     for doc in read_predictions(predictions, digest):
         scoring.add(doc)
     books = read_books(merge_metrics) if merge_metrics else {}

@@ -130,6 +130,8 @@ def test_a_changed_variable_runs_what_it_touches_and_can_be_compared(by_dvc):
     made = json.loads(copy.run(sys.executable, "-m", "scripts.compare", "main", "longer", "--common", "--json"))
     assert set(made["labels"]) == {"PERSON", "PLACE", "COMPANY"}
     assert made["resampled"]
+    diff = copy.run("dvc", "params", "diff", "main", "longer", "--md")
+    assert re.search(r"\| project\.yml +\| vars\.cpu_steps +\| 10 +\| 20 +\|", diff), diff
     diff = copy.run("dvc", "metrics", "diff", "main", "longer", "--md")
     assert re.search(r"\| metrics/cpu\.json +\| all_gold\.support +\| \d+ +\| \d+ +\| \d+ +\|", diff), diff
     copy.run("dvc", "plots", "diff", "main", "longer", "-o", "plots_html")
