@@ -37,7 +37,7 @@ def agreement_scores(counts: Mapping[str, Mapping[str, int]]) -> dict[str, dict[
     RETURNS (dict): for each label that any annotator marked, "f" and the number of "texts".
     """
     found = {label: pairwise_f(row.get("both", 0), row.get("spans", 0)) for label, row in counts.items()}
-    return {label: {"f": f, "texts": counts[label]["texts"]} for label, f in found.items() if f is not None}
+    return {label: {"f": f, "texts": counts[label].get("texts", 0)} for label, f in found.items() if f is not None}
 
 
 def count_agreement(text: str, answers: "Sequence[Answer]") -> dict[str, Counter[str]]:

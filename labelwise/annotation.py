@@ -7,10 +7,11 @@ A Doc carries three views of its annotation:
 2. `doc.spans["gold"]` holds every accepted span that has token boundaries, or was given some by the alignment policy;
    `doc.spans["incorrect_spans"]` every rejected one that has them.
 3. `doc.user_data["labelwise"]` holds what scoring needs to be honest: `gold`, all accepted spans as
-   `[start, end, label, data sets]` in characters, and `uncovered`, the labels that the text isn't complete for.
+   `[start, end, label, data sets]` in characters, `rejected`, all rejected ones as `[start, end, label]`, and
+   `uncovered`, the labels that the text isn't complete for.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from spacy.tokens import Doc
@@ -22,10 +23,16 @@ INCORRECT = "incorrect_spans"  # the name that the configs give to spaCy's ner c
 USER_DATA = "labelwise"
 
 
-def set_user_data(doc: Doc, gold: Mapping[SpanKey, list[str]], uncovered: Mapping[str, str]) -> None:
-    """Store all accepted spans, each with the names of its data sets, and the labels that aren't covered."""
+def set_user_data(
+    doc: Doc, gold: Mapping[SpanKey, list[str]], rejected: Iterable[SpanKey], uncovered: Mapping[str, str]
+) -> None:
+    """Store all accepted spans, each with the names of its data sets, all rejected ones, and what isn't covered."""
     spans: list[list[Any]] = [[*key, names] for key, names in gold.items()]
-    doc.user_data[USER_DATA] = {"gold": spans, "uncovered": dict(sorted(uncovered.items()))}
+    doc.user_data[USER_DATA] = {
+        "gold": spans,
+        "rejected": [list(key) for key in rejected],
+        "uncovered": dict(sorted(uncovered.items())),
+    }
 
 
 def is_merged(doc: Doc) -> bool:

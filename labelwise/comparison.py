@@ -16,11 +16,11 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
+from labelwise.counts import count
 from labelwise.errors import InputError
 from labelwise.predictions import Aligned, PredictedDoc
 from labelwise.resampling import BLOCK, Bootstrap, Swaps, f_scores, holm, interval
-from labelwise.revisions import Results
-from labelwise.scoring import count, macro
+from labelwise.revisions import Revision
 
 GoldOf = Literal["last", "first", "own"]
 
@@ -56,68 +56,64 @@ class Comparison(msgspec.Struct):
 
     gold (str): the revision whose gold it is, or "own".
     texts (int): those compared.
-    gold_differs (int): texts that have other gold, for the labels compared, at one of the revisions.
+    gold_differs (int | None): texts whose gold, for the labels compared, isn't the same at all revisions; None if
+        nobody could look.
     left_out (dict): texts that not all revisions have, by revision.
     only (dict): labels that not all revisions have, by revision.
-    resampled (bool): whether there are intervals and p; there can't be without predictions.
+    missing (list): why there are no intervals and no p, for each revision whose predictions can't be had.
     """
 
     revisions: list[str]
     gold: str
     texts: int
-    gold_differs: int
+    gold_differs: int | None
     left_out: dict[str, int]
     only: dict[str, list[str]]
-    resampled: bool
+    missing: list[str]
     labels: dict[str, Row]
     micro: Row
     macro: Row
 
 
-def compare(results: Sequence[Results], *, gold: GoldOf = "last", common: bool = False) -> Comparison:
+def compare(revisions: Sequence[Revision], *, gold: GoldOf | None = None, common: bool = False) -> Comparison:
     """Compare revisions with the first of them.
 
-    gold (str): the gold that counts: that of the "last" revision, the "first", or each revision's "own".
+    gold (str | None): the gold that counts: that of the "last" revision, the "first", or each revision's "own". None is
+        "last", or "own" if predictions are missing.
     common (bool): leave out texts that not all revisions have.
-    RAISES (InputError): the texts differ, and `common` isn't given; there is nothing in common.
+    RAISES (InputError): the texts differ, and `common` isn't given; there is nothing in common; without predictions
+        that can't be compared.
     """
-    names = [result.revision for result in results]
+    names = [revision.name for revision in revisions]
     if len(set(names)) < len(names) or len(names) < 2:
         raise InputError(f"{', '.join(names)}: give two revisions or more, each once")
-    if len({result.metrics["texts_digest"] for result in results}) > 1 and not common:
-        sizes = ", ".join(f"{result.revision} has {result.metrics['texts']:,} texts" for result in results)
+    texts_differ = len({revision.metrics.texts_digest for revision in revisions}) > 1
+    if texts_differ and not common:
+        sizes = ", ".join(f"{revision.name} has {revision.metrics.texts:,} texts" for revision in revisions)
         raise InputError(f"The test sets differ: {sizes}. Compare on the texts that all have, with --common")
-    labels = common_labels(results)
+    of_each = {revision.name: set(revision.metrics.all_gold.labels) for revision in revisions}
+    labels = sorted(set.intersection(*of_each.values()))
     if not labels:
         raise InputError(f"{', '.join(names)}: there is no label that all of them have")
-    only = {result.revision: sorted(labels_of(result) - set(labels)) for result in results}
-    made = _resample(results, labels, gold) if can_be_resampled(results) else _from_metrics(results, labels)
-    made.only = {name: missing for name, missing in only.items() if missing}
+    missing = [revision.missing for revision in revisions if not revision.predictions]
+    if not missing:
+        made = _resample(revisions, labels, gold or "last")
+    elif texts_differ or gold in ("last", "first"):
+        raise InputError(f"{'; '.join(missing)}. Without, neither --common nor --gold {gold or ''} can be had".rstrip())
+    else:
+        made = _from_metrics(revisions, labels)
+    made.missing = missing
+    made.only = {name: sorted(its - set(labels)) for name, its in of_each.items() if its - set(labels)}
     return made
 
 
-def can_be_resampled(results: Sequence[Results]) -> bool:
-    """Tell whether the predictions of all revisions are there."""
-    return all(result.predictions for result in results)
-
-
-def labels_of(result: Results) -> set[str]:
-    """Give the labels that were scored."""
-    return set(result.metrics["all_gold"]["labels"])
-
-
-def common_labels(results: Sequence[Results]) -> list[str]:
-    """List the labels that all revisions have."""
-    return sorted(set.intersection(*map(labels_of, results)))
-
-
-def _resample(results: Sequence[Results], labels: list[str], gold: GoldOf) -> Comparison:
+def _resample(revisions: Sequence[Revision], labels: list[str], gold: GoldOf) -> Comparison:
     """Compare by predictions."""
-    aligned = Aligned([result.predictions() for result in results if result.predictions])
+    aligned = Aligned([revision.predictions() for revision in revisions if revision.predictions])
     shape = (len(labels), 3)
-    bootstrap = Bootstrap((len(results), *shape))
-    swaps = [Swaps(shape) for _ in results[1:]]
-    totals = np.zeros((len(results), *shape), int)
+    bootstrap = Bootstrap((len(revisions), *shape))
+    swaps = [Swaps(shape) for _ in revisions[1:]]
+    totals = np.zeros((len(revisions), *shape), int)
     texts = gold_differs = 0
     docs = iter(aligned)
     while block := list(islice(docs, BLOCK)):
@@ -129,9 +125,9 @@ def _resample(results: Sequence[Results], labels: list[str], gold: GoldOf) -> Co
         totals += counts.sum(0)
         for number, swap in enumerate(swaps, 1):
             swap.add(counts[:, 0], counts[:, number])
+    names = [revision.name for revision in revisions]
     if not texts:
-        raise InputError(f"{', '.join(result.revision for result in results)}: there is no text that all of them have")
-    names = [result.revision for result in results]
+        raise InputError(f"{', '.join(names)}: there is no text that all of them have")
     made = Comparison(
         revisions=names,
         gold={"last": names[-1], "first": names[0], "own": "own"}[gold],
@@ -139,7 +135,7 @@ def _resample(results: Sequence[Results], labels: list[str], gold: GoldOf) -> Co
         gold_differs=gold_differs,
         left_out={name: n for name, n in zip(names, aligned.left_out, strict=True) if n},
         only={},
-        resampled=True,
+        missing=[],
         **_rows(names, labels, f_scores(totals)),
     )
     _add_support(made, totals[0 if gold == "first" else -1, :, 2].tolist())
@@ -179,7 +175,7 @@ def _add_support(made: Comparison, support: list[int]) -> None:
 
 def _add_chance(made: Comparison, bootstrap: Bootstrap, swaps: Sequence[Swaps]) -> None:
     """Add intervals and p to the changes."""
-    f = f_scores(bootstrap.sums)
+    f = bootstrap.f_scores()
     rows = [*made.labels.values(), made.micro, made.macro]
     for number, (name, swap) in enumerate(zip(made.revisions[1:], swaps, strict=True), 1):
         bounds = interval(f[:, number] - f[:, 0]).T.tolist()
@@ -190,23 +186,27 @@ def _add_chance(made: Comparison, bootstrap: Bootstrap, swaps: Sequence[Swaps]) 
                 row.changes[name] = Change(row.changes[name].difference, _number(low), _number(high), _number(p))
 
 
-def _from_metrics(results: Sequence[Results], labels: list[str]) -> Comparison:
-    """Compare by the metrics alone, each revision with its own gold.
-
-    RAISES (InputError): the texts differ.
-    """
-    names = [result.revision for result in results]
-    scores = [result.metrics["all_gold"] for result in results]
-    if len({result.metrics["texts_digest"] for result in results}) > 1:
-        missing = [result.revision for result in results if not result.predictions]
-        raise InputError(f"{', '.join(missing)}: no predictions, without which texts in common can't be compared")
-    same_labels = all(labels_of(result) == set(labels) for result in results)
-    chosen = [[score["labels"][label] for label in labels] for score in scores]
-    micro = [score["f"] if same_labels else None for score in scores]
-    f = [[*(row["f"] for row in rows), all_f, macro(rows)["f"]] for rows, all_f in zip(chosen, micro, strict=True)]
-    texts = results[-1].metrics["texts"]
-    made = Comparison(names, "own", texts, 0, {}, {}, resampled=False, **_rows(names, labels, np.array(f, float)))
-    _add_support(made, [scores[-1]["labels"][label]["support"] for label in labels])
+def _from_metrics(revisions: Sequence[Revision], labels: list[str]) -> Comparison:
+    """Compare by the metrics alone, each revision with its own gold."""
+    names = [revision.name for revision in revisions]
+    scores = [revision.metrics.all_gold for revision in revisions]
+    # An average over other labels is no average to compare with.
+    averages = all(score.labels.keys() == set(labels) for score in scores)
+    f = [
+        [*(score.labels[label].f for label in labels), *((score.f, score.macro.f) if averages else (None, None))]
+        for score in scores
+    ]
+    made = Comparison(
+        revisions=names,
+        gold="own",
+        texts=revisions[-1].metrics.texts,
+        gold_differs=None,
+        left_out={},
+        only={},
+        missing=[],
+        **_rows(names, labels, np.array(f, float)),
+    )
+    _add_support(made, [scores[-1].labels[label].support for label in labels])
     return made
 
 

@@ -15,7 +15,7 @@ import spacy
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from labelwise.annotation import INCORRECT, entities
+from labelwise.annotation import entities
 from labelwise.engines import open_executor, run_in_order
 from labelwise.errors import InputError
 from labelwise.evaluation import take_chunk
@@ -102,13 +102,12 @@ def join(packed: PackedDoc, predicted: Doc) -> PredictedDoc:
     """Put together what a corpus has of a text and what a pipeline found in it."""
     gold = packed.to_doc(predicted.vocab)
     merged = merged_data(packed)
-    rejected = gold.spans.get(INCORRECT, ())
     return PredictedDoc(
         key=text_key(predicted.text.encode()).hex(),
         text=predicted.text,
         predicted=sorted(entities(predicted)),
         gold=sorted((start, end, label) for start, end, label, _ in merged["gold"]),
         entities=sorted(entities(gold)),
-        rejected=sorted((span.start_char, span.end_char, span.label_) for span in rejected),
+        rejected=sorted((start, end, label) for start, end, label in merged.get("rejected", ())),
         uncovered=merged["uncovered"],
     )

@@ -50,10 +50,11 @@ def read_split(split: Path) -> dict[str, Any]:
 
     RAISES (InputError): it isn't a split of a merged corpus.
     """
-    splits = read_manifest(split.parent)["splits"]
-    if split.name not in splits:
+    folder = split.resolve()
+    splits = read_manifest(folder.parent)["splits"]
+    if folder.name not in splits:
         raise InputError(f"{split}: not a split of that corpus; give {' or '.join(splits)}")
-    return splits[split.name]
+    return splits[folder.name]
 
 
 def check_whole(corpus: Path) -> None:

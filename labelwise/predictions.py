@@ -24,7 +24,7 @@ class PredictedDoc(msgspec.Struct):
     predicted (list): the pipeline's entities.
     gold (list): every accepted span.
     entities (list): flat gold, what a pipeline can be trained on.
-    rejected (list): spans that annotators rejected and that have token boundaries.
+    rejected (list): every span that annotators rejected.
     uncovered (dict[str, str]): the labels that the text isn't complete for, each "partial" or "none".
     """
 
@@ -36,15 +36,16 @@ class PredictedDoc(msgspec.Struct):
     rejected: list[SpanKey] = []
     uncovered: dict[str, str] = {}
 
-    def scored(self, spans: Iterable[SpanKey]) -> set[SpanKey]:
+    def scored(self, spans: Iterable[SpanKey], also: Iterable[SpanKey] = ()) -> set[SpanKey]:
         """Keep the spans that can be told right or wrong.
 
         Those are the spans of labels that the text is complete for; where single spans were judged, those spans.
+
+        also (Iterable): further spans that count as judged, such as entities that were moved to token boundaries.
         """
         if not self.uncovered:
             return set(spans)
-        known = (*self.gold, *self.entities, *self.rejected)  # an entity may have been moved to token boundaries
-        judged = {span for span in known if self.uncovered.get(span[2]) == "partial"}
+        judged = {span for span in (*self.gold, *self.rejected, *also) if self.uncovered.get(span[2]) == "partial"}
         return {span for span in spans if span[2] not in self.uncovered or span in judged}
 
     def only(self, labels: Collection[str]) -> "PredictedDoc":
@@ -62,7 +63,7 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(PredictedDoc).decode
 
 
-def new_digest() -> "hashlib._Hash":
+def new_digest() -> hashlib.blake2b:
     """Begin the digest of a file, by which metrics name the predictions that they are computed from."""
     return hashlib.blake2b(digest_size=8)
 
@@ -73,10 +74,10 @@ def write_predictions(docs: Iterable[PredictedDoc], file: BinaryIO) -> None:
         file.write(_encode(doc) + b"\n")
 
 
-def read_predictions(path: Path, digest: "hashlib._Hash | None" = None) -> Iterator[PredictedDoc]:
+def read_predictions(path: Path, digest: hashlib.blake2b | None = None) -> Iterator[PredictedDoc]:
     """Yield the docs of a file.
 
-    digest (hashlib._Hash | None): gets what is read.
+    digest (hashlib.blake2b | None): gets what is read.
     RAISES (InputError): there is no such file, or it isn't what `evaluate` wrote.
     """
     if not path.is_file():
@@ -86,12 +87,12 @@ def read_predictions(path: Path, digest: "hashlib._Hash | None" = None) -> Itera
 
 
 def parse_predictions(
-    lines: Iterable[bytes], name: str, digest: "hashlib._Hash | None" = None
+    lines: Iterable[bytes], name: str, digest: hashlib.blake2b | None = None
 ) -> Iterator[PredictedDoc]:
     """Yield the doc of each line.
 
     name (str): of the file, for errors.
-    digest (hashlib._Hash | None): gets the lines.
+    digest (hashlib.blake2b | None): gets the lines.
     RAISES (InputError): a line isn't what `evaluate` writes, or isn't sorted.
     """
     last = ""

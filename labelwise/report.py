@@ -18,11 +18,12 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from labelwise.charts import draw_whisker, short_number
+from labelwise.errors import InputError
 from labelwise.examples import Examples, mark_up
 from labelwise.mistakes import KINDS, NOTHING
 from labelwise.output import staged
-from labelwise.predictions import read_predictions
-from labelwise.results import load_results
+from labelwise.predictions import new_digest, read_predictions
+from labelwise.results import Metrics, load_results
 from labelwise.sections import (
     COVERAGE,
     draw_books,
@@ -61,7 +62,7 @@ def render_report(root: Path, pipeline: str) -> str:
         curves=results.curve and draw_curves(results.curve),
         resources=results.resources and draw_resources(results.resources),
         confusion=details and tabulate_confusion(details.confusion),
-        browser=results.predictions and collect_examples(results.predictions),
+        browser=results.predictions and metrics and collect_examples(results.predictions, metrics),
         coverage_states=COVERAGE,
         kinds=KINDS,
         nothing=NOTHING,
@@ -109,11 +110,16 @@ def format_share(share: float) -> str:
     return "> 99%" if 0.99 < share < 1 else f"{share:.0%}"
 
 
-def collect_examples(path: Path) -> dict[str, Any]:
-    """Pass over the predictions once, for examples of mistakes as HTML and for the totals."""
-    examples = Examples()
-    for doc in read_predictions(path):
-        examples.add(doc)
+def collect_examples(path: Path, metrics: Metrics) -> dict[str, Any]:
+    """Pass over the predictions once, for examples of mistakes as HTML and for the totals.
+
+    RAISES (InputError): the scores aren't of these predictions.
+    """
+    examples, digest = Examples(), new_digest()
+    for doc in read_predictions(path, digest):
+        examples.add(doc.only(metrics.all_gold.labels))
+    if metrics.predictions_digest not in ("", digest.hexdigest()):
+        raise InputError(f"{path}: not the predictions that the scores were computed from; run the evaluation again")
     labels = sorted({label for _, label in examples.totals})
     shown = [
         {

@@ -13,6 +13,7 @@ REPLICATES = 1000  # of a bootstrap
 SWAPS = 10_000  # of a randomization test; the smallest p is 1 / (SWAPS + 1)
 BLOCK = 64  # docs that are weighted at a time
 CONFIDENCE = 0.95
+FEWEST = 5  # docs that an interval is computed from; with fewer, it would be far too narrow
 TIE = 1e-12  # differences of scores that are nearer than this are equal
 
 
@@ -21,12 +22,12 @@ def f_scores(counts: np.ndarray) -> np.ndarray:
 
     counts (np.ndarray): of any shape that ends with (labels, 3).
     RETURNS (np.ndarray): of the same shape, but that it ends with (labels + 2); NaN where there are no spans. The macro
-        average is that of the labels that have spans, predicted or gold.
+        average is that of the labels that have gold: of others, no more is known than that predictions are wrong.
     """
     right, predicted, gold = np.moveaxis(np.concatenate([counts, counts.sum(-2, keepdims=True)], axis=-2), -1, 0)
     spans = predicted + gold
     f = np.divide(2 * right, spans, out=np.full(spans.shape, np.nan), where=spans > 0)
-    defined = ~np.isnan(f[..., :-1])
+    defined = gold[..., :-1] > 0
     number = defined.sum(-1)
     total = np.where(defined, f[..., :-1], 0.0).sum(-1)
     macro = np.divide(total, number, out=np.full(number.shape, np.nan), where=number > 0)
@@ -44,12 +45,20 @@ class Bootstrap:
     def __init__(self, shape: tuple[int, ...], *, seed: int = 0) -> None:
         """Take the shape of a doc's counts."""
         self.sums = np.zeros((REPLICATES, *shape))
+        self._docs = np.zeros((*shape[:-2], shape[-2] + 2))  # those that have spans of a label, or of any
         self._rng = np.random.default_rng(seed)
 
     def add(self, docs: np.ndarray) -> None:
         """Add the counts of some docs, of the shape (docs, *shape)."""
         weights = self._rng.poisson(1.0, (REPLICATES, len(docs))).astype(float)
         self.sums += np.tensordot(weights, docs.astype(float), 1)
+        found = docs.sum(-1) > 0
+        anything = found.any(-1, keepdims=True)
+        self._docs += np.concatenate([found, anything, anything], axis=-1).sum(0)
+
+    def f_scores(self) -> np.ndarray:
+        """Compute what `f_scores` gives of each replicate; NaN where fewer docs than FEWEST have any span."""
+        return np.where(self._docs >= FEWEST, f_scores(self.sums), np.nan)
 
 
 class Swaps:

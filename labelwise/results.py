@@ -22,11 +22,8 @@ class MergeCounts(msgspec.Struct):
     agreement (dict): for labels of texts that were annotated twice: how many "texts", the spans in "both", all "spans".
     """
 
-    rows_read: int
-    spans_read: int
     rows: dict[str, int]
     spans: dict[str, int]
-    texts: dict[str, int]
     labels: dict[str, dict[str, int]]
     agreement: dict[str, dict[str, int]] = {}
 
@@ -63,7 +60,10 @@ class Agreement(msgspec.Struct):
 
 
 class Metrics(msgspec.Struct):
-    """The scores of a pipeline, as the evaluation writes them."""
+    """The scores of a pipeline, as the evaluation writes them.
+
+    texts_digest, predictions_digest (str): the same for the same texts, and for the same predictions.
+    """
 
     texts: int
     all_gold: AllScores
@@ -71,6 +71,8 @@ class Metrics(msgspec.Struct):
     schemes: dict[str, LabelScores] = {}
     agreement: dict[str, Agreement] = {}
     unscored: int = 0
+    texts_digest: str = ""
+    predictions_digest: str = ""
 
 
 class FrequentMistake(msgspec.Struct):
@@ -121,7 +123,7 @@ def load_results(root: Path, pipeline: str) -> Results:
     train, evaluate = f"run train-{pipeline} again", f"run evaluate-{pipeline} again"
     predictions = root / "training" / pipeline / "predictions.jsonl"
     results = Results(
-        _read_json(root / "metrics" / "merge.json", MergeCounts, "run merge again"),
+        read_merge_counts(root / "metrics" / "merge.json"),
         _read_json(root / "metrics" / f"{pipeline}.json", Metrics, evaluate),
         _read_json(root / "training" / pipeline / "details.json", Details, evaluate),
         predictions if predictions.is_file() else None,
@@ -134,6 +136,14 @@ def load_results(root: Path, pipeline: str) -> Results:
             "project's folder with --root"
         )
     return results
+
+
+def read_merge_counts(path: Path) -> MergeCounts | None:
+    """Read the counts of a merge; None if there is no such file.
+
+    RAISES (InputError): it isn't what a merge writes.
+    """
+    return _read_json(path, MergeCounts, "run merge again")
 
 
 def _read_json(path: Path, kind: type[Read], remedy: str) -> Read | None:

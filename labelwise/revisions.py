@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 from dvc.api import DVCFileSystem
@@ -10,23 +10,25 @@ from dvc.exceptions import DvcException
 
 from labelwise.errors import InputError
 from labelwise.predictions import PredictedDoc, new_digest, parse_predictions
+from labelwise.results import Metrics
 
 WORKSPACE = "workspace"  # in the place of a revision: the files as they are now
 
 
-class Results(NamedTuple):
-    """What an evaluation found at a revision.
+class Revision(NamedTuple):
+    """What an evaluation found at a git revision, or in the WORKSPACE.
 
-    metrics (dict): the scores.
-    predictions (Callable): reads the predicted docs; None if they aren't to be had.
+    predictions (Callable | None): reads the predicted docs; None if they aren't to be had.
+    missing (str): why not.
     """
 
-    revision: str
-    metrics: dict[str, Any]
+    name: str
+    metrics: Metrics
     predictions: Callable[[], Iterator[PredictedDoc]] | None
+    missing: str = ""
 
 
-def read_results(revision: str, pipeline: str, root: Path = Path()) -> Results:
+def read_revision(name: str, pipeline: str, root: Path = Path()) -> Revision:
     """Read the results of a pipeline, such as "cpu", at a git revision, or in the WORKSPACE.
 
     RAISES (InputError): there is no such repository, revision, or evaluation.
@@ -34,28 +36,38 @@ def read_results(revision: str, pipeline: str, root: Path = Path()) -> Results:
     metrics, predictions = f"metrics/{pipeline}.json", f"training/{pipeline}/predictions.jsonl"
     remedy = f"run `dvc repro evaluate-{pipeline}` there, and commit it"
     try:
-        files = DVCFileSystem(str(root), rev=None if revision == WORKSPACE else revision)
-        content = msgspec.json.decode(files.read_bytes(metrics))
+        files, folder = open_files(name, root)
+        content = msgspec.json.decode(files.read_bytes(folder + metrics), type=Metrics)
     except FileNotFoundError as error:
-        raise InputError(f"{revision}: no {metrics}; {remedy}") from error
-    except (DvcException, msgspec.DecodeError) as error:
-        raise InputError(f"{revision}: {error}; give revisions of this git repository, such as main") from error
-    if "predictions_digest" not in content:
-        raise InputError(f"{revision}: {metrics} is of an earlier version; {remedy}")
+        raise InputError(f"{name}: no {metrics}; {remedy}") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{name}: {metrics} isn't what an evaluation writes now ({error}); {remedy}") from error
+    except DvcException as error:
+        raise InputError(f"{name}: {error}; give revisions of this git repository, such as main") from error
 
     def read() -> Iterator[PredictedDoc]:
-        with files.open(predictions, "rb") as file:
-            yield from parse_predictions(file, f"{revision}: {predictions}", digest := new_digest())
-        if digest.hexdigest() != content["predictions_digest"]:
-            raise InputError(f"{revision}: {predictions} isn't what {metrics} was computed from; {remedy}")
+        with files.open(folder + predictions, "rb") as file:
+            yield from parse_predictions(file, f"{name}: {predictions}", digest := new_digest())
+        if digest.hexdigest() != content.predictions_digest:
+            raise InputError(f"{name}: {predictions} isn't what {metrics} was computed from; {remedy}")
 
-    return Results(revision, content, read if _can_be_had(files, predictions) else None)
-
-
-def _can_be_had(files: DVCFileSystem, path: str) -> bool:
-    """Tell whether a file is in the workspace, in the cache, or in a remote that can be reached."""
     try:
-        with files.open(path, "rb"):
-            return True
-    except (OSError, DvcException):
-        return False
+        with files.open(folder + predictions, "rb"):
+            return Revision(name, content, read)
+    except (OSError, DvcException) as error:
+        reason = f"{predictions} of {name} is neither here nor to be had from DVC: {error}"
+        return Revision(name, content, None, reason)
+
+
+def open_files(name: str, root: Path) -> tuple[DVCFileSystem, str]:
+    """Open the files of a revision, those in git and those in DVC alike.
+
+    RETURNS (tuple): the files, and the folder of the project in them: git's root is theirs, where there is a revision.
+    RAISES (DvcException): there is no such repository, or revision.
+    """
+    files = DVCFileSystem(str(root))
+    if name == WORKSPACE:
+        return files, ""
+    project, repository = Path(files.repo.root_dir).resolve(), Path(files.repo.scm.root_dir).resolve()
+    folder = project.relative_to(repository).as_posix()
+    return DVCFileSystem(str(root), rev=name, subrepos=True), "" if folder == "." else f"{folder}/"

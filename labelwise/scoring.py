@@ -10,18 +10,18 @@ A label is scored only on texts that are complete for it, and elsewhere on the s
 scorer does with missing values (it ignores predictions, but counts gold) would make precision too good there.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Sequence
+from math import isnan
 from typing import Any
 
 import numpy as np
 
+from labelwise.counts import Scores, count, score_table
 from labelwise.mistakes import Mistakes
-from labelwise.offsets import SpanKey
 from labelwise.predictions import PredictedDoc
-from labelwise.resampling import BLOCK, Bootstrap, f_scores, interval
+from labelwise.resampling import BLOCK, Bootstrap, interval
 from labelwise.schemes import SCHEMES, SchemeCounts
 
-Scores = dict[str, Any]
 MOST_FREQUENT = 20  # mistakes of a kind
 
 
@@ -53,7 +53,8 @@ class Scoring:
         self.texts += 1
         self.unscored += found - len(predicted)
         self._all_gold += counts
-        self._flat_gold += count(predicted, doc.scored(doc.entities), self.labels)
+        predicted_flat, flat = (doc.scored(spans, doc.entities) for spans in (doc.predicted, doc.entities))
+        self._flat_gold += count(predicted_flat, flat, self.labels)
         self._schemes.add(predicted, gold)
         self._mistakes.add(doc)
         self._block.append(counts)
@@ -86,48 +87,10 @@ class Scoring:
             self._block.clear()
 
 
-def count(predicted: Collection[SpanKey], gold: Collection[SpanKey], labels: Sequence[str]) -> np.ndarray:
-    """Count the spans of a doc: right, predicted and gold ones for each label, of the shape (labels, 3).
-
-    predicted, gold (Collection): spans of these labels alone, each once.
-    """
-    counts = np.zeros((len(labels), 3), int)
-    place = {label: number for number, label in enumerate(labels)}
-    for column, spans in enumerate((set(predicted) & set(gold), predicted, gold)):
-        for _, _, label in spans:
-            counts[place[label], column] += 1
-    return counts
-
-
-def score_table(counts: np.ndarray, labels: Sequence[str]) -> Scores:
-    """Compute the scores of all spans (micro average), the mean of the labels (macro average), and each label's.
-
-    counts (np.ndarray): right, predicted and gold, for each label.
-    """
-    by_label = {label: prf(*row) for label, row in zip(labels, counts.tolist(), strict=True)}
-    return {**prf(*counts.sum(0).tolist()), "macro": macro(by_label.values()), "labels": by_label}
-
-
-def prf(right: int, predicted: int, gold: int) -> Scores:
-    """Compute precision, recall and their harmonic mean with the very formula of spaCy's PRFScore (spacy/scorer.py).
-
-    RETURNS (dict): "p", "r" and "f", None where there is no span at all, and "support", the number of gold spans.
-    """
-    if not predicted and not gold:
-        return {"p": None, "r": None, "f": None, "support": 0}
-    p, r = right / (predicted + 1e-100), right / (gold + 1e-100)
-    return {"p": p, "r": r, "f": 2 * (p * r / (p + r + 1e-100)), "support": gold}
-
-
-def macro(scores: Iterable[Mapping[str, Any]]) -> Scores:
-    """Average scores over the labels that have any; None if none has."""
-    defined = [score for score in scores if score["f"] is not None]
-    return {key: sum(score[key] for score in defined) / len(defined) if defined else None for key in "prf"}
-
-
 def _with_intervals(scores: Scores, bootstrap: Bootstrap, labels: Sequence[str]) -> Scores:
-    low, high = interval(f_scores(bootstrap.sums))
+    bounds = interval(bootstrap.f_scores()).T.tolist()
     rows = [*(scores["labels"][label] for label in labels), scores, scores["macro"]]
-    for row, *bounds in zip(rows, low.tolist(), high.tolist(), strict=True):
-        row |= dict(zip(("f_low", "f_high"), (None if row["f"] is None else bound for bound in bounds), strict=True))
+    for row, (low, high) in zip(rows, bounds, strict=True):
+        known = row["f"] is not None and not isnan(low)
+        row.update({"f_low": low, "f_high": high} if known else {"f_low": None, "f_high": None})
     return scores

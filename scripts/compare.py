@@ -1,26 +1,26 @@
 """Compare the results of git revisions, label by label: is one better, and could it be chance?"""
 
 import re
-from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 import typer
 from wasabi import msg
 
-from labelwise.comparison import Change, Comparison, GoldOf, can_be_resampled, compare
+from labelwise.comparison import Change, Comparison, GoldOf, compare
 from labelwise.errors import InputError
-from labelwise.revisions import WORKSPACE, read_results
+from labelwise.revisions import WORKSPACE, read_revision
 from scripts.console import print_table, user_errors
 
 Option = typer.Option
+Pipeline = Literal["cpu", "gpu"]
 SIGNIFICANT = 0.05
 
 
 def compare_cli(
     revisions: Annotated[list[str] | None, typer.Argument(help="Git revisions; the first is the base")] = None,
-    pipeline: Annotated[str, Option(help="cpu or gpu")] = "cpu",
-    gold: Annotated[GoldOf, Option(help="Whose gold counts, if it differs")] = "last",
+    pipeline: Annotated[Pipeline, Option(help="Which pipeline's results to compare")] = "cpu",
+    gold: Annotated[GoldOf | None, Option(help="Whose gold counts, if it differs", show_default="last")] = None,
     common: Annotated[bool, Option("--common", help="Compare on the texts that all have")] = False,
     md: Annotated[bool, Option("--md", help="Print Markdown")] = False,
     as_json: Annotated[bool, Option("--json", help="Print JSON")] = False,
@@ -31,8 +31,7 @@ def compare_cli(
             raise InputError("--md --json: give one of them")
         revisions = revisions or ["HEAD"]
         names = revisions if len(revisions) > 1 else [*revisions, WORKSPACE]
-        results = [read_results(name, pipeline, Path()) for name in names]
-        comparison = compare(results, gold=gold, common=common)
+        comparison = compare([read_revision(name, pipeline) for name in names], gold=gold, common=common)
     if as_json:
         print(msgspec.json.format(msgspec.json.encode(comparison), indent=2).decode())
     elif md:
@@ -41,30 +40,24 @@ def compare_cli(
         print_table(header(comparison), table(comparison))
         for note in notes(comparison):
             msg.info(note)
-        if not can_be_resampled(results):
-            missing = ", ".join(result.revision for result in results if not result.predictions)
-            msg.warn(
-                f"{missing}: training/{pipeline}/predictions.jsonl is neither here nor in DVC's cache or remote",
-                "Without it there are no intervals and no p: run `dvc fetch`, or `dvc repro` at that revision",
-            )
 
 
 def header(comparison: Comparison) -> list[str]:
     """Give the names of the columns."""
     base, *others = comparison.revisions
-    columns = [[name, "Difference", *(["95%", "p"] if comparison.resampled else [])] for name in others]
+    columns = [[name, "Difference", *([] if comparison.missing else ["95%", "p"])] for name in others]
     return ["F", base, *(name for column in columns for name in column), "Support"]
 
 
 def table(comparison: Comparison) -> list[list[str]]:
     """Make the rows: labels, then the averages; a star marks what is significant."""
-    rows = {**comparison.labels, "all (micro)": comparison.micro, "mean (macro)": comparison.macro}
+    rows = [*comparison.labels.items(), ("all (micro)", comparison.micro), ("mean (macro)", comparison.macro)]
     lines = []
-    for name, row in rows.items():
+    for name, row in rows:
         base, *others = comparison.revisions
         cells = [name, _figure(row.f[base])]
         for other in others:
-            cells += [_figure(row.f[other]), *_change(row.changes[other], resampled=comparison.resampled)]
+            cells += [_figure(row.f[other]), *_change(row.changes[other])[: 1 if comparison.missing else None]]
         lines.append([*cells, "" if row.support is None else f"{row.support:,}"])
     return lines
 
@@ -79,7 +72,9 @@ def notes(comparison: Comparison) -> list[str]:
     for name, n in comparison.left_out.items():
         lines.append(f"{n:,} texts of {name} were left out: not all revisions have them")
     lines += [f"Labels of {name} alone, not compared: {', '.join(labels)}" for name, labels in comparison.only.items()]
-    if comparison.resampled:
+    if comparison.missing:
+        lines += [f"No intervals, no p: {reason}" for reason in comparison.missing]
+    else:
         lines.append(f"* p below {SIGNIFICANT}; of labels, it is corrected for their number (Holm)")
     return lines
 
@@ -93,13 +88,10 @@ def to_markdown(comparison: Comparison, pipeline: str) -> str:
     return "\n".join([f"### {title}", "", *lines, "", *(f"- {_escape(note)}" for note in notes(comparison))])
 
 
-def _change(change: Change, *, resampled: bool) -> list[str]:
-    difference = _figure(change.difference, "+.3f")
-    if not resampled:
-        return [difference]
-    if change.p is None or change.low is None or change.high is None:
-        return [difference, "", ""]
-    return [difference, f"{change.low:+.3f} to {change.high:+.3f}", f"{change.p:.4f}{'*' * (change.p < SIGNIFICANT)}"]
+def _change(change: Change) -> list[str]:
+    between = "" if change.low is None or change.high is None else f"{change.low:+.3f} to {change.high:+.3f}"
+    p = "" if change.p is None else f"{change.p:.4f}{'*' * (change.p < SIGNIFICANT)}"
+    return [_figure(change.difference, "+.3f"), between, p]
 
 
 def _figure(value: float | None, form: str = ".3f") -> str:
@@ -108,7 +100,8 @@ def _figure(value: float | None, form: str = ".3f") -> str:
 
 def _escape(text: str) -> str:
     """Keep Markdown from reading a label or the name of a branch as anything but text."""
-    return re.sub(r"[\\`*\[\]<|#~]|\b_|_\b", r"\\\g<0>", text)
+    escaped = re.sub(r"[\\`*\[\]|#~]|\b_|_\b", r"\\\g<0>", " ".join(text.split()))
+    return escaped.replace("&", "&amp;").replace("<", "&lt;").replace("@", "@\N{WORD JOINER}")
 
 
 if __name__ == "__main__":

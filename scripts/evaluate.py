@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any
@@ -11,13 +12,15 @@ from tqdm import tqdm
 from wasabi import msg
 
 from labelwise.agreement import agreement_scores
+from labelwise.counts import Scores
 from labelwise.device import use_gpu
 from labelwise.errors import InputError
 from labelwise.inference import predict_split
 from labelwise.manifest import read_manifest, read_split
 from labelwise.output import staged
 from labelwise.predictions import new_digest, read_predictions
-from labelwise.scoring import Scores, Scoring
+from labelwise.results import read_merge_counts
+from labelwise.scoring import Scoring
 from scripts.console import print_table, user_errors
 
 Option = typer.Option
@@ -47,7 +50,7 @@ def evaluate_cli(
     print_scores(scores)
     print_mistakes(more)
     if scores["unscored"]:
-        msg.info(f"{scores['unscored']:,} predictions weren't scored: their labels aren't covered there")
+        msg.info(f"{scores['unscored']:,} predictions weren't scored: nobody knows whether they are right")
     f, texts, words = scores["all_gold"]["f"] or 0.0, scores["texts"], rate["words"]
     msg.good(f"F {f:.4f} against all gold, on {texts:,} texts of {words:,} words")
     msg.info(f"Pipeline: {model}, for spacy.load. Scores: {metrics}. {rate['words_per_second']:,} words a second")
@@ -68,10 +71,13 @@ def evaluate(
     RETURNS (tuple): what `score` returns, and what `predict` returns.
     RAISES (InputError): what the two raise.
     """
+    counts = read_merge_counts(merge_metrics) if merge_metrics else None
+    if merge_metrics and counts is None:
+        raise InputError(f"{merge_metrics}: there is no such file; run the merge")
     with TemporaryDirectory() as folder:
         file = predictions or Path(folder) / "predictions.jsonl"
         speed = predict(model, split, file, gpu_id=gpu_id, workers=workers)
-        return *score(file, split, merge_metrics), speed
+        return *score(file, split, counts.agreement if counts else {}), speed
 
 
 def predict(model: Path, split: Path, predictions: Path, *, gpu_id: int = -1, workers: int = 1) -> dict[str, int]:
@@ -93,33 +99,22 @@ def predict(model: Path, split: Path, predictions: Path, *, gpu_id: int = -1, wo
     return {"words_per_second": round(words / (time.perf_counter() - start)), "words": words}
 
 
-def score(predictions: Path, split: Path, merge_metrics: Path | None = None) -> tuple[Scores, dict[str, Any]]:
+def score(predictions: Path, split: Path, agreement: Mapping[str, Any]) -> tuple[Scores, dict[str, Any]]:
     """Score what was predicted for a split.
 
+    agreement (Mapping): what the merge counted of it.
     RETURNS (tuple): scores, the same for equal predictions, and details.
     RAISES (InputError): a file isn't there, or isn't what it should be.
     """
-    scoring = Scoring(read_manifest(split.parent)["labels"])
+    scoring = Scoring(read_manifest(split.resolve().parent)["labels"])
     digest = new_digest()
     for doc in read_predictions(predictions, digest):
         scoring.add(doc)
-    books = read_books(merge_metrics) if merge_metrics else {}
     scores = scoring.scores()
     scores["texts_digest"] = read_split(split)["digest"]
     scores["predictions_digest"] = digest.hexdigest()
-    scores["agreement"] = agreement_scores(books.get("agreement", {}))
+    scores["agreement"] = agreement_scores(agreement)
     return scores, scoring.details()
-
-
-def read_books(path: Path) -> dict[str, Any]:
-    """Read the counts of a merge.
-
-    RAISES (InputError): it isn't what a merge wrote.
-    """
-    try:
-        return json.loads(path.read_text(encoding="utf8"))
-    except ValueError as error:
-        raise InputError(f"{path}: not the counts of a merge ({error}); run the merge again") from error
 
 
 def print_scores(scores: Scores) -> None:
@@ -153,7 +148,7 @@ def print_mistakes(details: dict[str, Any], most: int = 3) -> None:
 
 
 def _figures(row: Scores) -> list[str]:
-    between = f"{row['f_low']:.3f}-{row['f_high']:.3f}" if row["f"] is not None else ""
+    between = f"{row['f_low']:.3f}-{row['f_high']:.3f}" if row["f_low"] is not None else ""
     return [*(_figure(row[key]) for key in "prf"), between]
 
 

@@ -5,10 +5,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from labelwise.counts import prf
 from labelwise.mistakes import Mistakes
 from labelwise.offsets import SpanKey
 from labelwise.predictions import PredictedDoc, write_predictions
-from labelwise.scoring import prf
 
 HOSTILE = "<script>alert(1)</script>"
 NAMES = {

@@ -11,7 +11,7 @@ import pytest
 
 from labelwise.errors import InputError
 from labelwise.predictions import PredictedDoc, write_predictions
-from labelwise.revisions import read_results
+from labelwise.revisions import read_revision
 from labelwise.scoring import Scoring
 from tests.conftest import ROOT
 
@@ -22,12 +22,16 @@ LABEL = "a|b <i>"
 class Repository:
     """Results of evaluations in git and DVC."""
 
-    def __init__(self, root):
+    def __init__(self, root, *, below=None):
+        """Begin a repository; the project is its folder, or one below."""
         self.root = root
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
         self.environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "COLUMNS": "200"}
         self.run("git", "init", "-q", "-b", "main")
-        self.run("dvc", "init", "-q")
+        if below:
+            self.root = root / below
+            self.root.mkdir()
+        self.run("dvc", "init", "-q", *(["--subdir"] if below else []))
 
     def run(self, *command, fails=False):
         done = subprocess.run(command, cwd=self.root, env=self.environment, capture_output=True, text=True, check=False)
@@ -82,9 +86,17 @@ def found(repository, *given):
 
 def test_revisions_are_read_from_git_and_the_cache(repository):
     made = found(repository, "main", "better")
-    assert made["resampled"]
+    assert made["missing"] == []
     assert made["micro"]["f"] == {"main": pytest.approx(8 / 24), "better": pytest.approx(32 / 36)}
     assert made["micro"]["changes"]["better"]["p"] < 0.01
+
+
+def test_a_project_in_a_folder_of_its_repository(tmp_path):
+    made = Repository(tmp_path, below="models")
+    made.evaluate(4)
+    made.commit("main")
+    made.evaluate(12, dvc=False)
+    assert found(made)["micro"]["f"] == {"HEAD": pytest.approx(8 / 24), "workspace": pytest.approx(24 / 32)}
 
 
 @pytest.mark.parametrize("given", [[], ["main"], ["HEAD", "workspace"]])
@@ -108,7 +120,7 @@ def test_markdown_is_one_table_and_labels_are_text(repository):
     table = [line for line in lines if line.startswith("|")]
     assert [line.replace("\\|", "").count("|") for line in table] == [8] * 5
     assert table[0] == "| F | main | better | Difference | 95% | p | Support |"
-    assert table[2].startswith(r"| a\|b \<i> | 0.333 | 0.889 | +0.556 | +0.")
+    assert table[2].startswith(r"| a\|b &lt;i> | 0.333 | 0.889 | +0.556 | +0.")
     assert table[2].endswith("* | 20 |")
 
 
@@ -141,7 +153,9 @@ def test_what_is_not_in_the_cache_is_said(repository, tmp_path):
             path.chmod(0o600)
             path.unlink()
     printed = " ".join(made.compare().split())
-    assert "HEAD: training/cpu/predictions.jsonl is neither here nor in DVC's cache or remote" in printed
+    assert (
+        "No intervals, no p: training/cpu/predictions.jsonl of HEAD is neither here nor to be had from DVC" in printed
+    )
     assert "95%" not in printed
     # A remote will do.
     made.run("dvc", "remote", "add", "-q", "-d", "store", str(tmp_path / "store"))
@@ -149,7 +163,7 @@ def test_what_is_not_in_the_cache_is_said(repository, tmp_path):
     made.commit("now")
     made.run("dvc", "push", "-q")
     made.run("rm", "-rf", ".dvc/cache", "training/cpu/predictions.jsonl")
-    assert found(made, "HEAD", "workspace")["resampled"]
+    assert found(made, "HEAD", "workspace")["missing"] == []
 
 
 @pytest.mark.parametrize(
@@ -162,12 +176,13 @@ def test_what_is_not_in_the_cache_is_said(repository, tmp_path):
 )
 def test_what_is_not_there(repository, revision, pipeline, message):
     with pytest.raises(InputError, match=message):
-        read_results(revision, pipeline, repository.root)
+        read_revision(revision, pipeline, repository.root)
 
 
-def test_metrics_of_an_earlier_version(tmp_path):
+@pytest.mark.parametrize("content", [b'{"texts": 3}', b"3", b"<<<<<<< HEAD", b'"\xff"'])
+def test_metrics_of_an_earlier_version_or_of_something_else(content, tmp_path):
     made = Repository(tmp_path)
     (tmp_path / "metrics").mkdir()
-    (tmp_path / "metrics/cpu.json").write_text('{"texts": 3}')
-    with pytest.raises(InputError, match="of an earlier version; run `dvc repro evaluate-cpu`"):
-        read_results("workspace", "cpu", made.root)
+    (tmp_path / "metrics/cpu.json").write_bytes(content)
+    with pytest.raises(InputError, match=r"isn't what an evaluation writes now .*; run `dvc repro"):
+        read_revision("workspace", "cpu", made.root)

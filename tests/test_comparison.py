@@ -3,12 +3,14 @@
 import random
 from itertools import product
 
+import msgspec
 import pytest
 
 from labelwise.comparison import Change, compare
 from labelwise.errors import InputError
 from labelwise.predictions import PredictedDoc
-from labelwise.revisions import Results
+from labelwise.results import Metrics
+from labelwise.revisions import Revision
 from labelwise.scoring import Scoring
 
 A, A2, B = (0, 3, "A"), (4, 7, "A"), (4, 7, "B")
@@ -23,8 +25,10 @@ def make_results(revision, docs, labels=("A", "B"), digest="same", predictions=T
     scoring = Scoring(sorted(labels))
     for doc in docs:
         scoring.add(doc)
-    metrics = {**scoring.scores(), "texts_digest": digest}
-    return Results(revision, metrics, (lambda: iter(docs)) if predictions else None)
+    metrics = msgspec.convert({**scoring.scores(), "texts_digest": digest}, Metrics)
+    if not predictions:
+        return Revision(revision, metrics, None, f"{revision} has none")
+    return Revision(revision, metrics, lambda: iter(docs))
 
 
 def f(right, predicted, gold):
@@ -168,7 +172,8 @@ def test_without_predictions_the_metrics_are_compared():
     base, other = random_docs(4, 0.5, 30), random_docs(4, 0.9, 30)
     whole = compare([make_results("main", base), make_results("branch", other)])
     made = compare([make_results("main", base, predictions=False), make_results("branch", other)])
-    assert not made.resampled
+    assert made.missing == ["main has none"]
+    assert made.gold_differs is None
     for ours, theirs in zip(
         (*made.labels.values(), made.micro, made.macro),
         (*whole.labels.values(), whole.micro, whole.macro),
@@ -179,12 +184,15 @@ def test_without_predictions_the_metrics_are_compared():
         assert change.difference == pytest.approx(theirs.changes["branch"].difference)
         assert (change.low, change.high, change.p) == (None, None, None)
     results = [make_results("main", base, digest="x", predictions=False), make_results("branch", other)]
-    with pytest.raises(InputError, match="main: no predictions"):
+    with pytest.raises(InputError, match=r"main has none\. Without, neither --common"):
         compare(results, common=True)
+    results = [make_results("main", base, predictions=False), make_results("branch", other)]
+    with pytest.raises(InputError, match="nor --gold first can be had"):
+        compare(results, gold="first")
     # An average over other labels is no average to compare with.
     made = compare([make_results("main", base, "ABC", predictions=False), make_results("branch", other)])
-    assert made.micro.f == {"main": None, "branch": None}
-    assert made.macro.f["branch"] == pytest.approx(whole.macro.f["branch"])
+    assert made.micro.f == made.macro.f == {"main": None, "branch": None}
+    assert made.labels["B"].f["branch"] == pytest.approx(whole.labels["B"].f["branch"])
 
 
 @pytest.mark.parametrize("names", [["main"], ["main", "main"], []])

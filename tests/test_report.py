@@ -1,6 +1,7 @@
 """The report: what is in the page, without a browser."""
 
 import json
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -267,3 +268,29 @@ def test_the_command_fails_without_a_traceback_and_leaves_what_was_there(own):
     assert "No report was written" in result.output
     assert "Traceback" not in result.output
     assert out.read_text() == "before"
+
+
+def test_predictions_of_another_run_are_refused(own):
+    path = own / "metrics" / "cpu.json"
+    metrics = json.loads(path.read_text(encoding="utf8"))
+    path.write_text(json.dumps({**metrics, "predictions_digest": "another"}), encoding="utf8")
+    with pytest.raises(InputError, match=r"predictions\.jsonl: not the predictions that the scores were computed from"):
+        render_report(own, "cpu")
+
+
+def test_what_is_not_scored_is_no_mistake(own):
+    """The scores know fewer labels than the pipeline: predictions of the others can't be told right or wrong."""
+
+    def labels_to_choose() -> list[str]:
+        page = render_report(own, "cpu")
+        choice = page[page.index('id="by-label"') :]
+        return re.findall(r"<option.*?>(.*?)</option>", choice[: choice.index("</select>")])
+
+    path = own / "metrics" / "cpu.json"
+    metrics = json.loads(path.read_text(encoding="utf8"))
+    everything, *labels = labels_to_choose()
+    kept = next(label for label in labels if label in metrics["all_gold"]["labels"])
+    metrics["all_gold"]["labels"] = {kept: metrics["all_gold"]["labels"][kept]}
+    path.write_text(json.dumps(metrics), encoding="utf8")
+    assert len(labels) > 1
+    assert labels_to_choose() == [everything, kept]

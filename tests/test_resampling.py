@@ -37,7 +37,7 @@ def p_values(base: np.ndarray, other: np.ndarray, seed: int = 0) -> np.ndarray:
 
 
 def plain_f(counts: list) -> list[float]:
-    """F of each label, over all, and the mean of the labels that have spans; one set of counts, in the plainest way."""
+    """F of each label, over all, and the mean of the labels that have gold; one set of counts, in the plainest way."""
 
     def f(right: int, predicted: int, gold: int) -> float:
         if not predicted + gold:
@@ -46,7 +46,7 @@ def plain_f(counts: list) -> list[float]:
         return 2 * p * r / (p + r) if p + r else 0.0
 
     by_label = [f(*row) for row in counts]
-    defined = [value for value in by_label if not math.isnan(value)]
+    defined = [value for value, (_, _, gold) in zip(by_label, counts, strict=True) if gold]
     mean = sum(defined) / len(defined) if defined else math.nan
     return [*by_label, f(*(sum(column) for column in zip(*counts, strict=True))), mean]
 

@@ -11,10 +11,12 @@ from spacy.scorer import PRFScore, Scorer
 from spacy.training import Example
 
 from labelwise.agreement import agreement_scores
+from labelwise.counts import count, macro, prf, score_table
 from labelwise.mistakes import KINDS, NOTHING
 from labelwise.predictions import PredictedDoc
+from labelwise.resampling import FEWEST
 from labelwise.schemes import SCHEMES
-from labelwise.scoring import MOST_FREQUENT, Scoring, count, macro, prf, score_table
+from labelwise.scoring import MOST_FREQUENT, Scoring
 
 NLP = spacy.blank("en")
 
@@ -81,12 +83,12 @@ def test_a_realigned_entity_has_wrong_boundaries():
     assert details["frequent"]["wrong boundaries"][0]["gold"] == "60"
 
 
-def test_a_realigned_entity_of_a_partly_covered_label_is_judged():
-    """What annotators said of the span is known; flat gold loses nothing that could be trained on."""
+def test_a_realigned_entity_of_a_partly_covered_label_is_judged_as_flat_gold():
+    """Flat gold loses nothing that could be trained on; against all gold, nobody judged the moved span."""
     doc = make_doc([(15, 21, "A")], [(15, 17, "A")], [(15, 21, "A")], uncovered={"A": "partial"})
     scores, _ = score([doc])
     assert (scores["all_gold"]["f"], scores["flat_gold"]["f"]) == (0.0, 1.0)
-    assert (scores["all_gold"]["support"], scores["flat_gold"]["support"], scores["unscored"]) == (1, 1, 0)
+    assert (scores["all_gold"]["support"], scores["flat_gold"]["support"], scores["unscored"]) == (1, 1, 1)
 
 
 def random_pair(rng: random.Random, gold_labels: str, predicted_labels: str) -> tuple:
@@ -228,11 +230,11 @@ def test_an_unknown_label_on_a_gold_span_leaves_it_missed():
     assert details["confusion"] == {"A": {NOTHING: 1}}
 
 
-def test_the_macro_average_is_that_of_labels_that_have_spans():
+def test_the_macro_average_is_that_of_labels_that_have_gold():
     """A is right, B only predicted, C only gold, D in neither."""
     doc = make_doc([(0, 3, "A"), (4, 7, "B")], [(0, 3, "A"), (8, 11, "C")])
     scores, _ = score([doc], "ABCD")
-    assert figures(scores["all_gold"]["macro"]) == pytest.approx((1 / 3, 1 / 3, 1 / 3))
+    assert figures(scores["all_gold"]["macro"]) == pytest.approx((1 / 2, 1 / 2, 1 / 2))
     assert figures(scores["all_gold"]) == pytest.approx((1 / 2, 1 / 2, 1 / 2))
     assert macro([prf(0, 0, 0)]) == {"p": None, "r": None, "f": None}
     assert macro([]) == {"p": None, "r": None, "f": None}
@@ -264,18 +266,27 @@ def test_nothing_to_score_is_none_everywhere(docs, labels):
 
 
 def test_one_label_without_spans_is_none_beside_another():
-    scores, details = score([make_doc([(0, 3, "A")], [(0, 3, "A")])])
+    scores, details = score([make_doc([(0, 3, "A")], [(0, 3, "A")])] * FEWEST)
     nothing = {"p": None, "r": None, "f": None, "support": 0, "f_low": None, "f_high": None}
     assert scores["all_gold"]["labels"]["B"] == nothing
     assert scores["all_gold"]["labels"]["A"] == {
         "p": 1.0,
         "r": 1.0,
         "f": 1.0,
-        "support": 1,
+        "support": FEWEST,
         "f_low": 1.0,
         "f_high": 1.0,
     }
     assert details["schemes"]["B"]["partial"]["f"] is None
+
+
+def test_too_few_docs_with_a_label_have_no_interval():
+    """Of one doc, an interval would have no width."""
+    docs = [make_doc([(0, 3, "A")], [(0, 3, "A")]) for _ in range(FEWEST - 1)]
+    row = score([*docs, make_doc([(0, 3, "B")], [])])[0]["all_gold"]
+    assert row["labels"]["A"]["f_low"] is row["labels"]["A"]["f_high"] is None
+    assert row["labels"]["B"]["f_low"] is None
+    assert row["f_low"] < row["f"] < row["f_high"]
 
 
 def random_docs(seed: int, number: int) -> list[PredictedDoc]:
