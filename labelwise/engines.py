@@ -6,6 +6,7 @@ processes 650 MB against 295 MB, it listens on all of the machine's addresses, a
 """
 
 import ctypes
+import gc
 import logging
 import signal
 import sys
@@ -75,9 +76,13 @@ def open_executor(engine: Engine, workers: int, address: str = "") -> Iterator[E
     elif workers == 1:
         yield None
     else:
-        # Forked workers share what is loaded, spaCy above all.
-        with ProcessPoolExecutor(workers, mp_context=get_context("fork"), initializer=_begin_worker) as executor:
-            yield executor
+        # Forked workers share what is loaded, spaCy above all, as long as the garbage collector doesn't write to it.
+        gc.freeze()
+        try:
+            with ProcessPoolExecutor(workers, mp_context=get_context("fork"), initializer=_begin_worker) as executor:
+                yield executor
+        finally:
+            gc.unfreeze()
 
 
 def _begin_worker() -> None:
