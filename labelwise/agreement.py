@@ -2,45 +2,27 @@
 
 1. A *version* of a text for a label is one annotator's latest accepted answer that is complete for the label. It is the
    annotator's own work alone: an earlier answer, a rejected one, and a judgement of single spans are no versions, nor
-   is an answer that doesn't count in the merge (see `merge.why_not`; another split).
+   is an answer that doesn't count in the merge (see `answers.why_not`; another split).
 2. An annotator is who `prodigy.annotator_of` says, whatever the data set. Answers that say nothing of who gave them
    are taken for one annotator's in each data set. Names are compared as they are: Prodigy calls an unnamed session by
    its time, and session `ann` of data set `person` `person-ann`, so that one person may have several.
-3. "Latest" is as in the merge (`merge.Answer.order`); where that is equal, in two data sets, the last given. The policy
-   `duplicates` doesn't matter here: what another annotator's answer superseded was annotated all the same.
+3. "Latest" is as in the merge (`answers.Answer.order`); where that is equal, in two data sets, the last given. The
+   policy `duplicates` doesn't matter here: what another annotator's answer superseded was annotated all the same.
 4. Where a label has several versions, every two are compared: `both` counts the spans with equal offsets in both,
    `spans` those of the one and those of the other. A span that a version has twice counts once.
 
-F between two annotators, whoever is taken for gold, is 2 * both / spans; here, of the sums over all pairs and texts:
-Hripcsak and Rothschild (2005), "Agreement, the F-measure, and reliability in information retrieval", JAMIA 12(3).
+F between annotators, `counts.pairwise_f`, is of the sums over all pairs and texts.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
 
+from labelwise.answers import Answer
 from labelwise.offsets import trim_usable
 from labelwise.prodigy import annotator_of
 
-if TYPE_CHECKING:  # the merge imports this module
-    from labelwise.merge import Answer
 
-
-def pairwise_f(both: int, spans: int) -> float | None:
-    """Compute F of the counts of pairs; None if neither annotator marked anything."""
-    return 2 * both / spans if spans else None
-
-
-def agreement_scores(counts: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, Any]]:
-    """Compute F of what the books of a merge have, by label.
-
-    RETURNS (dict): for each label that any annotator marked, "f" and the number of "texts".
-    """
-    found = {label: pairwise_f(row.get("both", 0), row.get("spans", 0)) for label, row in counts.items()}
-    return {label: {"f": f, "texts": counts[label].get("texts", 0)} for label, f in found.items() if f is not None}
-
-
-def count_agreement(text: str, answers: "Sequence[Answer]") -> dict[str, Counter[str]]:
+def count_agreement(text: str, answers: Sequence[Answer]) -> dict[str, Counter[str]]:
     """Compare the versions of one text.
 
     answers (Sequence[Answer]): those to complete tasks, accepted or not, that count in the merge.
@@ -58,7 +40,7 @@ def count_agreement(text: str, answers: "Sequence[Answer]") -> dict[str, Counter
     return agreement
 
 
-def find_versions(answers: "Sequence[Answer]") -> "dict[str, list[Answer]]":
+def find_versions(answers: Sequence[Answer]) -> dict[str, list[Answer]]:
     """Find the versions for each label that has several, one an annotator."""
     covering: dict[str, list[Answer]] = {}
     for answer in answers if len(answers) > 1 else ():
@@ -76,13 +58,13 @@ def find_versions(answers: "Sequence[Answer]") -> "dict[str, list[Answer]]":
     return versions
 
 
-def _who(answer: "Answer") -> tuple[str, str]:
+def _who(answer: Answer) -> tuple[str, str]:
     """Tell annotators apart: the name, or else the data set."""
     name = annotator_of(answer.task)
     return (name, "") if name else ("", answer.dataset.name)
 
 
-def accepted_offsets(text: str, answer: "Answer") -> dict[str, set[tuple[int, int]]]:
+def accepted_offsets(text: str, answer: Answer) -> dict[str, set[tuple[int, int]]]:
     """List the spans that a complete answer accepts, by label: those that the merge can use, trimmed as there."""
     found: dict[str, set[tuple[int, int]]] = {}
     for span in answer.task.spans or ():

@@ -11,6 +11,7 @@ from functools import lru_cache
 import msgspec
 from spacy.tokens import Doc
 
+from labelwise.answers import Answer, why_not
 from labelwise.books import Books, bucket_of, problem_line
 from labelwise.chunks import TaskReader
 from labelwise.datasets import SPLITS, Split
@@ -18,7 +19,8 @@ from labelwise.docbins import PackedDocs, pack
 from labelwise.docs import Projection, to_doc
 from labelwise.errors import InputError
 from labelwise.jobs import Group, Job, Texts, read_answer, read_text
-from labelwise.merge import COVERAGE, Answer, Conflict, Merged, merge_text, missing_labels, why_not
+from labelwise.merge import Conflict, Merged, merge_text, missing_labels
+from labelwise.policies import COVERAGE
 from labelwise.prodigy import input_hash, task_hash
 from labelwise.settings import Settings
 from labelwise.tokenizer import LearningTokenizer, forgetting, make_nlp

@@ -1,4 +1,4 @@
-"""Counts of right, predicted and gold spans, by label, and the scores that follow from them."""
+"""Counts of spans by label: right, predicted and gold ones, those that annotators agree on; and scores of them."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
@@ -47,3 +47,22 @@ def macro(scores: Iterable[Mapping[str, Any]]) -> Scores:
     """Average scores over the labels that have gold; None if none has."""
     defined = [score for score in scores if score["support"]]
     return {key: sum(score[key] for score in defined) / len(defined) if defined else None for key in "prf"}
+
+
+def pairwise_f(both: int, spans: int) -> float | None:
+    """Compute F between two annotators, whoever of them is taken for gold; None if neither marked anything.
+
+    both (int): spans that both marked.
+    spans (int): those of the one, and those of the other.
+    The formula: Hripcsak and Rothschild (2005), "Agreement, the F-measure, and reliability in information retrieval".
+    """
+    return 2 * both / spans if spans else None
+
+
+def agreement_scores(counts: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, Any]]:
+    """Compute F of what the books of a merge have, by label.
+
+    RETURNS (dict): for each label that any annotator marked, "f" and the number of "texts".
+    """
+    found = {label: pairwise_f(row.get("both", 0), row.get("spans", 0)) for label, row in counts.items()}
+    return {label: {"f": f, "texts": counts[label].get("texts", 0)} for label, f in found.items() if f is not None}

@@ -11,8 +11,9 @@ from spacy.tokens import Doc, Span
 
 from labelwise.annotation import GOLD, INCORRECT, set_user_data
 from labelwise.errors import InputError
-from labelwise.merge import Claim, Conflict, Merged, Policies, Unmarked, missing_labels
+from labelwise.merge import Claim, Conflict, Merged, missing_labels
 from labelwise.offsets import SpanKey
+from labelwise.policies import Policies, Unmarked
 
 
 class Projection(NamedTuple):

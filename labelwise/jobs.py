@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
+from labelwise.answers import Answer
 from labelwise.chunks import Slice, TaskReader, decode_task, read_index
 from labelwise.datasets import DataSet, Split
 from labelwise.errors import InputError
 from labelwise.keys import join_key, text_key
-from labelwise.merge import Answer
 from labelwise.settings import Settings
 
 BUCKETS = 64

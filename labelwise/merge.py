@@ -14,83 +14,17 @@ How far annotators agree is counted in `agreement`. Overlaps and token boundarie
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from itertools import chain
-from pathlib import Path
 from typing import Literal, NamedTuple
 
-import msgspec
-
 from labelwise.agreement import count_agreement
+from labelwise.answers import Answer, why_not
 from labelwise.books import Problem
-from labelwise.datasets import DataSet, Split
-from labelwise.errors import InputError
+from labelwise.datasets import Split
 from labelwise.offsets import SpanKey, trim_usable
-from labelwise.prodigy import ANSWERS, Kind, Task, TaskSpan, kind_of
-
-Duplicates = Literal["latest", "union", "error"]
-Conflicts = Literal["accept-wins", "reject-wins", "latest"]
-Overlap = Literal["longest", "first", "error"]
-Coverage = Literal["missing", "drop", "outside"]
-Alignment = Literal["drop", "expand", "contract", "error"]
-Unmarked = Literal["missing", "outside"]
-
-
-class Policies(msgspec.Struct, frozen=True):
-    """What to do where annotations disagree; the first value of each is the default.
-
-    duplicates (str): a data set answered a text, or judged a span, more than once: the "latest" answer by timestamp,
-        then line; the "union" of the accepted ones; an "error".
-    conflicts (str): a span accepted by one data set and rejected by another.
-    overlap (str): accepted spans that overlap, where only one can be an entity: the "longest" in characters, then the
-        label declared first, then the earlier start; the one whose label was declared "first", then the earlier start,
-        then the longer; an "error".
-    coverage (str): what unmarked tokens mean on a text that isn't complete for all labels: "missing" values, `drop` the
-        text from train, or "outside".
-    alignment (str): an accepted span that doesn't fall on token boundaries: "drop" it from the entities, "expand" it to
-        whole tokens, "contract" it to them, or an "error".
-    """
-
-    duplicates: Duplicates = "latest"
-    conflicts: Conflicts = "accept-wins"
-    overlap: Overlap = "longest"
-    coverage: Coverage = "missing"
-    alignment: Alignment = "drop"
-
-
-class Answer(NamedTuple):
-    """One task with its place among the sources; `order` is what "latest" compares."""
-
-    dataset: DataSet
-    line: int
-    task: Task
-    file: Path = Path()
-
-    @property
-    def place(self) -> str:
-        """File and line."""
-        return str(self.file / self.task.document) if self.task.document else f"{self.file}:{self.line}"
-
-    @property
-    def name(self) -> tuple[str, int]:
-        """The name of the file, and the line; a document has none."""
-        return (self.task.document, 0) if self.task.document else (self.file.name, self.line)
-
-    @property
-    def order(self) -> tuple[float, int, int]:
-        """The time of the answer, then the file and the line; answers without a time come first."""
-        files = self.dataset.files
-        return (self.time, files.index(self.file) if len(files) > 1 else 0, self.line)
-
-    @property
-    def kind(self) -> Kind:
-        """What the data set is declared to be, or else what the task says."""
-        return kind_of(self.task) if self.dataset.kind == "auto" else self.dataset.kind
-
-    @property
-    def time(self) -> float:
-        """The time of the answer in seconds; 0 if there is none."""
-        return self.task.timestamp if isinstance(self.task.timestamp, int | float) else 0.0
+from labelwise.policies import CONFLICTS, DUPLICATES, Policies, only
+from labelwise.prodigy import TaskSpan
 
 
 class Claim(NamedTuple):
@@ -181,76 +115,6 @@ def _cover(coverage: dict[str, str], answer: Answer) -> None:
         state = (answer.task.uncovered or {}).get(label, "complete")
         if state == "complete" or (state == "partial" and label not in coverage):
             coverage[label] = state
-
-
-def why_not(answer: Answer) -> str:
-    """Give the bucket of an answer that leaves no trace, whatever the others are; empty if it may count."""
-    if answer.task.answer == "ignore":
-        return "ignored"
-    if answer.task.answer not in ANSWERS:
-        return "unknown answer"
-    return "other interface" if answer.kind == "other" else ""
-
-
-def latest(group: Sequence[Answer]) -> list[Answer]:
-    """Keep the latest answer of a data set about a text."""
-    return [max(group, key=lambda answer: answer.order)]
-
-
-def union(group: Sequence[Answer]) -> list[Answer]:
-    """Keep all accepted answers of a data set about a text; if there is none, the latest."""
-    return [answer for answer in group if answer.task.answer == "accept"] or latest(group)
-
-
-def only(group: Sequence[Answer]) -> list[Answer]:
-    """Allow one answer of a data set about a text.
-
-    RAISES (InputError): there are more.
-    """
-    if len(group) > 1:
-        places = ", ".join(answer.place for answer in group)
-        raise InputError(f"{places}: data set {group[0].dataset.name!r} answers one text; choose latest or union")
-    return list(group)
-
-
-DUPLICATES = {"latest": latest, "union": union, "error": only}
-
-
-def accept_wins(accepts: Sequence[Answer], rejects: Sequence[Answer]) -> bool:
-    """Decide for the accepted span."""
-    return True
-
-
-def reject_wins(accepts: Sequence[Answer], rejects: Sequence[Answer]) -> bool:
-    """Decide for the rejected span."""
-    return False
-
-
-def latest_wins(accepts: Sequence[Answer], rejects: Sequence[Answer]) -> bool:
-    """Decide for the span with the latest time; for the accepted one if they are equal."""
-    return max(answer.time for answer in accepts) >= max(answer.time for answer in rejects)
-
-
-CONFLICTS = {"accept-wins": accept_wins, "reject-wins": reject_wins, "latest": latest_wins}
-
-
-def missing_values(split: Split) -> Unmarked | None:
-    """Give unmarked tokens the missing value."""
-    return "missing"
-
-
-def no_training(split: Split) -> Unmarked | None:
-    """Leave the text out of train; elsewhere, give unmarked tokens the missing value."""
-    return None if split == "train" else "missing"
-
-
-def no_entities(split: Split) -> Unmarked | None:
-    """Take unmarked tokens for no entities."""
-    return "outside"
-
-
-# For a text that isn't complete for all labels: what its unmarked tokens are; None leaves it out of the corpus.
-COVERAGE = {"missing": missing_values, "drop": no_training, "outside": no_entities}
 
 
 def _standing(merged: Merged, group: list[Answer], policies: Policies) -> list[Answer]:

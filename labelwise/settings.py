@@ -5,7 +5,7 @@ from typing import Literal
 import msgspec
 
 from labelwise.errors import InputError
-from labelwise.merge import Policies
+from labelwise.policies import Policies
 from labelwise.tokenizer import TokenizerRules
 
 NearDuplicates = Literal["report", "group", "off"]

@@ -11,8 +11,7 @@ import typer
 from tqdm import tqdm
 from wasabi import msg
 
-from labelwise.agreement import agreement_scores
-from labelwise.counts import Scores
+from labelwise.counts import Scores, agreement_scores
 from labelwise.device import use_gpu
 from labelwise.errors import InputError
 from labelwise.inference import predict_split

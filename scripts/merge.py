@@ -10,17 +10,17 @@ import msgspec
 import typer
 from wasabi import msg
 
-from labelwise.agreement import pairwise_f
 from labelwise.books import Books
 from labelwise.buckets import load_tokenizer
 from labelwise.corpus import NEAR_DUPLICATES, merge_datasets
+from labelwise.counts import pairwise_f
 from labelwise.datasets import SPLITS, load_datasets
 from labelwise.engines import Engine, open_executor
 from labelwise.errors import InputError
 from labelwise.memory import measure_peak, parse_size, plan_workers
-from labelwise.merge import Alignment, Conflicts, Coverage, Duplicates, Overlap, Policies
 from labelwise.output import staged
 from labelwise.partitions import PROBLEMS
+from labelwise.policies import Alignment, Conflicts, Coverage, Duplicates, Overlap, Policies
 from labelwise.settings import NearDuplicates, Settings
 from labelwise.tokenizer import TokenizerRules, read_rules
 from scripts.console import print_counts, print_table, progress_bytes, user_errors

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
-from labelwise.agreement import pairwise_f
+from labelwise.answers import Answer
 from labelwise.books import Books
+from labelwise.counts import pairwise_f
 from labelwise.datasets import DataSet
-from labelwise.merge import Answer, Policies, merge_text
+from labelwise.merge import merge_text
+from labelwise.policies import Policies
 from labelwise.prodigy import Task, TaskSpan, annotator_of, parse_task
 from labelwise.settings import Settings
 from scripts.merge import merge, print_books

@@ -16,8 +16,8 @@ from labelwise.annotation import all_gold, entities, uncovered
 from labelwise.datasets import load_datasets
 from labelwise.errors import InputError
 from labelwise.manifest import check_whole
-from labelwise.merge import Policies
 from labelwise.output import replace
+from labelwise.policies import Policies
 from labelwise.prodigy import input_hash
 from tests.conftest import Merging
 

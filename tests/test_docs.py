@@ -5,7 +5,8 @@ import pytest
 from labelwise.annotation import all_gold, entities, uncovered
 from labelwise.docs import flatten, overlap_kind, to_doc
 from labelwise.errors import InputError
-from labelwise.merge import COVERAGE, Merged, Policies
+from labelwise.merge import Merged
+from labelwise.policies import COVERAGE, Policies
 from labelwise.tokenizer import TokenizerRules, make_nlp
 
 LABELS = ["A", "B", "C"]

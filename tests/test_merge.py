@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from labelwise.answers import Answer
 from labelwise.datasets import DataSet
 from labelwise.errors import InputError
-from labelwise.merge import COVERAGE, Answer, Claim, Conflict, Policies, merge_text, missing_labels
+from labelwise.merge import Claim, Conflict, merge_text, missing_labels
+from labelwise.policies import COVERAGE, Policies
 from labelwise.prodigy import Task, TaskSpan
 
 TEXT = "Add 5 mL of Jordan water."

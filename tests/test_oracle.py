@@ -18,7 +18,7 @@ from hypothesis import Phase, given, seed, settings
 from hypothesis import strategies as st
 from spacy.tokens import DocBin
 
-from labelwise.merge import Policies
+from labelwise.policies import Policies
 from tests.conftest import Merging
 
 NLP = spacy.blank("en")

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from labelwise.brat import Discontinuous, MissingAnn, Shifted
-from labelwise.merge import Policies
+from labelwise.policies import Policies
 from tests.conftest import ROOT, real_corpus
 
 PROJECT = yaml.safe_load((ROOT / "project.yml").read_text(encoding="utf8"))
@@ -27,11 +27,7 @@ def imported_files(file: Path) -> set[Path]:
         if current in found:
             continue
         found.add(current)
-        tree = ast.parse(current.read_text(encoding="utf8"))
-        for node in ast.walk(tree):
-            if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING":
-                node.body = []  # what isn't imported when it runs
-        for node in ast.walk(tree):
+        for node in ast.walk(ast.parse(current.read_text(encoding="utf8"))):
             names = []
             if isinstance(node, ast.ImportFrom) and node.module:
                 names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]

@@ -16,8 +16,8 @@ import pytest
 from labelwise import chunks, corpus, docbins, partitions
 from labelwise.datasets import load_datasets
 from labelwise.errors import InputError
-from labelwise.merge import Policies
 from labelwise.output import locked, remove
+from labelwise.policies import Policies
 from labelwise.settings import Settings
 from scripts.merge import merge
 from tests.conftest import ROOT

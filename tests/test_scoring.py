@@ -10,8 +10,7 @@ import spacy
 from spacy.scorer import PRFScore, Scorer
 from spacy.training import Example
 
-from labelwise.agreement import agreement_scores
-from labelwise.counts import count, macro, prf, score_table
+from labelwise.counts import agreement_scores, count, macro, prf, score_table
 from labelwise.mistakes import KINDS, NOTHING
 from labelwise.predictions import PredictedDoc
 from labelwise.resampling import FEWEST
