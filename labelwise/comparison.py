@@ -30,12 +30,14 @@ class Change(msgspec.Struct):
 
     low, high (float | None): the bounds of the 95 % interval of the difference.
     p (float | None): that chance alone makes such a difference; of a label, corrected.
+    uncorrected_p (float | None): the same, as if there were no other label.
     """
 
     difference: float | None = None
     low: float | None = None
     high: float | None = None
     p: float | None = None
+    uncorrected_p: float | None = None
 
 
 class Row(msgspec.Struct):
@@ -99,7 +101,7 @@ def compare(revisions: Sequence[Revision], *, gold: GoldOf | None = None, common
     if not missing:
         made = _resample(revisions, labels, gold or "last")
     elif texts_differ or gold in ("last", "first"):
-        raise InputError(f"{'; '.join(missing)}. Without, neither --common nor --gold {gold or ''} can be had".rstrip())
+        raise InputError(f"{'; '.join(missing)}. --common, and --gold last or first, need them")
     else:
         made = _from_metrics(revisions, labels)
     made.missing = missing
@@ -181,9 +183,10 @@ def _add_chance(made: Comparison, bootstrap: Bootstrap, swaps: Sequence[Swaps]) 
         bounds = interval(f[:, number] - f[:, 0]).T.tolist()
         p_values = swap.p_values().tolist()
         corrected = [*holm(p_values[:-2]), *p_values[-2:]]
-        for row, (low, high), p in zip(rows, bounds, corrected, strict=True):
-            if row.changes[name].difference is not None:
-                row.changes[name] = Change(row.changes[name].difference, _number(low), _number(high), _number(p))
+        for row, *figures in zip(rows, *zip(*bounds, strict=True), corrected, p_values, strict=True):
+            difference = row.changes[name].difference
+            if difference is not None:
+                row.changes[name] = Change(difference, *map(_number, figures))
 
 
 def _from_metrics(revisions: Sequence[Revision], labels: list[str]) -> Comparison:

@@ -130,7 +130,7 @@ def load_results(root: Path, pipeline: str) -> Results:
         read_table(root / "plots" / f"{pipeline}.tsv", "step", train),
         read_table(root / "plots" / f"{pipeline}_resources.tsv", "seconds", train),
     )
-    if all(part is None for part in results):
+    if all(part is None for part in results[1:]):
         raise InputError(
             f"{root}: nothing is there to report of pipeline {pipeline!r}; run evaluate-{pipeline}, or name the "
             "project's folder with --root"

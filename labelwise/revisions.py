@@ -34,7 +34,7 @@ def read_revision(name: str, pipeline: str, root: Path = Path()) -> Revision:
     RAISES (InputError): there is no such repository, revision, or evaluation.
     """
     metrics, predictions = f"metrics/{pipeline}.json", f"training/{pipeline}/predictions.jsonl"
-    remedy = f"run `dvc repro evaluate-{pipeline}` there, and commit it"
+    remedy = f"run `dvc repro evaluate-{pipeline}`" + ("" if name == WORKSPACE else " there, and commit it")
     try:
         files, folder = open_files(name, root)
         content = msgspec.json.decode(files.read_bytes(folder + metrics), type=Metrics)
@@ -55,7 +55,7 @@ def read_revision(name: str, pipeline: str, root: Path = Path()) -> Revision:
         with files.open(folder + predictions, "rb"):
             return Revision(name, content, read)
     except (OSError, DvcException) as error:
-        reason = f"{predictions} of {name} is neither here nor to be had from DVC: {error}"
+        reason = f"{predictions} of {name} isn't in DVC's cache ({error}); if a remote has it, `dvc fetch -a`"
         return Revision(name, content, None, reason)
 
 

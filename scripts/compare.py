@@ -71,7 +71,8 @@ def notes(comparison: Comparison) -> list[str]:
         lines.append(f"{comparison.gold_differs:,} of the texts don't have the same gold at all revisions")
     for name, n in comparison.left_out.items():
         lines.append(f"{n:,} texts of {name} were left out: not all revisions have them")
-    lines += [f"Labels of {name} alone, not compared: {', '.join(labels)}" for name, labels in comparison.only.items()]
+    for name, labels in comparison.only.items():
+        lines.append(f"Labels of {name} that not all revisions have, not compared: {', '.join(labels)}")
     if comparison.missing:
         lines += [f"No intervals, no p: {reason}" for reason in comparison.missing]
     else:

@@ -98,7 +98,7 @@ def test_the_same_results_differ_by_nothing():
     docs = random_docs(2, 0.7, 40)
     made = compare([make_results("main", docs), make_results("branch", docs)])
     for row in (*made.labels.values(), made.micro, made.macro):
-        assert row.changes == {"branch": Change(0.0, 0.0, 0.0, 1.0)}
+        assert row.changes == {"branch": Change(0.0, 0.0, 0.0, 1.0, 1.0)}
 
 
 def test_a_real_difference_is_found_and_its_sign_is_right():
@@ -107,7 +107,7 @@ def test_a_real_difference_is_found_and_its_sign_is_right():
     change = made.micro.changes["branch"]
     assert 0 < change.low < change.difference < change.high
     assert change.p < 0.001
-    assert made.micro.changes["same"] == Change(0.0, 0.0, 0.0, 1.0)
+    assert made.micro.changes["same"] == Change(0.0, 0.0, 0.0, 1.0, 1.0)
     back = compare([make_results("branch", other), make_results("main", base)]).micro.changes["main"]
     assert back.difference == -change.difference
     assert (back.low, back.high) == (pytest.approx(-change.high), pytest.approx(-change.low))
@@ -184,10 +184,10 @@ def test_without_predictions_the_metrics_are_compared():
         assert change.difference == pytest.approx(theirs.changes["branch"].difference)
         assert (change.low, change.high, change.p) == (None, None, None)
     results = [make_results("main", base, digest="x", predictions=False), make_results("branch", other)]
-    with pytest.raises(InputError, match=r"main has none\. Without, neither --common"):
+    with pytest.raises(InputError, match=r"main has none\. --common, and --gold"):
         compare(results, common=True)
     results = [make_results("main", base, predictions=False), make_results("branch", other)]
-    with pytest.raises(InputError, match="nor --gold first can be had"):
+    with pytest.raises(InputError, match="--gold last or first, need them"):
         compare(results, gold="first")
     # An average over other labels is no average to compare with.
     made = compare([make_results("main", base, "ABC", predictions=False), make_results("branch", other)])
