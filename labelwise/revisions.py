@@ -49,7 +49,9 @@ def read_revision(name: str, pipeline: str, root: Path = Path()) -> Revision:
         with files.open(folder + predictions, "rb") as file:
             yield from parse_predictions(file, f"{name}: {predictions}", digest := new_digest())
         if digest.hexdigest() != content.predictions_digest:
-            raise InputError(f"{name}: {predictions} isn't what {metrics} was computed from; {remedy}")
+            raise InputError(
+                f"{name}: {predictions} isn't what {metrics} was computed from; `dvc checkout` it, or {remedy}"
+            )
 
     try:
         with files.open(folder + predictions, "rb"):

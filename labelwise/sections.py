@@ -104,8 +104,8 @@ def draw_resources(resources: Table) -> list[tuple[str, LineChart]]:
 
 
 def tabulate_confusion(confusion: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
-    """Make a square matrix of it: gold labels are the rows, predicted ones the columns, NOTHING is the last of both."""
+    """Make a square matrix of it: gold labels are the rows, predicted ones the columns, NOTHING the first of both."""
     found = {*confusion, *(label for row in confusion.values() for label in row)}
-    labels = [*sorted(found - {NOTHING}), NOTHING]
+    labels = [NOTHING, *sorted(found - {NOTHING})]
     rows = [(label, [confusion.get(label, {}).get(other, 0) for other in labels]) for label in labels]
     return {"labels": labels, "rows": rows}

@@ -233,10 +233,10 @@ def test_what_became_of_gold_adds_up_to_it():
     assert sum(split.values()) == 100
 
 
-def test_the_confusion_is_square_with_nothing_last():
+def test_the_confusion_is_square_with_nothing_first():
     table = tabulate_confusion({"zone": {"zone": 2, "(nothing)": 1}, "(nothing)": {"A": 3}})
-    assert table["labels"] == ["A", "zone", "(nothing)"]
-    assert table["rows"] == [("A", [0, 0, 0]), ("zone", [0, 2, 1]), ("(nothing)", [3, 0, 0])]
+    assert table["labels"] == ["(nothing)", "A", "zone"]
+    assert table["rows"] == [("(nothing)", [0, 3, 0]), ("A", [0, 0, 0]), ("zone", [1, 0, 2])]
 
 
 def test_a_score_of_its_own_and_a_gradient_scale_are_drawn():
