@@ -63,6 +63,7 @@ class Comparison(msgspec.Struct):
     left_out (dict): texts that not all revisions have, by revision.
     only (dict): labels that not all revisions have, by revision.
     missing (list): why there are no intervals and no p, for each revision whose predictions can't be had.
+    behind (list): stages that would run again, so that the workspace's results aren't those of what is there.
     """
 
     revisions: list[str]
@@ -72,6 +73,7 @@ class Comparison(msgspec.Struct):
     left_out: dict[str, int]
     only: dict[str, list[str]]
     missing: list[str]
+    behind: list[str]
     labels: dict[str, Row]
     micro: Row
     macro: Row
@@ -105,6 +107,7 @@ def compare(revisions: Sequence[Revision], *, gold: GoldOf | None = None, common
     else:
         made = _from_metrics(revisions, labels)
     made.missing = missing
+    made.behind = [stage for revision in revisions for stage in revision.behind]
     made.only = {name: sorted(its - set(labels)) for name, its in of_each.items() if its - set(labels)}
     return made
 
@@ -138,6 +141,7 @@ def _resample(revisions: Sequence[Revision], labels: list[str], gold: GoldOf) ->
         left_out={name: n for name, n in zip(names, aligned.left_out, strict=True) if n},
         only={},
         missing=[],
+        behind=[],
         **_rows(names, labels, f_scores(totals)),
     )
     _add_support(made, totals[0 if gold == "first" else -1, :, 2].tolist())
@@ -207,6 +211,7 @@ def _from_metrics(revisions: Sequence[Revision], labels: list[str]) -> Compariso
         left_out={},
         only={},
         missing=[],
+        behind=[],
         **_rows(names, labels, np.array(f, float)),
     )
     _add_support(made, [scores[-1].labels[label].support for label in labels])

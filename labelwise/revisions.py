@@ -1,6 +1,6 @@
 """Read an experiment's results at git revisions: metrics from git, predictions from DVC's cache, or its remote."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,12 +20,14 @@ class Revision(NamedTuple):
 
     predictions (Callable | None): reads the predicted docs; None if they aren't to be had.
     missing (str): why not.
+    behind (Sequence[str]): of the WORKSPACE: stages that DVC would run before the results were those of its files.
     """
 
     name: str
     metrics: Metrics
     predictions: Callable[[], Iterator[PredictedDoc]] | None
     missing: str = ""
+    behind: Sequence[str] = ()
 
 
 def read_revision(name: str, pipeline: str, root: Path = Path()) -> Revision:
@@ -53,12 +55,23 @@ def read_revision(name: str, pipeline: str, root: Path = Path()) -> Revision:
                 f"{name}: {predictions} isn't what {metrics} was computed from; `dvc checkout` it, or {remedy}"
             )
 
+    behind = stages_behind(files, f"evaluate-{pipeline}") if name == WORKSPACE else []
     try:
         with files.open(folder + predictions, "rb"):
-            return Revision(name, content, read)
+            return Revision(name, content, read, behind=behind)
     except (OSError, DvcException) as error:
         reason = f"{predictions} of {name} isn't in DVC's cache ({error}); if a remote has it, `dvc fetch -a`"
-        return Revision(name, content, None, reason)
+        return Revision(name, content, None, reason, behind)
+
+
+def stages_behind(files: DVCFileSystem, target: str) -> list[str]:
+    """List the stages that would run if DVC made a target anew; none if it never made any, or knows no such target."""
+    if not Path(files.repo.root_dir, "dvc.lock").is_file():
+        return []
+    try:
+        return sorted(files.repo.status(targets=[target], with_deps=True))
+    except DvcException:
+        return []
 
 
 def open_files(name: str, root: Path) -> tuple[DVCFileSystem, str]:

@@ -73,6 +73,8 @@ def notes(comparison: Comparison) -> list[str]:
         lines.append(f"{n:,} texts of {name} were left out: not all revisions have them")
     for name, labels in comparison.only.items():
         lines.append(f"Labels of {name} that not all revisions have, not compared: {', '.join(labels)}")
+    if comparison.behind:
+        lines.append(f"The workspace is behind its files: DVC would run {', '.join(comparison.behind)} again")
     if comparison.missing:
         lines += [f"No intervals, no p: {reason}" for reason in comparison.missing]
     else:

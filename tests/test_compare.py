@@ -115,6 +115,21 @@ def test_the_table(repository):
     assert "20 texts, gold of workspace" in printed
 
 
+def test_a_workspace_that_is_behind_its_files_is_called_so(tmp_path):
+    made = Repository(tmp_path)
+    made.evaluate(4, dvc=False)
+    (tmp_path / "config").write_text("one")
+    stage = {"cmd": "true", "deps": ["config"], "outs": [{"training/cpu/predictions.jsonl": {"persist": True}}]}
+    (tmp_path / "dvc.yaml").write_text(json.dumps({"stages": {"evaluate-cpu": stage}}))
+    made.run("dvc", "commit", "-f", "-q", "evaluate-cpu")
+    made.commit("main")
+    assert found(made)["behind"] == []
+    (tmp_path / "config").write_text("other")
+    assert found(made)["behind"] == ["evaluate-cpu"]
+    assert "The workspace is behind its files: DVC would run evaluate-cpu again" in " ".join(made.compare().split())
+    assert found(made, "HEAD", "HEAD~0")["behind"] == []
+
+
 def test_markdown_is_one_table_and_labels_are_text(repository):
     lines = repository.compare("main", "better", "--md").splitlines()
     table = [line for line in lines if line.startswith("|")]
