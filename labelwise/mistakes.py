@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal, NamedTuple
 
-from labelwise.offsets import SpanKey
+from labelwise.offsets import SpanKey, overlapping_groups
 from labelwise.predictions import PredictedDoc
 
 Kind = Literal["missed", "spurious", "wrong boundaries", "wrong label", "wrong label and boundaries"]
@@ -46,9 +46,8 @@ def pair_spans(gold: Iterable[SpanKey], predicted: Iterable[SpanKey]) -> list[Pa
     """Pair the spans of a doc, in the order of the text."""
     gold, predicted = set(gold), set(predicted)
     pairs = [Pair(span, span) for span in gold & predicted]
-    left, found = sorted(gold - predicted), sorted(predicted - gold)
-    candidates = [(_rank(one, other), one, other) for one, other in overlapping(left, found)]
-    free, unused = set(left), set(found)
+    free, unused = gold - predicted, predicted - gold
+    candidates = [(_rank(one, other), one, other) for one, other in overlapping(free, unused)]
     for _, one, other in sorted(candidates):
         if one in free and other in unused:
             pairs.append(Pair(one, other))
@@ -59,18 +58,10 @@ def pair_spans(gold: Iterable[SpanKey], predicted: Iterable[SpanKey]) -> list[Pa
     return sorted(pairs, key=lambda pair: (pair.gold or pair.predicted, pair.predicted or pair.gold))
 
 
-def overlapping(gold: list[SpanKey], predicted: list[SpanKey]) -> Iterator[tuple[SpanKey, SpanKey]]:
-    """Yield the pairs of spans that share a character; both lists are sorted."""
-    active: list[SpanKey] = []
-    waiting = iter(predicted)
-    following = next(waiting, None)
-    for span in gold:
-        while following and following[0] < span[1]:
-            active.append(following)
-            following = next(waiting, None)
-        # Gold may be nested: what ends before this span begins overlaps none that comes later.
-        active = [other for other in active if other[1] > span[0]]
-        yield from ((span, other) for other in active if other[0] < span[1])
+def overlapping(gold: Iterable[SpanKey], predicted: Iterable[SpanKey]) -> Iterator[tuple[SpanKey, SpanKey]]:
+    """Yield the pairs of spans that share a character."""
+    for ones, others in overlapping_groups(gold, predicted):
+        yield from ((one, other) for one in ones for other in others if one[0] < other[1] and other[0] < one[1])
 
 
 def _rank(gold: SpanKey, predicted: SpanKey) -> tuple[int, int]:

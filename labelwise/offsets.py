@@ -1,7 +1,7 @@
 """Spans of characters: ways to count them, to compare them, to trim, join and find them."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -117,3 +117,19 @@ def nearest_occurrence(text: str, quoted: str, start: int) -> tuple[int, int] | 
     if not found or (len(found) > 1 and found[0][0] == found[1][0]):
         return None
     return found[0][1]
+
+
+def overlapping_groups(
+    one: Iterable[SpanKey], other: Iterable[SpanKey]
+) -> Iterator[tuple[list[SpanKey], list[SpanKey]]]:
+    """Yield (one, other) of each part of a text whose borders no span crosses, in the order of the text, sorted."""
+    group: tuple[list[SpanKey], list[SpanKey]] = ([], [])
+    end = 0
+    for span, side in sorted([*((span, 0) for span in one), *((span, 1) for span in other)]):
+        if span[0] >= end and any(group):
+            yield group
+            group = ([], [])
+        group[side].append(span)
+        end = max(end, span[1])
+    if any(group):
+        yield group

@@ -9,14 +9,14 @@ groups of those, with offsets from the group's own start; equal groups, such as 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
 from nervaluate import Evaluator
 from nervaluate.entities import EvaluationResult
 
-from labelwise.offsets import SpanKey
+from labelwise.offsets import SpanKey, overlapping_groups
 
 SCHEMES = {"strict": "strict", "exact": "exact", "partial": "partial", "type": "ent_type"}  # ours, nervaluate's
 COUNTS = ("correct", "incorrect", "partial", "missed", "spurious")
@@ -40,7 +40,7 @@ class SchemeCounts:
     def add(self, predicted: Iterable[SpanKey], gold: Iterable[SpanKey]) -> None:
         """Count the spans of a doc, each once; the predicted ones don't overlap."""
         for group in overlapping_groups(predicted, gold):
-            for place, n in evaluate_group(*group):
+            for place, n in evaluate_group(*from_zero(*group)):
                 self.counts[place] += n
 
     def scores(self, label: str = ALL) -> dict[str, dict[str, Any]]:
@@ -48,20 +48,12 @@ class SchemeCounts:
         return {scheme: _scores(scheme, [self.counts[label, scheme, name] for name in COUNTS]) for scheme in SCHEMES}
 
 
-def overlapping_groups(predicted: Iterable[SpanKey], gold: Iterable[SpanKey]) -> Iterator[tuple[Spans, Spans]]:
-    """Yield (predicted, gold) of each part of a doc that no span crosses the borders of; offsets begin with 0."""
-    spans = sorted([*((span, 0) for span in predicted), *((span, 1) for span in gold)])
-    group: tuple[list[SpanKey], list[SpanKey]] = ([], [])
-    start = end = 0
-    for (first, last, label), side in spans:
-        if first >= end:
-            if end:
-                yield tuple(group[0]), tuple(group[1])
-            group, start = ([], []), first
-        group[side].append((first - start, last - start, label))
-        end = max(end, last)
-    if end:
-        yield tuple(group[0]), tuple(group[1])
+def from_zero(predicted: Iterable[SpanKey], gold: Iterable[SpanKey]) -> tuple[Spans, Spans]:
+    """Move a group of spans, so that the first begins at 0."""
+    sides = tuple(predicted), tuple(gold)
+    first = min(start for side in sides for start, _, _ in side)
+    moved = [tuple((start - first, end - first, label) for start, end, label in side) for side in sides]
+    return moved[0], moved[1]
 
 
 @lru_cache(maxsize=2**12)

@@ -13,23 +13,17 @@ from labelwise.errors import InputError
 from labelwise.manifest import MANIFEST, read_manifest
 from labelwise.mistakes import KINDS
 from labelwise.predictions import read_predictions
-from labelwise.reader import read_docs
 from labelwise.schemes import SCHEMES
 from labelwise.scoring import Scoring
-from labelwise.tokenizer import make_nlp, read_tokenizer
 from labelwise.training import train
 from scripts import evaluate as script
 from tests.conftest import ROOT
-from tests.test_inference import save_ruler, spans
+from tests.test_inference import save_demo_ruler, save_ruler, spans
 
 
 @pytest.fixture(scope="module")
 def model(demo_corpus, tmp_path_factory) -> Path:
-    """Rules that are right about some entities of the test set, and wrong about others."""
-    nlp = make_nlp(*read_tokenizer(demo_corpus / "tokenizer.json"))
-    found = sorted({(ent.text, ent.label_) for doc in read_docs(demo_corpus / "test", nlp) for ent in doc.ents})
-    patterns = dict(found[::2]) | {text: found[0][1] for text, _ in found[1::6]} | {"of": "UNKNOWN"}
-    return save_ruler(tmp_path_factory.mktemp("ruler") / "model", patterns, nlp)
+    return save_demo_ruler(demo_corpus, tmp_path_factory.mktemp("ruler") / "model")
 
 
 @pytest.fixture

@@ -33,13 +33,17 @@ def save_ruler(folder: Path, patterns: dict[str, str], nlp=None) -> Path:
     return folder
 
 
+def save_demo_ruler(corpus: Path, folder: Path) -> Path:
+    """Rules that are right about some entities of the test set, wrong about others, with the project's tokenizer."""
+    nlp = make_nlp(*read_tokenizer(corpus / "tokenizer.json"))
+    found = sorted({(ent.text, ent.label_) for doc in read_docs(corpus / "test", nlp) for ent in doc.ents})
+    patterns = dict(found[::2]) | {text: found[0][1] for text, _ in found[1::6]} | {"of": "UNKNOWN"}
+    return save_ruler(folder, patterns, nlp)
+
+
 @pytest.fixture(scope="module")
 def ruler(demo_corpus, tmp_path_factory) -> Path:
-    """Rules that are right about some entities of the test set, wrong about others, with the project's tokenizer."""
-    nlp = make_nlp(*read_tokenizer(demo_corpus / "tokenizer.json"))
-    found = sorted({(ent.text, ent.label_) for doc in read_docs(demo_corpus / "test", nlp) for ent in doc.ents})
-    patterns = dict(found[::2]) | {text: found[0][1] for text, _ in found[1::6]} | {"of": "UNKNOWN"}
-    return save_ruler(tmp_path_factory.mktemp("ruler") / "model", patterns, nlp)
+    return save_demo_ruler(demo_corpus, tmp_path_factory.mktemp("ruler") / "model")
 
 
 @pytest.fixture(scope="module")

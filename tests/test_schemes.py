@@ -5,7 +5,8 @@ import random
 import pytest
 from nervaluate import Evaluator
 
-from labelwise.schemes import ALL, COUNTS, SCHEMES, SchemeCounts, overlapping_groups
+from labelwise.offsets import overlapping_groups
+from labelwise.schemes import ALL, COUNTS, SCHEMES, SchemeCounts, from_zero
 
 
 def count(*docs) -> SchemeCounts:
@@ -195,4 +196,4 @@ def test_the_order_of_spans_does_not_matter():
     ],
 )
 def test_groups_are_parts_that_no_span_crosses(predicted, gold, groups):
-    assert list(overlapping_groups(predicted, gold)) == groups
+    assert [from_zero(*group) for group in overlapping_groups(predicted, gold)] == groups
