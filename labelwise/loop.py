@@ -91,13 +91,21 @@ class Run:
 
     @contextmanager
     def installed(self) -> Iterator[None]:
-        """Make a block in which spaCy's loop calls this training's functions."""
+        """Make a block in which spaCy's loop calls this training's functions.
+
+        RAISES (InputError): memory ran out.
+        """
         names = ("create_train_batches", "create_evaluation_callback", "subdivide_batch", "train_while_improving")
         own = {name: getattr(spacy_loop, name) for name in names}
         for name in names:
             setattr(spacy_loop, name, getattr(self, name))
         try:
             yield
+        except Exception as error:
+            # spaCy saves the pipeline even then, which can fail as well, and hide why.
+            if self.failure:
+                raise self.failure from error
+            raise
         finally:
             for name in names:
                 setattr(spacy_loop, name, own[name])

@@ -97,13 +97,7 @@ def train(
         monitor = Monitor(folder / "resources.tsv", open_nvml(gpu_id))
         run = Run(folder, monitor=monitor, checkpoints=checkpoints, resumed=found, on_oom=on_oom)
         with monitor, run.installed():
-            try:
-                spacy_train(nlp, folder, use_gpu=gpu_id)
-            except Exception as error:
-                # spaCy saves the pipeline even then, which can fail as well, and hide why.
-                if run.failure:
-                    raise run.failure from error
-                raise
+            spacy_train(nlp, folder, use_gpu=gpu_id)
         tidy_pipeline(folder / "model-best", curve, nlp, transformer.get("precision", ""))
         for name, path in (("curve.tsv", curve), ("resources.tsv", resources)):
             if path:
