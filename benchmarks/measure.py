@@ -5,7 +5,7 @@ import sys
 import time
 from typing import NamedTuple
 
-from labelwise.memory import tree_pss
+from labelwise.common.memory import tree_pss
 
 INTERVAL = 0.1  # seconds between two looks
 

@@ -9,18 +9,18 @@ from multiprocessing.connection import Connection
 
 import typer
 
-import labelwise.reader
-from labelwise.loaders import Files, Streamed, freeze, thaw
-from labelwise.packed import PackedDoc
+import labelwise.train.reader
+from labelwise.corpus.docbin_reader import StoredDoc
+from labelwise.train.loaders import Files, Streamed, freeze, thaw
 from scripts.train import train_cli
 
-CHUNK = 32  # texts that are sent at a time
+BATCH_WORDS = 32  # texts that are sent at a time
 
 
 class ReadAhead(Streamed):
     """Streams through another process; a pipe's buffer holds what is ahead."""
 
-    def epoch(self, rng: random.Random | None) -> Iterator[PackedDoc]:
+    def epoch(self, rng: random.Random | None) -> Iterator[StoredDoc]:
         """Yield every text, in an order of the generator's."""
         context = get_context("spawn")
         receiver, sender = context.Pipe(duplex=False)
@@ -36,11 +36,11 @@ def send(files: Files, window: int, rng: random.Random | None, sender: Connectio
     """Read an epoch, and send it in chunks, an empty one last."""
     docs = map(freeze, Streamed(files, window).epoch(rng))
     with suppress(BrokenPipeError):  # training has ended
-        while chunk := list(islice(docs, CHUNK)):
+        while chunk := list(islice(docs, BATCH_WORDS)):
             sender.send(chunk)
         sender.send([])
 
 
 if __name__ == "__main__":
-    labelwise.reader.Streamed = ReadAhead  # type: ignore[misc]
+    labelwise.train.reader.Streamed = ReadAhead  # type: ignore[misc]
     typer.run(train_cli)

@@ -9,9 +9,10 @@ from typing import Annotated
 
 import typer
 
-from labelwise.batches import CostBatcher
-from labelwise.reader import PartitionedCorpus
-from labelwise.tokenizer import forgetting, make_nlp, read_tokenizer
+from labelwise.corpus.streaming import forgetting
+from labelwise.corpus.tokenizer import make_nlp, read_tokenizer
+from labelwise.train.batches import CostBatcher
+from labelwise.train.reader import PartitionedCorpus
 
 
 def main(corpus: Annotated[Path, typer.Argument(help="Merged corpus")]) -> None:

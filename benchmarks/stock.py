@@ -7,7 +7,7 @@ from typing import Any
 
 import spacy
 
-import labelwise.registry  # noqa: F401  the corpus's tokenizer
+import labelwise.train.registry  # noqa: F401  the corpus's tokenizer
 
 
 @spacy.registry.batchers("labelwise.timed_batch_by_words.v1")

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from labelwise.brat import find_documents, read_document
-from labelwise.tokenizer import TokenizerRules, make_nlp, read_rules
+from labelwise.corpus.tokenizer import TokenizerRules, make_nlp, read_rules
+from labelwise.sources.brat import find_documents, read_document
 
 
 def count_lost(folder: Path, rules: TokenizerRules, lang: str = "en") -> tuple[int, int, int]:

@@ -1,1 +1,10 @@
-"""Train one named-entity model from annotations made label by label, on a machine that stays small."""
+"""One named-entity model from annotations made label by label: a folder for each stage, which says what it imports.
+
+The way of the data: sources, merge, corpus, train, evaluate; then compare and report.
+"""
+
+import sys
+
+# Stages depend on folders of this package. Weasel's checksum of a folder covers `__pycache__`: if a command wrote
+# bytecode there, each stage that shares the folder would run again.
+sys.dont_write_bytecode = True

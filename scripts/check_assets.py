@@ -5,7 +5,7 @@ from pathlib import Path
 import typer
 from wasabi import msg
 
-from labelwise.assets import verify_assets
+from labelwise.sources.assets import verify_assets
 from scripts.console import user_errors
 
 

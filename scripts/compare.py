@@ -1,15 +1,17 @@
 """Compare the results of git revisions, label by label: is one better, and could it be chance?"""
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 import msgspec
 import typer
 from wasabi import msg
 
-from labelwise.comparison import Change, Comparison, GoldOf, compare
-from labelwise.errors import InputError
-from labelwise.revisions import WORKSPACE, read_revision
+from labelwise.common.errors import InputError
+from labelwise.compare.comparison import Change, Comparison, GoldOf, compare
+from labelwise.compare.revisions import WORKSPACE, read_revision
+from labelwise.compare.spread import Spread, spread
 from scripts.console import print_table, user_errors
 
 Option = typer.Option
@@ -18,10 +20,13 @@ SIGNIFICANT = 0.05
 
 
 def compare_cli(
-    revisions: Annotated[list[str] | None, typer.Argument(help="Git revisions; the first is the base")] = None,
+    revisions: Annotated[
+        list[str] | None, typer.Argument(help="Git revisions, or DVC experiments; the first is the base")
+    ] = None,
     pipeline: Annotated[Pipeline, Option(help="Which pipeline's results to compare")] = "cpu",
     gold: Annotated[GoldOf | None, Option(help="Whose gold counts, if it differs", show_default="last")] = None,
     common: Annotated[bool, Option("--common", help="Compare on the texts that all have")] = False,
+    over: Annotated[bool, Option("--spread", help="Print how far F varies over these, such as seeds")] = False,
     md: Annotated[bool, Option("--md", help="Print Markdown")] = False,
     as_json: Annotated[bool, Option("--json", help="Print JSON")] = False,
 ) -> None:
@@ -31,7 +36,14 @@ def compare_cli(
             raise InputError("--md --json: give one of them")
         revisions = revisions or ["HEAD"]
         names = revisions if len(revisions) > 1 else [*revisions, WORKSPACE]
-        comparison = compare([read_revision(name, pipeline) for name in names], gold=gold, common=common)
+        results = [read_revision(name, pipeline) for name in names]
+        if over:
+            if md or as_json or gold or common:
+                raise InputError("--spread: it is a table of each revision's own scores; leave out the other options")
+            print_table(["F", "Mean", "Deviation", "Least to greatest"], spread_table(spread(results)))
+            msg.info(f"{len(results)} revisions, {results[0].metrics.texts:,} texts; deviation: of the sample")
+            return
+        comparison = compare(results, gold=gold, common=common)
     if as_json:
         print(msgspec.json.format(msgspec.json.encode(comparison), indent=2).decode())
     elif md:
@@ -60,6 +72,16 @@ def table(comparison: Comparison) -> list[list[str]]:
             cells += [_figure(row.f[other]), *_change(row.changes[other])[: 1 if comparison.missing else None]]
         lines.append([*cells, "" if row.support is None else f"{row.support:,}"])
     return lines
+
+
+def spread_table(rows: Mapping[str, Spread | None]) -> list[list[str]]:
+    """Make the rows of `--spread`."""
+    return [
+        [name, _figure(row.mean), _figure(row.deviation), f"{row.least:.3f} to {row.greatest:.3f}"]
+        if row
+        else [name, "", "", ""]
+        for name, row in rows.items()
+    ]
 
 
 def notes(comparison: Comparison) -> list[str]:

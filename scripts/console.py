@@ -8,7 +8,7 @@ import typer
 from tqdm import tqdm
 from wasabi import msg
 
-from labelwise.errors import InputError
+from labelwise.common.errors import InputError
 
 WIDEST = 100  # characters of a column
 
@@ -32,9 +32,19 @@ def progress_bytes(name: str, total: int) -> Iterator[Callable[[int, int], None]
         yield advance
 
 
-def progress(items: Iterable[Any], name: str, total: int | None = None) -> Iterable[Any]:
+@contextmanager
+def progress_texts(total: int) -> Iterator[Callable[[int], object]]:
+    """Show a bar with texts and the time left; nothing when the output isn't a terminal.
+
+    YIELDS (Callable[[int], object]): takes the number of texts that are done.
+    """
+    with tqdm(desc="evaluate", total=total, unit=" texts", disable=None, dynamic_ncols=True) as bar:
+        yield bar.update
+
+
+def progress(items: Iterable[Any], name: str) -> Iterable[Any]:
     """Show a bar while items are consumed; nothing when the output isn't a terminal."""
-    return tqdm(items, desc=name, total=total, disable=None, dynamic_ncols=True)
+    return tqdm(items, desc=name, disable=None, dynamic_ncols=True)
 
 
 @contextmanager

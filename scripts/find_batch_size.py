@@ -7,10 +7,10 @@ from typing import Annotated
 import typer
 from wasabi import msg
 
-from labelwise.batch_size import SHARE, Trial, find_batch_size
-from labelwise.errors import InputError
-from labelwise.memory import parse_size
-from labelwise.output import staged
+from labelwise.common.errors import InputError
+from labelwise.common.memory import parse_size
+from labelwise.common.outputs import staged
+from labelwise.train.batch_size import SHARE, Trial, find_batch_size
 from scripts.console import user_errors
 
 Option = typer.Option

@@ -1,28 +1,23 @@
 """Merge data sets into one corpus of partitioned .spacy files."""
 
-import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
-import msgspec
 import typer
 from wasabi import msg
 
-from labelwise.books import Books
-from labelwise.buckets import load_tokenizer
-from labelwise.corpus import NEAR_DUPLICATES, merge_datasets
-from labelwise.counts import pairwise_f
-from labelwise.datasets import SPLITS, load_datasets
-from labelwise.engines import Engine, open_executor
-from labelwise.errors import InputError
-from labelwise.memory import measure_peak, parse_size, plan_workers
-from labelwise.output import staged
-from labelwise.partitions import PROBLEMS
-from labelwise.policies import Alignment, Conflicts, Coverage, Duplicates, Overlap, Policies
-from labelwise.settings import NearDuplicates, Settings
-from labelwise.tokenizer import TokenizerRules, read_rules
+from labelwise.common.memory import measure_peak
+from labelwise.common.workers import Engine
+from labelwise.corpus.tokenizer import TokenizerRules, read_rules
+from labelwise.merge.near_duplicates import NEAR_DUPLICATES
+from labelwise.merge.partition import LOST_SPANS, PROBLEMS
+from labelwise.merge.rules.agreement import pairwise_f
+from labelwise.merge.rules.ledger import Ledger
+from labelwise.merge.rules.policies import Alignment, Conflicts, Coverage, Duplicates, Overlap, Policies
+from labelwise.merge.rules.settings import NearDuplicates, Settings
+from labelwise.merge.run import merge
+from labelwise.sources.declarations import SPLITS
 from scripts.console import print_counts, print_table, progress_bytes, user_errors
 
 Option = typer.Option
@@ -32,7 +27,7 @@ YesNo = Literal["no", "yes"]
 def merge_cli(
     datasets: Annotated[list[Path], typer.Argument(metavar="DATASETS.yml...", help="Declarations of data sets")],
     out: Annotated[Path, typer.Argument(help="Folder for train, dev, test, labels and the manifest")],
-    metrics: Annotated[Path | None, Option(help="JSON file for the books")] = None,
+    metrics: Annotated[Path | None, Option(help="JSON file for the ledger")] = None,
     lang: Annotated[str, Option(help="spaCy's code of the language")] = "en",
     tokenizer: Annotated[Path | None, Option(help="YAML file whose section `tokenizer` has further rules")] = None,
     duplicates: Annotated[Duplicates, Option(help="A data set answered a text twice")] = "latest",
@@ -70,7 +65,7 @@ def merge_cli(
             docs_per_partition=docs_per_partition,
         )
         with measure_peak() as peak:
-            books = merge(
+            ledger = merge(
                 datasets,
                 out,
                 settings,
@@ -80,124 +75,83 @@ def merge_cli(
                 address=address,
                 metrics=metrics,
                 strict=strict,
+                progress=progress_bytes,
             )
-    print_books(books)
-    total = sum(books.texts[split] for split in SPLITS)
-    msg.good(f"{total:,} texts with {books.spans['entity']:,} entities are in {out}")
+    print_ledger(ledger)
+    total = sum(ledger.texts[split] for split in SPLITS)
+    msg.good(f"{total:,} texts with {ledger.spans['entity']:,} entities are in {out}")
     msg.info(f"At most {peak.bytes / 2**20:,.0f} MB of memory were taken, all processes together")
-    if lost := sum(books.spans[reason] for reason in CONFLICTS):
-        msg.info(f"{lost:,} spans lost against others, or have no token boundaries: {out / 'conflicts.jsonl'}")
-    if problems := books.problems():
+    if lost := sum(ledger.spans[reason] for reason in LOST):
+        msg.info(f"{lost:,} spans lost against others, or have no token boundaries: {out / LOST_SPANS}")
+    if problems := ledger.problems():
         msg.warn(f"{problems:,} rows or spans can't be used", f"{out / PROBLEMS} has data set, line and reason of each")
-    for title, remedy in warnings(books, settings):
+    for title, remedy in warnings(ledger, settings):
         msg.warn(title, remedy)
 
 
-def merge(
-    declarations: list[Path],
-    out: Path,
-    settings: Settings,
-    *,
-    workers: int = 1,
-    memory: str = "",
-    engine: Engine = "processes",
-    address: str = "",
-    metrics: Path | None = None,
-    strict: bool = False,
-) -> Books:
-    """Merge data sets; see the command's options.
-
-    RAISES (InputError): a declaration, a setting or, with `strict`, a row is wrong.
-    """
-    datasets = load_datasets(declarations)
-    if workers < 0:
-        raise InputError(f"--workers {workers}: give a number of processes, or 0 for one a core")
-    workers = workers or os.cpu_count() or 1
-    if memory and engine != "processes":
-        raise InputError("--memory plans processes of this machine; a cluster has limits of its own")
-    if memory:
-        # Before any memory is asked for, what all workers share must be there.
-        load_tokenizer(settings)
-        workers = plan_workers(parse_size(memory), workers)
-    with open_executor(engine, workers, address) as executor:
-        books = merge_datasets(
-            datasets,
-            out,
-            settings,
-            executor=executor,
-            ahead=2 * workers if not address else CLUSTER_JOBS,
-            progress=progress_bytes,
-            strict=strict,
-            may_be_empty=False,
-        )
-    if metrics:
-        with staged(metrics) as path:
-            content = json.dumps(msgspec.to_builtins(books.sorted()), indent=2, ensure_ascii=False)
-            path.write_text(content + "\n", encoding="utf8")
-    return books
-
-
-def warnings(books: Books, settings: Settings) -> Iterator[tuple[str, str]]:
+def warnings(ledger: Ledger, settings: Settings) -> Iterator[tuple[str, str]]:
     """Yield what will be a surprise later, each with a remedy."""
-    for name, spans in books.undeclared.items():
+    for name, spans in ledger.undeclared.items():
         dataset, _, label = name.partition(": ")
         yield (
             f"{spans:,} spans of data set {dataset!r} have the label {label!r}",
-            "It isn't among its `labels`: mend them",
+            "It isn't among its `labels`: correct them",
         )
-    for name, rows in books.datasets.items():
+    for name, rows in ledger.datasets.items():
         if not rows:
             yield f"Data set {name!r} has no rows", "Look at what its path names"
-    for split, ratio in (("train", "both ratios"), ("dev", "dev_ratio"), ("test", "test_ratio")):
-        if not books.texts[split]:
-            yield f"No text is in {split}", f"Mend {ratio}, or declare a data set with split: {split}"
-    partly, train = books.partly["train"], books.texts["train"]
+    for split, remedy in (("train", "Lower both ratios"), ("dev", "Raise dev_ratio"), ("test", "Raise test_ratio")):
+        if not ledger.texts[split]:
+            yield f"No text is in {split}", f"{remedy}, or declare a data set with split: {split}"
+    partly, train = ledger.partly["train"], ledger.texts["train"]
     if partly and settings.policies.coverage == "missing":
         yield (
             f"{partly:,} of {train:,} texts in train aren't complete for all labels",
             "What is unmarked there may be an entity, so only the other texts teach what is none. If they are few, the "
             "model will see entities everywhere. If unmarked means no entity, set coverage to outside",
         )
-    if pairs := books.near_duplicates.total():
+    if pairs := ledger.near_duplicates.total():
         yield (
             f"{pairs:,} pairs of texts are nearly equal and in two splits",
             f"{NEAR_DUPLICATES} has their similarity and where they are; near_duplicates: group keeps them together",
         )
-    if books.without_split_by:
-        yield f"{books.without_split_by:,} texts have no {settings.split_by!r} in their meta", "They were split by text"
+    if ledger.without_split_by:
+        yield (
+            f"{ledger.without_split_by:,} texts have no {settings.split_by!r} in their meta",
+            "They were split by text",
+        )
 
 
-def print_books(books: Books) -> None:
+def print_ledger(ledger: Ledger) -> None:
     """Print where every row and span went, and the state of each label."""
-    print_counts(f"Rows read: {books.rows_read:,}", books.rows)
-    print_counts(f"Spans read: {books.spans_read:,}", books.spans)
-    print_counts("Texts", books.texts)
-    columns = [name for name in LABEL_COLUMNS if any(counts[name] for counts in books.labels.values())]
-    rows = [[label, *(f"{counts[name]:,}" for name in columns)] for label, counts in books.labels.items()]
+    print_counts(f"Rows read: {ledger.rows_read:,}", ledger.rows)
+    print_counts(f"Spans read: {ledger.spans_read:,}", ledger.spans)
+    print_counts("Texts", ledger.texts)
+    columns = [name for name in LABEL_COLUMNS if any(counts[name] for counts in ledger.labels.values())]
+    rows = [[label, *(f"{counts[name]:,}" for name in columns)] for label, counts in ledger.labels.items()]
     print_table(["Label", *columns], rows)
-    pairs = [(kind, labels, n) for kind, counts in books.conflicts.items() for labels, n in counts.items()]
+    pairs = [(reason, labels, n) for reason, counts in ledger.lost_spans.items() for labels, n in counts.items()]
     if pairs:
         most = sorted(pairs, key=lambda pair: (-pair[2], pair))[:MOST_PAIRS]
-        rows = [[f"{kind}: {labels.replace(', ', ' lost to ')}", f"{n:,}"] for kind, labels, n in most]
-        print_table([f"Conflicts, by kind and labels ({len(most)} of {len(pairs)})", ""], rows)
-    print_agreement(books)
-    if books.stored_hash_differs:
-        msg.info(f"{books.stored_hash_differs:,} rows have an _input_hash that isn't their text's: it was recomputed")
+        rows = [[f"{reason}: {labels.replace(', ', ' lost to ')}", f"{n:,}"] for reason, labels, n in most]
+        print_table([f"Lost spans, by reason and labels ({len(most)} of {len(pairs)})", ""], rows)
+    print_agreement(ledger)
+    if ledger.stored_hash_differs:
+        msg.info(f"{ledger.stored_hash_differs:,} rows have an _input_hash that isn't their text's: it was recomputed")
 
 
-def print_agreement(books: Books) -> None:
+def print_agreement(ledger: Ledger) -> None:
     """Print how far annotators agree, label by label, in the order of the labels."""
     rows = []
-    for label in books.labels:
-        if counts := books.agreement.get(label):
+    for label in ledger.labels:
+        if counts := ledger.agreement.get(label):
             f = pairwise_f(counts["both"], counts["spans"])
             rows.append([label, f"{counts['texts']:,}", "-" if f is None else f"{f:.3f}"])
     print_table(["Agreement where texts were annotated twice", "Texts", "F"], rows)
 
 
-CONFLICTS = ("accept/reject", "same span", "nested", "crossing", "no token boundary")
+LOST = ("accept/reject", "same span", "nested", "crossing", "no token boundary")
 MOST_PAIRS = 10
-CLUSTER_JOBS = 100  # that a cluster has at a time
 LABEL_COLUMNS = (
     "gold",
     "entity",

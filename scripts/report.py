@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import typer
 from wasabi import msg
 
-from labelwise.report import write_report
+from labelwise.report.page import write_report
 from scripts.console import user_errors
 
 Option = typer.Option

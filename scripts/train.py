@@ -9,9 +9,9 @@ from spacy.util import load_config
 from tqdm import tqdm
 from wasabi import msg
 
-from labelwise.errors import InputError
-from labelwise.loop import OnOom
-from labelwise.training import Trained, train
+from labelwise.common.errors import InputError
+from labelwise.train.loop import OnOom
+from labelwise.train.run import Trained, train
 from scripts.console import print_counts, user_errors
 
 Option = typer.Option
@@ -34,7 +34,7 @@ def train_cli(
     init_from: Annotated[str, Option(help="Name or folder of a pipeline to begin with")] = "",
     batch_size: Annotated[Path | None, Option(help="What scripts.find_batch_size has written")] = None,
     on_oom: Annotated[OnOom, Option(help="When memory runs out: stop, or halve what the device is given")] = "stop",
-    resume: Annotated[bool, Option("--resume", help="Go on where the same training was killed")] = False,
+    resume: Annotated[bool, Option("--resume", help="Resume where the same training was killed")] = False,
 ) -> None:
     """Train a pipeline with spaCy's own loop, from the partitions of a corpus."""
     with user_errors("Nothing was trained"):
@@ -67,6 +67,7 @@ def train_cli(
             batch_size=batch_size,
             on_oom=on_oom,
             resume=resume,
+            tell=msg.info,
         )
     print_summary(trained)
     msg.good(f"The best pipeline is in {out}, its curve in {curve}")
@@ -75,9 +76,7 @@ def train_cli(
 def print_summary(trained: Trained) -> None:
     """Say where time and memory went."""
     if trained.resumed is not None:
-        msg.info(f"Went on from step {trained.resumed}; shares of the time and memory are of what came after")
-    if trained.discarded:
-        msg.info("Began anew: the checkpoints were of another config, corpus, code, or device, and are deleted")
+        msg.info(f"Resumed from step {trained.resumed}; shares of the time and memory are of what came after")
     print_counts("Texts of an epoch", trained.texts)
     shares = ", ".join(f"{name} {share:.0%}" for name, share in trained.shares.items())
     rate = f"{trained.words:,} words, {trained.words / max(trained.seconds, 1e-9):,.0f} a second"

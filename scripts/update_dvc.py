@@ -5,17 +5,19 @@
 2. `outputs` become `outs`; of `outputs_no_cache`, which stay in git, JSON files become metrics and TSV files plots.
 3. A dependency on project.yml is one on its section `tokenizer`, the only one that a command reads by itself.
 4. A command without outputs isn't a stage.
+5. A command is one line, where project.yml has a line for each option.
 """
 
 from pathlib import Path
 from typing import Annotated, Any
 
+import srsly
 import typer
 import yaml
 from wasabi import msg
 
-from labelwise.errors import InputError
-from labelwise.output import staged
+from labelwise.common.errors import InputError
+from labelwise.common.outputs import staged
 from scripts.console import user_errors
 
 HEADER = "# Made from project.yml by `python -m scripts.update_dvc`; edit that, then run this.\n"
@@ -42,7 +44,7 @@ def dvc_yaml(project: Path) -> str:
 
     RAISES (InputError): an uncached output is neither JSON nor TSV, so that DVC couldn't compare it.
     """
-    commands = yaml.safe_load(project.read_text(encoding="utf8"))["commands"]
+    commands = srsly.read_yaml(project)["commands"]
     stages = {command["name"]: _stage(command, project.name) for command in commands if _outputs(command)}
     # As parameters, its values can be compared: dvc params diff.
     content = {"params": [project.name], "vars": [project.name], "stages": stages}
@@ -54,7 +56,7 @@ def _outputs(command: dict[str, Any]) -> list[str]:
 
 
 def _stage(command: dict[str, Any], project: str) -> dict[str, Any]:
-    script = command["script"]
+    script = [" ".join(line.split("\n")) for line in command["script"]]
     stage: dict[str, Any] = {
         "desc": command["help"],
         "cmd": script[0] if len(script) == 1 else script,

@@ -7,14 +7,13 @@ from typing import Any
 import pytest
 import yaml
 
-from labelwise.books import Books
-from labelwise.corpus import merge_datasets
-from labelwise.datasets import load_datasets
-from labelwise.settings import Settings
-from labelwise.tokenizer import read_rules
-from scripts.convert_brat import convert_brat
-from scripts.make_demo import make_demo
-from scripts.merge import merge
+from labelwise.corpus.tokenizer import read_rules
+from labelwise.demo.write import make_demo
+from labelwise.merge.rules.ledger import Ledger
+from labelwise.merge.rules.settings import Settings
+from labelwise.merge.run import merge, merge_datasets
+from labelwise.sources.convert_brat import convert_brat
+from labelwise.sources.declarations import load_datasets
 
 ROOT = Path(__file__).parent.parent
 # BERT has a dropout of its own, which `training.dropout` doesn't change.
@@ -48,7 +47,7 @@ class Merging:
         self.declared.append({"name": name, "path": f"{name}.jsonl", "labels": labels, **options})
         (self.root / "tasks" / "datasets.yml").write_text(yaml.safe_dump(self.declared), encoding="utf8")
 
-    def run(self, out: str = "corpus", executor=None, strict: bool = False, **settings: Any) -> Books:
+    def run(self, out: str = "corpus", executor=None, strict: bool = False, **settings: Any) -> Ledger:
         datasets = load_datasets([self.root / "tasks" / "datasets.yml"])
         return merge_datasets(datasets, self.root / out, Settings(**settings), executor=executor, strict=strict)
 

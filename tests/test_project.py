@@ -1,4 +1,4 @@
-"""project.yml, dvc.yaml, the README and the code are in step."""
+"""project.yml, dvc.yaml, the docs and the code are in step."""
 
 import ast
 import hashlib
@@ -9,13 +9,16 @@ from pathlib import Path
 from typing import get_args, get_type_hints
 
 import pytest
-import yaml
+import srsly
+from dvc.utils.hydra import apply_overrides
 
-from labelwise.brat import Discontinuous, MissingAnn, Shifted
-from labelwise.policies import Policies
+from labelwise.merge import cache as merge_cache
+from labelwise.merge.rules.policies import Policies
+from labelwise.sources.brat import Discontinuous, MissingAnn, Shifted
+from labelwise.train import run as train_run
 from tests.conftest import ROOT, real_corpus
 
-PROJECT = yaml.safe_load((ROOT / "project.yml").read_text(encoding="utf8"))
+PROJECT = srsly.read_yaml(ROOT / "project.yml")  # as weasel does
 COMMANDS = {command["name"]: command for command in PROJECT["commands"]}
 
 
@@ -38,15 +41,19 @@ def imported_files(file: Path) -> set[Path]:
     return found
 
 
-def needed_files(command) -> set[str]:
-    """The scripts, modules and configs that a command's lines use."""
-    needed = set()
+def needed(command) -> set[str]:
+    """The scripts, folders of modules, and configs that a command's lines use."""
+    found = set()
     for line in command["script"]:
         for module in re.findall(r"-m (scripts\.\w+)", line):
-            files = imported_files(ROOT / (module.replace(".", "/") + ".py"))
-            needed |= {path.relative_to(ROOT).as_posix() for path in files}
-        needed |= set(re.findall(r"configs/\S+", line))
-    return needed | ({"labelwise/templates"} if "labelwise/report.py" in needed else set())
+            for path in imported_files(ROOT / (module.replace(".", "/") + ".py")):
+                relative = path.relative_to(ROOT)
+                if relative.parts[0] == "labelwise":
+                    found.add("/".join(relative.parts[:2]))
+                else:
+                    found.add(relative.as_posix())
+        found |= set(re.findall(r"configs/\S+", line))
+    return found
 
 
 def outputs(command) -> list[str]:
@@ -54,14 +61,26 @@ def outputs(command) -> list[str]:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_file_a_command_uses_is_in_its_deps(name):
-    assert needed_files(COMMANDS[name]) <= set(COMMANDS[name]["deps"])
+def test_all_code_that_a_command_uses_is_in_its_deps(name):
+    assert needed(COMMANDS[name]) <= set(COMMANDS[name]["deps"])
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_no_command_depends_on_code_that_it_does_not_use(name):
     code = {dep for dep in COMMANDS[name]["deps"] if dep.startswith(("scripts/", "labelwise/", "configs/"))}
-    assert code <= needed_files(COMMANDS[name])
+    assert code <= needed(COMMANDS[name])
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_deps_can_be_read_at_a_glance(name):
+    assert len(COMMANDS[name]["deps"]) <= 12
+
+
+@pytest.mark.parametrize(("stage", "names"), [(merge_cache, ["merge"]), (train_run, ["train-cpu", "train-gpu"])])
+def test_a_fingerprint_covers_the_folders_that_the_command_depends_on(stage, names):
+    for name in names:
+        folders = [dep.removeprefix("labelwise/") for dep in COMMANDS[name]["deps"] if dep.startswith("labelwise/")]
+        assert list(stage.CODE) == folders
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -149,21 +168,38 @@ def test_dvc_yaml_is_up_to_date():
     assert done.returncode == 0, done.stdout
 
 
-def test_the_readmes_table_is_up_to_date(tmp_path):
+def test_the_table_of_commands_is_up_to_date(tmp_path):
     command = [Path(sys.executable).with_name("weasel"), "document", "--no-emoji", "--output", tmp_path / "README.md"]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     generated = (tmp_path / "README.md").read_text(encoding="utf8").strip()
-    assert generated in (ROOT / "README.md").read_text(encoding="utf8"), "run `weasel document` as CONTRIBUTING.md says"
+    assert generated in (ROOT / "docs" / "commands.md").read_text(encoding="utf8"), "see CONTRIBUTING.md"
 
 
 POLICIES = get_type_hints(Policies) | {"missing_ann": MissingAnn, "discontinuous": Discontinuous, "shifted": Shifted}
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_project_readme_and_code_agree_on_the_policies(policy):
+def test_project_docs_and_code_agree_on_the_policies(policy):
     values = get_args(POLICIES[policy])
     assert PROJECT["vars"][policy] == values[0]
-    [row] = re.findall(rf"(?m)^\| `{policy}` \|.*$", (ROOT / "README.md").read_text(encoding="utf8"))
+    [row] = re.findall(rf"(?m)^\| `{policy}` \|.*$", (ROOT / "docs" / "accounting.md").read_text(encoding="utf8"))
     assert sorted(re.findall(r"`([a-z_-]+)`", row)[1:]) == sorted(values)
     comment = re.search(rf"(?m)^  {policy}: .*# (.*)$", (ROOT / "project.yml").read_text(encoding="utf8"))[1]
     assert comment.split(": ")[-1].split(" | ") == list(values)
+
+
+def test_the_readme_is_a_door():
+    assert (ROOT / "README.md").read_text(encoding="utf8").count("\n") <= 200
+
+
+def test_the_project_can_be_read_through():
+    assert (ROOT / "project.yml").read_text(encoding="utf8").count("\n") < 420
+
+
+def test_the_project_is_written_as_dvc_writes_it(tmp_path):
+    """What `dvc exp run -S` does to it: one line changes, and neither comments nor `${vars...}` are lost."""
+    file = tmp_path / "project.yml"
+    before = (ROOT / "project.yml").read_text(encoding="utf8")
+    file.write_text(before, encoding="utf8")
+    apply_overrides(file, ["vars.seed=1"])
+    assert file.read_text(encoding="utf8") == before.replace("\n  seed: 0\n", "\n  seed: 1\n")

@@ -1,0 +1,26 @@
+"""Which code made a result: digests of the files of this package, so that an edit elsewhere changes nothing."""
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+
+PACKAGE = Path(__file__).parent.parent
+
+
+def digest_files(folders: Iterable[str]) -> dict[str, str]:
+    """Digest the Python files of some folders of this package.
+
+    folders (Iterable[str]): such as "common"; folders inside of them count too.
+    RETURNS (dict[str, str]): digests by path, such as "labelwise/common/code.py", sorted.
+    """
+    files = sorted(file for folder in folders for file in (PACKAGE / folder).rglob("*.py"))
+    return {
+        file.relative_to(PACKAGE.parent).as_posix(): hashlib.blake2b(file.read_bytes(), digest_size=8).hexdigest()
+        for file in files
+    }
+
+
+def digest_code(folders: Iterable[str], versions: Iterable[str] = ()) -> str:
+    """Digest some folders of this package, and the versions of packages, as one."""
+    facts = [*(f"{name} {digest}" for name, digest in digest_files(folders).items()), *versions]
+    return hashlib.blake2b("\n".join(facts).encode(), digest_size=8).hexdigest()

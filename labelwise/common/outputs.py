@@ -1,0 +1,132 @@
+"""Outputs that appear whole or not at all."""
+
+import errno
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from labelwise.common.errors import InputError
+
+
+@contextmanager
+def workspace(path: Path) -> Iterator[Path]:
+    """Yield a path beside `path` to build something at; what is there in the end is deleted.
+
+    YIELDS (Path): a path in the same folder, which is made, that doesn't exist yet: hidden, ending in `.tmp`. What an
+        earlier, killed run left there is gone.
+    """
+    path = path.resolve()
+    temporary = path.with_name(f".{path.name}.tmp")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    remove(temporary)
+    try:
+        yield temporary
+    finally:
+        remove(temporary)
+
+
+@contextmanager
+def staged(path: Path) -> Iterator[Path]:
+    """Yield a path to write a file or a folder to, and move it to `path` when the block succeeds.
+
+    When the block raises, or is killed, what stood at `path` before is still there. A folder is replaced in two steps:
+    a process killed between them leaves nothing at `path`, but never a part.
+    """
+    with workspace(path) as temporary:
+        yield temporary
+        replace(temporary, path)
+
+
+def replace(source: Path, target: Path) -> None:
+    """Move a file over a file, or a folder over a folder; both must be on one file system.
+
+    RAISES (InputError): there is a folder where a file is to be written, or the other way round.
+    """
+    if target.exists() and target.is_dir() != source.is_dir():
+        kinds = ("a folder", "a file") if target.is_dir() else ("a file", "a folder")
+        raise InputError(f"{target}: this is {kinds[0]}, and {kinds[1]} is to be written there; choose another name")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if target.is_dir():
+        # A folder can't be replaced by one system call: it is moved aside first, and back if that was all that worked.
+        aside = target.with_name(f".{target.name}.old")
+        remove(aside)
+        target.rename(aside)
+        try:
+            source.rename(target)
+        except OSError:
+            aside.rename(target)
+            raise
+        remove(aside)
+    else:
+        source.replace(target)
+
+
+def move_into(source: Path, target: Path, *, last: str) -> None:
+    """Move all that a folder holds into another, each over what has its name there, and one of them last.
+
+    source (Path): a folder on the same file system; it is empty afterwards.
+    last (str): a file that says what the others are. It is deleted from `target` first and moved last, so that a killed
+        move leaves none, and the next run can tell.
+    """
+    remove(target / last)
+    for item in sorted(source.iterdir(), key=lambda item: (item.name == last, item.name)):
+        replace(item, target / item.name)
+
+
+def remove(path: Path) -> None:
+    """Delete a file or a folder, if there is one."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+@contextmanager
+def locked(file: Path) -> Iterator[None]:
+    """Hold a lock, which the system releases when this process ends, however it does; forked ones don't have it.
+
+    RAISES (InputError): another process holds it.
+    """
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("a+", encoding="utf8") as lock:
+        try:
+            fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno not in (errno.EACCES, errno.EAGAIN):
+                raise
+            lock.seek(0)
+            raise InputError(
+                f"{file.parent.parent}: process {lock.read().strip() or 'unknown'} is writing to this folder; "
+                "wait for its end, or choose another"
+            ) from error
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
+        yield
+
+
+def link(source: Path, target: Path) -> None:
+    """Give a file a second name, or copy it where the file system can't do that."""
+    try:
+        target.hardlink_to(source)
+    except OSError:
+        shutil.copyfile(source, target)
+
+
+@contextmanager
+def full_disk_named(folder: Path) -> Iterator[None]:
+    """Name the folder when its disk is full, which the system's own error doesn't.
+
+    RAISES (InputError): no space is left.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        raise InputError(
+            f"{folder}: {error.strerror}; free some, or choose another folder. What was there is as it was"
+        ) from error

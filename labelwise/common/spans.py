@@ -1,0 +1,38 @@
+"""Spans of characters: trim them, and group those that overlap."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+SpanKey = tuple[int, int, str]  # start and end, label
+
+
+def trim(text: str, start: int, end: int) -> tuple[int, int]:
+    """Move the edges of a span inwards past white space (any Unicode white space); an all-white span gets empty."""
+    if start < end and not text[start].isspace() and not text[end - 1].isspace():
+        return start, end
+    inside = text[start:end]
+    start += len(inside) - len(inside.lstrip())
+    return start, start + len(inside.strip())
+
+
+def trim_usable(text: str, start: Any, end: Any) -> tuple[int, int]:
+    """Trim a span as it was read, whatever its offsets are; it gets empty if it isn't one of the text."""
+    if not isinstance(start, int) or not isinstance(end, int) or not 0 <= start < end <= len(text):
+        return 0, 0
+    return trim(text, start, end)
+
+
+def overlapping_groups(
+    one: Iterable[SpanKey], other: Iterable[SpanKey]
+) -> Iterator[tuple[list[SpanKey], list[SpanKey]]]:
+    """Yield (one, other) of each part of a text whose borders no span crosses, in the order of the text, sorted."""
+    group: tuple[list[SpanKey], list[SpanKey]] = ([], [])
+    end = 0
+    for span, side in sorted([*((span, 0) for span in one), *((span, 1) for span in other)]):
+        if span[0] >= end and any(group):
+            yield group
+            group = ([], [])
+        group[side].append(span)
+        end = max(end, span[1])
+    if any(group):
+        yield group

@@ -1,0 +1,222 @@
+"""Compare the results of branches on the same texts: is one better, on which label, and could it be chance?
+
+The first revision is the base, to which each other is compared.
+
+1. Predictions are scored against one gold, by default that of the last revision: a branch that mends annotations is
+   judged by them, and so is its base. How many texts have other gold is counted.
+2. Only labels that all revisions have are compared; the averages are over those.
+3. The interval of a difference is of a bootstrap over docs, p of a paired approximate randomization test over docs,
+   two-sided; see `resampling`. p of the labels is corrected for their number (Holm).
+"""
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+
+from labelwise.common.errors import InputError
+from labelwise.compare.revisions import Revision
+from labelwise.evaluate.predictions import Aligned, PredictedDoc
+from labelwise.evaluate.resampling import BLOCK, Bootstrap, Swaps, f_scores, holm, interval
+from labelwise.evaluate.scores import count
+
+GoldOf = Literal["last", "first", "own"]
+
+
+class Change(msgspec.Struct):
+    """How far a revision's F is from the base's; None where there is no F, or nothing to compute it from.
+
+    low, high (float | None): the bounds of the 95 % interval of the difference.
+    p (float | None): that chance alone makes such a difference; of a label, corrected.
+    uncorrected_p (float | None): the same, as if there were no other label.
+    """
+
+    difference: float | None = None
+    low: float | None = None
+    high: float | None = None
+    p: float | None = None
+    uncorrected_p: float | None = None
+
+
+class Row(msgspec.Struct):
+    """A label, or an average.
+
+    f (dict): by revision.
+    changes (dict): by revision, but for the base.
+    support (int | None): gold spans.
+    """
+
+    f: dict[str, float | None]
+    changes: dict[str, Change]
+    support: int | None = None
+
+
+class Comparison(msgspec.Struct):
+    """What was found.
+
+    gold (str): the revision whose gold it is, or "own".
+    texts (int): those compared.
+    gold_differs (int | None): texts whose gold, for the labels compared, isn't the same at all revisions; None if
+        nobody could look.
+    left_out (dict): texts that not all revisions have, by revision.
+    only (dict): labels that not all revisions have, by revision.
+    missing (list): why there are no intervals and no p, for each revision whose predictions can't be had.
+    behind (list): stages that would run again, so that the workspace's results aren't those of what is there.
+    """
+
+    revisions: list[str]
+    gold: str
+    texts: int
+    gold_differs: int | None
+    left_out: dict[str, int]
+    only: dict[str, list[str]]
+    missing: list[str]
+    behind: list[str]
+    labels: dict[str, Row]
+    micro: Row
+    macro: Row
+
+
+def compare(revisions: Sequence[Revision], *, gold: GoldOf | None = None, common: bool = False) -> Comparison:
+    """Compare revisions with the first of them.
+
+    gold (str | None): the gold that counts: that of the "last" revision, the "first", or each revision's "own". None is
+        "last", or "own" if predictions are missing.
+    common (bool): leave out texts that not all revisions have.
+    RAISES (InputError): the texts differ, and `common` isn't given; there is nothing in common; without predictions
+        that can't be compared.
+    """
+    names = [revision.name for revision in revisions]
+    if len(set(names)) < len(names) or len(names) < 2:
+        raise InputError(f"{', '.join(names)}: give two revisions or more, each once")
+    texts_differ = len({revision.metrics.texts_digest for revision in revisions}) > 1
+    if texts_differ and not common:
+        sizes = ", ".join(f"{revision.name} has {revision.metrics.texts:,} texts" for revision in revisions)
+        raise InputError(f"The test sets differ: {sizes}. Compare on the texts that all have, with --common")
+    of_each = {revision.name: set(revision.metrics.all_gold.labels) for revision in revisions}
+    labels = sorted(set.intersection(*of_each.values()))
+    if not labels:
+        raise InputError(f"{', '.join(names)}: there is no label that all of them have")
+    missing = [revision.missing for revision in revisions if not revision.predictions]
+    if not missing:
+        made = _resample(revisions, labels, gold or "last")
+    elif texts_differ or gold in ("last", "first"):
+        raise InputError(f"{'; '.join(missing)}. --common, and --gold last or first, need them")
+    else:
+        made = _from_metrics(revisions, labels)
+    made.missing = missing
+    made.behind = [stage for revision in revisions for stage in revision.behind]
+    made.only = {name: sorted(its - set(labels)) for name, its in of_each.items() if its - set(labels)}
+    return made
+
+
+def _resample(revisions: Sequence[Revision], labels: list[str], gold: GoldOf) -> Comparison:
+    """Compare by predictions."""
+    aligned = Aligned([revision.predictions() for revision in revisions if revision.predictions])
+    shape = (len(labels), 3)
+    bootstrap = Bootstrap((len(revisions), *shape))
+    swaps = [Swaps(shape) for _ in revisions[1:]]
+    totals = np.zeros((len(revisions), *shape), int)
+    texts = gold_differs = 0
+    docs = iter(aligned)
+    while block := list(islice(docs, BLOCK)):
+        texts += len(block)
+        chosen = [[doc.only(labels) for doc in group] for group in block]
+        gold_differs += sum(any(_truth(doc) != _truth(group[-1]) for doc in group) for group in chosen)
+        counts = np.array([_count(group, gold, labels) for group in chosen])
+        bootstrap.add(counts)
+        totals += counts.sum(0)
+        for number, swap in enumerate(swaps, 1):
+            swap.add(counts[:, 0], counts[:, number])
+    names = [revision.name for revision in revisions]
+    if not texts:
+        raise InputError(f"{', '.join(names)}: there is no text that all of them have")
+    made = Comparison(
+        revisions=names,
+        gold={"last": names[-1], "first": names[0], "own": "own"}[gold],
+        texts=texts,
+        gold_differs=gold_differs,
+        left_out={name: n for name, n in zip(names, aligned.left_out, strict=True) if n},
+        only={},
+        missing=[],
+        behind=[],
+        **_rows(names, labels, f_scores(totals)),
+    )
+    _add_support(made, totals[0 if gold == "first" else -1, :, 2].tolist())
+    _add_chance(made, bootstrap, swaps)
+    return made
+
+
+def _truth(doc: PredictedDoc) -> tuple[Any, ...]:
+    """Give what scores depend on, but for the predictions."""
+    return doc.gold, doc.uncovered, doc.rejected
+
+
+def _count(docs: list[PredictedDoc], gold: GoldOf, labels: Sequence[str]) -> list[np.ndarray]:
+    """Count the spans of one text at each revision."""
+    truths = {"last": docs[-1:] * len(docs), "first": docs[:1] * len(docs), "own": docs}[gold]
+    return [
+        count(truth.scored(doc.predicted), truth.scored(truth.gold), labels)
+        for doc, truth in zip(docs, truths, strict=True)
+    ]
+
+
+def _rows(names: Sequence[str], labels: Sequence[str], f: np.ndarray) -> dict[str, Any]:
+    """Make the rows of F, of the shape (revisions, labels + 2)."""
+    rows = []
+    for base, *others in f.T.tolist():
+        scores = dict(zip(names, map(_number, (base, *others)), strict=True))
+        changes = dict(zip(names[1:], (Change(_number(other - base)) for other in others), strict=True))
+        rows.append(Row(scores, changes))
+    return {"labels": dict(zip(labels, rows, strict=False)), "micro": rows[-2], "macro": rows[-1]}
+
+
+def _add_support(made: Comparison, support: list[int]) -> None:
+    for row, spans in zip(made.labels.values(), support, strict=True):
+        row.support = spans
+    made.micro.support = sum(support)
+
+
+def _add_chance(made: Comparison, bootstrap: Bootstrap, swaps: Sequence[Swaps]) -> None:
+    """Add intervals and p to the changes."""
+    f = bootstrap.f_scores()
+    rows = [*made.labels.values(), made.micro, made.macro]
+    for number, (name, swap) in enumerate(zip(made.revisions[1:], swaps, strict=True), 1):
+        bounds = interval(f[:, number] - f[:, 0]).T.tolist()
+        p_values = swap.p_values().tolist()
+        corrected = [*holm(p_values[:-2]), *p_values[-2:]]
+        for row, *figures in zip(rows, *zip(*bounds, strict=True), corrected, p_values, strict=True):
+            difference = row.changes[name].difference
+            if difference is not None:
+                row.changes[name] = Change(difference, *map(_number, figures))
+
+
+def _from_metrics(revisions: Sequence[Revision], labels: list[str]) -> Comparison:
+    """Compare by the metrics alone, each revision with its own gold."""
+    names = [revision.name for revision in revisions]
+    scores = [revision.metrics.all_gold for revision in revisions]
+    # An average over other labels is no average to compare with.
+    averages = all(score.labels.keys() == set(labels) for score in scores)
+    f = [
+        [*(score.labels[label].f for label in labels), *((score.f, score.macro.f) if averages else (None, None))]
+        for score in scores
+    ]
+    made = Comparison(
+        revisions=names,
+        gold="own",
+        texts=revisions[-1].metrics.texts,
+        gold_differs=None,
+        left_out={},
+        only={},
+        missing=[],
+        behind=[],
+        **_rows(names, labels, np.array(f, float)),
+    )
+    _add_support(made, [scores[-1].labels[label].support or 0 for label in labels])
+    return made
+
+
+def _number(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)

@@ -1,0 +1,88 @@
+"""Read an experiment's results at git revisions: metrics from git, predictions from DVC's cache, or its remote."""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+from dvc.api import DVCFileSystem
+from dvc.exceptions import DvcException
+
+from labelwise.common.errors import InputError
+from labelwise.evaluate.predictions import PredictedDoc, new_digest, parse_predictions
+from labelwise.evaluate.results import Metrics
+
+WORKSPACE = "workspace"  # in the place of a revision: the files as they are now
+
+
+class Revision(NamedTuple):
+    """What an evaluation found at a git revision, or in the WORKSPACE.
+
+    predictions (Callable | None): reads the predicted docs; None if they aren't to be had.
+    missing (str): why not.
+    behind (Sequence[str]): of the WORKSPACE: stages that DVC would run before the results were those of its files.
+    """
+
+    name: str
+    metrics: Metrics
+    predictions: Callable[[], Iterator[PredictedDoc]] | None
+    missing: str = ""
+    behind: Sequence[str] = ()
+
+
+def read_revision(name: str, pipeline: str, root: Path = Path()) -> Revision:
+    """Read the results of a pipeline, such as "cpu", at a git revision, or in the WORKSPACE.
+
+    RAISES (InputError): there is no such repository, revision, or evaluation.
+    """
+    metrics, predictions = f"metrics/{pipeline}.json", f"training/{pipeline}/predictions.jsonl"
+    remedy = f"run `dvc repro evaluate-{pipeline}`" + ("" if name == WORKSPACE else " there, and commit it")
+    try:
+        files, folder = open_files(name, root)
+        content = msgspec.json.decode(files.read_bytes(folder + metrics), type=Metrics)
+    except FileNotFoundError as error:
+        raise InputError(f"{name}: no {metrics}; {remedy}") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{name}: {metrics} isn't what an evaluation writes now ({error}); {remedy}") from error
+    except DvcException as error:
+        raise InputError(f"{name}: {error}; give revisions of this git repository, such as main") from error
+
+    def read() -> Iterator[PredictedDoc]:
+        with files.open(folder + predictions, "rb") as file:
+            yield from parse_predictions(file, f"{name}: {predictions}", digest := new_digest())
+        if digest.hexdigest() != content.predictions_digest:
+            raise InputError(
+                f"{name}: {predictions} isn't what {metrics} was computed from; `dvc checkout` it, or {remedy}"
+            )
+
+    behind = stages_behind(files, f"evaluate-{pipeline}") if name == WORKSPACE else []
+    try:
+        with files.open(folder + predictions, "rb"):
+            return Revision(name, content, read, behind=behind)
+    except (OSError, DvcException) as error:
+        reason = f"{predictions} of {name} isn't in DVC's cache ({error}); if a remote has it, `dvc fetch -a`"
+        return Revision(name, content, None, reason, behind)
+
+
+def stages_behind(files: DVCFileSystem, target: str) -> list[str]:
+    """List the stages that would run if DVC made a target anew; none if it never made any, or knows no such target."""
+    if not Path(files.repo.root_dir, "dvc.lock").is_file():
+        return []
+    try:
+        return sorted(files.repo.status(targets=[target], with_deps=True))
+    except DvcException:
+        return []
+
+
+def open_files(name: str, root: Path) -> tuple[DVCFileSystem, str]:
+    """Open the files of a revision, those in git and those in DVC alike.
+
+    RETURNS (tuple): the files, and the folder of the project in them: git's root is theirs, where there is a revision.
+    RAISES (DvcException): there is no such repository, or revision.
+    """
+    files = DVCFileSystem(str(root))
+    if name == WORKSPACE:
+        return files, ""
+    project, repository = Path(files.repo.root_dir).resolve(), Path(files.repo.scm.root_dir).resolve()
+    folder = project.relative_to(repository).as_posix()
+    return DVCFileSystem(str(root), rev=name, subrepos=True), "" if folder == "." else f"{folder}/"

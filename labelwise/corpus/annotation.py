@@ -1,0 +1,56 @@
+"""What a merged Doc carries, and how to get at it.
+
+A Doc carries three views of its annotation:
+
+1. `doc.ents`, flat, is what the model is trained on. Tokens that belong to gold without token boundaries, or to no
+   entity on a text that isn't complete for all labels, have spaCy's missing value.
+2. `doc.spans["gold"]` holds every accepted span that has token boundaries, or was given some by the alignment policy;
+   `doc.spans["incorrect_spans"]` every rejected one that has them.
+3. `doc.user_data["labelwise"]` holds what scoring needs to be honest: `gold`, all accepted spans as
+   `[start, end, label, data sets]` in characters, `rejected`, all rejected ones as `[start, end, label]`, and
+   `uncovered`, the labels that the text isn't complete for.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from spacy.tokens import Doc
+
+from labelwise.common.spans import SpanKey
+
+GOLD = "gold"
+INCORRECT = "incorrect_spans"  # the name that the configs give to spaCy's ner component
+USER_DATA = "labelwise"
+
+
+def set_user_data(
+    doc: Doc, gold: Mapping[SpanKey, list[str]], rejected: Iterable[SpanKey], uncovered: Mapping[str, str]
+) -> None:
+    """Store all accepted spans, each with the names of its data sets, all rejected ones, and what isn't covered."""
+    spans: list[list[Any]] = [[*key, names] for key, names in gold.items()]
+    doc.user_data[USER_DATA] = {
+        "gold": spans,
+        "rejected": [list(key) for key in rejected],
+        "uncovered": dict(sorted(uncovered.items())),
+    }
+
+
+def is_merged(doc: Doc) -> bool:
+    """Tell whether a Doc comes from a merge."""
+    carried = doc.user_data.get(USER_DATA)
+    return isinstance(carried, dict) and carried.keys() >= {"gold", "uncovered"}
+
+
+def all_gold(doc: Doc) -> set[SpanKey]:
+    """Give all accepted spans of a merged Doc, also those that have no token boundaries."""
+    return {(start, end, label) for start, end, label, _ in doc.user_data[USER_DATA]["gold"]}
+
+
+def entities(doc: Doc) -> set[SpanKey]:
+    """Give the entities of a Doc in characters."""
+    return {(ent.start_char, ent.end_char, ent.label_) for ent in doc.ents}
+
+
+def uncovered(doc: Doc) -> Mapping[str, str]:
+    """Give the labels that a merged Doc isn't complete for."""
+    return doc.user_data[USER_DATA]["uncovered"]

@@ -1,0 +1,115 @@
+"""Texts of a `.spacy` file as arrays, of which Docs are made one at a time, when their turn comes.
+
+A Doc takes ten times the memory of its arrays; and DocBin.get_docs adds the words of a whole file to the vocabulary for
+good, whereas making Docs one by one lets a memory zone forget them.
+"""
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from spacy.attrs import ENT_IOB, ENT_TYPE, ORTH, intify_attr
+from spacy.strings import get_string_id
+from spacy.tokens import Doc, Span, SpanGroup
+from spacy.vocab import Vocab
+
+from labelwise.common.errors import InputError
+from labelwise.corpus.annotation import INCORRECT, USER_DATA
+from labelwise.corpus.docbin_writer import SPAN
+
+MISSING, INSIDE, OUTSIDE = 0, 1, 2  # spaCy's ENT_IOB
+decode = msgspec.msgpack.Decoder().decode
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoredDoc:
+    """A text with what training needs of its annotation.
+
+    words (np.ndarray): hashes of its tokens.
+    spaces (np.ndarray): whether a space follows, for each token.
+    iob, labels (np.ndarray): spaCy's ENT_IOB, 0 for a missing value, and the hashes of ENT_TYPE.
+    rejected (list): spans that annotators rejected, as (start, end, hash of the label), in tokens.
+    strings (dict[int, str]): of the whole file, by hash.
+    user_data (bytes): as the file has it.
+    """
+
+    words: np.ndarray
+    spaces: np.ndarray
+    iob: np.ndarray
+    labels: np.ndarray
+    rejected: list[tuple[int, int, int]]
+    strings: dict[int, str]
+    user_data: bytes
+
+    def __len__(self) -> int:
+        """Give the number of tokens."""
+        return len(self.words)
+
+    @property
+    def text(self) -> str:
+        """The text."""
+        pairs = zip(self.words.tolist(), self.spaces.tolist(), strict=True)
+        return "".join(self.strings[word] + " " * space for word, space in pairs)
+
+    def to_doc(self, vocab: Vocab) -> Doc:
+        """Make the gold Doc: its entities, and the spans that annotators rejected."""
+        for string in {*self.words.tolist(), *self.labels.tolist(), *(label for _, _, label in self.rejected)} - {0}:
+            vocab.strings.add(self.strings[string])
+        words: Any = self.words
+        spaces: Any = self.spaces
+        entities: Any = np.stack([self.iob, self.labels], axis=1)
+        doc = Doc(vocab, words=words, spaces=spaces).from_array([ENT_IOB, ENT_TYPE], entities)
+        if self.rejected:
+            spans = [Span(doc, start, end, label=label) for start, end, label in self.rejected]
+            doc.spans[INCORRECT] = SpanGroup(doc, name=INCORRECT, spans=spans)
+        return doc
+
+
+def read_stored_docs(file: Path) -> Iterator[StoredDoc]:
+    """Yield the texts of a `.spacy` file, in order; the file is read whole.
+
+    RAISES (InputError): it is no such file, or holds no entities.
+    """
+    try:
+        content = decode(zlib.decompress(file.read_bytes()))
+        attrs = content["attrs"]
+        columns = [attrs.index(intify_attr(attr)) for attr in (ORTH, ENT_IOB, ENT_TYPE)]
+    except (zlib.error, KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{file}: not a .spacy file with entities ({error}); run the merge again") from error
+    tokens = np.frombuffer(content["tokens"], "<u8").reshape(-1, len(attrs))
+    spaces = np.frombuffer(content["spaces"], bool)
+    strings = {get_string_id(string): string for string in content["strings"]}
+    strings[0] = ""
+    ends = np.cumsum(np.frombuffer(content["lengths"], "<i4")).tolist()
+    for number, (start, end) in enumerate(pairwise([0, *ends])):
+        words, iob, labels = (tokens[start:end, column] for column in columns)
+        rejected = rejected_spans(content["span_groups"][number])
+        user_data = content["user_data"][number] if content.get("user_data") else b""
+        yield StoredDoc(words, spaces[start:end], iob, labels, rejected, strings, user_data)
+
+
+def rejected_spans(groups: bytes) -> list[tuple[int, int, int]]:
+    """Get the rejected spans out of spaCy's serialized span groups."""
+    spans = []
+    for group, names in (decode(groups) or {}).items() if groups else ():
+        if INCORRECT in names:
+            for packed in decode(group)["spans"]:
+                _, _, label, start, end, _, _ = SPAN.unpack(packed)
+                spans.append((start, end, label))
+    return spans
+
+
+def merged_data(doc: StoredDoc) -> Any:
+    """Give what a merge has stored with a text; see `annotation`.
+
+    RAISES (InputError): it isn't from a merge.
+    """
+    data = decode(doc.user_data).get(USER_DATA) if doc.user_data else None
+    if data is None:
+        raise InputError(f"{doc.text[:40]!r}...: nothing says which labels it is complete for; use the merge's corpus")
+    return data

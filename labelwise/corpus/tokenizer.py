@@ -1,0 +1,132 @@
+"""The project's tokenizer: the language's own, which splits in more places."""
+
+import json
+import re
+from pathlib import Path
+from typing import cast
+
+import msgspec
+import spacy
+from spacy.language import Language
+from spacy.tokenizer import Tokenizer
+from spacy.tokens import Doc
+from spacy.util import compile_infix_regex
+
+from labelwise.common.errors import InputError
+
+WORDS = re.compile(r"\S+|\s+")  # what spaCy's tokenizer takes for a word, and remembers
+MAX_LENGTH = 2**31 - 1  # characters of a text: spaCy's limit of a million is about parsers' memory
+
+
+class TokenizerRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is added to a language's tokenizer, and what is given up.
+
+    infixes (tuple[str, ...]): regular expressions of further infixes. One that matches nothing but a place, between two
+        characters that it looks at, splits there.
+    no_exceptions (tuple[str, ...]): the tokenizer exceptions that one of these matches as a whole are exceptions no
+        more. English has `g.` as one, so that the full stop after a gram would be part of the token.
+    """
+
+    infixes: tuple[str, ...] = ()
+    no_exceptions: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check the patterns.
+
+        RAISES (InputError): one doesn't compile.
+        """
+        for name in self.__struct_fields__:
+            for pattern in getattr(self, name):
+                try:
+                    re.compile(pattern)
+                except re.error as error:
+                    raise InputError(f"tokenizer {name}: {pattern!r} is no regular expression: {error}") from error
+
+
+def read_rules(project: Path) -> TokenizerRules:
+    """Read the section `tokenizer` of project.yml; no section, no rules.
+
+    RAISES (InputError): it has other keys or types, or a pattern doesn't compile.
+    """
+
+    class Project(msgspec.Struct):
+        tokenizer: TokenizerRules = TokenizerRules()
+
+    try:
+        return msgspec.yaml.decode(project.read_bytes(), type=Project).tokenizer
+    except msgspec.MsgspecError as error:
+        raise InputError(f"{project}: {error}") from error
+
+
+def write_tokenizer(path: Path, lang: str, rules: TokenizerRules) -> None:
+    """Write what a pipeline must know to have the tokenizer of a corpus."""
+    content = {"lang": lang, **msgspec.to_builtins(rules)}
+    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf8")
+
+
+def read_tokenizer(path: Path) -> tuple[str, TokenizerRules]:
+    """Read what `write_tokenizer` wrote: language and rules.
+
+    RAISES (InputError): there is no such file.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf8"))
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: there is no such file; run the merge, to its end") from error
+    return content.pop("lang"), msgspec.convert(content, TokenizerRules)
+
+
+def make_nlp(lang: str, rules: TokenizerRules) -> Language:
+    """Make a blank pipeline with the project's tokenizer.
+
+    RAISES (InputError): spaCy has no such language, or it needs a package that isn't there.
+    """
+    try:
+        nlp = spacy.blank(lang)
+    except ImportError as error:
+        raise InputError(f"language {lang!r}: {error}; set `lang` to one of https://spacy.io/usage/models") from error
+    extend_tokenizer(nlp, rules)
+    return nlp
+
+
+class LearningTokenizer:
+    """Tokenizes as a pipeline does, some times faster, in a fixed amount of memory.
+
+    spaCy's tokenizer remembers how it split a word, but not if a special case, such as "don't" or "May", stood before
+    it in the text: nearly every text has one early on (`has_special` in spacy/tokenizer.pyx is set once a text). So
+    words are tokenized by themselves, which it remembers, as long as there is room in its cache.
+    """
+
+    def __init__(self, nlp: Language) -> None:
+        """Take a pipeline."""
+        self.nlp = nlp
+        self.known: set[str] = set()
+
+    def __call__(self, text: str) -> Doc:
+        """Tokenize a text."""
+        tokenizer = self.nlp.tokenizer
+        if isinstance(tokenizer, Tokenizer) and len(self.known) < tokenizer.max_cache_size:
+            new = set(WORDS.findall(text)) - self.known
+            for word in new:
+                tokenizer(word)
+            self.known |= new
+        return self.nlp.make_doc(text)
+
+
+def extend_tokenizer(nlp: Language, rules: TokenizerRules) -> None:
+    """Add the rules to a pipeline's tokenizer, in place; they are saved with the pipeline. Texts may be of any length.
+
+    RAISES (InputError): the language, such as Chinese, has a tokenizer of its own, which knows no such rules.
+    """
+    nlp.max_length = MAX_LENGTH
+    tokenizer = nlp.tokenizer
+    if rules != TokenizerRules() and not isinstance(tokenizer, Tokenizer):
+        raise InputError(f"language {nlp.lang!r} has no rules to extend; empty the section `tokenizer` of project.yml")
+    tokenizer = cast(Tokenizer, tokenizer)
+    if rules.infixes:
+        infixes = [*(nlp.Defaults.infixes or ()), *rules.infixes]
+        tokenizer.infix_finditer = compile_infix_regex(infixes).finditer
+    if rules.no_exceptions:
+        given_up = re.compile("|".join(rules.no_exceptions))
+        exceptions = tokenizer.rules or {}
+        tokenizer.rules = {text: tokens for text, tokens in exceptions.items() if not given_up.fullmatch(text)}

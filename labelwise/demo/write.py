@@ -1,0 +1,160 @@
+"""Write the demo corpus as files: a brat folder, or Prodigy data sets."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Literal
+
+import spacy
+import yaml
+from spacy.tokens import Doc
+
+from labelwise.common.errors import InputError
+from labelwise.common.outputs import staged
+from labelwise.common.progress import Progress, no_progress
+from labelwise.demo.corpus import DemoDoc, Span, count_words, make_doc
+from labelwise.demo.grammar import DOMAINS, LABELS
+from labelwise.sources.prodigy import input_hash, task_hash
+
+Format = Literal["brat", "prodigy"]
+ANNOTATORS = ("alice", "bob", "carol", "dan")
+
+
+def make_demo(
+    out: Path,
+    *,
+    format: Format = "brat",
+    docs: int = 400,
+    labels: int = len(LABELS),
+    words: int | None = None,
+    seed: int = 0,
+    progress: Progress = no_progress,
+) -> Counter[str]:
+    """Write a demo corpus.
+
+    labels (int): how many labels to annotate, the first of `labelwise.demo.grammar.LABELS`.
+    words (int | None): about how many in each document; None for 100 to 300.
+    RETURNS (Counter[str]): "documents", "words", "spans" and "discontinuous" made; not all of them fit Prodigy.
+    RAISES (InputError): an argument is out of range, or something else than a demo corpus lies in the folder.
+    """
+    if not 1 <= labels <= len(LABELS):
+        raise InputError(f"--labels {labels}: must be 1 to {len(LABELS)}")
+    if docs < 1:
+        raise InputError(f"--docs {docs}: must be 1 or more")
+    if words is not None and words < 1:
+        raise InputError(f"--words {words}: must be 1 or more")
+    chosen = LABELS[:labels]
+    counts: Counter[str] = Counter()
+
+    def make_docs() -> Iterator[DemoDoc]:
+        for index in progress(range(docs), "make"):
+            doc = make_doc(index, seed=seed, labels=chosen, words=words)
+            counts["documents"] += 1
+            counts["words"] += count_words(doc.text)
+            counts["spans"] += len(doc.spans)
+            counts["discontinuous"] += len(doc.discontinuous)
+            yield doc
+
+    if format == "brat":
+        write_brat(make_docs(), out)
+    else:
+        write_prodigy(make_docs(), chosen, out)
+    return counts
+
+
+def write_brat(docs: Iterable[DemoDoc], out: Path) -> None:
+    """Write a brat corpus, OUT/DOMAIN/doc-00000.txt and .ann; a note tells of each discontinuous span.
+
+    RAISES (InputError): something else lies in the folder.
+    """
+    _check_replaceable(out, set(DOMAINS))
+    with staged(out) as folder:
+        for domain in DOMAINS:
+            (folder / domain).mkdir(parents=True)
+        for doc in docs:
+            (folder / doc.path).write_text(doc.text, encoding="utf-8", newline="")
+            (folder / doc.path).with_suffix(".ann").write_text(_brat_lines(doc), encoding="utf-8", newline="")
+
+
+def _brat_lines(doc: DemoDoc) -> str:
+    mentions = sorted([([(start, end)], label) for start, end, label in doc.spans] + doc.discontinuous)
+    lines: list[str] = []
+    notes: list[str] = []
+    for number, (fragments, label) in enumerate(mentions, 1):
+        offsets = ";".join(f"{start} {end}" for start, end in fragments)
+        quoted = " ".join(doc.text[start:end] for start, end in fragments)
+        lines.append(f"T{number}\t{label} {offsets}\t{quoted}\n")
+        if len(fragments) > 1:
+            notes.append(f"#{len(notes) + 1}\tAnnotatorNotes T{number}\tshares its last word with the next\n")
+    return "".join(lines + notes)
+
+
+def write_prodigy(docs: Iterable[DemoDoc], labels: Iterable[str], out: Path) -> None:
+    """Write what annotating label by label in Prodigy gives: OUT/datasets.yml and, with a task a text, OUT/LABEL.jsonl.
+
+    Prodigy can't mark a discontinuous span, nor one that isn't made of whole tokens: they are left out.
+
+    RAISES (InputError): something else lies in the folder.
+    """
+    labels = list(labels)
+    names = {label: label.lower().replace("_", "-") for label in labels}
+    datasets = [
+        {"name": names[label], "path": f"{label}.jsonl", "labels": [label], "kind": "complete", "split": "auto"}
+        for label in labels
+    ]
+    _check_replaceable(out, {f"{label}.jsonl" for label in LABELS} | {"datasets.yml"})
+    nlp = spacy.blank("en")
+    with staged(out) as folder, ExitStack() as stack:
+        folder.mkdir()
+        files = {label: stack.enter_context((folder / f"{label}.jsonl").open("wb")) for label in labels}
+        for number, doc in enumerate(docs):
+            with nlp.memory_zone():  # or the vocabulary would grow with every name
+                head, spans = _prodigy_task(nlp.make_doc(doc.text), doc.spans)
+            for shift, (label, file) in enumerate(files.items()):
+                session = f"{names[label]}-{ANNOTATORS[(number + shift) % len(ANNOTATORS)]}"
+                tail = {
+                    "spans": [span for span in spans if span["label"] == label],
+                    "answer": "accept",
+                    "_timestamp": 1_700_000_000 + number,
+                    "_annotator_id": session,
+                    "_session_id": session,
+                }
+                file.write(head + b"," + _dump(tail)[1:] + b"\n")
+        (folder / "datasets.yml").write_text(
+            yaml.safe_dump(datasets, sort_keys=False, default_flow_style=None), encoding="utf-8"
+        )
+
+
+def _prodigy_task(doc: Doc, spans: list[Span]) -> tuple[bytes, list[dict[str, Any]]]:
+    """Return what the tasks of all labels share, as JSON without its last brace, and the spans to deal out."""
+    text_hash = input_hash(doc.text)
+    task = {
+        "text": doc.text,
+        "_input_hash": text_hash,
+        "_task_hash": task_hash(text_hash, []),  # of the question, in which nothing is marked yet
+        "_is_binary": False,
+        "tokens": [
+            {"text": token.text, "start": token.idx, "end": token.idx + len(token), "id": token.i, "ws": ws}
+            for token, ws in ((token, bool(token.whitespace_)) for token in doc)
+        ],
+        "_view_id": "ner_manual",
+    }
+    marked = [
+        {"start": start, "end": end, "token_start": span.start, "token_end": span.end - 1, "label": label}
+        for start, end, label in spans
+        if (span := doc.char_span(start, end)) is not None
+    ]
+    return _dump(task)[:-1], marked
+
+
+def _dump(value: dict[str, Any]) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def _check_replaceable(out: Path, ours: set[str]) -> None:
+    """Make sure that a folder which is about to be replaced is an earlier demo corpus."""
+    for entry in sorted(out.iterdir()) if out.is_dir() else []:
+        if entry.name not in ours:
+            raise InputError(f"{out}: {entry.name!r} is no part of a demo corpus; choose another folder")

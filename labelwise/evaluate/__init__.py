@@ -1,0 +1,4 @@
+"""Evaluation: let a pipeline predict, then score, label by label.
+
+It imports common and corpus.
+"""

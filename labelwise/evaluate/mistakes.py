@@ -1,0 +1,115 @@
+"""What went wrong: which gold span was taken for what, and which mistakes are frequent.
+
+Gold and predicted spans of a doc are paired, each with one at most, in this order:
+
+1. the same span with the same label, which is right;
+2. the same span with another label: "wrong label";
+3. spans that overlap, with the same label: "wrong boundaries";
+4. spans that overlap, with two labels: "wrong label and boundaries".
+
+Of spans that overlap, those that share the most characters come first. What is left of gold is "missed", what is left
+of the predictions "spurious". Only spans that can be told right or wrong take part; see PredictedDoc.scored.
+"""
+
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Literal, NamedTuple
+
+from labelwise.common.spans import SpanKey, overlapping_groups
+from labelwise.evaluate.predictions import PredictedDoc
+from labelwise.evaluate.scores import FrequentMistake
+
+Kind = Literal["missed", "spurious", "wrong boundaries", "wrong label", "wrong label and boundaries"]
+KINDS: tuple[Kind, ...] = Kind.__args__  # type: ignore[attr-defined]
+NOTHING = "(nothing)"  # in the place of a label, where a span has no partner
+
+
+class Pair(NamedTuple):
+    """A gold span and what was predicted for it; one of them is None if the other has no partner."""
+
+    gold: SpanKey | None
+    predicted: SpanKey | None
+
+    @property
+    def kind(self) -> Kind | None:
+        """The kind of mistake that it is; None if it is right."""
+        if self.gold is None:
+            return "spurious"
+        if self.predicted is None:
+            return "missed"
+        if self.gold[:2] == self.predicted[:2]:
+            return None if self.gold == self.predicted else "wrong label"
+        return "wrong boundaries" if self.gold[2] == self.predicted[2] else "wrong label and boundaries"
+
+
+def pair_spans(gold: Iterable[SpanKey], predicted: Iterable[SpanKey]) -> list[Pair]:
+    """Pair the spans of a doc, in the order of the text."""
+    gold, predicted = set(gold), set(predicted)
+    pairs = [Pair(span, span) for span in gold & predicted]
+    free, unused = gold - predicted, predicted - gold
+    candidates = [(_rank(one, other), one, other) for one, other in overlapping(free, unused)]
+    for _, one, other in sorted(candidates):
+        if one in free and other in unused:
+            pairs.append(Pair(one, other))
+            free.remove(one)
+            unused.remove(other)
+    pairs += [Pair(span, None) for span in free]
+    pairs += [Pair(None, span) for span in unused]
+    return sorted(pairs, key=lambda pair: (pair.gold or pair.predicted, pair.predicted or pair.gold))
+
+
+def overlapping(gold: Iterable[SpanKey], predicted: Iterable[SpanKey]) -> Iterator[tuple[SpanKey, SpanKey]]:
+    """Yield the pairs of spans that share a character."""
+    for ones, others in overlapping_groups(gold, predicted):
+        yield from ((one, other) for one in ones for other in others if one[0] < other[1] and other[0] < one[1])
+
+
+def _rank(gold: SpanKey, predicted: SpanKey) -> tuple[int, int]:
+    same_span, same_label = gold[:2] == predicted[:2], gold[2] == predicted[2]
+    shared = min(gold[1], predicted[1]) - max(gold[0], predicted[0])
+    return 0 if same_span else 1 if same_label else 2, -shared
+
+
+def pairs_of(doc: PredictedDoc) -> list[Pair]:
+    """Pair the gold spans of a doc with the predicted ones, as far as they can be told right or wrong."""
+    return pair_spans(doc.scored(doc.gold), doc.scored(doc.predicted))
+
+
+class Mistakes:
+    """Counts mistakes by labels and by surface form; the forms, which may be many, in a temporary file (SQLite).
+
+    confusion (dict): for each gold label, or NOTHING, the predicted labels, or NOTHING; what is right is in it, too.
+    """
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self.confusion: dict[str, Counter[str]] = {}
+        self._forms = sqlite3.connect("")  # no name: a temporary file, of which SQLite holds some pages in memory
+        self._forms.execute(
+            "CREATE TABLE forms (kind, gold, gold_label, predicted, predicted_label, n,"
+            " PRIMARY KEY (kind, gold, gold_label, predicted, predicted_label)) WITHOUT ROWID"
+        )
+
+    def add(self, doc: PredictedDoc) -> None:
+        """Count the mistakes of a doc."""
+        forms = []
+        for pair in pairs_of(doc):
+            gold, predicted = _form(doc, pair.gold), _form(doc, pair.predicted)
+            self.confusion.setdefault(gold[1] or NOTHING, Counter())[predicted[1] or NOTHING] += 1
+            if pair.kind:
+                forms.append((pair.kind, *gold, *predicted))
+        self._forms.executemany("INSERT INTO forms VALUES (?,?,?,?,?,1) ON CONFLICT DO UPDATE SET n = n + 1", forms)
+
+    def frequent(self, most: int) -> dict[str, list[FrequentMistake]]:
+        """List the most frequent mistakes of each kind, of which there may be none."""
+        query = (
+            "SELECT gold, gold_label, predicted, predicted_label, n FROM forms WHERE kind = ?"
+            " ORDER BY n DESC, gold, predicted, gold_label, predicted_label LIMIT ?"
+        )
+        return {kind: [FrequentMistake(*row) for row in self._forms.execute(query, (kind, most))] for kind in KINDS}
+
+
+def _form(doc: PredictedDoc, span: SpanKey | None) -> tuple[str, str]:
+    """Give the surface form of a span, white space made one space, and its label."""
+    return (" ".join(doc.text[span[0] : span[1]].split()), span[2]) if span else ("", "")

@@ -1,0 +1,113 @@
+"""Let a pipeline predict a split, partition by partition, in a fixed amount of memory, in one process or more.
+
+A pipeline gets nothing but the text, in batches of some thousand words, and nothing of a Doc is kept but its spans:
+what a transformer computed is freed with its batch. Batches end with their partition, so that results don't depend on
+the number of workers.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+import spacy
+from spacy.language import Language
+from spacy.tokens import Doc
+
+from labelwise.common.errors import InputError
+from labelwise.common.keys import text_key
+from labelwise.common.outputs import staged
+from labelwise.common.workers import open_executor, run_in_order
+from labelwise.corpus.annotation import entities
+from labelwise.corpus.docbin_reader import StoredDoc, merged_data, read_stored_docs
+from labelwise.corpus.manifest import find_partitions
+from labelwise.corpus.streaming import forgetting, take_batch
+from labelwise.corpus.tokenizer import MAX_LENGTH
+from labelwise.evaluate.predictions import PredictedDoc, write_predictions
+
+
+class PredictJob(NamedTuple):
+    """A partition to predict: the pipeline's folder, the `.spacy` file, and the file for the predictions."""
+
+    model: Path
+    partition: Path
+    out: Path
+
+
+class Done(NamedTuple):
+    """What a job did."""
+
+    texts: int
+    words: int
+
+
+@lru_cache(maxsize=1)
+def load_pipeline(model: Path) -> Language:
+    """Load a pipeline once; workers that are forked afterwards share it.
+
+    RAISES (InputError): there is none.
+    """
+    if not (model / "meta.json").is_file():
+        raise InputError(f"{model}: no trained pipeline; run the training first")
+    nlp = spacy.load(model)
+    nlp.max_length = MAX_LENGTH
+    return nlp
+
+
+def predict_split(model: Path, split: Path, out: Path, *, workers: int = 1) -> Iterator[Done]:
+    """Load a pipeline, and write its predictions for a split of a merged corpus.
+
+    RETURNS (Iterator[Done]): does the work, and yields what was done for each partition; the file is there in the end.
+    RAISES (InputError): there is no pipeline, or no partition, or a worker was killed.
+    """
+    load_pipeline.cache_clear()  # it may have been trained anew
+    load_pipeline(model)
+    return _predict_files(model, find_partitions(split), out, workers)
+
+
+def _predict_files(model: Path, files: Sequence[Path], out: Path, workers: int) -> Iterator[Done]:
+    with (
+        TemporaryDirectory(prefix="labelwise-") as folder,
+        staged(out) as whole,
+        whole.open("wb") as written,
+        open_executor("processes", min(workers, len(files))) as executor,
+    ):
+        jobs = (PredictJob(model, file, Path(folder) / f"{file.stem}.jsonl") for file in files)
+        for job, done in run_in_order(executor, predict_partition, jobs, ahead=2 * workers):
+            written.write(job.out.read_bytes())
+            job.out.unlink()
+            yield done
+
+
+def predict_partition(job: PredictJob) -> Done:
+    """Write the predictions for a partition."""
+    nlp = load_pipeline(job.model)
+    golds = read_stored_docs(job.partition)
+    texts = words = 0
+    with job.out.open("wb") as file:
+        while True:
+            with forgetting(nlp):
+                batch = take_batch(golds, nlp.batch_size, len)
+                if not batch:
+                    return Done(texts, words)
+                docs = nlp.pipe([nlp.make_doc(gold.text) for gold in batch])
+                for gold, doc in zip(batch, docs, strict=True):
+                    texts += 1
+                    words += len(doc)
+                    write_predictions([join(gold, doc)], file)
+
+
+def join(packed: StoredDoc, predicted: Doc) -> PredictedDoc:
+    """Put together what a corpus has of a text and what a pipeline found in it."""
+    gold = packed.to_doc(predicted.vocab)
+    merged = merged_data(packed)
+    return PredictedDoc(
+        key=text_key(predicted.text.encode()).hex(),
+        text=predicted.text,
+        predicted=sorted(entities(predicted)),
+        gold=sorted((start, end, label) for start, end, label, _ in merged["gold"]),
+        entities=sorted(entities(gold)),
+        rejected=sorted((start, end, label) for start, end, label in merged.get("rejected", ())),
+        uncovered=merged["uncovered"],
+    )

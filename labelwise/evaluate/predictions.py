@@ -1,0 +1,135 @@
+"""What a pipeline predicted, doc by doc, with all that scoring needs: scores and comparisons need no model, no corpus.
+
+The file has a line of JSON for each text, sorted by key, so that files of two branches can be read side by side:
+
+    {"key": "0a5f…", "text": "Add 5 mL", "predicted": [[4, 5, "Amount"]], "gold": [[4, 8, "Amount"]],
+     "entities": [[4, 8, "Amount"]], "rejected": [], "uncovered": {"Time": "none"}}
+"""
+
+import hashlib
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from labelwise.common.errors import InputError
+from labelwise.common.spans import SpanKey
+
+
+class PredictedDoc(msgspec.Struct):
+    """A text with predicted and gold spans; all spans are (start, end, label) in characters, sorted.
+
+    key (str): digest of the text, in hexadecimal.
+    predicted (list): the pipeline's entities.
+    gold (list): every accepted span.
+    entities (list): flat gold, what a pipeline can be trained on.
+    rejected (list): every span that annotators rejected.
+    uncovered (dict[str, str]): the labels that the text isn't complete for, each "partial" or "none".
+    """
+
+    key: str
+    text: str
+    predicted: list[SpanKey]
+    gold: list[SpanKey]
+    entities: list[SpanKey]
+    rejected: list[SpanKey] = []
+    uncovered: dict[str, str] = {}
+
+    def scored(self, spans: Iterable[SpanKey], also: Iterable[SpanKey] = ()) -> set[SpanKey]:
+        """Keep the spans that can be told right or wrong.
+
+        Those are the spans of labels that the text is complete for; where single spans were judged, those spans.
+
+        also (Iterable): further spans that count as judged, such as entities that were moved to token boundaries.
+        """
+        if not self.uncovered:
+            return set(spans)
+        judged = {span for span in (*self.gold, *self.rejected, *also) if self.uncovered.get(span[2]) == "partial"}
+        return {span for span in spans if span[2] not in self.uncovered or span in judged}
+
+    def only(self, labels: Collection[str]) -> "PredictedDoc":
+        """Copy with what is about some labels."""
+
+        def kept(spans: list[SpanKey]) -> list[SpanKey]:
+            return [span for span in spans if span[2] in labels]
+
+        spans = {name: kept(getattr(self, name)) for name in ("predicted", "gold", "entities", "rejected")}
+        uncovered = {label: state for label, state in self.uncovered.items() if label in labels}
+        return msgspec.structs.replace(self, **spans, uncovered=uncovered)
+
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(PredictedDoc).decode
+
+
+def new_digest() -> hashlib.blake2b:
+    """Begin the digest of a file, by which metrics name the predictions that they are computed from."""
+    return hashlib.blake2b(digest_size=8)
+
+
+def write_predictions(docs: Iterable[PredictedDoc], file: BinaryIO) -> None:
+    """Write docs, a line each."""
+    for doc in docs:
+        file.write(_encode(doc) + b"\n")
+
+
+def read_predictions(path: Path, digest: hashlib.blake2b | None = None) -> Iterator[PredictedDoc]:
+    """Yield the docs of a file.
+
+    digest (hashlib.blake2b | None): gets what is read.
+    RAISES (InputError): there is no such file, or it isn't what `evaluate` wrote.
+    """
+    if not path.is_file():
+        raise InputError(f"{path}: there is no such file; run the evaluation, or `dvc pull` what it wrote")
+    with path.open("rb") as file:
+        yield from parse_predictions(file, str(path), digest)
+
+
+def parse_predictions(
+    lines: Iterable[bytes], name: str, digest: hashlib.blake2b | None = None
+) -> Iterator[PredictedDoc]:
+    """Yield the doc of each line.
+
+    name (str): of the file, for errors.
+    digest (hashlib.blake2b | None): gets the lines.
+    RAISES (InputError): a line isn't what `evaluate` writes, or isn't sorted.
+    """
+    last = ""
+    for number, line in enumerate(lines, 1):
+        try:
+            doc = _decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise InputError(f"{name}:{number}: not a prediction ({error}); run the evaluation again") from error
+        if doc.key <= last:
+            raise InputError(f"{name}:{number}: not sorted by key; run the evaluation again")
+        last = doc.key
+        if digest:
+            digest.update(line)
+        yield doc
+
+
+class Aligned:
+    """Reads several files of predictions side by side, and yields the docs of each text that is in all of them.
+
+    left_out (list[int]): texts of each that aren't in all.
+    """
+
+    def __init__(self, streams: Sequence[Iterable[PredictedDoc]]) -> None:
+        """Take docs sorted by key."""
+        self.streams = [iter(stream) for stream in streams]
+        self.left_out = [0] * len(streams)
+
+    def __iter__(self) -> Iterator[list[PredictedDoc]]:
+        """Yield the docs of a text, in the order of the files."""
+        docs = [next(stream, None) for stream in self.streams]
+        while any(docs):
+            key = min(doc.key for doc in docs if doc)
+            at = [number for number, doc in enumerate(docs) if doc and doc.key == key]
+            if len(at) == len(docs):
+                yield [doc for doc in docs if doc]
+            else:
+                for number in at:
+                    self.left_out[number] += 1
+            for number in at:
+                docs[number] = next(self.streams[number], None)

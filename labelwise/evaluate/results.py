@@ -1,0 +1,120 @@
+"""What a merge, a training and an evaluation have written about a pipeline, checked as it is read.
+
+A file that isn't there is None: whoever shows results says which command makes it. A file that is there, but is
+something else, is an error.
+"""
+
+import math
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from labelwise.common.errors import InputError
+from labelwise.evaluate.scores import Agreement, Details, Metrics
+
+Read = TypeVar("Read")
+
+
+class MergeCounts(msgspec.Struct):
+    """The counts of metrics/merge.json that are shown: some of the merge's ledger.
+
+    agreement (dict): for labels of texts that were annotated twice.
+    """
+
+    rows: dict[str, int]
+    spans: dict[str, int]
+    labels: dict[str, dict[str, int]]
+    agreement: dict[str, Agreement] = {}
+
+
+class Table(NamedTuple):
+    """The columns of a TSV file; a value can be NaN."""
+
+    columns: dict[str, list[float]]
+
+
+class Results(NamedTuple):
+    """All that is known of a pipeline; what isn't there is None.
+
+    predictions (Path | None): the file, which is too large to be held; see predictions.read_predictions.
+    """
+
+    merge: MergeCounts | None
+    metrics: Metrics | None
+    details: Details | None
+    predictions: Path | None
+    curve: Table | None
+    resources: Table | None
+
+
+def load_results(root: Path, pipeline: str) -> Results:
+    """Load what there is of a pipeline.
+
+    root (Path): the folder of the project.
+    pipeline (str): "cpu" or "gpu".
+    RAISES (InputError): nothing is there, or a file isn't what it should be.
+    """
+    train, evaluate = f"run train-{pipeline} again", f"run evaluate-{pipeline} again"
+    predictions = root / "training" / pipeline / "predictions.jsonl"
+    results = Results(
+        read_merge_counts(root / "metrics" / "merge.json"),
+        _read_json(root / "metrics" / f"{pipeline}.json", Metrics, evaluate),
+        _read_json(root / "training" / pipeline / "details.json", Details, evaluate),
+        predictions if predictions.is_file() else None,
+        read_table(root / "plots" / f"{pipeline}.tsv", "step", train),
+        read_table(root / "plots" / f"{pipeline}_resources.tsv", "seconds", train),
+    )
+    if all(result is None for result in results[1:]):
+        raise InputError(
+            f"{root}: nothing is there to report of pipeline {pipeline!r}; run evaluate-{pipeline}, or name the "
+            "project's folder with --root"
+        )
+    return results
+
+
+def read_merge_counts(path: Path) -> MergeCounts | None:
+    """Read the counts of a merge; None if there is no such file.
+
+    RAISES (InputError): it isn't what a merge writes.
+    """
+    return _read_json(path, MergeCounts, "run merge again")
+
+
+def _read_json(path: Path, kind: type[Read], remedy: str) -> Read | None:
+    if not path.is_file():
+        return None
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: not the counts or scores that it should hold ({error}); {remedy}") from error
+
+
+def read_table(path: Path, first: str, remedy: str) -> Table | None:
+    """Read a TSV file of numbers with a header.
+
+    first (str): the name of the first column.
+    RETURNS (Table | None): None if there is no such file.
+    RAISES (InputError): it isn't one, or a line of it isn't.
+    """
+    if not path.is_file():
+        return None
+    try:
+        lines = path.read_text(encoding="utf8").splitlines()
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not a table ({error}); {remedy}") from error
+    names = lines[0].split("\t") if lines else []
+    if names[:1] != [first] or len(set(names)) < len(names):
+        raise InputError(f"{path}:1: not a header that begins with {first!r}; {remedy}")
+    rows = [_read_row(f"{path}:{number}", line, len(names), remedy) for number, line in enumerate(lines[1:], 2)]
+    return Table({name: [row[index] for row in rows] for index, name in enumerate(names)})
+
+
+def _read_row(place: str, line: str, width: int, remedy: str) -> list[float]:
+    try:
+        row = [float(value) for value in line.split("\t")]
+    except ValueError as error:
+        raise InputError(f"{place}: {error}; {remedy}") from error
+    if len(row) != width or any(map(math.isinf, row)):
+        raise InputError(f"{place}: not {width} finite numbers; {remedy}")
+    return row

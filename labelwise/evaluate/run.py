@@ -1,0 +1,110 @@
+"""Evaluate a pipeline: let it predict a split, and score what it predicted."""
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+from labelwise.common.device import use_gpu
+from labelwise.common.errors import InputError
+from labelwise.corpus.manifest import read_manifest, read_split
+from labelwise.evaluate.predict import predict_split
+from labelwise.evaluate.predictions import new_digest, read_predictions
+from labelwise.evaluate.results import read_merge_counts
+from labelwise.evaluate.scores import Agreement, Details, Metrics
+from labelwise.evaluate.scoring import Scoring
+
+# Shows progress, given the number of texts to come: yields what takes the texts that are done.
+TextProgress = Callable[[int], AbstractContextManager[Callable[[int], Any]]]
+
+
+class Speed(NamedTuple):
+    """How fast a pipeline predicts, reading and writing included; differs from run to run."""
+
+    words_per_second: int
+    words: int
+
+
+class Evaluation(NamedTuple):
+    """What an evaluation found."""
+
+    metrics: Metrics
+    details: Details
+    speed: Speed
+
+
+def no_text_progress(total: int) -> AbstractContextManager[Callable[[int], Any]]:
+    """Show nothing."""
+    return nullcontext(lambda done: None)
+
+
+def evaluate(
+    model: Path,
+    split: Path,
+    *,
+    predictions: Path | None = None,
+    merge_metrics: Path | None = None,
+    gpu_id: int = -1,
+    workers: int = 1,
+    progress: TextProgress = no_text_progress,
+) -> Evaluation:
+    """Let a pipeline predict a split, and score what it predicted.
+
+    predictions (Path | None): the file for what was predicted, if it is to be kept.
+    merge_metrics (Path | None): what the merge counted, for the agreement of annotators.
+    RAISES (InputError): what `predict` and `score` raise; there are no such metrics.
+    """
+    counts = read_merge_counts(merge_metrics) if merge_metrics else None
+    if merge_metrics and counts is None:
+        raise InputError(f"{merge_metrics}: there is no such file; run the merge")
+    with TemporaryDirectory() as folder:
+        file = predictions or Path(folder) / "predictions.jsonl"
+        speed = predict(model, split, file, gpu_id=gpu_id, workers=workers, progress=progress)
+        metrics, details = score(file, split, counts.agreement if counts else {})
+    return Evaluation(metrics, details, speed)
+
+
+def predict(
+    model: Path,
+    split: Path,
+    predictions: Path,
+    *,
+    gpu_id: int = -1,
+    workers: int = 1,
+    progress: TextProgress = no_text_progress,
+) -> Speed:
+    """Let a pipeline predict a split; memory doesn't grow with the number of texts.
+
+    RAISES (InputError): there is no model, no partition, or no such GPU; workers and a GPU.
+    """
+    if workers < 1 or (workers > 1 and gpu_id >= 0):
+        raise InputError(f"--workers {workers}: give 1 or more, and 1 on a GPU, which processes would contend for")
+    use_gpu(gpu_id)
+    texts = read_split(split)["texts"]
+    partitions = predict_split(model, split, predictions, workers=workers)
+    words, start = 0, time.perf_counter()
+    with progress(texts) as advance:
+        for done in partitions:
+            words += done.words
+            advance(done.texts)
+    return Speed(round(words / (time.perf_counter() - start)), words)
+
+
+def score(predictions: Path, split: Path, agreement: Mapping[str, Agreement]) -> tuple[Metrics, Details]:
+    """Score what was predicted for a split.
+
+    agreement (Mapping): what the merge found of it.
+    RETURNS (tuple): scores, the same for equal predictions, and details.
+    RAISES (InputError): a file isn't there, or isn't what it should be.
+    """
+    scoring = Scoring(read_manifest(split.resolve().parent)["labels"])
+    digest = new_digest()
+    for doc in read_predictions(predictions, digest):
+        scoring.add(doc)
+    metrics = scoring.metrics()
+    metrics.texts_digest = read_split(split)["digest"]
+    metrics.predictions_digest = digest.hexdigest()
+    metrics.agreement = {label: found for label, found in agreement.items() if found.f is not None}
+    return metrics, scoring.details()

@@ -1,0 +1,134 @@
+"""The scores of a pipeline: their schema, which all that writes or reads them shares, and how counts become scores."""
+
+from collections.abc import Collection, Iterable, Sequence
+
+import msgspec
+import numpy as np
+
+from labelwise.common.spans import SpanKey
+
+Score = float | None  # None where there is nothing to score
+
+
+class Scores(msgspec.Struct, omit_defaults=True):
+    """Precision, recall and F, 0 to 1.
+
+    support (int | None): the number of gold spans; None of an average over labels.
+    f_low, f_high (float | None): the ends of the 95 % interval of F, if there is one.
+    """
+
+    p: Score
+    r: Score
+    f: Score
+    support: int | None = None
+    f_low: Score = None
+    f_high: Score = None
+
+
+class AllScores(Scores, omit_defaults=True, kw_only=True):
+    """Scores over all spans (micro average), their mean over the labels that have gold (macro), and each label's."""
+
+    macro: Scores
+    labels: dict[str, Scores]
+
+
+class SchemeScores(msgspec.Struct):
+    """Scores by one of the `schemes`, and the counts that they are computed from."""
+
+    p: Score
+    r: Score
+    f: Score
+    correct: int
+    incorrect: int
+    partial: int
+    missed: int
+    spurious: int
+
+
+class Agreement(msgspec.Struct):
+    """F of one annotator against another, and the texts that both annotated."""
+
+    f: Score
+    texts: int = 0
+
+
+class Metrics(msgspec.Struct):
+    """The scores of a pipeline, as the evaluation writes them.
+
+    texts (int): those scored.
+    unscored (int): predictions that can't be told right or wrong.
+    all_gold, flat_gold (AllScores): see `scoring`.
+    schemes (dict): over all labels, by scheme.
+    agreement (dict): of the annotators, for each label that they marked twice.
+    texts_digest, predictions_digest (str): the same for the same texts, and for the same predictions.
+    """
+
+    texts: int
+    all_gold: AllScores
+    flat_gold: AllScores
+    unscored: int = 0
+    schemes: dict[str, Scores] = {}
+    agreement: dict[str, Agreement] = {}
+    texts_digest: str = ""
+    predictions_digest: str = ""
+
+
+class FrequentMistake(msgspec.Struct):
+    """A mistake by surface forms, and how often it was made; a form is empty where there is no span."""
+
+    gold: str
+    gold_label: str
+    predicted: str
+    predicted_label: str
+    count: int
+
+
+class Details(msgspec.Struct):
+    """What is behind the scores: by label and scheme, the confusion of labels, and frequent mistakes by kind."""
+
+    schemes: dict[str, dict[str, SchemeScores]]
+    confusion: dict[str, dict[str, int]]
+    frequent: dict[str, list[FrequentMistake]]
+
+
+def count(predicted: Collection[SpanKey], gold: Collection[SpanKey], labels: Sequence[str]) -> np.ndarray:
+    """Count the spans of a doc: right, predicted and gold ones for each label, of the shape (labels, 3).
+
+    predicted, gold (Collection): spans of these labels alone, each once.
+    """
+    counts = np.zeros((len(labels), 3), int)
+    place = {label: number for number, label in enumerate(labels)}
+    for column, spans in enumerate((set(predicted) & set(gold), predicted, gold)):
+        for _, _, label in spans:
+            counts[place[label], column] += 1
+    return counts
+
+
+def score_table(counts: np.ndarray, labels: Sequence[str]) -> AllScores:
+    """Compute the scores of all spans (micro average), the mean of the labels (macro average), and each label's.
+
+    counts (np.ndarray): right, predicted and gold, for each label.
+    """
+    by_label = {label: prf(*row) for label, row in zip(labels, counts.tolist(), strict=True)}
+    micro = prf(*counts.sum(0).tolist())
+    return AllScores(micro.p, micro.r, micro.f, micro.support, macro=macro(by_label.values()), labels=by_label)
+
+
+def prf(right: int, predicted: int, gold: int) -> Scores:
+    """Compute precision, recall and their harmonic mean with the very formula of spaCy's PRFScore (spacy/scorer.py).
+
+    RETURNS (Scores): without any span, None for all but `support`.
+    """
+    if not predicted and not gold:
+        return Scores(None, None, None, 0)
+    p, r = right / (predicted + 1e-100), right / (gold + 1e-100)
+    return Scores(p, r, 2 * (p * r / (p + r + 1e-100)), gold)
+
+
+def macro(scores: Iterable[Scores]) -> Scores:
+    """Average scores over the labels that have gold; None if none has."""
+    defined = [score for score in scores if score.support]
+    if not defined:
+        return Scores(None, None, None)
+    means = (sum(getattr(score, name) for score in defined) / len(defined) for name in "prf")
+    return Scores(*means)

@@ -1,0 +1,95 @@
+"""Score predicted spans against gold: counts that add up, label by label.
+
+Spans are compared in characters: one is right if start, end and label are. Two kinds of gold are counted:
+
+1. "all gold": every accepted span. One that the tokenizer or the flat projection lost is missed, so that losing gold
+   can't improve a score.
+2. "flat gold": the entities that a pipeline could be trained on.
+
+A label is scored only on texts that are complete for it, and elsewhere on the spans that were judged: what spaCy's
+scorer does with missing values (it ignores predictions, but counts gold) would make precision too good there.
+"""
+
+from collections.abc import Sequence
+from math import isnan
+
+import numpy as np
+
+from labelwise.evaluate.mistakes import Mistakes
+from labelwise.evaluate.predictions import PredictedDoc
+from labelwise.evaluate.resampling import BLOCK, Bootstrap, interval
+from labelwise.evaluate.schemes import SCHEMES, SchemeCounts
+from labelwise.evaluate.scores import AllScores, Details, Metrics, Scores, count, score_table
+
+MOST_FREQUENT = 20  # mistakes of a kind
+
+
+class Scoring:
+    """Scores docs one after another; nothing is kept of them but counts.
+
+    labels (Sequence[str]): those of the corpus; predictions of others can't be told right or wrong.
+    texts (int): docs so far.
+    unscored (int): predictions that can't be told right or wrong.
+    """
+
+    def __init__(self, labels: Sequence[str]) -> None:
+        """Begin with nothing."""
+        self.labels = labels
+        self.texts = self.unscored = 0
+        self._all_gold = np.zeros((len(labels), 3), int)
+        self._flat_gold = np.zeros((len(labels), 3), int)
+        self._bootstrap = Bootstrap(self._all_gold.shape)
+        self._block: list[np.ndarray] = []
+        self._schemes = SchemeCounts()
+        self._mistakes = Mistakes()
+
+    def add(self, doc: PredictedDoc) -> None:
+        """Count a doc."""
+        found = len(doc.predicted)
+        doc = doc.only(self.labels)
+        predicted, gold = doc.scored(doc.predicted), doc.scored(doc.gold)
+        counts = count(predicted, gold, self.labels)
+        self.texts += 1
+        self.unscored += found - len(predicted)
+        self._all_gold += counts
+        predicted_flat, flat = (doc.scored(spans, doc.entities) for spans in (doc.predicted, doc.entities))
+        self._flat_gold += count(predicted_flat, flat, self.labels)
+        self._schemes.add(predicted, gold)
+        self._mistakes.add(doc)
+        self._block.append(counts)
+        if len(self._block) == BLOCK:
+            self._resample()
+
+    def metrics(self) -> Metrics:
+        """Compute the scores, the same for equal docs, once all have been added."""
+        self._resample()
+        schemes = self._schemes.scores()
+        return Metrics(
+            texts=self.texts,
+            all_gold=_with_intervals(score_table(self._all_gold, self.labels), self._bootstrap, self.labels),
+            flat_gold=score_table(self._flat_gold, self.labels),
+            unscored=self.unscored,
+            schemes={name: Scores(schemes[name].p, schemes[name].r, schemes[name].f) for name in SCHEMES},
+        )
+
+    def details(self) -> Details:
+        """Give what is too much for a metric: schemes by label, the confusion of labels, and frequent mistakes."""
+        return Details(
+            schemes={label: self._schemes.scores(label) for label in self.labels},
+            confusion={label: dict(sorted(row.items())) for label, row in sorted(self._mistakes.confusion.items())},
+            frequent=self._mistakes.frequent(MOST_FREQUENT),
+        )
+
+    def _resample(self) -> None:
+        if self._block:
+            self._bootstrap.add(np.stack(self._block))
+            self._block.clear()
+
+
+def _with_intervals(scores: AllScores, bootstrap: Bootstrap, labels: Sequence[str]) -> AllScores:
+    bounds = interval(bootstrap.f_scores()).T.tolist()
+    rows = [*(scores.labels[label] for label in labels), scores, scores.macro]
+    for row, (low, high) in zip(rows, bounds, strict=True):
+        if row.f is not None and not isnan(low):
+            row.f_low, row.f_high = low, high
+    return scores

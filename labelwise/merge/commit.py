@@ -1,0 +1,103 @@
+"""The end of a merge: may the ledger stand as it is, and may the corpus be replaced? Then it is, as a whole."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+from spacy.language import Language
+
+from labelwise.common.errors import InputError
+from labelwise.common.outputs import move_into, staged
+from labelwise.corpus.manifest import MANIFEST, write_manifest
+from labelwise.corpus.tokenizer import write_tokenizer
+from labelwise.merge.jobs import Source
+from labelwise.merge.partition import PROBLEMS
+from labelwise.merge.rules.agreement import pairwise_f
+from labelwise.merge.rules.ledger import PROBLEM_ROWS, PROBLEM_SPANS, Ledger, outcome_of
+from labelwise.merge.rules.settings import Settings
+from labelwise.sources.declarations import SPLITS
+
+
+class Made(NamedTuple):
+    """What partitions gave: a digest of all keys of each split, and one of each `.spacy` file."""
+
+    keys: dict[str, str]
+    partitions: dict[str, str]
+
+
+def check_out(out: Path, sources: Sequence[Source]) -> None:
+    """Check that what is to be replaced comes from a merge, and isn't read by this one.
+
+    RAISES (InputError): it is not so.
+    """
+    folder = out.resolve()
+    for source in sources:
+        replaced = any(source.path.is_relative_to(folder / name) for name in (*SPLITS, "labels"))
+        if replaced or folder.is_relative_to(source.path):
+            raise InputError(
+                f"data set {source.dataset.name!r}: {source.path} is read, so {out} can't be written there"
+            )
+    for name, ours in [*((split, "part-*.spacy") for split in SPLITS), ("labels", "ner.json")]:
+        other = [file for file in (out / name).glob("*") if not file.match(ours)]
+        if other:
+            raise InputError(f"{out}: it has {other[0].relative_to(out)}, which no merge made; choose another folder")
+
+
+def check_ledger(ledger: Ledger, folder: Path, *, strict: bool, may_be_empty: bool) -> None:
+    """Check that everything read has one outcome, and that it is one that the caller allows.
+
+    RAISES (InputError): there is no text, or, with `strict`, a problem.
+    RAISES (RuntimeError): the ledger doesn't balance, which is an error of this program.
+    """
+    if not may_be_empty and not any(ledger.texts[split] for split in SPLITS):
+        rows = ", ".join(f"{n:,} {reason}" for reason, n in ledger.sorted().rows.items()) or "none"
+        raise InputError(f"no text would be in the corpus; what became of the rows: {rows}")
+    ledger.check()
+    if strict and ledger.problems():
+        raise _first_problem(folder / PROBLEMS, ledger.problems())
+
+
+def _first_problem(path: Path, count: int) -> InputError:
+    with path.open(encoding="utf8") as lines:
+        problems = map(json.loads, lines)
+        first = next(found for found in problems if outcome_of(found["reason"]) in (*PROBLEM_ROWS, *PROBLEM_SPANS))
+    where = f"data set {first['dataset']!r}, {first['file']}, line {first['line']}: {first['reason']}"
+    return InputError(f"{count} rows or spans can't be used, the first in {where}; fix them, or leave out --strict")
+
+
+def commit(folder: Path, out: Path, nlp: Language, settings: Settings, ledger: Ledger, made: Made) -> None:
+    """Write what the partitions don't say, and move all of it to the corpus, the manifest last."""
+    labels = list(ledger.labels)
+    write_tokenizer(folder / "tokenizer.json", settings.lang, settings.tokenizer)
+    _write_labels(nlp, labels, folder / "labels" / "ner.json")
+    splits: Mapping[str, Any] = {
+        split: {"texts": ledger.texts[split], "words": ledger.words[split], "digest": made.keys[split]}
+        for split in SPLITS
+    }
+    write_manifest(
+        folder,
+        settings=msgspec.to_builtins(settings),
+        labels=labels,
+        datasets=ledger.datasets,
+        splits=splits,
+        partitions=made.partitions,
+    )
+    move_into(folder, out, last=MANIFEST)
+
+
+def _write_labels(nlp: Language, labels: Sequence[str], path: Path) -> None:
+    """Write what `spacy.read_labels.v1` reads for the ner component: label counts by action of the parser."""
+    path.parent.mkdir()
+    ner: Any = nlp.create_pipe("ner")
+    path.write_text(json.dumps(ner.moves.get_actions(entity_types=sorted(labels)), indent=1), encoding="utf8")
+
+
+def write_metrics(ledger: Ledger, path: Path) -> None:
+    """Write the ledger as JSON, with F between annotators beside its counts."""
+    content = msgspec.to_builtins(ledger.sorted())
+    for row in content["agreement"].values():
+        row["f"] = pairwise_f(row["both"], row["spans"])
+    with staged(path) as file:
+        file.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf8")

@@ -1,0 +1,103 @@
+"""What goes to a worker: a slice of a source to be read, and a partition to be merged.
+
+A partition is a range of text keys; where its tasks lie in the task files is a list of KeyRange.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from labelwise.merge.rules.settings import Settings
+from labelwise.merge.task_store import KeyRange
+from labelwise.sources.declarations import DataSet, Split
+
+
+class Source(msgspec.Struct):
+    """One of a data set's files."""
+
+    dataset: DataSet
+    path: Path
+
+
+class ReadJob(msgspec.Struct):
+    """A slice of a source to be read.
+
+    number (int): the source's position among all.
+    path, dataset, start, end: what `formats.read_items` takes; `stat` is the source's `stat_of` when this was planned.
+    size (int): bytes to be read, compressed ones where the file is compressed.
+    out (Path): task files and extract are written to this path with other suffixes.
+    buffer (int): bytes of tasks to hold before a task file is written.
+    """
+
+    number: int
+    path: Path
+    dataset: str
+    start: int
+    end: int | None
+    size: int
+    stat: list[tuple[str, int, int, int]]
+    out: Path
+    buffer: int
+    normalize: bool
+    split_by: str
+
+
+class Group(NamedTuple):
+    """What nearly equal texts share: what their split is hashed from, and the split that one of them declares."""
+
+    unit: bytes
+    declared: Split | None
+
+
+class MergeJob(msgspec.Struct):
+    """A partition to be merged.
+
+    number, of (int): the position of the partition among how many; a power of two, so that its keys begin alike.
+    ranges (list[KeyRange]): where its tasks are, in the order of sources and lines.
+    folder (Path): gets the results; what an earlier run left there is used.
+    groups (Mapping[bytes, Group]): of the texts, by key, that are to be in one split with others.
+    """
+
+    number: int
+    of: int
+    ranges: list[KeyRange]
+    sources: list[Source]
+    labels: list[str]
+    settings: Settings
+    folder: Path
+    groups: Mapping[bytes, Group] = {}
+
+    def identity(self) -> bytes:
+        """Digest what the work is: where the tasks are, in files that never change, and all else that counts.
+
+        It says sooner than TaskTable.fingerprint that nothing is new, but not that what is new is the same.
+        """
+        places = [(keys.path.name, keys.source, keys.base, keys.first, keys.count) for keys in self.ranges]
+        declared = {keys.source: declaration_digest(self.sources[keys.source]) for keys in self.ranges}
+        facts = [places, list(declared.values()), self.common, sorted(self.groups.items())]
+        return hashlib.blake2b(msgspec.msgpack.encode(facts), digest_size=16).digest()
+
+    @property
+    def common(self) -> bytes:
+        """What all partitions of a merge follow from."""
+        return msgspec.json.encode([self.settings, self.labels])
+
+    @property
+    def tasks(self) -> int:
+        """The number of tasks."""
+        return sum(keys.count for keys in self.ranges)
+
+    @property
+    def size(self) -> int:
+        """Their bytes in the task files."""
+        return sum(keys.size for keys in self.ranges)
+
+
+def declaration_digest(source: Source) -> int:
+    """Digest what is declared of a source, and what its problems call it."""
+    dataset = source.dataset
+    facts = [dataset.name, dataset.labels, dataset.kind, dataset.split, source.path.name]
+    return int.from_bytes(hashlib.blake2b(msgspec.json.encode(facts), digest_size=8).digest(), "little")

@@ -1,0 +1,225 @@
+"""Find texts that are nearly equal, so that what is tested wasn't trained on.
+
+Two texts are alike as far as their sets of three successive words, in small letters, are (Jaccard similarity). It is
+estimated by MinHash, and only for pairs that share a band of their signatures, so that not every pair is looked at:
+Leskovec, Rajaraman, Ullman, Mining of Massive Datasets, chapter 3 (http://www.mmds.org). With 16 bands of 8 numbers, a
+pair of similarity 0.8 is found with a chance of 95 %, one of 0.9 with more than 99.9 %.
+
+Signatures are on disk, by partition; in memory are 8 bytes a text, and the pairs.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import combinations, pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+from rensa import RMinHash
+
+from labelwise.common.keys import join_key
+from labelwise.common.outputs import remove, staged
+from labelwise.merge.jobs import Group, MergeJob, Source
+from labelwise.merge.rules.ledger import Ledger
+from labelwise.merge.rules.splits import declared_split
+from labelwise.merge.task_store import TaskReader
+from labelwise.merge.task_table import TaskTable, read_answer, read_text
+from labelwise.sources.declarations import SPLITS, Split
+
+NEAR_DUPLICATES = "near_duplicates.jsonl"
+BANDS, ROWS, SHINGLE = 16, 8, 3
+ALL_PAIRS = 10  # of so many texts with one band all pairs are looked at; of more, neighbours, and each with the first
+WORDS = re.compile(r"\w+")
+
+# A text's key, where its first task is, the split that its data sets declare, from 1 (0: none), and its signature.
+SIGNED = np.dtype(
+    [
+        ("high", "<u8"),
+        ("low", "<u4"),
+        ("source", "<u4"),
+        ("line", "<u4"),
+        ("declared", "<u4"),
+        ("signature", "<u4", (BANDS * ROWS,)),
+    ]
+)
+
+
+class Place(NamedTuple):
+    """A text: its key, the source and line of its first task, and the split that its data sets declare."""
+
+    key: bytes
+    source: int
+    line: int
+    declared: Split | None
+
+
+class Pair(NamedTuple):
+    """Two texts that are nearly equal; the similarity is estimated, in steps of 1/128."""
+
+    similarity: float
+    one: Place
+    other: Place
+
+
+def signature_file(job: MergeJob) -> Path:
+    """Name the file for the signatures of a partition's texts."""
+    return job.folder.parent.parent / "signatures" / f"{job.number:05d}-{job.identity().hex()}"
+
+
+def sign_partition(job: MergeJob) -> int:
+    """Write the signatures of a partition's texts; those that an earlier run left aren't computed again.
+
+    RETURNS (int): the number of texts.
+    """
+    file = signature_file(job)
+    if file.is_file():
+        return file.stat().st_size // SIGNED.itemsize
+    others = list(file.parent.glob(f"{job.number:05d}-*"))
+    earlier = np.concatenate([np.zeros(0, SIGNED), *map(read_signatures, others)])
+    known = {
+        key: number for number, key in enumerate(zip(earlier["high"].tolist(), earlier["low"].tolist(), strict=True))
+    }
+    declares = any(source.dataset.split != "auto" for source in job.sources)
+    tasks = TaskTable(job)
+    cuts = tasks.cut_texts()
+    firsts = [first for first, _ in cuts]
+    texts = np.zeros(len(cuts), SIGNED)
+    for name in ("high", "low", "line"):
+        texts[name] = tasks.columns[name][firsts]
+    texts["source"] = np.array([keys.source for keys in job.ranges], "<u4")[tasks.columns["keys"][firsts]]
+    with TaskReader() as reader:
+        for number, (first, last) in enumerate(cuts):
+            key = int(texts["high"][number]), int(texts["low"][number])
+            if declares and (
+                split := declared_split([read_answer(row, job, reader) for row in tasks.rows(first, last)])
+            ):
+                texts["declared"][number] = SPLITS.index(split) + 1
+            if key in known:
+                texts["signature"][number] = earlier["signature"][known[key]]
+            else:
+                (row,) = tasks.rows(first, first + 1)
+                texts["signature"][number] = sign(read_text(join_key(*key), row, job, reader))
+    with staged(file) as path:
+        path.write_bytes(texts.tobytes())
+    for other in others:
+        remove(other)
+    return len(texts)
+
+
+def read_signatures(file: Path) -> npt.NDArray[np.void]:
+    """Read a partition's signatures; none if there is no file."""
+    return np.fromfile(file, SIGNED) if file.is_file() else np.zeros(0, SIGNED)
+
+
+def sign(text: str) -> list[int]:
+    """Compute a text's MinHash signature."""
+    words = WORDS.findall(text.lower()) or [text]
+    minhash = RMinHash(BANDS * ROWS, 0)
+    minhash.update([" ".join(words[i : i + SHINGLE]) for i in range(max(1, len(words) - SHINGLE + 1))])
+    return minhash.digest()
+
+
+def find_pairs(files: Sequence[Path], threshold: float) -> list[Pair]:
+    """Find the pairs of texts with an estimated similarity of `threshold` or more, the most similar first."""
+    counts = [file.stat().st_size // SIGNED.itemsize for file in files]
+    starts = np.cumsum([0, *counts])
+    total = int(starts[-1])
+    candidates = np.zeros(0, np.int64)
+    for band in range(BANDS):
+        pairs = np.fromiter((one * total + other for one, other in _share_band(files, band)), np.int64)
+        candidates = np.union1d(candidates, pairs)
+
+    def read(number: int) -> npt.NDArray[np.void]:
+        part = int(np.searchsorted(starts, number, side="right")) - 1
+        offset = (number - int(starts[part])) * SIGNED.itemsize
+        return np.frombuffer(reader.read(files[part], offset, SIGNED.itemsize), SIGNED)[0]
+
+    pairs_found = []
+    with TaskReader(suffix="") as reader:
+        for code in candidates.tolist():
+            one, other = read(code // total), read(code % total)
+            similarity = float((one["signature"] == other["signature"]).mean())
+            if similarity >= threshold:
+                pairs_found.append(Pair(similarity, _place(one), _place(other)))
+    return sorted(pairs_found, key=lambda pair: (-pair.similarity, pair.one.key, pair.other.key))
+
+
+def _share_band(files: Sequence[Path], band: int) -> Iterator[tuple[int, int]]:
+    """Yield pairs of texts, by number, that have the same numbers in a band; the first is less than the second."""
+    columns = slice(band * ROWS, (band + 1) * ROWS)
+    # A hash of the band is enough: what shares it by chance isn't similar.
+    factors = np.random.default_rng(0).integers(1, 2**63, ROWS, dtype=np.uint64) | np.uint64(1)
+    hashes = np.concatenate(
+        [
+            np.zeros(0, np.uint64),
+            *(
+                (read_signatures(file)["signature"][:, columns].astype(np.uint64) * factors).sum(axis=1)
+                for file in files
+            ),
+        ]
+    )
+    order = np.argsort(hashes, kind="stable")
+    cuts = np.flatnonzero(np.diff(hashes[order])) + 1
+    edges = np.concatenate([[0], cuts, [len(order)]])
+    for first in np.flatnonzero(np.diff(edges) > 1).tolist():
+        texts = order[edges[first] : edges[first + 1]].tolist()
+        if len(texts) <= ALL_PAIRS:
+            yield from combinations(texts, 2)
+        else:
+            yield from pairwise(texts)
+            yield from ((texts[0], other) for other in texts[2:])
+
+
+def _place(text: npt.NDArray[np.void]) -> Place:
+    declared = SPLITS[int(text["declared"]) - 1] if text["declared"] else None
+    return Place(join_key(int(text["high"]), int(text["low"])), int(text["source"]), int(text["line"]), declared)
+
+
+def group_texts(pairs: Iterable[Pair]) -> Mapping[bytes, Group]:
+    """Join pairs that have a text in common to groups, and give each text's.
+
+    Where texts of a group declare several splits, it is test before dev before train.
+    """
+    parents: dict[bytes, bytes] = {}
+    declared: dict[bytes, set[Split | None]] = {}
+
+    def find(key: bytes) -> bytes:
+        while parents.setdefault(key, key) != key:
+            parents[key] = key = parents[parents[key]]
+        return key
+
+    for pair in pairs:
+        one, other = sorted((find(pair.one.key), find(pair.other.key)))
+        parents[other] = one
+    for pair in pairs:
+        for place in (pair.one, pair.other):
+            declared.setdefault(find(place.key), set()).add(place.declared)
+    return {
+        key: Group(find(key), next((split for split in reversed(SPLITS) if split in declared[find(key)]), None))
+        for key in sorted(parents)
+    }
+
+
+def write_near_duplicates(
+    pairs: Sequence[Pair], splits: Mapping[bytes, str], sources: Sequence[Source], ledger: Ledger, file: Path
+) -> None:
+    """Write the pairs of texts that are nearly equal and in two splits, the most similar first, and count them."""
+    with file.open("wb") as lines:
+        for pair in pairs:
+            texts = []
+            for place in (pair.one, pair.other):
+                source = sources[place.source]
+                texts.append(
+                    {
+                        "split": splits[place.key],
+                        "dataset": source.dataset.name,
+                        "file": source.path.name,
+                        "line": place.line,
+                    }
+                )
+            names = [split for split in SPLITS if split in {text["split"] for text in texts}]
+            if len(names) > 1:
+                ledger.near_duplicates[", ".join(names)] += 1
+                lines.write(msgspec.json.encode({"similarity": pair.similarity, "texts": texts}) + b"\n")

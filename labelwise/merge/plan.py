@@ -1,0 +1,111 @@
+"""What is to be done in a merge: the slices of the sources to read, the partitions to make, the workers to do it."""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from math import ceil
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import psutil
+
+from labelwise.common.errors import InputError
+from labelwise.common.memory import tree_pss
+from labelwise.merge.cache import Cache
+from labelwise.merge.jobs import Group, MergeJob, ReadJob, Source
+from labelwise.merge.rules.settings import Settings
+from labelwise.merge.task_store import KeyRange, count_texts, cut_task_file
+from labelwise.sources.formats import can_be_cut, stat_of
+
+SLICE_BYTES = 2**26  # of a source that can be cut: 64 MB are read by one process in about a second
+BUFFER_BYTES = 2**24  # of tasks that wait to be sorted
+TEXT_BYTES = 2**22  # in a partition, on average: a worker holds it all
+# Bytes that a merge takes beyond what this process has when it begins: by itself, and for each worker. Measured by
+# `make bench`, and a tenth more.
+ALONE, PER_WORKER = 60 * 2**20, 75 * 2**20
+
+
+class TaskFile(NamedTuple):
+    """A task file: its source's position among all, the lines before its slice, its tasks and its bytes."""
+
+    path: Path
+    source: int
+    base: int
+    tasks: int
+    size: int
+
+
+def plan_reading(sources: Sequence[Source], cache: Cache, settings: Settings) -> list[ReadJob]:
+    """Cut the sources into slices to read, in their order."""
+    jobs = []
+    for number, source in enumerate(sources):
+        stat = stat_of(source.path)
+        size = sum(file_size for _, _, file_size, _ in stat)
+        dataset = source.dataset.name if source.dataset.database else ""
+        cut = not dataset and can_be_cut(source.path)
+        starts = range(0, max(size, 1), SLICE_BYTES) if cut else (0,)
+        for start in starts:
+            end = start + SLICE_BYTES if start + SLICE_BYTES < size and cut else None
+            facts = [stat, dataset, start, end, settings.normalize, settings.split_by]
+            name = hashlib.blake2b(msgspec.json.encode(facts), digest_size=16).hexdigest()
+            jobs.append(
+                ReadJob(
+                    number=number,
+                    path=source.path,
+                    dataset=dataset,
+                    start=start,
+                    end=end,
+                    size=(end or size) - start,
+                    stat=stat,
+                    out=cache.tasks / name,
+                    buffer=BUFFER_BYTES,
+                    normalize=settings.normalize,
+                    split_by=settings.split_by,
+                )
+            )
+    return jobs
+
+
+def count_partitions(files: Sequence[TaskFile], settings: Settings) -> int:
+    """Choose how many partitions there are: a power of two, so that a few more texts don't change it."""
+    texts, text_bytes = count_texts([(file.path, file.tasks) for file in files])
+    least = max(1, ceil(texts / settings.docs_per_partition), ceil(text_bytes / TEXT_BYTES))
+    return 1 << (least - 1).bit_length()
+
+
+def plan_merging(
+    files: Sequence[TaskFile],
+    count: int,
+    sources: list[Source],
+    labels: list[str],
+    settings: Settings,
+    cache: Cache,
+    groups: Mapping[bytes, Group] = {},
+) -> Iterator[MergeJob]:
+    """Yield the work on each of `count` partitions."""
+    grouped: dict[int, dict[bytes, Group]] = {}
+    for key, group in groups.items():
+        number = int.from_bytes(key[:8], "big") * count >> 64
+        grouped.setdefault(number, {})[key] = group
+    cuts = [cut_task_file(file.path, count) for file in files]
+    for number in range(count):
+        ranges = []
+        for file, (entries, offsets) in zip(files, cuts, strict=True):
+            first, last = entries[number : number + 2].tolist()
+            start, end = offsets[number : number + 2].tolist()
+            if first < last:
+                ranges.append(KeyRange(file.path, file.source, file.base, first, last - first, start, end - start))
+        folder = cache.partitions / f"{number:05d}"
+        yield MergeJob(number, count, ranges, sources, labels, settings, folder, grouped.get(number, {}))
+
+
+def plan_workers(budget: int, most: int) -> int:
+    """Choose how many workers, `most` at most, a merge can have within so many bytes; 1 is this process alone.
+
+    RAISES (InputError): not even that fits.
+    """
+    now = tree_pss(psutil.Process().pid)
+    if now + ALONE > budget:
+        least = (now + ALONE) / 2**20
+        raise InputError(f"--memory {budget / 2**20:.0f}MB: the least possible is {least:.0f}MB")
+    return max(1, min(most, (budget - now) // PER_WORKER))

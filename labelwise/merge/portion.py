@@ -1,0 +1,187 @@
+"""Merge the texts of one portion, a small share of a partition; one text's tasks are held at a time.
+
+The tasks of a text are read from the task files, merged (`one_text`), put into a split (`splits`), and made a Doc
+(`to_doc`).
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+from spacy.tokens import Doc
+
+from labelwise.common.errors import InputError
+from labelwise.corpus.docbin_writer import EncodedDocs, encode_docs
+from labelwise.corpus.streaming import forgetting
+from labelwise.corpus.tokenizer import LearningTokenizer
+from labelwise.merge.jobs import Group, MergeJob
+from labelwise.merge.rules.answers import Answer, why_not
+from labelwise.merge.rules.ledger import Ledger, Problem, outcome_of, problem_line
+from labelwise.merge.rules.lost_spans import LostSpan, lost_span_tasks
+from labelwise.merge.rules.one_text import Merged, merge_text, missing_labels
+from labelwise.merge.rules.policies import COVERAGE
+from labelwise.merge.rules.settings import load_tokenizer
+from labelwise.merge.rules.splits import declared_split, hashed_split, value_of_meta
+from labelwise.merge.rules.to_doc import Projection, to_doc
+from labelwise.merge.task_store import TaskReader
+from labelwise.merge.task_table import Texts, read_answer, read_text
+from labelwise.sources.declarations import SPLITS, Split
+from labelwise.sources.prodigy import input_hash
+
+
+class Portion(msgspec.Struct):
+    """What the texts of a portion gave.
+
+    fingerprint (bytes): digest of all that this follows from.
+    docs (dict[str, EncodedDocs]): by split.
+    keys (dict[str, bytes]): by split, the keys of the Docs' texts.
+    lost_spans, problems (bytes): lines of JSON.
+    """
+
+    fingerprint: bytes
+    ledger: Ledger
+    docs: dict[str, EncodedDocs]
+    keys: dict[str, bytes]
+    lost_spans: bytes
+    problems: bytes
+
+
+class TextResult(NamedTuple):
+    """What became of one text.
+
+    doc (Doc | None): None if the text is left out of the corpus.
+    lost (list[LostSpan]): its spans that aren't entities.
+    problems (list[Problem]): its spans that can't be used.
+    """
+
+    split: Split
+    doc: Doc | None
+    lost: list[LostSpan]
+    problems: list[Problem]
+
+
+def merge_portion(job: MergeJob, fingerprint: bytes, texts: Texts, reader: TaskReader) -> Portion:
+    """Merge the texts of one portion.
+
+    RAISES (InputError): an "error" policy met its case.
+    """
+    ledger = Ledger(labels={label: Counter() for label in job.labels})
+    docs: dict[Split, list[Doc]] = {split: [] for split in SPLITS}
+    keys: dict[str, bytes] = dict.fromkeys(SPLITS, b"")
+    lost_spans: list[bytes] = []
+    problems: list[bytes] = []
+    tokenizer = load_tokenizer(job.settings)
+    with forgetting(tokenizer.nlp):
+        for key, rows in texts:
+            text = read_text(key, rows[0], job, reader)
+            answers = [read_answer(row, job, reader) for row in rows]
+            result = merge_one(key, text, answers, job, tokenizer, ledger)
+            if result.doc is not None:
+                docs[result.split].append(result.doc)
+                keys[result.split] += key
+            lost_spans += lost_span_tasks(text, result.lost)
+            problems += map(problem_line, result.problems)
+        encoded: dict[str, EncodedDocs] = {split: encode_docs(docs[split]) for split in SPLITS}
+    return Portion(fingerprint, ledger, encoded, keys, b"".join(lost_spans), b"".join(problems))
+
+
+def merge_one(
+    key: bytes, text: str, answers: Sequence[Answer], job: MergeJob, tokenizer: LearningTokenizer, ledger: Ledger
+) -> TextResult:
+    """Merge all answers about one text, choose its split, and make its Doc; what became of everything is counted.
+
+    key (bytes): the text's.
+    answers (Sequence[Answer]): in the order of sources and lines.
+    ledger (Ledger): gets the counts.
+    RAISES (InputError): an "error" policy met its case.
+    """
+    _count_read(ledger, text, answers)
+    declared = declared_split(answers)
+    merged = merge_text(text, answers, job.settings.policies, declared)
+    _count_merged(ledger, merged, job.labels)
+    split = declared or _other_split(key, answers, job, ledger)
+    uncovered = missing_labels(merged.coverage, job.labels)
+    unmarked = COVERAGE[job.settings.policies.coverage](split) if uncovered else "outside"
+    doc = None
+    if not merged.coverage:
+        ledger.texts["no usable answer"] += 1
+    elif unmarked is None:
+        ledger.texts["not covered"] += 1
+        ledger.spans["text not covered"] += len(merged.accepted) + len(merged.rejected)
+    else:
+        try:
+            projection = to_doc(tokenizer, merged, job.labels, job.settings.policies, unmarked)
+        except InputError as error:
+            first = next(answer for answer in answers if not why_not(answer))
+            raise InputError(f"{first.place}: {error}") from error
+        doc = projection.doc
+        ledger.partly[split] += bool(uncovered)
+        _count_doc(ledger, split, merged, projection)
+        merged.lost.extend(projection.lost)
+    _count_lost(ledger, merged.lost)
+    return TextResult(split, doc, merged.lost, merged.problems)
+
+
+def _other_split(key: bytes, answers: Sequence[Answer], job: MergeJob, ledger: Ledger) -> Split:
+    """Choose the split of a text for which no data set declares one; count those without a value of `split_by`."""
+    group = job.groups.get(key, Group(key, None))
+    if group.declared:
+        return group.declared
+    unit = group.unit.hex()
+    if job.settings.split_by:
+        value = value_of_meta(answers, job.settings.split_by)
+        ledger.without_split_by += value is None
+        unit = unit if value is None else value
+    return hashed_split(unit, job.settings)
+
+
+def _count_read(ledger: Ledger, text: str, answers: Sequence[Answer]) -> None:
+    """Count what was read, and the hashes that aren't the text's."""
+    stored = [answer.task.input_hash for answer in answers if answer.task.input_hash is not None]
+    right = input_hash(text) if stored else None
+    ledger.stored_hash_differs += sum(value != right for value in stored)
+    ledger.rows_read += len(answers)
+    for answer in answers:
+        ledger.datasets[answer.dataset.name] += 1
+        ledger.spans_read += len(answer.task.spans or ())
+
+
+def _count_merged(ledger: Ledger, merged: Merged, labels: Sequence[str]) -> None:
+    """Count what merging did to rows and spans, the text's coverage, and agreement."""
+    ledger.rows.update(merged.rows)
+    ledger.spans.update(merged.spans)
+    for label in labels:
+        ledger.labels[label][merged.coverage.get(label, "none")] += 1
+    for problem in merged.problems:
+        if outcome_of(problem.reason) == "undeclared label":
+            ledger.undeclared[f"{problem.dataset}: {problem.reason.partition(': ')[2]}"] += 1
+    for label, counts in merged.agreement.items():
+        ledger.agreement.setdefault(label, Counter()).update(counts)
+
+
+def _count_doc(ledger: Ledger, split: Split, merged: Merged, projection: Projection) -> None:
+    """Count a Doc and where its spans are."""
+    ledger.texts[split] += 1
+    ledger.words[split] += len(projection.doc)
+    ledger.spans["entity"] += len(projection.entities)
+    ledger.spans["rejected"] += projection.rejected
+    ledger.spans["rejected, no token boundary"] += len(merged.rejected) - projection.rejected
+    for _, _, label in merged.accepted:
+        ledger.labels[label]["gold"] += 1
+    for _, _, label in merged.rejected:
+        ledger.labels[label]["rejected"] += 1
+    for label in projection.realigned:
+        ledger.labels[label]["realigned"] += 1
+    for label in projection.entities:
+        ledger.labels[label]["entity"] += 1
+    for one in projection.lost:
+        ledger.spans[one.reason] += 1
+        ledger.labels[one.lost.span[2]][one.reason] += 1
+
+
+def _count_lost(ledger: Ledger, lost: Sequence[LostSpan]) -> None:
+    """Count spans that lost by the reason and the labels."""
+    for one in lost:
+        labels = [claim.span[2] for claim in (one.lost, one.kept) if claim]
+        ledger.lost_spans.setdefault(one.reason, Counter())[", ".join(labels)] += 1

@@ -1,0 +1,95 @@
+"""Read sources to task files (see `task_store`).
+
+Reading is the costly step, so every source is read once, in slices that are read side by side. An Extract says what
+was found in a slice; it is written last of all.
+"""
+
+from collections import Counter
+from pathlib import Path
+
+import msgspec
+
+from labelwise.common.errors import InputError
+from labelwise.common.outputs import replace
+from labelwise.merge.jobs import ReadJob
+from labelwise.merge.rules.ledger import PROBLEM_SPANS, Problem, decode_counter, outcome_of, problem_line
+from labelwise.merge.task_store import ENTRY, TaskWriter, task_file_path
+from labelwise.sources.formats import read_items, stat_of
+from labelwise.sources.normalize import normalize_task
+from labelwise.sources.prodigy import Task, annotator_of
+
+
+class Extract(msgspec.Struct):
+    """What was read of one slice of a source.
+
+    lines (int): lines in it, so that the next slice's can be counted on; 0 where a source is read as a whole.
+    files (list[tuple[int, int]]): for each task file the number of tasks, and the bytes of its `.tasks` file.
+    rows, spans (Counter): what can't be used, by reason; each is a line of the `.problems` file.
+    problems (int): the bytes of that file.
+    """
+
+    lines: int = 0
+    files: list[tuple[int, int]] = []
+    rows: Counter[str] = msgspec.field(default_factory=Counter)
+    spans: Counter[str] = msgspec.field(default_factory=Counter)
+    problems: int = 0
+
+    @property
+    def tasks(self) -> int:
+        """The number of tasks in all task files."""
+        return sum(tasks for tasks, _ in self.files)
+
+
+def read_extract(out: Path) -> Extract | None:
+    """Read what an earlier run found; None if there is none, or not all of its files."""
+    try:
+        content = out.with_suffix(".extract").read_bytes()
+        extract = msgspec.json.decode(content, type=Extract, dec_hook=decode_counter)
+        for number, (tasks, size) in enumerate(extract.files):
+            path = task_file_path(out, number)
+            sizes = [path.with_suffix(suffix).stat().st_size for suffix in (".index", ".tasks")]
+            if sizes != [tasks * ENTRY.itemsize, size]:
+                return None
+        whole = out.with_suffix(".problems").stat().st_size == extract.problems
+    except (FileNotFoundError, msgspec.DecodeError):
+        return None
+    return extract if whole else None
+
+
+def read_slice(job: ReadJob) -> Extract:
+    """Read a slice of a source and write its task files, or take what an earlier run left.
+
+    RAISES (InputError): the source was changed meanwhile, or can't be read.
+    """
+    if (known := read_extract(job.out)) is not None:
+        return known
+    extract = Extract()
+    waiting = TaskWriter(job.out)
+    with job.out.with_suffix(".problems").open("wb") as problems:
+        for item in read_items(job.path, job.dataset, job.start, job.end):
+            extract.lines = item.line
+            if item.task is not None:
+                waiting.add(item.line, _only_needed(item.task, job))
+                if waiting.size > job.buffer:
+                    extract.files.append(waiting.write(len(extract.files)))
+            if item.problem:
+                outcome = outcome_of(item.problem)
+                (extract.spans if outcome in PROBLEM_SPANS else extract.rows)[outcome] += 1
+                extract.problems += problems.write(problem_line(Problem("", item.file, item.line, item.problem)))
+    if waiting.tasks:
+        extract.files.append(waiting.write(len(extract.files)))
+    # A query sees a database as it was when it began.
+    if not job.dataset and stat_of(job.path) != job.stat:
+        raise InputError(f"{job.path}: the file changed while it was read; run the merge again")
+    staged = job.out.with_suffix(".extract.tmp")
+    staged.write_bytes(msgspec.json.encode(extract))
+    replace(staged, job.out.with_suffix(".extract"))
+    return extract
+
+
+def _only_needed(task: Task, job: ReadJob) -> Task:
+    """Keep of `meta` the one value that may be needed, and the annotator's name; normalize the text if asked to."""
+    value = task.meta.get(job.split_by) if isinstance(task.meta, dict) and job.split_by else None
+    task.meta = None if value is None else {job.split_by: str(value)}
+    task.annotator_id, task.session_id = annotator_of(task) or None, None
+    return normalize_task(task) if job.normalize else task

@@ -1,0 +1,117 @@
+"""The ledger of a merge: everything read has one counted outcome, or the command fails."""
+
+from collections import Counter
+from typing import NamedTuple
+
+import msgspec
+
+PROBLEM_ROWS = ("bad JSON", "no text", "malformed")
+PROBLEM_SPANS = ("invalid", "undeclared label")
+COUNTERS = ("rows", "spans", "texts", "words", "datasets", "partly", "undeclared", "near_duplicates")
+TABLES = ("labels", "lost_spans", "agreement")
+
+
+class Problem(NamedTuple):
+    """A row, or a span of it, that can't be used.
+
+    file (str): the file of the data set that it is in.
+    reason (str): the outcome as which it is counted; details follow a colon.
+    """
+
+    dataset: str
+    file: str
+    line: int
+    reason: str
+
+
+def outcome_of(reason: str) -> str:
+    """Give the outcome that a problem's reason begins with."""
+    return reason.partition(":")[0]
+
+
+def decode_counter(kind: type[Counter[str]], value: dict[str, int]) -> Counter[str]:
+    """Make a Counter again of what msgspec wrote of one, as its `dec_hook`."""
+    return kind(value)
+
+
+def problem_line(problem: Problem) -> bytes:
+    """Make a line of JSON: data set, file, line and reason."""
+    return msgspec.json.encode(problem._asdict()) + b"\n"
+
+
+class Ledger(msgspec.Struct):
+    """What happened to everything that was read, in counts.
+
+    rows (dict): rows of the data sets by outcome; they add up to `rows_read`.
+    spans (dict): spans by outcome; they add up to `spans_read`.
+    texts (dict): distinct texts by split, or "no usable answer", or "not covered" (policy `drop`).
+    words (dict): tokens by split.
+    labels (dict): for each label: the accepted spans ("gold"), what became of them, the rejected spans, and the texts
+        on which the label is complete, partial or none.
+    datasets (dict): rows read of each data set.
+    partly (dict): by split, the texts that aren't complete for all labels.
+    undeclared (dict): spans by "DATA SET: LABEL", where the data set doesn't declare the label.
+    lost_spans (dict): for each reason, spans by "LOST, KEPT": the label that lost, and what it lost against.
+    agreement (dict): for each label that was annotated twice, the "texts", and of all pairs of versions the spans in
+        "both", and the "spans" of the one and of the other; see `agreement`.
+    near_duplicates (dict): pairs of texts that are nearly equal, by the two splits that they are in.
+    without_split_by (int): texts that have no value for `split_by`.
+    stored_hash_differs (int): rows whose stored `_input_hash` isn't that of their text.
+    """
+
+    rows_read: int = 0
+    spans_read: int = 0
+    rows: Counter[str] = msgspec.field(default_factory=Counter)
+    spans: Counter[str] = msgspec.field(default_factory=Counter)
+    texts: Counter[str] = msgspec.field(default_factory=Counter)
+    words: Counter[str] = msgspec.field(default_factory=Counter)
+    labels: dict[str, Counter[str]] = msgspec.field(default_factory=dict)
+    datasets: Counter[str] = msgspec.field(default_factory=Counter)
+    partly: Counter[str] = msgspec.field(default_factory=Counter)
+    undeclared: Counter[str] = msgspec.field(default_factory=Counter)
+    lost_spans: dict[str, Counter[str]] = msgspec.field(default_factory=dict)
+    agreement: dict[str, Counter[str]] = msgspec.field(default_factory=dict)
+    near_duplicates: Counter[str] = msgspec.field(default_factory=Counter)
+    without_split_by: int = 0
+    stored_hash_differs: int = 0
+
+    def add(self, other: "Ledger") -> None:
+        """Add another's counts to these."""
+        self.rows_read += other.rows_read
+        self.spans_read += other.spans_read
+        self.without_split_by += other.without_split_by
+        self.stored_hash_differs += other.stored_hash_differs
+        for name in COUNTERS:
+            getattr(self, name).update(getattr(other, name))
+        for name in TABLES:
+            for row, counts in getattr(other, name).items():
+                getattr(self, name).setdefault(row, Counter()).update(counts)
+
+    def check(self) -> None:
+        """Check that everything read has one outcome.
+
+        RAISES (RuntimeError): it isn't, which is an error of this program.
+        """
+        for what, read, outcomes in (("rows", self.rows_read, self.rows), ("spans", self.spans_read, self.spans)):
+            if read != outcomes.total():
+                raise RuntimeError(
+                    f"{read} {what} read, but {outcomes.total()} counted: {dict(outcomes)}; please report this"
+                )
+
+    def problems(self) -> int:
+        """Count the rows and spans that couldn't be used."""
+        return sum(self.rows[reason] for reason in PROBLEM_ROWS) + sum(self.spans[reason] for reason in PROBLEM_SPANS)
+
+    def sorted(self) -> "Ledger":
+        """Copy without what was never counted, in alphabetical order, so that equal ledgers are written alike."""
+        fields = {name: getattr(self, name) for name in self.__struct_fields__}
+        fields |= {name: _sorted(fields[name]) for name in COUNTERS if name != "datasets"}
+        fields["labels"] = {label: _sorted(counts) for label, counts in self.labels.items()}
+        fields["lost_spans"] = {reason: _sorted(counts) for reason, counts in sorted(self.lost_spans.items())}
+        # Annotators may have no span in both, which is a finding.
+        fields["agreement"] = {label: Counter(dict(sorted(n.items()))) for label, n in sorted(self.agreement.items())}
+        return Ledger(**fields)
+
+
+def _sorted(counts: Counter[str]) -> Counter[str]:
+    return Counter({name: n for name, n in sorted(counts.items()) if n})

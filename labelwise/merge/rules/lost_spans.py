@@ -1,0 +1,65 @@
+"""Spans that lost: against a rejection, against an overlapping span, or against the tokenizer.
+
+Each becomes a task that Prodigy can show, with what it lost against:
+
+    {"text": "Add 5 mL", "spans": [{"start": 4, "end": 8, "label": "Amount", "claim": "accept", "datasets": ["amount"],
+     "lost": true}, …], "meta": {"reason": "nested"}, "_input_hash": …, "_task_hash": …}
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from labelwise.common.spans import SpanKey
+from labelwise.sources.prodigy import input_hash, task_hash
+
+
+class Claim(NamedTuple):
+    """A span that data sets accept or reject."""
+
+    span: SpanKey
+    answer: Literal["accept", "reject"]
+    datasets: list[str]
+
+
+class LostSpan(NamedTuple):
+    """A span that lost.
+
+    reason (str): "accept/reject", "same span", "nested", "crossing" or "no token boundary".
+    kept (Claim | None): what it lost against.
+    """
+
+    reason: str
+    lost: Claim
+    kept: Claim | None
+
+
+def lost_span_tasks(text: str, lost: Sequence[LostSpan]) -> Iterator[bytes]:
+    """Yield lines of JSON, tasks that Prodigy can show: each span that lost, and what it lost against."""
+    text_hash = input_hash(text) if lost else 0
+    for one in sorted(lost, key=lambda one: (one.lost.span, one.reason)):
+        yield _lost_span_task(text, text_hash, one)
+
+
+def _lost_span_task(text: str, text_hash: int, one: LostSpan) -> bytes:
+    spans = [
+        {
+            "start": claim.span[0],
+            "end": claim.span[1],
+            "label": claim.span[2],
+            "claim": claim.answer,
+            "datasets": claim.datasets,
+            "lost": claim is one.lost,
+        }
+        for claim in (one.lost, one.kept)
+        if claim
+    ]
+    task = {
+        "text": text,
+        "_input_hash": text_hash,
+        "_task_hash": task_hash(text_hash, spans),
+        "spans": spans,
+        "meta": {"reason": one.reason},
+    }
+    return msgspec.json.encode(task) + b"\n"

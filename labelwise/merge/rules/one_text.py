@@ -1,0 +1,181 @@
+"""Merge the tasks of one text into one annotation: pure functions, nothing is read or written here.
+
+1. A row leaves no trace but its count if its answer is `ignore`, or none that exists, or if it comes from an interface
+   that isn't for spans, or from a data set of another split than the text's.
+2. Complete tasks: where a data set answered a text more than once, the `duplicates` policy decides. If the answer that
+   counts is a `reject`, the data set says nothing about the text. If it is an `accept`, the text is complete for the
+   labels of the data set, and its spans are accepted.
+3. Binary tasks judge single spans; where a data set judged the same span twice, the `duplicates` policy decides.
+   A text judged for a label is `partial` for it, unless it is complete.
+4. A span accepted by one data set and rejected by another is for the `conflicts` policy.
+5. Every row and every span read has one outcome, counted in `Merged.rows` and `Merged.spans`.
+
+How far annotators agree is counted in `agreement`. Overlaps and token boundaries aren't decided here: see `to_doc`.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from itertools import chain
+from typing import NamedTuple
+
+from labelwise.common.spans import SpanKey, trim_usable
+from labelwise.merge.rules.agreement import count_agreement
+from labelwise.merge.rules.answers import Answer, why_not
+from labelwise.merge.rules.ledger import Problem
+from labelwise.merge.rules.lost_spans import Claim, LostSpan
+from labelwise.merge.rules.policies import CONFLICTS, DUPLICATES, Policies, only
+from labelwise.sources.declarations import Split
+from labelwise.sources.prodigy import TaskSpan
+
+
+class Merged(NamedTuple):
+    """The merged annotation of one text.
+
+    coverage (dict[str, str]): "complete" or "partial" by label; none of the two for a label that isn't in it.
+    accepted, rejected (dict): the spans that count, sorted, each with the names of the data sets that say so.
+    lost (list[LostSpan]): accepted spans that were rejected elsewhere, or the other way round.
+    problems (list[Problem]): the spans that can't be used.
+    rows, spans (Counter): everything read, by outcome, except for what is in `accepted` and `rejected`.
+    agreement (dict[str, Counter[str]]): what `agreement.count_agreement` gives.
+    """
+
+    text: str
+    coverage: dict[str, str]
+    accepted: dict[SpanKey, list[str]]
+    rejected: dict[SpanKey, list[str]]
+    lost: list[LostSpan]
+    problems: list[Problem]
+    rows: Counter[str]
+    spans: Counter[str]
+    agreement: dict[str, Counter[str]]
+
+
+def merge_text(text: str, answers: Iterable[Answer], policies: Policies, split: Split | None = None) -> Merged:
+    """Merge all answers about one text, in the order of the data sets.
+
+    split (str | None): the split that a data set declares for the text; answers of other data sets don't count.
+    RAISES (InputError): a policy is "error" and there is something to decide.
+    """
+    merged = Merged(text, {}, {}, {}, [], [], Counter(), Counter(), {})
+    complete: dict[str, list[Answer]] = {}
+    binary: dict[str, list[Answer]] = {}
+    for answer in answers:
+        reason = why_not(answer)
+        if reason:
+            _drop(merged, answer, reason)
+        elif split is not None and answer.dataset.split != split:
+            _drop(merged, answer, "other split")
+        else:
+            (complete if answer.kind == "complete" else binary).setdefault(answer.dataset.name, []).append(answer)
+    accepted: dict[SpanKey, list[Answer]] = {}
+    rejected: dict[SpanKey, list[Answer]] = {}
+    for group in complete.values():
+        for answer in _choose(merged, group, policies):
+            merged.rows["merged"] += 1
+            _cover(merged.coverage, answer)
+            for key, span in _usable_spans(merged, answer):
+                if span.answer in (None, "accept"):
+                    _note(merged, accepted, key, answer)
+                elif span.answer == "reject":
+                    _note(merged, rejected, key, answer)
+                else:
+                    merged.spans["ignored"] += 1
+    for group in binary.values():
+        for (key, accept), answer in _judgements(merged, group, policies).items():
+            merged.coverage.setdefault(key[2], "partial")
+            _note(merged, accepted if accept else rejected, key, answer)
+    _settle(merged, accepted, rejected, policies)
+    merged.accepted.update((key, _names(accepted[key])) for key in sorted(accepted))
+    merged.rejected.update((key, _names(rejected[key])) for key in sorted(rejected))
+    merged.agreement.update(count_agreement(text, list(chain.from_iterable(complete.values()))))
+    return merged
+
+
+def _cover(coverage: dict[str, str], answer: Answer) -> None:
+    """Note what a complete answer covers: the labels of its data set, except for those that it says it doesn't."""
+    for label in answer.dataset.labels:
+        state = (answer.task.uncovered or {}).get(label, "complete")
+        if state == "complete" or (state == "partial" and label not in coverage):
+            coverage[label] = state
+
+
+def _choose(merged: Merged, group: list[Answer], policies: Policies) -> list[Answer]:
+    """Choose among a data set's complete answers, count the others, and leave out the rejected."""
+    chosen = DUPLICATES[policies.duplicates](group)
+    for answer in group:
+        if answer.task.answer == "reject":
+            _drop(merged, answer, "rejected" if answer in chosen else "superseded")
+        elif answer not in chosen:
+            _drop(merged, answer, "superseded")
+    return [answer for answer in chosen if answer.task.answer != "reject"]
+
+
+def _judgements(merged: Merged, group: list[Answer], policies: Policies) -> dict[tuple[SpanKey, bool], Answer]:
+    """Collect what a data set's binary answers say of each span; with `union`, it can be both."""
+    by_span: dict[SpanKey, list[tuple[bool, Answer]]] = {}
+    for answer in group:
+        merged.rows["merged"] += 1
+        for key, span in _usable_spans(merged, answer):
+            verdict = span.answer or answer.task.answer
+            if verdict not in ("accept", "reject"):
+                merged.spans["ignored"] += 1
+            else:
+                by_span.setdefault(key, []).append((verdict == "accept", answer))
+    judged: dict[tuple[SpanKey, bool], Answer] = {}
+    for key, verdicts in by_span.items():
+        if policies.duplicates == "error":
+            only([answer for _, answer in verdicts])
+        verdicts.sort(key=lambda verdict: verdict[1].order, reverse=True)
+        # Of equal verdicts, the latest is kept.
+        kept = dict(reversed(verdicts) if policies.duplicates == "union" else verdicts[:1])
+        merged.spans["superseded"] += len(verdicts) - len(kept)
+        judged.update(((key, accept), answer) for accept, answer in kept.items())
+    return judged
+
+
+def _usable_spans(merged: Merged, answer: Answer) -> Iterable[tuple[SpanKey, TaskSpan]]:
+    """Yield the spans of a task that can be used, white space at their edges trimmed; count and report the others."""
+    for span in answer.task.spans or ():
+        start, end = trim_usable(merged.text, span.start, span.end)
+        if start == end or not isinstance(span.label, str):
+            problem, what = "invalid", f"{span.label} {span.start} {span.end}"
+        elif span.label not in answer.dataset.labels:
+            problem, what = "undeclared label", span.label
+        else:
+            yield (start, end, span.label), span
+            continue
+        merged.spans[problem] += 1
+        merged.problems.append(Problem(answer.dataset.name, *answer.name, f"{problem}: {what}"))
+
+
+def _note(merged: Merged, spans: dict[SpanKey, list[Answer]], key: SpanKey, answer: Answer) -> None:
+    merged.spans["duplicate"] += key in spans
+    spans.setdefault(key, []).append(answer)
+
+
+def _settle(
+    merged: Merged, accepted: dict[SpanKey, list[Answer]], rejected: dict[SpanKey, list[Answer]], policies: Policies
+) -> None:
+    """Decide between spans that are both accepted and rejected."""
+    for key in sorted(accepted.keys() & rejected.keys()):
+        claims = [Claim(key, "accept", _names(accepted[key])), Claim(key, "reject", _names(rejected[key]))]
+        accept = CONFLICTS[policies.conflicts](accepted[key], rejected[key])
+        del (rejected if accept else accepted)[key]
+        kept, lost = claims if accept else reversed(claims)
+        merged.spans["accept/reject"] += 1
+        merged.lost.append(LostSpan("accept/reject", lost, kept))
+
+
+def _names(answers: Iterable[Answer]) -> list[str]:
+    names = {answer.dataset.name for answer in answers}
+    return sorted(names) if len(names) > 1 else list(names)
+
+
+def _drop(merged: Merged, answer: Answer, outcome: str) -> None:
+    merged.rows[outcome] += 1
+    merged.spans[f"in {outcome} task"] += len(answer.task.spans or ())
+
+
+def missing_labels(coverage: Mapping[str, str], labels: Iterable[str]) -> dict[str, str]:
+    """List the labels that a text isn't complete for, each "partial" or "none"."""
+    return {label: coverage.get(label, "none") for label in labels if coverage.get(label) != "complete"}

@@ -1,0 +1,160 @@
+"""What to do where annotations disagree: each policy is a function, chosen by its name.
+
+Those that need tokens, `overlap` and `alignment`, are in `docs`.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import msgspec
+from spacy.tokens import Doc, Span
+
+from labelwise.common.errors import InputError
+from labelwise.common.spans import SpanKey
+from labelwise.merge.rules.answers import Answer
+from labelwise.sources.declarations import Split
+
+Duplicates = Literal["latest", "union", "error"]
+Conflicts = Literal["accept-wins", "reject-wins", "latest"]
+Overlap = Literal["longest", "first", "error"]
+Coverage = Literal["missing", "drop", "outside"]
+Alignment = Literal["drop", "expand", "contract", "error"]
+Unmarked = Literal["missing", "outside"]
+
+
+class Policies(msgspec.Struct, frozen=True):
+    """What to do where annotations disagree; the first value of each is the default.
+
+    duplicates (str): a data set answered a text, or judged a span, more than once: the "latest" answer by timestamp,
+        then line; the "union" of the accepted ones; an "error".
+    conflicts (str): a span accepted by one data set and rejected by another.
+    overlap (str): accepted spans that overlap, where only one can be an entity: the "longest" in characters, then the
+        label declared first, then the earlier start; the one whose label was declared "first", then the earlier start,
+        then the longer; an "error".
+    coverage (str): what unmarked tokens mean on a text that isn't complete for all labels: "missing" values, `drop` the
+        text from train, or "outside".
+    alignment (str): an accepted span that doesn't fall on token boundaries: "drop" it from the entities, "expand" it to
+        whole tokens, "contract" it to them, or an "error".
+    """
+
+    duplicates: Duplicates = "latest"
+    conflicts: Conflicts = "accept-wins"
+    overlap: Overlap = "longest"
+    coverage: Coverage = "missing"
+    alignment: Alignment = "drop"
+
+
+def latest(group: Sequence[Answer]) -> list[Answer]:
+    """Keep the latest answer of a data set about a text."""
+    return [max(group, key=lambda answer: answer.order)]
+
+
+def union(group: Sequence[Answer]) -> list[Answer]:
+    """Keep all accepted answers of a data set about a text; if there is none, the latest."""
+    return [answer for answer in group if answer.task.answer == "accept"] or latest(group)
+
+
+def only(group: Sequence[Answer]) -> list[Answer]:
+    """Allow one answer of a data set about a text.
+
+    RAISES (InputError): there are more.
+    """
+    if len(group) > 1:
+        places = ", ".join(answer.place for answer in group)
+        raise InputError(f"{places}: data set {group[0].dataset.name!r} answers one text; choose latest or union")
+    return list(group)
+
+
+DUPLICATES = {"latest": latest, "union": union, "error": only}
+
+
+def accept_wins(accepts: Sequence[Answer], rejects: Sequence[Answer]) -> bool:
+    """Decide for the accepted span."""
+    return True
+
+
+def reject_wins(accepts: Sequence[Answer], rejects: Sequence[Answer]) -> bool:
+    """Decide for the rejected span."""
+    return False
+
+
+def latest_wins(accepts: Sequence[Answer], rejects: Sequence[Answer]) -> bool:
+    """Decide for the span with the latest time; for the accepted one if they are equal."""
+    return max(answer.time for answer in accepts) >= max(answer.time for answer in rejects)
+
+
+CONFLICTS = {"accept-wins": accept_wins, "reject-wins": reject_wins, "latest": latest_wins}
+
+
+def missing_values(split: Split) -> Unmarked | None:
+    """Give unmarked tokens the missing value."""
+    return "missing"
+
+
+def no_training(split: Split) -> Unmarked | None:
+    """Leave the text out of train; elsewhere, give unmarked tokens the missing value."""
+    return None if split == "train" else "missing"
+
+
+def no_entities(split: Split) -> Unmarked | None:
+    """Take unmarked tokens for no entities."""
+    return "outside"
+
+
+# For a text that isn't complete for all labels: what its unmarked tokens are; None leaves it out of the corpus.
+COVERAGE = {"missing": missing_values, "drop": no_training, "outside": no_entities}
+
+
+def drop(doc: Doc, key: SpanKey) -> None:
+    """Give no span."""
+    return
+
+
+def expand(doc: Doc, key: SpanKey) -> Span | None:
+    """Give the span with the whole of each token that it touches."""
+    return doc.char_span(*key, alignment_mode="expand")
+
+
+def contract(doc: Doc, key: SpanKey) -> Span | None:
+    """Give the tokens that lie inside the span, without white space at the edges, if there are any."""
+    span = doc.char_span(*key, alignment_mode="contract")
+    if span is None:
+        return None
+    words = [token.i for token in span if not token.is_space]
+    return Span(doc, words[0], words[-1] + 1, label=key[2]) if words else None
+
+
+def refuse(doc: Doc, key: SpanKey) -> None:
+    """Give no span, and no Doc either.
+
+    RAISES (InputError): always.
+    """
+    around = doc.char_span(*key, alignment_mode="expand")
+    raise InputError(
+        f"{doc.text[key[0] : key[1]]!r} ({key[2]}, {key[0]} to {key[1]}) isn't made of whole tokens: "
+        f"{[token.text for token in around or ()]}; extend `infixes`, or choose drop, expand or contract"
+    )
+
+
+# For spans that don't fall on token boundaries.
+ALIGNMENT: dict[str, Callable[[Doc, SpanKey], Span | None]] = {
+    "drop": drop,
+    "expand": expand,
+    "contract": contract,
+    "error": refuse,
+}
+
+
+def longest_first(labels: Sequence[str]) -> Callable[[SpanKey], tuple[int, ...]]:
+    """Rank spans by length in characters, then by label in the order of declaration, then by start."""
+    rank = {label: number for number, label in enumerate(labels)}
+    return lambda key: (key[0] - key[1], rank[key[2]], key[0])
+
+
+def declared_first(labels: Sequence[str]) -> Callable[[SpanKey], tuple[int, ...]]:
+    """Rank spans by label in the order of declaration, then by start, then by length in characters."""
+    rank = {label: number for number, label in enumerate(labels)}
+    return lambda key: (rank[key[2]], key[0], key[0] - key[1])
+
+
+OVERLAP = {"longest": longest_first, "first": declared_first, "error": longest_first}

@@ -1,0 +1,60 @@
+"""The settings of a merge: all that the corpus depends on besides the data."""
+
+from functools import lru_cache
+from typing import Literal
+
+import msgspec
+
+from labelwise.common.errors import InputError
+from labelwise.corpus.tokenizer import LearningTokenizer, TokenizerRules, make_nlp
+from labelwise.merge.rules.policies import Policies
+
+NearDuplicates = Literal["report", "group", "off"]
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """All that the result depends on besides the data.
+
+    dev_ratio, test_ratio (float): share of the texts, by hash, of the data sets whose split is `auto`.
+    split_salt (str): another salt gives another split.
+    split_by (str): a key of the tasks' `meta`: texts that have the same value there get into the same split.
+    normalize (bool): texts that differ only in Unicode composition or white space are one (see `normalize`).
+    near_duplicates (str): texts that are nearly equal and in two splits are "report"ed; they are kept in one ("group");
+        they aren't looked for ("off").
+    near_similarity (float): how similar those are, from 0 to 1 (see `near_duplicates`).
+    docs_per_partition (int): the most texts in a partition, on average, at least 1.
+    """
+
+    lang: str = "en"
+    tokenizer: TokenizerRules = TokenizerRules()
+    policies: Policies = Policies()
+    dev_ratio: float = 0.1
+    test_ratio: float = 0.1
+    split_salt: str = "labelwise"
+    split_by: str = ""
+    normalize: bool = False
+    near_duplicates: NearDuplicates = "report"
+    near_similarity: float = 0.8
+    docs_per_partition: int = 200
+
+    def __post_init__(self) -> None:
+        """Check the numbers.
+
+        RAISES (InputError): one is out of its range.
+        """
+        if not (self.dev_ratio >= 0 and self.test_ratio >= 0 and self.dev_ratio + self.test_ratio < 1):
+            raise InputError(
+                f"dev_ratio {self.dev_ratio} and test_ratio {self.test_ratio}: give shares that leave train some"
+            )
+        if not 0.5 <= self.near_similarity <= 1:
+            raise InputError(f"near_similarity {self.near_similarity}: give 0.5 to 1; below, most pairs aren't found")
+        if self.near_duplicates == "group" and self.split_by:
+            raise InputError("near_duplicates group and split_by both choose what stays in one split; use one of them")
+        if self.docs_per_partition < 1:
+            raise InputError(f"docs_per_partition {self.docs_per_partition}: give at least 1")
+
+
+@lru_cache(maxsize=1)
+def load_tokenizer(settings: Settings) -> LearningTokenizer:
+    """Make the settings' tokenizer, once a process."""
+    return LearningTokenizer(make_nlp(settings.lang, settings.tokenizer))

@@ -1,0 +1,32 @@
+"""Which split a text belongs to: the one that its data sets declare, or else one chosen by a hash."""
+
+import hashlib
+from collections.abc import Sequence
+
+from labelwise.merge.rules.answers import Answer, why_not
+from labelwise.merge.rules.settings import Settings
+from labelwise.sources.declarations import SPLITS, Split
+
+
+def declared_split(answers: Sequence[Answer]) -> Split | None:
+    """Give the split that a text's data sets declare, test before dev before train; some answers leave no trace."""
+    declared = {answer.dataset.split for answer in answers if not why_not(answer)}
+    return next((split for split in reversed(SPLITS) if split in declared), None)
+
+
+def value_of_meta(answers: Sequence[Answer], key: str) -> str | None:
+    """Give a text's value of a key of its tasks' `meta`: the least, where it has several; None where it has none."""
+    metas = [answer.task.meta for answer in answers if isinstance(answer.task.meta, dict)]
+    return min((str(meta[key]) for meta in metas if key in meta), default=None)
+
+
+def hashed_split(unit: str, settings: Settings) -> Split:
+    """Choose a split by a hash of the salt and a unit, the text's key or its value of `split_by`.
+
+    So a text never moves when others are added.
+    """
+    digest = hashlib.blake2b(f"{settings.split_salt}/{unit}".encode(), digest_size=8).digest()
+    share = int.from_bytes(digest, "big") / 2**64
+    if share < settings.test_ratio:
+        return "test"
+    return "dev" if share < settings.test_ratio + settings.dev_ratio else "train"

@@ -1,0 +1,122 @@
+"""Turn a merged annotation into a Doc: the only place where token boundaries and overlaps are decided, by policies.
+
+What the Doc carries is described in `annotation`.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from spacy.attrs import IDX, LENGTH
+from spacy.tokens import Doc, Span
+
+from labelwise.common.errors import InputError
+from labelwise.common.spans import SpanKey
+from labelwise.corpus.annotation import GOLD, INCORRECT, set_user_data
+from labelwise.merge.rules.lost_spans import Claim, LostSpan
+from labelwise.merge.rules.one_text import Merged, missing_labels
+from labelwise.merge.rules.policies import ALIGNMENT, OVERLAP, Policies, Unmarked
+
+
+class Projection(NamedTuple):
+    """A Doc and what didn't get into its entities.
+
+    entities (list[str]): the labels of the entities.
+    lost (list[LostSpan]): accepted spans that aren't entities.
+    rejected (int): how many rejected spans have token boundaries.
+    realigned (list[str]): the labels of the spans that were expanded or contracted.
+    """
+
+    doc: Doc
+    entities: list[str]
+    lost: list[LostSpan]
+    rejected: int
+    realigned: list[str]
+
+
+def to_doc(
+    tokenize: Callable[[str], Doc], merged: Merged, labels: Sequence[str], policies: Policies, unmarked: Unmarked
+) -> Projection:
+    """Make a Doc of a merged annotation.
+
+    tokenize (Callable[[str], Doc]): the project's tokenizer.
+    labels (Sequence[str]): all labels, in the order that breaks ties.
+    unmarked (str): what the tokens are that no span has.
+    RAISES (InputError): a policy is "error" and there is something to decide.
+    """
+
+    def claim(key: SpanKey) -> Claim:
+        return Claim(key, "accept", merged.accepted[key])
+
+    doc = tokenize(merged.text)
+    align = ALIGNMENT[policies.alignment]
+    exact = exact_spans(doc)
+    aligned: list[tuple[SpanKey, Span]] = []
+    without_boundaries = []
+    unknown: set[int] = set()
+    for key in merged.accepted:
+        span = exact(key) or align(doc, key)
+        if span is None:
+            without_boundaries.append(LostSpan("no token boundary", claim(key), None))
+            unknown.update(token.i for token in doc.char_span(*key, alignment_mode="expand") or ())
+        else:
+            aligned.append((key, span))
+    kept, lost = flatten(aligned, OVERLAP[policies.overlap](labels), error=policies.overlap == "error")
+    # Tokens that touch gold without boundaries aren't known to be outside.
+    if unknown:
+        unknown -= {token.i for span in kept for token in span}
+    missing = [doc[i : i + 1] for i in sorted(unknown)]
+    doc.set_ents(kept, missing=missing, default=unmarked)
+    rejected = [span for key in merged.rejected if (span := exact(key)) is not None]
+    doc.spans[GOLD] = [span for _, span in aligned]
+    doc.spans[INCORRECT] = rejected
+    set_user_data(doc, merged.accepted, merged.rejected, missing_labels(merged.coverage, labels))
+    overlapped = [LostSpan(overlap_kind(loser, winner), claim(loser), claim(winner)) for loser, winner in lost]
+    realigned = [key[2] for key, span in aligned if (span.start_char, span.end_char) != key[:2]]
+    return Projection(doc, [span.label_ for span in kept], without_boundaries + overlapped, len(rejected), realigned)
+
+
+def exact_spans(doc: Doc) -> Callable[[SpanKey], Span | None]:
+    """Make what gives a span if it falls on token boundaries: Doc.char_span, for many spans of one Doc."""
+    starts = doc.to_array(IDX)
+    ends = starts + doc.to_array(LENGTH)
+    first = {start: token for token, start in enumerate(starts.tolist())}
+    last = {end: token for token, end in enumerate(ends.tolist(), 1)}
+
+    def span(key: SpanKey) -> Span | None:
+        start, end = first.get(key[0]), last.get(key[1])
+        return None if start is None or end is None else Span(doc, start, end, label=key[2])
+
+    return span
+
+
+def flatten(
+    spans: Sequence[tuple[SpanKey, Span]], rank: Callable[[SpanKey], tuple[int, ...]], *, error: bool = False
+) -> tuple[list[Span], list[tuple[SpanKey, SpanKey]]]:
+    """Keep, in the order of rank, the spans whose tokens no kept span has.
+
+    spans (Sequence): each with the offsets that were annotated, which tell in what way two overlap.
+    RETURNS (tuple): the kept spans in text order, and each other one with a kept span that it overlaps.
+    RAISES (InputError): with `error`, on the first overlap.
+    """
+    owner: dict[int, SpanKey] = {}
+    kept, lost = [], []
+    for key, span in sorted(spans, key=lambda item: rank(item[0])):
+        tokens = range(span.start, span.end)
+        if owner.keys().isdisjoint(tokens):
+            owner.update(dict.fromkeys(tokens, key))
+            kept.append(span)
+            continue
+        winner = next(owner[token] for token in tokens if token in owner)
+        if error:
+            raise InputError(f"{winner} and {key} overlap in {span.doc.text[:60]!r}...; choose longest or first")
+        lost.append((key, winner))
+    return sorted(kept, key=lambda span: span.start), sorted(lost)
+
+
+def overlap_kind(one: SpanKey, other: SpanKey) -> str:
+    """Name the way in which two spans overlap: "same span" (two labels), "nested" or "crossing"."""
+    if one[:2] == other[:2]:
+        return "same span"
+    (start, end, _), (other_start, other_end, _) = one, other
+    inside = start >= other_start and end <= other_end
+    return "nested" if inside or (start <= other_start and end >= other_end) else "crossing"

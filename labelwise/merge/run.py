@@ -1,0 +1,251 @@
+"""Merge data sets into a corpus of partitioned `.spacy` files, in a fixed amount of memory.
+
+1. Read: each data set is read once, in slices; what is needed of it goes to the cache, sorted by text (`task_store`).
+2. Plan: the range of keys is cut into a power of two of partitions of `docs_per_partition` texts or fewer. A text's
+   partition follows from its key, so it depends neither on the number of workers nor on the order of files.
+3. Merge: the partitions are worked on, one by one or side by side (`partition`).
+4. Account: every row and span read has one outcome, or the command fails.
+5. Commit: what was put together in a folder beside the corpus is moved there, `manifest.json` last.
+
+The cache holds what 1 and 3 made. A later run takes from there what follows from the same data, settings and code, so
+that it does only what is new, and a run that was killed resumes.
+"""
+
+import hashlib
+import os
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from pathlib import Path
+from typing import IO, NamedTuple, TypeVar
+
+import msgspec
+
+from labelwise.common.errors import InputError
+from labelwise.common.keys import split_keys
+from labelwise.common.memory import parse_size
+from labelwise.common.outputs import full_disk_named, link, locked, workspace
+from labelwise.common.workers import Engine, open_executor, run_in_order
+from labelwise.merge.cache import CACHE, Cache, forget_unused, open_cache
+from labelwise.merge.commit import Made, check_ledger, check_out, commit, write_metrics
+from labelwise.merge.jobs import MergeJob, ReadJob, Source
+from labelwise.merge.near_duplicates import (
+    NEAR_DUPLICATES,
+    Pair,
+    find_pairs,
+    group_texts,
+    sign_partition,
+    signature_file,
+    write_near_duplicates,
+)
+from labelwise.merge.partition import LOST_SPANS, PROBLEMS, merge_partition
+from labelwise.merge.plan import TaskFile, count_partitions, plan_merging, plan_reading, plan_workers
+from labelwise.merge.read_sources import Extract, read_slice
+from labelwise.merge.rules.ledger import Ledger, Problem, problem_line
+from labelwise.merge.rules.settings import Settings, load_tokenizer
+from labelwise.merge.task_store import task_file_path
+from labelwise.sources.declarations import SPLITS, DataSet, all_labels, load_datasets
+
+AnyJob = TypeVar("AnyJob", ReadJob, MergeJob)
+Result = TypeVar("Result")
+CLUSTER_JOBS = 100  # that a cluster has at a time
+# Shows a phase's progress, given its name and the bytes to come: yields what takes the bytes and rows that are done.
+ByteProgress = Callable[[str, int], AbstractContextManager[Callable[[int, int], None]]]
+
+
+def no_byte_progress(name: str, total: int) -> AbstractContextManager[Callable[[int, int], None]]:
+    """Show nothing."""
+    return nullcontext(lambda done, rows: None)
+
+
+def merge(
+    declarations: list[Path],
+    out: Path,
+    settings: Settings,
+    *,
+    workers: int = 1,
+    memory: str = "",
+    engine: Engine = "processes",
+    address: str = "",
+    metrics: Path | None = None,
+    strict: bool = False,
+    progress: ByteProgress = no_byte_progress,
+) -> Ledger:
+    """Merge declared data sets, in as many processes as there may be.
+
+    declarations (list[Path]): `datasets.yml` files.
+    out (Path): the folder for the corpus.
+    workers (int): processes; 0 for one per core.
+    memory (str): fewer workers if they would take more than this, such as "256MB"; empty for any.
+    engine, address (str): see `workers.open_executor`.
+    metrics (Path | None): the JSON file for the ledger.
+    strict (bool): rows and spans that can't be used are an error.
+    RAISES (InputError): a declaration, a setting or, with `strict`, a row is wrong.
+    """
+    datasets = load_datasets(declarations)
+    if workers < 0:
+        raise InputError(f"--workers {workers}: give a number of processes, or 0 for one per core")
+    workers = workers or os.cpu_count() or 1
+    if memory and engine != "processes":
+        raise InputError("--memory plans processes of this machine; a cluster has limits of its own")
+    if memory:
+        # Before any memory is asked for, what all workers share must be there.
+        load_tokenizer(settings)
+        workers = plan_workers(parse_size(memory), workers)
+    with open_executor(engine, workers, address) as executor:
+        ledger = merge_datasets(
+            datasets,
+            out,
+            settings,
+            executor=executor,
+            ahead=CLUSTER_JOBS if address else 2 * workers,
+            progress=progress,
+            strict=strict,
+            may_be_empty=False,
+        )
+    if metrics:
+        write_metrics(ledger, metrics)
+    return ledger
+
+
+def merge_datasets(
+    datasets: Sequence[DataSet],
+    out: Path,
+    settings: Settings,
+    *,
+    executor: Executor | None = None,
+    ahead: int = 4,
+    progress: ByteProgress = no_byte_progress,
+    strict: bool = False,
+    may_be_empty: bool = True,
+) -> Ledger:
+    """Merge data sets: write `train`, `dev`, `test`, `labels`, four files of what else there is, and `manifest.json`.
+
+    out (Path): the folder that gets them; nothing else in it is touched, except for the cache.
+    executor (Executor | None): where sources are read and partitions merged; None is this process.
+    ahead (int): the most jobs that the executor has at a time.
+    strict (bool): rows and spans that can't be used are an error.
+    may_be_empty (bool): it isn't an error if no text gets into the corpus.
+    RAISES (InputError): an "error" policy met its case, a file changed meanwhile, another merge writes to the folder,
+        the disk is full.
+    RAISES (RuntimeError): the ledger doesn't balance, which is an error of this program.
+    """
+    labels = all_labels(datasets)
+    # A bad language or pattern is found before anything is read, and forked workers share what is loaded here.
+    nlp = load_tokenizer(settings).nlp
+    sources = [Source(dataset, file) for dataset in datasets for file in dataset.files]
+    ledger = Ledger(labels={label: Counter() for label in labels})
+    ledger.datasets.update(dict.fromkeys((dataset.name for dataset in datasets), 0))
+    run = Runner(executor, ahead, progress)
+    with full_disk_named(out), locked(out / CACHE / "lock"), workspace(out / "merge") as folder:
+        check_out(out, sources)
+        cache = open_cache(out / CACHE)
+        for split in SPLITS:
+            (folder / split).mkdir(parents=True)
+        (folder / PROBLEMS).touch()
+        files = _read(run, sources, settings, cache, ledger, folder)
+        total = sum(file.size for file in files)
+        count = count_partitions(files, settings)
+        plan = partial(plan_merging, files, count, sources, labels, settings, cache)
+        pairs = [] if settings.near_duplicates == "off" else _compare(run, plan(), total, settings)
+        groups = group_texts(pairs) if settings.near_duplicates == "group" else {}
+        splits = {place.key: "" for pair in pairs for place in (pair.one, pair.other)}
+        made = _merge(run, plan(groups), total, splits, ledger, folder)
+        for part in (cache.partitions, cache.signatures):
+            forget_unused(part, {f"{number:05d}" for number in range(count)})
+        write_near_duplicates(pairs, splits, sources, ledger, folder / NEAR_DUPLICATES)
+        check_ledger(ledger, folder, strict=strict, may_be_empty=may_be_empty)
+        commit(folder, out, nlp, settings, ledger, made)
+    return ledger
+
+
+class Runner(NamedTuple):
+    """Runs the jobs of a phase, and shows how far it is."""
+
+    executor: Executor | None
+    ahead: int
+    progress: ByteProgress
+
+    def run(
+        self, phase: str, function: Callable[[AnyJob], Result], jobs: Iterable[AnyJob], total: int
+    ) -> Iterator[tuple[AnyJob, Result]]:
+        """Yield each job with its result, in order; `total` is the sum of the jobs' `size`, in bytes."""
+        with self.progress(phase, total) as advance:
+            for job, result in run_in_order(self.executor, function, jobs, ahead=self.ahead):
+                yield job, result
+                advance(job.size, job.tasks if isinstance(job, MergeJob) else getattr(result, "tasks", 0))
+
+
+def _read(
+    run: Runner, sources: Sequence[Source], settings: Settings, cache: Cache, ledger: Ledger, folder: Path
+) -> list[TaskFile]:
+    """Read all sources to task files, and note what can't be used."""
+    jobs = plan_reading(sources, cache, settings)
+    files: list[TaskFile] = []
+    base = 0
+    with (folder / PROBLEMS).open("ab") as problems:
+        for job, extract in run.run("read", read_slice, jobs, sum(job.size for job in jobs)):
+            base = base if job.start else 0
+            files += [
+                TaskFile(task_file_path(job.out, number), job.number, base, tasks, size)
+                for number, (tasks, size) in enumerate(extract.files)
+            ]
+            _note_extract(extract, job, sources[job.number], base, ledger, problems)
+            base += extract.lines
+    forget_unused(cache.tasks, {job.out.name for job in jobs})
+    return files
+
+
+def _note_extract(
+    extract: Extract, job: ReadJob, source: Source, base: int, ledger: Ledger, problems: IO[bytes]
+) -> None:
+    """Enter what couldn't be used into the ledger, and list it, with its data set, its file and its line in that."""
+    ledger.rows_read += extract.rows.total()
+    ledger.rows.update(extract.rows)
+    ledger.datasets[source.dataset.name] += extract.rows.total()
+    ledger.spans_read += extract.spans.total()
+    ledger.spans.update(extract.spans)
+    with job.out.with_suffix(".problems").open("rb") as lines:
+        for line in lines:
+            problem = Problem(**msgspec.json.decode(line))
+            file = problem.file or source.path.name
+            problems.write(problem_line(Problem(source.dataset.name, file, base + problem.line, problem.reason)))
+
+
+def _compare(run: Runner, jobs: Iterable[MergeJob], total: int, settings: Settings) -> list[Pair]:
+    """Find the pairs of texts that are nearly equal."""
+    files = [signature_file(job) for job, _ in run.run("compare", sign_partition, jobs, total)]
+    return find_pairs(files, settings.near_similarity)
+
+
+def _merge(
+    run: Runner, jobs: Iterable[MergeJob], total: int, splits: dict[bytes, str], ledger: Ledger, folder: Path
+) -> Made:
+    """Merge the partitions and put them together.
+
+    splits (dict[bytes, str]): gets the split of each text whose key it has.
+    """
+    digests = {split: hashlib.sha256() for split in SPLITS}
+    partitions: dict[str, str] = {}
+    with (folder / LOST_SPANS).open("wb") as lost_spans, (folder / PROBLEMS).open("ab") as problems:
+        for job, result in run.run("merge", merge_partition, jobs, total):
+            ledger.add(result.ledger)
+            for split in SPLITS:
+                digests[split].update(result.keys[split])
+                splits.update((key, split) for key in split_keys(result.keys[split]) if key in splits)
+                if digest := result.files.get(f"{split}.spacy"):
+                    name = f"{split}/part-{job.number:05d}.spacy"
+                    link(job.folder / f"{split}.spacy", folder / name)
+                    partitions[name] = digest
+            _append(job.folder / LOST_SPANS, lost_spans)
+            _append(job.folder / PROBLEMS, problems)
+    return Made({split: digest.hexdigest() for split, digest in digests.items()}, partitions)
+
+
+def _append(file: Path, whole: IO[bytes]) -> None:
+    """Append a partition's file to the whole."""
+    with file.open("rb") as content:
+        shutil.copyfileobj(content, whole)

@@ -1,0 +1,144 @@
+"""Make the report of a pipeline: one HTML page that needs nothing else, neither network nor files.
+
+1. `results` reads what the merge, the training and the evaluation have written; `examples` passes over the predictions.
+2. `sections` makes tables and charts of that. What isn't there is None, and the page says which command makes it.
+3. The template draws them. It escapes all that comes from corpora.
+
+The same results make the same bytes.
+"""
+
+import base64
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from labelwise.common.errors import InputError
+from labelwise.common.outputs import staged
+from labelwise.evaluate.mistakes import KINDS, NOTHING
+from labelwise.evaluate.predictions import new_digest, read_predictions
+from labelwise.evaluate.results import Metrics, load_results
+from labelwise.report.charts import draw_whisker, short_number
+from labelwise.report.mistake_examples import MistakeExamples, mark_up
+from labelwise.report.sections import (
+    COVERAGE,
+    draw_curves,
+    draw_ledger,
+    draw_resources,
+    tabulate_confusion,
+    tabulate_coverage,
+    tabulate_scores,
+)
+
+
+def write_report(root: Path, pipeline: str, out: Path) -> None:
+    """Write the report of a pipeline.
+
+    root (Path): the folder of the project.
+    pipeline (str): "cpu" or "gpu".
+    RAISES (InputError): there are no results, or a file of them isn't what it should be.
+    """
+    page = render_report(root, pipeline)
+    with staged(out) as path:
+        path.write_text(page, encoding="utf8", newline="\n")
+
+
+def render_report(root: Path, pipeline: str) -> str:
+    """Make the page; see `write_report`."""
+    results = load_results(root, pipeline)
+    merge, metrics, details = results.merge, results.metrics, results.details
+    template = make_environment().get_template("report.html.jinja")
+    return template.render(
+        pipeline=pipeline,
+        metrics=metrics,
+        details=details,
+        flows=merge and draw_ledger(merge),
+        coverage=merge and tabulate_coverage(merge),
+        scores=metrics and tabulate_scores(metrics, details),
+        curves=results.curve and draw_curves(results.curve),
+        resources=results.resources and draw_resources(results.resources),
+        confusion=details and tabulate_confusion(details.confusion),
+        browser=results.predictions and metrics and collect_examples(results.predictions, metrics),
+        coverage_states=COVERAGE,
+        kinds=KINDS,
+        nothing=NOTHING,
+    )
+
+
+def make_environment() -> Environment:
+    """Make what renders the templates: all values are escaped, and a name that isn't known is an error."""
+    environment = Environment(
+        loader=PackageLoader("labelwise.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "score": format_score,
+        "short": short_number,
+        "number": "{:,}".format,
+        "share": format_share,
+    }
+    environment.globals |= {"whisker": draw_whisker, "include_raw": _include_raw, "hash_of": hash_of}
+    return environment
+
+
+def _include_raw(name: str) -> Markup:
+    """Give a script or a style sheet of the package, which isn't escaped."""
+    return Markup((Path(__file__).parent / "templates" / name).read_text(encoding="utf8"))
+
+
+def hash_of(text: str) -> str:
+    """Compute the hash by which a page's policy allows an inline script, and no other (CSP, level 2)."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(str(text).encode("utf8")).digest()).decode("ascii")
+
+
+def format_score(value: float | None) -> str:
+    """Write a score with three digits, or a dash where there is nothing to score."""
+    return "–" if value is None else f"{value:.3f}"
+
+
+def format_share(share: float) -> str:
+    """Write a share in percent; what is neither all nor nothing isn't rounded to that."""
+    if 0 < share < 0.01:
+        return "< 1%"
+    return "> 99%" if 0.99 < share < 1 else f"{share:.0%}"
+
+
+def collect_examples(path: Path, metrics: Metrics) -> dict[str, Any]:
+    """Pass over the predictions once, for examples of mistakes as HTML and for the totals.
+
+    RAISES (InputError): the scores aren't of these predictions.
+    """
+    examples, digest = MistakeExamples(), new_digest()
+    for doc in read_predictions(path, digest):
+        examples.add(doc.only(metrics.all_gold.labels))
+    if metrics.predictions_digest not in ("", digest.hexdigest()):
+        raise InputError(f"{path}: not the predictions that the scores were computed from; run the evaluation again")
+    labels = sorted({label for _, label in examples.totals})
+    shown = [
+        {
+            "window": example.window,
+            "labels": " ".join(str(labels.index(label)) for label in example.labels),
+            "kind": KINDS.index(example.window.kind),
+            "gold": Markup(mark_up(example.window.text, example.window.gold, example.window.pair.gold)),
+            "predicted": Markup(mark_up(example.window.text, example.window.predicted, example.window.pair.predicted)),
+        }
+        for example in examples.chosen()
+    ]
+    return {"examples": shown, "labels": labels, "most": examples.most, "totals": totals_by_filter(examples, labels)}
+
+
+def totals_by_filter(examples: MistakeExamples, labels: Sequence[str]) -> dict[str, int]:
+    """Count the mistakes for each choice of the two filters: "KIND LABEL", by their numbers, or * for all of them."""
+    totals = Counter({f"{number} *": examples.kinds[kind] for number, kind in enumerate(KINDS)})
+    totals["* *"] = examples.kinds.total()
+    for (kind, label), n in examples.totals.items():
+        for number in (str(KINDS.index(kind)), "*"):
+            totals[f"{number} {labels.index(label)}"] += n
+    return dict(sorted(totals.items()))

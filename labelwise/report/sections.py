@@ -1,0 +1,112 @@
+"""Turn results into the tables and charts of a report's sections."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from labelwise.evaluate.mistakes import NOTHING
+from labelwise.evaluate.results import MergeCounts, Table
+from labelwise.evaluate.scores import Details, Metrics
+from labelwise.report.charts import LineChart, draw_lines
+from labelwise.report.flows import draw_flow
+
+COVERAGE = ("complete", "partial", "none")
+OUTCOMES = ("entity", "same span", "nested", "crossing", "no token boundary")  # of accepted spans
+SCORE_NAMES = {"ents_f": "F", "ents_p": "P", "ents_r": "R"}
+RESOURCES = {
+    "words_per_second": "Words a second",
+    "memory_mb": "Memory, MB",
+    "cpu_percent": "Processors, % of one core",
+    "gpu_percent": "GPU, % busy",
+    "gpu_memory_mb": "GPU memory, MB",
+    "gpu_power_w": "GPU power, W",
+}
+
+
+def draw_ledger(merge: MergeCounts) -> list[dict[str, Any]]:
+    """Draw where rows, spans and gold went, each with the title of its chart; without what is empty."""
+    gold = {label: split_gold(counts) for label, counts in merge.labels.items()}
+    flows: list[tuple[str, dict[str, dict[str, int]], bool]] = [
+        ("Rows read", {"rows read": _largest_first(merge.rows)}, False),
+        ("Spans read", {"spans read": _largest_first(merge.spans)}, False),
+        ("Accepted spans, by label", gold, True),
+    ]
+    return [
+        {"title": title, "chart": draw_flow(flow, named=named), "flow": flow}
+        for title, flow, named in flows
+        if any(n > 0 for counts in flow.values() for n in counts.values())
+    ]
+
+
+def split_gold(counts: Mapping[str, int]) -> dict[str, int]:
+    """Tell what became of a label's accepted spans; they add up to its gold."""
+    split = {name: counts.get(name, 0) for name in OUTCOMES}
+    return split | {"otherwise lost": counts.get("gold", 0) - sum(split.values())}
+
+
+def _largest_first(counts: Mapping[str, int]) -> dict[str, int]:
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def tabulate_coverage(merge: MergeCounts) -> list[dict[str, Any]]:
+    """List, for each label, its texts by state, and those that were annotated twice."""
+    return [
+        {
+            "label": label,
+            "texts": {state: counts.get(state, 0) for state in COVERAGE},
+            "all": sum(counts.get(state, 0) for state in COVERAGE),
+            "twice": merge.agreement[label].texts if label in merge.agreement else 0,
+        }
+        for label, counts in merge.labels.items()
+    ]
+
+
+def tabulate_scores(metrics: Metrics, details: Details | None) -> list[dict[str, Any]]:
+    """List the scores of each label, with those that count partly right spans and the agreement of annotators."""
+    rows = []
+    for label, scores in metrics.all_gold.labels.items():
+        flat = metrics.flat_gold.labels.get(label)
+        schemes = details.schemes.get(label, {}) if details else {}
+        agreement = metrics.agreement.get(label)
+        rows.append(
+            {
+                "label": label,
+                "scores": scores,
+                "flat": flat.f if flat else None,
+                "partial": schemes["partial"].f if "partial" in schemes else None,
+                "type": schemes["type"].f if "type" in schemes else None,
+                "agreement": agreement.f if agreement else None,
+                "twice": agreement.texts if agreement else 0,
+            }
+        )
+    return rows
+
+
+def draw_curves(curve: Table) -> list[tuple[str, LineChart]]:
+    """Draw the scores by step in one chart, and each loss, and what else there is, in one of its own."""
+    columns = dict(curve.columns)
+    steps = columns.pop("step")
+    if columns.get("score") == columns.get("ents_f"):
+        columns.pop("score", None)
+    others = {name: columns.pop(name) for name in ("grad_scale", "skipped_steps") if name in columns}
+    losses = {name: columns.pop(name) for name in list(columns) if name.startswith("loss_")}
+    scores = {SCORE_NAMES.get(name, name): ys for name, ys in columns.items() if name not in ("epoch", "words")}
+    charts = [("Scores on dev", draw_lines(steps, scores, highest=1.0))] if scores else []
+    for name, ys in (losses | others).items():
+        title = name.replace("loss_", "Loss of ").replace("_", " ")
+        charts.append((title[0].upper() + title[1:], draw_lines(steps, {name: ys})))
+    return charts if steps else []
+
+
+def draw_resources(resources: Table) -> list[tuple[str, LineChart]]:
+    """Draw what training took over time, each in a chart of its own."""
+    seconds = resources.columns["seconds"]
+    found = {title: resources.columns[name] for name, title in RESOURCES.items() if name in resources.columns}
+    return [(title, draw_lines(seconds, {title: ys})) for title, ys in found.items()] if seconds else []
+
+
+def tabulate_confusion(confusion: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
+    """Make a square matrix of it: gold labels are the rows, predicted ones the columns, NOTHING the first of both."""
+    found = {*confusion, *(label for row in confusion.values() for label in row)}
+    labels = [NOTHING, *sorted(found - {NOTHING})]
+    rows = [(label, [confusion.get(label, {}).get(other, 0) for other in labels]) for label in labels]
+    return {"labels": labels, "rows": rows}

@@ -1,0 +1,34 @@
+"""Check fetched corpora against the checksums in project.yml: weasel only prints a cross when one differs."""
+
+from pathlib import Path
+
+import yaml
+from weasel.util import get_checksum
+
+from labelwise.common.errors import InputError
+
+
+def verify_assets(folder: Path, project: Path = Path("project.yml")) -> list[str]:
+    """Check every asset of the project that is inside a folder, or that the folder is inside of.
+
+    folder (Path): what is about to be read, or the project's folder for all assets.
+    project (Path): the file that declares the assets, relative to which they lie. Without it there are none.
+    RETURNS (list[str]): the assets that were there and right.
+    RAISES (InputError): an asset's checksum isn't what the project says.
+    """
+    if not project.is_file():
+        return []
+    folder = folder.resolve()
+    right = []
+    for asset in yaml.safe_load(project.read_text(encoding="utf8")).get("assets", []):
+        path = (project.parent / asset["dest"]).resolve()
+        concerned = path.is_relative_to(folder) or folder.is_relative_to(path)
+        if concerned and asset.get("checksum") and path.exists():
+            found = get_checksum(path)
+            if found != asset["checksum"]:
+                raise InputError(
+                    f"{asset['dest']}: checksum {found}, but {project} says {asset['checksum']}; delete the folder and "
+                    f"fetch it again with `weasel assets --extra`, or correct {project} if the change is meant"
+                )
+            right.append(asset["dest"])
+    return right

@@ -1,0 +1,282 @@
+"""Read brat standoff annotation: every `T` line becomes one mention or one counted, located problem.
+
+A document is `name.txt` with `name.ann`, or with `name.a1` and `name.a2`. A text-bound annotation is one line of it:
+
+    T1<TAB>Reagent 150 157;160 170<TAB>sodium chloride
+
+that is an id, a label, one or more `start end` fragments, and the mention as the annotator saw it, white space folded.
+The format: https://brat.nlplab.org/standoff.html
+
+1. The text is read without newline translation. Offsets count code points, as brat writes them; where the mentions say
+   otherwise, other readings are tried (`brat_offsets.READINGS`): the one that most mentions of the document agree with.
+2. A line is split at its first two tabs only: mentions contain tabs.
+3. Fragments are sorted, and joined where only white space lies between them (brat breaks spans at line ends).
+   What is still in several pieces is for the `discontinuous` policy.
+4. A mention that isn't what the text has at its offsets is for the `shifted` policy.
+5. White space at the edges of a span is trimmed by moving the offsets.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from os import walk
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from labelwise.common.errors import InputError
+from labelwise.common.spans import trim
+from labelwise.sources.brat_offsets import (
+    Fragments,
+    OffsetTable,
+    choose_reading,
+    join,
+    last_end,
+    nearest_occurrence,
+    says,
+    to_code_points,
+)
+
+SUFFIXES = (".ann", ".a1", ".a2")
+KINDS = "TERAMN#*"  # text-bound, event, relation, attribute (A, M), normalization, note, equivalence
+
+Discontinuous = Literal["drop", "first", "cover"]
+Shifted = Literal["drop", "nearest"]
+MissingAnn = Literal["skip", "empty"]
+
+# The reasons for which a T line isn't converted.
+NOT_CONVERTED = {
+    "no text": "the annotation file has no .txt beside it, or an empty one",
+    "not decodable": "the text or the line isn't valid in the given encoding",
+    "malformed": "not `ID<TAB>LABEL START END[;START END...]<TAB>MENTION` with START <= END",
+    "other label": "the label isn't among those asked for",
+    "out of range": "the span ends behind the end of the text",
+    "mention differs": "the text at the offsets isn't the quoted mention",
+    "white space": "the span is empty, or has no character that isn't white space",
+    "discontinuous": "the span has several pieces",
+    "duplicate": "same label and offsets as an earlier line of the document",
+}
+
+# Offsets of up to nine digits: a text is shorter than a gigabyte.
+T_LINE = re.compile(r"T\S*\t(\S+)\s+(\d{1,9}\s+\d{1,9}(?:\s*;\s*\d{1,9}\s+\d{1,9})*)\s*(?:\t(.*))?", re.DOTALL)
+
+
+class Mention(NamedTuple):
+    """One span of the text; offsets are code points, `end` exclusive.
+
+    fragments (Fragments): the pieces of a discontinuous span, before the policy made it one; else empty.
+    """
+
+    start: int
+    end: int
+    label: str
+    fragments: Fragments = []
+
+
+class Problem(NamedTuple):
+    """A line, or a whole file (line 0), that gave nothing, or not what it says."""
+
+    file: str
+    line: int
+    reason: str
+    row: str
+
+
+class Document(NamedTuple):
+    """One text with its mentions, and what happened to each line of its annotation files.
+
+    path (str): path of the text relative to the root, with `/` on every machine.
+    text (str | None): None when there is nothing to annotate: no text, or no annotation file.
+    lines (Counter[str]): lines read by kind: the characters of KINDS, "blank" and "stray".
+    notes (Counter[str]): converted, but not as written: "trimmed", "joined", "moved", "made one", "unverified", and
+        one "reading: NAME" for a document whose offsets aren't plain code points.
+    """
+
+    path: str
+    text: str | None
+    mentions: list[Mention]
+    problems: list[Problem]
+    lines: Counter[str]
+    notes: Counter[str]
+
+
+def find_documents(root: Path) -> list[Path]:
+    """List the documents under a folder, sorted, as paths without suffix; one that has only an .ann counts too.
+
+    RAISES (InputError): there is no such folder.
+    """
+    if not root.is_dir():
+        raise InputError(f"{root}: there is no such folder; give the one that your brat corpus is in")
+    stems = set()
+    for folder, _, names in walk(root, followlinks=True):
+        stems |= {Path(folder, name).with_suffix("") for name in names if name.endswith((".txt", *SUFFIXES))}
+    return sorted(stems, key=lambda stem: stem.relative_to(root).parts)
+
+
+def count_labels(stems: Iterable[Path], encoding: str = "utf-8") -> Counter[str]:
+    """Count the labels of all well-formed T lines, reading only the annotation files."""
+    counts: Counter[str] = Counter()
+    for stem in stems:
+        for _, _, row in _annotation_lines(stem, encoding):
+            if row is not None and (match := T_LINE.fullmatch(row)):
+                counts[match[1]] += 1
+    return counts
+
+
+def read_document(
+    stem: Path,
+    root: Path,
+    *,
+    labels: frozenset[str] | None = None,
+    missing_ann: MissingAnn = "skip",
+    discontinuous: Discontinuous = "drop",
+    shifted: Shifted = "drop",
+    encoding: str = "utf-8",
+) -> Document:
+    """Read one document.
+
+    stem (Path): path without suffix, from `find_documents`.
+    root (Path): the folder that the document's path is relative to.
+    labels (frozenset[str] | None): the labels to keep; None keeps all.
+    missing_ann (str): a text without annotation file is not annotated ("skip") or has no entities ("empty").
+    discontinuous (str): "drop" a span in pieces, keep its "first" piece, or "cover" from first to last character.
+    shifted (str): "drop" a span whose mention differs, or move it to the "nearest" occurrence of the mention, if there
+        is one that no other is as near as.
+    RETURNS (Document): every T line read is in `mentions` or in `problems`.
+    """
+    path = stem.relative_to(root).as_posix() + ".txt"
+    document = Document(path, None, [], [], Counter(), Counter())
+    rows = list(_annotation_lines(stem, encoding))
+    annotated = any(stem.with_name(stem.name + suffix).is_file() for suffix in SUFFIXES)
+    text, why_not = _read_text(stem, encoding)
+    if text is None:
+        document.problems.append(Problem(path, 0, why_not, ""))
+    elif not annotated and missing_ann == "skip":
+        document.problems.append(Problem(path, 0, "no annotation file", ""))
+    else:
+        document = document._replace(text=text)
+    candidates = []
+    for suffix, number, row in rows:
+        file = path.removesuffix(".txt") + suffix
+        kind, candidate = _parse_line(row, labels)
+        document.lines[kind] += 1
+        if kind == "T" and document.text is None:
+            candidate = why_not
+        if isinstance(candidate, _Candidate):
+            candidates.append((file, number, row or "", candidate))
+        elif candidate is not None:
+            document.problems.append(Problem(file, number, candidate, row or ""))
+    if document.text is not None:
+        table, reading = choose_reading(document.text, [(c.fragments, c.quoted) for *_, c in candidates])
+        if reading:
+            document.notes["reading: " + reading] += 1
+        seen = set()
+        for file, number, row, candidate in candidates:
+            result = _resolve(document.text, table, candidate, discontinuous, shifted, document.notes)
+            if isinstance(result, Mention) and result[:3] in seen:
+                result = "duplicate"
+            if isinstance(result, Mention):
+                seen.add(result[:3])
+                document.mentions.append(result)
+            else:
+                document.problems.append(Problem(file, number, result, row))
+        document.mentions.sort()
+    return document
+
+
+class _Candidate(NamedTuple):
+    """A well-formed T line, offsets as written."""
+
+    label: str
+    fragments: Fragments
+    quoted: str | None
+
+
+def _read_text(stem: Path, encoding: str) -> tuple[str | None, str]:
+    file = stem.with_name(stem.name + ".txt")
+    try:
+        text = file.read_bytes().decode(encoding)
+    except (FileNotFoundError, IsADirectoryError):
+        return None, "no text"
+    except UnicodeDecodeError:
+        return None, "not decodable"
+    return (text, "") if text.strip() else (None, "no text")
+
+
+def _annotation_lines(stem: Path, encoding: str) -> Iterator[tuple[str, int, str | None]]:
+    """Yield (suffix, line number, line) of a document's annotation files; None for a line that can't be decoded."""
+    for suffix in SUFFIXES:
+        file = stem.with_name(stem.name + suffix)
+        if not file.is_file():
+            continue
+        # Split as bytes: str.splitlines() would also split at U+2028 and the like, which mentions contain.
+        with file.open("rb") as lines:
+            for number, line in enumerate(lines, 1):
+                try:
+                    row = line.decode(encoding).rstrip("\r\n")
+                except UnicodeDecodeError:
+                    row = None
+                yield suffix, number, row.removeprefix("\ufeff") if row else row
+
+
+def _parse_line(row: str | None, labels: frozenset[str] | None) -> tuple[str, _Candidate | str | None]:
+    """Return a line's kind with what it holds: a candidate, the reason why it holds none, or None if none is due."""
+    if row is None:
+        return "T", "not decodable"  # it may have been one, so it is counted as one
+    if not row.strip():
+        return "blank", None
+    kind = row[0]
+    if kind not in KINDS or "\t" not in row:
+        return ("T", "malformed") if kind == "T" and row[1:2].isdigit() else ("stray", "stray line")
+    if kind != "T":
+        return kind, None
+    match = T_LINE.fullmatch(row)
+    if not match:
+        return "T", "malformed"
+    label, offsets, quoted = match.groups()
+    if labels is not None and label not in labels:
+        return "T", "other label"
+    fragments = sorted((int(start), int(end)) for start, end in (piece.split() for piece in offsets.split(";")))
+    if any(start > end for start, end in fragments):
+        return "T", "malformed"
+    # Some tools write empty fragments beside others.
+    fragments = [fragment for fragment in fragments if fragment[0] < fragment[1]]
+    return "T", _Candidate(label, fragments, quoted) if fragments else "white space"
+
+
+def _locate(text: str, table: OffsetTable | None, candidate: _Candidate, shifted: Shifted) -> Fragments | str:
+    """Give the code points of a candidate whose mention is there, or could be moved to where it is, or say why not."""
+    fragments = to_code_points(candidate.fragments, table)
+    if says(text, fragments, candidate.quoted):
+        return fragments
+    if shifted == "nearest" and len(fragments) == 1 and candidate.quoted:
+        nearest = nearest_occurrence(text, candidate.quoted, fragments[0][0])
+        if nearest is not None:
+            return [nearest]
+    return "mention differs" if last_end(fragments) <= len(text) else "out of range"
+
+
+def _resolve(
+    text: str,
+    table: OffsetTable | None,
+    candidate: _Candidate,
+    discontinuous: Discontinuous,
+    shifted: Shifted,
+    notes: Counter[str],
+) -> Mention | str:
+    """Make a candidate a mention, or say why it can't be one."""
+    fragments = _locate(text, table, candidate, shifted)
+    if isinstance(fragments, str):
+        return fragments
+    pieces = join(text, fragments)
+    if len(pieces) > 1 and discontinuous == "drop":
+        return "discontinuous"
+    first, last = pieces[0][0], pieces[0 if discontinuous == "first" else -1][1]
+    start, end = trim(text, first, last)
+    if start == end:
+        return "white space"
+    notes["moved"] += fragments != to_code_points(candidate.fragments, table)
+    notes["unverified"] += candidate.quoted is None
+    notes["joined"] += len(pieces) < len(fragments)
+    notes["made one"] += len(pieces) > 1
+    notes["trimmed"] += (start, end) != (first, last)
+    return Mention(start, end, candidate.label, pieces if len(pieces) > 1 else [])

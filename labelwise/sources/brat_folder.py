@@ -1,0 +1,30 @@
+"""Read a folder of brat documents as tasks, by the converter's default policies."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from labelwise.sources.brat import NOT_CONVERTED, find_documents, read_document
+from labelwise.sources.items import Item
+from labelwise.sources.prodigy import Task, TaskSpan
+
+
+def read_brat(folder: Path) -> Iterator[Item]:
+    """Yield the annotated documents of a folder as tasks, and as a problem each line that gave nothing.
+
+    A document's number among all of the folder counts as its line.
+    """
+    for number, stem in enumerate(find_documents(folder), 1):
+        document = read_document(stem, folder)
+        for problem in document.problems:
+            # Without a text, the document is the problem, and its lines don't count.
+            if document.text is None and problem.line == 0:
+                outcome = "not annotated" if problem.reason == "no annotation file" else "malformed"
+                yield Item(0, None, f"{outcome}: {problem.reason}", problem.file)
+            elif document.text is not None and problem.reason in NOT_CONVERTED:
+                yield Item(problem.line, None, f"invalid: {problem.reason}: {problem.row}", problem.file)
+        if document.text is not None:
+            spans = [TaskSpan(mention.start, mention.end, mention.label) for mention in document.mentions]
+            task = Task(
+                document.text, spans, view_id="spans_manual", meta={"doc": document.path}, document=document.path
+            )
+            yield Item(number, task) if not document.text.isspace() else Item(number, None, "no text")

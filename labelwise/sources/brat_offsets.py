@@ -1,0 +1,101 @@
+"""How annotation tools count characters, and where a quoted mention is in its text."""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+Fragments = list[tuple[int, int]]
+OffsetTable = list[int]
+
+# How annotation tools count characters when they don't count code points: \r\n as one, in UTF-16 code units, without
+# the byte order mark. Any of them can come together.
+READINGS = ("crlf", "utf16", "bom")
+
+
+def possible_readings(text: str) -> Iterator[tuple[str, ...]]:
+    """Yield the combinations of READINGS that count this text differently from code points."""
+    differs = {
+        "crlf": "\r\n" in text,
+        "utf16": any(ord(char) > 0xFFFF for char in text),
+        "bom": text.startswith("\ufeff"),
+    }
+    names = [name for name in READINGS if differs[name]]
+    for size in range(1, len(names) + 1):
+        yield from combinations(names, size)
+
+
+def offset_table(text: str, reading: Sequence[str]) -> OffsetTable:
+    """List, for each character that a reading counts, the code point that it belongs to."""
+    widths = [1] * len(text)
+    if "crlf" in reading:
+        for match in re.finditer("\r\n", text):
+            widths[match.start()] = 0
+    if "utf16" in reading:
+        widths = [2 if ord(char) > 0xFFFF else width for char, width in zip(text, widths, strict=True)]
+    if "bom" in reading:
+        widths[0] = 0
+    return [index for index, width in enumerate(widths) for _ in range(width)]
+
+
+def to_code_points(fragments: Fragments, table: OffsetTable | None) -> Fragments:
+    """Map fragments through an offset table; None maps them to themselves, as do offsets behind the table's end."""
+    if table is None or last_end(fragments) > len(table):
+        return fragments
+    # The end comes from the last character inside: what isn't counted after it doesn't belong to the span.
+    return [(table[start], table[end - 1] + 1) for start, end in fragments]
+
+
+def choose_reading(text: str, mentions: Sequence[tuple[Fragments, str | None]]) -> tuple[OffsetTable | None, str]:
+    """Find how offsets count a text: the reading with which most mentions are what the text has there.
+
+    mentions (Sequence): fragments, sorted, with the mention as quoted, or None where it isn't.
+    RETURNS (tuple): an offset table, None if code points are counted, and the reading's name, empty if they are.
+    """
+
+    def count(table: OffsetTable | None) -> int:
+        return sum(says(text, to_code_points(fragments, table), quoted) for fragments, quoted in mentions)
+
+    best, best_table, name = count(None), None, ""
+    for reading in possible_readings(text) if best < len(mentions) else ():
+        table = offset_table(text, reading)
+        if (agree := count(table)) > best:
+            best, best_table, name = agree, table, "+".join(reading)
+    return best_table, name
+
+
+def last_end(fragments: Fragments) -> int:
+    """Give the end of the fragment that reaches farthest."""
+    return max(end for _, end in fragments)
+
+
+def says(text: str, fragments: Fragments, quoted: str | None) -> bool:
+    """Check that fragments are inside a text and are the quoted mention there, white space folded."""
+    if last_end(fragments) > len(text):
+        return False
+    return quoted is None or fold(" ".join(text[start:end] for start, end in fragments)) == fold(quoted)
+
+
+def fold(text: str) -> str:
+    """Fold white space: one space for each run of it, none at the edges."""
+    return " ".join(text.split())
+
+
+def join(text: str, fragments: Fragments) -> Fragments:
+    """Join sorted fragments that overlap, touch, or have only white space between them."""
+    joined = fragments[:1]
+    for start, end in fragments[1:]:
+        last_start, last_end = joined[-1]
+        if not text[last_end:start].strip():
+            joined[-1] = (last_start, max(last_end, end))
+        else:
+            joined.append((start, end))
+    return joined
+
+
+def nearest_occurrence(text: str, quoted: str, start: int) -> tuple[int, int] | None:
+    """Find the occurrence of a mention, white space folded, nearest to an offset; None if there is none or a tie."""
+    pattern = r"\s+".join(re.escape(word) for word in quoted.split())
+    found = sorted((abs(match.start() - start), match.span()) for match in re.finditer(pattern, text))
+    if not found or (len(found) > 1 and found[0][0] == found[1][0]):
+        return None
+    return found[0][1]

@@ -1,0 +1,150 @@
+"""The data sets to merge, as declared in `datasets.yml` files.
+
+- name: person            # also the data set's name inside Prodigy
+  path: person.jsonl      # relative to this file: a file, a folder, or a pattern such as exports/person-*.jsonl
+  labels: [PERSON]        # what the annotators were shown: a complete task covers all of these, spans or none
+  kind: auto              # auto | complete | binary
+  split: auto             # auto | train | dev | test   (auto: by hash)
+- name: place
+  db: prodigy.db          # instead of `path`: the data set of that name in a Prodigy database
+  labels: [PLACE]
+
+What `path` may be: see `sources`.
+"""
+
+from collections.abc import Sequence
+from glob import glob, has_magic
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from labelwise.common.errors import InputError
+from labelwise.sources.brat import find_documents
+
+Split = Literal["train", "dev", "test"]
+AnySplit = Literal["auto", "train", "dev", "test"]
+AnyKind = Literal["auto", "complete", "binary"]
+SPLITS: tuple[Split, ...] = ("train", "dev", "test")
+
+
+SYNTAX = (
+    "write a list of `{name: person, path: person.jsonl, labels: [PERSON]}`, or `db: prodigy.db` instead of the path, "
+    "if need be with `kind: auto | complete | binary` and `split: auto | train | dev | test`"
+)
+
+
+class DataSet(msgspec.Struct, frozen=True):
+    """One data set.
+
+    files (tuple[Path, ...]): what its tasks are read from, in order.
+    database (bool): the file is a Prodigy database, of which the data set is a part.
+    """
+
+    name: str
+    files: tuple[Path, ...]
+    labels: tuple[str, ...]
+    kind: AnyKind = "auto"
+    split: AnySplit = "auto"
+    database: bool = False
+
+
+class _Declaration(msgspec.Struct, forbid_unknown_fields=True):
+    """One item of a `datasets.yml` file."""
+
+    name: str
+    labels: tuple[str, ...]
+    path: str | None = None
+    db: str | None = None
+    kind: AnyKind = "auto"
+    split: AnySplit = "auto"
+
+
+def load_datasets(declarations: Sequence[Path]) -> list[DataSet]:
+    """Read the declarations, in the order of the files' paths, so that the order in which they are given is none.
+
+    RAISES (InputError): a file is no list of declarations, a name or a file comes twice, labels are missing.
+    RAISES (FileNotFoundError): a declared file isn't there, or none that a pattern matches.
+    """
+    datasets = [dataset for file in sorted(_expand(declarations)) for dataset in _load(file)]
+    names: set[str] = set()
+    owners: dict[Path, str] = {}
+    for dataset in datasets:
+        if not all(label.strip() for label in dataset.labels):
+            raise InputError(f"data set {dataset.name!r}: an empty label; name it")
+        if not dataset.labels:
+            raise InputError(f"data set {dataset.name!r}: no labels; list those that its annotators were shown")
+        if dataset.name in names:
+            raise InputError(f"data set {dataset.name!r} is declared twice; give each its own name")
+        names.add(dataset.name)
+        for file in () if dataset.database else dataset.files:
+            if owner := owners.get(file):
+                raise InputError(f"data sets {owner!r} and {dataset.name!r} are one file, {file}")
+            owners[file] = dataset.name
+    if not datasets:
+        raise InputError(f"no data set is declared in {', '.join(map(str, declarations))}")
+    return datasets
+
+
+def _expand(declarations: Sequence[Path]) -> list[Path]:
+    """Replace patterns by the files that they match: weasel and DVC don't."""
+    return [Path(file) for path in declarations for file in _matches(path)]
+
+
+def _matches(path: Path) -> list[str] | list[Path]:
+    return glob(str(path)) if has_magic(str(path)) and not path.exists() else [path]
+
+
+def _load(file: Path) -> list[DataSet]:
+    try:
+        declared = msgspec.yaml.decode(file.read_bytes(), type=list[_Declaration])
+    except FileNotFoundError as error:
+        raise InputError(f"{file}: there is no such file; it declares data sets, see the README") from error
+    except msgspec.MsgspecError as error:
+        raise InputError(f"{file}: {error}; {SYNTAX}") from error
+    return [
+        DataSet(
+            item.name,
+            _find_files(item, file),
+            item.labels,
+            item.kind,
+            item.split,
+            database=item.db is not None,
+        )
+        for item in declared
+    ]
+
+
+def _find_files(item: _Declaration, file: Path) -> tuple[Path, ...]:
+    """List what a declaration names: the `.spacy` files of a folder, a folder of brat documents, or files."""
+    declared = item.path or item.db
+    if declared is None or (item.path and item.db):
+        raise InputError(f"{file}: data set {item.name!r} needs a path or a db, and one of the two; {SYNTAX}")
+    path = (file.parent / declared).resolve()
+    if has_magic(declared) and not path.exists():
+        matches = (file.parent / match for match in glob(declared, root_dir=file.parent, recursive=True))
+        found = sorted(match.resolve() for match in matches if match.is_file())
+        if not found:
+            raise FileNotFoundError(f"data set {item.name!r}: no file matches {path}")
+        return tuple(found)
+    if not path.exists():
+        raise FileNotFoundError(f"data set {item.name!r}: there is no file {path}")
+    if path.is_dir():
+        # Hidden folders, such as a merge's cache, aren't looked into.
+        visible = sorted(spacy for spacy in path.rglob("*.spacy") if not _hidden(spacy.relative_to(path)))
+        if not visible and not find_documents(path):
+            raise InputError(
+                f"data set {item.name!r}: the folder {path} has neither .spacy files nor brat documents; "
+                "for files of JSON write a pattern, such as folder/*.jsonl"
+            )
+        return tuple(visible) or (path,)
+    return (path,)
+
+
+def _hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path.parts)
+
+
+def all_labels(datasets: Sequence[DataSet]) -> list[str]:
+    """List the labels of all data sets, in the order of declaration: the order that breaks ties."""
+    return list(dict.fromkeys(label for dataset in datasets for label in dataset.labels))

@@ -1,0 +1,60 @@
+"""Read Prodigy's JSONL, plain or compressed: a task per line (see `prodigy`)."""
+
+import gzip
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from backports import zstd
+
+from labelwise.common.errors import InputError
+from labelwise.sources.items import Item
+from labelwise.sources.prodigy import parse_task
+
+BOM = b"\xef\xbb\xbf"  # some editors begin a file with it
+HEADERS = {
+    b"SQLite format 3\0": "this is a database; declare it as `db:`, with the data set's name as `name:`",
+    b"\x1f\x8b": "this is compressed by gzip; give its name the ending .gz",
+    b"\x28\xb5\x2f\xfd": "this is compressed by zstd; give its name the ending .zst",
+    b"\xff\xfe": "this is UTF-16; save it as UTF-8",
+    b"\xfe\xff": "this is UTF-16; save it as UTF-8",
+}
+
+
+def read_jsonl_file(path: Path, start: int = 0, end: int | None = None) -> Iterator[Item]:
+    """Yield the rows of a file, or of a plain one those that begin at `start` or behind, before `end`.
+
+    RAISES (InputError): it isn't JSONL, but a database, or compressed in a way that its name doesn't tell.
+    """
+    with _open(path) as lines:
+        yield from read_jsonl(lines, start, end)
+
+
+def read_jsonl(lines: IO[bytes], start: int = 0, end: int | None = None) -> Iterator[Item]:
+    """Yield the rows of Prodigy's JSONL that begin at `start` or behind, before `end`."""
+    position = start
+    if start:
+        # The line that the byte before belongs to is the slice before's.
+        lines.seek(start - 1)
+        position += len(lines.readline()) - 1
+    for number, line in enumerate(lines, 1):
+        if end is not None and position >= end:
+            return
+        row = line.removeprefix(BOM) if position == 0 else line
+        position += len(line)
+        yield Item(number, None) if row.isspace() else Item(number, *parse_task(row))
+
+
+def _open(path: Path) -> IO[bytes]:
+    if path.suffix in (".xz", ".bz2", ".zip", ".7z", ".lz4"):
+        raise InputError(f"{path}: this compression isn't known; use .gz or .zst")
+    if path.suffix == ".gz":
+        return gzip.open(path, "rb")  # type: ignore[return-value]
+    if path.suffix == ".zst":
+        return zstd.open(path, "rb")  # type: ignore[return-value]
+    with path.open("rb") as file:
+        begin = file.read(16)
+    for header, remedy in HEADERS.items():
+        if begin.startswith(header):
+            raise InputError(f"{path}: {remedy}")
+    return path.open("rb", buffering=2**20)

@@ -1,0 +1,77 @@
+"""Texts that differ only in how they are written: one form for all of them, and their spans moved along.
+
+1. Canonical composition (Unicode NFC): e with a combining acute accent is é.
+2. White space: a run of it is one line feed if a line ends in it (so CR LF is LF), else one space; none at the edges.
+"""
+
+import re
+import unicodedata
+from bisect import bisect_left, bisect_right
+from functools import cache
+from sys import maxunicode
+
+from labelwise.sources.prodigy import Task, input_hash
+
+RUNS = re.compile(r"\s+|\S+")
+LINE_ENDS = frozenset("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")  # those of str.splitlines
+
+
+def normalize_task(task: Task) -> Task:
+    """Give a task its text's normal form; spans get the offsets there, and the hash stays right if it was."""
+    old = task.text or ""
+    new, starts, ends = normalize(old)
+    if new == old:
+        return task
+    for span in task.spans or ():
+        # What isn't a span of the text is left as it is, unless it would become one.
+        if isinstance(span.start, int) and isinstance(span.end, int):
+            if 0 <= span.start < span.end <= len(old):
+                span.start, span.end = bisect_right(ends, span.start), bisect_left(starts, span.end)
+            else:
+                span.end = -1
+    if task.input_hash is not None:
+        task.input_hash = input_hash(new) if task.input_hash == input_hash(old) else "differs"
+    task.text = new
+    return task
+
+
+def normalize(text: str) -> tuple[str, list[int], list[int]]:
+    """Normalize a text.
+
+    RETURNS (tuple): the normal form, and for each of its characters where what it stands for begins and ends in `text`.
+    """
+    pieces: list[str] = []
+    starts: list[int] = []
+    ends: list[int] = []
+    for match in RUNS.finditer(text):
+        start, end = match.span()
+        run = match[0]
+        if run.isspace():
+            if start > 0 and end < len(text):
+                pieces.append("\n" if LINE_ENDS & set(run) else " ")
+                starts.append(start)
+                ends.append(end)
+        elif unicodedata.is_normalized("NFC", run):
+            pieces.append(run)
+            starts.extend(range(start, end))
+            ends.extend(range(start + 1, end + 1))
+        else:
+            begins = [i for i in range(start, end) if i == start or text[i] not in _joins()]
+            for begin, after in zip(begins, [*begins[1:], end], strict=True):
+                composed = unicodedata.normalize("NFC", text[begin:after])
+                pieces.append(composed)
+                starts += [begin] * len(composed)
+                ends += [after] * len(composed)
+    return "".join(pieces), starts, ends
+
+
+@cache
+def _joins() -> frozenset[str]:
+    """All characters that can combine with the one before: combining marks, and the second halves of composed ones."""
+    joins = {chr(code) for code in range(maxunicode + 1) if unicodedata.combining(chr(code))}
+    for code in range(maxunicode + 1):
+        parts = unicodedata.normalize("NFD", chr(code)) if unicodedata.decomposition(chr(code))[:1] != "<" else ""
+        joins.update(parts[1:])
+    # Hangul syllables are composed of a leading consonant with a vowel, and that with a trailing consonant.
+    joins.update(map(chr, range(0x1161, 0x1176)), map(chr, range(0x11A8, 0x11C3)))
+    return frozenset(joins)

@@ -1,0 +1,125 @@
+"""Write brat documents as Prodigy data sets, one JSONL file a label: the way that they would have been annotated.
+
+1. Every annotated text becomes one accepted `ner_manual` task for every label, with that label's spans or none:
+   a brat document is complete for all labels of its corpus.
+2. Every T line read ends as one span in the data sets or as one line, with its reason, in `problems.jsonl`.
+3. Documents are read, written and forgotten one by one.
+"""
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+from labelwise.sources.brat import NOT_CONVERTED, Document
+from labelwise.sources.prodigy import input_hash, task_hash
+
+PROBLEMS, REPORT = "problems.jsonl", "report.json"
+
+
+class Report(msgspec.Struct):
+    """What happened to a brat corpus, in counts.
+
+    documents (dict): "converted", and by reason what wasn't.
+    lines (dict): lines of the annotation files by kind; "T" are the annotations.
+    annotations (dict): T lines "converted", and by reason what wasn't; adds up to lines["T"].
+    notes (dict): converted, but not just as written (see brat.Document); these overlap.
+    labels (dict): converted spans by label.
+    """
+
+    documents: dict[str, int]
+    lines: dict[str, int]
+    annotations: dict[str, int]
+    notes: dict[str, int]
+    labels: dict[str, int]
+
+
+def write_datasets(
+    documents: Iterable[Document], labels: list[str], out: Path, *, split: str = "auto", prefix: str = ""
+) -> Report:
+    """Write one data set a label, `datasets.yml`, `report.json` and `problems.jsonl` into a new folder.
+
+    documents (Iterable[Document]): consumed once, nothing is kept.
+    labels (list[str]): a file is made for each, even if no span has it.
+    out (Path): a folder that doesn't exist.
+    split (str): what `datasets.yml` says of all of them.
+    prefix (str): goes before each label to name the data set.
+    RAISES (RuntimeError): the ledger don't balance, which is an error of this program.
+    """
+    out.mkdir(parents=True)
+    names = file_names(labels)
+    counts: dict[str, Counter[str]] = {field: Counter() for field in Report.__struct_fields__}
+    counts["labels"].update(dict.fromkeys(labels, 0))
+    with ExitStack() as stack:
+        files = {label: stack.enter_context((out / names[label]).open("wb")) for label in labels}
+        problems = stack.enter_context((out / PROBLEMS).open("w", encoding="utf8"))
+        for document in documents:
+            _count(document, counts)
+            for problem in document.problems:
+                problems.write(json.dumps(problem._asdict(), ensure_ascii=False) + "\n")
+            if document.text is not None:
+                for label, task in tasks(document, document.text, labels):
+                    files[label].write(task)
+    declared = [
+        {"name": prefix + label, "path": names[label], "labels": [label], "kind": "complete", "split": split}
+        for label in labels
+    ]
+    (out / "datasets.yml").write_text(yaml.safe_dump(declared, sort_keys=False, allow_unicode=True), encoding="utf8")
+    report = Report(**{field: dict(sorted(counter.items())) for field, counter in counts.items()})
+    content = json.dumps(msgspec.to_builtins(report), indent=2, ensure_ascii=False) + "\n"
+    (out / REPORT).write_text(content, encoding="utf8")
+    if report.lines.get("T", 0) != sum(report.annotations.values()):
+        raise RuntimeError(
+            f"{report.lines.get('T', 0)} T lines read, but {report.annotations} counted: please report this"
+        )
+    return report
+
+
+def tasks(document: Document, text: str, labels: list[str]) -> Iterable[tuple[str, bytes]]:
+    """Yield (label, task as a line of JSON) for an annotated document and its text."""
+    text_hash = input_hash(text)
+    head = b'{"text":' + msgspec.json.encode(text) + b',"_input_hash":%d' % text_hash
+    tail = b',"_is_binary":false,"_view_id":"ner_manual","answer":"accept","meta":{"doc":%s}}\n'
+    tail %= msgspec.json.encode(document.path)
+    spans: dict[str, list[dict[str, Any]]] = {label: [] for label in labels}
+    for start, end, label, fragments in document.mentions:
+        span: dict[str, Any] = {"start": start, "end": end, "label": label}
+        spans[label].append(span | {"fragments": fragments} if fragments else span)
+    for label in labels:
+        middle = b',"_task_hash":%d,"spans":' % task_hash(text_hash, spans[label])
+        yield label, head + middle + msgspec.json.encode(spans[label]) + tail
+
+
+def file_names(labels: Iterable[str]) -> dict[str, str]:
+    """Make a file name for each label that is safe on every file system, also where case doesn't count.
+
+    >>> file_names(["Amount-Unit", "N", "n"])
+    {'Amount-Unit': 'Amount-Unit.jsonl', 'N': 'N-8ce86a6a.jsonl', 'n': 'n-1b16b1df.jsonl'}
+    """
+    labels = list(labels)
+    slugs = {label: re.sub(r"[^A-Za-z0-9_-]+", "_", label)[:100] for label in labels}
+    taken = Counter(slug.lower() for slug in slugs.values()) + Counter(["problems"])
+    for label, slug in slugs.items():
+        if slug != label or taken[slug.lower()] > 1:
+            slugs[label] = f"{slug}-{hashlib.sha256(label.encode()).hexdigest()[:8]}"
+    return {label: slug + ".jsonl" for label, slug in slugs.items()}
+
+
+def _count(document: Document, counts: dict[str, Counter[str]]) -> None:
+    counts["lines"] += document.lines
+    counts["notes"] += document.notes
+    counts["labels"].update(mention.label for mention in document.mentions)
+    counts["annotations"]["converted"] += len(document.mentions)
+    counts["documents"]["converted"] += document.text is not None
+    for problem in document.problems:
+        if problem.line == 0:
+            counts["documents"][problem.reason] += 1
+        elif problem.reason in NOT_CONVERTED:
+            counts["annotations"][problem.reason] += 1

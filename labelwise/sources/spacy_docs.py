@@ -1,0 +1,41 @@
+"""Read the Docs of a `.spacy` file as tasks: spaCy's own, or those of an earlier merge with all that they carry."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from labelwise.common.errors import InputError
+from labelwise.corpus.annotation import GOLD, INCORRECT, is_merged, uncovered
+from labelwise.sources.items import Item
+from labelwise.sources.prodigy import Task, TaskSpan
+
+
+def read_spacy(path: Path) -> Iterator[Item]:
+    """Yield the Docs of a `.spacy` file as tasks; where tokens have the missing value, only what is marked is known."""
+    # spaCy is needed for this alone: a process that reads JSONL doesn't load it.
+    import spacy
+    from spacy.tokens import DocBin
+
+    vocab = spacy.blank("xx").vocab
+    try:
+        docs = DocBin().from_disk(path)
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path}: spaCy can't read it: {error}; make it again") from error
+    for number, doc in enumerate(docs.get_docs(vocab), 1):
+        task = Task(doc.text, _doc_spans(doc), view_id="spans_manual")
+        if is_merged(doc):
+            task.uncovered = dict(uncovered(doc))
+        elif any(token.ent_iob == 0 for token in doc):
+            task.is_binary = True
+        yield Item(number, task) if not doc.text.isspace() and doc.text else Item(number, None, "no text")
+
+
+def _doc_spans(doc: Any) -> list[TaskSpan]:
+    """List the accepted spans of a Doc, with those in characters that a merge kept, and the rejected ones."""
+    if is_merged(doc):
+        spans = [TaskSpan(*span[:3]) for span in doc.user_data["labelwise"]["gold"]]
+    else:
+        accepted = doc.spans.get(GOLD, doc.ents)
+        spans = [TaskSpan(span.start_char, span.end_char, span.label_) for span in accepted]
+    rejected = doc.spans.get(INCORRECT, ())
+    return spans + [TaskSpan(span.start_char, span.end_char, span.label_, "reject") for span in rejected]

@@ -1,0 +1,185 @@
+"""Find out how much a device can be given at a time: train on the worst texts, and ever more, until memory ends.
+
+Every trial is a process of its own: after running out of memory, one holds what it can't free, in pieces.
+"""
+
+import multiprocessing
+import resource
+from collections.abc import Callable, Iterable
+from heapq import nlargest
+from itertools import cycle, islice
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from spacy.language import Language
+from spacy.training import Example
+from spacy.util import registry, resolve_dot_names
+
+from labelwise.common.device import device_name, use_gpu
+from labelwise.common.errors import InputError
+from labelwise.train.batches import Batch, Cost, batch_cost
+from labelwise.train.out_of_memory import is_out_of_memory
+from labelwise.train.pipeline import make_pipeline, read_settings
+from labelwise.train.run import pipeline_digest
+
+SHARE = 0.85  # of the largest that fits: what is left is for what no trial has seen
+PRECISE = 1.05  # the search ends when what fits and what doesn't are so near
+MOST = 2**20  # cost of the largest trial
+SCANNED = 2000  # texts, among which the worst are looked for
+WORST = 32  # of them are used
+
+
+class Trial(NamedTuple):
+    """What is tried out.
+
+    config, corpus (Path): as for training.
+    overrides (dict): values of the config.
+    init_from (str): a pipeline that components are taken from.
+    gpu_id (int): the GPU, -1 for the CPU.
+    memory (int): bytes that the process may have, 0 for any: a stand-in for the GPU's memory, on the CPU.
+    """
+
+    config: Path
+    corpus: Path
+    overrides: dict[str, Any]
+    init_from: str = ""
+    gpu_id: int = -1
+    memory: int = 0
+
+
+class Found(NamedTuple):
+    """What a device can be given at a time.
+
+    device (str): its name.
+    pipeline (str): the digest of the pipeline; see `training.pipeline_digest`.
+    unit (str): in which costs are counted: words or wordpieces, see `batches`.
+    largest (int): the cost of the largest batch that fitted.
+    size (int): the share of it that is safe.
+    """
+
+    device: str
+    pipeline: str
+    unit: str
+    largest: int
+    size: int
+
+
+def find_batch_size(trial: Trial, report: Callable[[int, bool], None]) -> Found:
+    """Find the largest batch that fits.
+
+    report (Callable): is told the cost of each trial, and whether it fitted.
+    RAISES (InputError): not even one text fits, or a trial fails in another way.
+    """
+
+    def fits(cost: int) -> tuple[bool, int]:
+        fitted, taken = run_apart(trial, cost)
+        report(taken, fitted)
+        return fitted, taken
+
+    largest = search(fits)
+    if not largest:
+        raise InputError("not even one text fits into memory; set max_words of corpora.train, or take a smaller model")
+    settings, _ = read_settings(trial.config, trial.corpus, trial.overrides, trial.init_from)
+    unit = settings["training"]["batcher"]["unit"]
+    return Found(device_name(trial.gpu_id), pipeline_digest(settings), unit, largest, int(SHARE * largest))
+
+
+def search(fits: Callable[[int], tuple[bool, int]]) -> int:
+    """Find the largest cost that fits, by doubling and then by bisection; 0 if not even the least does.
+
+    fits (Callable): tries a cost; tells whether it fitted, and what the batch really cost: the least is one text.
+    """
+    fitted, low = fits(1)
+    if not fitted:
+        return 0
+    high = 2 * low
+    while high <= MOST:
+        fitted, taken = fits(high)
+        if not fitted:
+            break
+        low, high = taken, 2 * high
+    while not fitted and high > PRECISE * low:
+        middle = (low + high) // 2
+        fits_too, taken = fits(middle)
+        if fits_too and taken <= low:  # no text goes in between
+            break
+        low, high = (taken, high) if fits_too else (low, middle)
+    return low
+
+
+def run_apart(trial: Trial, cost: int) -> tuple[bool, int]:
+    """Run a trial in a process of its own; give whether it fitted, and what the batch cost.
+
+    RAISES (InputError): it failed in another way than by running out of memory.
+    """
+    context = multiprocessing.get_context("spawn")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=try_out, args=(trial, cost, sender))
+    process.start()
+    sender.close()
+    messages = []
+    try:
+        while True:
+            messages.append(receiver.recv())
+    except EOFError:
+        process.join()
+    taken = next((message for message in messages if isinstance(message, int)), 0)
+    error = next((message for message in messages if isinstance(message, str)), "")
+    if error:
+        raise InputError(f"a trial failed: {error}")
+    if not taken:
+        raise InputError("memory ran out before any text was read: the pipeline alone needs more")
+    # A library that doesn't check its allocations is ended by a signal, as is what the kernel kills.
+    return process.exitcode == 0, taken
+
+
+def try_out(trial: Trial, cost: int, sender: Connection) -> None:
+    """Make two updates with a batch of the worst texts, and predict; exit with status 1 when memory runs out."""
+    try:
+        if trial.memory:
+            resource.setrlimit(resource.RLIMIT_DATA, (trial.memory, trial.memory))
+        use_gpu(trial.gpu_id)
+        settings, transformer = read_settings(trial.config, trial.corpus, trial.overrides, trial.init_from)
+        nlp = make_pipeline(settings, transformer, trial.gpu_id)
+        training = registry.resolve(nlp.config.interpolate()["training"])
+        [corpus] = resolve_dot_names(nlp.config.interpolate(), [training["train_corpus"]])
+        training["batcher"].bind(nlp)
+        worst = worst_texts(corpus(nlp), training["batcher"].cost)
+        batch = fill(worst, cost)
+        sender.send(batch.cost)
+        # First one text, so that gradients and the optimizer's state are there.
+        for part in (worst.take([0]), batch, batch):
+            nlp.update(part, drop=training["dropout"], sgd=training["optimizer"])
+        predict(nlp, worst)
+    except Exception as error:
+        # With too little memory, libraries fail to load or to start threads, in all kinds of errors.
+        starved = bool(trial.memory) and not isinstance(error, InputError | ValueError)
+        if not (is_out_of_memory(error) or starved):
+            sender.send(str(error) if isinstance(error, InputError) else repr(error))
+        raise SystemExit(1) from None
+
+
+def worst_texts(examples: Iterable[Example], cost: Callable[[Any], Cost]) -> Batch:
+    """Take the widest texts of the first ones of an epoch, of those as wide the longest; the others aren't held."""
+    pairs = ((cost(eg.predicted), eg) for eg in islice(examples, SCANNED))
+    worst = nlargest(WORST, pairs, key=lambda pair: (pair[0].width, pair[0].rows))
+    return Batch([eg for _, eg in worst], [cost for cost, _ in worst])
+
+
+def fill(worst: Batch, cost: int) -> Batch:
+    """Repeat texts until they cost so much, or one more would cost more; there is one at least."""
+    chosen: list[int] = []
+    for number in cycle(range(len(worst))):
+        more = [*chosen, number]
+        if chosen and batch_cost(worst.costs[one] for one in more) > cost:
+            break
+        chosen = more
+    return worst.take(chosen)
+
+
+def predict(nlp: Language, worst: Batch) -> None:
+    """Predict as many texts as evaluation does at a time."""
+    docs = islice(cycle(worst), nlp.batch_size)
+    for _ in nlp.pipe(eg.predicted.copy() for eg in docs):
+        pass

@@ -1,0 +1,212 @@
+"""Batches by what they cost in memory: words, or wordpieces with their padding; and their division into sub-batches."""
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from spacy.attrs import ORTH
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.training import Example
+
+from labelwise.common.errors import InputError
+
+Unit = Literal["words", "wordpieces"]
+WINDOW = 16  # batches that are made of the texts held at a time
+
+
+class Cost(NamedTuple):
+    """What a text takes.
+
+    rows (int): how many rows it adds: of words, its words; of a transformer, the spans that it is cut into.
+    width (int): the length of its longest row: 1 of words; of a transformer, its longest span in wordpieces.
+    """
+
+    rows: int
+    width: int
+
+
+def batch_cost(costs: Iterable[Cost]) -> int:
+    """Compute what texts take together: all rows are as long as the longest of them."""
+    rows = width = 0
+    for cost in costs:
+        rows += cost.rows
+        width = max(width, cost.width)
+    return rows * width
+
+
+class Batch(list[Example]):
+    """Examples that make one update, which know their costs.
+
+    costs (list[Cost]): of each.
+    """
+
+    def __init__(self, examples: Iterable[Example], costs: Iterable[Cost]) -> None:
+        """Take the Examples, and as many costs."""
+        super().__init__(examples)
+        self.costs = list(costs)
+
+    @property
+    def cost(self) -> int:
+        """What they take together."""
+        return batch_cost(self.costs)
+
+    def take(self, numbers: Iterable[int]) -> "Batch":
+        """Take some of them."""
+        numbers = list(numbers)
+        return Batch([self[number] for number in numbers], [self.costs[number] for number in numbers])
+
+    def sub_batches(self, count: int, most: int = 0) -> "list[Batch]":
+        """Divide into sub-batches that cost about the same, texts of similar width together.
+
+        count (int): their number, at most.
+        most (int): what one may cost, 0 for any; there are more of them if they don't fit. A text that alone costs more
+            is one by itself.
+        """
+        order = sorted(range(len(self)), key=lambda number: self.costs[number].width)
+        too_costly = {number for number in order if most and batch_cost([self.costs[number]]) > most}
+        alone = [number for number in order if number in too_costly]
+        rest = self.take(number for number in order if number not in too_costly)
+        count = max(count - len(alone), len(cut(rest.costs, most)) if most else 1)
+        return [*(rest.take(run) for run in cut_evenly(rest.costs, count)), *(self.take([number]) for number in alone)]
+
+
+def cut_evenly(costs: Sequence[Cost], count: int) -> list[range]:
+    """Cut a row of texts into so many runs, or fewer, the costliest of which costs as little as possible."""
+    low = max((batch_cost([cost]) for cost in costs), default=0)
+    high = max(low, batch_cost(costs))
+    while low < high:
+        middle = (low + high) // 2
+        if len(cut(costs, middle)) <= count:
+            high = middle
+        else:
+            low = middle + 1
+    return cut(costs, high)
+
+
+def cut(costs: Sequence[Cost], most: int) -> list[range]:
+    """Cut a row of texts into runs that cost no more than `most`, except for texts that alone cost more."""
+    runs, start, rows, width = [], 0, 0, 0
+    for number, cost in enumerate(costs):
+        rows, width = rows + cost.rows, max(width, cost.width)
+        if number > start and rows * width > most:
+            runs.append(range(start, number))
+            start, (rows, width) = number, cost
+    return [*runs, range(start, len(costs))] if costs else []
+
+
+class CostBatcher:
+    """A batcher for spaCy's training: batches that cost about the same, and no text left out.
+
+    Texts are held until they suffice for some batches, sorted by width, so that little is padded, and the batches put
+    into an order that is random, but the same for the same texts. A text that alone costs more than `size` is a batch.
+
+    size (int): what a batch costs, at most; the optimizer makes one step for each.
+    unit (str): "words", or "wordpieces" for transformers: the number of spans times the longest of them.
+    device_size (int): what the device is given at a time, at most; 0 for `size`. It changes memory and speed, hardly
+        the result: gradients are summed over the sub-batches of a batch.
+    """
+
+    def __init__(self, size: int, unit: Unit = "words", device_size: int = 0) -> None:
+        """Check the arguments.
+
+        RAISES (InputError): a size is out of its range, or there is no such unit.
+        """
+        if size < 1 or device_size < 0:
+            raise InputError(f"batcher size {size}, device_size {device_size}: give at least 1 and 0")
+        if unit not in Unit.__args__:  # type: ignore[attr-defined]
+            raise InputError(f"batcher unit {unit!r}: give {' or '.join(Unit.__args__)}")  # type: ignore[attr-defined]
+        self.size = size
+        self.unit = unit
+        self.device_size = device_size
+        self.cost: Callable[[Doc], Cost] | None = word_cost if unit == "words" else None
+
+    def bind(self, nlp: Language) -> None:
+        """Take the pipeline whose transformer's wordpieces are counted.
+
+        RAISES (InputError): it has none.
+        """
+        if self.unit == "wordpieces":
+            self.cost = WordpieceCost(nlp)
+
+    def __call__(
+        self, examples: Iterable[Example], zone: Callable[[], AbstractContextManager[Any]] = nullcontext
+    ) -> Iterator[Batch]:
+        """Yield batches.
+
+        zone (Callable): makes a block for the texts that are held at a time; none of them is used after it.
+        RAISES (InputError): wordpieces are to be counted, but the batcher isn't bound to a pipeline.
+        """
+        if self.cost is None:
+            raise InputError("batches of wordpieces need the transformer: train with `python -m scripts.train`")
+        examples = iter(examples)
+        number = 0
+        while True:
+            with zone():
+                held = self._hold(examples)
+                if not held:
+                    return
+                batches = held.sub_batches(1, most=self.size)
+                random.Random(number).shuffle(batches)
+                yield from batches
+                del held, batches
+            number += 1
+
+    def _hold(self, examples: Iterator[Example]) -> Batch:
+        """Take Examples until they suffice for some batches."""
+        assert self.cost is not None
+        held = Batch([], [])
+        total = 0
+        for eg in examples:
+            cost = self.cost(eg.predicted)
+            held.append(eg)
+            held.costs.append(cost)
+            total += batch_cost([cost])
+            if total >= WINDOW * self.size:
+                break
+        return held
+
+
+def word_cost(doc: Doc) -> Cost:
+    """Count the words of a text."""
+    return Cost(len(doc), 1)
+
+
+class WordpieceCost:
+    """Counts the spans that a pipeline's transformer is given of a text, and the wordpieces of the longest.
+
+    Wordpieces are counted word by word, each distinct word once, rather than by tokenizing the text another time: about
+    as many with WordPiece, up to a sixth more with byte-level BPE, which joins pieces over tokens but not over spaces.
+    """
+
+    REMEMBERED = 200_000  # words, of some hundred bytes each
+
+    def __init__(self, nlp: Language) -> None:
+        """Take a pipeline.
+
+        RAISES (InputError): it has no transformer.
+        """
+        if "transformer" not in nlp.pipe_names:
+            raise InputError(f"batches of wordpieces need a transformer, which {nlp.pipe_names} lacks; count words")
+        self.model: Any = nlp.get_pipe("transformer").model  # type: ignore[attr-defined]
+        self.counts: dict[int, int] = {}
+
+    def __call__(self, doc: Doc) -> Cost:
+        """Count those of a text."""
+        tokenizer = self.model.tokenizer
+        words = doc.to_array(ORTH).tolist()
+        new = list(dict.fromkeys(word for word in words if word not in self.counts))
+        if len(self.counts) + len(new) > self.REMEMBERED:
+            self.counts = {}
+            new = list(dict.fromkeys(words))
+        if new:
+            # Byte-level tokenizers take the space before a word for a part of it.
+            texts = [" " + doc.vocab.strings[word] for word in new]
+            pieces = tokenizer(texts, add_special_tokens=False)["input_ids"]
+            self.counts.update(zip(new, map(len, pieces), strict=True))
+        ends = np.cumsum([0, *(self.counts[word] for word in words)])
+        [spans] = self.model.attrs["get_spans"]([doc])
+        longest = max((int(ends[span.end] - ends[span.start]) for span in spans), default=0)
+        return Cost(len(spans), min(longest + tokenizer.num_special_tokens_to_add(), tokenizer.model_max_length))

@@ -1,0 +1,246 @@
+"""Checkpoints of a training: all that its next step depends on, so that a killed one resumes to the bit.
+
+spaCy saves pipelines, which hold averages rather than the parameters that are being trained, and neither the
+optimizer's state, nor random states, nor the place in the corpus. A checkpoint has those, and the best pipeline so far.
+"""
+
+import json
+import random
+import re
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+from spacy.language import Language
+from thinc.api import Model, Optimizer, get_current_ops
+from thinc.backends import get_array_ops
+from thinc.shims import Shim
+
+from labelwise.common.outputs import link, remove, staged
+
+KEPT = 2
+STATES = ("mom1", "mom2", "averages")  # of thinc's optimizer, arrays by parameter
+
+
+class State(msgspec.Struct):
+    """Where a training is.
+
+    facts (dict[str, str]): what it depends on: digests, names and versions, by what they are of.
+    step (int): the last one that was made, counted from 0.
+    epoch, batches (int): the epoch, and the batches that were taken of it.
+    words (int): of all batches so far.
+    seconds (float): of all runs so far.
+    scores (list[float]): of all evaluations so far.
+    device_size (int): what the device is given at a time, which running out of memory may have lowered; 0 for all.
+    halved (int): how often it has.
+    python_random (list): the state of `random`.
+    updates (list[int]): how often each parameter was updated.
+    """
+
+    facts: dict[str, str] = {}
+    step: int = -1
+    epoch: int = 0
+    batches: int = 0
+    words: int = 0
+    seconds: float = 0.0
+    scores: list[float] = []
+    device_size: int = 0
+    halved: int = 0
+    python_random: list[Any] = []
+    updates: list[int] = []
+
+
+class Checkpoints:
+    """The checkpoints of a training, in a folder: `step-00000200/{state.json,arrays.npz,curve.tsv,model-best}`.
+
+    Each appears whole or not at all, and the last two are kept. Those of another training stay until this one has saved
+    its first, so that a mistaken start can still be undone.
+    """
+
+    def __init__(self, folder: Path, facts: Mapping[str, str]) -> None:
+        """Take the folder, and what the training depends on: a checkpoint with other facts is of another training."""
+        self.folder = folder
+        self.facts = dict(facts)
+        self._others: list[Path] = []
+
+    def all(self) -> list[Path]:
+        """List the checkpoints, oldest first."""
+        return sorted(path for path in self.folder.glob("step-*") if re.fullmatch(r"step-\d{8}", path.name))
+
+    def last(self) -> tuple[Path, State] | None:
+        """Find the last checkpoint of this training; None if there is none."""
+        for path in reversed(self.all()):
+            state = _read_state(path)
+            if state and state.facts == self.facts:
+                return path, state
+        return None
+
+    def begin_anew(self) -> list[str]:
+        """Take the checkpoints that are there for another training's.
+
+        RETURNS (list[str]): in what the last of them differs from this one; empty if there is none.
+        """
+        self._others = self.all()
+        if not self._others:
+            return []
+        state = _read_state(self._others[-1])
+        facts = state.facts if state else {}
+        return [name for name in {**self.facts, **facts} if facts.get(name) != self.facts.get(name)]
+
+    def save(self, state: State, nlp: Language, optimizer: Optimizer, output: Path) -> None:
+        """Save the state, and of the training's folder the best pipeline and the curve."""
+        path = self.folder / f"step-{state.step:08d}"
+        with staged(path) as folder:
+            folder.mkdir()
+            for item in ("curve.tsv", "model-best"):
+                copy(output / item, folder / item)
+            np.savez(folder / "arrays.npz", allow_pickle=False, **take_arrays(nlp, optimizer))
+            state.facts = self.facts
+            state.python_random = json.loads(json.dumps(random.getstate()))
+            state.updates = [optimizer.nr_update.get(slot.key, 0) for slot in find_slots(nlp)]
+            (folder / "state.json").write_bytes(msgspec.json.encode(state))
+        for other in self._others:
+            if other != path:
+                remove(other)
+        self._others = []
+        for old in self.all()[:-KEPT]:
+            remove(old)
+
+    def delete(self) -> None:
+        """Delete all checkpoints."""
+        remove(self.folder)
+
+
+def _read_state(checkpoint: Path) -> State | None:
+    """Read a checkpoint's state; None if another version of this program wrote it."""
+    try:
+        return msgspec.json.decode((checkpoint / "state.json").read_bytes(), type=State)
+    except msgspec.MsgspecError:
+        return None
+
+
+def copy(source: Path, target: Path) -> None:
+    """Copy a file that may still be written to; of a folder whose files aren't, give the files second names."""
+    if source.is_dir():
+        shutil.copytree(source, target, copy_function=lambda one, other: link(Path(one), Path(other)))
+    else:
+        shutil.copyfile(source, target)
+
+
+def restore(checkpoint: Path, state: State, nlp: Language, optimizer: Optimizer) -> None:
+    """Give parameters, optimizer, gradient scalers and random generators what a checkpoint has."""
+    with np.load(checkpoint / "arrays.npz") as arrays:
+        put_arrays(nlp, optimizer, arrays)
+    for slot, count in zip(find_slots(nlp), state.updates, strict=True):
+        if count:
+            optimizer.nr_update[slot.key] = count
+    version, internal, gauss = state.python_random
+    random.setstate((version, tuple(internal), gauss))
+
+
+class Slot(NamedTuple):
+    """A parameter: a thinc model's, or a PyTorch module's within a shim.
+
+    key (tuple): what the optimizer calls it: the owner's id, which differs from run to run, and the name.
+    owner (Any): the thinc model or the shim.
+    tensor (Any): PyTorch's parameter; None for a thinc model's.
+    """
+
+    key: tuple[int, str]
+    owner: Any
+    tensor: Any
+
+    def get(self) -> np.ndarray:
+        """Copy its value."""
+        if self.tensor is not None:
+            return self.tensor.detach().cpu().numpy().copy()
+        return self.owner.ops.to_numpy(self.owner.get_param(self.key[1])).copy()
+
+    def set(self, value: np.ndarray) -> None:
+        """Change its value."""
+        if self.tensor is not None:
+            import torch
+
+            self.tensor.data = torch.tensor(value, device=self.tensor.device)
+        else:
+            self.owner.set_param(self.key[1], self.owner.ops.asarray(value))
+
+
+def find_slots(nlp: Language) -> list[Slot]:
+    """List the parameters of a pipeline, in an order that is the same in every run."""
+    slots = []
+    for owner in find_owners(nlp):
+        if isinstance(owner, Shim):
+            tensors = owner._model.named_parameters() if hasattr(owner._model, "named_parameters") else ()
+            slots += [Slot((owner.id, name), owner, tensor) for name, tensor in tensors]
+        else:
+            slots += [Slot((owner.id, name), owner, None) for name in owner.param_names if owner.has_param(name)]
+    return slots
+
+
+def find_owners(nlp: Language) -> Iterator[Model | Shim]:
+    """Yield the thinc models of a pipeline, and the shims around other frameworks' modules, each once."""
+    seen = set()
+    for _, pipe in nlp.pipeline:
+        model = getattr(pipe, "model", None)
+        for node in model.walk() if isinstance(model, Model) else ():
+            if node.id not in seen:
+                seen.add(node.id)
+                yield node
+                yield from node.shims
+
+
+def find_scalers(nlp: Language) -> list[Any]:
+    """List the gradient scalers of a pipeline's PyTorch modules that are in use."""
+    scalers = [getattr(owner, "_grad_scaler", None) for owner in find_owners(nlp) if isinstance(owner, Shim)]
+    return [scaler for scaler in scalers if scaler is not None and scaler._enabled]
+
+
+def take_arrays(nlp: Language, optimizer: Optimizer) -> dict[str, np.ndarray]:
+    """Copy all that is an array."""
+    _, numbers, *place = np.random.get_state(legacy=True)
+    arrays = {"numpy_random": np.array(numbers), "numpy_place": np.array(place)}
+    for number, slot in enumerate(find_slots(nlp)):
+        arrays[f"parameter-{number}"] = slot.get()
+        for name in STATES:
+            values = getattr(optimizer, name) or {}
+            if slot.key in values:
+                arrays[f"{name}-{number}"] = get_array_ops(values[slot.key]).to_numpy(values[slot.key])
+    for number, scaler in enumerate(find_scalers(nlp)):
+        arrays[f"scale-{number}"] = scaler._scale.cpu().numpy()
+        arrays[f"growth-{number}"] = scaler._growth_tracker.cpu().numpy()
+        arrays[f"skipped-{number}"] = np.array(getattr(scaler, "skipped", 0))
+    if torch := used_torch():
+        arrays["torch_random"] = torch.get_rng_state().numpy()
+        for number, generator in enumerate(torch.cuda.get_rng_state_all() if torch.cuda.is_available() else ()):
+            arrays[f"cuda_random-{number}"] = generator.numpy()
+    return arrays
+
+
+def put_arrays(nlp: Language, optimizer: Optimizer, arrays: Any) -> None:
+    """Put back what `take_arrays` copied."""
+    place = arrays["numpy_place"]
+    np.random.set_state(("MT19937", arrays["numpy_random"], int(place[0]), int(place[1]), float(place[2])))
+    for number, slot in enumerate(find_slots(nlp)):
+        slot.set(arrays[f"parameter-{number}"])
+        for name in STATES:
+            if f"{name}-{number}" in arrays:
+                getattr(optimizer, name)[slot.key] = get_current_ops().asarray(arrays[f"{name}-{number}"])
+    for number, scaler in enumerate(find_scalers(nlp)):
+        scaler._scale.copy_(scaler._scale.new_tensor(arrays[f"scale-{number}"]))
+        scaler._growth_tracker.copy_(scaler._growth_tracker.new_tensor(arrays[f"growth-{number}"]))
+        scaler.skipped = int(arrays[f"skipped-{number}"])
+    if torch := used_torch():
+        torch.set_rng_state(torch.from_numpy(arrays["torch_random"]))
+        for number in range(torch.cuda.device_count() if torch.cuda.is_available() else 0):
+            if f"cuda_random-{number}" in arrays:
+                torch.cuda.set_rng_state(torch.from_numpy(arrays[f"cuda_random-{number}"]), number)
+
+
+def used_torch() -> Any:
+    """Give the module torch if this process has imported it, else None."""
+    return sys.modules.get("torch")

@@ -1,0 +1,83 @@
+"""Evaluation during training that streams: what `nlp.evaluate` computes, without holding the dev set."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from spacy.language import Language
+from spacy.scorer import PRFScore
+from spacy.training import Example
+
+from labelwise.common.errors import InputError
+from labelwise.corpus.streaming import forgetting, take_batch
+
+Scores = dict[str, Any]
+
+
+class EntityCounts:
+    """Counts entities as spaCy's `get_ner_prf` does (spacy/scorer.py); counts of any Examples can be added up."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self.by_label: dict[str, PRFScore] = defaultdict(PRFScore)
+
+    def add(self, eg: Example) -> None:
+        """Count one Example: exact spans, but for predictions on tokens that have missing values."""
+        if not eg.reference.has_annotation("ENT_IOB"):
+            return
+        missing = {token.i for token in eg.reference if token.ent_iob == 0}
+        gold = {(ent.label_, ent.start, ent.end) for ent in eg.reference.ents}
+        aligned = eg.alignment.x2y
+        for ent in eg.predicted.ents:
+            count = self.by_label[ent.label_]
+            tokens = aligned[ent.start : ent.end]
+            if len(tokens) and missing.isdisjoint(range(tokens[0], tokens[-1] + 1)):
+                key = (ent.label_, int(tokens[0]), int(tokens[-1]) + 1)
+                count.tp += key in gold
+                count.fp += key not in gold
+                gold.discard(key)
+        for label, _, _ in gold:
+            self.by_label[label].fn += 1
+
+    def scores(self) -> Scores:
+        """Compute what spaCy's scorer of named entities gives; None for what there is nothing to compute of."""
+        total = sum(self.by_label.values(), PRFScore())
+        if not len(total):
+            return dict.fromkeys(("ents_p", "ents_r", "ents_f", "ents_per_type"))
+        per_type = {label: count.to_dict() for label, count in sorted(self.by_label.items())}
+        return {
+            "ents_p": total.precision,
+            "ents_r": total.recall,
+            "ents_f": total.fscore,
+            "ents_per_type": per_type,
+        }
+
+
+def evaluate(nlp: Language, examples: Iterable[Example]) -> EntityCounts:
+    """Predict and count, batch by batch; predictions go into the Examples' predicted Docs."""
+    counts = EntityCounts()
+    examples = iter(examples)
+    held = True
+    while held:
+        with forgetting(nlp):
+            batch = take_batch(examples, nlp.batch_size, lambda eg: len(eg.predicted))
+            for eg, doc in zip(batch, nlp.pipe(eg.predicted for eg in batch), strict=True):
+                eg.predicted = doc
+                counts.add(eg)
+            held = bool(batch)
+            batch.clear()
+    return counts
+
+
+def weighted_score(scores: Mapping[str, Any], weights: Mapping[str, float | None]) -> float:
+    """Compute the score that decides which pipeline is the best.
+
+    RAISES (InputError): a weight is for a score that isn't computed.
+    """
+    total = 0.0
+    for name, weight in weights.items():
+        if weight:
+            if name not in scores or isinstance(scores[name], Mapping):
+                raise InputError(f"training.score_weights: {name} isn't computed; there are ents_f, ents_p and ents_r")
+            total += weight * (scores[name] or 0.0)
+    return total

@@ -1,0 +1,119 @@
+"""Two ways to get at the texts of a corpus without holding them: by place in a file, or partition by partition.
+
+Together with holding all of them, which the reader does by itself, these are the loaders that Câmara and Hauff compare
+in "Moving Stuff Around" (ReNeuIR 2022), for Docs; `benchmarks/loaders.py` compares ours.
+"""
+
+import random
+import tempfile
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+import numpy as np
+
+from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
+
+Files = Sequence[tuple[Path, int | None]]  # with the number of texts to take from each, None for all
+
+
+class Loader(Protocol):
+    """Yields the texts of an epoch."""
+
+    def epoch(self, rng: random.Random | None) -> Iterator[StoredDoc]:
+        """Yield every text once, in an order that the generator decides; None for the corpus's own order."""
+        ...
+
+
+class Indexed:
+    """Finds each text by its place in a file: a table of offsets, and a seek for each.
+
+    The file is made anew, without a name in TMPDIR, and has each text with its own strings, compressed.
+    """
+
+    def __init__(self, files: Files) -> None:
+        """Write the file."""
+        self.file = tempfile.TemporaryFile()  # noqa: SIM115  it lives as long as this
+        offsets = [0]
+        for doc in read_all(files):
+            offsets.append(offsets[-1] + self.file.write(freeze(doc)))
+        self.offsets = np.array(offsets)
+
+    def epoch(self, rng: random.Random | None) -> Iterator[StoredDoc]:
+        """Yield every text, in any order."""
+        for number in shuffled(range(len(self.offsets) - 1), rng):
+            start, end = self.offsets[number : number + 2].tolist()
+            self.file.seek(start)
+            yield thaw(self.file.read(end - start))
+
+
+class Streamed:
+    """Reads one partition after the other, in any order, and the texts within each in any order.
+
+    window (int): a number of texts to hold besides, from which the next one is drawn; they mix those of successive
+        partitions. Partitions are random samples already, as texts get into them by hash.
+    """
+
+    def __init__(self, files: Files, window: int = 0) -> None:
+        """Take the files."""
+        self.files = files
+        self.window = window
+
+    def epoch(self, rng: random.Random | None) -> Iterator[StoredDoc]:
+        """Yield every text, in an order of the generator's."""
+        files = shuffled(self.files, rng)
+        docs = (doc for file in files for doc in shuffled(list(read_all([file])), rng))
+        return drawn(docs, self.window, rng) if rng and self.window else docs
+
+
+def read_all(files: Files) -> Iterator[StoredDoc]:
+    """Yield the texts of all files, as many as are to be taken from each."""
+    for file, count in files:
+        for number, doc in enumerate(read_stored_docs(file)):
+            if number == count:
+                break
+            yield doc
+
+
+def shuffled(items: Sequence[Any], rng: random.Random | None) -> Sequence[Any]:
+    """Copy a sequence in another order; without a generator, give it as it is."""
+    return rng.sample(items, len(items)) if rng else items
+
+
+def drawn(docs: Iterator[StoredDoc], window: int, rng: random.Random) -> Iterator[StoredDoc]:
+    """Hold so many texts, and yield one of those at random for each that comes."""
+    held: list[StoredDoc] = []
+    for doc in docs:
+        if len(held) < window:
+            held.append(doc)
+            continue
+        place = rng.randrange(window)
+        held[place], chosen = doc, held[place]
+        yield chosen
+    yield from rng.sample(held, len(held))
+
+
+def freeze(doc: StoredDoc) -> bytes:
+    """Serialize a text, with the strings that it has."""
+    used = {*doc.words.tolist(), *doc.labels.tolist(), *(label for _, _, label in doc.rejected)}
+    arrays = [array.tobytes() for array in (doc.words, doc.spaces, doc.iob, doc.labels)]
+    strings = {key: doc.strings[key] for key in used}
+    return zlib.compress(msgspec.msgpack.encode([*arrays, doc.rejected, strings, doc.user_data]), level=1)
+
+
+def thaw(frozen: bytes) -> StoredDoc:
+    """Read what `freeze` made."""
+    words, spaces, iob, labels, rejected, strings, user_data = msgspec.msgpack.decode(
+        zlib.decompress(frozen), strict=False
+    )
+    return StoredDoc(
+        words=np.frombuffer(words, "<u8"),
+        spaces=np.frombuffer(spaces, bool),
+        iob=np.frombuffer(iob, "<u8"),
+        labels=np.frombuffer(labels, "<u8"),
+        rejected=[tuple(span) for span in rejected],
+        strings=strings,
+        user_data=user_data,
+    )

@@ -1,0 +1,48 @@
+"""Cut long texts into pieces, between sentences if possible, and never inside an entity."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from labelwise.corpus.docbin_reader import INSIDE, StoredDoc
+
+SENTENCE_ENDS = frozenset(".!?…。！？")
+
+
+def cut_doc(doc: StoredDoc, longest: int) -> list[StoredDoc]:
+    """Cut a text into pieces of so many tokens at most, if its spans allow it.
+
+    A cut is made behind white space, not inside an entity or a rejected span, at the last end of a sentence that leaves
+    a piece at least half of `longest`, else at the last place there is. A piece without any such place is longer.
+    """
+    if len(doc) <= longest:
+        return [doc]
+    cuts = possible_cuts(doc)
+    pieces, start = [], 0
+    while len(doc) - start > longest:
+        within = [(sentence, cut) for cut, sentence in cuts if start < cut <= start + longest]
+        good = [cut for sentence, cut in within if sentence and cut - start >= longest / 2]
+        later = (cut for cut, _ in cuts if cut > start + longest)
+        end = good[-1] if good else within[-1][1] if within else next(later, len(doc))
+        pieces.append(piece(doc, start, end))
+        start = end
+    return [*pieces, piece(doc, start, len(doc))] if start < len(doc) else pieces
+
+
+def possible_cuts(doc: StoredDoc) -> Sequence[tuple[int, bool]]:
+    """List the tokens before which a text can be cut, and whether a sentence ends there."""
+    inside = doc.iob == INSIDE
+    for start, end, _ in doc.rejected:
+        inside[start + 1 : end] = True
+    cuts = []
+    for token in range(1, len(doc)):
+        before = doc.strings[int(doc.words[token - 1])]
+        if not inside[token] and (doc.spaces[token - 1] or before.isspace()):
+            cuts.append((token, before in SENTENCE_ENDS or "\n" in before))
+    return cuts
+
+
+def piece(doc: StoredDoc, start: int, end: int) -> StoredDoc:
+    """Take a piece, with the spans that lie in it."""
+    rejected = [(first - start, last - start, label) for first, last, label in doc.rejected if start <= first < end]
+    words, spaces, iob, labels = (array[start:end] for array in (doc.words, doc.spaces, doc.iob, doc.labels))
+    return replace(doc, words=words, spaces=spaces, iob=iob, labels=labels, rejected=rejected, user_data=b"")

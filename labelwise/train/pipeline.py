@@ -1,0 +1,112 @@
+"""The pipeline that is trained: its config, fitted to a corpus, and components that another pipeline lends."""
+
+import json
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import spacy
+from spacy.language import Language
+from spacy.training.initialize import init_nlp
+from spacy.util import load_config
+from thinc.api import Config
+from thinc.config import ConfigValidationError
+
+import labelwise.train.registry  # noqa: F401  what the configs name
+from labelwise.common.errors import InputError
+from labelwise.corpus.manifest import MANIFEST
+from labelwise.corpus.tokenizer import read_tokenizer
+
+SOURCED = ("tok2vec", "transformer", "ner")
+
+
+def read_settings(
+    config: Path, corpus: Path, overrides: Mapping[str, Any], init_from: str
+) -> tuple[Config, dict[str, Any]]:
+    """Read a config, fit it to a corpus, and take components from another pipeline.
+
+    init_from (str): its name or folder; empty for none.
+    RETURNS (tuple): the config, and the block of the transformer's model before one was taken.
+    RAISES (InputError): the config needs a package that isn't there, or nothing can be taken.
+    """
+    settings = read_config(config, corpus, overrides)
+    transformer = dict(settings["components"].get("transformer", {}).get("model", {}))
+    if init_from:
+        source_components(settings, init_from, corpus)
+    return settings, transformer
+
+
+def read_config(config: Path, corpus: Path, overrides: Mapping[str, Any]) -> Config:
+    """Read a config, and fit it to a corpus.
+
+    RAISES (InputError): the config needs a package that isn't there.
+    """
+    lang, _ = read_tokenizer(corpus / "tokenizer.json")
+    overrides = {**overrides, "paths.corpus": str(corpus), "nlp.lang": lang}
+    try:
+        settings = load_config(config, overrides, interpolate=False)
+    except (ConfigValidationError, ValueError) as error:
+        raise InputError(f"{config}: {error}") from error
+    if "transformer" in settings["nlp"]["pipeline"] and find_spec("spacy_transformers") is None:
+        raise InputError(f"{config} needs spacy-transformers; use the environment of `make gpu`")
+    return settings
+
+
+def source_components(settings: Config, init_from: str, corpus: Path) -> None:
+    """Take tok2vec, transformer and ner from a pipeline, those of them that both have; in place.
+
+    Its ner is taken if all its labels are the corpus's, as it would go on to predict the others, and with what it
+    listens to alone.
+
+    RAISES (InputError): there is no such pipeline, or it has none of the components.
+    """
+    try:
+        source = spacy.load(init_from)
+    except (OSError, ValueError, ImportError) as error:
+        raise InputError(f"init_from {init_from!r}: {error}") from error
+    labels = set(json.loads((corpus / MANIFEST).read_text(encoding="utf8"))["labels"])
+    names = [name for name in SOURCED if name in source.pipe_names and name in settings["nlp"]["pipeline"]]
+    embeddings = {"tok2vec", "transformer"} & set(source.pipe_names)
+    if "ner" in names:
+        known = set(source.get_pipe("ner").labels)  # type: ignore[attr-defined]
+        if not (known <= labels and embeddings <= set(names)):
+            names.remove("ner")
+    if not names:
+        raise InputError(
+            f"init_from {init_from!r}: it has {source.pipe_names}, of which none can be taken into a pipeline of "
+            f"{settings['nlp']['pipeline']}; its ner only with what it listens to, and if the corpus has all its labels"
+        )
+    listener = settings["components"]["ner"].get("model", {}).get("tok2vec", {})
+    if "width" in listener and "tok2vec" in names and "ner" not in names:
+        listener["width"] = source.get_pipe("tok2vec").model.get_dim("nO")  # type: ignore[attr-defined]
+    for name in names:
+        settings["components"][name] = {"source": init_from}
+    if "ner" in names:
+        settings["initialize"]["components"].pop("ner", None)
+
+
+def make_pipeline(settings: Config, transformer: Mapping[str, Any], gpu_id: int) -> Language:
+    """Make and initialize a pipeline.
+
+    transformer (Mapping): the block of the transformer's model before one was taken from another pipeline, which is
+        then trained in the precision of this block.
+    RAISES (ConfigValidationError): the config isn't valid.
+    """
+    nlp = init_nlp(settings, use_gpu=gpu_id)
+    add_labels(nlp)
+    if "precision" in transformer and "source" in settings["components"]["transformer"]:
+        from labelwise.train.precision import set_precision
+
+        sourced: Any = nlp.get_pipe("transformer")
+        set_precision(sourced.model, transformer["precision"], transformer["grad_scaler_config"])
+    return nlp
+
+
+def add_labels(nlp: Language) -> None:
+    """Add the corpus's labels that a sourced ner lacks, in alphabetical order."""
+    labels = Path(nlp.config.interpolate()["paths"]["corpus"]) / "labels" / "ner.json"
+    ner: Any = nlp.get_pipe("ner")
+    for label in sorted({name for by_label in json.loads(labels.read_text()).values() for name in by_label} - {""}):
+        if label not in ner.labels:
+            ner.add_label(label)

@@ -1,0 +1,175 @@
+"""The reader of spaCy's training: Examples from a partitioned corpus, in a new order every epoch."""
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from spacy.language import Language
+from spacy.tokens import Doc, DocBin
+from spacy.training import Example
+
+from labelwise.common.errors import InputError
+from labelwise.corpus.docbin_reader import MISSING, OUTSIDE, StoredDoc, merged_data, read_stored_docs
+from labelwise.corpus.manifest import find_partitions
+from labelwise.corpus.tokenizer import LearningTokenizer
+from labelwise.train.loaders import Files, Indexed, Loader, Streamed
+from labelwise.train.long_texts import cut_doc
+
+LoaderName = Literal["streamed", "indexed", "in_memory"]
+Coverage = Literal["missing", "drop", "outside"]
+
+
+def read_docs(path: Path, nlp: Language) -> Iterator[Doc]:
+    """Yield the gold Docs of a folder of partitions, in order, with all that a merge put into them."""
+    for file in find_partitions(path):
+        yield from DocBin().from_disk(file).get_docs(nlp.vocab)
+
+
+class PartitionedCorpus:
+    """A corpus reader for spaCy's training.
+
+    Every call is an epoch, with a random generator of its own, so that neither other components nor what is read
+    elsewhere changes the order.
+
+    path (Path): folder of `.spacy` files.
+    shuffle (bool): False reads in order, as evaluation wants it.
+    seed (int): equal seeds give equal orders.
+    limit (int): the number of texts to read, the same in all epochs; 0 for all.
+    loader (str): "streamed", a partition at a time; "indexed", each text by a seek; "in_memory", spaCy's own way: all
+        Examples are made once and held.
+    window (int): a number of texts that "streamed" holds besides and draws from; see `loaders.Streamed`.
+    max_words (int): texts of more tokens are cut, see `long_texts.cut_doc`; 0 for none.
+    coverage (str): what to do with texts that aren't complete for all labels: unmarked tokens have "missing" values,
+        as the merge left them; "drop" the text; unmarked tokens are "outside".
+    rank, ranks (int): of several processes, this one yields each text whose number in the epoch is `rank` modulo
+        `ranks`; with "in_memory", that in the corpus.
+    epoch (int): the number of the next epoch; set it to go on with another.
+    counts (Counter[str]): what became of the texts of this epoch so far.
+    last_counts (Counter[str]): the same of the last epoch that was read to its end.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        shuffle: bool = False,
+        seed: int = 0,
+        limit: int = 0,
+        loader: LoaderName = "streamed",
+        window: int = 0,
+        max_words: int = 0,
+        coverage: Coverage = "missing",
+        rank: int = 0,
+        ranks: int = 1,
+    ) -> None:
+        """Check the arguments.
+
+        RAISES (InputError): there is no partition, without which spaCy's loop would wait forever; a number or a name is
+            out of its range.
+        """
+        for name, value in (("limit", limit), ("window", window), ("max_words", max_words)):
+            if value < 0:
+                raise InputError(f"{name} {value}: give a number from 1, or 0 for none")
+        for name, choice, choices in (("loader", loader, LoaderName), ("coverage", coverage, Coverage)):
+            if choice not in choices.__args__:  # type: ignore[attr-defined]
+                raise InputError(f"{name} {choice!r}: give {' or '.join(choices.__args__)}")  # type: ignore[attr-defined]
+        if not 0 <= rank < ranks:
+            raise InputError(f"rank {rank} of {ranks}: count them from 0")
+        self.path = path
+        self.files = find_partitions(path)
+        self.shuffle = shuffle
+        self.seed = seed
+        self.limit = limit
+        self.loader = loader
+        self.window = window
+        self.max_words = max_words
+        self.coverage = coverage
+        self.rank = rank
+        self.ranks = ranks
+        self.epoch = 0
+        self.counts: Counter[str] = Counter()
+        self.last_counts: Counter[str] = Counter()
+        self._loader: Loader | None = None
+        self._held: list[Example] = []
+
+    def __call__(self, nlp: Language) -> Iterator[Example]:
+        """Yield an epoch of Examples, tokenized anew by the pipeline; texts without tokens are left out.
+
+        RAISES (InputError): no text is left.
+        """
+        rng = random.Random(f"{self.seed}/{self.epoch}") if self.shuffle else None
+        self.epoch += 1
+        if self.loader == "in_memory":
+            if not self._held:
+                self._held = list(self._examples(nlp, None))
+            yield from rng.sample(self._held, len(self._held)) if rng else self._held
+        else:
+            yield from self._examples(nlp, rng)
+
+    def _examples(self, nlp: Language, rng: random.Random | None) -> Iterator[Example]:
+        counts: Counter[str] = Counter()
+        self.counts = counts
+        tokenize = LearningTokenizer(nlp)
+        for doc in self._prepared(rng, counts):
+            yield Example(tokenize(doc.text), doc.to_doc(nlp.vocab))
+        self.last_counts = counts
+        if not counts["texts"]:
+            raise InputError(f"{self.path}: no text is left: {dict(counts)}; see `coverage` and `limit`")
+
+    def _prepared(self, rng: random.Random | None, counts: Counter[str]) -> Iterator[StoredDoc]:
+        """Yield this rank's texts, under the policies, and count what becomes of each."""
+        if self._loader is None:
+            self._loader = self._open_loader()
+        for number, doc in enumerate(self._loader.epoch(rng)):
+            if number % self.ranks != self.rank:
+                continue
+            if not len(doc):
+                counts["without tokens"] += 1
+            elif self.coverage == "drop" and not is_covered(doc):
+                counts["not covered"] += 1
+            else:
+                counts["texts"] += 1
+                covered = without_missing(doc) if self.coverage == "outside" else doc
+                pieces = cut_doc(covered, self.max_words) if self.max_words else [covered]
+                counts["cut"] += len(pieces) > 1
+                counts["pieces"] += len(pieces)
+                counts["pieces that couldn't be cut"] += sum(len(piece) > self.max_words > 0 for piece in pieces)
+                yield from pieces
+
+    def _open_loader(self) -> Loader:
+        files = take(self.files, self.limit)
+        return Indexed(files) if self.loader == "indexed" else Streamed(files, self.window)
+
+
+def take(files: list[Path], limit: int) -> Files:
+    """Choose the first texts of a corpus, so many of them; 0 for all."""
+    if not limit:
+        return [(file, None) for file in files]
+    chosen: list[tuple[Path, int | None]] = []
+    for file in files:
+        if limit:
+            count = min(limit, sum(1 for _ in read_stored_docs(file)))
+            chosen.append((file, count))
+            limit -= count
+    return chosen
+
+
+def is_covered(doc: StoredDoc) -> bool:
+    """Tell whether a text is complete for all labels."""
+    return not merged_data(doc)["uncovered"]
+
+
+def without_missing(doc: StoredDoc) -> StoredDoc:
+    """Take unmarked tokens for outside, except for those that touch gold without token boundaries."""
+    lengths = np.array([len(doc.strings[word]) for word in doc.words.tolist()])
+    ends = np.cumsum(lengths + doc.spaces) - doc.spaces
+    starts = ends - lengths
+    gold = np.zeros(len(doc), bool)
+    for start, end, *_ in merged_data(doc)["gold"]:
+        if not (start in starts and end in ends):
+            gold |= (starts < end) & (ends > start)
+    return replace(doc, iob=np.where((doc.iob == MISSING) & ~gold, OUTSIDE, doc.iob).astype("<u8"))

@@ -1,0 +1,112 @@
+"""What the configs name: give this file to spaCy's commands with `--code labelwise/registry.py`.
+
+All of it is for training only. A trained model holds none of it, and loads where labelwise isn't installed.
+"""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any
+
+import spacy
+from spacy.language import Language
+
+from labelwise.common.errors import InputError
+from labelwise.corpus.tokenizer import extend_tokenizer, read_tokenizer
+from labelwise.train.batches import CostBatcher, Unit
+from labelwise.train.loggers import Curve, Progress
+from labelwise.train.reader import Coverage, LoaderName, PartitionedCorpus
+
+Logger = Callable[[Language, IO[str], IO[str]], tuple[Callable[[dict[str, Any] | None], None], Callable[[], None]]]
+
+
+@spacy.registry.readers("labelwise.PartitionedCorpus.v1")
+def make_partitioned_corpus(
+    path: Path,
+    shuffle: bool,
+    seed: int,
+    limit: int,
+    loader: LoaderName = "streamed",
+    window: int = 0,
+    max_words: int = 0,
+    coverage: Coverage = "missing",
+) -> PartitionedCorpus:
+    """Make a reader of a folder of partitions; see `reader.PartitionedCorpus`.
+
+    Of several processes that torchrun started, each shuffling reader yields its share.
+    """
+    rank, ranks = (int(os.environ.get(name, default)) for name, default in (("RANK", "0"), ("WORLD_SIZE", "1")))
+    return PartitionedCorpus(
+        Path(path),
+        shuffle=shuffle,
+        seed=seed,
+        limit=limit,
+        loader=loader,
+        window=window,
+        max_words=max_words,
+        coverage=coverage,
+        rank=rank if shuffle else 0,
+        ranks=ranks if shuffle else 1,
+    )
+
+
+@spacy.registry.batchers("labelwise.batch_by_cost.v1")
+def make_cost_batcher(size: int, unit: Unit, device_size: int = 0) -> CostBatcher:
+    """Make a batcher by words or wordpieces; see `batches.CostBatcher`."""
+    return CostBatcher(size, unit, device_size)
+
+
+@spacy.registry.architectures("labelwise.TransformerModel.v1")
+def make_transformer_model(
+    name: str,
+    get_spans: Callable[..., Any],
+    tokenizer_config: dict[str, Any],
+    transformer_config: dict[str, Any],
+    precision: str,
+    grad_scaler_config: dict[str, Any],
+) -> Any:
+    """Make spacy-transformers' TransformerModel.v3 in a precision; see `precision.set_precision`."""
+    from spacy_transformers import TransformerModel
+
+    from labelwise.train.precision import set_precision
+
+    model = TransformerModel(name, get_spans, tokenizer_config, transformer_config)
+    set_precision(model, precision, grad_scaler_config)
+    return model
+
+
+@spacy.registry.callbacks("labelwise.corpus_tokenizer.v1")
+def make_corpus_tokenizer(path: Path) -> Callable[[Language], Language]:
+    """Make a `before_init` callback that gives the pipeline the tokenizer that the corpus was merged with.
+
+    path (Path): the corpus's tokenizer.json.
+    """
+
+    def set_tokenizer(nlp: Language) -> Language:
+        lang, rules = read_tokenizer(Path(path))
+        if lang != nlp.lang:
+            raise InputError(f"{path}: the corpus is {lang!r}, the pipeline {nlp.lang!r}; set nlp.lang")
+        extend_tokenizer(nlp, rules)
+        return nlp
+
+    return set_tokenizer
+
+
+@spacy.registry.loggers("labelwise.TsvLogger.v1")
+def make_tsv_logger(path: Path) -> Logger:
+    """Make a logger that prints a table and writes the training curve; see `progress.Progress` and `curve.Curve`.
+
+    path (Path): the TSV file.
+    """
+
+    def setup(nlp: Language, stdout: IO[str], stderr: IO[str]) -> Any:
+        table, curve = Progress(nlp, stdout, stderr), Curve(nlp, Path(path))
+
+        def log(info: dict[str, Any] | None) -> None:
+            table.step(info)
+            if info is not None:
+                curve.add(info)
+
+        return log, table.close
+
+    return setup

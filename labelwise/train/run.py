@@ -1,0 +1,167 @@
+"""Train a pipeline with spaCy's own loop, from the partitions of a corpus, in a fixed amount of memory."""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable, Mapping
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from spacy.training.loop import train as spacy_train
+from thinc.api import Config
+from thinc.config import ConfigValidationError
+
+from labelwise.common.code import digest_files
+from labelwise.common.device import device_name, use_gpu
+from labelwise.common.errors import InputError
+from labelwise.common.outputs import replace, staged, workspace
+from labelwise.corpus.manifest import MANIFEST, check_whole
+from labelwise.train.checkpoints import Checkpoints, copy
+from labelwise.train.loop import OnOom, Run
+from labelwise.train.monitor import Monitor, idle_gpu, open_nvml
+from labelwise.train.pipeline import make_pipeline, read_settings
+from labelwise.train.tidy import tidy_pipeline
+
+# The folders of this package that a training follows from.
+CODE = ("common", "corpus", "train")
+
+
+class Trained(NamedTuple):
+    """What a training took.
+
+    shares (dict[str, float]): of the time, by phase; the largest first.
+    seconds (float): in the loop.
+    peak (int): bytes of memory.
+    words (int): of all batches.
+    texts (dict[str, int]): what became of the texts in the last whole epoch, or in the first so far.
+    halved (int): how often memory ran out and training went on.
+    resumed (int | None): the step that it resumed from; None if it began at the beginning.
+    anew (list[str]): why it didn't resume although there were checkpoints: what has changed since.
+    warning (str): why the GPU was idle, if it was.
+    """
+
+    shares: dict[str, float]
+    seconds: float
+    peak: int
+    words: int
+    texts: dict[str, int]
+    halved: int
+    resumed: int | None
+    anew: list[str]
+    warning: str
+
+
+def train(
+    config: Path,
+    corpus: Path,
+    out: Path,
+    curve: Path,
+    *,
+    resources: Path | None = None,
+    gpu_id: int = -1,
+    overrides: Mapping[str, Any] | None = None,
+    init_from: str = "",
+    batch_size: Path | None = None,
+    on_oom: OnOom = "stop",
+    resume: bool = False,
+    tell: Callable[[str], Any] = lambda message: None,
+) -> Trained:
+    """Train a pipeline; what stood at `out` stays until training has ended well.
+
+    resources (Path | None): a TSV file for memory, processors and GPU over time.
+    overrides (Mapping): values of the config, by dotted name.
+    init_from (str): a pipeline to begin with, by name or folder; see `pipeline.source_components`.
+    batch_size (Path | None): what scripts.find_batch_size has written; used if it is of this device.
+    on_oom (str): when memory runs out, "stop", or "halve" what the device is given, and go on.
+    resume (bool): resume from the last checkpoint, if there is one of a training with the same config, corpus and code.
+        They are in a folder beside `out`, and deleted when training has ended well.
+    tell (Callable): is told, before the first step, where training begins if that isn't the beginning, or why it is.
+    RAISES (InputError): the GPU can't be used, the corpus isn't whole, the config isn't valid, or memory ran out.
+    """
+    use_gpu(gpu_id)
+    check_whole(corpus)
+    settings, transformer = read_settings(config, corpus, overrides or {}, init_from)
+    if device_size := read_batch_size(batch_size, gpu_id, settings):
+        settings["training"]["batcher"]["device_size"] = device_size
+    checkpoints = Checkpoints(out.with_name(f"{out.name}.checkpoints"), facts_of(settings, corpus, gpu_id))
+    with workspace(out) as folder:
+        folder.mkdir()
+        found = checkpoints.last() if resume else None
+        from_step = found[1].step if found else None  # training moves it
+        anew = [] if found else checkpoints.begin_anew()
+        if found:
+            tell(f"Resuming from step {from_step}")
+            copy(found[0] / "curve.tsv", folder / "curve.tsv")
+        elif resume and anew:
+            tell(
+                f"Beginning anew, as this has changed since the checkpoints were saved: {', '.join(anew)}. They are "
+                "kept until this training saves its first one"
+            )
+        settings["paths"]["curve"] = str(folder / "curve.tsv")
+        try:
+            nlp = make_pipeline(settings, transformer, gpu_id)
+        except ConfigValidationError as error:
+            raise InputError(f"{config}: {error}") from error
+        monitor = Monitor(folder / "resources.tsv", open_nvml(gpu_id))
+        run = Run(folder, monitor=monitor, checkpoints=checkpoints, resumed=found, on_oom=on_oom)
+        with monitor, run.installed():
+            spacy_train(nlp, folder, use_gpu=gpu_id)
+        tidy_pipeline(folder / "model-best", curve, nlp, transformer.get("precision", ""))
+        _publish(folder, out, curve, resources)
+    checkpoints.delete()
+    shares = run.clock.shares()
+    return Trained(
+        shares=shares,
+        seconds=run.state.seconds,
+        peak=monitor.peak,
+        words=run.state.words,
+        texts=dict(getattr(run.corpus, "last_counts", {}) or getattr(run.corpus, "counts", {})),
+        halved=run.state.halved,
+        resumed=from_step,
+        anew=anew if resume else [],
+        warning=idle_gpu(monitor.gpu_percent(), shares),
+    )
+
+
+def _publish(folder: Path, out: Path, curve: Path, resources: Path | None) -> None:
+    """Put what training left in its folder where it belongs, the pipeline last."""
+    for name, path in (("curve.tsv", curve), ("resources.tsv", resources)):
+        if path:
+            with staged(path) as temporary:
+                shutil.copyfile(folder / name, temporary)
+    replace(folder / "model-best", out)
+
+
+def read_batch_size(path: Path | None, gpu_id: int, settings: Config) -> int:
+    """Read what scripts.find_batch_size has found; 0 if there is nothing, or it is of another device or pipeline."""
+    if path is None or not path.is_file():
+        return 0
+    found = json.loads(path.read_text(encoding="utf8"))
+    same = found["device"] == device_name(gpu_id) and found["pipeline"] == pipeline_digest(settings)
+    return found["size"] if same else 0
+
+
+def pipeline_digest(settings: Config) -> str:
+    """Give what is the same for pipelines that need the same memory."""
+    parts = [settings["components"], settings["training"]["batcher"].get("unit")]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def facts_of(settings: Config, corpus: Path, gpu_id: int) -> dict[str, str]:
+    """Tell what is the same for trainings that make the same steps: config, corpus, device, packages and code.
+
+    What the device is given at a time isn't among it, as that is what to change when memory has run out.
+    RETURNS (dict[str, str]): digests, names and versions, by what they are of, such as "labelwise/train/loop.py".
+    """
+    settings = settings.copy()
+    settings["training"]["batcher"].pop("device_size", None)
+    packages = ["spacy", "thinc", "numpy", "torch", "transformers", "spacy_transformers"]
+    return {
+        "the config": hashlib.sha256(settings.to_str(interpolate=False).encode()).hexdigest(),
+        "the corpus": hashlib.sha256((corpus / MANIFEST).read_bytes()).hexdigest(),
+        "the device": device_name(gpu_id),
+        **{name: version(name) for name in packages if find_spec(name)},
+        **digest_files(CODE),
+    }

@@ -1,0 +1,44 @@
+"""Make a saved pipeline one that holds nothing of its training."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from spacy.language import Language
+from spacy.util import load_config
+
+from labelwise.corpus.tokenizer import make_nlp, read_tokenizer
+
+
+def tidy_pipeline(folder: Path, curve: Path, nlp: Language, precision: str) -> None:
+    """Tidy the folder of a pipeline; its files get new ones, as checkpoints have the old.
+
+    Equal trainings give equal bytes: spaCy saves scores in a set's order, and where the curve was being written. It
+    loads without labelwise. And it doesn't have the words of the texts, which spaCy saves with the vocabulary, and
+    which may be nobody else's business; the model knows hashes only.
+    """
+    meta = json.loads((folder / "meta.json").read_text(encoding="utf8"))
+    meta["performance"] = sorted_deeply(meta["performance"])
+    rewrite(folder / "meta.json", json.dumps(meta, indent=2, ensure_ascii=False))
+    config = load_config(folder / "config.cfg", interpolate=False)
+    config["paths"]["curve"] = str(curve)
+    if precision:
+        from labelwise.train.precision import as_saved
+
+        as_saved(config["components"]["transformer"]["model"], precision)
+    rewrite(folder / "config.cfg", config.to_str())
+    if not nlp.vocab.vectors.size:
+        lang, rules = read_tokenizer(Path(config.interpolate()["paths"]["corpus"]) / "tokenizer.json")
+        strings = {*make_nlp(lang, rules).vocab.strings, *nlp.get_pipe("ner").labels}  # type: ignore[attr-defined]
+        rewrite(folder / "vocab" / "strings.json", json.dumps(sorted(strings), ensure_ascii=False))
+
+
+def rewrite(path: Path, text: str) -> None:
+    """Write a file anew, rather than into one that may have another name elsewhere."""
+    path.unlink()
+    path.write_text(text, encoding="utf8")
+
+
+def sorted_deeply(value: Any) -> Any:
+    """Copy nested dicts with their keys in alphabetical order."""
+    return {key: sorted_deeply(value[key]) for key in sorted(value)} if isinstance(value, dict) else value

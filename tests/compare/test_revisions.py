@@ -1,0 +1,203 @@
+"""The command line of the comparison, in a git repository with a DVC cache."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from labelwise.common.errors import InputError
+from labelwise.compare.revisions import read_revision
+from labelwise.evaluate.predictions import PredictedDoc, write_predictions
+from labelwise.evaluate.scoring import Scoring
+from tests.conftest import ROOT
+
+IDENTITY = ("-c", "user.name=t", "-c", "user.email=t@example.org")
+LABEL = "a|b <i>"
+
+
+class Repository:
+    """Results of evaluations in git and DVC."""
+
+    def __init__(self, root, *, below=None):
+        """Begin a repository; the project is its folder, or one below."""
+        self.root = root
+        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+        self.environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "COLUMNS": "200"}
+        self.run("git", "init", "-q", "-b", "main")
+        if below:
+            self.root = root / below
+            self.root.mkdir()
+        self.run("dvc", "init", "-q", *(["--subdir"] if below else []))
+
+    def run(self, *command, fails=False):
+        done = subprocess.run(command, cwd=self.root, env=self.environment, capture_output=True, text=True, check=False)
+        assert bool(done.returncode) == fails, done.stdout + done.stderr
+        return done.stdout + done.stderr if fails else done.stdout
+
+    def compare(self, *given, fails=False):
+        return self.run(sys.executable, "-m", "scripts.compare", *given, fails=fails)
+
+    def evaluate(self, right, texts=20, *, dvc=True):
+        """Write what an evaluation writes, with so many texts right."""
+        docs = [
+            PredictedDoc(f"{n:02d}", "abc", [(0, 3, LABEL)] * (n < right), [(0, 3, LABEL)], []) for n in range(texts)
+        ]
+        scoring = Scoring([LABEL])
+        for doc in docs:
+            scoring.add(doc)
+        path = self.root / "training/cpu/predictions.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+        with path.open("wb") as file:
+            write_predictions(docs, file)
+        digest = hashlib.blake2b(path.read_bytes(), digest_size=8).hexdigest()
+        metrics = scoring.metrics()
+        metrics.texts_digest, metrics.predictions_digest = str(texts), digest
+        (self.root / "metrics").mkdir(exist_ok=True)
+        (self.root / "metrics/cpu.json").write_bytes(msgspec.json.encode(metrics))
+        if dvc:
+            self.run("dvc", "add", "-q", "training/cpu/predictions.jsonl")
+
+    def commit(self, message):
+        self.run("git", "add", "-A")
+        self.run("git", *IDENTITY, "commit", "-qm", message)
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory):
+    """Revisions "main", 4 texts right, "better", 16, and "other", with 5 more texts; 12 are right in the workspace."""
+    made = Repository(tmp_path_factory.mktemp("compared"))
+    for branch, right, texts in (("main", 4, 20), ("better", 16, 20), ("other", 16, 25)):
+        if branch != "main":
+            made.run("git", "checkout", "-qb", branch)
+        made.evaluate(right, texts)
+        made.commit(branch)
+    made.run("git", "checkout", "-q", "main")
+    made.evaluate(12, dvc=False)
+    return made
+
+
+def found(repository, *given):
+    return json.loads(repository.compare(*given, "--json"))
+
+
+def test_revisions_are_read_from_git_and_the_cache(repository):
+    made = found(repository, "main", "better")
+    assert made["missing"] == []
+    assert made["micro"]["f"] == {"main": pytest.approx(8 / 24), "better": pytest.approx(32 / 36)}
+    assert made["micro"]["changes"]["better"]["p"] < 0.01
+
+
+def test_a_project_in_a_folder_of_its_repository(tmp_path):
+    made = Repository(tmp_path, below="models")
+    made.evaluate(4)
+    made.commit("main")
+    made.evaluate(12, dvc=False)
+    assert found(made)["micro"]["f"] == {"HEAD": pytest.approx(8 / 24), "workspace": pytest.approx(24 / 32)}
+
+
+@pytest.mark.parametrize("given", [[], ["main"], ["HEAD", "workspace"]])
+def test_the_workspace_is_what_is_there_now(repository, given):
+    made = found(repository, *given)
+    assert made["revisions"] == [given[0] if given else "HEAD", "workspace"]
+    assert made["micro"]["f"]["workspace"] == pytest.approx(24 / 32)
+
+
+def test_the_table(repository):
+    printed = repository.compare("main", "better", "workspace")
+    columns = ["Difference", "95%", "p"]
+    assert printed.splitlines()[1].split() == ["F", "main", "better", *columns, "workspace", *columns, "Support"]
+    row = next(line for line in printed.splitlines() if line.startswith("all (micro)"))
+    assert row.split()[2:5] == ["0.333", "0.889", "+0.556"]
+    assert "20 texts, gold of workspace" in printed
+
+
+def test_a_workspace_that_is_behind_its_files_is_called_so(tmp_path):
+    made = Repository(tmp_path)
+    made.evaluate(4, dvc=False)
+    (tmp_path / "config").write_text("one")
+    stage = {"cmd": "true", "deps": ["config"], "outs": [{"training/cpu/predictions.jsonl": {"persist": True}}]}
+    (tmp_path / "dvc.yaml").write_text(json.dumps({"stages": {"evaluate-cpu": stage}}))
+    made.run("dvc", "commit", "-f", "-q", "evaluate-cpu")
+    made.commit("main")
+    assert found(made)["behind"] == []
+    (tmp_path / "config").write_text("other")
+    assert found(made)["behind"] == ["evaluate-cpu"]
+    assert "The workspace is behind its files: DVC would run evaluate-cpu again" in " ".join(made.compare().split())
+    assert found(made, "HEAD", "HEAD~0")["behind"] == []
+
+
+def test_markdown_is_one_table_and_labels_are_text(repository):
+    lines = repository.compare("main", "better", "--md").splitlines()
+    table = [line for line in lines if line.startswith("|")]
+    assert [line.replace("\\|", "").count("|") for line in table] == [8] * 5
+    assert table[0] == "| F | main | better | Difference | 95% | p | Support |"
+    assert table[2].startswith(r"| a\|b &lt;i> | 0.333 | 0.889 | +0.556 | +0.")
+    assert table[2].endswith("* | 20 |")
+
+
+def test_other_texts_are_refused_unless_asked_for(repository):
+    printed = " ".join(repository.compare("main", "other", fails=True).split())
+    assert "main has 20 texts, other has 25 texts. Compare on the texts that all have, with --common" in printed
+    made = found(repository, "main", "other", "--common")
+    assert (made["texts"], made["left_out"]) == (20, {"other": 5})
+
+
+def test_predictions_of_another_run_are_refused(repository, tmp_path):
+    """Metrics that were committed without what they were computed from, as after `weasel run`."""
+    made = Repository(tmp_path)
+    made.evaluate(4)
+    made.commit("main")
+    made.evaluate(12, dvc=False)
+    made.commit("metrics alone")
+    made.evaluate(16)
+    printed = " ".join(made.compare("HEAD", fails=True).split())
+    assert "HEAD: training/cpu/predictions.jsonl isn't what metrics/cpu.json was computed from" in printed
+
+
+def test_what_is_not_in_the_cache_is_said(repository, tmp_path):
+    made = Repository(tmp_path)
+    made.evaluate(4)
+    made.commit("main")
+    made.evaluate(12, dvc=False)
+    for path in (tmp_path / ".dvc/cache/files").rglob("*"):
+        if path.is_file():
+            path.chmod(0o600)
+            path.unlink()
+    printed = " ".join(made.compare().split())
+    assert "No intervals, no p: training/cpu/predictions.jsonl of HEAD isn't in DVC's cache" in printed
+    assert "95%" not in printed
+    # A remote will do.
+    made.run("dvc", "remote", "add", "-q", "-d", "store", str(tmp_path / "store"))
+    made.run("dvc", "add", "-q", "training/cpu/predictions.jsonl")
+    made.commit("now")
+    made.run("dvc", "push", "-q")
+    made.run("rm", "-rf", ".dvc/cache", "training/cpu/predictions.jsonl")
+    assert found(made, "HEAD", "workspace")["missing"] == []
+
+
+@pytest.mark.parametrize(
+    ("revision", "pipeline", "message"),
+    [
+        ("nowhere", "cpu", "nowhere: unknown Git revision"),
+        ("main", "gpu", r"main: no metrics/gpu\.json; run `dvc repro evaluate-gpu` there, and commit it"),
+        ("workspace", "gpu", r"workspace: no metrics/gpu\.json"),
+    ],
+)
+def test_what_is_not_there(repository, revision, pipeline, message):
+    with pytest.raises(InputError, match=message):
+        read_revision(revision, pipeline, repository.root)
+
+
+@pytest.mark.parametrize("content", [b'{"texts": 3}', b"3", b"<<<<<<< HEAD", b'"\xff"'])
+def test_metrics_of_an_earlier_version_or_of_something_else(content, tmp_path):
+    made = Repository(tmp_path)
+    (tmp_path / "metrics").mkdir()
+    (tmp_path / "metrics/cpu.json").write_bytes(content)
+    with pytest.raises(InputError, match=r"isn't what an evaluation writes now .*; run `dvc repro"):
+        read_revision("workspace", "cpu", made.root)

@@ -1,0 +1,89 @@
+"""What is read as arrays, against spaCy's own Docs."""
+
+import zlib
+
+import pytest
+import spacy
+import srsly
+from spacy.tokens import Doc, DocBin, Span
+
+from labelwise.common.errors import InputError
+from labelwise.corpus.docbin_reader import read_stored_docs
+
+NLP = spacy.blank("en")
+REJECTED = "incorrect_spans"
+
+
+def make_docs() -> list[Doc]:
+    """Docs with entities, missing values, rejected spans that overlap, white space, other scripts; and an empty one."""
+    docs = [NLP.make_doc(text) for text in ("Ann met Bob in  Rome.\n", "", "TAG \U0001f600 caf\xe9 x", "unmarked text")]
+    docs[0].set_ents([docs[0].char_span(0, 7, "LAW"), docs[0].char_span(16, 20, "Ré")], missing=[docs[0][2:3]])
+    docs[0].spans["gold"] = [docs[0].char_span(0, 3, "PERSON")]
+    docs[0].spans[REJECTED] = [docs[0].char_span(8, 11, "Ré"), docs[0].char_span(4, 20, "ONLY_REJECTED")]
+    docs[2].set_ents([docs[2].char_span(4, 5, "LAW")], default="missing")
+    docs[2].spans[REJECTED] = [docs[2].char_span(0, 3, "LAW")]
+    docs[2].spans["same"] = docs[2].spans[REJECTED]
+    return docs
+
+
+def view(doc: Doc):
+    """What training needs of a Doc."""
+    rejected = [(span.start, span.end, span.label_) for span in doc.spans.get(REJECTED, ())]
+    tokens = [(token.text, token.whitespace_, token.ent_iob, token.ent_type_) for token in doc]
+    return doc.text, tokens, [(ent.text, ent.label_) for ent in doc.ents], rejected
+
+
+def write(path, docs, attrs=("ENT_IOB", "ENT_TYPE"), user_data=True):
+    DocBin(attrs=list(attrs), store_user_data=user_data, docs=docs).to_disk(path)
+    return path
+
+
+@pytest.mark.parametrize("user_data", [True, False])
+@pytest.mark.parametrize("attrs", [["ENT_IOB", "ENT_TYPE"], ["LEMMA", "ENT_TYPE", "TAG", "ENT_IOB"]])
+def test_docs_are_those_that_spacy_reads(tmp_path, attrs, user_data):
+    file = write(tmp_path / "part.spacy", make_docs(), attrs, user_data)
+    expected = list(DocBin().from_disk(file).get_docs(spacy.blank("xx").vocab))
+    packed = list(read_stored_docs(file))
+    vocab = spacy.blank("xx").vocab
+    assert [view(doc.to_doc(vocab)) for doc in packed] == [view(doc) for doc in expected]
+    assert [doc.text for doc in packed] == [doc.text for doc in expected]
+    assert [len(doc) for doc in packed] == [8, 0, 4, 2]
+    # The file has something to get wrong.
+    assert [token[2] for token in view(expected[0])[1]] == [3, 1, 0, 2, 2, 3, 2, 2]
+    assert [len(view(doc)[3]) for doc in expected] == [2, 0, 1, 0]
+
+
+def test_a_file_without_docs_has_none(tmp_path):
+    assert list(read_stored_docs(write(tmp_path / "part.spacy", []))) == []
+
+
+def test_a_doc_makes_its_own_strings_known_and_a_memory_zone_forgets_them(tmp_path):
+    docs = [NLP.make_doc("zyx1"), NLP.make_doc("zyx2")]
+    docs[0].set_ents([Span(docs[0], 0, 1, "ZYX_LABEL")])
+    packed = list(read_stored_docs(write(tmp_path / "part.spacy", docs)))
+    nlp = spacy.blank("en")
+    with nlp.memory_zone():
+        assert packed[0].to_doc(nlp.vocab)[0].text == "zyx1"
+        assert ("zyx1" in nlp.vocab.strings, "zyx2" in nlp.vocab.strings) == (True, False)
+    assert "zyx1" not in nlp.vocab.strings
+    assert packed[0].to_doc(nlp.vocab)[0].ent_type_ == "ZYX_LABEL"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"not compressed",
+        zlib.compress(b"\xc1 no msgpack"),
+        zlib.compress(srsly.msgpack_dumps([1, 2])),
+        zlib.compress(srsly.msgpack_dumps({"tokens": b""})),
+        DocBin(attrs=["LEMMA"], docs=[NLP.make_doc("a")]).to_bytes(),
+        DocBin(attrs=["ENT_TYPE"], docs=[NLP.make_doc("a")]).to_bytes(),
+        DocBin(attrs=["ENT_IOB", "ENT_TYPE"], docs=[NLP.make_doc("a b c")]).to_bytes()[:-9],
+    ],
+    ids=["empty", "text", "no msgpack", "list", "other keys", "no entities", "no ENT_IOB", "cut off"],
+)
+def test_a_file_of_another_kind_is_an_error_that_names_it(tmp_path, content):
+    (tmp_path / "part-7.spacy").write_bytes(content)
+    with pytest.raises(InputError, match=r"part-7\.spacy: not a \.spacy file with entities .*; run the merge again"):
+        list(read_stored_docs(tmp_path / "part-7.spacy"))

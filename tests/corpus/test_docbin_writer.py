@@ -1,0 +1,46 @@
+"""Packed Docs are what DocBin makes of them."""
+
+import pytest
+import spacy
+from spacy.tokens import Doc, DocBin
+
+from labelwise.corpus.annotation import GOLD, INCORRECT, set_user_data
+from labelwise.corpus.docbin_writer import encode_docs, write_docs
+
+
+def make_docs(nlp) -> list[Doc]:
+    docs = [nlp.make_doc(text) for text in ("Ann met Bob in  Rome.\n", "TAG \U0001f600 caf\xe9", "x")]
+    docs[0].set_ents([docs[0].char_span(0, 3, "PERSON")], missing=[docs[0][2:3]], default="outside")
+    docs[0].spans[GOLD] = [docs[0].char_span(0, 3, "PERSON"), docs[0].char_span(0, 7, "LAW")]
+    docs[0].spans[INCORRECT] = [docs[0].char_span(8, 11, "Ré")]
+    docs[1].set_ents([], default="missing")
+    for doc in docs[1:]:
+        doc.spans[GOLD] = doc.spans[INCORRECT] = []
+    for doc in docs:
+        set_user_data(doc, {(0, 1, "LAW"): ["a", "b"]}, [(2, 3, "Ré")], {"Ré": "partial"})
+    return docs
+
+
+def view(doc: Doc):
+    spans = {name: [(s.start, s.end, s.label_) for s in group] for name, group in doc.spans.items()}
+    tokens = [(t.text, t.whitespace_, t.ent_iob, t.ent_type_) for t in doc]
+    return doc.text, tokens, spans, doc.user_data, doc.cats, doc.has_unknown_spaces
+
+
+@pytest.mark.parametrize("cut", [0, 1, 3])
+def test_they_read_as_those_of_a_docbin(tmp_path, cut):
+    nlp = spacy.blank("en")
+    docs = make_docs(nlp)
+    write_docs([encode_docs(docs[:cut]), encode_docs(docs[cut:])], tmp_path / "ours.spacy")
+    DocBin(["ENT_IOB", "ENT_TYPE"], store_user_data=True, docs=docs).to_disk(tmp_path / "theirs.spacy")
+    ours, theirs = (
+        [view(doc) for doc in DocBin().from_disk(tmp_path / name).get_docs(spacy.blank("xx").vocab)]
+        for name in ("ours.spacy", "theirs.spacy")
+    )
+    assert ours == theirs
+    assert [seen[0] for seen in ours] == [doc.text for doc in docs]
+
+
+def test_span_groups_are_spacys_bytes():
+    docs = make_docs(spacy.blank("en"))
+    assert encode_docs(docs).groups == [doc.spans.to_bytes() for doc in docs]

@@ -1,0 +1,147 @@
+import pytest
+
+from benchmarks.tokenizer import count_lost
+from labelwise.common.errors import InputError
+from labelwise.corpus.streaming import forgetting
+from labelwise.corpus.tokenizer import LearningTokenizer, TokenizerRules, make_nlp, read_rules
+from tests.conftest import ROOT, real_corpus
+from tests.merge.test_run import random_datasets
+
+RULES = read_rules(ROOT / "project.yml")
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("60degC", "60 deg C"),
+        ("10uL", "10 uL"),
+        ("~30", "~ 30"),
+        ("1.5 mL, 1,000g.", "1.5 mL , 1,000 g ."),
+        ("AddingM9", "Adding M 9"),
+        ("1xPBS", "1 x PBS"),
+        ("(22h).", "( 22 h ) ."),
+        ("cells/mL", "cells / mL"),
+        ("ddH2O.", "dd H 2 O ."),
+        ("pH 8)", "pH 8 )"),
+        ("see.Then", "see . Then"),
+        # what must stay
+        ("don't", "do n't"),
+        ("O'Brien's mRNA", "O'Brien 's mRNA"),
+        ("Dr. J. Smith paid 3.14159", "Dr. J. Smith paid 3.14159"),
+        ("e.g. the U.S.", "e.g. the U.S."),
+    ],
+)
+def test_the_projects_tokenizer(text, tokens):
+    nlp = make_nlp("en", RULES)
+    assert [token.text for token in nlp.make_doc(text)] == tokens.split()
+
+
+def test_without_patterns_it_is_the_languages_own():
+    assert [token.text for token in make_nlp("en", TokenizerRules()).make_doc("60degC x g.")] == ["60degC", "x", "g."]
+
+
+def test_rules_add_to_the_languages_own():
+    nlp = make_nlp("en", TokenizerRules(infixes=("(?<=a)(?=b)",)))
+    assert [token.text for token in nlp.make_doc("well-known ab")] == ["well", "-", "known", "a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("section", "message"),
+    [
+        ("tokenizer: {infixes: ['(?<=a']}", r"infixes: '\(\?<=a' is no regular expression: missing \)"),
+        ("tokenizer: {no_exceptions: ['[']}", r"no_exceptions: '\[' is no regular expression"),
+        ("tokenizer: {infix: ['a']}", r"project\.yml: .*unknown field `infix`"),
+        ("tokenizer: {infixes: 'a'}", r"project\.yml: Expected `array`, got `str`"),
+    ],
+)
+def test_wrong_rules_say_what_is_wrong(tmp_path, section, message):
+    (tmp_path / "project.yml").write_text(section)
+    with pytest.raises(InputError, match=message):
+        read_rules(tmp_path / "project.yml")
+
+
+def test_a_project_without_rules_has_none(tmp_path):
+    (tmp_path / "project.yml").write_text("vars: {}")
+    assert read_rules(tmp_path / "project.yml") == TokenizerRules()
+
+
+def test_a_language_with_a_tokenizer_of_its_own():
+    assert [token.text for token in make_nlp("zh", TokenizerRules()).make_doc("你好")] == ["你", "好"]
+    with pytest.raises(InputError, match="language 'zh' has no rules to extend; empty the section `tokenizer`"):
+        make_nlp("zh", RULES)
+
+
+def test_a_long_text_is_no_error():
+    assert len(make_nlp("en", RULES).make_doc("cat " * 300_000)) == 300_000
+
+
+def test_an_unknown_language():
+    with pytest.raises(InputError, match=r"language 'xq': .* set `lang` to one of"):
+        make_nlp("xq", RULES)
+
+
+def test_few_spans_of_a_real_corpus_are_lost():
+    folder = real_corpus("wnut2020_wlp/train")
+    lost, spans, _ = count_lost(folder, RULES)
+    assert spans == 48197
+    assert lost <= 0.005 * spans
+    assert count_lost(folder, TokenizerRules())[0] > 0.028 * spans
+
+
+TEXTS = ["We don't go to the U.K. in May, e.g.  by bus.\n", "(May) don't-go; 60degC", "one word", "", "a\tb \xa0 c"]
+
+
+@pytest.mark.parametrize("limit", [0, 5, 10_000])
+def test_a_tokenizer_that_learns_words_tokenizes_alike(limit):
+    plain = make_nlp("en", read_rules(ROOT / "project.yml"))
+    learning = LearningTokenizer(make_nlp("en", read_rules(ROOT / "project.yml")))
+    learning.nlp.tokenizer.max_cache_size = limit
+    for text in TEXTS * 2:
+        ours, theirs = learning(text), plain.make_doc(text)
+        assert [(t.text, t.whitespace_, t.norm_) for t in ours] == [(t.text, t.whitespace_, t.norm_) for t in theirs]
+    assert len(learning.known) <= limit + 20
+
+
+def test_words_behind_a_special_case_are_remembered(monkeypatch):
+    """spaCy's own tokenizer asks its rules again for each word behind one: the reason for ours."""
+    asked = []
+
+    def count(nlp):
+        find = nlp.tokenizer.prefix_search
+        nlp.tokenizer.prefix_search = lambda text: asked.append(text) or find(text)
+        return nlp
+
+    text = "don't " + " ".join(f"word{i}" for i in range(50))
+    plain, learning = (
+        count(make_nlp("en", TokenizerRules())),
+        LearningTokenizer(count(make_nlp("en", TokenizerRules()))),
+    )
+    for tokenize, again in ((plain.make_doc, 50), (learning, 0)):
+        tokenize(text)
+        asked.clear()
+        tokenize(text)
+        assert len(asked) >= again
+        assert again or not asked
+
+
+def test_a_large_vocabulary_forgets_what_later_texts_add(monkeypatch):
+    monkeypatch.setattr("labelwise.corpus.streaming.MAX_STRINGS", 0)
+    tokenizer = LearningTokenizer(make_nlp("en", TokenizerRules()))
+    tokenizer.nlp.tokenizer.max_cache_size = 0
+    before = len(tokenizer.nlp.vocab.strings)
+    for number in range(30):
+        with forgetting(tokenizer.nlp):
+            assert tokenizer(f"unheard-of{number} words{number}")[-1].text == f"words{number}"
+    assert len(tokenizer.nlp.vocab.strings) == before
+    monkeypatch.undo()
+    with forgetting(tokenizer.nlp):
+        tokenizer("another word")
+    assert len(tokenizer.nlp.vocab.strings) > before
+
+
+def test_a_merge_with_a_large_vocabulary_gives_the_same_bytes(merging, monkeypatch):
+    random_datasets(merging, 1)
+    ledger = merging.run(docs_per_partition=10)
+    monkeypatch.setattr("labelwise.corpus.streaming.MAX_STRINGS", 0)
+    assert merging.run("forgetful", docs_per_partition=10) == ledger
+    assert merging.files() == merging.files("forgetful")

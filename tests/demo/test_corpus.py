@@ -1,0 +1,172 @@
+import json
+import os
+import re
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import pytest
+import spacy
+import yaml
+
+from labelwise.common.errors import InputError
+from labelwise.demo.corpus import DemoDoc, count_words, make_doc
+from labelwise.demo.grammar import LABELS
+from labelwise.demo.write import make_demo, write_brat, write_prodigy
+from labelwise.sources.brat import find_documents, read_document
+from labelwise.sources.prodigy import input_hash
+from tests.conftest import ROOT
+
+
+@pytest.fixture(scope="module")
+def docs() -> list[DemoDoc]:
+    return [make_doc(index) for index in range(400)]
+
+
+def read_tree(root: Path) -> dict[str, bytes]:
+    return {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("format", ["brat", "prodigy"])
+def test_bytes_depend_on_neither_process_nor_hash_seed(tmp_path: Path, format: str) -> None:
+    make_demo(tmp_path / "here", format=format, docs=5, words=50)
+    command = [sys.executable, "-m", "scripts.make_demo", str(tmp_path / "there"), "--format", format]
+    command += ["--docs", "5", "--words", "50"]
+    subprocess.run(command, check=True, cwd=ROOT, env={**os.environ, "PYTHONHASHSEED": "1"})
+    assert read_tree(tmp_path / "there") == read_tree(tmp_path / "here")
+
+
+def test_document_does_not_depend_on_the_others(tmp_path: Path) -> None:
+    make_demo(tmp_path / "few", docs=5)
+    make_demo(tmp_path / "many", docs=50)
+    few, many = read_tree(tmp_path / "few"), read_tree(tmp_path / "many")
+    assert len(few) == 10
+    assert few.items() <= many.items()
+
+
+def test_seed_changes_the_texts() -> None:
+    assert make_doc(0, seed=0) != make_doc(0, seed=1)
+
+
+def test_spans_are_trimmed_and_do_not_overlap(docs: list[DemoDoc]) -> None:
+    for doc in docs:
+        for start, end, label in doc.spans:
+            assert label in LABELS
+            assert doc.text[start:end] == doc.text[start:end].strip() != ""
+        assert all(left[1] <= right[0] for left, right in zip(doc.spans, doc.spans[1:], strict=False))
+
+
+def test_texts_end_with_one_newline_and_have_paragraphs(docs: list[DemoDoc]) -> None:
+    assert all(re.fullmatch(r"(\S(.*\S)?\n)+", doc.text) for doc in docs)
+    assert all(doc.text.count("\n") > 1 for doc in docs)
+
+
+def test_some_spans_are_discontinuous(docs: list[DemoDoc]) -> None:
+    discontinuous = [(doc, *span) for doc in docs for span in doc.discontinuous]
+    share = len(discontinuous) / sum(len(doc.spans) for doc in docs)
+    assert 0.003 < share < 0.03
+    for doc, ((start, end), (last_start, last_end)), label in discontinuous:
+        assert doc.text[start:end].isalpha()
+        assert doc.text[last_start:last_end].isalpha()
+        assert any(start <= last_start < last_end == end for start, end, other in doc.spans if other == label)
+
+
+def test_surface_forms_are_ambiguous(docs: list[DemoDoc]) -> None:
+    labels: defaultdict[str, set[str]] = defaultdict(set)
+    unmarked: Counter[str] = Counter()
+    for doc in docs:
+        position = 0
+        for start, end, label in doc.spans:
+            labels[doc.text[start:end]].add(label)
+            unmarked.update(re.findall(r"\w+", doc.text[position:start]))
+            position = end
+        unmarked.update(re.findall(r"\w+", doc.text[position:]))
+    assert sum(len(of_surface) > 1 for of_surface in labels.values()) > 50
+    assert {"PERSON", "PLACE", "COMPANY"} <= labels["Jordan"]
+    assert sum({"PERSON", "JUDGE"} <= of_surface for of_surface in labels.values()) > 5
+    assert {"PERSON", "DATE"} <= labels["May"]
+    assert sum(surface in unmarked for surface in labels) > 30
+    assert unmarked["lead"]
+    assert labels["lead"]
+
+
+def test_no_label_is_rare_or_everywhere(docs: list[DemoDoc]) -> None:
+    counts = Counter(label for doc in docs for label in {label for *_, label in doc.spans})
+    assert set(counts) == set(LABELS)
+    assert min(counts.values()) >= 15
+    assert max(counts.values()) < 0.7 * len(docs)
+
+
+def test_most_names_of_the_last_documents_are_new(docs: list[DemoDoc]) -> None:
+    known = {doc.text[start:end] for doc in docs[:320] for start, end, _ in doc.spans}
+    names = {doc.text[start:end] for doc in docs[320:] for start, end, label in doc.spans if label == "PERSON"}
+    assert len(names - known) > len(names) / 2
+
+
+@pytest.mark.parametrize("words", [1, 40, 300])
+def test_documents_have_about_the_words_asked_for(words: int) -> None:
+    assert all(words <= count_words(make_doc(index, words=words).text) < words + 30 for index in range(20))
+
+
+def test_fewer_labels_are_the_first_ones_on_the_same_texts(docs: list[DemoDoc]) -> None:
+    for index, doc in enumerate(docs[:50]):
+        fewer = make_doc(index, labels=LABELS[:3])
+        assert fewer.text == doc.text
+        assert fewer.spans == [span for span in doc.spans if span[2] in LABELS[:3]]
+
+
+def test_brat_reads_back_as_made(tmp_path: Path, docs: list[DemoDoc]) -> None:
+    write_brat(docs[:60], tmp_path / "out")
+    read = [read_document(stem, tmp_path / "out") for stem in find_documents(tmp_path / "out")]
+    for document, doc in zip(read, sorted(docs[:60]), strict=True):
+        assert (document.path, document.text) == (doc.path, doc.text)
+        assert [mention[:3] for mention in document.mentions] == doc.spans
+        assert [problem.reason for problem in document.problems] == ["discontinuous"] * len(doc.discontinuous)
+        assert document.lines["#"] == len(doc.discontinuous)
+        assert document.notes.total() == 0
+
+
+def test_prodigy_has_every_text_for_every_label(tmp_path: Path, docs: list[DemoDoc]) -> None:
+    write_prodigy(docs[:30], LABELS, tmp_path / "out")
+    nlp = spacy.blank("en")
+    aligned = [[span for span in doc.spans if made.char_span(*span)] for doc in docs[:30] if (made := nlp(doc.text))]
+    datasets = yaml.safe_load((tmp_path / "out" / "datasets.yml").read_text())
+    assert [dataset["labels"] for dataset in datasets] == [[label] for label in LABELS]
+    assert len(list((tmp_path / "out").iterdir())) == len(LABELS) + 1
+    for dataset in datasets:
+        tasks = [json.loads(line) for line in (tmp_path / "out" / dataset["path"]).open()]
+        assert [task["text"] for task in tasks] == [doc.text for doc in docs[:30]]
+        for task, doc, fitting in zip(tasks, docs[:30], aligned, strict=True):
+            spans = [(span["start"], span["end"], span["label"]) for span in task["spans"]]
+            assert spans == [span for span in fitting if [span[2]] == dataset["labels"]]
+            for span in task["spans"]:
+                assert task["tokens"][span["token_start"]]["start"] == span["start"]
+                assert task["tokens"][span["token_end"]]["end"] == span["end"]
+            assert "".join(token["text"] + " " * token["ws"] for token in task["tokens"]) == task["text"]
+            assert task["_input_hash"] == input_hash(doc.text)
+            assert (task["answer"], task["_view_id"], task["_is_binary"]) == ("accept", "ner_manual", False)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "match"),
+    [
+        ({"labels": 0}, "--labels 0: must be 1 to 20"),
+        ({"labels": 21}, "--labels 21: must be 1 to 20"),
+        ({"docs": 0}, "--docs 0"),
+        ({"words": 0}, "--words 0"),
+    ],
+)
+def test_wrong_arguments_write_nothing(tmp_path: Path, wrong: dict, match: str) -> None:
+    with pytest.raises(InputError, match=match):
+        make_demo(tmp_path / "out", **wrong)
+    assert not (tmp_path / "out").exists()
+
+
+def test_only_a_demo_corpus_is_replaced(tmp_path: Path) -> None:
+    make_demo(tmp_path, docs=1, words=1)
+    make_demo(tmp_path, docs=1, words=1)
+    (tmp_path / "mine").write_text("precious")
+    with pytest.raises(InputError, match="'mine' is no part of a demo corpus"):
+        make_demo(tmp_path, docs=1, words=1)
+    assert (tmp_path / "mine").read_text() == "precious"

@@ -1,0 +1,256 @@
+"""The evaluation's command line: the files it writes, what it prints, and what it refuses."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from labelwise.common.errors import InputError
+from labelwise.corpus.manifest import MANIFEST, read_manifest
+from labelwise.evaluate import run as evaluation
+from labelwise.evaluate.mistakes import KINDS
+from labelwise.evaluate.predictions import read_predictions
+from labelwise.evaluate.schemes import SCHEMES
+from labelwise.evaluate.scoring import Scoring
+from labelwise.train.run import train
+from scripts.evaluate import evaluate_cli
+from tests.conftest import ROOT
+from tests.evaluate.test_predict import save_demo_ruler, save_ruler, spans
+
+
+@pytest.fixture(scope="module")
+def model(demo_corpus, tmp_path_factory) -> Path:
+    return save_demo_ruler(demo_corpus, tmp_path_factory.mktemp("ruler") / "model")
+
+
+@pytest.fixture
+def run(monkeypatch):
+    """Run the command; give its exit code and its output, white space folded."""
+    monkeypatch.setenv("COLUMNS", "200")
+    app = typer.Typer()
+    app.command()(evaluate_cli)
+
+    def run_evaluate(*arguments) -> tuple[int, str]:
+        result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+        assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
+        return result.exit_code, " ".join(result.output.split())
+
+    return run_evaluate
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+OPTIONS = ("predictions", "details", "speed")
+
+
+def evaluate_all(run, model: Path, split: Path, folder: Path, *options) -> str:
+    """Write all files there are into a folder."""
+    named = [part for name in OPTIONS for part in (f"--{name}", folder / f"{name}.json")]
+    code, printed = run(model, split, folder / "metrics.json", *named, *options)
+    assert code == 0, printed
+    return printed
+
+
+def test_files_are_written_and_no_other(run, model, demo_corpus, tmp_path):
+    out = tmp_path / "new" / "folder"
+    evaluate_all(run, model, demo_corpus / "test", out, "--merge-metrics", demo_corpus.parent / "merge.json")
+    assert set(files_of(out)) == {"metrics.json", "predictions.json", "details.json", "speed.json"}
+    assert [path.name for path in tmp_path.iterdir()] == ["new"]
+    metrics, details, speed = (json.loads((out / f"{n}.json").read_text()) for n in ("metrics", "details", "speed"))
+    manifest = read_manifest(demo_corpus)
+    scores = ["texts", "all_gold", "flat_gold", "unscored", "schemes", "agreement"]
+    assert list(metrics) == [*scores, "texts_digest", "predictions_digest"]
+    assert metrics["texts"] == manifest["splits"]["test"]["texts"]
+    assert metrics["texts_digest"] == manifest["splits"]["test"]["digest"]
+    for gold in ("all_gold", "flat_gold"):
+        assert list(metrics[gold]["labels"]) == manifest["labels"]
+    for row in (metrics["all_gold"], *metrics["all_gold"]["labels"].values()):
+        assert set(row) >= {"p", "r", "f", "support"}
+        assert ("f_low" in row) == ("f_high" in row)
+        assert "f_low" not in row or row["f_low"] <= row["f"] <= row["f_high"]
+    assert {"p", "r", "f"} <= set(metrics["all_gold"]["macro"]) <= {"p", "r", "f", "f_low", "f_high"}
+    assert set(metrics["schemes"]) == set(details["schemes"][manifest["labels"][0]]) == set(SCHEMES)
+    assert set(details) == {"schemes", "confusion", "frequent"}
+    assert list(details["frequent"]) == list(KINDS)
+    assert set(speed) == {"words_per_second", "words"}
+    assert speed["words"] == manifest["splits"]["test"]["words"]
+    # There is something to get wrong.
+    assert 0.1 < metrics["all_gold"]["f"] < 0.95
+    assert metrics["unscored"] > 0
+
+
+def test_scores_are_those_of_the_predictions_that_are_written(run, model, demo_corpus, tmp_path):
+    evaluate_all(run, model, demo_corpus / "test", tmp_path)
+    docs = list(read_predictions(tmp_path / "predictions.json"))
+    scoring = Scoring(read_manifest(demo_corpus)["labels"])
+    for doc in docs:
+        scoring.add(doc)
+    metrics = json.loads((tmp_path / "metrics.json").read_text())
+    digests = {name: metrics[name] for name in ("texts_digest", "predictions_digest")}
+    assert metrics == {**msgspec.to_builtins(scoring.metrics()), **digests}
+    assert json.loads((tmp_path / "details.json").read_text()) == msgspec.to_builtins(scoring.details())
+    assert metrics["all_gold"]["support"] == sum(len(doc.gold) for doc in docs)
+    assert metrics["flat_gold"]["support"] == sum(len(doc.entities) for doc in docs)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_equal_runs_write_equal_bytes(run, model, workers, demo_corpus, tmp_path):
+    """But for the speed, which varies."""
+    printed = [evaluate_all(run, model, demo_corpus / "test", tmp_path / str(n), "--workers", n) for n in (1, workers)]
+    one, other = files_of(tmp_path / "1"), files_of(tmp_path / str(workers))
+    assert one.pop("speed.json")
+    assert other.pop("speed.json")
+    assert one == other
+    assert one["metrics.json"].endswith(b"}\n")
+    assert printed[0].split("F 0.")[0] == printed[1].split("F 0.")[0]
+
+
+def test_the_metrics_alone_are_written_if_nothing_else_is_asked_for(run, model, demo_corpus, tmp_path):
+    evaluate_all(run, model, demo_corpus / "test", tmp_path / "all")
+    code, _ = run(model, demo_corpus / "test", tmp_path / "one" / "metrics.json")
+    assert code == 0
+    assert files_of(tmp_path / "one") == {"metrics.json": (tmp_path / "all" / "metrics.json").read_bytes()}
+
+
+def test_the_table_has_a_row_for_each_label(run, model, demo_corpus, tmp_path):
+    printed = evaluate_all(run, model, demo_corpus / "test", tmp_path)
+    metrics = json.loads((tmp_path / "metrics.json").read_text())
+    assert "Label P R F 95% F flat gold Support" in printed
+    for label, row in metrics["all_gold"]["labels"].items():
+        figures = " ".join(f"{row[key]:.3f}" for key in "prf")
+        flat = metrics["flat_gold"]["labels"][label]["f"]
+        between = "" if "f_low" not in row else f"{row['f_low']:.3f}-{row['f_high']:.3f} "
+        assert f"{label} {figures} {between}{flat:.3f} {row['support']}" in printed
+    assert "all (micro)" in printed
+    assert "mean (macro)" in printed
+    for name, row in metrics["schemes"].items():
+        assert f"{name} {row['p']:.3f} {row['r']:.3f} {row['f']:.3f}" in printed
+    assert f"{metrics['unscored']} predictions weren't scored: nobody knows whether they are right" in printed
+    assert f"F {metrics['all_gold']['f']:.4f} against all gold, on {metrics['texts']} texts" in printed
+
+
+def test_frequent_mistakes_are_printed(run, merging, tmp_path):
+    rows = [{"text": f"big cat {n}", "spans": spans((0, 3, "A"), (4, 7, "A"))} for n in range(5)]
+    merging.add("a", ["A", "B"], [*rows, {"text": "the dog", "spans": []}], split="test")
+    merging.run()
+    model = save_ruler(tmp_path / "model", {"cat": "B", "dog": "A"})
+    printed = evaluate_all(run, model, tmp_path / "corpus" / "test", tmp_path / "out")
+    assert "missed: big (A) 5" in printed
+    assert "wrong label: cat (A) for cat (B) 5" in printed
+    assert "spurious: dog (A) 1" in printed
+
+
+def test_labels_without_spans_have_empty_cells(run, merging, tmp_path):
+    """Nothing to score at all is no error either."""
+    merging.add("a", ["A", "B"], [{"text": "big cat", "spans": []}], split="test")
+    merging.run()
+    model = save_ruler(tmp_path / "model", {"dog": "A"})
+    printed = evaluate_all(run, model, tmp_path / "corpus" / "test", tmp_path / "out")
+    assert "A 0 B 0 all (micro) 0 mean (macro)" in printed
+    assert json.loads((tmp_path / "out" / "metrics.json").read_text())["all_gold"]["f"] is None
+
+
+@pytest.mark.parametrize("agreement", [{}, {"PERSON": {"f": 0.75, "texts": 2}, "DATE": {"f": None, "texts": 9}}])
+def test_the_agreement_of_annotators_is_beside_the_scores(agreement, run, model, demo_corpus, tmp_path):
+    ledger = json.loads((demo_corpus.parent / "merge.json").read_text())
+    (tmp_path / "merge.json").write_text(json.dumps({**ledger, "agreement": agreement}))
+    out = tmp_path / "out"
+    printed = evaluate_all(run, model, demo_corpus / "test", out, "--merge-metrics", tmp_path / "merge.json")
+    metrics = json.loads((out / "metrics.json").read_text())
+    assert metrics["agreement"] == ({"PERSON": {"f": 0.75, "texts": 2}} if agreement else {})
+    assert ("Agreement" in printed) == bool(agreement)
+    if agreement:
+        row = metrics["all_gold"]["labels"]["PERSON"]
+        flat = metrics["flat_gold"]["labels"]["PERSON"]["f"]
+        assert f" {flat:.3f} 0.750 {row['support']}" in printed
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--workers", "0"], "--workers 0: give 1 or more"),
+        (["--workers", "-1"], "--workers -1: give 1 or more"),
+        (["--workers", "2", "--gpu-id", "0"], "--workers 2: give 1 or more, and 1 on a GPU"),
+        (["--merge-metrics", "none.json"], "none.json"),
+    ],
+)
+def test_what_is_refused(options, message, run, model, demo_corpus, tmp_path, monkeypatch):
+    monkeypatch.setattr(evaluation, "use_gpu", lambda gpu_id: None)
+    code, printed = run(model, demo_corpus / "test", tmp_path / "metrics.json", *options)
+    assert code == 1
+    assert "Nothing was evaluated" in printed
+    assert message in printed
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_argument_that_is_not_there_has_a_remedy(run, model, demo_corpus, tmp_path):
+    for arguments, message in (
+        ((tmp_path / "model", demo_corpus / "test"), "model: no trained pipeline; run the training first"),
+        ((model, tmp_path / "corpus" / "test"), f"{MANIFEST}: there is no such file; run the merge, to its end"),
+        ((model, demo_corpus / "none"), "none: not a split of that corpus; give train or dev or test"),
+    ):
+        code, printed = run(*arguments, tmp_path / "metrics.json")
+        assert code == 1
+        assert message in printed
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_old_files_stay_if_it_fails(run, demo_corpus, tmp_path):
+    for name in ("metrics", *OPTIONS):
+        (tmp_path / f"{name}.json").write_text("old")
+    named = [part for name in OPTIONS for part in (f"--{name}", tmp_path / f"{name}.json")]
+    code, _ = run(tmp_path / "none", demo_corpus / "test", tmp_path / "metrics.json", *named)
+    assert code == 1
+    assert files_of(tmp_path) == {f"{name}.json": b"old" for name in ("metrics", *OPTIONS)}
+
+
+def test_saved_predictions_are_scored_without_a_pipeline(run, model, demo_corpus, tmp_path):
+    evaluate_all(run, model, demo_corpus / "test", tmp_path)
+    scores, details = evaluation.score(tmp_path / "predictions.json", demo_corpus / "test", {})
+    assert msgspec.to_builtins(scores) == json.loads((tmp_path / "metrics.json").read_text())
+    assert msgspec.to_builtins(details) == json.loads((tmp_path / "details.json").read_text())
+    with pytest.raises(InputError, match=r"none\.jsonl: there is no such file"):
+        evaluation.score(tmp_path / "none.jsonl", demo_corpus / "test", {})
+
+
+@pytest.fixture(scope="module")
+def transformer(demo_corpus, tiny_bert, tmp_path_factory) -> Path:
+    """A pipeline with a BERT whose matrices are large enough for PyTorch to use threads, which a fork doesn't have."""
+    import transformers
+
+    root = tmp_path_factory.mktemp("transformer")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tiny_bert)
+    tokenizer.save_pretrained(root / "bert")
+    shape = {"hidden_size": 256, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 256}
+    bert = transformers.BertModel(transformers.BertConfig(vocab_size=len(tokenizer), **shape))
+    bert.save_pretrained(root / "bert")
+    overrides = {
+        "components.transformer.model.name": str(root / "bert"),
+        "components.transformer.model.precision": "fp32",
+        "training.max_steps": 1,
+        "training.eval_frequency": 1,
+        "training.batcher.size": 500,
+        "corpora.dev.limit": 1,
+    }
+    train(ROOT / "configs" / "gpu.cfg", demo_corpus, root / "model", root / "c.tsv", overrides=overrides)
+    return root / "model"
+
+
+@pytest.mark.slow
+def test_a_transformer_predicts_in_processes(transformer, demo_corpus, tmp_path):
+    """PyTorch's threads are of the process that loaded the pipeline: workers that wait for them would wait forever."""
+    for workers in (1, 2):
+        command = [sys.executable, "-m", "scripts.evaluate", transformer, demo_corpus / "train"]
+        options = ["--workers", str(workers), "--predictions", tmp_path / f"{workers}.jsonl"]
+        command += [tmp_path / f"{workers}.json", *options]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "1.jsonl").read_bytes() == (tmp_path / "2.jsonl").read_bytes()
+    assert (tmp_path / "1.json").read_bytes() == (tmp_path / "2.json").read_bytes()

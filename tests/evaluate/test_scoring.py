@@ -1,0 +1,419 @@
+"""Scores against hand counts and against spaCy's own scorer."""
+
+import json
+import random
+from collections import Counter
+
+import msgspec
+import numpy as np
+import pytest
+import spacy
+from spacy.scorer import PRFScore, Scorer
+from spacy.training import Example
+
+from labelwise.evaluate.mistakes import KINDS, NOTHING
+from labelwise.evaluate.predictions import PredictedDoc
+from labelwise.evaluate.resampling import FEWEST
+from labelwise.evaluate.schemes import SCHEMES
+from labelwise.evaluate.scores import Scores, count, macro, prf, score_table
+from labelwise.evaluate.scoring import MOST_FREQUENT, Scoring
+
+NLP = spacy.blank("en")
+
+
+def make_doc(predicted=(), gold=(), entities=None, text="big cat sat on 60degC mat", **fields) -> PredictedDoc:
+    """A doc whose gold is flat if nothing else is said."""
+    flat = gold if entities is None else entities
+    return PredictedDoc(
+        key="00", text=text, predicted=sorted(predicted), gold=sorted(gold), entities=sorted(flat), **fields
+    )
+
+
+def score(docs, labels=("A", "B")):
+    scoring = Scoring(labels)
+    for doc in docs:
+        scoring.add(doc)
+    return msgspec.to_builtins(scoring.metrics()), msgspec.to_builtins(scoring.details())
+
+
+def counts_and_scores(row) -> Scores:
+    return Scores(*(row[key] for key in ("p", "r", "f", "support")))
+
+
+def figures(row) -> tuple:
+    return tuple(row[key] for key in "prf")
+
+
+def test_hand_counted():
+    """Two of three predictions are right, two of five gold spans found; a nested one and one in a token are missed."""
+    doc = make_doc(
+        predicted=[(0, 7, "A"), (8, 11, "A"), (22, 25, "B")],
+        gold=[(0, 7, "A"), (4, 7, "B"), (8, 11, "B"), (15, 17, "B"), (22, 25, "B")],
+        entities=[(0, 7, "A"), (8, 11, "B"), (22, 25, "B")],
+    )
+    scores, _ = score([doc])
+    against_all, against_flat = scores["all_gold"], scores["flat_gold"]
+    assert (scores["texts"], scores["unscored"]) == (1, 0)
+    assert (*figures(against_all), against_all["support"]) == pytest.approx((2 / 3, 2 / 5, 1 / 2, 5))
+    assert (*figures(against_all["labels"]["A"]), against_all["labels"]["A"]["support"]) == pytest.approx(
+        (1 / 2, 1, 2 / 3, 1)
+    )
+    assert (*figures(against_all["labels"]["B"]), against_all["labels"]["B"]["support"]) == pytest.approx(
+        (1, 1 / 4, 2 / 5, 4)
+    )
+    assert figures(against_all["macro"]) == pytest.approx((3 / 4, 5 / 8, (2 / 3 + 2 / 5) / 2))
+    assert (*figures(against_flat), against_flat["support"]) == pytest.approx((2 / 3, 2 / 3, 2 / 3, 3))
+    assert (*figures(against_flat["labels"]["B"]), against_flat["labels"]["B"]["support"]) == pytest.approx(
+        (1, 1 / 2, 2 / 3, 2)
+    )
+
+
+@pytest.mark.parametrize("lost", [(4, 7, "A"), (15, 17, "B")])
+def test_losing_gold_improves_nothing(lost):
+    """With a span less in what can be trained on, flat gold has a better score and all gold the same."""
+    gold = [(0, 7, "A"), (8, 11, "B"), lost]
+    doc = make_doc([(0, 7, "A"), (8, 11, "B")], gold)
+    before, after = (score([d])[0] for d in (doc, make_doc(doc.predicted, gold, gold[:2])))
+    assert after["all_gold"] == before["all_gold"]
+    assert after["schemes"] == before["schemes"]
+    assert after["all_gold"]["r"] == pytest.approx(2 / 3)
+    assert after["flat_gold"]["f"] == 1 > before["flat_gold"]["f"]
+
+
+def test_a_realigned_entity_has_wrong_boundaries():
+    """One that was expanded to whole tokens, predicted as such: right to flat gold, wrong to what annotators said."""
+    scores, details = score([make_doc([(15, 21, "A")], [(15, 17, "A")], [(15, 21, "A")])])
+    assert (scores["all_gold"]["f"], scores["flat_gold"]["f"]) == (0.0, 1.0)
+    assert details["frequent"]["wrong boundaries"][0]["gold"] == "60"
+
+
+def test_a_realigned_entity_of_a_partly_covered_label_is_judged_as_flat_gold():
+    """Flat gold loses nothing that could be trained on; against all gold, nobody judged the moved span."""
+    doc = make_doc([(15, 21, "A")], [(15, 17, "A")], [(15, 21, "A")], uncovered={"A": "partial"})
+    scores, _ = score([doc])
+    assert (scores["all_gold"]["f"], scores["flat_gold"]["f"]) == (0.0, 1.0)
+    assert (scores["all_gold"]["support"], scores["flat_gold"]["support"], scores["unscored"]) == (1, 1, 1)
+
+
+def random_pair(rng: random.Random, gold_labels: str, predicted_labels: str) -> tuple:
+    """Two Docs of one text; half of the predictions are right."""
+    text = " ".join(rng.choices(["aa", "b", "ccc"], k=30))
+    docs = predicted, gold = NLP.make_doc(text), NLP.make_doc(text)
+    place = 0
+    spans: list[list] = [[], []]
+    while place < len(gold) - 3:
+        length = rng.randint(1, 3)
+        kind, label = rng.random(), rng.choice(gold_labels)
+        if kind < 0.5:
+            spans[1].append(gold[place : place + length])
+            spans[1][-1].label_ = label
+        if kind < 0.25 or kind > 0.8:
+            end = place + (length if rng.random() < 0.8 else 1)
+            spans[0].append(predicted[place:end])
+            spans[0][-1].label_ = label if rng.random() < 0.8 else rng.choice(predicted_labels)
+        place += length
+    for doc, ents in zip(docs, spans, strict=True):
+        doc.set_ents(ents)
+    return docs
+
+
+@pytest.mark.parametrize(
+    ("gold_labels", "predicted_labels"),
+    [("XYZ", "XYZ"), ("XYG", "X"), ("X", "XP"), ("G", "P"), ("abcdefghijklm", "fghijklmnopqrs")],
+)
+@pytest.mark.parametrize("seed", range(3))
+def test_on_covered_flat_data_the_numbers_are_spacys_to_the_last_digit(seed, gold_labels, predicted_labels):
+    """Over all and label by label, also of labels that are only in gold, or only predicted, or in neither."""
+    rng = random.Random(f"{seed}{gold_labels}")
+    pairs = [random_pair(rng, gold_labels, predicted_labels) for _ in range(100)]
+    docs = [
+        make_doc(*([(ent.start_char, ent.end_char, ent.label_) for ent in doc.ents] for doc in pair), text=pair[0].text)
+        for pair in pairs
+    ]
+    labels = sorted({*gold_labels, *predicted_labels, "NEITHER"})
+    scores, _ = score(docs, labels)
+    examples = [Example(*pair) for pair in pairs]
+    for expected in (Scorer.score_spans(examples, "ents"), Scorer().score(examples)):
+        for against in (scores["all_gold"], scores["flat_gold"]):
+            assert figures(against) == tuple(expected[f"ents_{key}"] for key in "prf")
+            per_type = expected["ents_per_type"]
+            found = {label: {key: row[key] for key in "prf"} for label, row in against["labels"].items()}
+            assert found.pop("NEITHER") == {"p": None, "r": None, "f": None}
+            assert found == per_type
+    assert 0 < scores["all_gold"]["f"] < 1
+    support = Counter(ent.label_ for _, gold in pairs for ent in gold.ents)
+    assert {label: row["support"] for label, row in scores["all_gold"]["labels"].items() if row["support"]} == support
+
+
+@pytest.mark.parametrize("counts", [(0, 3, 0), (0, 0, 3), (0, 2, 3), (1, 2, 4), (7, 11, 13), (5, 5, 5), (1, 3, 10**9)])
+def test_the_formula_is_spacys(counts):
+    right, predicted, gold = counts
+    expected = PRFScore(tp=right, fp=predicted - right, fn=gold - right)
+    assert prf(*counts) == Scores(**expected.to_dict(), support=gold)
+
+
+def test_nothing_at_all_is_none():
+    assert prf(0, 0, 0) == Scores(None, None, None, 0)
+
+
+COVERED = [(0, 3, "B")]
+
+
+@pytest.mark.parametrize(
+    ("state", "predicted", "expected", "unscored"),
+    [
+        # Of label A: right, predicted and gold spans that count. Gold is 0-7, the rejected span 8-11.
+        (None, [(0, 7, "A")], (1, 1, 1), 0),
+        (None, [(8, 11, "A")], (0, 1, 1), 0),
+        (None, [(12, 14, "A")], (0, 1, 1), 0),
+        # Only what was judged counts: accepted, rejected, and neither.
+        ("partial", [(0, 7, "A")], (1, 1, 1), 0),
+        ("partial", [(8, 11, "A")], (0, 1, 1), 0),
+        ("partial", [(12, 14, "A")], (0, 0, 1), 1),
+        ("partial", [(0, 7, "A"), (8, 11, "A"), (12, 14, "A")], (1, 2, 1), 1),
+        # Nearly a judged span isn't one.
+        ("partial", [(0, 3, "A"), (8, 14, "A")], (0, 0, 1), 2),
+        ("partial", [], (0, 0, 1), 0),
+        ("none", [(0, 7, "A"), (12, 14, "A")], (0, 0, 0), 2),
+        ("none", [], (0, 0, 0), 0),
+    ],
+)
+def test_a_label_is_scored_where_it_is_covered(state, predicted, expected, unscored):
+    gold = [] if state == "none" else [(0, 7, "A")]
+    rejected = [] if state == "none" else [(8, 11, "A")]
+    uncovered = {} if state is None else {"A": state}
+    # The other label is covered everywhere, and one of its two predictions is right.
+    others = [(18, 20, "B"), (22, 25, "B")]
+    doc = make_doc([*predicted, *others], [*gold, (22, 25, "B")], rejected=rejected, uncovered=uncovered)
+    scores, details = score([doc])
+    assert scores["unscored"] == unscored
+    right, found, support = expected
+    for against in (scores["all_gold"], scores["flat_gold"]):
+        assert counts_and_scores(against["labels"]["A"]) == prf(right, found, support)
+        assert counts_and_scores(against["labels"]["B"]) == prf(1, 2, 1)
+        assert counts_and_scores(against) == prf(right + 1, found + 2, support + 1)
+    strict = details["schemes"]["A"]["strict"]
+    assert strict["correct"] == right
+    assert sum(strict[name] for name in ("correct", "incorrect", "spurious")) == found
+    assert sum(strict[name] for name in ("correct", "incorrect", "missed")) == support
+    assert sum(details["confusion"].get("A", {}).values()) == support
+    assert sum(row.get("A", 0) for row in details["confusion"].values()) == found
+
+
+def test_one_text_is_complete_and_the_other_is_not():
+    """Coverage is that of each text: the same spans count in the one alone."""
+    spans = {"predicted": [(0, 3, "A")], "gold": [(4, 7, "A")]}
+    whole, part = make_doc(**spans), make_doc([(0, 3, "A")], [], uncovered={"A": "none"})
+    scores, _ = score([part, whole, part])
+    assert (scores["unscored"], scores["all_gold"]["support"], scores["texts"]) == (2, 1, 3)
+    assert figures(scores["all_gold"]) == (0.0, 0.0, 0.0)
+
+
+def test_precision_is_not_spacys_where_values_are_missing():
+    """spaCy's counts gold but no prediction on missing tokens: 1 where half of the judged predictions are wrong."""
+    predicted, gold = NLP.make_doc("big cat sat"), NLP.make_doc("big cat sat")
+    gold.set_ents([gold.char_span(0, 3, "A")], default="missing")
+    predicted.set_ents([predicted.char_span(0, 3, "A"), predicted.char_span(8, 11, "A")])
+    assert Scorer().score([Example(predicted, gold)])["ents_p"] == 1.0
+    doc = make_doc([(0, 3, "A"), (8, 11, "A")], [(0, 3, "A")], rejected=[(8, 11, "A")], uncovered={"A": "partial"})
+    assert score([doc])[0]["all_gold"]["p"] == 0.5
+
+
+def test_labels_that_the_corpus_does_not_know_are_not_scored():
+    doc = make_doc([(0, 3, "A"), (4, 7, "UNKNOWN"), (8, 11, "OTHER")], [(0, 3, "A")])
+    scores, details = score([doc])
+    assert (scores["unscored"], figures(scores["all_gold"])) == (2, (1.0, 1.0, 1.0))
+    assert list(scores["all_gold"]["labels"]) == ["A", "B"]
+    assert details["confusion"] == {"A": {"A": 1}}
+    assert figures(scores["schemes"]["strict"]) == (1, 1, 1)
+
+
+def test_an_unknown_label_on_a_gold_span_leaves_it_missed():
+    scores, details = score([make_doc([(0, 3, "UNKNOWN")], [(0, 3, "A")])])
+    assert (scores["unscored"], figures(scores["all_gold"])) == (1, (0.0, 0.0, 0.0))
+    assert details["confusion"] == {"A": {NOTHING: 1}}
+
+
+def test_the_macro_average_is_that_of_labels_that_have_gold():
+    """A is right, B only predicted, C only gold, D in neither."""
+    doc = make_doc([(0, 3, "A"), (4, 7, "B")], [(0, 3, "A"), (8, 11, "C")])
+    scores, _ = score([doc], "ABCD")
+    assert figures(scores["all_gold"]["macro"]) == pytest.approx((1 / 2, 1 / 2, 1 / 2))
+    assert figures(scores["all_gold"]) == pytest.approx((1 / 2, 1 / 2, 1 / 2))
+    assert macro([prf(0, 0, 0)]) == macro([]) == Scores(None, None, None)
+
+
+@pytest.mark.parametrize(
+    "docs", [[], [make_doc()], [make_doc([(0, 3, "A")], uncovered={"A": "none", "B": "none"}), make_doc()]]
+)
+@pytest.mark.parametrize("labels", [(), ("A", "B")])
+def test_nothing_to_score_is_none_everywhere(docs, labels):
+    scores, details = score(docs, labels)
+    nothing = {"p": None, "r": None, "f": None}
+    row = {**nothing, "support": 0}
+    everything = {**row, "macro": nothing, "labels": dict.fromkeys(labels, row)}
+    assert scores == {
+        "texts": len(docs),
+        "all_gold": everything,
+        "flat_gold": everything,
+        "unscored": sum(len(doc.predicted) for doc in docs),
+        "schemes": dict.fromkeys(SCHEMES, nothing),
+        "agreement": {},
+        "texts_digest": "",
+        "predictions_digest": "",
+    }
+    assert details["frequent"] == {kind: [] for kind in KINDS}
+    assert details["confusion"] == {}
+
+
+def test_one_label_without_spans_is_none_beside_another():
+    scores, details = score([make_doc([(0, 3, "A")], [(0, 3, "A")])] * FEWEST)
+    nothing = {"p": None, "r": None, "f": None, "support": 0}
+    assert scores["all_gold"]["labels"]["B"] == nothing
+    assert scores["all_gold"]["labels"]["A"] == {
+        "p": 1.0,
+        "r": 1.0,
+        "f": 1.0,
+        "support": FEWEST,
+        "f_low": 1.0,
+        "f_high": 1.0,
+    }
+    assert details["schemes"]["B"]["partial"]["f"] is None
+
+
+def test_too_few_docs_with_a_label_have_no_interval():
+    """Of one doc, an interval would have no width."""
+    docs = [make_doc([(0, 3, "A")], [(0, 3, "A")]) for _ in range(FEWEST - 1)]
+    row = score([*docs, make_doc([(0, 3, "B")], [])])[0]["all_gold"]
+    assert not {"f_low", "f_high"} & row["labels"]["A"].keys()
+    assert "f_low" not in row["labels"]["B"]
+    assert row["f_low"] < row["f"] < row["f_high"]
+
+
+def random_docs(seed: int, number: int) -> list[PredictedDoc]:
+    """Docs of two labels and coverage of all kinds, gold nested, predictions flat."""
+    rng = random.Random(seed)
+    docs = []
+    for _ in range(number):
+        gold = {(start, start + rng.randint(1, 5), rng.choice("AB")) for start in rng.sample(range(20), 4)}
+        rejected = {(start, start + 2, rng.choice("AB")) for start in rng.sample(range(20), 2)} - gold
+        right = rng.choice(sorted(gold))
+        predicted = [(start, start + rng.randint(1, 3), rng.choice("AB")) for start in range(0, 20, 4)]
+        predicted = [right, *(span for span in predicted if span[1] <= right[0] or span[0] >= right[1])]
+        uncovered = {label: rng.choice(["partial", "none"]) for label in "AB" if rng.random() < 0.3}
+        docs.append(make_doc(set(predicted), gold, sorted(gold)[:2], rejected=sorted(rejected), uncovered=uncovered))
+    return docs
+
+
+def test_scores_of_docs_are_those_of_their_sums():
+    """Doc by doc, in the plainest way, whatever their number is to the blocks that are resampled together."""
+    for number in (1, 63, 64, 65, 200):
+        docs = random_docs(number, number)
+        scores, _ = score(docs)
+        for name, spans in (("all_gold", "gold"), ("flat_gold", "entities")):
+            for label in "AB":
+                right = predicted = gold = 0
+                for doc in docs:
+                    state = doc.uncovered.get(label)
+                    truth = {s for s in doc.gold if s[2] == label} if state != "none" else set()
+                    judged = truth | {s for s in doc.rejected if s[2] == label}
+                    found = {s for s in doc.predicted if s[2] == label}
+                    found = found if state is None else found & judged if state == "partial" else set()
+                    truth &= set(getattr(doc, spans))
+                    right, predicted, gold = right + len(found & truth), predicted + len(found), gold + len(truth)
+                row = scores[name]["labels"][label]
+                assert counts_and_scores(row) == prf(right, predicted, gold)
+        predicted = sum(len(doc.predicted) for doc in docs)
+        assert scores["unscored"] == predicted - sum(len(doc.scored(doc.predicted)) for doc in docs)
+        assert scores["texts"] == number
+
+
+def test_a_score_is_the_same_by_all_ways_to_it():
+    """The strict scheme of flat predictions is the exact score; a label's row of the confusion is its support."""
+    docs = random_docs(0, 100)
+    scores, details = score(docs)
+    for label in "AB":
+        strict, row = details["schemes"][label]["strict"], scores["all_gold"]["labels"][label]
+        assert figures(strict) == pytest.approx(figures(row))
+        assert row["support"] == sum(strict[key] for key in ("correct", "incorrect", "missed"))
+        assert sum(details["confusion"][label].values()) == row["support"]
+    assert figures(scores["schemes"]["strict"]) == pytest.approx(figures(scores["all_gold"]))
+    assert scores["schemes"]["partial"]["f"] > scores["schemes"]["exact"]["f"] > scores["schemes"]["strict"]["f"]
+
+
+def test_intervals_are_around_their_scores():
+    scores, _ = score(random_docs(1, 200))
+    against_all = scores["all_gold"]
+    rows = [against_all, against_all["macro"], *against_all["labels"].values()]
+    for row in rows:
+        assert row["f_low"] < row["f"] < row["f_high"]
+    assert len({row["f_low"] for row in rows}) == 4
+    # Each label has the bounds of its own: B, alone, has the same ones.
+    alone, _ = score([doc.only("B") for doc in random_docs(1, 200)], ["B"])
+    bounds = [alone["all_gold"]["labels"]["B"][key] for key in ("f_low", "f_high")]
+    assert bounds == [against_all["labels"]["B"][key] for key in ("f_low", "f_high")]
+    assert bounds == [alone["all_gold"][key] for key in ("f_low", "f_high")]
+
+
+def test_each_average_has_its_own_interval():
+    """A is frequent and right, B rare and mostly wrong: the micro average is far above the macro average."""
+    right = [(0, 3, "A"), (4, 7, "A"), (8, 11, "A")]
+    docs = [make_doc(right, [*right, (12, 14, "B")] if number % 4 else right) for number in range(80)]
+    against_all = score([*docs, make_doc([(0, 3, "B")], [(0, 3, "B")])])[0]["all_gold"]
+    micro, average = against_all, against_all["macro"]
+    assert average["f_low"] < average["f"] < average["f_high"] < micro["f_low"] < micro["f"] < micro["f_high"]
+
+
+def test_more_docs_are_surer():
+    docs = random_docs(2, 100)
+    widths = []
+    for times in (1, 4):
+        row = score(docs * times)[0]["all_gold"]
+        widths.append(row["f_high"] - row["f_low"])
+    assert widths[1] == pytest.approx(widths[0] / 2, rel=0.2)
+
+
+def test_equal_docs_give_equal_bytes():
+    docs = random_docs(3, 150)
+    one, other = (json.dumps(score(docs), ensure_ascii=False) for _ in range(2))
+    assert one == other
+    scoring = Scoring("AB")
+    for doc in docs:
+        scoring.add(doc)
+    assert scoring.metrics() == scoring.metrics()
+    assert "NaN" not in one
+
+
+def test_scores_are_json():
+    scores, details = score(random_docs(4, 10))
+    assert json.loads(json.dumps([scores, details])) == [scores, details]
+
+
+def test_the_order_of_the_labels_does_not_matter():
+    one, other = (score(random_docs(5, 80), labels)[0] for labels in ("AB", "BA"))
+    assert other["all_gold"]["labels"] == one["all_gold"]["labels"]
+    assert list(other["all_gold"]["labels"]) == ["B", "A"]
+    assert figures(other["all_gold"]["macro"]) == pytest.approx(figures(one["all_gold"]["macro"]))
+
+
+def test_frequent_mistakes_are_so_many_at_most():
+    words = [f"w{i:03d}" for i in range(MOST_FREQUENT + 5)]
+    text = " ".join(words)
+    gold = [(5 * i, 5 * i + 4, "A") for i in range(len(words))]
+    _, details = score([make_doc([], gold, text=text)])
+    assert [form["gold"] for form in details["frequent"]["missed"]] == words[:MOST_FREQUENT]
+
+
+def test_the_docs_that_are_scored_are_not_changed():
+    [doc] = random_docs(6, 1)
+    before = repr(doc)
+    score([doc], ["A"])
+    assert repr(doc) == before
+
+
+def test_count_is_right_predicted_and_gold():
+    spans = [(0, 1, "B"), (2, 3, "B"), (4, 5, "A")]
+    counts = count(spans, [(0, 1, "B"), (2, 3, "A"), (4, 5, "A"), (6, 7, "A")], ["C", "B", "A"])
+    assert counts.tolist() == [[0, 0, 0], [1, 2, 1], [1, 1, 3]]
+    assert score_table(counts, ["C", "B", "A"]).support == 4
+    assert score_table(np.zeros((0, 3), int), []).f is None

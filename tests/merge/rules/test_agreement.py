@@ -1,0 +1,282 @@
+"""Agreement where texts were annotated twice: counted by hand, by brute force, and in the ledger of a merge."""
+
+import json
+import random
+from collections import Counter
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from labelwise.merge.rules.agreement import pairwise_f
+from labelwise.merge.rules.answers import Answer
+from labelwise.merge.rules.ledger import Ledger
+from labelwise.merge.rules.one_text import merge_text
+from labelwise.merge.rules.policies import Policies
+from labelwise.merge.rules.settings import Settings
+from labelwise.merge.run import merge
+from labelwise.sources.declarations import DataSet
+from labelwise.sources.prodigy import Task, TaskSpan, annotator_of, parse_task
+from scripts.merge import print_ledger
+
+TEXT = "Add 5 mL of Jordan water."
+AMOUNT, JORDAN, WATER = (4, 8, "R"), (12, 18, "R"), (12, 24, "R")
+PLACE = (12, 18, "P")
+
+
+def answer(*spans, data="a", labels="R", line=1, who=None, session=None, time=None, split="auto", **task) -> Answer:
+    """One answer, complete if nothing else is said; a span is (start, end, label) or (start, end, label, answer)."""
+    marked = [TaskSpan(*span) for span in spans]
+    dataset = DataSet(data, (Path(f"{data}.jsonl"),), tuple(labels), "auto", split)
+    fields = {"view_id": "ner_manual", "annotator_id": who, "session_id": session, "timestamp": time} | task
+    return Answer(dataset, line, Task(TEXT, marked, **fields), dataset.files[0])
+
+
+def agreement(answers, split=None, **policies) -> dict[str, tuple[int, int, int]]:
+    """Merge, and give (texts, both, spans) by label."""
+    merged = merge_text(TEXT, answers, Policies(**policies), split)
+    assert merged.rows.total() == len(answers)
+    standing = len(merged.accepted) + len(merged.rejected)
+    assert merged.spans.total() + standing == sum(len(a.task.spans) for a in answers)
+    return {label: (n["texts"], n["both"], n["spans"]) for label, n in merged.agreement.items()}
+
+
+CASES: dict[str, tuple[list[Answer], dict[str, tuple[int, int, int]]]] = {
+    "one answer": ([answer(AMOUNT)], {}),
+    "two data sets": ([answer(AMOUNT, JORDAN), answer(AMOUNT, WATER, data="b")], {"R": (1, 1, 4)}),
+    "two annotators of one data set": (
+        [answer(AMOUNT, JORDAN, who="ann"), answer(AMOUNT, line=2, who="bob")],
+        {"R": (1, 1, 3)},
+    ),
+    # Spans in both: 1, 1 and 1. Spans: 2 + 1, 2 + 2 and 1 + 2.
+    "three versions are three pairs": (
+        [
+            answer(AMOUNT, JORDAN, who="ann"),
+            answer(AMOUNT, line=2, who="bob"),
+            answer(AMOUNT, WATER, data="b", who="carol"),
+        ],
+        {"R": (1, 3, 10)},
+    ),
+    # Of 6 pairs, the span is on both sides in 3; each of 3 spans is in 3 pairs.
+    "four versions are six pairs": (
+        [answer(JORDAN, data="a"), answer(JORDAN, data="b"), answer(JORDAN, data="c"), answer(data="d")],
+        {"R": (1, 3, 9)},
+    ),
+    "a redo is no second opinion": ([answer(AMOUNT, who="ann"), answer(JORDAN, line=2, who="ann")], {}),
+    "nor is one by nobody in particular": ([answer(AMOUNT), answer(JORDAN, line=2)], {}),
+    "nor is one in another data set": ([answer(AMOUNT, who="ann"), answer(JORDAN, data="b", who="ann")], {}),
+    "the latest answer of each counts, by time": (
+        [answer(AMOUNT, who="ann", time=5), answer(JORDAN, line=2, who="ann", time=3), answer(AMOUNT, line=3, who="b")],
+        {"R": (1, 1, 2)},
+    ),
+    "by line, where there is no time": (
+        [answer(AMOUNT, who="ann"), answer(JORDAN, line=2, who="ann"), answer(JORDAN, line=3, who="bob")],
+        {"R": (1, 1, 2)},
+    ),
+    "by time between data sets": (
+        [
+            answer(JORDAN, who="ann", time=9),
+            answer(AMOUNT, data="b", line=8, who="ann", time=1),
+            answer(JORDAN, data="c"),
+        ],
+        {"R": (1, 1, 2)},
+    ),
+    "a session names who has no other name": (
+        [answer(AMOUNT, session="ann"), answer(AMOUNT, line=2, who="", session="bob")],
+        {"R": (1, 1, 2)},
+    ),
+    "the annotator goes before the session": (
+        [answer(AMOUNT, who="ann", session="1"), answer(AMOUNT, line=2, who="ann", session="2")],
+        {},
+    ),
+    "somebody and nobody are two": ([answer(AMOUNT, who="ann"), answer(AMOUNT, line=2)], {"R": (1, 1, 2)}),
+    "an annotator and a data set of one name are two": (
+        [answer(AMOUNT, who="b"), answer(AMOUNT, data="b")],
+        {"R": (1, 1, 2)},
+    ),
+    **{
+        f"no name: {who!r}": ([answer(AMOUNT, who=who), answer(AMOUNT, line=2, session=who)], {})
+        for who in (3, True, ["ann"], {"name": "ann"}, 10**30, 1.5, "")
+    },
+    "a rejected task": ([answer(AMOUNT), answer(AMOUNT, data="b", answer="reject")], {}),
+    "an ignored task": ([answer(AMOUNT), answer(AMOUNT, data="b", answer="ignore")], {}),
+    "an unknown answer": ([answer(AMOUNT), answer(AMOUNT, data="b", answer="yes")], {}),
+    "a binary task": ([answer(AMOUNT), answer(AMOUNT, data="b", view_id="ner")], {}),
+    "another interface": ([answer(AMOUNT), answer(AMOUNT, data="b", view_id="choice")], {}),
+    "a rejection takes no version back": (
+        [answer(AMOUNT, who="ann"), answer(line=2, who="ann", answer="reject"), answer(AMOUNT, data="b", who="bob")],
+        {"R": (1, 1, 2)},
+    ),
+    "a label that one of them wasn't shown": (
+        [answer(AMOUNT, PLACE, labels="RP"), answer(AMOUNT, data="b", labels="R")],
+        {"R": (1, 1, 2)},
+    ),
+    "several labels": (
+        [answer(AMOUNT, PLACE, labels="RP"), answer(AMOUNT, JORDAN, data="b", labels="PR")],
+        {"R": (1, 1, 3), "P": (1, 0, 1)},
+    ),
+    "a label that isn't declared": ([answer(AMOUNT, PLACE), answer(AMOUNT, PLACE, data="b")], {"R": (1, 1, 2)}),
+    "labels that an earlier merge doesn't cover": (
+        [answer(AMOUNT, labels="RP"), answer(AMOUNT, data="b", labels="RP", uncovered={"R": "partial", "P": "none"})],
+        {},
+    ),
+    "white space at the edges": ([answer((11, 19, "R")), answer(JORDAN, data="b")], {"R": (1, 1, 2)}),
+    "nearly the same offsets": ([answer(WATER), answer(JORDAN, data="b")], {"R": (1, 0, 2)}),
+    "a span that is there twice": ([answer(AMOUNT, AMOUNT), answer(AMOUNT, data="b")], {"R": (1, 1, 2)}),
+    "spans that can't be used": (
+        [
+            answer(AMOUNT, (8, 4, "R"), (0, 99, "R"), ("0", 3, "R"), (3, 4, "R"), (0, 3, None), (0, 3, ["R"])),
+            answer(AMOUNT, data="b"),
+        ],
+        {"R": (1, 1, 2)},
+    ),
+    "spans that aren't accepted": (
+        [answer((*AMOUNT, "accept"), (*JORDAN, "reject"), (*WATER, "ignore")), answer(AMOUNT, JORDAN, data="b")],
+        {"R": (1, 1, 3)},
+    ),
+    "nothing marked by either": ([answer(), answer(data="b")], {"R": (1, 0, 0)}),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("policy", ["latest", "union"])
+def test_versions_counted_by_hand(name, policy):
+    answers, expected = CASES[name]
+    assert agreement(answers, duplicates=policy) == expected
+    assert agreement(answers[::-1], duplicates=policy) == expected
+
+
+def test_an_answer_of_another_split_is_no_version():
+    answers = [answer(AMOUNT, split="test"), answer(AMOUNT, data="b")]
+    assert agreement(answers, "test") == {}
+    assert agreement(answers) == {"R": (1, 1, 2)}
+
+
+@pytest.mark.parametrize(
+    ("both", "spans", "f"), [(1, 4, 0.5), (3, 10, 0.6), (2, 4, 1.0), (0, 2, 0.0), (0, 0, None), (1, 3, 2 / 3)]
+)
+def test_pairwise_f(both, spans, f):
+    assert pairwise_f(both, spans) == f
+
+
+@pytest.mark.parametrize("value", [3, True, ["ann"], {"name": "ann"}, 10**30, 1.5, "", None])
+@pytest.mark.parametrize("key", ["_annotator_id", "_session_id"])
+def test_a_malformed_name_does_not_cost_the_row(key, value):
+    task, problem = parse_task(json.dumps({"text": "x", key: value}))
+    assert (task is not None, problem) == (True, "")
+    assert annotator_of(task) == ""
+
+
+def brute_force(rows: list[dict[str, Any]], label: str) -> tuple[int, float | None]:
+    """Compute the number of versions of a text for a label and F over their pairs, on plain rows, from the contract."""
+    people: dict[str, list[dict]] = {}
+    for row in rows:
+        if row["answer"] == "accept" and label in row["labels"]:
+            named = [name for name in (row["who"], row["session"]) if isinstance(name, str) and name != ""]
+            people.setdefault("somebody: " + named[0] if named else "data set: " + row["data"], []).append(row)
+    versions = []
+    for mine in people.values():
+        newest = max(row["time"] for row in mine)
+        last = [row for row in mine if row["time"] == newest][-1]
+        versions.append([list(span[:2]) for span in last["spans"] if span[2] == label])
+    right = predicted = gold = 0
+    for one, other in combinations(versions, 2):
+        right += sum(span in other for span in one)
+        predicted, gold = predicted + len(one), gold + len(other)
+    if predicted + gold == 0:
+        return len(versions), None
+    if right == 0:
+        return len(versions), 0.0
+    p, r = right / predicted, right / gold
+    return len(versions), 2 * p * r / (p + r)
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_random_answers_are_counted_as_by_brute_force(seed):
+    rng = random.Random(seed)
+    words = [(0, 3), (4, 8), (12, 18), (12, 24)]
+    rows = []
+    for data in "abcd"[: rng.randint(1, 4)]:
+        labels = rng.sample("RPX", rng.randint(1, 3))
+        for _ in range(rng.randint(1, 4)):
+            spans = [(*place, label) for label in labels for place in words if rng.random() < 0.5]
+            rows.append(
+                {"data": data, "labels": labels, "spans": spans, "line": len(rows)}
+                | {"answer": rng.choice(["accept", "accept", "accept", "reject", "ignore"]), "time": rng.randint(0, 3)}
+                | {"who": rng.choice(["ann", "bob", None, 3, ""]), "session": rng.choice(["ann", "eve", None, []])}
+            )
+    answers = [answer(*row["spans"], **{name: row[name] for name in row if name != "spans"}) for row in rows]
+    found = agreement(answers)
+    for label in "RPX":
+        versions, f = brute_force(rows, label)
+        assert (label in found) == (versions > 1)
+        if versions > 1:
+            texts, both, spans = found[label]
+            assert (texts, pairwise_f(both, spans)) == (1, f if f is None else pytest.approx(f))
+
+
+def rows_of(texts: range, who: Any, *spans: tuple[int, int, str], marked: range = range(1000)) -> list[dict]:
+    """Tasks of several texts by one annotator; spans are marked in some of them."""
+    listed = [{"start": start, "end": end, "label": label} for start, end, label in spans]
+    return [
+        {"text": f"text {i} cat", "spans": listed if i in marked else [], "_annotator_id": who, "_session_id": who}
+        for i in texts
+    ]
+
+
+# Of 60 texts in both data sets, "text" is marked in 60 by ann, in 40 by bob. B: nobody marks anything. There are texts
+# enough for several partitions, and for several in a portion.
+EXPECTED = {
+    "A": {"both": 40, "spans": 100, "texts": 60, "f": 0.8},
+    "B": {"both": 0, "spans": 0, "texts": 20, "f": None},
+}
+
+
+def declare(merging) -> None:
+    """Declare three data sets; a fourth is new in an incremental merge."""
+    merging.add("c", ["C"], [*rows_of(range(90), 10**30, (0, 4, "C")), *rows_of(range(90), ["ann"])])
+    merging.add("b", ["B"], [*rows_of(range(30), "ann"), *rows_of(range(20), "bob")])
+    merging.add("a", ["A"], rows_of(range(120), "ann", (0, 4, "A")))
+
+
+def test_the_books_have_it_whatever_the_workers_and_what_was_there(merging):
+    settings = Settings(docs_per_partition=50)
+    metrics = merging.root / "merge.json"
+
+    def run(out: str, workers: int = 1) -> bytes:
+        merge([merging.root / "tasks/datasets.yml"], merging.root / out, settings, workers=workers, metrics=metrics)
+        return metrics.read_bytes()
+
+    declare(merging)
+    assert json.loads(run("again"))["agreement"] == {"B": EXPECTED["B"]}
+    merging.add("bob", ["A"], rows_of(range(60), "bob", (0, 4, "A"), marked=range(40)))
+    written = run("one")
+    ledger = json.loads(written)
+    assert ledger["agreement"] == EXPECTED
+    assert [list(ledger["agreement"]), *map(list, ledger["agreement"].values())] == [
+        ["A", "B"],
+        *[["both", "spans", "texts", "f"]] * 2,
+    ]
+    # What was superseded: the first answers of c, and ann's in b where bob answered later.
+    assert ledger["rows"] == {"merged": 90 + 30 + 120 + 60, "superseded": 90 + 20}
+    assert run("three", workers=3) == written
+    assert run("again") == written
+    assert run("again") == written
+
+
+def test_without_a_text_that_was_annotated_twice_there_is_none(merging, capsys):
+    merging.add("a", ["A"], rows_of(range(3), "ann", (0, 4, "A")))
+    merging.add("b", ["B"], rows_of(range(3), "bob", (0, 4, "B")))
+    metrics = merging.root / "merge.json"
+    print_ledger(merge([merging.root / "tasks/datasets.yml"], merging.root / "corpus", Settings(), metrics=metrics))
+    assert json.loads(metrics.read_bytes())["agreement"] == {}
+    assert "Agreement" not in capsys.readouterr().out
+
+
+def test_the_table_is_in_the_order_of_the_labels(capsys):
+    counts = {"A": Counter(texts=1200, both=4, spans=10), "B": Counter(texts=2, both=0, spans=0)}
+    print_ledger(Ledger(labels={"B": Counter(), "C": Counter(), "A": Counter()}, agreement=counts))
+    printed = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    start = printed.index("Agreement where texts were annotated twice Texts F")
+    assert printed[start + 2 : start + 4] == ["B 2 -", "A 1,200 0.800"]

@@ -1,0 +1,133 @@
+"""The merge's command line: options reach the merge, and what it prints and writes is what happened."""
+
+import json
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from labelwise.common import workers as workers_module
+from labelwise.common.errors import InputError
+from labelwise.merge.rules.settings import Settings
+from labelwise.merge.run import merge
+from scripts import merge as merge_script
+
+TEXT = "big cat at 60degC"
+
+
+@pytest.fixture
+def run(merging, monkeypatch):
+    """Run the command in the folder of some data sets; give its exit code and its output, white space folded."""
+    monkeypatch.chdir(merging.root)
+    app = typer.Typer()
+    app.command()(merge_script.merge_cli)
+
+    def run_merge(*options: str) -> tuple[int, str]:
+        result = CliRunner().invoke(app, ["tasks/datasets.yml", "corpus", "--workers", "1", *options])
+        return result.exit_code, " ".join(result.output.split())
+
+    return run_merge
+
+
+def spans(*spans) -> dict:
+    return {"text": TEXT, "spans": [{"start": start, "end": end, "label": label} for start, end, label in spans]}
+
+
+def test_the_books_are_written_with_what_became_of_each_label(merging, run):
+    merging.add("a", ["A"], [spans((0, 7, "A"), (11, 13, "A"), (0, 3, "Z")), {"text": "other"}, "{oops"], split="train")
+    merging.add("b", ["B"], [spans((4, 7, "B"), (4, 7, "B"), (99, 100, "B"))], split="train")
+    code, printed = run("--metrics", "merge.json")
+    assert code == 0
+    ledger = json.loads((merging.root / "merge.json").read_text())
+    assert ledger["rows"] == {"bad JSON": 1, "merged": 3}
+    assert ledger["spans"] == {
+        "duplicate": 1,
+        "entity": 1,
+        "invalid": 1,
+        "nested": 1,
+        "no token boundary": 1,
+        "undeclared label": 1,
+    }
+    assert ledger["texts"] == {"train": 2}
+    assert ledger["words"] == {"train": 5}
+    assert ledger["datasets"] == {"a": 3, "b": 1}
+    assert ledger["labels"] == {
+        "A": {"complete": 2, "entity": 1, "gold": 2, "no token boundary": 1},
+        "B": {"complete": 1, "gold": 1, "nested": 1, "none": 1},
+    }
+    assert (ledger["partly"], ledger["undeclared"]) == ({"train": 1}, {"a: Z": 1})
+    problems = [json.loads(line) for line in (merging.root / "corpus/problems.jsonl").read_text().splitlines()]
+    assert sorted((p["dataset"], p["line"], p["reason"]) for p in problems) == [
+        ("a", 1, "undeclared label: Z"),
+        ("a", 3, "bad JSON"),
+        ("b", 1, "invalid: B 99 100"),
+    ]
+    for warning in (
+        "1 spans of data set 'a' have the label 'Z'",
+        "No text is in dev",
+        "No text is in test",
+        "1 of 2 texts in train aren't complete for all labels",
+        "3 rows or spans can't be used",
+        "2 spans lost against others, or have no token boundaries",
+    ):
+        assert warning in printed
+
+
+def test_options_reach_the_settings(merging, run, monkeypatch):
+    merging.add("a", ["A"], [spans()])
+    seen = []
+    monkeypatch.setattr(
+        "labelwise.merge.run.merge_datasets", lambda *args, **kwargs: seen.append((args, kwargs)) or FAILED()
+    )
+    (merging.root / "rules.yml").write_text("tokenizer: {infixes: [a]}")
+    values = {
+        "duplicates": "union",
+        "conflicts": "latest",
+        "overlap": "first",
+        "coverage": "drop",
+        "alignment": "expand",
+        "lang": "de",
+        "dev-ratio": "0.3",
+        "test-ratio": "0.2",
+        "split-salt": "x",
+        "split-by": "doc",
+        "docs-per-partition": "7",
+        "tokenizer": "rules.yml",
+    }
+    run("--strict", *(item for name, value in values.items() for item in (f"--{name}", value)))
+    [((_, _, settings), options)] = seen
+    assert options["strict"] is True
+    assert settings != Settings()
+    given = {**json.loads(json.dumps({f: getattr(settings, f) for f in settings.__struct_fields__}, default=str))}
+    for name, value in values.items():
+        field = name.replace("-", "_")
+        if field == "tokenizer":
+            assert settings.tokenizer.infixes == ("a",)
+        else:
+            assert str(given.get(field, getattr(settings.policies, field, None))) == value
+
+
+class FAILED:
+    """Stands for ledger that nobody looks at."""
+
+
+def test_workers_are_processes(merging, monkeypatch):
+    merging.add("a", ["A"], [{"text": f"text {i}"} for i in range(20)])
+    declared = [merging.root / "tasks/datasets.yml"]
+    made = []
+    pool = workers_module.ProcessPoolExecutor
+    monkeypatch.setattr(
+        workers_module, "ProcessPoolExecutor", lambda n, **options: made.append(n) or pool(n, **options)
+    )
+    for workers in (1, 3):
+        merge(declared, merging.root / f"out{workers}", Settings(docs_per_partition=3), workers=workers)
+    assert made == [3]
+    assert merging.files("out1") == merging.files("out3")
+    with pytest.raises(InputError, match="--workers -1: give a number"):
+        merge(declared, merging.root / "out", Settings(), workers=-1)
+
+
+def test_texts_without_the_key_to_split_by_are_counted(merging, run):
+    merging.add("a", ["A"], [{"text": "one", "meta": {"doc": "x"}}, {"text": "two"}, {"text": "three", "meta": [1]}])
+    _, printed = run("--split-by", "doc")
+    assert "2 texts have no 'doc' in their meta" in printed

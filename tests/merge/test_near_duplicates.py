@@ -1,0 +1,121 @@
+"""Texts that are nearly equal: found, reported, kept together."""
+
+import json
+import random
+from collections import Counter
+
+import pytest
+
+from labelwise.common.errors import InputError
+from labelwise.merge.near_duplicates import BANDS, ROWS, WORDS, sign
+from labelwise.merge.rules.settings import Settings
+from tests.merge.test_run import read_docs
+
+
+def shingles(text: str) -> set[tuple]:
+    words = WORDS.findall(text.lower())
+    return set(zip(words, words[1:], words[2:], strict=False))
+
+
+def jaccard(one: str, other: str) -> float:
+    return len(shingles(one) & shingles(other)) / len(shingles(one) | shingles(other))
+
+
+def families(count: int, seed: int = 0) -> list[list[str]]:
+    """Texts of 100 words, each with a copy in which some words are others."""
+    rng = random.Random(seed)
+    made = []
+    for number in range(count):
+        words = [f"w{rng.randrange(5000)}" for _ in range(100)]
+        copy = list(words)
+        for place in rng.sample(range(100), number % 12):
+            copy[place] = "other"
+        made.append([" ".join(words), " ".join(copy) + " !"])
+    return made
+
+
+def test_the_signature_estimates_the_similarity():
+    errors = []
+    for one, other in families(60):
+        equal = sum(a == b for a, b in zip(sign(one), sign(other), strict=True)) / (BANDS * ROWS)
+        errors.append(abs(equal - jaccard(one, other)))
+    assert max(errors) < 0.2
+    assert sum(errors) / len(errors) < 0.04
+    assert sign("One, two: THREE four") == sign("one two three four")
+    assert sign("...") != sign("!!!")
+
+
+def add(merging, texts, **options) -> None:
+    merging.add("a", ["A"], [{"text": text} for text in texts], **options)
+
+
+def test_pairs_in_two_splits_are_reported_with_their_similarity(merging):
+    made = families(120)
+    add(merging, [text for family in made for text in family])
+    ledger = merging.run(dev_ratio=0.2, test_ratio=0.3, docs_per_partition=20)
+    splits = {text: split for text, (split, _) in read_docs(merging.root).items()}
+    apart = {(one, other): jaccard(one, other) for one, other in made if splits[one] != splits[other] and one != other}
+    texts = [text for family in made for text in family]
+    reported = {}
+    for line in merging.files()["near_duplicates.jsonl"].splitlines():
+        pair = json.loads(line)
+        one, other = sorted(text["line"] - 1 for text in pair["texts"])
+        assert {texts[text["line"] - 1]: text["split"] for text in pair["texts"]}.items() <= splits.items()
+        reported[texts[one], texts[other]] = pair["similarity"]
+    assert set(reported) <= set(apart), "what is reported is a family in two splits"
+    assert {pair for pair, similarity in apart.items() if similarity > 0.9} <= set(reported)
+    assert not {pair for pair, similarity in apart.items() if similarity < 0.65} & set(reported)
+    assert all(abs(similarity - apart[pair]) < 0.2 for pair, similarity in reported.items())
+    assert list(reported.values()) == sorted(reported.values(), reverse=True)
+    assert ledger.near_duplicates.total() == len(reported) > 10
+
+
+def test_they_can_be_kept_in_one_split(merging):
+    made = [family for family in families(120) if jaccard(*family) > 0.9]
+    add(merging, [text for family in made for text in family])
+    merging.run("apart", dev_ratio=0.2, test_ratio=0.3)
+    ledger = merging.run(dev_ratio=0.2, test_ratio=0.3, near_duplicates="group")
+    splits = {text: split for text, (split, _) in read_docs(merging.root).items()}
+    assert all(splits[one] == splits[other] for one, other in made)
+    assert ledger.near_duplicates.total() == 0
+    assert merging.files()["near_duplicates.jsonl"] == b""
+    assert Counter(splits.values()).keys() == {"train", "dev", "test"}
+    # One of each family is where its own hash puts it.
+    alone = {text: split for text, (split, _) in read_docs(merging.root, "apart").items()}
+    assert all(splits[one] in (alone[one], alone[other]) for one, other in made)
+
+
+def test_a_group_goes_where_one_of_it_is_declared(merging):
+    made = [family for family in families(60) if jaccard(*family) > 0.9]
+    merging.add("a", ["A"], [{"text": other} for _, other in made])
+    ignored = [{"text": one, "answer": "ignore"} for one, _ in made[5:]]
+    merging.add("t", ["A"], [*({"text": one} for one, _ in made[:5]), *ignored], split="test")
+    merging.run(dev_ratio=0, test_ratio=0, near_duplicates="group")
+    splits = {text: split for text, (split, _) in read_docs(merging.root).items()}
+    assert [splits[other] for _, other in made] == ["test"] * 5 + ["train"] * len(made[5:])
+
+
+def test_they_are_not_looked_for_when_off(merging, monkeypatch):
+    add(merging, families(2)[1])
+    monkeypatch.setattr("labelwise.merge.run.find_pairs", None)
+    merging.run(near_duplicates="off")
+    assert merging.files()["near_duplicates.jsonl"] == b""
+
+
+def test_signatures_of_earlier_runs_are_used(merging, monkeypatch):
+    texts = [text for family in families(20) for text in family]
+    add(merging, texts)
+    merging.run()
+    merging.add("b", ["A"], [{"text": "a new text"}])
+    signed = []
+    monkeypatch.setattr("labelwise.merge.near_duplicates.sign", lambda text: signed.append(text) or sign(text))
+    merging.run()
+    assert signed == ["a new text"]
+
+
+@pytest.mark.parametrize(
+    "settings", [{"near_similarity": 0.3}, {"near_similarity": 1.1}, {"near_duplicates": "group", "split_by": "doc"}]
+)
+def test_wrong_settings(settings):
+    with pytest.raises(InputError, match=r"near_similarity|use one of them"):
+        Settings(**settings)

@@ -1,0 +1,479 @@
+"""The merge against an oracle: a merge written from its contract alone, plainly, on lists of dicts in memory.
+
+Every row and every span gets one fate, and the ledger count fates. Where the contract is silent, a comment says so.
+"""
+
+import json
+import tempfile
+from collections import Counter
+from functools import lru_cache
+from itertools import combinations, product
+from pathlib import Path
+from typing import Any
+
+import murmurhash
+import pytest
+import spacy
+from hypothesis import Phase, given, seed, settings
+from hypothesis import strategies as st
+from spacy.tokens import DocBin
+
+from labelwise.merge.rules.policies import Policies
+from tests.conftest import Merging
+
+NLP = spacy.blank("en")
+COMPLETE, BINARY = ("ner_manual", "spans_manual", "blocks", None), ("ner", "spans")
+COUNTERS = ("rows", "spans", "texts", "words", "datasets", "partly", "undeclared", "near_duplicates")
+Key = tuple[int, int, str]
+Says = dict[Key, tuple[str, ...]]  # the names of the data sets that say so
+
+
+class Oracle:
+    """What merging data sets gives; `hashed` is the split of each text for which no data set declares one."""
+
+    def __init__(self, datasets: list[dict], policies: Policies, hashed: dict[str, str]) -> None:
+        self.policies = policies
+        self.labels = list(dict.fromkeys(label for dataset in datasets for label in dataset["labels"]))
+        self.ledger: dict[str, Any] = {name: Counter() for name in COUNTERS}
+        self.ledger |= {"rows_read": 0, "spans_read": 0, "stored_hash_differs": 0, "without_split_by": 0}
+        self.ledger["labels"] = {label: Counter() for label in self.labels}
+        self.ledger["agreement"] = {}
+        self.docs: dict[str, dict] = {}
+        self.lost_spans: Counter[tuple] = Counter()
+        self.problems: Counter[tuple] = Counter()
+        tasks = [task for dataset in datasets for task in self.read(dataset)]
+        for text in {task["text"] for task in tasks}:
+            self.merge_text(text, [task for task in tasks if task["text"] == text], hashed[text])
+        self.ledger["lost_spans"] = {reason: Counter() for _, reason, _ in self.lost_spans}
+        for (_, reason, told), count in self.lost_spans.items():
+            self.ledger["lost_spans"][reason][", ".join(label for _, _, label, *_ in told)] += count
+
+    def read(self, dataset: dict) -> list[dict]:
+        tasks = []
+        for line, row in enumerate(dataset["rows"], 1):
+            if isinstance(row, str) and not row.strip():
+                continue
+            self.ledger["rows_read"] += 1
+            self.ledger["datasets"][dataset["name"]] += 1
+            if problem := unreadable(row):
+                self.ledger["rows"][problem] += 1
+                self.problems[dataset["name"], line, problem] += 1
+            else:
+                tasks.append(task_of(dataset, line, row))
+                self.ledger["spans_read"] += len(tasks[-1]["spans"])
+                self.ledger["stored_hash_differs"] += row.get("_input_hash") not in (None, prodigys_hash(row["text"]))
+        return tasks
+
+    def merge_text(self, text: str, tasks: list[dict], split: str) -> None:
+        # The contract takes from traceless tasks alone the power to declare a split: a rejected task has it.
+        declared = {task["split"] for task in tasks if not traceless(task)} - {"auto"}
+        split = next((name for name in ("test", "dev", "train") if name in declared), split)
+        able = [task for task in tasks if not traceless(task) and (not declared or task["split"] == split)]
+        self.compare_versions(text, able)
+        claims: list[dict] = []
+        covered: dict[str, str] = {}
+        for task in tasks:
+            fate = fate_of_row(task, able, self.policies)
+            self.ledger["rows"][fate] += 1
+            if fate != "merged":
+                self.ledger["spans"][f"in {fate} task"] += len(task["spans"])
+                continue
+            claims += [claim for span in task["spans"] for claim in self.claims_of(span, task)]
+            if task["kind"] == "complete":
+                covered |= dict.fromkeys(task["labels"], "complete")
+        covered = {claim["key"][2]: "partial" for claim in claims} | covered
+        uncovered = {label: covered.get(label, "none") for label in self.labels if covered.get(label) != "complete"}
+        for label in self.labels:
+            self.ledger["labels"][label][covered.get(label, "none")] += 1
+        accepted, rejected = self.settle(text, claims)
+        if not covered:
+            self.ledger["texts"]["no usable answer"] += 1
+        elif uncovered and split == "train" and self.policies.coverage == "drop":
+            self.ledger["texts"]["not covered"] += 1
+            self.ledger["spans"]["text not covered"] += len(accepted) + len(rejected)
+        else:
+            self.ledger["texts"][split] += 1
+            self.ledger["partly"][split] += bool(uncovered)
+            self.ledger["words"][split] += len(tokens_of(text))
+            self.docs[text] = {"split": split, "uncovered": uncovered} | self.doc_of(
+                text, accepted, rejected, uncovered
+            )
+
+    def compare_versions(self, text: str, able: list[dict]) -> None:
+        """Count agreement: of each annotator the latest accepted answer, every two of them."""
+        tasks = [task for task in able if task["kind"] == "complete" and task["answer"] == "accept"]
+        # Between data sets, too, the time decides, then the line, then the order of declaration.
+        tasks.sort(key=lambda task: (task["time"], task["line"]))
+        for label in self.labels:
+            latest = {task["who"]: task for task in tasks if label in task["labels"]}
+            versions = [
+                {place for span in task["spans"] if (place := accepted_place(text, span, label))}
+                for task in latest.values()
+            ]
+            if len(versions) > 1:
+                counts = self.ledger["agreement"].setdefault(label, Counter())
+                counts["texts"] += 1
+                for one, other in combinations(versions, 2):
+                    counts["both"] += len(one & other)
+                    counts["spans"] += len(one) + len(other)
+
+    def claims_of(self, span: dict, task: dict) -> list[dict]:
+        """Give the one claim of a span of a task that stands; none if it can't be used, which is counted."""
+        start, end, label, text = span.get("start"), span.get("end"), span.get("label"), task["text"]
+        verdict = span.get("answer") or (task["answer"] if task["kind"] == "binary" else "accept")
+        fate = "invalid"
+        if isinstance(start, int) and isinstance(end, int) and 0 <= start < end <= len(text):  # True is 1, as in Python
+            inside = [i for i in range(start, end) if not text[i].isspace()]
+            if inside and isinstance(label, str):
+                start, end = inside[0], inside[-1] + 1
+                fate = "ignored" if verdict not in ("accept", "reject") else ""
+                fate = fate if label in task["labels"] else "undeclared label"
+        if not fate:
+            return [{"key": (start, end, label), "verdict": verdict, "task": task}]
+        self.ledger["spans"][fate] += 1
+        if fate != "ignored":
+            self.problems[task["name"], task["line"], fate] += 1
+        if fate == "undeclared label":
+            self.ledger["undeclared"][f"{task['name']}: {label}"] += 1
+        return []
+
+    def settle(self, text: str, claims: list[dict]) -> tuple[Says, Says]:
+        """Decide between claims about the same span: give the accepted and the rejected ones."""
+        standing = [claim for claim in claims if claim_stands(claim, claims, self.policies)]
+        self.ledger["spans"]["superseded"] += len(claims) - len(standing)
+        said: dict[str, Says] = {"accept": {}, "reject": {}}
+        newest: dict[tuple[str, Key], float] = {}
+        for claim in standing:
+            verdict, key, time = claim["verdict"], claim["key"], claim["task"]["time"]
+            self.ledger["spans"]["duplicate"] += key in said[verdict]
+            said[verdict][key] = tuple(sorted({*said[verdict].get(key, ()), claim["task"]["name"]}))
+            newest[verdict, key] = max(time, newest.get((verdict, key), time))
+        for key in said["accept"].keys() & said["reject"].keys():
+            later = "accept" if newest["accept", key] >= newest["reject", key] else "reject"
+            kept = {"accept-wins": "accept", "reject-wins": "reject", "latest": later}[self.policies.conflicts]
+            lost = "reject" if kept == "accept" else "accept"
+            self.ledger["spans"]["accept/reject"] += 1
+            told = tuple((*key, verdict, said[verdict][key]) for verdict in (lost, kept))
+            self.lost_spans[text, "accept/reject", told] += 1
+            del said[lost][key]
+        return said["accept"], said["reject"]
+
+    def doc_of(self, text: str, accepted: Says, rejected: Says, uncovered: dict[str, str]) -> dict[str, Any]:
+        """Say what the doc holds, and count what becomes of its spans."""
+        places = {key: place(text, key, self.policies.alignment) for key in accepted}  # in numbers of tokens
+        chars = {key: chars_of(text, places[key], key[2]) for key in accepted if places[key]}
+        entities: list[Key] = []
+        for key in sorted(accepted, key=self.rank):
+            # Where a span overlaps several, the contract doesn't say which one is named: the first in the text.
+            winners = [other for other in entities if {*places[other]} & {*places[key]}]
+            winners = sorted(winners, key=places.__getitem__)[:1]
+            fate = overlap(key, winners[0]) if winners else "entity" if places[key] else "no token boundary"
+            self.ledger["spans"][fate] += 1
+            self.ledger["labels"][key[2]].update(["gold", fate] + ["realigned"] * (chars.get(key, key) != key))
+            if fate == "entity":
+                entities.append(key)
+            else:
+                told = tuple((*claim, "accept", accepted[claim]) for claim in (key, *winners))
+                self.lost_spans[text, fate, told] += 1
+        incorrect = sorted(key for key in rejected if place(text, key, "drop"))
+        self.ledger["spans"]["rejected"] += len(incorrect)
+        self.ledger["spans"]["rejected, no token boundary"] += len(rejected) - len(incorrect)
+        for _, _, label in rejected:
+            self.ledger["labels"][label]["rejected"] += 1
+        iob = ["" if uncovered and self.policies.coverage != "outside" else "O"] * len(tokens_of(text))
+        for key in accepted:
+            for i in [] if places[key] else place(text, key, "expand"):
+                iob[i] = ""
+        for key in entities:
+            for i in places[key]:
+                iob[i] = "B" if i == places[key][0] else "I"
+        gold = sorted((*key, names) for key, names in accepted.items())
+        ents = sorted(chars[key] for key in entities)
+        return {"gold": gold, "spans": sorted(chars.values()), "incorrect": incorrect, "entities": ents, "iob": iob}
+
+    def rank(self, key: Key) -> tuple[int, ...]:
+        """Rank spans that overlap, in characters as annotated."""
+        length, label, start = key[1] - key[0], self.labels.index(key[2]), key[0]
+        return (label, start, -length) if self.policies.overlap == "first" else (-length, label, start)
+
+
+def accepted_place(text: str, span: dict, label: str) -> tuple[int, int] | None:
+    """Say where a span of a complete task lies that can be used and is accepted for a label."""
+    start, end = span.get("start"), span.get("end")
+    if span.get("label") != label or span.get("answer") not in (None, "accept"):
+        return None
+    if not (isinstance(start, int) and isinstance(end, int) and 0 <= start < end <= len(text)):
+        return None
+    inside = [i for i in range(start, end) if not text[i].isspace()]
+    return (inside[0], inside[-1] + 1) if inside else None
+
+
+def unreadable(row: Any) -> str:
+    """Name what is wrong with a row as a whole, if something is; those of NO_JSON stand for all that is no JSON."""
+    if isinstance(row, str) and row in NO_JSON:
+        return "bad JSON"
+    if not isinstance(row, dict) or not isinstance(row.get("text"), str | None):
+        return "malformed"
+    spans = row.get("spans")
+    if spans is not None and not (isinstance(spans, list) and all(isinstance(span, dict) for span in spans)):
+        return "malformed"
+    return "" if (row.get("text") or "").strip() else "no text"
+
+
+def task_of(dataset: dict, line: int, row: dict) -> dict[str, Any]:
+    """Put into one dict what counts of a row and of its data set."""
+    spans = row.get("spans") or []
+    view = row.get("view_id") if row.get("_view_id") == "review" else row.get("_view_id")
+    if dataset["kind"] != "auto":
+        kind = dataset["kind"]  # the contract doesn't say that this makes interfaces that aren't for spans count
+    elif view not in COMPLETE + BINARY:
+        kind = "other"
+    elif row.get("_is_binary") is not None:
+        kind = "binary" if row["_is_binary"] else "complete"
+    elif row.get("no_missing"):
+        kind = "complete"
+    else:
+        answered = view is None and any(span.get("answer") is not None for span in spans)
+        kind = "binary" if view in BINARY or answered else "complete"
+    time = row["_timestamp"] if isinstance(row.get("_timestamp"), int | float) else 0
+    task = {"text": row["text"], "spans": spans, "answer": row.get("answer", "accept"), "kind": kind, "time": time}
+    names = [row.get(key) for key in ("_annotator_id", "_session_id")]
+    named = [name for name in names if isinstance(name, str) and name]
+    task["who"] = ("annotator", named[0]) if named else ("data set", dataset["name"])
+    return task | {"line": line} | {name: dataset[name] for name in ("name", "labels", "split")}
+
+
+def traceless(task: dict) -> str:
+    """Name what makes a task count as if it weren't there."""
+    if task["answer"] not in ("accept", "reject"):
+        return "ignored" if task["answer"] == "ignore" else "unknown answer"
+    return "other interface" if task["kind"] == "other" else ""
+
+
+def fate_of_row(task: dict, able: list[dict], policies: Policies) -> str:
+    """Give the outcome of a task's row; `able` are the tasks about its text that may count."""
+    if task not in able:
+        return traceless(task) or "other split"
+    if task["kind"] == "binary":
+        return "merged"
+    rivals = [other for other in able if (other["name"], other["kind"]) == (task["name"], "complete")]
+    accepts = [other for other in rivals if other["answer"] == "accept"]
+    latest = max(rivals, key=lambda other: (other["time"], other["line"]))
+    if task not in (accepts if accepts and policies.duplicates == "union" else [latest]):
+        return "superseded"
+    return "merged" if task["answer"] == "accept" else "rejected"
+
+
+def claim_stands(claim: dict, claims: list[dict], policies: Policies) -> bool:
+    """Tell if a claim is its data set's latest binary one about the span; with "union", the latest of its verdict."""
+    if claim["task"]["kind"] == "complete":
+        return True
+    rivals = [c for c in claims if c["key"] == claim["key"] and c["task"]["kind"] == "binary"]
+    rivals = [c for c in rivals if c["task"]["name"] == claim["task"]["name"]]
+    if policies.duplicates == "union":
+        rivals = [c for c in rivals if c["verdict"] == claim["verdict"]]
+    # The contract is silent on several claims of one task: `max` gives the first.
+    return claim is max(rivals, key=lambda c: (c["task"]["time"], c["task"]["line"]))
+
+
+@lru_cache
+def tokens_of(text: str) -> list[tuple[int, int]]:
+    return [(token.idx, token.idx + len(token)) for token in NLP(text)]
+
+
+def place(text: str, key: Key, alignment: str) -> list[int]:
+    """Number the tokens that a span gets; none if it has no token boundaries."""
+    touched = [i for i, (start, end) in enumerate(tokens_of(text)) if start < key[1] and key[0] < end]
+    inside = [i for i in touched if key[0] <= tokens_of(text)[i][0] and tokens_of(text)[i][1] <= key[1]]
+    if alignment == "expand" or inside == touched:
+        return touched
+    words = [i for i in inside if not text[slice(*tokens_of(text)[i])].isspace()]
+    return list(range(words[0], words[-1] + 1)) if words and alignment == "contract" else []
+
+
+def chars_of(text: str, place: list[int], label: str) -> Key:
+    return tokens_of(text)[place[0]][0], tokens_of(text)[place[-1]][1], label
+
+
+def overlap(one: Key, other: Key) -> str:
+    """Name the way in which two spans overlap, as they were annotated."""
+    if one[:2] == other[:2]:
+        return "same span"
+    nested = [a[0] <= b[0] and b[1] <= a[1] for a, b in ((one, other), (other, one))]
+    return "nested" if any(nested) else "crossing"
+
+
+def prodigys_hash(text: str) -> int:
+    return murmurhash.hash("text=" + json.dumps(text), 0)
+
+
+# Equal but for white space or case; marks inside a token; beyond the BMP; combining; of no width; several lines.
+TEXTS = ["big cat sat", "big  cat sat", "Big cat sat", " big cat sat\n", "at 60degC in a 5-L cup.", "x", "\u200b"]
+TEXTS += ["e\u0301te\u0301 \U0001f600\U0001f469\u200d\U0001f52c, \U00010400", "a\tb\r\n\r\nc (d)", "\xa0don't\u2003go"]
+ABSENT: Any = "absent"
+NO_JSON = ["{oops", '{"text": "x"} x', '{"text": "\\ud800"}']
+NO_TASKS = [*NO_JSON, "", " \t", "[]", "3", "null", {"text": 3}, {"text": None}, {"html": "x"}, {"text": " \u2003\n"}]
+NO_SPANS = ["no list", {}, 3, [3], [None], [{"start": 0, "end": 1, "label": "A"}, "no span"]]
+NO_FIELD = [None, -1, True, 1.0, "1", 10**30, 99, "A", "B", "undeclared", ["A"], ABSENT]
+ANSWERS = ["accept", "reject", "ignore", "maybe", None, ABSENT]
+FIELDS: dict[str, list[Any]] = {
+    "answer": [ABSENT, *["accept"] * 6, *["reject"] * 4, "ignore", "maybe", None],
+    "_view_id": [ABSENT, *["ner_manual"] * 3, *["ner"] * 3, "spans", "spans_manual", "blocks", "review", "choice"],
+    "view_id": [*[ABSENT] * 3, "ner", "ner_manual", "classification"],
+    "_is_binary": [*[ABSENT] * 8, None, True, False],
+    "no_missing": [*[ABSENT] * 8, None, True, False],
+    "_timestamp": [ABSENT, 1, 1, 2, 2.0, 1.5, 3, "9", None],
+    "_input_hash": [ABSENT, "right", "right", 1, "wrong", None],
+    "tokens": [ABSENT, "not read"],
+    "_annotator_id": [*[ABSENT] * 3, "ann", "bob", "a", "", None, 3, 10**30, ["ann"]],
+    "_session_id": [*[ABSENT] * 3, "ann", "eve", "", None, 1.5, {"name": "ann"}],
+}
+
+
+@st.composite
+def places(draw: st.DrawFn, text: str) -> list[list[int]]:
+    """Choose the few places in a text where spans are: two tokens, of equal length in some texts, or anything."""
+    tokens = tokens_of(text)
+    pairs = st.sampled_from([[one[0], other[1]] for one, other in zip(tokens, tokens[1:] or tokens, strict=False)])
+    offset = st.sampled_from([edge for token in tokens for edge in token]) | st.integers(0, len(text))
+    return draw(st.lists(pairs | st.lists(offset, min_size=2, max_size=2).map(sorted), min_size=1, max_size=4))
+
+
+@st.composite
+def spans(draw: st.DrawFn, places: list[list[int]], labels: list[str], answers: list[str | None]) -> dict[str, Any]:
+    start, end = draw(st.sampled_from(places))
+    span = {"start": start, "end": end, "label": draw(st.sampled_from([*labels * 4, "C"])), "token_end": 99}
+    if not draw(st.integers(0, 14)):
+        span |= draw(st.sampled_from([{"start": end, "end": start}, *({odd: bad} for odd in span for bad in NO_FIELD)]))
+    span["answer"] = draw(st.sampled_from(answers))
+    return {name: value for name, value in span.items() if value != ABSENT}
+
+
+@st.composite
+def rows(draw: st.DrawFn, texts: dict[str, list], labels: list[str]) -> Any:
+    if not draw(st.integers(0, 14)):
+        return draw(st.sampled_from(NO_TASKS))
+    text = draw(st.sampled_from(list(texts)))
+    row: dict[str, Any] = {name: draw(st.sampled_from(values)) for name, values in FIELDS.items()} | {"text": text}
+    answers = draw(st.sampled_from([[ABSENT], [ABSENT], [ABSENT], ANSWERS]))
+    row["spans"] = draw(st.lists(spans(texts[text], labels, answers), max_size=4))
+    if not draw(st.integers(0, 14)):
+        row["spans"] = draw(st.sampled_from([None, ABSENT, *NO_SPANS]))
+    if row["_input_hash"] == "right":
+        row["_input_hash"] = prodigys_hash(text)
+    return {name: value for name, value in row.items() if value != ABSENT}
+
+
+@st.composite
+def several_datasets(draw: st.DrawFn) -> list[dict[str, Any]]:
+    chosen = draw(st.lists(st.sampled_from(TEXTS), min_size=1, max_size=4, unique=True))
+    texts = {text: draw(places(text)) for text in chosen}
+    made = []
+    for name in "badc"[: draw(st.sampled_from([2, 1, 3, 4]))]:  # not in the order of their names; labels neither
+        labels = draw(st.lists(st.sampled_from("BAC"), min_size=1, max_size=3, unique=True))
+        kind = draw(st.sampled_from(["auto", "auto", "complete", "binary"]))
+        split = draw(st.sampled_from([*["auto"] * 7, "train", "dev", "test"]))
+        tasks = draw(st.lists(rows(texts, labels), min_size=draw(st.sampled_from([0, 3, 6])), max_size=9))
+        made.append({"name": name, "labels": labels, "kind": kind, "split": split, "rows": tasks})
+    return made
+
+
+def merge(root: Path, datasets: list[dict[str, Any]], policies: Policies) -> dict[str, Any]:
+    """Merge for real, and describe what is written as the oracle does."""
+    merging = Merging(root)
+    for dataset in datasets:
+        merging.add(**dataset)
+    ratios: dict[str, Any] = {"dev_ratio": 0.3, "test_ratio": 0.3}
+    ledger = merging.run(policies=policies, docs_per_partition=3, near_duplicates="off", **ratios)
+    assert (ledger.rows_read, ledger.spans_read) == (ledger.rows.total(), ledger.spans.total())
+    docs: dict[str, dict[str, Any]] = {}
+    for path in sorted((root / "corpus").glob("*/*.spacy")):
+        for doc in DocBin().from_disk(path).get_docs(NLP.vocab):
+            assert doc.text not in docs, "a text is in the corpus twice"
+            groups = {"spans": doc.spans["gold"], "incorrect": doc.spans["incorrect_spans"], "entities": doc.ents}
+            docs[doc.text] = {
+                name: sorted((s.start_char, s.end_char, s.label_) for s in groups[name]) for name in groups
+            }
+            data = doc.user_data["labelwise"]
+            docs[doc.text]["gold"] = sorted((*span, tuple(names)) for *span, names in data["gold"])
+            docs[doc.text] |= {"uncovered": data["uncovered"], "split": path.parent.name}
+            docs[doc.text]["iob"] = [token.ent_iob_ for token in doc]
+    lost_spans: Counter[tuple] = Counter()
+    for task in map(json.loads, merging.files()["lost_spans.jsonl"].splitlines()):
+        assert [span["lost"] for span in task["spans"]] == [True, False][: len(task["spans"])]
+        told = [(s["start"], s["end"], s["label"], s["claim"], tuple(s["datasets"])) for s in task["spans"]]
+        lost_spans[task["text"], task["meta"]["reason"], tuple(told)] += 1
+    problems = map(json.loads, merging.files()["problems.jsonl"].splitlines())
+    return {
+        "ledger": {name: getattr(ledger, name) for name in ledger.__struct_fields__},
+        "docs": docs,
+        "lost_spans": lost_spans,
+        "problems": Counter((p["dataset"], p["line"], p["reason"].split(":")[0]) for p in problems),
+    }
+
+
+@pytest.fixture(scope="module")
+def hashed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The split of each text by its hash: none moves, whatever data there are."""
+    alone = {"name": "a", "labels": ["A"], "rows": [{"text": text} for text in TEXTS]}
+    docs = merge(tmp_path_factory.mktemp("hashed"), [alone], Policies())["docs"]
+    splits = {text: doc["split"] for text, doc in docs.items()}
+    assert set(splits.values()) == {"train", "dev", "test"}
+    return splits
+
+
+VALUES: dict[str, list[Any]] = {
+    "duplicates": ["latest", "union"],
+    "conflicts": ["accept-wins", "reject-wins", "latest"],
+    "overlap": ["longest", "first"],
+    "coverage": ["missing", "drop", "outside"],
+    "alignment": ["drop", "expand", "contract"],
+}
+ALL_POLICIES = [Policies(**dict(zip(VALUES, values, strict=True))) for values in product(*VALUES.values())]
+
+
+# Of 108 combinations every fifth, in which any value of one policy meets any of another.
+@pytest.mark.parametrize("number", range(0, len(ALL_POLICIES), 5))
+def test_merging_is_what_the_contract_says(number: int, hashed: dict[str, str]) -> None:
+    policies = ALL_POLICIES[number]
+
+    # A seed for each, so that each sees other data; equal policies in a row, since settings cost a new tokenizer.
+    @seed(number)
+    @settings(deadline=None, database=None, max_examples=10, phases=[Phase.generate, Phase.shrink])
+    @given(several_datasets())
+    def check(datasets: list[dict[str, Any]]) -> None:
+        oracle = Oracle(datasets, policies, hashed)
+        with tempfile.TemporaryDirectory() as root:
+            found = merge(Path(root), datasets, policies)
+        assert found == {name: getattr(oracle, name) for name in found}
+
+    check()
+
+
+def colliding_texts() -> list[tuple[str, str]]:
+    """Find pairs of texts with equal hashes by birthday: among n texts, about n * n / 2 ** 33."""
+    first: dict[int, str] = {}
+    texts = [f"cat {number} sat" for number in range(200_000)]
+    pairs = [(first.setdefault(prodigys_hash(text), text), text) for text in texts]
+    return [(one, other) for one, other in pairs if one != other]
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_texts_whose_32_bit_hashes_are_equal_stay_two_documents(tmp_path: Path, stored: bool) -> None:
+    pairs = colliding_texts()
+    assert len(pairs) > 1
+    tasks: dict[str, list] = {"A": [], "B": []}
+    expected = {}
+    for one, other in pairs:
+        assert prodigys_hash(one) == prodigys_hash(other)
+        end = len(other) - 4  # of the number
+        for text, start, stop, label in ((one, 0, 3, "A"), (other, 4, end, "A"), (other, 0, 3, "B")):
+            task = {"text": text, "spans": [{"start": start, "end": stop, "label": label}]}
+            tasks[label].append(task | ({"_input_hash": prodigys_hash(one)} if stored else {}))
+        expected[one] = ([(0, 3, "A", ("a",))], [(0, 3, "A")], {"B": "none"})
+        expected[other] = ([(0, 3, "B", ("b",)), (4, end, "A", ("a",))], [(0, 3, "B"), (4, end, "A")], {})
+    datasets = [{"name": label.lower(), "labels": [label], "rows": tasks[label]} for label in tasks]
+    found = merge(tmp_path, datasets, Policies())
+    assert {text: (doc["gold"], doc["entities"], doc["uncovered"]) for text, doc in found["docs"].items()} == expected
+    assert found["ledger"]["rows"] == {"merged": 3 * len(pairs)}
+    assert found["ledger"]["stored_hash_differs"] == 0

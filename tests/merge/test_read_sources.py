@@ -1,0 +1,71 @@
+"""Sources that are read in parts, tasks that don't fit one chunk, partitions by size: all gives the same."""
+
+import json
+from collections import Counter
+
+import pytest
+
+from labelwise.merge import plan
+from labelwise.merge.task_store import count_texts, cut_task_file, read_index
+from tests.merge.test_run import random_datasets
+
+
+def sorted_problems(merging, out: str) -> list[str]:
+    return sorted(merging.files(out)["problems.jsonl"].decode().splitlines())
+
+
+@pytest.mark.parametrize(("part", "buffer"), [(100, 2**24), (2**26, 1), (777, 3000)])
+def test_how_sources_are_cut_changes_nothing(merging, monkeypatch, part, buffer):
+    random_datasets(merging, 1)
+    # Answers without a time, so that lines decide, in parts far apart; and problems in the last one.
+    rows = [
+        {"text": "0 big", "spans": [{"start": 0, "end": 1, "label": "A"}]},
+        *({"text": f"t {i}"} for i in range(50)),
+    ]
+    merging.add("again", ["A"], [*rows, {"text": "0 big"}, "", "{oops", {"text": "x", "spans": [{"start": 9}]}])
+    ledger = merging.run("whole", docs_per_partition=10)
+    monkeypatch.setattr(plan, "SLICE_BYTES", part)
+    monkeypatch.setattr(plan, "BUFFER_BYTES", buffer)
+    assert merging.run("parts", docs_per_partition=10) == ledger
+    assert merging.files("parts") == merging.files("whole")
+    problems = [json.loads(line) for line in sorted_problems(merging, "parts")]
+    assert {(p["line"], p["reason"]) for p in problems if p["dataset"] == "again"} == {
+        (54, "bad JSON"),
+        (55, "invalid: None 9 None"),
+    }
+    assert ledger.spans["in superseded task"] >= 1
+    chunks = list((merging.root / "parts/.cache").rglob("*.index"))
+    assert len(chunks) > len(list((merging.root / "whole/.cache").rglob("*.index")))
+
+
+def test_long_texts_make_more_partitions(merging, monkeypatch):
+    merging.add("a", ["A"], [{"text": f"{i} " + "long text " * 100} for i in range(40)])
+    merging.run("few", docs_per_partition=40)
+    monkeypatch.setattr(plan, "TEXT_BYTES", 10_000)
+    merging.run("many", docs_per_partition=40)
+    files = [[name for name in merging.files(out) if name.startswith("train/")] for out in ("few", "many")]
+    assert len(files[0]) == 1
+    assert 4 <= len(files[1]) <= 8, "40 KB of text, 10 KB in a partition, a power of two of them"
+
+
+def test_counting_texts_and_cutting_chunks(merging):
+    texts = [f"text number {i}" for i in range(600)]
+    merging.add("a", ["A"], [{"text": text} for text in texts])
+    merging.add("b", ["A"], [{"text": text} for text in texts[100:]])
+    merging.run()
+    paths = sorted((merging.root / "corpus/.cache").rglob("*.index"))
+    chunks = [(path.with_suffix(""), len(read_index(path))) for path in paths]
+    assert sorted(count for _, count in chunks) == [500, 600]
+    assert count_texts(chunks) == (600, sum(map(len, texts)))
+    number, size = count_texts(chunks, limit=300)
+    assert abs(number - 600) < 150
+    assert abs(size - sum(map(len, texts))) < 2500
+    for path, count in chunks:
+        entries, offsets = cut_task_file(path, 8)
+        index = read_index(path)
+        assert Counter((index["high"] >> 61).tolist()) == {
+            part: last - first
+            for part, (first, last) in enumerate(zip(entries.tolist(), entries[1:].tolist(), strict=False))
+        }
+        assert entries[-1] == count
+        assert offsets[-1] == path.with_suffix(".tasks").stat().st_size

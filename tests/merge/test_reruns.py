@@ -1,0 +1,380 @@
+"""A merge that is run again: after a kill, with more data, with other settings; two at a time; on a full disk."""
+
+import errno
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from labelwise.common.errors import InputError
+from labelwise.common.outputs import locked, remove
+from labelwise.corpus import docbin_writer
+from labelwise.merge import cache, commit, partition, read_sources, run
+from labelwise.merge.rules.policies import Policies
+from labelwise.merge.rules.settings import Settings
+from labelwise.merge.run import merge
+from labelwise.merge.task_store import TaskWriter
+from labelwise.sources.declarations import load_datasets
+from tests.conftest import ROOT
+from tests.merge.test_run import random_datasets
+
+KILLS = 30
+
+
+def text_files(merging, count: int) -> None:
+    """Two data sets over the same texts."""
+    for name, label in (("a", "A"), ("b", "B")):
+        rows = [{"text": f"text {i} cat", "spans": [{"start": 0, "end": 4, "label": label}]} for i in range(count)]
+        merging.add(name, [label], rows)
+
+
+def run_in_process_group(merging, out: str, **settings) -> int:
+    """Start a merge with two workers in a process group of its own; returns its process."""
+    pid = os.fork()
+    if pid == 0:
+        os.setsid()
+        try:
+            datasets = [merging.root / "tasks" / "datasets.yml"]
+            merge(datasets, merging.root / out, Settings(**settings), workers=2)
+            os._exit(0)
+        except BaseException:
+            os._exit(1)
+    return pid
+
+
+@pytest.mark.slow
+def test_a_killed_merge_leaves_nothing_partial_and_can_be_run_again(merging):
+    settings = {"docs_per_partition": 10, "near_duplicates": "group"}
+    random_datasets(merging, 4, texts=400)
+    merging.run(**settings)
+    before = merging.files()
+    merging.add(
+        "d", ["A"], [{"text": f"{i} big cat", "spans": [{"start": 0, "end": 1, "label": "A"}]} for i in range(200)]
+    )
+    merging.run("fresh", **settings)
+    after = merging.files("fresh")
+    assert before != after
+    seconds = []
+    for _ in range(2):  # from nothing, and with all there
+        start = time.perf_counter()
+        assert os.waitpid(run_in_process_group(merging, "timed", **settings), 0)[1] == 0
+        seconds.append(time.perf_counter() - start)
+    rng = random.Random(0)
+    killed = tries = 0
+    while killed < KILLS and tries < 4 * KILLS:
+        tries += 1
+        # What the killed ones did is there, and the merge soon gets to its end, unless it is deleted.
+        if fresh := tries % 2:
+            remove(merging.root / "corpus" / ".cache")
+        process = run_in_process_group(merging, "corpus", **settings)
+        time.sleep(rng.random() * seconds[0 if fresh else 1])
+        os.killpg(process, signal.SIGKILL)
+        killed += os.WIFSIGNALED(os.waitpid(process, 0)[1])
+        files = merging.files()
+        assert all(content in (before.get(name), after.get(name)) for name, content in files.items())
+        if "manifest.json" in files:
+            assert files in (before, after)
+    assert killed == KILLS
+    assert os.waitpid(run_in_process_group(merging, "corpus", **settings), 0)[1] == 0
+    assert merging.files() == after
+    assert [path.name for path in merging.root.glob("corpus/.*")] == [".cache"]
+
+
+def count_work(monkeypatch) -> dict[str, int]:
+    """Count the task files that are written and the portions that are merged, from now on."""
+    done = {"files": 0, "portions": 0}
+    add, portion = TaskWriter.add, partition.merge_portion
+
+    def counting_add(self, *args):
+        done["files"] += not self.tasks
+        return add(self, *args)
+
+    def counting_portion(*args):
+        done["portions"] += 1
+        return portion(*args)
+
+    monkeypatch.setattr(TaskWriter, "add", counting_add)
+    monkeypatch.setattr(partition, "merge_portion", counting_portion)
+    return done
+
+
+def test_a_data_set_more_costs_what_it_touches(merging, monkeypatch):
+    text_files(merging, 1000)
+    settings = {"docs_per_partition": 100}
+    merging.run(**settings)
+    written = {path: path.stat().st_ino for path in (merging.root / "corpus").glob("*/*.spacy")}
+    new = [{"text": f"text {i} cat", "spans": [{"start": 5, "end": 6, "label": "A"}]} for i in (1, 2, 3)]
+    merging.add("c", ["A"], new)
+    done = count_work(monkeypatch)
+    ledger = merging.run(**settings)
+    assert done["files"] == 1
+    assert 1 <= done["portions"] <= 3
+    same = [path for path, inode in written.items() if path.stat().st_ino == inode]
+    assert len(written) - len(same) <= 3 * 3, "three partitions, a file for each split"
+    assert len(written) > 20
+    monkeypatch.undo()
+    assert merging.run("fresh", **settings) == ledger
+    assert merging.files() == merging.files("fresh")
+
+
+def test_nothing_is_done_when_nothing_is_new(merging, monkeypatch):
+    random_datasets(merging, 1)
+    ledger = merging.run()
+    whole = merging.files()
+    done = count_work(monkeypatch)
+    assert merging.run() == ledger
+    assert done == {"files": 0, "portions": 0}
+    assert merging.files() == whole
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"policies": Policies(overlap="first")},
+        {"lang": "de"},
+        {"split_salt": "other"},
+        {"normalize": True},
+        {"near_duplicates": "group"},
+    ],
+)
+def test_other_settings_redo_all(merging, monkeypatch, settings):
+    random_datasets(merging, 1)
+    merging.run("fresh", **settings)
+    done = count_work(monkeypatch)
+    merging.run()
+    once = done["portions"]
+    merging.run(**settings)
+    assert done["portions"] == 2 * once
+    monkeypatch.undo()
+    assert merging.files() == merging.files("fresh")
+
+
+@pytest.mark.parametrize("options", [{"kind": "binary"}, {"split": "test"}, {"labels": ["A", "Z"]}, {"name": "other"}])
+def test_another_declaration_redoes_what_it_says(merging, options):
+    random_datasets(merging, 1)
+    merging.run()
+    merging.declared[0] |= options
+    merging.add("empty", ["A"], [])
+    merging.run()
+    merging.run("fresh")
+    assert merging.files() == merging.files("fresh")
+
+
+def test_other_code_redoes_all(merging, monkeypatch):
+    random_datasets(merging, 1)
+    merging.run()
+    monkeypatch.setattr(cache, "digest_code", lambda *facts: "newer")
+    done = count_work(monkeypatch)
+    merging.run()
+    assert done["portions"]
+    assert {path.name for path in (merging.root / "corpus/.cache").iterdir()} == {"lock", "newer"}
+
+
+def test_the_cache_forgets_what_is_no_longer_used(merging):
+    random_datasets(merging, 1)
+    merging.run(docs_per_partition=3)
+    merging.run()
+    merging.run("fresh")
+    sizes = [
+        sorted(path.name for path in (merging.root / out / ".cache").rglob("*") if path.is_file())
+        for out in ("corpus", "fresh")
+    ]
+    assert sizes[0] == sizes[1]
+
+
+@pytest.mark.parametrize("name", ["portions", "part", "train.spacy", "*.tasks", "*.index", "*.extract", "*.problems"])
+@pytest.mark.parametrize("damage", ["cut", "gone"])
+def test_a_damaged_cache_does_no_harm(merging, name, damage):
+    random_datasets(merging, 1)
+    merging.run(docs_per_partition=10)
+    whole = merging.files()
+    for number, file in enumerate(sorted((merging.root / "corpus/.cache").rglob(name))):
+        content = file.read_bytes()
+        file.unlink()
+        if damage == "cut":
+            file.write_bytes(content[: len(content) // 2] if number % 2 else b"")
+    merging.run(docs_per_partition=10)
+    assert merging.files() == whole
+
+
+def test_a_text_in_the_cache_that_is_another_is_an_error(merging):
+    merging.add("a", ["A"], [{"text": "a text"}])
+    merging.run()
+    (tasks,) = (merging.root / "corpus/.cache").rglob("*.tasks")
+    tasks.write_bytes(tasks.read_bytes().replace(b"a text", b"b text"))
+    with pytest.raises(InputError, match=r"\.cache/\w+: the cache is damaged; delete it and run the merge again"):
+        merging.run(split_salt="other")
+
+
+def test_a_changed_partition_is_made_again(merging):
+    """The corpus shares its files with the cache, but not what others do to them."""
+    random_datasets(merging, 1)
+    merging.run()
+    whole = merging.files()
+    file = next((merging.root / "corpus/train").glob("*.spacy"))
+    with file.open("r+b") as partition:
+        partition.write(b"mine")
+    merging.run()
+    assert merging.files() == whole
+
+
+def test_two_merges_to_one_folder_are_an_error(merging):
+    random_datasets(merging, 1)
+    merging.run()
+    before = merging.files()
+    holding, done = os.pipe(), os.pipe()
+    other = os.fork()
+    if other == 0:
+        with locked(merging.root / "corpus/.cache/lock"):
+            os.write(holding[1], b"x")
+            os.read(done[0], 1)
+        os._exit(0)
+    os.read(holding[0], 1)
+    with pytest.raises(InputError, match=rf"process {other} is writing to this folder; wait"):
+        merging.run()
+    merging.run("other")
+    assert merging.files() == before
+    os.write(done[1], b"x")
+    os.waitpid(other, 0)
+    merging.run()
+
+
+@pytest.mark.slow
+def test_workers_end_with_a_merge_that_is_killed(merging):
+    """Else they would go on, and hold what they hold."""
+    random_datasets(merging, 1, texts=2000)
+    process = run_in_process_group(merging, "corpus", docs_per_partition=5)
+    parent = psutil.Process(process)
+    deadline = time.monotonic() + 20
+    while not (workers := parent.children(recursive=True)) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    os.kill(process, signal.SIGKILL)
+    os.waitpid(process, 0)
+    assert workers
+    assert psutil.wait_procs(workers, timeout=10)[1] == []
+    merging.run(docs_per_partition=5)
+
+
+def test_a_corpus_is_not_merged_into_itself(merging, tmp_path):
+    random_datasets(merging, 1)
+    merging.run()
+    before = merging.files()
+    merging.declared[:] = [{"name": "earlier", "path": "../corpus", "labels": ["A"]}]
+    merging.add("a", ["A"], [{"text": "one"}])
+    with pytest.raises(InputError, match=r"data set 'earlier': .*\.spacy is read, so .*corpus can't be written there"):
+        merging.run()
+    assert merging.files() == before
+
+
+def test_a_merge_of_nothing_is_an_error(merging):
+    random_datasets(merging, 1)
+    merging.run()
+    before = merging.files()
+    merging.declared.clear()
+    merging.add("a", ["A"], ["{oops", {"text": "one", "answer": "ignore"}])
+    with pytest.raises(InputError, match=r"no text would be in the corpus; .*: 1 bad JSON, 1 ignored"):
+        merge([merging.root / "tasks/datasets.yml"], merging.root / "corpus", Settings())
+    assert merging.files() == before
+
+
+def test_what_no_merge_made_is_not_replaced(merging):
+    random_datasets(merging, 1)
+    mine = merging.root / "mine" / "train" / "mine.txt"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("mine")
+    with pytest.raises(InputError, match=r"mine: it has train/mine\.txt, which no merge made; choose another"):
+        merging.run("mine")
+    declared = [merging.root / "tasks/datasets.yml"]
+    with pytest.raises(InputError, match=r"tasks: this is a folder, and a file is to be written there"):
+        merge(declared, merging.root / "corpus", Settings(), metrics=merging.root / "tasks")
+    assert mine.read_text() == "mine"
+    assert (merging.root / "tasks/a.jsonl").is_file()
+
+
+FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        (read_sources, "replace"),
+        (partition, "write_docs"),
+        (docbin_writer, "encode"),
+        (run, "_append"),
+        (commit, "write_manifest"),
+    ],
+)
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_full_disk_is_an_error_and_the_old_corpus_stays(merging, monkeypatch, module, name, workers):
+    random_datasets(merging, 2)
+    merging.run()
+    before = merging.files()
+    random_datasets(merging, 3)
+    merging.declared = merging.declared[3:]
+    merging.add("z", ["A"], [{"text": "a new text"}])
+
+    def fail(*args, **kwargs):
+        raise FULL
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, name, fail)
+        with pytest.raises(InputError, match=r"corpus: No space left on device; free some"):
+            merge([merging.root / "tasks/datasets.yml"], merging.root / "corpus", Settings(), workers=workers)
+    assert merging.files() == before
+    merging.run()
+    merging.run("fresh")
+    assert merging.files() == merging.files("fresh")
+
+
+def test_files_that_vanish_or_cannot_be_read_are_named(merging, monkeypatch):
+    random_datasets(merging, 2)
+    merging.run()
+    before = merging.files()
+    datasets = load_datasets([merging.root / "tasks/datasets.yml"])
+    (merging.root / "tasks/b.jsonl").unlink()
+    with pytest.raises(FileNotFoundError, match=r"b\.jsonl"):
+        run.merge_datasets(datasets, merging.root / "corpus", Settings())
+    (merging.root / "tasks/b.jsonl").symlink_to("b.jsonl")
+    with pytest.raises(OSError, match=r"b\.jsonl"):
+        run.merge_datasets(datasets, merging.root / "corpus", Settings())
+    assert merging.files() == before
+
+
+@pytest.mark.slow
+def test_bytes_depend_on_the_data_alone(merging, tmp_path):
+    """Not on the number of workers, the hash seed, the order of declarations' files, or the folder."""
+    random_datasets(merging, 5, texts=200)
+    rows = {name: (merging.root / "tasks" / f"{name}.jsonl").read_bytes() for name in "abc"}
+    made = []
+    for number, (workers, seed) in enumerate([(1, "0"), (2, "1"), (4, "random")]):
+        tasks = tmp_path / f"tasks-{number}"
+        (tasks / "x").mkdir(parents=True)
+        order = random.Random(number).sample("abc", 3)
+        for name in order:
+            (tasks / f"{name}.jsonl").write_bytes(rows[name])
+        items = {item["name"]: item for item in merging.declared}
+        files = []
+        for name in order:
+            files.append(tasks / f"{name}.yml")
+            files[-1].write_text(json.dumps([items[name]]))
+        command = [sys.executable, "-m", "scripts.merge", *map(str, files), str(tasks / "out")]
+        options = ["--workers", str(workers), "--docs-per-partition", "9", "--near-duplicates", "group"]
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        subprocess.run([*command, *options], cwd=ROOT, env=environment, check=True, capture_output=True)
+        folder = Path(tasks / "out")
+        made.append(
+            {
+                path.relative_to(folder).as_posix(): path.read_bytes()
+                for path in folder.rglob("*")
+                if path.is_file() and ".cache" not in path.parts
+            }
+        )
+    assert made[0] == made[1] == made[2]
+    assert len(made[0]) > 20

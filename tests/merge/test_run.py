@@ -1,0 +1,402 @@
+"""The merge of whole data sets: against a plain one in memory, in bytes, and when things go wrong."""
+
+import json
+import random
+from collections import Counter, defaultdict
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import pytest
+import spacy
+from spacy.tokens import DocBin
+from spacy.training import Example
+
+from labelwise.common.errors import InputError
+from labelwise.common.outputs import replace
+from labelwise.corpus.annotation import all_gold, entities, uncovered
+from labelwise.corpus.manifest import check_whole
+from labelwise.merge import commit
+from labelwise.merge import run as corpus_module
+from labelwise.merge.rules.policies import Policies
+from labelwise.sources.declarations import load_datasets
+from labelwise.sources.prodigy import input_hash
+from tests.conftest import Merging
+
+LABELS = ["A", "B", "C"]
+
+
+def random_datasets(merging: Merging, seed: int, texts: int = 60) -> list[list]:
+    """Three data sets, a label each, over some of the texts, with answers of all kinds and some bad rows."""
+    rng = random.Random(seed)
+    words = ["big", "cat", "sat", "60degC", "mat", "the"]
+    corpus = [f"{i} " + " ".join(rng.choices(words, k=8)) for i in range(texts)]
+    made = []
+    for label in LABELS:
+        rows: list = []
+        for text in rng.sample(corpus, texts * 3 // 4) + rng.sample(corpus, texts // 10):
+            spans = []
+            for _ in range(rng.randint(0, 3)):
+                start = rng.randrange(len(text) - 1)
+                end = rng.randint(start + 1, min(len(text), start + 9))
+                spans.append({"start": start, "end": end, "label": label})
+            choice = rng.choices(["accept", "reject", "ignore"], [8, 1, 1])[0]
+            rows.append({"text": text, "spans": spans, "answer": choice, "_view_id": "ner_manual"})
+        rows.insert(3, "{oops")
+        rows.insert(5, {"text": rng.choice(corpus), "spans": "no list"})
+        merging.add(label.lower(), [label], rows)
+        made.append(rows)
+    return made
+
+
+def plain_merge(datasets: list[list]) -> tuple[dict, Counter]:
+    """What the contract says, in the plainest way: the last answer stands, spans are trimmed, labels are covered."""
+    texts: dict = defaultdict(lambda: (set(), set()))
+    rows: Counter = Counter()
+    for label, tasks in zip(LABELS, datasets, strict=True):
+        last = {}
+        for task in tasks:
+            if isinstance(task, str):
+                rows["bad JSON"] += 1
+            elif not isinstance(task["spans"], list):
+                rows["malformed"] += 1
+            elif task["answer"] == "ignore":
+                rows["ignored"] += 1
+            else:
+                rows["superseded"] += task["text"] in last
+                last[task["text"]] = task
+        for text, task in last.items():
+            if task["answer"] == "reject":
+                rows["rejected"] += 1
+                continue
+            rows["merged"] += 1
+            gold, covered = texts[text]
+            covered.add(label)
+            for span in task["spans"]:
+                piece = text[span["start"] : span["end"]]
+                if piece.strip():
+                    start = span["start"] + len(piece) - len(piece.lstrip())
+                    gold.add((start, start + len(piece.strip()), label))
+    return texts, rows
+
+
+def read_docs(root: Path, out: str = "corpus") -> dict[str, tuple]:
+    """All Docs of a corpus by text, each with the split that it is in."""
+    nlp = spacy.blank("en")
+    docs = {}
+    for path in sorted((root / out).glob("*/*.spacy")):
+        for doc in DocBin().from_disk(path).get_docs(nlp.vocab):
+            assert doc.text not in docs, "a text is in the corpus twice"
+            docs[doc.text] = (path.parent.name, doc)
+    return docs
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_documents_are_those_of_a_plain_merge(merging, seed):
+    expected, rows = plain_merge(random_datasets(merging, seed))
+    ledger = merging.run(docs_per_partition=7, test_ratio=0.2)
+    docs = read_docs(merging.root)
+    assert set(docs) == set(expected)
+    lost = Counter()
+    for text, (gold, covered) in expected.items():
+        _, doc = docs[text]
+        assert all_gold(doc) == gold
+        assert set(uncovered(doc)) == set(LABELS) - covered
+        starts, ends = {t.idx for t in doc}, {t.idx + len(t) for t in doc}
+        aligned = {span for span in gold if span[0] in starts and span[1] in ends}
+        assert {(s.start_char, s.end_char, s.label_) for s in doc.spans["gold"]} == aligned
+        assert entities(doc) <= aligned
+        lost["no token boundary"] += len(gold - aligned)
+        lost["entity"] += len(entities(doc))
+        # No entity could be added: every aligned span that isn't one overlaps one.
+        for start, end, _ in aligned - entities(doc):
+            assert any(start < e and s < end for s, e, _ in entities(doc))
+    assert ledger.rows == rows
+    assert {name: ledger.spans[name] for name in lost} == lost
+    assert ledger.texts.total() == len({t["text"] for d in merged_rows(merging) for t in d})
+
+
+def merged_rows(merging) -> list[list[dict]]:
+    """The rows of each data set that have a text and spans."""
+    read = []
+    for declared in merging.declared:
+        rows = []
+        for line in (merging.root / "tasks" / declared["path"]).read_text().splitlines():
+            try:
+                row = json.loads(line)
+            except json.JSONDecodeError:
+                continue
+            if isinstance(row["spans"], list):
+                rows.append(row)
+        read.append(rows)
+    return read
+
+
+def test_bytes_do_not_depend_on_the_number_of_workers(merging):
+    random_datasets(merging, 1)
+    merging.run("one", docs_per_partition=7)
+    with ProcessPoolExecutor(3) as executor:
+        merging.run("three", docs_per_partition=7, executor=executor)
+    assert len([path for path in merging.files("one") if path.endswith(".spacy")]) > 10
+    assert merging.files("one") == merging.files("three")
+
+
+def test_the_order_of_rows_counts_only_where_a_text_is_answered_twice(tmp_path):
+    rows = [{"text": f"text {i} cat", "spans": []} for i in range(30)]
+    files = []
+    for name, order in (("ahead", rows), ("back", rows[::-1])):
+        merging = Merging(tmp_path / name)
+        merging.add("a", ["A"], order)
+        merging.run()
+        files.append(merging.files())
+    assert files[0] == files[1]
+
+
+def test_splits_depend_on_nothing_but_the_text(merging):
+    rows = [{"text": f"text {i}", "spans": []} for i in range(300)]
+    merging.add("a", ["A"], rows[:200])
+    merging.run("few", dev_ratio=0.2, test_ratio=0.2)
+    few = {text: split for text, (split, _) in read_docs(merging.root, "few").items()}
+    merging.add("b", ["B"], rows)
+    merging.run("more", dev_ratio=0.2, test_ratio=0.2, docs_per_partition=10)
+    more = {text: split for text, (split, _) in read_docs(merging.root, "more").items()}
+    assert few.items() <= more.items()
+    shares = Counter(more.values())
+    assert 30 < shares["dev"] < 90
+    assert 30 < shares["test"] < 90
+    merging.run("salted", dev_ratio=0.2, test_ratio=0.2, split_salt="other")
+    assert more != {text: split for text, (split, _) in read_docs(merging.root, "salted").items()}
+
+
+def test_an_explicit_evaluation_set_wins(merging):
+    merging.add("a", ["A"], [{"text": f"text {i}"} for i in range(20)], split="train")
+    merging.add("b", ["B"], [{"text": f"text {i}"} for i in range(5)], split="test")
+    traceless = [{"answer": "ignore"}, {"answer": "maybe"}, {"_view_id": "classification"}]
+    rows = [{"text": f"text {number}", **task} for number, task in enumerate(traceless, 9)]
+    merging.add("c", ["C"], [{"text": "text 0"}, {"text": "text 7"}, *rows], split="dev")
+    merging.run()
+    splits = {text: split for text, (split, _) in read_docs(merging.root).items()}
+    assert Counter(splits.values()) == Counter(train=14, test=5, dev=1)
+    assert (splits["text 0"], splits["text 7"]) == ("test", "dev")
+    assert {splits[row["text"]] for row in rows} == {"train"}
+
+
+def test_texts_of_one_document_stay_together(merging):
+    rows = [{"text": f"sentence {i} of {i // 10}", "meta": {"doc": f"d{i // 10}"}} for i in range(200)]
+    merging.add("a", ["A"], rows)
+    merging.run(split_by="doc", dev_ratio=0.3, test_ratio=0.3)
+    splits = defaultdict(set)
+    for text, (split, _) in read_docs(merging.root).items():
+        splits[text.split()[-1]].add(split)
+    assert all(len(found) == 1 for found in splits.values())
+    assert set.union(*splits.values()) == {"train", "dev", "test"}
+
+
+@pytest.mark.parametrize(("policy", "train", "left_out"), [("missing", 20, 0), ("outside", 20, 0), ("drop", 10, 10)])
+def test_dropping_texts_that_are_not_covered_leaves_evaluation_alone(merging, policy, train, left_out):
+    merging.add("a", ["A"], [{"text": f"train {i}"} for i in range(20)], split="train")
+    merging.add("b", ["B"], [{"text": f"train {i}"} for i in range(10)], split="train")
+    merging.add("t", ["A"], [{"text": "test"}], split="test")
+    ledger = merging.run(policies=Policies(coverage=policy))
+    assert (ledger.texts["train"], ledger.texts["test"], ledger.texts["not covered"]) == (train, 1, left_out)
+
+
+@pytest.mark.parametrize(
+    ("policies", "message"),
+    [
+        (Policies(alignment="error"), r"a\.jsonl:2: '60' \(A, 11 to 13\) isn't made of whole tokens"),
+        (Policies(overlap="error"), r"a\.jsonl:2: .* overlap in 'big cat at 60degC'"),
+    ],
+)
+def test_error_policies_name_the_file_and_the_line(merging, policies, message):
+    spans = [(0, 7), (4, 7), (11, 13)]
+    task = {"text": "big cat at 60degC", "spans": [{"start": s, "end": e, "label": "A"} for s, e in spans]}
+    merging.add("a", ["A"], [{"text": "one"}, task])
+    with pytest.raises(InputError, match=message):
+        merging.run(policies=policies)
+
+
+def test_what_loses_can_be_read_back_with_its_reason(merging):
+    text = "big cat at 60degC"
+    span = {"start": 0, "end": 7, "label": "A"}
+    merging.add("a", ["A"], [{"text": text, "spans": [span, {"start": 11, "end": 13, "label": "A"}]}])
+    merging.add("b", ["B"], [{"text": text, "spans": [{"start": 4, "end": 7, "label": "B"}]}])
+    merging.add("c", ["A"], [{"text": text, "spans": [span], "answer": "reject", "_view_id": "ner"}])
+    merging.run()
+    tasks = [json.loads(line) for line in merging.files()["lost_spans.jsonl"].splitlines()]
+    assert [
+        (task["meta"]["reason"], task["text"][task["spans"][0]["start"] : task["spans"][0]["end"]]) for task in tasks
+    ] == [
+        ("accept/reject", "big cat"),
+        ("nested", "cat"),
+        ("no token boundary", "60"),
+    ]
+    lost, kept = tasks[1]["spans"]
+    assert (lost["label"], lost["datasets"], lost["lost"]) == ("B", ["b"], True)
+    assert (kept["label"], kept["datasets"], kept["lost"]) == ("A", ["a"], False)
+    # They are a data set again.
+    again = Merging(merging.root / "again")
+    again.add("lost", LABELS, tasks)
+    assert again.run().rows == Counter(merged=1, superseded=2)
+
+
+def test_bad_rows_are_located(merging):
+    merging.add("a", ["A"], [{"text": "one"}, "{oops", {"text": ""}, {"text": "two", "spans": {"start": 0}}])
+    ledger = merging.run()
+    assert ledger.rows == Counter({"merged": 1, "bad JSON": 1, "no text": 1, "malformed": 1})
+    problems = [json.loads(line) for line in merging.files()["problems.jsonl"].splitlines()]
+    assert [(p["dataset"], p["line"]) for p in problems] == [("a", line) for line in (2, 3, 4)]
+    assert "Expected `array | null`, got `object`" in problems[2]["reason"]
+    with pytest.raises(
+        InputError, match=r"3 rows or spans can't be used, the first in data set 'a', a.jsonl, line 2: bad JSON"
+    ):
+        merging.run("strict", strict=True)
+    assert not (merging.root / "strict" / "manifest.json").exists()
+
+
+def test_a_number_that_is_too_large_costs_its_span_alone(merging):
+    spans = [{"start": 0, "end": 10**30, "label": "A"}, {"start": 0, "end": 3, "label": "A"}]
+    rows = [{"text": "one", "spans": spans, "_timestamp": 10**30}, {"text": "two", "meta": {"n": [10**30]}}]
+    merging.add("a", ["A"], rows)
+    ledger = merging.run(split_by="n")
+    assert ledger.rows == Counter(merged=2)
+    assert ledger.spans == Counter(entity=1, invalid=1)
+    assert b"invalid: A 0 ['1000000000000000000000000000000']" in merging.files()["problems.jsonl"]
+
+
+def test_a_row_whose_text_alone_can_be_read_is_malformed(merging):
+    merging.add("a", ["A"], [{"text": "one", "spans": 3}, {"text": "two"}])
+    assert merging.run().rows == Counter(merged=1, malformed=1)
+
+
+def test_a_file_that_changes_meanwhile_is_an_error(merging, monkeypatch):
+    merging.add("a", ["A"], [{"text": f"text {i}"} for i in range(9)])
+    plan = corpus_module.plan_reading
+
+    def plan_and_change(*args):
+        jobs = plan(*args)
+        merging.add("a", ["A"], [{"text": f"text {i}"} for i in range(5, 14)])
+        return jobs
+
+    monkeypatch.setattr(corpus_module, "plan_reading", plan_and_change)
+    with pytest.raises(InputError, match=r"a\.jsonl: the file changed while it was read; run the merge again"):
+        merging.run()
+    assert not (merging.root / "corpus" / "manifest.json").exists()
+
+
+def test_a_stored_hash_that_differs_is_counted_and_harmless(merging):
+    rows = [{"text": "one", "_input_hash": input_hash("one")}, {"text": "two", "_input_hash": input_hash("one")}]
+    merging.add("a", ["A"], rows)
+    ledger = merging.run()
+    assert ledger.stored_hash_differs == 1
+    assert set(read_docs(merging.root)) == {"one", "two"}
+
+
+def test_the_manifest_tells_what_there_is(merging):
+    merging.add("a", ["A"], [{"text": f"text {i}"} for i in range(40)])
+    merging.run(docs_per_partition=10, test_ratio=0.5)
+    files = merging.files()
+    manifest = json.loads(files["manifest.json"])
+    assert set(manifest["partitions"]) == {path for path in files if path.endswith(".spacy")}
+    assert manifest["datasets"] == {"a": 40}
+    assert sum(split["texts"] for split in manifest["splits"].values()) == 40
+    # The digest of the test set changes with its texts, and with nothing else.
+    merging.run("again", docs_per_partition=3, test_ratio=0.5, dev_ratio=0.3)
+    merging.run("other", docs_per_partition=10, test_ratio=0.4)
+    digests = [
+        json.loads(merging.files(out)["manifest.json"])["splits"]["test"]["digest"] for out in ("again", "other")
+    ]
+    assert digests[0] == manifest["splits"]["test"]["digest"] != digests[1]
+
+
+def test_labels_are_what_spacy_reads(merging):
+    merging.add("a", ["B-x", "A"], [{"text": "cat"}])
+    merging.run()
+    labels = spacy.registry.readers.get("spacy.read_labels.v1")(merging.root / "corpus/labels/ner.json", require=True)
+    nlp = spacy.blank("en")
+    ner = nlp.add_pipe("ner")
+    ner.initialize(lambda: [Example(nlp.make_doc("cat"), nlp.make_doc("cat"))], nlp=nlp, labels=labels)
+    assert ner.labels == ("A", "B-x")
+
+
+def test_a_failing_run_leaves_the_old_corpus(merging, monkeypatch):
+    random_datasets(merging, 2)
+    merging.run()
+    before = merging.files()
+
+    def fail(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(commit, "write_manifest", fail)
+    with pytest.raises(InputError, match="No space left"):
+        merging.run(docs_per_partition=3)
+    assert merging.files() == before
+    assert sorted(path.name for path in merging.root.iterdir()) == ["corpus", "tasks"]
+
+
+def test_a_run_killed_while_it_moves_files_is_seen_and_can_be_run_again(merging, monkeypatch):
+    random_datasets(merging, 2)
+    merging.run()
+    whole = merging.files()
+    moved = []
+
+    def move_three(source, target):
+        if target.parent == merging.root / "corpus":
+            moved.append(target.name)
+        if len(moved) > 3:
+            raise KeyboardInterrupt
+        replace(source, target)
+
+    monkeypatch.setattr("labelwise.common.outputs.replace", move_three)
+    with pytest.raises(KeyboardInterrupt):
+        merging.run(docs_per_partition=9)
+    with pytest.raises(InputError, match="run the merge, to its end"):
+        check_whole(merging.root / "corpus")
+    monkeypatch.undo()
+    merging.run()
+    assert merging.files() == whole
+
+
+def test_partitions_of_an_earlier_run_do_not_stay(merging):
+    random_datasets(merging, 3)
+    merging.run(docs_per_partition=5)
+    many = merging.files()
+    merging.run(docs_per_partition=1000)
+    assert len(merging.files()) < len(many)
+    merging.run("fresh", docs_per_partition=1000)
+    assert merging.files() == merging.files("fresh")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("- {name: a, path: a.jsonl, labels: []}", "data set 'a': no labels"),
+        ("- {name: a, path: a.jsonl, label: [A]}", r"datasets\.yml: .*unknown field `label`|missing required field"),
+        ("- {name: a, path: a.jsonl, labels: [A], split: eval}", r"datasets\.yml: Invalid enum value 'eval'"),
+        ("[]", "no data set is declared"),
+        ("- {name: a, path: a.jsonl, labels: [A]}\n- {name: a, path: b.jsonl, labels: [A]}", "'a' is declared twice"),
+        (
+            "- {name: a, path: a.jsonl, labels: [A]}\n- {name: b, path: ./a.jsonl, labels: [A]}",
+            "'a' and 'b' are one file",
+        ),
+        ("name: a", r"datasets\.yml: Expected `array`, got `object`"),
+    ],
+)
+def test_wrong_declarations_say_what_is_wrong(tmp_path, content, message):
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.jsonl").touch()
+    (tmp_path / "datasets.yml").write_text(content)
+    with pytest.raises(InputError, match=message):
+        load_datasets([tmp_path / "datasets.yml"])
+
+
+def test_a_missing_file_is_named(tmp_path):
+    (tmp_path / "datasets.yml").write_text("- {name: a, path: gone.jsonl, labels: [A]}")
+    with pytest.raises(FileNotFoundError, match=r"data set 'a': there is no file .*gone\.jsonl"):
+        load_datasets([tmp_path / "datasets.yml"])
+
+
+@pytest.mark.parametrize("ratios", [(-0.1, 0.1), (0.5, 0.5), (0.1, 1.0)])
+def test_wrong_ratios(merging, ratios):
+    merging.add("a", ["A"], [{"text": "cat"}])
+    with pytest.raises(InputError, match="leave train some"):
+        merging.run(dev_ratio=ratios[0], test_ratio=ratios[1])

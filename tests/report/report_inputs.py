@@ -1,0 +1,153 @@
+"""Results of a pipeline as the merge, the training and the evaluation write them: small, plausible, made by hand."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from labelwise.common.spans import SpanKey
+from labelwise.evaluate.mistakes import Mistakes
+from labelwise.evaluate.predictions import PredictedDoc, write_predictions
+from labelwise.evaluate.schemes import SCHEMES
+from labelwise.evaluate.scores import prf
+
+HOSTILE = "<script>alert(1)</script>"
+NAMES = {
+    "PERSON": ["Marie Curie", "Ada Lovelace", "Chien-Shiung Wu"],
+    "PLACE": ["Paris", "New York", "Warsaw"],
+    "COMPANY": ["Acme Chemicals", "Northern Rail", "Paris Instruments"],
+    "DRUG": ["aspirin", "lithium", "codeine"],
+    HOSTILE: [HOSTILE, "</script><b>bold</b>", "<img src=x onerror=alert(1)>"],
+}
+LABELS = sorted(NAMES)
+# What is predicted for the n-th entity of a doc: itself, nothing, the span cut short, another label, or both.
+PREDICTED = ("right", "right", "missed", "right", "cut", "right", "other", "right", "both")
+
+
+def make_doc(number: int) -> PredictedDoc:
+    """Make a text that names one of each label, and a prediction for each, by rotation."""
+    text, gold, predicted = "Last spring, as the papers reported, ", [], []
+    for place, label in enumerate(LABELS):
+        name = NAMES[label][(number + place) % 3]
+        start, end = len(text), len(text) + len(name)
+        text += f"{name} was mentioned again in the long list of those concerned; "
+        gold.append((start, end, label))
+        predicted += predict((start, end, label), PREDICTED[(number * 2 + place) % len(PREDICTED)])
+    if number % 4 == 0:
+        predicted.append((0, len("Last spring"), "DRUG"))
+    return PredictedDoc(f"{number:032x}", text + "so it ended.", predicted=sorted(predicted), gold=gold, entities=gold)
+
+
+def predict(span: SpanKey, how: str) -> list[SpanKey]:
+    start, end, label = span
+    other = LABELS[(LABELS.index(label) + 1) % len(LABELS)]
+    return {
+        "right": [span],
+        "missed": [],
+        "cut": [(start, end - 2, label)],
+        "other": [(start, end, other)],
+        "both": [(start + 1, end, other)],
+    }[how]
+
+
+def make_docs() -> list[PredictedDoc]:
+    return [make_doc(number) for number in range(60)]
+
+
+def write_results(root: Path, docs: list[PredictedDoc], pipeline: str = "cpu") -> None:
+    """Write every file that a report reads."""
+    mistakes = Mistakes()
+    for doc in docs:
+        mistakes.add(doc)
+    training = root / "training" / pipeline
+    training.mkdir(parents=True)
+    with (training / "predictions.jsonl").open("wb") as file:
+        write_predictions(docs, file)
+    scores = make_scores(docs)
+    schemes = {name: {key: scores["all_gold"][key] for key in "prf"} for name in SCHEMES}
+    counts = dict.fromkeys(("correct", "incorrect", "partial", "missed", "spurious"), 1)
+    details = {
+        "schemes": {label: {name: {**row, **counts} for name, row in schemes.items()} for label in LABELS},
+        "confusion": mistakes.confusion,
+        "frequent": msgspec.to_builtins(mistakes.frequent(5)),
+    }
+    write_json(training / "details.json", details)
+    write_json(root / "metrics" / f"{pipeline}.json", {**scores, "schemes": schemes})
+    write_json(root / "metrics" / "merge.json", make_ledger())
+    write_plots(root / "plots", pipeline)
+
+
+def write_json(path: Path, content: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content, ensure_ascii=False), encoding="utf8")
+
+
+def make_scores(docs: list[PredictedDoc]) -> dict[str, Any]:
+    right: Counter[str] = Counter()
+    predicted: Counter[str] = Counter()
+    for doc in docs:
+        right.update(span[2] for span in {*doc.gold} & {*doc.predicted})
+        predicted.update(span[2] for span in doc.predicted)
+    by_label = {label: with_interval(counted(right[label], predicted[label], len(docs))) for label in LABELS}
+    by_label["NEVER_SEEN"] = {"p": None, "r": None, "f": None, "support": 0}
+    total = with_interval(counted(right.total(), predicted.total(), len(docs) * len(LABELS)))
+    scores = {**total, "macro": total, "labels": by_label}
+    agreement = {"PERSON": {"f": 0.93, "texts": 12}}
+    return {"texts": len(docs), "unscored": 3, "all_gold": scores, "flat_gold": scores, "agreement": agreement}
+
+
+def counted(right: int, predicted: int, gold: int) -> dict[str, Any]:
+    return msgspec.to_builtins(prf(right, predicted, gold))
+
+
+def with_interval(scores: dict[str, Any]) -> dict[str, Any]:
+    return {**scores, "f_low": round(scores["f"] - 0.06, 4), "f_high": round(scores["f"] + 0.04, 4)}
+
+
+def make_ledger() -> dict[str, Any]:
+    labels = {
+        "PERSON": {"complete": 400, "entity": 880, "gold": 917, "no token boundary": 5, "nested": 32},
+        "PLACE": {"complete": 220, "partial": 80, "none": 100, "entity": 512, "gold": 530, "crossing": 18},
+        "COMPANY": {"complete": 400, "entity": 250, "gold": 250, "rejected": 40},
+        "DRUG": {"none": 388, "complete": 12, "entity": 31, "gold": 31},
+        HOSTILE: {"complete": 400, "entity": 7, "gold": 9, "same span": 2},
+    }
+    return {
+        "rows_read": 1650,
+        "spans_read": 1804,
+        "rows": {"merged": 1600, "superseded": 38, "malformed": 12},
+        "spans": {
+            "entity": 1680,
+            "nested": 32,
+            "crossing": 18,
+            "same span": 2,
+            "no token boundary": 5,
+            "rejected": 40,
+            "duplicate": 27,
+        },
+        "texts": {"train": 320, "dev": 40, "test": 40},
+        "labels": labels,
+        "agreement": {"PERSON": {"texts": 12, "both": 26, "spans": 30, "f": 52 / 30}},
+    }
+
+
+def write_plots(folder: Path, pipeline: str) -> None:
+    folder.mkdir(parents=True)
+    curve = ["step\tepoch\twords\tloss_tok2vec\tloss_ner\tscore\tents_f\tents_p\tents_r"]
+    for step in range(100, 1300, 100):
+        p, r = 0.95 - 60 / (step + 100), 0.9 - 70 / (step + 100)
+        f = 2 * p * r / (p + r)
+        losses = f"{3000 + 9000 / (step / 100 + 2):.6g}\t{1.1e7 / (step + 50):.6g}"
+        curve.append(f"{step}\t{step // 300}\t{step * 2013}\t{losses}\t{f:.4f}\t{f:.4f}\t{p:.4f}\t{r:.4f}")
+    (folder / f"{pipeline}.tsv").write_text("\n".join(curve) + "\n", encoding="utf8")
+    rows = ["seconds\tstep\twords_per_second\tmemory_mb\tcpu_percent\tgpu_percent\tgpu_memory_mb\tgpu_power_w"]
+    for second in range(0, 140, 2):
+        wave = (second * 37) % 11
+        power = "nan" if 40 <= second < 60 else f"{300 + 8 * wave}"
+        busy = 7600 + 90 * wave if second else 0
+        rows.append(
+            f"{second}.0\t{second * 9}\t{busy}\t{250 + min(second, 48)}\t{180 + wave}\t{88 + wave}\t9100\t{power}"
+        )
+    (folder / f"{pipeline}_resources.tsv").write_text("\n".join(rows) + "\n", encoding="utf8")

@@ -1,0 +1,235 @@
+"""The report in a browser: filters, keyboard, phones, both colour schemes, print, and text that looks like code."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from labelwise.evaluate.mistakes import KINDS
+from labelwise.report.mistake_examples import MistakeExamples
+from labelwise.report.page import write_report
+from tests.report.report_inputs import HOSTILE, LABELS, make_docs, write_results
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright isn't installed: pip install playwright")
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+if BROWSER is None:
+    pytest.skip("there is no Chromium; install it to test reports in a browser", allow_module_level=True)
+
+PHONE, DESK = 360, 1280
+PAPER = 1031  # pixels of A4 landscape between margins of 12 mm, at 96 a inch
+SHOWN = "#examples article:not([hidden])"
+
+# The lowest contrast of all text with what is behind it, by the formula of WCAG 2.1, and where it is.
+LOWEST_CONTRAST = """() => {
+  const parse = (color) => { const [r, g, b, a = 1] = color.match(/[\\d.]+/g).map(Number); return [r, g, b, a]; };
+  const over = (top, under) => [0, 1, 2].map((i) => top[i] * top[3] + under[i] * (1 - top[3]));
+  const behind = (element) => {
+    if (!element) return [255, 255, 255];
+    const own = parse(getComputedStyle(element).backgroundColor);
+    return own[3] === 1 ? own.slice(0, 3) : over(own, behind(element.parentElement));
+  };
+  const light = (color) => {
+    const [r, g, b] = color.map((c) => c / 255).map((c) => (c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  let lowest = [21, ""];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    const element = node.parentElement;
+    if (!node.textContent.trim() || !element.checkVisibility()) continue;
+    const style = getComputedStyle(element);
+    const back = behind(element);
+    const front = over(parse(element instanceof SVGElement ? style.fill : style.color), back);
+    const [one, other] = [light(front), light(back)].sort((a, b) => b - a);
+    const contrast = (one + 0.05) / (other + 0.05);
+    if (contrast < lowest[0]) lowest = [contrast, node.textContent.trim() + " in " + element.className];
+  }
+  return lowest;
+}"""
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory) -> Path:
+    root = tmp_path_factory.mktemp("browser")
+    write_results(root, make_docs())
+    write_report(root, "cpu", root / "report.html")
+    return root / "report.html"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as manager:
+        browser = manager.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def show(browser, report) -> Iterator[Callable[..., Any]]:
+    """Open the report; in the end, nothing must have gone wrong, been asked for, or popped up."""
+    wrong: list[str] = []
+    pages = []
+
+    def watch_request(request: Any) -> None:
+        if request.url.partition("#")[0] != report.as_uri():
+            wrong.append(f"request of {request.url}")
+
+    def open_page(width: int = DESK, scheme: str = "light", **options: Any) -> Any:
+        page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme, **options)
+        pages.append(page)
+        page.on("console", lambda message: wrong.append(f"console: {message.text}"))
+        page.on("pageerror", lambda error: wrong.append(f"error: {error}"))
+        page.on("dialog", lambda dialog: (wrong.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+        page.on("request", watch_request)
+        page.goto(report.as_uri())
+        return page
+
+    yield open_page
+    for page in pages:
+        page.close()
+    assert wrong == []
+
+
+@pytest.fixture(scope="module")
+def expected() -> MistakeExamples:
+    examples = MistakeExamples()
+    for doc in make_docs():
+        examples.add(doc)
+    return examples
+
+
+def choose(page, kind: str | None = None, label: str | None = None) -> None:
+    for name, value in (("#by-kind", kind), ("#by-label", label)):
+        if value:
+            page.select_option(name, label=value)
+
+
+@pytest.mark.parametrize(("kind", "label"), [("missed", "PLACE"), ("wrong label", HOSTILE), ("spurious", "DRUG")])
+def test_filters_leave_the_examples_of_a_kind_and_a_label(show, expected, kind, label):
+    page = show()
+    choose(page, kind, label)
+    keys = [e.window.key for e in expected.chosen() if e.window.kind == kind and label in e.labels]
+    assert page.locator(f"{SHOWN} .note code").all_inner_texts() == keys
+    assert set(page.locator(f"{SHOWN} .kind").all_inner_texts()) == {kind}
+    assert all(label in heading for heading in page.locator(f"{SHOWN} h3").all_inner_texts())
+    total = expected.totals[kind, label]
+    assert page.inner_text("#count") == f"{len(keys)} of {total} mistakes ({kind}, {label})"
+
+
+def test_one_filter_alone_counts_all_of_it(show, expected):
+    page = show()
+    everything = len(expected.chosen())
+    assert page.inner_text("#count") == f"{everything} of {expected.kinds.total()} mistakes (all kinds, all labels)"
+    choose(page, kind="wrong boundaries")
+    shown = sum(1 for example in expected.chosen() if example.window.kind == "wrong boundaries")
+    total = expected.kinds["wrong boundaries"]
+    assert page.inner_text("#count") == f"{shown} of {total} mistakes (wrong boundaries, all labels)"
+    choose(page, kind="all kinds", label="PERSON")
+    shown = sum(1 for example in expected.chosen() if "PERSON" in example.labels)
+    total = sum(expected.totals[kind, "PERSON"] for kind in KINDS)
+    assert page.inner_text("#count") == f"{shown} of {total} mistakes (all kinds, PERSON)"
+    assert page.locator(SHOWN).count() == shown
+
+
+def test_nothing_to_show_is_said(show):
+    page = show()
+    choose(page, "spurious", "PLACE")
+    assert page.inner_text("#count") == "0 of 0 mistakes (spurious, PLACE)"
+    assert page.locator(SHOWN).count() == 0
+
+
+def test_the_keyboard_reaches_the_skip_link_first_then_the_filters(show):
+    page = show()
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    box = page.locator(".skip").bounding_box()
+    assert box["y"] >= 0, "it can be seen"
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.id") == "by-kind":
+            break
+    page.keyboard.press("ArrowDown")
+    assert page.input_value("#by-kind") == "0"
+    assert set(page.locator(f"{SHOWN} .kind").all_inner_texts()) == {"missed"}
+    page.keyboard.press("Tab")
+    page.keyboard.type("PERS")
+    assert page.inner_text("#count").endswith("(missed, PERSON)")
+
+
+def test_the_skip_link_leads_to_the_report(show):
+    page = show()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "main"
+
+
+def test_columns_sort_by_keyboard_and_say_so(show):
+    page = show()
+    labels = "#scores tbody th"
+    f = page.locator("#scores thead th").nth(3)
+    f.locator("button").focus()
+    page.keyboard.press("Enter")
+    assert f.get_attribute("aria-sort") == "ascending"
+    values = page.locator("#scores tbody td:nth-child(4)").all_inner_texts()
+    assert values == [*sorted(values[:-1]), "–"], "what has no score comes last"
+    page.keyboard.press("Space")
+    assert f.get_attribute("aria-sort") == "descending"
+    values = page.locator("#scores tbody td:nth-child(4)").all_inner_texts()
+    assert values == [*sorted(values[:-1], reverse=True), "–"]
+    assert page.locator("#scores [aria-sort]:not([aria-sort=none])").count() == 1
+    page.locator("#scores thead button").first.click()
+    assert page.locator(labels).all_inner_texts() == sorted([*LABELS, "NEVER_SEEN"])
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [DESK, PHONE])
+def test_the_page_fits_its_window_and_can_be_read(show, width, scheme):
+    page = show(width, scheme)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    contrast, where = page.evaluate(LOWEST_CONTRAST)
+    assert contrast >= 4.5, where
+
+
+def test_the_schemes_differ(show):
+    colors = [
+        show(scheme=scheme).evaluate("getComputedStyle(document.body).backgroundColor") for scheme in ("light", "dark")
+    ]
+    assert colors[0] != colors[1]
+
+
+def test_wide_tables_scroll_in_boxes_that_the_keyboard_reaches(show):
+    page = show(PHONE)
+    wide = page.locator(".scroll").evaluate_all("all => all.filter((e) => e.scrollWidth > e.clientWidth)")
+    assert wide
+    assert page.locator(".scroll:not([tabindex='0'])").count() == 0
+
+
+def test_text_that_looks_like_code_is_text(show):
+    page = show()
+    for section in ("annotations", "coverage", "scores", "confusion", "frequent", "examples"):
+        assert HOSTILE in page.inner_text(f"#{section}"), section
+    assert "</script><b>bold</b>" in page.inner_text("#examples")
+    assert page.locator("b, img").count() == 0
+    assert page.locator("#by-label option").all_inner_texts() == ["all labels", *LABELS]
+
+
+def test_without_scripts_all_examples_are_shown_and_nothing_that_does_nothing(show, expected):
+    page = show(java_script_enabled=False)
+    assert page.locator(SHOWN).count() == len(expected.chosen())
+    assert not page.is_visible("#by-kind")
+    assert page.locator("button").count() == 0
+
+
+def test_print_has_what_was_chosen_and_no_clipped_table(show, expected):
+    page = show(PAPER)
+    choose(page, "missed", "PERSON")
+    page.emulate_media(media="print")
+    for hidden in ("nav", ".filters", ".skip"):
+        assert not page.is_visible(hidden)
+    assert page.locator(SHOWN).count() == expected.totals["missed", "PERSON"] == 7
+    assert page.is_visible("#count")
+    tables = page.locator("table, svg.flow").evaluate_all("all => all.map((e) => e.getBoundingClientRect().right)")
+    assert max(tables) <= PAPER
+    assert page.pdf(prefer_css_page_size=True).startswith(b"%PDF")

@@ -1,0 +1,296 @@
+"""The report: what is in the page, without a browser."""
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from labelwise.common.errors import InputError
+from labelwise.evaluate.results import Table
+from labelwise.report.page import format_share, hash_of, render_report, write_report
+from labelwise.report.sections import draw_curves, split_gold, tabulate_confusion
+from scripts.report import report_cli
+from tests.report.report_inputs import HOSTILE, LABELS, make_docs, write_results
+
+FILES = {
+    "metrics/merge.json": "merge",
+    "metrics/cpu.json": "evaluate-cpu",
+    "training/cpu/details.json": "evaluate-cpu",
+    "training/cpu/predictions.jsonl": "evaluate-cpu",
+    "plots/cpu.tsv": "train-cpu",
+    "plots/cpu_resources.tsv": "train-cpu",
+}
+
+
+class Page(HTMLParser):
+    """The elements of a page, in order, and the text of each section."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict]] = []
+        self.sections: dict[str, str] = {}
+        self.scripts: list[str] = []
+        self._section = self._tag = ""
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        self._tag = tag
+        self.handle_data(" ")
+        if tag == "section":
+            self._section = dict(attrs)["id"]
+
+    def handle_data(self, data):
+        if self._tag == "script" and data.strip():
+            self.scripts.append(data)
+        elif self._section:
+            self.sections[self._section] = self.sections.get(self._section, "") + data
+
+    def handle_endtag(self, tag):
+        self._tag = ""
+        self._section = "" if tag == "section" else self._section
+
+    def text(self, section: str) -> str:
+        return " ".join(self.sections[section].split())
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory) -> Path:
+    root = tmp_path_factory.mktemp("results")
+    write_results(root, make_docs())
+    return root
+
+
+@pytest.fixture(scope="module")
+def html(results) -> str:
+    return render_report(results, "cpu")
+
+
+@pytest.fixture
+def own(tmp_path) -> Path:
+    """Results that a test may spoil."""
+    write_results(tmp_path, make_docs())
+    return tmp_path
+
+
+def test_the_page_has_all_sections_and_each_is_in_the_navigation(html):
+    page = Page(html)
+    ids = [attrs["id"] for tag, attrs in page.tags if tag == "section"]
+    assert ids == [
+        "summary", "annotations", "coverage", "scores", "curves", "resources", "confusion", "frequent", "examples",
+    ]  # fmt: skip
+    assert [attrs["href"] for tag, attrs in page.tags if tag == "a"] == ["#main", *(f"#{name}" for name in ids)]
+    assert "Not there" not in html
+    assert html.startswith("<!DOCTYPE html>\n")
+
+
+@pytest.mark.parametrize(
+    ("section", "texts"),
+    [
+        ("summary", ["F, all gold", "95% interval", "F, flat gold", "Macro F", "Texts 60 300 gold spans"]),
+        ("annotations", ["merged 1,600 97%", "no token boundary 5 < 1%", "PERSON 917 880 32 5 0 0"]),
+        ("coverage", ["PLACE 220 55% 80 20% 100 25%", "PERSON 400 100% 0 0% 0 0% 12"]),
+        ("scores", ["PERSON", "NEVER_SEEN – – –", "0.930 12 texts"]),
+        ("curves", ["Scores on dev", "Loss of tok2vec", "Loss of ner", "F: last 0.874, highest 0.874"]),
+        ("resources", ["Words a second", "Memory, MB", "highest 298", "GPU power, W"]),
+        ("frequent", ["Missed", "Wrong label and boundaries", "Last spring DRUG 15"]),
+        ("examples", ["At most 10 for each kind and label", "of 149 mistakes"]),
+    ],
+)
+def test_sections_show_the_results(html, section, texts):
+    shown = Page(html).text(section)
+    for text in texts:
+        assert text in shown
+
+
+def test_equal_results_give_equal_bytes(results, tmp_path):
+    for name in ("one.html", "other.html"):
+        write_report(results, "cpu", tmp_path / name)
+    assert (tmp_path / "one.html").read_bytes() == (tmp_path / "other.html").read_bytes()
+
+
+@pytest.mark.parametrize(("file", "command"), FILES.items())
+def test_a_missing_file_leaves_a_remedy(own, file, command):
+    (own / file).unlink()
+    html = render_report(own, "cpu")
+    assert file in html
+    assert f"<code>weasel run {command}</code>" in html
+
+
+def test_a_single_label_is_named(own):
+    path = own / "metrics" / "merge.json"
+    ledger = json.loads(path.read_text())
+    path.write_text(json.dumps({**ledger, "labels": {"PLACE": {"gold": 5, "entity": 5}}}))
+    assert "Label all entity PLACE 5 5" in Page(render_report(own, "cpu")).text("annotations")
+
+
+def test_a_merge_of_nothing_is_shown_as_that(own):
+    counts = {"rows_read": 0, "spans_read": 0, "rows": {}, "spans": {}, "texts": {}, "labels": {"A": {"none": 5}}}
+    (own / "metrics" / "merge.json").write_text(json.dumps(counts))
+    sentence = "Every row and every span that the merge read has one outcome, which is counted."
+    assert Page(render_report(own, "cpu")).text("annotations") == f"Where every annotation went {sentence}"
+
+
+def test_scores_of_nothing_are_dashes(own):
+    nothing = {"p": None, "r": None, "f": None}
+    scores = {**nothing, "support": 0, "macro": nothing, "labels": {}}
+    metrics = {"texts": 0, "all_gold": scores, "flat_gold": scores}
+    (own / "metrics" / "cpu.json").write_text(json.dumps(metrics))
+    page = Page(render_report(own, "cpu"))
+    assert "F, all gold – F, flat gold –" in page.text("summary")
+    assert "all – – –" in page.text("scores")
+
+
+@pytest.mark.parametrize("file", ["plots/cpu.tsv", "plots/cpu_resources.tsv"])
+def test_curves_that_have_just_begun_are_called_empty(own, file):
+    path = own / file
+    path.write_text(path.read_text().splitlines()[0] + "\n")
+    assert f"<strong>Empty:</strong> <code>{file}</code>" in render_report(own, "cpu")
+
+
+def test_no_results_are_an_error(own):
+    (own / "metrics" / "merge.json").unlink()
+    with pytest.raises(InputError, match="nothing is there to report of pipeline 'gpu'; run evaluate-gpu"):
+        render_report(own, "gpu")
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "match"),
+    [
+        ("metrics/merge.json", "{", r"merge.json: .*run merge again"),
+        ("metrics/merge.json", "[]", r"merge.json: .*Expected `object`.*run merge again"),
+        ("metrics/cpu.json", '{"texts": "many"}', r"metrics/cpu.json: .*\$\.texts.*run evaluate-cpu again"),
+        ("training/cpu/details.json", "{}", r"details.json: .*run evaluate-cpu again"),
+        ("training/cpu/predictions.jsonl", "{}\n", r"predictions.jsonl:1: not a prediction"),
+        ("plots/cpu.tsv", "", r"cpu.tsv:1: not a header that begins with 'step'; run train-cpu again"),
+        ("plots/cpu.tsv", "step\tscore\n100\tgood\n", r"cpu.tsv:2: .*'good'; run train-cpu again"),
+        ("plots/cpu.tsv", "step\tscore\n100\n", r"cpu.tsv:2: not 2 finite numbers"),
+        ("plots/cpu_resources.tsv", "seconds\tmemory_mb\n1\tinf\n", r"cpu_resources.tsv:2: not 2 finite numbers"),
+    ],
+)
+def test_a_bad_file_is_named_with_a_remedy(own, file, content, match):
+    (own / file).write_text(content)
+    with pytest.raises(InputError, match=match):
+        render_report(own, "cpu")
+
+
+def test_a_file_that_isnt_text_is_named(own):
+    for file in ("plots/cpu.tsv", "metrics/cpu.json"):
+        before = (own / file).read_bytes()
+        (own / file).write_bytes(b"\xff\xfe\x00")
+        with pytest.raises(InputError, match=file):
+            render_report(own, "cpu")
+        (own / file).write_bytes(before)
+
+
+def test_corpora_bring_no_element_into_the_page(html):
+    page = Page(html)
+    assert [attrs for tag, attrs in page.tags if tag == "script"] == [{"type": "application/json", "id": "totals"}, {}]
+    assert not {tag for tag, _ in page.tags} & {"img", "b", "link", "iframe"}
+    for section in ("annotations", "coverage", "scores", "confusion", "frequent", "examples"):
+        assert HOSTILE in page.text(section)
+    assert "</script><b>bold</b>" in page.text("examples")
+
+
+def test_the_page_needs_nothing_else(html):
+    page = Page(html)
+    assert not [attrs for _, attrs in page.tags if {"src", "data", "action"} & attrs.keys()]
+    assert all(attrs.get("href", "#").startswith("#") for _, attrs in page.tags)
+    assert "http://" not in html
+    assert "https://" not in html
+    assert "url(" not in html
+
+
+def test_the_policy_of_the_page_allows_its_own_script_alone(html):
+    page = Page(html)
+    policy = next(attrs["content"] for tag, attrs in page.tags if attrs.get("http-equiv"))
+    assert "default-src 'none'" in policy
+    assert f"script-src '{hash_of(page.scripts[-1])}'" in policy
+
+
+def test_totals_are_there_for_each_choice(html):
+    totals = json.loads(Page(html).scripts[0])
+    kinds = [totals[f"{kind} *"] for kind in range(5)]
+    assert totals["* *"] == sum(kinds) == 149
+    place = LABELS.index("PLACE")
+    assert totals[f"* {place}"] == sum(totals.get(f"{kind} {place}", 0) for kind in range(5))
+
+
+@pytest.mark.parametrize(
+    ("share", "text"), [(0, "0%"), (0.001, "< 1%"), (0.25, "25%"), (0.9999, "> 99%"), (1, "100%"), (0.01, "1%")]
+)
+def test_shares_are_rounded_but_not_to_nothing_or_all(share, text):
+    assert format_share(share) == text
+
+
+def test_what_became_of_gold_adds_up_to_it():
+    split = split_gold({"gold": 100, "entity": 90, "nested": 4, "rejected": 50, "complete": 7, "realigned": 3})
+    assert (split["entity"], split["nested"], split["otherwise lost"]) == (90, 4, 6)
+    assert sum(split.values()) == 100
+
+
+def test_the_confusion_is_square_with_nothing_first():
+    table = tabulate_confusion({"zone": {"zone": 2, "(nothing)": 1}, "(nothing)": {"A": 3}})
+    assert table["labels"] == ["(nothing)", "A", "zone"]
+    assert table["rows"] == [("(nothing)", [0, 3, 0]), ("A", [0, 0, 0]), ("zone", [1, 0, 2])]
+
+
+def test_a_score_of_its_own_and_a_gradient_scale_are_drawn():
+    columns = {"step": [1.0], "score": [0.5], "ents_f": [0.4], "loss_ner": [9.0], "grad_scale": [64.0]}
+    charts = dict(draw_curves(Table(columns)))
+    assert list(charts) == ["Scores on dev", "Loss of ner", "Grad scale"]
+    assert [line.name for line in charts["Scores on dev"].lines] == ["score", "F"]
+
+
+def run(*arguments: str):
+    app = typer.Typer()
+    app.command()(report_cli)
+    return CliRunner().invoke(app, arguments)
+
+
+def test_the_command_writes_the_page(results, tmp_path):
+    out = tmp_path / "reports" / "cpu.html"
+    result = run(str(out), "--pipeline", "cpu", "--root", str(results))
+    assert result.exit_code == 0, result.output
+    assert out.read_text(encoding="utf8") == render_report(results, "cpu")
+
+
+def test_the_command_fails_without_a_traceback_and_leaves_what_was_there(own):
+    out = own / "report.html"
+    out.write_text("before")
+    (own / "plots" / "cpu.tsv").write_text("")
+    result = run(str(out), "--pipeline", "cpu", "--root", str(own))
+    assert result.exit_code == 1
+    assert "No report was written" in result.output
+    assert "Traceback" not in result.output
+    assert out.read_text() == "before"
+
+
+def test_predictions_of_another_run_are_refused(own):
+    path = own / "metrics" / "cpu.json"
+    metrics = json.loads(path.read_text(encoding="utf8"))
+    path.write_text(json.dumps({**metrics, "predictions_digest": "another"}), encoding="utf8")
+    with pytest.raises(InputError, match=r"predictions\.jsonl: not the predictions that the scores were computed from"):
+        render_report(own, "cpu")
+
+
+def test_what_is_not_scored_is_no_mistake(own):
+    """The scores know fewer labels than the pipeline: predictions of the others can't be told right or wrong."""
+
+    def labels_to_choose() -> list[str]:
+        page = render_report(own, "cpu")
+        choice = page[page.index('id="by-label"') :]
+        return re.findall(r"<option.*?>(.*?)</option>", choice[: choice.index("</select>")])
+
+    path = own / "metrics" / "cpu.json"
+    metrics = json.loads(path.read_text(encoding="utf8"))
+    everything, *labels = labels_to_choose()
+    kept = next(label for label in labels if label in metrics["all_gold"]["labels"])
+    metrics["all_gold"]["labels"] = {kept: metrics["all_gold"]["labels"][kept]}
+    path.write_text(json.dumps(metrics), encoding="utf8")
+    assert len(labels) > 1
+    assert labels_to_choose() == [everything, kept]

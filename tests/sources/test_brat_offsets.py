@@ -1,0 +1,71 @@
+import pytest
+
+from labelwise.common.spans import trim
+from labelwise.sources.brat_offsets import (
+    join,
+    nearest_occurrence,
+    offset_table,
+    possible_readings,
+    says,
+    to_code_points,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "reading", "count"),
+    [
+        ("x\r\ny z\r\n", "crlf", lambda text: len(text.replace("\r\n", "\n"))),
+        ("x \U0001f600\U0001f600 z", "utf16", lambda text: len(text.encode("utf-16-le")) // 2),
+        ("\ufeffx y", "bom", lambda text: len(text.removeprefix("\ufeff"))),
+    ],
+)
+def test_every_span_survives_another_way_of_counting(text, reading, count):
+    table = offset_table(text, [reading])
+    assert len(table) == count(text)
+    first = text.startswith("\ufeff")
+    for start in range(first, len(text)):
+        for end in range(start + 1, len(text) + 1):
+            if text[start:end][0] not in "\r\n" and text[end - 1] not in "\r\n":
+                assert to_code_points([(count(text[:start]), count(text[:end]))], table) == [(start, end)]
+
+
+def test_a_span_behind_the_end_stays_there():
+    fragments = [(0, 2), (3, 5)]
+    assert to_code_points(fragments, offset_table("a\r\nb", ["crlf"])) == fragments
+    assert not says("a\r\nb", fragments, None)
+
+
+def test_only_readings_that_differ_are_tried():
+    assert list(possible_readings("plain\n")) == []
+    assert list(possible_readings("a\r\n")) == [("crlf",)]
+    assert list(possible_readings("\ufeff\U0001f600")) == [("utf16",), ("bom",), ("utf16", "bom")]
+
+
+@pytest.mark.parametrize(
+    ("text", "trimmed"), [(" a b ", "a b"), ("\xa0a\u2003", "a"), ("a", "a"), (" \xa0", ""), ("", "")]
+)
+def test_trim(text, trimmed):
+    start, end = trim(text, 0, len(text))
+    assert text[start:end] == trimmed
+    assert start <= end
+
+
+@pytest.mark.parametrize(
+    ("fragments", "joined"),
+    [
+        ([(0, 3), (4, 7)], [(0, 7)]),  # a space between
+        ([(0, 3), (8, 11)], [(0, 3), (8, 11)]),  # a word between
+        ([(0, 5), (3, 7)], [(0, 7)]),  # they overlap
+        ([(0, 7), (1, 2)], [(0, 7)]),  # one inside the other
+    ],
+)
+def test_join(fragments, joined):
+    assert join("abc def ghi", fragments) == joined
+
+
+@pytest.mark.parametrize(
+    ("quoted", "start", "found"),
+    [("cat", 5, (4, 7)), ("cat", 11, (12, 15)), ("cat", 8, None), ("dog", 0, None), ("a cat", 0, (2, 7))],
+)
+def test_nearest_occurrence(quoted, start, found):
+    assert nearest_occurrence("a a\ncat the cat", quoted, start) == found

@@ -1,0 +1,179 @@
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import yaml
+
+from labelwise.common.errors import InputError
+from labelwise.sources.convert_brat import convert_brat
+from labelwise.sources.prodigy import input_hash, task_hash
+from labelwise.sources.prodigy_datasets import file_names
+
+
+@pytest.fixture
+def brat(tmp_path):
+    """Three texts, two labels that differ in case, eight T lines of which five are good."""
+    folder = tmp_path / "brat"
+    (folder / "sub").mkdir(parents=True)
+    files = {
+        "one.txt": "big cat sat\r\n",
+        "one.ann": "T1\tN 0 7\tbig cat\nT2\tn 4 7\tcat\nT3\tN 0 3;8 11\tbig sat\noops\nT4\tN 0 3\tcat\n",
+        "sub/two.txt": "a cat, no dog",
+        "sub/two.ann": "T1\tn 2 5\tcat\nT2\tn 10 13\tdog\nT3\tN 2 5\tcat\nT4\tN 50 53\tcat\n",
+        "empty.txt": "nothing here",
+        "empty.ann": "",
+        "unread.txt": "not annotated",
+    }
+    for name, content in files.items():
+        (folder / name).write_bytes(content.encode())
+    return folder
+
+
+def tasks(path: Path) -> list[dict]:
+    return [json.loads(line) for line in path.read_text(encoding="utf8").splitlines()]
+
+
+def test_every_annotated_text_is_a_task_of_every_label(brat, tmp_path):
+    out = tmp_path / "tasks"
+    convert_brat(brat, out, split="test", prefix="demo-")
+    declared = yaml.safe_load((out / "datasets.yml").read_text())
+    assert [(d["name"], d["labels"], d["kind"], d["split"]) for d in declared] == [
+        ("demo-N", ["N"], "complete", "test"),
+        ("demo-n", ["n"], "complete", "test"),
+    ]
+    upper, lower = (tasks(out / d["path"]) for d in declared)
+    docs = ["empty.txt", "one.txt", "sub/two.txt"]
+    assert [t["meta"] for t in upper] == [t["meta"] for t in lower] == [{"doc": doc} for doc in docs]
+    assert [t["spans"] for t in upper] == [
+        [],
+        [{"start": 0, "end": 7, "label": "N"}],
+        [{"start": 2, "end": 5, "label": "N"}],
+    ]
+    two = lower[2]
+    assert [two["text"][s["start"] : s["end"]] for s in two["spans"]] == ["cat", "dog"]
+    assert two["_input_hash"] == input_hash("a cat, no dog")
+    assert two["_task_hash"] == task_hash(two["_input_hash"], two["spans"])
+    assert (two["answer"], two["_view_id"], two["_is_binary"]) == ("accept", "ner_manual", False)
+    assert upper[1]["text"] == "big cat sat\r\n"
+
+
+def test_the_report_balances_and_every_loss_is_located(brat, tmp_path):
+    out = tmp_path / "tasks"
+    report = convert_brat(brat, out)
+    assert report.documents == {"converted": 3, "no annotation file": 1}
+    assert report.lines == {"T": 8, "stray": 1}
+    assert report.annotations == {"converted": 5, "discontinuous": 1, "mention differs": 1, "out of range": 1}
+    assert report.labels == {"N": 2, "n": 3}
+    assert [(p["file"], p["line"], p["reason"]) for p in tasks(out / "problems.jsonl")] == [
+        ("one.ann", 4, "stray line"),
+        ("one.ann", 3, "discontinuous"),
+        ("one.ann", 5, "mention differs"),
+        ("sub/two.ann", 4, "out of range"),
+        ("unread.txt", 0, "no annotation file"),
+    ]
+    assert json.loads((out / "report.json").read_text())["annotations"] == report.annotations
+
+
+def test_a_span_in_pieces_keeps_them(brat, tmp_path):
+    convert_brat(brat, tmp_path / "tasks", discontinuous="cover", labels=["N"])
+    [task] = [t for t in tasks(tmp_path / "tasks" / "N.jsonl") if t["meta"]["doc"] == "one.txt"]
+    assert {"start": 0, "end": 11, "label": "N", "fragments": [[0, 3], [8, 11]]} in task["spans"]
+
+
+def test_labels_are_a_choice_that_is_counted(brat, tmp_path):
+    report = convert_brat(brat, tmp_path / "tasks", labels=["N", "N"])
+    assert report.labels == {"N": 2}
+    assert report.annotations["other label"] == 3
+    assert [path.name[0] for path in (tmp_path / "tasks").glob("[Nn]*.jsonl")] == ["N"]
+    with pytest.raises(InputError, match="no span has the label 'M'; there are N, n"):
+        convert_brat(brat, tmp_path / "tasks", labels=["N", "M"])
+
+
+def test_strict_writes_nothing(brat, tmp_path):
+    out = tmp_path / "tasks"
+    convert_brat(brat, out)
+    before = (out / "report.json").read_bytes()
+    with pytest.raises(InputError, match=r"4 files or lines.*one\.ann:4 \(stray line\): 'oops'"):
+        convert_brat(brat, out, strict=True)
+    assert (out / "report.json").read_bytes() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["brat", "tasks"]
+
+
+def test_the_fallback_is_for_a_folder_without_documents(brat, tmp_path):
+    (tmp_path / "none").mkdir()
+    convert_brat(tmp_path / "none", tmp_path / "tasks", fallback=brat)
+    assert len(tasks(next((tmp_path / "tasks").glob("N*.jsonl")))) == 3
+    with pytest.raises(InputError, match="put a brat corpus there"):
+        convert_brat(tmp_path / "none", tmp_path / "tasks")
+    with pytest.raises(InputError, match="no such folder"):
+        convert_brat(tmp_path / "typo", tmp_path / "tasks", fallback=brat)
+
+
+@pytest.mark.parametrize("out", [".", "brat", "brat/sub", "mine"])
+def test_nothing_is_replaced_but_an_earlier_conversion(brat, tmp_path, out):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "precious.txt").touch()
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(InputError, match="would be replaced"):
+        convert_brat(brat, tmp_path / out)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_strict_allows_what_options_leave_out(brat, tmp_path):
+    (brat / "one.ann").write_text("T2\tn 4 7\tcat\n")
+    (brat / "sub" / "two.ann").write_text("T1\tN 2 5\tcat\n")
+    report = convert_brat(brat, tmp_path / "tasks", labels=["N"], strict=True)
+    assert report.annotations == {"converted": 1, "other label": 1}
+
+
+def test_linked_folders_are_read(brat, tmp_path):
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked" / "there").symlink_to(brat)
+    assert convert_brat(tmp_path / "linked", tmp_path / "tasks").documents["converted"] == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"encoding": "utf-9"}, "no encoding 'utf-9'"),
+        ({"encoding": "utf-16"}, "'utf-16' can't be read line by line"),
+        ({"labels": []}, "no annotation in any .ann"),
+    ],
+)
+def test_errors_say_what_to_do(tmp_path, options, message):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.txt").write_text("a")
+    (tmp_path / "in" / "a.ann").write_text("")
+    with pytest.raises(InputError, match=message):
+        convert_brat(tmp_path / "in", tmp_path / "out", **options)
+
+
+def test_file_names_differ_where_case_does_not_count():
+    labels = ["N", "n", "Amount-Unit", "a/b", "a.b", "problems", "名", "Größe"]
+    names = file_names(labels)
+    assert names["Amount-Unit"] == "Amount-Unit.jsonl"
+    assert len({name.lower() for name in names.values()}) == len(labels)
+    assert all(name.isascii() and "/" not in name and name != "problems.jsonl" for name in names.values())
+    assert file_names(labels[::-1]) == dict(reversed(names.items()))
+
+
+def test_offsets_and_labels_survive(tmp_path):
+    """Every kind of overlap, spans inside a token, a line end, an emoji."""
+    text = "The big\ncat sat \U0001f600 on 60degC mats."
+    spans = [(4, 11, "X"), (8, 11, "Y"), (8, 15, "X"), (16, 17, "Z"), (21, 23, "X"), (23, 27, "Y"), (8, 11, "Z")]
+    brat = tmp_path / "brat"
+    brat.mkdir()
+    (brat / "d.txt").write_bytes(text.encode())
+    rows = [
+        f"T{i}\t{label} {s} {e}\t{text[s:e]}\n".replace("big\ncat", "big cat") for i, (s, e, label) in enumerate(spans)
+    ]
+    (brat / "d.ann").write_text("".join(rows), encoding="utf8")
+    convert_brat(brat, tmp_path / "tasks")
+    found = [
+        (span["start"], span["end"], span["label"])
+        for label in "XYZ"
+        for task in tasks(tmp_path / "tasks" / f"{label}.jsonl")
+        for span in task["spans"]
+    ]
+    assert Counter(found) == Counter(spans)

@@ -1,0 +1,341 @@
+"""What a data set can be read from."""
+
+import gzip
+import json
+import sqlite3
+from collections import Counter
+
+import pytest
+import spacy
+from backports import zstd
+from spacy.tokens import DocBin
+
+from labelwise.common.errors import InputError
+from labelwise.corpus.annotation import all_gold, entities, uncovered
+from labelwise.demo.write import make_demo
+from labelwise.sources.convert_brat import convert_brat
+from labelwise.sources.formats import read_items
+from tests.conftest import Merging
+from tests.merge.test_run import random_datasets, read_docs
+
+
+def read(*args, **kwargs) -> list[tuple]:
+    """Line, text or problem of each row."""
+    items = list(read_items(*args, **kwargs))
+    return [(item.line, item.task.text if item.task else item.problem) for item in items if item.task or item.problem]
+
+
+def test_bad_rows_cost_nothing_and_lines_are_counted(tmp_path):
+    rows = ['{"text": "one"}', "{oops", "", '{"text": 3}', '{"html": "x"}', '{"text": " "}', '{"text": "\\u00e9"}']
+    (tmp_path / "a.jsonl").write_text("\n".join(rows))
+    assert read(tmp_path / "a.jsonl") == [
+        (1, "one"),
+        (2, "bad JSON"),
+        (4, "malformed: Expected `str | null`, got `int` - at `$.text`"),
+        (5, "no text"),
+        (6, "no text"),
+        (7, "é"),
+    ]
+
+
+def test_bytes_that_are_no_text_are_bad_json(tmp_path):
+    rows = [b'\xef\xbb\xbf{"text": "one"}', b'{"text": "\xff"}', b'{"text": "two", "meta": ' + b"[" * 5000]
+    (tmp_path / "a.jsonl").write_bytes(b"\n".join(rows))
+    assert read(tmp_path / "a.jsonl") == [(1, "one"), (2, "bad JSON"), (3, "bad JSON")]
+
+
+@pytest.mark.parametrize("width", range(1, 40))
+def test_every_line_is_in_one_part_wherever_it_is_cut(tmp_path, width):
+    rows = [json.dumps({"text": "x" * n}) for n in (1, 2, 30, 4, 5)]
+    rows.insert(2, "")
+    path = tmp_path / "a.jsonl"
+    path.write_text("\n".join(rows) + "\n")
+    size = path.stat().st_size
+    parts = [list(read_items(path, start=start, end=start + width)) for start in range(0, size, width)]
+    assert [item.task.text for part in parts for item in part if item.task] == ["x" * n for n in (1, 2, 30, 4, 5)]
+    # Lines are counted from each part's beginning, so that those of the parts before can be added.
+    assert sum(len(part) for part in parts) == len(rows)
+    assert all([item.line for item in part] == list(range(1, len(part) + 1)) for part in parts)
+
+
+@pytest.mark.parametrize(("suffix", "compress"), [(".gz", gzip.compress), (".zst", zstd.compress)])
+def test_compressed_files(tmp_path, suffix, compress):
+    data = b'{"text": "one"}\n{oops\n{"text": "three"}\n' * 1000
+    path = tmp_path / f"a.jsonl{suffix}"
+    path.write_bytes(compress(data))
+    assert read(path)[:4] == [(1, "one"), (2, "bad JSON"), (3, "three"), (4, "one")]
+    assert len(read(path)) == 3000
+    path.write_bytes(compress(data)[:-9])
+    with pytest.raises(InputError, match=r"a\.jsonl\..*can't be read to its end.*make it again"):
+        read(path)
+
+
+def make_database(path, tasks: dict[str, list], extra: str = "") -> None:
+    """A database as Prodigy writes it: each answer is linked to its data set and to that of its session."""
+    connection = sqlite3.connect(path)
+    connection.executescript(
+        "create table dataset (id integer primary key, name varchar unique, created integer, meta blob, session int);"
+        "create table example (id integer primary key, input_hash bigint, task_hash bigint, content blob);"
+        "create table link (id integer primary key, example_id integer, dataset_id integer);" + extra
+    )
+    for number, (name, rows) in enumerate(tasks.items(), 1):
+        for set_id, set_name in ((number, name), (number + 100, f"2020-01-0{number}_12-00-00")):
+            connection.execute("insert into dataset values (?, ?, 0, x'', ?)", (set_id, set_name, set_id > 100))
+        for row in rows:
+            content = row if isinstance(row, bytes) else json.dumps(row).encode()
+            example = connection.execute("insert into example values (null, 1, 1, ?)", (content,)).lastrowid
+            for set_id in (number, number + 100):
+                connection.execute("insert into link values (null, ?, ?)", (example, set_id))
+    connection.commit()
+    connection.close()
+
+
+def test_a_prodigy_database_is_read_by_the_name_of_the_data_set(tmp_path):
+    path = tmp_path / "prodigy.db"
+    make_database(path, {"a": [{"text": "one"}, b"{oops"], "b": [{"text": "two"}, {"text": "three"}]})
+    before = path.read_bytes()
+    assert read(path, "a") == [(1, "one"), (2, "bad JSON")]
+    assert read(path, "b") == [(3, "two"), (4, "three")]
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["prodigy.db"]
+    with pytest.raises(InputError, match=r"no data set 'c', but '2020-01-01_12-00-00', .*'a', 'b'; correct its `name`"):
+        read(path, "c")
+
+
+def test_an_example_that_is_linked_twice_is_read_once(tmp_path):
+    make_database(tmp_path / "p.db", {"a": [{"text": "one"}]}, extra="insert into link values (99, 1, 1);")
+    assert read(tmp_path / "p.db", "a") == [(1, "one")]
+
+
+def test_other_schemas_are_named(tmp_path):
+    connection = sqlite3.connect(tmp_path / "other.db")
+    connection.executescript("create table example (id integer, text varchar); create table people (name varchar);")
+    connection.close()
+    with pytest.raises(InputError, match=r"isn't Prodigy's schema.*the tables found are: example, people; export"):
+        read(tmp_path / "other.db", "a")
+    (tmp_path / "none.db").write_text("no database")
+    with pytest.raises(InputError, match=r"none\.db: it can't be read to its end: file is not a database"):
+        read(tmp_path / "none.db", "a")
+    with pytest.raises(InputError, match=r"this is a database; declare it as `db:`"):
+        read(tmp_path / "other.db")
+
+
+def test_docs_of_other_projects(tmp_path):
+    nlp = spacy.blank("en")
+    docs = [nlp.make_doc("Jordan drinks tea"), nlp.make_doc("Tea in Jordan"), nlp.make_doc("")]
+    docs[0].set_ents([docs[0].char_span(0, 6, "PERSON")])
+    docs[1].set_ents([docs[1].char_span(7, 13, "PLACE")], default="missing")
+    DocBin(docs=docs).to_disk(tmp_path / "gold.spacy")
+    whole, part, empty = read_items(tmp_path / "gold.spacy")
+    assert [(span.start, span.end, span.label) for span in whole.task.spans] == [(0, 6, "PERSON")]
+    assert (whole.task.is_binary, part.task.is_binary) == (None, True)
+    assert (empty.line, empty.problem) == (3, "no text")
+    (tmp_path / "bad.spacy").write_bytes(b"nothing")
+    with pytest.raises(InputError, match=r"bad\.spacy: spaCy can't read it"):
+        read(tmp_path / "bad.spacy")
+
+
+def test_brat_folders(tmp_path):
+    (tmp_path / "a.txt").write_text("Add 5 mL of water.")
+    (tmp_path / "a.ann").write_text("T1\tAmount 4 8\t5 mL\nT2\tReagent 12 17\tmilk\nR1\tOf Arg1:T1 Arg2:T2\n")
+    (tmp_path / "b.txt").write_text("Not annotated")
+    (tmp_path / "c.txt").write_bytes(b"\xff")
+    (tmp_path / "c.ann").write_text("T1\tAmount 0 1\tx\n")
+    items = list(read_items(tmp_path))
+    assert [(item.file, item.line, item.problem) for item in items if item.problem] == [
+        ("a.ann", 2, "invalid: mention differs: T2\tReagent 12 17\tmilk"),
+        ("b.txt", 0, "not annotated: no annotation file"),
+        ("c.txt", 0, "malformed: not decodable"),
+    ]
+    (task,) = (item.task for item in items if item.task)
+    assert (task.text, [(span.start, span.end, span.label) for span in task.spans]) == (
+        "Add 5 mL of water.",
+        [(4, 8, "Amount")],
+    )
+
+
+def declare(merging, *declared: dict) -> None:
+    """Declare data sets that are already there."""
+    merging.declared += declared
+    (merging.root / "tasks").mkdir(exist_ok=True, parents=True)
+    (merging.root / "tasks" / "datasets.yml").write_text(json.dumps(merging.declared))
+
+
+def view(merging) -> dict:
+    """What each Doc says, but for the names of data sets."""
+    return {
+        text: (
+            split,
+            all_gold(doc),
+            entities(doc),
+            dict(uncovered(doc)),
+            [s.label_ for s in doc.spans["incorrect_spans"]],
+        )
+        for text, (split, doc) in read_docs(merging.root).items()
+    }
+
+
+def test_all_kinds_of_files_are_the_same_data_set(tmp_path):
+    rows = [{"text": f"text {i} cat", "spans": [{"start": 0, "end": 4, "label": "A"}]} for i in range(30)]
+    data = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    made = []
+    for name in ("plain", "gz", "zst", "db", "pattern"):
+        merging = Merging(tmp_path / name)
+        (merging.root / "tasks").mkdir(parents=True)
+        folder = merging.root / "tasks"
+        if name == "plain":
+            (folder / "a.jsonl").write_bytes(data)
+            declare(merging, {"name": "a", "path": "a.jsonl", "labels": ["A"]})
+        elif name == "gz":
+            (folder / "a.jsonl.gz").write_bytes(gzip.compress(data))
+            declare(merging, {"name": "a", "path": "a.jsonl.gz", "labels": ["A"]})
+        elif name == "zst":
+            (folder / "a.jsonl.zst").write_bytes(zstd.compress(data))
+            declare(merging, {"name": "a", "path": "a.jsonl.zst", "labels": ["A"]})
+        elif name == "db":
+            make_database(folder / "p.db", {"other": [{"text": "other"}], "a": rows})
+            declare(merging, {"name": "a", "db": "p.db", "labels": ["A"]})
+        else:
+            for number in range(3):
+                (folder / f"a-{number}.jsonl").write_bytes(b"\n".join(data.splitlines()[number::3]))
+            declare(merging, {"name": "a", "path": "a-*.jsonl", "labels": ["A"]})
+        merging.run(docs_per_partition=10)
+        made.append(merging.files())
+    assert made[0] == made[1] == made[2] == made[3] == made[4]
+    assert json.loads(made[0]["manifest.json"])["datasets"] == {"a": 30}
+
+
+def test_an_earlier_merge_can_be_merged_again(merging, tmp_path):
+    random_datasets(merging, 1)
+    rejected = {"text": "0 big", "spans": [{"start": 2, "end": 5, "label": "B"}], "answer": "reject", "_view_id": "ner"}
+    merging.add("binary", ["B"], [rejected])
+    first = merging.run(docs_per_partition=10)
+    again = Merging(tmp_path / "again")
+    declare(again, {"name": "earlier", "path": str(merging.root / "corpus"), "labels": ["A", "B", "C"]})
+    ledger = again.run()
+    assert ledger.rows.keys() == {"merged"}
+    assert {text: seen[1:] for text, seen in view(again).items()} == {
+        text: seen[1:] for text, seen in view(merging).items()
+    }
+    assert any(states for _, _, _, states, _ in view(again).values())
+    assert [labels for *_, labels in view(again).values() if labels] == [["B"]]
+    # Split by split, as the earlier merge had it.
+    apart = Merging(tmp_path / "apart")
+    for split in ("train", "dev", "test"):
+        folder = str(merging.root / "corpus" / split)
+        declare(apart, {"name": split, "path": folder, "labels": ["A", "B", "C"], "split": split})
+    assert (
+        sum(apart.run().texts[split] for split in ("train", "dev", "test"))
+        == first.texts.total() - first.texts["no usable answer"]
+    )
+    assert view(apart) == view(merging)
+
+
+def test_a_brat_folder_is_what_converting_it_gives(tmp_path):
+    root = tmp_path / "brat"
+    make_demo(root, docs=12, labels=3, words=50)
+    convert_brat(root, tmp_path / "converted" / "tasks")
+    converted, direct = Merging(tmp_path / "converted"), Merging(tmp_path / "direct")
+    ledger = converted.run()
+    direct.root.mkdir()
+    declare(direct, {"name": "brat", "path": str(root), "labels": ["PERSON", "PLACE", "COMPANY"]})
+    assert direct.run().texts == ledger.texts
+    assert view(direct) == view(converted)
+
+
+def test_problems_in_brat_files_are_located_and_counted(merging):
+    folder = merging.root / "tasks" / "brat"
+    folder.mkdir(parents=True)
+    (folder / "a.txt").write_text("Add 5 mL of water.")
+    (folder / "a.ann").write_text("T1\tAmount 4 8\t5 mL\nT2\tReagent 12 17\tmilk\nT3\tOther 0 3\tAdd\n")
+    (folder / "b.txt").write_text("Not annotated")
+    declare(merging, {"name": "brat", "path": "brat", "labels": ["Amount", "Reagent"]})
+    ledger = merging.run()
+    assert +ledger.rows == Counter({"merged": 1, "not annotated": 1})
+    assert +ledger.spans == Counter({"entity": 1, "invalid": 1, "undeclared label": 1})
+    problems = [json.loads(line) for line in merging.files()["problems.jsonl"].splitlines()]
+    assert [(problem["file"], problem["line"]) for problem in problems] == [("a.ann", 2), ("b.txt", 0), ("a.txt", 0)]
+
+
+@pytest.mark.parametrize(
+    ("declared", "message"),
+    [
+        ({"path": "a.jsonl", "db": "p.db"}, "needs a path or a db, and one of the two"),
+        ({}, "needs a path or a db, and one of the two"),
+        ({"path": "none-*.jsonl"}, r"no file matches .*none-\*\.jsonl"),
+        ({"db": "none.db"}, r"there is no file .*none\.db"),
+    ],
+)
+def test_wrong_sources(merging, declared, message):
+    declare(merging, {"name": "a", "labels": ["A"], **declared})
+    with pytest.raises((InputError, FileNotFoundError), match=message):
+        merging.run()
+
+
+def test_a_database_with_a_log_of_writes_can_be_read(merging):
+    (merging.root / "tasks").mkdir()
+    path = merging.root / "tasks" / "p.db"
+    make_database(path, {"a": [{"text": "one"}]}, extra="pragma journal_mode = wal;")
+    declare(merging, {"name": "a", "db": "p.db", "labels": ["A"]})
+    assert merging.run().rows == Counter(merged=1)
+    writer = sqlite3.connect(path)
+    writer.execute("insert into example values (7, 1, 1, ?)", (b'{"text": "two"}',))
+    writer.execute("insert into link values (null, 7, 1)")
+    writer.commit()
+    assert merging.run().rows == Counter(merged=2)
+    writer.close()
+
+
+def test_the_latest_of_several_files_is_in_the_last(merging):
+    folder = merging.root / "tasks"
+    folder.mkdir()
+    span = {"start": 0, "end": 3, "label": "A"}
+    (folder / "2023.jsonl").write_text('{"text": "other"}\n' + json.dumps({"text": "one", "spans": [span]}))
+    (folder / "2024.jsonl").write_text('{"text": "one"}\n')
+    declare(merging, {"name": "a", "path": "20*.jsonl", "labels": ["A"]})
+    ledger = merging.run()
+    assert (ledger.rows["superseded"], ledger.spans["entity"]) == (1, 0)
+
+
+@pytest.mark.parametrize("name", ["a[1].jsonl", "a.jsonl"])
+def test_a_pattern_is_one_only_if_no_file_has_its_name(merging, name):
+    folder = merging.root / "tasks" / "of [all]"
+    folder.mkdir(parents=True)
+    (folder / name).write_text('{"text": "one"}\n')
+    (folder / "a1.jsonl").write_text('{"text": "two"}\n{"text": "three"}\n')
+    declare(merging, {"name": "a", "path": f"of [all]/{name}", "labels": ["A"]})
+    assert merging.run().rows == Counter(merged=1)
+
+
+def test_a_document_that_is_renamed_has_its_new_name_in_a_later_merge(merging):
+    folder = merging.root / "tasks" / "brat"
+    folder.mkdir(parents=True)
+    (folder / "a.txt").write_text("Add milk")
+    (folder / "a.ann").write_text("T1\tOther 0 3\tAdd\n")
+    declare(merging, {"name": "brat", "path": "brat", "labels": ["A"]})
+    merging.run()
+    for suffix in ("txt", "ann"):
+        (folder / f"a.{suffix}").rename(folder / f"b.{suffix}")
+    merging.run()
+    merging.run("fresh")
+    assert merging.files() == merging.files("fresh")
+    assert b"b.txt" in merging.files()["problems.jsonl"]
+
+
+def test_folders_and_files_that_are_none_of_ours(merging):
+    (merging.root / "tasks" / "empty").mkdir(parents=True)
+    declare(merging, {"name": "a", "path": "empty", "labels": ["A"]})
+    with pytest.raises(InputError, match=r"has neither \.spacy files nor brat documents; .* folder/\*\.jsonl"):
+        merging.run()
+    merging.declared.clear()
+    for content, message in ((gzip.compress(b"{}"), r"ending \.gz"), (zstd.compress(b"{}"), r"ending \.zst")):
+        (merging.root / "tasks" / "a.jsonl").write_bytes(content)
+        with pytest.raises(InputError, match=message):
+            read(merging.root / "tasks" / "a.jsonl")
+    (merging.root / "tasks" / "a.jsonl").write_bytes("{}".encode("utf-16"))
+    with pytest.raises(InputError, match="save it as UTF-8"):
+        read(merging.root / "tasks" / "a.jsonl")
+    (merging.root / "tasks" / "a.jsonl.xz").write_bytes(b"")
+    declare(merging, {"name": "a", "path": "a.jsonl.xz", "labels": ["A"]})
+    with pytest.raises(InputError, match=r"a\.jsonl\.xz: this compression isn't known; use \.gz or \.zst"):
+        merging.run()

@@ -1,0 +1,60 @@
+"""The house: which folder imports which, as each says itself, and no circles."""
+
+import ast
+import re
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+
+PACKAGE = ROOT / "labelwise"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+FOLDERS = sorted(file.parent for file in MODULES if file.name == "__init__.py" and file.parent != PACKAGE)
+
+
+def name_of(folder: Path) -> str:
+    return ".".join(folder.relative_to(PACKAGE).parts)
+
+
+def imported(file: Path) -> set[Path]:
+    """The files of the package that a file imports, anywhere in it."""
+    found = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf8"))):
+        names = []
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file}: relative"
+            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        found |= {path for name in names if (path := ROOT / (name.replace(".", "/") + ".py")) in MODULES}
+    return found
+
+
+def allowed(folder: Path) -> set[str]:
+    """What the folder's own `__init__.py` says that it imports."""
+    document = ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf8")))
+    first, last = document.split("\n\n")
+    assert "\n" not in first, "one sentence says what the folder is"
+    said = re.fullmatch(r"It imports (.*)\.", last)[1]
+    return set() if said == "no other folder of labelwise" else set(re.split(r", | and ", said))
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=name_of)
+def test_a_folder_imports_what_it_says_and_all_of_that(folder):
+    found = {name_of(other.parent) for file in folder.glob("*.py") for other in imported(file)}
+    assert found - {name_of(folder)} == allowed(folder)
+
+
+def test_there_are_no_circles():
+    list(TopologicalSorter({file: imported(file) for file in MODULES}).static_order())
+
+
+def test_no_module_lies_outside_of_the_folders():
+    assert [file.name for file in PACKAGE.glob("*.py")] == ["__init__.py"]
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=name_of)
+def test_the_tests_mirror_the_folders(folder):
+    assert list((ROOT / "tests" / folder.relative_to(PACKAGE)).glob("test_*.py"))

@@ -1,0 +1,17 @@
+"""Docs as the reader of partitions yields them, made without a file."""
+
+import srsly
+from spacy.tokens import Doc
+
+from labelwise.corpus.docbin_reader import StoredDoc
+
+REJECTED = "incorrect_spans"
+
+
+def store(doc: Doc) -> StoredDoc:
+    """Store a Doc without a file."""
+    words, iob, labels, spaces = (doc.to_array(name) for name in ("ORTH", "ENT_IOB", "ENT_TYPE", "SPACY"))
+    rejected = [(span.start, span.end, span.label) for span in doc.spans.get(REJECTED, ())]
+    strings = {key: doc.vocab.strings[key] for key in {*words.tolist(), *labels.tolist(), *(r[2] for r in rejected)}}
+    user_data = srsly.msgpack_dumps(dict(doc.user_data))
+    return StoredDoc(words, spaces.astype(bool), iob, labels, rejected, strings, user_data)

@@ -1,0 +1,87 @@
+"""What needs a GPU: `python -m pytest -m gpu`, in the environment of `make gpu` with pytest."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from labelwise.evaluate.run import evaluate
+from labelwise.train.batch_size import Trial, find_batch_size
+from labelwise.train.monitor import open_nvml
+from labelwise.train.run import train
+from tests.conftest import ROOT
+
+torch = pytest.importorskip("torch")
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU"),
+]
+GPU = ROOT / "configs" / "gpu.cfg"
+
+
+@pytest.fixture
+def overrides(tiny_bert):
+    return {
+        "components.transformer.model.name": str(tiny_bert),
+        "training.max_steps": 20,
+        "training.eval_frequency": 10,
+    }
+
+
+@pytest.mark.parametrize("precision", ["fp32", "fp16", "bf16"])
+def test_each_precision_trains_and_what_it_saves_loads_on_gpu_and_cpu(demo_corpus, overrides, tmp_path, precision):
+    overrides["components.transformer.model.precision"] = precision
+    resources = tmp_path / "resources.tsv"
+    model = tmp_path / "model"
+    train(GPU, demo_corpus, model, tmp_path / "curve.tsv", resources=resources, gpu_id=0, overrides=overrides)
+    rows = [line.split("\t") for line in (tmp_path / "curve.tsv").read_text().splitlines()]
+    assert float(rows[-1][4]) < float(rows[2][4])  # the loss of ner
+    assert resources.read_text().splitlines()[0].endswith("gpu_percent\tgpu_memory_mb\tgpu_power_w")
+    for gpu_id in (0, -1):
+        scores, *_ = evaluate(model, demo_corpus / "test", gpu_id=gpu_id)
+        assert scores.all_gold.support > 0
+
+
+def test_training_goes_on_from_a_checkpoint(demo_corpus, overrides, tmp_path, monkeypatch):
+    def stop(*args):
+        raise KeyboardInterrupt
+
+    def go(resume):
+        out, curve = tmp_path / "model", tmp_path / "curve.tsv"
+        return train(GPU, demo_corpus, out, curve, gpu_id=0, overrides=overrides, resume=resume)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("labelwise.train.run.tidy_pipeline", stop)
+        with pytest.raises(KeyboardInterrupt):
+            go(resume=False)
+    assert go(resume=True).resumed == 20
+    assert len((tmp_path / "curve.tsv").read_text().splitlines()) == 4
+
+
+def test_nvml_is_read():
+    busy, memory, power = open_nvml(0)()
+    assert 0 <= busy <= 100
+    assert memory > 0
+    assert power > 0
+
+
+def test_a_batch_size_is_found_and_used(demo_corpus, overrides, tmp_path):
+    """In a small part of the memory, so that the search is short."""
+    code = (
+        "import sys, torch; from pathlib import Path; torch.cuda.set_per_process_memory_fraction(0.02)\n"
+        "from labelwise.training import train\n"
+        "import json; trained = train(Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]), Path(sys.argv[4]),"
+        " gpu_id=0, overrides=json.loads(sys.argv[5]), on_oom='halve')\n"
+        "print('halved', trained.halved)\n"
+    )
+    huge = {**overrides, "training.batcher.size": 10_000_000, "training.max_steps": 2}
+    arguments = [GPU, demo_corpus, tmp_path / "model", tmp_path / "curve.tsv", json.dumps(huge)]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert "halved" in done.stdout, done.stderr
+    small = {key: value for key, value in overrides.items() if key.startswith("components")}
+    found = find_batch_size(Trial(GPU, demo_corpus, small, gpu_id=0), lambda cost, fitted: None)
+    assert found.size == int(0.85 * found.largest) > 0
+    assert found.device == torch.cuda.get_device_name(0)

@@ -1,0 +1,138 @@
+"""Training that begins with components of another pipeline."""
+
+import json
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import spacy
+
+from labelwise.common.errors import InputError
+from labelwise.corpus.manifest import MANIFEST
+from labelwise.train.checkpoints import find_slots
+from labelwise.train.pipeline import make_pipeline, read_settings
+from labelwise.train.run import train
+from tests.conftest import ROOT
+
+CPU, GPU = ROOT / "configs" / "cpu.cfg", ROOT / "configs" / "gpu.cfg"
+SMALL = {"training.max_steps": 1, "training.eval_frequency": 1}
+
+
+def overrides_for(kind: str, bert: Path) -> dict:
+    if kind == "cpu":
+        return {**SMALL, "training.batcher.size": 200, "components.tok2vec.model.encode.width": 16}
+    name, precision = "components.transformer.model.name", "components.transformer.model.precision"
+    return {**SMALL, "training.batcher.size": 1000, name: str(bert), precision: "fp32"}
+
+
+@pytest.fixture(scope="module")
+def sources(demo_corpus, tiny_bert, tmp_path_factory) -> dict[str, Path]:
+    """A pipeline that is trained for two steps by each config: "cpu" and "gpu"."""
+    root = tmp_path_factory.mktemp("sources")
+    for kind, config in (("cpu", CPU), ("gpu", GPU)):
+        train(config, demo_corpus, root / kind, root / "c.tsv", overrides=overrides_for(kind, tiny_bert))
+    return {kind: root / kind for kind in ("cpu", "gpu")}
+
+
+def begin(config: Path, corpus: Path, source: Path, overrides: dict):
+    """Make the pipeline as training begins with it."""
+    return make_pipeline(*read_settings(config, corpus, overrides, str(source)), -1)
+
+
+def parameters(nlp, pipe: str) -> list[np.ndarray]:
+    """Of one component."""
+    return [slot.get() for slot in find_slots(SimpleNamespace(pipeline=[(pipe, nlp.get_pipe(pipe))]))]
+
+
+def relabelled(corpus: Path, folder: Path, labels: list[str]) -> Path:
+    """Copy a corpus, and give it other labels."""
+    shutil.copytree(corpus, folder)
+    manifest = json.loads((folder / MANIFEST).read_text())
+    ner = spacy.blank("en").add_pipe("ner")
+    actions = ner.moves.get_actions(entity_types=labels)
+    by_action = {str(action): dict.fromkeys(named, 1) for action, named in actions.items()}
+    (folder / MANIFEST).write_text(json.dumps({**manifest, "labels": labels}))
+    (folder / "labels" / "ner.json").write_text(json.dumps(by_action))
+    return folder
+
+
+def corpus_labels(corpus: Path) -> list[str]:
+    return sorted(json.loads((corpus / MANIFEST).read_text())["labels"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "config", "pipe"), [("cpu", CPU, "tok2vec"), ("gpu", GPU, "transformer")])
+def test_the_parameters_are_the_sources(kind, config, pipe, sources, demo_corpus, tiny_bert):
+    """The config's own width and seed would give others."""
+    overrides = {**overrides_for(kind, tiny_bert), "system.seed": 5}
+    overrides.pop("components.tok2vec.model.encode.width", None)
+    nlp = begin(config, demo_corpus, sources[kind], overrides)
+    source = spacy.load(sources[kind])
+    for name in (pipe, "ner"):
+        pairs = list(zip(parameters(nlp, name), parameters(source, name), strict=True))
+        assert len(pairs) > 3
+        assert all(np.array_equal(one, two) for one, two in pairs)
+    text = "Heat 5 mL, said Zoë Barton of Mercury Labs."
+    assert [(e.text, e.label_) for e in nlp(text).ents] == [(e.text, e.label_) for e in source(text).ents]
+
+
+@pytest.mark.slow
+def test_ner_is_not_taken_if_it_has_labels_that_the_corpus_lacks(sources, demo_corpus, tmp_path, tiny_bert):
+    """Its tok2vec is, of another width than the config's."""
+    labels = corpus_labels(demo_corpus)[:-1]
+    corpus = relabelled(demo_corpus, tmp_path / "fewer", labels)
+    settings, _ = read_settings(CPU, corpus, {}, str(sources["cpu"]))
+    assert settings["components"]["tok2vec"] == {"source": str(sources["cpu"])}
+    nlp = begin(CPU, corpus, sources["cpu"], {})
+    assert sorted(nlp.get_pipe("ner").labels) == labels
+    source = spacy.load(sources["cpu"])
+    pairs = zip(parameters(nlp, "tok2vec"), parameters(source, "tok2vec"), strict=True)
+    assert all(np.array_equal(one, two) for one, two in pairs)
+    assert nlp.get_pipe("tok2vec").model.get_dim("nO") == 16
+
+
+@pytest.mark.slow
+def test_labels_that_the_sourced_ner_lacks_are_added(sources, demo_corpus, tmp_path):
+    labels = [*corpus_labels(demo_corpus), "ZEBRA", "AARDVARK"]
+    corpus = relabelled(demo_corpus, tmp_path / "more", labels)
+    nlp = begin(CPU, corpus, sources["cpu"], {})
+    assert set(nlp.get_pipe("ner").labels) == set(labels)
+    train(CPU, corpus, tmp_path / "model", tmp_path / "c.tsv", overrides=SMALL, init_from=str(sources["cpu"]))
+    assert set(spacy.load(tmp_path / "model").get_pipe("ner").labels) == set(labels)
+
+
+def test_a_pipeline_that_is_not_there_is_an_error(demo_corpus, tmp_path):
+    with pytest.raises(InputError, match=r"init_from '.*nowhere': "):
+        read_settings(CPU, demo_corpus, {}, str(tmp_path / "nowhere"))
+
+
+def test_a_pipeline_that_has_nothing_to_take_is_an_error(demo_corpus, tmp_path):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sentencizer")
+    nlp.to_disk(tmp_path / "source")
+    with pytest.raises(InputError, match=r"it has \['sentencizer'\], of which none can be taken"):
+        read_settings(CPU, demo_corpus, {}, str(tmp_path / "source"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("config", "kind"), [(CPU, "gpu"), (GPU, "cpu")])
+def test_ner_is_not_taken_without_what_it_listens_to(config, kind, sources, demo_corpus, tiny_bert):
+    with pytest.raises(InputError, match="none can be taken"):
+        read_settings(config, demo_corpus, {}, str(sources[kind]))
+
+
+@pytest.mark.slow
+def test_a_sourced_transformer_is_trained_in_the_precision_that_is_asked_for(sources, demo_corpus, tiny_bert):
+    import torch
+
+    overrides = {**overrides_for("gpu", tiny_bert), "components.transformer.model.precision": "bf16"}
+    nlp = begin(GPU, demo_corpus, sources["gpu"], overrides)
+    transformer = nlp.get_pipe("transformer").model
+    seen = []
+    module = transformer.layers[0].shims[0]._model.encoder.layer[0].output.dense
+    hook = module.register_forward_hook(lambda module, inputs, output: seen.append(output.dtype))
+    transformer.predict([nlp.make_doc("Some words.")])
+    hook.remove()
+    assert seen == [torch.bfloat16]

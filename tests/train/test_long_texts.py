@@ -1,0 +1,117 @@
+"""How long texts are cut."""
+
+import pytest
+import spacy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from spacy.tokens import Doc, Span
+
+from labelwise.train.long_texts import cut_doc
+from tests.train.stored import REJECTED, store
+
+NLP = spacy.blank("en")
+
+
+def make_doc(text: str, ents: list[str], rejected: list[str]) -> Doc:
+    """A Doc of a text; its spans are given by the words that they have."""
+    doc = Doc(NLP.vocab, words=(words := text.split(" ")), spaces=[True] * (len(words) - 1) + [False])
+
+    def span(of: str) -> Span:
+        start = text.index(of)
+        return doc.char_span(start, start + len(of), "A")
+
+    doc.set_ents([span(of) for of in ents])
+    doc.spans[REJECTED] = [span(of) for of in rejected]
+    return doc
+
+
+@pytest.mark.parametrize(
+    ("text", "ents", "rejected", "longest", "pieces"),
+    [
+        ("a b c d", [], [], 4, ["a b c d"]),
+        ("a b c d", [], [], 3, ["a b c ", "d"]),
+        ("a b c d e f g", [], [], 2, ["a b ", "c d ", "e f ", "g"]),
+        ("a b . d e f", [], [], 4, ["a b . ", "d e f"]),
+        ("a b . d . f", [], [], 5, ["a b . d . ", "f"]),
+        ("a . c d e f g", [], [], 4, ["a . ", "c d e f ", "g"]),  # exactly half of the longest
+        ("a . c d e f g", [], [], 5, ["a . c d e ", "f g"]),  # less than half of it
+        ("a b ! d ? f …", [], [], 4, ["a b ! ", "d ? f …"]),
+        ("a b c d e", ["c d"], [], 3, ["a b ", "c d e"]),
+        ("a b c d e", [], ["c d"], 3, ["a b ", "c d e"]),
+        ("a b . d e", ["b . d"], [], 4, ["a b . d ", "e"]),  # a full stop inside an entity ends no sentence
+        ("a b c d e f", ["a b c d"], [], 2, ["a b c d ", "e f"]),
+        ("a b c d e f", [], ["a b c d", "d e"], 2, ["a b c d e ", "f"]),
+        ("a b c d e f", ["c d e f"], [], 3, ["a b ", "c d e f"]),
+        ("a b c d", ["a b", "c d"], [], 1, ["a b ", "c d"]),
+    ],
+)
+def test_texts_are_cut(text, ents, rejected, longest, pieces):
+    found = cut_doc(store(make_doc(text, ents, rejected)), longest)
+    assert [piece.text for piece in found] == pieces
+    docs = [piece.to_doc(NLP.vocab) for piece in found]
+    assert [ent.text for doc in docs for ent in doc.ents] == ents
+    assert [span.text for doc in docs for span in doc.spans.get(REJECTED, ())] == rejected
+
+
+def test_texts_are_cut_only_behind_white_space():
+    doc = NLP.make_doc("don't re-test.\nit's")
+    assert len(doc) > 6
+    assert [piece.text for piece in cut_doc(store(doc), 1)] == ["don't ", "re-test.\n", "it's"]
+
+
+def test_a_line_break_ends_a_sentence():
+    doc = Doc(NLP.vocab, words=["a", "b", "\n\n", "c", "d"], spaces=[True, False, False, True, False])
+    assert [piece.text for piece in cut_doc(store(doc), 4)] == ["a b\n\n", "c d"]
+
+
+@st.composite
+def annotated_docs(draw) -> Doc:
+    """Docs of up to 24 tokens, with flat entities, missing values, and rejected spans of any kind."""
+    tokens = draw(st.lists(st.tuples(st.sampled_from(["w", "v", ".", "\n"]), st.booleans()), min_size=1, max_size=24))
+    doc = Doc(NLP.vocab, words=[word for word, _ in tokens], spaces=[space for _, space in tokens])
+    places = st.integers(0, len(doc) - 1)
+    starts = sorted(draw(st.sets(places, max_size=5)))
+    ends = [*starts[1:], len(doc)]
+    ents = [
+        Span(doc, start, min(end, start + draw(st.integers(1, 4))), draw(st.sampled_from("AB")))
+        for start, end in zip(starts, ends, strict=False)
+    ]
+    doc.set_ents(ents, default=draw(st.sampled_from(["outside", "missing"])))
+    doc.spans[REJECTED] = [
+        Span(doc, start, min(len(doc), start + draw(st.integers(1, 4))), draw(st.sampled_from("AC")))
+        for start in draw(st.lists(places, max_size=3))
+    ]
+    return doc
+
+
+@settings(max_examples=300, deadline=None)
+@given(annotated_docs(), st.integers(1, 8))
+def test_pieces_are_what_their_description_says(doc, longest):
+    def found_in(doc: Doc, offset: int = 0) -> list[tuple]:
+        kinds = (("entity", doc.ents), ("rejected", doc.spans.get(REJECTED, ())))
+        return [(kind, offset + s.start_char, offset + s.end_char, s.label_) for kind, spans in kinds for s in spans]
+
+    spans = [(span.start, span.end) for span in (*doc.ents, *doc.spans[REJECTED])]
+    places = [
+        token.i + 1
+        for token in doc[:-1]
+        if (token.whitespace_ or token.is_space) and not any(start <= token.i < end - 1 for start, end in spans)
+    ]
+    sentence_ends = [place for place in places if doc[place - 1].text in (".", "\n")]
+    pieces = cut_doc(store(doc), longest)
+
+    assert "".join(piece.text for piece in pieces) == doc.text
+    assert [iob for piece in pieces for iob in piece.iob.tolist()] == [token.ent_iob for token in doc]
+    survived, start = [], 0
+    for piece in pieces:
+        survived += found_in(piece.to_doc(NLP.vocab), doc[start].idx)
+        # The place of each cut follows from the start of its piece.
+        wanted = len(doc)
+        if wanted - start > longest:
+            within = [place for place in places if start < place <= start + longest]
+            beyond = [place for place in places if place > start + longest]
+            good = [place for place in within if place in sentence_ends and 2 * (place - start) >= longest]
+            wanted = max(good) if good else max(within) if within else min(beyond, default=len(doc))
+        start += len(piece)
+        assert start == wanted
+    assert sorted(survived) == sorted(found_in(doc))

