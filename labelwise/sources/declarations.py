@@ -99,7 +99,7 @@ def _load(file: Path) -> list[DataSet]:
     try:
         declared = msgspec.yaml.decode(file.read_bytes(), type=list[_Declaration])
     except FileNotFoundError as error:
-        raise InputError(f"{file}: there is no such file; it declares data sets, see the README") from error
+        raise InputError(f"{file}: there is no such file; it declares data sets, see docs/data.md") from error
     except msgspec.MsgspecError as error:
         raise InputError(f"{file}: {error}; {SYNTAX}") from error
     return [
