@@ -33,7 +33,7 @@ def read(folder: Folder) -> None:
 def naive(
     folder: Folder,
     out: Annotated[Path, typer.Argument(help="File to write")],
-    docs: Annotated[int, typer.Option(help="Read so many tasks of each data set")],
+    docs: Annotated[int, typer.Option(help="How many tasks to read from each data set")],
 ) -> None:
     """Load all data sets, group their tasks by input hash, filter the spans, write one DocBin."""
     datasets: list[list[dict[str, Any]]] = []

@@ -2,9 +2,9 @@
 
     python -m benchmarks.branches             # trains twice; a quarter of an hour
 
-In a clone of this repository (what is committed), main has the wet lab protocols for its corpus and is recorded with
+In a clone of this repository (what is committed), main has the wet lab protocols as its corpus and is recorded with
 `dvc repro`; the branch empties the section `tokenizer` of project.yml and does the same. Then they are compared. Fetch
-the corpus before with `weasel assets --extra`.
+the corpus first, with `weasel assets --extra`.
 """
 
 import os

@@ -13,7 +13,7 @@ import typer
 from benchmarks.measure import measure
 
 OUT = Path("benchmarks/out/convert")
-LIMIT = 600 * 2**20  # bytes that the converter may take
+LIMIT = 600 * 2**20  # bytes that the converter may use
 
 
 def main(docs: Annotated[int, typer.Option(help="Number of texts")] = 6000) -> None:
@@ -27,7 +27,7 @@ def main(docs: Annotated[int, typer.Option(help="Number of texts")] = 6000) -> N
     for name, (seconds, peak, _) in taken.items():
         print(f"| {name} | {seconds:.1f} | {peak / 2**20:.0f} |")
     if taken["convert_brat"].peak_pss > LIMIT:
-        raise SystemExit(f"More than {LIMIT / 2**20:.0f} MB were taken")
+        raise SystemExit(f"The converter used more than {LIMIT / 2**20:.0f} MB")
 
 
 if __name__ == "__main__":

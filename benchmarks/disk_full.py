@@ -14,20 +14,20 @@ OPTIONS = ["--workers", "2", "--docs-per-partition", "20"]
 
 
 def merge(declared: Path, out: Path) -> tuple[int, str]:
-    """Merge; give the exit status and what was printed."""
+    """Merge; return the exit status and what was printed."""
     command = [sys.executable, "-m", "scripts.merge", str(declared), str(out), *OPTIONS]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout + done.stderr
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Read a corpus's files, but for the cache."""
+    """Read a corpus's files, except for the cache."""
     files = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
     return {name: path.read_bytes() for name, path in files.items() if not name.startswith(".")}
 
 
 def main() -> None:
-    """Print what happens on each disk."""
+    """Merge to each disk, and print what happens."""
     print("| disk, MB | exit status | message | the old corpus |\n|---|---|---|---|")
     with TemporaryDirectory() as folder:
         small, large = Path(folder, "small"), Path(folder, "large")

@@ -14,12 +14,12 @@ import typer
 from benchmarks.measure import measure
 
 OUT = Path("benchmarks/out/evaluate")
-FLAT_LIMIT = 1.1  # the memory for ten times the texts may be so many times that for one time
+FLAT_LIMIT = 1.1  # ten times the texts may take this many times the memory
 STEPS = 100
 
 
 def make_corpus(docs: int, folder: Path) -> Path:
-    """Make and merge data sets of 5 labels over so many texts, all of them in test but a few, if that isn't done."""
+    """Make and merge data sets of 5 labels over `docs` texts, nearly all of them in test, unless that is done."""
     corpus = folder / f"corpus-{docs}"
     if not (corpus / "manifest.json").exists():
         tasks = folder / f"tasks-{docs}"

@@ -3,7 +3,7 @@
     make gpu && .venv-gpu/bin/python -m benchmarks.gpu
 
 No hub is needed: the transformer has the shape of roberta-base, random weights, and a tokenizer that is trained here.
-So speed and memory are a real one's, and scores aren't. Without a GPU, `--gpu-id -1 --tiny` tries the way on the CPU.
+So speed and memory are a real one's, and scores aren't. Without a GPU, `--gpu-id -1 --tiny` tries it all on the CPU.
 """
 
 import json
@@ -24,7 +24,7 @@ from labelwise.train.reader import read_docs
 OUT = Path("benchmarks/out/gpu")
 CONFIG = Path("configs/gpu.cfg")
 PRECISIONS = ["fp32", "fp16", "bf16"]
-BUSY, FASTER = 85, 1.8  # aims: percent that the GPU is busy, and times fp32's words a second
+BUSY, FASTER = 85, 1.8  # aims: percent that the GPU is busy, and times fp32's words per second
 
 
 def make_transformer(corpus: Path, folder: Path, *, tiny: bool) -> None:
@@ -52,10 +52,10 @@ def make_transformer(corpus: Path, folder: Path, *, tiny: bool) -> None:
 
 
 def train(corpus: Path, transformer: Path, gpu_id: int, steps: int, *options: str) -> dict[str, float]:
-    """Train for so many steps; give the means of what the monitor saw in them, and the most memory."""
+    """Train for `steps` steps; return the means of what the monitor saw in them, and the most memory."""
     given = ["--gpu-id", str(gpu_id), "--transformer-name", str(transformer), *options]
     _, rows = train_steps(CONFIG, corpus, OUT, steps, *given)
-    # What can't be asked of a GPU at some moment isn't a number.
+    # What a GPU can't tell at some moment is NaN.
     columns = {name: [row[name] for row in rows if not isnan(row[name])] for name in rows[0]}
     seen = {name: mean(values) for name, values in columns.items() if values}
     return seen | {"gpu_memory_mb": max(columns.get("gpu_memory_mb") or [0.0])}
@@ -83,9 +83,8 @@ def main(
     search = measure("scripts.find_batch_size", *map(str, given))
     whole = train(corpus, transformer, gpu_id, 3 * steps, "--precision", "fp16", "--batch-size", str(found))
     measure("scripts.evaluate", *map(str, [OUT / "model", corpus / "dev", scores, "--gpu-id", gpu_id]))
-    print(
-        "\n| training | words a second | of fp32 | GPU memory, MB | GPU busy, % | power, W |\n|---|---|---|---|---|---|"
-    )
+    print("\n| training | words per second | of fp32 | GPU memory, MB | GPU busy, % | power, W |")
+    print("|---|---|---|---|---|---|")
     for name, row in {**seen, "fp16, after find-batch-size": whole}.items():
         rate = row["words_per_second"]
         gpu = " | ".join(f"{row.get(column, 0.0):,.0f}" for column in ("gpu_memory_mb", "gpu_percent", "gpu_power_w"))

@@ -23,12 +23,12 @@ OUT = Path("benchmarks/out/loaders")
 PLOT = Path("benchmarks/loaders.svg")
 CONFIG = Path("configs/cpu.cfg")
 RAM_DISK = Path("/dev/shm/labelwise-corpus")
-FLAT_LIMIT = 1.05  # the memory for ten times the texts may be so many times that for one time
+FLAT_LIMIT = 1.05  # ten times the texts may take this many times the memory
 LOADERS = ["in_memory", "indexed", "streamed"]
 
 
 class Trained(NamedTuple):
-    """What a training took: words a second in its steps, and what was measured from outside."""
+    """What a training took: words per second in its steps, and what was measured from outside."""
 
     rate: float
     taken: Measured
@@ -40,7 +40,7 @@ class Trained(NamedTuple):
 
 
 def train(corpus: Path, steps: int, loader: str, module: str = "scripts.train") -> Trained:
-    """Train for so many steps, evaluating at the first and the last alone."""
+    """Train for `steps` steps, evaluating only at the first and the last."""
     taken, seen = train_steps(CONFIG, corpus, OUT, steps, "--loader", loader, module=module)
     return Trained(mean(row["words_per_second"] for row in seen), taken)
 
@@ -71,7 +71,7 @@ def main(
     corpus: Annotated[Path | None, typer.Option(help="Merged corpus of 6,000 texts; made if not given")] = None,
     corpus_large: Annotated[Path | None, typer.Option(help="Merged corpus of 60,000 texts")] = None,
     steps: Annotated[int, typer.Option(help="Steps of each training")] = 150,
-    rounds: Annotated[int, typer.Option(help="How often what is compared in speed is repeated, in turn")] = 3,
+    rounds: Annotated[int, typer.Option(help="How often the comparison of speeds is repeated, in turn")] = 3,
 ) -> None:
     """Measure, print the tables, draw the plot; fail if streaming isn't flat."""
     OUT.mkdir(parents=True, exist_ok=True)
@@ -83,16 +83,16 @@ def main(
     tunings = tune(small, steps)
     epochs = {texts: measure("benchmarks.read_epoch", str(folder)) for texts, folder in folders.items()}
     runs |= {("60,000", loader): train(large, steps, loader) for loader in reversed(LOADERS)}
-    print("\n| texts | loader | words a second | of in_memory | peak memory, MB |\n|---|---|---|---|---|")
+    print("\n| texts | loader | words per second | of in_memory | peak memory, MB |\n|---|---|---|---|---|")
     for (texts, name), run in runs.items():
         share = median(turn[names.index(name)].rate / turn[0].rate for turn in turns)
         ratio = share if texts == "6,000" else run.rate / runs["60,000", "in_memory"].rate
         print(f"| {texts} | {name} | {run.rate:,.0f} | {ratio:.2f} | {run.megabytes:,.0f} |")
     against = median(turn[2].rate / turn[3].rate for turn in turns)
     growth = {loader: runs["60,000", loader].megabytes / runs["6,000", loader].megabytes for loader in LOADERS}
-    print(f"\nstreamed against spacy train: {against:.2f} of the words a second (median of {rounds})")
+    print(f"\nstreamed against spacy train: {against:.2f} of the words per second (median of {rounds})")
     print("ten times the texts take", ", ".join(f"{ratio:.2f} ({name})" for name, ratio in growth.items()))
-    print("\n| streamed, tuning | words a second | of none | peak memory, MB |\n|---|---|---|---|")
+    print("\n| streamed, tuning | words per second | of none | peak memory, MB |\n|---|---|---|---|")
     for tuning, run in tunings.items():
         print(f"| {tuning} | {run.rate:,.0f} | {run.rate / tunings['none'].rate:.2f} | {run.megabytes:,.0f} |")
     print("\n| a whole epoch, read and put into batches | seconds | peak memory, MB |\n|---|---|---|")
@@ -108,7 +108,7 @@ def main(
 
 
 def tune(corpus: Path, steps: int) -> dict[str, Trained]:
-    """Train as the study's Table 3 does, as far as it means something without GPUs."""
+    """Train as the study's Table 3 does, as far as it makes sense without GPUs."""
     shutil.copytree(corpus, RAM_DISK, dirs_exist_ok=True)
     try:
         return {

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from labelwise.common.memory import tree_pss
 
-INTERVAL = 0.1  # seconds between two looks
+INTERVAL = 0.1  # seconds between two samples
 
 
 class Measured(NamedTuple):

@@ -22,8 +22,8 @@ from benchmarks.plot import draw_memory
 OUT = Path("benchmarks/out")
 PLOT = Path("benchmarks/merge.svg")
 NAIVE_DOCS = 600
-MEMORY_LIMIT = 400  # MB that the merge may take
-FLAT_LIMIT = 1.1  # the memory for ten times the texts may be so many times that for one time
+MEMORY_LIMIT = 400  # MB that the merge may use
+FLAT_LIMIT = 1.1  # ten times the texts may take this many times the memory
 
 
 class Line(NamedTuple):
@@ -36,7 +36,7 @@ class Line(NamedTuple):
 
 
 def merge(folder: Path, out: Path, *options: str, extra: Path | None = None, keep: bool = False) -> Measured:
-    """Merge the data sets of a folder, anew unless `keep`."""
+    """Merge the data sets of a folder, from scratch unless `keep`."""
     if not keep:
         shutil.rmtree(out, ignore_errors=True)
     declared = [str(folder / "datasets.yml"), *([str(extra)] if extra else [])]
@@ -44,13 +44,13 @@ def merge(folder: Path, out: Path, *options: str, extra: Path | None = None, kee
 
 
 def make_workload(folder: Path, docs: int) -> None:
-    """Make data sets of 20 labels over so many texts, if they aren't there."""
+    """Make data sets of 20 labels over `docs` texts, if they aren't there."""
     if not (folder / "datasets.yml").exists():
         measure("scripts.make_demo", str(folder), *f"--format prodigy --docs {docs} --labels 20 --words 300".split())
 
 
 def make_extra(folder: Path, out: Path, tasks: int = 100) -> Path:
-    """Make a data set that judges texts of the first data set anew: so many of them, from all over."""
+    """Make a data set that annotates texts of the first data set again: `tasks` of them, from all over it."""
     out.mkdir(parents=True, exist_ok=True)
     first = yaml.safe_load((folder / "datasets.yml").read_text())[0]
     lines = (folder / first["path"]).read_text().splitlines()
@@ -66,7 +66,7 @@ def main(
     rounds: Annotated[int, typer.Option(help="How often reading and merging are repeated")] = 3,
     large: Annotated[bool, typer.Option("--large", help="60,000 texts as well")] = False,
 ) -> None:
-    """Measure, print the table, draw the plot; fail if a limit isn't kept."""
+    """Measure, print the table, draw the plot; fail if a limit is exceeded."""
     make_workload(workload, 6000)
     out = OUT / "merge"
     reads, merges = [], []
@@ -119,12 +119,12 @@ def main(
 
 
 def line(what: str, *taken: Measured, note: str = "") -> Line:
-    """Make a line of the medians."""
+    """Make a line from the medians."""
     return Line(what, median(one.seconds for one in taken), median(one.peak_pss for one in taken) / 2**20, note)
 
 
 def digest(out: Path) -> str:
-    """Give what names every partition and its bytes."""
+    """Return what names every partition and its bytes."""
     return json.dumps(json.loads((out / "manifest.json").read_text()), sort_keys=True)
 
 

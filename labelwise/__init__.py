@@ -1,6 +1,6 @@
 """One named-entity model from annotations made label by label: a folder for each stage, which says what it imports.
 
-The way of the data: sources, merge, corpus, train, evaluate; then compare and report.
+Data goes through sources, merge, corpus, train, evaluate; then compare and report.
 """
 
 import sys

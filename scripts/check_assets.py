@@ -15,7 +15,7 @@ def check_assets_cli() -> None:
         right = verify_assets(Path())
     for name in right:
         msg.good(name)
-    msg.info(f"{len(right)} assets are here and right; `weasel assets --extra` fetches the others")
+    msg.info(f"{len(right)} assets are here and match; `weasel assets --extra` fetches the others")
 
 
 if __name__ == "__main__":

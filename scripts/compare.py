@@ -26,14 +26,14 @@ def compare_cli(
     pipeline: Annotated[Pipeline, Option(help="Which pipeline's results to compare")] = "cpu",
     gold: Annotated[GoldOf | None, Option(help="Whose gold counts, if it differs", show_default="last")] = None,
     common: Annotated[bool, Option("--common", help="Compare on the texts that all have")] = False,
-    over: Annotated[bool, Option("--spread", help="Print how far F varies over these, such as seeds")] = False,
+    over: Annotated[bool, Option("--spread", help="Print how far F varies across these, such as seeds")] = False,
     md: Annotated[bool, Option("--md", help="Print Markdown")] = False,
     as_json: Annotated[bool, Option("--json", help="Print JSON")] = False,
 ) -> None:
-    """Compare the results of git revisions; one is compared with the workspace, none: HEAD with the workspace."""
+    """Compare the results of git revisions; a single one, HEAD by default, is compared with the workspace."""
     with user_errors("Nothing was compared"):
         if md and as_json:
-            raise InputError("--md --json: give one of them")
+            raise InputError("--md --json: give only one of them")
         revisions = revisions or ["HEAD"]
         names = revisions if len(revisions) > 1 else [*revisions, WORKSPACE]
         results = [read_revision(name, pipeline) for name in names]
@@ -41,7 +41,7 @@ def compare_cli(
             if md or as_json or gold or common:
                 raise InputError("--spread: it is a table of each revision's own scores; leave out the other options")
             print_table(["F", "Mean", "Deviation", "Least to greatest"], spread_table(spread(results)))
-            msg.info(f"{len(results)} revisions, {results[0].metrics.texts:,} texts; deviation: of the sample")
+            msg.info(f"{len(results)} revisions, {results[0].metrics.texts:,} texts; the deviation is the sample's")
             return
         comparison = compare(results, gold=gold, common=common)
     if as_json:
@@ -55,7 +55,7 @@ def compare_cli(
 
 
 def header(comparison: Comparison) -> list[str]:
-    """Give the names of the columns."""
+    """Return the names of the columns."""
     base, *others = comparison.revisions
     columns = [[name, "Difference", *([] if comparison.missing else ["95%", "p"])] for name in others]
     return ["F", base, *(name for column in columns for name in column), "Support"]
@@ -85,7 +85,7 @@ def spread_table(rows: Mapping[str, Spread | None]) -> list[list[str]]:
 
 
 def notes(comparison: Comparison) -> list[str]:
-    """Say what the figures are about."""
+    """Say what the figures mean."""
     lines = [f"{comparison.texts:,} texts, gold of {comparison.gold}"]
     if comparison.gold == "own":
         lines = [f"{comparison.texts:,} texts, each revision against its own gold"]
@@ -96,11 +96,11 @@ def notes(comparison: Comparison) -> list[str]:
     for name, labels in comparison.only.items():
         lines.append(f"Labels of {name} that not all revisions have, not compared: {', '.join(labels)}")
     if comparison.behind:
-        lines.append(f"The workspace is behind its files: DVC would run {', '.join(comparison.behind)} again")
+        lines.append(f"The workspace's results are out of date: DVC would run {', '.join(comparison.behind)} again")
     if comparison.missing:
         lines += [f"No intervals, no p: {reason}" for reason in comparison.missing]
     else:
-        lines.append(f"* p below {SIGNIFICANT}; of labels, it is corrected for their number (Holm)")
+        lines.append(f"* p below {SIGNIFICANT}; for labels, corrected for their number (Holm)")
     return lines
 
 

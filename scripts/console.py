@@ -10,7 +10,7 @@ from wasabi import msg
 
 from labelwise.common.errors import InputError
 
-WIDEST = 100  # characters of a column
+WIDEST = 100  # characters in a column
 
 
 @contextmanager
@@ -56,7 +56,7 @@ def user_errors(title: str) -> Iterator[None]:
         msg.fail(title, str(error))
         raise typer.Exit(1) from error
     except KeyboardInterrupt as interrupt:
-        msg.fail(title, "It was interrupted; what stood there before is as it was")
+        msg.fail(title, "Interrupted; what was there before is unchanged")
         raise typer.Exit(130) from interrupt
 
 
@@ -66,6 +66,6 @@ def print_counts(title: str, counts: Mapping[str, int]) -> None:
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Print a table: first column left, the others right."""
+    """Print a table: the first column aligned left, the others right."""
     if rows:
         msg.table(rows, header=header, divider=True, aligns=("l", *"r" * (len(header) - 1)), max_col=WIDEST)

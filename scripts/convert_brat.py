@@ -1,4 +1,4 @@
-"""Convert a brat folder to Prodigy data sets, one a label."""
+"""Convert a brat folder to Prodigy data sets, one per label."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from wasabi import msg
 
-from labelwise.sources.brat import Discontinuous, MissingAnn, Shifted, find_documents
+from labelwise.sources.brat import Discontinuous, MissingAnn, Shifted
 from labelwise.sources.convert_brat import PROBLEMS, convert_brat
 from labelwise.sources.declarations import AnySplit
 from scripts.console import print_counts, progress, user_errors
@@ -17,22 +17,24 @@ Option = typer.Option
 def convert_brat_cli(
     brat_dir: Annotated[Path, typer.Argument(help="Folder with .txt and .ann (or .a1, .a2) files, at any depth")],
     out: Annotated[Path, typer.Argument(help="Folder for the data sets; replaced as a whole")],
-    fallback: Annotated[Path | None, Option(help="Folder to convert when BRAT_DIR has no document")] = None,
+    fallback: Annotated[Path | None, Option(help="Folder to convert when BRAT_DIR has no documents")] = None,
     labels: Annotated[str, Option(help="Labels to convert, separated by commas; empty for all")] = "",
     missing_ann: Annotated[
-        MissingAnn, Option(help="A text without annotation file: left out, or no entities")
+        MissingAnn, Option(help="A text without an annotation file: leave it out, or no entities")
     ] = "skip",
-    discontinuous: Annotated[Discontinuous, Option(help="A span in pieces: no, its first, first to last")] = "drop",
-    shifted: Annotated[Shifted, Option(help="A mention that isn't at its offsets: no, its nearest place")] = "drop",
+    discontinuous: Annotated[
+        Discontinuous, Option(help="A span in pieces: drop it, keep its first piece, or cover all of them")
+    ] = "drop",
+    shifted: Annotated[
+        Shifted, Option(help="A mention that isn't at its offsets: drop it, or move it to the nearest place")
+    ] = "drop",
     encoding: Annotated[str, Option(help="Encoding of texts and annotations")] = "utf-8",
     split: Annotated[AnySplit, Option(help="The split that all these texts belong to; auto: by hash")] = "auto",
     prefix: Annotated[str, Option(help="What the data sets' names begin with; the label follows")] = "",
     strict: Annotated[bool, Option("--strict", help="Fail, and write nothing, if any line can't be converted")] = False,
 ) -> None:
-    """Convert a brat folder to Prodigy data sets, one a label."""
+    """Convert a brat folder to Prodigy data sets, one per label."""
     with user_errors("Nothing was converted"):
-        if fallback and not find_documents(brat_dir):
-            msg.info(f"{brat_dir} has no document: converting {fallback}")
         wanted = [label.strip() for label in labels.split(",") if label.strip()]
         report = convert_brat(
             brat_dir,
@@ -47,6 +49,7 @@ def convert_brat_cli(
             prefix=prefix,
             strict=strict,
             progress=progress,
+            tell=msg.info,
         )
     print_counts("Documents", report.documents)
     print_counts("Annotations (T lines)", report.annotations)
@@ -58,9 +61,9 @@ def convert_brat_cli(
     lost = total - left_out - report.annotations.get("converted", 0)
     msg.good(f"{report.annotations.get('converted', 0):,} of {total:,} annotations are in {out / 'datasets.yml'}")
     if left_out:
-        msg.info(f"{left_out:,} have another label than those asked for")
+        msg.info(f"{left_out:,} have a label that wasn't asked for")
     if lost:
-        msg.warn(f"{lost:,} can't be converted", f"{out / PROBLEMS} has file, line and reason of each")
+        msg.warn(f"{lost:,} can't be converted", f"{out / PROBLEMS} lists the file, line and reason of each")
 
 
 LINES = {

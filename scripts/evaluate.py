@@ -1,5 +1,6 @@
 """Evaluate a trained pipeline on a split of the corpus, label by label."""
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -23,7 +24,7 @@ def evaluate_cli(
     predictions: Annotated[Path | None, Option(help="JSONL file for what was predicted, with the gold")] = None,
     details: Annotated[Path | None, Option(help="JSON file for partial schemes by label, confusion, mistakes")] = None,
     merge_metrics: Annotated[Path | None, Option(help="The merge's ledger, for the agreement of annotators")] = None,
-    speed: Annotated[Path | None, Option(help="JSON file for words a second, which varies")] = None,
+    speed: Annotated[Path | None, Option(help="JSON file for words per second, which vary")] = None,
     gpu_id: Annotated[int, Option(help="Number of the GPU; -1 for the CPU")] = -1,
     workers: Annotated[int, Option(help="Processes that predict, on the CPU")] = 1,
 ) -> None:
@@ -41,7 +42,8 @@ def evaluate_cli(
         for path, content in ((metrics, found.metrics), (details, found.details), (speed, found.speed._asdict())):
             if path:
                 with staged(path) as file:
-                    file.write_bytes(msgspec.json.format(msgspec.json.encode(content)) + b"\n")
+                    text = json.dumps(msgspec.to_builtins(content), indent=2, ensure_ascii=False)
+                    file.write_text(text + "\n", encoding="utf8")
     print_scores(found.metrics)
     print_mistakes(found.details)
     if found.metrics.unscored:

@@ -11,6 +11,7 @@ from labelwise.common.errors import InputError
 from labelwise.common.memory import parse_size
 from labelwise.common.outputs import staged
 from labelwise.train.batch_size import SHARE, Trial, find_batch_size
+from labelwise.train.pipeline import Recognizer
 from scripts.console import user_errors
 
 Option = typer.Option
@@ -22,17 +23,20 @@ def find_batch_size_cli(
     out: Annotated[Path, typer.Argument(help="JSON file for the result, such as training/gpu/batch_size.json")],
     gpu_id: Annotated[int, Option(help="Number of the GPU; -1 for the CPU, with --memory")] = 0,
     memory: Annotated[str, Option(help="On the CPU: the memory that training may have, such as 2GB")] = "",
-    transformer_name: Annotated[str, Option(help="Name on the hub, or folder, of the transformer")] = "",
+    transformer_name: Annotated[str, Option(help="Name (on the hub) or folder of the transformer")] = "",
     precision: Annotated[str, Option(help="fp16 | bf16 | fp32, of a transformer")] = "",
-    init_from: Annotated[str, Option(help="Name or folder of a pipeline that training begins with")] = "",
+    init_from: Annotated[str, Option(help="Name or folder of a pipeline that training starts from")] = "",
+    recognizer: Annotated[Recognizer, Option(help="spaCy's ner, or a head for each label")] = "ner",
 ) -> None:
     """Find the largest batch that fits into memory, and write most of it where training picks it up."""
     with user_errors("No batch size was found"):
         if (gpu_id < 0) != bool(memory):
-            raise InputError(f"--gpu-id {gpu_id}, --memory {memory!r}: give a GPU, or the CPU (-1) and a size as 2GB")
+            raise InputError(
+                f"--gpu-id {gpu_id}, --memory {memory!r}: give a GPU, or the CPU (-1) and a size such as 2GB"
+            )
         model = {"name": transformer_name, "precision": precision}
         overrides = {f"components.transformer.model.{key}": value for key, value in model.items() if value}
-        trial = Trial(config, corpus, overrides, init_from, gpu_id, parse_size(memory) if memory else 0)
+        trial = Trial(config, corpus, overrides, init_from, gpu_id, parse_size(memory) if memory else 0, recognizer)
         found = find_batch_size(trial, report)
         with staged(out) as path:
             path.write_text(json.dumps(found._asdict(), indent=1) + "\n", encoding="utf8")
@@ -41,7 +45,7 @@ def find_batch_size_cli(
 
 def report(cost: int, fitted: bool) -> None:
     """Print what was tried."""
-    print(f"{cost:>10,} {'fits' if fitted else 'is too much'}", flush=True)
+    print(f"{cost:>10,} {'fits' if fitted else 'does not fit'}", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Write a demo corpus, to try everything without data of one's own."""
+"""Write a demo corpus, to try everything without your own data."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,19 +7,21 @@ import typer
 from wasabi import msg
 
 from labelwise.demo.grammar import LABELS
-from labelwise.demo.write import Format, make_demo
+from labelwise.demo.write import DemoFormat, make_demo
 from scripts.console import progress, user_errors
 
 
 def make_demo_cli(
     out: Annotated[Path, typer.Argument(help="Folder to write to; an earlier demo corpus there is replaced.")],
     format: Annotated[
-        Format, typer.Option(help="brat (OUT/DOMAIN/*.txt, *.ann) or prodigy (OUT/LABEL.jsonl).")
+        DemoFormat, typer.Option(help="brat (OUT/DOMAIN/*.txt, *.ann) or prodigy (OUT/LABEL.jsonl).")
     ] = "brat",
     docs: Annotated[int, typer.Option(help="Number of documents.")] = 400,
     labels: Annotated[int, typer.Option(help=f"Number of labels, 1 to {len(LABELS)}.")] = len(LABELS),
-    words: Annotated[int | None, typer.Option(help="Words and marks in each, about; else 100 to 300.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of all that is random; document N depends on it and on N alone.")] = 0,
+    words: Annotated[
+        int | None, typer.Option(help="Roughly how many words and marks in each; 100 to 300 if not given.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of all that is random; document N depends only on it and on N.")] = 0,
 ) -> None:
     """Write a demo corpus of texts from nine domains, annotated with up to twenty labels."""
     with user_errors("No demo corpus was made"):

@@ -28,8 +28,8 @@ def merge_cli(
     datasets: Annotated[list[Path], typer.Argument(metavar="DATASETS.yml...", help="Declarations of data sets")],
     out: Annotated[Path, typer.Argument(help="Folder for train, dev, test, labels and the manifest")],
     metrics: Annotated[Path | None, Option(help="JSON file for the ledger")] = None,
-    lang: Annotated[str, Option(help="spaCy's code of the language")] = "en",
-    tokenizer: Annotated[Path | None, Option(help="YAML file whose section `tokenizer` has further rules")] = None,
+    lang: Annotated[str, Option(help="spaCy's code for the language")] = "en",
+    tokenizer: Annotated[Path | None, Option(help="YAML file whose section `tokenizer` has more rules")] = None,
     duplicates: Annotated[Duplicates, Option(help="A data set answered a text twice")] = "latest",
     conflicts: Annotated[Conflicts, Option(help="One data set accepts a span, another rejects it")] = "accept-wins",
     overlap: Annotated[Overlap, Option(help="Accepted spans overlap: which is the entity")] = "longest",
@@ -38,16 +38,16 @@ def merge_cli(
     dev_ratio: Annotated[float, Option(help="Share of texts for dev, of data sets with split auto")] = 0.1,
     test_ratio: Annotated[float, Option(help="Share of texts for test, of data sets with split auto")] = 0.1,
     split_salt: Annotated[str, Option(help="Another salt gives another split")] = "labelwise",
-    split_by: Annotated[str, Option(help="Key of meta; texts with one value there stay in one split")] = "",
-    normalize: Annotated[YesNo, Option(help="Texts that differ in Unicode form or white space alone are one")] = "no",
+    split_by: Annotated[str, Option(help="Key of meta; texts with the same value stay in one split")] = "",
+    normalize: Annotated[YesNo, Option(help="Texts that differ only in Unicode form or white space are one")] = "no",
     near_duplicates: Annotated[NearDuplicates, Option(help="Nearly equal texts in two splits")] = "report",
     near_similarity: Annotated[float, Option(help="How similar those are, 0.5 to 1")] = 0.8,
     docs_per_partition: Annotated[int, Option(help="The most texts in a partition, on average")] = 200,
-    workers: Annotated[int, Option(help="Processes; 0 for one a core")] = 0,
-    memory: Annotated[str, Option(help="Take fewer workers if more than this is needed, such as 256MB")] = "",
+    workers: Annotated[int, Option(help="Processes; 0 for one per core")] = 0,
+    memory: Annotated[str, Option(help="Use fewer workers if they would need more than this, such as 256MB")] = "",
     engine: Annotated[Engine, Option(help="Where the work is done")] = "processes",
-    address: Annotated[str, Option(help="Of a dask scheduler, such as tcp://box:8786")] = "",
-    strict: Annotated[bool, Option("--strict", help="Fail, and write nothing, if any row is malformed")] = False,
+    address: Annotated[str, Option(help="Address of a dask scheduler, such as tcp://box:8786")] = "",
+    strict: Annotated[bool, Option("--strict", help="Fail, and write nothing, if any row or span is bad")] = False,
 ) -> None:
     """Merge data sets into one corpus of partitioned .spacy files."""
     with user_errors("Nothing was merged"):
@@ -80,17 +80,19 @@ def merge_cli(
     print_ledger(ledger)
     total = sum(ledger.texts[split] for split in SPLITS)
     msg.good(f"{total:,} texts with {ledger.spans['entity']:,} entities are in {out}")
-    msg.info(f"At most {peak.bytes / 2**20:,.0f} MB of memory were taken, all processes together")
+    msg.info(f"Memory: {peak.bytes / 2**20:,.0f} MB at most, in all processes")
     if lost := sum(ledger.spans[reason] for reason in LOST):
-        msg.info(f"{lost:,} spans lost against others, or have no token boundaries: {out / LOST_SPANS}")
+        msg.info(f"{lost:,} spans lost to others, or have no token boundaries: {out / LOST_SPANS}")
     if problems := ledger.problems():
-        msg.warn(f"{problems:,} rows or spans can't be used", f"{out / PROBLEMS} has data set, line and reason of each")
+        msg.warn(
+            f"{problems:,} rows or spans can't be used", f"{out / PROBLEMS} lists the data set, line and reason of each"
+        )
     for title, remedy in warnings(ledger, settings):
         msg.warn(title, remedy)
 
 
 def warnings(ledger: Ledger, settings: Settings) -> Iterator[tuple[str, str]]:
-    """Yield what will be a surprise later, each with a remedy."""
+    """Yield what would be a surprise later, each with a remedy."""
     for name, spans in ledger.undeclared.items():
         dataset, _, label = name.partition(": ")
         yield (
@@ -99,7 +101,7 @@ def warnings(ledger: Ledger, settings: Settings) -> Iterator[tuple[str, str]]:
         )
     for name, rows in ledger.datasets.items():
         if not rows:
-            yield f"Data set {name!r} has no rows", "Look at what its path names"
+            yield f"Data set {name!r} has no rows", "Check what its path names"
     for split, remedy in (("train", "Lower both ratios"), ("dev", "Raise dev_ratio"), ("test", "Raise test_ratio")):
         if not ledger.texts[split]:
             yield f"No text is in {split}", f"{remedy}, or declare a data set with split: {split}"
@@ -107,13 +109,14 @@ def warnings(ledger: Ledger, settings: Settings) -> Iterator[tuple[str, str]]:
     if partly and settings.policies.coverage == "missing":
         yield (
             f"{partly:,} of {train:,} texts in train aren't complete for all labels",
-            "What is unmarked there may be an entity, so only the other texts teach what is none. If they are few, the "
-            "model will see entities everywhere. If unmarked means no entity, set coverage to outside",
+            "What is unmarked there may be an entity, so only the other texts teach spaCy's ner what isn't; if they "
+            "are few, it sees entities everywhere. Set recognizer to per-label, which learns each label where it is "
+            "known, or, if unmarked means no entity, coverage to outside",
         )
     if pairs := ledger.near_duplicates.total():
         yield (
-            f"{pairs:,} pairs of texts are nearly equal and in two splits",
-            f"{NEAR_DUPLICATES} has their similarity and where they are; near_duplicates: group keeps them together",
+            f"{pairs:,} pairs of texts are nearly equal, but in two splits",
+            f"{NEAR_DUPLICATES} says how similar and where they are; near_duplicates: group keeps them together",
         )
     if ledger.without_split_by:
         yield (

@@ -21,7 +21,7 @@ def report_cli(
     """Write the report of a pipeline: one HTML page with its scores, curves and mistakes."""
     with user_errors("No report was written"):
         write_report(root, pipeline, out)
-    msg.good(f"{out} is the report of the {pipeline} pipeline; any browser shows it, without a network")
+    msg.good(f"{out} is the report of the {pipeline} pipeline; any browser shows it, even offline")
 
 
 if __name__ == "__main__":

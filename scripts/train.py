@@ -11,6 +11,7 @@ from wasabi import msg
 
 from labelwise.common.errors import InputError
 from labelwise.train.loop import OnOom
+from labelwise.train.pipeline import Recognizer
 from labelwise.train.run import Trained, train
 from scripts.console import print_counts, user_errors
 
@@ -25,14 +26,15 @@ def train_cli(
     resources: Annotated[Path | None, Option(help="TSV file for memory, processors and GPU over time")] = None,
     gpu_id: Annotated[int, Option(help="Number of the GPU; -1 for the CPU")] = -1,
     seed: Annotated[int, Option(help="Random seed")] = 0,
-    max_steps: Annotated[int, Option(help="Updates; 0 for what the config says")] = 0,
+    max_steps: Annotated[int, Option(help="Number of updates; 0 for what the config says")] = 0,
     loader: Annotated[str, Option(help="streamed | indexed | in_memory; empty for what the config says")] = "",
-    transformer_name: Annotated[str, Option(help="Name on the hub, or folder, of the transformer")] = "",
+    transformer_name: Annotated[str, Option(help="Name (on the hub) or folder of the transformer")] = "",
     precision: Annotated[
-        str, Option(help="fp16 | bf16 | fp32, of a transformer; on the CPU, fp16 is too slow to be used")
+        str, Option(help="fp16 | bf16 | fp32, of a transformer; on the CPU, fp32 is used for fp16, which is too slow")
     ] = "",
-    init_from: Annotated[str, Option(help="Name or folder of a pipeline to begin with")] = "",
-    batch_size: Annotated[Path | None, Option(help="What scripts.find_batch_size has written")] = None,
+    init_from: Annotated[str, Option(help="Name or folder of a pipeline to start from")] = "",
+    recognizer: Annotated[Recognizer, Option(help="spaCy's ner, or a head for each label")] = "ner",
+    batch_size: Annotated[Path | None, Option(help="JSON file that scripts.find_batch_size has written")] = None,
     on_oom: Annotated[OnOom, Option(help="When memory runs out: stop, or halve what the device is given")] = "stop",
     resume: Annotated[bool, Option("--resume", help="Resume where the same training was killed")] = False,
 ) -> None:
@@ -45,7 +47,7 @@ def train_cli(
         overrides: dict[str, Any] = {"system.seed": seed}
         if max_steps:
             overrides["training.max_steps"] = max_steps
-            # Some step but the first is evaluated, or the best pipeline would be an untrained one.
+            # Some step after the first is evaluated, or the best pipeline would be an untrained one.
             every = load_config(config)["training"]["eval_frequency"]
             overrides["training.eval_frequency"] = min(every, max_steps)
         if loader:
@@ -64,6 +66,7 @@ def train_cli(
             gpu_id=gpu_id,
             overrides=overrides,
             init_from=init_from,
+            recognizer=recognizer,
             batch_size=batch_size,
             on_oom=on_oom,
             resume=resume,
@@ -76,14 +79,14 @@ def train_cli(
 def print_summary(trained: Trained) -> None:
     """Say where time and memory went."""
     if trained.resumed is not None:
-        msg.info(f"Resumed from step {trained.resumed}; shares of the time and memory are of what came after")
+        msg.info(f"Resumed from step {trained.resumed}; time shares and memory are of what came after")
     print_counts("Texts of an epoch", trained.texts)
     shares = ", ".join(f"{name} {share:.0%}" for name, share in trained.shares.items())
-    rate = f"{trained.words:,} words, {trained.words / max(trained.seconds, 1e-9):,.0f} a second"
+    rate = f"{trained.words:,} words, {trained.words / max(trained.seconds, 1e-9):,.0f} per second"
     msg.info(f"Time: {tqdm.format_interval(trained.seconds)} ({shares}); {rate}")
     msg.info(f"Memory: {trained.peak / 2**20:,.0f} MB at most, in all processes")
     if trained.halved:
-        msg.warn(f"Memory ran out {trained.halved} time(s); what the device is given was halved each time")
+        msg.warn(f"Memory ran out {trained.halved} time(s); each time, what the device is given was halved")
     if trained.warning:
         msg.warn(trained.warning)
 

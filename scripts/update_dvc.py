@@ -1,19 +1,23 @@
 """Write dvc.yaml from project.yml, so that DVC runs the very commands that weasel runs.
 
+Before that, project.yml itself is written as DVC writes it, so that `dvc exp run -S` changes one line of it.
+
 1. dvc.yaml names project.yml under `vars`, so `${vars.seed}` means in DVC what it means in weasel, and a change of one
    variable re-runs the stages whose commands have it.
 2. `outputs` become `outs`; of `outputs_no_cache`, which stay in git, JSON files become metrics and TSV files plots.
-3. A dependency on project.yml is one on its section `tokenizer`, the only one that a command reads by itself.
+3. A dependency on project.yml becomes one on its section `tokenizer`, the only one that a command reads by itself.
 4. A command without outputs isn't a stage.
 5. A command is one line, where project.yml has a line for each option.
 """
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 import srsly
 import typer
 import yaml
+from dvc.utils.hydra import apply_overrides
 from wasabi import msg
 
 from labelwise.common.errors import InputError
@@ -26,17 +30,41 @@ HEADER = "# Made from project.yml by `python -m scripts.update_dvc`; edit that, 
 def update_dvc_cli(
     project: Annotated[Path, typer.Argument(help="What to read")] = Path("project.yml"),
     dvc: Annotated[Path, typer.Argument(help="What to write")] = Path("dvc.yaml"),
-    check: Annotated[bool, typer.Option("--check", help="Write nothing, fail if there is something to write")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Write nothing; fail if there is something to write")] = False,
 ) -> None:
     """Write dvc.yaml from project.yml."""
     with user_errors(f"{dvc} isn't up to date"):
-        content = dvc_yaml(project)
-        if check and content != dvc.read_text(encoding="utf8"):
+        contents = {project: as_dvc_writes(project), dvc: dvc_yaml(project)}
+        if check and any(content != file.read_text(encoding="utf8") for file, content in contents.items()):
             raise InputError(f"{project} has changed: run `python -m scripts.update_dvc`")
-        if not check:
-            with staged(dvc) as file:
+        for path, content in contents.items() if not check else ():
+            with staged(path) as file:
                 file.write_text(content, encoding="utf8")
-    msg.good(f"{dvc} is what {project} says")
+    msg.good(f"{dvc} matches {project}")
+
+
+def as_dvc_writes(project: Path) -> str:
+    """Give the content of project.yml as DVC writes it when an experiment changes a variable.
+
+    RAISES (InputError): a comment, or a variable in a command, would be lost.
+    """
+    before = project.read_text(encoding="utf8")
+    with TemporaryDirectory() as folder:
+        copy = Path(folder) / project.name
+        copy.write_text(before, encoding="utf8")
+        apply_overrides(copy, [])
+        after = copy.read_text(encoding="utf8")
+    kept = after.splitlines()
+    for number, line in enumerate(before.splitlines(), 1):
+        if line.lstrip().startswith("#") and line not in kept:
+            raise InputError(
+                f"{project}:{number}: DVC would delete this comment; put it above `vars` or into it: {line}"
+            )
+    if before.count("${vars.") != after.count("${vars."):
+        raise InputError(
+            f"{project}: DVC would put values in the place of some ${{vars...}}; begin those items with !!str"
+        )
+    return after
 
 
 def dvc_yaml(project: Path) -> str:

@@ -59,7 +59,7 @@ class Copy:
 
     def commit(self, message: str) -> None:
         self.run("git", "add", "-A")
-        self.run("git", *IDENTITY, "commit", "-qm", message)
+        self.run("git", *IDENTITY, "commit", "--allow-empty", "-qm", message)
 
     def run(self, *command: str, fails: bool = False) -> str:
         """Run a command of this environment, and give what it prints."""
@@ -84,7 +84,9 @@ def by_weasel(tmp_path_factory) -> tuple[Copy, str]:
 @pytest.fixture(scope="module")
 def by_dvc(tmp_path_factory) -> tuple[Copy, str]:
     copy = Copy(tmp_path_factory.mktemp("dvc"))
-    return copy, copy.run("dvc", "repro", "report")
+    printed = copy.run("dvc", "repro", "report")
+    copy.commit("results")
+    return copy, printed
 
 
 def test_weasel_goes_the_whole_way(by_weasel):
@@ -100,7 +102,7 @@ def test_weasel_goes_the_whole_way(by_weasel):
         *(f"corpus/tasks/{label}.jsonl" for label in ("PERSON", "PLACE", "COMPANY")),
         *(f"corpus/tasks/{name}" for name in ("datasets.yml", "problems.jsonl", "report.json")),
         *(f"corpus/{name}.jsonl" for name in ("lost_spans", "problems", "near_duplicates")),
-        *(f"corpus/{name}.json" for name in ("labels/ner", "tokenizer", "manifest")),
+        *(f"corpus/{name}.json" for name in ("labels/ner", "labels/per_label", "tokenizer", "manifest")),
     }
     assert sum(path.startswith("corpus/train/") for path in copy.results()) > 1
     assert {"training/cpu/predictions.jsonl", "training/cpu/details.json"} <= copy.results().keys()
@@ -137,7 +139,7 @@ def test_an_edit_runs_what_depends_on_its_folder(by_weasel, by_dvc):
 
 def test_an_experiment_changes_one_line_of_the_project(by_dvc):
     copy, _ = by_dvc
-    copy.commit("results")
+    copy.commit("before the experiment")
     copy.run("dvc", "exp", "run", "-n", "seeded", "-S", "project.yml:vars.seed=1", "evaluate-cpu")
     assert copy.run("git", "diff", "--numstat", "project.yml").split() == ["1", "1", "project.yml"]
     assert re.search(r"(?m)^-  seed: 0$\n\+  seed: 1$", copy.run("git", "diff", "-U0", "project.yml"))

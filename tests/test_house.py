@@ -51,6 +51,17 @@ def test_there_are_no_circles():
     list(TopologicalSorter({file: imported(file) for file in MODULES}).static_order())
 
 
+def test_there_are_no_circles_of_folders():
+    list(TopologicalSorter({name_of(folder): allowed(folder) for folder in FOLDERS}).static_order())
+
+
+def test_the_package_knows_neither_scripts_nor_tests_nor_benchmarks():
+    for file in MODULES:
+        assert not re.search(r"(?m)^\s*(from|import) (scripts|tests|benchmarks)\b", file.read_text(encoding="utf8")), (
+            file
+        )
+
+
 def test_no_module_lies_outside_of_the_folders():
     assert [file.name for file in PACKAGE.glob("*.py")] == ["__init__.py"]
 

@@ -1,4 +1,4 @@
-"""Tools that know no stage: errors, outputs, memory, workers, spans.
+"""Tools that belong to no stage: errors, outputs, memory, workers, spans.
 
 It imports no other folder of labelwise.
 """

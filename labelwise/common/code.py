@@ -10,7 +10,7 @@ PACKAGE = Path(__file__).parent.parent
 def digest_files(folders: Iterable[str]) -> dict[str, str]:
     """Digest the Python files of some folders of this package.
 
-    folders (Iterable[str]): such as "common"; folders inside of them count too.
+    folders (Iterable[str]): such as "common"; folders inside them count too.
     RETURNS (dict[str, str]): digests by path, such as "labelwise/common/code.py", sorted.
     """
     files = sorted(file for folder in folders for file in (PACKAGE / folder).rglob("*.py"))

@@ -8,22 +8,22 @@ _KEY = struct.Struct(">QI")
 
 
 def text_key(text: bytes) -> bytes:
-    """Digest a text in UTF-8; 95 bits vary, so that two of a million texts have one key by a chance of 1 in 10^17."""
+    """Digest a text in UTF-8; 95 bits vary, so the chance that two of a million texts share a key is 1 in 10^17."""
     digest = hashlib.blake2b(text, digest_size=KEY_BYTES).digest()
     return digest[:-1] + bytes([digest[-1] | 1])
 
 
 def key_parts(key: bytes) -> tuple[int, int]:
-    """Take a key for two numbers, of 64 and 32 bits, which sort as keys do."""
+    """Read a key as two numbers, of 64 and 32 bits, which sort as keys do."""
     high, low = _KEY.unpack(key)
     return high, low
 
 
 def join_key(high: int, low: int) -> bytes:
-    """Make a key of its two numbers."""
+    """Make a key from its two numbers."""
     return _KEY.pack(high, low)
 
 
 def split_keys(keys: bytes) -> list[bytes]:
-    """Take joined keys apart."""
+    """Split joined keys."""
     return [keys[start : start + KEY_BYTES] for start in range(0, len(keys), KEY_BYTES)]

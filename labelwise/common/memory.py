@@ -1,4 +1,4 @@
-"""The memory that processes take, as the proportional set size: pages that several share are counted once."""
+"""The memory that processes use, as the proportional set size: pages that several share are counted once."""
 
 import re
 from collections.abc import Iterator
@@ -9,12 +9,12 @@ import psutil
 
 from labelwise.common.errors import InputError
 
-INTERVAL = 0.2  # seconds between two looks
+INTERVAL = 0.2  # seconds between two samples
 UNITS = {"B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30}
 
 
 def tree_pss(pid: int) -> int:
-    """Sum the proportional set sizes of a process and all below it, in bytes; 0 for those that have ended."""
+    """Sum the proportional set sizes of a process and its descendants, in bytes; 0 for those that have ended."""
     try:
         processes = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
     except psutil.Error:
@@ -29,9 +29,9 @@ def tree_pss(pid: int) -> int:
 
 
 def parse_size(size: str) -> int:
-    """Read a number of bytes such as 256MB or 1.5 GB; a unit is 1024 times the one before.
+    """Parse a size such as 256MB or 1.5 GB into bytes; each unit is 1024 times the one before.
 
-    RAISES (InputError): it isn't one.
+    RAISES (InputError): it isn't a size.
     """
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMG])I?B?\s*", size.upper())
     if not match:
@@ -45,13 +45,13 @@ class Peak:
     bytes = 0
 
     def look(self) -> None:
-        """Look at this process and all below it."""
+        """Take a sample of this process and its descendants."""
         self.bytes = max(self.bytes, tree_pss(psutil.Process().pid))
 
 
 @contextmanager
 def measure_peak() -> Iterator[Peak]:
-    """Look at the memory of this process and all below it, again and again while the block runs.
+    """Sample the memory of this process and its descendants while the block runs.
 
     YIELDS (Peak): its `bytes` are final when the block has ended.
     """

@@ -13,10 +13,10 @@ from labelwise.common.errors import InputError
 
 @contextmanager
 def workspace(path: Path) -> Iterator[Path]:
-    """Yield a path beside `path` to build something at; what is there in the end is deleted.
+    """Yield a path beside `path` to build something at; whatever is there at the end is deleted.
 
-    YIELDS (Path): a path in the same folder, which is made, that doesn't exist yet: hidden, ending in `.tmp`. What an
-        earlier, killed run left there is gone.
+    YIELDS (Path): a path that doesn't exist yet, in the same folder, which is created: hidden, ending in `.tmp`. What
+        an earlier, killed run left there is deleted first.
     """
     path = path.resolve()
     temporary = path.with_name(f".{path.name}.tmp")
@@ -32,8 +32,8 @@ def workspace(path: Path) -> Iterator[Path]:
 def staged(path: Path) -> Iterator[Path]:
     """Yield a path to write a file or a folder to, and move it to `path` when the block succeeds.
 
-    When the block raises, or is killed, what stood at `path` before is still there. A folder is replaced in two steps:
-    a process killed between them leaves nothing at `path`, but never a part.
+    When the block raises, or is killed, what was at `path` before is still there. A folder is replaced in two steps:
+    a process killed between them leaves nothing at `path`, but never a partial folder.
     """
     with workspace(path) as temporary:
         yield temporary
@@ -47,10 +47,10 @@ def replace(source: Path, target: Path) -> None:
     """
     if target.exists() and target.is_dir() != source.is_dir():
         kinds = ("a folder", "a file") if target.is_dir() else ("a file", "a folder")
-        raise InputError(f"{target}: this is {kinds[0]}, and {kinds[1]} is to be written there; choose another name")
+        raise InputError(f"{target}: this is {kinds[0]}, but {kinds[1]} is to be written there; choose another name")
     target.parent.mkdir(parents=True, exist_ok=True)
     if target.is_dir():
-        # A folder can't be replaced by one system call: it is moved aside first, and back if that was all that worked.
+        # A folder can't be replaced by one system call: it is moved aside first, and back if the next step fails.
         aside = target.with_name(f".{target.name}.old")
         remove(aside)
         target.rename(aside)
@@ -65,11 +65,11 @@ def replace(source: Path, target: Path) -> None:
 
 
 def move_into(source: Path, target: Path, *, last: str) -> None:
-    """Move all that a folder holds into another, each over what has its name there, and one of them last.
+    """Move everything in a folder into another, each item over the one with its name there, and one of them last.
 
     source (Path): a folder on the same file system; it is empty afterwards.
-    last (str): a file that says what the others are. It is deleted from `target` first and moved last, so that a killed
-        move leaves none, and the next run can tell.
+    last (str): a file that says what the others are. It is deleted from `target` first and moved last, so a killed move
+        leaves none, and the next run can tell.
     """
     remove(target / last)
     for item in sorted(source.iterdir(), key=lambda item: (item.name == last, item.name)):
@@ -86,7 +86,7 @@ def remove(path: Path) -> None:
 
 @contextmanager
 def locked(file: Path) -> Iterator[None]:
-    """Hold a lock, which the system releases when this process ends, however it does; forked ones don't have it.
+    """Hold a lock, which the system releases when this process ends, however it ends; forked processes don't hold it.
 
     RAISES (InputError): another process holds it.
     """
@@ -100,7 +100,7 @@ def locked(file: Path) -> Iterator[None]:
             lock.seek(0)
             raise InputError(
                 f"{file.parent.parent}: process {lock.read().strip() or 'unknown'} is writing to this folder; "
-                "wait for its end, or choose another"
+                "wait until it ends, or choose another"
             ) from error
         lock.truncate(0)
         lock.write(str(os.getpid()))
@@ -109,7 +109,7 @@ def locked(file: Path) -> Iterator[None]:
 
 
 def link(source: Path, target: Path) -> None:
-    """Give a file a second name, or copy it where the file system can't do that."""
+    """Make a hard link to a file, or copy it where the file system can't do that."""
     try:
         target.hardlink_to(source)
     except OSError:
@@ -128,5 +128,5 @@ def full_disk_named(folder: Path) -> Iterator[None]:
         if error.errno != errno.ENOSPC:
             raise
         raise InputError(
-            f"{folder}: {error.strerror}; free some, or choose another folder. What was there is as it was"
+            f"{folder}: {error.strerror}; free some, or choose another folder. What was there is unchanged"
         ) from error

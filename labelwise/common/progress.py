@@ -1,9 +1,9 @@
-"""How long work shows how far it is: by wrapping what it goes through, in whatever its caller shows."""
+"""How long-running work shows its progress: it wraps what it iterates over in whatever its caller shows."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
 
-# Takes what is gone through, and a name for that; gives the same items.
+# Takes what is iterated over, and a name for it; yields the same items.
 Progress = Callable[[Iterable[Any], str], Iterable[Any]]
 
 

@@ -1,13 +1,13 @@
 """Spans of characters: trim them, and group those that overlap."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 SpanKey = tuple[int, int, str]  # start and end, label
 
 
 def trim(text: str, start: int, end: int) -> tuple[int, int]:
-    """Move the edges of a span inwards past white space (any Unicode white space); an all-white span gets empty."""
+    """Move the edges of a span inwards past white space (any Unicode white space); one of only that becomes empty."""
     if start < end and not text[start].isspace() and not text[end - 1].isspace():
         return start, end
     inside = text[start:end]
@@ -16,7 +16,7 @@ def trim(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def trim_usable(text: str, start: Any, end: Any) -> tuple[int, int]:
-    """Trim a span as it was read, whatever its offsets are; it gets empty if it isn't one of the text."""
+    """Trim a span as it was read, whatever its offsets are; it becomes empty if it isn't a span of the text."""
     if not isinstance(start, int) or not isinstance(end, int) or not 0 <= start < end <= len(text):
         return 0, 0
     return trim(text, start, end)
@@ -25,7 +25,7 @@ def trim_usable(text: str, start: Any, end: Any) -> tuple[int, int]:
 def overlapping_groups(
     one: Iterable[SpanKey], other: Iterable[SpanKey]
 ) -> Iterator[tuple[list[SpanKey], list[SpanKey]]]:
-    """Yield (one, other) of each part of a text whose borders no span crosses, in the order of the text, sorted."""
+    """Yield (one, other) for each stretch of a text whose borders no span crosses, in text order, sorted."""
     group: tuple[list[SpanKey], list[SpanKey]] = ([], [])
     end = 0
     for span, side in sorted([*((span, 0) for span in one), *((span, 1) for span in other)]):
@@ -36,3 +36,17 @@ def overlapping_groups(
         end = max(end, span[1])
     if any(group):
         yield group
+
+
+def judgeable(spans: Iterable[SpanKey], judged: Iterable[SpanKey], uncovered: Mapping[str, str]) -> set[SpanKey]:
+    """Keep the spans that can be judged.
+
+    Those are the spans of labels that a text is complete for; where single spans were judged, those spans.
+
+    judged (Iterable): the spans that annotators accepted or rejected.
+    uncovered (Mapping[str, str]): the labels that the text isn't complete for, each "partial" or "none".
+    """
+    if not uncovered:
+        return set(spans)
+    known = {span for span in judged if uncovered.get(span[2]) == "partial"}
+    return {span for span in spans if span[2] not in uncovered or span in known}

@@ -44,7 +44,7 @@ def run_in_order(
         try:
             return job, future.result()
         except BrokenExecutor as error:
-            raise InputError("a worker was killed, maybe for want of memory: give fewer --workers") from error
+            raise InputError("a worker was killed, perhaps for lack of memory: use fewer --workers") from error
 
     try:
         for job in jobs:
@@ -60,12 +60,12 @@ def run_in_order(
 
 @contextmanager
 def open_executor(engine: Engine, workers: int, address: str = "") -> Iterator[Executor | None]:
-    """Open what work is done by, and close it in the end.
+    """Open what does the work, and close it at the end.
 
-    engine (str): "processes" of this machine; a "dask" cluster.
-    workers (int): how many processes; one is this process itself. A cluster that has an address has its own.
-    address (str): that of a dask cluster's scheduler, which sees the same files; without one, processes of this machine
-        are made a cluster.
+    engine (str): "processes" on this machine, or a "dask" cluster.
+    workers (int): how many processes; one is this process itself. A cluster with an address has its own.
+    address (str): that of a dask cluster's scheduler, which sees the same files; without one, a cluster is made of
+        processes on this machine.
     RAISES (InputError): the engine isn't installed, or can't be reached.
     """
     if engine == "dask":
@@ -86,9 +86,9 @@ def open_executor(engine: Engine, workers: int, address: str = "") -> Iterator[E
 
 
 def _begin_worker() -> None:
-    """Have the system end this process when the one that made it is killed; Linux alone can do that (prctl(2)).
+    """Have the system end this process when the one that made it is killed; only Linux can do that (prctl(2)).
 
-    PyTorch's threads aren't forked, and it would wait for them for ever: a worker computes in one.
+    PyTorch's threads aren't forked, and it would wait for them forever: a worker computes in a single thread.
     """
     if torch := sys.modules.get("torch"):
         torch.set_num_threads(1)
@@ -116,7 +116,7 @@ def _open_dask(workers: int, address: str) -> Iterator[Executor]:
                     host="127.0.0.1",
                     dashboard_address="127.0.0.1:0",  # None takes port 8787, and warns where that isn't free
                     memory_limit=0,
-                    silence_logs=logging.CRITICAL,  # what goes wrong in a job is raised here, too
+                    silence_logs=logging.CRITICAL,  # what goes wrong in a job is raised here as well
                 )
             )
         try:
@@ -124,9 +124,9 @@ def _open_dask(workers: int, address: str) -> Iterator[Executor]:
             client.wait_for_workers(1, timeout=30)
         except OSError as error:
             raise InputError(f"--address {address}: no dask scheduler with a worker answers there: {error}") from error
-        # Equal jobs aren't one: they write files.
+        # Equal jobs mustn't be run as one: they write files.
         executor = stack.enter_context(client.get_executor(pure=False))
         try:
             yield executor
         except KilledWorker as error:
-            raise InputError(f"workers of the cluster were killed, maybe for want of memory: {error}") from error
+            raise InputError(f"workers of the cluster were killed, perhaps for lack of memory: {error}") from error

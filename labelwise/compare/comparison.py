@@ -2,10 +2,10 @@
 
 The first revision is the base, to which each other is compared.
 
-1. Predictions are scored against one gold, by default that of the last revision: a branch that mends annotations is
-   judged by them, and so is its base. How many texts have other gold is counted.
+1. Predictions are scored against one gold, by default that of the last revision: a branch that corrects annotations is
+   judged by them, and so is its base. Texts whose gold differs are counted.
 2. Only labels that all revisions have are compared; the averages are over those.
-3. The interval of a difference is of a bootstrap over docs, p of a paired approximate randomization test over docs,
+3. The interval of a difference is from a bootstrap over docs, p from a paired approximate randomization test over docs,
    two-sided; see `resampling`. p of the labels is corrected for their number (Holm).
 """
 
@@ -28,8 +28,8 @@ GoldOf = Literal["last", "first", "own"]
 class Change(msgspec.Struct):
     """How far a revision's F is from the base's; None where there is no F, or nothing to compute it from.
 
-    low, high (float | None): the bounds of the 95 % interval of the difference.
-    p (float | None): that chance alone makes such a difference; of a label, corrected.
+    low, high (float | None): the bounds of the 95% interval of the difference.
+    p (float | None): the probability that chance alone makes such a difference; corrected for a label.
     uncorrected_p (float | None): the same, as if there were no other label.
     """
 
@@ -44,7 +44,7 @@ class Row(msgspec.Struct):
     """A label, or an average.
 
     f (dict): by revision.
-    changes (dict): by revision, but for the base.
+    changes (dict): by revision, except for the base.
     support (int | None): gold spans.
     """
 
@@ -56,14 +56,14 @@ class Row(msgspec.Struct):
 class Comparison(msgspec.Struct):
     """What was found.
 
-    gold (str): the revision whose gold it is, or "own".
+    gold (str): the revision whose gold counts, or "own".
     texts (int): those compared.
-    gold_differs (int | None): texts whose gold, for the labels compared, isn't the same at all revisions; None if
-        nobody could look.
+    gold_differs (int | None): texts whose gold, for the labels compared, isn't the same at all revisions; None if it
+        can't be known.
     left_out (dict): texts that not all revisions have, by revision.
     only (dict): labels that not all revisions have, by revision.
-    missing (list): why there are no intervals and no p, for each revision whose predictions can't be had.
-    behind (list): stages that would run again, so that the workspace's results aren't those of what is there.
+    missing (list): why there are no intervals and no p, for each revision whose predictions aren't available.
+    behind (list): stages that would run again, as the workspace's results aren't those of its files.
     """
 
     revisions: list[str]
@@ -85,8 +85,8 @@ def compare(revisions: Sequence[Revision], *, gold: GoldOf | None = None, common
     gold (str | None): the gold that counts: that of the "last" revision, the "first", or each revision's "own". None is
         "last", or "own" if predictions are missing.
     common (bool): leave out texts that not all revisions have.
-    RAISES (InputError): the texts differ, and `common` isn't given; there is nothing in common; without predictions
-        that can't be compared.
+    RAISES (InputError): the texts differ, and `common` isn't given; there is nothing in common; predictions are needed
+        and missing.
     """
     names = [revision.name for revision in revisions]
     if len(set(names)) < len(names) or len(names) < 2:
@@ -150,7 +150,7 @@ def _resample(revisions: Sequence[Revision], labels: list[str], gold: GoldOf) ->
 
 
 def _truth(doc: PredictedDoc) -> tuple[Any, ...]:
-    """Give what scores depend on, but for the predictions."""
+    """Return what scores depend on, except for the predictions."""
     return doc.gold, doc.uncovered, doc.rejected
 
 
@@ -197,7 +197,7 @@ def _from_metrics(revisions: Sequence[Revision], labels: list[str]) -> Compariso
     """Compare by the metrics alone, each revision with its own gold."""
     names = [revision.name for revision in revisions]
     scores = [revision.metrics.all_gold for revision in revisions]
-    # An average over other labels is no average to compare with.
+    # An average over other labels can't be compared.
     averages = all(score.labels.keys() == set(labels) for score in scores)
     f = [
         [*(score.labels[label].f for label in labels), *((score.f, score.macro.f) if averages else (None, None))]

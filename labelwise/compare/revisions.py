@@ -10,17 +10,17 @@ from dvc.exceptions import DvcException
 
 from labelwise.common.errors import InputError
 from labelwise.evaluate.predictions import PredictedDoc, new_digest, parse_predictions
-from labelwise.evaluate.results import Metrics
+from labelwise.evaluate.scores import Metrics
 
-WORKSPACE = "workspace"  # in the place of a revision: the files as they are now
+WORKSPACE = "workspace"  # in place of a revision: the files as they are now
 
 
 class Revision(NamedTuple):
     """What an evaluation found at a git revision, or in the WORKSPACE.
 
-    predictions (Callable | None): reads the predicted docs; None if they aren't to be had.
+    predictions (Callable | None): reads the predicted docs; None if they aren't available.
     missing (str): why not.
-    behind (Sequence[str]): of the WORKSPACE: stages that DVC would run before the results were those of its files.
+    behind (Sequence[str]): of the WORKSPACE: stages that DVC would have to run for the results to be its files'.
     """
 
     name: str
@@ -60,12 +60,12 @@ def read_revision(name: str, pipeline: str, root: Path = Path()) -> Revision:
         with files.open(folder + predictions, "rb"):
             return Revision(name, content, read, behind=behind)
     except (OSError, DvcException) as error:
-        reason = f"{predictions} of {name} isn't in DVC's cache ({error}); if a remote has it, `dvc fetch -a`"
+        reason = f"{predictions} of {name} isn't in DVC's cache ({error}); if a remote has it, run `dvc fetch -a`"
         return Revision(name, content, None, reason, behind)
 
 
 def stages_behind(files: DVCFileSystem, target: str) -> list[str]:
-    """List the stages that would run if DVC made a target anew; none if it never made any, or knows no such target."""
+    """List the stages that would run if DVC made a target again; none if it never made any, or has no such target."""
     if not Path(files.repo.root_dir, "dvc.lock").is_file():
         return []
     try:
@@ -77,7 +77,7 @@ def stages_behind(files: DVCFileSystem, target: str) -> list[str]:
 def open_files(name: str, root: Path) -> tuple[DVCFileSystem, str]:
     """Open the files of a revision, those in git and those in DVC alike.
 
-    RETURNS (tuple): the files, and the folder of the project in them: git's root is theirs, where there is a revision.
+    RETURNS (tuple): the files, and the folder of the project in them: for a revision, their root is git's.
     RAISES (DvcException): there is no such repository, or revision.
     """
     files = DVCFileSystem(str(root))

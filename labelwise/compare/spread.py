@@ -1,4 +1,4 @@
-"""How far results of the same experiment are apart that differ in the seed alone: what a better one has to exceed."""
+"""How far apart results of one experiment are that differ only in the seed: what a better one has to exceed."""
 
 from collections.abc import Sequence
 from statistics import mean, stdev

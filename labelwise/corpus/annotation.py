@@ -42,15 +42,15 @@ def is_merged(doc: Doc) -> bool:
 
 
 def all_gold(doc: Doc) -> set[SpanKey]:
-    """Give all accepted spans of a merged Doc, also those that have no token boundaries."""
+    """Return all accepted spans of a merged Doc, even those without token boundaries."""
     return {(start, end, label) for start, end, label, _ in doc.user_data[USER_DATA]["gold"]}
 
 
 def entities(doc: Doc) -> set[SpanKey]:
-    """Give the entities of a Doc in characters."""
+    """Return the entities of a Doc, in characters."""
     return {(ent.start_char, ent.end_char, ent.label_) for ent in doc.ents}
 
 
 def uncovered(doc: Doc) -> Mapping[str, str]:
-    """Give the labels that a merged Doc isn't complete for."""
+    """Return the labels that a merged Doc isn't complete for."""
     return doc.user_data[USER_DATA]["uncovered"]

@@ -19,11 +19,13 @@ from spacy.tokens import Doc, Span, SpanGroup
 from spacy.vocab import Vocab
 
 from labelwise.common.errors import InputError
-from labelwise.corpus.annotation import INCORRECT, USER_DATA
+from labelwise.corpus.annotation import GOLD, INCORRECT, USER_DATA
 from labelwise.corpus.docbin_writer import SPAN
 
 MISSING, INSIDE, OUTSIDE = 0, 1, 2  # spaCy's ENT_IOB
 decode = msgspec.msgpack.Decoder().decode
+
+TokenSpan = tuple[int, int, int]  # start and end in tokens, hash of the label
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,7 +35,8 @@ class StoredDoc:
     words (np.ndarray): hashes of its tokens.
     spaces (np.ndarray): whether a space follows, for each token.
     iob, labels (np.ndarray): spaCy's ENT_IOB, 0 for a missing value, and the hashes of ENT_TYPE.
-    rejected (list): spans that annotators rejected, as (start, end, hash of the label), in tokens.
+    gold, rejected (list): the accepted spans that have token boundaries, nested ones too, and the rejected ones, as
+        (start, end, hash of the label), in tokens.
     strings (dict[int, str]): of the whole file, by hash.
     user_data (bytes): as the file has it.
     """
@@ -42,12 +45,13 @@ class StoredDoc:
     spaces: np.ndarray
     iob: np.ndarray
     labels: np.ndarray
-    rejected: list[tuple[int, int, int]]
+    gold: list[TokenSpan]
+    rejected: list[TokenSpan]
     strings: dict[int, str]
     user_data: bytes
 
     def __len__(self) -> int:
-        """Give the number of tokens."""
+        """Return the number of tokens."""
         return len(self.words)
 
     @property
@@ -57,23 +61,27 @@ class StoredDoc:
         return "".join(self.strings[word] + " " * space for word, space in pairs)
 
     def to_doc(self, vocab: Vocab) -> Doc:
-        """Make the gold Doc: its entities, and the spans that annotators rejected."""
-        for string in {*self.words.tolist(), *self.labels.tolist(), *(label for _, _, label in self.rejected)} - {0}:
+        """Make the gold Doc: its entities, all accepted and rejected spans, and what a merge says of it."""
+        of_spans = {label for _, _, label in (*self.gold, *self.rejected)}
+        for string in {*self.words.tolist(), *self.labels.tolist(), *of_spans} - {0}:
             vocab.strings.add(self.strings[string])
         words: Any = self.words
         spaces: Any = self.spaces
         entities: Any = np.stack([self.iob, self.labels], axis=1)
         doc = Doc(vocab, words=words, spaces=spaces).from_array([ENT_IOB, ENT_TYPE], entities)
-        if self.rejected:
-            spans = [Span(doc, start, end, label=label) for start, end, label in self.rejected]
-            doc.spans[INCORRECT] = SpanGroup(doc, name=INCORRECT, spans=spans)
+        for name, found in ((GOLD, self.gold), (INCORRECT, self.rejected)):
+            if found:
+                spans = [Span(doc, start, end, label=label) for start, end, label in found]
+                doc.spans[name] = SpanGroup(doc, name=name, spans=spans)
+        if self.user_data:
+            doc.user_data.update(decode(self.user_data))
         return doc
 
 
 def read_stored_docs(file: Path) -> Iterator[StoredDoc]:
     """Yield the texts of a `.spacy` file, in order; the file is read whole.
 
-    RAISES (InputError): it is no such file, or holds no entities.
+    RAISES (InputError): it isn't such a file, or holds no entities.
     """
     try:
         content = decode(zlib.decompress(file.read_bytes()))
@@ -88,24 +96,24 @@ def read_stored_docs(file: Path) -> Iterator[StoredDoc]:
     ends = np.cumsum(np.frombuffer(content["lengths"], "<i4")).tolist()
     for number, (start, end) in enumerate(pairwise([0, *ends])):
         words, iob, labels = (tokens[start:end, column] for column in columns)
-        rejected = rejected_spans(content["span_groups"][number])
+        groups = decode_groups(content["span_groups"][number])
         user_data = content["user_data"][number] if content.get("user_data") else b""
-        yield StoredDoc(words, spaces[start:end], iob, labels, rejected, strings, user_data)
+        gold, rejected = groups.get(GOLD, []), groups.get(INCORRECT, [])
+        yield StoredDoc(words, spaces[start:end], iob, labels, gold, rejected, strings, user_data)
 
 
-def rejected_spans(groups: bytes) -> list[tuple[int, int, int]]:
-    """Get the rejected spans out of spaCy's serialized span groups."""
-    spans = []
+def decode_groups(groups: bytes) -> dict[str, list[TokenSpan]]:
+    """Get the accepted and the rejected spans out of spaCy's serialized span groups."""
+    found: dict[str, list[TokenSpan]] = {}
     for group, names in (decode(groups) or {}).items() if groups else ():
-        if INCORRECT in names:
-            for packed in decode(group)["spans"]:
-                _, _, label, start, end, _, _ = SPAN.unpack(packed)
-                spans.append((start, end, label))
-    return spans
+        for name in {GOLD, INCORRECT}.intersection(names):
+            unpacked = map(SPAN.unpack, decode(group)["spans"])
+            found[name] = [(start, end, label) for _, _, label, start, end, _, _ in unpacked]
+    return found
 
 
 def merged_data(doc: StoredDoc) -> Any:
-    """Give what a merge has stored with a text; see `annotation`.
+    """Return what a merge stored with a text; see `annotation`.
 
     RAISES (InputError): it isn't from a merge.
     """

@@ -1,7 +1,7 @@
-"""Docs encoded as a DocBin holds them, so that a `.spacy` file can be put together from pieces that were made before.
+"""Docs encoded as a DocBin holds them, so that a `.spacy` file can be put together from pieces that were made earlier.
 
 DocBin.add asks every token for eight strings, most of them empty, and takes longer than tokenizing. What is encoded
-here needs the words, the entities' labels, and no more.
+here needs the words, the entities' labels, and nothing else.
 """
 
 import struct
@@ -55,7 +55,7 @@ def encode_docs(docs: Iterable[Doc]) -> EncodedDocs:
 def _encode_groups(doc: Doc, used: set[int]) -> bytes:
     """Serialize span groups as SpanGroups.to_bytes does, which asks all installed packages for encoders each time.
 
-    used (set[int]): gets the labels.
+    used (set[int]): the labels are added to it.
     """
     groups: dict[bytes, list[str]] = {}
     for name, group in doc.spans.items():

@@ -1,4 +1,4 @@
-"""The manifest of a merged corpus: what it was made with, and what there is. It is written last of all."""
+"""The manifest of a merged corpus: what it was made with, and what it holds. It is written last of all."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ def write_manifest(
     splits: Mapping[str, Any],
     partitions: Mapping[str, str],
 ) -> None:
-    """Write what there is.
+    """Write the manifest.
 
     settings (Any): all that the corpus depends on besides the data, as JSON has it.
     datasets (Mapping[str, int]): rows read of each data set.
@@ -39,7 +39,7 @@ def write_manifest(
 def read_manifest(corpus: Path) -> dict[str, Any]:
     """Read the manifest of a corpus.
 
-    RAISES (InputError): there is none, so the corpus wasn't merged to its end.
+    RAISES (InputError): there is none, so the merge didn't finish.
     """
     check_whole(corpus)
     return json.loads((corpus / MANIFEST).read_text(encoding="utf8"))
@@ -58,12 +58,12 @@ def read_split(split: Path) -> dict[str, Any]:
 
 
 def check_whole(corpus: Path) -> None:
-    """Check that a corpus was merged to its end.
+    """Check that the merge of a corpus finished.
 
     RAISES (InputError): it has no manifest, which is written last of all.
     """
     if not (corpus / MANIFEST).is_file():
-        raise InputError(f"{corpus / MANIFEST}: there is no such file; run the merge, to its end")
+        raise InputError(f"{corpus / MANIFEST}: there is no such file; run the merge to completion")
 
 
 def find_partitions(path: Path) -> list[Path]:

@@ -8,12 +8,12 @@ from typing import Any, TypeVar
 from spacy.language import Language
 
 Item = TypeVar("Item")
-BATCH_WORDS = 4000  # words that are predicted at a time, about
+BATCH_WORDS = 4000  # roughly how many words are predicted at a time
 MAX_STRINGS = 30_000  # in a vocabulary, of about half a kilobyte each
 
 
 def take_batch(items: Iterator[Item], most: int, words: Callable[[Item], int]) -> list[Item]:
-    """Take so many items at most, and stop once they have BATCH_WORDS words."""
+    """Take at most `most` items, and stop once they have BATCH_WORDS words."""
     batch, taken = [], 0
     for item in islice(items, most):
         batch.append(item)
@@ -24,7 +24,7 @@ def take_batch(items: Iterator[Item], most: int, words: Callable[[Item], int]) -
 
 
 def forgetting(nlp: Language) -> AbstractContextManager[Any]:
-    """Make a block whose Docs can't be used when it has ended: once the vocabulary is large, it forgets their words."""
+    """Make a block whose Docs can't be used once it has ended: if the vocabulary is large, it forgets their words."""
     vocab: Any = nlp.vocab
     large = len(vocab.strings) > MAX_STRINGS and not vocab.in_memory_zone
     return nlp.memory_zone() if large else nullcontext()

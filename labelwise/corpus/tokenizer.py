@@ -1,4 +1,4 @@
-"""The project's tokenizer: the language's own, which splits in more places."""
+"""The project's tokenizer: the language's own, but it splits in more places."""
 
 import json
 import re
@@ -14,17 +14,17 @@ from spacy.util import compile_infix_regex
 
 from labelwise.common.errors import InputError
 
-WORDS = re.compile(r"\S+|\s+")  # what spaCy's tokenizer takes for a word, and remembers
+WORDS_AND_SPACES = re.compile(r"\S+|\s+")  # what spaCy's tokenizer takes for a word, and remembers
 MAX_LENGTH = 2**31 - 1  # characters of a text: spaCy's limit of a million is about parsers' memory
 
 
 class TokenizerRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is added to a language's tokenizer, and what is given up.
+    """What is added to a language's tokenizer, and what is dropped from it.
 
-    infixes (tuple[str, ...]): regular expressions of further infixes. One that matches nothing but a place, between two
+    infixes (tuple[str, ...]): regular expressions of further infixes. One that matches only a position, between two
         characters that it looks at, splits there.
-    no_exceptions (tuple[str, ...]): the tokenizer exceptions that one of these matches as a whole are exceptions no
-        more. English has `g.` as one, so that the full stop after a gram would be part of the token.
+    no_exceptions (tuple[str, ...]): the tokenizer exceptions that one of these matches as a whole are dropped. English
+        has `g.` as one, so the full stop after a gram would be part of the token.
     """
 
     infixes: tuple[str, ...] = ()
@@ -40,7 +40,7 @@ class TokenizerRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 try:
                     re.compile(pattern)
                 except re.error as error:
-                    raise InputError(f"tokenizer {name}: {pattern!r} is no regular expression: {error}") from error
+                    raise InputError(f"tokenizer {name}: {pattern!r} isn't a regular expression: {error}") from error
 
 
 def read_rules(project: Path) -> TokenizerRules:
@@ -72,14 +72,14 @@ def read_tokenizer(path: Path) -> tuple[str, TokenizerRules]:
     try:
         content = json.loads(path.read_text(encoding="utf8"))
     except FileNotFoundError as error:
-        raise InputError(f"{path}: there is no such file; run the merge, to its end") from error
+        raise InputError(f"{path}: there is no such file; run the merge to completion") from error
     return content.pop("lang"), msgspec.convert(content, TokenizerRules)
 
 
 def make_nlp(lang: str, rules: TokenizerRules) -> Language:
     """Make a blank pipeline with the project's tokenizer.
 
-    RAISES (InputError): spaCy has no such language, or it needs a package that isn't there.
+    RAISES (InputError): spaCy has no such language, or it needs a package that isn't installed.
     """
     try:
         nlp = spacy.blank(lang)
@@ -90,10 +90,10 @@ def make_nlp(lang: str, rules: TokenizerRules) -> Language:
 
 
 class LearningTokenizer:
-    """Tokenizes as a pipeline does, some times faster, in a fixed amount of memory.
+    """Tokenizes as a pipeline does, several times faster, in a fixed amount of memory.
 
-    spaCy's tokenizer remembers how it split a word, but not if a special case, such as "don't" or "May", stood before
-    it in the text: nearly every text has one early on (`has_special` in spacy/tokenizer.pyx is set once a text). So
+    spaCy's tokenizer remembers how it split a word, but not if a special case, such as "don't" or "May", came before
+    it in the text: nearly every text has one early on (`has_special` in spacy/tokenizer.pyx is set once per text). So
     words are tokenized by themselves, which it remembers, as long as there is room in its cache.
     """
 
@@ -106,7 +106,7 @@ class LearningTokenizer:
         """Tokenize a text."""
         tokenizer = self.nlp.tokenizer
         if isinstance(tokenizer, Tokenizer) and len(self.known) < tokenizer.max_cache_size:
-            new = set(WORDS.findall(text)) - self.known
+            new = set(WORDS_AND_SPACES.findall(text)) - self.known
             for word in new:
                 tokenizer(word)
             self.known |= new
@@ -116,7 +116,7 @@ class LearningTokenizer:
 def extend_tokenizer(nlp: Language, rules: TokenizerRules) -> None:
     """Add the rules to a pipeline's tokenizer, in place; they are saved with the pipeline. Texts may be of any length.
 
-    RAISES (InputError): the language, such as Chinese, has a tokenizer of its own, which knows no such rules.
+    RAISES (InputError): the language, such as Chinese, has a tokenizer of its own, which has no such rules.
     """
     nlp.max_length = MAX_LENGTH
     tokenizer = nlp.tokenizer

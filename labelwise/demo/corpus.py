@@ -4,7 +4,7 @@ The corpus is easy to get and hard to do perfectly: the same string is a person,
 who is a judge, a doctor or just a person, and what is a dose, a concentration or only a weight, is for the sentence to
 say, and now and then it doesn't; most names are put together from parts, so unseen texts have unseen names.
 
-1. A document belongs to one domain and is made by the grammar below from `random.Random(f"{seed}/{index}")` alone.
+1. A document belongs to one domain and is made by `grammar` from `random.Random(f"{seed}/{index}")` alone.
 2. The slots of its templates are filled, rule by rule; see `grammar` for what they mean.
 """
 

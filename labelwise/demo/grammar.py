@@ -1,8 +1,8 @@
-"""The grammar of the demo corpus: data only, see `demo` for what makes texts of it.
+"""The grammar of the demo corpus: data only; `corpus` makes texts from it.
 
 1. A slot `{rule}` is replaced by one of the rule's alternatives; `{LABEL:template}` is a span of what the template
    gives; `{LABEL+:left} and {LABEL:right arm}` is the discontinuous span "left arm" beside the span "right arm".
-2. A rule whose name begins with `the_` is decided once in a document: its judge, its way to write units.
+2. A rule whose name begins with `the_` is decided once per document: its judge, its way of writing units.
 """
 
 LABELS = (
@@ -10,7 +10,7 @@ LABELS = (
     *("DOCTOR", "JUDGE", "DISEASE", "BODY_PART", "GENE", "CHEMICAL", "MATERIAL", "PRODUCT", "STATUTE", "INGREDIENT"),
 )
 
-# The rules: `name = alternatives`, two spaces between rules that share a line. First, parts of names; `the_` see above.
+# The rules: `name = alternatives`, two spaces between rules on one line. First, parts of names; for `the_`, see above.
 RULES = """
 syl = Bar|Cal|Dor|El|Fen|Gar|Hal|Jor|Kel|Lin|Mar|Nor|Os|Pel|Quin|Ros|Sel|Tor|Ul|Var|Wes|Yar|Zan|Bran|Stav|Thel|Gru
 mid = a|e|i|o|u|an|er|in|ov|ul|am|ing|ar  town = ton|ford|burg|ville|by|haven|minster|gard|stad|ley
@@ -87,7 +87,7 @@ bite = {INGREDIENT:{food}}|{INGREDIENT:{food}}|{plant} tin|{nut} jar|{how} rest
 bone = {BODY_PART:{body}}|{BODY_PART:{part}}|{part}|{limb} rest
 """
 
-# One domain a block: its heading, then its sentences.
+# One block per domain: its heading, then its sentences.
 DOMAINS = {
     "news": """
 {COMPANY:{the_firm}} to leave {PLACE:{the_town}}

@@ -18,14 +18,14 @@ from labelwise.demo.corpus import DemoDoc, Span, count_words, make_doc
 from labelwise.demo.grammar import DOMAINS, LABELS
 from labelwise.sources.prodigy import input_hash, task_hash
 
-Format = Literal["brat", "prodigy"]
+DemoFormat = Literal["brat", "prodigy"]
 ANNOTATORS = ("alice", "bob", "carol", "dan")
 
 
 def make_demo(
     out: Path,
     *,
-    format: Format = "brat",
+    format: DemoFormat = "brat",
     docs: int = 400,
     labels: int = len(LABELS),
     words: int | None = None,
@@ -37,7 +37,7 @@ def make_demo(
     labels (int): how many labels to annotate, the first of `labelwise.demo.grammar.LABELS`.
     words (int | None): about how many in each document; None for 100 to 300.
     RETURNS (Counter[str]): "documents", "words", "spans" and "discontinuous" made; not all of them fit Prodigy.
-    RAISES (InputError): an argument is out of range, or something else than a demo corpus lies in the folder.
+    RAISES (InputError): an argument is out of range, or something other than a demo corpus is in the folder.
     """
     if not 1 <= labels <= len(LABELS):
         raise InputError(f"--labels {labels}: must be 1 to {len(LABELS)}")
@@ -65,9 +65,9 @@ def make_demo(
 
 
 def write_brat(docs: Iterable[DemoDoc], out: Path) -> None:
-    """Write a brat corpus, OUT/DOMAIN/doc-00000.txt and .ann; a note tells of each discontinuous span.
+    """Write a brat corpus, OUT/DOMAIN/doc-00000.txt and .ann; each discontinuous span has a note.
 
-    RAISES (InputError): something else lies in the folder.
+    RAISES (InputError): something else is in the folder.
     """
     _check_replaceable(out, set(DOMAINS))
     with staged(out) as folder:
@@ -92,11 +92,11 @@ def _brat_lines(doc: DemoDoc) -> str:
 
 
 def write_prodigy(docs: Iterable[DemoDoc], labels: Iterable[str], out: Path) -> None:
-    """Write what annotating label by label in Prodigy gives: OUT/datasets.yml and, with a task a text, OUT/LABEL.jsonl.
+    """Write what annotating by label in Prodigy gives: OUT/datasets.yml and, with one task per text, OUT/LABEL.jsonl.
 
     Prodigy can't mark a discontinuous span, nor one that isn't made of whole tokens: they are left out.
 
-    RAISES (InputError): something else lies in the folder.
+    RAISES (InputError): something else is in the folder.
     """
     labels = list(labels)
     names = {label: label.lower().replace("_", "-") for label in labels}
@@ -128,7 +128,7 @@ def write_prodigy(docs: Iterable[DemoDoc], labels: Iterable[str], out: Path) -> 
 
 
 def _prodigy_task(doc: Doc, spans: list[Span]) -> tuple[bytes, list[dict[str, Any]]]:
-    """Return what the tasks of all labels share, as JSON without its last brace, and the spans to deal out."""
+    """Return what the tasks of all labels share, as JSON without its last brace, and the spans to distribute."""
     text_hash = input_hash(doc.text)
     task = {
         "text": doc.text,
@@ -154,7 +154,7 @@ def _dump(value: dict[str, Any]) -> bytes:
 
 
 def _check_replaceable(out: Path, ours: set[str]) -> None:
-    """Make sure that a folder which is about to be replaced is an earlier demo corpus."""
+    """Check that a folder about to be replaced is an earlier demo corpus."""
     for entry in sorted(out.iterdir()) if out.is_dir() else []:
         if entry.name not in ours:
-            raise InputError(f"{out}: {entry.name!r} is no part of a demo corpus; choose another folder")
+            raise InputError(f"{out}: {entry.name!r} isn't part of a demo corpus; choose another folder")

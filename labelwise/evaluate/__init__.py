@@ -1,4 +1,4 @@
 """Evaluation: let a pipeline predict, then score, label by label.
 
-It imports common and corpus.
+It imports common, corpus and recognizer.
 """

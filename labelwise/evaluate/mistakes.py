@@ -1,6 +1,6 @@
 """What went wrong: which gold span was taken for what, and which mistakes are frequent.
 
-Gold and predicted spans of a doc are paired, each with one at most, in this order:
+Gold and predicted spans of a doc are paired, each with at most one, in this order:
 
 1. the same span with the same label, which is right;
 2. the same span with another label: "wrong label";
@@ -8,7 +8,7 @@ Gold and predicted spans of a doc are paired, each with one at most, in this ord
 4. spans that overlap, with two labels: "wrong label and boundaries".
 
 Of spans that overlap, those that share the most characters come first. What is left of gold is "missed", what is left
-of the predictions "spurious". Only spans that can be told right or wrong take part; see PredictedDoc.scored.
+of the predictions "spurious". Only spans that can be judged take part; see PredictedDoc.scored.
 """
 
 import sqlite3
@@ -22,7 +22,7 @@ from labelwise.evaluate.scores import FrequentMistake
 
 Kind = Literal["missed", "spurious", "wrong boundaries", "wrong label", "wrong label and boundaries"]
 KINDS: tuple[Kind, ...] = Kind.__args__  # type: ignore[attr-defined]
-NOTHING = "(nothing)"  # in the place of a label, where a span has no partner
+NOTHING = "(nothing)"  # in place of a label, where a span has no partner
 
 
 class Pair(NamedTuple):
@@ -72,7 +72,7 @@ def _rank(gold: SpanKey, predicted: SpanKey) -> tuple[int, int]:
 
 
 def pairs_of(doc: PredictedDoc) -> list[Pair]:
-    """Pair the gold spans of a doc with the predicted ones, as far as they can be told right or wrong."""
+    """Pair the gold spans of a doc with the predicted ones, as far as they can be judged."""
     return pair_spans(doc.scored(doc.gold), doc.scored(doc.predicted))
 
 
@@ -83,7 +83,7 @@ class Mistakes:
     """
 
     def __init__(self) -> None:
-        """Begin with nothing."""
+        """Start empty."""
         self.confusion: dict[str, Counter[str]] = {}
         self._forms = sqlite3.connect("")  # no name: a temporary file, of which SQLite holds some pages in memory
         self._forms.execute(
@@ -102,7 +102,7 @@ class Mistakes:
         self._forms.executemany("INSERT INTO forms VALUES (?,?,?,?,?,1) ON CONFLICT DO UPDATE SET n = n + 1", forms)
 
     def frequent(self, most: int) -> dict[str, list[FrequentMistake]]:
-        """List the most frequent mistakes of each kind, of which there may be none."""
+        """List the most frequent mistakes of each kind; there may be none."""
         query = (
             "SELECT gold, gold_label, predicted, predicted_label, n FROM forms WHERE kind = ?"
             " ORDER BY n DESC, gold, predicted, gold_label, predicted_label LIMIT ?"
@@ -111,5 +111,5 @@ class Mistakes:
 
 
 def _form(doc: PredictedDoc, span: SpanKey | None) -> tuple[str, str]:
-    """Give the surface form of a span, white space made one space, and its label."""
+    """Return the surface form of a span, each run of white space made one space, and its label."""
     return (" ".join(doc.text[span[0] : span[1]].split()), span[2]) if span else ("", "")

@@ -1,6 +1,6 @@
 """Let a pipeline predict a split, partition by partition, in a fixed amount of memory, in one process or more.
 
-A pipeline gets nothing but the text, in batches of some thousand words, and nothing of a Doc is kept but its spans:
+A pipeline gets nothing but the text, in batches of a few thousand words, and nothing of a Doc is kept but its spans:
 what a transformer computed is freed with its batch. Batches end with their partition, so that results don't depend on
 the number of workers.
 """
@@ -15,6 +15,7 @@ import spacy
 from spacy.language import Language
 from spacy.tokens import Doc
 
+import labelwise.recognizer.per_label  # noqa: F401  registers its component
 from labelwise.common.errors import InputError
 from labelwise.common.keys import text_key
 from labelwise.common.outputs import staged
@@ -58,10 +59,10 @@ def load_pipeline(model: Path) -> Language:
 def predict_split(model: Path, split: Path, out: Path, *, workers: int = 1) -> Iterator[Done]:
     """Load a pipeline, and write its predictions for a split of a merged corpus.
 
-    RETURNS (Iterator[Done]): does the work, and yields what was done for each partition; the file is there in the end.
+    RETURNS (Iterator[Done]): does the work, and yields what was done for each partition; the file is there at the end.
     RAISES (InputError): there is no pipeline, or no partition, or a worker was killed.
     """
-    load_pipeline.cache_clear()  # it may have been trained anew
+    load_pipeline.cache_clear()  # it may have been retrained
     load_pipeline(model)
     return _predict_files(model, find_partitions(split), out, workers)
 
@@ -98,10 +99,10 @@ def predict_partition(job: PredictJob) -> Done:
                     write_predictions([join(gold, doc)], file)
 
 
-def join(packed: StoredDoc, predicted: Doc) -> PredictedDoc:
-    """Put together what a corpus has of a text and what a pipeline found in it."""
-    gold = packed.to_doc(predicted.vocab)
-    merged = merged_data(packed)
+def join(stored: StoredDoc, predicted: Doc) -> PredictedDoc:
+    """Put together what a corpus has about a text and what a pipeline found in it."""
+    gold = stored.to_doc(predicted.vocab)
+    merged = merged_data(stored)
     return PredictedDoc(
         key=text_key(predicted.text.encode()).hex(),
         text=predicted.text,

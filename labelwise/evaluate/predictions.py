@@ -1,4 +1,4 @@
-"""What a pipeline predicted, doc by doc, with all that scoring needs: scores and comparisons need no model, no corpus.
+"""What a pipeline predicted, doc by doc, with all that scoring needs: scores and comparisons need no model or corpus.
 
 The file has a line of JSON for each text, sorted by key, so that files of two branches can be read side by side:
 
@@ -14,7 +14,7 @@ from typing import BinaryIO
 import msgspec
 
 from labelwise.common.errors import InputError
-from labelwise.common.spans import SpanKey
+from labelwise.common.spans import SpanKey, judgeable
 
 
 class PredictedDoc(msgspec.Struct):
@@ -37,19 +37,14 @@ class PredictedDoc(msgspec.Struct):
     uncovered: dict[str, str] = {}
 
     def scored(self, spans: Iterable[SpanKey], also: Iterable[SpanKey] = ()) -> set[SpanKey]:
-        """Keep the spans that can be told right or wrong.
-
-        Those are the spans of labels that the text is complete for; where single spans were judged, those spans.
+        """Keep the spans that can be judged; see `spans.judgeable`.
 
         also (Iterable): further spans that count as judged, such as entities that were moved to token boundaries.
         """
-        if not self.uncovered:
-            return set(spans)
-        judged = {span for span in (*self.gold, *self.rejected, *also) if self.uncovered.get(span[2]) == "partial"}
-        return {span for span in spans if span[2] not in self.uncovered or span in judged}
+        return judgeable(spans, (*self.gold, *self.rejected, *also), self.uncovered)
 
     def only(self, labels: Collection[str]) -> "PredictedDoc":
-        """Copy with what is about some labels."""
+        """Copy with only what is about some labels."""
 
         def kept(spans: list[SpanKey]) -> list[SpanKey]:
             return [span for span in spans if span[2] in labels]
@@ -64,12 +59,12 @@ _decode = msgspec.json.Decoder(PredictedDoc).decode
 
 
 def new_digest() -> hashlib.blake2b:
-    """Begin the digest of a file, by which metrics name the predictions that they are computed from."""
+    """Start the digest of a file, by which metrics name the predictions that they are computed from."""
     return hashlib.blake2b(digest_size=8)
 
 
 def write_predictions(docs: Iterable[PredictedDoc], file: BinaryIO) -> None:
-    """Write docs, a line each."""
+    """Write docs, one per line."""
     for doc in docs:
         file.write(_encode(doc) + b"\n")
 
@@ -77,7 +72,7 @@ def write_predictions(docs: Iterable[PredictedDoc], file: BinaryIO) -> None:
 def read_predictions(path: Path, digest: hashlib.blake2b | None = None) -> Iterator[PredictedDoc]:
     """Yield the docs of a file.
 
-    digest (hashlib.blake2b | None): gets what is read.
+    digest (hashlib.blake2b | None): is updated with what is read.
     RAISES (InputError): there is no such file, or it isn't what `evaluate` wrote.
     """
     if not path.is_file():
@@ -92,7 +87,7 @@ def parse_predictions(
     """Yield the doc of each line.
 
     name (str): of the file, for errors.
-    digest (hashlib.blake2b | None): gets the lines.
+    digest (hashlib.blake2b | None): is updated with the lines.
     RAISES (InputError): a line isn't what `evaluate` writes, or isn't sorted.
     """
     last = ""
@@ -112,7 +107,7 @@ def parse_predictions(
 class Aligned:
     """Reads several files of predictions side by side, and yields the docs of each text that is in all of them.
 
-    left_out (list[int]): texts of each that aren't in all.
+    left_out (list[int]): for each file, the number of its texts that aren't in all.
     """
 
     def __init__(self, streams: Sequence[Iterable[PredictedDoc]]) -> None:

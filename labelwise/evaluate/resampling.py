@@ -1,8 +1,8 @@
-"""How sure a score is: statistics over docs that are seen once and not kept.
+"""How certain a score is: statistics over docs that are seen once and not kept.
 
-What is counted of a doc is an array of `labels` x 3: right, predicted and gold spans. Docs are the units, as the spans
-of one doc have much in common. Replicates are sums of docs' counts with random weights, so their memory doesn't grow
-with the number of docs, and F is computed of the sums.
+The counts of a doc are an array of `labels` x 3: right, predicted and gold spans. Docs are the units, as the spans of
+one doc have much in common. Replicates are sums of docs' counts with random weights, so their memory doesn't grow with
+the number of docs, and F is computed from the sums.
 """
 
 from collections.abc import Sequence
@@ -14,15 +14,15 @@ SWAPS = 10_000  # of a randomization test; the smallest p is 1 / (SWAPS + 1)
 BLOCK = 64  # docs that are weighted at a time
 CONFIDENCE = 0.95
 FEWEST = 5  # docs that an interval is computed from; with fewer, it would be far too narrow
-TIE = 1e-12  # differences of scores that are nearer than this are equal
+TIE = 1e-12  # differences of scores that are closer than this count as equal
 
 
 def f_scores(counts: np.ndarray) -> np.ndarray:
-    """Compute F of counts, for each label, over all (micro average), and the mean of the labels (macro average).
+    """Compute F from counts, for each label, over all (micro average), and the mean of the labels (macro average).
 
     counts (np.ndarray): of any shape that ends with (labels, 3).
-    RETURNS (np.ndarray): of the same shape, but that it ends with (labels + 2); NaN where there are no spans. The macro
-        average is that of the labels that have gold: of others, no more is known than that predictions are wrong.
+    RETURNS (np.ndarray): of the same shape, except that it ends with (labels + 2); NaN where there are no spans. The
+        macro average is over the labels that have gold: all that is known of others is that predictions are wrong.
     """
     right, predicted, gold = np.moveaxis(np.concatenate([counts, counts.sum(-2, keepdims=True)], axis=-2), -1, 0)
     spans = predicted + gold
@@ -37,7 +37,7 @@ def f_scores(counts: np.ndarray) -> np.ndarray:
 class Bootstrap:
     """Replicates in which each doc has a random weight, from a Poisson distribution with mean 1.
 
-    That is the bootstrap over docs but for the number of docs, which varies a little; it needs no doc twice (Chamandy,
+    That is the bootstrap over docs, except that their number varies a little; it needs no doc twice (Chamandy,
     Muralidharan, Najmi and Naidu 2012, "Estimating uncertainty for massive data streams"). Equal seeds give equal
     weights: whatever is added together, such as the counts of two pipelines, is resampled together.
     """
@@ -57,12 +57,12 @@ class Bootstrap:
         self._docs += np.concatenate([found, anything, anything], axis=-1).sum(0)
 
     def f_scores(self) -> np.ndarray:
-        """Compute what `f_scores` gives of each replicate; NaN where fewer docs than FEWEST have any span."""
+        """Compute what `f_scores` gives for each replicate; NaN where fewer docs than FEWEST have any span."""
         return np.where(self._docs >= FEWEST, f_scores(self.sums), np.nan)
 
 
 class Swaps:
-    """Replicates in which two pipelines' counts of each doc are swapped, or not, as if chance alone made a difference.
+    """Replicates in which two pipelines' counts of each doc are swapped, or not, as if only chance made a difference.
 
     The paired approximate randomization test (Noreen 1989; Yeh 2000, "More accurate tests for the statistical
     significance of result differences").
@@ -91,7 +91,7 @@ class Swaps:
 
 
 def interval(replicates: np.ndarray) -> np.ndarray:
-    """Give the lower and the upper bound between which CONFIDENCE of the replicates lie, in columns.
+    """Return the lower and the upper bound between which CONFIDENCE of the replicates lie, in columns.
 
     replicates (np.ndarray): of the shape (replicates, columns); NaN is left out.
     """

@@ -19,7 +19,7 @@ Read = TypeVar("Read")
 class MergeCounts(msgspec.Struct):
     """The counts of metrics/merge.json that are shown: some of the merge's ledger.
 
-    agreement (dict): for labels of texts that were annotated twice.
+    agreement (dict): for each label of texts that were annotated twice.
     """
 
     rows: dict[str, int]
@@ -35,7 +35,7 @@ class Table(NamedTuple):
 
 
 class Results(NamedTuple):
-    """All that is known of a pipeline; what isn't there is None.
+    """All that is known about a pipeline; what isn't there is None.
 
     predictions (Path | None): the file, which is too large to be held; see predictions.read_predictions.
     """
@@ -49,7 +49,7 @@ class Results(NamedTuple):
 
 
 def load_results(root: Path, pipeline: str) -> Results:
-    """Load what there is of a pipeline.
+    """Load what there is about a pipeline.
 
     root (Path): the folder of the project.
     pipeline (str): "cpu" or "gpu".
@@ -67,7 +67,7 @@ def load_results(root: Path, pipeline: str) -> Results:
     )
     if all(result is None for result in results[1:]):
         raise InputError(
-            f"{root}: nothing is there to report of pipeline {pipeline!r}; run evaluate-{pipeline}, or name the "
+            f"{root}: there is nothing to report about pipeline {pipeline!r}; run evaluate-{pipeline}, or name the "
             "project's folder with --root"
         )
     return results

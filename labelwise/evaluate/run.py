@@ -16,7 +16,7 @@ from labelwise.evaluate.results import read_merge_counts
 from labelwise.evaluate.scores import Agreement, Details, Metrics
 from labelwise.evaluate.scoring import Scoring
 
-# Shows progress, given the number of texts to come: yields what takes the texts that are done.
+# Shows progress, given the number of texts to come: yields a function of the number of texts just done.
 TextProgress = Callable[[int], AbstractContextManager[Callable[[int], Any]]]
 
 
@@ -52,9 +52,9 @@ def evaluate(
 ) -> Evaluation:
     """Let a pipeline predict a split, and score what it predicted.
 
-    predictions (Path | None): the file for what was predicted, if it is to be kept.
+    predictions (Path | None): the file to keep the predictions in, if any.
     merge_metrics (Path | None): what the merge counted, for the agreement of annotators.
-    RAISES (InputError): what `predict` and `score` raise; there are no such metrics.
+    RAISES (InputError): what `predict` and `score` raise; there are no metrics of a merge.
     """
     counts = read_merge_counts(merge_metrics) if merge_metrics else None
     if merge_metrics and counts is None:
@@ -77,7 +77,7 @@ def predict(
 ) -> Speed:
     """Let a pipeline predict a split; memory doesn't grow with the number of texts.
 
-    RAISES (InputError): there is no model, no partition, or no such GPU; workers and a GPU.
+    RAISES (InputError): there is no model, no partition, or no such GPU; several workers on a GPU.
     """
     if workers < 1 or (workers > 1 and gpu_id >= 0):
         raise InputError(f"--workers {workers}: give 1 or more, and 1 on a GPU, which processes would contend for")
@@ -95,7 +95,7 @@ def predict(
 def score(predictions: Path, split: Path, agreement: Mapping[str, Agreement]) -> tuple[Metrics, Details]:
     """Score what was predicted for a split.
 
-    agreement (Mapping): what the merge found of it.
+    agreement (Mapping): what the merge found.
     RETURNS (tuple): scores, the same for equal predictions, and details.
     RAISES (InputError): a file isn't there, or isn't what it should be.
     """

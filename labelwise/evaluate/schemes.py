@@ -20,10 +20,10 @@ from labelwise.evaluate.scores import SchemeScores
 
 SCHEMES = {"strict": "strict", "exact": "exact", "partial": "partial", "type": "ent_type"}  # ours, nervaluate's
 COUNTS = ("correct", "incorrect", "partial", "missed", "spurious")
-ALL = ""  # in the place of a label
+ALL = ""  # in place of a label
 
 Spans = tuple[SpanKey, ...]
-Place = tuple[str, str, str]  # label, scheme, count
+CountKey = tuple[str, str, str]  # label, scheme, count
 
 
 class SchemeCounts:
@@ -34,8 +34,8 @@ class SchemeCounts:
     """
 
     def __init__(self) -> None:
-        """Begin with nothing."""
-        self.counts: Counter[Place] = Counter()
+        """Start empty."""
+        self.counts: Counter[CountKey] = Counter()
 
     def add(self, predicted: Iterable[SpanKey], gold: Iterable[SpanKey]) -> None:
         """Count the spans of a doc, each once; the predicted ones don't overlap."""
@@ -57,7 +57,7 @@ def from_zero(predicted: Iterable[SpanKey], gold: Iterable[SpanKey]) -> tuple[Sp
 
 
 @lru_cache(maxsize=2**12)
-def evaluate_group(predicted: Spans, gold: Spans) -> list[tuple[Place, int]]:
+def evaluate_group(predicted: Spans, gold: Spans) -> list[tuple[CountKey, int]]:
     """Let nervaluate count a group; zeros are left out."""
     labels = sorted({label for _, _, label in predicted + gold})
     # For nervaluate, a span's end is its last character.

@@ -1,4 +1,4 @@
-"""The scores of a pipeline: their schema, which all that writes or reads them shares, and how counts become scores."""
+"""The scores of a pipeline: their schema, shared by all that writes or reads them, and how counts become scores."""
 
 from collections.abc import Collection, Iterable, Sequence
 
@@ -13,8 +13,8 @@ Score = float | None  # None where there is nothing to score
 class Scores(msgspec.Struct, omit_defaults=True):
     """Precision, recall and F, 0 to 1.
 
-    support (int | None): the number of gold spans; None of an average over labels.
-    f_low, f_high (float | None): the ends of the 95 % interval of F, if there is one.
+    support (int | None): the number of gold spans; None for an average over labels.
+    f_low, f_high (float | None): the ends of the 95% interval of F, if there is one.
     """
 
     p: Score
@@ -56,7 +56,7 @@ class Metrics(msgspec.Struct):
     """The scores of a pipeline, as the evaluation writes them.
 
     texts (int): those scored.
-    unscored (int): predictions that can't be told right or wrong.
+    unscored (int): predictions that can't be judged.
     all_gold, flat_gold (AllScores): see `scoring`.
     schemes (dict): over all labels, by scheme.
     agreement (dict): of the annotators, for each label that they marked twice.

@@ -2,12 +2,12 @@
 
 Spans are compared in characters: one is right if start, end and label are. Two kinds of gold are counted:
 
-1. "all gold": every accepted span. One that the tokenizer or the flat projection lost is missed, so that losing gold
-   can't improve a score.
+1. "all gold": every accepted span. One that the tokenizer or the flat projection lost counts as missed, so that losing
+   gold can't improve a score.
 2. "flat gold": the entities that a pipeline could be trained on.
 
 A label is scored only on texts that are complete for it, and elsewhere on the spans that were judged: what spaCy's
-scorer does with missing values (it ignores predictions, but counts gold) would make precision too good there.
+scorer does with missing values (it ignores predictions, but counts gold) would make precision too high there.
 """
 
 from collections.abc import Sequence
@@ -27,13 +27,13 @@ MOST_FREQUENT = 20  # mistakes of a kind
 class Scoring:
     """Scores docs one after another; nothing is kept of them but counts.
 
-    labels (Sequence[str]): those of the corpus; predictions of others can't be told right or wrong.
+    labels (Sequence[str]): those of the corpus; predictions of others can't be judged.
     texts (int): docs so far.
-    unscored (int): predictions that can't be told right or wrong.
+    unscored (int): predictions that can't be judged.
     """
 
     def __init__(self, labels: Sequence[str]) -> None:
-        """Begin with nothing."""
+        """Start empty."""
         self.labels = labels
         self.texts = self.unscored = 0
         self._all_gold = np.zeros((len(labels), 3), int)
@@ -73,7 +73,7 @@ class Scoring:
         )
 
     def details(self) -> Details:
-        """Give what is too much for a metric: schemes by label, the confusion of labels, and frequent mistakes."""
+        """Return what is too much for a metric: schemes by label, the confusion of labels, and frequent mistakes."""
         return Details(
             schemes={label: self._schemes.scores(label) for label in self.labels},
             confusion={label: dict(sorted(row.items())) for label, row in sorted(self._mistakes.confusion.items())},

@@ -1,6 +1,6 @@
 """The cache of a merge, the folder `.cache` in the corpus: what a later run takes from an earlier one.
 
-It has one folder, named by the digest of the code that made it; what other code left there is deleted.
+It has one folder, named after the digest of the code that made it; what other code left there is deleted.
 """
 
 import platform
@@ -16,15 +16,15 @@ from labelwise.common.code import digest_code
 from labelwise.common.outputs import remove
 
 CACHE = ".cache"
-# The folders of this package that a merge follows from.
+# The folders of this package that a merge depends on.
 CODE = ("common", "corpus", "merge", "sources")
 
 
 class Cache(NamedTuple):
     """The folders of the cache.
 
-    tasks (Path): what was read of the sources; see `task_store`.
-    partitions (Path): what partitions gave; see `partition`.
+    tasks (Path): what was read from the sources; see `task_store`.
+    partitions (Path): the results of partitions; see `partition`.
     signatures (Path): of texts, by partition; see `near_duplicates`.
     """
 

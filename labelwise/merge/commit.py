@@ -1,4 +1,4 @@
-"""The end of a merge: may the ledger stand as it is, and may the corpus be replaced? Then it is, as a whole."""
+"""The end of a merge: if the ledger is as it should be, and the corpus may be replaced, it is, as a whole."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -21,25 +21,25 @@ from labelwise.sources.declarations import SPLITS
 
 
 class Made(NamedTuple):
-    """What partitions gave: a digest of all keys of each split, and one of each `.spacy` file."""
+    """What the partitions yielded: a digest of all keys of each split, and one of each `.spacy` file."""
 
     keys: dict[str, str]
     partitions: dict[str, str]
 
 
 def check_out(out: Path, sources: Sequence[Source]) -> None:
-    """Check that what is to be replaced comes from a merge, and isn't read by this one.
+    """Check that what will be replaced comes from a merge, and isn't read by this one.
 
-    RAISES (InputError): it is not so.
+    RAISES (InputError): it doesn't, or it is.
     """
     folder = out.resolve()
     for source in sources:
         replaced = any(source.path.is_relative_to(folder / name) for name in (*SPLITS, "labels"))
         if replaced or folder.is_relative_to(source.path):
             raise InputError(
-                f"data set {source.dataset.name!r}: {source.path} is read, so {out} can't be written there"
+                f"data set {source.dataset.name!r}: {source.path} is an input, so {out} can't be written there"
             )
-    for name, ours in [*((split, "part-*.spacy") for split in SPLITS), ("labels", "ner.json")]:
+    for name, ours in [*((split, "part-*.spacy") for split in SPLITS), ("labels", "*.json")]:
         other = [file for file in (out / name).glob("*") if not file.match(ours)]
         if other:
             raise InputError(f"{out}: it has {other[0].relative_to(out)}, which no merge made; choose another folder")
@@ -49,11 +49,11 @@ def check_ledger(ledger: Ledger, folder: Path, *, strict: bool, may_be_empty: bo
     """Check that everything read has one outcome, and that it is one that the caller allows.
 
     RAISES (InputError): there is no text, or, with `strict`, a problem.
-    RAISES (RuntimeError): the ledger doesn't balance, which is an error of this program.
+    RAISES (RuntimeError): the ledger doesn't balance, which is a bug in this program.
     """
     if not may_be_empty and not any(ledger.texts[split] for split in SPLITS):
         rows = ", ".join(f"{n:,} {reason}" for reason, n in ledger.sorted().rows.items()) or "none"
-        raise InputError(f"no text would be in the corpus; what became of the rows: {rows}")
+        raise InputError(f"the corpus would have no text; what became of the rows: {rows}")
     ledger.check()
     if strict and ledger.problems():
         raise _first_problem(folder / PROBLEMS, ledger.problems())
@@ -68,10 +68,10 @@ def _first_problem(path: Path, count: int) -> InputError:
 
 
 def commit(folder: Path, out: Path, nlp: Language, settings: Settings, ledger: Ledger, made: Made) -> None:
-    """Write what the partitions don't say, and move all of it to the corpus, the manifest last."""
+    """Write what the partitions don't hold, and move all of it to the corpus, the manifest last."""
     labels = list(ledger.labels)
     write_tokenizer(folder / "tokenizer.json", settings.lang, settings.tokenizer)
-    _write_labels(nlp, labels, folder / "labels" / "ner.json")
+    _write_labels(nlp, labels, folder / "labels")
     splits: Mapping[str, Any] = {
         split: {"texts": ledger.texts[split], "words": ledger.words[split], "digest": made.keys[split]}
         for split in SPLITS
@@ -87,11 +87,13 @@ def commit(folder: Path, out: Path, nlp: Language, settings: Settings, ledger: L
     move_into(folder, out, last=MANIFEST)
 
 
-def _write_labels(nlp: Language, labels: Sequence[str], path: Path) -> None:
-    """Write what `spacy.read_labels.v1` reads for the ner component: label counts by action of the parser."""
-    path.parent.mkdir()
+def _write_labels(nlp: Language, labels: Sequence[str], folder: Path) -> None:
+    """Write what `spacy.read_labels.v1` reads: for spaCy's ner counts by action of the parser, else a list."""
+    folder.mkdir()
     ner: Any = nlp.create_pipe("ner")
-    path.write_text(json.dumps(ner.moves.get_actions(entity_types=sorted(labels)), indent=1), encoding="utf8")
+    actions = ner.moves.get_actions(entity_types=sorted(labels))
+    for name, content in (("ner", actions), ("per_label", sorted(labels))):
+        (folder / f"{name}.json").write_text(json.dumps(content, indent=1), encoding="utf8")
 
 
 def write_metrics(ledger: Ledger, path: Path) -> None:

@@ -1,6 +1,6 @@
 """What goes to a worker: a slice of a source to be read, and a partition to be merged.
 
-A partition is a range of text keys; where its tasks lie in the task files is a list of KeyRange.
+A partition is a range of text keys; a list of KeyRanges says where its tasks are in the task files.
 """
 
 import hashlib
@@ -55,10 +55,10 @@ class Group(NamedTuple):
 class MergeJob(msgspec.Struct):
     """A partition to be merged.
 
-    number, of (int): the position of the partition among how many; a power of two, so that its keys begin alike.
+    number, of (int): the position of the partition, and how many there are; a power of two, so its keys begin alike.
     ranges (list[KeyRange]): where its tasks are, in the order of sources and lines.
-    folder (Path): gets the results; what an earlier run left there is used.
-    groups (Mapping[bytes, Group]): of the texts, by key, that are to be in one split with others.
+    folder (Path): where the results go; what an earlier run left there is used.
+    groups (Mapping[bytes, Group]): of the texts, by key, that have to be in one split with others.
     """
 
     number: int
@@ -73,7 +73,7 @@ class MergeJob(msgspec.Struct):
     def identity(self) -> bytes:
         """Digest what the work is: where the tasks are, in files that never change, and all else that counts.
 
-        It says sooner than TaskTable.fingerprint that nothing is new, but not that what is new is the same.
+        It tells sooner than TaskTable.fingerprint that nothing is new, but not that what is new has the same content.
         """
         places = [(keys.path.name, keys.source, keys.base, keys.first, keys.count) for keys in self.ranges]
         declared = {keys.source: declaration_digest(self.sources[keys.source]) for keys in self.ranges}
@@ -82,7 +82,7 @@ class MergeJob(msgspec.Struct):
 
     @property
     def common(self) -> bytes:
-        """What all partitions of a merge follow from."""
+        """What all partitions of a merge depend on."""
         return msgspec.json.encode([self.settings, self.labels])
 
     @property
@@ -97,7 +97,7 @@ class MergeJob(msgspec.Struct):
 
 
 def declaration_digest(source: Source) -> int:
-    """Digest what is declared of a source, and what its problems call it."""
+    """Digest what is declared about a source, and what its problems call it."""
     dataset = source.dataset
     facts = [dataset.name, dataset.labels, dataset.kind, dataset.split, source.path.name]
     return int.from_bytes(hashlib.blake2b(msgspec.json.encode(facts), digest_size=8).digest(), "little")

@@ -1,11 +1,11 @@
-"""Find texts that are nearly equal, so that what is tested wasn't trained on.
+"""Find texts that are nearly equal, so that no model is tested on what it was trained on.
 
-Two texts are alike as far as their sets of three successive words, in small letters, are (Jaccard similarity). It is
+Two texts are as similar as their sets of three successive words, in lower case, are (Jaccard similarity). It is
 estimated by MinHash, and only for pairs that share a band of their signatures, so that not every pair is looked at:
 Leskovec, Rajaraman, Ullman, Mining of Massive Datasets, chapter 3 (http://www.mmds.org). With 16 bands of 8 numbers, a
-pair of similarity 0.8 is found with a chance of 95 %, one of 0.9 with more than 99.9 %.
+pair of similarity 0.8 is found with a probability of 95%, one of 0.9 with more than 99.9%.
 
-Signatures are on disk, by partition; in memory are 8 bytes a text, and the pairs.
+Signatures are on disk, by partition; memory holds 8 bytes per text, and the pairs.
 """
 
 import re
@@ -30,7 +30,8 @@ from labelwise.sources.declarations import SPLITS, Split
 
 NEAR_DUPLICATES = "near_duplicates.jsonl"
 BANDS, ROWS, SHINGLE = 16, 8, 3
-ALL_PAIRS = 10  # of so many texts with one band all pairs are looked at; of more, neighbours, and each with the first
+# If at most this many texts share a band, all pairs of them are compared; if more, neighbours, and each with the first.
+ALL_PAIRS = 10
 WORDS = re.compile(r"\w+")
 
 # A text's key, where its first task is, the split that its data sets declare, from 1 (0: none), and its signature.
@@ -88,7 +89,7 @@ def sign_partition(job: MergeJob) -> int:
     texts = np.zeros(len(cuts), SIGNED)
     for name in ("high", "low", "line"):
         texts[name] = tasks.columns[name][firsts]
-    texts["source"] = np.array([keys.source for keys in job.ranges], "<u4")[tasks.columns["keys"][firsts]]
+    texts["source"] = np.array([keys.source for keys in job.ranges], "<u4")[tasks.columns["key_range"][firsts]]
     with TaskReader() as reader:
         for number, (first, last) in enumerate(cuts):
             key = int(texts["high"][number]), int(texts["low"][number])
@@ -132,9 +133,9 @@ def find_pairs(files: Sequence[Path], threshold: float) -> list[Pair]:
         candidates = np.union1d(candidates, pairs)
 
     def read(number: int) -> npt.NDArray[np.void]:
-        part = int(np.searchsorted(starts, number, side="right")) - 1
-        offset = (number - int(starts[part])) * SIGNED.itemsize
-        return np.frombuffer(reader.read(files[part], offset, SIGNED.itemsize), SIGNED)[0]
+        file = int(np.searchsorted(starts, number, side="right")) - 1
+        offset = (number - int(starts[file])) * SIGNED.itemsize
+        return np.frombuffer(reader.read(files[file], offset, SIGNED.itemsize), SIGNED)[0]
 
     pairs_found = []
     with TaskReader(suffix="") as reader:
@@ -178,9 +179,9 @@ def _place(text: npt.NDArray[np.void]) -> Place:
 
 
 def group_texts(pairs: Iterable[Pair]) -> Mapping[bytes, Group]:
-    """Join pairs that have a text in common to groups, and give each text's.
+    """Join pairs that have a text in common into groups, and return each text's group.
 
-    Where texts of a group declare several splits, it is test before dev before train.
+    Where texts of a group declare several splits, test comes before dev, and dev before train.
     """
     parents: dict[bytes, bytes] = {}
     declared: dict[bytes, set[Split | None]] = {}

@@ -1,7 +1,7 @@
 """Merge one partition: the work of one process.
 
-What a portion of its texts gave is kept in the cache with a fingerprint of all that it follows from; a later run takes
-it from there if that is the same.
+The result of each portion of its texts is kept in the cache with a fingerprint of all that it depends on; a later run
+takes it from there if that is the same.
 """
 
 import hashlib
@@ -23,9 +23,9 @@ LOST_SPANS, PROBLEMS = "lost_spans.jsonl", "problems.jsonl"
 
 
 class PartitionResult(msgspec.Struct):
-    """What a partition gave, except for the Docs, lost spans and problems, which are in files of its folder.
+    """The result of a partition, except for the Docs, lost spans and problems, which are in files of its folder.
 
-    identity, fingerprint (bytes): digests of what it follows from: by place, and by content.
+    identity, fingerprint (bytes): digests of what it depends on: by place, and by content.
     files (dict[str, str]): the names of its files, with their digests.
     """
 
@@ -84,7 +84,7 @@ def digest_of(file: Path) -> str:
 
 
 def _read_result(folder: Path) -> PartitionResult | None:
-    """Read what an earlier run made of a partition, if it is all there, and as it was."""
+    """Read what an earlier run made of a partition, if it is complete and unchanged."""
     try:
         result = _decode_result((folder / "result").read_bytes())
         whole = all(digest_of(folder / name) == digest for name, digest in result.files.items())

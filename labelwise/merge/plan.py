@@ -1,4 +1,4 @@
-"""What is to be done in a merge: the slices of the sources to read, the partitions to make, the workers to do it."""
+"""What a merge has to do: the slices of the sources to read, the partitions to make, the workers to do it."""
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ SLICE_BYTES = 2**26  # of a source that can be cut: 64 MB are read by one proces
 BUFFER_BYTES = 2**24  # of tasks that wait to be sorted
 TEXT_BYTES = 2**22  # in a partition, on average: a worker holds it all
 # Bytes that a merge takes beyond what this process has when it begins: by itself, and for each worker. Measured by
-# `make bench`, and a tenth more.
+# `make bench`, plus a tenth.
 ALONE, PER_WORKER = 60 * 2**20, 75 * 2**20
 
 
@@ -36,7 +36,7 @@ class TaskFile(NamedTuple):
 
 
 def plan_reading(sources: Sequence[Source], cache: Cache, settings: Settings) -> list[ReadJob]:
-    """Cut the sources into slices to read, in their order."""
+    """Cut the sources into slices to read, in order."""
     jobs = []
     for number, source in enumerate(sources):
         stat = stat_of(source.path)
@@ -100,7 +100,7 @@ def plan_merging(
 
 
 def plan_workers(budget: int, most: int) -> int:
-    """Choose how many workers, `most` at most, a merge can have within so many bytes; 1 is this process alone.
+    """Choose how many workers, at most `most`, a merge can have within `budget` bytes; 1 is this process alone.
 
     RAISES (InputError): not even that fits.
     """

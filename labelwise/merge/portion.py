@@ -1,7 +1,7 @@
 """Merge the texts of one portion, a small share of a partition; one text's tasks are held at a time.
 
-The tasks of a text are read from the task files, merged (`one_text`), put into a split (`splits`), and made a Doc
-(`to_doc`).
+The tasks of a text are read from the task files, merged (`one_text`), put into a split (`splits`), and made into a
+Doc (`to_doc`).
 """
 
 from collections import Counter
@@ -31,9 +31,9 @@ from labelwise.sources.prodigy import input_hash
 
 
 class Portion(msgspec.Struct):
-    """What the texts of a portion gave.
+    """The result of a portion.
 
-    fingerprint (bytes): digest of all that this follows from.
+    fingerprint (bytes): digest of all that this depends on.
     docs (dict[str, EncodedDocs]): by split.
     keys (dict[str, bytes]): by split, the keys of the Docs' texts.
     lost_spans, problems (bytes): lines of JSON.
@@ -93,7 +93,7 @@ def merge_one(
 
     key (bytes): the text's.
     answers (Sequence[Answer]): in the order of sources and lines.
-    ledger (Ledger): gets the counts.
+    ledger (Ledger): the counts are added to it.
     RAISES (InputError): an "error" policy met its case.
     """
     _count_read(ledger, text, answers)
@@ -181,7 +181,7 @@ def _count_doc(ledger: Ledger, split: Split, merged: Merged, projection: Project
 
 
 def _count_lost(ledger: Ledger, lost: Sequence[LostSpan]) -> None:
-    """Count spans that lost by the reason and the labels."""
+    """Count lost spans by reason and labels."""
     for one in lost:
         labels = [claim.span[2] for claim in (one.lost, one.kept) if claim]
         ledger.lost_spans.setdefault(one.reason, Counter())[", ".join(labels)] += 1

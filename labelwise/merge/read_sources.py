@@ -20,9 +20,9 @@ from labelwise.sources.prodigy import Task, annotator_of
 
 
 class Extract(msgspec.Struct):
-    """What was read of one slice of a source.
+    """What was read from one slice of a source.
 
-    lines (int): lines in it, so that the next slice's can be counted on; 0 where a source is read as a whole.
+    lines (int): lines in it, so that counting can continue in the next slice; 0 where a source is read as a whole.
     files (list[tuple[int, int]]): for each task file the number of tasks, and the bytes of its `.tasks` file.
     rows, spans (Counter): what can't be used, by reason; each is a line of the `.problems` file.
     problems (int): the bytes of that file.
@@ -59,7 +59,7 @@ def read_extract(out: Path) -> Extract | None:
 def read_slice(job: ReadJob) -> Extract:
     """Read a slice of a source and write its task files, or take what an earlier run left.
 
-    RAISES (InputError): the source was changed meanwhile, or can't be read.
+    RAISES (InputError): the source changed in the meantime, or can't be read.
     """
     if (known := read_extract(job.out)) is not None:
         return known
@@ -88,7 +88,7 @@ def read_slice(job: ReadJob) -> Extract:
 
 
 def _only_needed(task: Task, job: ReadJob) -> Task:
-    """Keep of `meta` the one value that may be needed, and the annotator's name; normalize the text if asked to."""
+    """Keep only the one value of `meta` that may be needed, and the annotator's name; normalize the text if asked."""
     value = task.meta.get(job.split_by) if isinstance(task.meta, dict) and job.split_by else None
     task.meta = None if value is None else {job.split_by: str(value)}
     task.annotator_id, task.session_id = annotator_of(task) or None, None

@@ -7,7 +7,7 @@
 4. Account: every row and span read has one outcome, or the command fails.
 5. Commit: what was put together in a folder beside the corpus is moved there, `manifest.json` last.
 
-The cache holds what 1 and 3 made. A later run takes from there what follows from the same data, settings and code, so
+The cache holds what 1 and 3 made. A later run takes from there what was made from the same data, settings and code, so
 that it does only what is new, and a run that was killed resumes.
 """
 
@@ -52,7 +52,7 @@ from labelwise.sources.declarations import SPLITS, DataSet, all_labels, load_dat
 AnyJob = TypeVar("AnyJob", ReadJob, MergeJob)
 Result = TypeVar("Result")
 CLUSTER_JOBS = 100  # that a cluster has at a time
-# Shows a phase's progress, given its name and the bytes to come: yields what takes the bytes and rows that are done.
+# Shows a phase's progress, given its name and the bytes to come: yields a function of the bytes and rows just done.
 ByteProgress = Callable[[str, int], AbstractContextManager[Callable[[int, int], None]]]
 
 
@@ -74,12 +74,12 @@ def merge(
     strict: bool = False,
     progress: ByteProgress = no_byte_progress,
 ) -> Ledger:
-    """Merge declared data sets, in as many processes as there may be.
+    """Merge declared data sets, in as many processes as are allowed.
 
     declarations (list[Path]): `datasets.yml` files.
     out (Path): the folder for the corpus.
     workers (int): processes; 0 for one per core.
-    memory (str): fewer workers if they would take more than this, such as "256MB"; empty for any.
+    memory (str): fewer workers if they would take more than this, such as "256MB"; empty for no limit.
     engine, address (str): see `workers.open_executor`.
     metrics (Path | None): the JSON file for the ledger.
     strict (bool): rows and spans that can't be used are an error.
@@ -90,9 +90,9 @@ def merge(
         raise InputError(f"--workers {workers}: give a number of processes, or 0 for one per core")
     workers = workers or os.cpu_count() or 1
     if memory and engine != "processes":
-        raise InputError("--memory plans processes of this machine; a cluster has limits of its own")
+        raise InputError("--memory plans processes on this machine; a cluster has limits of its own")
     if memory:
-        # Before any memory is asked for, what all workers share must be there.
+        # What all workers share has to be loaded before memory is planned.
         load_tokenizer(settings)
         workers = plan_workers(parse_size(memory), workers)
     with open_executor(engine, workers, address) as executor:
@@ -122,16 +122,16 @@ def merge_datasets(
     strict: bool = False,
     may_be_empty: bool = True,
 ) -> Ledger:
-    """Merge data sets: write `train`, `dev`, `test`, `labels`, four files of what else there is, and `manifest.json`.
+    """Merge data sets: write `train`, `dev`, `test`, `labels`, four files of everything else, and `manifest.json`.
 
-    out (Path): the folder that gets them; nothing else in it is touched, except for the cache.
+    out (Path): the folder to write them to; nothing else in it is touched, except for the cache.
     executor (Executor | None): where sources are read and partitions merged; None is this process.
     ahead (int): the most jobs that the executor has at a time.
     strict (bool): rows and spans that can't be used are an error.
-    may_be_empty (bool): it isn't an error if no text gets into the corpus.
-    RAISES (InputError): an "error" policy met its case, a file changed meanwhile, another merge writes to the folder,
-        the disk is full.
-    RAISES (RuntimeError): the ledger doesn't balance, which is an error of this program.
+    may_be_empty (bool): it isn't an error if no text goes into the corpus.
+    RAISES (InputError): an "error" policy met its case, a file changed meanwhile, another merge is writing to the
+        folder, the disk is full.
+    RAISES (RuntimeError): the ledger doesn't balance, which is a bug in this program.
     """
     labels = all_labels(datasets)
     # A bad language or pattern is found before anything is read, and forked workers share what is loaded here.
@@ -154,8 +154,8 @@ def merge_datasets(
         groups = group_texts(pairs) if settings.near_duplicates == "group" else {}
         splits = {place.key: "" for pair in pairs for place in (pair.one, pair.other)}
         made = _merge(run, plan(groups), total, splits, ledger, folder)
-        for part in (cache.partitions, cache.signatures):
-            forget_unused(part, {f"{number:05d}" for number in range(count)})
+        for made_before in (cache.partitions, cache.signatures):
+            forget_unused(made_before, {f"{number:05d}" for number in range(count)})
         write_near_duplicates(pairs, splits, sources, ledger, folder / NEAR_DUPLICATES)
         check_ledger(ledger, folder, strict=strict, may_be_empty=may_be_empty)
         commit(folder, out, nlp, settings, ledger, made)
@@ -163,7 +163,7 @@ def merge_datasets(
 
 
 class Runner(NamedTuple):
-    """Runs the jobs of a phase, and shows how far it is."""
+    """Runs the jobs of a phase, and shows its progress."""
 
     executor: Executor | None
     ahead: int
@@ -202,7 +202,7 @@ def _read(
 def _note_extract(
     extract: Extract, job: ReadJob, source: Source, base: int, ledger: Ledger, problems: IO[bytes]
 ) -> None:
-    """Enter what couldn't be used into the ledger, and list it, with its data set, its file and its line in that."""
+    """Enter what couldn't be used into the ledger, and list it, with its data set, its file and its line."""
     ledger.rows_read += extract.rows.total()
     ledger.rows.update(extract.rows)
     ledger.datasets[source.dataset.name] += extract.rows.total()
@@ -226,7 +226,7 @@ def _merge(
 ) -> Made:
     """Merge the partitions and put them together.
 
-    splits (dict[bytes, str]): gets the split of each text whose key it has.
+    splits (dict[bytes, str]): the split of each text whose key it has is put into it.
     """
     digests = {split: hashlib.sha256() for split in SPLITS}
     partitions: dict[str, str] = {}

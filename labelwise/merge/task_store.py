@@ -1,11 +1,11 @@
 """Tasks on disk, sorted by the keys of their texts: what is left of the data sets once they have been read.
 
-What the merge needs of a slice of a source goes to task files, a tenth of it or so, since tokens aren't needed: each is
-held in memory once, sorted, and written. The tasks of one text then lie together in every task file, and a merge of any
-range of keys reads just what it needs.
+What the merge needs from a slice of a source goes to task files, about a tenth of it, since tokens aren't needed: each
+is held in memory once, sorted, and written. The tasks of one text are then together in every task file, and a merge of
+any range of keys reads just what it needs.
 
 A task file is a pair. `.index` has an ENTRY of 32 bytes for each task; `.tasks` has the tasks themselves as
-MessagePack, each with its text behind it, in the same order.
+MessagePack, each followed by its text, in the same order.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ ENTRY = np.dtype(
     [("high", "<u8"), ("low", "<u4"), ("line", "<u4"), ("digest", "<u8"), ("task", "<u4"), ("text", "<u4")]
 )
 _ENTRY = struct.Struct("<QIIQII")
-TASK_OVERHEAD = 400  # bytes of Python objects for a task that waits to be sorted, about
+TASK_OVERHEAD = 400  # roughly the bytes of Python objects for a task that waits to be sorted
 
 Entries = npt.NDArray[np.void]
 
@@ -60,11 +60,11 @@ class TaskWriter:
     """Holds tasks until there are enough of them to be written, sorted, as a task file.
 
     tasks (list): those that wait: key, line, task and text.
-    size (int): bytes of memory that they take, about.
+    size (int): roughly the bytes of memory that they take.
     """
 
     def __init__(self, out: Path) -> None:
-        """Take the path whose name the task files' names begin with."""
+        """Take the path that the task files' paths begin with."""
         self.out = out
         self.tasks: list[tuple[bytes, int, bytes, bytes]] = []
         self.size = 0
@@ -99,7 +99,7 @@ class TaskWriter:
 
 
 def _fit(task: Task) -> Task:
-    """Replace values with integers of more than 64 bits, which MessagePack doesn't have; none is valid anyway."""
+    """Replace values that hold integers of more than 64 bits, which MessagePack doesn't have; none is valid anyway."""
     for item in (task, *(task.spans or ())):
         for name in item.__struct_fields__:
             value = getattr(item, name)
@@ -117,10 +117,10 @@ def read_index(path: Path, first: int = 0, count: int = -1) -> Entries:
 
 
 def count_texts(files: list[tuple[Path, int]], limit: int = 2**17) -> tuple[int, int]:
-    """Count the distinct texts, and their bytes, in task files of so many tasks.
+    """Count the distinct texts, and their bytes, in task files, each given with its number of tasks.
 
-    More than `limit` tasks are estimated from a share of the keys: the estimate follows from the texts, not from how
-    they are distributed over the files.
+    Texts of more than `limit` tasks are estimated from a share of the keys: the estimate depends on the texts, not on
+    how they are distributed over the files.
     """
     shift = 0
     while sum(count for _, count in files) >> shift > limit:
@@ -137,7 +137,7 @@ def count_texts(files: list[tuple[Path, int]], limit: int = 2**17) -> tuple[int,
 
 
 def cut_task_file(path: Path, ranges: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Cut a task file into so many ranges of keys of equal width; the number is a power of two.
+    """Cut a task file into ranges of keys of equal width; their number is a power of two.
 
     RETURNS (tuple): for each range, and the end, the number of its first entry, and its offset in the `.tasks` file.
     """
@@ -149,7 +149,7 @@ def cut_task_file(path: Path, ranges: int) -> tuple[npt.NDArray[np.int64], npt.N
 
 
 class TaskReader:
-    """Reads from files by offset; they are opened when first read from, and not too many at a time.
+    """Reads from files by offset; they are opened when first read from, at most MOST at a time.
 
     suffix (str): that of the files; task files by default.
     """

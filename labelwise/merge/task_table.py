@@ -21,12 +21,12 @@ PORTIONS = 64
 
 
 class Row(msgspec.Struct):
-    """Where a task is: `task` bytes from `offset` in a task file, and `text` bytes of text behind them.
+    """Where a task is: `task` bytes from `offset` in a task file, followed by `text` bytes of text.
 
-    keys (int): the position of the KeyRange that it belongs to.
+    key_range (int): the position of the KeyRange that it belongs to.
     """
 
-    keys: int
+    key_range: int
     line: int
     offset: int
     task: int
@@ -37,22 +37,22 @@ Texts = list[tuple[bytes, list[Row]]]
 
 
 class TaskTable:
-    """Where the tasks of a partition are, sorted by text, then source, then line; in columns, an array each."""
+    """Where the tasks of a partition are, sorted by text, then source, then line; in columns, one array each."""
 
     def __init__(self, job: MergeJob) -> None:
         """Read the index of a partition's tasks."""
         self.job = job
         columns = _load_columns(job)
-        order = np.lexsort((columns["line"], columns["keys"], columns["low"], columns["high"]))
+        order = np.lexsort((columns["line"], columns["key_range"], columns["low"], columns["high"]))
         self.columns = {name: column[order] for name, column in columns.items()}
 
     def cut_portions(self) -> list[tuple[int, int]]:
-        """Give the first and the last of the tasks of each portion that has some; the last is exclusive."""
+        """Return the first and the last of the tasks of each portion that has any; the last is exclusive."""
         bits = (self.job.of * PORTIONS).bit_length() - 1
         return _cut(self.columns["high"] >> np.uint64(64 - bits))
 
     def fingerprint(self, first: int, last: int) -> bytes:
-        """Digest what the merge of some tasks follows from: the tasks, their declarations, and the settings."""
+        """Digest what the merge of some tasks depends on: the tasks, their declarations, and the settings."""
         digest = hashlib.blake2b(self.job.common, digest_size=16)
         for name in ("high", "low", "line", "digest", "declared"):
             digest.update(self.columns[name][first:last].tobytes())
@@ -67,12 +67,12 @@ class TaskTable:
         return list(dict.fromkeys(join_key(*key) for key in zip(high, low, strict=True)))
 
     def cut_texts(self) -> list[tuple[int, int]]:
-        """Give the first and the last of the tasks of each text; the last is exclusive."""
+        """Return the first and the last of the tasks of each text; the last is exclusive."""
         return _cut(self.columns["high"], self.columns["low"])
 
     def rows(self, first: int, last: int) -> list[Row]:
         """List some tasks' places."""
-        names = ("keys", "line", "offset", "task", "text")
+        names = ("key_range", "line", "offset", "task", "text")
         return [Row(*row) for row in zip(*(self.columns[name][first:last].tolist() for name in names), strict=True)]
 
     def texts(self, first: int, last: int) -> Texts:
@@ -91,7 +91,7 @@ def _cut(*columns: Any) -> list[tuple[int, int]]:
 
 def _load_columns(job: MergeJob) -> dict[str, Any]:
     """Read the index of a partition's tasks, unsorted."""
-    names = ("high", "low", "line", "digest", "task", "text", "keys", "offset", "declared")
+    names = ("high", "low", "line", "digest", "task", "text", "key_range", "offset", "declared")
     declared = [declaration_digest(source) for source in job.sources]
     columns: dict[str, list[Any]] = {name: [np.zeros(0, "<u8")] for name in names}
     for number, keys in enumerate(job.ranges):
@@ -99,7 +99,7 @@ def _load_columns(job: MergeJob) -> dict[str, Any]:
         for name in ("high", "low", "digest", "task", "text"):
             columns[name].append(index[name].astype("<u8"))
         columns["line"].append(index["line"].astype("<u8") + np.uint64(keys.base))
-        columns["keys"].append(np.full(keys.count, number, "<u8"))
+        columns["key_range"].append(np.full(keys.count, number, "<u8"))
         columns["declared"].append(np.full(keys.count, declared[keys.source], "<u8"))
         lengths = index["task"].astype("<u8") + index["text"]
         columns["offset"].append(np.cumsum(lengths) - lengths + np.uint64(keys.offset))
@@ -109,9 +109,9 @@ def _load_columns(job: MergeJob) -> dict[str, Any]:
 def read_text(key: bytes, row: Row, job: MergeJob, reader: TaskReader) -> str:
     """Read the text of a task.
 
-    RAISES (InputError): it isn't the one that the key is of.
+    RAISES (InputError): it doesn't match the key.
     """
-    text = reader.read(job.ranges[row.keys].path, row.offset + row.task, row.text)
+    text = reader.read(job.ranges[row.key_range].path, row.offset + row.task, row.text)
     if text_key(text) != key:
         raise InputError(f"{job.folder.parent.parent}: the cache is damaged; delete it and run the merge again")
     return text.decode("utf8", "surrogatepass")
@@ -119,6 +119,6 @@ def read_text(key: bytes, row: Row, job: MergeJob, reader: TaskReader) -> str:
 
 def read_answer(row: Row, job: MergeJob, reader: TaskReader) -> Answer:
     """Read a task."""
-    keys = job.ranges[row.keys]
+    keys = job.ranges[row.key_range]
     source = job.sources[keys.source]
     return Answer(source.dataset, row.line, decode_task(reader.read(keys.path, row.offset, row.task)), source.path)

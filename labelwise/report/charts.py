@@ -13,7 +13,7 @@ LEFT, RIGHT, TOP, BOTTOM = 46.0, 12.0, 10.0, 26.0  # its margins
 
 
 class Tick(NamedTuple):
-    """A mark on an axis: its coordinate, and what stands beside it."""
+    """A mark on an axis: its coordinate, and the text beside it."""
 
     at: float
     text: str
@@ -69,7 +69,7 @@ def draw_lines(
 ) -> LineChart:
     """Lay out lines over one x axis; NaN breaks a line.
 
-    highest (float | None): the end of the y axis; None for that of the highest value.
+    highest (float | None): the end of the y axis; None for one that suits the highest value.
     """
     finite = [y for ys in series.values() for y in ys if not math.isnan(y)]
     y_step = nice_step(max(finite, default=0.0) if highest is None else highest, 5)

@@ -43,7 +43,7 @@ class FlowChart(NamedTuple):
 
 
 def draw_flow(flows: Mapping[str, Mapping[str, int]], *, named: bool = True) -> FlowChart:
-    """Lay out what flows from each source to each target; nodes stand in the order in which they come.
+    """Lay out what flows from each source to each target; nodes keep the order in which they come.
 
     flows (Mapping): for each source, the targets with numbers; zeros are left out.
     named (bool): whether to leave room for the names of sources.

@@ -1,6 +1,6 @@
 """Examples of mistakes with the text around them, a few for each kind and label, chosen in one pass over predictions.
 
-Which ones is settled by a digest of where they are, so that the same predictions give the same examples, and a mistake
+Which ones is decided by a digest of where they are, so that the same predictions give the same examples, and a mistake
 that stays in the next run is likely to stay an example.
 """
 
@@ -26,8 +26,8 @@ MARK = '<mark class="{mark}">{text}<span class="label">{label}</span></mark>'
 class Window(NamedTuple):
     """The text around a mistake, one line, and the spans in it; their offsets are those in the window.
 
-    gold, predicted (list): spans that don't overlap, as they are shown in one line of text.
-    hidden (int): spans that aren't shown, as they overlap one that is.
+    gold, predicted (list): spans that don't overlap, because they are shown in one line of text.
+    hidden (int): spans that aren't shown, because they overlap one that is.
     """
 
     key: str
@@ -98,7 +98,7 @@ def digest(key: str, pair: Pair) -> int:
 
 
 def window_of(doc: PredictedDoc, pair: Pair, kind: Kind) -> Window:
-    """Cut the window around a mistake, with the spans in it that can be told right or wrong."""
+    """Cut the window around a mistake, with the spans in it that can be judged."""
     start, end = window_bounds(doc.text, pair)
     text = "".join(" " if char.isspace() else char for char in doc.text[start:end])  # as long as before
     gold, hidden = _shown(doc.scored(doc.gold), pair.gold, start, end)
@@ -108,7 +108,7 @@ def window_of(doc: PredictedDoc, pair: Pair, kind: Kind) -> Window:
 
 
 def window_bounds(text: str, pair: Pair) -> tuple[int, int]:
-    """Give the start and the end of the window around a mistake; it begins and ends between words, if it can."""
+    """Return the start and the end of the window around a mistake; it begins and ends between words, if it can."""
     spans = [span for span in pair if span]
     first = min(span[0] for span in spans)
     last = min(max(span[1] for span in spans), first + LONGEST)
@@ -137,9 +137,9 @@ def _move(span: SpanKey, start: int, end: int) -> SpanKey:
 
 
 def mark_up(text: str, spans: list[SpanKey], focus: SpanKey | None) -> str:
-    """Make HTML of a text with its spans marked; displaCy escapes the text, but not the labels.
+    """Make HTML from a text with its spans marked; displaCy escapes the text, but not the labels.
 
-    focus (SpanKey | None): the span that the mistake is about, which is marked otherwise.
+    focus (SpanKey | None): the span that the mistake is about, which is marked differently.
     """
     ents = [
         {"start": span[0], "end": span[1], "label": escape_html(span[2]), "params": {"mark": _class(span == focus)}}

@@ -1,7 +1,7 @@
 """Make the report of a pipeline: one HTML page that needs nothing else, neither network nor files.
 
-1. `results` reads what the merge, the training and the evaluation have written; `examples` passes over the predictions.
-2. `sections` makes tables and charts of that. What isn't there is None, and the page says which command makes it.
+1. `results` reads what merge, training and evaluation have written; `mistake_examples` passes over the predictions.
+2. `sections` makes tables and charts from that. What isn't there is None, and the page says which command makes it.
 3. The template draws them. It escapes all that comes from corpora.
 
 The same results make the same bytes.
@@ -70,7 +70,7 @@ def render_report(root: Path, pipeline: str) -> str:
 
 
 def make_environment() -> Environment:
-    """Make what renders the templates: all values are escaped, and a name that isn't known is an error."""
+    """Make what renders the templates: all values are escaped, and an unknown name is an error."""
     environment = Environment(
         loader=PackageLoader("labelwise.report"),
         autoescape=True,
@@ -89,7 +89,7 @@ def make_environment() -> Environment:
 
 
 def _include_raw(name: str) -> Markup:
-    """Give a script or a style sheet of the package, which isn't escaped."""
+    """Return a script or a style sheet of the package, which isn't escaped."""
     return Markup((Path(__file__).parent / "templates" / name).read_text(encoding="utf8"))
 
 
@@ -104,7 +104,7 @@ def format_score(value: float | None) -> str:
 
 
 def format_share(share: float) -> str:
-    """Write a share in percent; what is neither all nor nothing isn't rounded to that."""
+    """Write a share in percent; what is neither all nor nothing isn't rounded to either."""
     if 0 < share < 0.01:
         return "< 1%"
     return "> 99%" if 0.99 < share < 1 else f"{share:.0%}"
@@ -113,7 +113,7 @@ def format_share(share: float) -> str:
 def collect_examples(path: Path, metrics: Metrics) -> dict[str, Any]:
     """Pass over the predictions once, for examples of mistakes as HTML and for the totals.
 
-    RAISES (InputError): the scores aren't of these predictions.
+    RAISES (InputError): the scores weren't computed from these predictions.
     """
     examples, digest = MistakeExamples(), new_digest()
     for doc in read_predictions(path, digest):

@@ -13,7 +13,7 @@ COVERAGE = ("complete", "partial", "none")
 OUTCOMES = ("entity", "same span", "nested", "crossing", "no token boundary")  # of accepted spans
 SCORE_NAMES = {"ents_f": "F", "ents_p": "P", "ents_r": "R"}
 RESOURCES = {
-    "words_per_second": "Words a second",
+    "words_per_second": "Words per second",
     "memory_mb": "Memory, MB",
     "cpu_percent": "Processors, % of one core",
     "gpu_percent": "GPU, % busy",
@@ -23,7 +23,7 @@ RESOURCES = {
 
 
 def draw_ledger(merge: MergeCounts) -> list[dict[str, Any]]:
-    """Draw where rows, spans and gold went, each with the title of its chart; without what is empty."""
+    """Draw where rows, spans and gold went, each with the title of its chart; what is empty is left out."""
     gold = {label: split_gold(counts) for label, counts in merge.labels.items()}
     flows: list[tuple[str, dict[str, dict[str, int]], bool]] = [
         ("Rows read", {"rows read": _largest_first(merge.rows)}, False),
@@ -61,7 +61,7 @@ def tabulate_coverage(merge: MergeCounts) -> list[dict[str, Any]]:
 
 
 def tabulate_scores(metrics: Metrics, details: Details | None) -> list[dict[str, Any]]:
-    """List the scores of each label, with those that count partly right spans and the agreement of annotators."""
+    """List the scores of each label, with those that count partly right spans, and the agreement of annotators."""
     rows = []
     for label, scores in metrics.all_gold.labels.items():
         flat = metrics.flat_gold.labels.get(label)
@@ -82,7 +82,7 @@ def tabulate_scores(metrics: Metrics, details: Details | None) -> list[dict[str,
 
 
 def draw_curves(curve: Table) -> list[tuple[str, LineChart]]:
-    """Draw the scores by step in one chart, and each loss, and what else there is, in one of its own."""
+    """Draw the scores by step in one chart, and each loss and everything else in one of its own."""
     columns = dict(curve.columns)
     steps = columns.pop("step")
     if columns.get("score") == columns.get("ents_f"):

@@ -9,11 +9,11 @@ from labelwise.common.errors import InputError
 
 
 def verify_assets(folder: Path, project: Path = Path("project.yml")) -> list[str]:
-    """Check every asset of the project that is inside a folder, or that the folder is inside of.
+    """Check every asset of the project that is inside a folder, or that the folder is inside.
 
     folder (Path): what is about to be read, or the project's folder for all assets.
-    project (Path): the file that declares the assets, relative to which they lie. Without it there are none.
-    RETURNS (list[str]): the assets that were there and right.
+    project (Path): the file that declares the assets, whose paths are relative to it. Without it there are none.
+    RETURNS (list[str]): the assets that are there and match.
     RAISES (InputError): an asset's checksum isn't what the project says.
     """
     if not project.is_file():
@@ -28,7 +28,7 @@ def verify_assets(folder: Path, project: Path = Path("project.yml")) -> list[str
             if found != asset["checksum"]:
                 raise InputError(
                     f"{asset['dest']}: checksum {found}, but {project} says {asset['checksum']}; delete the folder and "
-                    f"fetch it again with `weasel assets --extra`, or correct {project} if the change is meant"
+                    f"fetch it again with `weasel assets --extra`, or correct {project} if the change is intended"
                 )
             right.append(asset["dest"])
     return right

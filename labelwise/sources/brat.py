@@ -4,12 +4,12 @@ A document is `name.txt` with `name.ann`, or with `name.a1` and `name.a2`. A tex
 
     T1<TAB>Reagent 150 157;160 170<TAB>sodium chloride
 
-that is an id, a label, one or more `start end` fragments, and the mention as the annotator saw it, white space folded.
+that is, an id, a label, one or more `start end` fragments, and the mention as the annotator saw it, white space folded.
 The format: https://brat.nlplab.org/standoff.html
 
 1. The text is read without newline translation. Offsets count code points, as brat writes them; where the mentions say
    otherwise, other readings are tried (`brat_offsets.READINGS`): the one that most mentions of the document agree with.
-2. A line is split at its first two tabs only: mentions contain tabs.
+2. A line is split at its first two tabs only: mentions can contain tabs.
 3. Fragments are sorted, and joined where only white space lies between them (brat breaks spans at line ends).
    What is still in several pieces is for the `discontinuous` policy.
 4. A mention that isn't what the text has at its offsets is for the `shifted` policy.
@@ -43,13 +43,13 @@ Discontinuous = Literal["drop", "first", "cover"]
 Shifted = Literal["drop", "nearest"]
 MissingAnn = Literal["skip", "empty"]
 
-# The reasons for which a T line isn't converted.
+# Why a T line isn't converted.
 NOT_CONVERTED = {
     "no text": "the annotation file has no .txt beside it, or an empty one",
     "not decodable": "the text or the line isn't valid in the given encoding",
     "malformed": "not `ID<TAB>LABEL START END[;START END...]<TAB>MENTION` with START <= END",
     "other label": "the label isn't among those asked for",
-    "out of range": "the span ends behind the end of the text",
+    "out of range": "the span ends past the end of the text",
     "mention differs": "the text at the offsets isn't the quoted mention",
     "white space": "the span is empty, or has no character that isn't white space",
     "discontinuous": "the span has several pieces",
@@ -73,7 +73,7 @@ class Mention(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """A line, or a whole file (line 0), that gave nothing, or not what it says."""
+    """A line, or a whole file (line 0), that yielded nothing, or not what it says."""
 
     file: str
     line: int
@@ -88,7 +88,7 @@ class Document(NamedTuple):
     text (str | None): None when there is nothing to annotate: no text, or no annotation file.
     lines (Counter[str]): lines read by kind: the characters of KINDS, "blank" and "stray".
     notes (Counter[str]): converted, but not as written: "trimmed", "joined", "moved", "made one", "unverified", and
-        one "reading: NAME" for a document whose offsets aren't plain code points.
+        "reading: NAME" once for a document whose offsets aren't plain code points.
     """
 
     path: str
@@ -105,7 +105,7 @@ def find_documents(root: Path) -> list[Path]:
     RAISES (InputError): there is no such folder.
     """
     if not root.is_dir():
-        raise InputError(f"{root}: there is no such folder; give the one that your brat corpus is in")
+        raise InputError(f"{root}: there is no such folder; give the one that holds your brat corpus")
     stems = set()
     for folder, _, names in walk(root, followlinks=True):
         stems |= {Path(folder, name).with_suffix("") for name in names if name.endswith((".txt", *SUFFIXES))}
@@ -137,10 +137,10 @@ def read_document(
     stem (Path): path without suffix, from `find_documents`.
     root (Path): the folder that the document's path is relative to.
     labels (frozenset[str] | None): the labels to keep; None keeps all.
-    missing_ann (str): a text without annotation file is not annotated ("skip") or has no entities ("empty").
+    missing_ann (str): a text without an annotation file is not annotated ("skip") or has no entities ("empty").
     discontinuous (str): "drop" a span in pieces, keep its "first" piece, or "cover" from first to last character.
-    shifted (str): "drop" a span whose mention differs, or move it to the "nearest" occurrence of the mention, if there
-        is one that no other is as near as.
+    shifted (str): "drop" a span whose mention differs, or move it to the "nearest" occurrence of the mention, if no
+        other is equally near.
     RETURNS (Document): every T line read is in `mentions` or in `problems`.
     """
     path = stem.relative_to(root).as_posix() + ".txt"
@@ -203,7 +203,7 @@ def _read_text(stem: Path, encoding: str) -> tuple[str | None, str]:
 
 
 def _annotation_lines(stem: Path, encoding: str) -> Iterator[tuple[str, int, str | None]]:
-    """Yield (suffix, line number, line) of a document's annotation files; None for a line that can't be decoded."""
+    """Yield (suffix, line number, line) from a document's annotation files; None for a line that can't be decoded."""
     for suffix in SUFFIXES:
         file = stem.with_name(stem.name + suffix)
         if not file.is_file():
@@ -219,7 +219,7 @@ def _annotation_lines(stem: Path, encoding: str) -> Iterator[tuple[str, int, str
 
 
 def _parse_line(row: str | None, labels: frozenset[str] | None) -> tuple[str, _Candidate | str | None]:
-    """Return a line's kind with what it holds: a candidate, the reason why it holds none, or None if none is due."""
+    """Return a line's kind with what it holds: a candidate, the reason why it holds none, or None if it needn't."""
     if row is None:
         return "T", "not decodable"  # it may have been one, so it is counted as one
     if not row.strip():
@@ -238,13 +238,13 @@ def _parse_line(row: str | None, labels: frozenset[str] | None) -> tuple[str, _C
     fragments = sorted((int(start), int(end)) for start, end in (piece.split() for piece in offsets.split(";")))
     if any(start > end for start, end in fragments):
         return "T", "malformed"
-    # Some tools write empty fragments beside others.
+    # Some tools write empty fragments next to others.
     fragments = [fragment for fragment in fragments if fragment[0] < fragment[1]]
     return "T", _Candidate(label, fragments, quoted) if fragments else "white space"
 
 
 def _locate(text: str, table: OffsetTable | None, candidate: _Candidate, shifted: Shifted) -> Fragments | str:
-    """Give the code points of a candidate whose mention is there, or could be moved to where it is, or say why not."""
+    """Return the code points of a candidate whose mention is there, or of where it could be moved, or say why not."""
     fragments = to_code_points(candidate.fragments, table)
     if says(text, fragments, candidate.quoted):
         return fragments
@@ -263,7 +263,7 @@ def _resolve(
     shifted: Shifted,
     notes: Counter[str],
 ) -> Mention | str:
-    """Make a candidate a mention, or say why it can't be one."""
+    """Turn a candidate into a mention, or say why it can't be one."""
     fragments = _locate(text, table, candidate, shifted)
     if isinstance(fragments, str):
         return fragments

@@ -9,9 +9,9 @@ from labelwise.sources.prodigy import Task, TaskSpan
 
 
 def read_brat(folder: Path) -> Iterator[Item]:
-    """Yield the annotated documents of a folder as tasks, and as a problem each line that gave nothing.
+    """Yield the annotated documents of a folder as tasks, and each line that yielded nothing as a problem.
 
-    A document's number among all of the folder counts as its line.
+    A document's number in the folder counts as its line.
     """
     for number, stem in enumerate(find_documents(folder), 1):
         document = read_document(stem, folder)

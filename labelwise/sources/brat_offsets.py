@@ -8,7 +8,7 @@ Fragments = list[tuple[int, int]]
 OffsetTable = list[int]
 
 # How annotation tools count characters when they don't count code points: \r\n as one, in UTF-16 code units, without
-# the byte order mark. Any of them can come together.
+# the byte order mark. They can occur together.
 READINGS = ("crlf", "utf16", "bom")
 
 
@@ -38,7 +38,7 @@ def offset_table(text: str, reading: Sequence[str]) -> OffsetTable:
 
 
 def to_code_points(fragments: Fragments, table: OffsetTable | None) -> Fragments:
-    """Map fragments through an offset table; None maps them to themselves, as do offsets behind the table's end."""
+    """Map fragments through an offset table; they stay as they are without one, and if they reach past its end."""
     if table is None or last_end(fragments) > len(table):
         return fragments
     # The end comes from the last character inside: what isn't counted after it doesn't belong to the span.
@@ -46,9 +46,9 @@ def to_code_points(fragments: Fragments, table: OffsetTable | None) -> Fragments
 
 
 def choose_reading(text: str, mentions: Sequence[tuple[Fragments, str | None]]) -> tuple[OffsetTable | None, str]:
-    """Find how offsets count a text: the reading with which most mentions are what the text has there.
+    """Find how offsets count a text: the reading by which the most mentions are what the text has there.
 
-    mentions (Sequence): fragments, sorted, with the mention as quoted, or None where it isn't.
+    mentions (Sequence): fragments, sorted, with the mention as quoted, or None where it isn't quoted.
     RETURNS (tuple): an offset table, None if code points are counted, and the reading's name, empty if they are.
     """
 
@@ -64,12 +64,12 @@ def choose_reading(text: str, mentions: Sequence[tuple[Fragments, str | None]]) 
 
 
 def last_end(fragments: Fragments) -> int:
-    """Give the end of the fragment that reaches farthest."""
+    """Return the end of the fragment that reaches farthest."""
     return max(end for _, end in fragments)
 
 
 def says(text: str, fragments: Fragments, quoted: str | None) -> bool:
-    """Check that fragments are inside a text and are the quoted mention there, white space folded."""
+    """Check that fragments are inside a text and match the quoted mention, white space folded."""
     if last_end(fragments) > len(text):
         return False
     return quoted is None or fold(" ".join(text[start:end] for start, end in fragments)) == fold(quoted)

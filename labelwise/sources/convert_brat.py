@@ -2,7 +2,9 @@
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import staged
@@ -29,16 +31,18 @@ def convert_brat(
     prefix: str = "",
     strict: bool = False,
     progress: Progress = no_progress,
+    tell: Callable[[str], Any] = lambda message: None,
 ) -> Report:
     """Convert a brat folder.
 
     out (Path): the folder for the data sets; replaced as a whole.
-    fallback (Path | None): the folder to convert when `brat_dir` has no document.
+    fallback (Path | None): the folder to convert when `brat_dir` has no documents.
     labels (list[str] | None): those to convert; all if there are none.
     missing_ann, discontinuous, shifted, encoding (str): see `brat.read_document`.
     split, prefix (str): see `prodigy_datasets.write_datasets`.
     strict (bool): it is an error if any line can't be converted; nothing is written then.
-    progress (Callable): shows how far it is; takes what is gone through, and a name for that.
+    progress (Callable): shows progress; takes what is iterated over, and a name for it.
+    tell (Callable): is told when it is `fallback` that is converted.
 
     RAISES (InputError): no document, no label, no such encoding, a folder that mustn't be replaced, a fetched corpus
         that isn't what project.yml says, or, with `strict`, a line that can't be converted.
@@ -47,6 +51,7 @@ def convert_brat(
     check_encoding(encoding)
     stems = find_documents(brat_dir)
     if not stems and fallback:
+        tell(f"{brat_dir} has no documents: converting {fallback}")
         brat_dir, stems = fallback, find_documents(fallback)
     if not stems:
         raise InputError(f"{brat_dir}: no .txt or .ann file here or below; put a brat corpus there")
@@ -77,22 +82,22 @@ def choose_labels(wanted: list[str] | None, found: Counter[str], brat_dir: Path)
     RAISES (InputError): one that is wanted doesn't occur, or none does.
     """
     if not found:
-        raise InputError(f"{brat_dir}: no annotation in any .ann, .a1 or .a2 file, so nothing to learn")
+        raise InputError(f"{brat_dir}: no annotation in any .ann, .a1 or .a2 file, so there is nothing to learn")
     unknown = [label for label in wanted or () if label not in found]
     if unknown:
-        raise InputError(f"{brat_dir}: no span has the label {unknown[0]!r}; there are {', '.join(sorted(found))}")
+        raise InputError(f"{brat_dir}: no span has the label {unknown[0]!r}; the labels are {', '.join(sorted(found))}")
     return list(dict.fromkeys(wanted or sorted(found)))
 
 
 def check_out(out: Path, inputs: list[Path]) -> None:
-    """Check that writing to a folder, which replaces it as a whole, takes nothing away but an earlier conversion.
+    """Check that writing to a folder, which replaces it as a whole, destroys nothing but an earlier conversion.
 
-    RAISES (InputError): it has to do with an input, or has other things in it.
+    RAISES (InputError): it overlaps with an input, or has other things in it.
     """
     target = out.resolve()
     for folder in (folder.resolve() for folder in inputs):
         if target.is_relative_to(folder) or folder.is_relative_to(target):
-            raise InputError(f"{out} would be replaced, and {folder} is read; write elsewhere")
+            raise InputError(f"{out} would be replaced, and {folder} is an input; write elsewhere")
     if out.exists() and not (out / REPORT).is_file() and (not out.is_dir() or any(out.iterdir())):
         raise InputError(f"{out} would be replaced, and isn't an earlier conversion; write elsewhere, or delete it")
 
@@ -107,7 +112,7 @@ def check_encoding(encoding: str) -> None:
     except LookupError as error:
         raise InputError(f"there is no encoding {encoding!r}; try utf-8 or latin-1") from error
     if not usable:
-        raise InputError(f"files in {encoding!r} can't be read line by line; convert them to UTF-8 before")
+        raise InputError(f"files in {encoding!r} can't be read line by line; convert them to UTF-8 first")
 
 
 def check_strictly(problems: Path) -> None:

@@ -9,7 +9,7 @@
   db: prodigy.db          # instead of `path`: the data set of that name in a Prodigy database
   labels: [PLACE]
 
-What `path` may be: see `sources`.
+What `path` may be: see `formats`.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ SPLITS: tuple[Split, ...] = ("train", "dev", "test")
 
 SYNTAX = (
     "write a list of `{name: person, path: person.jsonl, labels: [PERSON]}`, or `db: prodigy.db` instead of the path, "
-    "if need be with `kind: auto | complete | binary` and `split: auto | train | dev | test`"
+    "optionally with `kind: auto | complete | binary` and `split: auto | train | dev | test`"
 )
 
 
@@ -38,7 +38,7 @@ class DataSet(msgspec.Struct, frozen=True):
     """One data set.
 
     files (tuple[Path, ...]): what its tasks are read from, in order.
-    database (bool): the file is a Prodigy database, of which the data set is a part.
+    database (bool): the file is a Prodigy database, which holds the data set.
     """
 
     name: str
@@ -61,17 +61,17 @@ class _Declaration(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def load_datasets(declarations: Sequence[Path]) -> list[DataSet]:
-    """Read the declarations, in the order of the files' paths, so that the order in which they are given is none.
+    """Read the declarations, in the order of the files' paths, so that the order they are given in doesn't matter.
 
-    RAISES (InputError): a file is no list of declarations, a name or a file comes twice, labels are missing.
-    RAISES (FileNotFoundError): a declared file isn't there, or none that a pattern matches.
+    RAISES (InputError): a file isn't a list of declarations, a name or a file comes twice, labels are missing.
+    RAISES (FileNotFoundError): a declared file doesn't exist, or a pattern matches none.
     """
     datasets = [dataset for file in sorted(_expand(declarations)) for dataset in _load(file)]
     names: set[str] = set()
     owners: dict[Path, str] = {}
     for dataset in datasets:
         if not all(label.strip() for label in dataset.labels):
-            raise InputError(f"data set {dataset.name!r}: an empty label; name it")
+            raise InputError(f"data set {dataset.name!r}: an empty label; give it a name")
         if not dataset.labels:
             raise InputError(f"data set {dataset.name!r}: no labels; list those that its annotators were shown")
         if dataset.name in names:
@@ -79,7 +79,7 @@ def load_datasets(declarations: Sequence[Path]) -> list[DataSet]:
         names.add(dataset.name)
         for file in () if dataset.database else dataset.files:
             if owner := owners.get(file):
-                raise InputError(f"data sets {owner!r} and {dataset.name!r} are one file, {file}")
+                raise InputError(f"data sets {owner!r} and {dataset.name!r} are the same file, {file}")
             owners[file] = dataset.name
     if not datasets:
         raise InputError(f"no data set is declared in {', '.join(map(str, declarations))}")
@@ -87,7 +87,7 @@ def load_datasets(declarations: Sequence[Path]) -> list[DataSet]:
 
 
 def _expand(declarations: Sequence[Path]) -> list[Path]:
-    """Replace patterns by the files that they match: weasel and DVC don't."""
+    """Replace patterns with the files that they match: weasel and DVC don't."""
     return [Path(file) for path in declarations for file in _matches(path)]
 
 
@@ -119,7 +119,7 @@ def _find_files(item: _Declaration, file: Path) -> tuple[Path, ...]:
     """List what a declaration names: the `.spacy` files of a folder, a folder of brat documents, or files."""
     declared = item.path or item.db
     if declared is None or (item.path and item.db):
-        raise InputError(f"{file}: data set {item.name!r} needs a path or a db, and one of the two; {SYNTAX}")
+        raise InputError(f"{file}: data set {item.name!r} needs either a path or a db; {SYNTAX}")
     path = (file.parent / declared).resolve()
     if has_magic(declared) and not path.exists():
         matches = (file.parent / match for match in glob(declared, root_dir=file.parent, recursive=True))
@@ -135,7 +135,7 @@ def _find_files(item: _Declaration, file: Path) -> tuple[Path, ...]:
         if not visible and not find_documents(path):
             raise InputError(
                 f"data set {item.name!r}: the folder {path} has neither .spacy files nor brat documents; "
-                "for files of JSON write a pattern, such as folder/*.jsonl"
+                "for JSONL files, write a pattern such as folder/*.jsonl"
             )
         return tuple(visible) or (path,)
     return (path,)

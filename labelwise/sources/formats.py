@@ -1,4 +1,4 @@
-"""Read the tasks of a data set from whatever holds them, one by one: the table FORMATS says what that may be.
+"""Read the tasks of a data set from whatever holds them: the table FORMATS says what that may be.
 
 They are read one by one, except for a `.spacy` file, whose format needs it in memory as a whole.
 """
@@ -21,11 +21,11 @@ from labelwise.sources.prodigy_db import read_database
 from labelwise.sources.spacy_docs import read_spacy
 
 
-class Place(NamedTuple):
-    """Where tasks are.
+class Slice(NamedTuple):
+    """A source, or a slice of one, to be read.
 
-    dataset (str): the data set's name in a Prodigy database; empty for all else.
-    start, end (int): of a file that can be cut: the lines that begin there, counted from there.
+    dataset (str): the data set's name in a Prodigy database; otherwise empty.
+    start, end (int): of a file that can be cut: the lines that begin between them, counted from `start`.
     """
 
     path: Path
@@ -37,14 +37,14 @@ class Place(NamedTuple):
 class Format(NamedTuple):
     """A form in which annotations are kept.
 
-    is_it (Callable): tells whether a place is of this format; of several, the first in FORMATS counts.
+    is_it (Callable): tells whether a source is of this format; if several match, the first in FORMATS counts.
     read (Callable): yields its Items.
-    can_be_cut (Callable): tells whether slices of a file can be read by themselves.
+    can_be_cut (Callable): tells whether slices of a file can be read on their own.
     """
 
     name: str
-    is_it: Callable[[Place], bool]
-    read: Callable[[Place], Iterator[Item]]
+    is_it: Callable[[Slice], bool]
+    read: Callable[[Slice], Iterator[Item]]
     can_be_cut: Callable[[Path], bool] = lambda path: False
 
 
@@ -52,35 +52,35 @@ FORMATS = (
     # The tasks of the data set of that name, in the order of their ids, which count as lines.
     Format(
         "Prodigy database (`db:`)",
-        lambda place: bool(place.dataset),
-        lambda place: read_database(place.path, place.dataset),
+        lambda piece: bool(piece.dataset),
+        lambda piece: read_database(piece.path, piece.dataset),
     ),
     # Each document is an accepted task.
-    Format("folder of brat documents", lambda place: place.path.is_dir(), lambda place: read_brat(place.path)),
+    Format("folder of brat documents", lambda piece: piece.path.is_dir(), lambda piece: read_brat(piece.path)),
     # Each Doc is an accepted task: `doc.spans["gold"]` if there, else `doc.ents`.
-    Format("`.spacy`", lambda place: place.path.suffix == ".spacy", lambda place: read_spacy(place.path)),
-    # Any other file.
+    Format("`.spacy`", lambda piece: piece.path.suffix == ".spacy", lambda piece: read_spacy(piece.path)),
+    # Any other file: the last entry.
     Format(
         "`.jsonl`, `.jsonl.gz`, `.jsonl.zst`",
-        lambda place: True,
-        lambda place: read_jsonl_file(place.path, place.start, place.end),
+        lambda piece: True,
+        lambda piece: read_jsonl_file(piece.path, piece.start, piece.end),
         lambda path: path.is_file() and path.suffix not in (".gz", ".zst"),
     ),
 )
 
 
-def format_of(place: Place) -> Format:
-    """Find the format of a place."""
-    return next(format for format in FORMATS if format.is_it(place))
+def format_of(piece: Slice) -> Format:
+    """Find the format of a source."""
+    return next(format for format in FORMATS if format.is_it(piece))
 
 
 def can_be_cut(path: Path) -> bool:
-    """Tell whether slices of a file can be read by themselves: those of plain JSONL can."""
-    return format_of(Place(path)).can_be_cut(path)
+    """Tell whether slices of a file can be read on their own: those of plain JSONL can."""
+    return format_of(Slice(path)).can_be_cut(path)
 
 
 def stat_of(path: Path) -> list[tuple[str, int, int, int]]:
-    """Tell by name, inode, size and time of change whether what a path names was changed, as DVC does."""
+    """List name, inode, size and modification time of what a path names, to tell whether it changed, as DVC does."""
     if path.is_dir():
         found = sorted(Path(folder, name) for folder, _, names in os.walk(path, followlinks=True) for name in names)
     else:
@@ -91,16 +91,16 @@ def stat_of(path: Path) -> list[tuple[str, int, int, int]]:
 
 
 def read_items(path: Path, dataset: str = "", start: int = 0, end: int | None = None) -> Iterator[Item]:
-    """Yield what a file or folder holds; the arguments are a Place's.
+    """Yield what a file or folder holds; the arguments are a Slice's.
 
-    RAISES (InputError): nothing can be read: no database, a schema that isn't Prodigy's, a damaged file.
+    RAISES (InputError): it can't be read: not a database, a schema that isn't Prodigy's, a damaged file.
     """
-    place = Place(path, dataset, start, end)
+    piece = Slice(path, dataset, start, end)
     try:
-        yield from format_of(place).read(place)
+        yield from format_of(piece).read(piece)
     except sqlite3.OperationalError as error:
         raise InputError(
-            f"{path}: the database can't be read now: {error}; end what writes to it, or try again"
+            f"{path}: the database can't be read now: {error}; stop what is writing to it, or try again"
         ) from error
     except (EOFError, zlib.error, zstd.ZstdError, gzip.BadGzipFile, sqlite3.DatabaseError) as error:
-        raise InputError(f"{path}: it can't be read to its end: {error}; make it again") from error
+        raise InputError(f"{path}: it can't be read to the end: {error}; make it again") from error

@@ -14,15 +14,15 @@ from labelwise.sources.prodigy import parse_task
 BOM = b"\xef\xbb\xbf"  # some editors begin a file with it
 HEADERS = {
     b"SQLite format 3\0": "this is a database; declare it as `db:`, with the data set's name as `name:`",
-    b"\x1f\x8b": "this is compressed by gzip; give its name the ending .gz",
-    b"\x28\xb5\x2f\xfd": "this is compressed by zstd; give its name the ending .zst",
+    b"\x1f\x8b": "this is compressed with gzip; give its name the suffix .gz",
+    b"\x28\xb5\x2f\xfd": "this is compressed with zstd; give its name the suffix .zst",
     b"\xff\xfe": "this is UTF-16; save it as UTF-8",
     b"\xfe\xff": "this is UTF-16; save it as UTF-8",
 }
 
 
 def read_jsonl_file(path: Path, start: int = 0, end: int | None = None) -> Iterator[Item]:
-    """Yield the rows of a file, or of a plain one those that begin at `start` or behind, before `end`.
+    """Yield the rows of a file, or of a plain one those that begin at `start` or after it, before `end`.
 
     RAISES (InputError): it isn't JSONL, but a database, or compressed in a way that its name doesn't tell.
     """
@@ -31,10 +31,10 @@ def read_jsonl_file(path: Path, start: int = 0, end: int | None = None) -> Itera
 
 
 def read_jsonl(lines: IO[bytes], start: int = 0, end: int | None = None) -> Iterator[Item]:
-    """Yield the rows of Prodigy's JSONL that begin at `start` or behind, before `end`."""
+    """Yield the rows of Prodigy's JSONL that begin at `start` or after it, before `end`."""
     position = start
     if start:
-        # The line that the byte before belongs to is the slice before's.
+        # The line that the byte before belongs to is the previous slice's.
         lines.seek(start - 1)
         position += len(lines.readline()) - 1
     for number, line in enumerate(lines, 1):
@@ -47,7 +47,7 @@ def read_jsonl(lines: IO[bytes], start: int = 0, end: int | None = None) -> Iter
 
 def _open(path: Path) -> IO[bytes]:
     if path.suffix in (".xz", ".bz2", ".zip", ".7z", ".lz4"):
-        raise InputError(f"{path}: this compression isn't known; use .gz or .zst")
+        raise InputError(f"{path}: this compression isn't supported; use .gz or .zst")
     if path.suffix == ".gz":
         return gzip.open(path, "rb")  # type: ignore[return-value]
     if path.suffix == ".zst":

@@ -1,4 +1,4 @@
-"""Texts that differ only in how they are written: one form for all of them, and their spans moved along.
+"""Texts that differ only in how they are written: one form for all of them, with their spans moved along.
 
 1. Canonical composition (Unicode NFC): e with a combining acute accent is é.
 2. White space: a run of it is one line feed if a line ends in it (so CR LF is LF), else one space; none at the edges.
@@ -17,7 +17,7 @@ LINE_ENDS = frozenset("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")  # those of str.sp
 
 
 def normalize_task(task: Task) -> Task:
-    """Give a task its text's normal form; spans get the offsets there, and the hash stays right if it was."""
+    """Give a task its text's normal form; spans get their offsets in it, and the hash stays right if it was."""
     old = task.text or ""
     new, starts, ends = normalize(old)
     if new == old:
@@ -38,7 +38,8 @@ def normalize_task(task: Task) -> Task:
 def normalize(text: str) -> tuple[str, list[int], list[int]]:
     """Normalize a text.
 
-    RETURNS (tuple): the normal form, and for each of its characters where what it stands for begins and ends in `text`.
+    RETURNS (tuple): the normal form, and for each of its characters, where what it stands for begins and ends in
+        `text`, in two lists.
     """
     pieces: list[str] = []
     starts: list[int] = []

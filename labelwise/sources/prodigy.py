@@ -34,13 +34,13 @@ class TaskSpan(msgspec.Struct, omit_defaults=True):
 class Task(msgspec.Struct, omit_defaults=True):
     """One answered question about one text.
 
-    text (str | None): None once it is kept apart from the task, as `chunks` does.
+    text (str | None): None once it is kept apart from the task, as `task_store` does.
     spans (list[TaskSpan] | None): None means that nothing was marked, just as an empty list does.
-    answer (Any): one of ANSWERS, if it is right.
-    no_missing (bool | None): old versions' switch for "what is unmarked is no entity".
-    document (str | None): the name of the brat document that it is; no key of Prodigy's.
+    answer (Any): one of ANSWERS, if it is valid.
+    no_missing (bool | None): old versions' switch for "what is unmarked isn't an entity".
+    document (str | None): the name of the brat document that it is, if any; not a key of Prodigy's.
     annotator_id, session_id (Any): who answered; see `annotator_of`.
-    uncovered (dict[str, str] | None): the labels that it isn't complete for, each "partial" or "none": no key of
+    uncovered (dict[str, str] | None): the labels that it isn't complete for, each "partial" or "none": not a key of
         Prodigy's, but what an earlier merge says of its Docs.
     """
 
@@ -80,7 +80,7 @@ def parse_task(row: bytes | str) -> tuple[Task | None, str]:
 def kind_of(task: Task) -> Kind:
     """Tell whether a task asked for everything at once ("complete") or for yes or no on its spans ("binary").
 
-    A review is of the kind of what was reviewed. A task that doesn't say is binary if its spans carry answers. Tasks of
+    A review has the kind of what was reviewed. A task that doesn't say is binary if its spans carry answers. Tasks of
     other interfaces, such as `classification`, say nothing about spans ("other").
     """
     view = task.reviewed_view_id if task.view_id == "review" else task.view_id

@@ -1,8 +1,8 @@
-"""Write brat documents as Prodigy data sets, one JSONL file a label: the way that they would have been annotated.
+"""Write brat documents as Prodigy data sets, one JSONL file per label: the way they would have been annotated there.
 
 1. Every annotated text becomes one accepted `ner_manual` task for every label, with that label's spans or none:
    a brat document is complete for all labels of its corpus.
-2. Every T line read ends as one span in the data sets or as one line, with its reason, in `problems.jsonl`.
+2. Every T line read ends up as one span in the data sets or as one line, with its reason, in `problems.jsonl`.
 3. Documents are read, written and forgotten one by one.
 """
 
@@ -30,7 +30,7 @@ class Report(msgspec.Struct):
     documents (dict): "converted", and by reason what wasn't.
     lines (dict): lines of the annotation files by kind; "T" are the annotations.
     annotations (dict): T lines "converted", and by reason what wasn't; adds up to lines["T"].
-    notes (dict): converted, but not just as written (see brat.Document); these overlap.
+    notes (dict): converted, but not exactly as written (see brat.Document); these overlap.
     labels (dict): converted spans by label.
     """
 
@@ -44,14 +44,14 @@ class Report(msgspec.Struct):
 def write_datasets(
     documents: Iterable[Document], labels: list[str], out: Path, *, split: str = "auto", prefix: str = ""
 ) -> Report:
-    """Write one data set a label, `datasets.yml`, `report.json` and `problems.jsonl` into a new folder.
+    """Write one data set per label, `datasets.yml`, `report.json` and `problems.jsonl` into a new folder.
 
     documents (Iterable[Document]): consumed once, nothing is kept.
     labels (list[str]): a file is made for each, even if no span has it.
     out (Path): a folder that doesn't exist.
     split (str): what `datasets.yml` says of all of them.
     prefix (str): goes before each label to name the data set.
-    RAISES (RuntimeError): the ledger don't balance, which is an error of this program.
+    RAISES (RuntimeError): the counts don't balance, which is a bug in this program.
     """
     out.mkdir(parents=True)
     names = file_names(labels)
@@ -98,7 +98,7 @@ def tasks(document: Document, text: str, labels: list[str]) -> Iterable[tuple[st
 
 
 def file_names(labels: Iterable[str]) -> dict[str, str]:
-    """Make a file name for each label that is safe on every file system, also where case doesn't count.
+    """Make a file name for each label that is safe on every file system, even where case doesn't count.
 
     >>> file_names(["Amount-Unit", "N", "n"])
     {'Amount-Unit': 'Amount-Unit.jsonl', 'N': 'N-8ce86a6a.jsonl', 'n': 'n-1b16b1df.jsonl'}

@@ -12,7 +12,7 @@ from labelwise.sources.prodigy import Task, TaskSpan
 
 def read_spacy(path: Path) -> Iterator[Item]:
     """Yield the Docs of a `.spacy` file as tasks; where tokens have the missing value, only what is marked is known."""
-    # spaCy is needed for this alone: a process that reads JSONL doesn't load it.
+    # spaCy is needed only for this: a process that reads JSONL doesn't load it.
     import spacy
     from spacy.tokens import DocBin
 

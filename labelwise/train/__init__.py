@@ -1,4 +1,4 @@
 """Training: spaCy's own loop, streamed, with checkpoints.
 
-It imports common and corpus.
+It imports common, corpus and recognizer.
 """

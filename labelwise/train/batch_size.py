@@ -1,6 +1,6 @@
-"""Find out how much a device can be given at a time: train on the worst texts, and ever more, until memory ends.
+"""Find out how much a device can be given at a time: train on the worst texts, more and more, until memory runs out.
 
-Every trial is a process of its own: after running out of memory, one holds what it can't free, in pieces.
+Every trial is a process of its own: one that has run out of memory keeps what it can't free, in fragments.
 """
 
 import multiprocessing
@@ -20,14 +20,14 @@ from labelwise.common.device import device_name, use_gpu
 from labelwise.common.errors import InputError
 from labelwise.train.batches import Batch, Cost, batch_cost
 from labelwise.train.out_of_memory import is_out_of_memory
-from labelwise.train.pipeline import make_pipeline, read_settings
+from labelwise.train.pipeline import Recognizer, make_pipeline, read_settings
 from labelwise.train.run import pipeline_digest
 
-SHARE = 0.85  # of the largest that fits: what is left is for what no trial has seen
-PRECISE = 1.05  # the search ends when what fits and what doesn't are so near
+SHARE = 0.85  # of the largest that fits: the rest is for what no trial has seen
+PRECISE = 1.05  # the search ends when what fits and what doesn't are this close
 MOST = 2**20  # cost of the largest trial
-SCANNED = 2000  # texts, among which the worst are looked for
-WORST = 32  # of them are used
+SCANNED = 2000  # texts that the worst are chosen from
+WORST = 32  # texts that are chosen
 
 
 class Trial(NamedTuple):
@@ -37,7 +37,7 @@ class Trial(NamedTuple):
     overrides (dict): values of the config.
     init_from (str): a pipeline that components are taken from.
     gpu_id (int): the GPU, -1 for the CPU.
-    memory (int): bytes that the process may have, 0 for any: a stand-in for the GPU's memory, on the CPU.
+    memory (int): bytes that the process may have, 0 for no limit: a stand-in for the GPU's memory, on the CPU.
     """
 
     config: Path
@@ -46,14 +46,15 @@ class Trial(NamedTuple):
     init_from: str = ""
     gpu_id: int = -1
     memory: int = 0
+    recognizer: Recognizer = "ner"
 
 
 class Found(NamedTuple):
     """What a device can be given at a time.
 
     device (str): its name.
-    pipeline (str): the digest of the pipeline; see `training.pipeline_digest`.
-    unit (str): in which costs are counted: words or wordpieces, see `batches`.
+    pipeline (str): the digest of the pipeline; see `run.pipeline_digest`.
+    unit (str): what costs are counted in: words or wordpieces, see `batches`.
     largest (int): the cost of the largest batch that fitted.
     size (int): the share of it that is safe.
     """
@@ -79,8 +80,8 @@ def find_batch_size(trial: Trial, report: Callable[[int, bool], None]) -> Found:
 
     largest = search(fits)
     if not largest:
-        raise InputError("not even one text fits into memory; set max_words of corpora.train, or take a smaller model")
-    settings, _ = read_settings(trial.config, trial.corpus, trial.overrides, trial.init_from)
+        raise InputError("not even one text fits into memory; set max_words of corpora.train, or use a smaller model")
+    settings, _ = read_settings(trial.config, trial.corpus, trial.overrides, trial.init_from, trial.recognizer)
     unit = settings["training"]["batcher"]["unit"]
     return Found(device_name(trial.gpu_id), pipeline_digest(settings), unit, largest, int(SHARE * largest))
 
@@ -102,16 +103,16 @@ def search(fits: Callable[[int], tuple[bool, int]]) -> int:
     while not fitted and high > PRECISE * low:
         middle = (low + high) // 2
         fits_too, taken = fits(middle)
-        if fits_too and taken <= low:  # no text goes in between
+        if fits_too and taken <= low:  # no text fits in between
             break
         low, high = (taken, high) if fits_too else (low, middle)
     return low
 
 
 def run_apart(trial: Trial, cost: int) -> tuple[bool, int]:
-    """Run a trial in a process of its own; give whether it fitted, and what the batch cost.
+    """Run a trial in a process of its own; return whether it fitted, and what the batch cost.
 
-    RAISES (InputError): it failed in another way than by running out of memory.
+    RAISES (InputError): it failed other than by running out of memory.
     """
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
@@ -130,7 +131,7 @@ def run_apart(trial: Trial, cost: int) -> tuple[bool, int]:
         raise InputError(f"a trial failed: {error}")
     if not taken:
         raise InputError("memory ran out before any text was read: the pipeline alone needs more")
-    # A library that doesn't check its allocations is ended by a signal, as is what the kernel kills.
+    # A signal ends a process whose library doesn't check its allocations, and one that the kernel kills.
     return process.exitcode == 0, taken
 
 
@@ -140,7 +141,9 @@ def try_out(trial: Trial, cost: int, sender: Connection) -> None:
         if trial.memory:
             resource.setrlimit(resource.RLIMIT_DATA, (trial.memory, trial.memory))
         use_gpu(trial.gpu_id)
-        settings, transformer = read_settings(trial.config, trial.corpus, trial.overrides, trial.init_from)
+        settings, transformer = read_settings(
+            trial.config, trial.corpus, trial.overrides, trial.init_from, trial.recognizer
+        )
         nlp = make_pipeline(settings, transformer, trial.gpu_id)
         training = registry.resolve(nlp.config.interpolate()["training"])
         [corpus] = resolve_dot_names(nlp.config.interpolate(), [training["train_corpus"]])
@@ -148,12 +151,12 @@ def try_out(trial: Trial, cost: int, sender: Connection) -> None:
         worst = worst_texts(corpus(nlp), training["batcher"].cost)
         batch = fill(worst, cost)
         sender.send(batch.cost)
-        # First one text, so that gradients and the optimizer's state are there.
-        for part in (worst.take([0]), batch, batch):
-            nlp.update(part, drop=training["dropout"], sgd=training["optimizer"])
+        # First one text, so that gradients and the optimizer's state exist.
+        for sub_batch in (worst.take([0]), batch, batch):
+            nlp.update(sub_batch, drop=training["dropout"], sgd=training["optimizer"])
         predict(nlp, worst)
     except Exception as error:
-        # With too little memory, libraries fail to load or to start threads, in all kinds of errors.
+        # With too little memory, libraries fail to load or to start threads, with all kinds of errors.
         starved = bool(trial.memory) and not isinstance(error, InputError | ValueError)
         if not (is_out_of_memory(error) or starved):
             sender.send(str(error) if isinstance(error, InputError) else repr(error))
@@ -161,14 +164,14 @@ def try_out(trial: Trial, cost: int, sender: Connection) -> None:
 
 
 def worst_texts(examples: Iterable[Example], cost: Callable[[Any], Cost]) -> Batch:
-    """Take the widest texts of the first ones of an epoch, of those as wide the longest; the others aren't held."""
+    """Take the widest of the first texts of an epoch, the longest of equally wide ones; the others aren't held."""
     pairs = ((cost(eg.predicted), eg) for eg in islice(examples, SCANNED))
     worst = nlargest(WORST, pairs, key=lambda pair: (pair[0].width, pair[0].rows))
     return Batch([eg for _, eg in worst], [cost for cost, _ in worst])
 
 
 def fill(worst: Batch, cost: int) -> Batch:
-    """Repeat texts until they cost so much, or one more would cost more; there is one at least."""
+    """Repeat texts until they cost `cost`, or one more would exceed it; there is at least one."""
     chosen: list[int] = []
     for number in cycle(range(len(worst))):
         more = [*chosen, number]

@@ -14,14 +14,14 @@ from spacy.training import Example
 from labelwise.common.errors import InputError
 
 Unit = Literal["words", "wordpieces"]
-WINDOW = 16  # batches that are made of the texts held at a time
+WINDOW = 16  # batches that are made from the texts held at a time
 
 
 class Cost(NamedTuple):
-    """What a text takes.
+    """What a text costs.
 
-    rows (int): how many rows it adds: of words, its words; of a transformer, the spans that it is cut into.
-    width (int): the length of its longest row: 1 of words; of a transformer, its longest span in wordpieces.
+    rows (int): how many rows it adds: in words, its words; for a transformer, the spans that it is cut into.
+    width (int): the length of its longest row: 1 for words; for a transformer, its longest span in wordpieces.
     """
 
     rows: int
@@ -29,7 +29,7 @@ class Cost(NamedTuple):
 
 
 def batch_cost(costs: Iterable[Cost]) -> int:
-    """Compute what texts take together: all rows are as long as the longest of them."""
+    """Compute what texts cost together: all rows are as long as the longest of them."""
     rows = width = 0
     for cost in costs:
         rows += cost.rows
@@ -40,7 +40,7 @@ def batch_cost(costs: Iterable[Cost]) -> int:
 class Batch(list[Example]):
     """Examples that make one update, which know their costs.
 
-    costs (list[Cost]): of each.
+    costs (list[Cost]): one for each.
     """
 
     def __init__(self, examples: Iterable[Example], costs: Iterable[Cost]) -> None:
@@ -50,7 +50,7 @@ class Batch(list[Example]):
 
     @property
     def cost(self) -> int:
-        """What they take together."""
+        """What they cost together."""
         return batch_cost(self.costs)
 
     def take(self, numbers: Iterable[int]) -> "Batch":
@@ -61,9 +61,9 @@ class Batch(list[Example]):
     def sub_batches(self, count: int, most: int = 0) -> "list[Batch]":
         """Divide into sub-batches that cost about the same, texts of similar width together.
 
-        count (int): their number, at most.
-        most (int): what one may cost, 0 for any; there are more of them if they don't fit. A text that alone costs more
-            is one by itself.
+        count (int): at most how many.
+        most (int): what one may cost, 0 for no limit; there are more of them if they don't fit. A text that costs more
+            on its own is one by itself.
         """
         order = sorted(range(len(self)), key=lambda number: self.costs[number].width)
         too_costly = {number for number in order if most and batch_cost([self.costs[number]]) > most}
@@ -74,7 +74,7 @@ class Batch(list[Example]):
 
 
 def cut_evenly(costs: Sequence[Cost], count: int) -> list[range]:
-    """Cut a row of texts into so many runs, or fewer, the costliest of which costs as little as possible."""
+    """Cut a row of texts into at most `count` runs, the costliest of which costs as little as possible."""
     low = max((batch_cost([cost]) for cost in costs), default=0)
     high = max(low, batch_cost(costs))
     while low < high:
@@ -87,7 +87,7 @@ def cut_evenly(costs: Sequence[Cost], count: int) -> list[range]:
 
 
 def cut(costs: Sequence[Cost], most: int) -> list[range]:
-    """Cut a row of texts into runs that cost no more than `most`, except for texts that alone cost more."""
+    """Cut a row of texts into runs that cost no more than `most`, except for texts that cost more on their own."""
     runs, start, rows, width = [], 0, 0, 0
     for number, cost in enumerate(costs):
         rows, width = rows + cost.rows, max(width, cost.width)
@@ -100,13 +100,13 @@ def cut(costs: Sequence[Cost], most: int) -> list[range]:
 class CostBatcher:
     """A batcher for spaCy's training: batches that cost about the same, and no text left out.
 
-    Texts are held until they suffice for some batches, sorted by width, so that little is padded, and the batches put
-    into an order that is random, but the same for the same texts. A text that alone costs more than `size` is a batch.
+    Texts are held until there are enough for several batches, and sorted by width, so that little is padded. The order
+    of the batches is random, but the same for the same texts. A text that costs more than `size` on its own is a batch.
 
-    size (int): what a batch costs, at most; the optimizer makes one step for each.
+    size (int): what a batch costs, at most; the optimizer takes one step for each.
     unit (str): "words", or "wordpieces" for transformers: the number of spans times the longest of them.
-    device_size (int): what the device is given at a time, at most; 0 for `size`. It changes memory and speed, hardly
-        the result: gradients are summed over the sub-batches of a batch.
+    device_size (int): what the device is given at a time, at most; 0 for `size`. It changes memory and speed, but
+        hardly the result: gradients are summed over the sub-batches of a batch.
     """
 
     def __init__(self, size: int, unit: Unit = "words", device_size: int = 0) -> None:
@@ -155,7 +155,7 @@ class CostBatcher:
             number += 1
 
     def _hold(self, examples: Iterator[Example]) -> Batch:
-        """Take Examples until they suffice for some batches."""
+        """Take Examples until there are enough for several batches."""
         assert self.cost is not None
         held = Batch([], [])
         total = 0
@@ -177,11 +177,12 @@ def word_cost(doc: Doc) -> Cost:
 class WordpieceCost:
     """Counts the spans that a pipeline's transformer is given of a text, and the wordpieces of the longest.
 
-    Wordpieces are counted word by word, each distinct word once, rather than by tokenizing the text another time: about
-    as many with WordPiece, up to a sixth more with byte-level BPE, which joins pieces over tokens but not over spaces.
+    Wordpieces are counted word by word, each distinct word once, rather than by tokenizing the text again. The count
+    is about right for WordPiece, and up to a sixth too high for byte-level BPE, which joins pieces across tokens but
+    not across spaces.
     """
 
-    REMEMBERED = 200_000  # words, of some hundred bytes each
+    REMEMBERED = 200_000  # words, of about a hundred bytes each
 
     def __init__(self, nlp: Language) -> None:
         """Take a pipeline.
@@ -194,7 +195,7 @@ class WordpieceCost:
         self.counts: dict[int, int] = {}
 
     def __call__(self, doc: Doc) -> Cost:
-        """Count those of a text."""
+        """Count those for a text."""
         tokenizer = self.model.tokenizer
         words = doc.to_array(ORTH).tolist()
         new = list(dict.fromkeys(word for word in words if word not in self.counts))
@@ -202,7 +203,7 @@ class WordpieceCost:
             self.counts = {}
             new = list(dict.fromkeys(words))
         if new:
-            # Byte-level tokenizers take the space before a word for a part of it.
+            # Byte-level tokenizers treat the space before a word as part of it.
             texts = [" " + doc.vocab.strings[word] for word in new]
             pieces = tokenizer(texts, add_special_tokens=False)["input_ids"]
             self.counts.update(zip(new, map(len, pieces), strict=True))

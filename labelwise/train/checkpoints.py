@@ -1,4 +1,4 @@
-"""Checkpoints of a training: all that its next step depends on, so that a killed one resumes to the bit.
+"""Checkpoints of a training: all that its next step depends on, so that a killed one resumes bit for bit.
 
 spaCy saves pipelines, which hold averages rather than the parameters that are being trained, and neither the
 optimizer's state, nor random states, nor the place in the corpus. A checkpoint has those, and the best pipeline so far.
@@ -29,14 +29,14 @@ STATES = ("mom1", "mom2", "averages")  # of thinc's optimizer, arrays by paramet
 class State(msgspec.Struct):
     """Where a training is.
 
-    facts (dict[str, str]): what it depends on: digests, names and versions, by what they are of.
-    step (int): the last one that was made, counted from 0.
-    epoch, batches (int): the epoch, and the batches that were taken of it.
+    facts (dict[str, str]): what it depends on: digests, names and versions, by what they belong to.
+    step (int): the last one that was taken, counted from 0.
+    epoch, batches (int): the epoch, and the batches that were taken from it.
     words (int): of all batches so far.
     seconds (float): of all runs so far.
     scores (list[float]): of all evaluations so far.
     device_size (int): what the device is given at a time, which running out of memory may have lowered; 0 for all.
-    halved (int): how often it has.
+    halved (int): how often it was lowered.
     python_random (list): the state of `random`.
     updates (list[int]): how often each parameter was updated.
     """
@@ -62,10 +62,9 @@ class Checkpoints:
     """
 
     def __init__(self, folder: Path, facts: Mapping[str, str]) -> None:
-        """Take the folder, and what the training depends on: a checkpoint with other facts is of another training."""
+        """Take the folder, and what the training depends on: a checkpoint with other facts is another training's."""
         self.folder = folder
         self.facts = dict(facts)
-        self._others: list[Path] = []
 
     def all(self) -> list[Path]:
         """List the checkpoints, oldest first."""
@@ -79,20 +78,18 @@ class Checkpoints:
                 return path, state
         return None
 
-    def begin_anew(self) -> list[str]:
-        """Take the checkpoints that are there for another training's.
-
-        RETURNS (list[str]): in what the last of them differs from this one; empty if there is none.
-        """
-        self._others = self.all()
-        if not self._others:
+    def what_differs(self) -> list[str]:
+        """Tell in what the training of the last checkpoint differs from this one; nothing if there is no checkpoint."""
+        if not (found := self.all()):
             return []
-        state = _read_state(self._others[-1])
-        facts = state.facts if state else {}
-        return [name for name in {**self.facts, **facts} if facts.get(name) != self.facts.get(name)]
+        state = _read_state(found[-1])
+        if state is None or not state.facts:
+            return ["the format of checkpoints"]
+        names = {**self.facts, **state.facts}
+        return [name for name in names if state.facts.get(name) != self.facts.get(name)]
 
     def save(self, state: State, nlp: Language, optimizer: Optimizer, output: Path) -> None:
-        """Save the state, and of the training's folder the best pipeline and the curve."""
+        """Save the state, and from the training's folder the best pipeline and the curve."""
         path = self.folder / f"step-{state.step:08d}"
         with staged(path) as folder:
             folder.mkdir()
@@ -103,11 +100,9 @@ class Checkpoints:
             state.python_random = json.loads(json.dumps(random.getstate()))
             state.updates = [optimizer.nr_update.get(slot.key, 0) for slot in find_slots(nlp)]
             (folder / "state.json").write_bytes(msgspec.json.encode(state))
-        for other in self._others:
-            if other != path:
-                remove(other)
-        self._others = []
-        for old in self.all()[:-KEPT]:
+        # Those of another training, and later ones that this training hasn't come to, have been kept until now.
+        own = [old for old in self.all() if old <= path and (found := _read_state(old)) and found.facts == self.facts]
+        for old in set(self.all()).difference(own[-KEPT:]):
             remove(old)
 
     def delete(self) -> None:
@@ -124,7 +119,7 @@ def _read_state(checkpoint: Path) -> State | None:
 
 
 def copy(source: Path, target: Path) -> None:
-    """Copy a file that may still be written to; of a folder whose files aren't, give the files second names."""
+    """Copy a file that may still be written to; for a folder, whose files aren't, make hard links to them."""
     if source.is_dir():
         shutil.copytree(source, target, copy_function=lambda one, other: link(Path(one), Path(other)))
     else:
@@ -132,7 +127,7 @@ def copy(source: Path, target: Path) -> None:
 
 
 def restore(checkpoint: Path, state: State, nlp: Language, optimizer: Optimizer) -> None:
-    """Give parameters, optimizer, gradient scalers and random generators what a checkpoint has."""
+    """Restore parameters, optimizer, gradient scalers and random generators from a checkpoint."""
     with np.load(checkpoint / "arrays.npz") as arrays:
         put_arrays(nlp, optimizer, arrays)
     for slot, count in zip(find_slots(nlp), state.updates, strict=True):
@@ -201,7 +196,7 @@ def find_scalers(nlp: Language) -> list[Any]:
 
 
 def take_arrays(nlp: Language, optimizer: Optimizer) -> dict[str, np.ndarray]:
-    """Copy all that is an array."""
+    """Copy everything that is an array."""
     _, numbers, *place = np.random.get_state(legacy=True)
     arrays = {"numpy_random": np.array(numbers), "numpy_place": np.array(place)}
     for number, slot in enumerate(find_slots(nlp)):
@@ -242,5 +237,5 @@ def put_arrays(nlp: Language, optimizer: Optimizer, arrays: Any) -> None:
 
 
 def used_torch() -> Any:
-    """Give the module torch if this process has imported it, else None."""
+    """Return the module torch if this process has imported it, else None."""
     return sys.modules.get("torch")

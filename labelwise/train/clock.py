@@ -10,13 +10,13 @@ Item = TypeVar("Item")
 
 
 class Clock:
-    """Adds up the seconds that are spent in phases; those of a phase within another are the inner one's alone.
+    """Adds up the seconds that are spent in phases; those of a phase within another count for the inner one alone.
 
-    seconds (Counter[str]): by phase; "update" is all that happens outside of the others.
+    seconds (Counter[str]): by phase; "update" is all that happens outside the others.
     """
 
     def __init__(self) -> None:
-        """Begin with the phase "update"."""
+        """Start in the phase "update"."""
         self.seconds: Counter[str] = Counter()
         self.phases = ["update"]
         self.since = time.perf_counter()
@@ -38,7 +38,7 @@ class Clock:
             self.phases.pop()
 
     def during(self, name: str, items: Iterable[Item]) -> Iterator[Item]:
-        """Yield items; getting each is a phase, what is done with it isn't."""
+        """Yield items; getting each one is in the phase, what is done with it isn't."""
         iterator = iter(items)
         while True:
             with self.phase(name):
@@ -49,7 +49,7 @@ class Clock:
             yield item
 
     def shares(self) -> dict[str, float]:
-        """Compute the share that each phase has had of all the time, the largest first."""
+        """Compute each phase's share of all the time, the largest first."""
         self._turn()
         total = sum(self.seconds.values()) or 1.0
         return {name: seconds / total for name, seconds in self.seconds.most_common()}

@@ -9,20 +9,29 @@ from spacy.scorer import PRFScore
 from spacy.training import Example
 
 from labelwise.common.errors import InputError
+from labelwise.common.spans import judgeable
+from labelwise.corpus.annotation import USER_DATA, entities
 from labelwise.corpus.streaming import forgetting, take_batch
-
-Scores = dict[str, Any]
 
 
 class EntityCounts:
-    """Counts entities as spaCy's `get_ner_prf` does (spacy/scorer.py); counts of any Examples can be added up."""
+    """Counts entities, as far as they can be judged; counts of any Examples can be added up.
+
+    Of a text that is complete for all labels, as spaCy's `get_ner_prf` does (spacy/scorer.py). Of another one that
+    comes from a merge, only what its labels' coverage allows to judge counts, predictions and gold alike; see
+    `spans.judgeable`.
+    """
 
     def __init__(self) -> None:
-        """Begin with nothing."""
+        """Start empty."""
         self.by_label: dict[str, PRFScore] = defaultdict(PRFScore)
 
     def add(self, eg: Example) -> None:
-        """Count one Example: exact spans, but for predictions on tokens that have missing values."""
+        """Count one Example: exact spans, except for predictions on tokens that have missing values."""
+        merged = eg.reference.user_data.get(USER_DATA)
+        if merged and merged["uncovered"]:
+            self._add_judgeable(eg, merged)
+            return
         if not eg.reference.has_annotation("ENT_IOB"):
             return
         missing = {token.i for token in eg.reference if token.ent_iob == 0}
@@ -39,8 +48,20 @@ class EntityCounts:
         for label, _, _ in gold:
             self.by_label[label].fn += 1
 
-    def scores(self) -> Scores:
-        """Compute what spaCy's scorer of named entities gives; None for what there is nothing to compute of."""
+    def _add_judgeable(self, eg: Example, merged: Mapping[str, Any]) -> None:
+        """Count an Example whose text isn't complete for all labels."""
+        gold, found = entities(eg.reference), entities(eg.predicted)
+        accepted = {(start, end, label) for start, end, label, _ in merged["gold"]}
+        rejected = {(start, end, label) for start, end, label in merged.get("rejected", ())}
+        judged = accepted | rejected | gold
+        gold, found = (judgeable(spans, judged, merged["uncovered"]) for spans in (gold, found))
+        for spans, name in ((gold & found, "tp"), (found - gold, "fp"), (gold - found, "fn")):
+            for _, _, label in spans:
+                count = self.by_label[label]
+                setattr(count, name, getattr(count, name) + 1)
+
+    def scores(self) -> dict[str, Any]:
+        """Compute what spaCy's scorer of named entities gives; None where there is nothing to compute it from."""
         total = sum(self.by_label.values(), PRFScore())
         if not len(total):
             return dict.fromkeys(("ents_p", "ents_r", "ents_f", "ents_per_type"))

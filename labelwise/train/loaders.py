@@ -30,7 +30,7 @@ class Loader(Protocol):
 class Indexed:
     """Finds each text by its place in a file: a table of offsets, and a seek for each.
 
-    The file is made anew, without a name in TMPDIR, and has each text with its own strings, compressed.
+    The file is a temporary one, without a name, in TMPDIR; it has each text with its own strings, compressed.
     """
 
     def __init__(self, files: Files) -> None:
@@ -52,7 +52,7 @@ class Indexed:
 class Streamed:
     """Reads one partition after the other, in any order, and the texts within each in any order.
 
-    window (int): a number of texts to hold besides, from which the next one is drawn; they mix those of successive
+    window (int): how many more texts to hold, from which the next one is drawn; they mix those of successive
         partitions. Partitions are random samples already, as texts get into them by hash.
     """
 
@@ -62,7 +62,7 @@ class Streamed:
         self.window = window
 
     def epoch(self, rng: random.Random | None) -> Iterator[StoredDoc]:
-        """Yield every text, in an order of the generator's."""
+        """Yield every text, in an order that the generator decides."""
         files = shuffled(self.files, rng)
         docs = (doc for file in files for doc in shuffled(list(read_all([file])), rng))
         return drawn(docs, self.window, rng) if rng and self.window else docs
@@ -78,12 +78,12 @@ def read_all(files: Files) -> Iterator[StoredDoc]:
 
 
 def shuffled(items: Sequence[Any], rng: random.Random | None) -> Sequence[Any]:
-    """Copy a sequence in another order; without a generator, give it as it is."""
+    """Copy a sequence in another order; without a generator, return it as it is."""
     return rng.sample(items, len(items)) if rng else items
 
 
 def drawn(docs: Iterator[StoredDoc], window: int, rng: random.Random) -> Iterator[StoredDoc]:
-    """Hold so many texts, and yield one of those at random for each that comes."""
+    """Hold `window` texts, and yield one of those at random for each that comes."""
     held: list[StoredDoc] = []
     for doc in docs:
         if len(held) < window:
@@ -97,15 +97,15 @@ def drawn(docs: Iterator[StoredDoc], window: int, rng: random.Random) -> Iterato
 
 def freeze(doc: StoredDoc) -> bytes:
     """Serialize a text, with the strings that it has."""
-    used = {*doc.words.tolist(), *doc.labels.tolist(), *(label for _, _, label in doc.rejected)}
+    used = {*doc.words.tolist(), *doc.labels.tolist(), *(label for _, _, label in (*doc.gold, *doc.rejected))}
     arrays = [array.tobytes() for array in (doc.words, doc.spaces, doc.iob, doc.labels)]
     strings = {key: doc.strings[key] for key in used}
-    return zlib.compress(msgspec.msgpack.encode([*arrays, doc.rejected, strings, doc.user_data]), level=1)
+    return zlib.compress(msgspec.msgpack.encode([*arrays, doc.gold, doc.rejected, strings, doc.user_data]), level=1)
 
 
 def thaw(frozen: bytes) -> StoredDoc:
     """Read what `freeze` made."""
-    words, spaces, iob, labels, rejected, strings, user_data = msgspec.msgpack.decode(
+    words, spaces, iob, labels, gold, rejected, strings, user_data = msgspec.msgpack.decode(
         zlib.decompress(frozen), strict=False
     )
     return StoredDoc(
@@ -113,6 +113,7 @@ def thaw(frozen: bytes) -> StoredDoc:
         spaces=np.frombuffer(spaces, bool),
         iob=np.frombuffer(iob, "<u8"),
         labels=np.frombuffer(labels, "<u8"),
+        gold=[tuple(span) for span in gold],
         rejected=[tuple(span) for span in rejected],
         strings=strings,
         user_data=user_data,

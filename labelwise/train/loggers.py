@@ -9,14 +9,14 @@ from tqdm import tqdm
 from wasabi import Printer
 
 
-class Progress:
+class ProgressTable:
     """Prints a row for each evaluation, and on a terminal a bar in between.
 
         E      #  LOSS NER  ENTS_F  ENTS_P  ENTS_R  WORDS/S  MB   LEFT
         0    100    3120.5    71.2    73.0    69.5    8,290  412  02:31
 
-    What spaCy's own loop doesn't tell, the last three columns, is left empty there. SCALE and SKIPPED, of the gradient
-    scaler, are there if it is in use.
+    What spaCy's own loop doesn't report, the last three columns, is left empty there. SCALE and SKIPPED, of the
+    gradient scaler, are there if it is in use.
     """
 
     def __init__(self, nlp: Language, stdout: IO[str], stderr: IO[str]) -> None:
@@ -35,7 +35,7 @@ class Progress:
         self.bar.update(1)
         if info is None:
             return
-        self.bar.n = info["step"] + 1  # a training that goes on doesn't begin at 0
+        self.bar.n = info["step"] + 1  # a training that resumes doesn't begin at 0
         cells = {"E": f"{info['epoch']}", "#": f"{info['step']}"}
         cells |= {f"LOSS {name.upper()}": f"{info['losses'].get(name, 0.0):.1f}" for name in self.losses}
         cells |= {name.upper(): f"{100 * (info['other_scores'].get(name) or 0.0):.1f}" for name in self.scores}
@@ -58,7 +58,7 @@ class Progress:
             print(row, file=self.stdout, flush=True)
 
     def close(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         self.bar.close()
 
 
@@ -68,13 +68,13 @@ def trained(nlp: Language) -> list[str]:
 
 
 class Curve:
-    """Writes a line for each evaluation: step, epoch, words, one loss a component, and the scores that count.
+    """Writes a line for each evaluation: step, epoch, words, one loss per component, and the scores that count.
 
         step    epoch   words   loss_tok2vec    loss_ner    score   ents_f  ents_p  ents_r
         200     3       412901  1034.51         4310.2      0.7121  0.7121  0.7304  0.6947
 
     With a gradient scaler there are its scale, and the steps that it has skipped: grad_scale, skipped_steps. The file
-    is written as training goes on, and put in its place when that has ended well. One that is there is gone on with.
+    is written during training, and put in its place when that has ended well. One that is there already is continued.
     """
 
     def __init__(self, nlp: Language, path: Path) -> None:

@@ -3,15 +3,19 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from labelwise.corpus.docbin_reader import INSIDE, StoredDoc
+import numpy as np
+
+from labelwise.corpus.annotation import USER_DATA
+from labelwise.corpus.docbin_reader import INSIDE, StoredDoc, TokenSpan, decode
+from labelwise.corpus.docbin_writer import encode
 
 SENTENCE_ENDS = frozenset(".!?…。！？")
 
 
 def cut_doc(doc: StoredDoc, longest: int) -> list[StoredDoc]:
-    """Cut a text into pieces of so many tokens at most, if its spans allow it.
+    """Cut a text into pieces of at most `longest` tokens, if its spans allow it.
 
-    A cut is made behind white space, not inside an entity or a rejected span, at the last end of a sentence that leaves
+    A cut is made after white space, not inside an entity or a rejected span, at the last end of a sentence that leaves
     a piece at least half of `longest`, else at the last place there is. A piece without any such place is longer.
     """
     if len(doc) <= longest:
@@ -31,7 +35,7 @@ def cut_doc(doc: StoredDoc, longest: int) -> list[StoredDoc]:
 def possible_cuts(doc: StoredDoc) -> Sequence[tuple[int, bool]]:
     """List the tokens before which a text can be cut, and whether a sentence ends there."""
     inside = doc.iob == INSIDE
-    for start, end, _ in doc.rejected:
+    for start, end, _ in (*doc.gold, *doc.rejected):
         inside[start + 1 : end] = True
     cuts = []
     for token in range(1, len(doc)):
@@ -42,7 +46,34 @@ def possible_cuts(doc: StoredDoc) -> Sequence[tuple[int, bool]]:
 
 
 def piece(doc: StoredDoc, start: int, end: int) -> StoredDoc:
-    """Take a piece, with the spans that lie in it."""
-    rejected = [(first - start, last - start, label) for first, last, label in doc.rejected if start <= first < end]
+    """Take a piece, with the spans inside it."""
+
+    def inside(spans: Sequence[TokenSpan]) -> list[TokenSpan]:
+        return [(first - start, last - start, label) for first, last, label in spans if start <= first < end]
+
     words, spaces, iob, labels = (array[start:end] for array in (doc.words, doc.spaces, doc.iob, doc.labels))
-    return replace(doc, words=words, spaces=spaces, iob=iob, labels=labels, rejected=rejected, user_data=b"")
+    return replace(
+        doc,
+        words=words,
+        spaces=spaces,
+        iob=iob,
+        labels=labels,
+        gold=inside(doc.gold),
+        rejected=inside(doc.rejected),
+        user_data=_moved(doc, start, end),
+    )
+
+
+def _moved(doc: StoredDoc, start: int, end: int) -> bytes:
+    """Return what a merge stored with a text as if the piece were the text: spans in characters move along."""
+    if not doc.user_data:
+        return b""
+    lengths = [len(doc.strings[word]) for word in doc.words[:end].tolist()]
+    ends = np.cumsum(np.array(lengths) + doc.spaces[:end])
+    first, last = int(ends[start - 1]) if start else 0, int(ends[-1])
+    data = decode(doc.user_data)
+    merged = data.get(USER_DATA, {})
+    for name in ("gold", "rejected"):
+        spans = [span for span in merged.get(name, ()) if span[0] < last and span[1] > first]
+        merged[name] = [[max(begin - first, 0), min(stop, last) - first, *rest] for begin, stop, *rest in spans]
+    return encode(data)

@@ -8,8 +8,8 @@ Four functions that the loop calls by name are replaced while it runs:
 4. `train_while_improving`: spaCy's generator, within which updates that run out of memory are caught, and around which
    checkpoints are saved.
 
-A training resumes from a checkpoint by replaying the steps before without their work: the loop is given batches of
-nothing and the scores of then, so that its own counters and schedules come to where they were. One generator sees every
+A training resumes from a checkpoint by replaying the earlier steps without their work: the loop is given empty batches
+and the scores of that time, so that its own counters and schedules get to where they were. One generator sees every
 step between its gradients and the optimizer: training in several processes would sum the gradients there.
 """
 
@@ -40,7 +40,7 @@ SPACY_LOOP = spacy_loop.train_while_improving
 
 
 class Replayed:
-    """A batch of a step that was made before the checkpoint: so many words, and nothing to do."""
+    """A batch of a step that was taken before the checkpoint: a number of words, and nothing to do."""
 
     def __init__(self, words: int) -> None:
         """Take the number of words."""
@@ -57,7 +57,7 @@ class Run:
     output (Path): the folder that spaCy saves to.
     checkpoints (Checkpoints | None): where to save one at each evaluation.
     resumed (tuple | None): the checkpoint to resume from, and its state.
-    on_oom (str): when memory runs out, "stop", or "halve" what the device is given at a time, and go on.
+    on_oom (str): when memory runs out, "stop", or "halve" what the device is given at a time, and continue.
     updates (Updates): what updates the pipeline, and knows what to do when memory runs out.
     """
 
@@ -107,7 +107,7 @@ class Run:
     def create_train_batches(
         self, nlp: Language, corpus: Any, batcher: Any, max_epochs: int
     ) -> Iterator[tuple[int, Batch | Replayed]]:
-        """Yield (epoch, batch) for each step, for so many epochs, or for ever if that is less than 1."""
+        """Yield (epoch, batch) for each step, for `max_epochs` epochs, or forever if that is less than 1."""
         self.corpus = corpus
         zone: Callable[[], AbstractContextManager[Any]] = nullcontext
         if isinstance(corpus, PartitionedCorpus) and corpus.loader != "in_memory":
@@ -140,12 +140,12 @@ class Run:
     def create_evaluation_callback(
         self, nlp: Language, dev_corpus: Callable[[Language], Iterable[Example]], weights: Mapping[str, float | None]
     ) -> Callable[[], tuple[float, dict[str, Any]]]:
-        """Make what computes the scores of the dev set, or gives those of a step that is replayed.
+        """Make a function that computes the scores of the dev set, or returns those of a step that is replayed.
 
-        RAISES (InputError): the dev set is held in memory, where an evaluation would find the entities of the last.
+        RAISES (InputError): the dev set is held in memory, where an evaluation would find the last one's entities.
         """
         if getattr(dev_corpus, "loader", "") == "in_memory":
-            raise InputError("corpora.dev: the loader in_memory is for training alone; the dev set is streamed")
+            raise InputError("corpora.dev: the loader in_memory is for training only; the dev set is streamed")
 
         def callback() -> tuple[float, dict[str, Any]]:
             if self._replay:
@@ -170,7 +170,7 @@ class Run:
     def train_while_improving(
         self, nlp: Language, optimizer: Optimizer, train_data: Any, evaluate: Any, **settings: Any
     ) -> Iterator[tuple[Any, dict[str, Any], bool | None]]:
-        """Yield what spaCy's own generator yields, but for replayed steps."""
+        """Yield what spaCy's own generator yields, except for replayed steps."""
         if self.resumed:
             checkpoint, state = self.resumed
             copy(checkpoint / "model-best", self.output / "model-best")

@@ -12,22 +12,22 @@ import psutil
 from labelwise.common.memory import tree_pss
 
 INTERVAL = 1.0  # seconds between two samples, at first
-MOST_ROWS = 1000  # in the file: once there are so many, every second one is dropped, and they come half as often
-BUSY = 50  # percent that a GPU should be busy at least
+MOST_ROWS = 1000  # in the file: once there are more, every second one is dropped, and they come half as often
+BUSY = 50  # percent of the time that a GPU should be busy, at least
 COLUMNS = ["seconds", "step", "words_per_second", "memory_mb", "cpu_percent"]
 GPU_COLUMNS = ["gpu_percent", "gpu_memory_mb", "gpu_power_w"]
 
 
 class Monitor:
-    """Samples what training takes, as a context manager; in the end it writes the samples to a TSV file.
+    """Samples what training takes, as a context manager; at the end it writes the samples to a TSV file.
 
         seconds step    words_per_second    memory_mb   cpu_percent gpu_percent gpu_memory_mb   gpu_power_w
         1.0     12      8290                412         99          93          11021           512
 
-    The memory is that of the process and all below it, as the proportional set size. Without a GPU, or without NVML,
+    The memory is that of the process and its descendants, as the proportional set size. Without a GPU, or without NVML,
     its columns are left out.
 
-    step, words (int): where training is; to be kept up to date by whoever trains.
+    step, words (int): where training is; whoever trains keeps them up to date.
     peak (int): the most memory that was seen, in bytes.
     """
 
@@ -46,12 +46,12 @@ class Monitor:
         self._last = (self.start, 0)
 
     def begin(self, step: int, words: int) -> None:
-        """Say where training is when it begins, which isn't 0 if it goes on."""
+        """Say where training is when it begins, which isn't 0 if it resumes."""
         self.step, self.words = max(step, 0), words
         self._last = (time.perf_counter(), words)
 
     def __enter__(self) -> "Monitor":
-        """Begin to sample."""
+        """Start sampling."""
         self.sample()
         self._thread.start()
         return self
@@ -83,7 +83,7 @@ class Monitor:
             self.interval *= 2
 
     def _cpu_percent(self) -> float:
-        """Add up what the processes have used since this was last asked, in percents of a core."""
+        """Add up what the processes have used since the last call, in percent of one core."""
         try:
             found = [psutil.Process(), *psutil.Process().children(recursive=True)]
         except psutil.Error:
@@ -112,7 +112,7 @@ class Monitor:
 
 
 def idle_gpu(percent: float | None, shares: Mapping[str, float]) -> str:
-    """Say why a GPU has little to do, if it has; the empty string otherwise.
+    """Say why a GPU has little to do; the empty string if it has enough.
 
     percent (float | None): how busy it was.
     shares (Mapping): of the time, by phase; see `clock.Clock`.
@@ -128,13 +128,13 @@ def idle_gpu(percent: float | None, shares: Mapping[str, float]) -> str:
     name = max(remedies, key=lambda phase: shares.get(phase, 0.0))
     if shares.get(name, 0.0) < 0.1:
         return f"The GPU was {percent:.0f}% busy: its batches are small; raise `size` of training.batcher"
-    return f"The GPU was {percent:.0f}% busy, as {name} took {shares[name]:.0%} of the time: {remedies[name]}"
+    return f"The GPU was {percent:.0f}% busy, because {name} took {shares[name]:.0%} of the time: {remedies[name]}"
 
 
 def open_nvml(gpu_id: int) -> Callable[[], list[float]] | None:
     """Make what reads a GPU's utilization in percent, memory in MB and power in W; None if there is no GPU, or no NVML.
 
-    gpu_id (int): the number that CUDA gives it, which `CUDA_VISIBLE_DEVICES` can make another than NVML's.
+    gpu_id (int): the number that CUDA gives it, which `CUDA_VISIBLE_DEVICES` can make differ from NVML's.
     """
     if gpu_id < 0:
         return None
@@ -144,13 +144,13 @@ def open_nvml(gpu_id: int) -> Callable[[], list[float]] | None:
 
         pynvml.nvmlInit()
         device: Any = pynvml.nvmlDeviceGetHandleByPciBusId(cupy.cuda.Device(gpu_id).pci_bus_id)
-    except Exception:  # whatever NVML and its driver raise: training goes on without
+    except Exception:  # whatever NVML and its driver raise: training continues without
         return None
     return nvml_reader(pynvml, device)
 
 
 def nvml_reader(nvml: Any, device: Any) -> Callable[[], list[float]]:
-    """Make what reads a device through the module `pynvml`; what can't be read, as the power of some, is NaN."""
+    """Make what reads a device through the module `pynvml`; what can't be read, such as the power of some, is NaN."""
     values: list[Callable[[], float]] = [
         lambda: float(nvml.nvmlDeviceGetUtilizationRates(device).gpu),
         lambda: nvml.nvmlDeviceGetMemoryInfo(device).used / 2**20,

@@ -17,10 +17,10 @@ OnOom = Literal["stop", "halve"]
 class Updates:
     """Updates a pipeline sub-batch by sub-batch; if memory runs out, stops, or halves the sub-batch.
 
-    With "halve", the step is begun anew: a sub-batch that failed may have left some of its gradients.
+    With "halve", the step is begun again: a sub-batch that failed may have left some of its gradients.
 
     state (State): that of the training, whose `device_size` and `halved` are kept up to date.
-    on_oom (str): "stop", or "halve" what the device is given at a time, and go on.
+    on_oom (str): "stop", or "halve" what the device is given at a time, and continue.
     unit (str): what batches are counted in, for messages.
     failure (InputError | None): why training stopped, if memory ran out.
     """
@@ -56,7 +56,7 @@ class Updates:
         except Exception as error:
             if not is_out_of_memory(error):
                 raise
-        # Outside of the handler, as the exception holds what is to be freed.
+        # Outside the handler, because the exception holds what has to be freed.
         forget_gradients(nlp)
         if self.on_oom == "stop" or len(batch) == 1:
             raise self.fail(self._too_much(batch))
@@ -81,7 +81,7 @@ class Updates:
         else:
             remedy = (
                 f"set training.batcher.device_size below {batch.cost}, let scripts.find_batch_size find what fits, or "
-                "go on with smaller sub-batches by --on-oom halve"
+                "continue with smaller sub-batches: --on-oom halve"
             )
         return f"at {size}; the longest has {longest:,} words. Remedy: {remedy}"
 
@@ -90,7 +90,7 @@ def is_out_of_memory(error: BaseException) -> bool:
     """Tell whether memory ran out, in any of the libraries: numpy, cupy, PyTorch on a CPU or a GPU."""
     if isinstance(error, MemoryError) or type(error).__name__ in ("OutOfMemoryError", "AcceleratorOutOfMemoryError"):
         return True
-    # PyTorch says it in RuntimeErrors, the system in an OSError or, when a library can't be loaded, an ImportError.
+    # PyTorch reports it in a RuntimeError, the system in an OSError or, when a library can't be loaded, an ImportError.
     said = ("out of memory", "can't allocate memory", "Cannot allocate memory")
     return isinstance(error, RuntimeError | OSError | ImportError) and any(words in str(error) for words in said)
 

@@ -1,10 +1,10 @@
-"""The pipeline that is trained: its config, fitted to a corpus, and components that another pipeline lends."""
+"""The pipeline that is trained: its config, fitted to a corpus, and components taken from another pipeline."""
 
 import json
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import spacy
 from spacy.language import Language
@@ -19,18 +19,21 @@ from labelwise.corpus.manifest import MANIFEST
 from labelwise.corpus.tokenizer import read_tokenizer
 
 SOURCED = ("tok2vec", "transformer", "ner")
+Recognizer = Literal["ner", "per-label"]
 
 
 def read_settings(
-    config: Path, corpus: Path, overrides: Mapping[str, Any], init_from: str
+    config: Path, corpus: Path, overrides: Mapping[str, Any], init_from: str, recognizer: Recognizer = "ner"
 ) -> tuple[Config, dict[str, Any]]:
-    """Read a config, fit it to a corpus, and take components from another pipeline.
+    """Read a config, fit it to a corpus, choose the recognizer, and take components from another pipeline.
 
     init_from (str): its name or folder; empty for none.
+    recognizer (str): what the component `ner` is: spaCy's "ner", or one with a head for each label ("per-label").
     RETURNS (tuple): the config, and the block of the transformer's model before one was taken.
-    RAISES (InputError): the config needs a package that isn't there, or nothing can be taken.
+    RAISES (InputError): the config needs a package that isn't installed, or nothing can be taken.
     """
     settings = read_config(config, corpus, overrides)
+    choose_recognizer(settings, corpus, recognizer)
     transformer = dict(settings["components"].get("transformer", {}).get("model", {}))
     if init_from:
         source_components(settings, init_from, corpus)
@@ -40,7 +43,7 @@ def read_settings(
 def read_config(config: Path, corpus: Path, overrides: Mapping[str, Any]) -> Config:
     """Read a config, and fit it to a corpus.
 
-    RAISES (InputError): the config needs a package that isn't there.
+    RAISES (InputError): the config needs a package that isn't installed.
     """
     lang, _ = read_tokenizer(corpus / "tokenizer.json")
     overrides = {**overrides, "paths.corpus": str(corpus), "nlp.lang": lang}
@@ -53,11 +56,29 @@ def read_config(config: Path, corpus: Path, overrides: Mapping[str, Any]) -> Con
     return settings
 
 
+def choose_recognizer(settings: Config, corpus: Path, recognizer: Recognizer) -> None:
+    """Make the component `ner` of a config what it is to be, in place.
+
+    RAISES (InputError): the config has no block for it.
+    """
+    per_label = settings["components"].pop("per_label", None)
+    if recognizer == "ner":
+        return
+    if per_label is None:
+        raise InputError("recognizer per-label: the config has no [components.per_label]; take it from configs/cpu.cfg")
+    settings["components"]["ner"] = per_label
+    settings["initialize"]["components"]["ner"]["labels"]["path"] = "${paths.corpus}/labels/per_label.json"
+    # What unmarked tokens mean where a label isn't covered: with this policy, the merge has taken them for no entities.
+    policies = json.loads((corpus / MANIFEST).read_text(encoding="utf8"))["settings"]["policies"]
+    if policies["coverage"] == "outside":
+        settings["corpora"]["train"]["coverage"] = "outside"
+
+
 def source_components(settings: Config, init_from: str, corpus: Path) -> None:
     """Take tok2vec, transformer and ner from a pipeline, those of them that both have; in place.
 
-    Its ner is taken if all its labels are the corpus's, as it would go on to predict the others, and with what it
-    listens to alone.
+    Its ner is taken only if the corpus has all its labels, as it would keep predicting the others, and only with what
+    it listens to.
 
     RAISES (InputError): there is no such pipeline, or it has none of the components.
     """

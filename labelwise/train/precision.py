@@ -1,7 +1,7 @@
 """Transformers in mixed precision: fp16 with a gradient scaler, bf16, or fp32.
 
-spacy-transformers has fp16 on CUDA alone. What is here works on any device that PyTorch can autocast on, so that tests
-can run it on a CPU, and knows bf16. It is for training: the saved pipeline names spacy-transformers' own architecture.
+spacy-transformers has fp16 on CUDA only. What is here works on any device that PyTorch can autocast on, so that tests
+can run it on a CPU, and has bf16. It is for training: the saved pipeline names spacy-transformers' own architecture.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,8 +25,8 @@ class GradScaler(PyTorchGradScaler):
     thinc unscales all gradients after every backward pass, so that those of a batch's first sub-batch would be divided
     by the scale again for each further one. Here that is done once, before the optimizer's step.
 
-    The scale grows when gradients haven't overflowed for some time, and is halved when they have, and then the
-    transformer's step is skipped, while other components make theirs.
+    The scale grows when gradients haven't overflowed for some time. When they have, it is halved, and the transformer's
+    step is skipped, while other components take theirs.
     """
 
     skipped = 0
@@ -44,13 +44,13 @@ class GradScaler(PyTorchGradScaler):
         super().unscale(tensors)
 
     def update(self) -> None:
-        """Change the scale, after each step."""
+        """Update the scale, after each step."""
         self.skipped += self.found_inf
         super().update()
 
 
 class PrecisionShim(HFShim):
-    """A transformer whose forward pass is autocast to a precision; its outputs and its parameters are single."""
+    """A transformer whose forward pass is autocast to a precision; its outputs and its parameters are in fp32."""
 
     dtype: torch.dtype | None = None
     _grad_scaler: GradScaler
@@ -66,7 +66,7 @@ class PrecisionShim(HFShim):
             return super().begin_update(inputs)
 
     def finish_update(self, optimizer: Optimizer) -> None:
-        """Make the optimizer's step with the sum of the gradients, unless it has overflowed."""
+        """Take the optimizer's step with the sum of the gradients, unless it has overflowed."""
         gradients = [tensor.grad for tensor in self._model.parameters() if tensor.grad is not None]
         self._grad_scaler.unscale_sum(gradients)
         super().finish_update(optimizer)
@@ -75,8 +75,8 @@ class PrecisionShim(HFShim):
     def _autocast(self) -> Iterator[None]:
         """Make a block in which the transformer's own forward pass is autocast.
 
-        thinc's shim has an autocast of its own around it, which is off; this one is inside it. NumPy and CuPy know no
-        bf16, so outputs become single before they leave PyTorch.
+        thinc's shim has an autocast of its own around it, which is off; this one is inside it. NumPy and CuPy have no
+        bf16, so outputs become fp32 before they leave PyTorch.
         """
         if self.dtype is None:
             yield
@@ -100,18 +100,18 @@ class PrecisionShim(HFShim):
 
 
 def set_precision(model: TransformerModel, precision: str, grad_scaler_config: Mapping[str, Any]) -> None:
-    """Make a transformer one that is trained in a precision, in place.
+    """Have a transformer trained in a precision, in place.
 
     precision (str): "fp32"; "fp16", with a gradient scaler; "bf16".
-    grad_scaler_config (Mapping): arguments of thinc's PyTorchGradScaler but `enabled`: there is one in fp16.
-    RAISES (InputError): there is no such precision, or the scale is no float, which PyTorch would refuse later.
+    grad_scaler_config (Mapping): arguments of thinc's PyTorchGradScaler except `enabled`: only fp16 has one.
+    RAISES (InputError): there is no such precision, or the scale isn't a float, which PyTorch would refuse later.
     """
     if precision not in ("fp32", *DTYPES):
         raise InputError(f"precision {precision!r}: give fp32, fp16 or bf16")
     scaler = {"init_scale": 2.0**16, **grad_scaler_config}
     scaler.pop("enabled", None)  # of spacy-transformers' configs; the precision says it
     if not isinstance(scaler["init_scale"], float):
-        raise InputError(f"grad_scaler_config: init_scale {scaler['init_scale']} is no float; write a decimal point")
+        raise InputError(f"grad_scaler_config: init_scale {scaler['init_scale']} isn't a float; write a decimal point")
     own: Any = model.layers[0].shims[0]
     shim = PrecisionShim(own._hfmodel, grad_scaler_config={"enabled": False})
     shim.dtype = DTYPES.get(precision)
@@ -123,7 +123,7 @@ def set_precision(model: TransformerModel, precision: str, grad_scaler_config: M
 def as_saved(block: dict[str, Any], precision: str) -> None:
     """Rewrite the config of a model that was trained in a precision, in place, so that it loads without labelwise.
 
-    In fp16 it predicts in fp16 on a GPU, as it was trained; otherwise in single precision.
+    After fp16 it predicts in fp16 on a GPU, as it was trained; otherwise in fp32.
     """
     half = precision == "fp16"
     block.pop("precision", None)

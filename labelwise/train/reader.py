@@ -13,7 +13,9 @@ from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 
 from labelwise.common.errors import InputError
-from labelwise.corpus.docbin_reader import MISSING, OUTSIDE, StoredDoc, merged_data, read_stored_docs
+from labelwise.corpus.annotation import USER_DATA
+from labelwise.corpus.docbin_reader import MISSING, OUTSIDE, StoredDoc, decode, merged_data, read_stored_docs
+from labelwise.corpus.docbin_writer import encode
 from labelwise.corpus.manifest import find_partitions
 from labelwise.corpus.tokenizer import LearningTokenizer
 from labelwise.train.loaders import Files, Indexed, Loader, Streamed
@@ -41,15 +43,15 @@ class PartitionedCorpus:
     limit (int): the number of texts to read, the same in all epochs; 0 for all.
     loader (str): "streamed", a partition at a time; "indexed", each text by a seek; "in_memory", spaCy's own way: all
         Examples are made once and held.
-    window (int): a number of texts that "streamed" holds besides and draws from; see `loaders.Streamed`.
-    max_words (int): texts of more tokens are cut, see `long_texts.cut_doc`; 0 for none.
+    window (int): how many more texts "streamed" holds and draws from; see `loaders.Streamed`.
+    max_words (int): texts of more tokens are cut, see `long_texts.cut_doc`; 0 for no limit.
     coverage (str): what to do with texts that aren't complete for all labels: unmarked tokens have "missing" values,
         as the merge left them; "drop" the text; unmarked tokens are "outside".
     rank, ranks (int): of several processes, this one yields each text whose number in the epoch is `rank` modulo
         `ranks`; with "in_memory", that in the corpus.
-    epoch (int): the number of the next epoch; set it to go on with another.
+    epoch (int): the number of the next epoch; set it to continue with another.
     counts (Counter[str]): what became of the texts of this epoch so far.
-    last_counts (Counter[str]): the same of the last epoch that was read to its end.
+    last_counts (Counter[str]): the same for the last epoch that was read to its end.
     """
 
     def __init__(
@@ -97,7 +99,7 @@ class PartitionedCorpus:
         self._held: list[Example] = []
 
     def __call__(self, nlp: Language) -> Iterator[Example]:
-        """Yield an epoch of Examples, tokenized anew by the pipeline; texts without tokens are left out.
+        """Yield an epoch of Examples, tokenized by the pipeline; texts without tokens are left out.
 
         RAISES (InputError): no text is left.
         """
@@ -146,7 +148,7 @@ class PartitionedCorpus:
 
 
 def take(files: list[Path], limit: int) -> Files:
-    """Choose the first texts of a corpus, so many of them; 0 for all."""
+    """Choose the first `limit` texts of a corpus; 0 for all."""
     if not limit:
         return [(file, None) for file in files]
     chosen: list[tuple[Path, int | None]] = []
@@ -164,7 +166,7 @@ def is_covered(doc: StoredDoc) -> bool:
 
 
 def without_missing(doc: StoredDoc) -> StoredDoc:
-    """Take unmarked tokens for outside, except for those that touch gold without token boundaries."""
+    """Treat unmarked tokens as outside, except for those that touch gold without token boundaries."""
     lengths = np.array([len(doc.strings[word]) for word in doc.words.tolist()])
     ends = np.cumsum(lengths + doc.spaces) - doc.spaces
     starts = ends - lengths
@@ -172,4 +174,7 @@ def without_missing(doc: StoredDoc) -> StoredDoc:
     for start, end, *_ in merged_data(doc)["gold"]:
         if not (start in starts and end in ends):
             gold |= (starts < end) & (ends > start)
-    return replace(doc, iob=np.where((doc.iob == MISSING) & ~gold, OUTSIDE, doc.iob).astype("<u8"))
+    iob = np.where((doc.iob == MISSING) & ~gold, OUTSIDE, doc.iob).astype("<u8")
+    data = decode(doc.user_data)
+    data[USER_DATA]["uncovered"] = {}
+    return replace(doc, iob=iob, user_data=encode(data))

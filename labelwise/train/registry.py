@@ -1,4 +1,4 @@
-"""What the configs name: give this file to spaCy's commands with `--code labelwise/registry.py`.
+"""What the configs name: give this file to spaCy's commands with `--code labelwise/train/registry.py`.
 
 All of it is for training only. A trained model holds none of it, and loads where labelwise isn't installed.
 """
@@ -11,10 +11,11 @@ from typing import IO, Any
 import spacy
 from spacy.language import Language
 
+import labelwise.recognizer.per_label  # noqa: F401  registers its component
 from labelwise.common.errors import InputError
 from labelwise.corpus.tokenizer import extend_tokenizer, read_tokenizer
 from labelwise.train.batches import CostBatcher, Unit
-from labelwise.train.loggers import Curve, Progress
+from labelwise.train.loggers import Curve, ProgressTable
 from labelwise.train.reader import Coverage, LoaderName, PartitionedCorpus
 
 Logger = Callable[[Language, IO[str], IO[str]], tuple[Callable[[dict[str, Any] | None], None], Callable[[], None]]]
@@ -33,7 +34,7 @@ def make_partitioned_corpus(
 ) -> PartitionedCorpus:
     """Make a reader of a folder of partitions; see `reader.PartitionedCorpus`.
 
-    Of several processes that torchrun started, each shuffling reader yields its share.
+    In each of several processes that torchrun started, a shuffling reader yields its share.
     """
     rank, ranks = (int(os.environ.get(name, default)) for name, default in (("RANK", "0"), ("WORLD_SIZE", "1")))
     return PartitionedCorpus(
@@ -94,13 +95,13 @@ def make_corpus_tokenizer(path: Path) -> Callable[[Language], Language]:
 
 @spacy.registry.loggers("labelwise.TsvLogger.v1")
 def make_tsv_logger(path: Path) -> Logger:
-    """Make a logger that prints a table and writes the training curve; see `progress.Progress` and `curve.Curve`.
+    """Make a logger that prints a table and writes the training curve; see `loggers.ProgressTable` and `loggers.Curve`.
 
     path (Path): the TSV file.
     """
 
     def setup(nlp: Language, stdout: IO[str], stderr: IO[str]) -> Any:
-        table, curve = Progress(nlp, stdout, stderr), Curve(nlp, Path(path))
+        table, curve = ProgressTable(nlp, stdout, stderr), Curve(nlp, Path(path))
 
         def log(info: dict[str, Any] | None) -> None:
             table.step(info)

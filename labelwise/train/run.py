@@ -18,14 +18,14 @@ from labelwise.common.device import device_name, use_gpu
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import replace, staged, workspace
 from labelwise.corpus.manifest import MANIFEST, check_whole
-from labelwise.train.checkpoints import Checkpoints, copy
+from labelwise.train.checkpoints import Checkpoints, State, copy
 from labelwise.train.loop import OnOom, Run
 from labelwise.train.monitor import Monitor, idle_gpu, open_nvml
-from labelwise.train.pipeline import make_pipeline, read_settings
+from labelwise.train.pipeline import Recognizer, make_pipeline, read_settings
 from labelwise.train.tidy import tidy_pipeline
 
-# The folders of this package that a training follows from.
-CODE = ("common", "corpus", "train")
+# The folders of this package that a training depends on.
+CODE = ("common", "corpus", "recognizer", "train")
 
 
 class Trained(NamedTuple):
@@ -36,9 +36,8 @@ class Trained(NamedTuple):
     peak (int): bytes of memory.
     words (int): of all batches.
     texts (dict[str, int]): what became of the texts in the last whole epoch, or in the first so far.
-    halved (int): how often memory ran out and training went on.
-    resumed (int | None): the step that it resumed from; None if it began at the beginning.
-    anew (list[str]): why it didn't resume although there were checkpoints: what has changed since.
+    halved (int): how often memory ran out and training continued.
+    resumed (int | None): the step that it resumed from; None if it started from the beginning.
     warning (str): why the GPU was idle, if it was.
     """
 
@@ -49,7 +48,6 @@ class Trained(NamedTuple):
     texts: dict[str, int]
     halved: int
     resumed: int | None
-    anew: list[str]
     warning: str
 
 
@@ -63,42 +61,37 @@ def train(
     gpu_id: int = -1,
     overrides: Mapping[str, Any] | None = None,
     init_from: str = "",
+    recognizer: Recognizer = "ner",
     batch_size: Path | None = None,
     on_oom: OnOom = "stop",
     resume: bool = False,
     tell: Callable[[str], Any] = lambda message: None,
 ) -> Trained:
-    """Train a pipeline; what stood at `out` stays until training has ended well.
+    """Train a pipeline; what was at `out` stays until training has ended well.
 
     resources (Path | None): a TSV file for memory, processors and GPU over time.
     overrides (Mapping): values of the config, by dotted name.
-    init_from (str): a pipeline to begin with, by name or folder; see `pipeline.source_components`.
-    batch_size (Path | None): what scripts.find_batch_size has written; used if it is of this device.
-    on_oom (str): when memory runs out, "stop", or "halve" what the device is given, and go on.
+    init_from (str): a pipeline to start from, by name or folder; see `pipeline.source_components`.
+    recognizer (str): "ner" or "per-label"; see `pipeline.read_settings`.
+    batch_size (Path | None): what scripts.find_batch_size has written; used if it is for this device.
+    on_oom (str): when memory runs out, "stop", or "halve" what the device is given, and continue.
     resume (bool): resume from the last checkpoint, if there is one of a training with the same config, corpus and code.
         They are in a folder beside `out`, and deleted when training has ended well.
-    tell (Callable): is told, before the first step, where training begins if that isn't the beginning, or why it is.
+    tell (Callable): is told, before the first step, which step training resumes from, or why it starts over.
     RAISES (InputError): the GPU can't be used, the corpus isn't whole, the config isn't valid, or memory ran out.
     """
     use_gpu(gpu_id)
     check_whole(corpus)
-    settings, transformer = read_settings(config, corpus, overrides or {}, init_from)
+    settings, transformer = read_settings(config, corpus, overrides or {}, init_from, recognizer)
     if device_size := read_batch_size(batch_size, gpu_id, settings):
         settings["training"]["batcher"]["device_size"] = device_size
     checkpoints = Checkpoints(out.with_name(f"{out.name}.checkpoints"), facts_of(settings, corpus, gpu_id))
     with workspace(out) as folder:
         folder.mkdir()
-        found = checkpoints.last() if resume else None
+        found = _find_start(checkpoints, resume, tell)
         from_step = found[1].step if found else None  # training moves it
-        anew = [] if found else checkpoints.begin_anew()
         if found:
-            tell(f"Resuming from step {from_step}")
             copy(found[0] / "curve.tsv", folder / "curve.tsv")
-        elif resume and anew:
-            tell(
-                f"Beginning anew, as this has changed since the checkpoints were saved: {', '.join(anew)}. They are "
-                "kept until this training saves its first one"
-            )
         settings["paths"]["curve"] = str(folder / "curve.tsv")
         try:
             nlp = make_pipeline(settings, transformer, gpu_id)
@@ -120,13 +113,25 @@ def train(
         texts=dict(getattr(run.corpus, "last_counts", {}) or getattr(run.corpus, "counts", {})),
         halved=run.state.halved,
         resumed=from_step,
-        anew=anew if resume else [],
         warning=idle_gpu(monitor.gpu_percent(), shares),
     )
 
 
+def _find_start(checkpoints: Checkpoints, resume: bool, tell: Callable[[str], Any]) -> tuple[Path, State] | None:
+    """Find the checkpoint to resume from, if there should be one, and tell from where or why training starts."""
+    found = checkpoints.last() if resume else None
+    if found:
+        tell(f"Resuming from step {found[1].step}")
+    elif resume and (changed := checkpoints.what_differs()):
+        tell(
+            f"Starting over, because this has changed since the checkpoints were saved: {', '.join(changed)}. They "
+            "are kept until this training saves its first one"
+        )
+    return found
+
+
 def _publish(folder: Path, out: Path, curve: Path, resources: Path | None) -> None:
-    """Put what training left in its folder where it belongs, the pipeline last."""
+    """Move what training left in its folder to where it belongs, the pipeline last."""
     for name, path in (("curve.tsv", curve), ("resources.tsv", resources)):
         if path:
             with staged(path) as temporary:
@@ -135,7 +140,7 @@ def _publish(folder: Path, out: Path, curve: Path, resources: Path | None) -> No
 
 
 def read_batch_size(path: Path | None, gpu_id: int, settings: Config) -> int:
-    """Read what scripts.find_batch_size has found; 0 if there is nothing, or it is of another device or pipeline."""
+    """Read what scripts.find_batch_size has found; 0 if there is nothing, or it is for another device or pipeline."""
     if path is None or not path.is_file():
         return 0
     found = json.loads(path.read_text(encoding="utf8"))
@@ -144,16 +149,16 @@ def read_batch_size(path: Path | None, gpu_id: int, settings: Config) -> int:
 
 
 def pipeline_digest(settings: Config) -> str:
-    """Give what is the same for pipelines that need the same memory."""
-    parts = [settings["components"], settings["training"]["batcher"].get("unit")]
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+    """Return a digest that is the same for pipelines that need the same memory."""
+    facts = [settings["components"], settings["training"]["batcher"].get("unit")]
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
 def facts_of(settings: Config, corpus: Path, gpu_id: int) -> dict[str, str]:
-    """Tell what is the same for trainings that make the same steps: config, corpus, device, packages and code.
+    """List what is the same for trainings that take the same steps: config, corpus, device, packages and code.
 
-    What the device is given at a time isn't among it, as that is what to change when memory has run out.
-    RETURNS (dict[str, str]): digests, names and versions, by what they are of, such as "labelwise/train/loop.py".
+    What the device is given at a time isn't among them, as that is what to change when memory has run out.
+    RETURNS (dict[str, str]): digests, names and versions, by what they belong to, such as "labelwise/train/loop.py".
     """
     settings = settings.copy()
     settings["training"]["batcher"].pop("device_size", None)

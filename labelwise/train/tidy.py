@@ -1,4 +1,4 @@
-"""Make a saved pipeline one that holds nothing of its training."""
+"""Tidy a saved pipeline, so that it holds nothing of its training."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ from labelwise.corpus.tokenizer import make_nlp, read_tokenizer
 
 
 def tidy_pipeline(folder: Path, curve: Path, nlp: Language, precision: str) -> None:
-    """Tidy the folder of a pipeline; its files get new ones, as checkpoints have the old.
+    """Tidy the folder of a pipeline; files are replaced, not written to, as checkpoints share them.
 
     Equal trainings give equal bytes: spaCy saves scores in a set's order, and where the curve was being written. It
     loads without labelwise. And it doesn't have the words of the texts, which spaCy saves with the vocabulary, and
@@ -34,7 +34,7 @@ def tidy_pipeline(folder: Path, curve: Path, nlp: Language, precision: str) -> N
 
 
 def rewrite(path: Path, text: str) -> None:
-    """Write a file anew, rather than into one that may have another name elsewhere."""
+    """Replace a file, rather than write into one that may have another name elsewhere."""
     path.unlink()
     path.write_text(text, encoding="utf8")
 

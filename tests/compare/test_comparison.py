@@ -115,7 +115,7 @@ def test_a_real_difference_is_found_and_its_sign_is_right():
 @pytest.mark.parametrize(
     ("gold", "expected"),
     [
-        ("last", {"main": 0.0, "branch": 1.0}),  # the annotation was mended: both are judged by the new one
+        ("last", {"main": 0.0, "branch": 1.0}),  # the annotation was corrected: both are judged by the new one
         ("first", {"main": 1.0, "branch": 0.0}),
         ("own", {"main": 1.0, "branch": 1.0}),
     ],
@@ -188,7 +188,7 @@ def test_without_predictions_the_metrics_are_compared():
     results = [make_results("main", base, predictions=False), make_results("branch", other)]
     with pytest.raises(InputError, match="--gold last or first, need them"):
         compare(results, gold="first")
-    # An average over other labels is no average to compare with.
+    # An average over other labels can't be compared.
     made = compare([make_results("main", base, "ABC", predictions=False), make_results("branch", other)])
     assert made.micro.f == made.macro.f == {"main": None, "branch": None}
     assert made.labels["B"].f["branch"] == pytest.approx(whole.labels["B"].f["branch"])

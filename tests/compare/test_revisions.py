@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -128,7 +129,9 @@ def test_a_workspace_that_is_behind_its_files_is_called_so(tmp_path):
     assert found(made)["behind"] == []
     (tmp_path / "config").write_text("other")
     assert found(made)["behind"] == ["evaluate-cpu"]
-    assert "The workspace is behind its files: DVC would run evaluate-cpu again" in " ".join(made.compare().split())
+    assert "The workspace's results are out of date: DVC would run evaluate-cpu again" in " ".join(
+        made.compare().split()
+    )
     assert found(made, "HEAD", "HEAD~0")["behind"] == []
 
 
@@ -201,3 +204,10 @@ def test_metrics_of_an_earlier_version_or_of_something_else(content, tmp_path):
     (tmp_path / "metrics/cpu.json").write_bytes(content)
     with pytest.raises(InputError, match=r"isn't what an evaluation writes now .*; run `dvc repro"):
         read_revision("workspace", "cpu", made.root)
+
+
+def test_the_spread_of_revisions_is_printed(repository):
+    made = repository.compare("--spread", "main", "better")
+    assert "2 revisions, 20 texts" in made
+    assert re.search(r"all \(micro\) +0\.611 +0\.393 +0\.333 to 0\.889", made), made
+    assert "--spread: it is a table" in repository.compare("--spread", "main", "better", "--json", fails=True)

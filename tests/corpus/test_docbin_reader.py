@@ -43,11 +43,11 @@ def write(path, docs, attrs=("ENT_IOB", "ENT_TYPE"), user_data=True):
 def test_docs_are_those_that_spacy_reads(tmp_path, attrs, user_data):
     file = write(tmp_path / "part.spacy", make_docs(), attrs, user_data)
     expected = list(DocBin().from_disk(file).get_docs(spacy.blank("xx").vocab))
-    packed = list(read_stored_docs(file))
+    stored = list(read_stored_docs(file))
     vocab = spacy.blank("xx").vocab
-    assert [view(doc.to_doc(vocab)) for doc in packed] == [view(doc) for doc in expected]
-    assert [doc.text for doc in packed] == [doc.text for doc in expected]
-    assert [len(doc) for doc in packed] == [8, 0, 4, 2]
+    assert [view(doc.to_doc(vocab)) for doc in stored] == [view(doc) for doc in expected]
+    assert [doc.text for doc in stored] == [doc.text for doc in expected]
+    assert [len(doc) for doc in stored] == [8, 0, 4, 2]
     # The file has something to get wrong.
     assert [token[2] for token in view(expected[0])[1]] == [3, 1, 0, 2, 2, 3, 2, 2]
     assert [len(view(doc)[3]) for doc in expected] == [2, 0, 1, 0]
@@ -60,13 +60,13 @@ def test_a_file_without_docs_has_none(tmp_path):
 def test_a_doc_makes_its_own_strings_known_and_a_memory_zone_forgets_them(tmp_path):
     docs = [NLP.make_doc("zyx1"), NLP.make_doc("zyx2")]
     docs[0].set_ents([Span(docs[0], 0, 1, "ZYX_LABEL")])
-    packed = list(read_stored_docs(write(tmp_path / "part.spacy", docs)))
+    stored = list(read_stored_docs(write(tmp_path / "part.spacy", docs)))
     nlp = spacy.blank("en")
     with nlp.memory_zone():
-        assert packed[0].to_doc(nlp.vocab)[0].text == "zyx1"
+        assert stored[0].to_doc(nlp.vocab)[0].text == "zyx1"
         assert ("zyx1" in nlp.vocab.strings, "zyx2" in nlp.vocab.strings) == (True, False)
     assert "zyx1" not in nlp.vocab.strings
-    assert packed[0].to_doc(nlp.vocab)[0].ent_type_ == "ZYX_LABEL"
+    assert stored[0].to_doc(nlp.vocab)[0].ent_type_ == "ZYX_LABEL"
 
 
 @pytest.mark.parametrize(

@@ -48,8 +48,8 @@ def test_rules_add_to_the_languages_own():
 @pytest.mark.parametrize(
     ("section", "message"),
     [
-        ("tokenizer: {infixes: ['(?<=a']}", r"infixes: '\(\?<=a' is no regular expression: missing \)"),
-        ("tokenizer: {no_exceptions: ['[']}", r"no_exceptions: '\[' is no regular expression"),
+        ("tokenizer: {infixes: ['(?<=a']}", r"infixes: '\(\?<=a' isn't a regular expression: missing \)"),
+        ("tokenizer: {no_exceptions: ['[']}", r"no_exceptions: '\[' isn't a regular expression"),
         ("tokenizer: {infix: ['a']}", r"project\.yml: .*unknown field `infix`"),
         ("tokenizer: {infixes: 'a'}", r"project\.yml: Expected `array`, got `str`"),
     ],

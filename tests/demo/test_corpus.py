@@ -167,6 +167,6 @@ def test_only_a_demo_corpus_is_replaced(tmp_path: Path) -> None:
     make_demo(tmp_path, docs=1, words=1)
     make_demo(tmp_path, docs=1, words=1)
     (tmp_path / "mine").write_text("precious")
-    with pytest.raises(InputError, match="'mine' is no part of a demo corpus"):
+    with pytest.raises(InputError, match="'mine' isn't part of a demo corpus"):
         make_demo(tmp_path, docs=1, words=1)
     assert (tmp_path / "mine").read_text() == "precious"

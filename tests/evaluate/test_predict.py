@@ -125,7 +125,7 @@ def test_more_workers_than_partitions(ruler, demo_corpus, tmp_path):
 
 
 def test_the_size_of_partitions_does_not_matter(merging, tmp_path):
-    """Nor that of chunks. The corpus has gold of all kinds: nested, inside of tokens, rejected, not covered."""
+    """Nor that of batches. The corpus has gold of all kinds: nested, inside of tokens, rejected, not covered."""
     random_datasets(merging, 2)
     model = save_ruler(tmp_path / "model", {"big": "A", "cat sat": "B", "60degC": "C", "mat": "UNKNOWN"})
     files = []
@@ -142,10 +142,10 @@ def test_the_size_of_partitions_does_not_matter(merging, tmp_path):
     assert any(doc.uncovered for doc in found)
 
 
-@pytest.mark.parametrize(("chunk", "batch_size"), [(1, 1000), (100, 1000), (10**6, 2)])
-def test_the_size_of_chunks_does_not_matter(chunk, batch_size, ruler, demo_corpus, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("batch", "batch_size"), [(1, 1000), (100, 1000), (10**6, 2)])
+def test_the_size_of_batches_does_not_matter(batch, batch_size, ruler, demo_corpus, tmp_path, monkeypatch):
     predict(ruler, demo_corpus / "train", tmp_path / "a")
-    monkeypatch.setattr("labelwise.corpus.streaming.BATCH_WORDS", chunk)
+    monkeypatch.setattr("labelwise.corpus.streaming.BATCH_WORDS", batch)
     monkeypatch.setattr(load_pipeline(ruler), "batch_size", batch_size)
     predict(ruler, demo_corpus / "train", tmp_path / "b")
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()

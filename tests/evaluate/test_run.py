@@ -193,7 +193,7 @@ def test_what_is_refused(options, message, run, model, demo_corpus, tmp_path, mo
 def test_an_argument_that_is_not_there_has_a_remedy(run, model, demo_corpus, tmp_path):
     for arguments, message in (
         ((tmp_path / "model", demo_corpus / "test"), "model: no trained pipeline; run the training first"),
-        ((model, tmp_path / "corpus" / "test"), f"{MANIFEST}: there is no such file; run the merge, to its end"),
+        ((model, tmp_path / "corpus" / "test"), f"{MANIFEST}: there is no such file; run the merge to completion"),
         ((model, demo_corpus / "none"), "none: not a split of that corpus; give train or dev or test"),
     ):
         code, printed = run(*arguments, tmp_path / "metrics.json")

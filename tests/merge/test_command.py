@@ -68,7 +68,7 @@ def test_the_books_are_written_with_what_became_of_each_label(merging, run):
         "No text is in test",
         "1 of 2 texts in train aren't complete for all labels",
         "3 rows or spans can't be used",
-        "2 spans lost against others, or have no token boundaries",
+        "2 spans lost to others, or have no token boundaries",
     ):
         assert warning in printed
 

@@ -1,4 +1,4 @@
-"""Sources that are read in parts, tasks that don't fit one chunk, partitions by size: all gives the same."""
+"""Sources that are read in slices, tasks that don't fit one file, partitions by size: all gives the same."""
 
 import json
 from collections import Counter
@@ -14,28 +14,28 @@ def sorted_problems(merging, out: str) -> list[str]:
     return sorted(merging.files(out)["problems.jsonl"].decode().splitlines())
 
 
-@pytest.mark.parametrize(("part", "buffer"), [(100, 2**24), (2**26, 1), (777, 3000)])
-def test_how_sources_are_cut_changes_nothing(merging, monkeypatch, part, buffer):
+@pytest.mark.parametrize(("size", "buffer"), [(100, 2**24), (2**26, 1), (777, 3000)])
+def test_how_sources_are_cut_changes_nothing(merging, monkeypatch, size, buffer):
     random_datasets(merging, 1)
-    # Answers without a time, so that lines decide, in parts far apart; and problems in the last one.
+    # Answers without a time, so that lines decide, in slices far apart; and problems in the last one.
     rows = [
         {"text": "0 big", "spans": [{"start": 0, "end": 1, "label": "A"}]},
         *({"text": f"t {i}"} for i in range(50)),
     ]
     merging.add("again", ["A"], [*rows, {"text": "0 big"}, "", "{oops", {"text": "x", "spans": [{"start": 9}]}])
     ledger = merging.run("whole", docs_per_partition=10)
-    monkeypatch.setattr(plan, "SLICE_BYTES", part)
+    monkeypatch.setattr(plan, "SLICE_BYTES", size)
     monkeypatch.setattr(plan, "BUFFER_BYTES", buffer)
-    assert merging.run("parts", docs_per_partition=10) == ledger
-    assert merging.files("parts") == merging.files("whole")
-    problems = [json.loads(line) for line in sorted_problems(merging, "parts")]
+    assert merging.run("slices", docs_per_partition=10) == ledger
+    assert merging.files("slices") == merging.files("whole")
+    problems = [json.loads(line) for line in sorted_problems(merging, "slices")]
     assert {(p["line"], p["reason"]) for p in problems if p["dataset"] == "again"} == {
         (54, "bad JSON"),
         (55, "invalid: None 9 None"),
     }
     assert ledger.spans["in superseded task"] >= 1
-    chunks = list((merging.root / "parts/.cache").rglob("*.index"))
-    assert len(chunks) > len(list((merging.root / "whole/.cache").rglob("*.index")))
+    task_files = list((merging.root / "slices/.cache").rglob("*.index"))
+    assert len(task_files) > len(list((merging.root / "whole/.cache").rglob("*.index")))
 
 
 def test_long_texts_make_more_partitions(merging, monkeypatch):
@@ -54,18 +54,18 @@ def test_counting_texts_and_cutting_chunks(merging):
     merging.add("b", ["A"], [{"text": text} for text in texts[100:]])
     merging.run()
     paths = sorted((merging.root / "corpus/.cache").rglob("*.index"))
-    chunks = [(path.with_suffix(""), len(read_index(path))) for path in paths]
-    assert sorted(count for _, count in chunks) == [500, 600]
-    assert count_texts(chunks) == (600, sum(map(len, texts)))
-    number, size = count_texts(chunks, limit=300)
+    task_files = [(path.with_suffix(""), len(read_index(path))) for path in paths]
+    assert sorted(count for _, count in task_files) == [500, 600]
+    assert count_texts(task_files) == (600, sum(map(len, texts)))
+    number, size = count_texts(task_files, limit=300)
     assert abs(number - 600) < 150
     assert abs(size - sum(map(len, texts))) < 2500
-    for path, count in chunks:
+    for path, count in task_files:
         entries, offsets = cut_task_file(path, 8)
         index = read_index(path)
         assert Counter((index["high"] >> 61).tolist()) == {
-            part: last - first
-            for part, (first, last) in enumerate(zip(entries.tolist(), entries[1:].tolist(), strict=False))
+            number: last - first
+            for number, (first, last) in enumerate(zip(entries.tolist(), entries[1:].tolist(), strict=False))
         }
         assert entries[-1] == count
         assert offsets[-1] == path.with_suffix(".tasks").stat().st_size

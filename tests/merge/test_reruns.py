@@ -189,13 +189,15 @@ def test_the_cache_forgets_what_is_no_longer_used(merging):
     assert sizes[0] == sizes[1]
 
 
-@pytest.mark.parametrize("name", ["portions", "part", "train.spacy", "*.tasks", "*.index", "*.extract", "*.problems"])
+@pytest.mark.parametrize("name", ["portions", "result", "train.spacy", "*.tasks", "*.index", "*.extract", "*.problems"])
 @pytest.mark.parametrize("damage", ["cut", "gone"])
 def test_a_damaged_cache_does_no_harm(merging, name, damage):
     random_datasets(merging, 1)
     merging.run(docs_per_partition=10)
     whole = merging.files()
-    for number, file in enumerate(sorted((merging.root / "corpus/.cache").rglob(name))):
+    found = sorted((merging.root / "corpus/.cache").rglob(name))
+    assert found
+    for number, file in enumerate(found):
         content = file.read_bytes()
         file.unlink()
         if damage == "cut":
@@ -268,7 +270,8 @@ def test_a_corpus_is_not_merged_into_itself(merging, tmp_path):
     before = merging.files()
     merging.declared[:] = [{"name": "earlier", "path": "../corpus", "labels": ["A"]}]
     merging.add("a", ["A"], [{"text": "one"}])
-    with pytest.raises(InputError, match=r"data set 'earlier': .*\.spacy is read, so .*corpus can't be written there"):
+    message = r"data set 'earlier': .*\.spacy is an input, so .*corpus can't be written there"
+    with pytest.raises(InputError, match=message):
         merging.run()
     assert merging.files() == before
 
@@ -279,7 +282,7 @@ def test_a_merge_of_nothing_is_an_error(merging):
     before = merging.files()
     merging.declared.clear()
     merging.add("a", ["A"], ["{oops", {"text": "one", "answer": "ignore"}])
-    with pytest.raises(InputError, match=r"no text would be in the corpus; .*: 1 bad JSON, 1 ignored"):
+    with pytest.raises(InputError, match=r"the corpus would have no text; .*: 1 bad JSON, 1 ignored"):
         merge([merging.root / "tasks/datasets.yml"], merging.root / "corpus", Settings())
     assert merging.files() == before
 
@@ -292,7 +295,7 @@ def test_what_no_merge_made_is_not_replaced(merging):
     with pytest.raises(InputError, match=r"mine: it has train/mine\.txt, which no merge made; choose another"):
         merging.run("mine")
     declared = [merging.root / "tasks/datasets.yml"]
-    with pytest.raises(InputError, match=r"tasks: this is a folder, and a file is to be written there"):
+    with pytest.raises(InputError, match=r"tasks: this is a folder, but a file is to be written there"):
         merge(declared, merging.root / "corpus", Settings(), metrics=merging.root / "tasks")
     assert mine.read_text() == "mine"
     assert (merging.root / "tasks/a.jsonl").is_file()

@@ -349,7 +349,7 @@ def test_a_run_killed_while_it_moves_files_is_seen_and_can_be_run_again(merging,
     monkeypatch.setattr("labelwise.common.outputs.replace", move_three)
     with pytest.raises(KeyboardInterrupt):
         merging.run(docs_per_partition=9)
-    with pytest.raises(InputError, match="run the merge, to its end"):
+    with pytest.raises(InputError, match="run the merge to completion"):
         check_whole(merging.root / "corpus")
     monkeypatch.undo()
     merging.run()
@@ -376,7 +376,7 @@ def test_partitions_of_an_earlier_run_do_not_stay(merging):
         ("- {name: a, path: a.jsonl, labels: [A]}\n- {name: a, path: b.jsonl, labels: [A]}", "'a' is declared twice"),
         (
             "- {name: a, path: a.jsonl, labels: [A]}\n- {name: b, path: ./a.jsonl, labels: [A]}",
-            "'a' and 'b' are one file",
+            "'a' and 'b' are the same file",
         ),
         ("name: a", r"datasets\.yml: Expected `array`, got `object`"),
     ],
@@ -398,5 +398,5 @@ def test_a_missing_file_is_named(tmp_path):
 @pytest.mark.parametrize("ratios", [(-0.1, 0.1), (0.5, 0.5), (0.1, 1.0)])
 def test_wrong_ratios(merging, ratios):
     merging.add("a", ["A"], [{"text": "cat"}])
-    with pytest.raises(InputError, match="leave train some"):
+    with pytest.raises(InputError, match="leave some for train"):
         merging.run(dev_ratio=ratios[0], test_ratio=ratios[1])

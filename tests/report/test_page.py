@@ -84,7 +84,7 @@ def test_the_page_has_all_sections_and_each_is_in_the_navigation(html):
         "summary", "annotations", "coverage", "scores", "curves", "resources", "confusion", "frequent", "examples",
     ]  # fmt: skip
     assert [attrs["href"] for tag, attrs in page.tags if tag == "a"] == ["#main", *(f"#{name}" for name in ids)]
-    assert "Not there" not in html
+    assert "<strong>Missing:" not in html
     assert html.startswith("<!DOCTYPE html>\n")
 
 
@@ -96,7 +96,7 @@ def test_the_page_has_all_sections_and_each_is_in_the_navigation(html):
         ("coverage", ["PLACE 220 55% 80 20% 100 25%", "PERSON 400 100% 0 0% 0 0% 12"]),
         ("scores", ["PERSON", "NEVER_SEEN – – –", "0.930 12 texts"]),
         ("curves", ["Scores on dev", "Loss of tok2vec", "Loss of ner", "F: last 0.874, highest 0.874"]),
-        ("resources", ["Words a second", "Memory, MB", "highest 298", "GPU power, W"]),
+        ("resources", ["Words per second", "Memory, MB", "highest 298", "GPU power, W"]),
         ("frequent", ["Missed", "Wrong label and boundaries", "Last spring DRUG 15"]),
         ("examples", ["At most 10 for each kind and label", "of 149 mistakes"]),
     ],
@@ -154,7 +154,7 @@ def test_curves_that_have_just_begun_are_called_empty(own, file):
 
 def test_no_results_are_an_error(own):
     (own / "metrics" / "merge.json").unlink()
-    with pytest.raises(InputError, match="nothing is there to report of pipeline 'gpu'; run evaluate-gpu"):
+    with pytest.raises(InputError, match="there is nothing to report about pipeline 'gpu'; run evaluate-gpu"):
         render_report(own, "gpu")
 
 

@@ -86,7 +86,7 @@ def test_labels_are_a_choice_that_is_counted(brat, tmp_path):
     assert report.labels == {"N": 2}
     assert report.annotations["other label"] == 3
     assert [path.name[0] for path in (tmp_path / "tasks").glob("[Nn]*.jsonl")] == ["N"]
-    with pytest.raises(InputError, match="no span has the label 'M'; there are N, n"):
+    with pytest.raises(InputError, match="no span has the label 'M'; the labels are N, n"):
         convert_brat(brat, tmp_path / "tasks", labels=["N", "M"])
 
 

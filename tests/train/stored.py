@@ -12,6 +12,10 @@ def store(doc: Doc) -> StoredDoc:
     """Store a Doc without a file."""
     words, iob, labels, spaces = (doc.to_array(name) for name in ("ORTH", "ENT_IOB", "ENT_TYPE", "SPACY"))
     rejected = [(span.start, span.end, span.label) for span in doc.spans.get(REJECTED, ())]
-    strings = {key: doc.vocab.strings[key] for key in {*words.tolist(), *labels.tolist(), *(r[2] for r in rejected)}}
+    gold = [(span.start, span.end, span.label) for span in doc.spans.get("gold", ())]
+    strings = {
+        key: doc.vocab.strings[key]
+        for key in {*words.tolist(), *labels.tolist(), *(span[2] for span in (*gold, *rejected))}
+    }
     user_data = srsly.msgpack_dumps(dict(doc.user_data))
-    return StoredDoc(words, spaces.astype(bool), iob, labels, rejected, strings, user_data)
+    return StoredDoc(words, spaces.astype(bool), iob, labels, gold, rejected, strings, user_data)

@@ -1,4 +1,4 @@
-"""Costs, parts and batches: against trying all divisions, and against what spacy-transformers really makes of texts."""
+"""Costs, sub-batches and batches: against all divisions there are, and what spacy-transformers makes of texts."""
 
 import random
 from collections import Counter
@@ -47,11 +47,11 @@ def padded(costs: list[tuple[int, int]]) -> int:
     return sum(rows for rows, _ in costs) * max(width for _, width in costs)
 
 
-def divisions(costs: list[tuple[int, int]], most_parts: int) -> list[list[int]]:
-    """The costs of the parts of each way to cut texts, sorted by width, into so many runs at most."""
+def divisions(costs: list[tuple[int, int]], most_sub_batches: int) -> list[list[int]]:
+    """The costs of the sub_batches of each way to cut texts, sorted by width, into so many runs at most."""
     costs = sorted(costs, key=lambda cost: cost[1])
     found = []
-    for count in range(1, min(most_parts, len(costs)) + 1):
+    for count in range(1, min(most_sub_batches, len(costs)) + 1):
         for cuts in combinations(range(1, len(costs)), count - 1):
             places = [0, *cuts, len(costs)]
             found.append([padded(costs[start:end]) for start, end in pairwise(places)])
@@ -69,31 +69,35 @@ def test_all_rows_cost_as_much_as_the_longest(costs, cost):
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(SMALL, max_size=9), st.integers(1, 5), st.integers(0, 60))
-def test_each_text_is_in_one_part_with_its_cost(costs, count, most):
+def test_each_text_is_in_one_sub_batch_with_its_cost(costs, count, most):
     batch = make_batch(costs)
-    parts = batch.sub_batches(count, most)
-    assert all(parts)
+    sub_batches = batch.sub_batches(count, most)
+    assert all(sub_batches)
     cost_of = {id(eg): cost for eg, cost in zip(batch, costs, strict=True)}
-    assert [[cost_of[id(eg)] for eg in part] for part in parts] == [part.costs for part in parts]
-    assert Counter(id(eg) for part in parts for eg in part) == Counter(map(id, batch))
+    assert [[cost_of[id(eg)] for eg in sub_batch] for sub_batch in sub_batches] == [
+        sub_batch.costs for sub_batch in sub_batches
+    ]
+    assert Counter(id(eg) for sub_batch in sub_batches for eg in sub_batch) == Counter(map(id, batch))
 
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(SMALL, min_size=1, max_size=7), st.integers(1, 5))
-def test_the_dearest_part_is_as_cheap_as_can_be(costs, count):
-    parts = make_batch(costs).sub_batches(count)
-    assert len(parts) <= count
-    assert max(padded(part.costs) for part in parts) == min(max(division) for division in divisions(costs, count))
+def test_the_costliest_sub_batch_is_as_cheap_as_can_be(costs, count):
+    sub_batches = make_batch(costs).sub_batches(count)
+    assert len(sub_batches) <= count
+    assert max(padded(sub_batch.costs) for sub_batch in sub_batches) == min(
+        max(division) for division in divisions(costs, count)
+    )
 
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(SMALL, min_size=1, max_size=7), st.integers(1, 3), st.integers(45, 90))
-def test_parts_cost_no_more_than_they_may_and_are_no_more_than_need_be(costs, count, most):
-    """The dearest text costs 45."""
-    parts = make_batch(costs).sub_batches(count, most)
-    assert max(padded(part.costs) for part in parts) <= most
+def test_sub_batches_cost_no_more_than_they_may_and_are_no_more_than_need_be(costs, count, most):
+    """The costliest text costs 45."""
+    sub_batches = make_batch(costs).sub_batches(count, most)
+    assert max(padded(sub_batch.costs) for sub_batch in sub_batches) <= most
     needed = min(len(division) for division in divisions(costs, 7) if max(division) <= most)
-    assert len(parts) <= max(count, needed)
+    assert len(sub_batches) <= max(count, needed)
 
 
 @pytest.mark.parametrize(
@@ -104,10 +108,10 @@ def test_parts_cost_no_more_than_they_may_and_are_no_more_than_need_be(costs, co
         ([(1, 4), (1, 4), (1, 4), (1, 5), (3, 30)], 1),
     ],
 )
-def test_a_part_that_costs_more_is_of_a_single_text(costs, count):
-    """Though one text is dearer than a part may be, the others are divided so that they fit."""
-    parts = make_batch(costs).sub_batches(count, most=10)
-    assert [len(part) for part in parts if padded(part.costs) > 10] == [1]
+def test_a_sub_batch_that_costs_more_is_of_a_single_text(costs, count):
+    """Though one text is costlier than a sub_batch may be, the others are divided so that they fit."""
+    sub_batches = make_batch(costs).sub_batches(count, most=10)
+    assert [len(sub_batch) for sub_batch in sub_batches if padded(sub_batch.costs) > 10] == [1]
 
 
 @pytest.mark.parametrize(
@@ -121,43 +125,43 @@ def test_a_part_that_costs_more_is_of_a_single_text(costs, count):
         ([], 3, []),
     ],
 )
-def test_equal_texts_make_equal_parts(lengths, count, sizes):
-    parts = make_batch([(length, 1) for length in lengths]).sub_batches(count)
-    assert [len(part) for part in parts] == sizes
+def test_equal_texts_make_equal_sub_batches(lengths, count, sizes):
+    sub_batches = make_batch([(length, 1) for length in lengths]).sub_batches(count)
+    assert [len(sub_batch) for sub_batch in sub_batches] == sizes
 
 
 @pytest.mark.parametrize(
     ("lengths", "count", "spacys", "ours"),
     [
-        # spaCy gives one part 60 % of the words: 20 30 | 40 50 | 60 200 | 300 300. Ours aren't sorted, as words
+        # spaCy gives one sub_batch 60 % of the words: 20 30 | 40 50 | 60 200 | 300 300. Ours aren't sorted, as words
         # have no width: 300 20 | 60 30 200 40 | 300 | 50.
         ([300, 20, 60, 30, 200, 40, 300, 50], 4, 600, 330),
         ([100, 200, 300, 400, 500, 600, 700, 800], 2, 2600, 2100),
         ([5, 5], 3, 10, 5),
     ],
 )
-def test_the_dearest_part_has_fewer_words_than_spacys(lengths, count, spacys, ours):
+def test_the_costliest_sub_batch_has_fewer_words_than_spacys(lengths, count, spacys, ours):
     examples = make_examples(lengths)
-    assert max(words(part) for part in subdivide_batch(examples, count)) == spacys
-    parts = Batch(examples, [Cost(length, 1) for length in lengths]).sub_batches(count)
-    assert max(words(part) for part in parts) == ours
+    assert max(words(sub_batch) for sub_batch in subdivide_batch(examples, count)) == spacys
+    sub_batches = Batch(examples, [Cost(length, 1) for length in lengths]).sub_batches(count)
+    assert max(words(sub_batch) for sub_batch in sub_batches) == ours
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.data(), st.integers(1, 4), st.integers(1, 3))
-def test_the_dearest_part_is_never_dearer_than_spacys(data, count, each):
-    """Of as many parts: spaCy makes another one of what doesn't divide."""
+def test_the_costliest_sub_batch_is_never_costlier_than_spacys(data, count, each):
+    """Of as many sub_batches: spaCy makes another one of what doesn't divide."""
     lengths = data.draw(st.lists(st.integers(1, 30), min_size=count * each, max_size=count * each))
     examples = make_examples(lengths)
     for costs in ([(length, 1) for length in lengths], [(1, length) for length in lengths]):
-        parts = Batch(examples, [Cost(*cost) for cost in costs]).sub_batches(count)
-        spacys = [[costs[number] for number in numbers(part)] for part in subdivide_batch(examples, count)]
-        assert max(padded(part.costs) for part in parts) <= max(map(padded, spacys))
+        sub_batches = Batch(examples, [Cost(*cost) for cost in costs]).sub_batches(count)
+        spacys = [[costs[number] for number in numbers(sub_batch)] for sub_batch in subdivide_batch(examples, count)]
+        assert max(padded(sub_batch.costs) for sub_batch in sub_batches) <= max(map(padded, spacys))
 
 
 def test_texts_of_similar_width_are_together():
-    parts = make_batch([(1, 100), (1, 10), (1, 100), (1, 10)]).sub_batches(2)
-    assert sorted(sorted(cost.width for cost in part.costs) for part in parts) == [[10, 10], [100, 100]]
+    sub_batches = make_batch([(1, 100), (1, 10), (1, 100), (1, 10)]).sub_batches(2)
+    assert sorted(sorted(cost.width for cost in sub_batch.costs) for sub_batch in sub_batches) == [[10, 10], [100, 100]]
 
 
 LENGTHS = [random.Random(0).randint(1, 40) for _ in range(200)]  # of 4 windows of 16 batches of 60 words, or so

@@ -1,4 +1,4 @@
-"""Evaluation in chunks, against spaCy's own in one go."""
+"""Evaluation in batches, against spaCy's own in one go."""
 
 import random
 from contextlib import contextmanager
@@ -149,7 +149,7 @@ def test_one_batch_is_held_at_a_time(monkeypatch, words, batch_size):
         ([8, 50, 7, 1, 1], "[rc][rc][rrcc][rc]"),
     ],
 )
-def test_each_chunk_is_read_and_counted_in_a_block_of_its_own(monkeypatch, lengths, events):
+def test_each_batch_is_read_and_counted_in_a_block_of_its_own(monkeypatch, lengths, events):
     found = []
 
     @contextmanager
@@ -210,3 +210,33 @@ def test_scores_are_weighted(weights, score):
 def test_a_weight_for_an_unknown_score_is_an_error(name):
     with pytest.raises(InputError, match=rf"score_weights: {name} isn't computed; there are ents_f, ents_p and ents_r"):
         weighted_score(SCORES, {"ents_p": 0.5, name: 0.5})
+
+
+@pytest.mark.parametrize(
+    ("uncovered", "expected"),
+    [
+        ({}, (1, 2, 1)),
+        ({"A": "none"}, (0, 1, 1)),
+        ({"B": "none"}, (1, 1, 0)),
+        (
+            {"A": "partial"},
+            (1, 1, 1),
+        ),  # its rejected span isn't predicted, its accepted one is; the other can't be judged
+        ({"A": "none", "B": "none"}, None),
+    ],
+)
+def test_what_nobody_annotated_counts_neither_as_gold_nor_as_predicted(uncovered, expected):
+    """Right, wrong, missed: `a` is A and predicted so, `b` is predicted A, `c` is predicted B, `d` is B and missed."""
+    predicted, reference = (Doc(VOCAB, words=list("abcd")) for _ in range(2))
+    predicted.ents = [Span(predicted, 0, 1, "A"), Span(predicted, 1, 2, "A"), Span(predicted, 2, 3, "B")]
+    reference.set_ents([Span(reference, 0, 1, "A"), Span(reference, 3, 4, "B")], default="outside")
+    reference.user_data["labelwise"] = {
+        "gold": [[0, 1, "A", []], [6, 7, "B", []]],
+        "rejected": [[4, 5, "A"]],
+        "uncovered": uncovered,
+    }
+    counts = EntityCounts()
+    counts.add(Example(predicted, reference))
+    total = [sum(getattr(count, name) for count in counts.by_label.values()) for name in ("tp", "fp", "fn")]
+    assert (counts.scores()["ents_f"] is None) == (expected is None)
+    assert expected is None or tuple(total) == expected

@@ -17,7 +17,7 @@ SMALL = {
 
 @pytest.mark.parametrize("resume", [False, True])
 def test_memory_zones_change_nothing(demo_corpus, tmp_path, monkeypatch, resume):
-    """All words forgotten after each window of batches and each chunk of evaluation, or none."""
+    """All words forgotten after each window of batches and each batch of evaluation, or none."""
     results = []
     for strings in (0, 10**9):
         monkeypatch.setattr(streaming, "MAX_STRINGS", strings)
@@ -46,6 +46,6 @@ def test_epochs_are_counted_and_streamed(demo_corpus, tmp_path):
 def test_spacys_loop_is_itself_again(demo_corpus, tmp_path):
     names = ("create_train_batches", "create_evaluation_callback", "subdivide_batch", "train_while_improving")
     before = [getattr(spacy_loop, name) for name in names]
-    with pytest.raises(InputError, match=r"corpora\.dev: the loader in_memory is for training alone"):
+    with pytest.raises(InputError, match=r"corpora\.dev: the loader in_memory is for training only"):
         train(CPU, demo_corpus, tmp_path / "m", tmp_path / "c", overrides={**SMALL, "corpora.dev.loader": "in_memory"})
     assert [getattr(spacy_loop, name) for name in names] == before

@@ -179,7 +179,7 @@ def test_a_step_without_overflow_is_made():
     ("name", "value", "message"),
     [
         ("precision", "fp8", "'fp8': give fp32, fp16 or bf16"),
-        ("grad_scaler_config.init_scale", 1024, "1024 is no float"),
+        ("grad_scaler_config.init_scale", 1024, "1024 isn't a float"),
     ],
 )
 def test_wrong_settings(name, value, message, demo_corpus, tiny_bert):

@@ -14,6 +14,7 @@ from spacy.training.initialize import init_nlp
 from spacy.util import registry
 from thinc.api import Adam, fix_random_seed
 
+from labelwise.common.code import digest_files
 from labelwise.corpus.manifest import MANIFEST
 from labelwise.train import checkpoints, run
 from labelwise.train.checkpoints import Checkpoints, State, find_scalers, find_slots, restore
@@ -148,13 +149,15 @@ def stopped(folder: Path, monkeypatch, corpus: Path, overrides: dict) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("other", ["config", "corpus", "no resume"])
+@pytest.mark.parametrize("other", ["the config", "the corpus", "labelwise/train/loop.py", "no resume"])
 def test_checkpoints_of_another_training_are_not_used(other, demo_corpus, tmp_path, monkeypatch):
     overrides = {**SMALL, "training.max_steps": 2}
     stopped(tmp_path, monkeypatch, demo_corpus, overrides)
-    if other == "config":
+    if other == "the config":
         overrides["training.dropout"] = 0.2
-    if other == "corpus":
+    if other.endswith(".py"):
+        monkeypatch.setattr(run, "digest_files", lambda folders: {**digest_files(folders), other: "edited"})
+    if other == "the corpus":
         manifest = demo_corpus / MANIFEST
         monkeypatch.setattr(run, "check_whole", lambda corpus: None)
         read_bytes = Path.read_bytes
@@ -163,8 +166,13 @@ def test_checkpoints_of_another_training_are_not_used(other, demo_corpus, tmp_pa
     made = []
     update = Updates.update
     monkeypatch.setattr(Updates, "update", lambda *given, **options: (made.append(1), update(*given, **options)))
-    trained = train_in(tmp_path, monkeypatch, CPU, demo_corpus, overrides, resume=other != "no resume")
-    assert (trained.resumed, trained.anew, len(made)) == (None, [] if other == "no resume" else [f"the {other}"], 3)
+    told = []
+    options = {"resume": other != "no resume", "tell": told.append}
+    trained = train_in(tmp_path, monkeypatch, CPU, demo_corpus, overrides, **options)
+    assert (trained.resumed, len(made)) == (None, 3)
+    if other != "no resume":
+        assert f"this has changed since the checkpoints were saved: {other}. They are kept until" in told.pop()
+    assert told == []
     assert len((tmp_path / "curve.tsv").read_text().splitlines()) == 3
     assert sorted(path.name for path in tmp_path.iterdir()) == ["curve.tsv", "model"]
 
@@ -258,12 +266,48 @@ def test_another_trainings_checkpoints_are_kept_until_the_first_is_saved(tmp_pat
     earlier.save(State(step=400), None, None, folder)
     later = Checkpoints(tmp_path / "checkpoints", {"a": "1", "b": "2", "new": "1"})
     assert later.last() is None
-    assert later.begin_anew() == ["b", "new", "gone"]
+    assert later.what_differs() == ["b", "new", "gone"]
     assert earlier.last()[1].step == 400
     later.save(State(step=0), None, None, folder)
     assert [path.name for path in later.all()] == ["step-00000000"]
     assert later.last()[1].step == 0
     assert earlier.last() is None
+
+
+def test_a_training_that_was_killed_while_it_removed_anothers_checkpoints_keeps_its_own(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoints, "take_arrays", lambda nlp, optimizer: {})
+    monkeypatch.setattr(checkpoints, "find_slots", lambda nlp: [])
+    folder = output(tmp_path / "out")
+    earlier, later = (Checkpoints(tmp_path / "checkpoints", {"a": value}) for value in "12")
+    for step in (300, 400):
+        earlier.save(State(step=step), None, None, folder)
+    with monkeypatch.context() as patched:
+        patched.setattr(checkpoints, "remove", lambda path: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            later.save(State(step=50), None, None, folder)
+    assert later.last()[1].step == 50
+    for step in (100, 150):
+        later.save(State(step=step), None, None, folder)
+    assert [path.name for path in later.all()] == ["step-00000100", "step-00000150"]
+
+
+def test_a_training_that_begins_anew_forgets_where_it_was_before(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoints, "take_arrays", lambda nlp, optimizer: {})
+    monkeypatch.setattr(checkpoints, "find_slots", lambda nlp: [])
+    folder = output(tmp_path / "out")
+    saved = Checkpoints(tmp_path / "checkpoints", {"a": "1"})
+    for step in (300, 400, 50):
+        saved.save(State(step=step), None, None, folder)
+    assert saved.last()[1].step == 50
+
+
+@pytest.mark.parametrize("content", ["{}", '{"fingerprint": "f", "step": 3}', "no JSON"])
+def test_checkpoints_of_another_version_are_named_as_that(content, tmp_path):
+    (tmp_path / "checkpoints" / "step-00000003").mkdir(parents=True)
+    (tmp_path / "checkpoints" / "step-00000003" / "state.json").write_text(content)
+    saved = Checkpoints(tmp_path / "checkpoints", {"a": "1"})
+    assert saved.last() is None
+    assert saved.what_differs() == ["the format of checkpoints"]
 
 
 @pytest.mark.parametrize("how", [KeyboardInterrupt, "SIGKILL"])

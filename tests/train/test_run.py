@@ -201,7 +201,7 @@ def test_without_a_gpu_training_for_one_stops_at_once(demo_corpus, tmp_path):
 
 
 def test_a_corpus_without_manifest_is_not_trained_on(demo_corpus, tmp_path):
-    with pytest.raises(InputError, match=r"manifest\.json: there is no such file; run the merge, to its end"):
+    with pytest.raises(InputError, match=r"manifest\.json: there is no such file; run the merge to completion"):
         train(CPU, tmp_path, tmp_path / "model", tmp_path / "curve.tsv")
 
 

@@ -1,17 +1,17 @@
 """Agreement on texts that were annotated twice: no model can be expected to agree with its gold more than people do.
 
 1. A *version* of a text for a label is one annotator's latest accepted answer that is complete for the label. It is the
-   annotator's own work alone: an earlier answer, a rejected one, and a judgement of single spans are no versions, nor
+   annotator's own work alone: an earlier answer, a rejected one, and a judgement of single spans aren't versions, nor
    is an answer that doesn't count in the merge (see `answers.why_not`; another split).
-2. An annotator is who `prodigy.annotator_of` says, whatever the data set. Answers that say nothing of who gave them
-   are taken for one annotator's in each data set. Names are compared as they are: Prodigy calls an unnamed session by
-   its time, and session `ann` of data set `person` `person-ann`, so that one person may have several.
+2. An annotator is who `prodigy.annotator_of` says, whatever the data set. Answers that don't say who gave them count as
+   one annotator's in each data set. Names are compared as they are: Prodigy names an unnamed session after its time,
+   and session `ann` of data set `person` is `person-ann`, so one person may have several.
 3. "Latest" is as in the merge (`answers.Answer.order`); where that is equal, in two data sets, the last given. The
    policy `duplicates` doesn't matter here: what another annotator's answer superseded was annotated all the same.
-4. Where a label has several versions, every two are compared: `both` counts the spans with equal offsets in both,
-   `spans` those of the one and those of the other. A span that a version has twice counts once.
+4. Where a label has several versions, each pair is compared: `both` counts the spans with equal offsets in both,
+   `spans` those of the one plus those of the other. A span that a version has twice counts once.
 
-F between annotators, `pairwise_f`, is of the sums over all pairs and texts.
+F between annotators, `pairwise_f`, is computed from the sums over all pairs and texts.
 """
 
 from collections import Counter
@@ -41,7 +41,7 @@ def count_agreement(text: str, answers: Sequence[Answer]) -> dict[str, Counter[s
 
 
 def find_versions(answers: Sequence[Answer]) -> dict[str, list[Answer]]:
-    """Find the versions for each label that has several, one an annotator."""
+    """Find the versions for each label that has several, one per annotator."""
     covering: dict[str, list[Answer]] = {}
     for answer in answers if len(answers) > 1 else ():
         if answer.task.answer == "accept":
@@ -59,7 +59,7 @@ def find_versions(answers: Sequence[Answer]) -> dict[str, list[Answer]]:
 
 
 def _who(answer: Answer) -> tuple[str, str]:
-    """Tell annotators apart: the name, or else the data set."""
+    """Tell annotators apart: by name, or else by data set."""
     name = annotator_of(answer.task)
     return (name, "") if name else ("", answer.dataset.name)
 
@@ -76,10 +76,10 @@ def accepted_offsets(text: str, answer: Answer) -> dict[str, set[tuple[int, int]
 
 
 def pairwise_f(both: int, spans: int) -> float | None:
-    """Compute F between two annotators, whichever of them is taken for gold; None if neither marked anything.
+    """Compute F between two annotators, whichever of them is taken as gold; None if neither marked anything.
 
     both (int): spans that both marked.
-    spans (int): those of the one, and those of the other.
+    spans (int): those of the one plus those of the other.
     The formula: Hripcsak and Rothschild (2005), "Agreement, the F-measure, and reliability in information retrieval".
     """
     return 2 * both / spans if spans else None

@@ -1,4 +1,4 @@
-"""Answers: tasks with what is known of them, when they came, and whether they count."""
+"""Answers: tasks with what is known about them, when they came, and whether they count."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -43,7 +43,7 @@ class Answer(NamedTuple):
 
 
 def why_not(answer: Answer) -> str:
-    """Give the outcome of an answer that leaves no trace, whatever the others are; empty if it may count."""
+    """Return the outcome of an answer that leaves no trace, whatever the others are; empty if it may count."""
     if answer.task.answer == "ignore":
         return "ignored"
     if answer.task.answer not in ANSWERS:

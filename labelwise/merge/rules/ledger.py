@@ -15,7 +15,7 @@ class Problem(NamedTuple):
     """A row, or a span of it, that can't be used.
 
     file (str): the file of the data set that it is in.
-    reason (str): the outcome as which it is counted; details follow a colon.
+    reason (str): the outcome that it is counted as; details follow after a colon.
     """
 
     dataset: str
@@ -25,12 +25,12 @@ class Problem(NamedTuple):
 
 
 def outcome_of(reason: str) -> str:
-    """Give the outcome that a problem's reason begins with."""
+    """Return the outcome that a problem's reason begins with."""
     return reason.partition(":")[0]
 
 
 def decode_counter(kind: type[Counter[str]], value: dict[str, int]) -> Counter[str]:
-    """Make a Counter again of what msgspec wrote of one, as its `dec_hook`."""
+    """Turn what msgspec wrote of a Counter back into one, as its `dec_hook`."""
     return kind(value)
 
 
@@ -51,9 +51,9 @@ class Ledger(msgspec.Struct):
     datasets (dict): rows read of each data set.
     partly (dict): by split, the texts that aren't complete for all labels.
     undeclared (dict): spans by "DATA SET: LABEL", where the data set doesn't declare the label.
-    lost_spans (dict): for each reason, spans by "LOST, KEPT": the label that lost, and what it lost against.
-    agreement (dict): for each label that was annotated twice, the "texts", and of all pairs of versions the spans in
-        "both", and the "spans" of the one and of the other; see `agreement`.
+    lost_spans (dict): for each reason, spans by "LOST, KEPT": the label that lost, and the one that it lost to.
+    agreement (dict): for each label that was annotated twice, the "texts", and over all pairs of versions the spans in
+        "both", and the "spans" of the one plus those of the other; see `agreement`.
     near_duplicates (dict): pairs of texts that are nearly equal, by the two splits that they are in.
     without_split_by (int): texts that have no value for `split_by`.
     stored_hash_differs (int): rows whose stored `_input_hash` isn't that of their text.
@@ -90,7 +90,7 @@ class Ledger(msgspec.Struct):
     def check(self) -> None:
         """Check that everything read has one outcome.
 
-        RAISES (RuntimeError): it isn't, which is an error of this program.
+        RAISES (RuntimeError): it hasn't, which is a bug in this program.
         """
         for what, read, outcomes in (("rows", self.rows_read, self.rows), ("spans", self.spans_read, self.spans)):
             if read != outcomes.total():
@@ -108,7 +108,7 @@ class Ledger(msgspec.Struct):
         fields |= {name: _sorted(fields[name]) for name in COUNTERS if name != "datasets"}
         fields["labels"] = {label: _sorted(counts) for label, counts in self.labels.items()}
         fields["lost_spans"] = {reason: _sorted(counts) for reason, counts in sorted(self.lost_spans.items())}
-        # Annotators may have no span in both, which is a finding.
+        # Annotators may agree on no span, which is a finding.
         fields["agreement"] = {label: Counter(dict(sorted(n.items()))) for label, n in sorted(self.agreement.items())}
         return Ledger(**fields)
 

@@ -1,6 +1,6 @@
-"""Spans that lost: against a rejection, against an overlapping span, or against the tokenizer.
+"""Spans that lost: to a rejection, to an overlapping span, or to the tokenizer.
 
-Each becomes a task that Prodigy can show, with what it lost against:
+Each becomes a task that Prodigy can show, with what it lost to:
 
     {"text": "Add 5 mL", "spans": [{"start": 4, "end": 8, "label": "Amount", "claim": "accept", "datasets": ["amount"],
      "lost": true}, …], "meta": {"reason": "nested"}, "_input_hash": …, "_task_hash": …}
@@ -27,7 +27,7 @@ class LostSpan(NamedTuple):
     """A span that lost.
 
     reason (str): "accept/reject", "same span", "nested", "crossing" or "no token boundary".
-    kept (Claim | None): what it lost against.
+    kept (Claim | None): what it lost to.
     """
 
     reason: str
@@ -36,7 +36,7 @@ class LostSpan(NamedTuple):
 
 
 def lost_span_tasks(text: str, lost: Sequence[LostSpan]) -> Iterator[bytes]:
-    """Yield lines of JSON, tasks that Prodigy can show: each span that lost, and what it lost against."""
+    """Yield lines of JSON, tasks that Prodigy can show: each span that lost, and what it lost to."""
     text_hash = input_hash(text) if lost else 0
     for one in sorted(lost, key=lambda one: (one.lost.span, one.reason)):
         yield _lost_span_task(text, text_hash, one)

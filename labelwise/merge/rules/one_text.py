@@ -1,7 +1,7 @@
 """Merge the tasks of one text into one annotation: pure functions, nothing is read or written here.
 
-1. A row leaves no trace but its count if its answer is `ignore`, or none that exists, or if it comes from an interface
-   that isn't for spans, or from a data set of another split than the text's.
+1. A row leaves no trace but its count if its answer is `ignore` or unknown, or if it comes from an interface that isn't
+   for spans, or from a data set of another split than the text's.
 2. Complete tasks: where a data set answered a text more than once, the `duplicates` policy decides. If the answer that
    counts is a `reject`, the data set says nothing about the text. If it is an `accept`, the text is complete for the
    labels of the data set, and its spans are accepted.
@@ -31,12 +31,12 @@ from labelwise.sources.prodigy import TaskSpan
 class Merged(NamedTuple):
     """The merged annotation of one text.
 
-    coverage (dict[str, str]): "complete" or "partial" by label; none of the two for a label that isn't in it.
+    coverage (dict[str, str]): "complete" or "partial" by label; neither for a label that isn't in it.
     accepted, rejected (dict): the spans that count, sorted, each with the names of the data sets that say so.
     lost (list[LostSpan]): accepted spans that were rejected elsewhere, or the other way round.
     problems (list[Problem]): the spans that can't be used.
     rows, spans (Counter): everything read, by outcome, except for what is in `accepted` and `rejected`.
-    agreement (dict[str, Counter[str]]): what `agreement.count_agreement` gives.
+    agreement (dict[str, Counter[str]]): what `agreement.count_agreement` returns.
     """
 
     text: str
@@ -111,7 +111,7 @@ def _choose(merged: Merged, group: list[Answer], policies: Policies) -> list[Ans
 
 
 def _judgements(merged: Merged, group: list[Answer], policies: Policies) -> dict[tuple[SpanKey, bool], Answer]:
-    """Collect what a data set's binary answers say of each span; with `union`, it can be both."""
+    """Collect what a data set's binary answers say about each span; with `union`, that can be both."""
     by_span: dict[SpanKey, list[tuple[bool, Answer]]] = {}
     for answer in group:
         merged.rows["merged"] += 1

@@ -1,6 +1,6 @@
 """What to do where annotations disagree: each policy is a function, chosen by its name.
 
-Those that need tokens, `overlap` and `alignment`, are in `docs`.
+Those that need tokens, `overlap` and `alignment`, are applied in `to_doc`.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,7 +31,7 @@ class Policies(msgspec.Struct, frozen=True):
     overlap (str): accepted spans that overlap, where only one can be an entity: the "longest" in characters, then the
         label declared first, then the earlier start; the one whose label was declared "first", then the earlier start,
         then the longer; an "error".
-    coverage (str): what unmarked tokens mean on a text that isn't complete for all labels: "missing" values, `drop` the
+    coverage (str): what unmarked tokens mean on a text that isn't complete for all labels: "missing" values, "drop" the
         text from train, or "outside".
     alignment (str): an accepted span that doesn't fall on token boundaries: "drop" it from the entities, "expand" it to
         whole tokens, "contract" it to them, or an "error".
@@ -61,7 +61,8 @@ def only(group: Sequence[Answer]) -> list[Answer]:
     """
     if len(group) > 1:
         places = ", ".join(answer.place for answer in group)
-        raise InputError(f"{places}: data set {group[0].dataset.name!r} answers one text; choose latest or union")
+        name = group[0].dataset.name
+        raise InputError(f"{places}: data set {name!r} answers one text more than once; choose latest or union")
     return list(group)
 
 
@@ -69,17 +70,17 @@ DUPLICATES = {"latest": latest, "union": union, "error": only}
 
 
 def accept_wins(accepts: Sequence[Answer], rejects: Sequence[Answer]) -> bool:
-    """Decide for the accepted span."""
+    """Decide in favour of the accepted span."""
     return True
 
 
 def reject_wins(accepts: Sequence[Answer], rejects: Sequence[Answer]) -> bool:
-    """Decide for the rejected span."""
+    """Decide in favour of the rejected span."""
     return False
 
 
 def latest_wins(accepts: Sequence[Answer], rejects: Sequence[Answer]) -> bool:
-    """Decide for the span with the latest time; for the accepted one if they are equal."""
+    """Decide in favour of the span with the latest time; of the accepted one if they are equal."""
     return max(answer.time for answer in accepts) >= max(answer.time for answer in rejects)
 
 
@@ -97,7 +98,7 @@ def no_training(split: Split) -> Unmarked | None:
 
 
 def no_entities(split: Split) -> Unmarked | None:
-    """Take unmarked tokens for no entities."""
+    """Treat unmarked tokens as outside any entity."""
     return "outside"
 
 
@@ -106,17 +107,17 @@ COVERAGE = {"missing": missing_values, "drop": no_training, "outside": no_entiti
 
 
 def drop(doc: Doc, key: SpanKey) -> None:
-    """Give no span."""
+    """Return no span."""
     return
 
 
 def expand(doc: Doc, key: SpanKey) -> Span | None:
-    """Give the span with the whole of each token that it touches."""
+    """Return the span with the whole of each token that it touches."""
     return doc.char_span(*key, alignment_mode="expand")
 
 
 def contract(doc: Doc, key: SpanKey) -> Span | None:
-    """Give the tokens that lie inside the span, without white space at the edges, if there are any."""
+    """Return the tokens that lie inside the span, without white space at the edges, if there are any."""
     span = doc.char_span(*key, alignment_mode="contract")
     if span is None:
         return None
@@ -125,7 +126,7 @@ def contract(doc: Doc, key: SpanKey) -> Span | None:
 
 
 def refuse(doc: Doc, key: SpanKey) -> None:
-    """Give no span, and no Doc either.
+    """Return no span, and allow no Doc either.
 
     RAISES (InputError): always.
     """

@@ -17,11 +17,11 @@ class Settings(msgspec.Struct, frozen=True):
 
     dev_ratio, test_ratio (float): share of the texts, by hash, of the data sets whose split is `auto`.
     split_salt (str): another salt gives another split.
-    split_by (str): a key of the tasks' `meta`: texts that have the same value there get into the same split.
+    split_by (str): a key of the tasks' `meta`: texts that have the same value there go into the same split.
     normalize (bool): texts that differ only in Unicode composition or white space are one (see `normalize`).
-    near_duplicates (str): texts that are nearly equal and in two splits are "report"ed; they are kept in one ("group");
-        they aren't looked for ("off").
-    near_similarity (float): how similar those are, from 0 to 1 (see `near_duplicates`).
+    near_duplicates (str): "report" texts that are nearly equal and in two splits, keep them in one split ("group"), or
+        don't look for them ("off").
+    near_similarity (float): how similar those are, from 0.5 to 1 (see `near_duplicates`).
     docs_per_partition (int): the most texts in a partition, on average, at least 1.
     """
 
@@ -44,10 +44,12 @@ class Settings(msgspec.Struct, frozen=True):
         """
         if not (self.dev_ratio >= 0 and self.test_ratio >= 0 and self.dev_ratio + self.test_ratio < 1):
             raise InputError(
-                f"dev_ratio {self.dev_ratio} and test_ratio {self.test_ratio}: give shares that leave train some"
+                f"dev_ratio {self.dev_ratio} and test_ratio {self.test_ratio}: give shares that leave some for train"
             )
         if not 0.5 <= self.near_similarity <= 1:
-            raise InputError(f"near_similarity {self.near_similarity}: give 0.5 to 1; below, most pairs aren't found")
+            raise InputError(
+                f"near_similarity {self.near_similarity}: give 0.5 to 1; below that, most pairs are missed"
+            )
         if self.near_duplicates == "group" and self.split_by:
             raise InputError("near_duplicates group and split_by both choose what stays in one split; use one of them")
         if self.docs_per_partition < 1:
@@ -56,5 +58,5 @@ class Settings(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=1)
 def load_tokenizer(settings: Settings) -> LearningTokenizer:
-    """Make the settings' tokenizer, once a process."""
+    """Make the settings' tokenizer, once per process."""
     return LearningTokenizer(make_nlp(settings.lang, settings.tokenizer))

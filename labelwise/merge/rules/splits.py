@@ -9,13 +9,13 @@ from labelwise.sources.declarations import SPLITS, Split
 
 
 def declared_split(answers: Sequence[Answer]) -> Split | None:
-    """Give the split that a text's data sets declare, test before dev before train; some answers leave no trace."""
+    """Return the split that a text's data sets declare, test before dev before train; some answers don't count."""
     declared = {answer.dataset.split for answer in answers if not why_not(answer)}
     return next((split for split in reversed(SPLITS) if split in declared), None)
 
 
 def value_of_meta(answers: Sequence[Answer], key: str) -> str | None:
-    """Give a text's value of a key of its tasks' `meta`: the least, where it has several; None where it has none."""
+    """Return a text's value for a key of its tasks' `meta`: the least, if it has several; None if it has none."""
     metas = [answer.task.meta for answer in answers if isinstance(answer.task.meta, dict)]
     return min((str(meta[key]) for meta in metas if key in meta), default=None)
 

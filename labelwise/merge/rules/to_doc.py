@@ -36,11 +36,11 @@ class Projection(NamedTuple):
 def to_doc(
     tokenize: Callable[[str], Doc], merged: Merged, labels: Sequence[str], policies: Policies, unmarked: Unmarked
 ) -> Projection:
-    """Make a Doc of a merged annotation.
+    """Make a Doc from a merged annotation.
 
     tokenize (Callable[[str], Doc]): the project's tokenizer.
     labels (Sequence[str]): all labels, in the order that breaks ties.
-    unmarked (str): what the tokens are that no span has.
+    unmarked (str): what the tokens are that are in no span.
     RAISES (InputError): a policy is "error" and there is something to decide.
     """
 
@@ -76,7 +76,7 @@ def to_doc(
 
 
 def exact_spans(doc: Doc) -> Callable[[SpanKey], Span | None]:
-    """Make what gives a span if it falls on token boundaries: Doc.char_span, for many spans of one Doc."""
+    """Make a function that returns a span if it falls on token boundaries: Doc.char_span for many spans of one Doc."""
     starts = doc.to_array(IDX)
     ends = starts + doc.to_array(LENGTH)
     first = {start: token for token, start in enumerate(starts.tolist())}
@@ -92,9 +92,9 @@ def exact_spans(doc: Doc) -> Callable[[SpanKey], Span | None]:
 def flatten(
     spans: Sequence[tuple[SpanKey, Span]], rank: Callable[[SpanKey], tuple[int, ...]], *, error: bool = False
 ) -> tuple[list[Span], list[tuple[SpanKey, SpanKey]]]:
-    """Keep, in the order of rank, the spans whose tokens no kept span has.
+    """Keep, in order of rank, the spans that share no token with a span kept before.
 
-    spans (Sequence): each with the offsets that were annotated, which tell in what way two overlap.
+    spans (Sequence): each with the offsets that were annotated, which tell how two overlap.
     RETURNS (tuple): the kept spans in text order, and each other one with a kept span that it overlaps.
     RAISES (InputError): with `error`, on the first overlap.
     """
@@ -114,7 +114,7 @@ def flatten(
 
 
 def overlap_kind(one: SpanKey, other: SpanKey) -> str:
-    """Name the way in which two spans overlap: "same span" (two labels), "nested" or "crossing"."""
+    """Name the way two spans overlap: "same span" (two labels), "nested" or "crossing"."""
     if one[:2] == other[:2]:
         return "same span"
     (start, end, _), (other_start, other_end, _) = one, other

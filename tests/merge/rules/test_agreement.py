@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from labelwise.merge.commit import write_metrics
 from labelwise.merge.rules.agreement import pairwise_f
 from labelwise.merge.rules.answers import Answer
 from labelwise.merge.rules.ledger import Ledger
@@ -240,7 +241,7 @@ def declare(merging) -> None:
     merging.add("a", ["A"], rows_of(range(120), "ann", (0, 4, "A")))
 
 
-def test_the_books_have_it_whatever_the_workers_and_what_was_there(merging):
+def test_the_ledger_has_it_whatever_the_workers_and_what_was_there(merging):
     settings = Settings(docs_per_partition=50)
     metrics = merging.root / "merge.json"
 
@@ -280,3 +281,18 @@ def test_the_table_is_in_the_order_of_the_labels(capsys):
     printed = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     start = printed.index("Agreement where texts were annotated twice Texts F")
     assert printed[start + 2 : start + 4] == ["B 2 -", "A 1,200 0.800"]
+
+
+def test_the_metrics_have_f_beside_the_counts(tmp_path):
+    counts = {
+        "A": Counter(texts=2, both=3, spans=8),
+        "B": Counter(texts=1, both=0, spans=4),  # never the same span
+        "C": Counter(texts=5, both=0, spans=0),  # nobody marked any
+    }
+    write_metrics(Ledger(agreement=counts), tmp_path / "merge.json")
+    found = json.loads((tmp_path / "merge.json").read_text())["agreement"]
+    assert {label: (row["texts"], row["f"]) for label, row in found.items()} == {
+        "A": (2, 0.75),
+        "B": (1, 0.0),
+        "C": (5, None),
+    }

@@ -7,7 +7,7 @@ from labelwise.merge.rules.ledger import Ledger
 
 
 @pytest.mark.parametrize("ledger", [Ledger(rows_read=2, rows=Counter(merged=1)), Ledger(spans_read=1)])
-def test_books_that_do_not_balance_are_an_error(ledger):
+def test_a_ledger_that_does_not_balance_are_an_error(ledger):
     with pytest.raises(RuntimeError, match=r"\d (rows|spans) read, but \d counted.*please report this"):
         ledger.check()
 

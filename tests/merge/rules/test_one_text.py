@@ -80,9 +80,8 @@ def test_duplicates(answers, policy, accepted, rows):
 
 
 def test_duplicates_can_be_an_error_that_names_file_and_lines():
-    with pytest.raises(
-        InputError, match=r"a\.jsonl:3, a\.jsonl:7: data set 'a' answers one text; choose latest or union"
-    ):
+    message = r"a\.jsonl:3, a\.jsonl:7: data set 'a' answers one text more than once; choose latest or union"
+    with pytest.raises(InputError, match=message):
         merge(answer(line=3), answer(line=7), duplicates="error")
 
 

@@ -1,0 +1,544 @@
+"""A spaCy component that recognizes entities with a head for each label, so that it learns from partial annotation.
+
+spaCy's own `ner` makes one decision per token over all labels, so it can't be told that a text has no REAGENT without
+being told what else is in it. Here each label has a decision of its own:
+
+1. The model gives each token five logits per label: outside (O), begin (B), inside (I), last (L), unit (U).
+2. The loss is the cross-entropy of each label's tags, where they are known. A label that a text is complete for is
+   known on all of its tokens, except for those of gold without token boundaries. Of a label that was only judged span
+   by span, accepted spans are known, and a rejected one costs -log(1 - p), where p is the probability of its tags. All
+   else is masked: it has no loss and no gradient.
+3. Decoding finds, for each label, the most probable sequence of tags that is legal (Viterbi), and so spans that don't
+   overlap. Those of different labels may, and are all kept in `doc.spans["labels"]`, with their probabilities in
+   `attrs["scores"]`; `doc.ents` is the choice of spans without overlap that has the highest sum of log-odds.
+
+What a text is complete for is in `doc.user_data["labelwise"]["uncovered"]` of a reference Doc, its gold in
+`doc.spans["gold"]`. Docs without them are read as spaCy does: `doc.ents` is gold, and tokens with the missing value are
+unknown for all labels.
+
+This module needs nothing else of labelwise: `spacy package --code` can put it into a wheel.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from spacy.attrs import ENT_IOB, IDX, LENGTH
+from spacy.language import Language
+from spacy.pipeline.trainable_pipe import TrainablePipe
+from spacy.scorer import get_ner_prf
+from spacy.tokens import Doc, Span, SpanGroup
+from spacy.training import Example, validate_examples, validate_get_examples
+from spacy.util import registry
+from spacy.vocab import Vocab
+from thinc.api import (
+    Config,
+    Linear,
+    Maxout,
+    Model,
+    Optimizer,
+    chain,
+    expand_window,
+    resizable,
+    set_dropout_rate,
+    with_array,
+)
+from thinc.layers.resizable import resize_linear_weighted, resize_model
+from thinc.types import Floats2d
+
+OUT, BEGIN, IN, LAST, UNIT = range(5)
+TAGS = 5
+UNKNOWN = -1
+SPANS_KEY = "labels"
+GOLD, REJECTED, MERGED = "gold", "incorrect_spans", "labelwise"  # where a merge puts what a Doc carries
+TINY = 1e-6
+
+Arrays = Any  # numpy's or cupy's
+
+DEFAULT_CONFIG = """
+[model]
+@architectures = "labelwise.PerLabelHeads.v1"
+hidden_width = 128
+window_size = 1
+maxout_pieces = 2
+dropout = 0.0
+
+[model.tok2vec]
+@architectures = "spacy.HashEmbedCNN.v2"
+pretrained_vectors = null
+width = 96
+depth = 4
+embed_size = 2000
+window_size = 1
+maxout_pieces = 3
+subword_features = true
+"""
+
+
+@registry.architectures("labelwise.PerLabelHeads.v1")
+def make_heads(
+    tok2vec: Model[list[Doc], list[Floats2d]],
+    hidden_width: int = 128,
+    window_size: int = 1,
+    maxout_pieces: int = 2,
+    dropout: float = 0.0,
+    nO: int | None = None,
+) -> Model[list[Doc], list[Floats2d]]:
+    """Make a model that gives each token five logits per label.
+
+    tok2vec (Model): gives each token a vector, of any width.
+    hidden_width (int): of the layer that all heads share.
+    window_size (int): neighbours on each side that this layer sees.
+    maxout_pieces (int): of this layer.
+    dropout (float): after this layer, beside the pipeline's.
+    nO (int | None): five times the number of labels; None until they are known.
+    """
+    hidden: Model = chain(
+        expand_window(window_size=window_size),
+        Maxout(nO=hidden_width, nP=maxout_pieces, normalize=True, dropout=dropout),
+    )
+    output: Model = resizable(Linear(nO=nO, nI=hidden_width), resize_layer=resize_linear_weighted)
+    model: Model[list[Doc], list[Floats2d]] = chain(tok2vec, with_array(chain(hidden, output), pad=window_size))
+    model.name = "per_label_heads"
+    model.set_ref("tok2vec", tok2vec)
+    model.set_ref("output", output)
+    return model
+
+
+@Language.factory(
+    "labelwise_per_label",
+    assigns=["doc.ents", "token.ent_iob", "token.ent_type", "doc.spans"],
+    default_config={
+        "model": Config().from_str(DEFAULT_CONFIG)["model"],
+        "scorer": {"@scorers": "spacy.ner_scorer.v1"},
+    },
+    default_score_weights={"ents_f": 1.0, "ents_p": 0.0, "ents_r": 0.0, "ents_per_type": None},
+)
+def make_per_label(nlp: Language, name: str, model: Model, scorer: Callable | None) -> "PerLabelRecognizer":
+    """Make the component; see `PerLabelRecognizer`."""
+    return PerLabelRecognizer(nlp.vocab, model, name, scorer=scorer)
+
+
+class PerLabelRecognizer(TrainablePipe):
+    """Recognizes entities with a head for each label.
+
+    model (Model): gives each token five logits per label; see `make_heads`.
+    """
+
+    def __init__(self, vocab: Vocab, model: Model, name: str = "ner", *, scorer: Callable | None = get_ner_prf) -> None:
+        """Take the model; labels are added later, by `initialize` or `add_label`."""
+        self.vocab = vocab
+        self.model = model
+        self.name = name
+        self.cfg: dict[str, Any] = {"labels": []}
+        self.scorer = scorer
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels, in the order of their heads."""
+        return tuple(self.cfg["labels"])
+
+    @property
+    def label_data(self) -> list[str]:
+        """What `initialize` takes as `labels`."""
+        return list(self.cfg["labels"])
+
+    def add_label(self, label: str) -> int:
+        """Add a label with a new head, which predicts nothing yet; the other heads stay as they are.
+
+        RETURNS (int): 1, or 0 if the label was there.
+        """
+        if not isinstance(label, str) or not label:
+            raise ValueError(f"{label!r} is no label: give a string that isn't empty")
+        if label in self.cfg["labels"]:
+            return 0
+        self.cfg["labels"].append(label)
+        self.vocab.strings.add(label)
+        output = self.model.get_ref("output")
+        if output.layers[0].has_param("W"):
+            resize_model(output, TAGS * len(self.labels))
+        return 1
+
+    def initialize(
+        self,
+        get_examples: Callable[[], Iterable[Example]],
+        *,
+        nlp: Language | None = None,
+        labels: Sequence[str] | None = None,
+    ) -> None:
+        """Initialize the model with the labels, those given or those of the examples' gold.
+
+        get_examples (Callable): gives some examples, by which layers find their sizes.
+        labels (Sequence[str] | None): what `label_data` gives, such as `spacy.read_labels.v1` reads.
+        """
+        validate_get_examples(get_examples, "PerLabelRecognizer.initialize")
+        sample: list[Doc] = []
+        found: set[str] = set()
+        for eg in get_examples():
+            if len(sample) < 10:
+                sample.append(eg.x)
+            if labels is None:
+                found.update(span.label_ for span in gold_spans(eg.reference))
+        for label in sorted(found) if labels is None else labels:
+            self.add_label(label)
+        if not self.labels:
+            raise ValueError(f"{self.name}: no label; give `labels`, or examples that have entities")
+        self.model.get_ref("output").layers[0].set_dim("nO", TAGS * len(self.labels), force=True)
+        self.model.initialize(X=sample)
+
+    def predict(self, docs: Iterable[Doc]) -> list["Found"]:
+        """Decode the docs' logits to spans, without changing the docs."""
+        docs = list(docs)
+        if not any(len(doc) for doc in docs):
+            return [Found.nothing() for _ in docs]
+        logits = self.model.predict(docs)
+        flat = self.model.ops.to_numpy(self.model.ops.xp.concatenate(logits))
+        scores = log_softmax(flat.reshape(len(flat), -1, TAGS))
+        return decode(scores, [len(doc) for doc in docs])
+
+    def set_annotations(self, docs: Iterable[Doc], found: Sequence["Found"]) -> None:
+        """Set `doc.spans["labels"]` to all spans found, with their probabilities, and `doc.ents` to a choice."""
+        labels = self.labels
+        for doc, spans in zip(docs, found, strict=True):
+            made = [
+                Span(doc, start, end, label=labels[label])
+                for label, start, end in zip(
+                    spans.labels.tolist(), spans.starts.tolist(), spans.ends.tolist(), strict=True
+                )
+            ]
+            group = SpanGroup(doc, name=SPANS_KEY, spans=made)
+            group.attrs["scores"] = spans.probabilities.astype("float32")
+            doc.spans[SPANS_KEY] = group
+            chosen = choose_flat(spans)
+            doc.set_ents([made[number] for number in chosen], default="outside")
+
+    def update(
+        self,
+        examples: Iterable[Example],
+        *,
+        drop: float = 0.0,
+        sgd: Optimizer | None = None,
+        losses: dict[str, float] | None = None,
+    ) -> dict[str, float]:
+        """Learn from examples; see the module's docstring for what counts as known.
+
+        RETURNS (dict[str, float]): the losses, with this component's added.
+        """
+        losses = {} if losses is None else losses
+        losses.setdefault(self.name, 0.0)
+        examples = list(examples)
+        validate_examples(examples, "PerLabelRecognizer.update")
+        if not any(len(eg.predicted) for eg in examples):
+            return losses
+        set_dropout_rate(self.model, drop)
+        logits, backprop = self.model.begin_update([eg.predicted for eg in examples])
+        loss, gradient = self.get_loss(examples, logits)
+        backprop(gradient)
+        if sgd is not None:
+            self.finish_update(sgd)
+        losses[self.name] += loss
+        return losses
+
+    def get_loss(self, examples: Iterable[Example], logits: list[Floats2d]) -> tuple[float, list[Floats2d]]:
+        """Compute the loss of logits, and its gradient.
+
+        RETURNS (tuple): the sum of the losses of all labels and tokens that are known, and the gradient of each doc.
+        """
+        examples = list(examples)
+        place = {label: number for number, label in enumerate(self.labels)}
+        known = [targets_of(eg, place) for eg in examples]
+        tags = np.concatenate([targets for targets, _ in known])
+        starts = np.cumsum([0, *(len(targets) for targets, _ in known)])
+        rejected = [
+            (start + int(base), end + int(base), label)
+            for base, (_, spans) in zip(starts, known, strict=False)
+            for start, end, label in spans
+        ]
+        xp = self.model.ops.xp
+        flat = xp.concatenate(logits)
+        loss, gradient = loss_and_gradient(flat.reshape(len(flat), -1, TAGS), tags, rejected, xp)
+        gradient = self.model.ops.as_contig(gradient.reshape(flat.shape))
+        return loss, self.model.ops.unflatten(gradient, self.model.ops.asarray1i([len(part) for part in logits]))
+
+    def rehearse(
+        self,
+        examples: Iterable[Example],
+        *,
+        drop: float = 0.0,
+        sgd: Optimizer | None = None,
+        losses: dict[str, float] | None = None,
+    ) -> dict[str, float]:
+        """Learn to predict what the pipeline predicted when `resume_training` was called, so as to forget less."""
+        losses = {} if losses is None else losses
+        losses.setdefault(self.name, 0.0)
+        teacher = getattr(self, "_rehearsal_model", None)
+        docs = [eg.predicted for eg in examples]
+        if teacher is None or not any(len(doc) for doc in docs):
+            return losses
+        set_dropout_rate(self.model, drop)
+        xp = self.model.ops.xp
+        logits, backprop = self.model.begin_update(docs)
+        flat, wanted = xp.concatenate(logits), xp.concatenate(teacher.predict(docs))
+        # A teacher that had fewer labels says nothing about the others.
+        gradient = xp.zeros_like(flat)
+        width = min(flat.shape[1], wanted.shape[1])
+        shape = (len(flat), -1, TAGS)
+        student = xp.exp(log_softmax(flat[:, :width].reshape(shape), xp))
+        gradient[:, :width] = (student - xp.exp(log_softmax(wanted[:, :width].reshape(shape), xp))).reshape(
+            len(flat), width
+        )
+        backprop(self.model.ops.unflatten(gradient, self.model.ops.asarray1i([len(part) for part in logits])))
+        if sgd is not None:
+            self.finish_update(sgd)
+        losses[self.name] += float((gradient**2).sum())
+        return losses
+
+
+class Found:
+    """The spans that were found in a doc, sorted by label, then start; arrays with a row for each.
+
+    labels (np.ndarray): numbers of the labels.
+    starts, ends (np.ndarray): in tokens, `ends` exclusive.
+    probabilities (np.ndarray): between 0 and 1; the geometric mean of those of the span's tags.
+    """
+
+    def __init__(self, labels: np.ndarray, starts: np.ndarray, ends: np.ndarray, probabilities: np.ndarray) -> None:
+        """Take the columns."""
+        self.labels, self.starts, self.ends, self.probabilities = labels, starts, ends, probabilities
+
+    def __len__(self) -> int:
+        """Give the number of spans."""
+        return len(self.labels)
+
+    @classmethod
+    def nothing(cls) -> "Found":
+        """Make what was found where there is nothing."""
+        none = np.zeros(0, int)
+        return cls(none, none, none, np.zeros(0))
+
+
+def gold_spans(doc: Doc) -> list[Span]:
+    """List the accepted spans of a reference Doc that have token boundaries: a merge's, or else the entities."""
+    return list(doc.spans[GOLD]) if GOLD in doc.spans else list(doc.ents)
+
+
+def targets_of(eg: Example, place: dict[str, int]) -> tuple[np.ndarray, list[tuple[int, int, int]]]:
+    """Tell what an example teaches.
+
+    place (dict[str, int]): the numbers of the labels.
+    RETURNS (tuple): the tags, of the shape (tokens, labels), UNKNOWN where nobody knows; and the rejected spans of
+        labels that aren't complete, as (start, end, label's number).
+    """
+    reference, size = eg.reference, len(eg.predicted)
+    merged = reference.user_data.get(MERGED)
+    tags = np.full((size, len(place)), OUT, np.int8)
+    states = dict(merged["uncovered"]) if merged else {}
+    for label in states:
+        if label in place:
+            tags[:, place[label]] = UNKNOWN
+    same = _same_tokens(eg)
+    if merged is None:
+        missing = reference.to_array(ENT_IOB) == 0
+        if missing.any():
+            tags[missing if same else _missing_tokens(eg)] = UNKNOWN
+    else:
+        for start, end, label in lost_gold(reference, merged["gold"]):
+            if label in place:
+                tags[_touched(eg.predicted, start, end), place[label]] = UNKNOWN
+    for start, end, label in sorted(
+        _aligned(eg, gold_spans(reference), same), key=lambda span: (span[0] - span[1], span)
+    ):
+        if label in place and states.get(label) != "none":
+            column = tags[:, place[label]]
+            inside = column[start:end]
+            # Of spans of one label that overlap, the longest counts.
+            if not ((inside > OUT).any()):
+                inside[:] = IN
+                inside[0], inside[-1] = BEGIN, LAST
+                if end - start == 1:
+                    inside[0] = UNIT
+    rejected = [
+        (start, end, place[label])
+        for start, end, label in _aligned(eg, reference.spans.get(REJECTED, ()), same)
+        if label in place and (states.get(label) == "partial" or merged is None)
+    ]
+    return tags, rejected
+
+
+def lost_gold(doc: Doc, gold: Iterable[Sequence[Any]]) -> Iterator[tuple[int, int, str]]:
+    """Yield the accepted spans, in characters, that don't fall on the Doc's tokens."""
+    starts = doc.to_array(IDX)
+    ends = set((starts + doc.to_array(LENGTH)).tolist())
+    begins = set(starts.tolist())
+    for start, end, label, *_ in gold:
+        if start not in begins or end not in ends:
+            yield start, end, label
+
+
+def _touched(doc: Doc, start: int, end: int) -> slice:
+    """Find the tokens that a span of characters touches."""
+    starts = doc.to_array(IDX)
+    ends = starts + doc.to_array(LENGTH)
+    return slice(int(np.searchsorted(ends, start, side="right")), int(np.searchsorted(starts, end, side="left")))
+
+
+def _same_tokens(eg: Example) -> bool:
+    """Tell whether both docs of an example have the same tokens."""
+    one, other = (doc.to_array([IDX, LENGTH]) for doc in (eg.predicted, eg.reference))
+    return one.shape == other.shape and bool((one == other).all())
+
+
+def _aligned(eg: Example, spans: Iterable[Span], same: bool) -> list[tuple[int, int, str]]:
+    if not same:
+        spans = eg.get_aligned_spans_y2x(list(spans), allow_overlap=True)
+    return [(span.start, span.end, span.label_) for span in spans]
+
+
+def _missing_tokens(eg: Example) -> np.ndarray:
+    aligned = eg.get_aligned("ENT_IOB")
+    return np.array([value in (None, 0) for value in aligned], bool)
+
+
+def log_softmax(logits: Arrays, xp: Any = np) -> Arrays:
+    """Compute the logarithm of the softmax over the last axis."""
+    shifted = logits - logits.max(axis=-1, keepdims=True)
+    return shifted - xp.log(xp.exp(shifted).sum(axis=-1, keepdims=True))
+
+
+def loss_and_gradient(
+    logits: Arrays, tags: np.ndarray, rejected: Sequence[tuple[int, int, int]], xp: Any = np
+) -> tuple[float, Arrays]:
+    """Compute the loss of each label's tags, and its gradient.
+
+    logits (Arrays): of the shape (tokens, labels, 5).
+    tags (np.ndarray): of the shape (tokens, labels); UNKNOWN has no loss and no gradient.
+    rejected (Sequence): spans that aren't entities of a label, (start, end, label's number): each costs -log(1 - p).
+    """
+    log_p = log_softmax(logits, xp)
+    gradient = xp.exp(log_p)
+    targets = xp.asarray(tags.astype("int64"))
+    known = targets != UNKNOWN
+    wanted = (xp.arange(TAGS) == targets[:, :, None]) & known[:, :, None]
+    loss = -float((log_p * wanted).sum())
+    gradient = (gradient - wanted) * known[:, :, None]
+    for start, end, label in rejected:
+        shape = np.full(end - start, IN)
+        shape[0], shape[-1] = BEGIN, LAST
+        if end - start == 1:
+            shape[0] = UNIT
+        rows = xp.arange(start, end)
+        chosen = xp.asarray(shape)
+        probability = min(float(xp.exp(log_p[rows, label, chosen].sum())), 1 - TINY)
+        loss -= float(np.log1p(-probability))
+        weight = probability / (1 - probability)
+        one_hot = (xp.arange(TAGS) == chosen[:, None]).astype(log_p.dtype)
+        gradient[rows, label] += weight * (one_hot - xp.exp(log_p[rows, label]))
+    return loss, gradient.astype(logits.dtype)
+
+
+def decode(log_p: np.ndarray, lengths: Sequence[int]) -> list[Found]:
+    """Find, for each doc and label, the most probable legal sequence of tags, and its spans.
+
+    Legal is O, U, or B followed by any number of I and then L; no span is open at the end of a doc. So there are two
+    states after each token, closed and open, and the sequence is found in one pass over the tokens, for all docs and
+    labels at a time (Viterbi).
+
+    log_p (np.ndarray): of the shape (tokens of all docs, labels, 5).
+    lengths (Sequence[int]): tokens of each doc.
+    """
+    order = np.argsort([-length for length in lengths], kind="stable")
+    docs, longest, labels = len(lengths), max(lengths, default=0), log_p.shape[1]
+    bases = np.cumsum([0, *lengths])[:-1]
+    # Longest first: those that are still running at a token are the first so many.
+    running = [int(sum(length > token for length in lengths)) for token in range(longest)]
+    closed = np.zeros((docs, labels), log_p.dtype)
+    opened = np.full((docs, labels), -np.inf, log_p.dtype)
+    # How each state was reached: closed by O or U (0, 1) or L (2); open by B (False) or I (True).
+    how_closed = np.zeros((longest, docs, labels), np.int8)
+    how_open = np.zeros((longest, docs, labels), bool)
+    sorted_bases = bases[order]
+    for token in range(longest):
+        n = running[token]
+        rows = log_p[sorted_bases[:n] + token]
+        single = np.maximum(rows[..., OUT], rows[..., UNIT])
+        by_last, stays = opened[:n] + rows[..., LAST], closed[:n] + single
+        begins, inside = closed[:n] + rows[..., BEGIN], opened[:n] + rows[..., IN]
+        ends = by_last > stays
+        how_closed[token, :n] = np.where(ends, 2, rows[..., UNIT] > rows[..., OUT])
+        how_open[token, :n] = inside > begins
+        closed[:n], opened[:n] = np.where(ends, by_last, stays), np.maximum(inside, begins)
+    return _backtrack(log_p, how_closed, how_open, running, order, bases)
+
+
+def _backtrack(
+    log_p: np.ndarray,
+    how_closed: np.ndarray,
+    how_open: np.ndarray,
+    running: Sequence[int],
+    order: np.ndarray,
+    bases: np.ndarray,
+) -> list[Found]:
+    """Follow the best sequences from their ends, and collect their spans."""
+    docs, labels = how_closed.shape[1:]
+    is_open = np.zeros((docs, labels), bool)  # before the token that was looked at last
+    ends = np.zeros((docs, labels), int)  # of the span that is open
+    sums = np.zeros((docs, labels), log_p.dtype)  # of its log-probabilities so far
+    found: list[list[np.ndarray]] = []
+    sorted_bases = bases[order]
+    for token in reversed(range(len(running))):
+        n = running[token]
+        rows = log_p[sorted_bases[:n] + token]
+        was_open = is_open[:n]
+        closes = ~was_open & (how_closed[token, :n] == 2)
+        unit = ~was_open & (how_closed[token, :n] == 1)
+        goes_on = was_open & how_open[token, :n]
+        begins = was_open & ~how_open[token, :n]
+        ends[:n][closes] = token + 1
+        sums[:n][closes] = rows[..., LAST][closes]
+        sums[:n][goes_on] += rows[..., IN][goes_on]
+        sums[:n][begins] += rows[..., BEGIN][begins]
+        for mask, last, total in ((begins, ends[:n], sums[:n]), (unit, None, rows[..., UNIT])):
+            if mask.any():
+                doc, label = np.nonzero(mask)
+                stop = np.full(len(doc), token + 1) if last is None else last[doc, label]
+                mean = total[doc, label] / (stop - token)
+                found.append([order[doc], label, np.full(len(doc), token), stop, np.exp(mean)])
+        is_open[:n] = closes | goes_on
+    if not found:
+        return [Found.nothing() for _ in range(docs)]
+    doc, label, start, stop, probability = (np.concatenate(column) for column in zip(*found, strict=True))
+    by_doc = np.lexsort((start, label, doc))
+    cuts = np.searchsorted(doc[by_doc], np.arange(docs + 1))
+    return [
+        Found(*(column[by_doc[first:last]] for column in (label, start, stop, probability)))
+        for first, last in pairwise(cuts.tolist())
+    ]
+
+
+def choose_flat(found: Found) -> list[int]:
+    """Choose spans without overlap whose sum of log-odds, at least a little each, is the highest.
+
+    Weighted interval scheduling (Kleinberg and Tardos, Algorithm Design, section 6.1).
+    RETURNS (list[int]): their numbers, in the order of the text.
+    """
+    if not len(found):
+        return []
+    p = np.clip(found.probabilities, TINY, 1 - TINY)
+    # A span that decoding found is one: its weight is positive, also where other tags together are more probable.
+    weights = np.maximum(np.log(p) - np.log1p(-p), TINY) * 1.0
+    order = np.lexsort((found.starts, found.ends)).tolist()
+    ends = found.ends[order]
+    before = np.searchsorted(ends, found.starts[order], side="right").tolist()
+    best = [0.0]
+    for place, number in enumerate(order):
+        best.append(max(best[-1], float(weights[number]) + best[before[place]]))
+    chosen, place = [], len(order)
+    while place:
+        number = order[place - 1]
+        if float(weights[number]) + best[before[place - 1]] > best[place - 1]:
+            chosen.append(number)
+            place = before[place - 1]
+        else:
+            place -= 1
+    return chosen[::-1]

@@ -1,0 +1,262 @@
+"""The recognizer with a head for each label: loss, decoding, what counts as known, and that it is a spaCy component."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import spacy
+from spacy.tokens import Doc, Span
+from spacy.training import Example
+
+from labelwise.recognizer.per_label import (
+    BEGIN,
+    IN,
+    LAST,
+    OUT,
+    TAGS,
+    UNIT,
+    UNKNOWN,
+    Found,
+    choose_flat,
+    decode,
+    log_softmax,
+    loss_and_gradient,
+    targets_of,
+)
+
+NLP = spacy.blank("en")
+LABELS = {"A": 0, "B": 1, "C": 2}
+
+
+def is_legal(tags) -> bool:
+    inside = False
+    for tag in tags:
+        if inside != (tag in (IN, LAST)):
+            return False
+        inside = tag in (BEGIN, IN)
+    return not inside
+
+
+def spans_of(tags) -> list[tuple[int, int]]:
+    spans, start = [], 0
+    for place, tag in enumerate(tags):
+        if tag in (BEGIN, UNIT):
+            start = place
+        if tag in (LAST, UNIT):
+            spans.append((start, place + 1))
+    return spans
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_decoding_finds_what_enumeration_finds(seed):
+    rng = np.random.default_rng(seed)
+    lengths = [*rng.integers(0, 5, 3).tolist(), 1]
+    scores = log_softmax(3 * rng.normal(size=(sum(lengths), 2, TAGS)))
+    base = 0
+    for length, found in zip(lengths, decode(scores, lengths), strict=True):
+        expected = []
+        for label in range(2):
+
+            def total(tags, base=base, label=label):
+                return sum(scores[base + place, label, tag] for place, tag in enumerate(tags))
+
+            best = max(filter(is_legal, itertools.product(range(TAGS), repeat=length)), key=total)
+            for start, end in spans_of(best):
+                chosen = [scores[base + place, label, best[place]] for place in range(start, end)]
+                expected.append((label, start, end, pytest.approx(math.exp(sum(chosen) / len(chosen)))))
+        columns = (found.labels, found.starts, found.ends, found.probabilities)
+        assert list(zip(*(column.tolist() for column in columns), strict=True)) == expected
+        base += length
+
+
+def test_docs_are_decoded_as_they_are_alone():
+    rng = np.random.default_rng(1)
+    lengths = [7, 0, 31, 2, 31]
+    scores = log_softmax(2 * rng.normal(size=(sum(lengths), 3, TAGS)))
+    ends = np.cumsum(lengths)
+    for length, end, found in zip(lengths, ends, decode(scores, lengths), strict=True):
+        [alone] = decode(scores[end - length : end], [length])
+        for name in ("labels", "starts", "ends", "probabilities"):
+            assert np.array_equal(getattr(found, name), getattr(alone, name))
+
+
+def test_the_gradient_is_that_of_the_loss():
+    rng = np.random.default_rng(0)
+    logits, tags = rng.normal(size=(6, 3, TAGS)), rng.integers(UNKNOWN, TAGS, (6, 3)).astype(np.int8)
+    rejected = [(0, 2, 0), (3, 4, 1), (2, 6, 0)]
+    _, gradient = loss_and_gradient(logits, tags, rejected)
+    for place in np.ndindex(logits.shape):
+        more, less = logits.copy(), logits.copy()
+        more[place] += 1e-5
+        less[place] -= 1e-5
+        slope = (loss_and_gradient(more, tags, rejected)[0] - loss_and_gradient(less, tags, rejected)[0]) / 2e-5
+        assert gradient[place] == pytest.approx(slope, abs=1e-7)
+
+
+def test_what_is_unknown_has_no_loss_and_exactly_no_gradient():
+    logits = np.random.default_rng(0).normal(size=(4, 2, TAGS)).astype("f")
+    tags = np.full((4, 2), UNKNOWN, np.int8)
+    tags[1, 0] = OUT
+    loss, gradient = loss_and_gradient(logits, tags, [])
+    assert loss == pytest.approx(-float(log_softmax(logits)[1, 0, OUT]))
+    assert gradient.dtype == logits.dtype
+    gradient[1, 0] = 0
+    assert not gradient.any()
+
+
+def make_example(uncovered=None, gold=(), rejected=(), lost=()) -> Example:
+    """`Ann met Bob Smith in Rome.`, as a merge leaves it; spans are in tokens."""
+    doc = NLP.make_doc("Ann met Bob Smith in Rome.")
+    doc.spans["gold"] = [Span(doc, *span) for span in gold]
+    doc.spans["incorrect_spans"] = [Span(doc, *span) for span in rejected]
+    kept = [[span.start_char, span.end_char, span.label_, []] for span in doc.spans["gold"]]
+    doc.user_data["labelwise"] = {"gold": kept + [[*span, []] for span in lost], "uncovered": uncovered or {}}
+    return Example(NLP.make_doc(doc.text), doc)
+
+
+def column(tags: np.ndarray, label: str) -> str:
+    return "".join("OBILU"[tag] if tag >= 0 else "?" for tag in tags[:, LABELS[label]])
+
+
+@pytest.mark.parametrize(
+    ("given", "expected", "rejected"),
+    [
+        ({"gold": [(0, 1, "A"), (2, 4, "A")]}, {"A": "UOBLOOO", "B": "OOOOOOO"}, []),
+        # spans of other labels may overlap
+        ({"gold": [(2, 4, "A"), (3, 4, "B"), (2, 6, "C")]}, {"A": "OOBLOOO", "B": "OOOUOOO", "C": "OOBIILO"}, []),
+        # of one label's, the longest counts
+        ({"gold": [(3, 4, "A"), (2, 6, "A"), (5, 7, "A")]}, {"A": "OOBIILO"}, []),
+        # of a label that isn't annotated, nothing is known, whatever else is there
+        ({"uncovered": {"A": "none"}, "gold": [(0, 1, "B")]}, {"A": "???????", "B": "UOOOOOO"}, []),
+        # of one that was judged, accepted spans, and rejected ones by their own loss
+        (
+            {"uncovered": {"A": "partial"}, "gold": [(2, 4, "A")], "rejected": [(0, 1, "A"), (5, 6, "B")]},
+            {"A": "??BL???", "B": "OOOOOOO"},
+            [(0, 1, 0)],
+        ),
+        # gold that tokens can't represent hides what it touches, for its own label
+        ({"lost": [(1, 3, "A"), (22, 24, "A")]}, {"A": "?OOOO?O", "B": "OOOOOOO"}, []),
+    ],
+)
+def test_what_an_example_teaches(given, expected, rejected):
+    tags, judged = targets_of(make_example(**given), LABELS)
+    assert {label: column(tags, label) for label in expected} == expected
+    assert judged == rejected
+
+
+def test_docs_that_no_merge_made_are_taken_as_spacys_are():
+    doc = NLP.make_doc("Ann met Bob Smith in Rome.")
+    doc.set_ents([Span(doc, 2, 4, "A")], missing=[doc[0:1]])
+    tags, _ = targets_of(Example(NLP.make_doc(doc.text), doc), LABELS)
+    assert (column(tags, "A"), column(tags, "B")) == ("?OBLOOO", "?OOOOOO")
+
+
+def test_other_tokens_than_the_references_are_aligned():
+    doc = Doc(NLP.vocab, words=["Ann", "met", "Bob Smith", "."], spaces=[True, True, False, False])
+    doc.ents = [Span(doc, 2, 3, "A")]
+    predicted = Doc(NLP.vocab, words=["Ann", "met", "Bob", "Smith", "."], spaces=[True, True, True, False, False])
+    tags, _ = targets_of(Example(predicted, doc), LABELS)
+    assert column(tags, "A") == "OOBLO"
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_flat_choice_is_the_best_of_all(seed):
+    rng = np.random.default_rng(seed)
+    starts = rng.integers(0, 12, 9)
+    ends = starts + rng.integers(1, 5, 9)
+    probabilities = rng.uniform(0.55, 0.99, 9)
+    chosen = choose_flat(Found(np.arange(9), starts, ends, probabilities))
+    weights = np.log(probabilities / (1 - probabilities))
+
+    def fits(numbers) -> bool:
+        return all(ends[a] <= starts[b] or ends[b] <= starts[a] for a, b in itertools.combinations(numbers, 2))
+
+    subsets = (numbers for size in range(10) for numbers in itertools.combinations(range(9), size))
+    best = max(sum(weights[list(numbers)]) for numbers in subsets if fits(numbers))
+    assert fits(chosen)
+    assert sum(weights[chosen]) == pytest.approx(best)
+    assert starts[chosen].tolist() == sorted(starts[chosen].tolist())
+
+
+def test_spans_alone_are_all_entities_however_improbable():
+    found = Found(np.array([0, 1]), np.array([0, 3]), np.array([2, 4]), np.array([0.3, 0.9]))
+    assert choose_flat(found) == [0, 1]
+
+
+@pytest.fixture
+def trained():
+    """A pipeline that knows PER and LOC, and what it was trained on."""
+    spacy.util.fix_random_seed(0)
+    nlp = spacy.blank("en")
+    nlp.add_pipe("labelwise_per_label", name="ner", config={"model": {"tok2vec": {"width": 32, "depth": 1}}})
+    texts = [
+        ("Ann met Bob in New York today.", [(0, 3, "PER"), (8, 11, "PER"), (15, 23, "LOC")]),
+        ("I like Rome and New York.", [(7, 11, "LOC"), (16, 24, "LOC")]),
+    ]
+    examples = [Example.from_dict(nlp.make_doc(text), {"entities": ents}) for text, ents in texts]
+    optimizer = nlp.initialize(lambda: examples)
+    for _ in range(40):
+        nlp.update(examples, sgd=optimizer)
+    return nlp, examples, optimizer
+
+
+def test_it_learns_and_says_how_sure_it_is(trained):
+    nlp, examples, _ = trained
+    for eg in examples:
+        doc = nlp(eg.text)
+        assert [(ent.text, ent.label_) for ent in doc.ents] == [(ent.text, ent.label_) for ent in eg.reference.ents]
+        scores = doc.spans["labels"].attrs["scores"]
+        assert len(scores) == len(doc.spans["labels"]) == len(doc.ents)
+        assert ((scores > 0.5) & (scores <= 1)).all()
+    assert nlp("").ents == ()
+    assert nlp.evaluate(examples)["ents_f"] == 1.0
+
+
+def test_it_is_saved_and_loaded(trained, tmp_path):
+    nlp, examples, _ = trained
+    nlp.to_disk(tmp_path / "model")
+    for loaded in (
+        spacy.load(tmp_path / "model"),
+        spacy.util.load_model_from_config(nlp.config).from_bytes(nlp.to_bytes()),
+    ):
+        assert loaded.get_pipe("ner").labels == ("LOC", "PER")
+        for eg in examples:
+            assert loaded(eg.text).to_bytes() == nlp(eg.text).to_bytes()
+
+
+def test_a_new_label_changes_no_other(trained):
+    nlp, examples, optimizer = trained
+    pipe = nlp.get_pipe("ner")
+    before = pipe.model.predict([eg.predicted for eg in examples])
+    assert pipe.add_label("PER") == 0
+    assert pipe.add_label("DATE") == 1
+    after = pipe.model.predict([eg.predicted for eg in examples])
+    for one, other in zip(before, after, strict=True):
+        assert np.array_equal(one, other[:, : one.shape[1]])
+        assert not other[:, one.shape[1] :].any()
+    assert [ent.label_ for ent in nlp(examples[0].text).ents] == ["PER", "PER", "LOC"]
+    nlp.update(examples, sgd=optimizer)
+
+
+def test_rehearsing_keeps_what_is_known(trained):
+    nlp, examples, _ = trained
+    optimizer = nlp.resume_training()
+    losses = nlp.rehearse(examples, sgd=optimizer)
+    assert losses["ner"] == pytest.approx(0, abs=1e-3)
+
+
+def test_labels_are_given_or_found():
+    doc = NLP.make_doc("Ann")
+    doc.ents = [Span(doc, 0, 1, "PER")]
+    for given, expected in ((None, ("PER",)), (["B", "A"], ("B", "A"))):
+        nlp = spacy.blank("en")
+        pipe = nlp.add_pipe("labelwise_per_label", name="ner")
+        pipe.initialize(lambda: [Example(NLP.make_doc("Ann"), doc)], nlp=nlp, labels=given)
+        assert pipe.labels == expected == tuple(pipe.label_data)
+    nlp = spacy.blank("en")
+    pipe = nlp.add_pipe("labelwise_per_label", name="ner")
+    with pytest.raises(ValueError, match="no label; give `labels`"):
+        pipe.initialize(lambda: [Example(nlp.make_doc("a"), nlp.make_doc("a"))], nlp=nlp)
+    with pytest.raises(ValueError, match="'' is no label"):
+        pipe.add_label("")

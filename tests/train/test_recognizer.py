@@ -1,0 +1,119 @@
+"""Training a head for each label: the whole way, partial coverage, resuming, and a transformer."""
+
+import json
+
+import pytest
+import spacy
+
+from labelwise.common.errors import InputError
+from labelwise.evaluate.run import evaluate
+from labelwise.merge.rules.policies import Policies
+from labelwise.recognizer.per_label import PerLabelRecognizer
+from labelwise.train.out_of_memory import Updates
+from labelwise.train.pipeline import read_settings
+from labelwise.train.run import train
+from tests.conftest import ROOT
+from tests.train.test_resume import CPU, GPU, files, train_in
+
+SMALL = {
+    "training.max_steps": 6,
+    "training.eval_frequency": 2,
+    "training.batcher.size": 300,
+    "components.tok2vec.model.encode.width": 16,
+}
+
+
+@pytest.mark.slow
+def test_the_whole_way(demo_corpus, tmp_path):
+    overrides = {"training.max_steps": 60, "training.eval_frequency": 20}
+    train(CPU, demo_corpus, tmp_path / "model", tmp_path / "c.tsv", overrides=overrides, recognizer="per-label")
+    nlp = spacy.load(tmp_path / "model")
+    pipe = nlp.get_pipe("ner")
+    assert isinstance(pipe, PerLabelRecognizer)
+    assert list(pipe.labels) == sorted(json.loads((demo_corpus / "manifest.json").read_text())["labels"])
+    scores, *_ = evaluate(tmp_path / "model", demo_corpus / "test")
+    assert scores.all_gold.f > 0.2
+    last = (tmp_path / "c.tsv").read_text().splitlines()[-1].split("\t")
+    assert last[0] == "60"
+    assert float(last[-1]) > 0
+
+
+@pytest.mark.slow
+def test_a_killed_training_resumes_to_the_bit(demo_corpus, tmp_path, monkeypatch):
+    train_in(tmp_path / "one", monkeypatch, CPU, demo_corpus, SMALL, recognizer="per-label")
+    update, made = Updates.update, []
+
+    def stop(*given, **options):
+        made.append(1)
+        if len(made) == 5:
+            raise KeyboardInterrupt
+        update(*given, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Updates, "update", stop)
+        with pytest.raises(KeyboardInterrupt):
+            train_in(tmp_path / "other", monkeypatch, CPU, demo_corpus, SMALL, recognizer="per-label")
+    trained = train_in(tmp_path / "other", monkeypatch, CPU, demo_corpus, SMALL, recognizer="per-label", resume=True)
+    assert trained.resumed == 2
+    assert files(tmp_path / "one") == files(tmp_path / "other")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_a_transformer_embeds_for_it(demo_corpus, tiny_bert, tmp_path, precision):
+    overrides = {
+        "training.max_steps": 2,
+        "training.eval_frequency": 1,
+        "training.batcher.size": 1500,
+        "components.transformer.model.name": str(tiny_bert),
+        "components.transformer.model.precision": precision,
+    }
+    train(GPU, demo_corpus, tmp_path / "model", tmp_path / "c.tsv", overrides=overrides, recognizer="per-label")
+    nlp = spacy.load(tmp_path / "model")
+    assert nlp("Heat 5 mL.").spans["labels"].attrs["scores"] is not None
+
+
+@pytest.mark.slow
+def test_labels_that_are_never_annotated_on_the_same_text_are_learned_both(merging):
+    """Half of the texts are annotated for people, the other half for places; all of them have both."""
+    for name, label, word, numbers in (("people", "PER", "Ann", range(60)), ("places", "LOC", "Rome", range(60, 120))):
+        rows = []
+        for number in numbers:
+            text = f"Ann saw Rome {number} times."
+            start = text.index(word)
+            rows.append({"text": text, "spans": [{"start": start, "end": start + len(word), "label": label}]})
+        merging.add(name, [label], rows)
+    gold = [{"start": 0, "end": 3, "label": "PER"}, {"start": 8, "end": 12, "label": "LOC"}]
+    merging.add(
+        "both",
+        ["PER", "LOC"],
+        [{"text": f"Ann saw Rome {n} times.", "spans": gold} for n in range(200, 220)],
+        split="test",
+    )
+    merging.run(dev_ratio=0.2, test_ratio=0.0)
+    found = {}
+    for recognizer in ("per-label", "ner"):
+        out = merging.root / recognizer
+        overrides = {**SMALL, "training.max_steps": 40, "training.eval_frequency": 40}
+        train(CPU, merging.root / "corpus", out, merging.root / "c.tsv", overrides=overrides, recognizer=recognizer)
+        found[recognizer] = evaluate(out, merging.root / "corpus" / "test").metrics.all_gold.f
+    assert found["per-label"] == 1.0 > found["ner"]
+
+
+@pytest.mark.parametrize("coverage", ["missing", "outside"])
+def test_where_unmarked_means_no_entity_the_recognizer_is_told_so(merging, coverage):
+    merging.add("a", ["A"], [{"text": "big cat"}])
+    merging.add("b", ["B"], [{"text": "big dog"}])
+    merging.run(policies=Policies(coverage=coverage))
+    settings, _ = read_settings(CPU, merging.root / "corpus", {}, "", "per-label")
+    assert settings["corpora"]["train"]["coverage"] == coverage
+
+
+def test_a_config_without_the_block_is_refused(demo_corpus, tmp_path):
+    config = tmp_path / "own.cfg"
+    text = (ROOT / "configs" / "cpu.cfg").read_text()
+    start, end = text.index("[components.per_label]"), text.index("[corpora]")
+    config.write_text(text[:start] + text[end:])
+    read_settings(config, demo_corpus, {}, "")
+    with pytest.raises(InputError, match=r"recognizer per-label: the config has no \[components\.per_label\]"):
+        read_settings(config, demo_corpus, {}, "", "per-label")
