@@ -99,5 +99,5 @@ class MergeJob(msgspec.Struct):
 def declaration_digest(source: Source) -> int:
     """Digest what is declared about a source, and what its problems call it."""
     dataset = source.dataset
-    facts = [dataset.name, dataset.labels, dataset.kind, dataset.split, source.path.name]
+    facts = [dataset.name, dataset.labels, dataset.absent, dataset.kind, dataset.split, source.path.name]
     return int.from_bytes(hashlib.blake2b(msgspec.json.encode(facts), digest_size=8).digest(), "little")

@@ -5,6 +5,7 @@
   labels: [PERSON]        # what the annotators were shown: a complete task covers all of these, spans or none
   kind: auto              # auto | complete | binary
   split: auto             # auto | train | dev | test   (auto: by hash)
+  absent: [PLACE]         # labels of other data sets that don't occur in these texts; none by default
 - name: place
   db: prodigy.db          # instead of `path`: the data set of that name in a Prodigy database
   labels: [PLACE]
@@ -30,7 +31,7 @@ SPLITS: tuple[Split, ...] = ("train", "dev", "test")
 
 SYNTAX = (
     "write a list of `{name: person, path: person.jsonl, labels: [PERSON]}`, or `db: prodigy.db` instead of the path, "
-    "optionally with `kind: auto | complete | binary` and `split: auto | train | dev | test`"
+    "optionally with `kind: auto | complete | binary`, `split: auto | train | dev | test` and `absent: [OTHER_LABEL]`"
 )
 
 
@@ -39,6 +40,7 @@ class DataSet(msgspec.Struct, frozen=True):
 
     files (tuple[Path, ...]): what its tasks are read from, in order.
     database (bool): the file is a Prodigy database, which holds the data set.
+    absent (tuple[str, ...]): labels of other data sets that don't occur in its texts, which are complete for them.
     """
 
     name: str
@@ -47,6 +49,7 @@ class DataSet(msgspec.Struct, frozen=True):
     kind: AnyKind = "auto"
     split: AnySplit = "auto"
     database: bool = False
+    absent: tuple[str, ...] = ()
 
 
 class _Declaration(msgspec.Struct, forbid_unknown_fields=True):
@@ -58,6 +61,7 @@ class _Declaration(msgspec.Struct, forbid_unknown_fields=True):
     db: str | None = None
     kind: AnyKind = "auto"
     split: AnySplit = "auto"
+    absent: tuple[str, ...] = ()
 
 
 def load_datasets(declarations: Sequence[Path]) -> list[DataSet]:
@@ -81,6 +85,18 @@ def load_datasets(declarations: Sequence[Path]) -> list[DataSet]:
             if owner := owners.get(file):
                 raise InputError(f"data sets {owner!r} and {dataset.name!r} are the same file, {file}")
             owners[file] = dataset.name
+    known = set(all_labels(datasets))
+    for dataset in datasets:
+        for label in dataset.absent:
+            if label in dataset.labels:
+                raise InputError(
+                    f"data set {dataset.name!r}: {label!r} is both in `labels` and `absent`; it is one of them"
+                )
+            if label not in known:
+                raise InputError(
+                    f"data set {dataset.name!r}: `absent` names {label!r}, which no data set has; there are "
+                    f"{', '.join(sorted(known))}"
+                )
     if not datasets:
         raise InputError(f"no data set is declared in {', '.join(map(str, declarations))}")
     return datasets
@@ -110,6 +126,7 @@ def _load(file: Path) -> list[DataSet]:
             item.kind,
             item.split,
             database=item.db is not None,
+            absent=item.absent,
         )
         for item in declared
     ]

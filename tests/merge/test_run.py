@@ -374,6 +374,11 @@ def test_partitions_of_an_earlier_run_do_not_stay(merging):
         ("- {name: a, path: a.jsonl, labels: [A], split: eval}", r"datasets\.yml: Invalid enum value 'eval'"),
         ("[]", "no data set is declared"),
         ("- {name: a, path: a.jsonl, labels: [A]}\n- {name: a, path: b.jsonl, labels: [A]}", "'a' is declared twice"),
+        ("- {name: a, path: a.jsonl, labels: [A], absent: [A]}", "'A' is both in `labels` and `absent`"),
+        (
+            "- {name: a, path: a.jsonl, labels: [A], absent: [B]}",
+            "`absent` names 'B', which no data set has; there are A",
+        ),
         (
             "- {name: a, path: a.jsonl, labels: [A]}\n- {name: b, path: ./a.jsonl, labels: [A]}",
             "'a' and 'b' are the same file",

@@ -5,6 +5,7 @@
 2. Complete tasks: where a data set answered a text more than once, the `duplicates` policy decides. If the answer that
    counts is a `reject`, the data set says nothing about the text. If it is an `accept`, the text is complete for the
    labels of the data set, and its spans are accepted.
+   So it is for the labels that the data set declares `absent` from its texts.
 3. Binary tasks judge single spans; where a data set judged the same span twice, the `duplicates` policy decides.
    A text judged for a label is `partial` for it, unless it is complete.
 4. A span accepted by one data set and rejected by another is for the `conflicts` policy.
@@ -83,6 +84,7 @@ def merge_text(text: str, answers: Iterable[Answer], policies: Policies, split: 
     for group in binary.values():
         for (key, accept), answer in _judgements(merged, group, policies).items():
             merged.coverage.setdefault(key[2], "partial")
+            merged.coverage.update(dict.fromkeys(answer.dataset.absent, "complete"))
             _note(merged, accepted if accept else rejected, key, answer)
     _settle(merged, accepted, rejected, policies)
     merged.accepted.update((key, _names(accepted[key])) for key in sorted(accepted))
@@ -92,11 +94,12 @@ def merge_text(text: str, answers: Iterable[Answer], policies: Policies, split: 
 
 
 def _cover(coverage: dict[str, str], answer: Answer) -> None:
-    """Note what a complete answer covers: the labels of its data set, except for those that it says it doesn't."""
+    """Note what a complete answer covers: its data set's labels, but those it says it doesn't, and absent ones."""
     for label in answer.dataset.labels:
         state = (answer.task.uncovered or {}).get(label, "complete")
         if state == "complete" or (state == "partial" and label not in coverage):
             coverage[label] = state
+    coverage.update(dict.fromkeys(answer.dataset.absent, "complete"))
 
 
 def _choose(merged: Merged, group: list[Answer], policies: Policies) -> list[Answer]:

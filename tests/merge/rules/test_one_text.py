@@ -16,8 +16,8 @@ TEXT = "Add 5 mL of Jordan water."
 WATER, JORDAN, AMOUNT = (12, 24, "Reagent"), (12, 18, "Place"), (4, 8, "Amount")
 
 
-def dataset(name="a", labels=("Reagent", "Place", "Amount"), kind="complete", split="auto") -> DataSet:
-    return DataSet(name, (Path(f"{name}.jsonl"),), tuple(labels), kind, split)
+def dataset(name="a", labels=("Reagent", "Place", "Amount"), kind="complete", split="auto", absent=()) -> DataSet:
+    return DataSet(name, (Path(f"{name}.jsonl"),), tuple(labels), kind, split, absent=tuple(absent))
 
 
 def answer(*spans, line=1, answer="accept", time=None, data=None) -> Answer:
@@ -47,6 +47,26 @@ def test_data_sets_unite_and_each_covers_its_labels():
     assert merged.rows == Counter(merged=3)
     assert merged.spans == Counter(duplicate=1)
     assert missing_labels(merged.coverage, ["Reagent", "Place", "Amount", "Time"]) == {"Time": "none"}
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "coverage"),
+    [
+        ({}, "complete", {"Reagent": "complete", "Place": "complete"}),
+        ({}, "binary", {"Reagent": "partial", "Place": "complete"}),
+        # an answer that says nothing doesn't say this either
+        ({"answer": "reject"}, "complete", {}),
+        ({"answer": "ignore"}, "binary", {}),
+    ],
+)
+def test_a_text_is_complete_for_labels_that_are_absent_from_its_data_set(given, kind, coverage):
+    merged = merge(answer(WATER, data=dataset("r", ["Reagent"], kind, absent=["Place"]), **given))
+    assert merged.coverage == coverage
+
+
+def test_a_span_of_an_absent_label_is_undeclared():
+    merged = merge(answer(JORDAN, data=dataset("r", ["Reagent"], absent=[JORDAN[2]])))
+    assert merged.spans == Counter({"undeclared label": 1})
 
 
 @pytest.mark.parametrize(
