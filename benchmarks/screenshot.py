@@ -14,8 +14,11 @@ WIDTH, HEIGHT = 1280, 860
 
 def take(report: Path = REPORT, out: Path = OUT) -> None:
     """Take a picture of the first screen of a report."""
+    chromium = shutil.which("chromium")
+    if chromium is None or not report.is_file():
+        raise SystemExit(f"{report} and Chromium are needed: `make run`, `apt-get install chromium`")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light")
         page.goto(report.resolve().as_uri())
         page.screenshot(path=out)
