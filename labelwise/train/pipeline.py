@@ -77,8 +77,8 @@ def choose_recognizer(settings: Config, corpus: Path, recognizer: Recognizer) ->
 def source_components(settings: Config, init_from: str, corpus: Path) -> None:
     """Take tok2vec, transformer and ner from a pipeline, those of them that both have; in place.
 
-    Its ner is taken only if the corpus has all its labels, as it would keep predicting the others, and only with what
-    it listens to.
+    Its ner is taken only if it is of the kind that the config asks for, and the corpus has all its labels, as it would
+    keep predicting the others, and only with what it listens to.
 
     RAISES (InputError): there is no such pipeline, or it has none of the components.
     """
@@ -91,7 +91,8 @@ def source_components(settings: Config, init_from: str, corpus: Path) -> None:
     embeddings = {"tok2vec", "transformer"} & set(source.pipe_names)
     if "ner" in names:
         known = set(source.get_pipe("ner").labels)  # type: ignore[attr-defined]
-        if not (known <= labels and embeddings <= set(names)):
+        same = source.get_pipe_meta("ner").factory == settings["components"]["ner"]["factory"]
+        if not (same and known <= labels and embeddings <= set(names)):
             names.remove("ner")
     if not names:
         raise InputError(

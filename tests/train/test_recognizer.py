@@ -117,3 +117,12 @@ def test_a_config_without_the_block_is_refused(demo_corpus, tmp_path):
     read_settings(config, demo_corpus, {}, "")
     with pytest.raises(InputError, match=r"recognizer per-label: the config has no \[components\.per_label\]"):
         read_settings(config, demo_corpus, {}, "", "per-label")
+
+
+@pytest.mark.slow
+def test_another_kind_of_recognizer_is_not_taken_from_a_pipeline(demo_corpus, tmp_path):
+    """Of a pipeline with spaCy's ner, tok2vec alone, or the recognizer wouldn't be what was asked for."""
+    train(CPU, demo_corpus, tmp_path / "model", tmp_path / "c.tsv", overrides={**SMALL, "training.max_steps": 1})
+    for recognizer, taken in (("per-label", {"tok2vec"}), ("ner", {"tok2vec", "ner"})):
+        settings, _ = read_settings(CPU, demo_corpus, SMALL, str(tmp_path / "model"), recognizer)
+        assert {name for name, block in settings["components"].items() if "source" in block} == taken
