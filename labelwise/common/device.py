@@ -1,4 +1,8 @@
-"""Choose the CPU or a GPU."""
+"""Choose the CPU or a GPU, and on the CPU what multiplies matrices.
+
+On the CPU nearly all time goes into products of matrices. thinc has them done by BLIS, whose wheels carry generic
+kernels; numpy's OpenBLAS chooses kernels for the processor that it finds. For Apple's processors thinc has its own.
+"""
 
 import thinc.api
 
@@ -12,6 +16,8 @@ def use_gpu(gpu_id: int) -> None:
     """
     if gpu_id < 0:
         thinc.api.require_cpu()
+        if type(thinc.api.get_current_ops()) is thinc.api.NumpyOps:
+            thinc.api.set_current_ops(thinc.api.NumpyOps(use_blis=False))
         return
     try:
         thinc.api.require_gpu(gpu_id)
