@@ -26,7 +26,7 @@ def find_batch_size_cli(
     transformer_name: Annotated[str, Option(help="Name (on the hub) or folder of the transformer")] = "",
     precision: Annotated[str, Option(help="fp16 | bf16 | fp32, of a transformer")] = "",
     init_from: Annotated[str, Option(help="Name or folder of a pipeline that training starts from")] = "",
-    recognizer: Annotated[Recognizer, Option(help="spaCy's ner, or a head for each label")] = "ner",
+    recognizer: Annotated[Recognizer, Option(help="A head for each label, or spaCy's ner")] = "per-label",
 ) -> None:
     """Find the largest batch that fits into memory, and write most of it where training picks it up."""
     with user_errors("No batch size was found"):

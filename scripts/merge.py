@@ -9,12 +9,13 @@ from wasabi import msg
 
 from labelwise.common.memory import measure_peak
 from labelwise.common.workers import Engine
+from labelwise.corpus.annotation import check_coverage
 from labelwise.corpus.tokenizer import TokenizerRules, read_rules
 from labelwise.merge.near_duplicates import NEAR_DUPLICATES
 from labelwise.merge.partition import LOST_SPANS, PROBLEMS
 from labelwise.merge.rules.agreement import pairwise_f
 from labelwise.merge.rules.ledger import Ledger
-from labelwise.merge.rules.policies import Alignment, Conflicts, Coverage, Duplicates, Overlap, Policies
+from labelwise.merge.rules.policies import Alignment, Conflicts, Duplicates, Overlap, Policies
 from labelwise.merge.rules.settings import NearDuplicates, Settings
 from labelwise.merge.run import merge
 from labelwise.sources.declarations import SPLITS
@@ -33,7 +34,9 @@ def merge_cli(
     duplicates: Annotated[Duplicates, Option(help="A data set answered a text twice")] = "latest",
     conflicts: Annotated[Conflicts, Option(help="One data set accepts a span, another rejects it")] = "accept-wins",
     overlap: Annotated[Overlap, Option(help="Accepted spans overlap: which is the entity")] = "longest",
-    coverage: Annotated[Coverage, Option(help="What unmarked tokens mean where labels aren't covered")] = "missing",
+    coverage: Annotated[
+        str, Option(metavar="[by-label|drop|outside]", help="What unmarked tokens mean where labels aren't covered")
+    ] = "by-label",
     alignment: Annotated[Alignment, Option(help="A span doesn't fall on token boundaries")] = "drop",
     dev_ratio: Annotated[float, Option(help="Share of texts for dev, of data sets with split auto")] = 0.1,
     test_ratio: Annotated[float, Option(help="Share of texts for test, of data sets with split auto")] = 0.1,
@@ -54,7 +57,7 @@ def merge_cli(
         settings = Settings(
             lang=lang,
             tokenizer=read_rules(tokenizer) if tokenizer else TokenizerRules(),
-            policies=Policies(duplicates, conflicts, overlap, coverage, alignment),
+            policies=Policies(duplicates, conflicts, overlap, check_coverage(coverage), alignment),
             dev_ratio=dev_ratio,
             test_ratio=test_ratio,
             split_salt=split_salt,
@@ -106,13 +109,8 @@ def warnings(ledger: Ledger, settings: Settings) -> Iterator[tuple[str, str]]:
         if not ledger.texts[split]:
             yield f"No text is in {split}", f"{remedy}, or declare a data set with split: {split}"
     partly, train = ledger.partly["train"], ledger.texts["train"]
-    if partly and settings.policies.coverage == "missing":
-        yield (
-            f"{partly:,} of {train:,} texts in train aren't complete for all labels",
-            "What is unmarked there may be an entity, so only the other texts teach spaCy's ner what isn't; if they "
-            "are few, it sees entities everywhere. Set recognizer to per-label, which learns each label where it is "
-            "known, or, if unmarked means no entity, coverage to outside",
-        )
+    if partly and settings.policies.coverage == "by-label":
+        yield f"{partly:,} of {train:,} texts in train aren't complete for all labels", what_follows(ledger)
     if pairs := ledger.near_duplicates.total():
         yield (
             f"{pairs:,} pairs of texts are nearly equal, but in two splits",
@@ -123,6 +121,19 @@ def warnings(ledger: Ledger, settings: Settings) -> Iterator[tuple[str, str]]:
             f"{ledger.without_split_by:,} texts have no {settings.split_by!r} in their meta",
             "They were split by text",
         )
+
+
+def what_follows(ledger: Ledger) -> str:
+    """Say which labels are known on the fewest texts, and what that means for training."""
+    complete = sorted((counts["complete"], label) for label, counts in ledger.labels.items())
+    fewest = ", ".join(f"{label} {texts:,}" for texts, label in complete[:FEWEST] if texts)
+    follows = f"Each label is learned from the texts that are complete for it; the fewest are {fewest}. "
+    if never := [label for texts, label in complete if not texts]:
+        follows += (
+            f"No text is complete for {', '.join(never)}: of single judged spans, a pipeline learns little; "
+            "annotate some texts completely. "
+        )
+    return follows + "If unmarked means no entity there, declare `absent` labels, or set coverage to outside"
 
 
 def print_ledger(ledger: Ledger) -> None:
@@ -155,6 +166,7 @@ def print_agreement(ledger: Ledger) -> None:
 
 LOST = ("accept/reject", "same span", "nested", "crossing", "no token boundary")
 MOST_PAIRS = 10
+FEWEST = 5  # labels that are named
 LABEL_COLUMNS = (
     "gold",
     "entity",

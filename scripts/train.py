@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from spacy.util import load_config
@@ -10,12 +10,14 @@ from tqdm import tqdm
 from wasabi import msg
 
 from labelwise.common.errors import InputError
+from labelwise.train.calibration import Optimize
 from labelwise.train.loop import OnOom
 from labelwise.train.pipeline import Recognizer
 from labelwise.train.run import Trained, train
 from scripts.console import print_counts, user_errors
 
 Option = typer.Option
+YesNo = Literal["no", "yes"]
 
 
 def train_cli(
@@ -33,7 +35,9 @@ def train_cli(
         str, Option(help="fp16 | bf16 | fp32, of a transformer; on the CPU, fp32 is used for fp16, which is too slow")
     ] = "",
     init_from: Annotated[str, Option(help="Name or folder of a pipeline to start from")] = "",
-    recognizer: Annotated[Recognizer, Option(help="spaCy's ner, or a head for each label")] = "ner",
+    recognizer: Annotated[Recognizer, Option(help="A head for each label, or spaCy's ner")] = "per-label",
+    freeze: Annotated[YesNo, Option(help="Train only heads of labels that the pipeline of --init-from lacks")] = "no",
+    optimize: Annotated[Optimize, Option(help="f | precision | recall: fit the labels' thresholds on dev for it")] = "",
     batch_size: Annotated[Path | None, Option(help="JSON file that scripts.find_batch_size has written")] = None,
     on_oom: Annotated[OnOom, Option(help="When memory runs out: stop, or halve what the device is given")] = "stop",
     resume: Annotated[bool, Option("--resume", help="Resume where the same training was killed")] = False,
@@ -67,6 +71,8 @@ def train_cli(
             overrides=overrides,
             init_from=init_from,
             recognizer=recognizer,
+            freeze=freeze == "yes",
+            optimize=optimize,
             batch_size=batch_size,
             on_oom=on_oom,
             resume=resume,
@@ -87,6 +93,9 @@ def print_summary(trained: Trained) -> None:
     msg.info(f"Memory: {trained.peak / 2**20:,.0f} MB at most, in all processes")
     if trained.halved:
         msg.warn(f"Memory ran out {trained.halved} time(s); each time, what the device is given was halved")
+    if trained.fitted:
+        fitted = trained.fitted
+        msg.info(f"Probabilities are off by {fitted.after:.3f} on dev, on average ({fitted.before:.3f} uncalibrated)")
     if trained.warning:
         msg.warn(trained.warning)
 

@@ -12,15 +12,33 @@ A Doc carries three views of its annotation:
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Literal, get_args
 
 from spacy.tokens import Doc
 
+from labelwise.common.errors import InputError
 from labelwise.common.spans import SpanKey
+
+Coverage = Literal["by-label", "drop", "outside"]
 
 GOLD = "gold"
 INCORRECT = "incorrect_spans"  # the name that the configs give to spaCy's ner component
 USER_DATA = "labelwise"
+
+
+def check_coverage(value: str) -> Coverage:
+    """Check a policy for texts that aren't complete for all labels.
+
+    RAISES (InputError): there is no such policy.
+    """
+    if value == "missing":
+        raise InputError(
+            "coverage 'missing': it is 'by-label' now, by which each label is learned from the texts that are complete "
+            "for it, and completed on the others for spaCy's ner; change it where it is set, in project.yml or a config"
+        )
+    if value not in get_args(Coverage):
+        raise InputError(f"coverage {value!r}: give {' or '.join(get_args(Coverage))}")
+    return value  # type: ignore[return-value]
 
 
 def set_user_data(

@@ -34,23 +34,22 @@ from spacy.util import registry
 from spacy.vocab import Vocab
 from thinc.api import (
     Config,
-    Linear,
     Maxout,
     Model,
     Optimizer,
     chain,
     expand_window,
-    resizable,
+    glorot_uniform_init,
     set_dropout_rate,
     with_array,
 )
-from thinc.layers.resizable import resize_linear_weighted, resize_model
 from thinc.types import Floats2d
 
 OUT, BEGIN, IN, LAST, UNIT = range(5)
 TAGS = 5
 UNKNOWN = -1
 SPANS_KEY = "labels"
+FITTED = ("offsets", "slopes", "intercepts")  # settings of the component, by label; see `calibrated`
 GOLD, REJECTED, MERGED = "gold", "incorrect_spans", "labelwise"  # where a merge puts what a Doc carries
 TINY = 1e-6
 
@@ -83,7 +82,6 @@ def make_heads(
     window_size: int = 1,
     maxout_pieces: int = 2,
     dropout: float = 0.0,
-    nO: int | None = None,
 ) -> Model[list[Doc], list[Floats2d]]:
     """Make a model that gives each token five logits per label.
 
@@ -92,18 +90,56 @@ def make_heads(
     window_size (int): neighbours on each side that this layer sees.
     maxout_pieces (int): of this layer.
     dropout (float): after this layer, beside the pipeline's.
-    nO (int | None): five times the number of labels; None until they are known.
     """
     hidden: Model = chain(
         expand_window(window_size=window_size),
         Maxout(nO=hidden_width, nP=maxout_pieces, normalize=True, dropout=dropout),
     )
-    output: Model = resizable(Linear(nO=nO, nI=hidden_width), resize_layer=resize_linear_weighted)
-    model: Model[list[Doc], list[Floats2d]] = chain(tok2vec, with_array(chain(hidden, output), pad=window_size))
+    output: Model = Model("heads", _heads_forward, dims={"nI": hidden_width, "nO": None}, attrs={"widths": []})
+    trunk: Model = chain(tok2vec, with_array(hidden, pad=window_size))
+    model: Model[list[Doc], list[Floats2d]] = chain(trunk, with_array(output))
     model.name = "per_label_heads"
     model.set_ref("tok2vec", tok2vec)
+    model.set_ref("trunk", trunk)
     model.set_ref("output", output)
     return model
+
+
+def _heads_forward(model: Model, X: Any, is_train: bool) -> tuple[Any, Callable]:
+    """Compute logits as a linear layer does, but in a block for each time that labels were added.
+
+    A block's products don't depend on the others, so that more labels don't change a bit of the logits that were there.
+    A block whose gradient is zero isn't updated at all: no weight decay, no average.
+    """
+    ops: Any = model.ops
+    widths = model.attrs["widths"]
+    blocks = [
+        ops.gemm(X, model.get_param(f"W{number}"), trans2=True) + model.get_param(f"b{number}")
+        for number in range(len(widths))
+    ]
+    Y = ops.xp.concatenate(blocks, axis=1)
+
+    def backprop(dY: Any) -> Any:
+        dX = ops.alloc_f(X.shape)
+        starts = np.cumsum([0, *widths]).tolist()
+        for number, (start, end) in enumerate(pairwise(starts)):
+            part = ops.as_contig(dY[:, start:end])
+            if len(widths) == 1 or part.any():
+                model.inc_grad(f"W{number}", ops.gemm(part, X, trans1=True))
+                model.inc_grad(f"b{number}", part.sum(axis=0))
+                dX += ops.gemm(part, model.get_param(f"W{number}"))
+        return dX
+
+    return Y, backprop
+
+
+def _add_heads(output: Model, labels: int, *, random: bool) -> None:
+    """Add a block of heads: random weights, or zeros, with which nothing is predicted."""
+    number, width = len(output.attrs["widths"]), TAGS * labels
+    shape = (width, output.get_dim("nI"))
+    output.set_param(f"W{number}", glorot_uniform_init(output.ops, shape) if random else output.ops.alloc_f(shape))
+    output.set_param(f"b{number}", output.ops.alloc_f((width,)))
+    output.attrs["widths"] = [*output.attrs["widths"], width]
 
 
 @Language.factory(
@@ -133,6 +169,7 @@ class PerLabelRecognizer(TrainablePipe):
         self.name = name
         self.cfg: dict[str, Any] = {"labels": []}
         self.scorer = scorer
+        self._frozen = 0  # the first so many labels
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -156,9 +193,22 @@ class PerLabelRecognizer(TrainablePipe):
         self.cfg["labels"].append(label)
         self.vocab.strings.add(label)
         output = self.model.get_ref("output")
-        if output.layers[0].has_param("W"):
-            resize_model(output, TAGS * len(self.labels))
+        if output.attrs["widths"]:
+            _add_heads(output, 1, random=False)
         return 1
+
+    def freeze(self) -> None:
+        """From now on, train only the heads of labels that are added; all else stays, to the bit.
+
+        What gives each token its vector must be frozen by the caller, if it is a component of its own: spaCy's
+        `training.frozen_components` and `annotating_components`.
+        """
+        self._frozen = len(self.labels)
+
+    def uncalibrate(self) -> None:
+        """Forget what was fitted to the model as it was: offsets of thresholds, slopes and intercepts."""
+        for name in FITTED:
+            self.cfg.pop(name, None)
 
     def initialize(
         self,
@@ -184,7 +234,9 @@ class PerLabelRecognizer(TrainablePipe):
             self.add_label(label)
         if not self.labels:
             raise ValueError(f"{self.name}: no label; give `labels`, or examples that have entities")
-        self.model.get_ref("output").layers[0].set_dim("nO", TAGS * len(self.labels), force=True)
+        output = self.model.get_ref("output")
+        output.attrs["widths"] = []
+        _add_heads(output, len(self.labels), random=True)
         self.model.initialize(X=sample)
 
     def predict(self, docs: Iterable[Doc]) -> list["Found"]:
@@ -192,10 +244,22 @@ class PerLabelRecognizer(TrainablePipe):
         docs = list(docs)
         if not any(len(doc) for doc in docs):
             return [Found.nothing() for _ in docs]
-        logits = self.model.predict(docs)
-        flat = self.model.ops.to_numpy(self.model.ops.xp.concatenate(logits))
-        scores = log_softmax(flat.reshape(len(flat), -1, TAGS))
-        return decode(scores, [len(doc) for doc in docs])
+        scores = self.log_probabilities(docs)
+        scores[:, :, OUT] += self._of_labels("offsets", 0.0)
+        found = decode(scores, [len(doc) for doc in docs])
+        slopes, intercepts = self._of_labels("slopes", 1.0), self._of_labels("intercepts", 0.0)
+        for spans in found:
+            spans.probabilities = calibrated(spans.probabilities, slopes[spans.labels], intercepts[spans.labels])
+        return found
+
+    def log_probabilities(self, docs: Sequence[Doc]) -> np.ndarray:
+        """Compute the logarithms of the tags' probabilities, of the shape (tokens of all docs, labels, 5)."""
+        flat = self.model.ops.to_numpy(self.model.ops.xp.concatenate(self.model.predict(docs)))
+        return log_softmax(flat.reshape(len(flat), -1, TAGS))
+
+    def _of_labels(self, name: str, default: float) -> np.ndarray:
+        """Give a setting of each label: "offsets", "slopes" or "intercepts"."""
+        return np.array([self.cfg.get(name, {}).get(label, default) for label in self.labels], "float32")
 
     def set_annotations(self, docs: Iterable[Doc], found: Sequence["Found"]) -> None:
         """Set `doc.spans["labels"]` to all spans found, with their probabilities, and `doc.ents` to a choice."""
@@ -232,13 +296,18 @@ class PerLabelRecognizer(TrainablePipe):
         if not any(len(eg.predicted) for eg in examples):
             return losses
         set_dropout_rate(self.model, drop)
-        logits, backprop = self.model.begin_update([eg.predicted for eg in examples])
+        logits, backprop = self._begin_update([eg.predicted for eg in examples])
         loss, gradient = self.get_loss(examples, logits)
         backprop(gradient)
         if sgd is not None:
             self.finish_update(sgd)
         losses[self.name] += loss
         return losses
+
+    def _begin_update(self, docs: list[Doc]) -> tuple[list[Floats2d], Callable]:
+        if not self._frozen:
+            return self.model.begin_update(docs)
+        return self.model.layers[-1].begin_update(self.model.get_ref("trunk").predict(docs))
 
     def get_loss(self, examples: Iterable[Example], logits: list[Floats2d]) -> tuple[float, list[Floats2d]]:
         """Compute the loss of logits, and its gradient.
@@ -249,11 +318,13 @@ class PerLabelRecognizer(TrainablePipe):
         place = {label: number for number, label in enumerate(self.labels)}
         known = [targets_of(eg, place) for eg in examples]
         tags = np.concatenate([targets for targets, _ in known])
+        tags[:, : self._frozen] = UNKNOWN
         starts = np.cumsum([0, *(len(targets) for targets, _ in known)])
         rejected = [
             (start + int(base), end + int(base), label)
             for base, (_, spans) in zip(starts, known, strict=False)
             for start, end, label in spans
+            if label >= self._frozen
         ]
         xp = self.model.ops.xp
         flat = xp.concatenate(logits)
@@ -435,6 +506,16 @@ def loss_and_gradient(
         one_hot = (xp.arange(TAGS) == chosen[:, None]).astype(log_p.dtype)
         gradient[rows, label] += weight * (one_hot - xp.exp(log_p[rows, label]))
     return loss, gradient.astype(logits.dtype)
+
+
+def calibrated(probabilities: np.ndarray, slopes: np.ndarray, intercepts: np.ndarray) -> np.ndarray:
+    """Turn the probabilities of spans into how often such spans are right: log-odds are scaled, and shifted.
+
+    Platt, Probabilistic Outputs for Support Vector Machines (1999); with a shift of 0, the scale is the inverse of a
+    temperature (Guo et al., On Calibration of Modern Neural Networks, ICML 2017).
+    """
+    p = np.clip(probabilities, TINY, 1 - TINY)
+    return 1 / (1 + np.exp(-(slopes * (np.log(p) - np.log1p(-p)) + intercepts)))
 
 
 def decode(log_p: np.ndarray, lengths: Sequence[int]) -> list[Found]:

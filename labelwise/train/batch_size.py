@@ -46,7 +46,7 @@ class Trial(NamedTuple):
     init_from: str = ""
     gpu_id: int = -1
     memory: int = 0
-    recognizer: Recognizer = "ner"
+    recognizer: Recognizer = "per-label"
 
 
 class Found(NamedTuple):

@@ -17,18 +17,20 @@ import labelwise.train.registry  # noqa: F401  what the configs name
 from labelwise.common.errors import InputError
 from labelwise.corpus.manifest import MANIFEST
 from labelwise.corpus.tokenizer import read_tokenizer
+from labelwise.recognizer.per_label import PerLabelRecognizer
 
+PER_LABEL = "labelwise_per_label"
 SOURCED = ("tok2vec", "transformer", "ner")
-Recognizer = Literal["ner", "per-label"]
+Recognizer = Literal["per-label", "ner"]
 
 
 def read_settings(
-    config: Path, corpus: Path, overrides: Mapping[str, Any], init_from: str, recognizer: Recognizer = "ner"
+    config: Path, corpus: Path, overrides: Mapping[str, Any], init_from: str, recognizer: Recognizer = "per-label"
 ) -> tuple[Config, dict[str, Any]]:
     """Read a config, fit it to a corpus, choose the recognizer, and take components from another pipeline.
 
     init_from (str): its name or folder; empty for none.
-    recognizer (str): what the component `ner` is: spaCy's "ner", or one with a head for each label ("per-label").
+    recognizer (str): what the component `ner` is: one with a head for each label ("per-label"), or spaCy's "ner".
     RETURNS (tuple): the config, and the block of the transformer's model before one was taken.
     RAISES (InputError): the config needs a package that isn't installed, or nothing can be taken.
     """
@@ -108,15 +110,41 @@ def source_components(settings: Config, init_from: str, corpus: Path) -> None:
         settings["initialize"]["components"].pop("ner", None)
 
 
-def make_pipeline(settings: Config, transformer: Mapping[str, Any], gpu_id: int) -> Language:
+def freeze_components(settings: Config) -> None:
+    """Have a training change nothing but heads of labels that are added to the recognizer it takes, in place.
+
+    RAISES (InputError): it takes none that has a head for each label.
+    """
+    ner = settings["components"]["ner"]
+    if "source" not in ner or spacy.load(ner["source"]).get_pipe_meta("ner").factory != PER_LABEL:
+        raise InputError(
+            "freeze: there is no recognizer to freeze; set cpu_init_from (or gpu_init_from) to a pipeline that was "
+            "trained with recognizer: per-label, and whose labels the corpus has"
+        )
+    embeddings = [name for name in settings["nlp"]["pipeline"] if name != "ner"]
+    settings["training"] |= {"frozen_components": embeddings, "annotating_components": embeddings}
+
+
+def make_pipeline(settings: Config, transformer: Mapping[str, Any], gpu_id: int, *, freeze: bool = False) -> Language:
     """Make and initialize a pipeline.
+
+    freeze (bool): train only the heads of labels that are added; see `freeze_components`.
 
     transformer (Mapping): the block of the transformer's model before one was taken from another pipeline, which is
         then trained in the precision of this block.
     RAISES (ConfigValidationError): the config isn't valid.
+    RAISES (InputError): all is to be frozen, and there is no label to add.
     """
     nlp = init_nlp(settings, use_gpu=gpu_id)
+    ner: Any = nlp.get_pipe("ner")
+    before = len(ner.labels)
+    if freeze:
+        ner.freeze()
+    elif isinstance(ner, PerLabelRecognizer):
+        ner.uncalibrate()
     add_labels(nlp)
+    if freeze and len(ner.labels) == before:
+        raise InputError(f"freeze: nothing to train, as the pipeline has all {before} labels of the corpus")
     if "precision" in transformer and "source" in settings["components"]["transformer"]:
         from labelwise.train.precision import set_precision
 

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from spacy.language import Language
@@ -13,7 +13,7 @@ from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 
 from labelwise.common.errors import InputError
-from labelwise.corpus.annotation import USER_DATA
+from labelwise.corpus.annotation import USER_DATA, Coverage, check_coverage
 from labelwise.corpus.docbin_reader import MISSING, OUTSIDE, StoredDoc, decode, merged_data, read_stored_docs
 from labelwise.corpus.docbin_writer import encode
 from labelwise.corpus.manifest import find_partitions
@@ -22,7 +22,6 @@ from labelwise.train.loaders import Files, Indexed, Loader, Streamed
 from labelwise.train.long_texts import cut_doc
 
 LoaderName = Literal["streamed", "indexed", "in_memory"]
-Coverage = Literal["missing", "drop", "outside"]
 
 
 def read_docs(path: Path, nlp: Language) -> Iterator[Doc]:
@@ -45,8 +44,8 @@ class PartitionedCorpus:
         Examples are made once and held.
     window (int): how many more texts "streamed" holds and draws from; see `loaders.Streamed`.
     max_words (int): texts of more tokens are cut, see `long_texts.cut_doc`; 0 for no limit.
-    coverage (str): what to do with texts that aren't complete for all labels: unmarked tokens have "missing" values,
-        as the merge left them; "drop" the text; unmarked tokens are "outside".
+    coverage (str): what to do with texts that aren't complete for all labels: leave them as the merge made them, where
+        it is known "by-label" what is complete; "drop" the text; unmarked tokens are "outside".
     rank, ranks (int): of several processes, this one yields each text whose number in the epoch is `rank` modulo
         `ranks`; with "in_memory", that in the corpus.
     epoch (int): the number of the next epoch; set it to continue with another.
@@ -64,7 +63,7 @@ class PartitionedCorpus:
         loader: LoaderName = "streamed",
         window: int = 0,
         max_words: int = 0,
-        coverage: Coverage = "missing",
+        coverage: Coverage = "by-label",
         rank: int = 0,
         ranks: int = 1,
     ) -> None:
@@ -76,9 +75,8 @@ class PartitionedCorpus:
         for name, value in (("limit", limit), ("window", window), ("max_words", max_words)):
             if value < 0:
                 raise InputError(f"{name} {value}: give a number from 1, or 0 for none")
-        for name, choice, choices in (("loader", loader, LoaderName), ("coverage", coverage, Coverage)):
-            if choice not in choices.__args__:  # type: ignore[attr-defined]
-                raise InputError(f"{name} {choice!r}: give {' or '.join(choices.__args__)}")  # type: ignore[attr-defined]
+        if loader not in get_args(LoaderName):
+            raise InputError(f"loader {loader!r}: give {' or '.join(get_args(LoaderName))}")
         if not 0 <= rank < ranks:
             raise InputError(f"rank {rank} of {ranks}: count them from 0")
         self.path = path
@@ -89,7 +87,7 @@ class PartitionedCorpus:
         self.loader = loader
         self.window = window
         self.max_words = max_words
-        self.coverage = coverage
+        self.coverage = check_coverage(coverage)
         self.rank = rank
         self.ranks = ranks
         self.epoch = 0

@@ -30,7 +30,7 @@ def make_partitioned_corpus(
     loader: LoaderName = "streamed",
     window: int = 0,
     max_words: int = 0,
-    coverage: Coverage = "missing",
+    coverage: Coverage = "by-label",
 ) -> PartitionedCorpus:
     """Make a reader of a folder of partitions; see `reader.PartitionedCorpus`.
 

@@ -9,7 +9,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from spacy.language import Language
 from spacy.training.loop import train as spacy_train
+from spacy.util import resolve_dot_names
 from thinc.api import Config
 from thinc.config import ConfigValidationError
 
@@ -18,10 +20,11 @@ from labelwise.common.device import device_name, use_gpu
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import replace, staged, workspace
 from labelwise.corpus.manifest import MANIFEST, check_whole
+from labelwise.train.calibration import Fitted, Optimize, fit, write_fitted
 from labelwise.train.checkpoints import Checkpoints, State, copy
 from labelwise.train.loop import OnOom, Run
 from labelwise.train.monitor import Monitor, idle_gpu, open_nvml
-from labelwise.train.pipeline import Recognizer, make_pipeline, read_settings
+from labelwise.train.pipeline import Recognizer, freeze_components, make_pipeline, read_settings
 from labelwise.train.tidy import tidy_pipeline
 
 # The folders of this package that a training depends on.
@@ -39,6 +42,7 @@ class Trained(NamedTuple):
     halved (int): how often memory ran out and training continued.
     resumed (int | None): the step that it resumed from; None if it started from the beginning.
     warning (str): why the GPU was idle, if it was.
+    fitted (Fitted | None): what was fitted on dev in the end, of a per-label recognizer.
     """
 
     shares: dict[str, float]
@@ -49,6 +53,7 @@ class Trained(NamedTuple):
     halved: int
     resumed: int | None
     warning: str
+    fitted: Fitted | None
 
 
 def train(
@@ -61,7 +66,9 @@ def train(
     gpu_id: int = -1,
     overrides: Mapping[str, Any] | None = None,
     init_from: str = "",
-    recognizer: Recognizer = "ner",
+    recognizer: Recognizer = "per-label",
+    freeze: bool = False,
+    optimize: Optimize = "",
     batch_size: Path | None = None,
     on_oom: OnOom = "stop",
     resume: bool = False,
@@ -72,7 +79,10 @@ def train(
     resources (Path | None): a TSV file for memory, processors and GPU over time.
     overrides (Mapping): values of the config, by dotted name.
     init_from (str): a pipeline to start from, by name or folder; see `pipeline.source_components`.
-    recognizer (str): "ner" or "per-label"; see `pipeline.read_settings`.
+    recognizer (str): "per-label" or "ner"; see `pipeline.read_settings`.
+    freeze (bool): of the recognizer that is taken from `init_from`, train only the heads of labels that it lacks; see
+        `pipeline.freeze_components`.
+    optimize (str): what a per-label recognizer's thresholds are to be best for; see `calibration`.
     batch_size (Path | None): what scripts.find_batch_size has written; used if it is for this device.
     on_oom (str): when memory runs out, "stop", or "halve" what the device is given, and continue.
     resume (bool): resume from the last checkpoint, if there is one of a training with the same config, corpus and code.
@@ -83,6 +93,8 @@ def train(
     use_gpu(gpu_id)
     check_whole(corpus)
     settings, transformer = read_settings(config, corpus, overrides or {}, init_from, recognizer)
+    if freeze:
+        freeze_components(settings)
     if device_size := read_batch_size(batch_size, gpu_id, settings):
         settings["training"]["batcher"]["device_size"] = device_size
     checkpoints = Checkpoints(out.with_name(f"{out.name}.checkpoints"), facts_of(settings, corpus, gpu_id))
@@ -94,13 +106,14 @@ def train(
             copy(found[0] / "curve.tsv", folder / "curve.tsv")
         settings["paths"]["curve"] = str(folder / "curve.tsv")
         try:
-            nlp = make_pipeline(settings, transformer, gpu_id)
+            nlp = make_pipeline(settings, transformer, gpu_id, freeze=freeze)
         except ConfigValidationError as error:
             raise InputError(f"{config}: {error}") from error
         monitor = Monitor(folder / "resources.tsv", open_nvml(gpu_id))
         run = Run(folder, monitor=monitor, checkpoints=checkpoints, resumed=found, on_oom=on_oom)
         with monitor, run.installed():
             spacy_train(nlp, folder, use_gpu=gpu_id)
+        fitted = _fit(nlp, folder / "model-best", optimize) if recognizer == "per-label" else None
         tidy_pipeline(folder / "model-best", curve, nlp, transformer.get("precision", ""))
         _publish(folder, out, curve, resources)
     checkpoints.delete()
@@ -114,7 +127,19 @@ def train(
         halved=run.state.halved,
         resumed=from_step,
         warning=idle_gpu(monitor.gpu_percent(), shares),
+        fitted=fitted,
     )
+
+
+def _fit(nlp: Language, folder: Path, optimize: Optimize) -> Fitted | None:
+    """Make a pipeline the best one that training has saved, fit that on dev, and save what was fitted with it."""
+    nlp.from_disk(folder)
+    config = nlp.config.interpolate()
+    (dev,) = resolve_dot_names(config, [config["training"]["dev_corpus"]])
+    fitted = fit(nlp, dev(nlp), optimize)
+    if fitted:
+        write_fitted(folder, fitted)
+    return fitted
 
 
 def _find_start(checkpoints: Checkpoints, resume: bool, tell: Callable[[str], Any]) -> tuple[Path, State] | None:

@@ -426,7 +426,7 @@ VALUES: dict[str, list[Any]] = {
     "duplicates": ["latest", "union"],
     "conflicts": ["accept-wins", "reject-wins", "latest"],
     "overlap": ["longest", "first"],
-    "coverage": ["missing", "drop", "outside"],
+    "coverage": ["by-label", "drop", "outside"],
     "alignment": ["drop", "expand", "contract"],
 }
 ALL_POLICIES = [Policies(**dict(zip(VALUES, values, strict=True))) for values in product(*VALUES.values())]

@@ -191,7 +191,7 @@ def test_texts_of_one_document_stay_together(merging):
     assert set.union(*splits.values()) == {"train", "dev", "test"}
 
 
-@pytest.mark.parametrize(("policy", "train", "left_out"), [("missing", 20, 0), ("outside", 20, 0), ("drop", 10, 10)])
+@pytest.mark.parametrize(("policy", "train", "left_out"), [("by-label", 20, 0), ("outside", 20, 0), ("drop", 10, 10)])
 def test_dropping_texts_that_are_not_covered_leaves_evaluation_alone(merging, policy, train, left_out):
     merging.add("a", ["A"], [{"text": f"train {i}"} for i in range(20)], split="train")
     merging.add("b", ["B"], [{"text": f"train {i}"} for i in range(10)], split="train")

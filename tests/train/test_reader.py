@@ -296,7 +296,7 @@ def half_covered(merging) -> Path:
 @pytest.mark.parametrize(
     ("coverage", "iob"),
     [
-        ("missing", {"Ann left Rome.": "B O B O", "Bob met Smithers twice.": "B - - - -", "Oslo is cold.": "B - - -"}),
+        ("by-label", {"Ann left Rome.": "B O B O", "Bob met Smithers twice.": "B - - - -", "Oslo is cold.": "B - - -"}),
         ("drop", {"Ann left Rome.": "B O B O"}),
         ("outside", {"Ann left Rome.": "B O B O", "Bob met Smithers twice.": "B O - O O", "Oslo is cold.": "B O O O"}),
     ],
@@ -340,7 +340,7 @@ def test_texts_without_tokens_alone_are_an_error(tmp_path):
         ({"window": -1}, "window -1: give a number from 1, or 0 for none"),
         ({"max_words": -5}, "max_words -5: give a number"),
         ({"loader": "lazy"}, "loader 'lazy': give streamed or indexed or in_memory"),
-        ({"coverage": "none"}, "coverage 'none': give missing or drop or outside"),
+        ({"coverage": "none"}, "coverage 'none': give by-label or drop or outside"),
         ({"rank": 2, "ranks": 2}, "rank 2 of 2: count them from 0"),
         ({"rank": -1, "ranks": 2}, "rank -1 of 2"),
         ({"ranks": 0}, "rank 0 of 0"),

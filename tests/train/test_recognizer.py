@@ -100,7 +100,7 @@ def test_labels_that_are_never_annotated_on_the_same_text_are_learned_both(mergi
     assert found["per-label"] == 1.0 > found["ner"]
 
 
-@pytest.mark.parametrize("coverage", ["missing", "outside"])
+@pytest.mark.parametrize("coverage", ["by-label", "outside"])
 def test_where_unmarked_means_no_entity_the_recognizer_is_told_so(merging, coverage):
     merging.add("a", ["A"], [{"text": "big cat"}])
     merging.add("b", ["B"], [{"text": "big dog"}])
@@ -114,7 +114,7 @@ def test_a_config_without_the_block_is_refused(demo_corpus, tmp_path):
     text = (ROOT / "configs" / "cpu.cfg").read_text()
     start, end = text.index("[components.per_label]"), text.index("[corpora]")
     config.write_text(text[:start] + text[end:])
-    read_settings(config, demo_corpus, {}, "")
+    read_settings(config, demo_corpus, {}, "", "ner")
     with pytest.raises(InputError, match=r"recognizer per-label: the config has no \[components\.per_label\]"):
         read_settings(config, demo_corpus, {}, "", "per-label")
 
@@ -122,7 +122,8 @@ def test_a_config_without_the_block_is_refused(demo_corpus, tmp_path):
 @pytest.mark.slow
 def test_another_kind_of_recognizer_is_not_taken_from_a_pipeline(demo_corpus, tmp_path):
     """Of a pipeline with spaCy's ner, tok2vec alone, or the recognizer wouldn't be what was asked for."""
-    train(CPU, demo_corpus, tmp_path / "model", tmp_path / "c.tsv", overrides={**SMALL, "training.max_steps": 1})
+    one_step = {**SMALL, "training.max_steps": 1}
+    train(CPU, demo_corpus, tmp_path / "model", tmp_path / "c.tsv", overrides=one_step, recognizer="ner")
     for recognizer, taken in (("per-label", {"tok2vec"}), ("ner", {"tok2vec", "ner"})):
         settings, _ = read_settings(CPU, demo_corpus, SMALL, str(tmp_path / "model"), recognizer)
         assert {name for name, block in settings["components"].items() if "source" in block} == taken

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import venv
@@ -72,13 +73,14 @@ def test_the_pipeline_has_the_tokenizer_of_the_merge(trained, demo_corpus):
 
 
 def test_the_pipeline_loads_with_spacy_alone(trained, tmp_path):
-    """In an environment that has spaCy, what spaCy requires, and nothing else."""
+    """In an environment that has spaCy, what spaCy requires, and the recognizer's module, which needs nothing else."""
+    shutil.copy(ROOT / "labelwise" / "recognizer" / "per_label.py", tmp_path)
     venv.create(tmp_path / "bare", with_pip=False, symlinks=True)
     [site] = (tmp_path / "bare").glob("lib/python*/site-packages")
     for top in sorted(required_files("spacy")):
         (site / top.name).symlink_to(top)
     code = (
-        "import importlib.util as u, json, sys, spacy\n"
+        "import importlib.util as u, json, sys, spacy, per_label\n"
         "absent = [name for name in ('labelwise', 'dvc', 'torch', 'spacy_transformers') if not u.find_spec(name)]\n"
         "nlp = spacy.load(sys.argv[1])\n"
         "doc = nlp(sys.argv[2])\n"

@@ -11,13 +11,13 @@ from spacy.tokens import Doc, Span
 
 from labelwise.common.errors import InputError
 from labelwise.common.spans import SpanKey
+from labelwise.corpus.annotation import Coverage
 from labelwise.merge.rules.answers import Answer
 from labelwise.sources.declarations import Split
 
 Duplicates = Literal["latest", "union", "error"]
 Conflicts = Literal["accept-wins", "reject-wins", "latest"]
 Overlap = Literal["longest", "first", "error"]
-Coverage = Literal["missing", "drop", "outside"]
 Alignment = Literal["drop", "expand", "contract", "error"]
 Unmarked = Literal["missing", "outside"]
 
@@ -31,8 +31,8 @@ class Policies(msgspec.Struct, frozen=True):
     overlap (str): accepted spans that overlap, where only one can be an entity: the "longest" in characters, then the
         label declared first, then the earlier start; the one whose label was declared "first", then the earlier start,
         then the longer; an "error".
-    coverage (str): what unmarked tokens mean on a text that isn't complete for all labels: "missing" values, "drop" the
-        text from train, or "outside".
+    coverage (str): what unmarked tokens mean on a text that isn't complete for all labels: "by-label", what is known
+        of each label, with missing values in the entities; "drop" the text from train; "outside" any entity.
     alignment (str): an accepted span that doesn't fall on token boundaries: "drop" it from the entities, "expand" it to
         whole tokens, "contract" it to them, or an "error".
     """
@@ -40,7 +40,7 @@ class Policies(msgspec.Struct, frozen=True):
     duplicates: Duplicates = "latest"
     conflicts: Conflicts = "accept-wins"
     overlap: Overlap = "longest"
-    coverage: Coverage = "missing"
+    coverage: Coverage = "by-label"
     alignment: Alignment = "drop"
 
 
@@ -103,7 +103,7 @@ def no_entities(split: Split) -> Unmarked | None:
 
 
 # For a text that isn't complete for all labels: what its unmarked tokens are; None leaves it out of the corpus.
-COVERAGE = {"missing": missing_values, "drop": no_training, "outside": no_entities}
+COVERAGE = {"by-label": missing_values, "drop": no_training, "outside": no_entities}
 
 
 def drop(doc: Doc, key: SpanKey) -> None:

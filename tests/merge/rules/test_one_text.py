@@ -240,7 +240,11 @@ def test_latest_compares_times_of_any_kind():
 
 @pytest.mark.parametrize(
     ("policy", "train", "dev", "test"),
-    [("missing", "missing", "missing", "missing"), ("drop", None, "missing", "missing"), ("outside", *["outside"] * 3)],
+    [
+        ("by-label", "missing", "missing", "missing"),
+        ("drop", None, "missing", "missing"),
+        ("outside", *["outside"] * 3),
+    ],
 )
 def test_coverage_decides_what_is_unmarked(policy, train, dev, test):
     assert [COVERAGE[policy](split) for split in ("train", "dev", "test")] == [train, dev, test]

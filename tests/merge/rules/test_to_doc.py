@@ -123,7 +123,7 @@ def test_an_entity_keeps_tokens_that_lost_gold_touches():
 
 
 @pytest.mark.parametrize(
-    ("policy", "expected"), [("missing", ["B", "", ""]), ("drop", ["B", "", ""]), ("outside", ["B", "O", "O"])]
+    ("policy", "expected"), [("by-label", ["B", "", ""]), ("drop", ["B", "", ""]), ("outside", ["B", "O", "O"])]
 )
 def test_coverage(policy, expected):
     doc = project("cat sat here", [(0, 3, "A")], covered=["A", "B"], coverage=policy).doc

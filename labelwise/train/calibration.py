@@ -1,0 +1,208 @@
+"""Fit on dev, after training, what turns a label's scores into decisions and probabilities that can be trusted.
+
+Of each label of a per-label recognizer:
+
+1. With `optimize`, an offset of its threshold: how much more, or less, probable than "no entity" a span must be.
+2. A slope and an intercept, so that of the spans with a probability of 0.8, eight of ten are right on dev; see
+   `per_label.calibrated`. Labels with few spans on dev are drawn towards all labels together.
+
+Only what a text's coverage allows to judge counts. It is streamed: nothing is kept of a text but numbers.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.training import Example
+
+from labelwise.common.spans import judgeable
+from labelwise.corpus.annotation import USER_DATA
+from labelwise.corpus.streaming import forgetting, take_batch
+from labelwise.recognizer.per_label import OUT, TINY, Found, PerLabelRecognizer, calibrated, decode
+from labelwise.train.tidy import rewrite
+
+Optimize = Literal["", "f", "precision", "recall"]
+# Precision and recall are weighed against each other, or no span, or all spans, would be the best.
+BETA = {"f": 1.0, "precision": 0.5, "recall": 2.0}
+OFFSETS = tuple(np.arange(-3.0, 3.25, 0.5).tolist())
+ENOUGH = 200  # gold spans on dev, from which on a label decides more than all labels together
+PRIOR = 10.0  # how many spans a label must have until they say more than those of all labels
+BINS = 10
+
+
+class Judged(NamedTuple):
+    """Spans that were found and can be judged: columns of labels, probabilities, and whether they are right."""
+
+    labels: np.ndarray
+    probabilities: np.ndarray
+    right: np.ndarray
+
+
+class Fitted(NamedTuple):
+    """What was fitted: settings of the component, by label; and the calibration error on dev, before and after."""
+
+    settings: dict[str, dict[str, float]]
+    before: float
+    after: float
+
+
+def fit(nlp: Language, examples: Iterable[Example], optimize: Optimize = "") -> Fitted | None:
+    """Fit a pipeline's recognizer, and leave it as it is; what it has for a label already stays in what is returned.
+
+    examples (Iterable[Example]): those of dev, read once.
+    optimize (str): what the thresholds are to be best for; nothing leaves them as they are.
+    RETURNS (Fitted | None): None if nothing that was found can be judged.
+    """
+    component: Any = nlp.get_pipe("ner")
+    offsets = OFFSETS if optimize else (0.0,)
+    found, gold = _collect(nlp, component, examples, offsets)
+    zero = offsets.index(0.0)
+    chosen = _choose_offsets(found, gold, optimize, offsets) if optimize else np.full(len(gold), zero)
+    judged = _stack([_of_label(found[place], label) for label, place in enumerate(chosen.tolist())])
+    if not len(judged.right):
+        return None
+    slopes, intercepts = _fit_odds(judged, len(gold))
+    settings = {
+        "offsets": _by_label(component, np.array(offsets)[chosen], 0.0),
+        "slopes": _by_label(component, slopes, 1.0),
+        "intercepts": _by_label(component, intercepts, 0.0),
+    }
+    settings = {name: fitted | component.cfg.get(name, {}) for name, fitted in settings.items()}
+    p = calibrated(judged.probabilities, slopes[judged.labels], intercepts[judged.labels])
+    return Fitted(settings, calibration_error(judged.probabilities, judged.right), calibration_error(p, judged.right))
+
+
+def write_fitted(folder: Path, fitted: Fitted) -> None:
+    """Write what was fitted into the folder of a pipeline; the file is replaced, as checkpoints may share it."""
+    path = folder / "ner" / "cfg"
+    content = json.loads(path.read_text(encoding="utf8")) | fitted.settings
+    rewrite(path, json.dumps(content, indent=2, ensure_ascii=False))
+
+
+def calibration_error(probabilities: np.ndarray, right: np.ndarray) -> float:
+    """Compute the expected calibration error, in ten bins of equal width (Guo et al., ICML 2017, equation 5)."""
+    bins = np.minimum((probabilities * BINS).astype(int), BINS - 1)
+    gaps = np.bincount(bins, probabilities - right, BINS)
+    return float(np.abs(gaps).sum() / len(right))
+
+
+def _collect(
+    nlp: Language, component: PerLabelRecognizer, examples: Iterable[Example], offsets: Sequence[float]
+) -> tuple[list[Judged], np.ndarray]:
+    """Find spans at each offset, and judge them.
+
+    RETURNS (tuple): the spans at each offset, and the number of gold spans of each label.
+    """
+    rows: list[list[Judged]] = [[] for _ in offsets]
+    place = {label: number for number, label in enumerate(component.labels)}
+    gold = np.zeros(len(place), int)
+    examples = iter(examples)
+    while True:
+        with forgetting(nlp), nlp.select_pipes(disable="ner"):
+            batch = take_batch(examples, nlp.batch_size, lambda eg: len(eg.predicted))
+            if not batch:
+                return [_stack(found) for found in rows], gold
+            docs = list(nlp.pipe(eg.predicted for eg in batch))
+            scores = component.log_probabilities(docs)
+            truths = [_judge(eg, component.labels) for eg in batch]
+            for label in (label for accepted, _ in truths for _, _, label in accepted if label in place):
+                gold[place[label]] += 1
+            for number, offset in enumerate(offsets):
+                shifted = scores.copy()
+                shifted[:, :, OUT] += offset
+                for doc, spans, truth in zip(docs, decode(shifted, [len(doc) for doc in docs]), truths, strict=True):
+                    rows[number].append(_judged(doc, spans, component.labels, *truth))
+
+
+def _judge(eg: Example, labels: Sequence[str]) -> tuple[set[Any], Any]:
+    """Tell the gold spans of a text that can be judged, and what decides on others."""
+    merged = eg.reference.user_data.get(USER_DATA)
+    if merged is None:
+        return {(ent.start_char, ent.end_char, ent.label_) for ent in eg.reference.ents}, ((), {})
+    accepted = {(start, end, label) for start, end, label, _ in merged["gold"]}
+    judged = accepted | {(start, end, label) for start, end, label in merged.get("rejected", ())}
+    return judgeable(accepted, judged, merged["uncovered"]), (judged, merged["uncovered"])
+
+
+def _judged(doc: Doc, found: Found, labels: Sequence[str], accepted: set[Any], known: Any) -> Judged:
+    keys = [
+        (doc[start].idx, doc[end - 1].idx + len(doc[end - 1]), labels[label])
+        for label, start, end in zip(found.labels.tolist(), found.starts.tolist(), found.ends.tolist(), strict=True)
+    ]
+    may = judgeable(keys, *known)
+    kept = np.array([key in may for key in keys], bool)
+    right = np.array([key in accepted for key in keys], bool)
+    return Judged(found.labels[kept], found.probabilities[kept], right[kept])
+
+
+def _stack(parts: Sequence[Judged]) -> Judged:
+    if not parts:
+        return Judged(np.zeros(0, int), np.zeros(0), np.zeros(0, bool))
+    return Judged(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def _of_label(found: Judged, label: int) -> Judged:
+    chosen = found.labels == label
+    return Judged(*(column[chosen] for column in found))
+
+
+def _choose_offsets(
+    found: Sequence[Judged], gold: np.ndarray, optimize: Optimize, offsets: Sequence[float]
+) -> np.ndarray:
+    """Choose for each label the offset with the best F on dev; of equal ones that nearest to none.
+
+    To the counts of each label, ENOUGH gold spans are added that behave as those of all labels do.
+    """
+    beta = BETA[optimize] ** 2
+    scores = np.zeros((len(offsets), len(gold)))
+    share = ENOUGH / max(gold.sum(), 1)
+    for place, at in enumerate(found):
+        hits = np.bincount(at.labels, at.right, len(gold)) + share * at.right.sum()
+        spans = np.bincount(at.labels, minlength=len(gold)) + share * len(at.right)
+        scores[place] = (1 + beta) * hits / np.maximum(beta * (gold + ENOUGH) + spans, 1)
+    order = np.argsort(np.abs(offsets), kind="stable")
+    return order[np.argmax(scores[order], axis=0)]
+
+
+def _fit_odds(judged: Judged, labels: int) -> tuple[np.ndarray, np.ndarray]:
+    """Fit slope and intercept of all labels together, then of each one, drawn towards those."""
+    p = np.clip(judged.probabilities, TINY, 1 - TINY)
+    odds = np.log(p) - np.log1p(-p)
+    common = _logistic(odds, judged.right, np.array([1.0, 0.0]), 1.0)
+    each = np.tile(common, (labels, 1))
+    for label in range(labels):
+        chosen = judged.labels == label
+        if chosen.any():
+            each[label] = _logistic(odds[chosen], judged.right[chosen], common, PRIOR)
+    return each[:, 0].astype("float32"), each[:, 1].astype("float32")
+
+
+def _logistic(odds: np.ndarray, right: np.ndarray, prior: np.ndarray, strength: float) -> np.ndarray:
+    """Fit a logistic regression by Newton's method, with a Gaussian prior; its steps are halved until they help."""
+    design = np.stack([odds, np.ones_like(odds)], axis=1)
+
+    def loss(weights: np.ndarray) -> float:
+        z = design @ weights
+        return float(np.logaddexp(0, z).sum() - z[right].sum() + strength / 2 * ((weights - prior) ** 2).sum())
+
+    weights = prior.copy()
+    for _ in range(50):
+        p = 1 / (1 + np.exp(-np.clip(design @ weights, -30, 30)))
+        gradient = design.T @ (p - right) + strength * (weights - prior)
+        hessian = (design * (p * (1 - p))[:, None]).T @ design + strength * np.eye(2)
+        step = np.linalg.solve(hessian, gradient)
+        while loss(weights - step) > loss(weights) and np.abs(step).max() > 1e-9:
+            step /= 2
+        weights = weights - step
+        if np.abs(step).max() < 1e-7:
+            break
+    return weights
+
+
+def _by_label(component: PerLabelRecognizer, values: np.ndarray, default: float) -> dict[str, float]:
+    rounded = [round(float(value), 6) for value in values]
+    return {label: value for label, value in zip(component.labels, rounded, strict=True) if value != default}

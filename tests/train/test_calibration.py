@@ -1,0 +1,144 @@
+"""Probabilities that can be trusted, and thresholds, both fitted on dev."""
+
+import numpy as np
+import pytest
+import spacy
+from spacy.tokens import Doc, Span
+from spacy.training import Example
+
+from labelwise.demo.write import make_demo
+from labelwise.evaluate.run import evaluate
+from labelwise.merge.rules.settings import Settings
+from labelwise.merge.run import merge
+from labelwise.recognizer.per_label import FITTED, TAGS, calibrated
+from labelwise.sources.convert_brat import convert_brat
+from labelwise.train.calibration import BINS, calibration_error, fit
+from labelwise.train.reader import PartitionedCorpus
+from labelwise.train.run import train
+from tests.train.test_resume import CPU
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """Pipelines that are far from perfect, on 500 texts: their folder, and what training said."""
+    folder = tmp_path_factory.mktemp("trained")
+    make_demo(folder / "brat", docs=500, labels=4, words=60)
+    convert_brat(folder / "brat", folder / "tasks")
+    merge([folder / "tasks" / "datasets.yml"], folder / "corpus", Settings(dev_ratio=0.7, test_ratio=0.1))
+    overrides = {"training.max_steps": 45, "training.eval_frequency": 45}
+    return folder, {
+        optimize: train(CPU, folder / "corpus", folder / name, folder / "c.tsv", overrides=overrides, optimize=optimize)
+        for optimize, name in (("", "plain"), ("precision", "precision"), ("recall", "recall"))
+    }
+
+
+class Fixed:
+    """A recognizer of one label that finds each token, with log-odds that its text says."""
+
+    labels = ("A",)
+
+    def __init__(self) -> None:
+        self.cfg = {}
+
+    def log_probabilities(self, docs: list[Doc]) -> np.ndarray:
+        rows = np.full((sum(map(len, docs)), 1, TAGS), -30.0)
+        for row, token in zip(rows, (token for doc in docs for token in doc), strict=True):
+            p = 1 / (1 + np.exp(-float(token.text)))
+            row[0, 0], row[0, 4] = np.log1p(-p), np.log(p)  # outside, unit
+        return rows
+
+
+def fixed_pipeline() -> spacy.Language:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("ner")
+    nlp._components = [("ner", Fixed())]
+    return nlp
+
+
+def examples(nlp, odds, right):
+    """A text for each hundred tokens; those that are right are gold."""
+    for first in range(0, len(odds), 100):
+        words = [f"{value:.4f}" for value in odds[first : first + 100]]
+        gold = Doc(nlp.vocab, words=words)
+        gold.ents = [Span(gold, n, n + 1, "A") for n, yes in enumerate(right[first : first + 100]) if yes]
+        yield Example(Doc(nlp.vocab, words=words), gold)
+
+
+def test_what_generated_the_data_is_found():
+    """Spans are right with the odds 0.5 x + 0.3, where the pipeline says x."""
+    rng = np.random.default_rng(0)
+    odds = rng.uniform(0.1, 5, 4000)
+    right = rng.random(4000) < 1 / (1 + np.exp(-(0.5 * odds + 0.3)))
+    nlp = fixed_pipeline()
+    found = fit(nlp, examples(nlp, odds, right))
+    assert found.settings["slopes"]["A"] == pytest.approx(0.5, abs=0.08)
+    assert found.settings["intercepts"]["A"] == pytest.approx(0.3, abs=0.2)
+    assert found.after < 0.02 < found.before
+
+
+def test_the_threshold_goes_where_most_is_won():
+    """Everything below odds of 1 is wrong, everything above is right: a threshold of 1 is best."""
+    odds = np.tile(np.arange(-2.75, 3, 0.5), 100)
+    nlp = fixed_pipeline()
+    for optimize in ("f", "precision", "recall"):
+        assert fit(nlp, examples(nlp, odds, odds > 1), optimize).settings["offsets"] == {"A": 1.0}
+    assert fit(nlp, examples(nlp, odds, odds > 1)).settings["offsets"] == {}
+
+
+def test_the_calibration_error_is_that_of_its_definition():
+    rng = np.random.default_rng(1)
+    p = np.append(rng.random(500), [0.0, 1.0])
+    right = rng.random(502) < p**2
+    expected = 0.0
+    for n in range(BINS):
+        chosen = (p >= n / BINS) & ((p < (n + 1) / BINS) | (n == BINS - 1))
+        if chosen.any():
+            expected += chosen.sum() / len(p) * abs(right[chosen].mean() - p[chosen].mean())
+    assert calibration_error(p, right) == pytest.approx(expected)
+
+
+def test_where_nothing_was_found_nothing_is_fitted():
+    nlp = fixed_pipeline()
+    assert fit(nlp, examples(nlp, np.full(100, -5.0), np.zeros(100, bool))) is None
+
+
+def test_a_slope_of_one_changes_nothing():
+    p = np.array([0.01, 0.5, 0.99])
+    assert calibrated(p, np.ones(3), np.zeros(3)) == pytest.approx(p)
+
+
+@pytest.mark.slow
+def test_probabilities_are_calibrated_on_dev(trained):
+    folder, runs = trained
+    assert runs[""].fitted.after <= 0.05
+    nlp = spacy.load(folder / "plain")
+    found, right = [], []
+    for eg in PartitionedCorpus(folder / "corpus" / "dev")(nlp):
+        doc = nlp(eg.reference.text)
+        gold = {(start, end, label) for start, end, label, _ in eg.reference.user_data["labelwise"]["gold"]}
+        found.extend(doc.spans["labels"].attrs["scores"])
+        right.extend((span.start_char, span.end_char, span.label_) in gold for span in doc.spans["labels"])
+    assert calibration_error(np.array(found), np.array(right)) == pytest.approx(runs[""].fitted.after, abs=1e-3)
+
+
+@pytest.mark.slow
+def test_thresholds_trade_precision_for_recall(trained):
+    folder, _ = trained
+    found = {
+        name: evaluate(folder / name, folder / "corpus" / "test").metrics.all_gold
+        for name in ("plain", "precision", "recall")
+    }
+    assert found["precision"].p > found["plain"].p > found["recall"].p
+    assert found["precision"].r < found["plain"].r < found["recall"].r
+
+
+@pytest.mark.slow
+def test_more_training_forgets_what_was_fitted(trained, tmp_path):
+    folder, _ = trained
+    start = str(folder / "recall")
+    overrides = {"training.max_steps": 1, "training.eval_frequency": 1}
+    train(CPU, folder / "corpus", tmp_path / "more", tmp_path / "c.tsv", overrides=overrides, init_from=start)
+    before, after = (spacy.load(path).get_pipe("ner").cfg for path in (start, tmp_path / "more"))
+    assert before["offsets"]
+    assert not after["offsets"]
+    assert all(after[name] != before[name] for name in FITTED)
