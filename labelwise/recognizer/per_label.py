@@ -487,12 +487,14 @@ def loss_and_gradient(
     rejected (Sequence): spans that aren't entities of a label, (start, end, label's number): each costs -log(1 - p).
     """
     log_p = log_softmax(logits, xp)
-    gradient = xp.exp(log_p)
-    targets = xp.asarray(tags.astype("int64"))
+    targets = xp.asarray(tags)
     known = targets != UNKNOWN
-    wanted = (xp.arange(TAGS) == targets[:, :, None]) & known[:, :, None]
+    wanted = (xp.arange(TAGS, dtype="int8") == targets[:, :, None]) & known[:, :, None]
     loss = -float((log_p * wanted).sum())
-    gradient = (gradient - wanted) * known[:, :, None]
+    # In place, since an array of this shape may be the largest of all of a training's.
+    gradient = xp.exp(log_p)
+    gradient -= wanted
+    gradient *= known[:, :, None]
     for start, end, label in rejected:
         shape = np.full(end - start, IN)
         shape[0], shape[-1] = BEGIN, LAST
@@ -505,7 +507,7 @@ def loss_and_gradient(
         weight = probability / (1 - probability)
         one_hot = (xp.arange(TAGS) == chosen[:, None]).astype(log_p.dtype)
         gradient[rows, label] += weight * (one_hot - xp.exp(log_p[rows, label]))
-    return loss, gradient.astype(logits.dtype)
+    return loss, gradient.astype(logits.dtype, copy=False)
 
 
 def calibrated(probabilities: np.ndarray, slopes: np.ndarray, intercepts: np.ndarray) -> np.ndarray:

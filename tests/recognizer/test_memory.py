@@ -1,0 +1,62 @@
+"""Many labels on a long text take the memory of a few arrays of logits, in training and in prediction."""
+
+import tracemalloc
+from collections.abc import Callable
+
+import pytest
+import spacy
+from spacy.tokens import Doc, Span
+from spacy.training import Example
+
+from labelwise.recognizer.per_label import PerLabelRecognizer
+
+WORDS, LABELS = 4_000, 200
+ARRAY = WORDS * LABELS * 5 * 4  # bytes of the logits of five tags, in single precision: 16 MB
+
+
+def peak_of(work: Callable[[], object]) -> int:
+    """Measure the bytes that work allocates at a time, arrays included."""
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.fixture
+def pipe() -> PerLabelRecognizer:
+    """A recognizer whose hidden layers are small beside its output; it finds few spans, as if it had learned."""
+    spacy.util.fix_random_seed(0)
+    nlp = spacy.blank("en")
+    pipe = nlp.add_pipe("labelwise_per_label", config={"model": {"tok2vec": {"width": 32, "depth": 1}}})
+    labels = [f"LABEL{number}" for number in range(LABELS)]
+    pipe.initialize(lambda: [Example(nlp.make_doc("a"), nlp.make_doc("a"))], nlp=nlp, labels=labels)
+    pipe.model.get_ref("output").layers[0].get_param("b")[::5] = 2  # of outside
+    return pipe
+
+
+def make_doc(pipe: PerLabelRecognizer) -> Doc:
+    return Doc(pipe.vocab, words=[f"word{number % 97}" for number in range(WORDS)])
+
+
+def test_an_update_holds_six_arrays(pipe):
+    """The docs' logits, all layers below, the logits in one array, their logarithms, their gradient; then masks."""
+    reference = make_doc(pipe)
+    reference.set_ents([], default="outside")
+    starts = range(0, WORDS, 10)
+    reference.spans["gold"] = [Span(reference, n, n + 2, label=pipe.labels[n // 10 % LABELS]) for n in starts]
+    eg = Example(make_doc(pipe), reference)
+    optimizer = spacy.blank("en").create_optimizer()
+    pipe.update([eg], sgd=optimizer)  # the optimizer's averages, and words that are new, aren't counted
+    peak = peak_of(lambda: pipe.update([eg], sgd=optimizer))
+    assert ARRAY < peak < 6 * ARRAY
+
+
+def test_a_prediction_holds_five_arrays(pipe):
+    """The docs' logits, all in one array, their logarithms, and the powers for these; the rest is for decoding."""
+    pipe(make_doc(pipe))
+    doc = make_doc(pipe)
+    peak = peak_of(lambda: pipe(doc))
+    assert 100 < len(doc.spans["labels"]) < WORDS
+    assert ARRAY < peak < 5 * ARRAY
