@@ -4,6 +4,7 @@ import json
 
 import pytest
 import spacy
+import torch
 
 from labelwise.common.errors import InputError
 from labelwise.evaluate.run import evaluate
@@ -12,7 +13,7 @@ from labelwise.recognizer.per_label import PerLabelRecognizer
 from labelwise.train.out_of_memory import Updates
 from labelwise.train.pipeline import read_settings
 from labelwise.train.run import train
-from tests.conftest import ROOT
+from tests.conftest import NO_DROPOUT, ROOT
 from tests.train.test_resume import CPU, GPU, files, train_in
 
 SMALL = {
@@ -59,7 +60,7 @@ def test_a_killed_training_resumes_to_the_bit(demo_corpus, tmp_path, monkeypatch
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
 def test_a_transformer_embeds_for_it(demo_corpus, tiny_bert, tmp_path, precision):
     overrides = {
         "training.max_steps": 2,
@@ -71,6 +72,53 @@ def test_a_transformer_embeds_for_it(demo_corpus, tiny_bert, tmp_path, precision
     train(GPU, demo_corpus, tmp_path / "model", tmp_path / "c.tsv", overrides=overrides, recognizer="per-label")
     nlp = spacy.load(tmp_path / "model")
     assert nlp("Heat 5 mL.").spans["labels"].attrs["scores"] is not None
+
+
+@pytest.mark.slow
+def test_in_fp16_an_overflow_skips_the_transformers_step_and_then_it_learns(
+    demo_corpus, tiny_bert, tmp_path, monkeypatch
+):
+    """Gradients, which are a sum over all labels and tokens, fit when the scale has been halved a few times."""
+    from labelwise.train.precision import PrecisionShim
+
+    own, steps = PrecisionShim.finish_update, []
+
+    def watched(shim, optimizer):
+        parameters = [parameter.detach().clone() for parameter in shim._model.parameters()]
+        skipped = shim._grad_scaler.skipped
+        own(shim, optimizer)
+        changed = not all(map(torch.equal, parameters, shim._model.parameters()))
+        steps.append("learned" if changed else "skipped" if shim._grad_scaler.skipped > skipped else "nothing")
+
+    monkeypatch.setattr(PrecisionShim, "finish_update", watched)
+    model = "components.transformer.model"
+    overrides = {
+        "training.dropout": 0.0,
+        "training.batcher.size": 2500,
+        "training.max_steps": 24,
+        "training.eval_frequency": 6,
+        "training.optimizer.learn_rate.initial_rate": 0.002,
+        "training.optimizer.learn_rate.warmup_steps": 1,
+        "training.optimizer.learn_rate.total_steps": 100,
+        f"{model}.name": str(tiny_bert),
+        f"{model}.precision": "fp16",
+        f"{model}.grad_scaler_config.init_scale": 2.0**16,
+        f"{model}.transformer_config": NO_DROPOUT,
+        "corpora.dev.limit": 2,
+    }
+    curve = tmp_path / "c.tsv"
+    train(GPU, demo_corpus, tmp_path / "model", curve, overrides=overrides, recognizer="per-label")
+    many = steps.count("skipped")
+    assert 3 <= many <= 12
+    assert steps == ["skipped"] * many + ["learned"] * (25 - many)
+    header, *lines = [line.split("\t") for line in curve.read_text().splitlines()]
+    rows = [dict(zip(header, line, strict=True)) for line in lines]
+    assert [row["step"] for row in rows] == ["0", "6", "12", "18", "24"]
+    assert (float(rows[-1]["grad_scale"]), rows[-1]["skipped_steps"]) == (2.0 ** (16 - many), str(many))
+    # Each is the sum of six steps.
+    losses = [float(row["loss_ner"]) for row in rows[1:]]
+    assert losses == sorted(losses, reverse=True)
+    assert losses[-1] < 0.2 * losses[0]
 
 
 @pytest.mark.slow
