@@ -175,6 +175,7 @@ LABEL_COLUMNS = (
     "same span",
     "nested",
     "crossing",
+    "overlaps own label",
     "rejected",
     "complete",
     "partial",

@@ -173,6 +173,8 @@ def _count_doc(ledger: Ledger, split: Split, merged: Merged, projection: Project
         ledger.labels[label]["rejected"] += 1
     for label in projection.realigned:
         ledger.labels[label]["realigned"] += 1
+    for label in projection.overlapping:
+        ledger.labels[label]["overlaps own label"] += 1
     for label in projection.entities:
         ledger.labels[label]["entity"] += 1
     for one in projection.lost:

@@ -175,6 +175,11 @@ class Oracle:
             else:
                 told = tuple((*claim, "accept", accepted[claim]) for claim in (key, *winners))
                 self.lost_spans[text, fate, told] += 1
+        learned: list[Key] = []  # by a head for each label: the longest in tokens, and of equally long ones the first
+        for key in sorted(chars, key=lambda key: (-len(places[key]), places[key])):
+            clash = any(other[2] == key[2] and {*places[other]} & {*places[key]} for other in learned)
+            self.ledger["labels"][key[2]]["overlaps own label"] += clash
+            learned += [] if clash else [key]
         incorrect = sorted(key for key in rejected if place(text, key, "drop"))
         self.ledger["spans"]["rejected"] += len(incorrect)
         self.ledger["spans"]["rejected, no token boundary"] += len(rejected) - len(incorrect)

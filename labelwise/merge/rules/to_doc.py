@@ -3,7 +3,7 @@
 What the Doc carries is described in `annotation`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from spacy.attrs import IDX, LENGTH
@@ -24,6 +24,7 @@ class Projection(NamedTuple):
     lost (list[LostSpan]): accepted spans that aren't entities.
     rejected (int): how many rejected spans have token boundaries.
     realigned (list[str]): the labels of the spans that were expanded or contracted.
+    overlapping (list[str]): the labels of the spans that `overlapping_own_label` lists.
     """
 
     doc: Doc
@@ -31,6 +32,7 @@ class Projection(NamedTuple):
     lost: list[LostSpan]
     rejected: int
     realigned: list[str]
+    overlapping: list[str]
 
 
 def to_doc(
@@ -72,7 +74,14 @@ def to_doc(
     set_user_data(doc, merged.accepted, merged.rejected, missing_labels(merged.coverage, labels))
     overlapped = [LostSpan(overlap_kind(loser, winner), claim(loser), claim(winner)) for loser, winner in lost]
     realigned = [key[2] for key, span in aligned if (span.start_char, span.end_char) != key[:2]]
-    return Projection(doc, [span.label_ for span in kept], without_boundaries + overlapped, len(rejected), realigned)
+    return Projection(
+        doc,
+        [span.label_ for span in kept],
+        without_boundaries + overlapped,
+        len(rejected),
+        realigned,
+        overlapping_own_label(aligned) if lost else [],
+    )
 
 
 def exact_spans(doc: Doc) -> Callable[[SpanKey], Span | None]:
@@ -111,6 +120,24 @@ def flatten(
             raise InputError(f"{winner} and {key} overlap in {span.doc.text[:60]!r}...; choose longest or first")
         lost.append((key, winner))
     return sorted(kept, key=lambda span: span.start), sorted(lost)
+
+
+def overlapping_own_label(spans: Iterable[tuple[SpanKey, Span]]) -> list[str]:
+    """List the labels of the spans that a head for each label can't learn, since it learns a longer one of their label.
+
+    Of spans of one label that share a token, the longest in tokens is learned, of equally long ones the first.
+
+    spans (Iterable): each with the offsets that were annotated.
+    """
+    learned: set[tuple[str, int]] = set()
+    overlapping = []
+    for (_, _, label), span in sorted(spans, key=lambda item: (item[1].start - item[1].end, item[1].start)):
+        tokens = {(label, token) for token in range(span.start, span.end)}
+        if learned.isdisjoint(tokens):
+            learned |= tokens
+        else:
+            overlapping.append(label)
+    return overlapping
 
 
 def overlap_kind(one: SpanKey, other: SpanKey) -> str:

@@ -1,6 +1,7 @@
 from collections import Counter
 
 import pytest
+from spacy.training import Example
 
 from labelwise.common.errors import InputError
 from labelwise.corpus.annotation import all_gold, entities, uncovered
@@ -8,6 +9,7 @@ from labelwise.corpus.tokenizer import TokenizerRules, make_nlp
 from labelwise.merge.rules.one_text import Merged
 from labelwise.merge.rules.policies import COVERAGE, Policies
 from labelwise.merge.rules.to_doc import flatten, overlap_kind, to_doc
+from labelwise.recognizer.per_label import BEGIN, UNIT, targets_of
 
 LABELS = ["A", "B", "C"]
 NLP = make_nlp("en", TokenizerRules())
@@ -53,6 +55,34 @@ def test_overlap(spans, policy, kept, lost):
     # Nothing is lost in the other views.
     assert all_gold(projection.doc) == set(spans)
     assert {(s.start_char, s.end_char, s.label_) for s in projection.doc.spans["gold"]} == set(spans)
+
+
+@pytest.mark.parametrize(
+    ("spans", "alignment", "overlapping"),
+    [
+        # another label's span may share tokens, or all of them
+        ([(0, 7, "A"), (4, 7, "B"), (0, 7, "C")], "drop", []),
+        ([(0, 3, "A"), (4, 7, "A")], "drop", []),
+        ([(0, 7, "A"), (4, 7, "A")], "drop", ["A"]),
+        ([(0, 7, "A"), (0, 3, "A"), (4, 7, "A"), (0, 7, "B"), (4, 7, "B")], "drop", ["A", "A", "B"]),
+        # equally long: the first counts
+        ([(4, 11, "A"), (0, 7, "A")], "drop", ["A"]),
+        # also where both lose their place in the entities to a third
+        ([(0, 11, "B"), (0, 7, "A"), (4, 7, "A")], "drop", ["A"]),
+        # the middle one is overlapped, and then overlaps nothing itself
+        ([(0, 11, "A"), (8, 17, "A"), (12, 17, "A")], "drop", ["A"]),
+        # spans without token boundaries don't count, unless they are given some
+        ([(18, 24, "A"), (18, 20, "A"), (20, 24, "A")], "drop", []),
+        ([(18, 24, "A"), (18, 20, "A"), (20, 24, "A")], "expand", ["A", "A"]),
+    ],
+)
+def test_spans_that_a_head_for_each_label_cannot_learn(spans, alignment, overlapping):
+    projection = project("big cat sat there 60degC at home", spans, alignment=alignment)
+    assert sorted(projection.overlapping) == overlapping
+    # The recognizer learns all others.
+    doc = projection.doc
+    tags, _ = targets_of(Example(NLP.make_doc(doc.text), doc), {label: n for n, label in enumerate(LABELS)})
+    assert ((tags == BEGIN) | (tags == UNIT)).sum() == len(doc.spans["gold"]) - len(overlapping)
 
 
 def test_overlap_can_be_an_error():
