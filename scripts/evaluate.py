@@ -11,7 +11,7 @@ from wasabi import msg
 from labelwise.common.outputs import staged
 from labelwise.evaluate.run import evaluate
 from labelwise.evaluate.scores import Details, Metrics, Scores
-from scripts.console import print_table, progress_texts, user_errors
+from scripts.console import print_table, progress_texts, user_errors, warn_implausible
 
 Option = typer.Option
 WIDEST = 40  # characters of a span in a table
@@ -48,6 +48,9 @@ def evaluate_cli(
     print_mistakes(found.details)
     if found.metrics.unscored:
         msg.info(f"{found.metrics.unscored:,} predictions weren't scored: nobody knows whether they are right")
+    warn_implausible(found.details.uncovered)
+    if found.metrics.calibration_error is not None:
+        msg.info(f"Probabilities are off by {found.metrics.calibration_error:.3f}, on average")
     f, texts, words = found.metrics.all_gold.f or 0.0, found.metrics.texts, found.speed.words
     msg.good(f"F {f:.4f} against all gold, on {texts:,} texts of {words:,} words")
     msg.info(f"Pipeline: {model}, for spacy.load. Scores: {metrics}. {found.speed.words_per_second:,} words per second")

@@ -5,14 +5,13 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
-from spacy.util import load_config
 from tqdm import tqdm
 from wasabi import msg
 
 from labelwise.common.errors import InputError
 from labelwise.train.calibration import Optimize
 from labelwise.train.loop import OnOom
-from labelwise.train.pipeline import Recognizer
+from labelwise.train.pipeline import Recognizer, step_overrides, transformer_overrides
 from labelwise.train.run import Trained, train
 from scripts.console import print_counts, user_errors
 
@@ -36,6 +35,7 @@ def train_cli(
     ] = "",
     init_from: Annotated[str, Option(help="Name or folder of a pipeline to start from")] = "",
     recognizer: Annotated[Recognizer, Option(help="A head for each label, or spaCy's ner")] = "per-label",
+    completed: Annotated[Path | None, Option(help="Folder that scripts.complete has written, for ner")] = None,
     freeze: Annotated[YesNo, Option(help="Train only heads of labels that the pipeline of --init-from lacks")] = "no",
     optimize: Annotated[Optimize, Option(help="f | precision | recall: fit the labels' thresholds on dev for it")] = "",
     batch_size: Annotated[Path | None, Option(help="JSON file that scripts.find_batch_size has written")] = None,
@@ -44,23 +44,15 @@ def train_cli(
 ) -> None:
     """Train a pipeline with spaCy's own loop, from the partitions of a corpus."""
     with user_errors("Nothing was trained"):
-        if max_steps < 0:
-            raise InputError(f"--max-steps {max_steps}: give a number of updates, or 0 for what the config says")
         if int(os.environ.get("WORLD_SIZE", "1")) > 1:
             raise InputError("WORLD_SIZE: training in several processes isn't supported yet; start one")
-        overrides: dict[str, Any] = {"system.seed": seed}
-        if max_steps:
-            overrides["training.max_steps"] = max_steps
-            # Some step after the first is evaluated, or the best pipeline would be an untrained one.
-            every = load_config(config)["training"]["eval_frequency"]
-            overrides["training.eval_frequency"] = min(every, max_steps)
+        overrides: dict[str, Any] = {
+            "system.seed": seed,
+            **step_overrides(config, max_steps),
+            **transformer_overrides(transformer_name, precision, gpu_id),
+        }
         if loader:
             overrides["corpora.train.loader"] = loader
-        if transformer_name:
-            overrides["components.transformer.model.name"] = transformer_name
-        if precision:
-            slow = gpu_id < 0 and precision == "fp16"
-            overrides["components.transformer.model.precision"] = "fp32" if slow else precision
         trained = train(
             config,
             corpus,
@@ -71,6 +63,7 @@ def train_cli(
             overrides=overrides,
             init_from=init_from,
             recognizer=recognizer,
+            completed=completed,
             freeze=freeze == "yes",
             optimize=optimize,
             batch_size=batch_size,

@@ -8,7 +8,8 @@ A Doc carries three views of its annotation:
    `doc.spans["incorrect_spans"]` every rejected one that has them.
 3. `doc.user_data["labelwise"]` holds what scoring needs to be honest: `gold`, all accepted spans as
    `[start, end, label, data sets]` in characters, `rejected`, all rejected ones as `[start, end, label]`, and
-   `uncovered`, the labels that the text isn't complete for.
+   `uncovered`, the labels that the text isn't complete for; if there are any, also `datasets`, the names of the data
+   sets that the text is from.
 """
 
 from collections.abc import Iterable, Mapping
@@ -42,7 +43,11 @@ def check_coverage(value: str) -> Coverage:
 
 
 def set_user_data(
-    doc: Doc, gold: Mapping[SpanKey, list[str]], rejected: Iterable[SpanKey], uncovered: Mapping[str, str]
+    doc: Doc,
+    gold: Mapping[SpanKey, list[str]],
+    rejected: Iterable[SpanKey],
+    uncovered: Mapping[str, str],
+    datasets: Iterable[str],
 ) -> None:
     """Store all accepted spans, each with the names of its data sets, all rejected ones, and what isn't covered."""
     spans: list[list[Any]] = [[*key, names] for key, names in gold.items()]
@@ -50,6 +55,7 @@ def set_user_data(
         "gold": spans,
         "rejected": [list(key) for key in rejected],
         "uncovered": dict(sorted(uncovered.items())),
+        **({"datasets": list(datasets)} if uncovered else {}),
     }
 
 

@@ -15,7 +15,6 @@ import spacy
 from spacy.language import Language
 from spacy.tokens import Doc
 
-import labelwise.recognizer.per_label  # noqa: F401  registers its component
 from labelwise.common.errors import InputError
 from labelwise.common.keys import text_key
 from labelwise.common.outputs import staged
@@ -26,6 +25,7 @@ from labelwise.corpus.manifest import find_partitions
 from labelwise.corpus.streaming import forgetting, take_batch
 from labelwise.corpus.tokenizer import MAX_LENGTH
 from labelwise.evaluate.predictions import PredictedDoc, write_predictions
+from labelwise.recognizer.per_label import SPANS_KEY
 
 
 class PredictJob(NamedTuple):
@@ -111,4 +111,16 @@ def join(stored: StoredDoc, predicted: Doc) -> PredictedDoc:
         entities=sorted(entities(gold)),
         rejected=sorted((start, end, label) for start, end, label in merged.get("rejected", ())),
         uncovered=merged["uncovered"],
+        datasets=merged.get("datasets", []),
+        found=all_found(predicted),
+    )
+
+
+def all_found(doc: Doc) -> list[tuple[int, int, str, float]]:
+    """List all spans that a per-label recognizer found, which may overlap, each with its probability."""
+    group = doc.spans.get(SPANS_KEY, ())
+    scores = getattr(group, "attrs", {}).get("scores", ())
+    return sorted(
+        (span.start_char, span.end_char, span.label_, round(float(score), 4))
+        for span, score in zip(group, scores, strict=True)
     )

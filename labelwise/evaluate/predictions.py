@@ -26,6 +26,8 @@ class PredictedDoc(msgspec.Struct):
     entities (list): flat gold, what a pipeline can be trained on.
     rejected (list): every span that annotators rejected.
     uncovered (dict[str, str]): the labels that the text isn't complete for, each "partial" or "none".
+    datasets (list[str]): the data sets that such a text is from.
+    found (list): of a per-label recognizer, all spans, which may overlap, each with its probability at the end.
     """
 
     key: str
@@ -35,6 +37,8 @@ class PredictedDoc(msgspec.Struct):
     entities: list[SpanKey]
     rejected: list[SpanKey] = []
     uncovered: dict[str, str] = {}
+    datasets: list[str] = []
+    found: list[tuple[int, int, str, float]] = []
 
     def scored(self, spans: Iterable[SpanKey], also: Iterable[SpanKey] = ()) -> set[SpanKey]:
         """Keep the spans that can be judged; see `spans.judgeable`.
@@ -51,7 +55,8 @@ class PredictedDoc(msgspec.Struct):
 
         spans = {name: kept(getattr(self, name)) for name in ("predicted", "gold", "entities", "rejected")}
         uncovered = {label: state for label, state in self.uncovered.items() if label in labels}
-        return msgspec.structs.replace(self, **spans, uncovered=uncovered)
+        found = [span for span in self.found if span[2] in labels]
+        return msgspec.structs.replace(self, **spans, uncovered=uncovered, found=found)
 
 
 _encode = msgspec.json.Encoder().encode

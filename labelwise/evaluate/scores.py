@@ -5,7 +5,9 @@ from collections.abc import Collection, Iterable, Sequence
 import msgspec
 import numpy as np
 
+from labelwise.common.reliability import Bin
 from labelwise.common.spans import SpanKey
+from labelwise.common.uncovered import Rate
 
 Score = float | None  # None where there is nothing to score
 
@@ -58,6 +60,8 @@ class Metrics(msgspec.Struct):
     texts (int): those scored.
     unscored (int): predictions that can't be judged.
     all_gold, flat_gold (AllScores): see `scoring`.
+    all_spans (AllScores | None): all spans that a per-label recognizer found, which may overlap, against all gold.
+    calibration_error (float | None): how far their probabilities are off; see `common.reliability`.
     schemes (dict): over all labels, by scheme.
     agreement (dict): of the annotators, for each label that they marked twice.
     texts_digest, predictions_digest (str): the same for the same texts, and for the same predictions.
@@ -66,6 +70,8 @@ class Metrics(msgspec.Struct):
     texts: int
     all_gold: AllScores
     flat_gold: AllScores
+    all_spans: AllScores | None = None
+    calibration_error: Score = None
     unscored: int = 0
     schemes: dict[str, Scores] = {}
     agreement: dict[str, Agreement] = {}
@@ -84,11 +90,17 @@ class FrequentMistake(msgspec.Struct):
 
 
 class Details(msgspec.Struct):
-    """What is behind the scores: by label and scheme, the confusion of labels, and frequent mistakes by kind."""
+    """What is behind the scores: by label and scheme, the confusion of labels, and frequent mistakes by kind.
+
+    reliability (list[Bin]): whether probabilities can be trusted; see `common.reliability`.
+    uncovered (list[Rate]): what is predicted where nobody looked; see `common.uncovered`.
+    """
 
     schemes: dict[str, dict[str, SchemeScores]]
     confusion: dict[str, dict[str, int]]
     frequent: dict[str, list[FrequentMistake]]
+    reliability: list[Bin] = []
+    uncovered: list[Rate] = []
 
 
 def count(predicted: Collection[SpanKey], gold: Collection[SpanKey], labels: Sequence[str]) -> np.ndarray:

@@ -15,6 +15,9 @@ from math import isnan
 
 import numpy as np
 
+from labelwise.common.reliability import Reliability
+from labelwise.common.spans import SpanKey
+from labelwise.common.uncovered import Rates
 from labelwise.evaluate.mistakes import Mistakes
 from labelwise.evaluate.predictions import PredictedDoc
 from labelwise.evaluate.resampling import BLOCK, Bootstrap, interval
@@ -41,6 +44,10 @@ class Scoring:
         self._bootstrap = Bootstrap(self._all_gold.shape)
         self._block: list[np.ndarray] = []
         self._schemes = SchemeCounts()
+        self._has_found = False
+        self._all_spans = np.zeros((len(labels), 3), int)
+        self._reliability = Reliability()
+        self._rates = Rates()
         self._mistakes = Mistakes()
 
     def add(self, doc: PredictedDoc) -> None:
@@ -56,9 +63,25 @@ class Scoring:
         self._flat_gold += count(predicted_flat, flat, self.labels)
         self._schemes.add(predicted, gold)
         self._mistakes.add(doc)
+        self._add_found(doc, gold)
+        self._add_rates(doc)
         self._block.append(counts)
         if len(self._block) == BLOCK:
             self._resample()
+
+    def _add_found(self, doc: PredictedDoc, gold: set[SpanKey]) -> None:
+        """Count what may overlap, with its probabilities; entities, if there is nothing else."""
+        self._has_found |= bool(doc.found)
+        spans = {(start, end, label): p for start, end, label, p in doc.found}
+        scored = doc.scored(spans or doc.predicted)
+        self._all_spans += count(scored, gold, self.labels)
+        self._reliability.add((p, span in gold) for span, p in spans.items() if span in scored)
+
+    def _add_rates(self, doc: PredictedDoc) -> None:
+        found = [label for _, _, label, *_ in doc.found or doc.predicted]
+        self._rates.add_unknown(doc.text, doc.uncovered, doc.datasets, found)
+        covered = [label for label in self.labels if label not in doc.uncovered]
+        self._rates.add_known(doc.text, covered, found, [label for _, _, label in doc.gold])
 
     def metrics(self) -> Metrics:
         """Compute the scores, the same for equal docs, once all have been added."""
@@ -68,6 +91,8 @@ class Scoring:
             texts=self.texts,
             all_gold=_with_intervals(score_table(self._all_gold, self.labels), self._bootstrap, self.labels),
             flat_gold=score_table(self._flat_gold, self.labels),
+            all_spans=score_table(self._all_spans, self.labels) if self._has_found else None,
+            calibration_error=self._reliability.error(),
             unscored=self.unscored,
             schemes={name: Scores(schemes[name].p, schemes[name].r, schemes[name].f) for name in SCHEMES},
         )
@@ -78,6 +103,8 @@ class Scoring:
             schemes={label: self._schemes.scores(label) for label in self.labels},
             confusion={label: dict(sorted(row.items())) for label, row in sorted(self._mistakes.confusion.items())},
             frequent=self._mistakes.frequent(MOST_FREQUENT),
+            reliability=self._reliability.bins(),
+            uncovered=self._rates.rates(),
         )
 
     def _resample(self) -> None:

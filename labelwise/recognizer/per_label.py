@@ -142,18 +142,26 @@ def _add_heads(output: Model, labels: int, *, random: bool) -> None:
     output.attrs["widths"] = [*output.attrs["widths"], width]
 
 
-@Language.factory(
-    "labelwise_per_label",
-    assigns=["doc.ents", "token.ent_iob", "token.ent_type", "doc.spans"],
-    default_config={
-        "model": Config().from_str(DEFAULT_CONFIG)["model"],
-        "scorer": {"@scorers": "spacy.ner_scorer.v1"},
-    },
-    default_score_weights={"ents_f": 1.0, "ents_p": 0.0, "ents_r": 0.0, "ents_per_type": None},
-)
 def make_per_label(nlp: Language, name: str, model: Model, scorer: Callable | None) -> "PerLabelRecognizer":
     """Make the component; see `PerLabelRecognizer`."""
     return PerLabelRecognizer(nlp.vocab, model, name, scorer=scorer)
+
+
+# Another copy of this module may have registered it, labelwise's or that of a packaged pipeline; spaCy allows one only.
+try:
+    Language.factory(
+        "labelwise_per_label",
+        assigns=["doc.ents", "token.ent_iob", "token.ent_type", "doc.spans"],
+        default_config={
+            "model": Config().from_str(DEFAULT_CONFIG)["model"],
+            "scorer": {"@scorers": "spacy.ner_scorer.v1"},
+        },
+        default_score_weights={"ents_f": 1.0, "ents_p": 0.0, "ents_r": 0.0, "ents_per_type": None},
+        func=make_per_label,
+    )
+except ValueError as error:
+    if "E004" not in str(error):
+        raise
 
 
 class PerLabelRecognizer(TrainablePipe):

@@ -19,6 +19,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
 
+from labelwise.common.reliability import Reliability
 from labelwise.common.spans import judgeable
 from labelwise.corpus.annotation import USER_DATA
 from labelwise.corpus.streaming import forgetting, take_batch
@@ -31,7 +32,6 @@ BETA = {"f": 1.0, "precision": 0.5, "recall": 2.0}
 OFFSETS = tuple(np.arange(-3.0, 3.25, 0.5).tolist())
 ENOUGH = 200  # gold spans on dev, from which on a label decides more than all labels together
 PRIOR = 10.0  # how many spans a label must have until they say more than those of all labels
-BINS = 10
 
 
 class Judged(NamedTuple):
@@ -73,7 +73,8 @@ def fit(nlp: Language, examples: Iterable[Example], optimize: Optimize = "") -> 
     }
     settings = {name: fitted | component.cfg.get(name, {}) for name, fitted in settings.items()}
     p = calibrated(judged.probabilities, slopes[judged.labels], intercepts[judged.labels])
-    return Fitted(settings, calibration_error(judged.probabilities, judged.right), calibration_error(p, judged.right))
+    before, after = (Reliability(zip(found, judged.right, strict=True)).error() for found in (judged.probabilities, p))
+    return Fitted(settings, before or 0.0, after or 0.0)
 
 
 def write_fitted(folder: Path, fitted: Fitted) -> None:
@@ -81,13 +82,6 @@ def write_fitted(folder: Path, fitted: Fitted) -> None:
     path = folder / "ner" / "cfg"
     content = json.loads(path.read_text(encoding="utf8")) | fitted.settings
     rewrite(path, json.dumps(content, indent=2, ensure_ascii=False))
-
-
-def calibration_error(probabilities: np.ndarray, right: np.ndarray) -> float:
-    """Compute the expected calibration error, in ten bins of equal width (Guo et al., ICML 2017, equation 5)."""
-    bins = np.minimum((probabilities * BINS).astype(int), BINS - 1)
-    gaps = np.bincount(bins, probabilities - right, BINS)
-    return float(np.abs(gaps).sum() / len(right))
 
 
 def _collect(

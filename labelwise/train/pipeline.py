@@ -42,6 +42,34 @@ def read_settings(
     return settings, transformer
 
 
+def step_overrides(config: Path, max_steps: int) -> dict[str, Any]:
+    """Give what in a config has to be other for a number of updates; 0 leaves it as it is.
+
+    RAISES (InputError): the number is negative.
+    """
+    if max_steps < 0:
+        raise InputError(f"--max-steps {max_steps}: give a number of updates, or 0 for what the config says")
+    if not max_steps:
+        return {}
+    # Some step after the first is evaluated, or the best pipeline would be an untrained one.
+    every = load_config(config)["training"]["eval_frequency"]
+    return {"training.max_steps": max_steps, "training.eval_frequency": min(every, max_steps)}
+
+
+def transformer_overrides(name: str, precision: str, gpu_id: int) -> dict[str, Any]:
+    """Give what in a config has to be other for a transformer and its precision; empty strings leave it as it is.
+
+    On the CPU, fp32 takes the place of fp16, which is too slow there.
+    """
+    overrides: dict[str, Any] = {}
+    if name:
+        overrides["components.transformer.model.name"] = name
+    if precision:
+        slow = gpu_id < 0 and precision == "fp16"
+        overrides["components.transformer.model.precision"] = "fp32" if slow else precision
+    return overrides
+
+
 def read_config(config: Path, corpus: Path, overrides: Mapping[str, Any]) -> Config:
     """Read a config, and fit it to a corpus.
 

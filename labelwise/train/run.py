@@ -22,6 +22,7 @@ from labelwise.common.outputs import replace, staged, workspace
 from labelwise.corpus.manifest import MANIFEST, check_whole
 from labelwise.train.calibration import Fitted, Optimize, fit, write_fitted
 from labelwise.train.checkpoints import Checkpoints, State, copy
+from labelwise.train.completed import BOOKS, TEACHER, is_completed, is_partial
 from labelwise.train.loop import OnOom, Run
 from labelwise.train.monitor import Monitor, idle_gpu, open_nvml
 from labelwise.train.pipeline import Recognizer, freeze_components, make_pipeline, read_settings
@@ -67,6 +68,7 @@ def train(
     overrides: Mapping[str, Any] | None = None,
     init_from: str = "",
     recognizer: Recognizer = "per-label",
+    completed: Path | None = None,
     freeze: bool = False,
     optimize: Optimize = "",
     batch_size: Path | None = None,
@@ -80,6 +82,8 @@ def train(
     overrides (Mapping): values of the config, by dotted name.
     init_from (str): a pipeline to start from, by name or folder; see `pipeline.source_components`.
     recognizer (str): "per-label" or "ner"; see `pipeline.read_settings`.
+    completed (Path | None): the folder of a completion, if spaCy's ner is to learn from texts that are annotated for
+        some labels only; see `complete.run`.
     freeze (bool): of the recognizer that is taken from `init_from`, train only the heads of labels that it lacks; see
         `pipeline.freeze_components`.
     optimize (str): what a per-label recognizer's thresholds are to be best for; see `calibration`.
@@ -92,12 +96,17 @@ def train(
     """
     use_gpu(gpu_id)
     check_whole(corpus)
+    if completed and is_completed(completed, corpus):
+        init_from = str(completed / TEACHER)
+    else:
+        completed = None
     settings, transformer = read_settings(config, corpus, overrides or {}, init_from, recognizer)
+    check_coverage(settings, corpus, recognizer, completed)
     if freeze:
         freeze_components(settings)
     if device_size := read_batch_size(batch_size, gpu_id, settings):
         settings["training"]["batcher"]["device_size"] = device_size
-    checkpoints = Checkpoints(out.with_name(f"{out.name}.checkpoints"), facts_of(settings, corpus, gpu_id))
+    checkpoints = Checkpoints(out.with_name(f"{out.name}.checkpoints"), facts_of(settings, corpus, gpu_id, completed))
     with workspace(out) as folder:
         folder.mkdir()
         found = _find_start(checkpoints, resume, tell)
@@ -142,6 +151,25 @@ def _fit(nlp: Language, folder: Path, optimize: Optimize) -> Fitted | None:
     return fitted
 
 
+def check_coverage(settings: Config, corpus: Path, recognizer: Recognizer, completed: Path | None) -> None:
+    """Have spaCy's ner read completed texts, in place.
+
+    RAISES (InputError): there are none, and some text isn't complete for all labels, so that the ner would see entities
+        everywhere: nothing tells it what isn't one.
+    """
+    reader = settings["corpora"]["train"]
+    if completed:
+        reader["path"] = str(completed / "train")
+    elif recognizer == "ner" and reader["coverage"] == "by-label" and is_partial(corpus / "train"):
+        policies = json.loads((corpus / MANIFEST).read_text(encoding="utf8"))["settings"]["policies"]
+        if policies["coverage"] == "by-label":
+            raise InputError(
+                "recognizer ner: texts in train aren't complete for all labels, and spaCy's ner can't learn from them "
+                "as they are. Complete them (scripts.complete, then --completed), or take recognizer per-label, or set "
+                "coverage to drop or outside"
+            )
+
+
 def _find_start(checkpoints: Checkpoints, resume: bool, tell: Callable[[str], Any]) -> tuple[Path, State] | None:
     """Find the checkpoint to resume from, if there should be one, and tell from where or why training starts."""
     found = checkpoints.last() if resume else None
@@ -179,7 +207,7 @@ def pipeline_digest(settings: Config) -> str:
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
-def facts_of(settings: Config, corpus: Path, gpu_id: int) -> dict[str, str]:
+def facts_of(settings: Config, corpus: Path, gpu_id: int, completed: Path | None = None) -> dict[str, str]:
     """List what is the same for trainings that take the same steps: config, corpus, device, packages and code.
 
     What the device is given at a time isn't among them, as that is what to change when memory has run out.
@@ -191,6 +219,7 @@ def facts_of(settings: Config, corpus: Path, gpu_id: int) -> dict[str, str]:
     return {
         "the config": hashlib.sha256(settings.to_str(interpolate=False).encode()).hexdigest(),
         "the corpus": hashlib.sha256((corpus / MANIFEST).read_bytes()).hexdigest(),
+        **({"the completion": hashlib.sha256((completed / BOOKS).read_bytes()).hexdigest()} if completed else {}),
         "the device": device_name(gpu_id),
         **{name: version(name) for name in packages if find_spec(name)},
         **digest_files(CODE),

@@ -17,7 +17,7 @@ def make_docs(nlp) -> list[Doc]:
     for doc in docs[1:]:
         doc.spans[GOLD] = doc.spans[INCORRECT] = []
     for doc in docs:
-        set_user_data(doc, {(0, 1, "LAW"): ["a", "b"]}, [(2, 3, "Ré")], {"Ré": "partial"})
+        set_user_data(doc, {(0, 1, "LAW"): ["a", "b"]}, [(2, 3, "Ré")], {"Ré": "partial"}, ["a"])
     return docs
 
 

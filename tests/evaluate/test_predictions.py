@@ -51,6 +51,7 @@ def test_what_is_written_is_read_again(text):
 
 def test_a_line_is_json_that_other_programs_read():
     doc = make_doc("0a", text="é😀", predicted=[(0, 1, "A")], rejected=[(1, 2, "B")], uncovered={"B": "partial"})
+    doc.datasets, doc.found = ["a"], [(0, 1, "A", 0.75)]
     assert json.loads(written(doc)) == {
         "key": "0a",
         "text": "é😀",
@@ -58,6 +59,8 @@ def test_a_line_is_json_that_other_programs_read():
         "gold": [],
         "entities": [],
         "rejected": [[1, 2, "B"]],
+        "datasets": ["a"],
+        "found": [[0, 1, "A", 0.75]],
         "uncovered": {"B": "partial"},
     }
 

@@ -65,7 +65,7 @@ def test_files_are_written_and_no_other(run, model, demo_corpus, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["new"]
     metrics, details, speed = (json.loads((out / f"{n}.json").read_text()) for n in ("metrics", "details", "speed"))
     manifest = read_manifest(demo_corpus)
-    scores = ["texts", "all_gold", "flat_gold", "unscored", "schemes", "agreement"]
+    scores = ["texts", "all_gold", "flat_gold", "all_spans", "calibration_error", "unscored", "schemes", "agreement"]
     assert list(metrics) == [*scores, "texts_digest", "predictions_digest"]
     assert metrics["texts"] == manifest["splits"]["test"]["texts"]
     assert metrics["texts_digest"] == manifest["splits"]["test"]["digest"]
@@ -77,7 +77,7 @@ def test_files_are_written_and_no_other(run, model, demo_corpus, tmp_path):
         assert "f_low" not in row or row["f_low"] <= row["f"] <= row["f_high"]
     assert {"p", "r", "f"} <= set(metrics["all_gold"]["macro"]) <= {"p", "r", "f", "f_low", "f_high"}
     assert set(metrics["schemes"]) == set(details["schemes"][manifest["labels"][0]]) == set(SCHEMES)
-    assert set(details) == {"schemes", "confusion", "frequent"}
+    assert set(details) == {"schemes", "confusion", "frequent", "reliability", "uncovered"}
     assert list(details["frequent"]) == list(KINDS)
     assert set(speed) == {"words_per_second", "words"}
     assert speed["words"] == manifest["splits"]["test"]["words"]

@@ -256,6 +256,8 @@ def test_nothing_to_score_is_none_everywhere(docs, labels):
         "texts": len(docs),
         "all_gold": everything,
         "flat_gold": everything,
+        "all_spans": None,
+        "calibration_error": None,
         "unscored": sum(len(doc.predicted) for doc in docs),
         "schemes": dict.fromkeys(SCHEMES, nothing),
         "agreement": {},

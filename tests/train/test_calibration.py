@@ -6,13 +6,14 @@ import spacy
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
+from labelwise.common.reliability import Reliability
 from labelwise.demo.write import make_demo
 from labelwise.evaluate.run import evaluate
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge
 from labelwise.recognizer.per_label import FITTED, TAGS, calibrated
 from labelwise.sources.convert_brat import convert_brat
-from labelwise.train.calibration import BINS, calibration_error, fit
+from labelwise.train.calibration import fit
 from labelwise.train.reader import PartitionedCorpus
 from labelwise.train.run import train
 from tests.train.test_resume import CPU
@@ -85,18 +86,6 @@ def test_the_threshold_goes_where_most_is_won():
     assert fit(nlp, examples(nlp, odds, odds > 1)).settings["offsets"] == {}
 
 
-def test_the_calibration_error_is_that_of_its_definition():
-    rng = np.random.default_rng(1)
-    p = np.append(rng.random(500), [0.0, 1.0])
-    right = rng.random(502) < p**2
-    expected = 0.0
-    for n in range(BINS):
-        chosen = (p >= n / BINS) & ((p < (n + 1) / BINS) | (n == BINS - 1))
-        if chosen.any():
-            expected += chosen.sum() / len(p) * abs(right[chosen].mean() - p[chosen].mean())
-    assert calibration_error(p, right) == pytest.approx(expected)
-
-
 def test_where_nothing_was_found_nothing_is_fitted():
     nlp = fixed_pipeline()
     assert fit(nlp, examples(nlp, np.full(100, -5.0), np.zeros(100, bool))) is None
@@ -118,7 +107,7 @@ def test_probabilities_are_calibrated_on_dev(trained):
         gold = {(start, end, label) for start, end, label, _ in eg.reference.user_data["labelwise"]["gold"]}
         found.extend(doc.spans["labels"].attrs["scores"])
         right.extend((span.start_char, span.end_char, span.label_) in gold for span in doc.spans["labels"])
-    assert calibration_error(np.array(found), np.array(right)) == pytest.approx(runs[""].fitted.after, abs=1e-3)
+    assert Reliability(zip(found, right, strict=True)).error() == pytest.approx(runs[""].fitted.after, abs=1e-3)
 
 
 @pytest.mark.slow

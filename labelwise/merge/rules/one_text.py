@@ -32,6 +32,7 @@ from labelwise.sources.prodigy import TaskSpan
 class Merged(NamedTuple):
     """The merged annotation of one text.
 
+    datasets (list[str]): those with an answer that counts, in their order.
     coverage (dict[str, str]): "complete" or "partial" by label; neither for a label that isn't in it.
     accepted, rejected (dict): the spans that count, sorted, each with the names of the data sets that say so.
     lost (list[LostSpan]): accepted spans that were rejected elsewhere, or the other way round.
@@ -41,6 +42,7 @@ class Merged(NamedTuple):
     """
 
     text: str
+    datasets: list[str]
     coverage: dict[str, str]
     accepted: dict[SpanKey, list[str]]
     rejected: dict[SpanKey, list[str]]
@@ -57,7 +59,7 @@ def merge_text(text: str, answers: Iterable[Answer], policies: Policies, split: 
     split (str | None): the split that a data set declares for the text; answers of other data sets don't count.
     RAISES (InputError): a policy is "error" and there is something to decide.
     """
-    merged = Merged(text, {}, {}, {}, [], [], Counter(), Counter(), {})
+    merged = Merged(text, [], {}, {}, {}, [], [], Counter(), Counter(), {})
     complete: dict[str, list[Answer]] = {}
     binary: dict[str, list[Answer]] = {}
     for answer in answers:
@@ -73,7 +75,7 @@ def merge_text(text: str, answers: Iterable[Answer], policies: Policies, split: 
     for group in complete.values():
         for answer in _choose(merged, group, policies):
             merged.rows["merged"] += 1
-            _cover(merged.coverage, answer)
+            _cover(merged, answer)
             for key, span in _usable_spans(merged, answer):
                 if span.answer in (None, "accept"):
                     _note(merged, accepted, key, answer)
@@ -85,6 +87,7 @@ def merge_text(text: str, answers: Iterable[Answer], policies: Policies, split: 
         for (key, accept), answer in _judgements(merged, group, policies).items():
             merged.coverage.setdefault(key[2], "partial")
             merged.coverage.update(dict.fromkeys(answer.dataset.absent, "complete"))
+            _name(merged, answer)
             _note(merged, accepted if accept else rejected, key, answer)
     _settle(merged, accepted, rejected, policies)
     merged.accepted.update((key, _names(accepted[key])) for key in sorted(accepted))
@@ -93,13 +96,20 @@ def merge_text(text: str, answers: Iterable[Answer], policies: Policies, split: 
     return merged
 
 
-def _cover(coverage: dict[str, str], answer: Answer) -> None:
+def _cover(merged: Merged, answer: Answer) -> None:
     """Note what a complete answer covers: its data set's labels, but those it says it doesn't, and absent ones."""
+    coverage = merged.coverage
     for label in answer.dataset.labels:
         state = (answer.task.uncovered or {}).get(label, "complete")
         if state == "complete" or (state == "partial" and label not in coverage):
             coverage[label] = state
     coverage.update(dict.fromkeys(answer.dataset.absent, "complete"))
+    _name(merged, answer)
+
+
+def _name(merged: Merged, answer: Answer) -> None:
+    if answer.dataset.name not in merged.datasets:
+        merged.datasets.append(answer.dataset.name)
 
 
 def _choose(merged: Merged, group: list[Answer], policies: Policies) -> list[Answer]:

@@ -18,6 +18,7 @@ NLP = make_nlp("en", TokenizerRules())
 def project(text, accepted, rejected=(), covered=LABELS, **policies):
     merged = Merged(
         text,
+        ["data"],
         dict.fromkeys(covered, "complete"),
         {key: ["data"] for key in accepted},
         {key: ["data"] for key in rejected},

@@ -1,0 +1,118 @@
+"""How often labels are predicted where nobody looked for them, beside how often they occur where somebody did.
+
+A pipeline that is trained on texts of several kinds, each annotated for labels of its own, was never told that a kind
+doesn't have the others' labels. What it predicts there can't be judged, but counted.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from math import sqrt
+
+import msgspec
+
+PER = 1000  # words
+FACTOR = 2.0
+DEVIATIONS = 3.0
+
+
+class Rate(msgspec.Struct):
+    """A label on the texts of a data set that aren't complete for it.
+
+    words (int): of those texts, divided at white space.
+    predicted (int): spans of the label that were predicted there.
+    per_1000 (float): those in a thousand words.
+    known_per_1000, gold_per_1000 (float): predicted and gold spans in a thousand words of texts that are complete for
+        the label, and that the pipeline was not trained on.
+    plausible (bool): the label is predicted about as often as where it is known; see `is_plausible`.
+    """
+
+    dataset: str
+    label: str
+    words: int
+    predicted: int
+    per_1000: float
+    known_per_1000: float
+    gold_per_1000: float
+    plausible: bool
+
+
+class Rates:
+    """Counts words and spans, text after text."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self._unknown: dict[tuple[str, str], Counter[str]] = {}
+        self._known: dict[str, Counter[str]] = {}
+
+    def add_unknown(
+        self, text: str, uncovered: Iterable[str], datasets: Sequence[str], predicted: Iterable[str]
+    ) -> None:
+        """Count what is predicted where nobody looked.
+
+        uncovered (Iterable[str]): the labels that the text isn't complete for.
+        datasets (Sequence[str]): those that the text is from.
+        predicted (Iterable[str]): the label of each span.
+        """
+        words, found = len(text.split()), Counter(predicted)
+        for label in uncovered:
+            for dataset in datasets:
+                counts = self._unknown.setdefault((dataset, label), Counter())
+                counts.update(words=words, predicted=found[label])
+
+    def add_known(self, text: str, covered: Iterable[str], predicted: Iterable[str], gold: Iterable[str]) -> None:
+        """Count what is predicted where somebody looked, in a text that the pipeline wasn't trained on.
+
+        covered (Iterable[str]): the labels that the text is complete for.
+        predicted, gold (Iterable[str]): the label of each span.
+        """
+        words, found, true = len(text.split()), Counter(predicted), Counter(gold)
+        for label in covered:
+            counts = self._known.setdefault(label, Counter())
+            counts.update(words=words, predicted=found[label], gold=true[label])
+
+    def rates(self) -> list[Rate]:
+        """List the rates, sorted by data set and label; labels that are known nowhere have none."""
+        found = []
+        for (dataset, label), here in sorted(self._unknown.items()):
+            known = self._known.get(label, Counter())
+            if here["words"] and known["words"]:
+                found.append(
+                    Rate(
+                        dataset,
+                        label,
+                        here["words"],
+                        here["predicted"],
+                        PER * here["predicted"] / here["words"],
+                        PER * known["predicted"] / known["words"],
+                        PER * known["gold"] / known["words"],
+                        is_plausible(here, known),
+                    )
+                )
+        return found
+
+
+def is_plausible(here: Mapping[str, int], known: Mapping[str, int]) -> bool:
+    """Tell whether spans are predicted within a factor of two of how often they are where the label is known.
+
+    Chance is allowed for: three standard deviations of a Poisson-distributed count, those of both counts together.
+
+    here, known (Mapping[str, int]): "words", and spans "predicted" in them.
+    """
+    share = here["words"] / known["words"]
+    low, high = (share * factor for factor in (1 / FACTOR, FACTOR))
+    few = here["predicted"] - low * known["predicted"]
+    many = here["predicted"] - high * known["predicted"]
+
+    def deviations(factor: float) -> float:
+        return DEVIATIONS * sqrt(here["predicted"] + factor**2 * (known["predicted"] + 1) + 1)
+
+    return few >= -deviations(low) and many <= deviations(high)
+
+
+def implausible(rates: Iterable[Rate]) -> dict[str, list[Rate]]:
+    """Group the rates that aren't plausible by data set."""
+    found: dict[str, list[Rate]] = {}
+    for rate in rates:
+        if not rate.plausible:
+            found.setdefault(rate.dataset, []).append(rate)
+    return found
