@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import spacy
 from spacy.language import Language
 from spacy.tokens import Span
 from spacy.training import Example
+from thinc.api import get_current_ops, require_cpu, set_current_ops
 
 from labelwise.recognizer.per_label import PerLabelRecognizer
 from tests.conftest import ROOT
@@ -47,7 +49,16 @@ def python(folder: Path, *command: object, path: str = "") -> str:
 
 
 @pytest.fixture
-def trained() -> Language:
+def plain() -> Iterator[None]:
+    """Compute as spaCy does by itself, in which products of matrices are rounded otherwise than in labelwise."""
+    before = get_current_ops()
+    require_cpu()
+    yield
+    set_current_ops(before)
+
+
+@pytest.fixture
+def trained(plain) -> Language:
     """A pipeline that has learned spans in spans, which are no entities."""
     spacy.util.fix_random_seed(0)
     nlp = spacy.blank("en")
