@@ -87,9 +87,9 @@ def test_equal_completions_are_equal_to_the_byte_and_dev_and_test_stay(partial):
 
 @pytest.mark.slow
 def test_labels_that_cannot_be_there_are_not_filled_in(merging):
-    """Half of the texts are of another kind, in which the pipeline sees names everywhere."""
+    """Half of the texts are of another kind, in which there are far fewer names."""
     add(merging, "people", "PER", TEXTS[:120])
-    others = [f"{n}: Ann saw Bob saw Cleo saw Dan saw Ann saw Bob." for n in range(100)]
+    others = [f"Ann saw {' and '.join(str(n + m) for m in range(20))} times." for n in range(100)]
     merging.add("codes", ["LOC"], [{"text": text, "spans": []} for text in others])
     merging.add(
         "dev", ["PER"], [{"text": f"{text} So.", "spans": spans(text, "PER")} for text in TEXTS[:60]], split="dev"
@@ -98,7 +98,7 @@ def test_labels_that_cannot_be_there_are_not_filled_in(merging):
     done = complete(CPU, merging.root / "corpus", merging.root / "completed", overrides=STEPS)
     [rate] = [rate for rate in done.rates if rate.dataset == "codes"]
     assert (rate.label, rate.plausible) == ("PER", False)
-    assert rate.per_1000 > 2 * rate.known_per_1000
+    assert 0 < rate.per_1000 < rate.known_per_1000 / 2
     assert set(done.spans["PER"]) == {"not plausible"}
 
 
