@@ -71,7 +71,7 @@ def test_without_freezing_all_labels_go_on_learning(growing):
     ("start", "recognizer", "corpus", "message"),
     [
         ("", "per-label", "three", "freeze: there is no recognizer to freeze"),
-        ("old", "ner", "three", "freeze: there is no recognizer to freeze"),
+        ("old", "ner", "two", "freeze: there is no recognizer to freeze"),
         ("old", "per-label", "two", "freeze: nothing to train, as the pipeline has all 2 labels"),
     ],
 )

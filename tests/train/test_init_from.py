@@ -55,6 +55,7 @@ def relabelled(corpus: Path, folder: Path, labels: list[str]) -> Path:
     by_action = {str(action): dict.fromkeys(named, 1) for action, named in actions.items()}
     (folder / MANIFEST).write_text(json.dumps({**manifest, "labels": labels}))
     (folder / "labels" / "ner.json").write_text(json.dumps(by_action))
+    (folder / "labels" / "per_label.json").write_text(json.dumps(sorted(labels)))
     return folder
 
 
@@ -75,7 +76,10 @@ def test_the_parameters_are_the_sources(kind, config, pipe, sources, demo_corpus
         assert len(pairs) > 3
         assert all(np.array_equal(one, two) for one, two in pairs)
     text = "Heat 5 mL, said Zoë Barton of Mercury Labs."
-    assert [(e.text, e.label_) for e in nlp(text).ents] == [(e.text, e.label_) for e in source(text).ents]
+    # What was fitted to the source on dev isn't taken, which decides between spans that overlap.
+    docs = nlp(text), source(text)
+    one, two = ([(span.text, span.label_) for span in doc.spans["labels"]] for doc in docs)
+    assert one == two != []
 
 
 @pytest.mark.slow

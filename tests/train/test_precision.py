@@ -44,7 +44,8 @@ def trained(demo_corpus, tiny_bert, tmp_path_factory) -> dict[str, Path]:
     """Folders with `model` and `c.tsv` of 60 updates, by precision."""
     root = tmp_path_factory.mktemp("precision")
     for name in ("fp32", "bf16", "fp16"):
-        train(GPU, demo_corpus, root / name / "model", root / name / "c.tsv", overrides=overrides_for(name, tiny_bert))
+        overrides = overrides_for(name, tiny_bert)
+        train(GPU, demo_corpus, root / name / "model", root / name / "c.tsv", overrides=overrides, recognizer="ner")
     return {name: root / name for name in ("fp32", "bf16", "fp16")}
 
 
