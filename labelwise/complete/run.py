@@ -20,6 +20,7 @@ import msgspec
 import spacy
 from spacy.language import Language
 from spacy.tokens import Doc
+from spacy.vocab import Vocab
 
 from labelwise.common.outputs import replace, workspace
 from labelwise.common.uncovered import Rate, Rates, implausible
@@ -120,8 +121,9 @@ def fill_split(nlp: Language, corpus: Path, out: Path, labels: Sequence[str]) ->
         unlikely = {name: {rate.label for rate in rows} for name, rows in implausible(completion.rates).items()}
         for file in files:
             found = msgspec.msgpack.decode((Path(folder) / file.name).read_bytes(), type=list[list[Candidate]])
+            vocab = Vocab()
             docs = [
-                _filled(doc, spans, labels, unlikely, completion, nlp)
+                _filled(doc, spans, labels, unlikely, completion, vocab)
                 for doc, spans in zip(read_stored_docs(file), found, strict=True)
             ]
             write_docs([encode_docs(docs)], out / file.name)
@@ -163,7 +165,7 @@ def _filled(
     labels: Sequence[str],
     unlikely: Mapping[str, set[str]],
     completion: Completion,
-    nlp: Language,
+    vocab: Vocab,
 ) -> Doc:
     """Fill a text, if something of it is known and something isn't, and count what became of it."""
     merged = merged_data(stored)
@@ -172,9 +174,9 @@ def _filled(
         state = "complete for no label"
     completion.texts[state] = completion.texts.get(state, 0) + 1
     if state != "filled":
-        return stored.to_doc(nlp.vocab)
-    excluded = set(completion.outside).union(*(unlikely.get(name, ()) for name in merged["datasets"]))
-    doc, outcomes = fill(stored, found, excluded, nlp.vocab)
+        return stored.to_doc(vocab)
+    excluded = set(completion.outside).union(*(unlikely.get(name, ()) for name in merged.get("datasets", ())))
+    doc, outcomes = fill(stored, found, excluded, vocab)
     for span, outcome in zip(found, outcomes, strict=True):
         counts = completion.spans.setdefault(span.label, {})
         counts[outcome] = counts.get(outcome, 0) + 1
