@@ -3,7 +3,8 @@
 spaCy's own `ner` makes one decision per token over all labels, so it can't be told that a text has no REAGENT without
 being told what else is in it. Here each label has a decision of its own:
 
-1. The model gives each token five logits per label: outside (O), begin (B), inside (I), last (L), unit (U).
+1. The model gives each token five logits per label: outside (O), begin (B), inside (I), last (L), unit (U). It sees the
+   token, its neighbours, and the mean of the text, by which it knows what kind of text it is.
 2. The loss is the cross-entropy of each label's tags, where they are known. A label that a text is complete for is
    known on all of its tokens, except for those of gold without token boundaries. Of a label that was only judged span
    by span, accepted spans are known, and a rejected one costs -log(1 - p), where p is the probability of its tags. All
@@ -62,6 +63,7 @@ hidden_width = 128
 window_size = 1
 maxout_pieces = 2
 dropout = 0.0
+context = true
 
 [model.tok2vec]
 @architectures = "spacy.HashEmbedCNN.v2"
@@ -82,6 +84,7 @@ def make_heads(
     window_size: int = 1,
     maxout_pieces: int = 2,
     dropout: float = 0.0,
+    context: bool = True,
 ) -> Model[list[Doc], list[Floats2d]]:
     """Make a model that gives each token five logits per label.
 
@@ -90,19 +93,33 @@ def make_heads(
     window_size (int): neighbours on each side that this layer sees.
     maxout_pieces (int): of this layer.
     dropout (float): after this layer, beside the pipeline's.
+    context (bool): it sees the mean of the text's vectors as well, and so what kind of text it is.
     """
-    hidden: Model = chain(
-        expand_window(window_size=window_size),
-        Maxout(nO=hidden_width, nP=maxout_pieces, normalize=True, dropout=dropout),
-    )
+    window: Model = with_array(expand_window(window_size=window_size), pad=window_size)
+    layers = [window, Model("context", _context_forward)] if context else [window]
+    hidden: Model = with_array(Maxout(nO=hidden_width, nP=maxout_pieces, normalize=True, dropout=dropout))
     output: Model = Model("heads", _heads_forward, dims={"nI": hidden_width, "nO": None}, attrs={"widths": []})
-    trunk: Model = chain(tok2vec, with_array(hidden, pad=window_size))
+    trunk: Model = chain(tok2vec, *layers, hidden)
     model: Model[list[Doc], list[Floats2d]] = chain(trunk, with_array(output))
     model.name = "per_label_heads"
     model.set_ref("tok2vec", tok2vec)
     model.set_ref("trunk", trunk)
     model.set_ref("output", output)
     return model
+
+
+def _context_forward(model: Model, Xs: list[Any], is_train: bool) -> tuple[list[Any], Callable]:
+    """Put the mean of a text's vectors beside each of them."""
+    xp = model.ops.xp
+    Ys = [xp.concatenate([X, xp.broadcast_to(X.sum(axis=0) / max(len(X), 1), X.shape)], axis=1) for X in Xs]
+
+    def backprop(dYs: list[Any]) -> list[Any]:
+        widths = [dY.shape[1] // 2 for dY in dYs]
+        return [
+            dY[:, :width] + dY[:, width:].sum(axis=0) / max(len(dY), 1) for dY, width in zip(dYs, widths, strict=True)
+        ]
+
+    return Ys, backprop
 
 
 def _heads_forward(model: Model, X: Any, is_train: bool) -> tuple[Any, Callable]:
@@ -183,6 +200,11 @@ class PerLabelRecognizer(TrainablePipe):
     def labels(self) -> tuple[str, ...]:
         """The labels, in the order of their heads."""
         return tuple(self.cfg["labels"])
+
+    @property
+    def frozen(self) -> tuple[str, ...]:
+        """The labels that `freeze` was called for."""
+        return self.labels[: self._frozen]
 
     @property
     def label_data(self) -> list[str]:

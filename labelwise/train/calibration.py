@@ -51,7 +51,7 @@ class Fitted(NamedTuple):
 
 
 def fit(nlp: Language, examples: Iterable[Example], optimize: Optimize = "") -> Fitted | None:
-    """Fit a pipeline's recognizer, and leave it as it is; what it has for a label already stays in what is returned.
+    """Fit a pipeline's recognizer, and leave it as it is; what it has for a frozen label is in what is returned.
 
     examples (Iterable[Example]): those of dev, read once.
     optimize (str): what the thresholds are to be best for; nothing leaves them as they are.
@@ -71,7 +71,11 @@ def fit(nlp: Language, examples: Iterable[Example], optimize: Optimize = "") -> 
         "slopes": _by_label(component, slopes, 1.0),
         "intercepts": _by_label(component, intercepts, 0.0),
     }
-    settings = {name: fitted | component.cfg.get(name, {}) for name, fitted in settings.items()}
+    for name, fitted in settings.items():
+        for label in component.frozen:
+            fitted.pop(label, None)
+            if label in component.cfg.get(name, {}):
+                fitted[label] = component.cfg[name][label]
     p = calibrated(judged.probabilities, slopes[judged.labels], intercepts[judged.labels])
     before, after = (Reliability(zip(found, judged.right, strict=True)).error() for found in (judged.probabilities, p))
     return Fitted(settings, before or 0.0, after or 0.0)

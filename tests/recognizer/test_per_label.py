@@ -8,6 +8,7 @@ import pytest
 import spacy
 from spacy.tokens import Doc, Span
 from spacy.training import Example
+from thinc.api import Model
 
 from labelwise.recognizer.per_label import (
     BEGIN,
@@ -18,10 +19,12 @@ from labelwise.recognizer.per_label import (
     UNIT,
     UNKNOWN,
     Found,
+    _add_heads,
     choose_flat,
     decode,
     log_softmax,
     loss_and_gradient,
+    make_heads,
     targets_of,
 )
 
@@ -237,6 +240,35 @@ def test_a_new_label_changes_no_other(trained):
         assert not other[:, one.shape[1] :].any()
     assert [ent.label_ for ent in nlp(examples[0].text).ents] == ["PER", "PER", "LOC"]
     nlp.update(examples, sgd=optimizer)
+
+
+@pytest.mark.parametrize("context", [True, False])
+def test_the_gradient_of_what_the_heads_see_is_that_of_finite_differences(context):
+    """Of a token, its neighbours, and, with `context`, of all other tokens of its text, and of no other text."""
+    rng = np.random.default_rng(0)
+    texts = [rng.normal(size=(size, 4)).astype("float32") for size in (5, 1, 0)]
+    given: Model = Model("given", lambda model, X, is_train: (X, lambda dY: dY))
+    model = make_heads(given, hidden_width=6, context=context)
+    _add_heads(model.get_ref("output"), 2, random=True)
+    model.initialize(X=texts)
+    logits, backprop = model.begin_update(texts)
+    weights = [rng.normal(size=part.shape).astype("float32") for part in logits]
+    gradients = backprop(weights)
+
+    def value() -> float:
+        return sum(float((part * weight).sum()) for part, weight in zip(model.predict(texts), weights, strict=True))
+
+    for number, token, column in [(0, 0, 1), (0, 4, 3), (0, 2, 0), (1, 0, 2)]:
+        texts[number][token, column] += 1e-2
+        after = value()
+        texts[number][token, column] -= 2e-2
+        difference = (after - value()) / 2e-2
+        texts[number][token, column] += 1e-2
+        assert gradients[number][token, column] == pytest.approx(difference, rel=0.05, abs=0.02)
+    before = model.predict(texts)
+    texts[0][0] += 1
+    for number, token, changes in [(0, 1, True), (0, 4, context), (1, 0, False)]:
+        assert (model.predict(texts)[number][token] != before[number][token]).any() == changes
 
 
 def test_rehearsing_keeps_what_is_known(trained):
