@@ -30,7 +30,8 @@ class Candidate(NamedTuple):
 class Filled(NamedTuple):
     """A text whose unmarked tokens are outside any entity, and what became of each candidate.
 
-    outcomes (list[str]): "filled"; or why not: "not plausible", "rejected", "overlaps gold", "overlaps another".
+    outcomes (list[str]): "filled"; or why not: "not plausible", "rejected", "white space at an end", which spaCy's ner
+        can't learn and fails with error E024, "overlaps gold", "overlaps another".
     """
 
     doc: Doc
@@ -45,11 +46,10 @@ def fill(stored: StoredDoc, candidates: Sequence[Candidate], implausible: Collec
     """
     labels = sorted({candidate.label for candidate in candidates})
     doc = without_missing(stored).to_doc(vocab)
-    taken = np.zeros(len(doc), bool)
-    for token in doc:
-        taken[token.i] = token.ent_iob_ in ("", "B", "I")  # gold, also without token boundaries
+    blank = np.array([token.text.isspace() for token in doc], bool)
+    taken = np.array([token.ent_iob_ in ("", "B", "I") for token in doc], bool)  # gold, also without token boundaries
     rejected = {(start, end, stored.strings[label]) for start, end, label in stored.rejected}
-    outcomes = [_why_not(candidate, implausible, rejected, taken) for candidate in candidates]
+    outcomes = [_why_not(candidate, implausible, rejected, blank, taken) for candidate in candidates]
     free = [number for number, why in enumerate(outcomes) if not why]
     columns = [[candidates[number][column] for number in free] for column in (0, 1, 3)]
     starts, ends = (np.array(column, int) for column in columns[:2])
@@ -69,10 +69,16 @@ def fill(stored: StoredDoc, candidates: Sequence[Candidate], implausible: Collec
 
 
 def _why_not(
-    candidate: Candidate, implausible: Collection[str], rejected: set[tuple[int, int, str]], taken: np.ndarray
+    candidate: Candidate,
+    implausible: Collection[str],
+    rejected: set[tuple[int, int, str]],
+    blank: np.ndarray,
+    taken: np.ndarray,
 ) -> str:
     if candidate.label in implausible:
         return "not plausible"
     if tuple(candidate[:3]) in rejected:
         return "rejected"
+    if blank[[candidate.start, candidate.end - 1]].any():
+        return "white space at an end"
     return "overlaps gold" if taken[candidate.start : candidate.end].any() else ""

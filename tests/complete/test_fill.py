@@ -3,7 +3,9 @@
 from pathlib import Path
 
 import pytest
+from spacy.lang.en import English
 from spacy.tokens import Doc, Span
+from spacy.training import Example
 from spacy.vocab import Vocab
 
 from labelwise.complete.fill import Candidate, fill
@@ -11,6 +13,7 @@ from labelwise.corpus.annotation import GOLD, INCORRECT, set_user_data
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 from labelwise.corpus.docbin_writer import encode_docs, write_docs
 
+END = "white space at an end"
 WORDS = ["Ann", "saw", "old", "Rome", "with", "Bob", "Lee", "today"]
 
 
@@ -64,3 +67,21 @@ def test_what_becomes_of_what_was_found(stored, candidates, implausible, outcome
     assert [(span.start, span.end) for span in filled.doc.spans["gold"]] == [(0, 1)]
     assert [(span.start, span.end) for span in filled.doc.spans["incorrect_spans"]] == [(6, 7)]
     assert filled.doc.user_data["labelwise"]["uncovered"] == {"PER": "partial", "LOC": "none"}
+
+
+@pytest.mark.parametrize(("start", "end", "outcome"), [(0, 2, END), (1, 3, END), (1, 2, END), (0, 3, "filled")])
+def test_white_space_at_an_end_is_not_filled_in_as_ner_cannot_learn_it(tmp_path, start, end, outcome):
+    doc = Doc(Vocab(), words=["5", "\u00a0", "mM"], spaces=[False] * 3)
+    doc.set_ents([], default="missing")
+    set_user_data(doc, {}, [], {"LOC": "none"}, ["a"])
+    write_docs([encode_docs([doc])], tmp_path / "a.spacy")
+    [read] = read_stored_docs(tmp_path / "a.spacy")
+    filled = fill(read, [Candidate(start, end, "LOC", 0.9)], [], Vocab())
+    assert filled.outcomes == [outcome]
+    # spaCy's ner finds the moves that lead to these entities.
+    nlp = English()
+    ner = nlp.add_pipe("ner")
+    ner.add_label("LOC")
+    nlp.update(
+        [Example(Doc(nlp.vocab, words=["5", "\u00a0", "mM"], spaces=[False] * 3), filled.doc)], sgd=nlp.initialize()
+    )
