@@ -23,3 +23,25 @@ def draw_memory(path: Path, curves: Mapping[str, Measured], *, logarithmic: Lite
     axes.legend()
     plt.rcParams["svg.hashsalt"] = "labelwise"
     plt.savefig(path, metadata={"Date": None})
+
+
+def draw_shares(
+    path: Path, lines: Mapping[str, Mapping[float, float]], points: Mapping[str, Mapping[str, float]]
+) -> None:
+    """Draw F over the share of the annotation to an SVG file, a line for each method; the same bytes for the same F.
+
+    lines (Mapping): F by percentage.
+    points (Mapping): F by number of groups, such as "3 groups"; of these, a third is annotated.
+    """
+    _, axes = plt.subplots(figsize=(8, 4.5))
+    for name, line in sorted(lines.items()):
+        (drawn,) = axes.plot(*zip(*sorted(line.items()), strict=True), marker="o", label=name)
+        for groups, f in points.get(name, {}).items():
+            share = 100 / int(groups.split()[0])
+            axes.plot([share], [f], marker="s", color=drawn.get_color(), fillstyle="none", linestyle="")
+    for groups in sorted({groups for found in points.values() for groups in found}):
+        axes.annotate(groups, (100 / int(groups.split()[0]), 0.02), ha="center", fontsize="small")
+    axes.set(xlabel="labels annotated on each text, on average, %", ylabel="F against all gold", ylim=(0, 0.85))
+    axes.legend(loc="lower right")
+    plt.rcParams["svg.hashsalt"] = "labelwise"
+    plt.savefig(path, metadata={"Date": None})

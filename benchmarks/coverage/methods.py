@@ -1,0 +1,126 @@
+"""Ways to get a model from texts that are annotated for some labels only: merge, train, evaluate."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks.coverage.data import OUT, command
+from benchmarks.coverage.results import Row
+
+
+class Method(NamedTuple):
+    """A recognizer, and what it does about texts that aren't complete for all labels.
+
+    policy (str): the merge's, for labels that aren't covered.
+    completed (bool): the texts are completed by a per-label pipeline first.
+    whole (bool): there are as many annotations, but on whole texts.
+    """
+
+    recognizer: str
+    policy: str = "by-label"
+    completed: bool = False
+    whole: bool = False
+
+
+METHODS = {
+    "per-label": Method("per-label"),
+    "ner": Method("ner"),
+    "ner, completed": Method("ner", completed=True),
+    "ner, outside": Method("ner", "outside"),
+    "ner, drop": Method("ner", "drop"),
+    "ner, whole texts": Method("ner", whole=True),
+}
+
+
+class Training(NamedTuple):
+    """How to train: the config, the number of steps, the seed."""
+
+    config: str
+    steps: int
+    seed: int
+
+    def options(self) -> list[Any]:
+        """Return the options of the scripts."""
+        return ["--max-steps", self.steps, "--seed", self.seed]
+
+
+class Trained(NamedTuple):
+    """A pipeline, the seconds that it took, and the peak memory in bytes."""
+
+    model: Path
+    seconds: float
+    peak: int
+
+
+def merge(declarations: Sequence[Path], corpus: Path, *options: Any) -> dict[str, int]:
+    """Merge data sets, unless they are merged; return the number of texts in each split."""
+    ledger = corpus.with_name(f"{corpus.name}.json")
+    if not ledger.exists():
+        command("merge", *declarations, corpus, "--metrics", ledger, "--tokenizer", "project.yml", *options)
+    return json.loads(ledger.read_text(encoding="utf8"))["texts"]
+
+
+def train(corpus: Path, recognizer: str, training: Training, *options: Any) -> Trained:
+    """Train a pipeline."""
+    model = OUT / "model"
+    given = ["--curve", OUT / "curve.tsv", "--recognizer", recognizer, *training.options(), *options]
+    taken = command("train", training.config, corpus, model, *given)
+    return Trained(model, taken.seconds, taken.peak_pss)
+
+
+def complete(corpus: Path, training: Training) -> tuple[Path, Trained]:
+    """Complete the texts, unless that was done; return the completion, and the per-label pipeline that it trained.
+
+    Its seconds are those of the training and of filling the texts.
+    """
+    out = corpus.with_name(f"{corpus.name}-completed-{training.seed}-{training.steps}")
+    took = out.with_name(f"{out.name}.json")
+    if not took.exists():
+        taken = command("complete", training.config, corpus, out, *training.options())
+        took.write_text(json.dumps([taken.seconds, taken.peak_pss]), encoding="utf8")
+    return out, Trained(out / "model", *json.loads(took.read_text(encoding="utf8")))
+
+
+def train_completed(corpus: Path, training: Training) -> Trained:
+    """Complete the texts, and train spaCy's ner on them."""
+    completed, teacher = complete(corpus, training)
+    found = train(corpus, "ner", training, "--completed", completed)
+    return Trained(found.model, found.seconds + teacher.seconds, max(found.peak, teacher.peak))
+
+
+def evaluate(model: Path, test: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Evaluate a pipeline; return its metrics, and the details. Predictions are in OUT/predictions.jsonl."""
+    files = [OUT / "scores.json", OUT / "details.json"]
+    command("evaluate", model, test, files[0], "--details", files[1], "--predictions", OUT / "predictions.jsonl")
+    metrics, details = (json.loads(file.read_text(encoding="utf8")) for file in files)
+    return metrics, details
+
+
+def result(trained: Trained, metrics: dict[str, Any]) -> Row:
+    """Return what of a training and its evaluation goes into the results."""
+    found = metrics["all_gold"]
+    row = {name: found[name] for name in ("f", "p", "r")} | {"macro": found["macro"]["f"]}
+    if metrics.get("all_spans"):
+        row |= {"all_spans": metrics["all_spans"]["f"], "all_spans_macro": metrics["all_spans"]["macro"]["f"]}
+    row |= {"gold": found["support"], "flat_gold": metrics["flat_gold"]["support"]}
+    return row | {"seconds": round(trained.seconds), "peak": trained.peak, "digest": metrics["predictions_digest"]}
+
+
+def run_method(name: str, corpus: Path, texts: dict[str, int], partial: bool, training: Training) -> Row:
+    """Train by a method on a merged corpus, and evaluate; without texts, there is nothing to train on.
+
+    partial (bool): some text isn't complete for all labels. The per-label pipeline is then the one that a completion
+        trains: the same, and not trained twice.
+    """
+    method = METHODS[name]
+    if not texts.get("train") or not texts.get("dev"):
+        return {"f": None, "texts": texts}
+    if method.completed:
+        trained = train_completed(corpus, training)
+    elif method.recognizer == "per-label" and partial:
+        _, trained = complete(corpus, training)
+    else:
+        trained = train(corpus, method.recognizer, training)
+    metrics, _ = evaluate(trained.model, corpus / "test")
+    return result(trained, metrics) | {"texts": texts}
