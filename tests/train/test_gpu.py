@@ -70,7 +70,7 @@ def test_a_batch_size_is_found_and_used(demo_corpus, overrides, tmp_path):
     """In a small part of the memory, so that the search is short."""
     code = (
         "import sys, torch; from pathlib import Path; torch.cuda.set_per_process_memory_fraction(0.02)\n"
-        "from labelwise.training import train\n"
+        "from labelwise.train.run import train\n"
         "import json; trained = train(Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]), Path(sys.argv[4]),"
         " gpu_id=0, overrides=json.loads(sys.argv[5]), on_oom='halve')\n"
         "print('halved', trained.halved)\n"
