@@ -1,6 +1,7 @@
 """Evaluate a trained pipeline on a split of the corpus, label by label."""
 
 import json
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
@@ -29,7 +30,8 @@ def evaluate_cli(
     workers: Annotated[int, Option(help="Processes that predict, on the CPU")] = 1,
 ) -> None:
     """Evaluate a trained pipeline on a split of the corpus, label by label."""
-    with user_errors("Nothing was evaluated"):
+    with user_errors("Nothing was evaluated"), ExitStack() as stack:
+        files = [path and stack.enter_context(staged(path)) for path in (metrics, details, speed)]
         found = evaluate(
             model,
             split,
@@ -39,11 +41,10 @@ def evaluate_cli(
             workers=workers,
             progress=progress_texts,
         )
-        for path, content in ((metrics, found.metrics), (details, found.details), (speed, found.speed._asdict())):
-            if path:
-                with staged(path) as file:
-                    text = json.dumps(msgspec.to_builtins(content), indent=2, ensure_ascii=False)
-                    file.write_text(text + "\n", encoding="utf8")
+        for file, content in zip(files, (found.metrics, found.details, found.speed._asdict()), strict=True):
+            if file:
+                text = json.dumps(msgspec.to_builtins(content), indent=2, ensure_ascii=False)
+                file.write_text(text + "\n", encoding="utf8")
     print_scores(found.metrics)
     print_mistakes(found.details)
     if found.metrics.unscored:

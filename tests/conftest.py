@@ -1,6 +1,9 @@
 """What several tests use."""
 
 import json
+import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +36,26 @@ def write_jsonl(path: Path, rows: list[Any]) -> None:
     lines = [row if isinstance(row, str) else json.dumps(row) for row in rows]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(line + "\n" for line in lines), encoding="utf8")
+
+
+@contextmanager
+def another_process(block: AbstractContextManager[Any]) -> Iterator[int]:
+    """A process that is within a context manager; yields its id."""
+    inside, end = os.pipe(), os.pipe()
+    other = os.fork()
+    if other == 0:
+        try:
+            with block:
+                os.write(inside[1], b"x")
+                os.read(end[0], 1)
+        finally:
+            os._exit(0)
+    os.read(inside[0], 1)
+    try:
+        yield other
+    finally:
+        os.write(end[1], b"x")
+        os.waitpid(other, 0)
 
 
 class Merging:

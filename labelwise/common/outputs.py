@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from labelwise.common.errors import InputError
 
@@ -15,17 +16,18 @@ from labelwise.common.errors import InputError
 def workspace(path: Path) -> Iterator[Path]:
     """Yield a path beside `path` to build something at; whatever is there at the end is deleted.
 
-    YIELDS (Path): a path that doesn't exist yet, in the same folder, which is created: hidden, ending in `.tmp`. What
-        an earlier, killed run left there is deleted first.
+    YIELDS (Path): a path that doesn't exist yet, in the same folder, which is created; see `own_name`. What an earlier,
+        killed run left there is deleted first.
+    RAISES (InputError): another process builds something for the same path.
     """
     path = path.resolve()
-    temporary = path.with_name(f".{path.name}.tmp")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    remove(temporary)
-    try:
-        yield temporary
-    finally:
+    temporary = own_name(path, "tmp")
+    with locked(path):
         remove(temporary)
+        try:
+            yield temporary
+        finally:
+            remove(temporary)
 
 
 @contextmanager
@@ -34,6 +36,8 @@ def staged(path: Path) -> Iterator[Path]:
 
     When the block raises, or is killed, what was at `path` before is still there. A folder is replaced in two steps:
     a process killed between them leaves nothing at `path`, but never a partial folder.
+
+    RAISES (InputError): another process is writing to `path`.
     """
     with workspace(path) as temporary:
         yield temporary
@@ -51,7 +55,7 @@ def replace(source: Path, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     if target.is_dir():
         # A folder can't be replaced by one system call: it is moved aside first, and back if the next step fails.
-        aside = target.with_name(f".{target.name}.old")
+        aside = own_name(target, "old")
         remove(aside)
         target.rename(aside)
         try:
@@ -84,28 +88,52 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-@contextmanager
-def locked(file: Path) -> Iterator[None]:
-    """Hold a lock, which the system releases when this process ends, however it ends; forked processes don't hold it.
+def own_name(path: Path, kind: str) -> Path:
+    """Name what is needed beside an output: hidden, and such that whatever has this name is ours, and may be deleted.
 
-    RAISES (InputError): another process holds it.
+    kind (str): "tmp", "old" or "lock".
     """
+    return path.with_name(f".{path.name}.labelwise.{kind}")
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Lock an output, until this process ends, however it ends; forked processes don't hold the lock.
+
+    The lock is a file beside the output, which is deleted at the end. A process locks an output once at a time.
+    RAISES (InputError): another process holds the lock.
+    """
+    path = path.resolve()
+    file = own_name(path, "lock")
     file.parent.mkdir(parents=True, exist_ok=True)
-    with file.open("a+", encoding="utf8") as lock:
+    with _take_lock(file, path):
+        try:
+            yield
+        finally:
+            file.unlink(missing_ok=True)
+
+
+def _take_lock(file: Path, path: Path) -> IO[str]:
+    while True:
+        lock = file.open("a+", encoding="utf8")
         try:
             fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            if error.errno not in (errno.EACCES, errno.EAGAIN):
-                raise
-            lock.seek(0)
-            raise InputError(
-                f"{file.parent.parent}: process {lock.read().strip() or 'unknown'} is writing to this folder; "
-                "wait until it ends, or choose another"
-            ) from error
-        lock.truncate(0)
-        lock.write(str(os.getpid()))
-        lock.flush()
-        yield
+            with lock:
+                if error.errno not in (errno.EACCES, errno.EAGAIN):
+                    raise
+                lock.seek(0)
+                raise InputError(
+                    f"{path.parent}: process {lock.read().strip() or 'unknown'} is writing {path.name} there; "
+                    "wait until it ends, or write elsewhere"
+                ) from error
+        # Who held it before may have deleted the file since it was opened here.
+        if os.fstat(lock.fileno()).st_nlink:
+            lock.truncate(0)
+            lock.write(str(os.getpid()))
+            lock.flush()
+            return lock
+        lock.close()
 
 
 def link(source: Path, target: Path) -> None:

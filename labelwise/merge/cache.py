@@ -37,6 +37,7 @@ def open_cache(folder: Path) -> Cache:
     """Make the cache that this code may use; what other code left is deleted."""
     versions = [spacy.__version__, np.__version__, msgspec.__version__, platform.python_version()]
     own = folder / digest_code(CODE, versions)
+    folder.mkdir(exist_ok=True)
     for other in folder.iterdir():
         if other.is_dir() and other != own:
             remove(other)

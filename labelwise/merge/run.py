@@ -27,7 +27,7 @@ import msgspec
 from labelwise.common.errors import InputError
 from labelwise.common.keys import split_keys
 from labelwise.common.memory import parse_size
-from labelwise.common.outputs import full_disk_named, link, locked, workspace
+from labelwise.common.outputs import full_disk_named, link, workspace
 from labelwise.common.workers import Engine, open_executor, run_in_order
 from labelwise.merge.cache import CACHE, Cache, forget_unused, open_cache
 from labelwise.merge.commit import Made, check_ledger, check_out, commit, write_metrics
@@ -140,7 +140,7 @@ def merge_datasets(
     ledger = Ledger(labels={label: Counter() for label in labels})
     ledger.datasets.update(dict.fromkeys((dataset.name for dataset in datasets), 0))
     run = Runner(executor, ahead, progress)
-    with full_disk_named(out), locked(out / CACHE / "lock"), workspace(out / "merge") as folder:
+    with full_disk_named(out), workspace(out / "merge") as folder:
         check_out(out, sources)
         cache = open_cache(out / CACHE)
         for split in SPLITS:

@@ -40,11 +40,11 @@ def write_report(root: Path, pipeline: str, out: Path) -> None:
 
     root (Path): the folder of the project.
     pipeline (str): "cpu" or "gpu".
-    RAISES (InputError): there are no results, or a file of them isn't what it should be.
+    RAISES (InputError): there are no results, a file of them isn't what it should be, or another process is writing
+        the report.
     """
-    page = render_report(root, pipeline)
     with staged(out) as path:
-        path.write_text(page, encoding="utf8", newline="\n")
+        path.write_text(render_report(root, pipeline), encoding="utf8", newline="\n")
 
 
 def render_report(root: Path, pipeline: str) -> str:

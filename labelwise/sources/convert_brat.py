@@ -44,36 +44,46 @@ def convert_brat(
     progress (Callable): shows progress; takes what is iterated over, and a name for it.
     tell (Callable): is told when it is `fallback` that is converted.
 
-    RAISES (InputError): no document, no label, no such encoding, a folder that mustn't be replaced, a fetched corpus
-        that isn't what project.yml says, or, with `strict`, a line that can't be converted.
+    RAISES (InputError): no document, no label, no such encoding, a folder that mustn't be replaced, or that another
+        process is writing, a fetched corpus that isn't what project.yml says, or, with `strict`, a line that can't be
+        converted.
     """
     check_out(out, [folder for folder in (brat_dir, fallback) if folder])
     check_encoding(encoding)
+    with staged(out) as folder:
+        brat_dir, stems = choose_folder(brat_dir, fallback, tell)
+        verify_assets(brat_dir)
+        chosen = choose_labels(labels, count_labels(progress(stems, "labels"), encoding), brat_dir)
+        documents = (
+            read_document(
+                stem,
+                brat_dir,
+                labels=frozenset(chosen),
+                missing_ann=missing_ann,
+                discontinuous=discontinuous,
+                shifted=shifted,
+                encoding=encoding,
+            )
+            for stem in progress(stems, "convert")
+        )
+        report = write_datasets(documents, chosen, folder, split=split, prefix=prefix)
+        if strict:
+            check_strictly(folder / PROBLEMS)
+    return report
+
+
+def choose_folder(brat_dir: Path, fallback: Path | None, tell: Callable[[str], Any]) -> tuple[Path, list[Path]]:
+    """Return the folder to convert, with its documents: `fallback`, if there are none in `brat_dir`.
+
+    RAISES (InputError): there is no document.
+    """
     stems = find_documents(brat_dir)
     if not stems and fallback:
         tell(f"{brat_dir} has no documents: converting {fallback}")
         brat_dir, stems = fallback, find_documents(fallback)
     if not stems:
         raise InputError(f"{brat_dir}: no .txt or .ann file here or below; put a brat corpus there")
-    verify_assets(brat_dir)
-    chosen = choose_labels(labels, count_labels(progress(stems, "labels"), encoding), brat_dir)
-    documents = (
-        read_document(
-            stem,
-            brat_dir,
-            labels=frozenset(chosen),
-            missing_ann=missing_ann,
-            discontinuous=discontinuous,
-            shifted=shifted,
-            encoding=encoding,
-        )
-        for stem in progress(stems, "convert")
-    )
-    with staged(out) as folder:
-        report = write_datasets(documents, chosen, folder, split=split, prefix=prefix)
-        if strict:
-            check_strictly(folder / PROBLEMS)
-    return report
+    return brat_dir, stems
 
 
 def choose_labels(wanted: list[str] | None, found: Counter[str], brat_dir: Path) -> list[str]:

@@ -92,7 +92,8 @@ def train(
     resume (bool): resume from the last checkpoint, if there is one of a training with the same config, corpus and code.
         They are in a folder beside `out`, and deleted when training has ended well.
     tell (Callable): is told, before the first step, which step training resumes from, or why it starts over.
-    RAISES (InputError): the GPU can't be used, the corpus isn't whole, the config isn't valid, or memory ran out.
+    RAISES (InputError): the GPU can't be used, the corpus isn't whole, the config isn't valid, another process is
+        training to `out`, or memory ran out.
     """
     use_gpu(gpu_id)
     check_whole(corpus)
@@ -125,7 +126,7 @@ def train(
         fitted = _fit(nlp, folder / "model-best", optimize) if recognizer == "per-label" else None
         tidy_pipeline(folder / "model-best", curve, nlp, transformer.get("precision", ""))
         _publish(folder, out, curve, resources)
-    checkpoints.delete()
+        checkpoints.delete()
     shares = run.clock.shares()
     return Trained(
         shares=shares,

@@ -11,7 +11,9 @@ import typer
 from typer.testing import CliRunner
 
 from labelwise.common.errors import InputError
+from labelwise.common.outputs import locked
 from labelwise.corpus.manifest import MANIFEST, read_manifest
+from labelwise.evaluate import predict
 from labelwise.evaluate import run as evaluation
 from labelwise.evaluate.mistakes import KINDS
 from labelwise.evaluate.predictions import read_predictions
@@ -19,7 +21,7 @@ from labelwise.evaluate.schemes import SCHEMES
 from labelwise.evaluate.scoring import Scoring
 from labelwise.train.run import train
 from scripts.evaluate import evaluate_cli
-from tests.conftest import ROOT
+from tests.conftest import ROOT, another_process
 from tests.evaluate.test_predict import save_demo_ruler, save_ruler, spans
 
 
@@ -199,6 +201,19 @@ def test_an_argument_that_is_not_there_has_a_remedy(run, model, demo_corpus, tmp
         code, printed = run(*arguments, tmp_path / "metrics.json")
         assert code == 1
         assert message in printed
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("file", ["metrics.json", "predictions.json", "details.json", "speed.json"])
+def test_files_that_another_process_is_writing_are_refused_at_once(
+    run, model, demo_corpus, tmp_path, monkeypatch, file
+):
+    monkeypatch.setattr(predict, "predict_partition", lambda job: pytest.fail("it was begun"))
+    named = [part for name in OPTIONS for part in (f"--{name}", tmp_path / f"{name}.json")]
+    with another_process(locked(tmp_path / file)) as other:
+        code, printed = run(model, demo_corpus / "test", tmp_path / "metrics.json", *named)
+    assert code == 1
+    assert f"process {other} is writing {file} there; wait until it ends" in printed
     assert list(tmp_path.iterdir()) == []
 
 

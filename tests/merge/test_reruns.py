@@ -22,7 +22,7 @@ from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge
 from labelwise.merge.task_store import TaskWriter
 from labelwise.sources.declarations import load_datasets
-from tests.conftest import ROOT
+from tests.conftest import ROOT, another_process
 from tests.merge.test_run import random_datasets
 
 KILLS = 30
@@ -174,7 +174,7 @@ def test_other_code_redoes_all(merging, monkeypatch):
     done = count_work(monkeypatch)
     merging.run()
     assert done["portions"]
-    assert {path.name for path in (merging.root / "corpus/.cache").iterdir()} == {"lock", "newer"}
+    assert {path.name for path in (merging.root / "corpus/.cache").iterdir()} == {"newer"}
 
 
 def test_the_cache_forgets_what_is_no_longer_used(merging):
@@ -231,20 +231,11 @@ def test_two_merges_to_one_folder_are_an_error(merging):
     random_datasets(merging, 1)
     merging.run()
     before = merging.files()
-    holding, done = os.pipe(), os.pipe()
-    other = os.fork()
-    if other == 0:
-        with locked(merging.root / "corpus/.cache/lock"):
-            os.write(holding[1], b"x")
-            os.read(done[0], 1)
-        os._exit(0)
-    os.read(holding[0], 1)
-    with pytest.raises(InputError, match=rf"process {other} is writing to this folder; wait"):
-        merging.run()
-    merging.run("other")
-    assert merging.files() == before
-    os.write(done[1], b"x")
-    os.waitpid(other, 0)
+    with another_process(locked(merging.root / "corpus/merge")) as other:
+        with pytest.raises(InputError, match=rf"corpus: process {other} is writing merge there; wait"):
+            merging.run()
+        merging.run("other")
+        assert merging.files() == before
     merging.run()
 
 

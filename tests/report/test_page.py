@@ -10,10 +10,12 @@ import typer
 from typer.testing import CliRunner
 
 from labelwise.common.errors import InputError
+from labelwise.common.outputs import locked
 from labelwise.evaluate.results import Table
 from labelwise.report.page import format_share, hash_of, render_report, write_report
 from labelwise.report.sections import draw_curves, split_gold, tabulate_confusion
 from scripts.report import report_cli
+from tests.conftest import another_process
 from tests.report.report_inputs import HOSTILE, LABELS, make_docs, write_results
 
 FILES = {
@@ -268,6 +270,14 @@ def test_the_command_fails_without_a_traceback_and_leaves_what_was_there(own):
     assert "No report was written" in result.output
     assert "Traceback" not in result.output
     assert out.read_text() == "before"
+
+
+def test_a_page_that_another_process_is_writing_is_refused(own):
+    with (
+        another_process(locked(own / "cpu.html")) as other,
+        pytest.raises(InputError, match=rf"process {other} is writing cpu\.html there; wait until it ends"),
+    ):
+        write_report(own, "cpu", own / "cpu.html")
 
 
 def test_predictions_of_another_run_are_refused(own):

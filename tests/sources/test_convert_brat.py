@@ -6,9 +6,12 @@ import pytest
 import yaml
 
 from labelwise.common.errors import InputError
+from labelwise.common.outputs import locked
+from labelwise.sources import convert_brat as convert
 from labelwise.sources.convert_brat import convert_brat
 from labelwise.sources.prodigy import input_hash, task_hash
 from labelwise.sources.prodigy_datasets import file_names
+from tests.conftest import another_process
 
 
 @pytest.fixture
@@ -98,6 +101,16 @@ def test_strict_writes_nothing(brat, tmp_path):
         convert_brat(brat, out, strict=True)
     assert (out / "report.json").read_bytes() == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["brat", "tasks"]
+
+
+def test_another_conversion_to_the_same_folder_is_refused_at_once(brat, tmp_path, monkeypatch):
+    monkeypatch.setattr(convert, "count_labels", lambda *given: pytest.fail("it was begun"))
+    with (
+        another_process(locked(tmp_path / "tasks")) as other,
+        pytest.raises(InputError, match=rf"process {other} is writing tasks there; wait until it ends"),
+    ):
+        convert_brat(brat, tmp_path / "tasks")
+    assert not (tmp_path / "tasks").exists()
 
 
 def test_the_fallback_is_for_a_folder_without_documents(brat, tmp_path):

@@ -331,7 +331,7 @@ def test_a_checkpoint_that_was_being_written_is_not_taken(how, tmp_path, monkeyp
                 assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
             else:
                 saved.save(State(step=4), None, None, folder)
-            assert (tmp_path / "checkpoints" / ".step-00000004.tmp").is_dir()
+            assert (tmp_path / "checkpoints" / ".step-00000004.labelwise.tmp").is_dir()
         else:
             with pytest.raises(how):
                 saved.save(State(step=4), None, None, folder)

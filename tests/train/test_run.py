@@ -17,13 +17,15 @@ from spacy.util import load_config
 from typer.testing import CliRunner
 
 from labelwise.common.errors import InputError
+from labelwise.common.outputs import locked
 from labelwise.corpus.tokenizer import make_nlp, read_rules
 from labelwise.evaluate.run import evaluate
+from labelwise.train import run
 from labelwise.train.reader import read_docs
 from labelwise.train.registry import make_corpus_tokenizer
 from labelwise.train.run import train
 from scripts import train as train_script
-from tests.conftest import ROOT
+from tests.conftest import ROOT, another_process
 
 CPU, GPU = ROOT / "configs" / "cpu.cfg", ROOT / "configs" / "gpu.cfg"
 TEXT = "Heat 5 mL to 60degC, said Zoë Barton of Mercury Labs on 3 May 1999."
@@ -143,6 +145,15 @@ def test_stopped_training_leaves_the_old_pipeline(trained, demo_corpus, tmp_path
 
 
 @pytest.mark.slow
+def test_another_training_to_the_same_folder_is_refused_at_once(demo_corpus, tmp_path, monkeypatch):
+    monkeypatch.setattr(run, "make_pipeline", lambda *given, **options: pytest.fail("it was begun"))
+    with (
+        another_process(locked(tmp_path / "model")) as other,
+        pytest.raises(InputError, match=rf"process {other} is writing model there; wait until it ends"),
+    ):
+        train(CPU, demo_corpus, tmp_path / "model", tmp_path / "curve.tsv")
+
+
 def test_transformer_trains_on_the_cpu_in_full_precision(demo_corpus, tiny_bert, tmp_path):
     overrides = {
         "training.max_steps": 4,
