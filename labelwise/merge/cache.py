@@ -1,8 +1,10 @@
 """The cache of a merge, the folder `.cache` in the corpus: what a later run takes from an earlier one.
 
-It has one folder, named after the digest of the code that made it; what other code left there is deleted.
+It has one folder, named after the digest of the code that made it; what other code left there is deleted. A file marks it as
+a merge's: another `.cache`, such as the one of a home folder, is nobody's to delete.
 """
 
+import os
 import platform
 import re
 from pathlib import Path
@@ -13,11 +15,16 @@ import numpy as np
 import spacy
 
 from labelwise.common.code import digest_code
-from labelwise.common.outputs import remove
+from labelwise.common.errors import InputError
+from labelwise.common.outputs import remove, staged
 
 CACHE = ".cache"
+DIGEST = "[0-9a-f]{16}"  # as `digest_code` makes it
 # The folders of this package that a merge depends on.
 CODE = ("common", "corpus", "merge", "sources")
+MARK = "CACHEDIR.TAG"
+# By its first line, backup programs leave the folder out: https://bford.info/cachedir
+MARKED = b"Signature: 8a477f597d28d172789f06886806bc55\n# A cache of labelwise's merge. Delete it whenever you like.\n"
 
 
 class Cache(NamedTuple):
@@ -33,13 +40,41 @@ class Cache(NamedTuple):
     signatures: Path
 
 
+def is_cache(folder: Path) -> bool:
+    """Tell whether a folder is the cache of a merge."""
+    try:
+        return not folder.is_symlink() and (folder / MARK).read_bytes() == MARKED
+    except OSError:
+        return False
+
+
+def check_cache(folder: Path) -> None:
+    """Check that there is no cache yet, or a merge's.
+
+    RAISES (InputError): there is a link, a file, or a folder that something else made.
+    """
+    empty = not os.path.lexists(folder) or (folder.is_dir() and not folder.is_symlink() and not any(folder.iterdir()))
+    if not empty and not is_cache(folder):
+        raise InputError(
+            f"{folder}: this isn't marked as the cache of a merge (an older version didn't mark it); delete it if you "
+            "don't need it, or merge to another folder"
+        )
+
+
 def open_cache(folder: Path) -> Cache:
-    """Make the cache that this code may use; what other code left is deleted."""
+    """Make the cache that this code may use; what other code left is deleted.
+
+    RAISES (InputError): what is there is no cache.
+    """
+    check_cache(folder)
     versions = [spacy.__version__, np.__version__, msgspec.__version__, platform.python_version()]
     own = folder / digest_code(CODE, versions)
-    folder.mkdir(exist_ok=True)
+    if not is_cache(folder):
+        with staged(folder) as new:
+            new.mkdir()
+            (new / MARK).write_bytes(MARKED)
     for other in folder.iterdir():
-        if other.is_dir() and other != own:
+        if re.fullmatch(DIGEST, other.name) and other.is_dir() and other != own:
             remove(other)
     cache = Cache(*(own / name for name in Cache._fields))
     for path in cache:

@@ -174,7 +174,50 @@ def test_other_code_redoes_all(merging, monkeypatch):
     done = count_work(monkeypatch)
     merging.run()
     assert done["portions"]
-    assert {path.name for path in (merging.root / "corpus/.cache").iterdir()} == {"newer"}
+    assert {path.name for path in (merging.root / "corpus/.cache").iterdir()} == {"CACHEDIR.TAG", "newer"}
+
+
+@pytest.mark.parametrize("what", ["folder", "file", "link", "another program's tag", "link to a cache"])
+def test_a_cache_of_others_is_refused_and_stays(merging, what):
+    """A home folder has a `.cache`, too."""
+    random_datasets(merging, 1)
+    home, elsewhere = merging.root / "home", merging.root / "elsewhere"
+    theirs = elsewhere if what.startswith("link") else home / ".cache"
+    home.mkdir()
+    if what == "file":
+        theirs.write_text("mine")
+    elif what == "link to a cache":
+        merging.run("elsewhere")
+        theirs = elsewhere / ".cache"
+        (theirs / "0123456789abcdef").mkdir()
+    else:
+        (theirs / "0123456789abcdef").mkdir(parents=True)
+    if what.startswith("link"):
+        (home / ".cache").symlink_to(theirs)
+    if what == "another program's tag":
+        (theirs / "CACHEDIR.TAG").write_text("Signature: 8a477f597d28d172789f06886806bc55\n# pip's\n")
+    before = sorted(merging.root.rglob("*"))
+    with pytest.raises(InputError, match=r"home/\.cache: this isn't marked as the cache of a merge.* delete it if"):
+        merging.run("home")
+    assert sorted(merging.root.rglob("*")) == before
+
+
+def test_what_others_put_into_the_cache_stays(merging):
+    random_datasets(merging, 1)
+    merging.run()
+    theirs = merging.root / "corpus/.cache/pip"
+    theirs.mkdir()
+    merging.run(split_salt="other")
+    assert theirs.is_dir()
+
+
+def test_an_empty_cache_is_taken(merging):
+    random_datasets(merging, 1)
+    (merging.root / "corpus/.cache").mkdir(parents=True)
+    merging.run()
+    merging.run()
+    tag = (merging.root / "corpus/.cache/CACHEDIR.TAG").read_bytes()
+    assert tag.startswith(b"Signature: 8a477f597d28d172789f06886806bc55\n")  # https://bford.info/cachedir
 
 
 def test_the_cache_forgets_what_is_no_longer_used(merging):
