@@ -45,6 +45,15 @@ def read_manifest(corpus: Path) -> dict[str, Any]:
     return json.loads((corpus / MANIFEST).read_text(encoding="utf8"))
 
 
+def is_corpus(folder: Path) -> bool:
+    """Tell whether a folder has the manifest of a merge, whichever version made it."""
+    try:
+        found = json.loads((folder / MANIFEST).read_text(encoding="utf8"))
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(found, dict) and found.keys() >= {"settings", "splits", "partitions"}
+
+
 def read_split(split: Path) -> dict[str, Any]:
     """Read what the manifest says of a split, such as corpus/test: its "texts", "words" and "digest".
 

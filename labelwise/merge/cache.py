@@ -1,7 +1,7 @@
 """The cache of a merge, the folder `.cache` in the corpus: what a later run takes from an earlier one.
 
-It has one folder, named after the digest of the code that made it; what other code left there is deleted. A file marks it as
-a merge's: another `.cache`, such as the one of a home folder, is nobody's to delete.
+It has one folder, named after the digest of the code that made it; what other code left there is deleted. A file marks
+it as a merge's: another `.cache`, such as that of a home folder, stays.
 """
 
 import os

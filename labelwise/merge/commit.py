@@ -1,6 +1,7 @@
 """The end of a merge: if the ledger is as it should be, and the corpus may be replaced, it is, as a whole."""
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,14 +11,19 @@ from spacy.language import Language
 
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import move_into, staged
-from labelwise.corpus.manifest import MANIFEST, write_manifest
+from labelwise.corpus.manifest import MANIFEST, is_corpus, write_manifest
 from labelwise.corpus.tokenizer import write_tokenizer
+from labelwise.merge.cache import CACHE, is_cache
 from labelwise.merge.jobs import Source
-from labelwise.merge.partition import PROBLEMS
+from labelwise.merge.near_duplicates import NEAR_DUPLICATES
+from labelwise.merge.partition import LOST_SPANS, PROBLEMS
 from labelwise.merge.rules.agreement import pairwise_f
 from labelwise.merge.rules.ledger import PROBLEM_ROWS, PROBLEM_SPANS, Ledger, outcome_of
 from labelwise.merge.rules.settings import Settings
 from labelwise.sources.declarations import SPLITS
+
+# All that a merge writes to the folder for the corpus, and so replaces there.
+OUTPUTS = (*SPLITS, "labels", "tokenizer.json", LOST_SPANS, PROBLEMS, NEAR_DUPLICATES, MANIFEST)
 
 
 class Made(NamedTuple):
@@ -34,15 +40,19 @@ def check_out(out: Path, sources: Sequence[Source]) -> None:
     """
     folder = out.resolve()
     for source in sources:
-        replaced = any(source.path.is_relative_to(folder / name) for name in (*SPLITS, "labels"))
+        replaced = any(source.path.is_relative_to(folder / name) for name in (*OUTPUTS, CACHE))
         if replaced or folder.is_relative_to(source.path):
             raise InputError(
-                f"data set {source.dataset.name!r}: {source.path} is an input, so {out} can't be written there"
+                f"data set {source.dataset.name!r}: {source.path} is an input, so {out} can't be written there; write "
+                "elsewhere, or declare a path or a pattern that leaves it out"
             )
     for name, ours in [*((split, "part-*.spacy") for split in SPLITS), ("labels", "*.json")]:
         other = [file for file in (out / name).glob("*") if not file.match(ours)]
         if other:
             raise InputError(f"{out}: it has {other[0].relative_to(out)}, which no merge made; choose another folder")
+    found = [name for name in OUTPUTS if os.path.lexists(out / name)]
+    if found and not is_cache(out / CACHE) and not is_corpus(out):
+        raise InputError(f"{out}: it has {found[0]}, which no merge made; choose another folder")
 
 
 def check_ledger(ledger: Ledger, folder: Path, *, strict: bool, may_be_empty: bool) -> None:

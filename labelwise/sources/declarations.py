@@ -140,7 +140,7 @@ def _find_files(item: _Declaration, file: Path) -> tuple[Path, ...]:
     path = (file.parent / declared).resolve()
     if has_magic(declared) and not path.exists():
         matches = (file.parent / match for match in glob(declared, root_dir=file.parent, recursive=True))
-        found = sorted(match.resolve() for match in matches if match.is_file())
+        found = sorted({match.resolve() for match in matches if match.is_file()})
         if not found:
             raise FileNotFoundError(f"data set {item.name!r}: no file matches {path}")
         return tuple(found)

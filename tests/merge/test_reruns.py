@@ -335,6 +335,71 @@ def test_what_no_merge_made_is_not_replaced(merging):
     assert (merging.root / "tasks/a.jsonl").is_file()
 
 
+@pytest.mark.parametrize("name", ["labels/mine.json", "train/part-mine.spacy", "tokenizer.json", "manifest.json"])
+def test_what_has_a_name_that_a_merge_gives_is_not_replaced(merging, name):
+    """A folder with a tokenizer.json may be a transformer's."""
+    random_datasets(merging, 1)
+    mine = merging.root / "mine" / name
+    mine.parent.mkdir(parents=True)
+    mine.write_text("{}")
+    with pytest.raises(
+        InputError, match=rf"mine: it has {name.partition('/')[0]}, which no merge made; choose another"
+    ):
+        merging.run("mine")
+    assert mine.read_text() == "{}"
+
+
+def test_what_an_earlier_merge_left_is_replaced(merging):
+    """A killed one leaves no manifest, and a fetched corpus has no cache."""
+    random_datasets(merging, 1)
+    merging.run("killed")
+    (merging.root / "killed/manifest.json").unlink()
+    merging.run("fetched")
+    remove(merging.root / "fetched/.cache")
+    for out in ("killed", "fetched"):
+        merging.run(out, split_salt="other")
+    assert merging.files("killed") == merging.files("fetched")
+
+
+@pytest.mark.parametrize(
+    "path", ["**/*.jsonl", "corpus/problems.jsonl", "../tasks/c*/lost_*", "link/*.jsonl", ".cache"]
+)
+def test_what_a_merge_wrote_is_not_read_by_the_next_to_the_same_folder(merging, path):
+    merging.add("a", ["A"], [{"text": "one"}, "oops"])
+    merging.run("tasks/corpus")
+    (merging.root / "tasks/link").symlink_to("corpus")
+    if path == ".cache":
+        (tasks,) = (merging.root / "tasks/corpus/.cache").rglob("*.tasks")
+        path = str(tasks.relative_to(merging.root / "tasks"))
+    before = merging.files("tasks/corpus")
+    merging.add("all", ["A"], [])
+    merging.declared[:] = [{"name": "all", "path": path, "labels": ["A"]}]
+    merging.add("b", ["A"], [{"text": "two"}])
+    if path == "**/*.jsonl":
+        merging.declared.pop()
+        (merging.root / "tasks/datasets.yml").write_text(json.dumps(merging.declared))
+    with pytest.raises(InputError, match=r"'all': .*/corpus/.* is an input, so .*corpus can't be written there; write"):
+        merging.run("tasks/corpus")
+    assert merging.files("tasks/corpus") == before
+    merging.run("elsewhere")
+
+
+def test_data_sets_beside_what_a_merge_writes_are_read(merging):
+    """So it is in project.yml: corpus/tasks."""
+    merging.add("a", ["A"], [{"text": "one"}])
+    for _ in range(2):
+        assert merging.run(".").rows["merged"] == 1
+
+
+def test_a_corpus_is_an_input_of_another_merge(merging):
+    merging.add("a", ["A"], [{"text": "one"}])
+    merging.run()
+    merging.declared[:] = [{"name": "earlier", "path": "../corpus", "labels": ["A"]}]
+    merging.add("b", ["A"], [{"text": "two"}])
+    for _ in range(2):
+        assert merging.run("other").rows["merged"] == 2
+
+
 FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
