@@ -4,7 +4,7 @@ import errno
 import fcntl
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -42,6 +42,23 @@ def staged(path: Path) -> Iterator[Path]:
     with workspace(path) as temporary:
         yield temporary
         replace(temporary, path)
+
+
+def check_replaceable(folder: Path, marks: Iterable[str], what: str) -> None:
+    """Check that a folder, which will be replaced as a whole, isn't there, or empty, or an earlier output of its kind.
+
+    marks (Iterable[str]): the names of files that all such outputs have.
+    what (str): the kind, such as "pipeline".
+    RAISES (InputError): there is something else.
+    """
+    if not os.path.lexists(folder) or (folder.is_dir() and not any(folder.iterdir())):
+        return
+    missing = [name for name in marks if not (folder / name).is_file()]
+    if missing:
+        raise InputError(
+            f"{folder} would be replaced, and isn't an earlier {what}, as it has no {missing[0]}; write elsewhere, or "
+            "delete it"
+        )
 
 
 def replace(source: Path, target: Path) -> None:

@@ -22,7 +22,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
-from labelwise.common.outputs import replace, workspace
+from labelwise.common.outputs import check_replaceable, replace, workspace
 from labelwise.common.uncovered import Rate, Rates, implausible
 from labelwise.complete.fill import Candidate, fill
 from labelwise.corpus.docbin_reader import StoredDoc, merged_data, read_stored_docs
@@ -65,8 +65,9 @@ def complete(config: Path, corpus: Path, out: Path, *, recognizer: Recognizer = 
     out (Path): the folder for the completed split, the pipeline that completed it, and the books.
     recognizer (str): what is to be trained afterwards; only spaCy's "ner" needs complete texts.
     options (Any): those of `train.run.train`, for the per-label pipeline.
-    RAISES (InputError): what `train` raises.
+    RAISES (InputError): `out` has something other than a completion; what `train` raises.
     """
+    check_replaceable(out, (BOOKS,), "completion")
     manifest = read_manifest(corpus)
     skipped = why_not(recognizer, corpus, manifest["settings"]["policies"]["coverage"])
     with workspace(out) as folder:

@@ -1,6 +1,7 @@
 """Write the demo corpus as files: a brat folder, or Prodigy data sets."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
@@ -12,11 +13,12 @@ import yaml
 from spacy.tokens import Doc
 
 from labelwise.common.errors import InputError
-from labelwise.common.outputs import staged
+from labelwise.common.outputs import check_replaceable, staged
 from labelwise.common.progress import Progress, no_progress
 from labelwise.demo.corpus import DemoDoc, Span, count_words, make_doc
 from labelwise.demo.grammar import DOMAINS, LABELS
 from labelwise.sources.prodigy import input_hash, task_hash
+from labelwise.sources.prodigy_datasets import DATASETS
 
 DemoFormat = Literal["brat", "prodigy"]
 ANNOTATORS = ("alice", "bob", "carol", "dan")
@@ -69,7 +71,7 @@ def write_brat(docs: Iterable[DemoDoc], out: Path) -> None:
 
     RAISES (InputError): something else is in the folder.
     """
-    _check_replaceable(out, set(DOMAINS))
+    _check_replaceable(out, rf"({'|'.join(DOMAINS)})/doc-\d{{5,}}\.(txt|ann)")
     with staged(out) as folder:
         for domain in DOMAINS:
             (folder / domain).mkdir(parents=True)
@@ -99,12 +101,11 @@ def write_prodigy(docs: Iterable[DemoDoc], labels: Iterable[str], out: Path) -> 
     RAISES (InputError): something else is in the folder.
     """
     labels = list(labels)
-    names = {label: label.lower().replace("_", "-") for label in labels}
-    datasets = [
-        {"name": names[label], "path": f"{label}.jsonl", "labels": [label], "kind": "complete", "split": "auto"}
-        for label in labels
-    ]
-    _check_replaceable(out, {f"{label}.jsonl" for label in LABELS} | {"datasets.yml"})
+    _check_replaceable(out, rf"({'|'.join(LABELS)})\.jsonl|{DATASETS}")
+    made = [_declare(LABELS[:number]).encode() for number in range(1, len(LABELS) + 1)]
+    if (out / DATASETS).exists() and (out / DATASETS).read_bytes() not in made:
+        raise InputError(f"{out / DATASETS}: this isn't a demo corpus's; choose another folder")
+    check_replaceable(out, [DATASETS], "demo corpus")
     nlp = spacy.blank("en")
     with staged(out) as folder, ExitStack() as stack:
         folder.mkdir()
@@ -113,7 +114,7 @@ def write_prodigy(docs: Iterable[DemoDoc], labels: Iterable[str], out: Path) -> 
             with nlp.memory_zone():  # or the vocabulary would grow with every name
                 head, spans = _prodigy_task(nlp.make_doc(doc.text), doc.spans)
             for shift, (label, file) in enumerate(files.items()):
-                session = f"{names[label]}-{ANNOTATORS[(number + shift) % len(ANNOTATORS)]}"
+                session = f"{_name(label)}-{ANNOTATORS[(number + shift) % len(ANNOTATORS)]}"
                 tail = {
                     "spans": [span for span in spans if span["label"] == label],
                     "answer": "accept",
@@ -122,9 +123,19 @@ def write_prodigy(docs: Iterable[DemoDoc], labels: Iterable[str], out: Path) -> 
                     "_session_id": session,
                 }
                 file.write(head + b"," + _dump(tail)[1:] + b"\n")
-        (folder / "datasets.yml").write_text(
-            yaml.safe_dump(datasets, sort_keys=False, default_flow_style=None), encoding="utf-8"
-        )
+        (folder / DATASETS).write_text(_declare(labels), encoding="utf-8")
+
+
+def _name(label: str) -> str:
+    return label.lower().replace("_", "-")
+
+
+def _declare(labels: Iterable[str]) -> str:
+    datasets = [
+        {"name": _name(label), "path": f"{label}.jsonl", "labels": [label], "kind": "complete", "split": "auto"}
+        for label in labels
+    ]
+    return yaml.safe_dump(datasets, sort_keys=False, default_flow_style=None)
 
 
 def _prodigy_task(doc: Doc, spans: list[Span]) -> tuple[bytes, list[dict[str, Any]]]:
@@ -153,8 +164,12 @@ def _dump(value: dict[str, Any]) -> bytes:
     return json.dumps(value, separators=(",", ":")).encode()
 
 
-def _check_replaceable(out: Path, ours: set[str]) -> None:
-    """Check that a folder about to be replaced is an earlier demo corpus."""
-    for entry in sorted(out.iterdir()) if out.is_dir() else []:
-        if entry.name not in ours:
-            raise InputError(f"{out}: {entry.name!r} isn't part of a demo corpus; choose another folder")
+def _check_replaceable(out: Path, ours: str) -> None:
+    """Check that a folder about to be replaced has only files whose paths are those of a demo corpus.
+
+    ours (str): a regular expression of all of them.
+    """
+    for path in sorted(out.rglob("*")) if out.is_dir() else []:
+        name = path.relative_to(out).as_posix()
+        if not re.fullmatch(ours, name) and (path.is_symlink() or not path.is_dir()):
+            raise InputError(f"{out}: {name!r} isn't part of a demo corpus; choose another folder")

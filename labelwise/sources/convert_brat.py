@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from labelwise.common.errors import InputError
-from labelwise.common.outputs import staged
+from labelwise.common.outputs import check_replaceable, staged
 from labelwise.common.progress import Progress, no_progress
 from labelwise.sources.assets import verify_assets
 from labelwise.sources.brat import Discontinuous, MissingAnn, Shifted, count_labels, find_documents, read_document
 from labelwise.sources.declarations import AnySplit
-from labelwise.sources.prodigy_datasets import PROBLEMS, REPORT, Report, write_datasets
+from labelwise.sources.prodigy_datasets import DATASETS, PROBLEMS, REPORT, Report, write_datasets
 
 CHOSEN = ("other label", "no annotation file")  # reasons that an option asks for
 
@@ -108,8 +108,7 @@ def check_out(out: Path, inputs: list[Path]) -> None:
     for folder in (folder.resolve() for folder in inputs):
         if target.is_relative_to(folder) or folder.is_relative_to(target):
             raise InputError(f"{out} would be replaced, and {folder} is an input; write elsewhere")
-    if out.exists() and not (out / REPORT).is_file() and (not out.is_dir() or any(out.iterdir())):
-        raise InputError(f"{out} would be replaced, and isn't an earlier conversion; write elsewhere, or delete it")
+    check_replaceable(out, (REPORT, PROBLEMS, DATASETS), "conversion")
 
 
 def check_encoding(encoding: str) -> None:

@@ -21,7 +21,7 @@ import yaml
 from labelwise.sources.brat import NOT_CONVERTED, Document
 from labelwise.sources.prodigy import input_hash, task_hash
 
-PROBLEMS, REPORT = "problems.jsonl", "report.json"
+DATASETS, PROBLEMS, REPORT = "datasets.yml", "problems.jsonl", "report.json"
 
 
 class Report(msgspec.Struct):
@@ -71,7 +71,7 @@ def write_datasets(
         {"name": prefix + label, "path": names[label], "labels": [label], "kind": "complete", "split": split}
         for label in labels
     ]
-    (out / "datasets.yml").write_text(yaml.safe_dump(declared, sort_keys=False, allow_unicode=True), encoding="utf8")
+    (out / DATASETS).write_text(yaml.safe_dump(declared, sort_keys=False, allow_unicode=True), encoding="utf8")
     report = Report(**{field: dict(sorted(counter.items())) for field, counter in counts.items()})
     content = json.dumps(msgspec.to_builtins(report), indent=2, ensure_ascii=False) + "\n"
     (out / REPORT).write_text(content, encoding="utf8")

@@ -23,6 +23,7 @@ from thinc.shims import Shim
 from labelwise.common.outputs import link, remove, staged
 
 KEPT = 2
+STATE = "state.json"
 STATES = ("mom1", "mom2", "averages")  # of thinc's optimizer, arrays by parameter
 
 
@@ -68,7 +69,8 @@ class Checkpoints:
 
     def all(self) -> list[Path]:
         """List the checkpoints, oldest first."""
-        return sorted(path for path in self.folder.glob("step-*") if re.fullmatch(r"step-\d{8}", path.name))
+        found = [path for path in self.folder.glob("step-*") if re.fullmatch(r"step-\d{8}", path.name)]
+        return sorted(path for path in found if (path / STATE).is_file())
 
     def last(self) -> tuple[Path, State] | None:
         """Find the last checkpoint of this training; None if there is none."""
@@ -99,21 +101,26 @@ class Checkpoints:
             state.facts = self.facts
             state.python_random = json.loads(json.dumps(random.getstate()))
             state.updates = [optimizer.nr_update.get(slot.key, 0) for slot in find_slots(nlp)]
-            (folder / "state.json").write_bytes(msgspec.json.encode(state))
+            (folder / STATE).write_bytes(msgspec.json.encode(state))
         # Those of another training, and later ones that this training hasn't come to, have been kept until now.
         own = [old for old in self.all() if old <= path and (found := _read_state(old)) and found.facts == self.facts]
         for old in set(self.all()).difference(own[-KEPT:]):
             remove(old)
 
     def delete(self) -> None:
-        """Delete all checkpoints."""
-        remove(self.folder)
+        """Delete all checkpoints, and the folder, unless it has something else, too."""
+        for path in self.all():
+            remove(path)
+        for leftover in self.folder.glob(".step-*.labelwise.*"):
+            remove(leftover)
+        if self.folder.is_dir() and not any(self.folder.iterdir()):
+            self.folder.rmdir()
 
 
 def _read_state(checkpoint: Path) -> State | None:
     """Read a checkpoint's state; None if another version of this program wrote it."""
     try:
-        return msgspec.json.decode((checkpoint / "state.json").read_bytes(), type=State)
+        return msgspec.json.decode((checkpoint / STATE).read_bytes(), type=State)
     except msgspec.MsgspecError:
         return None
 

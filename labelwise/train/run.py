@@ -18,7 +18,7 @@ from thinc.config import ConfigValidationError
 from labelwise.common.code import digest_files
 from labelwise.common.device import device_name, use_gpu
 from labelwise.common.errors import InputError
-from labelwise.common.outputs import replace, staged, workspace
+from labelwise.common.outputs import check_replaceable, replace, staged, workspace
 from labelwise.corpus.manifest import MANIFEST, check_whole
 from labelwise.train.calibration import Fitted, Optimize, fit, write_fitted
 from labelwise.train.checkpoints import Checkpoints, State, copy
@@ -92,9 +92,10 @@ def train(
     resume (bool): resume from the last checkpoint, if there is one of a training with the same config, corpus and code.
         They are in a folder beside `out`, and deleted when training has ended well.
     tell (Callable): is told, before the first step, which step training resumes from, or why it starts over.
-    RAISES (InputError): the GPU can't be used, the corpus isn't whole, the config isn't valid, another process is
-        training to `out`, or memory ran out.
+    RAISES (InputError): `out` has something other than a pipeline, the GPU can't be used, the corpus isn't whole, the
+        config isn't valid, another process is training to `out`, or memory ran out.
     """
+    check_replaceable(out, ("meta.json", "config.cfg"), "pipeline")
     use_gpu(gpu_id)
     check_whole(corpus)
     if completed and is_completed(completed, corpus):

@@ -134,6 +134,19 @@ def test_where_there_is_nothing_to_complete_that_is_said(merging, recognizer, co
     assert not list((merging.root / "completed").rglob("*.spacy"))
 
 
+def test_only_a_completion_is_replaced(merging):
+    add(merging, "people", "PER", TEXTS[:40])
+    merging.run()
+    mine = merging.root / "mine" / "completed.txt"
+    mine.parent.mkdir()
+    mine.touch()
+    with pytest.raises(InputError, match=r"mine would be replaced, and isn't an earlier completion, as it has no"):
+        complete(CPU, merging.root / "corpus", merging.root / "mine")
+    assert mine.exists()
+    for _ in range(2):
+        complete(CPU, merging.root / "corpus", merging.root / "completed")
+
+
 def test_a_completion_of_another_corpus_is_refused(merging):
     add(merging, "people", "PER", TEXTS[:10])
     merging.run(test_ratio=0, dev_ratio=0.3)

@@ -12,7 +12,7 @@ import yaml
 
 from labelwise.common.errors import InputError
 from labelwise.demo.corpus import DemoDoc, count_words, make_doc
-from labelwise.demo.grammar import LABELS
+from labelwise.demo.grammar import DOMAINS, LABELS
 from labelwise.demo.write import make_demo, write_brat, write_prodigy
 from labelwise.sources.brat import find_documents, read_document
 from labelwise.sources.prodigy import input_hash
@@ -170,3 +170,20 @@ def test_only_a_demo_corpus_is_replaced(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="'mine' isn't part of a demo corpus"):
         make_demo(tmp_path, docs=1, words=1)
     assert (tmp_path / "mine").read_text() == "precious"
+
+
+@pytest.mark.parametrize("format", ["brat", "prodigy"])
+@pytest.mark.parametrize("name", ["news/paris.txt", "news/mine/doc-00000.txt", "PERSON.jsonl", "datasets.yml"])
+def test_what_has_a_name_of_the_demo_but_is_not_of_it_stays(tmp_path: Path, format: str, name: str) -> None:
+    assert "news" in DOMAINS
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / name).write_text("- {name: mine, path: PERSON.jsonl, labels: [PERSON]}")
+    with pytest.raises(InputError, match=r"demo corpus"):
+        make_demo(tmp_path, format=format, docs=1, words=1)
+    assert (tmp_path / name).exists()
+
+
+def test_a_demo_corpus_for_prodigy_is_replaced(tmp_path: Path) -> None:
+    make_demo(tmp_path, format="prodigy", docs=1, words=1)
+    make_demo(tmp_path, format="prodigy", docs=1, words=1, labels=2)
+    assert {path.name for path in tmp_path.iterdir()} == {"PERSON.jsonl", "PLACE.jsonl", "datasets.yml"}

@@ -310,6 +310,21 @@ def test_checkpoints_of_another_version_are_named_as_that(content, tmp_path):
     assert saved.what_differs() == ["the format of checkpoints"]
 
 
+def test_only_checkpoints_are_deleted(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoints, "take_arrays", lambda nlp, optimizer: {})
+    monkeypatch.setattr(checkpoints, "find_slots", lambda nlp: [])
+    mine = {tmp_path / "checkpoints" / name for name in ("notes.txt", "step-00000009", "step-1")}
+    for path in mine:
+        path.mkdir(parents=True)
+    (tmp_path / "checkpoints" / ".step-00000007.labelwise.tmp").mkdir()
+    saved = Checkpoints(tmp_path / "checkpoints", {"a": "1"})
+    folder = output(tmp_path / "out")
+    for step in range(4):
+        saved.save(State(step=step), None, None, folder)
+    saved.delete()
+    assert set((tmp_path / "checkpoints").iterdir()) == mine
+
+
 @pytest.mark.parametrize("how", [KeyboardInterrupt, "SIGKILL"])
 def test_a_checkpoint_that_was_being_written_is_not_taken(how, tmp_path, monkeypatch):
     """The one before is; and what a killed process leaves doesn't hinder the same one being written again."""

@@ -137,7 +137,8 @@ def test_stopped_training_leaves_the_old_pipeline(trained, demo_corpus, tmp_path
 
     monkeypatch.setattr("labelwise.train.run.spacy_train", stop)
     (tmp_path / "model").mkdir()
-    (tmp_path / "model" / "old").touch()
+    for name in ("meta.json", "config.cfg", "old"):
+        (tmp_path / "model" / name).touch()
     with pytest.raises(KeyboardInterrupt):
         train(CPU, demo_corpus, tmp_path / "model", tmp_path / "curve.tsv")
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
@@ -145,6 +146,17 @@ def test_stopped_training_leaves_the_old_pipeline(trained, demo_corpus, tmp_path
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("mine", ["predictions.jsonl", "model-best/meta.json", "meta.json", "config.cfg", ""])
+def test_only_a_pipeline_is_replaced(demo_corpus, tmp_path, mine, monkeypatch):
+    monkeypatch.setattr(run, "make_pipeline", lambda *given, **options: pytest.fail("it was begun"))
+    path = tmp_path / "cpu" / mine
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("mine")
+    with pytest.raises(InputError, match=r"cpu would be replaced, and isn't an earlier pipeline, as it has no"):
+        train(CPU, demo_corpus, tmp_path / "cpu", tmp_path / "curve.tsv")
+    assert path.read_text() == "mine"
+
+
 def test_another_training_to_the_same_folder_is_refused_at_once(demo_corpus, tmp_path, monkeypatch):
     monkeypatch.setattr(run, "make_pipeline", lambda *given, **options: pytest.fail("it was begun"))
     with (
