@@ -1,7 +1,7 @@
 """Spans of characters: trim them, and group those that overlap."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 SpanKey = tuple[int, int, str]  # start and end, label
 
@@ -15,9 +15,14 @@ def trim(text: str, start: int, end: int) -> tuple[int, int]:
     return start, start + len(inside.strip())
 
 
+def is_integer(value: Any) -> TypeGuard[int]:
+    """Tell whether what was read is an integer; true and false aren't, though Python takes them for 1 and 0."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
 def trim_usable(text: str, start: Any, end: Any) -> tuple[int, int]:
     """Trim a span as it was read, whatever its offsets are; it becomes empty if it isn't a span of the text."""
-    if not isinstance(start, int) or not isinstance(end, int) or not 0 <= start < end <= len(text):
+    if not is_integer(start) or not is_integer(end) or not 0 <= start < end <= len(text):
         return 0, 0
     return trim(text, start, end)
 

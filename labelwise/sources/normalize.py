@@ -10,6 +10,7 @@ from bisect import bisect_left, bisect_right
 from functools import cache
 from sys import maxunicode
 
+from labelwise.common.spans import is_integer
 from labelwise.sources.prodigy import Task, input_hash
 
 RUNS = re.compile(r"\s+|\S+")
@@ -24,7 +25,7 @@ def normalize_task(task: Task) -> Task:
         return task
     for span in task.spans or ():
         # What isn't a span of the text is left as it is, unless it would become one.
-        if isinstance(span.start, int) and isinstance(span.end, int):
+        if is_integer(span.start) and is_integer(span.end):
             if 0 <= span.start < span.end <= len(old):
                 span.start, span.end = bisect_right(ends, span.start), bisect_left(starts, span.end)
             else:

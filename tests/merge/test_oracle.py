@@ -122,7 +122,7 @@ class Oracle:
         start, end, label, text = span.get("start"), span.get("end"), span.get("label"), task["text"]
         verdict = span.get("answer") or (task["answer"] if task["kind"] == "binary" else "accept")
         fate = "invalid"
-        if isinstance(start, int) and isinstance(end, int) and 0 <= start < end <= len(text):  # True is 1, as in Python
+        if is_number(start, int) and is_number(end, int) and 0 <= start < end <= len(text):
             inside = [i for i in range(start, end) if not text[i].isspace()]
             if inside and isinstance(label, str):
                 start, end = inside[0], inside[-1] + 1
@@ -202,12 +202,17 @@ class Oracle:
         return (label, start, -length) if self.policies.overlap == "first" else (-length, label, start)
 
 
+def is_number(value: Any, *kinds: type) -> bool:
+    """Tell whether a value is of one of these kinds itself: true isn't 1 in JSON."""
+    return type(value) in kinds
+
+
 def accepted_place(text: str, span: dict, label: str) -> tuple[int, int] | None:
     """Say where a span of a complete task lies that can be used and is accepted for a label."""
     start, end = span.get("start"), span.get("end")
     if span.get("label") != label or span.get("answer") not in (None, "accept"):
         return None
-    if not (isinstance(start, int) and isinstance(end, int) and 0 <= start < end <= len(text)):
+    if not (is_number(start, int) and is_number(end, int) and 0 <= start < end <= len(text)):
         return None
     inside = [i for i in range(start, end) if not text[i].isspace()]
     return (inside[0], inside[-1] + 1) if inside else None
@@ -240,7 +245,7 @@ def task_of(dataset: dict, line: int, row: dict) -> dict[str, Any]:
     else:
         answered = view is None and any(span.get("answer") is not None for span in spans)
         kind = "binary" if view in BINARY or answered else "complete"
-    time = row["_timestamp"] if isinstance(row.get("_timestamp"), int | float) else 0
+    time = row["_timestamp"] if is_number(row.get("_timestamp"), int, float) else 0
     task = {"text": row["text"], "spans": spans, "answer": row.get("answer", "accept"), "kind": kind, "time": time}
     names = [row.get(key) for key in ("_annotator_id", "_session_id")]
     named = [name for name in names if isinstance(name, str) and name]

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import NamedTuple
 
+from labelwise.common.spans import is_integer
 from labelwise.sources.declarations import DataSet
 from labelwise.sources.prodigy import ANSWERS, Kind, Task, kind_of
 
@@ -39,7 +40,8 @@ class Answer(NamedTuple):
     @property
     def time(self) -> float:
         """The time of the answer in seconds; 0 if there is none."""
-        return self.task.timestamp if isinstance(self.task.timestamp, int | float) else 0.0
+        time = self.task.timestamp
+        return time if is_integer(time) or isinstance(time, float) else 0.0
 
 
 def why_not(answer: Answer) -> str:

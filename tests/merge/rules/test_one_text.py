@@ -182,6 +182,8 @@ def test_conflicts(policy, times, accepted):
         ((3, 4, "Place"), "invalid"),  # a space
         (("3", 4, "Place"), "invalid"),
         ((0, 3.5, "Place"), "invalid"),
+        ((False, True, "Place"), "invalid"),
+        ((0, True, "Place"), "invalid"),
         ((0, 3, ["Place"]), "invalid"),
         ((0, 3, "Other"), "undeclared label"),
     ],
@@ -233,9 +235,10 @@ def test_spans_of_dropped_tasks_are_counted_with_them():
     assert merged.coverage == {}
 
 
-def test_latest_compares_times_of_any_kind():
+@pytest.mark.parametrize("time", ["2020-01-01", True])
+def test_latest_compares_times_of_any_kind(time):
     """A time that is no number counts as none, and costs nothing."""
-    assert list(merge(answer(WATER, time=1), answer(JORDAN, line=2, time="2020-01-01")).accepted) == [WATER]
+    assert list(merge(answer(WATER, time=0.5), answer(JORDAN, line=2, time=time)).accepted) == [WATER]
 
 
 @pytest.mark.parametrize(
