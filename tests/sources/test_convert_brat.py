@@ -1,6 +1,7 @@
 import json
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -8,6 +9,7 @@ import yaml
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import locked
 from labelwise.sources import convert_brat as convert
+from labelwise.sources import prodigy_datasets
 from labelwise.sources.convert_brat import convert_brat
 from labelwise.sources.prodigy import input_hash, task_hash
 from labelwise.sources.prodigy_datasets import file_names
@@ -171,6 +173,19 @@ def test_file_names_differ_where_case_does_not_count():
     assert len({name.lower() for name in names.values()}) == len(labels)
     assert all(name.isascii() and "/" not in name and name != "problems.jsonl" for name in names.values())
     assert file_names(labels[::-1]) == dict(reversed(names.items()))
+
+
+@pytest.mark.parametrize("labels", [["N", "n", "N-8ce86a6a"], ["N", "n", "n-8CE86A6A"], ["名", "_-51a5d681"]])
+def test_file_names_differ_where_a_label_looks_like_one(labels):
+    assert len({name.lower() for name in file_names(labels).values()}) == len(labels)
+
+
+def test_file_names_differ_where_digests_begin_alike(monkeypatch):
+    digest = lambda data: SimpleNamespace(hexdigest=lambda: "0" * 60 + f"{len(data):04}")  # noqa: E731
+    monkeypatch.setattr(prodigy_datasets.hashlib, "sha256", digest)
+    names = file_names(["a/b", "a//b", "c", "a///b"])
+    assert len(set(names.values())) == 4
+    assert names["c"] == "c.jsonl"
 
 
 def test_offsets_and_labels_survive(tmp_path):
