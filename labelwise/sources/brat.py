@@ -19,7 +19,6 @@ The format: https://brat.nlplab.org/standoff.html
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from os import walk
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -35,8 +34,10 @@ from labelwise.sources.brat_offsets import (
     says,
     to_code_points,
 )
+from labelwise.sources.files import find_files, printable
 
 SUFFIXES = (".ann", ".a1", ".a2")
+DOCUMENT_SUFFIXES = (".txt", *SUFFIXES)
 KINDS = "TERAMN#*"  # text-bound, event, relation, attribute (A, M), normalization, note, equivalence
 
 Discontinuous = Literal["drop", "first", "cover"]
@@ -102,13 +103,11 @@ class Document(NamedTuple):
 def find_documents(root: Path) -> list[Path]:
     """List the documents under a folder, sorted, as paths without suffix; one that has only an .ann counts too.
 
-    RAISES (InputError): there is no such folder.
+    RAISES (InputError): there is no such folder, or one in it can't be read.
     """
     if not root.is_dir():
         raise InputError(f"{root}: there is no such folder; give the one that holds your brat corpus")
-    stems = set()
-    for folder, _, names in walk(root, followlinks=True):
-        stems |= {Path(folder, name).with_suffix("") for name in names if name.endswith((".txt", *SUFFIXES))}
+    stems = {file.with_suffix("") for file in find_files(root, DOCUMENT_SUFFIXES)}
     return sorted(stems, key=lambda stem: stem.relative_to(root).parts)
 
 
@@ -143,7 +142,7 @@ def read_document(
         other is equally near.
     RETURNS (Document): every T line read is in `mentions` or in `problems`.
     """
-    path = stem.relative_to(root).as_posix() + ".txt"
+    path = printable(stem.relative_to(root)) + ".txt"
     document = Document(path, None, [], [], Counter(), Counter())
     rows = list(_annotation_lines(stem, encoding))
     annotated = any(stem.with_name(stem.name + suffix).is_file() for suffix in SUFFIXES)

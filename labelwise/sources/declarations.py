@@ -14,7 +14,7 @@ What `path` may be: see `formats`.
 """
 
 from collections.abc import Sequence
-from glob import glob, has_magic
+from glob import has_magic
 from pathlib import Path
 from typing import Literal
 
@@ -22,6 +22,7 @@ import msgspec
 
 from labelwise.common.errors import InputError
 from labelwise.sources.brat import find_documents
+from labelwise.sources.files import find_files, match_pattern, printable
 
 Split = Literal["train", "dev", "test"]
 AnySplit = Literal["auto", "train", "dev", "test"]
@@ -74,6 +75,9 @@ def load_datasets(declarations: Sequence[Path]) -> list[DataSet]:
     names: set[str] = set()
     owners: dict[Path, str] = {}
     for dataset in datasets:
+        for file in dataset.files:
+            if printable(file) != file.as_posix():
+                raise InputError(f"data set {dataset.name!r}: {printable(file)}: its name isn't UTF-8; rename it")
         if not all(label.strip() for label in dataset.labels):
             raise InputError(f"data set {dataset.name!r}: an empty label; give it a name")
         if not dataset.labels:
@@ -104,11 +108,16 @@ def load_datasets(declarations: Sequence[Path]) -> list[DataSet]:
 
 def _expand(declarations: Sequence[Path]) -> list[Path]:
     """Replace patterns with the files that they match: weasel and DVC don't."""
-    return [Path(file) for path in declarations for file in _matches(path)]
+    return [file for path in declarations for file in _matches(path)]
 
 
-def _matches(path: Path) -> list[str] | list[Path]:
-    return glob(str(path)) if has_magic(str(path)) and not path.exists() else [path]
+def _matches(path: Path) -> list[Path]:
+    if not has_magic(str(path)) or path.exists():
+        return [path]
+    found = match_pattern(Path(), str(path))
+    if not found:
+        raise InputError(f"{path}: no file matches; it should name what declares data sets, see docs/data.md")
+    return found
 
 
 def _load(file: Path) -> list[DataSet]:
@@ -139,8 +148,7 @@ def _find_files(item: _Declaration, file: Path) -> tuple[Path, ...]:
         raise InputError(f"{file}: data set {item.name!r} needs either a path or a db; {SYNTAX}")
     path = (file.parent / declared).resolve()
     if has_magic(declared) and not path.exists():
-        matches = (file.parent / match for match in glob(declared, root_dir=file.parent, recursive=True))
-        found = sorted({match.resolve() for match in matches if match.is_file()})
+        found = sorted({match.resolve() for match in match_pattern(file.parent, declared) if match.is_file()})
         if not found:
             raise FileNotFoundError(f"data set {item.name!r}: no file matches {path}")
         return tuple(found)
@@ -148,18 +156,21 @@ def _find_files(item: _Declaration, file: Path) -> tuple[Path, ...]:
         raise FileNotFoundError(f"data set {item.name!r}: there is no file {path}")
     if path.is_dir():
         # Hidden folders, such as a merge's cache, aren't looked into.
-        visible = sorted(spacy for spacy in path.rglob("*.spacy") if not _hidden(spacy.relative_to(path)))
-        if not visible and not find_documents(path):
+        visible = find_files(path, (".spacy",), hidden=False)
+        documents = find_documents(path)
+        if visible and documents:
+            raise InputError(
+                f"data set {item.name!r}: the folder {path} has .spacy files as well as brat documents, such as "
+                f"{visible[0].relative_to(path)} and {documents[0].relative_to(path)}; name the folder of one of them, "
+                "or write a pattern such as folder/*.spacy"
+            )
+        if not visible and not documents:
             raise InputError(
                 f"data set {item.name!r}: the folder {path} has neither .spacy files nor brat documents; "
                 "for JSONL files, write a pattern such as folder/*.jsonl"
             )
         return tuple(visible) or (path,)
     return (path,)
-
-
-def _hidden(path: Path) -> bool:
-    return any(part.startswith(".") for part in path.parts)
 
 
 def all_labels(datasets: Sequence[DataSet]) -> list[str]:

@@ -4,7 +4,6 @@ They are read one by one, except for a `.spacy` file, whose format needs it in m
 """
 
 import gzip
-import os
 import sqlite3
 import zlib
 from collections.abc import Callable, Iterator
@@ -14,7 +13,9 @@ from typing import NamedTuple
 from backports import zstd
 
 from labelwise.common.errors import InputError
+from labelwise.sources.brat import DOCUMENT_SUFFIXES
 from labelwise.sources.brat_folder import read_brat
+from labelwise.sources.files import find_files, printable
 from labelwise.sources.items import Item
 from labelwise.sources.jsonl import read_jsonl_file
 from labelwise.sources.prodigy_db import read_database
@@ -80,13 +81,16 @@ def can_be_cut(path: Path) -> bool:
 
 
 def stat_of(path: Path) -> list[tuple[str, int, int, int]]:
-    """List name, inode, size and modification time of what a path names, to tell whether it changed, as DVC does."""
+    """List name, inode, size and modification time of what a path names, to tell whether it changed, as DVC does.
+
+    RAISES (InputError): a folder can't be read.
+    """
     if path.is_dir():
-        found = sorted(Path(folder, name) for folder, _, names in os.walk(path, followlinks=True) for name in names)
+        found = find_files(path, DOCUMENT_SUFFIXES)
     else:
         wal = path.with_name(path.name + "-wal")  # what SQLite hasn't written to the database yet
         found = [path, wal] if wal.exists() and wal.stat().st_size else [path]
-    stats = [(str(file), file.stat()) for file in found]
+    stats = [(printable(file), file.stat()) for file in found]
     return [(name, stat.st_ino, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
 
 

@@ -1,0 +1,116 @@
+"""Find the files of a source: a folder that can't be read is an error, and each folder is read once, links or not."""
+
+import os
+import stat
+from collections import deque
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from glob import has_magic
+from pathlib import Path
+
+from labelwise.common.errors import InputError
+
+
+def list_folder(folder: Path) -> list[Path]:
+    """List what is in a folder, sorted.
+
+    RAISES (InputError): it can't be read.
+    """
+    try:
+        return sorted(Path(entry.path) for entry in os.scandir(folder))
+    except OSError as error:
+        raise _unreadable(folder, error) from error
+
+
+def find_folders(root: Path, *, hidden: bool = True) -> Iterator[Path]:
+    """Yield a folder and those below, each once: under its own name, or else that of the first link to it.
+
+    hidden (bool): those whose names begin with a dot, too.
+    RAISES (InputError): a folder can't be read.
+    """
+    seen: set[tuple[int, int]] = set()
+    waiting, links = deque([root]), deque[Path]()
+    while waiting or links:
+        folder = waiting.popleft() if waiting else links.popleft()
+        status = folder.stat()
+        if (status.st_dev, status.st_ino) in seen:
+            continue
+        seen.add((status.st_dev, status.st_ino))
+        yield folder
+        for path in list_folder(folder):
+            if (hidden or not path.name.startswith(".")) and is_folder(path):
+                (links if path.is_symlink() else waiting).append(path)
+
+
+def find_files(root: Path, suffixes: tuple[str, ...], *, hidden: bool = True) -> list[Path]:
+    """List the files in a folder, and below it, whose names end in a suffix, whatever they are, sorted by their paths.
+
+    RAISES (InputError): a folder can't be read.
+    """
+    found = [
+        path
+        for folder in find_folders(root, hidden=hidden)
+        for path in list_folder(folder)
+        if path.name.endswith(suffixes) and (hidden or not path.name.startswith(".")) and not is_folder(path)
+    ]
+    return sorted(found, key=lambda path: path.relative_to(root).parts)
+
+
+def match_pattern(folder: Path, pattern: str) -> list[Path]:
+    """List what a pattern matches, sorted: as `glob` does, recursively, but for folders that can't be read.
+
+    folder (Path): what the pattern is relative to.
+    RAISES (InputError): a folder that may hold a match can't be read.
+    """
+    parts = Path(pattern).parts
+    absolute = parts[:1] == (os.sep,)
+    return sorted(set(_match(Path(os.sep) if absolute else folder, parts[absolute:])))
+
+
+def _match(folder: Path, parts: tuple[str, ...]) -> Iterator[Path]:
+    part, rest = parts[0], parts[1:]
+    if part == "**":
+        for below in find_folders(folder, hidden=False):
+            yield from _match(below, rest or ("*",))
+        return
+    if not has_magic(part):
+        found = [folder / part] if _mode(folder / part, follow=False) else []
+    else:
+        shown = part.startswith(".")
+        found = [path for path in list_folder(folder) if fnmatchcase(path.name, part)]
+        found = [path for path in found if shown or not path.name.startswith(".")]
+    for path in found:
+        if not rest:
+            yield path
+        elif is_folder(path):
+            yield from _match(path, rest)
+
+
+def is_folder(path: Path) -> bool:
+    """Tell whether a path is a folder, or a link to one.
+
+    RAISES (InputError): that can't be known, because a folder that it leads through can't be read.
+    """
+    return stat.S_ISDIR(_mode(path))
+
+
+def _mode(path: Path, *, follow: bool = True) -> int:
+    """Return the kind and the permissions of what is at a path; 0 if nothing is there."""
+    try:
+        return path.stat(follow_symlinks=follow).st_mode
+    except PermissionError as error:
+        raise _unreadable(path, error) from error
+    except OSError:
+        return 0
+
+
+def printable(path: Path) -> str:
+    r"""Write a path, with `/` on every machine, as text; bytes that aren't UTF-8 become escapes, such as \\xe9."""
+    return os.fsencode(path.as_posix()).decode("utf8", "backslashreplace")
+
+
+def _unreadable(path: Path, error: OSError) -> InputError:
+    return InputError(
+        f"{printable(path)}: this folder can't be read, so what is in it would be left out: {error.strerror}; make it "
+        "readable, or move it elsewhere"
+    )

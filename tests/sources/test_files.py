@@ -1,0 +1,185 @@
+"""Folders and patterns as sources: nothing in them is left out without a word, or read twice."""
+
+import os
+from collections import Counter
+from glob import glob
+from pathlib import Path
+
+import pytest
+import yaml
+
+from labelwise.common.errors import InputError
+from labelwise.sources.brat import find_documents, read_document
+from labelwise.sources.convert_brat import convert_brat
+from labelwise.sources.declarations import load_datasets
+from labelwise.sources.files import find_files, match_pattern
+from tests.conftest import write_jsonl
+
+
+def deny(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Make a folder one that can't be read, even for root."""
+    scandir = os.scandir
+
+    def denying(path="."):
+        if Path(path) == folder:
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", denying)
+
+
+def document(folder: Path, name: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.txt").write_text(f"{name} a cat")
+    (folder / f"{name}.ann").write_text(f"T1\tX 0 {len(name)}\t{name}\n")
+
+
+def declare(root: Path, path: str) -> Path:
+    (root / "datasets.yml").write_text(yaml.safe_dump([{"name": "a", "path": path, "labels": ["A"]}]))
+    return root / "datasets.yml"
+
+
+@pytest.mark.parametrize("below", ["", "/deeper"])
+def test_a_folder_that_cannot_be_read_stops_a_conversion(tmp_path, monkeypatch, below):
+    document(tmp_path / "brat", "one")
+    document(tmp_path / f"brat/private{below}", "two")
+    deny(monkeypatch, tmp_path / f"brat/private{below}")
+    with pytest.raises(InputError, match=rf"private{below}: this folder can't be read, .*: Permission denied; make it"):
+        convert_brat(tmp_path / "brat", tmp_path / "tasks")
+
+
+@pytest.mark.parametrize("path", ["brat", "**/*.jsonl", "*/*.jsonl", "spacy", "private/*.jsonl", "pri[v]ate/*.jsonl"])
+def test_a_folder_that_cannot_be_read_stops_a_merge(tmp_path, monkeypatch, path):
+    write_jsonl(tmp_path / "exports/one.jsonl", [{"text": "one"}])
+    write_jsonl(tmp_path / "private/two.jsonl", [{"text": "two"}])
+    (tmp_path / "private/deeper").mkdir()
+    document(tmp_path / "brat", "one")
+    (tmp_path / "spacy").mkdir()
+    (tmp_path / "spacy/one.spacy").write_bytes(b"")
+    for folder in ("brat", "spacy"):
+        (tmp_path / folder / "private").mkdir()
+    denied = {"brat": "brat/private", "spacy": "spacy/private"}.get(path, "private")
+    deny(monkeypatch, tmp_path / denied)
+    with pytest.raises(
+        InputError, match=rf"{denied}: this folder can't be read, .*: Permission denied; make it readable"
+    ):
+        load_datasets([declare(tmp_path, path)])
+
+
+@pytest.mark.parametrize("pattern", ["*/one.jsonl", "*/deeper/*.jsonl"])
+def test_a_folder_that_cannot_be_searched_stops_a_merge(tmp_path, monkeypatch, pattern):
+    """One whose names can be listed, but nothing more."""
+    write_jsonl(tmp_path / "exports/one.jsonl", [{"text": "one"}])
+    status = Path.stat
+
+    def denying(path, **options):
+        if path.parent == tmp_path / "exports":
+            raise PermissionError(13, "Permission denied", str(path))
+        return status(path, **options)
+
+    monkeypatch.setattr(Path, "stat", denying)
+    with pytest.raises(InputError, match=r"exports/.*: this folder can't be read"):
+        load_datasets([declare(tmp_path, pattern)])
+
+
+def test_declarations_in_a_folder_that_cannot_be_read_are_not_left_out(tmp_path, monkeypatch):
+    write_jsonl(tmp_path / "a.jsonl", [{"text": "one"}])
+    declare(tmp_path, "a.jsonl")
+    (tmp_path / "private").mkdir()
+    deny(monkeypatch, tmp_path / "private")
+    with pytest.raises(InputError, match="private: this folder can't be read"):
+        load_datasets([tmp_path / "**" / "*.yml"])
+    with pytest.raises(InputError, match=r"none-\*\.yml: no file matches"):
+        load_datasets([tmp_path / "datasets.yml", tmp_path / "none-*.yml"])
+
+
+def test_a_hidden_folder_need_not_be_readable(tmp_path, monkeypatch):
+    write_jsonl(tmp_path / "one.jsonl", [{"text": "one"}])
+    (tmp_path / ".private").mkdir()
+    deny(monkeypatch, tmp_path / ".private")
+    assert load_datasets([declare(tmp_path, "**/*.jsonl")])[0].files == (tmp_path / "one.jsonl",)
+
+
+def test_folders_that_link_to_each_other_are_read_once(tmp_path):
+    """By their own names where they have one: a link is followed last."""
+    for name in ("a", "b", "c"):
+        document(tmp_path / "brat" / name, "one")
+        for other in ("a", "b", "c", ""):
+            (tmp_path / "brat" / name / f"to-{other}").symlink_to(tmp_path / "brat" / other)
+    document(tmp_path / "elsewhere", "two")
+    for name in ("first", "second"):
+        (tmp_path / "brat" / name).symlink_to(tmp_path / "elsewhere")
+    stems = [stem.relative_to(tmp_path / "brat").as_posix() for stem in find_documents(tmp_path / "brat")]
+    assert stems == ["a/one", "b/one", "c/one", "first/two"]
+    assert convert_brat(tmp_path / "brat", tmp_path / "tasks").documents == {"converted": 4}
+
+
+def test_a_folder_that_links_to_itself_is_read_once(tmp_path):
+    write_jsonl(tmp_path / "one.jsonl", [{"text": "one"}])
+    (tmp_path / "again").symlink_to(tmp_path)
+    (tmp_path / "never").symlink_to("never")
+    assert match_pattern(tmp_path, "**/*.jsonl") == [tmp_path / "one.jsonl"]
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["*", "**", "**/*.jsonl", "*/*.jsonl", "a/*", "a/**", "**/x.jsonl", "[ab]/x.*", ".*", "*/.*", "a/../b/*", "?/none"],
+)
+@pytest.mark.parametrize("absolute", [False, True])
+def test_patterns_match_what_glob_matches(tmp_path, pattern, absolute):
+    names = ["x.jsonl", "a/x.jsonl", "a/b/x.jsonl", "b/y.txt", ".h/x.jsonl", "a/.x.jsonl", "b/.h/z.jsonl", "[/x.jsonl"]
+    for name in names:
+        write_jsonl(tmp_path / name, [])
+    expected = {tmp_path / name for name in glob(pattern, root_dir=tmp_path, recursive=True)}
+    found = match_pattern(Path("/nowhere") if absolute else tmp_path, str(tmp_path / pattern) if absolute else pattern)
+    files = [path for path in found if path.is_file()]
+    assert files == sorted(path for path in expected if path.is_file())
+
+
+def test_names_that_are_not_utf8_are_escaped(tmp_path):
+    folder = tmp_path / os.fsdecode(b"caf\xe9")
+    document(folder, "one")
+    [stem] = find_documents(tmp_path)
+    assert read_document(stem, tmp_path).path == r"caf\xe9/one.txt"
+    document(tmp_path, "two")
+    report = convert_brat(tmp_path, tmp_path.parent / f"{tmp_path.name}-tasks")
+    assert report.documents == {"converted": 2}
+
+
+def test_names_that_are_not_utf8_do_not_stop_a_merge(merging):
+    folder = merging.root / "tasks/brat"
+    for name in ("one", "two"):
+        document(folder, name)
+    (folder / os.fsdecode(b"\xff.log")).write_text("")
+    (folder / "one.ann").unlink()
+    (folder / "one.txt").rename(folder / os.fsdecode(b"caf\xe9.txt"))
+    (folder / os.fsdecode(b"caf\xe9.ann")).write_text("T1\tX 0 1\tu\n")
+    merging.declared.append({"name": "brat", "path": "brat", "labels": ["X"]})
+    merging.add("a", ["A"], [])
+    ledger = merging.run()
+    assert (ledger.rows["merged"], +ledger.spans) == (2, Counter(entity=1, invalid=1))
+    assert rb"caf\\xe9.ann" in merging.files()["problems.jsonl"]
+
+
+def test_a_file_of_tasks_has_a_name_that_can_be_written(tmp_path):
+    write_jsonl(tmp_path / os.fsdecode(b"caf\xe9.jsonl"), [{"text": "one"}])
+    with pytest.raises(InputError, match=r"caf\\xe9\.jsonl: its name isn't UTF-8; rename it"):
+        load_datasets([declare(tmp_path, "*.jsonl")])
+
+
+def test_a_folder_has_one_kind_of_source(tmp_path):
+    document(tmp_path / "both", "one")
+    (tmp_path / "both/sub").mkdir()
+    (tmp_path / "both/sub/part.spacy").write_bytes(b"")
+    with pytest.raises(
+        InputError, match=r"has \.spacy files as well as brat documents, such as sub/part\.spacy and one;"
+    ):
+        load_datasets([declare(tmp_path, "both")])
+
+
+def test_files_are_found_in_linked_folders(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere/a.spacy").write_bytes(b"")
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here/link").symlink_to(tmp_path / "elsewhere")
+    assert find_files(tmp_path / "here", (".spacy",), hidden=False) == [tmp_path / "here/link/a.spacy"]
