@@ -18,7 +18,8 @@ The format: https://brat.nlplab.org/standoff.html
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from io import BytesIO
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -34,7 +35,7 @@ from labelwise.sources.brat_offsets import (
     says,
     to_code_points,
 )
-from labelwise.sources.files import find_files, printable
+from labelwise.sources.files import find_files, printable, read_file
 
 SUFFIXES = (".ann", ".a1", ".a2")
 DOCUMENT_SUFFIXES = (".txt", *SUFFIXES)
@@ -47,6 +48,7 @@ MissingAnn = Literal["skip", "empty"]
 # Why a T line isn't converted.
 NOT_CONVERTED = {
     "no text": "the annotation file has no .txt beside it, or an empty one",
+    "not readable": "the text or an annotation file is a link to nothing, a folder, or mustn't be read",
     "not decodable": "the text or the line isn't valid in the given encoding",
     "malformed": "not `ID<TAB>LABEL START END[;START END...]<TAB>MENTION` with START <= END",
     "other label": "the label isn't among those asked for",
@@ -115,7 +117,7 @@ def count_labels(stems: Iterable[Path], encoding: str = "utf-8") -> Counter[str]
     """Count the labels of all well-formed T lines, reading only the annotation files."""
     counts: Counter[str] = Counter()
     for stem in stems:
-        for _, _, row in _annotation_lines(stem, encoding):
+        for _, _, row in _lines(dict(_annotation_files(stem)), encoding):
             if row is not None and (match := T_LINE.fullmatch(row)):
                 counts[match[1]] += 1
     return counts
@@ -144,17 +146,20 @@ def read_document(
     """
     path = printable(stem.relative_to(root)) + ".txt"
     document = Document(path, None, [], [], Counter(), Counter())
-    rows = list(_annotation_lines(stem, encoding))
-    annotated = any(stem.with_name(stem.name + suffix).is_file() for suffix in SUFFIXES)
+    files = dict(_annotation_files(stem))
+    unread = [suffix for suffix, content in files.items() if content is None]
     text, why_not = _read_text(stem, encoding)
-    if text is None:
+    if unread:
+        text, why_not = None, "not readable"
+        document.problems.append(Problem(path.removesuffix(".txt") + unread[0], 0, why_not, ""))
+    elif text is None:
         document.problems.append(Problem(path, 0, why_not, ""))
-    elif not annotated and missing_ann == "skip":
+    elif not files and missing_ann == "skip":
         document.problems.append(Problem(path, 0, "no annotation file", ""))
     else:
         document = document._replace(text=text)
     candidates = []
-    for suffix, number, row in rows:
+    for suffix, number, row in _lines(files, encoding):
         file = path.removesuffix(".txt") + suffix
         kind, candidate = _parse_line(row, labels)
         document.lines[kind] += 1
@@ -193,28 +198,37 @@ class _Candidate(NamedTuple):
 def _read_text(stem: Path, encoding: str) -> tuple[str | None, str]:
     file = stem.with_name(stem.name + ".txt")
     try:
-        text = file.read_bytes().decode(encoding)
-    except (FileNotFoundError, IsADirectoryError):
+        text = read_file(file).decode(encoding)
+    except FileNotFoundError:
         return None, "no text"
+    except InputError:
+        return None, "not readable"
     except UnicodeDecodeError:
         return None, "not decodable"
     return (text, "") if text.strip() else (None, "no text")
 
 
-def _annotation_lines(stem: Path, encoding: str) -> Iterator[tuple[str, int, str | None]]:
-    """Yield (suffix, line number, line) from a document's annotation files; None for a line that can't be decoded."""
+def _annotation_files(stem: Path) -> Iterator[tuple[str, bytes | None]]:
+    """Yield suffix and content of a document's annotation files; None for one that is there, but can't be read."""
     for suffix in SUFFIXES:
-        file = stem.with_name(stem.name + suffix)
-        if not file.is_file():
+        try:
+            yield suffix, read_file(stem.with_name(stem.name + suffix))
+        except FileNotFoundError:
             continue
+        except InputError:
+            yield suffix, None
+
+
+def _lines(files: Mapping[str, bytes | None], encoding: str) -> Iterator[tuple[str, int, str | None]]:
+    """Yield (suffix, line number, line) from annotation files; None for a line that can't be decoded."""
+    for suffix, content in files.items():
         # Split as bytes: str.splitlines() would also split at U+2028 and the like, which mentions contain.
-        with file.open("rb") as lines:
-            for number, line in enumerate(lines, 1):
-                try:
-                    row = line.decode(encoding).rstrip("\r\n")
-                except UnicodeDecodeError:
-                    row = None
-                yield suffix, number, row.removeprefix("\ufeff") if row else row
+        for number, line in enumerate(BytesIO(content or b""), 1):
+            try:
+                row = line.decode(encoding).rstrip("\r\n")
+            except UnicodeDecodeError:
+                row = None
+            yield suffix, number, row.removeprefix("\ufeff") if row else row
 
 
 def _parse_line(row: str | None, labels: frozenset[str] | None) -> tuple[str, _Candidate | str | None]:

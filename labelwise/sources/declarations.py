@@ -13,6 +13,7 @@
 What `path` may be: see `formats`.
 """
 
+import os
 from collections.abc import Sequence
 from glob import has_magic
 from pathlib import Path
@@ -22,7 +23,7 @@ import msgspec
 
 from labelwise.common.errors import InputError
 from labelwise.sources.brat import find_documents
-from labelwise.sources.files import find_files, match_pattern, printable
+from labelwise.sources.files import find_files, is_folder, match_pattern, open_file, printable, read_file
 
 Split = Literal["train", "dev", "test"]
 AnySplit = Literal["auto", "train", "dev", "test"]
@@ -122,7 +123,7 @@ def _matches(path: Path) -> list[Path]:
 
 def _load(file: Path) -> list[DataSet]:
     try:
-        declared = msgspec.yaml.decode(file.read_bytes(), type=list[_Declaration])
+        declared = msgspec.yaml.decode(read_file(file), type=list[_Declaration])
     except FileNotFoundError as error:
         raise InputError(f"{file}: there is no such file; it declares data sets, see docs/data.md") from error
     except msgspec.MsgspecError as error:
@@ -146,12 +147,14 @@ def _find_files(item: _Declaration, file: Path) -> tuple[Path, ...]:
     declared = item.path or item.db
     if declared is None or (item.path and item.db):
         raise InputError(f"{file}: data set {item.name!r} needs either a path or a db; {SYNTAX}")
-    path = (file.parent / declared).resolve()
+    path = Path(os.path.realpath(file.parent / declared))  # Path.resolve raises a RuntimeError where links loop
     if has_magic(declared) and not path.exists():
-        found = sorted({match.resolve() for match in match_pattern(file.parent, declared) if match.is_file()})
-        if not found:
+        matches = [match for match in match_pattern(file.parent, declared) if not is_folder(match)]
+        if not matches:
             raise FileNotFoundError(f"data set {item.name!r}: no file matches {path}")
-        return tuple(found)
+        for match in matches:
+            open_file(match).close()
+        return tuple(sorted({match.resolve() for match in matches}))
     if not path.exists():
         raise FileNotFoundError(f"data set {item.name!r}: there is no file {path}")
     if path.is_dir():
@@ -170,6 +173,7 @@ def _find_files(item: _Declaration, file: Path) -> tuple[Path, ...]:
                 "for JSONL files, write a pattern such as folder/*.jsonl"
             )
         return tuple(visible) or (path,)
+    open_file(path).close()
     return (path,)
 
 

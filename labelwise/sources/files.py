@@ -1,5 +1,6 @@
 """Find the files of a source: a folder that can't be read is an error, and each folder is read once, links or not."""
 
+import errno
 import os
 import stat
 from collections import deque
@@ -7,8 +8,12 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from glob import has_magic
 from pathlib import Path
+from typing import BinaryIO
 
 from labelwise.common.errors import InputError
+
+# Errors that are about a file, not about this process or the disk.
+UNREADABLE = {errno.EACCES, errno.EPERM, errno.EISDIR, errno.ELOOP, errno.ENOTDIR, errno.ENXIO, errno.ENODEV}
 
 
 def list_folder(folder: Path) -> list[Path]:
@@ -84,6 +89,35 @@ def _match(folder: Path, parts: tuple[str, ...]) -> Iterator[Path]:
             yield path
         elif is_folder(path):
             yield from _match(path, rest)
+
+
+def open_file(path: Path) -> BinaryIO:
+    """Open a file.
+
+    RAISES (FileNotFoundError): nothing is there, not even a link.
+    RAISES (InputError): what is there can't be read: a link to nothing, a folder, a file that mustn't be read; or a
+        pipe, which might be waited for, or a device, which might be read, without end.
+    """
+    try:
+        file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))  # noqa: SIM115
+    except FileNotFoundError as error:
+        if not path.is_symlink():
+            raise
+        raise InputError(f"{printable(path)}: a link to nothing; fetch what it should lead to, or delete it") from error
+    except OSError as error:
+        if error.errno not in UNREADABLE:
+            raise
+        raise InputError(f"{printable(path)}: this file can't be read: {error.strerror}") from error
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise InputError(f"{printable(path)}: this is neither a file nor a folder; write its content to a file")
+    return file
+
+
+def read_file(path: Path) -> bytes:
+    """Read a file whole; it raises what `open_file` raises."""
+    with open_file(path) as file:
+        return file.read()
 
 
 def is_folder(path: Path) -> bool:

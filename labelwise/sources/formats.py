@@ -90,7 +90,8 @@ def stat_of(path: Path) -> list[tuple[str, int, int, int]]:
     else:
         wal = path.with_name(path.name + "-wal")  # what SQLite hasn't written to the database yet
         found = [path, wal] if wal.exists() and wal.stat().st_size else [path]
-    stats = [(printable(file), file.stat()) for file in found]
+    # Links to nothing are among a folder's files, too.
+    stats = [(printable(file), file.stat() if file.exists() else file.lstat()) for file in found]
     return [(name, stat.st_ino, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
 
 

@@ -1,5 +1,6 @@
 """Folders and patterns as sources: nothing in them is left out without a word, or read twice."""
 
+import json
 import os
 from collections import Counter
 from glob import glob
@@ -32,6 +33,10 @@ def document(folder: Path, name: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.txt").write_text(f"{name} a cat")
     (folder / f"{name}.ann").write_text(f"T1\tX 0 {len(name)}\t{name}\n")
+
+
+def read_jsonl(path: Path) -> list[dict]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def declare(root: Path, path: str) -> Path:
@@ -183,3 +188,66 @@ def test_files_are_found_in_linked_folders(tmp_path):
     (tmp_path / "here").mkdir()
     (tmp_path / "here/link").symlink_to(tmp_path / "elsewhere")
     assert find_files(tmp_path / "here", (".spacy",), hidden=False) == [tmp_path / "here/link/a.spacy"]
+
+
+def make(path: Path, what: str) -> None:
+    """Make something that isn't a file that can be read."""
+    path.unlink(missing_ok=True)
+    if what == "link to nothing":
+        path.symlink_to("annexed")
+    elif what == "link to itself":
+        path.symlink_to(path.name)
+    elif what == "pipe":
+        os.mkfifo(path)
+    elif what == "device":
+        path.symlink_to("/dev/zero")
+    else:
+        path.mkdir()
+
+
+UNREADABLE = ["link to nothing", "link to itself", "pipe", "device", "folder"]
+
+
+@pytest.mark.parametrize("missing_ann", ["skip", "empty"])
+@pytest.mark.parametrize("suffix", ["ann", "a2", "txt"])
+@pytest.mark.parametrize("what", UNREADABLE)
+def test_a_document_that_cannot_be_read_is_a_problem_not_empty(tmp_path, what, suffix, missing_ann):
+    """git-annex leaves links to nothing for what wasn't fetched."""
+    document(tmp_path / "brat", "one")
+    document(tmp_path / "brat", "two")
+    (tmp_path / "brat/two.ann").rename(tmp_path / "brat/two.a1")
+    make(tmp_path / f"brat/two.{suffix}", what)
+    report = convert_brat(tmp_path / "brat", tmp_path / "tasks", missing_ann=missing_ann)
+    assert report.documents == {"converted": 1, "not readable": 1}
+    assert report.annotations == {"converted": 1, "not readable": 1}
+    [problem] = [row for row in read_jsonl(tmp_path / "tasks/problems.jsonl") if row["line"] == 0]
+    assert problem == {"file": f"two.{suffix}", "line": 0, "reason": "not readable", "row": ""}
+    with pytest.raises(InputError, match=r"two\.\w+:0 \(not readable\)"):
+        convert_brat(tmp_path / "brat", tmp_path / "tasks", missing_ann=missing_ann, strict=True)
+
+
+@pytest.mark.parametrize("what", UNREADABLE)
+def test_a_document_that_cannot_be_read_does_not_stop_a_merge(merging, what):
+    document(merging.root / "tasks/brat", "one")
+    document(merging.root / "tasks/brat", "two")
+    make(merging.root / "tasks/brat/two.ann", what)
+    merging.declared.append({"name": "brat", "path": "brat", "labels": ["X"]})
+    merging.add("a", ["A"], [])
+    for _ in range(2):
+        assert +merging.run().rows == Counter(merged=1, malformed=1)
+    make_again = merging.root / "tasks/brat/two.ann"
+    make_again.rmdir() if make_again.is_dir() else make_again.unlink()
+    make_again.write_text("")
+    assert +merging.run().rows == Counter(merged=2)
+
+
+@pytest.mark.parametrize("path", ["*.jsonl", "two.jsonl"])
+@pytest.mark.parametrize("what", UNREADABLE[:-1])
+def test_a_file_that_cannot_be_read_is_not_left_out_by_a_pattern(tmp_path, path, what):
+    write_jsonl(tmp_path / "one.jsonl", [{"text": "one"}])
+    make(tmp_path / "two.jsonl", what)
+    message = r"(two\.jsonl|annexed|/dev/zero)(: a link to nothing|: this |$)"
+    with pytest.raises((InputError, FileNotFoundError), match=message):
+        load_datasets([declare(tmp_path, path)])
+    with pytest.raises(InputError, match=r"two\.jsonl: (a link to nothing|this )"):
+        load_datasets([tmp_path / "two.jsonl"])
