@@ -19,7 +19,6 @@ The format: https://brat.nlplab.org/standoff.html
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from io import BytesIO
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -61,6 +60,7 @@ NOT_CONVERTED = {
 
 # Offsets of up to nine digits: a text is shorter than a gigabyte.
 T_LINE = re.compile(r"T\S*\t(\S+)\s+(\d{1,9}\s+\d{1,9}(?:\s*;\s*\d{1,9}\s+\d{1,9})*)\s*(?:\t(.*))?", re.DOTALL)
+LINE_END, CR = re.compile(rb"\n|\r(?=[TERAMN#*]\S*\t)"), re.compile(rb"\r")
 
 
 class Mention(NamedTuple):
@@ -222,13 +222,21 @@ def _annotation_files(stem: Path) -> Iterator[tuple[str, bytes | None]]:
 def _lines(files: Mapping[str, bytes | None], encoding: str) -> Iterator[tuple[str, int, str | None]]:
     """Yield (suffix, line number, line) from annotation files; None for a line that can't be decoded."""
     for suffix, content in files.items():
-        # Split as bytes: str.splitlines() would also split at U+2028 and the like, which mentions contain.
-        for number, line in enumerate(BytesIO(content or b""), 1):
+        for number, line in enumerate(_split_lines(content or b""), 1):
             try:
                 row = line.decode(encoding).rstrip("\r\n")
             except UnicodeDecodeError:
                 row = None
             yield suffix, number, row.removeprefix("\ufeff") if row else row
+
+
+def _split_lines(content: bytes) -> list[bytes]:
+    """Split bytes, as str.splitlines would also split at U+2028 and the like, which mentions contain.
+
+    Lines may end in CR alone: all of them do if there is no LF; beside LF, only where an annotation follows.
+    """
+    lines = (LINE_END if b"\n" in content else CR).split(content)
+    return lines if lines[-1] else lines[:-1]
 
 
 def _parse_line(row: str | None, labels: frozenset[str] | None) -> tuple[str, _Candidate | str | None]:

@@ -218,6 +218,31 @@ def test_line_separators_inside_a_line_do_not_end_it(tmp_path):
     assert spans(read(tmp_path, "a\u2028b", "T1\tX 0 3\ta\u2028b\r\n")) == [("a\u2028b", "X")]
 
 
+@pytest.mark.parametrize(
+    ("ann", "lines"),
+    [
+        ("T1\tX 0 3\tone\rT2\tX 4 7\ttwo\rT3\tX 8 13\tthree\r", {"T": 3}),
+        ("T1\tX 0 3\tone\rT2\tX 4 7\ttwo\rT3\tX 8 13\tthree", {"T": 3}),
+        ("T1\tX 0 3\tone\rT2\tX 4 7\ttwo\rT3\tX 8 13\tthree\n", {"T": 3}),
+        ("T1\tX 0 3\tone\r\nT2\tX 4 7\ttwo\rT3\tX 8 13\tthree\r\n\r\n", {"T": 3, "blank": 1}),
+        (
+            "T1\tX 0 3\tone\roops\rT2\tX 4 7\ttwo\r\r#1\tNote T1\tx\rT3\tX 8 13\tthree",
+            {"T": 3, "#": 1, "stray": 1, "blank": 1},
+        ),
+    ],
+)
+def test_lines_that_end_in_cr_alone(tmp_path, ann, lines):
+    document = read(tmp_path, "one\rtwo three", ann)
+    assert spans(document) == [("one", "X"), ("two", "X"), ("three", "X")]
+    assert document.lines == lines
+    assert count_labels([tmp_path / "d"]) == {"X": 3}
+
+
+def test_a_cr_inside_a_mention_does_not_end_its_line(tmp_path):
+    document = read(tmp_path, "one\rtwo three", "T1\tX 0 7\tone\rtwo\nT2\tX 8 13\tthree\n")
+    assert spans(document) == [("one\rtwo", "X"), ("three", "X")]
+
+
 def test_the_document_is_named_by_its_path_from_the_root(tmp_path):
     stems = [write(tmp_path, f"{folder}/same", "a", ann="") for folder in ("b", "a")]
     assert find_documents(tmp_path) == stems[::-1]
