@@ -12,6 +12,7 @@ from labelwise.common.progress import Progress, no_progress
 from labelwise.sources.assets import verify_assets
 from labelwise.sources.brat import Discontinuous, MissingAnn, Shifted, count_labels, find_documents, read_document
 from labelwise.sources.declarations import AnySplit
+from labelwise.sources.formats import stat_of
 from labelwise.sources.prodigy_datasets import DATASETS, PROBLEMS, REPORT, Report, write_datasets
 
 CHOSEN = ("other label", "no annotation file")  # reasons that an option asks for
@@ -45,13 +46,14 @@ def convert_brat(
     tell (Callable): is told when it is `fallback` that is converted.
 
     RAISES (InputError): no document, no label, no such encoding, a folder that mustn't be replaced, or that another
-        process is writing, a fetched corpus that isn't what project.yml says, or, with `strict`, a line that can't be
-        converted.
+        process is writing, a corpus that isn't what project.yml says, or changes meanwhile, or, with `strict`, a line
+        that can't be converted.
     """
     check_out(out, [folder for folder in (brat_dir, fallback) if folder])
     check_encoding(encoding)
     with staged(out) as folder:
         brat_dir, stems = choose_folder(brat_dir, fallback, tell)
+        before = stat_of(brat_dir)
         verify_assets(brat_dir)
         chosen = choose_labels(labels, count_labels(progress(stems, "labels"), encoding), brat_dir)
         documents = (
@@ -67,6 +69,9 @@ def convert_brat(
             for stem in progress(stems, "convert")
         )
         report = write_datasets(documents, chosen, folder, split=split, prefix=prefix)
+        # The annotations are read twice: first for their labels.
+        if stat_of(brat_dir) != before:
+            raise InputError(f"{brat_dir}: a file changed while it was read; convert again")
         if strict:
             check_strictly(folder / PROBLEMS)
     return report

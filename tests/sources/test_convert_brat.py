@@ -115,6 +115,27 @@ def test_another_conversion_to_the_same_folder_is_refused_at_once(brat, tmp_path
     assert not (tmp_path / "tasks").exists()
 
 
+@pytest.mark.parametrize("when", ["count_labels", "write_datasets"])
+@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize("file", ["sub/two.ann", "new.ann", "one.txt"])
+def test_a_folder_that_changes_meanwhile_is_not_converted(brat, tmp_path, monkeypatch, when, strict, file):
+    """Its annotations are read twice, and a label might not be known the first time."""
+    for name in ("one", "sub/two"):
+        (brat / f"{name}.ann").write_text("")
+    (brat / "empty.ann").write_text("T1\tN 0 7\tnothing\n")
+    original = getattr(convert, when)
+
+    def change_after(*given, **options):
+        found = original(*given, **options)
+        (brat / file).write_text("T1\tNEW 2 5\tcat\n")
+        return found
+
+    monkeypatch.setattr(convert, when, change_after)
+    with pytest.raises(InputError, match=r"brat: a file changed while it was read; convert again"):
+        convert_brat(brat, tmp_path / "tasks", strict=strict)
+    assert not (tmp_path / "tasks").exists()
+
+
 def test_the_fallback_is_for_a_folder_without_documents(brat, tmp_path):
     (tmp_path / "none").mkdir()
     convert_brat(tmp_path / "none", tmp_path / "tasks", fallback=brat)
