@@ -47,7 +47,7 @@ class Completion(msgspec.Struct):
         see `fill.Filled`.
     outside (dict[str, str]): labels that weren't filled in anywhere, and why.
     rates (list[Rate]): how often labels were found where nobody looked.
-    partitions (dict[str, str]): SHA-256 of each `.spacy` file.
+    partitions (dict[str, str]): SHA-256 of each `.spacy` file, by its path.
     """
 
     skipped: str = ""
@@ -128,7 +128,7 @@ def fill_split(nlp: Language, corpus: Path, out: Path, labels: Sequence[str]) ->
                 for doc, spans in zip(read_stored_docs(file), found, strict=True)
             ]
             write_docs([encode_docs(docs)], out / file.name)
-            completion.partitions[file.name] = hashlib.sha256((out / file.name).read_bytes()).hexdigest()
+            completion.partitions[f"{TRAIN}/{file.name}"] = hashlib.sha256((out / file.name).read_bytes()).hexdigest()
     return completion
 
 

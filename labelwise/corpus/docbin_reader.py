@@ -21,6 +21,7 @@ from spacy.vocab import Vocab
 from labelwise.common.errors import InputError
 from labelwise.corpus.annotation import GOLD, INCORRECT, USER_DATA
 from labelwise.corpus.docbin_writer import SPAN
+from labelwise.corpus.manifest import read_partition
 
 MISSING, INSIDE, OUTSIDE = 0, 1, 2  # spaCy's ENT_IOB
 decode = msgspec.msgpack.Decoder().decode
@@ -81,10 +82,10 @@ class StoredDoc:
 def read_stored_docs(file: Path) -> Iterator[StoredDoc]:
     """Yield the texts of a `.spacy` file, in order; the file is read whole.
 
-    RAISES (InputError): it isn't such a file, or holds no entities.
+    RAISES (InputError): it isn't such a file, holds no entities, or has changed since the merge.
     """
     try:
-        content = decode(zlib.decompress(file.read_bytes()))
+        content = decode(zlib.decompress(read_partition(file)))
         attrs = content["attrs"]
         columns = [attrs.index(intify_attr(attr)) for attr in (ORTH, ENT_IOB, ENT_TYPE)]
     except (zlib.error, KeyError, TypeError, ValueError) as error:

@@ -1,13 +1,20 @@
-"""The manifest of a merged corpus: what it was made with, and what it holds. It is written last of all."""
+"""The manifest of a merged corpus: what it was made with, and what it holds. It is written last of all.
 
+Whoever reads a corpus lists its partitions with `find_partitions`, and reads each with `read_partition`, which check
+them against the manifest.
+"""
+
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from labelwise.common.errors import InputError
 
 MANIFEST = "manifest.json"
+COMPLETION = "completion.json"  # what a completion writes instead; see `train.completed`
 
 
 def write_manifest(
@@ -69,18 +76,75 @@ def read_split(split: Path) -> dict[str, Any]:
 def check_whole(corpus: Path) -> None:
     """Check that the merge of a corpus finished.
 
-    RAISES (InputError): it has no manifest, which is written last of all.
+    RAISES (InputError): it has no manifest, which is written last of all, or one that isn't a merge's.
     """
     if not (corpus / MANIFEST).is_file():
         raise InputError(f"{corpus / MANIFEST}: there is no such file; run the merge to completion")
+    if not is_corpus(corpus):
+        raise InputError(f"{corpus / MANIFEST}: not the manifest of a merge; run the merge again")
 
 
 def find_partitions(path: Path) -> list[Path]:
     """List the `.spacy` files of a folder, sorted.
 
-    RAISES (InputError): there is none.
+    RAISES (InputError): there is none, or they aren't those that a merge or a completion lists beside the folder.
     """
     files = sorted(path.glob("*.spacy"))
     if not files:
         raise InputError(f"{path}: no .spacy file; run the merge, with a share for this split")
+    listed = _find_list(path)
+    if listed:
+        found = {file.name for file in files}
+        expected = {name.partition("/")[2] for name in listed.digests if name.startswith(f"{path.resolve().name}/")}
+        for name in sorted(expected - found):
+            raise InputError(f"{path / name}: there is no such file, but {listed.file} lists it; {listed.remedy}")
+        for name in sorted(found - expected):
+            raise InputError(f"{path / name}: {listed.file} doesn't list it; delete it, or {listed.remedy}")
     return files
+
+
+def read_partition(file: Path) -> bytes:
+    """Read a `.spacy` file.
+
+    RAISES (InputError): it isn't what the merge, or the completion, that lists it has written.
+    """
+    content = file.read_bytes()
+    listed = _find_list(file.parent)
+    expected = listed and listed.digests.get(f"{file.parent.resolve().name}/{file.name}")
+    if listed and expected and hashlib.sha256(content).hexdigest() != expected:
+        raise InputError(f"{file}: it has changed since {listed.file} was written; {listed.remedy}")
+    return content
+
+
+class _List(NamedTuple):
+    """What says which partitions there are: SHA-256 by path from the file's folder."""
+
+    file: Path
+    digests: Mapping[str, str]
+    remedy: str
+
+
+def _find_list(split: Path) -> _List | None:
+    """Find what lists the partitions of a folder; None if no merge and no completion made it."""
+    for name, remedy in ((MANIFEST, "run the merge again"), (COMPLETION, "run the completion again")):
+        file = split.resolve().parent / name
+        if file.is_file():
+            status = file.stat()
+            digests = _read_digests(file, status.st_ino, status.st_size, status.st_mtime_ns)
+            if digests is not None:
+                return _List(file, digests, remedy)
+    return None
+
+
+@lru_cache(maxsize=8)
+def _read_digests(file: Path, *status: int) -> Mapping[str, str] | None:
+    """Read the digests of partitions; None if the file is something else.
+
+    status (int): what tells a file from one that was there before.
+    """
+    try:
+        found = json.loads(file.read_bytes())
+    except (ValueError, RecursionError):
+        return None
+    digests = found.get("partitions") if isinstance(found, dict) else None
+    return digests if isinstance(digests, dict) else None

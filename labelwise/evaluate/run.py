@@ -101,10 +101,15 @@ def score(predictions: Path, split: Path, agreement: Mapping[str, Agreement]) ->
     """
     scoring = Scoring(read_manifest(split.resolve().parent)["labels"])
     digest = new_digest()
+    told = read_split(split)
     for doc in read_predictions(predictions, digest):
         scoring.add(doc)
     metrics = scoring.metrics()
-    metrics.texts_digest = read_split(split)["digest"]
+    if metrics.texts != told["texts"]:
+        raise InputError(
+            f"{predictions}: it has {metrics.texts:,} texts, and {split} has {told['texts']:,}; run the evaluation"
+        )
+    metrics.texts_digest = told["digest"]
     metrics.predictions_digest = digest.hexdigest()
     metrics.agreement = {label: found for label, found in agreement.items() if found.f is not None}
     return metrics, scoring.details()

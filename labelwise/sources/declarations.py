@@ -22,6 +22,7 @@ from typing import Literal
 import msgspec
 
 from labelwise.common.errors import InputError
+from labelwise.corpus.manifest import find_partitions, is_corpus, read_manifest
 from labelwise.sources.brat import find_documents
 from labelwise.sources.files import find_files, is_folder, match_pattern, open_file, printable, read_file
 
@@ -172,9 +173,23 @@ def _find_files(item: _Declaration, file: Path) -> tuple[Path, ...]:
                 f"data set {item.name!r}: the folder {path} has neither .spacy files nor brat documents; "
                 "for JSONL files, write a pattern such as folder/*.jsonl"
             )
+        check_corpora(path, visible)
         return tuple(visible) or (path,)
     open_file(path).close()
     return (path,)
+
+
+def check_corpora(folder: Path, files: Sequence[Path]) -> None:
+    """Check that `.spacy` files which merges have made are all that they have made.
+
+    files (Sequence[Path]): those in the folder, and below it.
+    RAISES (InputError): a partition is missing.
+    """
+    splits = {file.parent for file in files}
+    if is_corpus(folder):
+        splits |= {folder / name.partition("/")[0] for name in read_manifest(folder)["partitions"]}
+    for split in sorted(splits):
+        find_partitions(split)
 
 
 def all_labels(datasets: Sequence[DataSet]) -> list[str]:

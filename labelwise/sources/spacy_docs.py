@@ -6,6 +6,7 @@ from typing import Any
 
 from labelwise.common.errors import InputError
 from labelwise.corpus.annotation import GOLD, INCORRECT, is_merged, uncovered
+from labelwise.corpus.manifest import read_partition
 from labelwise.sources.items import Item
 from labelwise.sources.prodigy import Task, TaskSpan
 
@@ -18,7 +19,7 @@ def read_spacy(path: Path) -> Iterator[Item]:
 
     vocab = spacy.blank("xx").vocab
     try:
-        docs = DocBin().from_disk(path)
+        docs = DocBin().from_bytes(read_partition(path))
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path}: spaCy can't read it: {error}; make it again") from error
     for number, doc in enumerate(docs.get_docs(vocab), 1):

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from labelwise.common.errors import InputError
 from labelwise.corpus.docbin_reader import merged_data, read_stored_docs
-from labelwise.corpus.manifest import MANIFEST, find_partitions
+from labelwise.corpus.manifest import COMPLETION, MANIFEST, find_partitions
 
-BOOKS = "completion.json"
+BOOKS = COMPLETION
 TEACHER = "model"
 
 

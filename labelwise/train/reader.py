@@ -16,7 +16,7 @@ from labelwise.common.errors import InputError
 from labelwise.corpus.annotation import USER_DATA, Coverage, check_coverage
 from labelwise.corpus.docbin_reader import MISSING, OUTSIDE, StoredDoc, decode, merged_data, read_stored_docs
 from labelwise.corpus.docbin_writer import encode
-from labelwise.corpus.manifest import find_partitions
+from labelwise.corpus.manifest import find_partitions, read_partition
 from labelwise.corpus.tokenizer import LearningTokenizer
 from labelwise.train.loaders import Files, Indexed, Loader, Streamed
 from labelwise.train.long_texts import cut_doc
@@ -27,7 +27,7 @@ LoaderName = Literal["streamed", "indexed", "in_memory"]
 def read_docs(path: Path, nlp: Language) -> Iterator[Doc]:
     """Yield the gold Docs of a folder of partitions, in order, with all that a merge put into them."""
     for file in find_partitions(path):
-        yield from DocBin().from_disk(file).get_docs(nlp.vocab)
+        yield from DocBin().from_bytes(read_partition(file)).get_docs(nlp.vocab)
 
 
 class PartitionedCorpus:
