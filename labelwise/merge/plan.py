@@ -15,7 +15,9 @@ from labelwise.merge.cache import Cache
 from labelwise.merge.jobs import Group, MergeJob, ReadJob, Source
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.task_store import KeyRange, count_texts, cut_task_file
-from labelwise.sources.formats import can_be_cut, stat_of
+from labelwise.sources.brat import DOCUMENT_SUFFIXES
+from labelwise.sources.files import stat_of
+from labelwise.sources.formats import can_be_cut
 
 SLICE_BYTES = 2**26  # of a source that can be cut: 64 MB are read by one process in about a second
 BUFFER_BYTES = 2**24  # of tasks that wait to be sorted
@@ -39,7 +41,7 @@ def plan_reading(sources: Sequence[Source], cache: Cache, settings: Settings) ->
     """Cut the sources into slices to read, in order."""
     jobs = []
     for number, source in enumerate(sources):
-        stat = stat_of(source.path)
+        stat = stat_of(source.path, DOCUMENT_SUFFIXES)
         size = sum(file_size for _, _, file_size, _ in stat)
         dataset = source.dataset.name if source.dataset.database else ""
         cut = not dataset and can_be_cut(source.path)

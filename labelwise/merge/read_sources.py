@@ -14,7 +14,9 @@ from labelwise.common.outputs import replace
 from labelwise.merge.jobs import ReadJob
 from labelwise.merge.rules.ledger import PROBLEM_SPANS, Problem, decode_counter, outcome_of, problem_line
 from labelwise.merge.task_store import ENTRY, TaskWriter, task_file_path
-from labelwise.sources.formats import read_items, stat_of
+from labelwise.sources.brat import DOCUMENT_SUFFIXES
+from labelwise.sources.files import stat_of
+from labelwise.sources.formats import read_items
 from labelwise.sources.normalize import normalize_task
 from labelwise.sources.prodigy import Task, annotator_of
 
@@ -79,7 +81,7 @@ def read_slice(job: ReadJob) -> Extract:
     if waiting.tasks:
         extract.files.append(waiting.write(len(extract.files)))
     # A query sees a database as it was when it began.
-    if not job.dataset and stat_of(job.path) != job.stat:
+    if not job.dataset and stat_of(job.path, DOCUMENT_SUFFIXES) != job.stat:
         raise InputError(f"{job.path}: the file changed while it was read; run the merge again")
     staged = job.out.with_suffix(".extract.tmp")
     staged.write_bytes(msgspec.json.encode(extract))

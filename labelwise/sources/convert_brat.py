@@ -10,9 +10,17 @@ from labelwise.common.errors import InputError
 from labelwise.common.outputs import check_replaceable, staged
 from labelwise.common.progress import Progress, no_progress
 from labelwise.sources.assets import verify_assets
-from labelwise.sources.brat import Discontinuous, MissingAnn, Shifted, count_labels, find_documents, read_document
+from labelwise.sources.brat import (
+    DOCUMENT_SUFFIXES,
+    Discontinuous,
+    MissingAnn,
+    Shifted,
+    count_labels,
+    find_documents,
+    read_document,
+)
 from labelwise.sources.declarations import AnySplit
-from labelwise.sources.formats import stat_of
+from labelwise.sources.files import stat_of
 from labelwise.sources.prodigy_datasets import DATASETS, PROBLEMS, REPORT, Report, write_datasets
 
 CHOSEN = ("other label", "no annotation file")  # reasons that an option asks for
@@ -53,7 +61,7 @@ def convert_brat(
     check_encoding(encoding)
     with staged(out) as folder:
         brat_dir, stems = choose_folder(brat_dir, fallback, tell)
-        before = stat_of(brat_dir)
+        before = stat_of(brat_dir, DOCUMENT_SUFFIXES)
         verify_assets(brat_dir)
         chosen = choose_labels(labels, count_labels(progress(stems, "labels"), encoding), brat_dir)
         documents = (
@@ -70,7 +78,7 @@ def convert_brat(
         )
         report = write_datasets(documents, chosen, folder, split=split, prefix=prefix)
         # The annotations are read twice: first for their labels.
-        if stat_of(brat_dir) != before:
+        if stat_of(brat_dir, DOCUMENT_SUFFIXES) != before:
             raise InputError(f"{brat_dir}: a file changed while it was read; convert again")
         if strict:
             check_strictly(folder / PROBLEMS)

@@ -148,3 +148,19 @@ def _unreadable(path: Path, error: OSError) -> InputError:
         f"{printable(path)}: this folder can't be read, so what is in it would be left out: {error.strerror}; make it "
         "readable, or move it elsewhere"
     )
+
+
+def stat_of(path: Path, suffixes: tuple[str, ...]) -> list[tuple[str, int, int, int]]:
+    """List name, inode, size and modification time of what a path names, to tell whether it changed, as DVC does.
+
+    suffixes (tuple[str, ...]): of a folder's files that count.
+    RAISES (InputError): a folder can't be read.
+    """
+    if path.is_dir():
+        found = find_files(path, suffixes)
+    else:
+        wal = path.with_name(path.name + "-wal")  # what SQLite hasn't written to the database yet
+        found = [path, wal] if wal.exists() and wal.stat().st_size else [path]
+    # Links to nothing are among a folder's files, too.
+    stats = [(printable(file), file.stat() if file.exists() else file.lstat()) for file in found]
+    return [(name, stat.st_ino, stat.st_size, stat.st_mtime_ns) for name, stat in stats]

@@ -13,9 +13,7 @@ from typing import NamedTuple
 from backports import zstd
 
 from labelwise.common.errors import InputError
-from labelwise.sources.brat import DOCUMENT_SUFFIXES
 from labelwise.sources.brat_folder import read_brat
-from labelwise.sources.files import find_files, printable
 from labelwise.sources.items import Item
 from labelwise.sources.jsonl import read_jsonl_file
 from labelwise.sources.prodigy_db import read_database
@@ -78,21 +76,6 @@ def format_of(piece: Slice) -> Format:
 def can_be_cut(path: Path) -> bool:
     """Tell whether slices of a file can be read on their own: those of plain JSONL can."""
     return format_of(Slice(path)).can_be_cut(path)
-
-
-def stat_of(path: Path) -> list[tuple[str, int, int, int]]:
-    """List name, inode, size and modification time of what a path names, to tell whether it changed, as DVC does.
-
-    RAISES (InputError): a folder can't be read.
-    """
-    if path.is_dir():
-        found = find_files(path, DOCUMENT_SUFFIXES)
-    else:
-        wal = path.with_name(path.name + "-wal")  # what SQLite hasn't written to the database yet
-        found = [path, wal] if wal.exists() and wal.stat().st_size else [path]
-    # Links to nothing are among a folder's files, too.
-    stats = [(printable(file), file.stat() if file.exists() else file.lstat()) for file in found]
-    return [(name, stat.st_ino, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
 
 
 def read_items(path: Path, dataset: str = "", start: int = 0, end: int | None = None) -> Iterator[Item]:
