@@ -8,6 +8,7 @@ import msgspec
 from dvc.api import DVCFileSystem
 from dvc.exceptions import DvcException
 
+from labelwise.common.decoding import DECODE_ERRORS
 from labelwise.common.errors import InputError
 from labelwise.evaluate.predictions import PredictedDoc, new_digest, parse_predictions
 from labelwise.evaluate.scores import Metrics
@@ -42,7 +43,7 @@ def read_revision(name: str, pipeline: str, root: Path = Path()) -> Revision:
         content = msgspec.json.decode(files.read_bytes(folder + metrics), type=Metrics)
     except FileNotFoundError as error:
         raise InputError(f"{name}: no {metrics}; {remedy}") from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except DECODE_ERRORS as error:
         raise InputError(f"{name}: {metrics} isn't what an evaluation writes now ({error}); {remedy}") from error
     except DvcException as error:
         raise InputError(f"{name}: {error}; give revisions of this git repository, such as main") from error

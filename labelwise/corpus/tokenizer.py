@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
@@ -12,6 +13,7 @@ from spacy.tokenizer import Tokenizer
 from spacy.tokens import Doc
 from spacy.util import compile_infix_regex
 
+from labelwise.common.decoding import decode_yaml
 from labelwise.common.errors import InputError
 
 WORDS_AND_SPACES = re.compile(r"\S+|\s+")  # what spaCy's tokenizer takes for a word, and remembers
@@ -52,10 +54,7 @@ def read_rules(project: Path) -> TokenizerRules:
     class Project(msgspec.Struct):
         tokenizer: TokenizerRules = TokenizerRules()
 
-    try:
-        return msgspec.yaml.decode(project.read_bytes(), type=Project).tokenizer
-    except msgspec.MsgspecError as error:
-        raise InputError(f"{project}: {error}") from error
+    return decode_yaml(project.read_bytes(), Project, str(project), "see its section `tokenizer`").tokenizer
 
 
 def write_tokenizer(path: Path, lang: str, rules: TokenizerRules) -> None:
@@ -73,6 +72,8 @@ def read_tokenizer(path: Path) -> tuple[str, TokenizerRules]:
         content = json.loads(path.read_text(encoding="utf8"))
     except FileNotFoundError as error:
         raise InputError(f"{path}: there is no such file; run the merge to completion") from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: {error}; run the merge again") from error
     return content.pop("lang"), msgspec.convert(content, TokenizerRules)
 
 
@@ -116,7 +117,8 @@ class LearningTokenizer:
 def extend_tokenizer(nlp: Language, rules: TokenizerRules) -> None:
     """Add the rules to a pipeline's tokenizer, in place; they are saved with the pipeline. Texts may be of any length.
 
-    RAISES (InputError): the language, such as Chinese, has a tokenizer of its own, which has no such rules.
+    RAISES (InputError): the language, such as Chinese, has a tokenizer of its own, which has no such rules; or they are
+        valid one by one, but not as the one expression that is made of them.
     """
     nlp.max_length = MAX_LENGTH
     tokenizer = nlp.tokenizer
@@ -124,9 +126,26 @@ def extend_tokenizer(nlp: Language, rules: TokenizerRules) -> None:
         raise InputError(f"language {nlp.lang!r} has no rules to extend; empty the section `tokenizer` of project.yml")
     tokenizer = cast(Tokenizer, tokenizer)
     if rules.infixes:
-        infixes = [*(nlp.Defaults.infixes or ()), *rules.infixes]
+        infixes = [*cast(Sequence[str], nlp.Defaults.infixes or ()), *rules.infixes]
+        _check_joined("infixes", infixes, len(rules.infixes))
         tokenizer.infix_finditer = compile_infix_regex(infixes).finditer
     if rules.no_exceptions:
+        _check_joined("no_exceptions", rules.no_exceptions, len(rules.no_exceptions))
         given_up = re.compile("|".join(rules.no_exceptions))
         exceptions = tokenizer.rules or {}
         tokenizer.rules = {text: tokens for text, tokens in exceptions.items() if not given_up.fullmatch(text)}
+
+
+def _check_joined(name: str, patterns: Sequence[str], own: int) -> None:
+    """Check that patterns can be joined, of which the last ones are the project's.
+
+    RAISES (InputError): they can't, and which one is the first that can't be added.
+    """
+    for number in range(len(patterns) - own + 1, len(patterns) + 1):
+        try:
+            re.compile("|".join(patterns[:number]))
+        except re.error as error:
+            raise InputError(
+                f"tokenizer {name}: {patterns[number - 1]!r} can't be used beside the others: {error}; write flags as "
+                "(?i:...), and give groups names that no other pattern has"
+            ) from error

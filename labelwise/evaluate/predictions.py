@@ -13,6 +13,7 @@ from typing import BinaryIO
 
 import msgspec
 
+from labelwise.common.decoding import DECODE_ERRORS
 from labelwise.common.errors import InputError
 from labelwise.common.spans import SpanKey, judgeable
 
@@ -99,7 +100,7 @@ def parse_predictions(
     for number, line in enumerate(lines, 1):
         try:
             doc = _decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except DECODE_ERRORS as error:
             raise InputError(f"{name}:{number}: not a prediction ({error}); run the evaluation again") from error
         if doc.key <= last:
             raise InputError(f"{name}:{number}: not sorted by key; run the evaluation again")

@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
+from labelwise.common.decoding import DECODE_ERRORS
 from labelwise.common.errors import InputError
 from labelwise.evaluate.scores import Agreement, Details, Metrics
 
@@ -86,7 +87,7 @@ def _read_json(path: Path, kind: type[Read], remedy: str) -> Read | None:
         return None
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except DECODE_ERRORS as error:
         raise InputError(f"{path}: not the counts or scores that it should hold ({error}); {remedy}") from error
 
 

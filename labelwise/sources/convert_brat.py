@@ -125,13 +125,16 @@ def check_out(out: Path, inputs: list[Path]) -> None:
 
 
 def check_encoding(encoding: str) -> None:
-    """Check that there is such an encoding, and that its lines end as ASCII's do.
+    """Check that there is such an encoding, and that ASCII is the same in it, line ends above all.
 
     RAISES (InputError): there isn't, or they don't.
     """
     try:
-        usable = "a\n".encode(encoding).endswith(b"a\n")
-    except LookupError as error:
+        # First what looks like an escape, then all characters.
+        usable = all(sample.decode(encoding) == sample.decode("ascii") for sample in (b"\\u0041", bytes(range(128))))
+    except UnicodeError:
+        usable = False
+    except (LookupError, ValueError) as error:
         raise InputError(f"there is no encoding {encoding!r}; try utf-8 or latin-1") from error
     if not usable:
         raise InputError(f"files in {encoding!r} can't be read line by line; convert them to UTF-8 first")

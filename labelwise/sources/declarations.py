@@ -21,6 +21,7 @@ from typing import Literal
 
 import msgspec
 
+from labelwise.common.decoding import decode_yaml
 from labelwise.common.errors import InputError
 from labelwise.corpus.manifest import find_partitions, is_corpus, read_manifest
 from labelwise.sources.brat import find_documents
@@ -124,11 +125,10 @@ def _matches(path: Path) -> list[Path]:
 
 def _load(file: Path) -> list[DataSet]:
     try:
-        declared = msgspec.yaml.decode(read_file(file), type=list[_Declaration])
+        content = read_file(file)
     except FileNotFoundError as error:
         raise InputError(f"{file}: there is no such file; it declares data sets, see docs/data.md") from error
-    except msgspec.MsgspecError as error:
-        raise InputError(f"{file}: {error}; {SYNTAX}") from error
+    declared = decode_yaml(content, list[_Declaration], str(file), SYNTAX)
     return [
         DataSet(
             item.name,

@@ -15,6 +15,8 @@ import msgspec
 import murmurhash
 import srsly
 
+from labelwise.common.decoding import DECODE_ERRORS
+
 Kind = Literal["complete", "binary", "other"]
 ANSWERS = ("accept", "reject", "ignore")
 
@@ -59,9 +61,6 @@ class Task(msgspec.Struct, omit_defaults=True):
     document: str | None = msgspec.field(default=None, name="_labelwise_document")
     uncovered: dict[str, str] | None = msgspec.field(default=None, name="_labelwise_uncovered")
 
-
-# What a decoder raises: bytes that aren't UTF-8 and deep nesting have exceptions of their own.
-DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 _decoder = msgspec.json.Decoder(Task)
 

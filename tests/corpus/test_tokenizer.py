@@ -145,3 +145,24 @@ def test_a_merge_with_a_large_vocabulary_gives_the_same_bytes(merging, monkeypat
     monkeypatch.setattr("labelwise.corpus.streaming.MAX_STRINGS", 0)
     assert merging.run("forgetful", docs_per_partition=10) == ledger
     assert merging.files() == merging.files("forgetful")
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        (
+            {"infixes": ("(?i)mg",)},
+            r"infixes: '\(\?i\)mg' can't be used beside the others: global flags .*; write flags",
+        ),
+        ({"infixes": ("/", "(?P<a>x)", "(?P<a>y)")}, r"infixes: '\(\?P<a>y\)' can't be used .* give groups names"),
+        ({"no_exceptions": ("g.", "(?i)a.m.")}, r"no_exceptions: '\(\?i\)a.m.' can't be used beside the others"),
+    ],
+)
+def test_patterns_that_cannot_be_joined_are_named(rules, message):
+    with pytest.raises(InputError, match=message):
+        make_nlp("en", TokenizerRules(**rules))
+
+
+def test_flags_of_a_part_are_for_that_part():
+    nlp = make_nlp("en", TokenizerRules(infixes=("(?i:mg)", "(?P<b>µ)")))
+    assert [token.text for token in nlp.make_doc("5MGa 5mga")] == ["5", "MG", "a", "5", "mg", "a"]

@@ -77,6 +77,7 @@ GOOD = written(make_doc("00"), make_doc("01"))
     [
         pytest.param(b"", id="empty"),
         pytest.param(b"{oops", id="no JSON"),
+        pytest.param(b'{"other": ' + b"[" * 100_000, id="nested"),
         pytest.param(b"[]", id="no object"),
         pytest.param(b'{"key": "02"}', id="fields missing"),
         pytest.param(b"\xff\xfe", id="no UTF-8"),

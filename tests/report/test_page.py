@@ -165,6 +165,7 @@ def test_no_results_are_an_error(own):
     [
         ("metrics/merge.json", "{", r"merge.json: .*run merge again"),
         ("metrics/merge.json", "[]", r"merge.json: .*Expected `object`.*run merge again"),
+        ("metrics/cpu.json", '{"other": ' + "[" * 100_000, r"metrics/cpu.json: .*run evaluate-cpu again"),
         ("metrics/cpu.json", '{"texts": "many"}', r"metrics/cpu.json: .*\$\.texts.*run evaluate-cpu again"),
         ("training/cpu/details.json", "{}", r"details.json: .*run evaluate-cpu again"),
         ("training/cpu/predictions.jsonl", "{}\n", r"predictions.jsonl:1: not a prediction"),

@@ -176,6 +176,11 @@ def test_linked_folders_are_read(brat, tmp_path):
     [
         ({"encoding": "utf-9"}, "no encoding 'utf-9'"),
         ({"encoding": "utf-16"}, "'utf-16' can't be read line by line"),
+        ({"encoding": "utf-7"}, "'utf-7' can't be read line by line"),  # + begins something else
+        ({"encoding": "unicode_escape"}, "'unicode_escape' can't be read line by line"),
+        ({"encoding": "hz"}, "'hz' can't be read line by line"),
+        ({"encoding": "rot13"}, "no encoding 'rot13'"),
+        ({"encoding": "a\0"}, "no encoding 'a"),
         ({"labels": []}, "no annotation in any .ann"),
     ],
 )
@@ -185,6 +190,13 @@ def test_errors_say_what_to_do(tmp_path, options, message):
     (tmp_path / "in" / "a.ann").write_text("")
     with pytest.raises(InputError, match=message):
         convert_brat(tmp_path / "in", tmp_path / "out", **options)
+
+
+@pytest.mark.parametrize(
+    "encoding", ["utf-8", "utf-8-sig", "latin-1", "cp1252", "shift_jis", "gb18030", "big5", "koi8-r"]
+)
+def test_encodings_that_extend_ascii_are_read(encoding):
+    convert.check_encoding(encoding)
 
 
 def test_file_names_differ_where_case_does_not_count():

@@ -251,3 +251,10 @@ def test_a_file_that_cannot_be_read_is_not_left_out_by_a_pattern(tmp_path, path,
         load_datasets([declare(tmp_path, path)])
     with pytest.raises(InputError, match=r"two\.jsonl: (a link to nothing|this )"):
         load_datasets([tmp_path / "two.jsonl"])
+
+
+@pytest.mark.parametrize("content", ["[" * 100_000, "- {name: a, path: a, labels: " + "[" * 100_000])
+def test_declarations_that_are_nested_deeply_are_refused(tmp_path, content):
+    (tmp_path / "datasets.yml").write_text(content)
+    with pytest.raises(InputError, match=r"datasets\.yml: it is nested more than 100 deep; write a list of"):
+        load_datasets([tmp_path / "datasets.yml"])

@@ -81,3 +81,11 @@ def test_a_size_is_used_for_its_device_and_its_pipeline(tmp_path):
     assert read_batch_size(path, -1, settings) == 0
     path.write_text(json.dumps({"device": "a GPU", "pipeline": pipeline_digest(settings), "size": 7}))
     assert read_batch_size(path, -1, settings) == 0
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", "[" * 100_000])
+def test_a_size_that_is_none_is_named(tmp_path, content):
+    path = tmp_path / "batch_size.json"
+    path.write_text(content)
+    with pytest.raises(InputError, match=r"batch_size\.json: not what scripts.find_batch_size writes .*; run it again"):
+        read_batch_size(path, -1, load_config(CPU, interpolate=False))

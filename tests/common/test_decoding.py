@@ -1,0 +1,51 @@
+"""YAML from anywhere."""
+
+import subprocess
+import sys
+
+import pytest
+
+from labelwise.common.decoding import decode_yaml
+from labelwise.common.errors import InputError
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"[" * 100_000,
+        b"[" * 101 + b"]" * 101,
+        b"- " * 100_000,
+        b"{a: " * 100_000,
+        b"a:\n" + b"".join(b" " * n + b"a:\n" for n in range(1, 300)),
+        b"a: 2020-13-45",
+        b"\xff\xfe\x00",
+        b"caf\xe9",
+        b"a: &a [*a]",
+        b"\t:",
+        b"%YAML 9.9\n---\n[",
+        b"a: !!python/object:os.system x",
+        b"a: !!int x",
+        b"? [a]\n: b",
+        b"a: 0x" + b"f" * 10_000,
+    ],
+)
+def test_what_is_no_yaml_or_something_else_is_an_error_that_names_the_file(content):
+    """In a process of its own: the decoder's C library has crashed."""
+    code = (
+        "import sys; from labelwise.common.decoding import InputError, decode_yaml\n"
+        "try: decode_yaml(sys.stdin.buffer.read(), list[str], 'x.yml', 'mend it')\n"
+        "except InputError as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], input=content, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.startswith(b"x.yml: ")
+    assert done.stdout.endswith(b"; mend it\n")
+
+
+def test_yaml_may_be_nested():
+    nested: list = []
+    for _ in range(98):
+        nested = [nested]
+    assert decode_yaml(b"[" * 99 + b"]" * 99, list, "x.yml", "") == nested
+    with pytest.raises(InputError, match="Expected `str`"):
+        decode_yaml(b"[1]", list[str], "x.yml", "")
