@@ -4,12 +4,14 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from labelwise.common.errors import InputError
 from labelwise.sources.items import Item
 from labelwise.sources.prodigy import parse_task
 
 SCHEMA = {"dataset": {"id", "name"}, "example": {"id", "content"}, "link": {"example_id", "dataset_id"}}
+MOST = 2**32 - 1  # ids count as lines, which have 32 bits in a task file
 
 
 def read_database(path: Path, dataset: str) -> Iterator[Item]:
@@ -18,25 +20,35 @@ def read_database(path: Path, dataset: str) -> Iterator[Item]:
     RAISES (InputError): the tables aren't Prodigy's, or have no such data set.
     """
     with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
+        connection.text_factory = bytes  # text that isn't UTF-8 costs its row only
         found = connection.execute("select name from sqlite_master where type = 'table' order by name").fetchall()
+        names = [_text(name) for (name,) in found]
         tables = {
-            name: {column[1] for column in connection.execute(f"pragma table_info('{name}')")}
-            for (name,) in found
-            if name in SCHEMA
+            name: {_text(column[1]) for column in connection.execute(f"pragma table_info('{name}')")}
+            for name in SCHEMA.keys() & names
         }
         if not all(columns <= tables.get(name, set()) for name, columns in SCHEMA.items()):
-            names = ", ".join(name for (name,) in found) or "none"
             raise InputError(
                 f"{path}: this isn't Prodigy's schema, which has the tables dataset, example and link; the tables "
-                f"found are: {names}; export the data set with `prodigy db-out` and declare the file as `path:`"
+                f"found are: {', '.join(names) or 'none'}; export the data set with `prodigy db-out` and declare the "
+                "file as `path:`"
             )
-        named = connection.execute("select id from dataset where name = ?", (dataset,)).fetchone()
-        if named is None:
-            names = ", ".join(repr(name) for (name,) in connection.execute("select name from dataset order by name"))
-            raise InputError(f"{path}: it has no data set {dataset!r}, but {names or 'none'}; correct its `name`")
+        if connection.execute("select 1 from dataset where name = ?", (dataset,)).fetchone() is None:
+            others = connection.execute("select name from dataset order by name")
+            listed = ", ".join(repr(_text(name)) for (name,) in others) or "none"
+            raise InputError(f"{path}: it has no data set {dataset!r}, but {listed}; correct its `name`")
         query = (
             "select example.id, example.content from link join example on example.id = link.example_id "
-            "where link.dataset_id = ? group by example.id order by example.id"
+            "join dataset on dataset.id = link.dataset_id where dataset.name = ? "
+            "group by example.id order by example.id"
         )
-        for number, content in connection.execute(query, named):
-            yield Item(number, *parse_task(content if isinstance(content, bytes | str) else b""))
+        for number, content in connection.execute(query, (dataset,)):
+            if isinstance(number, int) and 0 <= number <= MOST:
+                yield Item(number, *parse_task(content if isinstance(content, bytes) else b""))
+            else:
+                yield Item(0, None, f"malformed: the id {_text(number)!r} isn't a number from 0 to {MOST}")
+
+
+def _text(value: Any) -> str:
+    """Make text of a value as it was read."""
+    return value.decode("utf8", "backslashreplace") if isinstance(value, bytes) else str(value)

@@ -107,6 +107,34 @@ def test_an_example_that_is_linked_twice_is_read_once(tmp_path):
     assert read(tmp_path / "p.db", "a") == [(1, "one")]
 
 
+@pytest.mark.parametrize("encoding", ["UTF-8", "UTF-16"])
+def test_rows_of_a_database_that_cannot_be_used_cost_only_themselves(tmp_path, encoding):
+    connection = sqlite3.connect(tmp_path / "p.db")
+    connection.executescript(
+        f"pragma encoding = '{encoding}'; create table dataset (id, name);"
+        "create table example (id, content); create table link (example_id, dataset_id);"
+        "insert into dataset values ('d', 'a'), (cast(x'ff' as text), cast(x'ff' as text));"
+    )
+    rows = [(1, '{"text": "one é"}'), (2, b'{"text": "two"}'), ("x", '{"text": "three"}'), (2**32, '{"text": "four"}')]
+    rows += [(-1, '{"text": "five"}'), (3, None), (4, 5), (None, '{"text": "six"}'), (1.5, '{"text": "seven"}')]
+    connection.executemany("insert into example values (?, ?)", rows)
+    connection.execute("insert into example values (6, cast(x'7bff00' as text))")
+    connection.execute("insert into link select id, 'd' from example")
+    connection.commit()
+    connection.close()
+    found = read(tmp_path / "p.db", "a")
+    malformed = {name: f"malformed: the id {name!r} isn't a number from 0 to 4294967295" for name in ("-1", "1.5", "x")}
+    assert set(found) == {
+        (1, "one é"),
+        (2, "two"),
+        *((number, "bad JSON") for number in (3, 4, 6)),
+        *((0, problem) for problem in malformed.values()),
+        (0, malformed["x"].replace("'x'", "'4294967296'")),
+    }
+    with pytest.raises(InputError, match="no data set 'b', but"):
+        read(tmp_path / "p.db", "b")
+
+
 def test_other_schemas_are_named(tmp_path):
     connection = sqlite3.connect(tmp_path / "other.db")
     connection.executescript("create table example (id integer, text varchar); create table people (name varchar);")
