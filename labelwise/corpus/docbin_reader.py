@@ -4,6 +4,7 @@ A Doc takes ten times the memory of its arrays; and DocBin.get_docs adds the wor
 good, whereas making Docs one by one lets a memory zone forget them.
 """
 
+import struct
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from labelwise.corpus.annotation import GOLD, INCORRECT, USER_DATA
 from labelwise.corpus.docbin_writer import SPAN
 from labelwise.corpus.manifest import read_partition
 
-MISSING, INSIDE, OUTSIDE = 0, 1, 2  # spaCy's ENT_IOB
+MISSING, INSIDE, OUTSIDE, MOST_IOB = 0, 1, 2, 3  # spaCy's ENT_IOB
 decode = msgspec.msgpack.Decoder().decode
 
 TokenSpan = tuple[int, int, int]  # start and end in tokens, hash of the label
@@ -84,22 +85,53 @@ def read_stored_docs(file: Path) -> Iterator[StoredDoc]:
 
     RAISES (InputError): it isn't such a file, holds no entities, or has changed since the merge.
     """
+    content = read_partition(file)
     try:
-        content = decode(zlib.decompress(read_partition(file)))
-        attrs = content["attrs"]
-        columns = [attrs.index(intify_attr(attr)) for attr in (ORTH, ENT_IOB, ENT_TYPE)]
-    except (zlib.error, KeyError, TypeError, ValueError) as error:
+        yield from _decode_docs(check_arrays(decode(zlib.decompress(content))))
+    except DAMAGES as error:
         raise InputError(f"{file}: not a .spacy file with entities ({error}); run the merge again") from error
+
+
+# What is raised where a `.spacy` file isn't what it should be.
+DAMAGES = (zlib.error, struct.error, LookupError, TypeError, ValueError, AttributeError, RecursionError)
+
+
+def check_arrays(content: Any) -> Any:
+    """Check that the arrays of a `.spacy` file fit together: spaCy leaves tokens out where they don't.
+
+    RAISES (ValueError, or another of DAMAGES): they don't.
+    """
+    rows, rest = divmod(len(content["tokens"]), 8 * len(content["attrs"]))
+    lengths = np.frombuffer(content["lengths"], "<i4")
+    if rest or rows != lengths.sum(dtype=np.int64) or (lengths < 0).any():
+        raise ValueError(
+            f"its tokens, of {len(content['tokens'])} bytes, aren't those of texts of {lengths[:9]} tokens"
+        )
+    if len(content["spaces"]) != rows:
+        raise ValueError(f"{len(content['spaces'])} spaces for {rows} tokens")
+    for name in ("cats", "flags", "span_groups", "user_data"):
+        if content.get(name) and len(content[name]) != len(lengths):
+            raise ValueError(f"{len(content[name])} {name} for {len(lengths)} texts")
+    return content
+
+
+def _decode_docs(content: Any) -> Iterator[StoredDoc]:
+    attrs = content["attrs"]
+    columns = [attrs.index(intify_attr(attr)) for attr in (ORTH, ENT_IOB, ENT_TYPE)]
     tokens = np.frombuffer(content["tokens"], "<u8").reshape(-1, len(attrs))
     spaces = np.frombuffer(content["spaces"], bool)
     strings = {get_string_id(string): string for string in content["strings"]}
     strings[0] = ""
+    if set(np.unique(tokens[:, columns[::2]]).tolist()) - strings.keys() or (tokens[:, columns[1]] > MOST_IOB).any():
+        raise ValueError("it has words or labels that it doesn't spell out")
     ends = np.cumsum(np.frombuffer(content["lengths"], "<i4")).tolist()
     for number, (start, end) in enumerate(pairwise([0, *ends])):
         words, iob, labels = (tokens[start:end, column] for column in columns)
         groups = decode_groups(content["span_groups"][number])
         user_data = content["user_data"][number] if content.get("user_data") else b""
         gold, rejected = groups.get(GOLD, []), groups.get(INCORRECT, [])
+        if not all(0 <= first < last <= end - start and name in strings for first, last, name in (*gold, *rejected)):
+            raise ValueError(f"text {number + 1} has a span that isn't inside it, or whose label isn't spelled out")
         yield StoredDoc(words, spaces[start:end], iob, labels, gold, rejected, strings, user_data)
 
 

@@ -1,28 +1,38 @@
 """Read the Docs of a `.spacy` file as tasks: spaCy's own, or those of an earlier merge with all that they carry."""
 
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from labelwise.common.errors import InputError
 from labelwise.corpus.annotation import GOLD, INCORRECT, is_merged, uncovered
+from labelwise.corpus.docbin_reader import DAMAGES, check_arrays, decode
 from labelwise.corpus.manifest import read_partition
 from labelwise.sources.items import Item
 from labelwise.sources.prodigy import Task, TaskSpan
 
 
 def read_spacy(path: Path) -> Iterator[Item]:
-    """Yield the Docs of a `.spacy` file as tasks; where tokens have the missing value, only what is marked is known."""
+    """Yield the Docs of a `.spacy` file as tasks; where tokens have the missing value, only what is marked is known.
+
+    RAISES (InputError): it isn't such a file, or a partition that has changed since it was merged.
+    """
+    content = read_partition(path)
+    try:
+        check_arrays(decode(zlib.decompress(content)))
+        yield from _read_docs(content)
+    except (*DAMAGES, AssertionError) as error:
+        raise InputError(f"{path}: spaCy can't read it: {error}; make it again") from error
+
+
+def _read_docs(content: bytes) -> Iterator[Item]:
     # spaCy is needed only for this: a process that reads JSONL doesn't load it.
     import spacy
     from spacy.tokens import DocBin
 
-    vocab = spacy.blank("xx").vocab
-    try:
-        docs = DocBin().from_bytes(read_partition(path))
-    except (ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path}: spaCy can't read it: {error}; make it again") from error
-    for number, doc in enumerate(docs.get_docs(vocab), 1):
+    docs = DocBin().from_bytes(content)
+    for number, doc in enumerate(docs.get_docs(spacy.blank("xx").vocab), 1):
         task = Task(doc.text, _doc_spans(doc), view_id="spans_manual")
         if is_merged(doc):
             task.uncovered = dict(uncovered(doc))

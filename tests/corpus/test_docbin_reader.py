@@ -2,6 +2,7 @@
 
 import zlib
 
+import numpy as np
 import pytest
 import spacy
 import srsly
@@ -9,6 +10,8 @@ from spacy.tokens import Doc, DocBin, Span
 
 from labelwise.common.errors import InputError
 from labelwise.corpus.docbin_reader import read_stored_docs
+from labelwise.corpus.docbin_writer import SPAN, encode
+from labelwise.sources.formats import read_items
 
 NLP = spacy.blank("en")
 REJECTED = "incorrect_spans"
@@ -87,3 +90,56 @@ def test_a_file_of_another_kind_is_an_error_that_names_it(tmp_path, content):
     (tmp_path / "part-7.spacy").write_bytes(content)
     with pytest.raises(InputError, match=r"part-7\.spacy: not a \.spacy file with entities .*; run the merge again"):
         list(read_stored_docs(tmp_path / "part-7.spacy"))
+
+
+def lengths(*values: int) -> bytes:
+    return np.array(values, "<i4").tobytes()
+
+
+def reach_out(content: dict) -> None:
+    """Let a span end behind its text."""
+    group = encode({"name": "gold", "attrs": {}, "spans": [SPAN.pack(0, 0, 0, 0, 9, 0, 9)]})
+    content["span_groups"][0] = encode({group: ["gold"]})
+
+
+DAMAGED = {
+    "tokens that are cut": lambda content: content.update(tokens=content["tokens"][:-8]),
+    "a token less": lambda content: content.update(tokens=content["tokens"][: -8 * len(content["attrs"])]),
+    "fewer lengths": lambda content: content.update(lengths=content["lengths"][:-4]),
+    "longer lengths": lambda content: content.update(lengths=lengths(2, 9)),
+    "shorter lengths": lambda content: content.update(lengths=lengths(1, 1)),
+    "negative lengths": lambda content: content.update(lengths=lengths(6, -1)),
+    "odd lengths": lambda content: content.update(lengths=content["lengths"][:-1]),
+    "fewer spaces": lambda content: content.update(spaces=content["spaces"][:-1]),
+    "no strings": lambda content: content.update(strings=[]),
+    "strings that are none": lambda content: content.update(strings=[1, None]),
+    "fewer groups": lambda content: content.update(span_groups=content["span_groups"][:-1]),
+    "groups that are none": lambda content: content.update(span_groups=[b"\xc1", b"\xc1"]),
+    "user data that is none": lambda content: content.update(user_data=[b"x"]),
+    "attributes that are none": lambda content: content.update(attrs="abc"),
+    "everything else": lambda content: content.update(tokens=5, lengths=None),
+}
+
+
+def write_damaged(path, damage) -> None:
+    docs = [NLP.make_doc("Ann met"), NLP.make_doc("Bob in Rome")]
+    whole = DocBin(attrs=["ENT_IOB", "ENT_TYPE"], store_user_data=True, docs=docs).to_bytes()
+    content = srsly.msgpack_loads(zlib.decompress(whole))
+    damage(content)
+    path.write_bytes(zlib.compress(srsly.msgpack_dumps(content)))
+
+
+@pytest.mark.parametrize("damage", DAMAGED)
+def test_arrays_that_do_not_fit_together_are_an_error(tmp_path, damage):
+    path = tmp_path / "a.spacy"
+    write_damaged(path, DAMAGED[damage])
+    with pytest.raises(InputError, match=r"a\.spacy: not a \.spacy file with entities .*; run the merge again"):
+        list(read_stored_docs(path))
+    with pytest.raises(InputError, match=r"a\.spacy: spaCy can't read it: .*; make it again"):
+        list(read_items(path))
+
+
+def test_a_span_outside_of_its_text_is_an_error(tmp_path):
+    write_damaged(tmp_path / "a.spacy", reach_out)
+    with pytest.raises(InputError, match=r"text 1 has a span that isn't inside it"):
+        list(read_stored_docs(tmp_path / "a.spacy"))
