@@ -1,4 +1,7 @@
-"""The results, a line of JSON for each training, appended when it ends; what is there isn't computed again."""
+"""The results, a line of JSON for each training, appended when it ends; what is there isn't computed again.
+
+Nothing tells that a result is of older code, or of another config: after such a change, delete its line.
+"""
 
 import json
 from collections.abc import Callable

@@ -6,6 +6,7 @@ from statistics import mean
 from typing import Any
 
 from benchmarks.coverage.data import ANNOTATED
+from benchmarks.coverage.domains import MIXED, PUBLIC
 from benchmarks.coverage.methods import METHODS
 from benchmarks.coverage.results import Row, read
 from benchmarks.plot import draw_shares
@@ -40,8 +41,10 @@ def print_table(title: str, head: Sequence[str], rows: Sequence[Sequence[Any]]) 
     """Print a table, if it has rows."""
     if rows:
         print(f"\n{title}\n")
-        for cells in (head, ["---"] * len(head), *rows):
+        for cells in (head, *rows):
             print("|", " | ".join(str(cell) for cell in cells), "|")
+            if cells is head:
+                print("|" + "---|" * len(head))
 
 
 def figures(rows: Sequence[Row]) -> list[str]:
@@ -68,30 +71,20 @@ def print_nested(groups: dict[Key, list[Row]]) -> None:
 
 def print_prodigy(groups: dict[Key, list[Row]]) -> None:
     """Print how one model over two data sets compares with two models."""
-    found = {key: rows for key, rows in groups.items() if key[0] == "prodigy"}
+    found = [(name, groups[key]) for name in PUBLIC if (key := ("prodigy", "", name)) in groups]
     head = ["method", "F", "macro F", "F of each seed", "seconds", "peak memory, MB"]
-    print_table("prodigy", head, [[key[2], *figures(rows)] for key, rows in found.items()])
+    print_table("prodigy", head, [[name, *figures(rows)] for name, rows in found])
 
 
 def print_mixed(groups: dict[Key, list[Row]]) -> None:
     """Print how many spans of a corpus's foreign labels one model of three corpora predicts."""
     rows = []
-    for key, found in groups.items():
-        for row in found if key[0] == "mixed" else ():
+    for name in MIXED:
+        for row in groups.get(("mixed", "", name), ()):
             for corpus, counts in row["foreign"].items():
-                rates = [f"{counts[name]:.2f}" for name in ("spans_per_1000", "entities_per_1000")]
-                warned = "yes" if corpus in row["warned"] else "no"
-                rows.append([key[2], corpus, *rates, f"{counts['words']:,}", warned, f"{row['f']:.3f}"])
-    head = [
-        "labels of the others",
-        "corpus",
-        "foreign spans per 1,000 words",
-        "foreign entities",
-        "words",
-        "warned",
-        "F",
-    ]
-    print_table("mixed", head, rows)
+                rates = [f"{counts[kind]:.2f}" for kind in ("spans_per_1000", "entities_per_1000")]
+                rows.append([name, corpus, *rates, f"{counts['words']:,}", "yes" if corpus in row["warned"] else "no"])
+    print_table("mixed", ["labels of the others", "tested on", "spans", "entities", "words", "warning"], rows)
 
 
 def curves(groups: dict[Key, list[Row]]) -> tuple[dict[str, dict[float, float]], dict[str, dict[str, float]]]:
