@@ -40,8 +40,9 @@ def draw_shares(
             share = 100 / int(groups.split()[0])
             axes.plot([share], [f], marker="s", color=drawn.get_color(), fillstyle="none", linestyle="")
     for groups in sorted({groups for found in points.values() for groups in found}):
-        axes.annotate(groups, (100 / int(groups.split()[0]), 0.02), ha="center", fontsize="small")
-    axes.set(xlabel="labels annotated on each text, on average, %", ylabel="F against all gold", ylim=(0, 0.85))
+        place = (100 / int(groups.split()[0]), 0.95)
+        axes.annotate(groups, place, xycoords=axes.get_xaxis_transform(), ha="center", fontsize="small")
+    axes.set(xlabel="share of the annotation, %", ylabel="F against all gold", xlim=(0, 103))
     axes.legend(loc="lower right")
     plt.rcParams["svg.hashsalt"] = "labelwise"
     plt.savefig(path, metadata={"Date": None})

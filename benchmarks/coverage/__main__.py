@@ -45,7 +45,7 @@ def run_one(corpus: str, folder: Path, annotated: str, name: str, training: Trai
     declarations = forget(prepare(corpus, folder), kept)
     merged = OUT / f"{corpus}-{kept}-{method.policy}".replace(" ", "-")
     texts = merge(declarations, merged, "--test-ratio", 0, "--coverage", method.policy)
-    partial = annotated != "all" and not annotated.startswith("first")
+    partial = not kept.startswith(("all", "first", "whole"))
     return run_method(name, merged, texts, partial, training)
 
 

@@ -30,6 +30,7 @@ METHODS = {
     "ner, outside": Method("ner", "outside"),
     "ner, drop": Method("ner", "drop"),
     "ner, whole texts": Method("ner", whole=True),
+    "per-label, whole texts": Method("per-label", whole=True),
 }
 
 
