@@ -43,7 +43,16 @@ def main(
         merge_commands(corpus)
         | {
             "train": [
-                *("train", OUT / "minilm.cfg", OUT / "corpus", model, "--curve", OUT / "minilm.tsv"),
+                *(
+                    "train",
+                    OUT / "minilm.cfg",
+                    OUT / "corpus",
+                    model,
+                    "--curve",
+                    OUT / "minilm.tsv",
+                    "--recognizer",
+                    "ner",
+                ),
                 *("--resources", OUT / "minilm_resources.tsv", "--max-steps", steps, "--transformer-name", minilm),
                 *("--precision", "fp32"),
             ],
