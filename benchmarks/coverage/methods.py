@@ -30,6 +30,7 @@ METHODS = {
     "ner, outside": Method("ner", "outside"),
     "ner, drop": Method("ner", "drop"),
     "ner, whole texts": Method("ner", whole=True),
+    "per-label, outside": Method("per-label", "outside"),
     "per-label, whole texts": Method("per-label", whole=True),
 }
 
@@ -119,7 +120,7 @@ def run_method(name: str, corpus: Path, texts: dict[str, int], partial: bool, tr
         return {"f": None, "texts": texts}
     if method.completed:
         trained = train_completed(corpus, training)
-    elif method.recognizer == "per-label" and partial:
+    elif method.recognizer == "per-label" and partial and method.policy == "by-label":
         _, trained = complete(corpus, training)
     else:
         trained = train(corpus, method.recognizer, training)
