@@ -140,9 +140,10 @@ def test_labels_that_are_never_annotated_on_the_same_text_are_learned_both(mergi
     )
     merging.run(dev_ratio=0.2, test_ratio=0.0)
     found = {}
-    for recognizer in ("per-label", "ner"):
+    for recognizer, coverage in (("per-label", "by-label"), ("ner", "outside")):
         out = merging.root / recognizer
         overrides = {**SMALL, "training.max_steps": 40, "training.eval_frequency": 40}
+        overrides["corpora.train.coverage"] = coverage
         train(CPU, merging.root / "corpus", out, merging.root / "c.tsv", overrides=overrides, recognizer=recognizer)
         found[recognizer] = evaluate(out, merging.root / "corpus" / "test").metrics.all_gold.f
     assert found["per-label"] == 1.0 > found["ner"]
