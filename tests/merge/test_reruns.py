@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import traceback
 from pathlib import Path
 
 import psutil
@@ -45,8 +46,35 @@ def run_in_process_group(merging, out: str, **settings) -> int:
             merge(datasets, merging.root / out, Settings(**settings), workers=2)
             os._exit(0)
         except BaseException:
+            traceback.print_exc()
             os._exit(1)
     return pid
+
+
+def kill_group(process: int) -> None:
+    """Kill a process and its workers, and wait until none of them writes any more."""
+    workers = psutil.Process(process).children(recursive=True)
+    os.killpg(process, signal.SIGKILL)
+    while any(is_alive(worker) for worker in workers):
+        time.sleep(0.005)
+
+
+def is_alive(process: psutil.Process) -> bool:
+    """Tell whether a process runs; one that nobody has waited for doesn't, but is still listed."""
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def wait_for(process: int, seconds: float) -> tuple[bool, int]:
+    """Wait until a process ends, but no longer than some seconds: whether it did, and its status."""
+    deadline = time.perf_counter() + seconds
+    while True:
+        pid, status = os.waitpid(process, os.WNOHANG)
+        if pid or time.perf_counter() > deadline:
+            return bool(pid), status
+        time.sleep(0.005)
 
 
 @pytest.mark.slow
@@ -61,26 +89,27 @@ def test_a_killed_merge_leaves_nothing_partial_and_can_be_run_again(merging):
     merging.run("fresh", **settings)
     after = merging.files("fresh")
     assert before != after
-    seconds = []
-    for _ in range(2):  # from nothing, and with all there
-        start = time.perf_counter()
-        assert os.waitpid(run_in_process_group(merging, "timed", **settings), 0)[1] == 0
-        seconds.append(time.perf_counter() - start)
     rng = random.Random(0)
-    killed = tries = 0
-    while killed < KILLS and tries < 4 * KILLS:
-        tries += 1
+    killed, longest = 0, {True: 8.0, False: 8.0}  # seconds that a merge from nothing takes, and one with all there
+    for attempt in range(10 * KILLS):
         # What the killed ones did is there, and the merge soon gets to its end, unless it is deleted.
-        if fresh := tries % 2:
+        if fresh := attempt % 2 == 0:
             remove(merging.root / "corpus" / ".cache")
+        start = time.perf_counter()
         process = run_in_process_group(merging, "corpus", **settings)
-        time.sleep(rng.random() * seconds[0 if fresh else 1])
-        os.killpg(process, signal.SIGKILL)
-        killed += os.WIFSIGNALED(os.waitpid(process, 0)[1])
+        ended, status = wait_for(process, rng.random() * longest[fresh])
+        if ended:  # before its turn: the next ones are killed sooner
+            assert status == 0
+            longest[fresh] = time.perf_counter() - start
+        else:
+            kill_group(process)
+            killed += os.WIFSIGNALED(os.waitpid(process, 0)[1])
         files = merging.files()
         assert all(content in (before.get(name), after.get(name)) for name, content in files.items())
         if "manifest.json" in files:
             assert files in (before, after)
+        if killed == KILLS:
+            break
     assert killed == KILLS
     assert os.waitpid(run_in_process_group(merging, "corpus", **settings), 0)[1] == 0
     assert merging.files() == after
