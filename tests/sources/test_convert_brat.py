@@ -193,10 +193,20 @@ def test_errors_say_what_to_do(tmp_path, options, message):
 
 
 @pytest.mark.parametrize(
-    "encoding", ["utf-8", "utf-8-sig", "latin-1", "cp1252", "shift_jis", "gb18030", "big5", "koi8-r"]
+    ("encoding", "word"),
+    [
+        *(("utf-8", "Größe"), ("utf-8-sig", "名"), ("latin-1", "Größe"), ("cp1252", "€")),
+        *(("shift_jis", "日本"), ("gb18030", "名"), ("big5", "名"), ("koi8-r", "слово")),
+    ],
 )
-def test_encodings_that_extend_ascii_are_read(encoding):
-    convert.check_encoding(encoding)
+def test_encodings_that_extend_ascii_are_read(tmp_path, encoding, word):
+    brat, text = tmp_path / "brat", f"a {word} b"
+    brat.mkdir()
+    (brat / "a.txt").write_bytes(text.encode(encoding))
+    (brat / "a.ann").write_bytes(f"T1\tA 2 {2 + len(word)}\t{word}\n".encode(encoding))
+    convert_brat(brat, tmp_path / "tasks", encoding=encoding)
+    (task,) = tasks(tmp_path / "tasks" / "A.jsonl")
+    assert [text[span["start"] : span["end"]] for span in task["spans"]] == [word]
 
 
 def test_file_names_differ_where_case_does_not_count():
