@@ -7,7 +7,7 @@ import typer
 from wasabi import msg
 
 from labelwise.complete.run import Completion, complete
-from labelwise.train.pipeline import Recognizer, step_overrides, transformer_overrides
+from labelwise.train.pipeline import Recognizer, training_overrides
 from scripts.console import print_counts, print_table, user_errors, warn_implausible
 
 Option = typer.Option
@@ -29,18 +29,13 @@ def complete_cli(
 ) -> None:
     """Complete the texts in train with what a per-label pipeline finds, so that spaCy's ner can learn from them."""
     with user_errors("Nothing was completed"):
-        overrides = {
-            "system.seed": seed,
-            **step_overrides(config, max_steps),
-            **transformer_overrides(transformer_name, precision, gpu_id),
-        }
         completion = complete(
             config,
             corpus,
             out,
             recognizer=recognizer,
             gpu_id=gpu_id,
-            overrides=overrides,
+            overrides=training_overrides(config, seed, max_steps, transformer_name, precision, gpu_id),
             init_from=init_from,
             batch_size=batch_size,
             resume=resume,

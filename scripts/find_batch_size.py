@@ -11,7 +11,7 @@ from labelwise.common.errors import InputError
 from labelwise.common.memory import parse_size
 from labelwise.common.outputs import staged
 from labelwise.train.batch_size import SHARE, Trial, find_batch_size
-from labelwise.train.pipeline import Recognizer
+from labelwise.train.pipeline import Recognizer, transformer_overrides
 from scripts.console import user_errors
 
 Option = typer.Option
@@ -34,8 +34,7 @@ def find_batch_size_cli(
             raise InputError(
                 f"--gpu-id {gpu_id}, --memory {memory!r}: give a GPU, or the CPU (-1) and a size such as 2GB"
             )
-        model = {"name": transformer_name, "precision": precision}
-        overrides = {f"components.transformer.model.{key}": value for key, value in model.items() if value}
+        overrides = transformer_overrides(transformer_name, precision, gpu_id)
         trial = Trial(config, corpus, overrides, init_from, gpu_id, parse_size(memory) if memory else 0, recognizer)
         found = find_batch_size(trial, report)
         with staged(out) as path:

@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 from tqdm import tqdm
@@ -11,7 +11,7 @@ from wasabi import msg
 from labelwise.common.errors import InputError
 from labelwise.train.calibration import Optimize
 from labelwise.train.loop import OnOom
-from labelwise.train.pipeline import Recognizer, step_overrides, transformer_overrides
+from labelwise.train.pipeline import Recognizer, training_overrides
 from labelwise.train.run import Trained, train
 from scripts.console import print_counts, user_errors
 
@@ -46,11 +46,7 @@ def train_cli(
     with user_errors("Nothing was trained"):
         if int(os.environ.get("WORLD_SIZE", "1")) > 1:
             raise InputError("WORLD_SIZE: training in several processes isn't supported yet; start one")
-        overrides: dict[str, Any] = {
-            "system.seed": seed,
-            **step_overrides(config, max_steps),
-            **transformer_overrides(transformer_name, precision, gpu_id),
-        }
+        overrides = training_overrides(config, seed, max_steps, transformer_name, precision, gpu_id)
         if loader:
             overrides["corpora.train.loader"] = loader
         trained = train(

@@ -42,6 +42,20 @@ def read_settings(
     return settings, transformer
 
 
+def training_overrides(
+    config: Path, seed: int, max_steps: int, transformer_name: str, precision: str, gpu_id: int
+) -> dict[str, Any]:
+    """Give what in a config has to be other for what a command was given.
+
+    RAISES (InputError): the number of steps is negative.
+    """
+    return {
+        "system.seed": seed,
+        **step_overrides(config, max_steps),
+        **transformer_overrides(transformer_name, precision, gpu_id),
+    }
+
+
 def step_overrides(config: Path, max_steps: int) -> dict[str, Any]:
     """Give what in a config has to be other for a number of updates; 0 leaves it as it is.
 
