@@ -103,7 +103,7 @@ def train(
     else:
         completed = None
     settings, transformer = read_settings(config, corpus, overrides or {}, init_from, recognizer)
-    check_coverage(settings, corpus, recognizer, completed)
+    read_completed(settings, corpus, recognizer, completed)
     if freeze:
         freeze_components(settings)
     if device_size := read_batch_size(batch_size, gpu_id, settings):
@@ -153,7 +153,7 @@ def _fit(nlp: Language, folder: Path, optimize: Optimize) -> Fitted | None:
     return fitted
 
 
-def check_coverage(settings: Config, corpus: Path, recognizer: Recognizer, completed: Path | None) -> None:
+def read_completed(settings: Config, corpus: Path, recognizer: Recognizer, completed: Path | None) -> None:
     """Have spaCy's ner read completed texts, in place.
 
     RAISES (InputError): there are none, and some text isn't complete for all labels, so that the ner would see entities
