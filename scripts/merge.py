@@ -84,6 +84,11 @@ def merge_cli(
     total = sum(ledger.texts[split] for split in SPLITS)
     msg.good(f"{total:,} texts with {ledger.spans['entity']:,} entities are in {out}")
     msg.info(f"Memory: {peak.bytes / 2**20:,.0f} MB at most, in all processes")
+    print_warnings(ledger, settings, out)
+
+
+def print_warnings(ledger: Ledger, settings: Settings, out: Path) -> None:
+    """Say what was lost, and what would be a surprise later."""
     if lost := sum(ledger.spans[reason] for reason in LOST):
         msg.info(f"{lost:,} spans lost to others, or have no token boundaries: {out / LOST_SPANS}")
     if problems := ledger.problems():

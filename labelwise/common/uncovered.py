@@ -104,6 +104,7 @@ def is_plausible(here: Mapping[str, int], known: Mapping[str, int]) -> bool:
     many = here["predicted"] - high * known["predicted"]
 
     def deviations(factor: float) -> float:
+        """Compute how far the difference to so many times the known rate can be chance."""
         return DEVIATIONS * sqrt(here["predicted"] + factor**2 * (known["predicted"] + 1) + 1)
 
     return few >= -deviations(low) and many <= deviations(high)

@@ -114,6 +114,7 @@ def _context_forward(model: Model, Xs: list[Any], is_train: bool) -> tuple[list[
     Ys = [xp.concatenate([X, xp.broadcast_to(X.sum(axis=0) / max(len(X), 1), X.shape)], axis=1) for X in Xs]
 
     def backprop(dYs: list[Any]) -> list[Any]:
+        """Give each vector its own gradient, and its share of the mean's."""
         widths = [dY.shape[1] // 2 for dY in dYs]
         return [
             dY[:, :width] + dY[:, width:].sum(axis=0) / max(len(dY), 1) for dY, width in zip(dYs, widths, strict=True)
@@ -137,6 +138,7 @@ def _heads_forward(model: Model, X: Any, is_train: bool) -> tuple[Any, Callable]
     Y = ops.xp.concatenate(blocks, axis=1)
 
     def backprop(dY: Any) -> Any:
+        """Add up the blocks' gradients of the input, and keep those of their weights."""
         dX = ops.alloc_f(X.shape)
         starts = np.cumsum([0, *widths]).tolist()
         for number, (start, end) in enumerate(pairwise(starts)):
@@ -639,7 +641,7 @@ def choose_flat(found: Found) -> list[int]:
         return []
     p = np.clip(found.probabilities, TINY, 1 - TINY)
     # A span that decoding found is one: its weight is positive, also where other tags together are more probable.
-    weights = np.maximum(np.log(p) - np.log1p(-p), TINY) * 1.0
+    weights = np.maximum(np.log(p) - np.log1p(-p), TINY)
     order = np.lexsort((found.starts, found.ends)).tolist()
     ends = found.ends[order]
     before = np.searchsorted(ends, found.starts[order], side="right").tolist()

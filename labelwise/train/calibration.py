@@ -184,6 +184,7 @@ def _logistic(odds: np.ndarray, right: np.ndarray, prior: np.ndarray, strength: 
     design = np.stack([odds, np.ones_like(odds)], axis=1)
 
     def loss(weights: np.ndarray) -> float:
+        """Compute the negative logarithm of the posterior, but for a constant."""
         z = design @ weights
         return float(np.logaddexp(0, z).sum() - z[right].sum() + strength / 2 * ((weights - prior) ** 2).sum())
 
