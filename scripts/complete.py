@@ -1,16 +1,18 @@
 """Complete the texts in train with what a per-label pipeline finds, so that spaCy's ner can learn from them."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from wasabi import msg
 
+from labelwise.common.portable import make_portable
 from labelwise.complete.run import Completion, complete
 from labelwise.train.pipeline import Recognizer, training_overrides
 from scripts.console import print_counts, print_table, user_errors, warn_implausible
 
 Option = typer.Option
+YesNo = Literal["no", "yes"]
 
 
 def complete_cli(
@@ -25,10 +27,13 @@ def complete_cli(
     precision: Annotated[str, Option(help="fp16 | bf16 | fp32, of a transformer")] = "",
     init_from: Annotated[str, Option(help="Name or folder of a pipeline to start from")] = "",
     batch_size: Annotated[Path | None, Option(help="JSON file that scripts.find_batch_size has written")] = None,
+    portable: Annotated[YesNo, Option(help="Compute what every x86-64-v3 processor does, to the byte; no GPU")] = "no",
     resume: Annotated[bool, Option("--resume", help="Resume where the same training was killed")] = False,
 ) -> None:
     """Complete the texts in train with what a per-label pipeline finds, so that spaCy's ner can learn from them."""
     with user_errors("Nothing was completed"):
+        if portable == "yes":
+            make_portable()
         completion = complete(
             config,
             corpus,

@@ -3,18 +3,20 @@
 import json
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 import typer
 from wasabi import msg
 
 from labelwise.common.outputs import staged
+from labelwise.common.portable import make_portable
 from labelwise.evaluate.run import evaluate
 from labelwise.evaluate.scores import Details, Metrics, Scores
 from scripts.console import print_table, progress_texts, user_errors, warn_implausible
 
 Option = typer.Option
+YesNo = Literal["no", "yes"]
 WIDEST = 40  # characters of a span in a table
 
 
@@ -28,9 +30,12 @@ def evaluate_cli(
     speed: Annotated[Path | None, Option(help="JSON file for words per second, which vary")] = None,
     gpu_id: Annotated[int, Option(help="Number of the GPU; -1 for the CPU")] = -1,
     workers: Annotated[int, Option(help="Processes that predict, on the CPU")] = 1,
+    portable: Annotated[YesNo, Option(help="Compute what every x86-64-v3 processor does, to the byte; no GPU")] = "no",
 ) -> None:
     """Evaluate a trained pipeline on a split of the corpus, label by label."""
     with user_errors("Nothing was evaluated"), ExitStack() as stack:
+        if portable == "yes":
+            make_portable()
         files = [path and stack.enter_context(staged(path)) for path in (metrics, details, speed)]
         found = evaluate(
             model,

@@ -9,6 +9,7 @@ from tqdm import tqdm
 from wasabi import msg
 
 from labelwise.common.errors import InputError
+from labelwise.common.portable import make_portable
 from labelwise.train.calibration import Optimize
 from labelwise.train.loop import OnOom
 from labelwise.train.pipeline import Recognizer, training_overrides
@@ -40,10 +41,13 @@ def train_cli(
     optimize: Annotated[Optimize, Option(help="f | precision | recall: fit the labels' thresholds on dev for it")] = "",
     batch_size: Annotated[Path | None, Option(help="JSON file that scripts.find_batch_size has written")] = None,
     on_oom: Annotated[OnOom, Option(help="When memory runs out: stop, or halve what the device is given")] = "stop",
+    portable: Annotated[YesNo, Option(help="Compute what every x86-64-v3 processor does, to the byte; no GPU")] = "no",
     resume: Annotated[bool, Option("--resume", help="Resume where the same training was killed")] = False,
 ) -> None:
     """Train a pipeline with spaCy's own loop, from the partitions of a corpus."""
     with user_errors("Nothing was trained"):
+        if portable == "yes":
+            make_portable()
         if int(os.environ.get("WORLD_SIZE", "1")) > 1:
             raise InputError("WORLD_SIZE: training in several processes isn't supported yet; start one")
         overrides = training_overrides(config, seed, max_steps, transformer_name, precision, gpu_id)

@@ -19,6 +19,7 @@ from labelwise.common.code import digest_files
 from labelwise.common.device import device_name, use_gpu
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import check_replaceable, replace, staged, workspace
+from labelwise.common.portable import is_portable
 from labelwise.corpus.manifest import MANIFEST, check_whole
 from labelwise.train.calibration import Fitted, Optimize, fit, write_fitted
 from labelwise.train.checkpoints import Checkpoints, State, copy
@@ -227,6 +228,7 @@ def facts_of(settings: Config, corpus: Path, gpu_id: int, completed: Path | None
         "the corpus": hashlib.sha256((corpus / MANIFEST).read_bytes()).hexdigest(),
         **({"the completion": hashlib.sha256((completed / BOOKS).read_bytes()).hexdigest()} if completed else {}),
         "the device": device_name(gpu_id),
+        **({"portable": "yes"} if is_portable() else {}),
         **{name: version(name) for name in packages if find_spec(name)},
         **digest_files(CODE),
     }

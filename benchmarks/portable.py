@@ -1,0 +1,79 @@
+"""Does training give the same bytes on another processor?
+
+    python -m benchmarks.portable
+
+The demo corpus is trained on and evaluated, as this processor does it and as `--portable yes` does, and each also with
+the code that other processors would have chosen. A line has the digests of the pipeline's weights and of what it
+predicts for the test texts. On another machine, the lines of `--portable yes` should be the same.
+"""
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from benchmarks.measure import measure
+from labelwise.common.portable import DISABLED, KERNELS
+
+OUT = Path("benchmarks/out/portable")
+# As a processor without AVX-512 or AVX2 would choose; what this one lacks changes nothing.
+OTHERS = {
+    "this": {},
+    "Haswell": {"OPENBLAS_CORETYPE": "Haswell", DISABLED: "X86_V4 AVX512_ICL AVX512_SPR"},
+    "Sandy Bridge": {"OPENBLAS_CORETYPE": "Sandybridge", DISABLED: "X86_V4 AVX512_ICL AVX512_SPR X86_V3"},
+}
+
+
+def processor() -> str:
+    """Name this machine's processor, if Linux can."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf8").splitlines()
+    except OSError:
+        lines = []
+    names = ("vendor_id", "cpu family", "model", "model name")
+    found = dict(line.replace("\t", "").split(": ", 1) for line in lines if ": " in line)
+    return ", ".join(found[name] for name in names if name in found) or "unknown"
+
+
+def main(
+    steps: Annotated[int, typer.Option(help="Training steps")] = 200,
+    recognizer: Annotated[list[str], typer.Option(help="per-label | ner")] = ["per-label", "ner"],  # noqa: B006
+) -> None:
+    """Train, evaluate, and print a table."""
+    corpus, model, scores = OUT / "corpus", OUT / "model", OUT / "scores.json"
+    if not corpus.exists():
+        measure("scripts.make_demo", str(OUT / "brat"))
+        measure("scripts.convert_brat", str(OUT / "brat"), str(OUT / "tasks"))
+        measure("scripts.merge", str(OUT / "tasks" / "datasets.yml"), str(corpus), "--tokenizer", "project.yml")
+    rows = []
+    for name in recognizer:
+        for portable in ("no", "yes"):
+            for other, environment in OTHERS.items():
+                if portable == "yes" and "X86_V3" in environment.get(DISABLED, ""):
+                    continue  # it is refused there
+                for variable in (*KERNELS, DISABLED):
+                    os.environ.pop(variable, None)
+                os.environ.update(environment)
+                options = ["--max-steps", str(steps), "--recognizer", name, "--portable", portable]
+                taken = measure(
+                    "scripts.train", "configs/cpu.cfg", str(corpus), str(model), "--curve", str(OUT / "c.tsv"), *options
+                )
+                measure("scripts.evaluate", str(model), str(corpus / "test"), str(scores), "--portable", portable)
+                found = json.loads(scores.read_text(encoding="utf8"))
+                weights = hashlib.sha256((model / "tok2vec" / "model").read_bytes())
+                weights.update((model / "ner" / "model").read_bytes())
+                digests = [weights.hexdigest()[:12], found["predictions_digest"][:12]]
+                f = found["all_gold"]["f"] or 0.0
+                rows.append([name, portable, other, *digests, f"{f:.4f}", f"{taken.seconds:.0f}"])
+    print(f"\n{processor()}\n")
+    print("| recognizer | portable | code for | weights | predictions | F | seconds |")
+    print("|---|---|---|---|---|---|---|")
+    for row in rows:
+        print("|", " | ".join(row), "|")
+
+
+if __name__ == "__main__":
+    typer.run(main)
