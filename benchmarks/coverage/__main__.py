@@ -25,6 +25,7 @@ from benchmarks.coverage.domains import MIXED, PUBLIC, run_mixed, run_public
 from benchmarks.coverage.methods import METHODS, Training, merge, run_method
 from benchmarks.coverage.results import Row, once
 from benchmarks.coverage.table import print_tables
+from benchmarks.minilm import write_config
 
 Option = typer.Option
 CORPORA = ("wnut", "materials", "litbank", "prodigy", "mixed")
@@ -59,7 +60,7 @@ def main(
     method: Annotated[list[str], Option(help="As the table calls it; all, if left out")] = [],  # noqa: B006
     steps: Annotated[int, Option(help="Training steps")] = 400,
     seeds: Annotated[int, Option(help="Trainings, with the seeds 0, 1, ...")] = 1,
-    config: Annotated[str, Option(help="spaCy config")] = "configs/cpu.cfg",
+    config: Annotated[str, Option(help="spaCy config; or minilm, for a transformer on the CPU")] = "configs/cpu.cfg",
     table: Annotated[bool, Option("--table", help="Print what is there as tables, draw it, and stop")] = False,
 ) -> None:
     """Train and evaluate what isn't in the results yet."""
@@ -70,6 +71,9 @@ def main(
     for name, seed in product(corpus, range(seeds)):
         training = Training(config, steps, seed)
         key: Row = {"corpus": name, "seed": seed, "steps": steps}
+        if config == "minilm":
+            training = training._replace(config=str(write_config(OUT / "minilm.cfg", steps)))
+            key["corpus"] = f"{name}, MiniLM"
         if name == "prodigy":
             for way in method or PUBLIC:
                 once({**key, "method": way}, partial(run_public, prodigy, way, training))

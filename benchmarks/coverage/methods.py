@@ -76,7 +76,8 @@ def complete(corpus: Path, training: Training) -> tuple[Path, Trained]:
 
     Its seconds are those of the training and of filling the texts.
     """
-    out = corpus.with_name(f"{corpus.name}-completed-{training.seed}-{training.steps}")
+    name = f"{corpus.name}-completed-{Path(training.config).stem}-{training.seed}-{training.steps}"
+    out = corpus.with_name(name)
     took = out.with_name(f"{out.name}.json")
     if not took.exists():
         taken = command("complete", training.config, corpus, out, *training.options())

@@ -22,7 +22,7 @@ def print_tables(plot: Path) -> None:
     groups: dict[Key, list[Row]] = {}
     for row in read():
         groups.setdefault((row["corpus"], row.get("annotated", ""), row["method"]), []).append(row)
-    for corpus in ("wnut", "materials"):
+    for corpus in ("wnut", "materials", "wnut, MiniLM"):
         head = ["annotated", "method", "F", "macro F", "F of each seed", "seconds", "peak memory, MB"]
         found = [(key, groups[key]) for key in keys(corpus) if key in groups]
         print_table(corpus, head, [[*key[1:], *figures(rows)] for key, rows in found])
