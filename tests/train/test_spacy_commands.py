@@ -1,0 +1,115 @@
+"""spaCy's own commands take corpus, configs and saved pipelines as they are, as docs/training.md says."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import spacy
+from spacy.tokens import DocBin
+
+from labelwise.corpus.tokenizer import read_rules
+from labelwise.demo.write import make_demo
+from labelwise.evaluate.run import evaluate
+from labelwise.merge.rules.settings import Settings
+from labelwise.merge.run import merge
+from labelwise.sources.convert_brat import convert_brat
+from labelwise.train.run import train
+from tests.conftest import ROOT
+
+pytestmark = pytest.mark.slow
+CPU = ROOT / "configs" / "cpu.cfg"
+CODE = ["--code", "labelwise/train/registry.py"]
+LABELS = ["COMPANY", "PERSON", "PLACE"]
+STEPS = {"training.max_steps": 40, "training.eval_frequency": 20, "components.tok2vec.model.encode.width": 32}
+FEW = ["--training.max_steps", "4", "--training.eval_frequency", "2"]
+PREDICTED = "Ms Ann Lee of Lundberg Ltd met Mr John Smith in Paris, at 60degC."
+
+
+def run(*command: object) -> str:
+    """Run a command of spaCy in the project's folder, and give what it prints."""
+    done = subprocess.run(
+        [sys.executable, "-m", "spacy", *map(str, command)],
+        cwd=ROOT,
+        env={**os.environ, "NO_COLOR": "1", "ANSI_COLORS_DISABLED": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory) -> Path:
+    """A demo corpus of more than a hundred texts, the fewest that `debug data` doesn't count as an error."""
+    root = tmp_path_factory.mktemp("demo")
+    make_demo(root / "brat", docs=160, labels=3, words=30)
+    convert_brat(root / "brat", root / "tasks")
+    merge([root / "tasks" / "datasets.yml"], root / "corpus", Settings(tokenizer=read_rules(ROOT / "project.yml")))
+    return root / "corpus"
+
+
+@pytest.fixture(scope="module", params=["per-label", "ner"])
+def model(request, corpus, tmp_path_factory) -> Path:
+    """A pipeline with each recognizer."""
+    root = tmp_path_factory.mktemp(request.param)
+    train(CPU, corpus, root / "model", root / "curve.tsv", overrides=STEPS, recognizer=request.param)
+    return root / "model"
+
+
+def test_debug_data_reads_all_texts_and_labels(corpus):
+    printed = run("debug", "data", CPU, *CODE, "--paths.corpus", corpus)
+    assert "Pipeline can be initialized with data" in printed
+    assert "No overlap between training and evaluation data" in printed
+    assert f"{len(LABELS)} label(s)" in printed
+    assert "0 missing value(s)" in printed
+    for split, title in (("train", "training docs"), ("dev", "evaluation docs")):
+        texts = sum(len(DocBin().from_disk(file)) for file in (corpus / split).iterdir())
+        assert f"{texts} {title}" in printed
+
+
+def test_train_takes_the_config_and_the_corpus(corpus, tmp_path):
+    paths = ["--paths.corpus", corpus, "--paths.curve", tmp_path / "curve.tsv", "--output", tmp_path / "out"]
+    assert "Saved pipeline to output directory" in run("train", CPU, *CODE, *paths, *FEW)
+    # The labels and the tokenizer are the corpus's.
+    nlp = spacy.load(tmp_path / "out" / "model-best")
+    assert sorted(nlp.get_pipe("ner").labels) == LABELS
+    assert [token.text for token in nlp(PREDICTED)][-4:] == ["60", "deg", "C", "."]
+    assert len((tmp_path / "curve.tsv").read_text().splitlines()) == 1 + 3
+
+
+@pytest.mark.parametrize("model", ["per-label"], indirect=True)
+def test_the_config_of_a_saved_pipeline_is_one_to_train_with(corpus, model, tmp_path):
+    """It has the recognizer that was trained, so that `spacy train` trains a head for each label, too."""
+    assert "Corpus is loadable" in run("debug", "data", model / "config.cfg", *CODE)
+    paths = ["--paths.curve", tmp_path / "curve.tsv", "--output", tmp_path / "out"]
+    run("train", model / "config.cfg", *CODE, *paths, *FEW)
+    kinds = [type(spacy.load(folder).get_pipe("ner")) for folder in (model, tmp_path / "out" / "model-best")]
+    assert kinds[0] is kinds[1]
+
+
+def test_evaluate_finds_the_scores_that_labelwise_finds_of_flat_gold(corpus, model):
+    printed = run("evaluate", model, corpus / "test", *CODE)
+    scores = evaluate(model, corpus / "test").metrics.flat_gold
+    found = {kind: float(value) / 100 for kind, value in re.findall(r"(?m)^NER ([PRF]) +([0-9.]+)", printed)}
+    assert scores.f > 0
+    assert found == pytest.approx({"P": scores.p, "R": scores.r, "F": scores.f}, abs=0.0001)
+
+
+def test_assemble_puts_a_trained_recognizer_into_another_pipeline(model, tmp_path):
+    [block] = re.findall(r"(?s)```ini\n(.*?)```", (ROOT / "docs" / "training.md").read_text(encoding="utf8"))
+    assert "training/cpu/model-best" in block
+    (tmp_path / "own.cfg").write_text(block.replace("training/cpu/model-best", str(model)))
+    printed = run("assemble", tmp_path / "own.cfg", tmp_path / "out", *CODE)
+    assert "Initialized pipeline" in printed
+    one, other = spacy.load(model), spacy.load(tmp_path / "out")
+    assert other.pipe_names == [*one.pipe_names, "sentencizer"]
+    docs = [nlp(PREDICTED) for nlp in (one, other)]
+    tokens = [[token.text for token in doc] for doc in docs]
+    entities = [[(ent.text, ent.label_) for ent in doc.ents] for doc in docs]
+    assert tokens[0] == tokens[1]
+    assert entities[0] == entities[1] != []
+    assert len(list(docs[1].sents)) == 1
