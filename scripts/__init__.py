@@ -1,3 +1,18 @@
 """Command lines: each parses, calls the package, prints, and exits."""
 
-import labelwise  # noqa: F401  before numpy, which reads what it sets
+import os
+import signal
+import sys
+from types import FrameType
+
+
+def quit_quietly(number: int, frame: FrameType | None) -> None:
+    """End this process at once, as a handler of signals: there is nothing to clean up, and nothing to say."""
+    os._exit(128 + number)
+
+
+# While `python -m scripts.X` loads what the command needs, which takes a second or more; then `console.run` takes over.
+if sys.argv[:1] == ["-m"] and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    signal.signal(signal.SIGINT, quit_quietly)
+
+import labelwise  # noqa: E402, F401  before numpy, which reads what it sets

@@ -2,11 +2,10 @@
 
 from pathlib import Path
 
-import typer
 from wasabi import msg
 
 from labelwise.sources.assets import verify_assets
-from scripts.console import user_errors
+from scripts.console import run, user_errors
 
 
 def check_assets_cli() -> None:
@@ -19,4 +18,4 @@ def check_assets_cli() -> None:
 
 
 if __name__ == "__main__":
-    typer.run(check_assets_cli)
+    run(check_assets_cli)

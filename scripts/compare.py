@@ -12,7 +12,7 @@ from labelwise.common.errors import InputError
 from labelwise.compare.comparison import Change, Comparison, GoldOf, compare
 from labelwise.compare.revisions import WORKSPACE, read_revision
 from labelwise.compare.spread import Spread, spread
-from scripts.console import print_table, user_errors
+from scripts.console import print_table, run, user_errors
 
 Option = typer.Option
 Pipeline = Literal["cpu", "gpu"]
@@ -130,4 +130,4 @@ def _escape(text: str) -> str:
 
 
 if __name__ == "__main__":
-    typer.run(compare_cli)
+    run(compare_cli)

@@ -9,7 +9,7 @@ from wasabi import msg
 from labelwise.common.portable import make_portable
 from labelwise.complete.run import Completion, complete
 from labelwise.train.pipeline import Recognizer, training_overrides
-from scripts.console import print_counts, print_table, user_errors, warn_implausible
+from scripts.console import print_counts, print_table, run, user_errors, warn_implausible
 
 Option = typer.Option
 YesNo = Literal["no", "yes"]
@@ -65,4 +65,4 @@ def print_completion(completion: Completion) -> None:
 
 
 if __name__ == "__main__":
-    typer.run(complete_cli)
+    run(complete_cli)

@@ -1,7 +1,12 @@
-"""What the command lines share: progress bars, tables, and errors without a traceback."""
+"""What the command lines share: how they are run, progress bars, tables, and errors without a traceback."""
 
+import io
+import os
+import signal
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 import typer
@@ -10,8 +15,83 @@ from wasabi import msg
 
 from labelwise.common.errors import InputError
 from labelwise.common.uncovered import Rate, implausible
+from scripts import quit_quietly
 
 WIDEST = 100  # characters in a column
+
+
+class Output(io.FileIO):
+    """Standard output that never fails: a command that can't print does its work all the same.
+
+    error (OSError | None): why something couldn't be written; what comes after it isn't either.
+    """
+
+    error: OSError | None = None
+
+    def write(self, content: Any, /) -> int:
+        """Write bytes, unless an earlier write has failed."""
+        if self.error is None:
+            try:
+                return super().write(content)
+            except OSError as error:
+                self.error = error
+        return memoryview(content).nbytes
+
+
+def run(command: Callable[..., None]) -> None:
+    """Run a command line, and exit with its status.
+
+    What standard output can't encode is printed as escapes. If it can't be written to, because the disk is full, or
+    nobody reads it any more, the command goes on; that is said at the end, and the status isn't 0. A command that is
+    terminated, or whose terminal is closed, deletes what it has begun to write, as one that is interrupted does.
+    """
+    output = _open_output()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:  # nohup has it ignored
+            signal.signal(number, _terminate)
+    interruptible = signal.getsignal(signal.SIGINT) is quit_quietly
+    status: Any = 0
+    try:
+        if interruptible:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        typer.run(command)
+    except SystemExit as ended:
+        status = ended.code
+    except KeyboardInterrupt:
+        status = 128 + signal.SIGINT
+    finally:
+        if interruptible:
+            signal.signal(signal.SIGINT, quit_quietly)
+    sys.stdout.flush()
+    if output.error:
+        done = "the command failed" if status else "the command's work is done"
+        print(f"Standard output: {output.error.strerror}; {done}, but not all that it says is there", file=sys.stderr)
+    sys.exit(status or int(output.error is not None))
+
+
+def _open_output() -> Output:
+    """Put an Output, encoded as before, in the place of standard output."""
+    before = sys.stdout
+    if before is None:  # it was closed before this process began
+        output = Output(os.devnull, "wb")
+        output.error = OSError(0, "it is closed")
+        sys.stdout = io.TextIOWrapper(io.BufferedWriter(output), encoding="utf8")
+        return output
+    before.flush()
+    output = Output(before.fileno(), "wb", closefd=False)
+    sys.stdout = io.TextIOWrapper(
+        io.BufferedWriter(output),
+        encoding=before.encoding,
+        errors="backslashreplace",
+        line_buffering=getattr(before, "line_buffering", False),
+    )
+    return output
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    """Exit, by way of all that has something to clean up; another signal of the kind doesn't interrupt that."""
+    signal.signal(number, signal.SIG_IGN)
+    sys.exit(128 + number)
 
 
 @contextmanager

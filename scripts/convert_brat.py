@@ -9,7 +9,7 @@ from wasabi import msg
 from labelwise.sources.brat import Discontinuous, MissingAnn, Shifted
 from labelwise.sources.convert_brat import PROBLEMS, convert_brat
 from labelwise.sources.declarations import AnySplit
-from scripts.console import print_counts, progress, user_errors
+from scripts.console import print_counts, progress, run, user_errors
 
 Option = typer.Option
 
@@ -80,4 +80,4 @@ LINES = {
 
 
 if __name__ == "__main__":
-    typer.run(convert_brat_cli)
+    run(convert_brat_cli)

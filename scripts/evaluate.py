@@ -13,7 +13,7 @@ from labelwise.common.outputs import staged
 from labelwise.common.portable import make_portable
 from labelwise.evaluate.run import evaluate
 from labelwise.evaluate.scores import Details, Metrics, Scores
-from scripts.console import print_table, progress_texts, user_errors, warn_implausible
+from scripts.console import print_table, progress_texts, run, user_errors, warn_implausible
 
 Option = typer.Option
 YesNo = Literal["no", "yes"]
@@ -101,4 +101,4 @@ def _figure(value: float | None) -> str:
 
 
 if __name__ == "__main__":
-    typer.run(evaluate_cli)
+    run(evaluate_cli)

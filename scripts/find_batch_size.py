@@ -12,7 +12,7 @@ from labelwise.common.memory import parse_size
 from labelwise.common.outputs import staged
 from labelwise.train.batch_size import SHARE, Trial, find_batch_size
 from labelwise.train.pipeline import Recognizer, transformer_overrides
-from scripts.console import user_errors
+from scripts.console import run, user_errors
 
 Option = typer.Option
 
@@ -48,4 +48,4 @@ def report(cost: int, fitted: bool) -> None:
 
 
 if __name__ == "__main__":
-    typer.run(find_batch_size_cli)
+    run(find_batch_size_cli)

@@ -8,7 +8,7 @@ from wasabi import msg
 
 from labelwise.demo.grammar import LABELS
 from labelwise.demo.write import DemoFormat, make_demo
-from scripts.console import progress, user_errors
+from scripts.console import progress, run, user_errors
 
 
 def make_demo_cli(
@@ -30,4 +30,4 @@ def make_demo_cli(
 
 
 if __name__ == "__main__":
-    typer.run(make_demo_cli)
+    run(make_demo_cli)

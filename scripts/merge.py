@@ -19,7 +19,7 @@ from labelwise.merge.rules.policies import Alignment, Conflicts, Duplicates, Ove
 from labelwise.merge.rules.settings import NearDuplicates, Settings
 from labelwise.merge.run import merge
 from labelwise.sources.declarations import SPLITS
-from scripts.console import print_counts, print_table, progress_bytes, user_errors
+from scripts.console import print_counts, print_table, progress_bytes, run, user_errors
 
 Option = typer.Option
 YesNo = Literal["no", "yes"]
@@ -188,4 +188,4 @@ LABEL_COLUMNS = (
 )
 
 if __name__ == "__main__":
-    typer.run(merge_cli)
+    run(merge_cli)

@@ -7,7 +7,7 @@ import typer
 from wasabi import msg
 
 from labelwise.report.page import write_report
-from scripts.console import user_errors
+from scripts.console import run, user_errors
 
 Option = typer.Option
 Pipeline = Literal["cpu", "gpu"]
@@ -25,4 +25,4 @@ def report_cli(
 
 
 if __name__ == "__main__":
-    typer.run(report_cli)
+    run(report_cli)

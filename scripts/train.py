@@ -14,7 +14,7 @@ from labelwise.train.calibration import Optimize
 from labelwise.train.loop import OnOom
 from labelwise.train.pipeline import Recognizer, training_overrides
 from labelwise.train.run import Trained, train
-from scripts.console import print_counts, user_errors
+from scripts.console import print_counts, run, user_errors
 
 Option = typer.Option
 YesNo = Literal["no", "yes"]
@@ -94,4 +94,4 @@ def print_summary(trained: Trained) -> None:
 
 
 if __name__ == "__main__":
-    typer.run(train_cli)
+    run(train_cli)

@@ -22,7 +22,7 @@ from wasabi import msg
 
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import staged
-from scripts.console import user_errors
+from scripts.console import run, user_errors
 
 HEADER = "# Made from project.yml by `python -m scripts.update_dvc`; edit that, then run this.\n"
 
@@ -107,4 +107,4 @@ def _stage(command: dict[str, Any], project: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    typer.run(update_dvc_cli)
+    run(update_dvc_cli)

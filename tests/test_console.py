@@ -1,11 +1,31 @@
-"""What the command lines show."""
+"""What the command lines show, and how they end."""
 
 import io
+import os
+import signal
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from scripts.console import progress_bytes
+from tests.conftest import ROOT
+
+PYTHON = [sys.executable, "-X", "faulthandler"]
+MAKE_DEMO = [*PYTHON, "-m", "scripts.make_demo", "OUT", "--docs", "2", "--labels", "1"]
+
+
+def run(command: list[str], **options) -> subprocess.CompletedProcess:
+    return subprocess.run(command, cwd=ROOT, stderr=subprocess.PIPE, text=True, check=False, **options)
+
+
+def script(body: str, *arguments: object) -> list[str]:
+    """A command line whose work is the body of a function."""
+    lines = "".join(f"    {line}\n" for line in body.splitlines())
+    source = f"import os\nfrom pathlib import Path\nfrom scripts.console import *\ndef work():\n{lines}\nrun(work)"
+    return [*PYTHON, "-c", f"import sys; given, sys.argv = sys.argv[1:], ['x']\n{source}", *map(str, arguments)]
 
 
 class Terminal(io.StringIO):
@@ -33,3 +53,90 @@ def test_bars_show_rows_speed_and_time_left_on_terminals_alone(monkeypatch, is_o
         assert "<00:0" in shown, "time left"
     else:
         assert shown == ""
+
+
+def test_a_command_whose_output_is_full_does_its_work_and_says_so(tmp_path):
+    command = [str(tmp_path / "demo") if part == "OUT" else part for part in MAKE_DEMO]
+    with Path("/dev/full").open("w") as full:
+        done = run(command, stdout=full)
+    assert done.returncode == 1
+    assert done.stderr == (
+        "Standard output: No space left on device; the command's work is done, but not all that it says is there\n"
+    )
+    assert len(list((tmp_path / "demo").rglob("*.ann"))) == 2
+
+
+@pytest.mark.parametrize("nobody_reads", ["|true", ">&-"])
+def test_a_command_whose_output_nobody_reads_does_its_work_and_says_so(tmp_path, nobody_reads):
+    work = (
+        "for n in range(9): print('x' * 99_999, flush=True); time.sleep(0.05)\nprint('done', file=open(given[0], 'w'))"
+    )
+    command = script("import time\n" + work, tmp_path / "done")
+    if nobody_reads == "|true":
+        read, write = os.pipe()
+        os.close(read)
+        done = run(command, stdout=write)
+        os.close(write)
+        error = "Broken pipe"
+    else:
+        done = run(["sh", "-c", 'exec "$@" >&-', "sh", *command])
+        error = "it is closed"
+    assert (tmp_path / "done").read_text() == "done\n"
+    assert done.returncode == 1
+    assert done.stderr == f"Standard output: {error}; the command's work is done, but not all that it says is there\n"
+
+
+def test_a_command_that_fails_keeps_its_status_when_its_output_is_full():
+    with Path("/dev/full").open("w") as full:
+        done = run(script("print('x'); raise SystemExit(3)"), stdout=full)
+    assert done.returncode == 3
+    assert "the command failed, but not all" in done.stderr
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "utf8"])
+def test_what_an_output_cannot_encode_is_printed_as_escapes(encoding):
+    """Such as a label in Greek, or the name of a file that isn't UTF-8."""
+    body = "with user_errors('\u2718 \u03b1'):\n    raise InputError(os.fsdecode(b'caf\\xe9.ann: bad'))"
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    done = run(script("print('\u03b1')\n" + body), stdout=subprocess.PIPE, env=environment)
+    assert done.stderr == ""
+    assert done.returncode == 1
+    assert done.stdout.startswith("\\u03b1" if encoding == "ascii" else "\u03b1")
+    assert "caf\\udce9.ann: bad" in done.stdout
+
+
+@pytest.mark.parametrize("name", sorted(file.stem for file in (ROOT / "scripts").glob("*.py") if file.stem[0] != "_"))
+def test_a_command_that_is_interrupted_while_it_is_loaded_ends_quietly(tmp_path, name):
+    if name == "console":
+        pytest.skip("no command")
+    (tmp_path / "typer.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\nraise OSError")
+    done = run([*PYTHON, "-m", f"scripts.{name}"], env={**os.environ, "PYTHONPATH": str(tmp_path)})
+    assert (done.returncode, done.stderr) == (130, "")
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_command_that_is_ended_leaves_nothing(tmp_path, number, status):
+    body = (
+        "import tempfile, time\n"
+        "from labelwise.common.outputs import staged\n"
+        "with user_errors('Nothing was done'), staged(Path(given[0]) / 'out') as file, tempfile.TemporaryDirectory():\n"
+        "    file.write_text('half')\n"
+        "    print('begun', flush=True)\n"
+        "    time.sleep(30)"
+    )
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    command = script(body, tmp_path)
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=ROOT, stdout=pipe, stderr=pipe, text=True, env=environment) as process:
+        assert process.stdout.readline() == "begun\n"
+        assert len(list(tmp_path.iterdir())) == 3, "a file, its lock, and a folder"
+        process.send_signal(number)
+        _, error = process.communicate(timeout=20)
+    assert process.returncode == status
+    assert error == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_command_is_run_alike():
+    for file in (ROOT / "scripts").glob("*.py"):
+        assert "typer.run(" not in file.read_text(encoding="utf8") or file.name == "console.py"

@@ -88,10 +88,13 @@ def open_executor(engine: Engine, workers: int, address: str = "") -> Iterator[E
 def _begin_worker() -> None:
     """Have the system end this process when the one that made it is killed; only Linux can do that (prctl(2)).
 
+    The one that made it is who decides what follows from signals: an interrupt reaches all processes of a terminal.
     PyTorch's threads aren't forked, and it would wait for them forever: a worker computes in a single thread.
     """
     if torch := sys.modules.get("torch"):
         torch.set_num_threads(1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     pr_set_pdeathsig = 1
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)

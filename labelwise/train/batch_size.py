@@ -5,6 +5,7 @@ Every trial is a process of its own: one that has run out of memory keeps what i
 
 import multiprocessing
 import resource
+import signal
 from collections.abc import Callable, Iterable
 from heapq import nlargest
 from itertools import cycle, islice
@@ -116,8 +117,11 @@ def run_apart(trial: Trial, cost: int) -> tuple[bool, int]:
     """
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=try_out, args=(trial, cost, sender))
+    process = context.Process(target=try_out, args=(trial, cost, sender), daemon=True)
+    # An interrupt reaches all processes of a terminal; this one ends the trial, if it ends.
+    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
     process.start()
+    signal.signal(signal.SIGINT, handler)
     sender.close()
     messages = []
     try:

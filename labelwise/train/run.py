@@ -3,6 +3,7 @@
 import hashlib
 import json
 import shutil
+import sys
 from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -124,7 +125,7 @@ def train(
         monitor = Monitor(folder / "resources.tsv", open_nvml(gpu_id))
         run = Run(folder, monitor=monitor, checkpoints=checkpoints, resumed=found, on_oom=on_oom)
         with monitor, run.installed():
-            spacy_train(nlp, folder, use_gpu=gpu_id)
+            spacy_train(nlp, folder, use_gpu=gpu_id, stdout=sys.stdout, stderr=sys.stderr)
         fitted = _fit(nlp, folder / "model-best", optimize) if recognizer == "per-label" else None
         tidy_pipeline(folder / "model-best", curve, nlp, transformer.get("precision", ""))
         _publish(folder, out, curve, resources)
