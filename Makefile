@@ -42,7 +42,7 @@ gpu: .venv-gpu/.ready ## Set up .venv-gpu (torch with CUDA, cupy); then: .venv-g
 COMPILE = $(UV) pip compile -q --python-version 3.11 --no-annotate --no-header pyproject.toml
 lock: ## Pin the dependencies of pyproject.toml anew (needs uv).
 	(echo "# make lock"; $(COMPILE)) > requirements/cpu.txt
-	(echo "# make lock"; $(COMPILE) --extra bench) > requirements/bench.txt
+	(echo "# make lock"; $(COMPILE) --extra bench --extra fuzz) > requirements/bench.txt
 	(echo "# make lock"; $(UV) pip compile -q --python-version 3.11 --no-annotate --no-header --group docs) > requirements/docs.txt
 	(echo "# make lock"; $(COMPILE) --extra gpu) > requirements/gpu.txt
 	(echo "# make lock"; $(COMPILE) --extra dev | grep -vE '^(nvidia|cuda|triton)') > requirements/dev.txt

@@ -1,4 +1,4 @@
-"""What decoders raise, and how deep YAML may be nested."""
+"""What decoders raise, how deep YAML may be nested, and how large it may become."""
 
 from typing import TypeVar
 
@@ -12,22 +12,40 @@ Kind = TypeVar("Kind")
 # What msgspec raises for JSON: bytes that aren't UTF-8 and deep nesting have exceptions of their own.
 DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 DEEPEST = 100  # levels; the C library behind YAML's decoder crashes at some ten thousand
+LARGEST = 10**6  # values; each that is referred to, as `*name`, counts again: a kilobyte can be billions of them
+# What YAML's decoder raises: values may not be what their tags say, as in `!!int ""`, or `2020-13-01`, a date.
+YAML_ERRORS = (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 
 
 def decode_yaml(content: bytes, kind: type[Kind], name: str, remedy: str) -> Kind:
     """Decode YAML.
 
     name, remedy (str): for the error: the file, and what to do.
-    RAISES (InputError): it isn't YAML, is nested too deeply, or is something else.
+    RAISES (InputError): it isn't YAML, is nested too deeply, is too large, or is something else.
     """
     try:
-        depth = 0
-        for event in yaml.parse(content, Loader=yaml.CSafeLoader):
-            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            if depth > DEEPEST:
-                raise InputError(f"{name}: it is nested more than {DEEPEST} deep; {remedy}")
+        _check_size(content)
         return msgspec.yaml.decode(content, type=kind)
-    except InputError:
-        raise
-    except (ValueError, yaml.YAMLError, OverflowError) as error:  # a ValueError may be a date in the 13th month, too
+    except YAML_ERRORS as error:
         raise InputError(f"{name}: {error}; {remedy}") from error
+
+
+def _check_size(content: bytes) -> None:
+    """Check how deep YAML is nested, and how many values it has.
+
+    RAISES (ValueError): too deep, or too many.
+    """
+    total = 0
+    opened: list[tuple[str | None, int]] = []  # collections that haven't ended, each with the values before it
+    sizes: dict[str | None, int] = {}
+    for event in yaml.parse(content, Loader=yaml.CSafeLoader):
+        total += sizes.get(event.anchor, 1) if isinstance(event, yaml.AliasEvent) else 1
+        if isinstance(event, yaml.CollectionStartEvent):
+            opened.append((event.anchor, total))
+        elif isinstance(event, yaml.CollectionEndEvent):
+            anchor, before = opened.pop()
+            sizes[anchor] = total - before + 1
+        if len(opened) > DEEPEST:
+            raise ValueError(f"it is nested more than {DEEPEST} deep")
+        if total > LARGEST:
+            raise ValueError(f"it has more than {LARGEST:,} values")

@@ -15,6 +15,7 @@ A Doc carries three views of its annotation:
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, get_args
 
+import msgspec
 from spacy.tokens import Doc
 
 from labelwise.common.errors import InputError
@@ -57,6 +58,26 @@ def set_user_data(
         "uncovered": dict(sorted(uncovered.items())),
         **({"datasets": list(datasets)} if uncovered else {}),
     }
+
+
+class _Carried(msgspec.Struct):
+    """What a merge stores with a text; see 3. above."""
+
+    gold: list[tuple[int, int, str, list[str]]]
+    uncovered: dict[str, str]
+    rejected: list[tuple[int, int, str]] = []
+    datasets: list[str] = []
+
+
+def check_user_data(user_data: Any) -> None:
+    """Check what a merge stored with a text, if one did.
+
+    RAISES (TypeError or ValueError): it isn't what `set_user_data` stores.
+    """
+    if not isinstance(user_data, dict):
+        raise TypeError(f"user data that is no map: {user_data!r:.40}")
+    if USER_DATA in user_data:
+        msgspec.convert(user_data[USER_DATA], _Carried)
 
 
 def is_merged(doc: Doc) -> bool:

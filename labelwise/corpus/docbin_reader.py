@@ -20,7 +20,7 @@ from spacy.tokens import Doc, Span, SpanGroup
 from spacy.vocab import Vocab
 
 from labelwise.common.errors import InputError
-from labelwise.corpus.annotation import GOLD, INCORRECT, USER_DATA
+from labelwise.corpus.annotation import GOLD, INCORRECT, USER_DATA, check_user_data
 from labelwise.corpus.docbin_writer import SPAN
 from labelwise.corpus.manifest import read_partition
 
@@ -93,7 +93,10 @@ def read_stored_docs(file: Path) -> Iterator[StoredDoc]:
 
 
 # What is raised where a `.spacy` file isn't what it should be.
-DAMAGES = (zlib.error, struct.error, LookupError, TypeError, ValueError, AttributeError, RecursionError)
+DAMAGES = (
+    *(zlib.error, struct.error, LookupError, TypeError, ValueError, AttributeError, RecursionError),
+    *(ArithmeticError, AssertionError),
+)
 
 
 def check_arrays(content: Any) -> Any:
@@ -129,6 +132,8 @@ def _decode_docs(content: Any) -> Iterator[StoredDoc]:
         words, iob, labels = (tokens[start:end, column] for column in columns)
         groups = decode_groups(content["span_groups"][number])
         user_data = content["user_data"][number] if content.get("user_data") else b""
+        if user_data:
+            check_user_data(decode(user_data))
         gold, rejected = groups.get(GOLD, []), groups.get(INCORRECT, [])
         if not all(0 <= first < last <= end - start and name in strings for first, last, name in (*gold, *rejected)):
             raise ValueError(f"text {number + 1} has a span that isn't inside it, or whose label isn't spelled out")

@@ -148,6 +148,8 @@ def _find_files(item: _Declaration, file: Path) -> tuple[Path, ...]:
     declared = item.path or item.db
     if declared is None or (item.path and item.db):
         raise InputError(f"{file}: data set {item.name!r} needs either a path or a db; {SYNTAX}")
+    if "\0" in declared:
+        raise InputError(f"{file}: data set {item.name!r}: no path can have the character \\0; correct {declared!r}")
     path = Path(os.path.realpath(file.parent / declared))  # Path.resolve raises a RuntimeError where links loop
     if has_magic(declared) and not path.exists():
         matches = [match for match in match_pattern(file.parent, declared) if not is_folder(match)]

@@ -19,6 +19,13 @@ from labelwise.sources.jsonl import read_jsonl_file
 from labelwise.sources.prodigy_db import read_database
 from labelwise.sources.spacy_docs import read_spacy
 
+# What is raised where a file is damaged. By sqlite3 also a UnicodeDecodeError, of a message that quotes what can't be
+# read, and a MemoryError, where a length is larger than memory.
+DAMAGES = (
+    *(EOFError, zlib.error, zstd.ZstdError, gzip.BadGzipFile, sqlite3.DatabaseError),
+    *(UnicodeDecodeError, MemoryError),
+)
+
 
 class Slice(NamedTuple):
     """A source, or a slice of one, to be read.
@@ -90,5 +97,6 @@ def read_items(path: Path, dataset: str = "", start: int = 0, end: int | None = 
         raise InputError(
             f"{path}: the database can't be read now: {error}; stop what is writing to it, or try again"
         ) from error
-    except (EOFError, zlib.error, zstd.ZstdError, gzip.BadGzipFile, sqlite3.DatabaseError) as error:
-        raise InputError(f"{path}: it can't be read to the end: {error}; make it again") from error
+    except DAMAGES as error:
+        why = str(error) or "it needs more memory than there is"
+        raise InputError(f"{path}: it can't be read to the end: {why}; make it again") from error

@@ -42,7 +42,7 @@ def read_jsonl(lines: IO[bytes], start: int = 0, end: int | None = None) -> Iter
             return
         row = line.removeprefix(BOM) if position == 0 else line
         position += len(line)
-        yield Item(number, None) if row.isspace() else Item(number, *parse_task(row))
+        yield Item(number, None) if not row or row.isspace() else Item(number, *parse_task(row))
 
 
 def _open(path: Path) -> IO[bytes]:

@@ -67,11 +67,7 @@ def write_datasets(
             if document.text is not None:
                 for label, task in tasks(document, document.text, labels):
                     files[label].write(task)
-    declared = [
-        {"name": prefix + label, "path": names[label], "labels": [label], "kind": "complete", "split": split}
-        for label in labels
-    ]
-    (out / DATASETS).write_text(yaml.safe_dump(declared, sort_keys=False, allow_unicode=True), encoding="utf8")
+    (out / DATASETS).write_text(declare(labels, split, prefix), encoding="utf8")
     report = Report(**{field: dict(sorted(counter.items())) for field, counter in counts.items()})
     content = json.dumps(msgspec.to_builtins(report), indent=2, ensure_ascii=False) + "\n"
     (out / REPORT).write_text(content, encoding="utf8")
@@ -95,6 +91,15 @@ def tasks(document: Document, text: str, labels: list[str]) -> Iterable[tuple[st
     for label in labels:
         middle = b',"_task_hash":%d,"spans":' % task_hash(text_hash, spans[label])
         yield label, head + middle + msgspec.json.encode(spans[label]) + tail
+
+
+def declare(labels: Iterable[str], split: str, prefix: str) -> str:
+    """Declare the data sets of labels, as YAML; see `write_datasets`."""
+    declared = [
+        {"name": prefix + label, "path": name, "labels": [label], "kind": "complete", "split": split}
+        for label, name in file_names(labels).items()
+    ]
+    return yaml.safe_dump(declared, sort_keys=False, allow_unicode=True)
 
 
 def file_names(labels: Iterable[str]) -> dict[str, str]:

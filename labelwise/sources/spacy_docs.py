@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from labelwise.common.errors import InputError
-from labelwise.corpus.annotation import GOLD, INCORRECT, is_merged, uncovered
+from labelwise.corpus.annotation import GOLD, INCORRECT, check_user_data, is_merged, uncovered
 from labelwise.corpus.docbin_reader import DAMAGES, check_arrays, decode
 from labelwise.corpus.manifest import read_partition
 from labelwise.sources.items import Item
@@ -22,7 +22,7 @@ def read_spacy(path: Path) -> Iterator[Item]:
     try:
         check_arrays(decode(zlib.decompress(content)))
         yield from _read_docs(content)
-    except (*DAMAGES, AssertionError) as error:
+    except DAMAGES as error:
         raise InputError(f"{path}: spaCy can't read it: {error}; make it again") from error
 
 
@@ -33,6 +33,7 @@ def _read_docs(content: bytes) -> Iterator[Item]:
 
     docs = DocBin().from_bytes(content)
     for number, doc in enumerate(docs.get_docs(spacy.blank("xx").vocab), 1):
+        check_user_data(doc.user_data)
         task = Task(doc.text, _doc_spans(doc), view_id="spans_manual")
         if is_merged(doc):
             task.uncovered = dict(uncovered(doc))

@@ -9,6 +9,11 @@ from labelwise.common.decoding import decode_yaml
 from labelwise.common.errors import InputError
 
 
+def refer_often(to: bytes) -> bytes:
+    """Ten lines, each of which has the line before ten times: 10 billion values."""
+    return b"".join(b"- &%c %s\n" % (n + 1, to % b", ".join([b"*%c" % n] * 10)) for n in b"abcdefghij")
+
+
 @pytest.mark.parametrize(
     "content",
     [
@@ -25,6 +30,12 @@ from labelwise.common.errors import InputError
         b"%YAML 9.9\n---\n[",
         b"a: !!python/object:os.system x",
         b"a: !!int x",
+        b"a: !!int ''",
+        b"a: !!float ''",
+        b"a: !!bool maybe",
+        b"a: !!timestamp soon",
+        b"- &a {x: 1}\n" + refer_often(b"{<<: [%s]}"),
+        b"- &a [1]\n" + refer_often(b"[%s]"),
         b"? [a]\n: b",
         b"a: 0x" + b"f" * 10_000,
     ],

@@ -3,15 +3,18 @@
 import gzip
 import json
 import sqlite3
+import zlib
 from collections import Counter
 
 import pytest
 import spacy
+import srsly
 from backports import zstd
 from spacy.tokens import DocBin
 
 from labelwise.common.errors import InputError
 from labelwise.corpus.annotation import all_gold, entities, uncovered
+from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.demo.write import make_demo
 from labelwise.sources.convert_brat import convert_brat
 from labelwise.sources.formats import read_items
@@ -36,6 +39,12 @@ def test_bad_rows_cost_nothing_and_lines_are_counted(tmp_path):
         (6, "no text"),
         (7, "é"),
     ]
+
+
+@pytest.mark.parametrize("content", [b"", b"\xef\xbb\xbf", b"\xef\xbb\xbf\r\n \n"])
+def test_an_empty_file_has_no_rows(tmp_path, content):
+    (tmp_path / "a.jsonl").write_bytes(content)
+    assert read(tmp_path / "a.jsonl") == []
 
 
 def test_bytes_that_are_no_text_are_bad_json(tmp_path):
@@ -135,6 +144,21 @@ def test_rows_of_a_database_that_cannot_be_used_cost_only_themselves(tmp_path, e
         read(tmp_path / "p.db", "b")
 
 
+def test_a_damaged_schema_is_an_error(tmp_path):
+    """The message of SQLite quotes it, and may then be no text."""
+    path = tmp_path / "p.db"
+    make_database(path, {"a": [{"text": "one"}]})
+    whole = path.read_bytes()
+    path.write_bytes(whole.replace(b"CREATE TABLE link", b"CREATE TABL\xff link"))
+    with pytest.raises(InputError, match=r"p\.db: it can't be read to the end: .*; make it again"):
+        read(path, "a")
+    header, page = b"SQLite format 3\0\2\0\0\0\0@  ", bytes([13, 0, 0, 0, 4, 0, 0, 0, 0, 78, 1, 201])
+    row = b"\xff\xff\xff\xff\xffe\0,"  # its length comes first
+    path.write_bytes((header.ljust(100, b"\0") + page).ljust(457, b"\0") + row)
+    with pytest.raises(InputError, match=r"p\.db: it can't be read to the end: it needs more memory .*; make it again"):
+        read(path, "a")
+
+
 def test_other_schemas_are_named(tmp_path):
     connection = sqlite3.connect(tmp_path / "other.db")
     connection.executescript("create table example (id integer, text varchar); create table people (name varchar);")
@@ -161,6 +185,36 @@ def test_docs_of_other_projects(tmp_path):
     (tmp_path / "bad.spacy").write_bytes(b"nothing")
     with pytest.raises(InputError, match=r"bad\.spacy: spaCy can't read it"):
         read(tmp_path / "bad.spacy")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"attrs": []},
+        {"attrs": [2**40, 77, 78]},
+        {"attrs": [65, 77, float("inf")]},
+        {"strings": [float("inf")]},
+        {"strings": [1e300]},
+        {"user_data": [srsly.msgpack_dumps(3)]},
+        {"user_data": [srsly.msgpack_dumps({"labelwise": 3})]},
+        {"user_data": [srsly.msgpack_dumps({"labelwise": {"gold": [[0, 1]], "uncovered": {}}})]},
+        {"user_data": [srsly.msgpack_dumps({"labelwise": {"gold": [], "uncovered": {"A": 1}}})]},
+        {"user_data": [b"\xc1"]},
+    ],
+)
+def test_docs_that_are_none(tmp_path, change):
+    """spaCy raises exceptions of many kinds, or none."""
+    doc = spacy.blank("en").make_doc("Tea in Jordan")
+    doc.set_ents([doc.char_span(7, 13, "PLACE")])
+    content = srsly.msgpack_loads(zlib.decompress(DocBin(["ENT_IOB", "ENT_TYPE"], True, [doc]).to_bytes()))
+    path = tmp_path / "a.spacy"
+    path.write_bytes(zlib.compress(srsly.msgpack_dumps(content)))
+    assert [len(item.task.spans) for item in read_items(path)] == [len(one.gold) + 1 for one in read_stored_docs(path)]
+    path.write_bytes(zlib.compress(srsly.msgpack_dumps(content | change)))
+    with pytest.raises(InputError, match=r"a\.spacy: spaCy can't read it: .*; make it again"):
+        read(path)
+    with pytest.raises(InputError, match=r"a\.spacy: not a \.spacy file with entities .*; run the merge again"):
+        list(read_stored_docs(path))
 
 
 def test_brat_folders(tmp_path):
@@ -290,6 +344,7 @@ def test_problems_in_brat_files_are_located_and_counted(merging):
     [
         ({"path": "a.jsonl", "db": "p.db"}, "needs either a path or a db;"),
         ({}, "needs either a path or a db;"),
+        ({"path": "a\0.jsonl"}, r"datasets\.yml: data set .a.: no path can have the character .*; correct"),
         ({"path": "none-*.jsonl"}, r"no file matches .*none-\*\.jsonl"),
         ({"db": "none.db"}, r"there is no file .*none\.db"),
     ],

@@ -1,0 +1,87 @@
+"""Fuzz everything that reads what others have written, guided by coverage, for a number of inputs each.
+
+    make bench BENCH=fuzz                                   # a short run of all targets, in .venv-bench
+    python -m benchmarks.fuzz --runs 2000000 --target rows
+
+It needs Atheris (`pip install '.[fuzz]'`). An input that breaks a promise is written to `benchmarks/out/fuzz/TARGET/`,
+as `crash-…`, `timeout-…` or `oom-…`, and the command fails; `--replay FILE` runs it again, without Atheris. Inputs that
+reached new code stay in `benchmarks/out/fuzz/TARGET/corpus`, where the next run begins.
+
+What must hold is in `targets`; an input may take ten seconds and 2 GB at most.
+"""
+
+import hashlib
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from benchmarks.fuzz.seeds import SEEDS
+from benchmarks.fuzz.targets import TARGETS
+
+OUT = Path("benchmarks/out/fuzz")
+SECONDS, MEGABYTES, BYTES = 10, 2048, 4096  # that an input may take, and have
+
+
+def fuzz(name: str, runs: int, out: Path) -> tuple[int, dict[str, int]]:
+    """Fuzz a target in a process of its own; return its exit status, and libFuzzer's figures."""
+    corpus = out / name / "corpus"
+    corpus.mkdir(parents=True, exist_ok=True)
+    for seed in SEEDS[name]():
+        (corpus / hashlib.sha1(seed).hexdigest()).write_bytes(seed)
+    words = out / name / "words"
+    words.write_text("".join(f'"{_escaped(word)}"\n' for word in TARGETS[name].words or ["A"]), encoding="ascii")
+    options = {
+        "runs": runs,
+        "timeout": SECONDS,
+        "rss_limit_mb": MEGABYTES,
+        "max_len": BYTES,
+        "dict": words,
+        "artifact_prefix": f"{out / name}/",
+        "print_final_stats": 1,
+        "verbosity": 1,
+    }
+    command = [sys.executable, "-m", "benchmarks.fuzz.worker", name, *(f"-{key}={options[key]}" for key in options)]
+    with (out / name / "log").open("w+", encoding="utf8", errors="replace") as log:
+        status = subprocess.run([*command, str(corpus)], stdout=log, stderr=log, check=False).returncode
+        log.seek(0)
+        printed = log.read()
+    figures = {key: int(value) for key, value in re.findall(r"stat::(\w+):\s+(\d+)", printed)}
+    if status:
+        print(printed[-3000:])
+    return status, figures
+
+
+def _escaped(word: str) -> str:
+    return "".join(f"\\x{byte:02x}" for byte in word.encode())
+
+
+def main(
+    runs: Annotated[int, typer.Option(help="Inputs for each target")] = 20_000,
+    target: Annotated[list[str] | None, typer.Option(help=f"{', '.join(TARGETS)}; all by default")] = None,
+    replay: Annotated[Path | None, typer.Option(help="A file to run again, with one target")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for what is found")] = OUT,
+) -> None:
+    """Fuzz, and print how many inputs were run, how fast, and at what peak of memory."""
+    names = target or list(TARGETS)
+    if replay:
+        for name in names:
+            TARGETS[name].run(replay.read_bytes())
+        return
+    failed = []
+    print("| target | inputs | inputs per second | peak memory, MB | slowest, s | |\n|---|---|---|---|---|---|")
+    for name in names:
+        status, figures = fuzz(name, runs, out)
+        found = "" if status == 0 else "broken"
+        failed += [name] if status else []
+        keys = ("number_of_executed_units", "average_exec_per_sec", "peak_rss_mb", "slowest_unit_time_sec")
+        print(f"| {name} | {' | '.join(f'{figures.get(key, 0):,}' for key in keys)} | {found} |", flush=True)
+    if failed:
+        raise SystemExit(f"Promises were broken: see {', '.join(str(out / name) for name in failed)}")
+
+
+if __name__ == "__main__":
+    typer.run(main)

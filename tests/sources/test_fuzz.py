@@ -1,0 +1,32 @@
+"""What fuzzing runs, on some hundred inputs of each kind, without a fuzzer; and what fuzzing has found."""
+
+import random
+
+import pytest
+
+from benchmarks.fuzz.mutate import any_bytes, mutated
+from benchmarks.fuzz.seeds import SEEDS
+from benchmarks.fuzz.targets import TARGETS
+
+INPUTS = 200
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_whatever_is_read_is_an_error_that_says_so_or_balances(name):
+    target, seeds = TARGETS[name], SEEDS[name]()
+    for seed in seeds:
+        target.run(seed)
+    rng = random.Random(0)
+    for _ in range(INPUTS):
+        data = rng.choice(seeds)
+        for _ in range(rng.randrange(1, 4)):
+            data = mutated(target.change, data, rng.randrange(2**32), any_bytes(rng), head=target.head)
+        target.run(data)
+
+
+@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize(
+    "data", [b"", b"\0", b"\0\0\0\0", b"\xff" * 40, b"\n" * 9, b"{}", b"[]", b"\0\0\0\xef\xbb\xbf"]
+)
+def test_next_to_nothing_is_read(name, data):
+    TARGETS[name].run(data)
