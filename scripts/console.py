@@ -14,6 +14,7 @@ from tqdm import tqdm
 from wasabi import msg
 
 from labelwise.common.errors import InputError
+from labelwise.common.outputs import FULL
 from labelwise.common.uncovered import Rate, implausible
 from scripts import quit_quietly
 
@@ -134,7 +135,8 @@ def user_errors(title: str) -> Iterator[None]:
     try:
         yield
     except (InputError, OSError) as error:
-        msg.fail(title, str(error))
+        full = isinstance(error, OSError) and error.errno in FULL
+        msg.fail(title, f"{error}; free some space, there or where TMPDIR is" if full else str(error))
         raise typer.Exit(1) from error
     except KeyboardInterrupt as interrupt:
         msg.fail(title, "Interrupted; what was there before is unchanged")

@@ -1,7 +1,6 @@
 """Evaluate a trained pipeline on a split of the corpus, label by label."""
 
 import json
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -9,7 +8,7 @@ import msgspec
 import typer
 from wasabi import msg
 
-from labelwise.common.outputs import staged
+from labelwise.common.outputs import staged_files
 from labelwise.common.portable import make_portable
 from labelwise.evaluate.run import evaluate
 from labelwise.evaluate.scores import Details, Metrics, Scores
@@ -33,23 +32,23 @@ def evaluate_cli(
     portable: Annotated[YesNo, Option(help="Compute what every x86-64-v3 processor does, to the byte; no GPU")] = "no",
 ) -> None:
     """Evaluate a trained pipeline on a split of the corpus, label by label."""
-    with user_errors("Nothing was evaluated"), ExitStack() as stack:
+    with user_errors("Nothing was evaluated"):
         if portable == "yes":
             make_portable()
-        files = [path and stack.enter_context(staged(path)) for path in (metrics, details, speed)]
-        found = evaluate(
-            model,
-            split,
-            predictions=predictions,
-            merge_metrics=merge_metrics,
-            gpu_id=gpu_id,
-            workers=workers,
-            progress=progress_texts,
-        )
-        for file, content in zip(files, (found.metrics, found.details, found.speed._asdict()), strict=True):
-            if file:
-                text = json.dumps(msgspec.to_builtins(content), indent=2, ensure_ascii=False)
-                file.write_text(text + "\n", encoding="utf8")
+        with staged_files(metrics, details, speed) as files:
+            found = evaluate(
+                model,
+                split,
+                predictions=predictions,
+                merge_metrics=merge_metrics,
+                gpu_id=gpu_id,
+                workers=workers,
+                progress=progress_texts,
+            )
+            for file, content in zip(files, (found.metrics, found.details, found.speed._asdict()), strict=True):
+                if file:
+                    text = json.dumps(msgspec.to_builtins(content), indent=2, ensure_ascii=False)
+                    file.write_text(text + "\n", encoding="utf8")
     print_scores(found.metrics)
     print_mistakes(found.details)
     if found.metrics.unscored:

@@ -36,8 +36,8 @@ def find_batch_size_cli(
             )
         overrides = transformer_overrides(transformer_name, precision, gpu_id)
         trial = Trial(config, corpus, overrides, init_from, gpu_id, parse_size(memory) if memory else 0, recognizer)
-        found = find_batch_size(trial, report)
         with staged(out) as path:
+            found = find_batch_size(trial, report)
             path.write_text(json.dumps(found._asdict(), indent=1) + "\n", encoding="utf8")
     msg.good(f"{found.device}: {found.size:,} {found.unit} ({SHARE:.0%} of the largest that fitted) is in {out}")
 

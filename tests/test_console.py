@@ -6,12 +6,15 @@ import signal
 import subprocess
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+import typer
+from typer.testing import CliRunner
 
 from scripts.console import progress_bytes
-from tests.conftest import ROOT
+from tests.conftest import ROOT, write_jsonl
 
 PYTHON = [sys.executable, "-X", "faulthandler"]
 MAKE_DEMO = [*PYTHON, "-m", "scripts.make_demo", "OUT", "--docs", "2", "--labels", "1"]
@@ -135,6 +138,37 @@ def test_a_command_that_is_ended_leaves_nothing(tmp_path, number, status):
     assert process.returncode == status
     assert error == ""
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("merge", "datasets.yml corpus --metrics TAKEN"),
+        ("train", f"{ROOT}/configs/cpu.cfg CORPUS model --curve TAKEN"),
+        ("train", f"{ROOT}/configs/cpu.cfg CORPUS model --curve curve.tsv --resources TAKEN"),
+        ("find_batch_size", f"{ROOT}/configs/cpu.cfg CORPUS TAKEN --gpu-id -1 --memory 2GB"),
+        ("evaluate", "model CORPUS/test TAKEN"),
+        ("evaluate", "model CORPUS/test metrics.json --details TAKEN"),
+        ("evaluate", "model CORPUS/test metrics.json --speed TAKEN"),
+        ("evaluate", "model CORPUS/test metrics.json --predictions TAKEN"),
+        ("report", "TAKEN --pipeline cpu"),
+    ],
+)
+def test_a_folder_where_a_command_would_write_a_file_is_an_error_before_it_begins(
+    tmp_path, monkeypatch, demo_corpus, name, arguments
+):
+    write_jsonl(tmp_path / "a.jsonl", [{"text": "one"}])
+    (tmp_path / "datasets.yml").write_text("- {name: a, path: a.jsonl, labels: [A]}")
+    (tmp_path / "taken").mkdir()
+    before = sorted(tmp_path.iterdir())
+    monkeypatch.chdir(tmp_path)
+    app = typer.Typer()
+    app.command()(getattr(import_module(f"scripts.{name}"), f"{name}_cli"))
+    words = arguments.replace("TAKEN", "taken").replace("CORPUS", str(demo_corpus)).split()
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 1
+    assert "taken: this is a folder, but a file is to be written there" in " ".join(result.output.split())
+    assert sorted(tmp_path.iterdir()) == before
 
 
 def test_every_command_is_run_alike():

@@ -5,24 +5,29 @@ import fcntl
 import os
 import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO
 
 from labelwise.common.errors import InputError
 
+FULL = (errno.ENOSPC, errno.EDQUOT)
+
 
 @contextmanager
-def workspace(path: Path) -> Iterator[Path]:
+def workspace(path: Path, *, folder: bool = True) -> Iterator[Path]:
     """Yield a path beside `path` to build something at; whatever is there at the end is deleted.
 
+    folder (bool): it is a folder that will be at `path`, not a file.
     YIELDS (Path): a path that doesn't exist yet, in the same folder, which is created; see `own_name`. What an earlier,
         killed run left there is deleted first.
-    RAISES (InputError): another process builds something for the same path.
+    RAISES (InputError): another process builds something for the same path, what is there can't be replaced, or the
+        disk is full.
     """
-    path = path.resolve()
+    check_kind(path, folder=folder)
+    path = real_path(path)
     temporary = own_name(path, "tmp")
-    with locked(path):
+    with full_disk_named(path.parent), locked(path):
         remove(temporary)
         try:
             yield temporary
@@ -31,17 +36,55 @@ def workspace(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def staged(path: Path) -> Iterator[Path]:
+def staged(path: Path, *, folder: bool = False) -> Iterator[Path]:
     """Yield a path to write a file or a folder to, and move it to `path` when the block succeeds.
 
     When the block raises, or is killed, what was at `path` before is still there. A folder is replaced in two steps:
     a process killed between them leaves nothing at `path`, but never a partial folder.
 
-    RAISES (InputError): another process is writing to `path`.
+    RAISES (InputError): what `workspace` raises.
     """
-    with workspace(path) as temporary:
+    with workspace(path, folder=folder) as temporary:
         yield temporary
         replace(temporary, path)
+
+
+@contextmanager
+def staged_files(*paths: Path | None) -> Iterator[list[Path | None]]:
+    """Yield paths to write files to, as `staged` does for each; None where None is given.
+
+    RAISES (InputError): what `staged` raises, or two are the same file.
+    """
+    with ExitStack() as stack:
+        given = [real_path(path) for path in paths if path]
+        for path in given:
+            if given.count(path) > 1:
+                raise InputError(f"{path}: two outputs would be written there; choose another name for one of them")
+        yield [path and stack.enter_context(staged(path)) for path in paths]
+
+
+def real_path(path: Path) -> Path:
+    """Find what is replaced where an output is written: the folder that a link leads to, or else what is at the path.
+
+    A link to a file is itself replaced: it may lead into DVC's cache, which must stay as it is.
+    """
+    return path.resolve() if path.is_dir() else path.parent.resolve() / path.name
+
+
+def check_kind(path: Path, *, folder: bool) -> None:
+    """Check that what is at a path, if anything, can be replaced by a folder, or by a file.
+
+    RAISES (InputError): it is the other of these, a link to nothing, or where a file system is mounted.
+    """
+    if path.is_symlink() and not path.exists():
+        raise InputError(f"{path}: this is a link to nothing; delete it, or make what it leads to")
+    if path.exists() and path.is_dir() != folder:
+        kinds = ("a folder", "a file") if path.is_dir() else ("a file", "a folder")
+        raise InputError(f"{path}: this is {kinds[0]}, but {kinds[1]} is to be written there; choose another name")
+    if real_path(path).is_mount():
+        raise InputError(
+            f"{path}: a file system is mounted there, so it can't be replaced as a whole; choose a name inside of it"
+        )
 
 
 def check_replaceable(folder: Path, marks: Iterable[str], what: str) -> None:
@@ -64,25 +107,36 @@ def check_replaceable(folder: Path, marks: Iterable[str], what: str) -> None:
 def replace(source: Path, target: Path) -> None:
     """Move a file over a file, or a folder over a folder; both must be on one file system.
 
-    RAISES (InputError): there is a folder where a file is to be written, or the other way round.
+    RAISES (InputError): there is a folder where a file is to be written, or the other way round, or the system can't
+        move what is there.
     """
-    if target.exists() and target.is_dir() != source.is_dir():
-        kinds = ("a folder", "a file") if target.is_dir() else ("a file", "a folder")
-        raise InputError(f"{target}: this is {kinds[0]}, but {kinds[1]} is to be written there; choose another name")
+    check_kind(target, folder=source.is_dir())
+    target = real_path(target)
     target.parent.mkdir(parents=True, exist_ok=True)
-    if target.is_dir():
-        # A folder can't be replaced by one system call: it is moved aside first, and back if the next step fails.
-        aside = own_name(target, "old")
-        remove(aside)
-        target.rename(aside)
-        try:
-            source.rename(target)
-        except OSError:
-            aside.rename(target)
+    try:
+        _move(source, target)
+    except OSError as error:
+        if error.errno not in (errno.EXDEV, errno.EBUSY):
             raise
-        remove(aside)
-    else:
+        raise InputError(
+            f"{target}: it can't be replaced: {error.strerror}; move it elsewhere, or choose another name"
+        ) from error
+
+
+def _move(source: Path, target: Path) -> None:
+    if not target.is_dir():
         source.replace(target)
+        return
+    # A folder can't be replaced by one system call: it is moved aside first, and back if the next step fails.
+    aside = own_name(target, "old")
+    remove(aside)
+    target.rename(aside)
+    try:
+        source.rename(target)
+    except OSError:
+        aside.rename(target)
+        raise
+    remove(aside)
 
 
 def move_into(source: Path, target: Path, *, last: str) -> None:
@@ -120,7 +174,7 @@ def locked(path: Path) -> Iterator[None]:
     The lock is a file beside the output, which is deleted at the end. A process locks an output once at a time.
     RAISES (InputError): another process holds the lock.
     """
-    path = path.resolve()
+    path = real_path(path)
     file = own_name(path, "lock")
     file.parent.mkdir(parents=True, exist_ok=True)
     with _take_lock(file, path):
@@ -170,7 +224,7 @@ def full_disk_named(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno != errno.ENOSPC:
+        if error.errno not in FULL:
             raise
         raise InputError(
             f"{folder}: {error.strerror}; free some, or choose another folder. What was there is unchanged"

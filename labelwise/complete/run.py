@@ -22,7 +22,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
-from labelwise.common.outputs import check_replaceable, replace, workspace
+from labelwise.common.outputs import check_replaceable, real_path, replace, workspace
 from labelwise.common.uncovered import Rate, Rates, implausible
 from labelwise.complete.fill import Candidate, fill
 from labelwise.corpus.docbin_reader import StoredDoc, merged_data, read_stored_docs
@@ -68,6 +68,7 @@ def complete(config: Path, corpus: Path, out: Path, *, recognizer: Recognizer = 
     RAISES (InputError): `out` has something other than a completion; what `train` raises.
     """
     check_replaceable(out, (BOOKS,), "completion")
+    out = real_path(out)  # the pipeline is made beside it, and moved there
     manifest = read_manifest(corpus)
     skipped = why_not(recognizer, corpus, manifest["settings"]["policies"]["coverage"])
     with workspace(out) as folder:

@@ -72,7 +72,7 @@ def write_brat(docs: Iterable[DemoDoc], out: Path) -> None:
     RAISES (InputError): something else is in the folder.
     """
     _check_replaceable(out, rf"({'|'.join(DOMAINS)})/doc-\d{{5,}}\.(txt|ann)")
-    with staged(out) as folder:
+    with staged(out, folder=True) as folder:
         for domain in DOMAINS:
             (folder / domain).mkdir(parents=True)
         for doc in docs:
@@ -107,7 +107,7 @@ def write_prodigy(docs: Iterable[DemoDoc], labels: Iterable[str], out: Path) -> 
         raise InputError(f"{out / DATASETS}: this isn't a demo corpus's; choose another folder")
     check_replaceable(out, [DATASETS], "demo corpus")
     nlp = spacy.blank("en")
-    with staged(out) as folder, ExitStack() as stack:
+    with staged(out, folder=True) as folder, ExitStack() as stack:
         folder.mkdir()
         files = {label: stack.enter_context((folder / f"{label}.jsonl").open("wb")) for label in labels}
         for number, doc in enumerate(docs):

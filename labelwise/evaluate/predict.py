@@ -8,7 +8,6 @@ the number of workers.
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import spacy
@@ -17,7 +16,7 @@ from spacy.tokens import Doc
 
 from labelwise.common.errors import InputError
 from labelwise.common.keys import text_key
-from labelwise.common.outputs import staged
+from labelwise.common.outputs import staged, workspace
 from labelwise.common.workers import open_executor, run_in_order
 from labelwise.corpus.annotation import entities
 from labelwise.corpus.docbin_reader import StoredDoc, merged_data, read_stored_docs
@@ -69,12 +68,13 @@ def predict_split(model: Path, split: Path, out: Path, *, workers: int = 1) -> I
 
 def _predict_files(model: Path, files: Sequence[Path], out: Path, workers: int) -> Iterator[Done]:
     with (
-        TemporaryDirectory(prefix="labelwise-") as folder,
         staged(out) as whole,
+        workspace(out.with_name(f"{out.name}.parts")) as folder,
         whole.open("wb") as written,
         open_executor("processes", min(workers, len(files))) as executor,
     ):
-        jobs = (PredictJob(model, file, Path(folder) / f"{file.stem}.jsonl") for file in files)
+        folder.mkdir()
+        jobs = (PredictJob(model, file, folder / f"{file.stem}.jsonl") for file in files)
         for job, done in run_in_order(executor, predict_partition, jobs, ahead=2 * workers):
             written.write(job.out.read_bytes())
             job.out.unlink()

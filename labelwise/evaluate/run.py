@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from labelwise.common.device import use_gpu
 from labelwise.common.errors import InputError
+from labelwise.common.outputs import check_kind
 from labelwise.corpus.manifest import read_manifest, read_split
 from labelwise.evaluate.predict import predict_split
 from labelwise.evaluate.predictions import new_digest, read_predictions
@@ -54,8 +55,11 @@ def evaluate(
 
     predictions (Path | None): the file to keep the predictions in, if any.
     merge_metrics (Path | None): what the merge counted, for the agreement of annotators.
-    RAISES (InputError): what `predict` and `score` raise; there are no metrics of a merge.
+    RAISES (InputError): what `predict` and `score` raise; there are no metrics of a merge, or a folder where
+        the predictions are to be kept.
     """
+    if predictions:
+        check_kind(predictions, folder=False)
     counts = read_merge_counts(merge_metrics) if merge_metrics else None
     if merge_metrics and counts is None:
         raise InputError(f"{merge_metrics}: there is no such file; run the merge")

@@ -70,7 +70,7 @@ def open_cache(folder: Path) -> Cache:
     versions = [spacy.__version__, np.__version__, msgspec.__version__, platform.python_version()]
     own = folder / digest_code(CODE, versions)
     if not is_cache(folder):
-        with staged(folder) as new:
+        with staged(folder, folder=True) as new:
             new.mkdir()
             (new / MARK).write_bytes(MARKED)
     for other in folder.iterdir():

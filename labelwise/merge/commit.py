@@ -10,7 +10,7 @@ import msgspec
 from spacy.language import Language
 
 from labelwise.common.errors import InputError
-from labelwise.common.outputs import move_into, staged
+from labelwise.common.outputs import move_into
 from labelwise.corpus.manifest import MANIFEST, is_corpus, write_manifest
 from labelwise.corpus.tokenizer import write_tokenizer
 from labelwise.merge.cache import CACHE, is_cache
@@ -51,6 +51,13 @@ def check_out(out: Path, sources: Sequence[Source]) -> None:
         if other:
             raise InputError(f"{out}: it has {other[0].relative_to(out)}, which no merge made; choose another folder")
     found = [name for name in OUTPUTS if os.path.lexists(out / name)]
+    for name in found:
+        there = (out / name).stat() if (out / name).is_dir() else (out / name).lstat()
+        if there.st_dev != out.stat().st_dev:
+            raise InputError(
+                f"{out / name}: it is on another file system than {out}, so it can't be replaced; have all of the "
+                "corpus on one of them"
+            )
     if found and not is_cache(out / CACHE) and not is_corpus(out):
         raise InputError(f"{out}: it has {found[0]}, which no merge made; choose another folder")
 
@@ -111,5 +118,4 @@ def write_metrics(ledger: Ledger, path: Path) -> None:
     content = msgspec.to_builtins(ledger.sorted())
     for row in content["agreement"].values():
         row["f"] = pairwise_f(row["both"], row["spans"])
-    with staged(path) as file:
-        file.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf8")
+    path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf8")

@@ -62,7 +62,7 @@ def merge_partition(job: MergeJob) -> PartitionResult:
         ]
     ledger = Ledger(labels={label: Counter() for label in job.labels})
     result = PartitionResult(identity, fingerprint, ledger, dict.fromkeys(SPLITS, b""), {})
-    with staged(job.folder) as folder:
+    with staged(job.folder, folder=True) as folder:
         folder.mkdir()
         for split in SPLITS:
             result.keys[split] = b"".join(portion.keys[split] for portion in merged)

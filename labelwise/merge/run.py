@@ -27,7 +27,7 @@ import msgspec
 from labelwise.common.errors import InputError
 from labelwise.common.keys import split_keys
 from labelwise.common.memory import parse_size
-from labelwise.common.outputs import full_disk_named, link, workspace
+from labelwise.common.outputs import link, staged_files, workspace
 from labelwise.common.workers import Engine, open_executor, run_in_order
 from labelwise.merge.cache import CACHE, Cache, forget_unused, open_cache
 from labelwise.merge.commit import Made, check_ledger, check_out, commit, write_metrics
@@ -96,7 +96,7 @@ def merge(
         load_tokenizer(settings)
         workers = plan_workers(parse_size(memory), workers)
     with open_executor(engine, workers, address) as executor:
-        ledger = merge_datasets(
+        return merge_datasets(
             datasets,
             out,
             settings,
@@ -105,10 +105,8 @@ def merge(
             progress=progress,
             strict=strict,
             may_be_empty=False,
+            metrics=metrics,
         )
-    if metrics:
-        write_metrics(ledger, metrics)
-    return ledger
 
 
 def merge_datasets(
@@ -121,6 +119,7 @@ def merge_datasets(
     progress: ByteProgress = no_byte_progress,
     strict: bool = False,
     may_be_empty: bool = True,
+    metrics: Path | None = None,
 ) -> Ledger:
     """Merge data sets: write `train`, `dev`, `test`, `labels`, four files of everything else, and `manifest.json`.
 
@@ -129,6 +128,7 @@ def merge_datasets(
     ahead (int): the most jobs that the executor has at a time.
     strict (bool): rows and spans that can't be used are an error.
     may_be_empty (bool): it isn't an error if no text goes into the corpus.
+    metrics (Path | None): the JSON file for the ledger.
     RAISES (InputError): an "error" policy met its case, a file changed meanwhile, another merge is writing to the
         folder, the disk is full.
     RAISES (RuntimeError): the ledger doesn't balance, which is a bug in this program.
@@ -140,7 +140,7 @@ def merge_datasets(
     ledger = Ledger(labels={label: Counter() for label in labels})
     ledger.datasets.update(dict.fromkeys((dataset.name for dataset in datasets), 0))
     run = Runner(executor, ahead, progress)
-    with full_disk_named(out), workspace(out / "merge") as folder:
+    with staged_files(metrics) as [books], workspace(out / "merge") as folder:
         check_out(out, sources)
         cache = open_cache(out / CACHE)
         for split in SPLITS:
@@ -158,6 +158,8 @@ def merge_datasets(
             forget_unused(made_before, {f"{number:05d}" for number in range(count)})
         write_near_duplicates(pairs, splits, sources, ledger, folder / NEAR_DUPLICATES)
         check_ledger(ledger, folder, strict=strict, may_be_empty=may_be_empty)
+        if books:
+            write_metrics(ledger, books)
         commit(folder, out, nlp, settings, ledger, made)
     return ledger
 

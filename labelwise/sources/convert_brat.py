@@ -59,7 +59,7 @@ def convert_brat(
     """
     check_out(out, [folder for folder in (brat_dir, fallback) if folder])
     check_encoding(encoding)
-    with staged(out) as folder:
+    with staged(out, folder=True) as folder:
         brat_dir, stems = choose_folder(brat_dir, fallback, tell)
         before = stat_of(brat_dir, DOCUMENT_SUFFIXES)
         verify_assets(brat_dir)

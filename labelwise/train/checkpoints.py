@@ -93,7 +93,7 @@ class Checkpoints:
     def save(self, state: State, nlp: Language, optimizer: Optimizer, output: Path) -> None:
         """Save the state, and from the training's folder the best pipeline and the curve."""
         path = self.folder / f"step-{state.step:08d}"
-        with staged(path) as folder:
+        with staged(path, folder=True) as folder:
             folder.mkdir()
             for item in ("curve.tsv", "model-best"):
                 copy(output / item, folder / item)

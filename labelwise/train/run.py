@@ -19,7 +19,7 @@ from thinc.config import ConfigValidationError
 from labelwise.common.code import digest_files
 from labelwise.common.device import device_name, use_gpu
 from labelwise.common.errors import InputError
-from labelwise.common.outputs import check_replaceable, replace, staged, workspace
+from labelwise.common.outputs import check_replaceable, replace, staged_files, workspace
 from labelwise.common.portable import is_portable
 from labelwise.corpus.manifest import MANIFEST, check_whole
 from labelwise.train.calibration import Fitted, Optimize, fit, write_fitted
@@ -113,33 +113,49 @@ def train(
     checkpoints = Checkpoints(out.with_name(f"{out.name}.checkpoints"), facts_of(settings, corpus, gpu_id, completed))
     with workspace(out) as folder:
         folder.mkdir()
-        found = _find_start(checkpoints, resume, tell)
-        from_step = found[1].step if found else None  # training moves it
-        if found:
-            copy(found[0] / "curve.tsv", folder / "curve.tsv")
-        settings["paths"]["curve"] = str(folder / "curve.tsv")
-        try:
-            nlp = make_pipeline(settings, transformer, gpu_id, freeze=freeze)
-        except ConfigValidationError as error:
-            raise InputError(f"{config}: {error}") from error
-        monitor = Monitor(folder / "resources.tsv", open_nvml(gpu_id))
-        run = Run(folder, monitor=monitor, checkpoints=checkpoints, resumed=found, on_oom=on_oom)
-        with monitor, run.installed():
-            spacy_train(nlp, folder, use_gpu=gpu_id, stdout=sys.stdout, stderr=sys.stderr)
-        fitted = _fit(nlp, folder / "model-best", optimize) if recognizer == "per-label" else None
-        tidy_pipeline(folder / "model-best", curve, nlp, transformer.get("precision", ""))
-        _publish(folder, out, curve, resources)
+        with staged_files(curve, resources) as files:
+            found = _find_start(checkpoints, resume, tell)
+            settings["paths"]["curve"] = str(folder / "curve.tsv")
+            try:
+                nlp = make_pipeline(settings, transformer, gpu_id, freeze=freeze)
+            except ConfigValidationError as error:
+                raise InputError(f"{config}: {error}") from error
+            monitor = Monitor(folder / "resources.tsv", open_nvml(gpu_id))
+            run = Run(folder, monitor=monitor, checkpoints=checkpoints, resumed=found, on_oom=on_oom)
+            trained = _run(run, nlp, folder, gpu_id, found, optimize if recognizer == "per-label" else None)
+            tidy_pipeline(folder / "model-best", curve, nlp, transformer.get("precision", ""))
+            for name, file in zip(("curve.tsv", "resources.tsv"), files, strict=True):
+                if file:
+                    shutil.copyfile(folder / name, file)
+        # The pipeline comes last: where it is, the rest is, too.
+        replace(folder / "model-best", out)
         checkpoints.delete()
+    return trained
+
+
+def _run(
+    run: Run, nlp: Language, folder: Path, gpu_id: int, found: tuple[Path, State] | None, optimize: Optimize | None
+) -> Trained:
+    """Train in a folder, from a checkpoint if one was found, and fit what is fitted on dev.
+
+    optimize (str | None): None if nothing is to be fitted.
+    """
+    from_step = found[1].step if found else None  # training moves it
+    if found:
+        copy(found[0] / "curve.tsv", folder / "curve.tsv")
+    with run.monitor, run.installed():
+        spacy_train(nlp, folder, use_gpu=gpu_id, stdout=sys.stdout, stderr=sys.stderr)
+    fitted = None if optimize is None else _fit(nlp, folder / "model-best", optimize)
     shares = run.clock.shares()
     return Trained(
         shares=shares,
         seconds=run.state.seconds,
-        peak=monitor.peak,
+        peak=run.monitor.peak,
         words=run.state.words,
         texts=dict(getattr(run.corpus, "last_counts", {}) or getattr(run.corpus, "counts", {})),
         halved=run.state.halved,
         resumed=from_step,
-        warning=idle_gpu(monitor.gpu_percent(), shares),
+        warning=idle_gpu(run.monitor.gpu_percent(), shares),
         fitted=fitted,
     )
 
@@ -185,15 +201,6 @@ def _find_start(checkpoints: Checkpoints, resume: bool, tell: Callable[[str], An
             "are kept until this training saves its first one"
         )
     return found
-
-
-def _publish(folder: Path, out: Path, curve: Path, resources: Path | None) -> None:
-    """Move what training left in its folder to where it belongs, the pipeline last."""
-    for name, path in (("curve.tsv", curve), ("resources.tsv", resources)):
-        if path:
-            with staged(path) as temporary:
-                shutil.copyfile(folder / name, temporary)
-    replace(folder / "model-best", out)
 
 
 def read_batch_size(path: Path | None, gpu_id: int, settings: Config) -> int:
