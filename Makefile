@@ -2,7 +2,7 @@
 PYTHON ?= python3
 UV ?= uv
 
-.PHONY: help run test lint docs bench gpu lock clean
+.PHONY: help run test lint docs bench gpu sbom lock clean
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -13,7 +13,7 @@ run: .venv/.ready ## Set up .venv (no torch) and run the whole way on the demo c
 test: .venv-dev/.ready ## Set up .venv-dev and pass every test.
 	.venv-dev/bin/python -m pytest $(ARGS)
 
-lint: .venv-dev/.ready ## Check style and types.
+lint: .venv-dev/.ready ## Check style, types, and what bandit would find.
 	.venv-dev/bin/ruff check .
 	.venv-dev/bin/ruff format --check .
 	.venv-dev/bin/mypy
@@ -26,11 +26,16 @@ bench: .venv-bench/.ready ## Set up .venv-bench (no torch) and measure the merge
 
 gpu: .venv-gpu/.ready ## Set up .venv-gpu (torch with CUDA, cupy); then: .venv-gpu/bin/weasel run gpu
 
+sbom: .venv/.ready .venv-sbom/.ready ## List what .venv consists of, with licenses, as build/sbom.json (CycloneDX), and validate that.
+	mkdir -p build
+	.venv-sbom/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible --validate -o build/sbom.json .venv/bin/python
+
 .venv/.ready: requirements/cpu.txt
 .venv-dev/.ready: requirements/dev.txt requirements/weights.txt
 .venv-bench/.ready: requirements/bench.txt
 .venv-docs/.ready: requirements/docs.txt
 .venv-gpu/.ready: requirements/gpu.txt
+.venv-sbom/.ready: requirements/sbom.txt
 %/.ready:
 	$(PYTHON) -m venv $*
 	@echo 'Installing the packages of $<, which takes a minute or two'
@@ -44,8 +49,9 @@ lock: ## Pin the dependencies of pyproject.toml anew (needs uv).
 	(echo "# make lock"; $(COMPILE)) > requirements/cpu.txt
 	(echo "# make lock"; $(COMPILE) --extra bench --extra fuzz) > requirements/bench.txt
 	(echo "# make lock"; $(UV) pip compile -q --python-version 3.11 --no-annotate --no-header --group docs) > requirements/docs.txt
+	(echo "# make lock"; $(UV) pip compile -q --python-version 3.11 --no-annotate --no-header --group sbom) > requirements/sbom.txt
 	(echo "# make lock"; $(COMPILE) --extra gpu) > requirements/gpu.txt
 	(echo "# make lock"; $(COMPILE) --extra dev | grep -vE '^(nvidia|cuda|triton)') > requirements/dev.txt
 
 clean: ## Delete what can be made again: environments and caches, not corpora or models.
-	rm -rf .venv .venv-bench .venv-dev .venv-docs .venv-gpu .weasel .pytest_cache .ruff_cache .mypy_cache
+	rm -rf .venv .venv-bench .venv-dev .venv-docs .venv-gpu .venv-sbom .weasel .pytest_cache .ruff_cache .mypy_cache

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from markupsafe import Markup
 from spacy import displacy
 from spacy.util import escape_html
 
@@ -136,7 +137,7 @@ def _move(span: SpanKey, start: int, end: int) -> SpanKey:
     return max(span[0], start) - start, min(span[1], end) - start, span[2]
 
 
-def mark_up(text: str, spans: list[SpanKey], focus: SpanKey | None) -> str:
+def mark_up(text: str, spans: list[SpanKey], focus: SpanKey | None) -> Markup:
     """Make HTML from a text with its spans marked; displaCy escapes the text, but not the labels.
 
     focus (SpanKey | None): the span that the mistake is about, which is marked differently.
@@ -146,7 +147,8 @@ def mark_up(text: str, spans: list[SpanKey], focus: SpanKey | None) -> str:
         for span in spans
     ]
     doc = {"text": text, "ents": ents, "title": None}
-    return displacy.render(doc, style="ent", manual=True, page=False, jupyter=False, options={"template": MARK})
+    html = displacy.render(doc, style="ent", manual=True, page=False, jupyter=False, options={"template": MARK})
+    return Markup(html)  # noqa: S704  text and labels have just been escaped
 
 
 def _class(is_focus: bool) -> str:

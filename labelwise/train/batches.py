@@ -145,7 +145,7 @@ class CostBatcher:
         number = 0
         while True:
             with zone():
-                held = self._hold(examples)
+                held = self._hold(examples, self.cost)
                 if not held:
                     return
                 batches = held.sub_batches(1, most=self.size)
@@ -154,13 +154,12 @@ class CostBatcher:
                 del held, batches
             number += 1
 
-    def _hold(self, examples: Iterator[Example]) -> Batch:
+    def _hold(self, examples: Iterator[Example], cost_of: Callable[[Doc], Cost]) -> Batch:
         """Take Examples until there are enough for several batches."""
-        assert self.cost is not None
         held = Batch([], [])
         total = 0
         for eg in examples:
-            cost = self.cost(eg.predicted)
+            cost = cost_of(eg.predicted)
             held.append(eg)
             held.costs.append(cost)
             total += batch_cost([cost])
