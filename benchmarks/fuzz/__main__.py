@@ -31,7 +31,7 @@ def fuzz(name: str, runs: int, out: Path) -> tuple[int, dict[str, int]]:
     corpus = out / name / "corpus"
     corpus.mkdir(parents=True, exist_ok=True)
     for seed in SEEDS[name]():
-        (corpus / hashlib.sha1(seed).hexdigest()).write_bytes(seed)
+        (corpus / hashlib.sha256(seed).hexdigest()).write_bytes(seed)
     words = out / name / "words"
     words.write_text("".join(f'"{_escaped(word)}"\n' for word in TARGETS[name].words or ["A"]), encoding="ascii")
     options = {

@@ -52,4 +52,4 @@ def make_portable() -> None:
         raise InputError(f"portable: numpy uses {', '.join(again)}, although {DISABLED} names it; say portable: no")
     sys.stdout.flush()
     environment = {**os.environ, **KERNELS, DISABLED: " ".join([*disabled, *beyond_v3()])}
-    os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)
+    os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)  # noqa: S606  our own command line
