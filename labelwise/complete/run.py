@@ -11,6 +11,7 @@ A text that is complete for no label stays as it is.
 
 import hashlib
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -78,7 +79,8 @@ def complete(config: Path, corpus: Path, out: Path, *, recognizer: Recognizer = 
         completion = Completion(skipped=skipped)
         if not skipped:
             teacher = out.with_name(f"{out.name}.{TEACHER}")
-            train(config, corpus, teacher, folder / "curve.tsv", recognizer="per-label", **options)
+            curve = Path(os.path.relpath(folder / "curve.tsv"))  # the pipeline's config says where it was
+            train(config, corpus, teacher, curve, recognizer="per-label", **options)
             completion = fill_split(spacy.load(teacher), corpus, result / TRAIN, manifest["labels"])
             replace(teacher, result / TEACHER)
         completion.corpus = hashlib.sha256((corpus / MANIFEST).read_bytes()).hexdigest()

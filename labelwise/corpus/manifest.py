@@ -130,7 +130,7 @@ def _find_list(split: Path) -> _List | None:
         file = split.resolve().parent / name
         if file.is_file():
             status = file.stat()
-            digests = _read_digests(file, status.st_ino, status.st_size, status.st_mtime_ns)
+            digests = _read_digests(file, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
             if digests is not None:
                 return _List(file, digests, remedy)
     return None

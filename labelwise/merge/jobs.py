@@ -13,6 +13,7 @@ import msgspec
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.task_store import KeyRange
 from labelwise.sources.declarations import DataSet, Split
+from labelwise.sources.files import FileStat
 
 
 class Source(msgspec.Struct):
@@ -38,7 +39,7 @@ class ReadJob(msgspec.Struct):
     start: int
     end: int | None
     size: int
-    stat: list[tuple[str, int, int, int]]
+    stat: list[FileStat]
     out: Path
     buffer: int
     normalize: bool

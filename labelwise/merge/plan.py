@@ -42,7 +42,7 @@ def plan_reading(sources: Sequence[Source], cache: Cache, settings: Settings) ->
     jobs = []
     for number, source in enumerate(sources):
         stat = stat_of(source.path, DOCUMENT_SUFFIXES)
-        size = sum(file_size for _, _, file_size, _ in stat)
+        size = sum(file_size for _, _, file_size, *_ in stat)
         dataset = source.dataset.name if source.dataset.database else ""
         cut = not dataset and can_be_cut(source.path)
         starts = range(0, max(size, 1), SLICE_BYTES) if cut else (0,)

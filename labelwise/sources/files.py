@@ -150,8 +150,13 @@ def _unreadable(path: Path, error: OSError) -> InputError:
     )
 
 
-def stat_of(path: Path, suffixes: tuple[str, ...]) -> list[tuple[str, int, int, int]]:
-    """List name, inode, size and modification time of what a path names, to tell whether it changed, as DVC does.
+FileStat = tuple[str, int, int, int, int]
+
+
+def stat_of(path: Path, suffixes: tuple[str, ...]) -> list[FileStat]:
+    """List name, inode, size, and times of modification and change of what a path names, to tell whether it changed.
+
+    The time of change is the system's alone: programs such as `cp -p` and `touch` set back that of modification.
 
     suffixes (tuple[str, ...]): of a folder's files that count.
     RAISES (InputError): a folder can't be read.
@@ -163,4 +168,4 @@ def stat_of(path: Path, suffixes: tuple[str, ...]) -> list[tuple[str, int, int, 
         found = [path, wal] if wal.exists() and wal.stat().st_size else [path]
     # Links to nothing are among a folder's files, too.
     stats = [(printable(file), file.stat() if file.exists() else file.lstat()) for file in found]
-    return [(name, stat.st_ino, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
+    return [(name, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns) for name, stat in stats]

@@ -1,6 +1,7 @@
 """Completing a corpus: what is filled, what isn't, what is skipped, and what spaCy's ner makes of it."""
 
 import json
+from pathlib import Path
 
 import pytest
 import spacy
@@ -83,6 +84,15 @@ def test_equal_completions_are_equal_to_the_byte_and_dev_and_test_stay(partial):
     assert files(partial / "one/completed/train") == files(partial / "other/completed/train")
     assert files(partial / "corpus") == before
     assert sorted(path.name for path in (partial / "one").iterdir()) == ["completed"]
+
+
+@pytest.mark.slow
+def test_a_completion_does_not_tell_where_it_was_made(partial, monkeypatch):
+    """Else its bytes, and its digest in dvc.lock, would differ from folder to folder."""
+    monkeypatch.chdir(partial)
+    steps = {"training.max_steps": 1, "training.eval_frequency": 1}
+    complete(CPU, Path("corpus"), Path("completed"), overrides=steps)
+    assert [name for name, content in files(Path("completed")).items() if str(partial).encode() in content] == []
 
 
 @pytest.mark.slow

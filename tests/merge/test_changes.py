@@ -1,0 +1,130 @@
+"""Sources that change between two merges, or during one, whatever the clock says."""
+
+import os
+import sqlite3
+import time
+
+import pytest
+
+from labelwise.common.errors import InputError
+from labelwise.merge import read_sources
+from labelwise.sources.formats import read_items
+
+ROWS = [{"text": f"text {n} cat", "spans": [{"start": 0, "end": 4, "label": "A"}]} for n in range(9)]
+
+
+@pytest.mark.parametrize("seconds", [0, -1, 1, -(10**6), 10**6])
+def test_a_file_that_changed_is_read_again_whatever_its_time(merging, seconds):
+    """The same size, in the same place; the time of modification is the same, earlier or later."""
+    merging.add("a", ["A"], ROWS)
+    path = merging.root / "tasks/a.jsonl"
+    merging.run()
+    before, status = merging.files(), path.stat()
+    with path.open("r+b") as file:
+        file.write(path.read_bytes().replace(b"cat", b"dog"))
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns + seconds * 10**9))
+    assert (path.stat().st_ino, path.stat().st_size) == (status.st_ino, status.st_size)
+    merging.run()
+    merging.run("fresh")
+    assert merging.files() == merging.files("fresh")
+    assert merging.files() != before
+
+
+@pytest.mark.parametrize("hours", [-10, 10])
+def test_a_clock_that_goes_wrong_changes_nothing(merging, monkeypatch, hours):
+    merging.add("a", ["A"], ROWS)
+    merging.run()
+    before = merging.files()
+    right = time.time()
+    monkeypatch.setattr(time, "time", lambda: right + hours * 3600)
+    for path in merging.root.rglob("*"):
+        os.utime(path, (right + hours * 3600,) * 2)
+    merging.run()
+    assert merging.files() == before
+
+
+def append(path):
+    with path.open("a") as file:
+        file.write('{"text": "one more"}\n')
+
+
+def truncate(path):
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def replace(path):
+    other = path.with_name("other")
+    other.write_text('{"text": "another file"}\n' * 99)
+    other.rename(path)
+
+
+def rewrite(path):
+    status = path.stat()
+    with path.open("r+b") as file:
+        file.write(b'{"text": "as long"}\n')
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def delete(path):
+    path.unlink()
+
+
+@pytest.mark.parametrize("change", [append, truncate, replace, rewrite, delete])
+@pytest.mark.parametrize("after", [0, 5, 9])
+def test_a_file_that_changes_while_it_is_read_is_an_error_that_names_it(merging, monkeypatch, change, after):
+    merging.add("a", ["A"], ROWS)
+    merging.run()
+    before = merging.files()
+    path = merging.root / "tasks/a.jsonl"
+    merging.add("b", ["A"], ROWS[:2])
+
+    def read_and_change(file, *given):
+        for number, item in enumerate(read_items(file, *given)):
+            if number == after and file == path:
+                change(path)
+            yield item
+        if after == len(ROWS) and file == path:
+            change(path)
+
+    os.utime(path)  # so that it is read again
+    with monkeypatch.context() as patch:
+        patch.setattr(read_sources, "read_items", read_and_change)
+        with pytest.raises((InputError, FileNotFoundError), match=r"a\.jsonl"):
+            merging.run()
+    assert merging.files() == before
+    if change is not delete:
+        merging.run()
+        merging.run("fresh")
+        assert merging.files() == merging.files("fresh")
+
+
+def test_a_database_that_changes_while_it_is_read_is_read_as_it_was(merging, monkeypatch):
+    """SQLite has whoever writes to it wait, or keeps what was there before."""
+    (merging.root / "tasks").mkdir()
+    connection = sqlite3.connect(merging.root / "tasks/p.db")
+    connection.executescript(
+        "pragma journal_mode = wal; create table dataset (id, name); create table example (id, content);"
+        "create table link (example_id, dataset_id); insert into dataset values (1, 'a');"
+    )
+
+    def insert(text):
+        number = connection.execute("select count(*) from example").fetchone()[0] + 1
+        connection.execute("insert into example values (?, ?)", (number, f'{{"text": "{text}"}}'))
+        connection.execute("insert into link values (?, 1)", (number,))
+        connection.commit()
+
+    def read_and_change(*given):
+        for item in read_items(*given):
+            insert("later")
+            yield item
+
+    for text in ("one", "two"):
+        insert(text)
+    merging.add("other", ["A"], [])
+    merging.declared[:] = [{"name": "a", "db": "p.db", "labels": ["A"]}]
+    merging.add("b", ["A"], ROWS[:1])
+    with monkeypatch.context() as patch:
+        patch.setattr(read_sources, "read_items", read_and_change)
+        assert merging.run().datasets["a"] == 2
+    assert merging.run().datasets["a"] == 5
+    connection.close()
