@@ -7,7 +7,7 @@ It needs Atheris (`pip install '.[fuzz]'`). An input that breaks a promise is wr
 as `crash-…`, `timeout-…` or `oom-…`, and the command fails; `--replay FILE` runs it again, without Atheris. Inputs that
 reached new code stay in `benchmarks/out/fuzz/TARGET/corpus`, where the next run begins.
 
-What must hold is in `targets`; an input may take ten seconds and 2 GB at most.
+What must hold is in `targets`; an input may take 30 seconds and 2 GB at most.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ from benchmarks.fuzz.seeds import SEEDS
 from benchmarks.fuzz.targets import TARGETS
 
 OUT = Path("benchmarks/out/fuzz")
-SECONDS, MEGABYTES, BYTES = 10, 2048, 4096  # that an input may take, and have
+SECONDS, MEGABYTES, BYTES = 30, 2048, 4096  # that an input may take, and have
 
 
 def fuzz(name: str, runs: int, out: Path) -> tuple[int, dict[str, int]]:

@@ -11,6 +11,7 @@ import atheris
 with atheris.instrument_imports(include=["labelwise"]):
     from benchmarks.fuzz.mutate import mutated
     from benchmarks.fuzz.targets import TARGETS
+    from labelwise.merge.rules.settings import Settings, load_tokenizer
 
 import spacy
 from spacy.language import Language
@@ -38,6 +39,7 @@ def main() -> None:
         return mutated(target.change, data, seed, partial(_mutate, most), head=target.head, most=most)
 
     # Either takes longer than reading a small file: making a pipeline, and asking all packages for encoders.
+    make("xx", 0), load_tokenizer(Settings())
     spacy.blank = lambda lang: make(lang, inputs // SHARED)  # type: ignore
     msgpack_encoders.entry_points = msgpack_decoders.entry_points = False
     atheris.Setup(sys.argv, run, custom_mutator=change)
