@@ -21,7 +21,7 @@ def main(
     corpus: Annotated[Path, typer.Option(help="Folder with train and dev")] = Path("assets/wnut2020_wlp"),
     label: Annotated[str, typer.Option(help="The label that is added")] = "Device",
     steps: Annotated[int, typer.Option(help="Training steps")] = 400,
-    frozen_steps: Annotated[int, typer.Option(help="Training steps of the added label")] = 100,
+    frozen_steps: Annotated[int, typer.Option(help="Training steps of the added label")] = 300,
 ) -> None:
     """Train twice and once more, evaluate, and print a table."""
     tasks = prepare("wnut", corpus)

@@ -49,6 +49,7 @@ from thinc.types import Floats2d
 OUT, BEGIN, IN, LAST, UNIT = range(5)
 TAGS = 5
 UNKNOWN = -1
+OWN_WIDTH, OWN_PIECES = 32, 2  # of the hidden layer of a label that is added
 SPANS_KEY = "labels"
 FITTED = ("offsets", "slopes", "intercepts")  # settings of the component, by label; see `calibrated`
 GOLD, REJECTED, MERGED = "gold", "incorrect_spans", "labelwise"  # where a merge puts what a Doc carries
@@ -97,9 +98,10 @@ def make_heads(
     """
     window: Model = with_array(expand_window(window_size=window_size), pad=window_size)
     layers = [window, Model("context", _context_forward)] if context else [window]
-    hidden: Model = with_array(Maxout(nO=hidden_width, nP=maxout_pieces, normalize=True, dropout=dropout))
-    output: Model = Model("heads", _heads_forward, dims={"nI": hidden_width, "nO": None}, attrs={"widths": []})
-    trunk: Model = chain(tok2vec, *layers, hidden)
+    hidden: Model = Maxout(nO=hidden_width, nP=maxout_pieces, normalize=True, dropout=dropout)
+    dims = {"nI": None, "nH": hidden_width}
+    output: Model = Model("heads", _heads_forward, init=_heads_init, dims=dims, layers=[hidden], attrs={"widths": []})
+    trunk: Model = chain(tok2vec, *layers)
     model: Model[list[Doc], list[Floats2d]] = chain(trunk, with_array(output))
     model.name = "per_label_heads"
     model.set_ref("tok2vec", tok2vec)
@@ -123,41 +125,72 @@ def _context_forward(model: Model, Xs: list[Any], is_train: bool) -> tuple[list[
     return Ys, backprop
 
 
-def _heads_forward(model: Model, X: Any, is_train: bool) -> tuple[Any, Callable]:
-    """Compute logits as a linear layer does, but in a block for each time that labels were added.
+def _heads_init(model: Model, X: Any, Y: Any = None) -> None:
+    model.set_dim("nI", X.shape[1])
+    model.layers[0].initialize(X=X)
 
-    A block's products don't depend on the others, so that more labels don't change a bit of the logits that were there.
-    A block whose gradient is zero isn't updated at all: no weight decay, no average.
+
+def _heads_forward(model: Model, X: Any, is_train: bool) -> tuple[Any, Callable]:
+    """Compute logits, in a block for each time that labels were added.
+
+    The labels of the first block share a hidden layer. One that is added later has a small one of its own: what the
+    others share was never told of it, and may be frozen. A block's products don't depend on the others, so that more
+    labels don't change a bit of the logits that were there. A block whose gradient is zero isn't updated at all: no
+    weight decay, no average.
     """
     ops: Any = model.ops
     widths = model.attrs["widths"]
-    blocks = [
-        ops.gemm(X, model.get_param(f"W{number}"), trans2=True) + model.get_param(f"b{number}")
-        for number in range(len(widths))
-    ]
-    Y = ops.xp.concatenate(blocks, axis=1)
+    hidden = [model.layers[0](X, is_train), *(_own_hidden(model, number, X) for number in range(1, len(widths)))]
+    Y = ops.xp.concatenate(
+        [
+            ops.gemm(H, model.get_param(f"W{number}"), trans2=True) + model.get_param(f"b{number}")
+            for number, (H, _) in enumerate(hidden)
+        ],
+        axis=1,
+    )
 
     def backprop(dY: Any) -> Any:
         """Add up the blocks' gradients of the input, and keep those of their weights."""
         dX = ops.alloc_f(X.shape)
         starts = np.cumsum([0, *widths]).tolist()
-        for number, (start, end) in enumerate(pairwise(starts)):
+        for number, ((start, end), (H, backprop_hidden)) in enumerate(zip(pairwise(starts), hidden, strict=True)):
             part = ops.as_contig(dY[:, start:end])
             if len(widths) == 1 or part.any():
-                model.inc_grad(f"W{number}", ops.gemm(part, X, trans1=True))
+                model.inc_grad(f"W{number}", ops.gemm(part, H, trans1=True))
                 model.inc_grad(f"b{number}", part.sum(axis=0))
-                dX += ops.gemm(part, model.get_param(f"W{number}"))
+                dX += backprop_hidden(ops.gemm(part, model.get_param(f"W{number}")))
         return dX
 
     return Y, backprop
 
 
-def _add_heads(output: Model, labels: int, *, random: bool) -> None:
-    """Add a block of heads: random weights, or zeros, with which nothing is predicted."""
-    number, width = len(output.attrs["widths"]), TAGS * labels
-    shape = (width, output.get_dim("nI"))
-    output.set_param(f"W{number}", glorot_uniform_init(output.ops, shape) if random else output.ops.alloc_f(shape))
-    output.set_param(f"b{number}", output.ops.alloc_f((width,)))
+def _own_hidden(model: Model, number: int, X: Any) -> tuple[Any, Callable]:
+    """Compute the hidden layer of a block that was added."""
+    ops: Any = model.ops
+    H, c = model.get_param(f"H{number}"), model.get_param(f"c{number}")
+    Y, which = ops.maxout((ops.gemm(X, H, trans2=True) + c).reshape(len(X), -1, OWN_PIECES))
+
+    def backprop(dY: Any) -> Any:
+        """Give the gradient of the input, and keep those of the weights."""
+        dZ = ops.backprop_maxout(dY, which, OWN_PIECES).reshape(len(X), -1)
+        model.inc_grad(f"H{number}", ops.gemm(dZ, X, trans1=True))
+        model.inc_grad(f"c{number}", dZ.sum(axis=0))
+        return ops.gemm(dZ, H)
+
+    return Y, backprop
+
+
+def _add_heads(output: Model, labels: int) -> None:
+    """Add a block of heads: the first one with random weights, others with zeros, with which nothing is predicted."""
+    number, width, ops = len(output.attrs["widths"]), TAGS * labels, output.ops
+    if number:
+        shape = (OWN_WIDTH * OWN_PIECES, output.get_dim("nI"))
+        output.set_param(f"H{number}", glorot_uniform_init(ops, shape))
+        output.set_param(f"c{number}", ops.alloc_f(shape[:1]))
+        output.set_param(f"W{number}", ops.alloc_f((width, OWN_WIDTH)))
+    else:
+        output.set_param("W0", glorot_uniform_init(ops, (width, output.get_dim("nH"))))
+    output.set_param(f"b{number}", ops.alloc_f((width,)))
     output.attrs["widths"] = [*output.attrs["widths"], width]
 
 
@@ -226,7 +259,7 @@ class PerLabelRecognizer(TrainablePipe):
         self.vocab.strings.add(label)
         output = self.model.get_ref("output")
         if output.attrs["widths"]:
-            _add_heads(output, 1, random=False)
+            _add_heads(output, 1)
         return 1
 
     def freeze(self) -> None:
@@ -268,7 +301,7 @@ class PerLabelRecognizer(TrainablePipe):
             raise ValueError(f"{self.name}: no label; give `labels`, or examples that have entities")
         output = self.model.get_ref("output")
         output.attrs["widths"] = []
-        _add_heads(output, len(self.labels), random=True)
+        _add_heads(output, len(self.labels))
         self.model.initialize(X=sample)
 
     def predict(self, docs: Iterable[Doc]) -> list["Found"]:

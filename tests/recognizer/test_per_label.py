@@ -249,8 +249,11 @@ def test_the_gradient_of_what_the_heads_see_is_that_of_finite_differences(contex
     texts = [rng.normal(size=(size, 4)).astype("float32") for size in (5, 1, 0)]
     given: Model = Model("given", lambda model, X, is_train: (X, lambda dY: dY))
     model = make_heads(given, hidden_width=6, context=context)
-    _add_heads(model.get_ref("output"), 2, random=True)
+    _add_heads(model.get_ref("output"), 2)
     model.initialize(X=texts)
+    _add_heads(model.get_ref("output"), 1)  # with a hidden layer of its own, and zeros behind that
+    rows = model.get_ref("output").get_param("W1")
+    rows[:] = rng.normal(size=rows.shape)
     logits, backprop = model.begin_update(texts)
     weights = [rng.normal(size=part.shape).astype("float32") for part in logits]
     gradients = backprop(weights)
@@ -265,6 +268,13 @@ def test_the_gradient_of_what_the_heads_see_is_that_of_finite_differences(contex
         difference = (after - value()) / 2e-2
         texts[number][token, column] += 1e-2
         assert gradients[number][token, column] == pytest.approx(difference, rel=0.05, abs=0.02)
+    for name, place in [("H1", (3, 2)), ("c1", 5), ("W1", (1, 4)), ("b1", 0), ("W0", (7, 2))]:
+        param, gradient = (get(name) for get in (model.get_ref("output").get_param, model.get_ref("output").get_grad))
+        param[place] += 1e-2
+        after = value()
+        param[place] -= 2e-2
+        assert gradient[place] == pytest.approx((after - value()) / 2e-2, rel=0.05, abs=0.02)
+        param[place] += 1e-2
     before = model.predict(texts)
     texts[0][0] += 1
     for number, token, changes in [(0, 1, True), (0, 4, context), (1, 0, False)]:
