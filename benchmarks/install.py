@@ -1,7 +1,7 @@
 """Which versions of Python labelwise can be installed and run with, as a table.
 
     python -m benchmarks.install python3.11 python3.12 ~/.pyenv/versions/3.13.0/bin/python
-    python -m benchmarks.install --newest python3.13     # the newest versions that pyproject.toml allows, not the pinned
+    python -m benchmarks.install --newest python3.13     # the newest that pyproject.toml allows, not the pinned
 
 For each Python, in a clone of this repository (what is committed) and an environment of its own: the packages of
 requirements/cpu.txt are installed, only as wheels where there are any; the tests of TESTS are passed, but for the slow
@@ -20,7 +20,7 @@ from typing import Annotated
 import typer
 
 TESTS = ["tests/common", "tests/sources", "tests/merge", "tests/corpus", "tests/evaluate", "tests/report"]
-TOOLS = ["pytest", "hypothesis", "orjson"]
+TOOLS = ["pytest", "hypothesis", "orjson", "scipy"]
 SOURCES = "antlr4-python3-runtime"  # pure Python, of which there is no wheel
 DEMO = {"demo_docs": 60, "demo_labels": 4, "docs_per_partition": 16, "cpu_steps": 60}
 
@@ -45,7 +45,7 @@ def try_python(python: str, folder: Path, newest: bool) -> list[str]:
     run(python, "-m", "venv", folder / "venv")
     own = folder / "venv" / "bin" / "python"
     packages = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf8"))["project"]["dependencies"]
-    pinned = ["-r", "requirements/cpu.txt", "-c", "requirements/dev.txt"]
+    pinned = ["-r", "requirements/cpu.txt"]
     start = time.perf_counter()
     wheels = ["--only-binary=:all:", f"--no-binary={SOURCES}"]
     run(own, "-m", "pip", "install", "-q", *wheels, *(packages if newest else pinned), *TOOLS)

@@ -1,0 +1,209 @@
+"""Data, models and results from strangers are data: reading them runs nothing that is in them."""
+
+import json
+import pickle
+import zlib
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+import spacy
+from spacy.tokens import DocBin
+
+import labelwise.recognizer.per_label  # noqa: F401  registers its component
+from labelwise.common.errors import InputError
+from labelwise.corpus.docbin_reader import read_stored_docs
+from labelwise.corpus.manifest import find_partitions
+from labelwise.corpus.tokenizer import read_rules, read_tokenizer
+from labelwise.sources.assets import verify_assets
+from labelwise.sources.declarations import load_datasets
+from labelwise.sources.prodigy_datasets import file_names
+from labelwise.sources.spacy_docs import read_spacy
+from labelwise.train.checkpoints import State, restore
+from labelwise.train.run import train
+from scripts.update_dvc import dvc_yaml
+from tests.conftest import ROOT
+
+
+class Bomb:
+    """Makes a file when it is unpickled."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Path]]:
+        return Path.touch, (self.mark,)
+
+
+@pytest.fixture
+def mark(tmp_path) -> Path:
+    """The file that a bomb makes; it is there when what was tried has run something."""
+    mark = tmp_path / "ran"
+    pickle.loads(pickle.dumps(Bomb(mark)))
+    assert mark.exists(), "the bomb works"
+    mark.unlink()
+    return mark
+
+
+def bombs(mark: Path) -> dict[str, Any]:
+    """What a decoder of msgpack might take for an object: bytes, an extension, and numpy's array of objects."""
+    packed = pickle.dumps(Bomb(mark))
+    array = {b"nd": True, b"type": "|O", b"kind": b"O", b"shape": [1], b"data": packed}
+    return {"bytes": packed, "extension": msgspec.msgpack.Ext(1, packed), "array": array}
+
+
+def try_to_read(read: Callable[[], Any], error: type[Exception] = InputError) -> None:
+    """Read what need not be readable."""
+    with suppress(error):
+        read()
+
+
+@pytest.mark.parametrize("kind", ["bytes", "extension", "array"])
+@pytest.mark.parametrize("field", ["user_data", "span_groups", "cats", "flags", "strings", "tokens", "attrs", "all"])
+def test_no_spacy_file_runs_anything(tmp_path, mark, field, kind):
+    bomb = bombs(mark)[kind]
+    docs = DocBin(store_user_data=True, docs=[spacy.blank("en")("big cat")])
+    content = msgspec.msgpack.decode(zlib.decompress(docs.to_bytes()))
+    packed = msgspec.msgpack.encode({"a": bomb})
+    content |= {"user_data": [packed], "span_groups": [packed]} if field == "all" else {}
+    if field in ("user_data", "span_groups"):
+        content[field] = [packed]
+    elif field != "all":
+        content[field] = [bomb] if field in ("cats", "flags", "strings", "attrs") else bomb
+    path = tmp_path / "x.spacy"
+    path.write_bytes(zlib.compress(msgspec.msgpack.encode(content)))
+    try_to_read(lambda: list(read_stored_docs(path)))
+    try_to_read(lambda: list(read_spacy(path)))
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("packed", [zlib.compress, bytes])
+def test_no_pickle_is_a_spacy_file(tmp_path, mark, packed):
+    path = tmp_path / "x.spacy"
+    path.write_bytes(packed(pickle.dumps(Bomb(mark))))
+    for read in (read_stored_docs, read_spacy):
+        with pytest.raises(InputError, match=r"x\.spacy"):
+            list(read(path))
+    assert not mark.exists()
+
+
+def test_no_checkpoint_runs_anything(tmp_path, mark):
+    """`--resume` reads what is beside the output, whoever put it there."""
+    nlp = spacy.blank("en")
+    np.savez(tmp_path / "arrays.npz", numpy_place=np.array([Bomb(mark)], dtype=object))
+    with pytest.raises(ValueError, match="allow_pickle=False"):
+        restore(tmp_path, State(), nlp, nlp.create_optimizer())
+    assert not mark.exists()
+
+
+@pytest.fixture
+def pipeline(tmp_path) -> Path:
+    """A saved pipeline with a head for each label, and vectors."""
+    nlp = spacy.blank("en")
+    nlp.vocab.set_vector("cat", np.ones(4, "f"))
+    ner = nlp.add_pipe("labelwise_per_label", name="ner", config={"model": {"tok2vec": {"width": 32, "depth": 1}}})
+    ner.add_label("A")
+    nlp.initialize()
+    nlp.to_disk(tmp_path / "model")
+    return tmp_path / "model"
+
+
+@pytest.mark.slow
+def test_no_file_of_a_pipeline_runs_anything(pipeline, mark):
+    """Each of its files in turn is a pickle, an array of objects, or has one in its msgpack."""
+    files = sorted(path for path in pipeline.rglob("*") if path.is_file())
+    assert {"model", "tokenizer", "vectors", "config.cfg", "strings.json"} <= {path.name for path in files}
+    array = pipeline.parent / "array.npy"
+    np.save(array, np.array([Bomb(mark)], dtype=object), allow_pickle=True)
+    packed = msgspec.msgpack.encode(bombs(mark))
+    for path in files:
+        before = path.read_bytes()
+        for content in (pickle.dumps(Bomb(mark)), array.read_bytes(), packed):
+            path.write_bytes(content)
+            try_to_read(lambda: spacy.load(pipeline), Exception)
+        path.write_bytes(before)
+    assert spacy.load(pipeline).pipe_names == ["ner"]
+    assert not mark.exists()
+
+
+@pytest.mark.slow
+def test_no_weights_of_a_transformer_run_anything(tiny_bert, tmp_path, mark):
+    torch = pytest.importorskip("torch")
+    nlp = spacy.blank("en")
+    nlp.add_pipe("transformer", config={"model": {"name": str(tiny_bert)}}).model.initialize()
+    nlp.to_disk(tmp_path / "model")
+    file = tmp_path / "model" / "transformer" / "model"
+    content = msgspec.msgpack.decode(file.read_bytes(), strict=False)
+    [[shim]] = [shims for shims in content["shims"] if shims]
+    weights = msgspec.msgpack.decode(shim)
+    assert b"PK" in weights["state"][:4], "PyTorch's weights"
+    torch.save({"weight": Bomb(mark)}, tmp_path / "bomb.pt")
+    bomb = msgspec.msgpack.encode({**weights, "state": (tmp_path / "bomb.pt").read_bytes()})
+    content["shims"] = [[bomb] if shims else shims for shims in content["shims"]]
+    file.write_bytes(msgspec.msgpack.encode(content))
+    with pytest.raises(pickle.UnpicklingError, match="Weights only load failed"):
+        spacy.load(tmp_path / "model")
+    # The same in a folder of Hugging Face's, which `transformer_name` may name.
+    for path in tiny_bert.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    (tmp_path / "model.safetensors").unlink()
+    (tmp_path / "pytorch_model.bin").write_bytes((tmp_path / "bomb.pt").read_bytes())
+    with pytest.raises(OSError, match="Unable to load weights"):
+        nlp.add_pipe("transformer", "other", config={"model": {"name": str(tmp_path)}}).model.initialize()
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize(
+    "tag", ["!!python/object/apply:os.system", "!!python/object/new:os.system", "!!python/name:os.system"]
+)
+def test_no_yaml_runs_anything(tmp_path, mark, tag):
+    for name, read in (
+        ("datasets.yml", lambda path: load_datasets([path])),
+        ("project.yml", read_rules),
+        ("project.yml", lambda path: verify_assets(tmp_path, path)),
+        ("project.yml", dvc_yaml),
+        ("tokenizer.json", read_tokenizer),
+    ):
+        (tmp_path / name).write_text(f"a: {tag} ['touch {mark}']\ncommands: []\nassets: []\ntokenizer: {{}}\n")
+        try_to_read(lambda read=read, name=name: read(tmp_path / name), Exception)
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize(
+    "label", ["../../etc/passwd", "/etc/passwd", "a/b", "..", ".", "a\0b", "-rf", "$(id)", "C:\\x", "a" * 999]
+)
+def test_no_label_is_a_path(label):
+    [name] = file_names([label]).values()
+    assert Path(name).name == name
+    assert len(name) < 256
+    assert name.isascii()
+    assert not set(name) & set("/\\\0$ ;|&")
+
+
+@pytest.mark.slow
+def test_curves_are_numbers_and_so_no_formulas(demo_corpus, tmp_path):
+    """A spreadsheet would compute a cell of a TSV file that begins with `=`, `+`, `-` or `@`, if it isn't a number."""
+    overrides = {"training.max_steps": 2, "training.eval_frequency": 1, "components.tok2vec.model.encode.width": 16}
+    files = [tmp_path / "curve.tsv", tmp_path / "resources.tsv"]
+    train(ROOT / "configs" / "cpu.cfg", demo_corpus, tmp_path / "m", files[0], resources=files[1], overrides=overrides)
+    for file in files:
+        header, *rows = [line.split("\t") for line in file.read_text(encoding="utf8").splitlines()]
+        assert all(name.isidentifier() for name in header)
+        assert all(float(cell) is not None for row in rows for cell in row if cell)
+        assert rows
+
+
+def test_a_manifest_names_no_file_elsewhere(demo_corpus, tmp_path):
+    """What a stranger's corpus lists is looked for in its own folders."""
+    manifest = json.loads((demo_corpus / "manifest.json").read_text())
+    manifest["partitions"] |= {"train/../../../../etc/passwd": "0" * 64}
+    (tmp_path / "train").mkdir()
+    for file in (demo_corpus / "train").iterdir():
+        (tmp_path / "train" / file.name).write_bytes(file.read_bytes())
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(InputError, match="there is no such file, but"):
+        find_partitions(tmp_path / "train")
