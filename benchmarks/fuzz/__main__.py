@@ -11,10 +11,12 @@ What must hold is in `targets`; an input may take 30 seconds and 2 GB at most.
 """
 
 import hashlib
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
@@ -23,6 +25,7 @@ from benchmarks.fuzz.seeds import SEEDS
 from benchmarks.fuzz.targets import TARGETS
 
 OUT = Path("benchmarks/out/fuzz")
+MEMORY = Path("/dev/shm")  # files are written there, where a system has it
 SECONDS, MEGABYTES, BYTES = 30, 2048, 4096  # that an input may take, and have
 
 
@@ -45,8 +48,13 @@ def fuzz(name: str, runs: int, out: Path) -> tuple[int, dict[str, int]]:
         "verbosity": 1,
     }
     command = [sys.executable, "-m", "benchmarks.fuzz.worker", name, *(f"-{key}={options[key]}" for key in options)]
-    with (out / name / "log").open("w+", encoding="utf8", errors="replace") as log:
-        status = subprocess.run([*command, str(corpus)], stdout=log, stderr=log, check=False).returncode
+    with (
+        TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder,
+        (out / name / "log").open("w+", encoding="utf8", errors="replace") as log,
+    ):
+        environment = {**os.environ, "TMPDIR": folder}
+        done = subprocess.run([*command, str(corpus)], stdout=log, stderr=log, env=environment, check=False)
+        status = done.returncode
         log.seek(0)
         printed = log.read()
     figures = {key: int(value) for key, value in re.findall(r"stat::(\w+):\s+(\d+)", printed)}

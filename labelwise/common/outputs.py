@@ -217,13 +217,18 @@ def link(source: Path, target: Path) -> None:
 
 @contextmanager
 def full_disk_named(folder: Path) -> Iterator[None]:
-    """Name the folder when its disk is full, which the system's own error doesn't.
+    """Name the folder when its disk is full, or has failed, which the system's own error doesn't.
 
-    RAISES (InputError): no space is left.
+    RAISES (InputError): no space is left, or something couldn't be read or written.
     """
     try:
         yield
     except OSError as error:
+        if error.errno == errno.EIO and error.filename is None:
+            raise InputError(
+                f"{folder}: {error.strerror}, when something was written there or read for it; check the disks. What "
+                "was there is unchanged"
+            ) from error
         if error.errno not in FULL:
             raise
         raise InputError(

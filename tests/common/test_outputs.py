@@ -213,6 +213,16 @@ def test_two_outputs_at_one_place_are_an_error_before_the_work(tmp_path):
         pass
 
 
+def test_a_disk_that_fails_is_named(tmp_path):
+    def write():
+        with staged(tmp_path / "x"):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with pytest.raises(InputError, match=f"{tmp_path}: Input/output error, when something was .*; check the disks"):
+        write()
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
 def test_a_full_disk_is_named(tmp_path, code):
     def write():

@@ -8,7 +8,7 @@ from benchmarks.fuzz.mutate import any_bytes, mutated
 from benchmarks.fuzz.seeds import SEEDS
 from benchmarks.fuzz.targets import TARGETS
 
-INPUTS = 200
+INPUTS = 100
 
 
 @pytest.mark.parametrize("name", TARGETS)

@@ -1,0 +1,213 @@
+"""Disturb every command of a small project: nothing partial may appear, and the next run makes the same bytes.
+
+    python -m benchmarks.faults                                 # 10 of each fault for each command
+    python -m benchmarks.faults --fault writes --trials 1000 --command merge    # every single write
+
+1. `kill`: SIGKILL at a random moment, to the process and its workers. Each file is as it was, or new, or not there; a
+   corpus that has its manifest is all old or all new.
+2. `twice`: two of a command at once, the second at a random moment. One is refused, or waits; the outputs are new.
+3. `writes`: the Nth write, opening, closing or renaming of a file in the project fails, for N = 1, 2, 3, … (a disk
+   error or a full disk, in turn). The command fails, and names the folder, without a traceback.
+
+After each, the command is run again, undisturbed. It needs Linux and, for `writes`, gcc.
+"""
+
+import ctypes
+import errno
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated
+
+import typer
+
+from benchmarks.faults.commands import COMMANDS, Command, leftovers, load, outputs, place, prepare, start
+
+OLD, NEW = 10, 14  # texts of the corpus that was there, and of the one that comes
+FAULTS = ("kill", "twice", "writes")
+SOURCE = Path(__file__).with_name("writes.c")
+LIBRARY = "LABELWISE_FAULTS"  # the variable that names the compiled library
+
+
+class Trials:
+    """A command, and the folders in which it is disturbed.
+
+    seconds (float): that it takes undisturbed.
+    writes (int): that it makes.
+    """
+
+    def __init__(self, command: Command, root: Path) -> None:
+        """Run the command once, undisturbed.
+
+        RAISES (RuntimeError): it fails.
+        """
+        self.command, self.root, self.work = command, root, root / "work"
+        self.log = root / "log"
+        self.seconds, self.writes = 0.0, 0
+        self.place()
+        self.old = outputs(command, self.work)
+        begin = time.monotonic()
+        status, printed = self.wait(self.start(lambda: count_writes(self.work, 0, 0), count=True))
+        self.seconds = time.monotonic() - begin
+        self.new = outputs(command, self.work)
+        if status or self.old == self.new or self.new != outputs(command, root / "new"):
+            raise RuntimeError(f"{command.name}: {status}: {printed}")
+        self.writes = int((self.root / "count").read_text(encoding="ascii")) if library() else 0
+
+    def place(self) -> None:
+        """Bring back what was there before the command."""
+        place(self.command, self.work, self.root / "old", self.root / "new")
+
+    def start(self, before: Callable[[], object] = lambda: None, name: str = "log", *, count: bool = False) -> int:
+        """Start the command; return its process."""
+        after = self.note_count if count else None
+        return start(self.command, self.work, self.root / name, NEW, before, after)
+
+    def note_count(self) -> None:
+        """Write down how many writes have been counted."""
+        if found := library():
+            (self.root / "count").write_text(str(found.faults_count()), encoding="ascii")
+
+    def wait(self, process: int, name: str = "log") -> tuple[int, str]:
+        """Wait for a process; return its status, and what it printed."""
+        status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+        return status, (self.root / name).read_text(encoding="utf8", errors="replace")
+
+    def again(self) -> Iterator[str]:
+        """Run the command undisturbed, and say what isn't as it should be then."""
+        status, printed = self.wait(self.start())
+        if status:
+            yield f"the next run fails: {printed[-500:]}"
+        now = outputs(self.command, self.work)
+        if now != self.new:
+            differ = [name for name in {**now, **self.new} if now.get(name) != self.new.get(name)]
+            yield f"the next run makes other bytes: {differ[:5]}"
+        if left := leftovers(self.work):
+            yield f"the next run leaves {left}"
+
+    def partial(self) -> Iterator[str]:
+        """Say what is neither as it was, nor new, nor absent."""
+        now = outputs(self.command, self.work)
+        for name, content in now.items():
+            if content not in (self.old.get(name), self.new.get(name)):
+                yield f"{name} is neither old nor new"
+        if "corpus/manifest.json" in now and self.command.name == "merge":
+            corpus = _corpus(now)
+            if corpus not in (_corpus(self.old), _corpus(self.new)):
+                yield "the corpus has its manifest, and is neither old nor new"
+
+    def kill(self, rng: random.Random) -> Iterator[str]:
+        """Kill the command."""
+        process = self.start()
+        time.sleep(rng.random() * self.seconds)
+        os.killpg(process, signal.SIGKILL)
+        self.wait(process)
+        yield from self.partial()
+
+    def twice(self, rng: random.Random) -> Iterator[str]:
+        """Run two of the command at once."""
+        processes = [(self.start(name="log"), "log")]
+        time.sleep(rng.random() * self.seconds)
+        processes.append((self.start(name="other"), "other"))
+        ends = [self.wait(*process) for process in processes]
+        for status, printed in ends:
+            if "Traceback" in printed or (status and "is writing" not in printed):
+                yield f"status {status}: {printed[-500:]}"
+        if all(status for status, _ in ends):
+            yield "both are refused"
+        if outputs(self.command, self.work) != self.new:
+            yield "the outputs aren't new"
+
+    def fail_write(self, number: int) -> Iterator[str]:
+        """Have a write fail."""
+        error = (errno.EIO, errno.ENOSPC)[number % 2]
+        status, printed = self.wait(self.start(lambda: count_writes(self.work, number, error)))
+        if status == 0 and outputs(self.command, self.work) != self.new:
+            yield "it says that all is well"
+        if status and not any(
+            Path(output).name in printed or Path(output).parent.name in printed
+            for output in (str(self.work / output) for output in self.command.outputs)
+        ):
+            yield f"it names no folder: {printed[-300:]}"
+        if "Traceback" in printed:
+            yield f"a traceback: {printed[-700:]}"
+        yield from self.partial()
+
+
+def _corpus(files: dict[str, bytes]) -> dict[str, bytes]:
+    return {name: content for name, content in files.items() if name.startswith("corpus/")}
+
+
+def library() -> ctypes.CDLL | None:
+    """Return the library that has been preloaded, if it was."""
+    return ctypes.CDLL(os.environ[LIBRARY]) if LIBRARY in os.environ else None
+
+
+def count_writes(folder: Path, at: int, error: int) -> None:
+    """Count the writes in a folder from now on, and have one fail."""
+    if found := library():
+        found.faults_begin(os.fsencode(folder), ctypes.c_long(at), error)
+
+
+def disturb(trials: Trials, fault: str, times: int, rng: random.Random) -> tuple[int, Counter[str]]:
+    """Disturb a command by a fault; return how often, and what wasn't as it should be."""
+    broken: Counter[str] = Counter()
+    numbers = list(range(1, trials.writes + 1)) if fault == "writes" else list(range(times))
+    if len(numbers) > times:
+        numbers = sorted(rng.sample(numbers, times))
+    for number in numbers:
+        trials.place()
+        found = trials.fail_write(number) if fault == "writes" else getattr(trials, fault)(rng)
+        wrong = [*found, *trials.again()]
+        for what in wrong:
+            print(f"{trials.command.name}, {fault} {number}: {what}", file=sys.stderr, flush=True)
+        broken.update(what.partition(":")[0] for what in wrong)
+    return len(numbers), broken
+
+
+def main(
+    fault: Annotated[list[str] | None, typer.Option(help=f"{', '.join(FAULTS)}; all by default")] = None,
+    command: Annotated[list[str] | None, typer.Option(help="Commands; all by default")] = None,
+    trials: Annotated[int, typer.Option(help="The most of each fault for each command")] = 10,
+    seed: Annotated[int, typer.Option(help="Of the moments")] = 0,
+) -> None:
+    """Disturb commands, and print what was tried and what wasn't as it should be."""
+    faults = fault or list(FAULTS)
+    if "writes" in faults and LIBRARY not in os.environ:
+        with TemporaryDirectory() as folder:
+            compiled = Path(folder) / "writes.so"
+            subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-o", str(compiled), str(SOURCE), "-ldl"], check=True)
+            environment = {**os.environ, "LD_PRELOAD": str(compiled), LIBRARY: str(compiled)}
+            arguments = [sys.executable, "-m", "benchmarks.faults", *sys.argv[1:]]
+            raise SystemExit(subprocess.run(arguments, env=environment, check=False).returncode)
+    load()
+    rng = random.Random(seed)
+    wrong = False
+    with TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as folder:
+        root = Path(folder)
+        names = [each.name for each in COMMANDS if not command or each.name in command]
+        last = names[-1]
+        prepare(root / "old", OLD, last)
+        prepare(root / "new", NEW, last)
+        print("| command | seconds | fault | times | what wasn't as it should be |\n|---|---|---|---|---|")
+        for each in (each for each in COMMANDS if each.name in names):
+            disturbed = Trials(each, root)
+            for kind in faults:
+                times, broken = disturb(disturbed, kind, trials, rng)
+                of = f"{times} of {disturbed.writes}" if kind == "writes" else f"{times}"
+                what = "; ".join(f"{name} ({n})" for name, n in broken.items()) or "nothing"
+                print(f"| {each.name} | {disturbed.seconds:.1f} | {kind} | {of} | {what} |", flush=True)
+                wrong = wrong or bool(broken)
+    if wrong:
+        raise SystemExit("Something wasn't as it should be")
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,176 @@
+"""The commands that are disturbed, in a small project of which there are two states: what was there, and what comes."""
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import spacy
+
+from labelwise.common.outputs import remove
+from scripts.complete import complete_cli
+from scripts.console import run
+from scripts.convert_brat import convert_brat_cli
+from scripts.evaluate import evaluate_cli
+from scripts.make_demo import make_demo_cli
+from scripts.merge import merge_cli
+from scripts.report import report_cli
+from scripts.train import train_cli
+
+CONFIG = Path(__file__).parents[2] / "configs" / "cpu.cfg"
+VOLATILE = ("cpu_resources.tsv", "speed.json")  # they tell times
+MORE = '{"text": "Two mg of salt, in the year %d."}\n'
+DECLARED = "- {name: more, path: more.jsonl, labels: [%s]}\n"
+
+
+class Command(NamedTuple):
+    """A command of the project.
+
+    outputs (tuple[str, ...]): the files and folders that it writes.
+    """
+
+    name: str
+    function: Callable[..., None]
+    arguments: str
+    outputs: tuple[str, ...]
+
+
+COMMANDS = (
+    Command("make_demo", make_demo_cli, "brat --docs {docs} --labels 3 --words 20", ("brat",)),
+    Command("convert_brat", convert_brat_cli, "brat tasks", ("tasks",)),
+    Command(
+        "merge",
+        merge_cli,
+        "tasks/datasets.yml more.yml corpus --metrics metrics/merge.json --docs-per-partition 6 --dev-ratio 0.2 "
+        "--test-ratio 0.2 --workers 1",
+        ("corpus", "metrics/merge.json"),
+    ),
+    Command(
+        "train",
+        train_cli,
+        "small.cfg corpus training/cpu/model-best --curve plots/cpu.tsv --resources plots/cpu_resources.tsv "
+        "--max-steps 4 --resume",
+        ("training/cpu/model-best", "plots/cpu.tsv", "plots/cpu_resources.tsv"),
+    ),
+    Command("complete", complete_cli, "small.cfg corpus training/cpu/completed --resume", ("training/cpu/completed",)),
+    Command(
+        "evaluate",
+        evaluate_cli,
+        "training/cpu/model-best corpus/test metrics/cpu.json --predictions training/cpu/predictions.jsonl --details "
+        "training/cpu/details.json --merge-metrics metrics/merge.json --speed training/cpu/speed.json",
+        ("metrics/cpu.json", "training/cpu/predictions.jsonl", "training/cpu/details.json", "training/cpu/speed.json"),
+    ),
+    Command("report", report_cli, "report/cpu.html --pipeline cpu", ("report/cpu.html",)),
+)
+
+
+def load() -> None:
+    """Load what all commands need, so that the processes that are forked have it, and what is disturbed is their work.
+
+    spaCy imports all that is installed for it when it is first asked for a component; PyTorch's threads aren't forked.
+    """
+    spacy.blank("en").create_pipe("ner")
+    if torch := sys.modules.get("torch"):
+        torch.set_num_threads(1)
+
+
+def start(
+    command: Command,
+    folder: Path,
+    log: Path,
+    docs: int,
+    before: Callable[[], Any] | None = None,
+    after: Callable[[], Any] | None = None,
+) -> int:
+    """Start a command in a folder, in a process group of its own, and return the process; it prints to `log`.
+
+    before, after (Callable): called in that process.
+    """
+    sys.stdout.flush()
+    if pid := os.fork():
+        return pid
+    status: Any = 1
+    try:
+        os.setsid()
+        os.chdir(folder)
+        printed = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(printed, 1)
+        os.dup2(printed, 2)
+        sys.argv = [command.name, *command.arguments.format(docs=docs).split()]
+        if before:
+            before()
+        run(command.function)
+    except SystemExit as ended:
+        status = ended.code
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+    finally:
+        if after:
+            after()
+        sys.stderr.flush()
+        os._exit(status if isinstance(status, int) else 0 if status is None else 1)
+
+
+def prepare(root: Path, docs: int, last: str) -> None:
+    """Run the commands, undisturbed, for a corpus of some texts, to the last that is needed.
+
+    RAISES (RuntimeError): one fails.
+    """
+    root.mkdir(parents=True)
+    small = re.sub(r"width = 96|rows = \[.*\]", lambda found: SMALLER[found[0][:4]], CONFIG.read_text(encoding="utf8"))
+    small = re.sub(r"eval_frequency = \d+|max_steps = \d+", lambda found: SMALLER[found[0][:4]], small)
+    (root / "small.cfg").write_text(small, encoding="utf8")
+    (root / "more.jsonl").write_text("".join(MORE % year for year in range(docs)), encoding="utf8")
+    (root / "more.yml").write_text(DECLARED % "CHEMICAL", encoding="utf8")
+    for command in COMMANDS:
+        log = root.with_suffix(f".{command.name}.log")
+        if os.waitpid(start(command, root, log, docs), 0)[1]:
+            raise RuntimeError(f"{command.name}: {log.read_text(encoding='utf8')}")
+        if command.name == last:
+            return
+
+
+SMALLER = {
+    "widt": "width = 16",
+    "rows": "rows = [50, 50, 50, 50]",
+    "eval": "eval_frequency = 2",
+    "max_": "max_steps = 2",
+}
+
+
+def place(command: Command, work: Path, old: Path, new: Path) -> None:
+    """Make a folder as it is before a command: its inputs are new, its outputs old."""
+    remove(work)
+    later = [output for other in COMMANDS[COMMANDS.index(command) :] for output in other.outputs]
+    shutil.copytree(new, work)
+    for output in later:
+        remove(work / output)
+    for output in command.outputs:
+        (work / output).parent.mkdir(parents=True, exist_ok=True)
+        if (old / output).is_dir():
+            shutil.copytree(old / output, work / output)
+        else:
+            shutil.copy2(old / output, work / output)
+
+
+def outputs(command: Command, root: Path) -> dict[str, bytes]:
+    """Read a command's outputs, but for hidden files, such as the merge's cache, and what tells times."""
+    roots = [root / output for output in command.outputs]
+    files = [file for path in roots for file in ([path] if path.is_file() else sorted(path.rglob("*")))]
+    return {
+        file.relative_to(root).as_posix(): file.read_bytes()
+        for file in files
+        if file.is_file() and file.name not in VOLATILE and not any(part[0] == "." for part in file.parts)
+    }
+
+
+def leftovers(root: Path) -> list[str]:
+    """List what is in the project and in no output: what is needed beside outputs while they are written."""
+    return sorted(
+        path.relative_to(root).as_posix()
+        for path in root.rglob("*")
+        if re.fullmatch(r"\..*\.labelwise\.\w+|.*\.checkpoints|.*\.tmp", path.name)
+    )
