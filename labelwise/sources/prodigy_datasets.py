@@ -11,7 +11,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from labelwise.sources.brat import NOT_CONVERTED, Document
 from labelwise.sources.prodigy import input_hash, task_hash
 
 DATASETS, PROBLEMS, REPORT = "datasets.yml", "problems.jsonl", "report.json"
+WAITING = 2**22  # bytes of tasks that wait to be written
 
 
 class Report(msgspec.Struct):
@@ -57,16 +57,31 @@ def write_datasets(
     names = file_names(labels)
     counts: dict[str, Counter[str]] = {field: Counter() for field in Report.__struct_fields__}
     counts["labels"].update(dict.fromkeys(labels, 0))
-    with ExitStack() as stack:
-        files = {label: stack.enter_context((out / names[label]).open("wb")) for label in labels}
-        problems = stack.enter_context((out / PROBLEMS).open("w", encoding="utf8"))
+    for name in names.values():
+        (out / name).touch()
+    waiting: dict[str, list[bytes]] = {}
+    size = 0
+
+    def write() -> None:
+        """Append what waits to the files, which may be more than a process can have open."""
+        for label, found in waiting.items():
+            with (out / names[label]).open("ab") as file:
+                file.writelines(found)
+        waiting.clear()
+
+    with (out / PROBLEMS).open("w", encoding="utf8") as problems:
         for document in documents:
             _count(document, counts)
             for problem in document.problems:
                 problems.write(json.dumps(problem._asdict(), ensure_ascii=False) + "\n")
             if document.text is not None:
                 for label, task in tasks(document, document.text, labels):
-                    files[label].write(task)
+                    waiting.setdefault(label, []).append(task)
+                    size += len(task)
+                    if size > WAITING:
+                        write()
+                        size = 0
+    write()
     (out / DATASETS).write_text(declare(labels, split, prefix), encoding="utf8")
     report = Report(**{field: dict(sorted(counter.items())) for field, counter in counts.items()})
     content = json.dumps(msgspec.to_builtins(report), indent=2, ensure_ascii=False) + "\n"
