@@ -5,12 +5,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from labelwise.common.errors import InputError
 from labelwise.corpus.annotation import GOLD, INCORRECT, check_user_data, is_merged, uncovered
 from labelwise.corpus.docbin_reader import DAMAGES, check_arrays, decode
 from labelwise.corpus.manifest import read_partition
 from labelwise.sources.items import Item
-from labelwise.sources.prodigy import Task, TaskSpan
+from labelwise.sources.prodigy import Task, TaskSpan, Uncovered
 
 
 def read_spacy(path: Path) -> Iterator[Item]:
@@ -36,7 +38,11 @@ def _read_docs(content: bytes) -> Iterator[Item]:
         check_user_data(doc.user_data)
         task = Task(doc.text, _doc_spans(doc), view_id="spans_manual")
         if is_merged(doc):
-            task.uncovered = dict(uncovered(doc))
+            try:
+                task.uncovered = msgspec.convert(uncovered(doc), dict[str, Uncovered])
+            except msgspec.ValidationError as error:
+                yield Item(number, None, f"malformed: `uncovered` of its user data: {error}")
+                continue
         elif any(token.ent_iob == 0 for token in doc):
             task.is_binary = True
         yield Item(number, task) if not doc.text.isspace() and doc.text else Item(number, None, "no text")

@@ -148,12 +148,18 @@ def _judgements(merged: Merged, group: list[Answer], policies: Policies) -> dict
 
 def _usable_spans(merged: Merged, answer: Answer) -> Iterable[tuple[SpanKey, TaskSpan]]:
     """Yield the spans of a task that can be used, white space at their edges trimmed; count and report the others."""
+    uncovered = answer.task.uncovered or {}
     for span in answer.task.spans or ():
         start, end = trim_usable(merged.text, span.start, span.end)
         if start == end or not isinstance(span.label, str):
             problem, what = "invalid", f"{span.label} {span.start} {span.end}"
         elif span.label not in answer.dataset.labels:
             problem, what = "undeclared label", span.label
+        elif uncovered.get(span.label) == "none":
+            problem, what = (
+                "invalid",
+                f"{span.label} {start} {end}: nobody looked for {span.label}, says `uncovered`",
+            )
         else:
             yield (start, end, span.label), span
             continue
