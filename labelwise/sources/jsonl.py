@@ -18,6 +18,8 @@ HEADERS = {
     b"\x28\xb5\x2f\xfd": "this is compressed with zstd; give its name the suffix .zst",
     b"\xff\xfe": "this is UTF-16; save it as UTF-8",
     b"\xfe\xff": "this is UTF-16; save it as UTF-8",
+    b"{\0": "this is UTF-16; save it as UTF-8",
+    b"\0{": "this is UTF-16; save it as UTF-8",
 }
 
 
@@ -37,12 +39,17 @@ def read_jsonl(lines: IO[bytes], start: int = 0, end: int | None = None) -> Iter
         # The line that the byte before belongs to is the previous slice's.
         lines.seek(start - 1)
         position += len(lines.readline()) - 1
-    for number, line in enumerate(lines, 1):
+    number = 0
+    for line in lines:
         if end is not None and position >= end:
             return
-        row = line.removeprefix(BOM) if position == 0 else line
+        # As Prodigy reads it, CR alone ends a line, too; JSON has none in its strings. Here, all that LF ends is cut as
+        # one, so such rows are the slice's that the first of them is in.
+        for row in line.splitlines() if b"\r" in line else (line,):
+            number += 1
+            content = row.removeprefix(BOM) if position == 0 and number == 1 else row
+            yield Item(number, None) if not content or content.isspace() else Item(number, *parse_task(content))
         position += len(line)
-        yield Item(number, None) if not row or row.isspace() else Item(number, *parse_task(row))
 
 
 def _open(path: Path) -> IO[bytes]:

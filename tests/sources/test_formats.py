@@ -422,3 +422,60 @@ def test_folders_and_files_that_are_none_of_ours(merging):
     declare(merging, {"name": "a", "path": "a.jsonl.xz", "labels": ["A"]})
     with pytest.raises(InputError, match=r"a\.jsonl\.xz: this compression isn't supported; use \.gz or \.zst"):
         merging.run()
+
+
+@pytest.mark.parametrize("end", ["\r", "\r\n", "\n"])
+def test_rows_end_as_prodigy_has_them_end(tmp_path, end):
+    """As in Python's text files, CR alone ends a row, too."""
+    rows = ['{"text": "one"}', "", "{oops", '{"text": "four\\r"}', '{"text": "five"}']
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(("\ufeff" + end.join(rows) + end).encode())
+    assert read(path) == [(1, "one"), (3, "bad JSON"), (4, "four\r"), (5, "five")]
+    good = [row for row in rows if row != "{oops"]
+    path.write_bytes(end.join(good).encode())
+    assert [text for _, text in read(path)] == [row["text"] for row in srsly.read_jsonl(path)]
+
+
+@pytest.mark.parametrize("width", range(1, 60))
+def test_every_row_is_in_one_part_wherever_lines_of_both_kinds_are_cut(tmp_path, width):
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'{"text":"1"}\r{"text":"2"}\r\n\r{"text":"3"}\n{"text":"4"}\r{"text":"5"}')
+    parts = [list(read_items(path, start=start, end=start + width)) for start in range(0, path.stat().st_size, width)]
+    assert [item.task.text for part in parts for item in part if item.task] == ["1", "2", "3", "4", "5"]
+    assert sum(len(part) for part in parts) == 6
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_utf_16_is_an_error(tmp_path, encoding):
+    (tmp_path / "a.jsonl").write_bytes('{"text": "one"}'.encode(encoding))
+    with pytest.raises(InputError, match=r"a\.jsonl: this is UTF-16; save it as UTF-8"):
+        read(tmp_path / "a.jsonl")
+
+
+def user_data(**data) -> spacy.tokens.Doc:
+    doc = spacy.blank("xx")("one two")
+    doc.user_data["labelwise"] = {"gold": [[0, 3, "A", ["x"]]], "rejected": [], **data}
+    return doc
+
+
+@pytest.mark.parametrize("others", [{}, {"B": "none"}])
+def test_a_span_of_a_label_that_its_doc_was_not_searched_for_is_a_problem(tmp_path, others):
+    """Nothing tells which of the two is wrong; the span costs only itself."""
+    DocBin(docs=[user_data(uncovered={"A": "none", **others})], store_user_data=True).to_disk(tmp_path / "a.spacy")
+    merging = Merging(tmp_path)
+    merging.declared.append({"name": "a", "path": "../a.spacy", "labels": ["A", "B"]})
+    merging.add("c", ["C"], [{"text": "third"}])
+    ledger = merging.run()
+    assert ledger.spans == Counter(invalid=1)
+    problem = json.loads(merging.files()["problems.jsonl"])
+    assert (problem["dataset"], problem["file"], problem["line"]) == ("a", "a.spacy", 1)
+    assert problem["reason"] == "invalid: A 0 3: nobody looked for A, says `uncovered`"
+
+
+@pytest.mark.parametrize("uncovered", [{"A": "some"}, {"A": 3}, ["A"], 3])
+def test_a_doc_that_says_nonsense_of_its_labels_costs_only_itself(tmp_path, uncovered):
+    docs = [user_data(uncovered=uncovered), user_data(uncovered={})]
+    DocBin(docs=docs, store_user_data=True).to_disk(tmp_path / "a.spacy")
+    (bad, problem), good = read(tmp_path / "a.spacy")
+    assert (bad, good) == (1, (2, "one two"))
+    assert problem.startswith("malformed: `uncovered` of its user data: ")
