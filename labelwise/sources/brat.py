@@ -48,6 +48,7 @@ MissingAnn = Literal["skip", "empty"]
 NOT_CONVERTED = {
     "no text": "the annotation file has no .txt beside it, or an empty one",
     "not readable": "the text or an annotation file is a link to nothing, a folder, or mustn't be read",
+    "UTF-16": "the text or an annotation file is UTF-16; convert it to UTF-8: iconv -f UTF-16 -t UTF-8",
     "not decodable": "the text or the line isn't valid in the given encoding",
     "malformed": "not `ID<TAB>LABEL START END[;START END...]<TAB>MENTION` with START <= END",
     "other label": "the label isn't among those asked for",
@@ -147,10 +148,10 @@ def read_document(
     path = printable(stem.relative_to(root)) + ".txt"
     document = Document(path, None, [], [], Counter(), Counter())
     files = dict(_annotation_files(stem))
-    unread = [suffix for suffix, content in files.items() if content is None]
+    unread = [suffix for suffix, content in files.items() if content is None or is_utf16(content)]
     text, why_not = _read_text(stem, encoding)
     if unread:
-        text, why_not = None, "not readable"
+        text, why_not = None, "not readable" if files[unread[0]] is None else "UTF-16"
         document.problems.append(Problem(path.removesuffix(".txt") + unread[0], 0, why_not, ""))
     elif text is None:
         document.problems.append(Problem(path, 0, why_not, ""))
@@ -198,7 +199,10 @@ class _Candidate(NamedTuple):
 def _read_text(stem: Path, encoding: str) -> tuple[str | None, str]:
     file = stem.with_name(stem.name + ".txt")
     try:
-        text = read_file(file).decode(encoding)
+        content = read_file(file)
+        if is_utf16(content):
+            return None, "UTF-16"
+        text = content.decode(encoding)
     except FileNotFoundError:
         return None, "no text"
     except InputError:
@@ -206,6 +210,21 @@ def _read_text(stem: Path, encoding: str) -> tuple[str | None, str]:
     except UnicodeDecodeError:
         return None, "not decodable"
     return (text, "") if text.strip() else (None, "no text")
+
+
+def is_utf16(content: bytes) -> bool:
+    """Tell whether a file looks like UTF-16: by its mark, or since every other byte of Latin letters is zero there."""
+    begin = content[:1000]
+    return begin.startswith((b"\xff\xfe", b"\xfe\xff")) or 4 * begin.count(0) > len(begin)
+
+
+def find_utf16(stems: Iterable[Path]) -> Path | None:
+    """Find the first annotation file that looks like UTF-16."""
+    for stem in stems:
+        for suffix, content in _annotation_files(stem):
+            if content and is_utf16(content):
+                return stem.with_name(stem.name + suffix)
+    return None
 
 
 def _annotation_files(stem: Path) -> Iterator[tuple[str, bytes | None]]:
@@ -222,7 +241,8 @@ def _annotation_files(stem: Path) -> Iterator[tuple[str, bytes | None]]:
 def _lines(files: Mapping[str, bytes | None], encoding: str) -> Iterator[tuple[str, int, str | None]]:
     """Yield (suffix, line number, line) from annotation files; None for a line that can't be decoded."""
     for suffix, content in files.items():
-        for number, line in enumerate(_split_lines(content or b""), 1):
+        readable = content is not None and not is_utf16(content)
+        for number, line in enumerate(_split_lines(content) if content and readable else (), 1):
             try:
                 row = line.decode(encoding).rstrip("\r\n")
             except UnicodeDecodeError:

@@ -17,10 +17,11 @@ from labelwise.sources.brat import (
     Shifted,
     count_labels,
     find_documents,
+    find_utf16,
     read_document,
 )
 from labelwise.sources.declarations import AnySplit
-from labelwise.sources.files import stat_of
+from labelwise.sources.files import printable, stat_of
 from labelwise.sources.prodigy_datasets import DATASETS, PROBLEMS, REPORT, Report, write_datasets
 
 CHOSEN = ("other label", "no annotation file")  # reasons that an option asks for
@@ -63,7 +64,10 @@ def convert_brat(
         brat_dir, stems = choose_folder(brat_dir, fallback, tell)
         before = stat_of(brat_dir, DOCUMENT_SUFFIXES)
         verify_assets(brat_dir)
-        chosen = choose_labels(labels, count_labels(progress(stems, "labels"), encoding), brat_dir)
+        found = count_labels(progress(stems, "labels"), encoding)
+        if not found and (file := find_utf16(stems)):
+            raise InputError(f"{printable(file)}: this is UTF-16; convert it to UTF-8: iconv -f UTF-16 -t UTF-8")
+        chosen = choose_labels(labels, found, brat_dir)
         documents = (
             read_document(
                 stem,

@@ -280,3 +280,17 @@ def test_real_corpora_balance(corpus, documents, lines):
     assert sum(len(document.mentions) for document in read_documents) + lost == lines
     # Nothing in these corpora is beyond conversion, so a bug that drops a mention shows here.
     assert lost == 0
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("suffix", [".ann", ".txt"])
+def test_utf_16_is_named(tmp_path, encoding, suffix):
+    (tmp_path / "d.txt").write_text("big cat")
+    (tmp_path / "d.ann").write_text("T1\tX 4 7\tcat\n")
+    file = tmp_path / f"d{suffix}"
+    file.write_bytes(file.read_text().encode(encoding))
+    document = read_document(tmp_path / "d", tmp_path)
+    assert (document.text, document.mentions) == (None, [])
+    assert (f"d{suffix}", 0, "UTF-16", "") in document.problems
+    assert {problem.reason for problem in document.problems} == {"UTF-16"}
+    assert document.lines["T"] == (0 if suffix == ".ann" else 1)

@@ -1,4 +1,5 @@
 import json
+import resource
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
@@ -8,6 +9,8 @@ import yaml
 
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import locked
+from labelwise.merge.rules.settings import Settings
+from labelwise.merge.run import merge
 from labelwise.sources import convert_brat as convert
 from labelwise.sources import prodigy_datasets
 from labelwise.sources.convert_brat import convert_brat
@@ -250,3 +253,37 @@ def test_offsets_and_labels_survive(tmp_path):
         for span in task["spans"]
     ]
     assert Counter(found) == Counter(spans)
+
+
+def test_annotations_that_are_all_utf_16_are_named(tmp_path):
+    (tmp_path / "brat").mkdir()
+    (tmp_path / "brat" / "d.txt").write_text("big cat")
+    (tmp_path / "brat" / "d.ann").write_bytes("T1\tX 4 7\tcat\n".encode("utf-16"))
+    with pytest.raises(InputError, match=r"d\.ann: this is UTF-16; convert it to UTF-8: iconv -f UTF-16 -t UTF-8"):
+        convert_brat(tmp_path / "brat", tmp_path / "tasks")
+
+
+def test_there_may_be_more_labels_than_files_that_can_be_open(tmp_path):
+    (tmp_path / "brat").mkdir()
+    labels = [f"L{number}" for number in range(300)]
+    for doc in range(3):
+        (tmp_path / "brat" / f"{doc}.txt").write_text(f"{doc} big cats")
+        lines = [f"T{number}\t{label} 2 5\tbig\n" for number, label in enumerate(labels)]
+        (tmp_path / "brat" / f"{doc}.ann").write_text("".join(lines))
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (250, before[1]))
+    try:
+        convert_brat(tmp_path / "brat", tmp_path / "tasks")
+        merge([tmp_path / "tasks" / "datasets.yml"], tmp_path / "corpus", Settings(near_duplicates="off"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    for label in labels:
+        assert [len(task["spans"]) for task in tasks(tmp_path / "tasks" / f"{label}.jsonl")] == [1, 1, 1]
+
+
+def test_tasks_are_in_order_however_many_wait(brat, tmp_path, monkeypatch):
+    convert_brat(brat, tmp_path / "tasks")
+    monkeypatch.setattr(prodigy_datasets, "WAITING", 0)
+    convert_brat(brat, tmp_path / "others")
+    files = [{file.name: file.read_bytes() for file in (tmp_path / name).iterdir()} for name in ("tasks", "others")]
+    assert files[0] == files[1]
