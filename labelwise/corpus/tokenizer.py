@@ -17,6 +17,7 @@ from labelwise.common.decoding import decode_yaml
 from labelwise.common.errors import InputError
 
 WORDS_AND_SPACES = re.compile(r"\S+|\s+")  # what spaCy's tokenizer takes for a word, and remembers
+NUMBERED = re.compile(r"(?<!\\)(?:\\\\)*(?:\\[1-9]|\(\?\([1-9])")  # a reference to a group by its number
 MAX_LENGTH = 2**31 - 1  # characters of a text: spaCy's limit of a million is about parsers' memory
 
 
@@ -127,25 +128,32 @@ def extend_tokenizer(nlp: Language, rules: TokenizerRules) -> None:
     tokenizer = cast(Tokenizer, tokenizer)
     if rules.infixes:
         infixes = [*cast(Sequence[str], nlp.Defaults.infixes or ()), *rules.infixes]
-        _check_joined("infixes", infixes, len(rules.infixes))
+        _check_joined(infixes, len(rules.infixes))
         tokenizer.infix_finditer = compile_infix_regex(infixes).finditer
     if rules.no_exceptions:
-        _check_joined("no_exceptions", rules.no_exceptions, len(rules.no_exceptions))
-        given_up = re.compile("|".join(rules.no_exceptions))
-        exceptions = tokenizer.rules or {}
-        tokenizer.rules = {text: tokens for text, tokens in exceptions.items() if not given_up.fullmatch(text)}
+        given_up = [re.compile(pattern) for pattern in rules.no_exceptions]
+        tokenizer.rules = {
+            text: tokens
+            for text, tokens in (tokenizer.rules or {}).items()
+            if not any(pattern.fullmatch(text) for pattern in given_up)
+        }
 
 
-def _check_joined(name: str, patterns: Sequence[str], own: int) -> None:
-    """Check that patterns can be joined, of which the last ones are the project's.
+def _check_joined(infixes: Sequence[str], own: int) -> None:
+    """Check that infixes mean the same when they are joined, of which the last ones are the project's.
 
-    RAISES (InputError): they can't, and which one is the first that can't be added.
+    RAISES (InputError): they don't, or can't be joined, and which one is the first that can't be added.
     """
-    for number in range(len(patterns) - own + 1, len(patterns) + 1):
-        try:
-            re.compile("|".join(patterns[:number]))
-        except re.error as error:
+    for number in range(len(infixes) - own, len(infixes)):
+        infix = infixes[number]
+        where = f"tokenizer infixes: {infix!r} can't be used beside the others"
+        if re.compile(infix).flags != re.UNICODE.value:
+            raise InputError(f"{where}: its flags would be theirs, too; write them as (?i:...)")
+        if NUMBERED.search(infix) and re.compile("|".join(infixes[:number])).groups:
             raise InputError(
-                f"tokenizer {name}: {patterns[number - 1]!r} can't be used beside the others: {error}; write flags as "
-                "(?i:...), and give groups names that no other pattern has"
-            ) from error
+                f"{where}: they have groups, so the number of its own is another; name it: (?P<name>...), (?P=name)"
+            )
+        try:
+            re.compile("|".join(infixes[: number + 1]))
+        except re.error as error:
+            raise InputError(f"{where}: {error}; give groups names that no other pattern has") from error

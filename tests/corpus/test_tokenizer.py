@@ -152,10 +152,11 @@ def test_a_merge_with_a_large_vocabulary_gives_the_same_bytes(merging, monkeypat
     [
         (
             {"infixes": ("(?i)mg",)},
-            r"infixes: '\(\?i\)mg' can't be used beside the others: global flags .*; write flags",
+            r"infixes: '\(\?i\)mg' can't be used beside the others: its flags would be theirs, too; write",
         ),
         ({"infixes": ("/", "(?P<a>x)", "(?P<a>y)")}, r"infixes: '\(\?P<a>y\)' can't be used .* give groups names"),
-        ({"no_exceptions": ("g.", "(?i)a.m.")}, r"no_exceptions: '\(\?i\)a.m.' can't be used beside the others"),
+        ({"infixes": (r"(x)", r"(\w)(?=\1)")}, r"infixes: .* can't be used .* its own is another; name it: \(\?P<"),
+        ({"infixes": (r"(x)", r"(a)?(?(1)b|c)")}, r"infixes: .* can't be used .* its own is another; name it: \(\?P<"),
     ],
 )
 def test_patterns_that_cannot_be_joined_are_named(rules, message):
@@ -166,3 +167,15 @@ def test_patterns_that_cannot_be_joined_are_named(rules, message):
 def test_flags_of_a_part_are_for_that_part():
     nlp = make_nlp("en", TokenizerRules(infixes=("(?i:mg)", "(?P<b>µ)")))
     assert [token.text for token in nlp.make_doc("5MGa 5mga")] == ["5", "MG", "a", "5", "mg", "a"]
+
+
+def test_a_reference_to_a_group_by_name_is_to_that_group():
+    nlp = make_nlp("en", TokenizerRules(infixes=("(µ)", r"(?P<twice>[xy])(?P=twice)")))
+    assert [token.text for token in nlp.make_doc("axxb axyb aµb")] == ["a", "xx", "b", "axyb", "a", "µ", "b"]
+
+
+def test_exceptions_are_dropped_by_each_pattern_on_its_own():
+    patterns = (r"(?i)A\.M\.", r"([a-z])\.\1\.", r"(o)\.\1")
+    rules = make_nlp("en", TokenizerRules(no_exceptions=patterns)).tokenizer.rules
+    assert {"a.m.", "A.M.", "o.o"}.isdisjoint(rules)
+    assert {"p.m.", "P.M."} & set(rules)
