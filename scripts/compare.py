@@ -35,6 +35,11 @@ def compare_cli(
         if md and as_json:
             raise InputError("--md --json: give only one of them")
         revisions = revisions or ["HEAD"]
+        if not all(name.strip() for name in revisions):
+            raise InputError(
+                "a revision is empty, perhaps as a variable of the shell isn't set; name it, such as main, or leave it "
+                "out to compare HEAD with the workspace"
+            )
         names = revisions if len(revisions) > 1 else [*revisions, WORKSPACE]
         results = [read_revision(name, pipeline) for name in names]
         if over:

@@ -13,6 +13,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from scripts.compare import compare_cli
 from scripts.console import progress_bytes
 from tests.conftest import ROOT, write_jsonl
 
@@ -169,6 +170,16 @@ def test_a_folder_where_a_command_would_write_a_file_is_an_error_before_it_begin
     assert result.exit_code == 1
     assert "taken: this is a folder, but a file is to be written there" in " ".join(result.output.split())
     assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("revisions", [[""], ["main", ""], [" "]])
+def test_an_empty_revision_is_refused(revisions):
+    """Such as a variable of the shell that isn't set: the workspace would be compared with itself."""
+    app = typer.Typer()
+    app.command()(compare_cli)
+    result = CliRunner().invoke(app, revisions)
+    assert result.exit_code == 1
+    assert "a revision is empty" in " ".join(result.output.split())
 
 
 def test_every_command_is_run_alike():
