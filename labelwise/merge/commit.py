@@ -70,18 +70,21 @@ def check_ledger(ledger: Ledger, folder: Path, *, strict: bool, may_be_empty: bo
     """
     if not may_be_empty and not any(ledger.texts[split] for split in SPLITS):
         rows = ", ".join(f"{n:,} {reason}" for reason, n in ledger.sorted().rows.items()) or "none"
-        raise InputError(f"the corpus would have no text; what became of the rows: {rows}")
+        first = f"; the first that can't be used: {_first_problem(folder / PROBLEMS)}" if ledger.problems() else ""
+        raise InputError(f"the corpus would have no text; what became of the rows: {rows}{first}")
     ledger.check()
     if strict and ledger.problems():
-        raise _first_problem(folder / PROBLEMS, ledger.problems())
+        raise InputError(
+            f"{ledger.problems()} rows or spans can't be used, the first in {_first_problem(folder / PROBLEMS)}; fix "
+            "them, or leave out --strict"
+        )
 
 
-def _first_problem(path: Path, count: int) -> InputError:
+def _first_problem(path: Path) -> str:
     with path.open(encoding="utf8") as lines:
         problems = map(json.loads, lines)
         first = next(found for found in problems if outcome_of(found["reason"]) in (*PROBLEM_ROWS, *PROBLEM_SPANS))
-    where = f"data set {first['dataset']!r}, {first['file']}, line {first['line']}: {first['reason']}"
-    return InputError(f"{count} rows or spans can't be used, the first in {where}; fix them, or leave out --strict")
+    return f"data set {first['dataset']!r}, {first['file']}, line {first['line']}: {first['reason']}"
 
 
 def commit(folder: Path, out: Path, nlp: Language, settings: Settings, ledger: Ledger, made: Made) -> None:

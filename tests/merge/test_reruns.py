@@ -346,7 +346,9 @@ def test_a_merge_of_nothing_is_an_error(merging):
     before = merging.files()
     merging.declared.clear()
     merging.add("a", ["A"], ["{oops", {"text": "one", "answer": "ignore"}])
-    with pytest.raises(InputError, match=r"the corpus would have no text; .*: 1 bad JSON, 1 ignored"):
+    with pytest.raises(
+        InputError, match=r"the corpus would have no text; .*: 1 bad JSON, 1 ignored; .*'a', a\.jsonl, line 1: bad JSON"
+    ):
         merge([merging.root / "tasks/datasets.yml"], merging.root / "corpus", Settings())
     assert merging.files() == before
 
