@@ -10,6 +10,7 @@ Before that, project.yml itself is written as DVC writes it, so that `dvc exp ru
 5. A command is one line, where project.yml has a line for each option.
 """
 
+import re
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any
@@ -20,10 +21,13 @@ import yaml
 from dvc.utils.hydra import apply_overrides
 from wasabi import msg
 
+from labelwise.common.decoding import decode_yaml
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import staged
 from scripts.console import run, user_errors
 
+VARIABLE = re.compile(r"'?\$\{vars\.(?P<name>\w+)\}")
+WORDS = re.compile(r"[\w@%+=:,./*?\[\] -]*[^\W_][\w@%+=:,./*?\[\] -]*")  # what a shell reads as words
 HEADER = "# Made from project.yml by `python -m scripts.update_dvc`; edit that, then run this.\n"
 
 
@@ -34,6 +38,8 @@ def update_dvc_cli(
 ) -> None:
     """Write dvc.yaml from project.yml."""
     with user_errors(f"{dvc} isn't up to date"):
+        decode_yaml(project.read_bytes(), dict, str(project), "write it as weasel reads it")
+        check_values(project)
         contents = {project: as_dvc_writes(project), dvc: dvc_yaml(project)}
         if check and any(content != file.read_text(encoding="utf8") for file, content in contents.items()):
             raise InputError(f"{project} has changed: run `python -m scripts.update_dvc`")
@@ -65,6 +71,23 @@ def as_dvc_writes(project: Path) -> str:
             f"{project}: DVC would put values in the place of some ${{vars...}}; begin those items with !!str"
         )
     return after
+
+
+def check_values(project: Path) -> None:
+    """Check that the values of variables stay what they are where the shell reads a command: it knows of no variables.
+
+    RAISES (InputError): one would end its quotes, or would be read as more than words.
+    """
+    content = srsly.read_yaml(project)
+    for command in content["commands"]:
+        for match in VARIABLE.finditer("\n".join(command["script"])):
+            name, value = match["name"], str(content.get("vars", {}).get(match["name"], "x"))
+            quoted = match[0].startswith("'")
+            if "'" in value if quoted else not WORDS.fullmatch(value):
+                wrong = "an apostrophe would end its quotes" if quoted else "it isn't in quotes, and not made of words"
+                raise InputError(
+                    f"{project}: {name}: {value!r} can't be part of {command['name']}: {wrong}; write another value"
+                )
 
 
 def dvc_yaml(project: Path) -> str:

@@ -10,12 +10,15 @@ from typing import get_args, get_type_hints
 
 import pytest
 import srsly
+import yaml
 from dvc.utils.hydra import apply_overrides
 
+from labelwise.common.errors import InputError
 from labelwise.merge import cache as merge_cache
 from labelwise.merge.rules.policies import Policies
 from labelwise.sources.brat import Discontinuous, MissingAnn, Shifted
 from labelwise.train import run as train_run
+from scripts.update_dvc import check_values
 from tests.conftest import ROOT, real_corpus
 
 PROJECT = srsly.read_yaml(ROOT / "project.yml")  # as weasel does
@@ -203,3 +206,26 @@ def test_the_project_is_written_as_dvc_writes_it(tmp_path):
     file.write_text(before, encoding="utf8")
     apply_overrides(file, ["vars.seed=1"])
     assert file.read_text(encoding="utf8") == before.replace("\n  seed: 0\n", "\n  seed: 1\n")
+
+
+@pytest.mark.parametrize("value", ["", "a b", '$HOME `x` \\ "', "; exit 3", "#", "é # x"])
+@pytest.mark.parametrize("quotes", ["'", ""])
+def test_a_shell_gets_the_values_of_variables_as_they_are_or_they_are_refused(tmp_path, value, quotes):
+    command = {"name": "show", "script": [f"printf '<%s>' {quotes}${{vars.it}}{quotes} end"], "outputs": ["x"]}
+    project = tmp_path / "project.yml"
+    project.write_text(yaml.safe_dump({"vars": {"it": value}, "commands": [command]}), encoding="utf8")
+    if not quotes and value != "a b":
+        with pytest.raises(InputError, match=r"project\.yml: it: .* can't be part of show: it isn't in quotes"):
+            check_values(project)
+        return
+    check_values(project)
+    line = command["script"][0].replace("${vars.it}", value)
+    found = subprocess.check_output(["sh", "-c", line], cwd=tmp_path, text=True)
+    assert found == ("<a><b><end>" if not quotes else f"<{value}><end>")
+
+
+def test_a_value_that_would_end_its_quotes_is_refused(tmp_path):
+    command = {"name": "show", "script": ["echo '${vars.it}'"], "outputs": ["x"]}
+    (tmp_path / "project.yml").write_text(yaml.safe_dump({"vars": {"it": "it's"}, "commands": [command]}))
+    with pytest.raises(InputError, match=r"project\.yml: it: \"it's\" can't be part of show: an apostrophe"):
+        check_values(tmp_path / "project.yml")
