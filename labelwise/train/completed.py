@@ -29,8 +29,9 @@ def is_completed(completed: Path, corpus: Path) -> bool:
     """
     try:
         books = json.loads((completed / BOOKS).read_text(encoding="utf8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{completed / BOOKS}: {error}; run the completion (scripts.complete)") from error
-    if books["corpus"] != hashlib.sha256((corpus / MANIFEST).read_bytes()).hexdigest():
+        of_corpus, skipped = books["corpus"], books["skipped"]
+    except (OSError, ValueError, RecursionError, LookupError, TypeError) as error:
+        raise InputError(f"{completed / BOOKS}: {error!r}; run the completion (scripts.complete)") from error
+    if of_corpus != hashlib.sha256((corpus / MANIFEST).read_bytes()).hexdigest():
         raise InputError(f"{completed}: it completes another corpus than {corpus}; run the completion again")
-    return not books["skipped"]
+    return not skipped

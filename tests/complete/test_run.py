@@ -11,6 +11,7 @@ from labelwise.common.errors import InputError
 from labelwise.complete.run import complete
 from labelwise.evaluate.run import evaluate
 from labelwise.merge.rules.policies import Policies
+from labelwise.train.completed import is_completed
 from labelwise.train.run import train
 from tests.train.test_resume import CPU, files
 
@@ -173,3 +174,10 @@ def test_a_completion_of_another_corpus_is_refused(merging):
                 recognizer="ner",
                 completed=merging.root / path,
             )
+
+
+@pytest.mark.parametrize("content", ["[" * 100_000, "[]", "{}", "3"])
+def test_books_that_are_none_are_named(tmp_path, content):
+    (tmp_path / "completion.json").write_text(content)
+    with pytest.raises(InputError, match=r"completion\.json: .*; run the completion"):
+        is_completed(tmp_path, tmp_path)

@@ -3,7 +3,7 @@ import pytest
 from benchmarks.tokenizer import count_lost
 from labelwise.common.errors import InputError
 from labelwise.corpus.streaming import forgetting
-from labelwise.corpus.tokenizer import LearningTokenizer, TokenizerRules, make_nlp, read_rules
+from labelwise.corpus.tokenizer import LearningTokenizer, TokenizerRules, make_nlp, read_rules, read_tokenizer
 from tests.conftest import ROOT, real_corpus
 from tests.merge.test_run import random_datasets
 
@@ -162,6 +162,13 @@ def test_a_merge_with_a_large_vocabulary_gives_the_same_bytes(merging, monkeypat
 def test_patterns_that_cannot_be_joined_are_named(rules, message):
     with pytest.raises(InputError, match=message):
         make_nlp("en", TokenizerRules(**rules))
+
+
+@pytest.mark.parametrize("content", ["[" * 100_000, "[]", "3", "{}", '{"lang": "en", "infixes": 3}', "\xff"])
+def test_a_tokenizer_that_is_none_is_named(tmp_path, content):
+    (tmp_path / "tokenizer.json").write_text(content, encoding="latin-1")
+    with pytest.raises(InputError, match=r"tokenizer\.json: not what a merge writes .*; run the merge again"):
+        read_tokenizer(tmp_path / "tokenizer.json")
 
 
 def test_flags_of_a_part_are_for_that_part():
