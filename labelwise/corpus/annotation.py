@@ -22,6 +22,7 @@ from labelwise.common.errors import InputError
 from labelwise.common.spans import SpanKey
 
 Coverage = Literal["by-label", "drop", "outside"]
+State = Literal["partial", "none"]  # of a label that a text isn't complete for
 
 GOLD = "gold"
 INCORRECT = "incorrect_spans"  # the name that the configs give to spaCy's ner component
@@ -64,7 +65,7 @@ class _Carried(msgspec.Struct):
     """What a merge stores with a text; see 3. above."""
 
     gold: list[tuple[int, int, str, list[str]]]
-    uncovered: dict[str, str]
+    uncovered: dict[str, State]
     rejected: list[tuple[int, int, str]] = []
     datasets: list[str] = []
 
@@ -96,6 +97,6 @@ def entities(doc: Doc) -> set[SpanKey]:
     return {(ent.start_char, ent.end_char, ent.label_) for ent in doc.ents}
 
 
-def uncovered(doc: Doc) -> Mapping[str, str]:
+def uncovered(doc: Doc) -> Mapping[str, State]:
     """Return the labels that a merged Doc isn't complete for."""
     return doc.user_data[USER_DATA]["uncovered"]

@@ -5,14 +5,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from labelwise.common.errors import InputError
 from labelwise.corpus.annotation import GOLD, INCORRECT, check_user_data, is_merged, uncovered
 from labelwise.corpus.docbin_reader import DAMAGES, check_arrays, decode
 from labelwise.corpus.manifest import read_partition
 from labelwise.sources.items import Item
-from labelwise.sources.prodigy import Task, TaskSpan, Uncovered
+from labelwise.sources.prodigy import Task, TaskSpan
 
 
 def read_spacy(path: Path) -> Iterator[Item]:
@@ -35,14 +33,14 @@ def _read_docs(content: bytes) -> Iterator[Item]:
 
     docs = DocBin().from_bytes(content)
     for number, doc in enumerate(docs.get_docs(spacy.blank("xx").vocab), 1):
-        check_user_data(doc.user_data)
+        try:
+            check_user_data(doc.user_data)
+        except (TypeError, ValueError) as error:
+            yield Item(number, None, f"malformed: its user data: {error}")
+            continue
         task = Task(doc.text, _doc_spans(doc), view_id="spans_manual")
         if is_merged(doc):
-            try:
-                task.uncovered = msgspec.convert(uncovered(doc), dict[str, Uncovered])
-            except msgspec.ValidationError as error:
-                yield Item(number, None, f"malformed: `uncovered` of its user data: {error}")
-                continue
+            task.uncovered = dict(uncovered(doc))
         elif any(token.ent_iob == 0 for token in doc):
             task.is_binary = True
         yield Item(number, task) if not doc.text.isspace() and doc.text else Item(number, None, "no text")

@@ -196,9 +196,6 @@ def test_docs_of_other_projects(tmp_path):
         {"strings": [float("inf")]},
         {"strings": [1e300]},
         {"user_data": [srsly.msgpack_dumps(3)]},
-        {"user_data": [srsly.msgpack_dumps({"labelwise": 3})]},
-        {"user_data": [srsly.msgpack_dumps({"labelwise": {"gold": [[0, 1]], "uncovered": {}}})]},
-        {"user_data": [srsly.msgpack_dumps({"labelwise": {"gold": [], "uncovered": {"A": 1}}})]},
         {"user_data": [b"\xc1"]},
     ],
 )
@@ -472,10 +469,18 @@ def test_a_span_of_a_label_that_its_doc_was_not_searched_for_is_a_problem(tmp_pa
     assert problem["reason"] == "invalid: A 0 3: nobody looked for A, says `uncovered`"
 
 
-@pytest.mark.parametrize("uncovered", [{"A": "some"}, {"A": 3}, ["A"], 3])
-def test_a_doc_that_says_nonsense_of_its_labels_costs_only_itself(tmp_path, uncovered):
-    docs = [user_data(uncovered=uncovered), user_data(uncovered={})]
+@pytest.mark.parametrize(
+    "data",
+    [
+        *({"uncovered": {"A": "some"}}, {"uncovered": {"A": 3}}, {"uncovered": ["A"]}, {"uncovered": 3}, {}),
+        {"uncovered": {}, "gold": [[0, 1]]},
+    ],
+)
+def test_a_doc_that_says_nonsense_of_its_annotation_costs_only_itself(tmp_path, data):
+    docs = [user_data(**data), user_data(uncovered={})]
     DocBin(docs=docs, store_user_data=True).to_disk(tmp_path / "a.spacy")
     (bad, problem), good = read(tmp_path / "a.spacy")
     assert (bad, good) == (1, (2, "one two"))
-    assert problem.startswith("malformed: `uncovered` of its user data: ")
+    assert problem.startswith("malformed: its user data: ")
+    with pytest.raises(InputError, match=r"a\.spacy: not a \.spacy file with entities .*; run the merge again"):
+        list(read_stored_docs(tmp_path / "a.spacy"))
