@@ -90,7 +90,7 @@ def print_mixed(groups: dict[Key, list[Row]]) -> None:
 def curves(groups: dict[Key, list[Row]]) -> tuple[dict[str, dict[float, float]], dict[str, dict[str, float]]]:
     """Return F on wnut by the percentage that is annotated, and by the groups, for each method.
 
-    Where everything is annotated, all ways to train spaCy's ner are one.
+    Where everything is annotated, all ways to train one recognizer are one.
     """
     lines: dict[str, dict[float, float]] = {}
     points: dict[str, dict[str, float]] = {}
@@ -102,6 +102,6 @@ def curves(groups: dict[Key, list[Row]]) -> tuple[dict[str, dict[float, float]],
             elif annotated.endswith("groups"):
                 points.setdefault(name, {})[annotated] = f
     for name, line in lines.items():
-        if full := groups.get(("wnut", "all", "per-label" if name == "per-label" else "ner")):
+        if full := groups.get(("wnut", "all", METHODS[name].recognizer)):
             line[100.0] = mean(row["f"] for row in full)
     return lines, points
