@@ -159,32 +159,9 @@ def read_document(
         document.problems.append(Problem(path, 0, "no annotation file", ""))
     else:
         document = document._replace(text=text)
-    candidates = []
-    for suffix, number, row in _lines(files, encoding):
-        file = path.removesuffix(".txt") + suffix
-        kind, candidate = _parse_line(row, labels)
-        document.lines[kind] += 1
-        if kind == "T" and document.text is None:
-            candidate = why_not
-        if isinstance(candidate, _Candidate):
-            candidates.append((file, number, row or "", candidate))
-        elif candidate is not None:
-            document.problems.append(Problem(file, number, candidate, row or ""))
+    candidates = _find_candidates(document, _lines(files, encoding), labels, why_not)
     if document.text is not None:
-        table, reading = choose_reading(document.text, [(c.fragments, c.quoted) for *_, c in candidates])
-        if reading:
-            document.notes["reading: " + reading] += 1
-        seen = set()
-        for file, number, row, candidate in candidates:
-            result = _resolve(document.text, table, candidate, discontinuous, shifted, document.notes)
-            if isinstance(result, Mention) and result[:3] in seen:
-                result = "duplicate"
-            if isinstance(result, Mention):
-                seen.add(result[:3])
-                document.mentions.append(result)
-            else:
-                document.problems.append(Problem(file, number, result, row))
-        document.mentions.sort()
+        _convert(document, document.text, candidates, discontinuous, shifted)
     return document
 
 
@@ -194,6 +171,52 @@ class _Candidate(NamedTuple):
     label: str
     fragments: Fragments
     quoted: str | None
+
+
+def _find_candidates(
+    document: Document, lines: Iterable[tuple[str, int, str | None]], labels: frozenset[str] | None, why_not: str
+) -> list[tuple[Problem, _Candidate]]:
+    """Count a document's lines, and add a problem for each that is one.
+
+    why_not (str): why no T line can be converted, if the document has no text.
+    RETURNS (list): the others' candidates, each with where it is, as a problem without a reason.
+    """
+    found = []
+    for suffix, number, row in lines:
+        kind, candidate = _parse_line(row, labels)
+        document.lines[kind] += 1
+        if kind == "T" and document.text is None:
+            candidate = why_not
+        place = Problem(document.path.removesuffix(".txt") + suffix, number, "", row or "")
+        if isinstance(candidate, _Candidate):
+            found.append((place, candidate))
+        elif candidate is not None:
+            document.problems.append(place._replace(reason=candidate))
+    return found
+
+
+def _convert(
+    document: Document,
+    text: str,
+    candidates: list[tuple[Problem, _Candidate]],
+    discontinuous: Discontinuous,
+    shifted: Shifted,
+) -> None:
+    """Add to a document the mentions and the problems that candidates are."""
+    table, reading = choose_reading(text, [(candidate.fragments, candidate.quoted) for _, candidate in candidates])
+    if reading:
+        document.notes["reading: " + reading] += 1
+    seen = set()
+    for place, candidate in candidates:
+        result = _resolve(text, table, candidate, discontinuous, shifted, document.notes)
+        if isinstance(result, Mention) and result[:3] in seen:
+            result = "duplicate"
+        if isinstance(result, Mention):
+            seen.add(result[:3])
+            document.mentions.append(result)
+        else:
+            document.problems.append(place._replace(reason=result))
+    document.mentions.sort()
 
 
 def _read_text(stem: Path, encoding: str) -> tuple[str | None, str]:
