@@ -163,7 +163,9 @@ def outputs(command: Command, root: Path) -> dict[str, bytes]:
     return {
         file.relative_to(root).as_posix(): file.read_bytes()
         for file in files
-        if file.is_file() and file.name not in VOLATILE and not any(part[0] == "." for part in file.parts)
+        if file.is_file()
+        and file.name not in VOLATILE
+        and not any(part[0] == "." for part in file.relative_to(root).parts)
     }
 
 

@@ -7,7 +7,7 @@ It needs Atheris (`pip install '.[fuzz]'`). An input that breaks a promise is wr
 as `crash-…`, `timeout-…` or `oom-…`, and the command fails; `--replay FILE` runs it again, without Atheris. Inputs that
 reached new code stay in `benchmarks/out/fuzz/TARGET/corpus`, where the next run begins.
 
-What must hold is in `targets`; an input may take 30 seconds and 2 GB at most.
+What must hold is in `targets`. An input may take ten seconds (`--seconds`) and 2 GB at most.
 """
 
 import hashlib
@@ -26,10 +26,10 @@ from benchmarks.fuzz.targets import TARGETS
 
 OUT = Path("benchmarks/out/fuzz")
 MEMORY = Path("/dev/shm")  # files are written there, where a system has it
-SECONDS, MEGABYTES, BYTES = 30, 2048, 4096  # that an input may take, and have
+MEGABYTES, BYTES = 2048, 4096  # that an input may take, and have
 
 
-def fuzz(name: str, runs: int, out: Path) -> tuple[int, dict[str, int]]:
+def fuzz(name: str, runs: int, seconds: int, out: Path) -> tuple[int, dict[str, int]]:
     """Fuzz a target in a process of its own; return its exit status, and libFuzzer's figures."""
     corpus = out / name / "corpus"
     corpus.mkdir(parents=True, exist_ok=True)
@@ -39,7 +39,7 @@ def fuzz(name: str, runs: int, out: Path) -> tuple[int, dict[str, int]]:
     words.write_text("".join(f'"{_escaped(word)}"\n' for word in TARGETS[name].words or ["A"]), encoding="ascii")
     options = {
         "runs": runs,
-        "timeout": SECONDS,
+        "timeout": seconds,
         "rss_limit_mb": MEGABYTES,
         "max_len": BYTES,
         "dict": words,
@@ -70,6 +70,7 @@ def _escaped(word: str) -> str:
 def main(
     runs: Annotated[int, typer.Option(help="Inputs for each target")] = 20_000,
     target: Annotated[list[str] | None, typer.Option(help=f"{', '.join(TARGETS)}; all by default")] = None,
+    seconds: Annotated[int, typer.Option(help="The most that an input may take; more on a busy machine")] = 10,
     replay: Annotated[Path | None, typer.Option(help="A file to run again, with one target")] = None,
     out: Annotated[Path, typer.Option(help="Folder for what is found")] = OUT,
 ) -> None:
@@ -82,7 +83,7 @@ def main(
     failed = []
     print("| target | inputs | inputs per second | peak memory, MB | slowest, s | |\n|---|---|---|---|---|---|")
     for name in names:
-        status, figures = fuzz(name, runs, out)
+        status, figures = fuzz(name, runs, seconds, out)
         found = "" if status == 0 else "broken"
         failed += [name] if status else []
         keys = ("number_of_executed_units", "average_exec_per_sec", "peak_rss_mb", "slowest_unit_time_sec")

@@ -10,8 +10,8 @@ import atheris
 
 with atheris.instrument_imports(include=["labelwise"]):
     from benchmarks.fuzz.mutate import mutated
+    from benchmarks.fuzz.seeds import SEEDS
     from benchmarks.fuzz.targets import TARGETS
-    from labelwise.merge.rules.settings import Settings, load_tokenizer
 
 import spacy
 from spacy.language import Language
@@ -22,7 +22,8 @@ SHARED = 5000  # inputs that share a vocabulary, whose words pile up
 
 def main() -> None:
     """Fuzz until an input breaks a promise, or the number of runs is reached."""
-    target = TARGETS[sys.argv.pop(1)]
+    name = sys.argv.pop(1)
+    target = TARGETS[name]
     blank = spacy.blank
     inputs = 0
 
@@ -39,9 +40,11 @@ def main() -> None:
         return mutated(target.change, data, seed, partial(_mutate, most), head=target.head, most=most)
 
     # Either takes longer than reading a small file: making a pipeline, and asking all packages for encoders.
-    make("xx", 0), load_tokenizer(Settings())
     spacy.blank = lambda lang: make(lang, inputs // SHARED)  # type: ignore
     msgpack_encoders.entry_points = msgpack_decoders.entry_points = False
+    # What is made once, such as a tokenizer, takes seconds, and isn't what an input takes.
+    for seed in SEEDS[name]():
+        target.run(seed)
     atheris.Setup(sys.argv, run, custom_mutator=change)
     atheris.Fuzz()
 
