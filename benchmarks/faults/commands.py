@@ -91,10 +91,12 @@ def start(
     """
     sys.stdout.flush()
     if pid := os.fork():
+        # Here as well as there: whichever comes first.
+        os.setpgid(pid, pid)
         return pid
     status: Any = 1
     try:
-        os.setsid()
+        os.setpgid(0, 0)
         os.chdir(folder)
         printed = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(printed, 1)
