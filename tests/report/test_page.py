@@ -199,6 +199,28 @@ def test_corpora_bring_no_element_into_the_page(html):
     assert "</script><b>bold</b>" in page.text("examples")
 
 
+def test_nor_does_any_other_name_in_the_results_of_strangers(own):
+    """Outcomes, splits, schemes, columns, and keys of texts, each with markup that would end what it may stand in."""
+    markup = "\"'></title></script></style><img src=x onerror=alert(1)>{{7*7}}"
+    path = own / "metrics" / "merge.json"
+    ledger = json.loads(path.read_text(encoding="utf8"))
+    for name in ("rows", "spans", "texts"):
+        ledger[name] = {f"{key}{markup}": n for key, n in ledger[name].items()}
+    path.write_text(json.dumps(ledger | {"datasets": {markup: 3}, "undeclared": {f"{markup}: A": 3}}))
+    for path in (own / "training" / "cpu" / "details.json", own / "metrics" / "cpu.json"):
+        path.write_text(path.read_text(encoding="utf8").replace("NEVER_SEEN", json.dumps(markup)[1:-1]))
+    path = own / "training" / "cpu" / "predictions.jsonl"
+    path.write_text(path.read_text(encoding="utf8").replace("0" * 20, json.dumps(markup)[1:-1]))
+    for path in (own / "plots").iterdir():
+        first, rest = path.read_text(encoding="utf8").split("\n", 1)
+        path.write_text(f"{first}\tloss_{markup}\n" + rest.replace("\n", "\t1\n"))
+    page = Page(html := render_report(own, "cpu"))
+    assert html.count("{{7*7}}") > 20
+    assert not {tag for tag, _ in page.tags} & {"img", "b", "link", "iframe"}
+    assert [attrs for tag, attrs in page.tags if tag == "script"] == [{"type": "application/json", "id": "totals"}, {}]
+    assert not [name for _, attrs in page.tags for name in attrs if name.startswith("on")]
+
+
 def test_the_page_needs_nothing_else(html):
     page = Page(html)
     assert not [attrs for _, attrs in page.tags if {"src", "data", "action"} & attrs.keys()]
