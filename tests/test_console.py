@@ -21,6 +21,16 @@ PYTHON = [sys.executable, "-X", "faulthandler"]
 MAKE_DEMO = [*PYTHON, "-m", "scripts.make_demo", "OUT", "--docs", "2", "--labels", "1"]
 
 
+@pytest.fixture(autouse=True)
+def signals():
+    """Commands get those that whoever started the tests, such as nohup, may have them ignore."""
+    defaults = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL}
+    before = {number: signal.signal(number, handler) for number, handler in defaults.items()}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
 def run(command: list[str], **options) -> subprocess.CompletedProcess:
     return subprocess.run(command, cwd=ROOT, stderr=subprocess.PIPE, text=True, check=False, **options)
 
