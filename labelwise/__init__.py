@@ -13,3 +13,6 @@ sys.dont_write_bytecode = True
 # Products of matrices by one thread (numpy reads this when it is loaded): their rounding, and so a trained pipeline,
 # would depend on the number of threads.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# Hugging Face's packages tell what they are used for, unless they are told not to.
+os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")

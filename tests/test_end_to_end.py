@@ -26,15 +26,25 @@ IDENTITY = ("-c", "user.name=t", "-c", "user.email=t@example.org")
 RESULTS = ("corpus", "metrics", "plots", "training/cpu")
 
 
+# What keeps tools from calling home anyway; the project has to do so by itself.
+SILENCING = ("CI", "DVC_NO_ANALYTICS", "DVC_TEST", "HF_HUB_DISABLE_TELEMETRY", "HF_HUB_OFFLINE", "DO_NOT_TRACK")
+
+
 class Copy:
-    """A copy of the repository's files, with its own git repository and small numbers in project.yml."""
+    """A copy of the repository's files, with its own git repository and small numbers in project.yml.
+
+    connections (Path): a file in which every attempt to reach another machine is written down; none succeeds.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self.connections = root.with_name(f"{root.name}.connections")
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
         # Bytecode is written, as it is where nobody forbids it.
-        environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-        self.environment = {**environment, "PATH": path, "COLUMNS": "200"}
+        left_out = ("PYTHONDONTWRITEBYTECODE", *SILENCING)
+        environment = {name: value for name, value in os.environ.items() if name not in left_out}
+        watched = {"PYTHONPATH": str(ROOT / "tests" / "no_network"), "CONNECTIONS": str(self.connections)}
+        self.environment = {**environment, **watched, "PATH": path, "COLUMNS": "200"}
         files = subprocess.check_output(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, text=True)
         for name in files.splitlines():
             if (ROOT / name).is_file() and not name.startswith(("tests/", "metrics/", "plots/", "dvc.lock")):
@@ -180,6 +190,25 @@ def test_a_changed_tokenizer_rule_runs_the_merge(by_dvc):
     changed = copy.run("dvc", "status", "--with-deps", "evaluate-cpu")
     assert re.findall(r"(?m)^(\S+):$", changed) == ["merge"]
     assert re.search(r"project\.yml:\s+modified:\s+tokenizer", changed)
+
+
+def test_nothing_leaves_the_machine(by_weasel, by_dvc):
+    """All commands of the tests above, of weasel, DVC, spaCy and this project, were watched; here are the others."""
+    copies = (by_weasel[0], by_dvc[0])
+    copies[0].run(sys.executable, "-m", "scripts.check_assets")
+    tasks = "corpus/tasks/datasets.yml"
+    copies[0].run(sys.executable, "-m", "scripts.merge", tasks, "merged", "--engine", "dask", "--workers", "2")
+    # DVC calls home from processes in the background, whose PYTHONPATH it sets: it says whether it would.
+    printed = copies[1].run("dvc", "version", "-v")
+    assert "Check for update is disabled" in printed
+    assert "Analytics is disabled" in printed
+    assert "Spawned" not in printed
+    assert [copy.connections.read_text() for copy in copies if copy.connections.exists()] == []
+    # It isn't that nothing was watched.
+    look_up = "import socket; socket.create_connection(('dvc.example.org', 443))"
+    assert "tests stay on this machine" in copies[0].run(sys.executable, "-c", look_up, fails=True)
+    assert copies[0].connections.read_text().startswith("socket.getaddrinfo dvc.example.org: ")
+    copies[0].connections.unlink()
 
 
 def test_ones_own_data_replace_the_demo(tmp_path):
