@@ -1,5 +1,6 @@
 """Where packages come from, and what is made of them: every environment is pinned, and can be listed."""
 
+import os
 import re
 import subprocess
 import tomllib
@@ -14,7 +15,12 @@ RUFF = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["tool
 
 
 def make(*arguments: str) -> str:
-    return subprocess.run(["make", *arguments], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    # As if it weren't run by another make, which has it say where it is.
+    environment = {
+        name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")
+    }
+    command = ["make", *arguments]
+    return subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True).stdout
 
 
 def test_every_target_is_in_the_help():
