@@ -2,10 +2,8 @@
 
 from pathlib import Path
 
-from wasabi import msg
-
 from labelwise.sources.assets import verify_assets
-from scripts.console import run, user_errors
+from scripts.console import msg, run, user_errors
 
 
 def check_assets_cli() -> None:

@@ -6,13 +6,12 @@ from typing import Annotated, Literal
 
 import msgspec
 import typer
-from wasabi import msg
 
 from labelwise.common.errors import InputError
 from labelwise.compare.comparison import Change, Comparison, GoldOf, compare
 from labelwise.compare.revisions import WORKSPACE, read_revision
 from labelwise.compare.spread import Spread, spread
-from scripts.console import print_table, run, user_errors
+from scripts.console import msg, print_table, run, user_errors, visible
 
 Option = typer.Option
 Pipeline = Literal["cpu", "gpu"]
@@ -130,7 +129,7 @@ def _figure(value: float | None, form: str = ".3f") -> str:
 
 def _escape(text: str) -> str:
     """Keep Markdown from reading a label or the name of a branch as anything but text."""
-    escaped = re.sub(r"[\\`*\[\]|#~]|\b_|_\b", r"\\\g<0>", " ".join(text.split()))
+    escaped = re.sub(r"[\\`*\[\]|#~]|\b_|_\b", r"\\\g<0>", visible(" ".join(text.split())))
     return escaped.replace("&", "&amp;").replace("<", "&lt;").replace("@", "@\N{WORD JOINER}")
 
 

@@ -4,12 +4,11 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from wasabi import msg
 
 from labelwise.common.portable import make_portable
 from labelwise.complete.run import Completion, complete
 from labelwise.train.pipeline import Recognizer, training_overrides
-from scripts.console import print_counts, print_table, run, user_errors, warn_implausible
+from scripts.console import msg, print_counts, print_table, run, user_errors, warn_implausible
 
 Option = typer.Option
 YesNo = Literal["no", "yes"]

@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -11,7 +12,7 @@ from typing import Any
 
 import typer
 from tqdm import tqdm
-from wasabi import msg
+from wasabi import Printer
 
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import FULL
@@ -19,6 +20,29 @@ from labelwise.common.uncovered import Rate, implausible
 from scripts import quit_quietly
 
 WIDEST = 100  # characters in a column
+# What steers a terminal, or turns text around: controls but for tab and newline, line separators, and overrides of the
+# direction of writing; and halves of surrogate pairs, which can't be printed.
+STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def visible(text: object) -> str:
+    r"""Write what steers a terminal as escapes, such as \x1b: labels and names come from anywhere.
+
+    >>> visible("PER\x1b[2JSON")
+    'PER\\x1b[2JSON'
+    """
+    return STEERING.sub(lambda found: ascii(found[0])[1:-1], str(text))
+
+
+class VisiblePrinter(Printer):
+    """Prints messages; see `visible`."""
+
+    def text(self, title: Any = "", text: Any = "", *args: Any, **options: Any) -> Any:
+        """Print a message, whatever it has in it."""
+        return super().text(visible(title), visible(text), *args, **options)
+
+
+msg = VisiblePrinter()
 
 
 class Output(io.FileIO):
@@ -173,4 +197,9 @@ def print_counts(title: str, counts: Mapping[str, int]) -> None:
 def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     """Print a table: the first column aligned left, the others right."""
     if rows:
+        header, *rows = [[_cell(value) for value in row] for row in (header, *rows)]
         msg.table(rows, header=header, divider=True, aligns=("l", *"r" * (len(header) - 1)), max_col=WIDEST)
+
+
+def _cell(value: Any) -> str:
+    return visible(value).replace("\n", "\\n").replace("\t", "\\t")

@@ -4,12 +4,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from wasabi import msg
 
 from labelwise.sources.brat import Discontinuous, MissingAnn, Shifted
 from labelwise.sources.convert_brat import PROBLEMS, convert_brat
 from labelwise.sources.declarations import AnySplit
-from scripts.console import print_counts, progress, run, user_errors
+from scripts.console import msg, print_counts, progress, run, user_errors
 
 Option = typer.Option
 

@@ -6,13 +6,12 @@ from typing import Annotated, Literal
 
 import msgspec
 import typer
-from wasabi import msg
 
 from labelwise.common.outputs import staged_files
 from labelwise.common.portable import make_portable
 from labelwise.evaluate.run import evaluate
 from labelwise.evaluate.scores import Details, Metrics, Scores
-from scripts.console import print_table, progress_texts, run, user_errors, warn_implausible
+from scripts.console import msg, print_table, progress_texts, run, user_errors, warn_implausible
 
 Option = typer.Option
 YesNo = Literal["no", "yes"]

@@ -5,14 +5,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from wasabi import msg
 
 from labelwise.common.errors import InputError
 from labelwise.common.memory import parse_size
 from labelwise.common.outputs import staged
 from labelwise.train.batch_size import SHARE, Trial, find_batch_size
 from labelwise.train.pipeline import Recognizer, transformer_overrides
-from scripts.console import run, user_errors
+from scripts.console import msg, run, user_errors
 
 Option = typer.Option
 

@@ -4,11 +4,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from wasabi import msg
 
 from labelwise.demo.grammar import LABELS
 from labelwise.demo.write import DemoFormat, make_demo
-from scripts.console import progress, run, user_errors
+from scripts.console import msg, progress, run, user_errors
 
 
 def make_demo_cli(

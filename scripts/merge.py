@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from wasabi import msg
 
 from labelwise.common.memory import measure_peak
 from labelwise.common.workers import Engine
@@ -19,7 +18,7 @@ from labelwise.merge.rules.policies import Alignment, Conflicts, Duplicates, Ove
 from labelwise.merge.rules.settings import NearDuplicates, Settings
 from labelwise.merge.run import merge
 from labelwise.sources.declarations import SPLITS
-from scripts.console import print_counts, print_table, progress_bytes, run, user_errors
+from scripts.console import msg, print_counts, print_table, progress_bytes, run, user_errors
 
 Option = typer.Option
 YesNo = Literal["no", "yes"]

@@ -4,10 +4,9 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from wasabi import msg
 
 from labelwise.report.page import write_report
-from scripts.console import run, user_errors
+from scripts.console import msg, run, user_errors
 
 Option = typer.Option
 Pipeline = Literal["cpu", "gpu"]

@@ -6,7 +6,6 @@ from typing import Annotated, Literal
 
 import typer
 from tqdm import tqdm
-from wasabi import msg
 
 from labelwise.common.errors import InputError
 from labelwise.common.portable import make_portable
@@ -14,7 +13,7 @@ from labelwise.train.calibration import Optimize
 from labelwise.train.loop import OnOom
 from labelwise.train.pipeline import Recognizer, training_overrides
 from labelwise.train.run import Trained, train
-from scripts.console import print_counts, run, user_errors
+from scripts.console import msg, print_counts, run, user_errors
 
 Option = typer.Option
 YesNo = Literal["no", "yes"]

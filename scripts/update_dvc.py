@@ -19,12 +19,11 @@ import srsly
 import typer
 import yaml
 from dvc.utils.hydra import apply_overrides
-from wasabi import msg
 
 from labelwise.common.decoding import decode_yaml
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import staged
-from scripts.console import run, user_errors
+from scripts.console import msg, run, user_errors
 
 VARIABLE = re.compile(r"'?\$\{vars\.(?P<name>\w+)\}")
 WORDS = re.compile(r"[\w@%+=:,./*?\[\] -]*[^\W_][\w@%+=:,./*?\[\] -]*")  # what a shell reads as words

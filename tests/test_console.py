@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,10 +14,16 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from scripts.compare import compare_cli
-from scripts.console import progress_bytes
+from labelwise.common.errors import InputError
+from scripts import convert_brat as convert_script
+from scripts import merge as merge_script
+from scripts.compare import _escape, compare_cli
+from scripts.console import msg, print_table, progress_bytes, user_errors, visible
 from tests.conftest import ROOT, write_jsonl
 
+# Clear the screen; a title; the same as a single character; back to the line's start; writing from right to left.
+HOSTILE = "A\x1b[2J\x1b]0;t\x07\x9b2J\rB\u202eC\x7f\ud800"
+SHOWN = r"A\x1b[2J\x1b]0;t\x07\x9b2J\rB\u202eC\x7f\ud800"
 PYTHON = [sys.executable, "-X", "faulthandler"]
 MAKE_DEMO = [*PYTHON, "-m", "scripts.make_demo", "OUT", "--docs", "2", "--labels", "1"]
 
@@ -195,3 +202,57 @@ def test_an_empty_revision_is_refused(revisions):
 def test_every_command_is_run_alike():
     for file in (ROOT / "scripts").glob("*.py"):
         assert "typer.run(" not in file.read_text(encoding="utf8") or file.name == "console.py"
+
+
+def test_what_steers_a_terminal_is_shown_as_an_escape():
+    assert visible(HOSTILE) == SHOWN
+    harmless = "Zoë\t\U0001f469\u200d\U0001f52c שלום\n日本"
+    assert visible(harmless) == harmless
+
+
+@pytest.mark.parametrize("kind", ["good", "info", "warn", "fail"])
+def test_no_message_steers_the_terminal(capsys, kind):
+    getattr(msg, kind)(HOSTILE, HOSTILE)
+    assert capsys.readouterr().out.count(SHOWN) == 2
+
+
+def test_no_error_steers_the_terminal(capsys):
+    with pytest.raises(typer.Exit), user_errors("Nothing"):
+        raise InputError(HOSTILE)
+    assert SHOWN in capsys.readouterr().out
+
+
+def test_no_table_steers_the_terminal_and_a_cell_is_one_line(capsys):
+    print_table(["Label", HOSTILE], [["B\nC\tD", HOSTILE], [HOSTILE, 7]])
+    printed = capsys.readouterr().out
+    assert printed.count(SHOWN) == 3
+    assert r"B\nC\tD" in printed
+
+
+def test_no_table_of_a_pull_request_has_control_characters():
+    assert not re.search(r"[\x00-\x1f\x7f-\x9f\u202e]", _escape(HOSTILE))
+
+
+def test_what_annotators_wrote_does_not_steer_the_terminal(tmp_path, monkeypatch):
+    """Labels, names of files and data sets, of the commands that read what came from elsewhere."""
+    label = "L\x1b[2J\x9b\u202e"
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "brat\x1b[2J").mkdir()
+    for number in range(3):
+        stem = tmp_path / "brat\x1b[2J" / f"{number}\x1b[2J"
+        stem.with_suffix(".txt").write_text(f"big cat {number}")
+        stem.with_suffix(".ann").write_text(f"T1\t{label} 0 7\tbig cat\nT2\t{label} 0 99\tbig\n", encoding="utf8")
+    printed = ""
+    for cli, arguments in (
+        (convert_script.convert_brat_cli, ["brat\x1b[2J", "tasks"]),
+        (convert_script.convert_brat_cli, ["brat\x1b[2J", "tasks", "--strict"]),
+        (merge_script.merge_cli, ["tasks/datasets.yml", "corpus", "--workers", "1"]),
+        (merge_script.merge_cli, ["tasks/no\x1b[2J.yml", "corpus"]),
+    ):
+        app = typer.Typer()
+        app.command()(cli)
+        printed += CliRunner().invoke(app, arguments).output
+    printed = re.sub(r"\x1b\[[0-9;]*m", "", printed)  # the printer's own colours
+    assert printed.count(visible(label)) >= 2
+    assert r"no\x1b[2J.yml" in printed
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", printed)

@@ -272,7 +272,7 @@ def test_there_may_be_more_labels_than_files_that_can_be_open(tmp_path):
         lines = [f"T{number}\t{label} 2 5\tbig\n" for number, label in enumerate(labels)]
         (tmp_path / "brat" / f"{doc}.ann").write_text("".join(lines))
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    opened = max(int(number) for number in os.listdir("/proc/self/fd"))  # by pytest, and the tests before
+    opened = max(int(number) for number in os.listdir("/proc/self/fd"))  # noqa: PTH208  by pytest, and others
     resource.setrlimit(resource.RLIMIT_NOFILE, (opened + 240, before[1]))
     try:
         convert_brat(tmp_path / "brat", tmp_path / "tasks")
