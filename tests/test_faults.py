@@ -14,7 +14,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(not shutil.which("gcc"), reas
 
 @pytest.mark.parametrize(
     ("commands", "trials"),
-    [("make_demo convert_brat", 8), ("merge", 2), ("train", 1), ("complete", 1), ("evaluate report", 1)],
+    # Trainings that are killed: tests/train/test_resume.py.
+    [("make_demo convert_brat", 4), ("merge", 2), ("evaluate report", 1)],
 )
 def test_a_command_that_is_disturbed_leaves_nothing_partial_and_can_be_run_again(commands, trials):
     names = [part for name in commands.split() for part in ("--command", name)]
