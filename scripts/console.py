@@ -130,6 +130,7 @@ def progress_bytes(name: str, total: int) -> Iterator[Callable[[int, int], None]
     with tqdm(desc=name, total=total, unit="B", unit_scale=True, disable=None, dynamic_ncols=True) as bar:
 
         def advance(done: int, new_rows: int) -> None:
+            """Move the bar on by so many bytes and rows."""
             nonlocal rows
             rows += new_rows
             bar.set_postfix_str(f"{rows:,} rows", refresh=False)

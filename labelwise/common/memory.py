@@ -59,6 +59,7 @@ def measure_peak() -> Iterator[Peak]:
     ended = Event()
 
     def look() -> None:
+        """Look again and again, until all is done."""
         while not ended.wait(INTERVAL):
             peak.look()
 

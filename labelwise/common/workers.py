@@ -40,6 +40,7 @@ def run_in_order(
     pending: deque[tuple[Job, Future[Result]]] = deque()
 
     def take() -> tuple[Job, Result]:
+        """Wait for the oldest job."""
         job, future = pending.popleft()
         try:
             return job, future.result()

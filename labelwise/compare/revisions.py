@@ -49,6 +49,7 @@ def read_revision(name: str, pipeline: str, root: Path = Path()) -> Revision:
         raise InputError(f"{name}: {error}; give revisions of this git repository, such as main") from error
 
     def read() -> Iterator[PredictedDoc]:
+        """Read the predictions, and check in the end that they are those of the metrics."""
         with files.open(folder + predictions, "rb") as file:
             yield from parse_predictions(file, f"{name}: {predictions}", digest := new_digest())
         if digest.hexdigest() != content.predictions_digest:

@@ -51,6 +51,7 @@ def make_demo(
     counts: Counter[str] = Counter()
 
     def make_docs() -> Iterator[DemoDoc]:
+        """Make the documents, and count what is in them."""
         for index in progress(range(docs), "make"):
             doc = make_doc(index, seed=seed, labels=chosen, words=words)
             counts["documents"] += 1

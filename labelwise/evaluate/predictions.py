@@ -52,6 +52,7 @@ class PredictedDoc(msgspec.Struct):
         """Copy with only what is about some labels."""
 
         def kept(spans: list[SpanKey]) -> list[SpanKey]:
+            """Keep the spans of these labels."""
             return [span for span in spans if span[2] in labels]
 
         spans = {name: kept(getattr(self, name)) for name in ("predicted", "gold", "entities", "rejected")}

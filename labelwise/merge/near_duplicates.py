@@ -133,6 +133,7 @@ def find_pairs(files: Sequence[Path], threshold: float) -> list[Pair]:
         candidates = np.union1d(candidates, pairs)
 
     def read(number: int) -> npt.NDArray[np.void]:
+        """Read the signature of the text with this number, of all files."""
         file = int(np.searchsorted(starts, number, side="right")) - 1
         offset = (number - int(starts[file])) * SIGNED.itemsize
         return np.frombuffer(reader.read(files[file], offset, SIGNED.itemsize), SIGNED)[0]
@@ -187,6 +188,7 @@ def group_texts(pairs: Iterable[Pair]) -> Mapping[bytes, Group]:
     declared: dict[bytes, set[Split | None]] = {}
 
     def find(key: bytes) -> bytes:
+        """Find who stands for the group that a text is in (union-find)."""
         while parents.setdefault(key, key) != key:
             parents[key] = key = parents[parents[key]]
         return key

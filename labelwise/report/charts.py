@@ -78,6 +78,7 @@ def draw_lines(
     x_step = nice_step(x_last, 5)
 
     def place(x: float, y: float) -> tuple[float, float]:
+        """Give the place of a point in the chart."""
         return (
             round(LEFT + (WIDTH - LEFT - RIGHT) * x / (x_last or 1.0), 1),
             round(HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * y / y_end, 1),

@@ -53,6 +53,7 @@ def choose_reading(text: str, mentions: Sequence[tuple[Fragments, str | None]]) 
     """
 
     def count(table: OffsetTable | None) -> int:
+        """Count the mentions that agree with a reading."""
         return sum(says(text, to_code_points(fragments, table), quoted) for fragments, quoted in mentions)
 
     best, best_table, name = count(None), None, ""

@@ -75,6 +75,7 @@ def find_batch_size(trial: Trial, report: Callable[[int, bool], None]) -> Found:
     """
 
     def fits(cost: int) -> tuple[bool, int]:
+        """Try a cost in a process of its own; see `search`."""
         fitted, taken = run_apart(trial, cost)
         report(taken, fitted)
         return fitted, taken

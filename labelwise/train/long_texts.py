@@ -49,6 +49,7 @@ def piece(doc: StoredDoc, start: int, end: int) -> StoredDoc:
     """Take a piece, with the spans inside it."""
 
     def inside(spans: Sequence[TokenSpan]) -> list[TokenSpan]:
+        """Move the spans that begin in the piece."""
         return [(first - start, last - start, label) for first, last, label in spans if start <= first < end]
 
     words, spaces, iob, labels = (array[start:end] for array in (doc.words, doc.spaces, doc.iob, doc.labels))

@@ -148,6 +148,7 @@ class Run:
             raise InputError("corpora.dev: the loader in_memory is for training only; the dev set is streamed")
 
         def callback() -> tuple[float, dict[str, Any]]:
+            """Score the pipeline on dev, or repeat the score that it had before training was killed."""
             if self._replay:
                 return self._replay.pop(0), {}
             with self.clock.phase("evaluation"):

@@ -158,6 +158,7 @@ def nvml_reader(nvml: Any, device: Any) -> Callable[[], list[float]]:
     ]
 
     def read_or_nan(value: Callable[[], float]) -> float:
+        """Read a value that this GPU may not have."""
         try:
             return value()
         except nvml.NVMLError:

@@ -85,6 +85,7 @@ class PrecisionShim(HFShim):
         forward = module.forward
 
         def autocast_forward(*args: Any, **kwargs: Any) -> Any:
+            """Compute in the precision, and return single precision."""
             with torch.autocast(self.device.type, dtype=self.dtype):
                 output = forward(*args, **kwargs)
             for name, value in output.items():

@@ -84,6 +84,7 @@ def make_corpus_tokenizer(path: Path) -> Callable[[Language], Language]:
     """
 
     def set_tokenizer(nlp: Language) -> Language:
+        """Give a pipeline the rules of the corpus."""
         lang, rules = read_tokenizer(Path(path))
         if lang != nlp.lang:
             raise InputError(f"{path}: the corpus is {lang!r}, the pipeline {nlp.lang!r}; set nlp.lang")
@@ -101,9 +102,11 @@ def make_tsv_logger(path: Path) -> Logger:
     """
 
     def setup(nlp: Language, stdout: IO[str], stderr: IO[str]) -> Any:
+        """Begin the table and the curve of a training."""
         table, curve = ProgressTable(nlp, stdout, stderr), Curve(nlp, Path(path))
 
         def log(info: dict[str, Any] | None) -> None:
+            """Add a step to both; None is a step that was not evaluated."""
             table.step(info)
             if info is not None:
                 curve.add(info)

@@ -47,6 +47,7 @@ def to_doc(
     """
 
     def claim(key: SpanKey) -> Claim:
+        """Say who accepted a span."""
         return Claim(key, "accept", merged.accepted[key])
 
     doc = tokenize(merged.text)
@@ -92,6 +93,7 @@ def exact_spans(doc: Doc) -> Callable[[SpanKey], Span | None]:
     last = {end: token for token, end in enumerate(ends.tolist(), 1)}
 
     def span(key: SpanKey) -> Span | None:
+        """Find the tokens of a span; None if it does not fall on any."""
         start, end = first.get(key[0]), last.get(key[1])
         return None if start is None or end is None else Span(doc, start, end, label=key[2])
 
