@@ -1,9 +1,10 @@
 """Spans of characters: trim them, and group those that overlap."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, TypeGuard
+from typing import Any, Literal, TypeGuard
 
 SpanKey = tuple[int, int, str]  # start and end, label
+State = Literal["partial", "none"]  # of a label that a text isn't complete for
 
 
 def trim(text: str, start: int, end: int) -> tuple[int, int]:

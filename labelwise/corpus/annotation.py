@@ -19,10 +19,9 @@ import msgspec
 from spacy.tokens import Doc
 
 from labelwise.common.errors import InputError
-from labelwise.common.spans import SpanKey
+from labelwise.common.spans import SpanKey, State
 
 Coverage = Literal["by-label", "drop", "outside"]
-State = Literal["partial", "none"]  # of a label that a text isn't complete for
 
 GOLD = "gold"
 INCORRECT = "incorrect_spans"  # the name that the configs give to spaCy's ner component

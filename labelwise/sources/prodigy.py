@@ -16,9 +16,9 @@ import murmurhash
 import srsly
 
 from labelwise.common.decoding import DECODE_ERRORS
+from labelwise.common.spans import State
 
 Kind = Literal["complete", "binary", "other"]
-Uncovered = Literal["partial", "none"]
 ANSWERS = ("accept", "reject", "ignore")
 
 COMPLETE_VIEWS = ("ner_manual", "spans_manual", "blocks", None)
@@ -43,7 +43,7 @@ class Task(msgspec.Struct, omit_defaults=True):
     no_missing (bool | None): old versions' switch for "what is unmarked isn't an entity".
     document (str | None): the name of the brat document that it is, if any; not a key of Prodigy's.
     annotator_id, session_id (Any): who answered; see `annotator_of`.
-    uncovered (dict[str, Uncovered] | None): the labels that it isn't complete for: not a key of Prodigy's, but what an
+    uncovered (dict[str, State] | None): the labels that it isn't complete for: not a key of Prodigy's, but what an
         earlier merge says of its Docs.
     """
 
@@ -60,7 +60,7 @@ class Task(msgspec.Struct, omit_defaults=True):
     no_missing: Any = None
     meta: Any = None
     document: str | None = msgspec.field(default=None, name="_labelwise_document")
-    uncovered: dict[str, Uncovered] | None = msgspec.field(default=None, name="_labelwise_uncovered")
+    uncovered: dict[str, State] | None = msgspec.field(default=None, name="_labelwise_uncovered")
 
 
 _decoder = msgspec.json.Decoder(Task)
