@@ -70,13 +70,14 @@ POLICIES = [
 class Target(NamedTuple):
     """What is fuzzed.
 
-    run (Callable[[bytes], Any]): raises an exception if a promise is broken.
+    run (Callable[[bytes], int]): raises an exception if a promise is broken; returns how many rows, T lines or data
+        sets were read, and accounted for.
     change (Callable): changes data by its form; see `mutate`.
     words (tuple[str, ...]): what a fuzzer may put into data.
     head (int): bytes of options at the beginning.
     """
 
-    run: Callable[[bytes], Any]
+    run: Callable[[bytes], int]
     change: Callable[..., bytes]
     words: tuple[str, ...] = ()
     head: int = 0
@@ -172,7 +173,7 @@ def _make_docs(texts: dict[bytes, list[Answer]], settings: Settings, ledger: Led
         check(gold == sum(ledger.labels[label]["gold"] for label in LABELS), gold, ledger)
 
 
-def fuzz_rows(data: bytes) -> None:
+def fuzz_rows(data: bytes) -> int:
     """Prodigy's JSONL: rows that can't be used are counted, and slices hold the same rows as the whole."""
     head, rows = data[:3].ljust(3, b"\0"), data[3:]
     items = list(read_jsonl(BytesIO(rows)))
@@ -183,13 +184,14 @@ def fuzz_rows(data: bytes) -> None:
     check([item[1:] for part in parts for item in part] == [item[1:] for item in items])
     ledger = balance(items, head[0], normalize=bool(head[2] & 1), docs=head[2] > FULL)
     check(ledger.rows_read == sum(bool(item.task or item.problem) for item in items), ledger)
+    return ledger.rows_read
 
 
 ENCODINGS = ("utf-8", "utf-8-sig", "latin-1", "cp1252", "shift_jis", "gb18030", "euc_kr", "utf-8")
 NO_TEXT = b"\0\0"
 
 
-def fuzz_brat(data: bytes) -> None:
+def fuzz_brat(data: bytes) -> int:
     """A brat document: each T line is a mention or a problem, by any options, and so it is once converted."""
     head, (text, found, ann) = data[:2].ljust(2, b"\0"), data[2:].partition(NO_TEXT)
     contents = {".txt": text, ".ann": ann} if found else {".ann": text}
@@ -215,7 +217,7 @@ def fuzz_brat(data: bytes) -> None:
     check(document.text is not None or not document.mentions, document)
     check({mention.label for mention in document.mentions} <= counts.keys(), document, counts)
     if document.text is None:
-        return
+        return document.lines["T"]
     check(all(0 <= one.start < one.end <= len(document.text) for one in document.mentions), document)
     labels = sorted(counts)
     rows = b"".join(row for _, row in tasks(document, document.text, labels))
@@ -226,6 +228,7 @@ def fuzz_brat(data: bytes) -> None:
         check([item["labels"] for item in declared] == [[label] for label in labels], declared)
         ledger = balance(read_jsonl(BytesIO(rows)), head[0], docs=True)
         check(ledger.spans_read == len(document.mentions), document, ledger)
+    return document.lines["T"]
 
 
 def read_file(data: bytes, name: str, dataset: str = "") -> Iterator[Item]:
@@ -236,12 +239,12 @@ def read_file(data: bytes, name: str, dataset: str = "") -> Iterator[Item]:
         yield from read_items(path, dataset)
 
 
-def fuzz_database(data: bytes) -> None:
+def fuzz_database(data: bytes) -> int:
     """The bytes of a database."""
-    balance(read_file(data, "bytes.db", "a"))
+    return balance(read_file(data, "bytes.db", "a")).rows_read
 
 
-def fuzz_cells(data: bytes) -> None:
+def fuzz_cells(data: bytes) -> int:
     """The cells of a database: any values, in tables that are Prodigy's."""
     try:
         tables = msgspec.msgpack.decode(data)
@@ -249,7 +252,7 @@ def fuzz_cells(data: bytes) -> None:
         rows = {name: [tuple(row[:2]) for row in tables[name]] for name in ("dataset", "example", "link")}
         _write_cells(path, rows, "UTF-16" if tables.get("utf16") else "UTF-8")
     except (ValueError, TypeError, LookupError, AttributeError, OverflowError, sqlite3.Error, msgspec.MsgspecError):
-        return  # not such tables
+        return 0  # not such tables
     items: list[Item] = []
     with suppress(InputError):
         items.extend(read_items(path, "a"))
@@ -257,7 +260,7 @@ def fuzz_cells(data: bytes) -> None:
         linked = {example for example, number in rows["link"] if number in wanted and example is not None}
         there = {number for number, _ in rows["example"]}
         check(len(items) == len({number for number in linked & there if number == number}), items, rows)  # noqa: PLR0124
-    balance(items)
+    return balance(items).rows_read
 
 
 def _write_cells(path: Path, tables: dict[str, list[tuple[Any, Any]]], encoding: str) -> None:
@@ -276,18 +279,18 @@ def _write_cells(path: Path, tables: dict[str, list[tuple[Any, Any]]], encoding:
         connection.close()
 
 
-def fuzz_spacy(data: bytes) -> None:
+def fuzz_spacy(data: bytes) -> int:
     """A `.spacy` file, before it was compressed, as a source and as a part of a corpus."""
     packed = zlib.compress(data[1:], 1)
-    balance(read_file(packed, "docs.spacy"), data[0] if data else 0)
+    ledger = balance(read_file(packed, "docs.spacy"), data[0] if data else 0)
     with suppress(InputError), forgetting(load_tokenizer(Settings()).nlp):
         for doc in read_stored_docs(folder() / "docs.spacy"):
-            check(len(doc.text) >= 0)
-            doc.to_doc(load_tokenizer(Settings()).nlp.vocab)
+            check(doc.to_doc(load_tokenizer(Settings()).nlp.vocab).text == doc.text)
             merged_data(doc)
+    return ledger.rows_read
 
 
-def fuzz_declarations(data: bytes) -> None:
+def fuzz_declarations(data: bytes) -> int:
     """A `datasets.yml` in a folder with one file of each kind."""
     root = _declared_folder()
     (root / "datasets.yml").write_bytes(data)
@@ -297,6 +300,8 @@ def fuzz_declarations(data: bytes) -> None:
         check(len({dataset.name for dataset in datasets}) == len(datasets))
         check(all(file.is_relative_to(root) for dataset in datasets for file in dataset.files), datasets)
         msgspec.json.encode(datasets, enc_hook=str)
+        return len(datasets)
+    return 0
 
 
 def _decode_inside(*arguments: Any) -> Any:
