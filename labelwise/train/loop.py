@@ -29,11 +29,12 @@ from thinc.api import Optimizer
 from labelwise.common.errors import InputError
 from labelwise.corpus.streaming import forgetting
 from labelwise.train.batches import Batch, CostBatcher, word_cost
-from labelwise.train.checkpoints import Checkpoints, State, copy, find_scalers, restore
+from labelwise.train.checkpoints import Checkpoints, State, copy, restore
 from labelwise.train.clock import Clock
 from labelwise.train.dev_scores import evaluate, weighted_score
 from labelwise.train.monitor import Monitor
 from labelwise.train.out_of_memory import OnOom, Updates, is_out_of_memory
+from labelwise.train.parameters import find_scalers
 from labelwise.train.reader import PartitionedCorpus
 
 SPACY_LOOP = spacy_loop.train_while_improving

@@ -9,7 +9,8 @@ from thinc.shims import Shim
 
 from labelwise.common.errors import InputError
 from labelwise.train.batches import Batch
-from labelwise.train.checkpoints import State, find_owners, used_torch
+from labelwise.train.checkpoints import State
+from labelwise.train.parameters import find_owners, used_torch
 
 OnOom = Literal["stop", "halve"]
 

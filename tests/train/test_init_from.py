@@ -11,7 +11,7 @@ import spacy
 
 from labelwise.common.errors import InputError
 from labelwise.corpus.manifest import MANIFEST
-from labelwise.train.checkpoints import find_slots
+from labelwise.train.parameters import find_slots
 from labelwise.train.pipeline import make_pipeline, read_settings
 from labelwise.train.run import train
 from tests.conftest import ROOT

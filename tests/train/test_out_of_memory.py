@@ -15,10 +15,10 @@ from spacy.util import registry
 
 from labelwise.common.errors import InputError
 from labelwise.train.batches import Batch, word_cost
-from labelwise.train.checkpoints import find_slots
 from labelwise.train.loop import Run
 from labelwise.train.monitor import Monitor
 from labelwise.train.out_of_memory import is_out_of_memory
+from labelwise.train.parameters import find_slots
 from labelwise.train.pipeline import read_config
 from labelwise.train.run import train
 from tests.conftest import NO_DROPOUT, ROOT

@@ -17,8 +17,9 @@ from thinc.api import Adam, fix_random_seed
 from labelwise.common.code import digest_files
 from labelwise.corpus.manifest import MANIFEST
 from labelwise.train import checkpoints, run
-from labelwise.train.checkpoints import Checkpoints, State, find_scalers, find_slots, restore
+from labelwise.train.checkpoints import Checkpoints, State, restore
 from labelwise.train.out_of_memory import Updates
+from labelwise.train.parameters import find_scalers, find_slots
 from labelwise.train.pipeline import read_config
 from labelwise.train.run import train
 from tests.conftest import ROOT

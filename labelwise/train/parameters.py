@@ -1,0 +1,73 @@
+"""The parameters of a pipeline: thinc's, and those of other frameworks' modules within shims."""
+
+import sys
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from spacy.language import Language
+from thinc.api import Model
+from thinc.shims import Shim
+
+
+class Slot(NamedTuple):
+    """A parameter: a thinc model's, or a PyTorch module's within a shim.
+
+    key (tuple): what the optimizer calls it: the owner's id, which differs from run to run, and the name.
+    owner (Any): the thinc model or the shim.
+    tensor (Any): PyTorch's parameter; None for a thinc model's.
+    """
+
+    key: tuple[int, str]
+    owner: Any
+    tensor: Any
+
+    def get(self) -> np.ndarray:
+        """Copy its value."""
+        if self.tensor is not None:
+            return self.tensor.detach().cpu().numpy().copy()
+        return self.owner.ops.to_numpy(self.owner.get_param(self.key[1])).copy()
+
+    def set(self, value: np.ndarray) -> None:
+        """Change its value."""
+        if self.tensor is not None:
+            import torch
+
+            self.tensor.data = torch.tensor(value, device=self.tensor.device)
+        else:
+            self.owner.set_param(self.key[1], self.owner.ops.asarray(value))
+
+
+def find_slots(nlp: Language) -> list[Slot]:
+    """List the parameters of a pipeline, in an order that is the same in every run."""
+    slots = []
+    for owner in find_owners(nlp):
+        if isinstance(owner, Shim):
+            tensors = owner._model.named_parameters() if hasattr(owner._model, "named_parameters") else ()
+            slots += [Slot((owner.id, name), owner, tensor) for name, tensor in tensors]
+        else:
+            slots += [Slot((owner.id, name), owner, None) for name in owner.param_names if owner.has_param(name)]
+    return slots
+
+
+def find_owners(nlp: Language) -> Iterator[Model | Shim]:
+    """Yield the thinc models of a pipeline, and the shims around other frameworks' modules, each once."""
+    seen = set()
+    for _, pipe in nlp.pipeline:
+        model = getattr(pipe, "model", None)
+        for node in model.walk() if isinstance(model, Model) else ():
+            if node.id not in seen:
+                seen.add(node.id)
+                yield node
+                yield from node.shims
+
+
+def find_scalers(nlp: Language) -> list[Any]:
+    """List the gradient scalers of a pipeline's PyTorch modules that are in use."""
+    scalers = [getattr(owner, "_grad_scaler", None) for owner in find_owners(nlp) if isinstance(owner, Shim)]
+    return [scaler for scaler in scalers if scaler is not None and scaler._enabled]
+
+
+def used_torch() -> Any:
+    """Return the module torch if this process has imported it, else None."""
+    return sys.modules.get("torch")
