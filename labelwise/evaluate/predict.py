@@ -16,6 +16,7 @@ from spacy.tokens import Doc
 
 from labelwise.common.errors import InputError
 from labelwise.common.keys import text_key
+from labelwise.common.memory import rare_collections
 from labelwise.common.outputs import staged, workspace
 from labelwise.common.workers import open_executor, run_in_order
 from labelwise.corpus.annotation import entities
@@ -71,6 +72,7 @@ def _predict_files(model: Path, files: Sequence[Path], out: Path, workers: int) 
         staged(out) as whole,
         workspace(out.with_name(f"{out.name}.parts")) as folder,
         whole.open("wb") as written,
+        rare_collections(),
         open_executor("processes", min(workers, len(files))) as executor,
     ):
         folder.mkdir()

@@ -170,7 +170,7 @@ def try_out(trial: Trial, cost: int, sender: Connection) -> None:
 
 def worst_texts(examples: Iterable[Example], cost: Callable[[Any], Cost]) -> Batch:
     """Take the widest of the first texts of an epoch, the longest of equally wide ones; the others aren't held."""
-    pairs = ((cost(eg.predicted), eg) for eg in islice(examples, SCANNED))
+    pairs = ((cost(eg), eg) for eg in islice(examples, SCANNED))
     worst = nlargest(WORST, pairs, key=lambda pair: (pair[0].width, pair[0].rows))
     return Batch([eg for _, eg in worst], [cost for cost, _ in worst])
 

@@ -8,11 +8,12 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from spacy.attrs import ORTH
 from spacy.language import Language
-from spacy.tokens import Doc
 from spacy.training import Example
 
 from labelwise.common.errors import InputError
+from labelwise.train.reader import Text
 
+Item = Example | Text
 Unit = Literal["words", "wordpieces"]
 WINDOW = 16  # batches that are made from the texts held at a time
 
@@ -37,16 +38,20 @@ def batch_cost(costs: Iterable[Cost]) -> int:
     return rows * width
 
 
-class Batch(list[Example]):
-    """Examples that make one update, which know their costs.
+class Batch(list[Any]):
+    """Examples, or texts of which they aren't made yet, that make one update, and know their costs.
 
     costs (list[Cost]): one for each.
     """
 
-    def __init__(self, examples: Iterable[Example], costs: Iterable[Cost]) -> None:
-        """Take the Examples, and as many costs."""
-        super().__init__(examples)
+    def __init__(self, items: Iterable[Item], costs: Iterable[Cost]) -> None:
+        """Take the Examples or texts, and as many costs."""
+        super().__init__(items)
         self.costs = list(costs)
+
+    def made(self) -> "Batch":
+        """Make the Examples that aren't made yet."""
+        return Batch((item.example() if isinstance(item, Text) else item for item in self), self.costs)
 
     @property
     def cost(self) -> int:
@@ -121,7 +126,7 @@ class CostBatcher:
         self.size = size
         self.unit = unit
         self.device_size = device_size
-        self.cost: Callable[[Doc], Cost] | None = word_cost if unit == "words" else None
+        self.cost: Callable[[Item], Cost] | None = word_cost if unit == "words" else None
 
     def bind(self, nlp: Language) -> None:
         """Take the pipeline whose transformer's wordpieces are counted.
@@ -132,20 +137,20 @@ class CostBatcher:
             self.cost = WordpieceCost(nlp)
 
     def __call__(
-        self, examples: Iterable[Example], zone: Callable[[], AbstractContextManager[Any]] = nullcontext
+        self, items: Iterable[Item], zone: Callable[[], AbstractContextManager[Any]] = nullcontext
     ) -> Iterator[Batch]:
-        """Yield batches.
+        """Yield batches of Examples, or of texts.
 
         zone (Callable): makes a block for the texts that are held at a time; none of them is used after it.
         RAISES (InputError): wordpieces are to be counted, but the batcher isn't bound to a pipeline.
         """
         if self.cost is None:
             raise InputError("batches of wordpieces need the transformer: train with `python -m scripts.train`")
-        examples = iter(examples)
+        items = iter(items)
         number = 0
         while True:
             with zone():
-                held = self._hold(examples, self.cost)
+                held = self._hold(items, self.cost)
                 if not held:
                     return
                 batches = held.sub_batches(1, most=self.size)
@@ -154,13 +159,13 @@ class CostBatcher:
                 del held, batches
             number += 1
 
-    def _hold(self, examples: Iterator[Example], cost_of: Callable[[Doc], Cost]) -> Batch:
-        """Take Examples until there are enough for several batches."""
+    def _hold(self, items: Iterator[Item], cost_of: Callable[[Item], Cost]) -> Batch:
+        """Take texts until there are enough for several batches."""
         held = Batch([], [])
         total = 0
-        for eg in examples:
-            cost = cost_of(eg.predicted)
-            held.append(eg)
+        for item in items:
+            cost = cost_of(item)
+            held.append(item)
             held.costs.append(cost)
             total += batch_cost([cost])
             if total >= WINDOW * self.size:
@@ -168,9 +173,9 @@ class CostBatcher:
         return held
 
 
-def word_cost(doc: Doc) -> Cost:
+def word_cost(item: Item) -> Cost:
     """Count the words of a text."""
-    return Cost(len(doc), 1)
+    return Cost(len(item), 1)
 
 
 class WordpieceCost:
@@ -193,8 +198,9 @@ class WordpieceCost:
         self.model: Any = nlp.get_pipe("transformer").model  # type: ignore[attr-defined]
         self.counts: dict[int, int] = {}
 
-    def __call__(self, doc: Doc) -> Cost:
+    def __call__(self, item: Item) -> Cost:
         """Count those for a text."""
+        doc = item.predicted
         tokenizer = self.model.tokenizer
         words = doc.to_array(ORTH).tolist()
         new = list(dict.fromkeys(word for word in words if word not in self.counts))

@@ -8,6 +8,9 @@ Four functions that the loop calls by name are replaced while it runs:
 4. `train_while_improving`: spaCy's generator, within which updates that run out of memory are caught, and around which
    checkpoints are saved.
 
+Two more, of spaCy's update, did what isn't needed: Examples are copied, although each is made for one update; and what
+tells a listener whether a batch is the one it was given looks at token after token.
+
 A training resumes from a checkpoint by replaying the earlier steps without their work: the loop is given empty batches
 and the scores of that time, so that its own counters and schedules get to where they were. One generator sees every
 step between its gradients and the optimizer: training in several processes would sum the gradients there.
@@ -21,14 +24,18 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import spacy.language
 import spacy.training.loop as spacy_loop
+from spacy.attrs import ORTH
 from spacy.language import Language
+from spacy.pipeline.tok2vec import Tok2VecListener
+from spacy.tokens import Doc
 from spacy.training import Example
 from thinc.api import Optimizer
 
 from labelwise.common.errors import InputError
 from labelwise.corpus.streaming import forgetting
-from labelwise.train.batches import Batch, CostBatcher, word_cost
+from labelwise.train.batches import Batch, CostBatcher, Item, word_cost
 from labelwise.train.checkpoints import Checkpoints, State, copy, restore
 from labelwise.train.clock import Clock
 from labelwise.train.dev_scores import evaluate, weighted_score
@@ -38,6 +45,12 @@ from labelwise.train.parameters import find_scalers
 from labelwise.train.reader import PartitionedCorpus
 
 SPACY_LOOP = spacy_loop.train_while_improving
+COPY_EXAMPLES = spacy.language._copy_examples
+
+
+def batch_id(docs: Iterable[Doc]) -> int:
+    """Compute what is the same for Docs of the same words: the sum of their hashes, modulo 2 ** 64."""
+    return int(sum(int(doc.to_array(ORTH).sum(dtype="uint64")) for doc in docs) % 2**64)
 
 
 class Replayed:
@@ -59,6 +72,7 @@ class Run:
     checkpoints (Checkpoints | None): where to save one at each evaluation.
     resumed (tuple | None): the checkpoint to resume from, and its state.
     on_oom (str): when memory runs out, "stop", or "halve" what the device is given at a time, and continue.
+    skip_first (bool): after the first step, don't evaluate the pipeline, which has learnt nothing yet.
     updates (Updates): what updates the pipeline, and knows what to do when memory runs out.
     """
 
@@ -70,12 +84,14 @@ class Run:
         checkpoints: Checkpoints | None = None,
         resumed: tuple[Path, State] | None = None,
         on_oom: OnOom = "stop",
+        skip_first: bool = False,
     ) -> None:
         """Prepare a training."""
         self.output = output
         self.monitor = monitor
         self.checkpoints = checkpoints
         self.resumed = resumed
+        self.skip_first = skip_first
         self.clock = Clock()
         self.state = resumed[1] if resumed else State()
         self.updates = Updates(self.state, on_oom)
@@ -91,10 +107,15 @@ class Run:
         RAISES (InputError): memory ran out.
         """
         names = ("create_train_batches", "create_evaluation_callback", "subdivide_batch", "train_while_improving")
-        own = {name: getattr(spacy_loop, name) for name in names}
-        for name in names:
-            setattr(spacy_loop, name, getattr(self, name))
+        replacements = [
+            *((spacy_loop, name, getattr(self, name)) for name in names),
+            (spacy.language, "_copy_examples", self.copy_examples),
+            (Tok2VecListener, "get_batch_id", staticmethod(batch_id)),
+        ]
+        own = [(owner, name, vars(owner)[name]) for owner, name, _ in replacements]
         try:
+            for owner, name, replacement in replacements:
+                setattr(owner, name, replacement)
             yield
         except Exception as error:
             # spaCy saves the pipeline even then, which can fail as well, and hide why.
@@ -102,8 +123,8 @@ class Run:
                 raise self.updates.failure from error
             raise
         finally:
-            for name in names:
-                setattr(spacy_loop, name, own[name])
+            for owner, name, function in own:
+                setattr(owner, name, function)
 
     def create_train_batches(
         self, nlp: Language, corpus: Any, batcher: Any, max_epochs: int
@@ -111,8 +132,11 @@ class Run:
         """Yield (epoch, batch) for each step, for `max_epochs` epochs, or forever if that is less than 1."""
         self.corpus = corpus
         zone: Callable[[], AbstractContextManager[Any]] = nullcontext
+        read: Callable[[Language], Iterable[Item]] = corpus
         if isinstance(corpus, PartitionedCorpus) and corpus.loader != "in_memory":
             zone = partial(forgetting, nlp)
+            if isinstance(batcher, CostBatcher):
+                read = corpus.texts
         start, skip = self.state.epoch, self.state.batches
         if isinstance(batcher, CostBatcher):
             batcher.bind(nlp)
@@ -125,8 +149,8 @@ class Run:
                 return
             if isinstance(corpus, PartitionedCorpus):
                 corpus.epoch = epoch
-            examples = self.clock.during("reading", corpus(nlp))
-            batches = batcher(examples, zone) if isinstance(batcher, CostBatcher) else batcher(examples)
+            items = self.clock.during("reading", read(nlp))
+            batches = batcher(items, zone) if isinstance(batcher, CostBatcher) else batcher(items)
             number = 0
             for number, batch in enumerate(self.clock.during("batching", batches), 1):
                 if number > skip or epoch > start:
@@ -152,6 +176,9 @@ class Run:
             """Score the pipeline on dev, or repeat the score that it had before training was killed."""
             if self._replay:
                 return self._replay.pop(0), {}
+            if self.skip_first and not self.state.scores:
+                self.state.scores = [0.0]
+                return 0.0, {}
             with self.clock.phase("evaluation"):
                 scores = evaluate(nlp, dev_corpus(nlp)).scores()
                 score = weighted_score(scores, weights)
@@ -160,14 +187,23 @@ class Run:
 
         return callback
 
+    def copy_examples(self, examples: list[Example]) -> list[Example]:
+        """Return the Examples of an update; copy them if they are for other epochs as well."""
+        if getattr(self.corpus, "loader", "in_memory") == "in_memory":
+            return COPY_EXAMPLES(examples)
+        return examples
+
     def subdivide_batch(self, batch: Any, accumulate_gradient: int) -> Iterator[Batch]:
         """Yield the sub-batches of a batch, whose gradients are summed."""
         if isinstance(batch, Replayed):
             return
         if not isinstance(batch, Batch):
-            batch = Batch(batch, [word_cost(eg.predicted) for eg in batch])
+            batch = Batch(batch, map(word_cost, batch))
         self.updates.begin()
-        yield from batch.sub_batches(accumulate_gradient, self.state.device_size)
+        for sub_batch in batch.sub_batches(accumulate_gradient, self.state.device_size):
+            with self.clock.phase("reading"):
+                made = sub_batch.made()
+            yield made
 
     def train_while_improving(
         self, nlp: Language, optimizer: Optimizer, train_data: Any, evaluate: Any, **settings: Any
@@ -193,7 +229,7 @@ class Run:
                     info.update(self.progress(nlp, settings["max_steps"]))
                 with self.clock.phase("saving"):
                     yield batch, info, is_best
-                    if is_best is not None and self.checkpoints:
+                    if is_best is not None and info["other_scores"] and self.checkpoints:
                         self.checkpoints.save(self.state, nlp, optimizer, self.output)
         except Exception as error:
             if is_out_of_memory(error):

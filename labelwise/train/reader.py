@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal, get_args
@@ -22,6 +22,35 @@ from labelwise.train.loaders import Files, Indexed, Loader, Streamed
 from labelwise.train.long_texts import cut_doc
 
 LoaderName = Literal["streamed", "indexed", "in_memory"]
+
+
+class Text:
+    """A text of a corpus, of which an Example is made when it is needed: until then it takes what its arrays take.
+
+    doc (StoredDoc): as the corpus has it; it has the tokens that the pipeline will make of it.
+    """
+
+    __slots__ = ("_example", "_make", "doc")
+
+    def __init__(self, doc: StoredDoc, make: Callable[[StoredDoc], Example]) -> None:
+        """Take the text, and what makes an Example of it."""
+        self.doc = doc
+        self._make = make
+        self._example: Example | None = None
+
+    def __len__(self) -> int:
+        """Return the number of tokens."""
+        return len(self.doc)
+
+    @property
+    def predicted(self) -> Doc:
+        """The Doc that the pipeline is given; it is held from then on."""
+        self._example = self.example()
+        return self._example.predicted
+
+    def example(self) -> Example:
+        """Make the Example, unless it is held."""
+        return self._example or self._make(self.doc)
 
 
 def read_docs(path: Path, nlp: Language) -> Iterator[Doc]:
@@ -101,21 +130,37 @@ class PartitionedCorpus:
 
         RAISES (InputError): no text is left.
         """
-        rng = random.Random(f"{self.seed}/{self.epoch}") if self.shuffle else None
-        self.epoch += 1
+        rng = self._begin_epoch()
         if self.loader == "in_memory":
             if not self._held:
-                self._held = list(self._examples(nlp, None))
+                self._held = [text.example() for text in self._texts(nlp, None)]
             yield from rng.sample(self._held, len(self._held)) if rng else self._held
         else:
-            yield from self._examples(nlp, rng)
+            yield from (text.example() for text in self._texts(nlp, rng))
 
-    def _examples(self, nlp: Language, rng: random.Random | None) -> Iterator[Example]:
+    def texts(self, nlp: Language) -> Iterator[Text]:
+        """Yield an epoch, in the same order, of which no Example has been made yet; not with the loader "in_memory".
+
+        RAISES (InputError): no text is left.
+        """
+        return self._texts(nlp, self._begin_epoch())
+
+    def _begin_epoch(self) -> random.Random | None:
+        """Begin an epoch: give what decides its order, None for the corpus's own."""
+        self.epoch += 1
+        return random.Random(f"{self.seed}/{self.epoch - 1}") if self.shuffle else None
+
+    def _texts(self, nlp: Language, rng: random.Random | None) -> Iterator[Text]:
         counts: Counter[str] = Counter()
         self.counts = counts
         tokenize = LearningTokenizer(nlp)
+
+        def make(doc: StoredDoc) -> Example:
+            """Make an Example that is tokenized by the pipeline."""
+            return Example(tokenize(doc.text), doc.to_doc(nlp.vocab))
+
         for doc in self._prepared(rng, counts):
-            yield Example(tokenize(doc.text), doc.to_doc(nlp.vocab))
+            yield Text(doc, make)
         self.last_counts = counts
         if not counts["texts"]:
             raise InputError(f"{self.path}: no text is left: {dict(counts)}; see `coverage` and `limit`")

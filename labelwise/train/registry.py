@@ -3,7 +3,6 @@
 All of it is for training only. A trained model holds none of it, and loads where labelwise isn't installed.
 """
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
@@ -32,11 +31,7 @@ def make_partitioned_corpus(
     max_words: int = 0,
     coverage: Coverage = "by-label",
 ) -> PartitionedCorpus:
-    """Make a reader of a folder of partitions; see `reader.PartitionedCorpus`.
-
-    In each of several processes that torchrun started, a shuffling reader yields its share.
-    """
-    rank, ranks = (int(os.environ.get(name, default)) for name, default in (("RANK", "0"), ("WORLD_SIZE", "1")))
+    """Make a reader of a folder of partitions; see `reader.PartitionedCorpus`."""
     return PartitionedCorpus(
         Path(path),
         shuffle=shuffle,
@@ -46,8 +41,6 @@ def make_partitioned_corpus(
         window=window,
         max_words=max_words,
         coverage=coverage,
-        rank=rank if shuffle else 0,
-        ranks=ranks if shuffle else 1,
     )
 
 
@@ -106,10 +99,11 @@ def make_tsv_logger(path: Path) -> Logger:
         table, curve = ProgressTable(nlp, stdout, stderr), Curve(nlp, Path(path))
 
         def log(info: dict[str, Any] | None) -> None:
-            """Add a step to both; None is a step that was not evaluated."""
-            table.step(info)
-            if info is not None:
-                curve.add(info)
+            """Add a step to both; None, or no scores, if it wasn't evaluated."""
+            evaluated = info if info and info["other_scores"] else None
+            table.step(evaluated)
+            if evaluated:
+                curve.add(evaluated)
 
         return log, table.close
 

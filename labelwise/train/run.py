@@ -19,6 +19,7 @@ from thinc.config import ConfigValidationError
 from labelwise.common.code import digest_files
 from labelwise.common.device import device_name, use_gpu
 from labelwise.common.errors import InputError
+from labelwise.common.memory import rare_collections
 from labelwise.common.outputs import check_replaceable, replace, staged_files, workspace
 from labelwise.common.portable import is_portable
 from labelwise.corpus.manifest import MANIFEST, check_whole
@@ -121,7 +122,14 @@ def train(
             except ConfigValidationError as error:
                 raise InputError(f"{config}: {error}") from error
             monitor = Monitor(folder / "resources.tsv", open_nvml(gpu_id))
-            run = Run(folder, monitor=monitor, checkpoints=checkpoints, resumed=found, on_oom=on_oom)
+            run = Run(
+                folder,
+                monitor=monitor,
+                checkpoints=checkpoints,
+                resumed=found,
+                on_oom=on_oom,
+                skip_first=not init_from and _evaluates_later(nlp),
+            )
             trained = _run(run, nlp, folder, gpu_id, found, optimize if recognizer == "per-label" else None)
             tidy_pipeline(folder / "model-best", curve, nlp, transformer.get("precision", ""))
             for name, file in zip(("curve.tsv", "resources.tsv"), files, strict=True):
@@ -143,7 +151,7 @@ def _run(
     from_step = found[1].step if found else None  # training moves it
     if found:
         copy(found[0] / "curve.tsv", folder / "curve.tsv")
-    with run.monitor, run.installed():
+    with run.monitor, run.installed(), rare_collections():
         spacy_train(nlp, folder, use_gpu=gpu_id, stdout=sys.stdout, stderr=sys.stderr)
     fitted = None if optimize is None else _fit(nlp, folder / "model-best", optimize)
     shares = run.clock.shares()
@@ -158,6 +166,12 @@ def _run(
         warning=idle_gpu(run.monitor.gpu_percent(), shares),
         fitted=fitted,
     )
+
+
+def _evaluates_later(nlp: Language) -> bool:
+    """Tell whether some step after the first is evaluated."""
+    training = nlp.config.interpolate()["training"]
+    return not 0 < training["max_steps"] < training["eval_frequency"]
 
 
 def _fit(nlp: Language, folder: Path, optimize: Optimize) -> Fitted | None:

@@ -4,10 +4,11 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 import thinc.api
 
-from labelwise.common.device import use_gpu
+from labelwise.common.device import CpuOps, use_gpu
 from labelwise.common.errors import InputError
 
 
@@ -31,3 +32,25 @@ def test_a_command_multiplies_with_one_thread_unless_told_otherwise(given):
     code = "import sys, os, scripts; print('numpy' in sys.modules, os.environ['OPENBLAS_NUM_THREADS'])"
     found = subprocess.run([sys.executable, "-c", code], env=told, capture_output=True, text=True, check=True)
     assert found.stdout.split() == ["False", given or "1"]
+
+
+def test_dropout_draws_what_it_is_told_and_keeps_the_sum():
+    """A part of 65,536 is all that the probability may be off; a seed gives the same mask again."""
+    use_gpu(-1)
+    ops = thinc.api.get_current_ops()
+    thinc.api.fix_random_seed(1)
+    mask = ops.get_dropout_mask((1000, 300), 0.1)
+    assert mask.dtype == "float32"
+    assert set(mask.ravel().tolist()) == {0.0, float(np.float32(1 / 0.9))}
+    assert (mask == 0).mean() == pytest.approx(0.1, abs=0.003)
+    thinc.api.fix_random_seed(1)
+    assert (ops.get_dropout_mask((1000, 300), 0.1) == mask).all()
+    assert (ops.get_dropout_mask((3, 2), 0.0) == 1).all()
+    assert (ops.get_dropout_mask((3, 2), 1.0) == 0).all()
+
+
+def test_whoever_asks_for_the_cpu_is_given_the_same():
+    """spaCy's ner makes its upper layer for "cpu", whatever the rest computes with."""
+    use_gpu(-1)
+    with thinc.api.use_ops("cpu"):
+        assert type(thinc.api.get_current_ops()) is CpuOps

@@ -1,5 +1,4 @@
 import json
-from types import SimpleNamespace
 
 import pytest
 from spacy.util import load_config
@@ -45,7 +44,7 @@ def test_texts_are_repeated_until_the_cost_is_reached(cost, count):
 
 def test_the_worst_texts_are_the_widest_and_of_those_the_longest():
     costs = [Cost(1, 3), Cost(9, 2), Cost(2, 3), Cost(1, 1)]
-    worst = worst_texts((SimpleNamespace(predicted=cost) for cost in costs), lambda cost: cost)
+    worst = worst_texts(costs, lambda cost: cost)
     assert worst.costs == [Cost(2, 3), Cost(1, 3), Cost(9, 2), Cost(1, 1)]
 
 

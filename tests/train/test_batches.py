@@ -309,13 +309,13 @@ def true_shape(nlp, docs: list[Doc]) -> tuple[int, int]:
 def test_wordpieces_are_those_of_the_longest_span(bert, text, cost):
     doc = bert.make_doc(text)
     assert true_shape(bert, [doc]) == cost
-    assert WordpieceCost(bert)(doc) == cost
+    assert WordpieceCost(bert)(Example(doc, doc)) == cost
 
 
 def test_a_batch_costs_what_its_spans_are_padded_to(bert, demo_corpus):
     docs = [bert.make_doc(doc.text) for split in ("dev", "test") for doc in read_docs(demo_corpus / split, bert)]
     count = WordpieceCost(bert)
-    costs = [count(doc) for doc in docs]
+    costs = [count(Example(doc, doc)) for doc in docs]
     rows, width = true_shape(bert, docs)
     assert batch_cost(costs) == pytest.approx(rows * width, rel=0.02)
     for doc, cost in zip(docs, costs, strict=True):
@@ -349,7 +349,7 @@ def test_subwords_are_counted_closely(learnt, demo_corpus):
     count = WordpieceCost(pipeline)
     for doc in read_docs(demo_corpus / "dev", spacy.blank("en")):
         [pieces] = tokenizer([doc.text])["input_ids"]
-        assert least * len(pieces) <= count(doc).width <= most * len(pieces)
+        assert least * len(pieces) <= count(Example(doc, doc)).width <= most * len(pieces)
 
 
 def test_few_words_are_remembered_and_all_are_counted(bert, monkeypatch):
@@ -357,7 +357,8 @@ def test_few_words_are_remembered_and_all_are_counted(bert, monkeypatch):
     count = WordpieceCost(bert)
     texts = ["a bb", "ccc a", "dddd eeeee", "a bb ccc dddd eeeee", "a a"]
     for text, width in zip(texts, [5, 6, 11, 17, 4], strict=True):
-        assert count(bert.make_doc(text)).width == width
+        doc = bert.make_doc(text)
+        assert count(Example(doc, doc)).width == width
         assert len(count.counts) <= max(3, len(set(text.split())))
 
 

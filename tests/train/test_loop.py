@@ -1,8 +1,12 @@
 import pytest
+import spacy
 import spacy.training.loop as spacy_loop
+from spacy.pipeline.tok2vec import Tok2VecListener
 
 from labelwise.common.errors import InputError
 from labelwise.corpus import streaming
+from labelwise.train.loop import batch_id
+from labelwise.train.out_of_memory import Updates
 from labelwise.train.run import train
 from tests.conftest import ROOT
 
@@ -49,3 +53,32 @@ def test_spacys_loop_is_itself_again(demo_corpus, tmp_path):
     with pytest.raises(InputError, match=r"corpora\.dev: the loader in_memory is for training only"):
         train(CPU, demo_corpus, tmp_path / "m", tmp_path / "c", overrides={**SMALL, "corpora.dev.loader": "in_memory"})
     assert [getattr(spacy_loop, name) for name in names] == before
+
+
+def test_a_batch_is_known_by_its_words():
+    nlp = spacy.blank("en")
+    one, other = nlp("a long b"), nlp("b a")
+    assert batch_id([one, other]) == batch_id([other, one]) == Tok2VecListener.get_batch_id([one, other]) % 2**64
+    assert batch_id([one]) != batch_id([other])
+
+
+def test_a_training_without_a_second_evaluation_keeps_the_first(demo_corpus, tmp_path):
+    overrides = {**SMALL, "training.max_steps": 3, "training.eval_frequency": 10}
+    train(CPU, demo_corpus, tmp_path / "m", tmp_path / "c.tsv", overrides=overrides)
+    assert [line.split("\t")[0] for line in (tmp_path / "c.tsv").read_text().splitlines()] == ["step", "0"]
+
+
+def test_examples_of_an_epoch_that_is_held_are_not_changed(demo_corpus, tmp_path, monkeypatch):
+    """Annotating components write into the predicted Docs: those of the loader in_memory are copied."""
+    seen = []
+    update = Updates.update
+
+    def watched(self, nlp, own, batch, **options):
+        seen.append([eg.predicted for eg in batch])
+        update(self, nlp, own, batch, **options)
+        assert not any(doc.ents for doc in seen[-1])
+
+    monkeypatch.setattr(Updates, "update", watched)
+    overrides = {**SMALL, "corpora.train.loader": "in_memory", "training.annotating_components": ["ner"]}
+    train(CPU, demo_corpus, tmp_path / "m", tmp_path / "c.tsv", overrides={**overrides, "training.max_steps": 8})
+    assert len(seen) == 9

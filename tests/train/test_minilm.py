@@ -23,7 +23,7 @@ def test_minilm_learns(demo_corpus, tmp_path):
         "training.optimizer.learn_rate.initial_rate": 0.0005,
     }
     train(ROOT / "configs" / "gpu.cfg", demo_corpus, tmp_path / "model", tmp_path / "curve.tsv", overrides=overrides)
-    header, _, first, last = [line.split("\t") for line in (tmp_path / "curve.tsv").read_text().splitlines()]
+    header, first, last = [line.split("\t") for line in (tmp_path / "curve.tsv").read_text().splitlines()]
     loss, words = header.index("loss_ner"), header.index("words")
     a_word_before, a_word_after = (
         float(first[loss]) / int(first[words]),

@@ -64,7 +64,7 @@ def pipeline(demo_corpus, tiny_bert):
 
 
 def batch_of(examples) -> Batch:
-    return Batch(examples, [word_cost(eg.predicted) for eg in examples])
+    return Batch(examples, [word_cost(eg) for eg in examples])
 
 
 def gradients(nlp) -> list[np.ndarray | None]:

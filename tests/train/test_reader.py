@@ -228,6 +228,19 @@ def test_ranks_share_an_epoch(partitions, loader, window, ranks):
     assert [corpus.counts["texts"] for corpus in corpora] == [len(range(rank, 20, ranks)) for rank in range(ranks)]
 
 
+@pytest.mark.parametrize(("loader", "window"), [case for case in LOADERS if case[0] != "in_memory"])
+def test_texts_are_the_examples_that_are_not_made_yet(partitions, loader, window):
+    options = {"shuffle": True, "seed": 5, "loader": loader, "window": window}
+    made, later = PartitionedCorpus(partitions, **options), PartitionedCorpus(partitions, **options)
+    for _ in range(2):
+        for eg, text in zip(made(NLP), later.texts(NLP), strict=True):
+            assert len(text) == len(eg)
+            assert text.example().to_dict() == eg.to_dict()
+            assert text.example() is not text.example()  # nothing is held
+            assert text.predicted is text.example().predicted  # but for what was looked at
+    assert made.counts == later.counts
+
+
 @pytest.mark.parametrize(("loader", "window"), LOADERS)
 def test_a_set_epoch_has_the_order_that_it_would_have_had(partitions, loader, window):
     options = {"shuffle": True, "loader": loader, "window": window}

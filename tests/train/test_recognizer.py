@@ -113,10 +113,10 @@ def test_in_fp16_an_overflow_skips_the_transformers_step_and_then_it_learns(
     assert steps == ["skipped"] * many + ["learned"] * (25 - many)
     header, *lines = [line.split("\t") for line in curve.read_text().splitlines()]
     rows = [dict(zip(header, line, strict=True)) for line in lines]
-    assert [row["step"] for row in rows] == ["0", "6", "12", "18", "24"]
+    assert [row["step"] for row in rows] == ["6", "12", "18", "24"]
     assert (float(rows[-1]["grad_scale"]), rows[-1]["skipped_steps"]) == (2.0 ** (16 - many), str(many))
-    # Each is the sum of six steps.
-    losses = [float(row["loss_ner"]) for row in rows[1:]]
+    # The first is the sum of seven steps, the others of six.
+    losses = [float(row["loss_ner"]) for row in rows]
     assert losses == sorted(losses, reverse=True)
     assert losses[-1] < 0.2 * losses[0]
 
