@@ -27,6 +27,7 @@ def complete_cli(
     init_from: Annotated[str, Option(help="Name or folder of a pipeline to start from")] = "",
     batch_size: Annotated[Path | None, Option(help="JSON file that scripts.find_batch_size has written")] = None,
     portable: Annotated[YesNo, Option(help="Compute what every x86-64-v3 processor does, to the byte; no GPU")] = "no",
+    workers: Annotated[int, Option(help="Processes that share each batch on the CPU")] = 1,
     resume: Annotated[bool, Option("--resume", help="Resume where the same training was killed")] = False,
 ) -> None:
     """Complete the texts in train with what a per-label pipeline finds, so that spaCy's ner can learn from them."""
@@ -43,6 +44,7 @@ def complete_cli(
             init_from=init_from,
             batch_size=batch_size,
             resume=resume,
+            workers=workers,
             tell=msg.info,
         )
     print_completion(completion)

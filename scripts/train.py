@@ -7,11 +7,11 @@ from typing import Annotated, Literal
 import typer
 from tqdm import tqdm
 
-from labelwise.common.errors import InputError
 from labelwise.common.portable import make_portable
 from labelwise.train.calibration import Optimize
 from labelwise.train.loop import OnOom
 from labelwise.train.pipeline import Recognizer, training_overrides
+from labelwise.train.ranks import is_launched, launch
 from labelwise.train.run import Trained, train
 from scripts.console import msg, print_counts, run, user_errors
 
@@ -41,14 +41,18 @@ def train_cli(
     batch_size: Annotated[Path | None, Option(help="JSON file that scripts.find_batch_size has written")] = None,
     on_oom: Annotated[OnOom, Option(help="When memory runs out: stop, or halve what the device is given")] = "stop",
     portable: Annotated[YesNo, Option(help="Compute what every x86-64-v3 processor does, to the byte; no GPU")] = "no",
+    workers: Annotated[int, Option(help="Processes that share each batch on the CPU")] = 1,
+    gpus: Annotated[int, Option(help="GPUs of this machine that share each batch: those numbered from 0")] = 1,
     resume: Annotated[bool, Option("--resume", help="Resume where the same training was killed")] = False,
 ) -> None:
     """Train a pipeline with spaCy's own loop, from the partitions of a corpus."""
     with user_errors("Nothing was trained"):
         if portable == "yes":
             make_portable()
-        if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-            raise InputError("WORLD_SIZE: training in several processes isn't supported yet; start one")
+        if gpu_id >= 0 and gpus > 1 and not is_launched():
+            launch(gpus)
+        if gpu_id >= 0 and is_launched():
+            gpu_id = int(os.environ["LOCAL_RANK"])
         overrides = training_overrides(config, seed, max_steps, transformer_name, precision, gpu_id)
         if loader:
             overrides["corpora.train.loader"] = loader
@@ -68,8 +72,11 @@ def train_cli(
             batch_size=batch_size,
             on_oom=on_oom,
             resume=resume,
+            workers=workers,
             tell=msg.info,
         )
+    if trained is None:  # one of several processes, of which the first says everything
+        return
     print_summary(trained)
     msg.good(f"The best pipeline is in {out}, its curve in {curve}")
 

@@ -80,13 +80,13 @@ def open_executor(engine: Engine, workers: int, address: str = "") -> Iterator[E
         # Forked workers share what is loaded, spaCy above all, as long as the garbage collector doesn't write to it.
         gc.freeze()
         try:
-            with ProcessPoolExecutor(workers, mp_context=get_context("fork"), initializer=_begin_worker) as executor:
+            with ProcessPoolExecutor(workers, mp_context=get_context("fork"), initializer=begin_worker) as executor:
                 yield executor
         finally:
             gc.unfreeze()
 
 
-def _begin_worker() -> None:
+def begin_worker() -> None:
     """Have the system end this process when the one that made it is killed; only Linux can do that (prctl(2)).
 
     The one that made it is who decides what follows from signals: an interrupt reaches all processes of a terminal.

@@ -63,6 +63,17 @@ class Batch(list[Any]):
         numbers = list(numbers)
         return Batch([self[number] for number in numbers], [self.costs[number] for number in numbers])
 
+    def shares(self, count: int) -> "list[Batch]":
+        """Divide into batches that cost about the same, for `count` processes; with few texts, some are empty.
+
+        The widest and longest texts come first, each to where it costs least.
+        """
+        shares: list[list[int]] = [[] for _ in range(count)]
+        for number in sorted(range(len(self)), key=lambda number: (self.costs[number][::-1], number), reverse=True):
+            least = min(shares, key=lambda share: batch_cost(self.costs[one] for one in (*share, number)))
+            least.append(number)
+        return [self.take(sorted(share)) for share in shares]
+
     def sub_batches(self, count: int, most: int = 0) -> "list[Batch]":
         """Divide into sub-batches that cost about the same, texts of similar width together.
 

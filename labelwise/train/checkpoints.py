@@ -1,11 +1,10 @@
 """Checkpoints of a training: all that its next step depends on, so that a killed one resumes bit for bit.
 
 spaCy saves pipelines, which hold averages rather than the parameters that are being trained, and neither the
-optimizer's state, nor random states, nor the place in the corpus. A checkpoint has those, and the best pipeline so far.
+optimizer's state, nor the place in the corpus. A checkpoint has those, and the best pipeline so far. What is random in
+a step follows from its number, and so from the place.
 """
 
-import json
-import random
 import re
 import shutil
 from collections.abc import Mapping
@@ -19,7 +18,7 @@ from thinc.api import Optimizer, get_current_ops
 from thinc.backends import get_array_ops
 
 from labelwise.common.outputs import link, remove, staged
-from labelwise.train.parameters import find_scalers, find_slots, used_torch
+from labelwise.train.parameters import find_scalers, find_slots
 
 KEPT = 2
 STATE = "state.json"
@@ -37,7 +36,6 @@ class State(msgspec.Struct):
     scores (list[float]): of all evaluations so far.
     device_size (int): what the device is given at a time, which running out of memory may have lowered; 0 for all.
     halved (int): how often it was lowered.
-    python_random (list): the state of `random`.
     updates (list[int]): how often each parameter was updated.
     """
 
@@ -50,7 +48,6 @@ class State(msgspec.Struct):
     scores: list[float] = []
     device_size: int = 0
     halved: int = 0
-    python_random: list[Any] = []
     updates: list[int] = []
 
 
@@ -98,7 +95,6 @@ class Checkpoints:
                 copy(output / item, folder / item)
             np.savez(folder / "arrays.npz", allow_pickle=False, **take_arrays(nlp, optimizer))
             state.facts = self.facts
-            state.python_random = json.loads(json.dumps(random.getstate()))
             state.updates = [optimizer.nr_update.get(slot.key, 0) for slot in find_slots(nlp)]
             (folder / STATE).write_bytes(msgspec.json.encode(state))
         # Those of another training, and later ones that this training hasn't come to, have been kept until now.
@@ -133,20 +129,17 @@ def copy(source: Path, target: Path) -> None:
 
 
 def restore(checkpoint: Path, state: State, nlp: Language, optimizer: Optimizer) -> None:
-    """Restore parameters, optimizer, gradient scalers and random generators from a checkpoint."""
+    """Restore parameters, optimizer and gradient scalers from a checkpoint."""
     with np.load(checkpoint / "arrays.npz") as arrays:
         put_arrays(nlp, optimizer, arrays)
     for slot, count in zip(find_slots(nlp), state.updates, strict=True):
         if count:
             optimizer.nr_update[slot.key] = count
-    version, internal, gauss = state.python_random
-    random.setstate((version, tuple(internal), gauss))
 
 
 def take_arrays(nlp: Language, optimizer: Optimizer) -> dict[str, np.ndarray]:
     """Copy everything that is an array."""
-    _, numbers, *place = np.random.get_state(legacy=True)
-    arrays = {"numpy_random": np.array(numbers), "numpy_place": np.array(place)}
+    arrays = {}
     for number, slot in enumerate(find_slots(nlp)):
         arrays[f"parameter-{number}"] = slot.get()
         for name in STATES:
@@ -157,17 +150,11 @@ def take_arrays(nlp: Language, optimizer: Optimizer) -> dict[str, np.ndarray]:
         arrays[f"scale-{number}"] = scaler._scale.cpu().numpy()
         arrays[f"growth-{number}"] = scaler._growth_tracker.cpu().numpy()
         arrays[f"skipped-{number}"] = np.array(getattr(scaler, "skipped", 0))
-    if torch := used_torch():
-        arrays["torch_random"] = torch.get_rng_state().numpy()
-        for number, generator in enumerate(torch.cuda.get_rng_state_all() if torch.cuda.is_available() else ()):
-            arrays[f"cuda_random-{number}"] = generator.numpy()
     return arrays
 
 
 def put_arrays(nlp: Language, optimizer: Optimizer, arrays: Any) -> None:
     """Put back what `take_arrays` copied."""
-    place = arrays["numpy_place"]
-    np.random.set_state(("MT19937", arrays["numpy_random"], int(place[0]), int(place[1]), float(place[2])))
     for number, slot in enumerate(find_slots(nlp)):
         slot.set(arrays[f"parameter-{number}"])
         for name in STATES:
@@ -177,8 +164,3 @@ def put_arrays(nlp: Language, optimizer: Optimizer, arrays: Any) -> None:
         scaler._scale.copy_(scaler._scale.new_tensor(arrays[f"scale-{number}"]))
         scaler._growth_tracker.copy_(scaler._growth_tracker.new_tensor(arrays[f"growth-{number}"]))
         scaler.skipped = int(arrays[f"skipped-{number}"])
-    if torch := used_torch():
-        torch.set_rng_state(torch.from_numpy(arrays["torch_random"]))
-        for number in range(torch.cuda.device_count() if torch.cuda.is_available() else 0):
-            if f"cuda_random-{number}" in arrays:
-                torch.cuda.set_rng_state(torch.from_numpy(arrays[f"cuda_random-{number}"]), number)

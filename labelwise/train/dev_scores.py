@@ -60,6 +60,15 @@ class EntityCounts:
                 count = self.by_label[label]
                 setattr(count, name, getattr(count, name) + 1)
 
+    @classmethod
+    def total(cls, counts: "Iterable[EntityCounts]") -> "EntityCounts":
+        """Add up what was counted of several shares of a dev set."""
+        total = cls()
+        for one in counts:
+            for label, count in one.by_label.items():
+                total.by_label[label] += count
+        return total
+
     def scores(self) -> dict[str, Any]:
         """Compute what spaCy's scorer of named entities gives; None where there is nothing to compute it from."""
         total = sum(self.by_label.values(), PRFScore())

@@ -12,15 +12,20 @@ Two more, of spaCy's update, did what isn't needed: Examples are copied, althoug
 tells a listener whether a batch is the one it was given looks at token after token.
 
 A training resumes from a checkpoint by replaying the earlier steps without their work: the loop is given empty batches
-and the scores of that time, so that its own counters and schedules get to where they were. One generator sees every
-step between its gradients and the optimizer: training in several processes would sum the gradients there.
+and the scores of that time, so that its own counters and schedules get to where they were. What is random in a step
+follows from the seed, the step's number and the rank, so that no generator's state has to be kept.
+
+Several processes, the ranks, each run the loop on the same batches. They share out the texts of each batch, and of dev,
+sum gradients and counts, and so take the same steps. Only the first one writes files.
 """
 
 import time
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from copy import deepcopy
 from functools import partial
-from itertools import count
+from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any
 
@@ -31,17 +36,19 @@ from spacy.language import Language
 from spacy.pipeline.tok2vec import Tok2VecListener
 from spacy.tokens import Doc
 from spacy.training import Example
-from thinc.api import Optimizer
+from thinc.api import Optimizer, fix_random_seed
 
 from labelwise.common.errors import InputError
 from labelwise.corpus.streaming import forgetting
 from labelwise.train.batches import Batch, CostBatcher, Item, word_cost
 from labelwise.train.checkpoints import Checkpoints, State, copy, restore
 from labelwise.train.clock import Clock
-from labelwise.train.dev_scores import evaluate, weighted_score
+from labelwise.train.dev_scores import EntityCounts, evaluate, weighted_score
+from labelwise.train.gradients import Gradients
 from labelwise.train.monitor import Monitor
 from labelwise.train.out_of_memory import OnOom, Updates, is_out_of_memory
 from labelwise.train.parameters import find_scalers
+from labelwise.train.ranks import Alone, Ranks
 from labelwise.train.reader import PartitionedCorpus
 
 SPACY_LOOP = spacy_loop.train_while_improving
@@ -68,7 +75,8 @@ class Replayed:
 class Run:
     """A training: what the replaced functions share.
 
-    output (Path): the folder that spaCy saves to.
+    output (Path | None): the folder that spaCy saves to; None in ranks after the first.
+    ranks (Ranks): the processes that train together.
     checkpoints (Checkpoints | None): where to save one at each evaluation.
     resumed (tuple | None): the checkpoint to resume from, and its state.
     on_oom (str): when memory runs out, "stop", or "halve" what the device is given at a time, and continue.
@@ -78,9 +86,10 @@ class Run:
 
     def __init__(
         self,
-        output: Path,
+        output: Path | None,
         *,
         monitor: Monitor,
+        ranks: Ranks | None = None,
         checkpoints: Checkpoints | None = None,
         resumed: tuple[Path, State] | None = None,
         on_oom: OnOom = "stop",
@@ -88,6 +97,8 @@ class Run:
     ) -> None:
         """Prepare a training."""
         self.output = output
+        self.ranks = ranks or Alone()
+        self.gradients: Gradients | None = None
         self.monitor = monitor
         self.checkpoints = checkpoints
         self.resumed = resumed
@@ -99,6 +110,18 @@ class Run:
         monitor.begin(self.state.step, self.state.words)
         self._replay = list(self.state.scores)
         self._restore: Callable[[], None] | None = None
+
+    def as_rank(self, ranks: Ranks) -> "Run":
+        """Make the same training for a rank after the first, before any step."""
+        resumed = (self.resumed[0], deepcopy(self.resumed[1])) if self.resumed else None
+        return Run(
+            None,
+            monitor=Monitor(),
+            ranks=ranks,
+            resumed=resumed,
+            on_oom=self.updates.on_oom,
+            skip_first=self.skip_first,
+        )
 
     @contextmanager
     def installed(self) -> Iterator[None]:
@@ -138,6 +161,7 @@ class Run:
             if isinstance(batcher, CostBatcher):
                 read = corpus.texts
         start, skip = self.state.epoch, self.state.batches
+        seed = nlp.config.interpolate()["training"]["seed"]
         if isinstance(batcher, CostBatcher):
             batcher.bind(nlp)
             self.updates.unit = batcher.unit
@@ -158,6 +182,7 @@ class Run:
                         self._restore()
                         self._restore = None
                     self.state.epoch, self.state.batches = epoch, number
+                    fix_random_seed(zlib.crc32(f"{seed}/{self.state.step + 1}/{self.ranks.rank}".encode()))
                     yield epoch, batch
             if not number:
                 raise InputError("training.train_corpus: the corpus is empty")
@@ -180,12 +205,23 @@ class Run:
                 self.state.scores = [0.0]
                 return 0.0, {}
             with self.clock.phase("evaluation"):
-                scores = evaluate(nlp, dev_corpus(nlp)).scores()
+                scores = self.evaluate(nlp, dev_corpus).scores()
                 score = weighted_score(scores, weights)
             self.state.scores = [*self.state.scores, score]
             return score, scores
 
         return callback
+
+    def evaluate(self, nlp: Language, dev_corpus: Callable[[Language], Iterable[Example]]) -> EntityCounts:
+        """Evaluate this rank's texts of dev, and add up what all ranks have counted."""
+        rank, count = self.ranks.rank, self.ranks.count
+        if isinstance(dev_corpus, PartitionedCorpus):
+            texts = islice(dev_corpus.texts(nlp), rank, None, count)
+            share: Iterable[Example] = (text.example() for text in texts)
+        else:
+            share = islice(dev_corpus(nlp), rank, None, count)
+        counts = evaluate(nlp, share)
+        return EntityCounts.total(self.ranks.exchange(counts))
 
     def copy_examples(self, examples: list[Example]) -> list[Example]:
         """Return the Examples of an update; copy them if they are for other epochs as well."""
@@ -194,16 +230,20 @@ class Run:
         return examples
 
     def subdivide_batch(self, batch: Any, accumulate_gradient: int) -> Iterator[Batch]:
-        """Yield the sub-batches of a batch, whose gradients are summed."""
+        """Yield the sub-batches of this rank's share of a batch; then sum the gradients, those of all ranks."""
         if isinstance(batch, Replayed):
             return
         if not isinstance(batch, Batch):
             batch = Batch(batch, map(word_cost, batch))
         self.updates.begin()
-        for sub_batch in batch.sub_batches(accumulate_gradient, self.state.device_size):
+        share = batch.shares(self.ranks.count)[self.ranks.rank] if self.ranks.count > 1 else batch
+        for sub_batch in share.sub_batches(accumulate_gradient, self.state.device_size):
             with self.clock.phase("reading"):
                 made = sub_batch.made()
             yield made
+        if self.gradients:
+            with self.clock.phase("waiting for the other processes"):
+                self.gradients.sum()
 
     def train_while_improving(
         self, nlp: Language, optimizer: Optimizer, train_data: Any, evaluate: Any, **settings: Any
@@ -211,8 +251,12 @@ class Run:
         """Yield what spaCy's own generator yields, except for replayed steps."""
         if self.resumed:
             checkpoint, state = self.resumed
-            copy(checkpoint / "model-best", self.output / "model-best")
+            if self.output:
+                copy(checkpoint / "model-best", self.output / "model-best")
             self._restore = lambda: restore(checkpoint, state, nlp, optimizer)
+        if self.ranks.count > 1:
+            self.gradients = Gradients(nlp, self.ranks)
+            self.gradients.share_parameters()
         self.clock = Clock()
         before = self.state.seconds
         start = time.perf_counter()
@@ -226,10 +270,11 @@ class Run:
                 self.state.seconds = before + time.perf_counter() - start
                 self.monitor.step, self.monitor.words = info["step"], info["words"]
                 if is_best is not None:
+                    info["losses"] = self.total_losses(info["losses"])
                     info.update(self.progress(nlp, settings["max_steps"]))
                 with self.clock.phase("saving"):
                     yield batch, info, is_best
-                    if is_best is not None and info["other_scores"] and self.checkpoints:
+                    if is_best is not None and info["other_scores"] and self.checkpoints and self.output:
                         self.checkpoints.save(self.state, nlp, optimizer, self.output)
         except Exception as error:
             if is_out_of_memory(error):
@@ -240,6 +285,11 @@ class Run:
             raise
         finally:
             del nlp.__dict__["update"]
+
+    def total_losses(self, losses: Mapping[str, float]) -> dict[str, float]:
+        """Add up the ranks' losses since the last evaluation."""
+        told = self.ranks.exchange(dict(losses))
+        return {name: sum(one.get(name, 0.0) for one in told) for name in dict.fromkeys(chain(*told))}
 
     def progress(self, nlp: Language, max_steps: int) -> dict[str, Any]:
         """Compute what spaCy's loop doesn't tell loggers: speed, time left, memory, and the gradient scaler's state."""

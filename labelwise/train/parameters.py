@@ -28,6 +28,24 @@ class Slot(NamedTuple):
             return self.tensor.detach().cpu().numpy().copy()
         return self.owner.ops.to_numpy(self.owner.get_param(self.key[1])).copy()
 
+    def has_gradient(self) -> bool:
+        """Tell whether a gradient was computed, be it zero."""
+        return self.owner.has_grad(self.key[1]) if self.tensor is None else self.tensor.grad is not None
+
+    def gradient(self) -> Any:
+        """Give its gradient: an array of numpy or cupy, or PyTorch's tensor; zeros if there is none."""
+        if self.tensor is not None:
+            return self.tensor.grad if self.has_gradient() else self.tensor.detach().clone().zero_()
+        value = self.owner.get_param(self.key[1])
+        return self.owner.get_grad(self.key[1]) if self.has_gradient() else self.owner.ops.alloc(value.shape)
+
+    def set_gradient(self, value: Any) -> None:
+        """Replace its gradient with an array, or a tensor, of the kind that `gradient` gives."""
+        if self.tensor is not None:
+            self.tensor.grad = value
+        else:
+            self.owner.set_grad(self.key[1], value)
+
     def set(self, value: np.ndarray) -> None:
         """Change its value."""
         if self.tensor is not None:

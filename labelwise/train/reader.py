@@ -75,8 +75,6 @@ class PartitionedCorpus:
     max_words (int): texts of more tokens are cut, see `long_texts.cut_doc`; 0 for no limit.
     coverage (str): what to do with texts that aren't complete for all labels: leave them as the merge made them, where
         it is known "by-label" what is complete; "drop" the text; unmarked tokens are "outside".
-    rank, ranks (int): of several processes, this one yields each text whose number in the epoch is `rank` modulo
-        `ranks`; with "in_memory", that in the corpus.
     epoch (int): the number of the next epoch; set it to continue with another.
     counts (Counter[str]): what became of the texts of this epoch so far.
     last_counts (Counter[str]): the same for the last epoch that was read to its end.
@@ -93,8 +91,6 @@ class PartitionedCorpus:
         window: int = 0,
         max_words: int = 0,
         coverage: Coverage = "by-label",
-        rank: int = 0,
-        ranks: int = 1,
     ) -> None:
         """Check the arguments.
 
@@ -106,8 +102,6 @@ class PartitionedCorpus:
                 raise InputError(f"{name} {value}: give a number from 1, or 0 for none")
         if loader not in get_args(LoaderName):
             raise InputError(f"loader {loader!r}: give {' or '.join(get_args(LoaderName))}")
-        if not 0 <= rank < ranks:
-            raise InputError(f"rank {rank} of {ranks}: count them from 0")
         self.path = path
         self.files = find_partitions(path)
         self.shuffle = shuffle
@@ -117,8 +111,6 @@ class PartitionedCorpus:
         self.window = window
         self.max_words = max_words
         self.coverage = check_coverage(coverage)
-        self.rank = rank
-        self.ranks = ranks
         self.epoch = 0
         self.counts: Counter[str] = Counter()
         self.last_counts: Counter[str] = Counter()
@@ -166,12 +158,10 @@ class PartitionedCorpus:
             raise InputError(f"{self.path}: no text is left: {dict(counts)}; see `coverage` and `limit`")
 
     def _prepared(self, rng: random.Random | None, counts: Counter[str]) -> Iterator[StoredDoc]:
-        """Yield this rank's texts, under the policies, and count what becomes of each."""
+        """Yield the texts, under the policies, and count what becomes of each."""
         if self._loader is None:
             self._loader = self._open_loader()
-        for number, doc in enumerate(self._loader.epoch(rng)):
-            if number % self.ranks != self.rank:
-                continue
+        for doc in self._loader.epoch(rng):
             if not len(doc):
                 counts["without tokens"] += 1
             elif self.coverage == "drop" and not is_covered(doc):

@@ -88,11 +88,13 @@ def make_corpus_tokenizer(path: Path) -> Callable[[Language], Language]:
 
 
 @spacy.registry.loggers("labelwise.TsvLogger.v1")
-def make_tsv_logger(path: Path) -> Logger:
+def make_tsv_logger(path: Path | None) -> Logger:
     """Make a logger that prints a table and writes the training curve; see `loggers.ProgressTable` and `loggers.Curve`.
 
-    path (Path): the TSV file.
+    path (Path | None): the TSV file; None for a logger that does nothing.
     """
+    if path is None:
+        return lambda nlp, stdout, stderr: (lambda info: None, lambda: None)
 
     def setup(nlp: Language, stdout: IO[str], stderr: IO[str]) -> Any:
         """Begin the table and the curve of a training."""

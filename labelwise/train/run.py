@@ -5,8 +5,10 @@ import json
 import shutil
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from importlib.metadata import version
 from importlib.util import find_spec
+from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,7 +30,9 @@ from labelwise.train.checkpoints import Checkpoints, State, copy
 from labelwise.train.completed import BOOKS, TEACHER, is_completed, is_partial
 from labelwise.train.loop import OnOom, Run
 from labelwise.train.monitor import Monitor, idle_gpu, open_nvml
+from labelwise.train.parameters import find_slots
 from labelwise.train.pipeline import Recognizer, freeze_components, make_pipeline, read_settings
+from labelwise.train.ranks import Ranks, TorchRanks, forked, is_launched
 from labelwise.train.tidy import tidy_pipeline
 
 # The folders of this package that a training depends on.
@@ -77,9 +81,12 @@ def train(
     batch_size: Path | None = None,
     on_oom: OnOom = "stop",
     resume: bool = False,
+    workers: int = 1,
     tell: Callable[[str], Any] = lambda message: None,
-) -> Trained:
+) -> Trained | None:
     """Train a pipeline; what was at `out` stays until training has ended well.
+
+    In each of several processes that torchrun has started, this is one rank of the training; see `ranks`.
 
     resources (Path | None): a TSV file for memory, processors and GPU over time.
     overrides (Mapping): values of the config, by dotted name.
@@ -94,10 +101,15 @@ def train(
     on_oom (str): when memory runs out, "stop", or "halve" what the device is given, and continue.
     resume (bool): resume from the last checkpoint, if there is one of a training with the same config, corpus and code.
         They are in a folder beside `out`, and deleted when training has ended well.
+    workers (int): processes that share each batch, on the CPU of this machine. Their number changes the result no more
+        than another seed would: by which texts are computed with, and what dropout draws.
     tell (Callable): is told, before the first step, which step training resumes from, or why it starts over.
     RAISES (InputError): `out` has something other than a pipeline, the GPU can't be used, the corpus isn't whole, the
-        config isn't valid, another process is training to `out`, or memory ran out.
+        config isn't valid, another process is training to `out`, memory ran out, or a process was killed.
+    RETURNS (Trained | None): None in ranks that torchrun has started, but for the first.
     """
+    if workers < 1 or (workers > 1 and (gpu_id >= 0 or is_launched())):
+        raise InputError(f"--workers {workers}: give at least 1, and no more with GPUs or torchrun (--gpus)")
     check_replaceable(out, ("meta.json", "config.cfg"), "pipeline")
     use_gpu(gpu_id)
     check_whole(corpus)
@@ -112,10 +124,20 @@ def train(
     if device_size := read_batch_size(batch_size, gpu_id, settings):
         settings["training"]["batcher"]["device_size"] = device_size
     checkpoints = Checkpoints(out.with_name(f"{out.name}.checkpoints"), facts_of(settings, corpus, gpu_id, completed))
+    skip_first = _skips_first(settings, init_from)
+    launched = TorchRanks(gpu_id) if is_launched() else None
+    if launched and launched.rank:
+        (found,) = [found for found in launched.exchange(None) if found]
+        other = Run(None, monitor=Monitor(), ranks=launched, resumed=found[0], on_oom=on_oom, skip_first=skip_first)
+        _follow(other, make_pipeline(settings, transformer, gpu_id, freeze=freeze), gpu_id)
+        launched.close()
+        return None
     with workspace(out) as folder:
         folder.mkdir()
         with staged_files(curve, resources) as files:
             found = _find_start(checkpoints, resume, tell)
+            if launched:
+                launched.exchange((found,))
             settings["paths"]["curve"] = str(folder / "curve.tsv")
             try:
                 nlp = make_pipeline(settings, transformer, gpu_id, freeze=freeze)
@@ -128,9 +150,10 @@ def train(
                 checkpoints=checkpoints,
                 resumed=found,
                 on_oom=on_oom,
-                skip_first=not init_from and _evaluates_later(nlp),
+                skip_first=skip_first,
             )
-            trained = _run(run, nlp, folder, gpu_id, found, optimize if recognizer == "per-label" else None)
+            fitted = optimize if recognizer == "per-label" else None
+            trained = _run(run, nlp, folder, gpu_id, found, fitted, launched or workers)
             tidy_pipeline(folder / "model-best", curve, nlp, transformer.get("precision", ""))
             for name, file in zip(("curve.tsv", "resources.tsv"), files, strict=True):
                 if file:
@@ -138,20 +161,36 @@ def train(
         # The pipeline comes last: where it is, the rest is, too.
         replace(folder / "model-best", out)
         checkpoints.delete()
+    if launched:
+        launched.close()
     return trained
 
 
 def _run(
-    run: Run, nlp: Language, folder: Path, gpu_id: int, found: tuple[Path, State] | None, optimize: Optimize | None
+    run: Run,
+    nlp: Language,
+    folder: Path,
+    gpu_id: int,
+    found: tuple[Path, State] | None,
+    optimize: Optimize | None,
+    ranks: TorchRanks | int,
 ) -> Trained:
     """Train in a folder, from a checkpoint if one was found, and fit what is fitted on dev.
 
     optimize (str | None): None if nothing is to be fitted.
+    ranks (TorchRanks | int): the processes that torchrun has started, or the number of those to fork.
     """
+
+    def follow(ranks: Ranks) -> None:
+        """Be another rank of the same training."""
+        _follow(run.as_rank(ranks), nlp, gpu_id)
+
     from_step = found[1].step if found else None  # training moves it
     if found:
         copy(found[0] / "curve.tsv", folder / "curve.tsv")
-    with run.monitor, run.installed(), rare_collections():
+    floats = sum(slot.get().size for slot in find_slots(nlp))
+    processes = forked(ranks, floats, follow) if isinstance(ranks, int) else nullcontext(ranks)
+    with rare_collections(), processes as run.ranks, run.monitor, run.installed():
         spacy_train(nlp, folder, use_gpu=gpu_id, stdout=sys.stdout, stderr=sys.stderr)
     fitted = None if optimize is None else _fit(nlp, folder / "model-best", optimize)
     shares = run.clock.shares()
@@ -168,10 +207,17 @@ def _run(
     )
 
 
-def _evaluates_later(nlp: Language) -> bool:
-    """Tell whether some step after the first is evaluated."""
-    training = nlp.config.interpolate()["training"]
-    return not 0 < training["max_steps"] < training["eval_frequency"]
+def _follow(run: Run, nlp: Language, gpu_id: int) -> None:
+    """Be a rank of a training after the first: take the same steps, and write nothing."""
+    nlp.config["training"]["logger"] = {"@loggers": "labelwise.TsvLogger.v1", "path": None}
+    with rare_collections(), run.installed():
+        spacy_train(nlp, None, use_gpu=gpu_id, stdout=StringIO(), stderr=StringIO())
+
+
+def _skips_first(settings: Config, init_from: str) -> bool:
+    """Tell whether the pipeline needn't be evaluated after its first step: it starts from nothing, and others come."""
+    training = settings.interpolate()["training"]
+    return not init_from and not 0 < training["max_steps"] < training["eval_frequency"]
 
 
 def _fit(nlp: Language, folder: Path, optimize: Optimize) -> Fitted | None:

@@ -211,23 +211,6 @@ def test_a_limit_at_the_end_of_a_partition_opens_no_further_one(partitions, open
     assert set(opened) == {f"part-{part:05d}.spacy" for part in range(limit // 5)}
 
 
-@pytest.mark.parametrize(("loader", "window"), LOADERS)
-@pytest.mark.parametrize("ranks", [2, 3])
-def test_ranks_share_an_epoch(partitions, loader, window, ranks):
-    """They have the same seed, and each text is one's."""
-    options = {"shuffle": True, "seed": 5, "loader": loader, "window": window}
-    corpora = [PartitionedCorpus(partitions, rank=rank, ranks=ranks, **options) for rank in range(ranks)]
-    whole = PartitionedCorpus(partitions, **options)
-    for _ in range(2):
-        epoch = texts(whole(NLP))
-        shares = [texts(corpus(NLP)) for corpus in corpora]
-        assert Counter(text for share in shares for text in share) == Counter(epoch)
-        assert [len(share) for share in shares] == [len(range(rank, 20, ranks)) for rank in range(ranks)]
-        if loader != "in_memory":  # which holds the same share in all epochs
-            assert shares == [epoch[rank::ranks] for rank in range(ranks)]
-    assert [corpus.counts["texts"] for corpus in corpora] == [len(range(rank, 20, ranks)) for rank in range(ranks)]
-
-
 @pytest.mark.parametrize(("loader", "window"), [case for case in LOADERS if case[0] != "in_memory"])
 def test_texts_are_the_examples_that_are_not_made_yet(partitions, loader, window):
     options = {"shuffle": True, "seed": 5, "loader": loader, "window": window}
@@ -354,9 +337,6 @@ def test_texts_without_tokens_alone_are_an_error(tmp_path):
         ({"max_words": -5}, "max_words -5: give a number"),
         ({"loader": "lazy"}, "loader 'lazy': give streamed or indexed or in_memory"),
         ({"coverage": "none"}, "coverage 'none': give by-label or drop or outside"),
-        ({"rank": 2, "ranks": 2}, "rank 2 of 2: count them from 0"),
-        ({"rank": -1, "ranks": 2}, "rank -1 of 2"),
-        ({"ranks": 0}, "rank 0 of 0"),
     ],
 )
 def test_arguments_out_of_range_are_errors(partitions, arguments, message):

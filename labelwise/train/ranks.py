@@ -1,0 +1,253 @@
+"""Several processes that train one pipeline, and what they tell each other.
+
+Each is a rank, as MPI and PyTorch call it, counted from 0; the first one writes files. Two kinds of them:
+
+- `forked`: processes of this machine, forked from the first one, so that they share what it has loaded. Gradients are
+  summed in shared memory, each rank a part of them; all else goes through pipes to the first one. A pipe whose other
+  end was killed says so.
+- `TorchRanks`: those that torchrun has started, on one machine or more, with PyTorch's own communication: NCCL between
+  GPUs, gloo between processors.
+
+Sums are the same in all ranks, to the bit.
+"""
+
+import math
+import mmap
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from typing import Any, Protocol
+
+import numpy as np
+
+from labelwise.common.errors import InputError
+from labelwise.common.workers import begin_worker
+
+KILLED = (
+    "a process of the training was killed, perhaps for lack of memory. Remedy: fewer of them (cpu_workers in "
+    "project.yml, --workers)"
+)
+
+
+class Ranks(Protocol):
+    """What a process knows of those that it trains with.
+
+    rank (int): its own number.
+    count (int): how many there are.
+    """
+
+    rank: int
+    count: int
+
+    def exchange(self, value: Any) -> list[Any]:
+        """Wait for all, and give each the values of all, in the order of their ranks.
+
+        RAISES (InputError): one of them has failed, or was killed.
+        """
+        ...
+
+    def sum(self, arrays: Sequence[Any]) -> list[Any]:
+        """Wait for all, and sum arrays of 32-bit floats, of the same shapes in all."""
+        ...
+
+
+class Alone:
+    """A process that trains by itself."""
+
+    rank, count = 0, 1
+
+    def exchange(self, value: Any) -> list[Any]:
+        """Return the value."""
+        return [value]
+
+    def sum(self, arrays: Sequence[Any]) -> list[Any]:
+        """Return the arrays."""
+        return list(arrays)
+
+
+class Failed(str):
+    """In the place of a value: why a rank has failed."""
+
+
+class Ended(Exception):
+    """The first rank has ended, and with it the training."""
+
+
+class ForkedRanks:
+    """One of several processes of this machine; see `forked`.
+
+    pipes (Sequence[Connection]): of the first rank, to each other one; of another, to the first.
+    memory (np.ndarray): what all share, of the shape (ranks + 1, floats): gradients of each, and their sums.
+    """
+
+    def __init__(self, rank: int, count: int, pipes: Sequence[Connection], memory: np.ndarray) -> None:
+        """Take what was made before the fork."""
+        self.rank, self.count = rank, count
+        self.pipes = pipes
+        self.memory = memory
+
+    def exchange(self, value: Any) -> list[Any]:
+        """Wait for all, and give each the values of all; see `Ranks`."""
+        if self.rank:
+            try:
+                self.pipes[0].send(value)
+                return self.pipes[0].recv()
+            except (EOFError, OSError) as error:
+                raise Ended from error
+        try:
+            values = [value, *(pipe.recv() for pipe in self.pipes)]
+            if failed := [one for one in values if isinstance(one, Failed)]:
+                raise InputError(failed[0])
+            for pipe in self.pipes:
+                pipe.send(values)
+        except (EOFError, OSError) as error:
+            raise InputError(KILLED) from error
+        return values
+
+    def sum(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Sum arrays; each rank adds up a part of them, in the order of ranks."""
+        ends = np.cumsum([0, *(array.size for array in arrays)]).tolist()
+        own, total = self.memory[self.rank], self.memory[-1]
+        for array, start, end in zip(arrays, ends, ends[1:], strict=False):
+            own[start:end] = array.ravel()
+        self.exchange(None)
+        share = slice(*(ends[-1] * number // self.count for number in (self.rank, self.rank + 1)))
+        np.add(self.memory[0, share], self.memory[1, share], out=total[share])
+        for other in self.memory[2:-1]:
+            total[share] += other[share]
+        # What was summed is read before the next sum is written: that waits for all, too.
+        self.exchange(None)
+        return [
+            total[start:end].reshape(array.shape).copy()
+            for array, start, end in zip(arrays, ends, ends[1:], strict=False)
+        ]
+
+
+@contextmanager
+def forked(count: int, floats: int, follow: Callable[[Ranks], None]) -> Iterator[Ranks]:
+    """Make a block in which this process is the first of several; the others are forked from it, and run `follow`.
+
+    floats (int): the most that is ever summed.
+    RAISES (InputError): one of them has failed, or was killed, which is known when they are next waited for.
+    """
+    if count == 1:
+        yield Alone()
+        return
+    memory = np.frombuffer(mmap.mmap(-1, 4 * max(1, floats) * (count + 1)), np.float32).reshape(count + 1, -1)
+    context = get_context("fork")
+    pairs = [context.Pipe() for _ in range(count - 1)]
+    processes = [
+        context.Process(target=_run_rank, args=(number, count, pairs, memory, follow), daemon=True)
+        for number in range(1, count)
+    ]
+    for process in processes:
+        process.start()
+    for _, end in pairs:
+        end.close()
+    try:
+        yield ForkedRanks(0, count, [end for end, _ in pairs], memory)
+        for process in processes:
+            process.join()
+    finally:
+        for end, _ in pairs:
+            end.close()
+        for process in processes:
+            process.kill()
+            process.join()
+
+
+def _run_rank(
+    rank: int,
+    count: int,
+    pairs: Sequence[tuple[Connection, Connection]],
+    memory: np.ndarray,
+    follow: Callable[[Ranks], None],
+) -> None:
+    """Be one of the ranks after the first."""
+    begin_worker()
+    pipe = pairs[rank - 1][1]
+    for first, other in pairs:
+        first.close()
+        if other is not pipe:
+            other.close()
+    try:
+        follow(ForkedRanks(rank, count, [pipe], memory))
+    except Ended:
+        return
+    except BaseException as error:
+        with suppress(OSError):
+            pipe.send(Failed(error if isinstance(error, InputError) else traceback.format_exc()))
+
+
+def is_launched() -> bool:
+    """Tell whether torchrun has started this process, with others."""
+    return int(os.environ.get("WORLD_SIZE", "1")) > 1
+
+
+class TorchRanks:
+    """One of the processes that torchrun has started.
+
+    https://docs.pytorch.org/docs/stable/elastic/run.html
+    """
+
+    def __init__(self, gpu_id: int) -> None:
+        """Meet the others.
+
+        gpu_id (int): the GPU; the CPU if it is negative.
+        RAISES (InputError): PyTorch isn't installed.
+        """
+        try:
+            import torch
+            from torch import distributed
+        except ImportError as error:
+            raise InputError("torchrun has started this, but PyTorch isn't installed here") from error
+        self.torch, self.distributed = torch, distributed
+        self.device = torch.device("cpu" if gpu_id < 0 else f"cuda:{gpu_id}")
+        if gpu_id >= 0:
+            torch.cuda.set_device(self.device)
+        distributed.init_process_group("gloo" if gpu_id < 0 else "nccl")
+        self.messages = distributed.new_group(backend="gloo")
+        self.rank, self.count = distributed.get_rank(), distributed.get_world_size()
+
+    def exchange(self, value: Any) -> list[Any]:
+        """Wait for all, and give each the values of all; see `Ranks`."""
+        values: list[Any] = [None] * self.count
+        self.distributed.all_gather_object(values, value, group=self.messages)
+        return values
+
+    def sum(self, arrays: Sequence[Any]) -> list[Any]:
+        """Sum arrays of numpy, cupy or PyTorch; the sums are of the same kind."""
+        from thinc.api import torch2xp, xp2torch
+
+        if not arrays:
+            return []
+        parts = [array if self.torch.is_tensor(array) else xp2torch(array, device=self.device) for array in arrays]
+        flat = self.torch.cat([part.detach().reshape(-1) for part in parts]).to(self.device)
+        self.distributed.all_reduce(flat)
+        sums: list[Any] = []
+        start = 0
+        for array in arrays:
+            total = flat[start : start + math.prod(array.shape)].reshape(tuple(array.shape))
+            start += math.prod(array.shape)
+            if self.torch.is_tensor(array):
+                sums.append(total.to(array.device))
+            elif isinstance(array, np.ndarray):
+                sums.append(total.cpu().numpy().copy())
+            else:
+                sums.append(torch2xp(total.clone()))
+        return sums
+
+    def close(self) -> None:
+        """Part from the others."""
+        self.distributed.destroy_process_group()
+
+
+def launch(count: int) -> None:
+    """Start this command anew with torchrun, a process for each of this machine's GPUs 0 to `count` - 1."""
+    sys.stdout.flush()
+    run = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(count)]
+    os.execv(sys.executable, [sys.executable, *run, *sys.orig_argv[1:]])  # noqa: S606  our own command line
