@@ -15,9 +15,11 @@ from labelwise.common.errors import InputError
 from labelwise.train.batches import Batch, Cost, batch_cost
 from labelwise.train.gradients import Gradients
 from labelwise.train.loop import Run
+from labelwise.train.monitor import Monitor
 from labelwise.train.out_of_memory import Updates
 from labelwise.train.parameters import find_slots
 from labelwise.train.ranks import Alone, forked
+from labelwise.train.reader import PartitionedCorpus
 from labelwise.train.run import train
 from tests.conftest import NO_DROPOUT, ROOT
 
@@ -187,13 +189,38 @@ def test_a_rank_without_texts_takes_part(alone, demo_corpus, tmp_path):
     assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), rel=1e-3)
 
 
-def test_dropout_differs_between_ranks_and_again_gives_the_same(demo_corpus, tmp_path):
+def test_what_is_random_differs_between_ranks_and_steps_and_again_is_the_same(demo_corpus, tmp_path, monkeypatch):
     overrides = {**EXACT, "training.dropout": 0.2, "training.eval_frequency": 3}
+    seen = []
+    add_up = Gradients.sum
+
+    def watched(self):
+        seen.extend(self.ranks.exchange(int(np.random.get_state()[1][0])))
+        add_up(self)
+
+    monkeypatch.setattr(Gradients, "sum", watched)
     curves = []
     for number in range(2):
         train_in(tmp_path / str(number), demo_corpus, overrides, workers=2)
         curves.append((tmp_path / str(number) / "curve.tsv").read_text())
     assert curves[0] == curves[1]
+    one, two = seen[: len(seen) // 2], seen[len(seen) // 2 :]
+    assert one == two
+    assert len(set(one)) == len(one) == 2 * (STEPS + 1)
+
+
+def test_shares_of_dev_are_counted_as_the_whole(demo_corpus):
+    nlp = spacy.blank("en")
+    ruler = nlp.add_pipe("entity_ruler")
+    ruler.add_patterns([{"label": "PERSON", "pattern": [{"IS_TITLE": True}]}, {"label": "DATE", "pattern": "August"}])
+
+    def scores(ranks):
+        return Run(None, monitor=Monitor(), ranks=ranks).evaluate(nlp, PartitionedCorpus(demo_corpus / "dev")).scores()
+
+    with forked(3, 1, scores) as ranks:
+        shared = scores(ranks)
+    assert shared == scores(Alone())
+    assert shared["ents_r"] > 0
 
 
 @pytest.mark.slow
@@ -258,8 +285,10 @@ def test_one_process_needs_no_other():
 CHILD = """
 import json, os, sys
 from pathlib import Path
+from labelwise.train.reader import PartitionedCorpus
 from labelwise.train.run import train
 from labelwise.train.loop import Run
+from labelwise.train.monitor import Monitor
 import numpy as np
 config, corpus, folder, overrides = json.loads(sys.argv[1])
 total = Run.total_losses
