@@ -10,14 +10,13 @@ partitions. The tables are printed, and the memory over time drawn to benchmarks
 import shutil
 from pathlib import Path
 from statistics import mean, median
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import typer
-from spacy.util import load_config
 
-from benchmarks.measure import Measured, measure
+from benchmarks.measure import measure
 from benchmarks.plot import draw_memory
-from benchmarks.training import WARM_UP, make_corpus, train_steps
+from benchmarks.training import Trained, make_corpus, train_steps, train_stock
 
 OUT = Path("benchmarks/out/loaders")
 PLOT = Path("benchmarks/loaders.svg")
@@ -27,44 +26,10 @@ FLAT_LIMIT = 1.05  # ten times the texts may take this many times the memory
 LOADERS = ["in_memory", "indexed", "streamed"]
 
 
-class Trained(NamedTuple):
-    """What a training took: words per second in its steps, and what was measured from outside."""
-
-    rate: float
-    taken: Measured
-
-    @property
-    def megabytes(self) -> float:
-        """The peak of the memory."""
-        return self.taken.peak_pss / 2**20
-
-
 def train(corpus: Path, steps: int, loader: str, module: str = "scripts.train") -> Trained:
     """Train for `steps` steps, evaluating only at the first and the last."""
     taken, seen = train_steps(CONFIG, corpus, OUT, steps, "--loader", loader, module=module)
     return Trained(mean(row["words_per_second"] for row in seen), taken)
-
-
-def train_stock(corpus: Path, steps: int) -> Trained:
-    """Train with `spacy train` as it is: its own corpus, shuffled in memory, and its own batches of the same size."""
-    config = load_config(CONFIG, interpolate=False)
-    for split in ("train", "dev"):
-        config["corpora"][split] = {"@readers": "spacy.Corpus.v1", "path": str(corpus / split), "max_length": 0}
-    config["training"] |= {"max_epochs": 0, "max_steps": steps, "eval_frequency": steps}
-    size, times = config["training"]["batcher"]["size"], OUT / "steps.tsv"
-    config["training"]["batcher"] = {
-        "@batchers": "labelwise.timed_batch_by_words.v1",
-        "size": size,
-        "path": str(times),
-    }
-    config["training"]["logger"] = {"@loggers": "spacy.ConsoleLogger.v3", "progress_bar": None}
-    config["paths"]["corpus"] = str(corpus)
-    config.to_disk(OUT / "stock.cfg")
-    options = ["--output", str(OUT / "stock"), "--code", "benchmarks/stock.py"]
-    taken = measure("spacy", "train", str(OUT / "stock.cfg"), *options)
-    rows = [tuple(map(float, line.split("\t"))) for line in times.read_text().splitlines()]
-    (start, before), (end, words) = rows[WARM_UP], rows[-1]
-    return Trained((words - before) / (end - start), taken)
 
 
 def main(
@@ -77,7 +42,10 @@ def main(
     OUT.mkdir(parents=True, exist_ok=True)
     folders = {"6,000": corpus or make_corpus(6000, OUT), "60,000": corpus_large or make_corpus(60000, OUT)}
     small, large = folders.values()
-    turns = [(*(train(small, steps, loader) for loader in LOADERS), train_stock(small, steps)) for _ in range(rounds)]
+    turns = [
+        (*(train(small, steps, loader) for loader in LOADERS), train_stock(CONFIG, small, OUT, steps))
+        for _ in range(rounds)
+    ]
     names = [*LOADERS, "spacy train"]
     runs = {("6,000", name): median_run(turn[number] for turn in turns) for number, name in enumerate(names)}
     tunings = tune(small, steps)

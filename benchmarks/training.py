@@ -3,6 +3,7 @@
 import csv
 import shutil
 from pathlib import Path
+from typing import NamedTuple
 
 from spacy.util import load_config
 
@@ -10,6 +11,18 @@ from benchmarks.measure import Measured, measure
 
 DEV = 300  # texts, roughly
 WARM_UP = 10  # steps that aren't counted
+
+
+class Trained(NamedTuple):
+    """What a training took: words per second in its steps, and what was measured from outside."""
+
+    rate: float
+    taken: Measured
+
+    @property
+    def megabytes(self) -> float:
+        """The peak of the memory."""
+        return self.taken.peak_pss / 2**20
 
 
 def make_corpus(docs: int, out: Path) -> Path:
@@ -42,3 +55,25 @@ def train_steps(
         rows = [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file, delimiter="\t")]
     # Samples come at equal intervals; while the last step is evaluated, the one before is the last that was taken.
     return taken, [row for row in rows if WARM_UP <= row["step"] < steps - 1]
+
+
+def train_stock(config_file: Path, corpus: Path, out: Path, steps: int) -> Trained:
+    """Train with `spacy train` as it is: its own corpus, shuffled in memory, and its own batches of the same size."""
+    config = load_config(config_file, interpolate=False)
+    for split in ("train", "dev"):
+        config["corpora"][split] = {"@readers": "spacy.Corpus.v1", "path": str(corpus / split), "max_length": 0}
+    config["training"] |= {"max_epochs": 0, "max_steps": steps, "eval_frequency": steps}
+    size, times = config["training"]["batcher"]["size"], out / "steps.tsv"
+    config["training"]["batcher"] = {
+        "@batchers": "labelwise.timed_batch_by_words.v1",
+        "size": size,
+        "path": str(times),
+    }
+    config["training"]["logger"] = {"@loggers": "spacy.ConsoleLogger.v3", "progress_bar": None}
+    config["paths"]["corpus"] = str(corpus)
+    config.to_disk(out / "stock.cfg")
+    options = ["--output", str(out / "stock"), "--code", "benchmarks/stock.py"]
+    taken = measure("spacy", "train", str(out / "stock.cfg"), *options)
+    rows = [tuple(map(float, line.split("\t"))) for line in times.read_text().splitlines()]
+    (start, before), (end, words) = rows[WARM_UP], rows[-1]
+    return Trained((words - before) / (end - start), taken)

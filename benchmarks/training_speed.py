@@ -1,0 +1,53 @@
+"""How fast is training, against `spacy train`, with one process and with two, and what memory does it take?
+
+    python -m benchmarks.training_speed CORPUS     # merged, such as benchmarks/out/wnut2020_wlp/corpus
+
+Everything is trained in turn, round after round: `spacy train` with configs/cpu.cfg, its ner, its own corpus and its
+own batches of the same size; then labelwise, with either recognizer. Words a second are those of the steps after the
+warm-up, without evaluation; ratios are within a round. A process computes in one thread.
+"""
+
+from pathlib import Path
+from statistics import mean, median
+from typing import Annotated
+
+import typer
+
+from benchmarks.training import Trained, train_steps, train_stock
+
+OUT = Path("benchmarks/out/training_speed")
+CONFIG = Path("configs/cpu.cfg")
+STOCK = "spacy train, ner"
+
+
+def train(corpus: Path, steps: int, recognizer: str, workers: int) -> Trained:
+    """Train for `steps` steps, evaluating only the last."""
+    options = ("--recognizer", recognizer, "--workers", str(workers))
+    taken, seen = train_steps(CONFIG, corpus, OUT, steps, *options)
+    return Trained(mean(row["words_per_second"] for row in seen), taken)
+
+
+def main(
+    corpus: Annotated[Path, typer.Argument(help="Merged corpus")],
+    steps: Annotated[int, typer.Option(help="Steps of each training")] = 150,
+    rounds: Annotated[int, typer.Option(help="How often each is trained")] = 3,
+) -> None:
+    """Train in turn, and print medians."""
+    OUT.mkdir(parents=True, exist_ok=True)
+    runs: dict[str, list[Trained]] = {STOCK: []}
+    for _ in range(rounds):
+        runs[STOCK].append(train_stock(CONFIG, corpus, OUT, steps))
+        for recognizer in ("ner", "per-label"):
+            for workers in (1, 2):
+                name = f"{recognizer}, {workers} process{'es' if workers > 1 else ''}"
+                runs.setdefault(name, []).append(train(corpus, steps, recognizer, workers))
+    print("\n| training | words per second | of spacy train | peak memory, MB |\n|---|---|---|---|")
+    for name, found in runs.items():
+        ratios = [one.rate / stock.rate for one, stock in zip(found, runs[STOCK], strict=True)]
+        spread = f"{median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
+        megabytes = median(one.megabytes for one in found)
+        print(f"| {name} | {median(one.rate for one in found):,.0f} | {spread} | {megabytes:,.0f} |")
+
+
+if __name__ == "__main__":
+    typer.run(main)
