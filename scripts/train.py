@@ -86,7 +86,7 @@ def print_summary(trained: Trained) -> None:
     if trained.resumed is not None:
         msg.info(f"Resumed from step {trained.resumed}; time shares and memory are of what came after")
     print_counts("Texts of an epoch", trained.texts)
-    shares = ", ".join(f"{name} {share:.0%}" for name, share in trained.shares.items())
+    shares = ", ".join(f"{name} {share:.0%}" for name, share in trained.shares.items() if share >= 0.005)
     rate = f"{trained.words:,} words, {trained.words / max(trained.seconds, 1e-9):,.0f} per second"
     msg.info(f"Time: {tqdm.format_interval(trained.seconds)} ({shares}); {rate}")
     msg.info(f"Memory: {trained.peak / 2**20:,.0f} MB at most, in all processes")

@@ -1,10 +1,5 @@
-"""The memory that processes use, as the proportional set size: pages that several share are counted once.
+"""The memory that processes use, as the proportional set size: pages that several share are counted once."""
 
-And how often Python looks for objects that refer to each other in circles, which is a tenth of the time of training if
-nothing is done: it looks through all that spaCy holds, whose objects don't.
-"""
-
-import gc
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -42,20 +37,6 @@ def parse_size(size: str) -> int:
     if not match:
         raise InputError(f"--memory {size!r}: write a size such as 400MB or 1.5GB")
     return int(float(match[1]) * UNITS[match[2] + "B"])
-
-
-@contextmanager
-def rare_collections() -> Iterator[None]:
-    """Make a block in which circles are looked for rarely, and not at all among what there is at its beginning."""
-    own = gc.get_threshold()
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(20_000, 20, 20)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*own)
-        gc.unfreeze()
 
 
 class Peak:

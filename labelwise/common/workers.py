@@ -6,7 +6,6 @@ processes 650 MB against 295 MB, it listens on all of the machine's addresses, a
 """
 
 import ctypes
-import gc
 import logging
 import signal
 import sys
@@ -18,6 +17,7 @@ from multiprocessing import get_context
 from tempfile import TemporaryDirectory
 from typing import Literal, TypeVar
 
+from labelwise.common.collector import frozen
 from labelwise.common.errors import InputError
 
 Job = TypeVar("Job")
@@ -78,12 +78,9 @@ def open_executor(engine: Engine, workers: int, address: str = "") -> Iterator[E
         yield None
     else:
         # Forked workers share what is loaded, spaCy above all, as long as the garbage collector doesn't write to it.
-        gc.freeze()
-        try:
-            with ProcessPoolExecutor(workers, mp_context=get_context("fork"), initializer=begin_worker) as executor:
-                yield executor
-        finally:
-            gc.unfreeze()
+        context = get_context("fork")
+        with frozen(), ProcessPoolExecutor(workers, mp_context=context, initializer=begin_worker) as executor:
+            yield executor
 
 
 def begin_worker() -> None:

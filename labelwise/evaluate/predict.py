@@ -14,9 +14,9 @@ import spacy
 from spacy.language import Language
 from spacy.tokens import Doc
 
+from labelwise.common.collector import rare_collections
 from labelwise.common.errors import InputError
 from labelwise.common.keys import text_key
-from labelwise.common.memory import rare_collections
 from labelwise.common.outputs import staged, workspace
 from labelwise.common.workers import open_executor, run_in_order
 from labelwise.corpus.annotation import entities

@@ -3,6 +3,8 @@
 Every trial is a process of its own: one that has run out of memory keeps what it can't free, in fragments.
 """
 
+import hashlib
+import json
 import multiprocessing
 import resource
 import signal
@@ -16,13 +18,13 @@ from typing import Any, NamedTuple
 from spacy.language import Language
 from spacy.training import Example
 from spacy.util import registry, resolve_dot_names
+from thinc.api import Config
 
 from labelwise.common.device import device_name, use_gpu
 from labelwise.common.errors import InputError
 from labelwise.train.batches import Batch, Cost, batch_cost
 from labelwise.train.out_of_memory import is_out_of_memory
 from labelwise.train.pipeline import Recognizer, make_pipeline, read_settings
-from labelwise.train.run import pipeline_digest
 
 SHARE = 0.85  # of the largest that fits: the rest is for what no trial has seen
 PRECISE = 1.05  # the search ends when what fits and what doesn't are this close
@@ -54,7 +56,7 @@ class Found(NamedTuple):
     """What a device can be given at a time.
 
     device (str): its name.
-    pipeline (str): the digest of the pipeline; see `run.pipeline_digest`.
+    pipeline (str): the digest of the pipeline; see `pipeline_digest`.
     unit (str): what costs are counted in: words or wordpieces, see `batches`.
     largest (int): the cost of the largest batch that fitted.
     size (int): the share of it that is safe.
@@ -86,6 +88,25 @@ def find_batch_size(trial: Trial, report: Callable[[int, bool], None]) -> Found:
     settings, _ = read_settings(trial.config, trial.corpus, trial.overrides, trial.init_from, trial.recognizer)
     unit = settings["training"]["batcher"]["unit"]
     return Found(device_name(trial.gpu_id), pipeline_digest(settings), unit, largest, int(SHARE * largest))
+
+
+def read_batch_size(path: Path | None, gpu_id: int, settings: Config) -> int:
+    """Read what scripts.find_batch_size has found; 0 if there is nothing, or it is for another device or pipeline."""
+    if path is None or not path.is_file():
+        return 0
+    try:
+        found = json.loads(path.read_text(encoding="utf8"))
+        same = found["device"] == device_name(gpu_id) and found["pipeline"] == pipeline_digest(settings)
+        size = found["size"]
+    except (ValueError, RecursionError, KeyError, TypeError) as error:
+        raise InputError(f"{path}: not what scripts.find_batch_size writes ({error!r}); run it again") from error
+    return size if same else 0
+
+
+def pipeline_digest(settings: Config) -> str:
+    """Return a digest that is the same for pipelines that need the same memory."""
+    facts = [settings["components"], settings["training"]["batcher"].get("unit")]
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
 def search(fits: Callable[[int], tuple[bool, int]]) -> int:

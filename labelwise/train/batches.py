@@ -50,8 +50,8 @@ class Batch(list[Any]):
         self.costs = list(costs)
 
     def made(self) -> "Batch":
-        """Make the Examples that aren't made yet."""
-        return Batch((item.example() if isinstance(item, Text) else item for item in self), self.costs)
+        """Make Examples for one update, which may write into their predicted Docs."""
+        return Batch(map(own_example, self), self.costs)
 
     @property
     def cost(self) -> int:
@@ -87,6 +87,11 @@ class Batch(list[Any]):
         rest = self.take(number for number in order if number not in too_costly)
         count = max(count - len(alone), len(cut(rest.costs, most)) if most else 1)
         return [*(rest.take(run) for run in cut_evenly(rest.costs, count)), *(self.take([number]) for number in alone)]
+
+
+def own_example(item: Item) -> Example:
+    """Make an Example of a text; one that exists is copied, as whoever made it may hold it for other epochs."""
+    return item.example() if isinstance(item, Text) else Example(item.predicted.copy(), item.reference)
 
 
 def cut_evenly(costs: Sequence[Cost], count: int) -> list[range]:

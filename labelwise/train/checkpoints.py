@@ -5,20 +5,31 @@ optimizer's state, nor the place in the corpus. A checkpoint has those, and the 
 a step follows from its number, and so from the place.
 """
 
+import hashlib
 import re
 import shutil
 from collections.abc import Mapping
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 from spacy.language import Language
-from thinc.api import Optimizer, get_current_ops
+from thinc.api import Config, Optimizer, get_current_ops
 from thinc.backends import get_array_ops
 
+from labelwise.common.code import digest_files
+from labelwise.common.device import device_name
 from labelwise.common.outputs import link, remove, staged
+from labelwise.common.portable import is_portable
+from labelwise.corpus.manifest import MANIFEST
+from labelwise.train.completed import BOOKS
 from labelwise.train.parameters import find_scalers, find_slots
+
+# The folders of this package that a training depends on.
+CODE = ("common", "corpus", "recognizer", "train")
 
 KEPT = 2
 STATE = "state.json"
@@ -110,6 +121,26 @@ class Checkpoints:
             remove(leftover)
         if self.folder.is_dir() and not any(self.folder.iterdir()):
             self.folder.rmdir()
+
+
+def facts_of(settings: Config, corpus: Path, gpu_id: int, completed: Path | None = None) -> dict[str, str]:
+    """List what is the same for trainings that take the same steps: config, corpus, device, packages and code.
+
+    What the device is given at a time isn't among them, as that is what to change when memory has run out.
+    RETURNS (dict[str, str]): digests, names and versions, by what they belong to, such as "labelwise/train/loop.py".
+    """
+    settings = settings.copy()
+    settings["training"]["batcher"].pop("device_size", None)
+    packages = ["spacy", "thinc", "numpy", "torch", "transformers", "spacy_transformers"]
+    return {
+        "the config": hashlib.sha256(settings.to_str(interpolate=False).encode()).hexdigest(),
+        "the corpus": hashlib.sha256((corpus / MANIFEST).read_bytes()).hexdigest(),
+        **({"the completion": hashlib.sha256((completed / BOOKS).read_bytes()).hexdigest()} if completed else {}),
+        "the device": device_name(gpu_id),
+        **({"portable": "yes"} if is_portable() else {}),
+        **{name: version(name) for name in packages if find_spec(name)},
+        **digest_files(CODE),
+    }
 
 
 def _read_state(checkpoint: Path) -> State | None:

@@ -20,7 +20,7 @@ class Gradients:
         self.ranks = ranks
 
     def sum(self) -> None:
-        """Wait for all ranks, and sum."""
+        """Wait for all ranks, and sum; of a process that trains alone, they are the sums."""
         if self.ranks.count == 1:
             return
         told = self.ranks.exchange([slot.has_gradient() for slot in self.slots])
@@ -29,11 +29,11 @@ class Gradients:
         for slot, total in zip(slots, sums, strict=True):
             slot.set_gradient(total)
 
-    def share_parameters(self) -> None:
-        """Give all ranks the parameters of the first one."""
-        if self.ranks.count == 1:
-            return
-        values = [slot.get() for slot in self.slots]
-        shared = self.ranks.sum([value if self.ranks.rank == 0 else 0 * value for value in values])
-        for slot, value in zip(self.slots, shared, strict=True):
-            slot.set(value)
+
+def share_parameters(nlp: Language, ranks: Ranks) -> None:
+    """Give the pipelines of all ranks the parameters of the first one's."""
+    slots = find_slots(nlp)
+    values = [slot.get() for slot in slots]
+    shared = ranks.sum([value if ranks.rank == 0 else 0 * value for value in values])
+    for slot, value in zip(slots, shared, strict=True):
+        slot.set(value)

@@ -8,8 +8,7 @@ Four functions that the loop calls by name are replaced while it runs:
 4. `train_while_improving`: spaCy's generator, within which updates that run out of memory are caught, and around which
    checkpoints are saved.
 
-Two more, of spaCy's update, did what isn't needed: Examples are copied, although each is made for one update; and what
-tells a listener whether a batch is the one it was given looks at token after token.
+`shortcuts` has two more, of spaCy's update.
 
 A training resumes from a checkpoint by replaying the earlier steps without their work: the loop is given empty batches
 and the scores of that time, so that its own counters and schedules get to where they were. What is random in a step
@@ -23,18 +22,13 @@ import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from copy import deepcopy
 from functools import partial
 from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any
 
-import spacy.language
 import spacy.training.loop as spacy_loop
-from spacy.attrs import ORTH
 from spacy.language import Language
-from spacy.pipeline.tok2vec import Tok2VecListener
-from spacy.tokens import Doc
 from spacy.training import Example
 from thinc.api import Optimizer, fix_random_seed
 
@@ -50,14 +44,9 @@ from labelwise.train.out_of_memory import OnOom, Updates, is_out_of_memory
 from labelwise.train.parameters import find_scalers
 from labelwise.train.ranks import Alone, Ranks
 from labelwise.train.reader import PartitionedCorpus
+from labelwise.train.shortcuts import SHORTCUTS, Replacement, replaced
 
 SPACY_LOOP = spacy_loop.train_while_improving
-COPY_EXAMPLES = spacy.language._copy_examples
-
-
-def batch_id(docs: Iterable[Doc]) -> int:
-    """Compute what is the same for Docs of the same words: the sum of their hashes, modulo 2 ** 64."""
-    return int(sum(int(doc.to_array(ORTH).sum(dtype="uint64")) for doc in docs) % 2**64)
 
 
 class Replayed:
@@ -98,7 +87,6 @@ class Run:
         """Prepare a training."""
         self.output = output
         self.ranks = ranks or Alone()
-        self.gradients: Gradients | None = None
         self.monitor = monitor
         self.checkpoints = checkpoints
         self.resumed = resumed
@@ -111,18 +99,6 @@ class Run:
         self._replay = list(self.state.scores)
         self._restore: Callable[[], None] | None = None
 
-    def as_rank(self, ranks: Ranks) -> "Run":
-        """Make the same training for a rank after the first, before any step."""
-        resumed = (self.resumed[0], deepcopy(self.resumed[1])) if self.resumed else None
-        return Run(
-            None,
-            monitor=Monitor(),
-            ranks=ranks,
-            resumed=resumed,
-            on_oom=self.updates.on_oom,
-            skip_first=self.skip_first,
-        )
-
     @contextmanager
     def installed(self) -> Iterator[None]:
         """Make a block in which spaCy's loop calls this training's functions.
@@ -130,24 +106,14 @@ class Run:
         RAISES (InputError): memory ran out.
         """
         names = ("create_train_batches", "create_evaluation_callback", "subdivide_batch", "train_while_improving")
-        replacements = [
-            *((spacy_loop, name, getattr(self, name)) for name in names),
-            (spacy.language, "_copy_examples", self.copy_examples),
-            (Tok2VecListener, "get_batch_id", staticmethod(batch_id)),
-        ]
-        own = [(owner, name, vars(owner)[name]) for owner, name, _ in replacements]
         try:
-            for owner, name, replacement in replacements:
-                setattr(owner, name, replacement)
-            yield
+            with replaced((*(Replacement(spacy_loop, name, getattr(self, name)) for name in names), *SHORTCUTS)):
+                yield
         except Exception as error:
             # spaCy saves the pipeline even then, which can fail as well, and hide why.
             if self.updates.failure:
                 raise self.updates.failure from error
             raise
-        finally:
-            for owner, name, function in own:
-                setattr(owner, name, function)
 
     def create_train_batches(
         self, nlp: Language, corpus: Any, batcher: Any, max_epochs: int
@@ -223,12 +189,6 @@ class Run:
         counts = evaluate(nlp, share)
         return EntityCounts.total(self.ranks.exchange(counts))
 
-    def copy_examples(self, examples: list[Example]) -> list[Example]:
-        """Return the Examples of an update; copy them if they are for other epochs as well."""
-        if getattr(self.corpus, "loader", "in_memory") == "in_memory":
-            return COPY_EXAMPLES(examples)
-        return examples
-
     def subdivide_batch(self, batch: Any, accumulate_gradient: int) -> Iterator[Batch]:
         """Yield the sub-batches of this rank's share of a batch; then sum the gradients, those of all ranks."""
         if isinstance(batch, Replayed):
@@ -236,14 +196,13 @@ class Run:
         if not isinstance(batch, Batch):
             batch = Batch(batch, map(word_cost, batch))
         self.updates.begin()
-        share = batch.shares(self.ranks.count)[self.ranks.rank] if self.ranks.count > 1 else batch
+        share = batch.shares(self.ranks.count)[self.ranks.rank]
         for sub_batch in share.sub_batches(accumulate_gradient, self.state.device_size):
             with self.clock.phase("reading"):
                 made = sub_batch.made()
             yield made
-        if self.gradients:
-            with self.clock.phase("waiting for the other processes"):
-                self.gradients.sum()
+        with self.clock.phase("waiting for the other processes"):
+            self.gradients.sum()
 
     def train_while_improving(
         self, nlp: Language, optimizer: Optimizer, train_data: Any, evaluate: Any, **settings: Any
@@ -254,9 +213,7 @@ class Run:
             if self.output:
                 copy(checkpoint / "model-best", self.output / "model-best")
             self._restore = lambda: restore(checkpoint, state, nlp, optimizer)
-        if self.ranks.count > 1:
-            self.gradients = Gradients(nlp, self.ranks)
-            self.gradients.share_parameters()
+        self.gradients = Gradients(nlp, self.ranks)
         self.clock = Clock()
         before = self.state.seconds
         start = time.perf_counter()

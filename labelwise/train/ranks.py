@@ -18,6 +18,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import pairwise, starmap
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import Any, Protocol
@@ -111,9 +112,10 @@ class ForkedRanks:
     def sum(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Sum arrays; each rank adds up a part of them, in the order of ranks."""
         ends = np.cumsum([0, *(array.size for array in arrays)]).tolist()
+        places = list(starmap(slice, pairwise(ends)))
         own, total = self.memory[self.rank], self.memory[-1]
-        for array, start, end in zip(arrays, ends, ends[1:], strict=False):
-            own[start:end] = array.ravel()
+        for array, place in zip(arrays, places, strict=True):
+            own[place] = array.ravel()
         self.exchange(None)
         share = slice(*(ends[-1] * number // self.count for number in (self.rank, self.rank + 1)))
         np.add(self.memory[0, share], self.memory[1, share], out=total[share])
@@ -121,10 +123,7 @@ class ForkedRanks:
             total[share] += other[share]
         # What was summed is read before the next sum is written: that waits for all, too.
         self.exchange(None)
-        return [
-            total[start:end].reshape(array.shape).copy()
-            for array, start, end in zip(arrays, ends, ends[1:], strict=False)
-        ]
+        return [total[place].reshape(array.shape).copy() for array, place in zip(arrays, places, strict=True)]
 
 
 @contextmanager

@@ -1,13 +1,10 @@
 """Train a pipeline with spaCy's own loop, from the partitions of a corpus, in a fixed amount of memory."""
 
-import hashlib
-import json
 import shutil
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from importlib.metadata import version
-from importlib.util import find_spec
+from copy import deepcopy
 from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,25 +15,22 @@ from spacy.util import resolve_dot_names
 from thinc.api import Config
 from thinc.config import ConfigValidationError
 
-from labelwise.common.code import digest_files
-from labelwise.common.device import device_name, use_gpu
+from labelwise.common.collector import rare_collections
+from labelwise.common.device import use_gpu
 from labelwise.common.errors import InputError
-from labelwise.common.memory import rare_collections
 from labelwise.common.outputs import check_replaceable, replace, staged_files, workspace
-from labelwise.common.portable import is_portable
-from labelwise.corpus.manifest import MANIFEST, check_whole
+from labelwise.corpus.manifest import check_whole
+from labelwise.train.batch_size import read_batch_size
 from labelwise.train.calibration import Fitted, Optimize, fit, write_fitted
-from labelwise.train.checkpoints import Checkpoints, State, copy
-from labelwise.train.completed import BOOKS, TEACHER, is_completed, is_partial
+from labelwise.train.checkpoints import Checkpoints, State, copy, facts_of
+from labelwise.train.completed import TEACHER, is_completed, read_completed
+from labelwise.train.gradients import share_parameters
 from labelwise.train.loop import OnOom, Run
 from labelwise.train.monitor import Monitor, idle_gpu, open_nvml
 from labelwise.train.parameters import find_slots
 from labelwise.train.pipeline import Recognizer, freeze_components, make_pipeline, read_settings
 from labelwise.train.ranks import Ranks, TorchRanks, forked, is_launched
 from labelwise.train.tidy import tidy_pipeline
-
-# The folders of this package that a training depends on.
-CODE = ("common", "corpus", "recognizer", "train")
 
 
 class Trained(NamedTuple):
@@ -62,6 +56,53 @@ class Trained(NamedTuple):
     resumed: int | None
     warning: str
     fitted: Fitted | None
+
+
+class Plan(NamedTuple):
+    """What each process of a training makes its pipeline and its run of.
+
+    config (Path): what the settings were read from.
+    settings, transformer: see `pipeline.make_pipeline`.
+    skip_first (bool): see `Run`.
+    """
+
+    config: Path
+    settings: Config
+    transformer: Mapping[str, Any]
+    gpu_id: int
+    freeze: bool
+    on_oom: OnOom
+    skip_first: bool
+
+    def make_pipeline(self, launched: TorchRanks | None) -> Language:
+        """Make the pipeline, with the same parameters in all ranks that torchrun has started.
+
+        RAISES (InputError): the config isn't valid.
+        """
+        try:
+            nlp = make_pipeline(self.settings, self.transformer, self.gpu_id, freeze=self.freeze)
+        except ConfigValidationError as error:
+            raise InputError(f"{self.config}: {error}") from error
+        if launched:
+            share_parameters(nlp, launched)
+        return nlp
+
+    def make_run(
+        self,
+        output: Path | None,
+        monitor: Monitor,
+        found: tuple[Path, State] | None,
+        checkpoints: Checkpoints | None = None,
+    ) -> Run:
+        """Make the run, from a checkpoint if one was found."""
+        return Run(
+            output,
+            monitor=monitor,
+            checkpoints=checkpoints,
+            resumed=found,
+            on_oom=self.on_oom,
+            skip_first=self.skip_first,
+        )
 
 
 def train(
@@ -113,47 +154,32 @@ def train(
     check_replaceable(out, ("meta.json", "config.cfg"), "pipeline")
     use_gpu(gpu_id)
     check_whole(corpus)
-    if completed and is_completed(completed, corpus):
-        init_from = str(completed / TEACHER)
-    else:
-        completed = None
+    completed = completed if completed and is_completed(completed, corpus) else None
+    init_from = str(completed / TEACHER) if completed else init_from
     settings, transformer = read_settings(config, corpus, overrides or {}, init_from, recognizer)
     read_completed(settings, corpus, recognizer, completed)
     if freeze:
         freeze_components(settings)
     if device_size := read_batch_size(batch_size, gpu_id, settings):
         settings["training"]["batcher"]["device_size"] = device_size
-    checkpoints = Checkpoints(out.with_name(f"{out.name}.checkpoints"), facts_of(settings, corpus, gpu_id, completed))
-    skip_first = _skips_first(settings, init_from)
+    plan = Plan(config, settings, transformer, gpu_id, freeze, on_oom, _skips_first(settings, init_from))
     launched = TorchRanks(gpu_id) if is_launched() else None
     if launched and launched.rank:
-        (found,) = [found for found in launched.exchange(None) if found]
-        other = Run(None, monitor=Monitor(), ranks=launched, resumed=found[0], on_oom=on_oom, skip_first=skip_first)
-        _follow(other, make_pipeline(settings, transformer, gpu_id, freeze=freeze), gpu_id)
-        launched.close()
+        _join(plan, launched)
         return None
+    checkpoints = Checkpoints(out.with_name(f"{out.name}.checkpoints"), facts_of(settings, corpus, gpu_id, completed))
     with workspace(out) as folder:
         folder.mkdir()
         with staged_files(curve, resources) as files:
             found = _find_start(checkpoints, resume, tell)
+            settings["paths"]["curve"] = str(folder / "curve.tsv")
             if launched:
                 launched.exchange((found,))
-            settings["paths"]["curve"] = str(folder / "curve.tsv")
-            try:
-                nlp = make_pipeline(settings, transformer, gpu_id, freeze=freeze)
-            except ConfigValidationError as error:
-                raise InputError(f"{config}: {error}") from error
+            nlp = plan.make_pipeline(launched)
             monitor = Monitor(folder / "resources.tsv", open_nvml(gpu_id))
-            run = Run(
-                folder,
-                monitor=monitor,
-                checkpoints=checkpoints,
-                resumed=found,
-                on_oom=on_oom,
-                skip_first=skip_first,
-            )
+            run = plan.make_run(folder, monitor, found, checkpoints)
             fitted = optimize if recognizer == "per-label" else None
-            trained = _run(run, nlp, folder, gpu_id, found, fitted, launched or workers)
+            trained = _run(run, plan, nlp, folder, fitted, launched or workers)
             tidy_pipeline(folder / "model-best", curve, nlp, transformer.get("precision", ""))
             for name, file in zip(("curve.tsv", "resources.tsv"), files, strict=True):
                 if file:
@@ -167,31 +193,25 @@ def train(
 
 
 def _run(
-    run: Run,
-    nlp: Language,
-    folder: Path,
-    gpu_id: int,
-    found: tuple[Path, State] | None,
-    optimize: Optimize | None,
-    ranks: TorchRanks | int,
+    run: Run, plan: Plan, nlp: Language, folder: Path, optimize: Optimize | None, ranks: TorchRanks | int
 ) -> Trained:
-    """Train in a folder, from a checkpoint if one was found, and fit what is fitted on dev.
+    """Train in a folder, and fit what is fitted on dev.
 
     optimize (str | None): None if nothing is to be fitted.
     ranks (TorchRanks | int): the processes that torchrun has started, or the number of those to fork.
     """
+    found = deepcopy(run.resumed)  # training moves its state
+    if found:
+        copy(found[0] / "curve.tsv", folder / "curve.tsv")
 
     def follow(ranks: Ranks) -> None:
         """Be another rank of the same training."""
-        _follow(run.as_rank(ranks), nlp, gpu_id)
+        _follow(plan.make_run(None, Monitor(), found), nlp, plan.gpu_id, ranks)
 
-    from_step = found[1].step if found else None  # training moves it
-    if found:
-        copy(found[0] / "curve.tsv", folder / "curve.tsv")
     floats = sum(slot.get().size for slot in find_slots(nlp))
     processes = forked(ranks, floats, follow) if isinstance(ranks, int) else nullcontext(ranks)
     with rare_collections(), processes as run.ranks, run.monitor, run.installed():
-        spacy_train(nlp, folder, use_gpu=gpu_id, stdout=sys.stdout, stderr=sys.stderr)
+        spacy_train(nlp, folder, use_gpu=plan.gpu_id, stdout=sys.stdout, stderr=sys.stderr)
     fitted = None if optimize is None else _fit(nlp, folder / "model-best", optimize)
     shares = run.clock.shares()
     return Trained(
@@ -201,14 +221,22 @@ def _run(
         words=run.state.words,
         texts=dict(getattr(run.corpus, "last_counts", {}) or getattr(run.corpus, "counts", {})),
         halved=run.state.halved,
-        resumed=from_step,
+        resumed=found[1].step if found else None,
         warning=idle_gpu(run.monitor.gpu_percent(), shares),
         fitted=fitted,
     )
 
 
-def _follow(run: Run, nlp: Language, gpu_id: int) -> None:
+def _join(plan: Plan, launched: TorchRanks) -> None:
+    """Be a rank after the first of those that torchrun has started."""
+    (found,) = next(found for found in launched.exchange(None) if found)
+    _follow(plan.make_run(None, Monitor(), found), plan.make_pipeline(launched), plan.gpu_id, launched)
+    launched.close()
+
+
+def _follow(run: Run, nlp: Language, gpu_id: int, ranks: Ranks) -> None:
     """Be a rank of a training after the first: take the same steps, and write nothing."""
+    run.ranks = ranks
     nlp.config["training"]["logger"] = {"@loggers": "labelwise.TsvLogger.v1", "path": None}
     with rare_collections(), run.installed():
         spacy_train(nlp, None, use_gpu=gpu_id, stdout=StringIO(), stderr=StringIO())
@@ -231,25 +259,6 @@ def _fit(nlp: Language, folder: Path, optimize: Optimize) -> Fitted | None:
     return fitted
 
 
-def read_completed(settings: Config, corpus: Path, recognizer: Recognizer, completed: Path | None) -> None:
-    """Have spaCy's ner read completed texts, in place.
-
-    RAISES (InputError): there are none, and some text isn't complete for all labels, so that the ner would see entities
-        everywhere: nothing tells it what isn't one.
-    """
-    reader = settings["corpora"]["train"]
-    if completed:
-        reader["path"] = str(completed / "train")
-    elif recognizer == "ner" and reader["coverage"] == "by-label" and is_partial(corpus / "train"):
-        policies = json.loads((corpus / MANIFEST).read_text(encoding="utf8"))["settings"]["policies"]
-        if policies["coverage"] == "by-label":
-            raise InputError(
-                "recognizer ner: texts in train aren't complete for all labels, and spaCy's ner can't learn from them "
-                "as they are. Complete them (scripts.complete, then --completed), or take recognizer per-label, or set "
-                "coverage to drop or outside"
-            )
-
-
 def _find_start(checkpoints: Checkpoints, resume: bool, tell: Callable[[str], Any]) -> tuple[Path, State] | None:
     """Find the checkpoint to resume from, if there should be one, and tell from where or why training starts."""
     found = checkpoints.last() if resume else None
@@ -261,42 +270,3 @@ def _find_start(checkpoints: Checkpoints, resume: bool, tell: Callable[[str], An
             "are kept until this training saves its first one"
         )
     return found
-
-
-def read_batch_size(path: Path | None, gpu_id: int, settings: Config) -> int:
-    """Read what scripts.find_batch_size has found; 0 if there is nothing, or it is for another device or pipeline."""
-    if path is None or not path.is_file():
-        return 0
-    try:
-        found = json.loads(path.read_text(encoding="utf8"))
-        same = found["device"] == device_name(gpu_id) and found["pipeline"] == pipeline_digest(settings)
-        size = found["size"]
-    except (ValueError, RecursionError, KeyError, TypeError) as error:
-        raise InputError(f"{path}: not what scripts.find_batch_size writes ({error!r}); run it again") from error
-    return size if same else 0
-
-
-def pipeline_digest(settings: Config) -> str:
-    """Return a digest that is the same for pipelines that need the same memory."""
-    facts = [settings["components"], settings["training"]["batcher"].get("unit")]
-    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
-
-
-def facts_of(settings: Config, corpus: Path, gpu_id: int, completed: Path | None = None) -> dict[str, str]:
-    """List what is the same for trainings that take the same steps: config, corpus, device, packages and code.
-
-    What the device is given at a time isn't among them, as that is what to change when memory has run out.
-    RETURNS (dict[str, str]): digests, names and versions, by what they belong to, such as "labelwise/train/loop.py".
-    """
-    settings = settings.copy()
-    settings["training"]["batcher"].pop("device_size", None)
-    packages = ["spacy", "thinc", "numpy", "torch", "transformers", "spacy_transformers"]
-    return {
-        "the config": hashlib.sha256(settings.to_str(interpolate=False).encode()).hexdigest(),
-        "the corpus": hashlib.sha256((corpus / MANIFEST).read_bytes()).hexdigest(),
-        **({"the completion": hashlib.sha256((completed / BOOKS).read_bytes()).hexdigest()} if completed else {}),
-        "the device": device_name(gpu_id),
-        **({"portable": "yes"} if is_portable() else {}),
-        **{name: version(name) for name in packages if find_spec(name)},
-        **digest_files(CODE),
-    }

@@ -4,9 +4,16 @@ import pytest
 from spacy.util import load_config
 
 from labelwise.common.errors import InputError
-from labelwise.train.batch_size import Trial, fill, find_batch_size, search, worst_texts
+from labelwise.train.batch_size import (
+    Trial,
+    fill,
+    find_batch_size,
+    pipeline_digest,
+    read_batch_size,
+    search,
+    worst_texts,
+)
 from labelwise.train.batches import Batch, Cost
-from labelwise.train.run import pipeline_digest, read_batch_size
 from tests.conftest import ROOT
 
 CPU = ROOT / "configs" / "cpu.cfg"

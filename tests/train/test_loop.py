@@ -5,9 +5,10 @@ from spacy.pipeline.tok2vec import Tok2VecListener
 
 from labelwise.common.errors import InputError
 from labelwise.corpus import streaming
-from labelwise.train.loop import batch_id
 from labelwise.train.out_of_memory import Updates
+from labelwise.train.reader import PartitionedCorpus
 from labelwise.train.run import train
+from labelwise.train.shortcuts import batch_id
 from tests.conftest import ROOT
 
 CPU = ROOT / "configs" / "cpu.cfg"
@@ -69,16 +70,22 @@ def test_a_training_without_a_second_evaluation_keeps_the_first(demo_corpus, tmp
 
 
 def test_examples_of_an_epoch_that_is_held_are_not_changed(demo_corpus, tmp_path, monkeypatch):
-    """Annotating components write into the predicted Docs: those of the loader in_memory are copied."""
-    seen = []
-    update = Updates.update
+    """Annotating components write into the predicted Docs: the loader in_memory holds its Examples for other epochs."""
+    held, written = [], []
+    read, update = PartitionedCorpus.__call__, Updates.update
+
+    def reading(self, nlp):
+        for eg in read(self, nlp):
+            held.append(eg)
+            yield eg
 
     def watched(self, nlp, own, batch, **options):
-        seen.append([eg.predicted for eg in batch])
         update(self, nlp, own, batch, **options)
-        assert not any(doc.ents for doc in seen[-1])
+        written.append(any(eg.predicted.has_annotation("ENT_IOB") for eg in batch))
 
+    monkeypatch.setattr(PartitionedCorpus, "__call__", reading)
     monkeypatch.setattr(Updates, "update", watched)
     overrides = {**SMALL, "corpora.train.loader": "in_memory", "training.annotating_components": ["ner"]}
     train(CPU, demo_corpus, tmp_path / "m", tmp_path / "c.tsv", overrides={**overrides, "training.max_steps": 8})
-    assert len(seen) == 9
+    assert written == [True] * 9
+    assert not any(eg.predicted.has_annotation("ENT_IOB") for eg in held)

@@ -15,6 +15,7 @@ from spacy.util import registry
 
 from labelwise.common.errors import InputError
 from labelwise.train.batches import Batch, word_cost
+from labelwise.train.gradients import Gradients
 from labelwise.train.loop import Run
 from labelwise.train.monitor import Monitor
 from labelwise.train.out_of_memory import is_out_of_memory
@@ -98,6 +99,7 @@ def failing(nlp, most: int, error: Exception = ERRORS[0]):
 def step(nlp, examples, run: Run, own=None, count: int = 1) -> dict[str, float]:
     """Compute the gradients of a step as the loop does; give the losses, which begin with those of before."""
     losses = {"ner": 1000.0}
+    run.gradients = Gradients(nlp, run.ranks)
     for batch in run.subdivide_batch(batch_of(examples), count):
         run.updates.update(nlp, own or nlp.update, batch, losses=losses, drop=0.0, sgd=False)
     return losses
