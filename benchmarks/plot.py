@@ -1,6 +1,6 @@
 """Draw what was measured."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -43,6 +43,17 @@ def draw_shares(
         place = (100 / int(groups.split()[0]), 0.95)
         axes.annotate(groups, place, xycoords=axes.get_xaxis_transform(), ha="center", fontsize="small")
     axes.set(xlabel="share of the annotation, %", ylabel="F against all gold", xlim=(0, 103))
+    axes.legend(loc="lower right")
+    plt.rcParams["svg.hashsalt"] = "labelwise"
+    plt.savefig(path, metadata={"Date": None})
+
+
+def draw_curves(path: Path, curves: Mapping[str, Sequence[tuple[float, float]]]) -> None:
+    """Draw F on dev, in percent, over seconds to an SVG file; the same bytes for the same curves."""
+    _, axes = plt.subplots(figsize=(8, 4.5))
+    for name, points in curves.items():
+        axes.plot(*zip(*points, strict=True), marker=".", label=name)
+    axes.set(xlabel="seconds since the command was started", ylabel="F on dev, %")
     axes.legend(loc="lower right")
     plt.rcParams["svg.hashsalt"] = "labelwise"
     plt.savefig(path, metadata={"Date": None})

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from spacy.util import load_config
+from thinc.api import Config
 
 from benchmarks.measure import Measured, measure
 
@@ -59,21 +60,34 @@ def train_steps(
 
 def train_stock(config_file: Path, corpus: Path, out: Path, steps: int) -> Trained:
     """Train with `spacy train` as it is: its own corpus, shuffled in memory, and its own batches of the same size."""
-    config = load_config(config_file, interpolate=False)
-    for split in ("train", "dev"):
-        config["corpora"][split] = {"@readers": "spacy.Corpus.v1", "path": str(corpus / split), "max_length": 0}
-    config["training"] |= {"max_epochs": 0, "max_steps": steps, "eval_frequency": steps}
+    config = stock_config(config_file, corpus)
+    config["training"] |= {"max_steps": steps, "eval_frequency": steps}
     size, times = config["training"]["batcher"]["size"], out / "steps.tsv"
     config["training"]["batcher"] = {
         "@batchers": "labelwise.timed_batch_by_words.v1",
         "size": size,
         "path": str(times),
     }
-    config["training"]["logger"] = {"@loggers": "spacy.ConsoleLogger.v3", "progress_bar": None}
-    config["paths"]["corpus"] = str(corpus)
     config.to_disk(out / "stock.cfg")
     options = ["--output", str(out / "stock"), "--code", "benchmarks/stock.py"]
     taken = measure("spacy", "train", str(out / "stock.cfg"), *options)
     rows = [tuple(map(float, line.split("\t"))) for line in times.read_text().splitlines()]
     (start, before), (end, words) = rows[WARM_UP], rows[-1]
     return Trained((words - before) / (end - start), taken)
+
+
+def stock_config(config_file: Path, corpus: Path) -> Config:
+    """Change a config for `spacy train`: its own corpus, shuffled in memory, its own batches of the same size."""
+    config = load_config(config_file, interpolate=False)
+    for split in ("train", "dev"):
+        config["corpora"][split] = {"@readers": "spacy.Corpus.v1", "path": str(corpus / split), "max_length": 0}
+    config["training"]["max_epochs"] = 0
+    config["training"]["batcher"] = {
+        "@batchers": "spacy.batch_by_words.v1",
+        "size": config["training"]["batcher"]["size"],
+        "tolerance": 0.2,
+        "discard_oversize": False,
+    }
+    config["training"]["logger"] = {"@loggers": "spacy.ConsoleLogger.v3", "progress_bar": None}
+    config["paths"]["corpus"] = str(corpus)
+    return config
