@@ -144,7 +144,7 @@ def _merge_only(texts: dict[bytes, list[Answer]], settings: Settings, ledger: Le
         ledger.rows.update(merged.rows)
         ledger.spans.update(merged.spans)
         ledger.spans["entity"] += len(merged.accepted) + len(merged.rejected)
-        list(lost_span_tasks(decoded, merged.lost))
+        list(lost_span_tasks(decoded, merged.lost, merged.places, merged.name))
         list(map(problem_line, merged.problems))
         for start, end, label in (*merged.accepted, *merged.rejected):
             check(0 <= start < end <= len(decoded) and label in LABELS, merged)
@@ -159,8 +159,8 @@ def _make_docs(texts: dict[bytes, list[Answer]], settings: Settings, ledger: Led
             decoded = text.decode("utf8", "surrogatepass")
             answers.sort(key=lambda answer: DATASETS.index(answer.dataset))
             result = merge_one(text_key(text), decoded, answers, job, tokenizer, ledger)
-            list(lost_span_tasks(decoded, result.lost))
-            list(map(problem_line, result.problems))
+            list(lost_span_tasks(decoded, result.merged.lost, result.merged.places, result.merged.name))
+            list(map(problem_line, result.merged.problems))
             if result.doc is not None:
                 docs.append(result.doc)
         check(ledger.spans["entity"] == sum(len(doc.ents) for doc in docs), ledger)

@@ -9,7 +9,7 @@ A Doc carries three views of its annotation:
 3. `doc.user_data["labelwise"]` holds what scoring needs to be honest: `gold`, all accepted spans as
    `[start, end, label, data sets]` in characters, `rejected`, all rejected ones as `[start, end, label]`, and
    `uncovered`, the labels that the text isn't complete for; if there are any, also `datasets`, the names of the data
-   sets that the text is from.
+   sets that the text is from; and `doc`, the name of the document that it is, if its tasks have one (`meta.doc`).
 """
 
 from collections.abc import Iterable, Mapping
@@ -49,14 +49,20 @@ def set_user_data(
     rejected: Iterable[SpanKey],
     uncovered: Mapping[str, str],
     datasets: Iterable[str],
+    name: str = "",
 ) -> None:
-    """Store all accepted spans, each with the names of its data sets, all rejected ones, and what isn't covered."""
+    """Store all accepted spans, each with the names of its data sets, all rejected ones, and what isn't covered.
+
+    datasets (Iterable[str]): those that the text is from.
+    name (str): the document that it is.
+    """
     spans: list[list[Any]] = [[*key, names] for key, names in gold.items()]
     doc.user_data[USER_DATA] = {
         "gold": spans,
         "rejected": [list(key) for key in rejected],
         "uncovered": dict(sorted(uncovered.items())),
         **({"datasets": list(datasets)} if uncovered else {}),
+        **({"doc": name} if name else {}),
     }
 
 
@@ -67,6 +73,7 @@ class _Carried(msgspec.Struct):
     uncovered: dict[str, State]
     rejected: list[tuple[int, int, str]] = []
     datasets: list[str] = []
+    doc: str = ""
 
 
 def check_user_data(user_data: Any) -> None:

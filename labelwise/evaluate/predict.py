@@ -114,6 +114,7 @@ def join(stored: StoredDoc, predicted: Doc) -> PredictedDoc:
         rejected=sorted((start, end, label) for start, end, label in merged.get("rejected", ())),
         uncovered=merged["uncovered"],
         datasets=merged.get("datasets", []),
+        doc=merged.get("doc", ""),
         found=all_found(predicted),
     )
 

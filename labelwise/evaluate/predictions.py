@@ -28,6 +28,7 @@ class PredictedDoc(msgspec.Struct):
     rejected (list): every span that annotators rejected.
     uncovered (dict[str, str]): the labels that the text isn't complete for, each "partial" or "none".
     datasets (list[str]): the data sets that such a text is from.
+    doc (str): the name of the document that the text is; empty if its tasks don't say.
     found (list): of a per-label recognizer, all spans, which may overlap, each with its probability at the end.
     """
 
@@ -39,6 +40,7 @@ class PredictedDoc(msgspec.Struct):
     rejected: list[SpanKey] = []
     uncovered: dict[str, str] = {}
     datasets: list[str] = []
+    doc: str = ""
     found: list[tuple[int, int, str, float]] = []
 
     def scored(self, spans: Iterable[SpanKey], also: Iterable[SpanKey] = ()) -> set[SpanKey]:

@@ -17,7 +17,7 @@ from labelwise.corpus.streaming import forgetting
 from labelwise.corpus.tokenizer import LearningTokenizer
 from labelwise.merge.jobs import Group, MergeJob
 from labelwise.merge.rules.answers import Answer, why_not
-from labelwise.merge.rules.ledger import Ledger, Problem, outcome_of, problem_line
+from labelwise.merge.rules.ledger import Ledger, outcome_of, problem_line
 from labelwise.merge.rules.lost_spans import LostSpan, lost_span_tasks
 from labelwise.merge.rules.one_text import Merged, merge_text, missing_labels
 from labelwise.merge.rules.policies import COVERAGE
@@ -51,14 +51,12 @@ class TextResult(NamedTuple):
     """What became of one text.
 
     doc (Doc | None): None if the text is left out of the corpus.
-    lost (list[LostSpan]): its spans that aren't entities.
-    problems (list[Problem]): its spans that can't be used.
+    merged (Merged): its annotation; `lost` has all of its spans that aren't entities.
     """
 
     split: Split
     doc: Doc | None
-    lost: list[LostSpan]
-    problems: list[Problem]
+    merged: Merged
 
 
 def merge_portion(job: MergeJob, fingerprint: bytes, texts: Texts, reader: TaskReader) -> Portion:
@@ -80,8 +78,9 @@ def merge_portion(job: MergeJob, fingerprint: bytes, texts: Texts, reader: TaskR
             if result.doc is not None:
                 docs[result.split].append(result.doc)
                 keys[result.split] += key
-            lost_spans += lost_span_tasks(text, result.lost)
-            problems += map(problem_line, result.problems)
+            merged = result.merged
+            lost_spans += lost_span_tasks(text, merged.lost, merged.places, merged.name)
+            problems += map(problem_line, merged.problems)
         encoded: dict[str, EncodedDocs] = {split: encode_docs(docs[split]) for split in SPLITS}
     return Portion(fingerprint, ledger, encoded, keys, b"".join(lost_spans), b"".join(problems))
 
@@ -120,7 +119,7 @@ def merge_one(
         _count_doc(ledger, split, merged, projection)
         merged.lost.extend(projection.lost)
     _count_lost(ledger, merged.lost)
-    return TextResult(split, doc, merged.lost, merged.problems)
+    return TextResult(split, doc, merged)
 
 
 def _other_split(key: bytes, answers: Sequence[Answer], job: MergeJob, ledger: Ledger) -> Split:

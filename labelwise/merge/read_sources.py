@@ -18,7 +18,7 @@ from labelwise.sources.brat import DOCUMENT_SUFFIXES
 from labelwise.sources.files import stat_of
 from labelwise.sources.formats import read_items
 from labelwise.sources.normalize import normalize_task
-from labelwise.sources.prodigy import Task, annotator_of
+from labelwise.sources.prodigy import DOCUMENT, Task, annotator_of
 
 
 class Extract(msgspec.Struct):
@@ -90,8 +90,8 @@ def read_slice(job: ReadJob) -> Extract:
 
 
 def _only_needed(task: Task, job: ReadJob) -> Task:
-    """Keep only the one value of `meta` that may be needed, and the annotator's name; normalize the text if asked."""
-    value = task.meta.get(job.split_by) if isinstance(task.meta, dict) and job.split_by else None
-    task.meta = None if value is None else {job.split_by: str(value)}
+    """Keep only the values of `meta` that may be needed, and the annotator's name; normalize the text if asked."""
+    meta = task.meta if isinstance(task.meta, dict) else {}
+    task.meta = {key: str(meta[key]) for key in (DOCUMENT, job.split_by) if meta.get(key) is not None} or None
     task.annotator_id, task.session_id = annotator_of(task) or None, None
     return normalize_task(task) if job.normalize else task

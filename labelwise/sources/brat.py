@@ -68,12 +68,14 @@ class Mention(NamedTuple):
     """One span of the text; offsets are code points, `end` exclusive.
 
     fragments (Fragments): the pieces of a discontinuous span, before the policy made it one; else empty.
+    place (tuple | None): the annotation file, and the line of it.
     """
 
     start: int
     end: int
     label: str
     fragments: Fragments = []
+    place: tuple[str, int] | None = None
 
 
 class Problem(NamedTuple):
@@ -213,7 +215,7 @@ def _convert(
             result = "duplicate"
         if isinstance(result, Mention):
             seen.add(result[:3])
-            document.mentions.append(result)
+            document.mentions.append(result._replace(place=(place.file, place.line)))
         else:
             document.problems.append(place._replace(reason=result))
     document.mentions.sort()

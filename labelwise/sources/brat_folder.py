@@ -23,7 +23,7 @@ def read_brat(folder: Path) -> Iterator[Item]:
             elif document.text is not None and problem.reason in NOT_CONVERTED:
                 yield Item(problem.line, None, f"invalid: {problem.reason}: {problem.row}", problem.file)
         if document.text is not None:
-            spans = [TaskSpan(mention.start, mention.end, mention.label) for mention in document.mentions]
+            spans = [TaskSpan(*mention[:3], place=mention.place) for mention in document.mentions]
             task = Task(
                 document.text, spans, view_id="spans_manual", meta={"doc": document.path}, document=document.path
             )

@@ -19,6 +19,7 @@ from labelwise.common.decoding import DECODE_ERRORS
 from labelwise.common.spans import State
 
 Kind = Literal["complete", "binary", "other"]
+DOCUMENT = "doc"  # the key of `meta` that names the document that a text is
 ANSWERS = ("accept", "reject", "ignore")
 
 COMPLETE_VIEWS = ("ner_manual", "spans_manual", "blocks", None)
@@ -26,12 +27,16 @@ BINARY_VIEWS = ("ner", "spans")
 
 
 class TaskSpan(msgspec.Struct, omit_defaults=True):
-    """A span of a task, as read: anything, so that a bad span doesn't cost its task. What is missing is None."""
+    """A span of a task, as read: anything, so that a bad span doesn't cost its task. What is missing is None.
+
+    place (tuple | None): the annotation file of a brat document, and the line of it; not a key of Prodigy's.
+    """
 
     start: Any = None
     end: Any = None
     label: Any = None
     answer: Any = None  # old binary data answers each span
+    place: tuple[str, int] | None = msgspec.field(default=None, name="_labelwise_place")
 
 
 class Task(msgspec.Struct, omit_defaults=True):

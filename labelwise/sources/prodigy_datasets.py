@@ -100,7 +100,7 @@ def tasks(document: Document, text: str, labels: list[str]) -> Iterable[tuple[st
     tail = b',"_is_binary":false,"_view_id":"ner_manual","answer":"accept","meta":{"doc":%s}}\n'
     tail %= msgspec.json.encode(document.path)
     spans: dict[str, list[dict[str, Any]]] = {label: [] for label in labels}
-    for start, end, label, fragments in document.mentions:
+    for start, end, label, fragments, _ in document.mentions:
         span: dict[str, Any] = {"start": start, "end": end, "label": label}
         spans[label].append(span | {"fragments": fragments} if fragments else span)
     for label in labels:

@@ -51,7 +51,7 @@ def test_what_is_written_is_read_again(text):
 
 def test_a_line_is_json_that_other_programs_read():
     doc = make_doc("0a", text="é😀", predicted=[(0, 1, "A")], rejected=[(1, 2, "B")], uncovered={"B": "partial"})
-    doc.datasets, doc.found = ["a"], [(0, 1, "A", 0.75)]
+    doc.datasets, doc.doc, doc.found = ["a"], "p1.txt", [(0, 1, "A", 0.75)]
     assert json.loads(written(doc)) == {
         "key": "0a",
         "text": "é😀",
@@ -60,6 +60,7 @@ def test_a_line_is_json_that_other_programs_read():
         "entities": [],
         "rejected": [[1, 2, "B"]],
         "datasets": ["a"],
+        "doc": "p1.txt",
         "found": [[0, 1, "A", 0.75]],
         "uncovered": {"B": "partial"},
     }

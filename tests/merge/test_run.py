@@ -239,6 +239,24 @@ def test_what_loses_can_be_read_back_with_its_reason(merging):
     assert again.run().rows == Counter(merged=1, superseded=2)
 
 
+def test_lost_spans_and_docs_say_where_they_are_from(merging):
+    """The document that `meta.doc` names; and of lost spans, the lines of the data sets that quarrel."""
+    spans = [{"start": 0, "end": 7, "label": "A"}], [{"start": 4, "end": 7, "label": "B"}]
+    tasks = [{"text": "big cat", "spans": found, "meta": {"doc": "p1.txt", "x": 1}} for found in spans]
+    merging.add("a", ["A"], [{"text": "one"}, tasks[0]])
+    merging.add("b", ["B"], [tasks[1]])
+    merging.add("c", ["C"], [{"text": "one"}, {"text": "two"}, {"text": "big cat"}])
+    merging.run()
+    (lost,) = map(json.loads, merging.files()["lost_spans.jsonl"].splitlines())
+    assert lost["meta"] == {"reason": "nested", "doc": "p1.txt", "from": "a.jsonl:2, b.jsonl:1"}
+    docs = read_docs(merging.root)
+    assert {text: doc.user_data["labelwise"].get("doc") for text, (_, doc) in docs.items()} == {
+        "big cat": "p1.txt",
+        "one": None,
+        "two": None,
+    }
+
+
 def test_bad_rows_are_located(merging):
     merging.add("a", ["A"], [{"text": "one"}, "{oops", {"text": ""}, {"text": "two", "spans": {"start": 0}}])
     ledger = merging.run()

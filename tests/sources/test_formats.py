@@ -333,7 +333,7 @@ def test_problems_in_brat_files_are_located_and_counted(merging):
     assert +ledger.rows == Counter({"merged": 1, "not annotated": 1})
     assert +ledger.spans == Counter({"entity": 1, "invalid": 1, "undeclared label": 1})
     problems = [json.loads(line) for line in merging.files()["problems.jsonl"].splitlines()]
-    assert [(problem["file"], problem["line"]) for problem in problems] == [("a.ann", 2), ("b.txt", 0), ("a.txt", 0)]
+    assert [(problem["file"], problem["line"]) for problem in problems] == [("a.ann", 2), ("b.txt", 0), ("a.ann", 3)]
 
 
 @pytest.mark.parametrize(
@@ -399,7 +399,7 @@ def test_a_document_that_is_renamed_has_its_new_name_in_a_later_merge(merging):
     merging.run()
     merging.run("fresh")
     assert merging.files() == merging.files("fresh")
-    assert b"b.txt" in merging.files()["problems.jsonl"]
+    assert b"b.ann" in merging.files()["problems.jsonl"]
 
 
 def test_folders_and_files_that_are_none_of_ours(merging):

@@ -3,7 +3,8 @@
 Each becomes a task that Prodigy can show, with what it lost to:
 
     {"text": "Add 5 mL", "spans": [{"start": 4, "end": 8, "label": "Amount", "claim": "accept", "datasets": ["amount"],
-     "lost": true}, …], "meta": {"reason": "nested"}, "_input_hash": …, "_task_hash": …}
+     "lost": true}, …], "_input_hash": …, "_task_hash": …,
+     "meta": {"reason": "nested", "doc": "p1.txt", "from": "amount.jsonl:7, device.jsonl:7"}}
 """
 
 from collections.abc import Iterator, Sequence
@@ -35,14 +36,22 @@ class LostSpan(NamedTuple):
     kept: Claim | None
 
 
-def lost_span_tasks(text: str, lost: Sequence[LostSpan]) -> Iterator[bytes]:
-    """Yield lines of JSON, tasks that Prodigy can show: each span that lost, and what it lost to."""
+def lost_span_tasks(
+    text: str, lost: Sequence[LostSpan], places: Sequence[tuple[str, str, int]] = (), name: str = ""
+) -> Iterator[bytes]:
+    """Yield lines of JSON, tasks that Prodigy can show: each span that lost, and what it lost to.
+
+    places, name: see `one_text.Merged`; the files and lines of the data sets that quarrel are in `meta`.
+    """
     text_hash = input_hash(text) if lost else 0
     for one in sorted(lost, key=lambda one: (one.lost.span, one.reason)):
-        yield _lost_span_task(text, text_hash, one)
+        datasets = {dataset for claim in (one.lost, one.kept) if claim for dataset in claim.datasets}
+        files = [f"{file}:{line}" if line else file for dataset, file, line in places if dataset in datasets]
+        meta = {"doc": name, "from": ", ".join(dict.fromkeys(files))}
+        yield _lost_span_task(text, text_hash, one, {key: value for key, value in meta.items() if value})
 
 
-def _lost_span_task(text: str, text_hash: int, one: LostSpan) -> bytes:
+def _lost_span_task(text: str, text_hash: int, one: LostSpan, meta: dict[str, str]) -> bytes:
     spans = [
         {
             "start": claim.span[0],
@@ -60,6 +69,6 @@ def _lost_span_task(text: str, text_hash: int, one: LostSpan) -> bytes:
         "_input_hash": text_hash,
         "_task_hash": task_hash(text_hash, spans),
         "spans": spans,
-        "meta": {"reason": one.reason},
+        "meta": {"reason": one.reason, **meta},
     }
     return msgspec.json.encode(task) + b"\n"

@@ -25,14 +25,16 @@ from labelwise.merge.rules.answers import Answer, why_not
 from labelwise.merge.rules.ledger import Problem
 from labelwise.merge.rules.lost_spans import Claim, LostSpan
 from labelwise.merge.rules.policies import CONFLICTS, DUPLICATES, Policies, only
+from labelwise.merge.rules.splits import value_of_meta
 from labelwise.sources.declarations import Split
-from labelwise.sources.prodigy import TaskSpan
+from labelwise.sources.prodigy import DOCUMENT, TaskSpan
 
 
 class Merged(NamedTuple):
     """The merged annotation of one text.
 
-    datasets (list[str]): those with an answer that counts, in their order.
+    places (list): the answers that count: data set, file and line of each; a brat document has no line, which is 0.
+    name (str): the document that the text is, as its tasks' `meta.doc` says; empty if none does.
     coverage (dict[str, str]): "complete" or "partial" by label; neither for a label that isn't in it.
     accepted, rejected (dict): the spans that count, sorted, each with the names of the data sets that say so.
     lost (list[LostSpan]): accepted spans that were rejected elsewhere, or the other way round.
@@ -42,7 +44,8 @@ class Merged(NamedTuple):
     """
 
     text: str
-    datasets: list[str]
+    places: list[tuple[str, str, int]]
+    name: str
     coverage: dict[str, str]
     accepted: dict[SpanKey, list[str]]
     rejected: dict[SpanKey, list[str]]
@@ -52,6 +55,11 @@ class Merged(NamedTuple):
     spans: Counter[str]
     agreement: dict[str, Counter[str]]
 
+    @property
+    def datasets(self) -> list[str]:
+        """The data sets with an answer that counts."""
+        return list(dict.fromkeys(dataset for dataset, _, _ in self.places))
+
 
 def merge_text(text: str, answers: Iterable[Answer], policies: Policies, split: Split | None = None) -> Merged:
     """Merge all answers about one text, in the order of the data sets.
@@ -59,7 +67,9 @@ def merge_text(text: str, answers: Iterable[Answer], policies: Policies, split: 
     split (str | None): the split that a data set declares for the text; answers of other data sets don't count.
     RAISES (InputError): a policy is "error" and there is something to decide.
     """
-    merged = Merged(text, [], {}, {}, {}, [], [], Counter(), Counter(), {})
+    answers = list(answers)
+    name = value_of_meta(answers, DOCUMENT) or ""
+    merged = Merged(text, [], name, {}, {}, {}, [], [], Counter(), Counter(), {})
     complete: dict[str, list[Answer]] = {}
     binary: dict[str, list[Answer]] = {}
     for answer in answers:
@@ -87,7 +97,7 @@ def merge_text(text: str, answers: Iterable[Answer], policies: Policies, split: 
         for (key, accept), answer in _judgements(merged, group, policies).items():
             merged.coverage.setdefault(key[2], "partial")
             merged.coverage.update(dict.fromkeys(answer.dataset.absent, "complete"))
-            _name(merged, answer)
+            _locate(merged, answer)
             _note(merged, accepted if accept else rejected, key, answer)
     _settle(merged, accepted, rejected, policies)
     merged.accepted.update((key, _names(accepted[key])) for key in sorted(accepted))
@@ -104,12 +114,13 @@ def _cover(merged: Merged, answer: Answer) -> None:
         if state == "complete" or (state == "partial" and label not in coverage):
             coverage[label] = state
     coverage.update(dict.fromkeys(answer.dataset.absent, "complete"))
-    _name(merged, answer)
+    _locate(merged, answer)
 
 
-def _name(merged: Merged, answer: Answer) -> None:
-    if answer.dataset.name not in merged.datasets:
-        merged.datasets.append(answer.dataset.name)
+def _locate(merged: Merged, answer: Answer) -> None:
+    place = (answer.dataset.name, *answer.name)
+    if place not in merged.places:
+        merged.places.append(place)
 
 
 def _choose(merged: Merged, group: list[Answer], policies: Policies) -> list[Answer]:
@@ -164,7 +175,7 @@ def _usable_spans(merged: Merged, answer: Answer) -> Iterable[tuple[SpanKey, Tas
             yield (start, end, span.label), span
             continue
         merged.spans[problem] += 1
-        merged.problems.append(Problem(answer.dataset.name, *answer.name, f"{problem}: {what}"))
+        merged.problems.append(Problem(answer.dataset.name, *(span.place or answer.name), f"{problem}: {what}"))
 
 
 def _note(merged: Merged, spans: dict[SpanKey, list[Answer]], key: SpanKey, answer: Answer) -> None:

@@ -72,7 +72,8 @@ def to_doc(
     rejected = [span for key in merged.rejected if (span := exact(key)) is not None]
     doc.spans[GOLD] = [span for _, span in aligned]
     doc.spans[INCORRECT] = rejected
-    set_user_data(doc, merged.accepted, merged.rejected, missing_labels(merged.coverage, labels), merged.datasets)
+    uncovered = missing_labels(merged.coverage, labels)
+    set_user_data(doc, merged.accepted, merged.rejected, uncovered, merged.datasets, merged.name)
     overlapped = [LostSpan(overlap_kind(loser, winner), claim(loser), claim(winner)) for loser, winner in lost]
     realigned = [key[2] for key, span in aligned if (span.start_char, span.end_char) != key[:2]]
     return Projection(

@@ -18,7 +18,8 @@ NLP = make_nlp("en", TokenizerRules())
 def project(text, accepted, rejected=(), covered=LABELS, **policies):
     merged = Merged(
         text,
-        ["data"],
+        [("data", "data.jsonl", 1)],
+        "",
         dict.fromkeys(covered, "complete"),
         {key: ["data"] for key in accepted},
         {key: ["data"] for key in rejected},
