@@ -20,11 +20,14 @@ def make_demo_cli(
     words: Annotated[
         int | None, typer.Option(help="Roughly how many words and marks in each; 100 to 300 if not given.")
     ] = None,
+    noise: Annotated[float, typer.Option(help="Share of the tags that are wrong, to try checks on.")] = 0.0,
     seed: Annotated[int, typer.Option(help="Seed of all that is random; document N depends only on it and on N.")] = 0,
 ) -> None:
     """Write a demo corpus of texts from nine domains, annotated with up to twenty labels."""
     with user_errors("No demo corpus was made"):
-        counts = make_demo(out, format=format, docs=docs, labels=labels, words=words, seed=seed, progress=progress)
+        counts = make_demo(
+            out, format=format, docs=docs, labels=labels, words=words, seed=seed, noise=noise, progress=progress
+        )
     msg.good(f"Wrote {out}", ", ".join(f"{count:,} {what}" for what, count in counts.items()))
 
 

@@ -62,6 +62,12 @@ class StoredDoc:
         pairs = zip(self.words.tolist(), self.spaces.tolist(), strict=True)
         return "".join(self.strings[word] + " " * space for word, space in pairs)
 
+    def offsets(self) -> tuple[np.ndarray, np.ndarray]:
+        """Compute where each token starts and ends, in characters."""
+        lengths = np.array([len(self.strings[word]) for word in self.words.tolist()], int)
+        ends = np.cumsum(lengths + self.spaces) - self.spaces
+        return ends - lengths, ends
+
     def to_doc(self, vocab: Vocab) -> Doc:
         """Make the gold Doc: its entities, all accepted and rejected spans, and what a merge says of it."""
         of_spans = {label for _, _, label in (*self.gold, *self.rejected)}

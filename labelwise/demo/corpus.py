@@ -9,7 +9,7 @@ say, and now and then it doesn't; most names are put together from parts, so uns
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from random import Random
 from string import Formatter
@@ -68,6 +68,44 @@ def make_doc(index: int, *, seed: int = 0, labels: Iterable[str] = LABELS, words
             last_word = text.rindex(" ", 0, next_end) + 1
             discontinuous.append(([(start, end), (last_word, next_end)], label[:-1]))
     return DemoDoc(f"{domain}/doc-{index:05}.txt", text[:-1] + "\n", spans, discontinuous)
+
+
+def add_noise(doc: DemoDoc, share: float, *, seed: int = 0, labels: Sequence[str] = LABELS) -> DemoDoc:
+    """Annotate a document as people do who nod: some tags wrong, the text as it was.
+
+    A share of the spans is left out, has another label, or other boundaries (a word more at the end, or one less);
+    and as many words are marked that are nothing as are left out.
+
+    share (float): of the spans, on average.
+    labels (Sequence[str]): those to choose wrong ones from.
+    """
+    rng = Random(f"noise/{seed}/{doc.path}")
+    spans: list[Span] = []
+    for number, (start, end, label) in enumerate(doc.spans):
+        following = doc.spans[number + 1][0] if number + 1 < len(doc.spans) else len(doc.text)
+        if rng.random() >= share:
+            spans.append((start, end, label))
+            continue
+        how = rng.choice(("left out", "other label", "other boundaries"))
+        if how == "other boundaries":
+            spans.append((start, _other_end(doc.text, start, end, following), label))
+        elif how == "other label" and len(labels) > 1:
+            spans.append((start, end, rng.choice([other for other in labels if other != label])))
+    taken = [*doc.spans, *((start, end, label) for pieces, label in doc.discontinuous for start, end in pieces)]
+    words = [found.span() for found in re.finditer(r"\b[^\W\d_]{3,}\b", doc.text)]
+    for start, end in words:
+        is_free = not any(first < end and start < last for first, last, _ in taken)
+        if is_free and rng.random() < share / 3 * len(doc.spans) / len(words):
+            spans.append((start, end, rng.choice(list(labels))))
+    return doc._replace(spans=sorted(spans))
+
+
+def _other_end(text: str, start: int, end: int, following: int) -> int:
+    """Move the end of a span: past the next word, if nothing else is there, or else before the span's last word."""
+    longer = re.compile(r" \w+").match(text, end)
+    if longer and longer.end() <= following:
+        return longer.end()
+    return text.rfind(" ", start, end) if " " in text[start:end] else end
 
 
 def count_words(text: str) -> int:

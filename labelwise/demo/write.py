@@ -15,7 +15,7 @@ from spacy.tokens import Doc
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import check_replaceable, staged
 from labelwise.common.progress import Progress, no_progress
-from labelwise.demo.corpus import DemoDoc, Span, count_words, make_doc
+from labelwise.demo.corpus import DemoDoc, Span, add_noise, count_words, make_doc
 from labelwise.demo.grammar import DOMAINS, LABELS
 from labelwise.sources.prodigy import input_hash, task_hash
 from labelwise.sources.prodigy_datasets import DATASETS
@@ -32,12 +32,14 @@ def make_demo(
     labels: int = len(LABELS),
     words: int | None = None,
     seed: int = 0,
+    noise: float = 0.0,
     progress: Progress = no_progress,
 ) -> Counter[str]:
     """Write a demo corpus.
 
     labels (int): how many labels to annotate, the first of `labelwise.demo.grammar.LABELS`.
     words (int | None): about how many in each document; None for 100 to 300.
+    noise (float): the share of tags that are wrong; see `corpus.add_noise`.
     RETURNS (Counter[str]): "documents", "words", "spans" and "discontinuous" made; not all of them fit Prodigy.
     RAISES (InputError): an argument is out of range, or something other than a demo corpus is in the folder.
     """
@@ -45,6 +47,8 @@ def make_demo(
         raise InputError(f"--labels {labels}: must be 1 to {len(LABELS)}")
     if docs < 1:
         raise InputError(f"--docs {docs}: must be 1 or more")
+    if not 0 <= noise <= 1:
+        raise InputError(f"--noise {noise}: must be 0 to 1")
     if words is not None and words < 1:
         raise InputError(f"--words {words}: must be 1 or more")
     chosen = LABELS[:labels]
@@ -54,6 +58,8 @@ def make_demo(
         """Make the documents, and count what is in them."""
         for index in progress(range(docs), "make"):
             doc = make_doc(index, seed=seed, labels=chosen, words=words)
+            if noise:
+                doc = add_noise(doc, noise, seed=seed, labels=chosen)
             counts["documents"] += 1
             counts["words"] += count_words(doc.text)
             counts["spans"] += len(doc.spans)

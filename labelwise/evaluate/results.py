@@ -21,12 +21,16 @@ class MergeCounts(msgspec.Struct):
     """The counts of metrics/merge.json that are shown: some of the merge's ledger.
 
     agreement (dict): for each label of texts that were annotated twice.
+    near_duplicates (dict): pairs of texts that are nearly equal, by the two splits that they are in.
+    undeclared (dict): spans by data set and label, where the data set doesn't declare the label.
     """
 
     rows: dict[str, int]
     spans: dict[str, int]
     labels: dict[str, dict[str, int]]
     agreement: dict[str, Agreement] = {}
+    near_duplicates: dict[str, int] = {}
+    undeclared: dict[str, int] = {}
 
 
 class Table(NamedTuple):

@@ -11,6 +11,7 @@ from labelwise.common.device import use_gpu
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import check_kind
 from labelwise.corpus.manifest import read_manifest, read_split
+from labelwise.evaluate.causes import find_causes
 from labelwise.evaluate.predict import predict_split
 from labelwise.evaluate.predictions import new_digest, read_predictions
 from labelwise.evaluate.results import read_merge_counts
@@ -103,7 +104,9 @@ def score(predictions: Path, split: Path, agreement: Mapping[str, Agreement]) ->
     RETURNS (tuple): scores, the same for equal predictions, and details.
     RAISES (InputError): a file isn't there, or isn't what it should be.
     """
-    scoring = Scoring(read_manifest(split.resolve().parent)["labels"])
+    corpus = split.resolve().parent
+    labels = read_manifest(corpus)["labels"]
+    scoring = Scoring(labels)
     digest = new_digest()
     told = read_split(split)
     for doc in read_predictions(predictions, digest):
@@ -116,4 +119,6 @@ def score(predictions: Path, split: Path, agreement: Mapping[str, Agreement]) ->
     metrics.texts_digest = told["digest"]
     metrics.predictions_digest = digest.hexdigest()
     metrics.agreement = {label: found for label, found in agreement.items() if found.f is not None}
-    return metrics, scoring.details()
+    details = scoring.details()
+    details.causes = find_causes(corpus, split, predictions, labels)
+    return metrics, details

@@ -1,6 +1,7 @@
 """The scores of a pipeline: their schema, shared by all that writes or reads them, and how counts become scores."""
 
 from collections.abc import Collection, Iterable, Sequence
+from typing import Literal
 
 import msgspec
 import numpy as np
@@ -89,11 +90,40 @@ class FrequentMistake(msgspec.Struct):
     count: int
 
 
+Cause = Literal["unseen", "inconsistent", "consistent"]  # see `causes`
+CAUSES: tuple[Cause, ...] = Cause.__args__  # type: ignore[attr-defined]
+
+
+class MissedForm(msgspec.Struct):
+    """A form that wasn't found with its label.
+
+    count (int): times in test.
+    train (dict): how often train marks it, by label, and leaves it unmarked ("").
+    """
+
+    form: str
+    label: str
+    count: int
+    train: dict[str, int] = {}
+
+
+class Causes(msgspec.Struct):
+    """The gold spans that weren't found, by cause.
+
+    labels (dict): for each label, spans by cause.
+    forms (dict): by cause, the most frequent forms.
+    """
+
+    labels: dict[str, dict[str, int]] = {}
+    forms: dict[str, list[MissedForm]] = {}
+
+
 class Details(msgspec.Struct):
     """What is behind the scores: by label and scheme, the confusion of labels, and frequent mistakes by kind.
 
     reliability (list[Bin]): whether probabilities can be trusted; see `common.reliability`.
     uncovered (list[Rate]): what is predicted where nobody looked; see `common.uncovered`.
+    causes (Causes): why gold spans weren't found.
     """
 
     schemes: dict[str, dict[str, SchemeScores]]
@@ -101,6 +131,7 @@ class Details(msgspec.Struct):
     frequent: dict[str, list[FrequentMistake]]
     reliability: list[Bin] = []
     uncovered: list[Rate] = []
+    causes: Causes = msgspec.field(default_factory=Causes)
 
 
 def count(predicted: Collection[SpanKey], gold: Collection[SpanKey], labels: Sequence[str]) -> np.ndarray:

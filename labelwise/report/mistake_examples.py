@@ -29,6 +29,7 @@ class Window(NamedTuple):
 
     gold, predicted (list): spans that don't overlap, because they are shown in one line of text.
     hidden (int): spans that aren't shown, because they overlap one that is.
+    doc (str): the document that the text is; empty if it has no name.
     """
 
     key: str
@@ -38,6 +39,7 @@ class Window(NamedTuple):
     gold: list[SpanKey]
     predicted: list[SpanKey]
     hidden: int
+    doc: str = ""
 
 
 class MistakeExample(NamedTuple):
@@ -105,7 +107,7 @@ def window_of(doc: PredictedDoc, pair: Pair, kind: Kind) -> Window:
     gold, hidden = _shown(doc.scored(doc.gold), pair.gold, start, end)
     predicted, more = _shown(doc.scored(doc.predicted), pair.predicted, start, end)
     moved = Pair(*(_move(span, start, end) if span else None for span in pair))
-    return Window(doc.key, kind, text, moved, gold, predicted, hidden + more)
+    return Window(doc.key, kind, text, moved, gold, predicted, hidden + more, doc.doc)
 
 
 def window_bounds(text: str, pair: Pair) -> tuple[int, int]:

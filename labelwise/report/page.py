@@ -22,6 +22,7 @@ from labelwise.common.outputs import staged
 from labelwise.evaluate.mistakes import KINDS, NOTHING
 from labelwise.evaluate.predictions import new_digest, read_predictions
 from labelwise.evaluate.results import Metrics, load_results
+from labelwise.report.advice import doubts, tabulate_causes
 from labelwise.report.charts import draw_whisker, short_number
 from labelwise.report.mistake_examples import MistakeExamples, mark_up
 from labelwise.report.sections import (
@@ -56,6 +57,8 @@ def render_report(root: Path, pipeline: str) -> str:
         pipeline=pipeline,
         metrics=metrics,
         details=details,
+        doubts=metrics and list(doubts(merge, metrics, details)),
+        causes=metrics and details and tabulate_causes(metrics, details),
         flows=merge and draw_ledger(merge),
         coverage=merge and tabulate_coverage(merge),
         scores=metrics and tabulate_scores(metrics, details),

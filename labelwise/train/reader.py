@@ -13,6 +13,7 @@ from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 
 from labelwise.common.errors import InputError
+from labelwise.common.keys import text_key
 from labelwise.corpus.annotation import USER_DATA, Coverage, check_coverage
 from labelwise.corpus.docbin_reader import MISSING, OUTSIDE, StoredDoc, decode, merged_data, read_stored_docs
 from labelwise.corpus.docbin_writer import encode
@@ -75,6 +76,7 @@ class PartitionedCorpus:
     max_words (int): texts of more tokens are cut, see `long_texts.cut_doc`; 0 for no limit.
     coverage (str): what to do with texts that aren't complete for all labels: leave them as the merge made them, where
         it is known "by-label" what is complete; "drop" the text; unmarked tokens are "outside".
+    leave_out (str): "0/3" leaves the first of three folds out, by a digest of the text; empty for none.
     epoch (int): the number of the next epoch; set it to continue with another.
     counts (Counter[str]): what became of the texts of this epoch so far.
     last_counts (Counter[str]): the same for the last epoch that was read to its end.
@@ -91,6 +93,7 @@ class PartitionedCorpus:
         window: int = 0,
         max_words: int = 0,
         coverage: Coverage = "by-label",
+        leave_out: str = "",
     ) -> None:
         """Check the arguments.
 
@@ -111,6 +114,7 @@ class PartitionedCorpus:
         self.window = window
         self.max_words = max_words
         self.coverage = check_coverage(coverage)
+        self.leave_out = parse_fold(leave_out) if leave_out else None
         self.epoch = 0
         self.counts: Counter[str] = Counter()
         self.last_counts: Counter[str] = Counter()
@@ -164,6 +168,8 @@ class PartitionedCorpus:
         for doc in self._loader.epoch(rng):
             if not len(doc):
                 counts["without tokens"] += 1
+            elif self.leave_out and fold_of(doc.text, self.leave_out[1]) == self.leave_out[0]:
+                counts["left out"] += 1
             elif self.coverage == "drop" and not is_covered(doc):
                 counts["not covered"] += 1
             else:
@@ -193,6 +199,22 @@ def take(files: list[Path], limit: int) -> Files:
     return chosen
 
 
+def parse_fold(fold: str) -> tuple[int, int]:
+    """Parse a fold, such as 0/3, into its number and the number of all.
+
+    RAISES (InputError): it isn't one.
+    """
+    number, _, count = fold.partition("/")
+    if not (number.isdigit() and count.isdigit() and int(number) < int(count)):
+        raise InputError(f"leave_out {fold!r}: give a fold such as 0/3, 1/3 or 2/3")
+    return int(number), int(count)
+
+
+def fold_of(text: str, count: int) -> int:
+    """Put a text into one of so many folds, by a digest, so that it stays there when others are added."""
+    return int.from_bytes(text_key(text.encode("utf8"))[4:8], "big") % count
+
+
 def is_covered(doc: StoredDoc) -> bool:
     """Tell whether a text is complete for all labels."""
     return not merged_data(doc)["uncovered"]
@@ -200,9 +222,7 @@ def is_covered(doc: StoredDoc) -> bool:
 
 def without_missing(doc: StoredDoc) -> StoredDoc:
     """Treat unmarked tokens as outside, except for those that touch gold without token boundaries."""
-    lengths = np.array([len(doc.strings[word]) for word in doc.words.tolist()])
-    ends = np.cumsum(lengths + doc.spaces) - doc.spaces
-    starts = ends - lengths
+    starts, ends = doc.offsets()
     gold = np.zeros(len(doc), bool)
     for start, end, *_ in merged_data(doc)["gold"]:
         if not (start in starts and end in ends):

@@ -30,6 +30,7 @@ def make_partitioned_corpus(
     window: int = 0,
     max_words: int = 0,
     coverage: Coverage = "by-label",
+    leave_out: str = "",
 ) -> PartitionedCorpus:
     """Make a reader of a folder of partitions; see `reader.PartitionedCorpus`."""
     return PartitionedCorpus(
@@ -41,6 +42,7 @@ def make_partitioned_corpus(
         window=window,
         max_words=max_words,
         coverage=coverage,
+        leave_out=leave_out,
     )
 
 

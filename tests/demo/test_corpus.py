@@ -11,7 +11,7 @@ import spacy
 import yaml
 
 from labelwise.common.errors import InputError
-from labelwise.demo.corpus import DemoDoc, count_words, make_doc
+from labelwise.demo.corpus import DemoDoc, add_noise, count_words, make_doc
 from labelwise.demo.grammar import DOMAINS, LABELS
 from labelwise.demo.write import make_demo, write_brat, write_prodigy
 from labelwise.sources.brat import find_documents, read_document
@@ -187,3 +187,39 @@ def test_a_demo_corpus_for_prodigy_is_replaced(tmp_path: Path) -> None:
     make_demo(tmp_path, format="prodigy", docs=1, words=1)
     make_demo(tmp_path, format="prodigy", docs=1, words=1, labels=2)
     assert {path.name for path in tmp_path.iterdir()} == {"PERSON.jsonl", "PLACE.jsonl", "datasets.yml"}
+
+
+def test_noise_is_a_share_of_wrong_tags_of_each_kind_and_nothing_else(docs):
+    kinds: Counter[str] = Counter()
+    spans = 0
+    for doc in docs:
+        noisy = add_noise(doc, 0.1)
+        assert noisy == add_noise(doc, 0.1)
+        assert noisy.text == doc.text
+        right, wrong = set(doc.spans), set(noisy.spans)
+        spans += len(right)
+        for start, end, label in wrong - right:
+            assert 0 <= start < end <= len(doc.text)
+            assert doc.text[start:end].strip() == doc.text[start:end]
+            over = [span for span in right - wrong if span[0] < end and start < span[1]]
+            if not over:
+                kinds["marked"] += 1
+                assert not any(span[0] < end and start < span[1] for span in doc.spans)
+            else:
+                kinds["other label" if over[0][:2] == (start, end) else "other boundaries"] += 1
+                assert (over[0][2] != label) == (over[0][:2] == (start, end))
+        kinds["left out"] += sum(
+            not any(other[0] < span[1] and span[0] < other[1] for other in wrong - right) for span in right - wrong
+        )
+    assert all(0.02 * spans < kinds[kind] < 0.05 * spans for kind in ("left out", "other label", "marked")), kinds
+    assert 0.01 * spans < kinds["other boundaries"] < 0.05 * spans
+
+
+def test_no_noise_changes_nothing(docs, tmp_path):
+    assert add_noise(docs[0], 0.0) == docs[0]
+    make_demo(tmp_path / "plain", docs=3)
+    make_demo(tmp_path / "none", docs=3, noise=0.0)
+    make_demo(tmp_path / "noisy", docs=3, noise=0.5)
+    assert read_tree(tmp_path / "plain") == read_tree(tmp_path / "none") != read_tree(tmp_path / "noisy")
+    with pytest.raises(InputError, match=r"--noise 1\.5"):
+        make_demo(tmp_path / "x", noise=1.5)

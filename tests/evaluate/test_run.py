@@ -79,7 +79,7 @@ def test_files_are_written_and_no_other(run, model, demo_corpus, tmp_path):
         assert "f_low" not in row or row["f_low"] <= row["f"] <= row["f_high"]
     assert {"p", "r", "f"} <= set(metrics["all_gold"]["macro"]) <= {"p", "r", "f", "f_low", "f_high"}
     assert set(metrics["schemes"]) == set(details["schemes"][manifest["labels"][0]]) == set(SCHEMES)
-    assert set(details) == {"schemes", "confusion", "frequent", "reliability", "uncovered"}
+    assert set(details) == {"schemes", "confusion", "frequent", "reliability", "uncovered", "causes"}
     assert list(details["frequent"]) == list(KINDS)
     assert set(speed) == {"words_per_second", "words"}
     assert speed["words"] == manifest["splits"]["test"]["words"]
@@ -97,7 +97,11 @@ def test_scores_are_those_of_the_predictions_that_are_written(run, model, demo_c
     metrics = json.loads((tmp_path / "metrics.json").read_text())
     digests = {name: metrics[name] for name in ("texts_digest", "predictions_digest")}
     assert metrics == {**msgspec.to_builtins(scoring.metrics()), **digests}
-    assert json.loads((tmp_path / "details.json").read_text()) == msgspec.to_builtins(scoring.details())
+    details = json.loads((tmp_path / "details.json").read_text())
+    causes = details.pop("causes")
+    assert details | {"causes": {"labels": {}, "forms": {}}} == msgspec.to_builtins(scoring.details())
+    found = sum(counts.get(label, 0) for label, counts in details["confusion"].items())
+    assert sum(sum(counts.values()) for counts in causes["labels"].values()) == metrics["all_gold"]["support"] - found
     assert metrics["all_gold"]["support"] == sum(len(doc.gold) for doc in docs)
     assert metrics["flat_gold"]["support"] == sum(len(doc.entities) for doc in docs)
 

@@ -72,6 +72,7 @@ def write_results(root: Path, docs: list[PredictedDoc], pipeline: str = "cpu") -
         "schemes": {label: {name: {**row, **counts} for name, row in schemes.items()} for label in LABELS},
         "confusion": mistakes.confusion,
         "frequent": msgspec.to_builtins(mistakes.frequent(5)),
+        "causes": make_causes(),
     }
     write_json(training / "details.json", details)
     write_json(root / "metrics" / f"{pipeline}.json", {**scores, "schemes": schemes})
@@ -104,6 +105,17 @@ def counted(right: int, predicted: int, gold: int) -> dict[str, Any]:
 
 def with_interval(scores: dict[str, Any]) -> dict[str, Any]:
     return {**scores, "f_low": round(scores["f"] - 0.06, 4), "f_high": round(scores["f"] + 0.04, 4)}
+
+
+def make_causes() -> dict[str, Any]:
+    labels = {
+        "PERSON": {"unseen": 12, "inconsistent": 3, "consistent": 1},
+        "PLACE": {"unseen": 2, "inconsistent": 30, "consistent": 0},
+        HOSTILE: {"unseen": 0, "inconsistent": 0, "consistent": 2},
+    }
+    paris = {"form": "Paris", "label": "PLACE", "count": 17, "train": {"PLACE": 40, "COMPANY": 9, "": 1200}}
+    hostile = {"form": HOSTILE, "label": HOSTILE, "count": 2, "train": {HOSTILE: 3}}
+    return {"labels": labels, "forms": {"unseen": [], "inconsistent": [paris], "consistent": [hostile]}}
 
 
 def make_ledger() -> dict[str, Any]:

@@ -83,7 +83,8 @@ def test_the_page_has_all_sections_and_each_is_in_the_navigation(html):
     page = Page(html)
     ids = [attrs["id"] for tag, attrs in page.tags if tag == "section"]
     assert ids == [
-        "summary", "annotations", "coverage", "scores", "curves", "resources", "confusion", "frequent", "examples",
+        "summary", "trust", "next", "annotations", "coverage", "scores", "curves", "resources", "confusion",
+        "frequent", "examples",
     ]  # fmt: skip
     assert [attrs["href"] for tag, attrs in page.tags if tag == "a"] == ["#main", *(f"#{name}" for name in ids)]
     assert "<strong>Missing:" not in html

@@ -342,3 +342,26 @@ def test_texts_without_tokens_alone_are_an_error(tmp_path):
 def test_arguments_out_of_range_are_errors(partitions, arguments, message):
     with pytest.raises(InputError, match=message):
         PartitionedCorpus(partitions, **arguments)
+
+
+def test_folds_leave_out_each_text_once(partitions):
+    """Of three readers, each leaves out texts of its own, which stay the same when others come; all is counted."""
+    whole = set(texts(PartitionedCorpus(partitions)(NLP)))
+    left_out = []
+    for fold in range(3):
+        corpus = PartitionedCorpus(partitions, leave_out=f"{fold}/3", shuffle=True)
+        kept = texts(corpus(NLP))
+        assert len(kept) == len(set(kept))
+        left_out.append(whole - set(kept))
+        assert corpus.last_counts["left out"] == len(left_out[-1])
+    assert sorted(text for fold in left_out for text in fold) == sorted(whole)
+    assert all(len(fold) >= 3 for fold in left_out)
+    (partitions / "part-00003.spacy").unlink()
+    fewer = set(texts(PartitionedCorpus(partitions, leave_out="0/3")(NLP)))
+    assert fewer.isdisjoint(left_out[0])
+
+
+@pytest.mark.parametrize("fold", ["3/3", "x", "-1/3", "1", "1/0"])
+def test_what_is_no_fold_is_an_error(fold, partitions):
+    with pytest.raises(InputError, match=f"leave_out '{fold}'"):
+        PartitionedCorpus(partitions, leave_out=fold)

@@ -1,0 +1,198 @@
+"""What seems wrong in the annotation of a text, and how much speaks for it.
+
+Two things speak for or against a span: how often its form is marked with its label elsewhere, and how often it isn't
+(`forms`); and how probable a pipeline finds it that was trained without the text. A score is the sum of both, in
+log-odds: how much more likely what is proposed is than what is there. What is ambiguous by nature has a score near 0.
+
+Of confident learning (Northcutt, Jiang and Chuang, "Confident Learning: Estimating Uncertainty in Dataset Labels", JAIR
+2021) it has the idea: predictions out of sample, compared with what was annotated. Nothing is thresholded by label, as
+the probabilities were calibrated on dev.
+"""
+
+from collections.abc import Iterator, Sequence
+from math import log
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from labelwise.corpus.docbin_reader import StoredDoc
+from labelwise.corpus.forms import Forms
+from labelwise.recognizer.per_label import BEGIN, IN, LAST, UNIT, Found
+
+Kind = Literal["unmarked", "marked", "other label", "other boundaries"]
+KINDS: tuple[Kind, ...] = Kind.__args__  # type: ignore[attr-defined]
+LEAST = 1.0  # log-odds of the forms from which they make a candidate by themselves
+ENOUGH = 3  # times that a form must be marked, or free, for that
+MOST_FORM = 3.0  # log-odds that the forms may add at most, as texts repeat themselves
+TINY = 1e-4
+
+Place = tuple[int, int, int]  # start and end in tokens, number of the label
+
+
+class Candidate(NamedTuple):
+    """A span that is there, one that may rather be, or both.
+
+    score (float): how much speaks for it, in log-odds.
+    """
+
+    current: Place | None
+    proposed: Place | None
+    score: float
+
+    @property
+    def kind(self) -> Kind:
+        """What is wrong."""
+        if self.current is None:
+            return "unmarked"
+        if self.proposed is None:
+            return "marked"
+        return "other label" if self.current[:2] == self.proposed[:2] else "other boundaries"
+
+
+class Opinion:
+    """What a pipeline that was trained without a text thinks of it; `Nobody` thinks nothing.
+
+    found (set[Place]): the spans that it finds.
+    """
+
+    def __init__(self, log_p: np.ndarray, found: Found, numbers: Sequence[int]) -> None:
+        """Take the logarithms of the tags' probabilities, and what was decoded of them.
+
+        log_p (np.ndarray): of the shape (tokens, the pipeline's labels, 5).
+        numbers (Sequence[int]): of the pipeline's labels, among all.
+        """
+        self._log_p = log_p
+        self._column = {number: column for column, number in enumerate(numbers)}
+        rows = zip(found.starts.tolist(), found.ends.tolist(), found.labels.tolist(), strict=True)
+        self.found = {(start, end, numbers[label]) for start, end, label in rows}
+
+    def log_odds(self, span: Place | None, against: Place | None) -> float:
+        """Compute how much more probable a span is than another one; None stands for there being none."""
+        one, other = self.probability(span), self.probability(against)
+        if one is None and other is None:
+            return 0.0
+        one = 1 - (other or 0.0) if one is None else one
+        other = 1 - one if other is None else other
+        return log(max(one, TINY)) - log(max(other, TINY))
+
+    def probability(self, span: Place | None) -> float | None:
+        """Compute a span's probability, the geometric mean of those of its tags."""
+        if span is None or span[2] not in self._column:
+            return None
+        start, end, number = span
+        rows = self._log_p[start:end, self._column[number]]
+        if end - start == 1:
+            return float(np.exp(rows[0, UNIT]))
+        total = rows[0, BEGIN] + rows[1:-1, IN].sum() + rows[-1, LAST]
+        return float(np.exp(total / (end - start)))
+
+
+class Nobody:
+    """In the place of an opinion."""
+
+    found: frozenset[Place] = frozenset()
+
+    def log_odds(self, span: Place | None, against: Place | None) -> float:
+        """Say nothing."""
+        return 0.0
+
+
+def find_candidates(doc: StoredDoc, forms: Forms, opinion: Opinion | Nobody, unknown: set[int]) -> Iterator[Candidate]:
+    """Yield what seems wrong in a text, each span at most once, the surest first.
+
+    unknown (set[int]): numbers of the labels that the text isn't complete for, of which nothing is proposed.
+    """
+    gold = set(forms.spans(doc))
+    free = forms.occurrences(doc)
+    rows = zip(free.starts.tolist(), free.ends.tolist(), free.labels.tolist(), strict=True)
+    marked, unmarked = forms.marked.of(free.keys).tolist(), forms.free.of(free.keys).tolist()
+    counts = {place: (m, u) for place, m, u in zip(rows, marked, unmarked, strict=True)}
+    often = {place for place, (m, u) in counts.items() if m >= ENOUGH and _odds(m, u - 1) >= LEAST}
+    proposed = {place for place in (opinion.found | often) - gold if place[2] not in unknown}
+    evidence = _Evidence(doc, forms, [*gold, *proposed])
+
+    def score(current: Place | None, better: Place | None) -> float:
+        """Add up what speaks for a change."""
+        return opinion.log_odds(better, current) + max(-MOST_FORM, min(MOST_FORM, evidence.odds(current, better)))
+
+    missing = {place: score(None, place) for place in proposed}
+    candidates = [Candidate(None, place, worth) for place, worth in missing.items()]
+    for span in gold:
+        wrong = score(span, None)
+        candidates.append(Candidate(span, None, wrong))
+        same = ((span[0], span[1], number) for *_, number in evidence.labels_of(span))
+        others = {*same, *(place for place in proposed if _rivals(place, span))} - gold
+        for place in others:
+            if place[2] not in unknown:
+                candidates.append(Candidate(span, place, _worth(span, place, score(span, place), wrong, missing)))
+    taken: set[Place] = set()
+    for candidate in sorted(candidates, key=lambda one: (-one.score, one.proposed is None, str(one))):
+        # Where a span is there already under another label, that is what is quarrelled about.
+        spans = {span for span in (candidate.current, candidate.proposed) if span}
+        if candidate.score > 0 and taken.isdisjoint(spans) and not _is_settled(candidate, gold):
+            taken |= spans
+            yield candidate
+
+
+def _worth(span: Place, place: Place, change: float, wrong: float, missing: dict[Place, float]) -> float:
+    """Compute what speaks for a span in the place of another.
+
+    Heads of two labels know nothing of each other: that one span is wrong, and that the other is missing, add up. Of
+    one label's boundaries, only one can be right: that the span is wrong says no more than that the other one is right.
+
+    change, wrong, missing: what speaks for the change, for nothing in the place of the span, and for missing spans.
+    """
+    if place[2] != span[2]:
+        return wrong + missing[place] if place in missing and min(wrong, missing[place]) > 0 else change
+    return max(change, wrong) if change > 0 else change
+
+
+def _is_settled(candidate: Candidate, gold: set[Place]) -> bool:
+    """Tell whether a span that is proposed overlaps one of its label, and so would be another's boundaries."""
+    place = candidate.proposed
+    if candidate.current is not None or place is None:
+        return False
+    return any(span[2] == place[2] and span[0] < place[1] and place[0] < span[1] for span in gold)
+
+
+def _rivals(place: Place, span: Place) -> bool:
+    """Tell whether a span could be there instead of another: the same offsets, or the same label and some overlap."""
+    if place[:2] == span[:2]:
+        return True
+    return place[2] == span[2] and place[0] < span[1] and span[0] < place[1]
+
+
+class _Evidence:
+    """How often the forms of some spans of a text are marked, and free."""
+
+    def __init__(self, doc: StoredDoc, forms: Forms, spans: Sequence[Place]) -> None:
+        self.forms = forms
+        self.form = dict(zip(spans, forms.form_keys(doc, spans), strict=True))
+        keys = forms.keys(
+            np.array([self.form[span] for span in spans], np.uint64), np.array([span[2] for span in spans], int)
+        )
+        counts = zip(forms.marked.of(keys).tolist(), forms.free.of(keys).tolist(), strict=True)
+        self.counts = dict(zip(spans, counts, strict=True))
+
+    def labels_of(self, span: Place) -> list[Place]:
+        """List the labels by which a span's form is marked ENOUGH times, as spans of those labels."""
+        numbers = np.arange(len(self.forms.labels))
+        keys = self.forms.keys(np.full(len(numbers), self.form[span], np.uint64), numbers)
+        marked = self.forms.marked.of(keys)
+        found = [(span[0], span[1], number) for number in np.flatnonzero(marked >= ENOUGH).tolist()]
+        for place in found:
+            self.form.setdefault(place, self.form[span])
+            self.counts.setdefault(place, (int(marked[place[2]]), 0))
+        return [place for place in found if place != span]
+
+    def odds(self, current: Place | None, better: Place | None) -> float:
+        """Compute what the forms say of a change, the span itself left out of the counts."""
+        marked, free = self.counts[better] if better else (0, 0)
+        if current is None:
+            return _odds(marked, free - 1)
+        here, elsewhere = self.counts[current]
+        return _odds(marked if better else elsewhere, here - 1)
+
+
+def _odds(times: int, against: int) -> float:
+    return log((times + 0.5) / (max(against, 0) + 0.5))

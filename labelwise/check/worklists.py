@@ -1,0 +1,115 @@
+"""What is to be looked at, as files: a table, JSON, and for each label tasks that Prodigy opens, best first."""
+
+import csv
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from labelwise.check.findings import Kind
+from labelwise.sources.prodigy import input_hash, task_hash
+from labelwise.sources.prodigy_datasets import file_names
+
+TABLE, SUMMARY, TASKS = "findings.tsv", "check.json", "tasks"
+
+
+class Finding(msgspec.Struct):
+    """An annotation that contradicts the others; offsets are characters.
+
+    score (float): how much speaks for it, in log-odds.
+    kind (str): "unmarked", "marked", "other label" or "other boundaries".
+    label, form: of the span that is there, or, if none is, of the one that is proposed.
+    proposed (list | None): start, end and label of what may rather be there; None if nothing should.
+    current (list | None): start, end and label of what is there; None if nothing is.
+    explains (int): mistakes of the pipeline on test that are about the same form and label.
+    similar (int): findings of this kind with this form and these labels.
+    split, doc, key: where the text is: its split, the document's name, and the digest.
+    places (list[str]): data set, file and line that the annotation is in, and who annotated, as far as is known.
+    context (str): the text around it.
+    """
+
+    score: float
+    kind: Kind
+    label: str
+    form: str
+    current: tuple[int, int, str] | None
+    proposed: tuple[int, int, str] | None
+    split: str
+    doc: str
+    key: str
+    context: str
+    places: list[str] = []
+    explains: int = 0
+    similar: int = 1
+
+    @property
+    def labels(self) -> list[str]:
+        """The labels that it is about."""
+        return list(dict.fromkeys(span[2] for span in (self.current, self.proposed) if span))
+
+    def advice(self, text: str) -> str:
+        """Say in words what may rather be there."""
+        if self.proposed is None:
+            return f"{self.form!r} isn't {self.label} elsewhere"
+        start, end, label = self.proposed
+        if self.kind == "other boundaries":
+            return f"{self.form!r} rather ends and begins as {text[start:end]!r}"
+        return f"{text[start:end]!r} is {label} elsewhere"
+
+
+class Text(msgspec.Struct):
+    """A text with its accepted spans, as the corpus has it."""
+
+    text: str
+    gold: list[tuple[int, int, str]]
+
+
+def write_table(findings: Sequence[Finding], file: Path) -> None:
+    """Write a row for each finding, best first."""
+    with file.open("w", encoding="utf8", newline="") as opened:
+        table = csv.writer(opened, delimiter="\t", lineterminator="\n")
+        names = ["score", "kind", "label", "form", "start", "end", "proposed", "proposed_start", "proposed_end"]
+        table.writerow([*names, "explains", "similar", "split", "doc", "places", "context"])
+        for one in findings:
+            here, better = one.current or ("", "", ""), one.proposed or ("", "", "")
+            spans = [*here[:2], better[2], *better[:2]]
+            where = [one.explains, one.similar, one.split, one.doc, "; ".join(one.places), one.context]
+            table.writerow([f"{one.score:.2f}", one.kind, one.label, one.form, *spans, *where])
+
+
+def write_tasks(findings: Iterable[Finding], texts: Mapping[str, Text], labels: Sequence[str], folder: Path) -> None:
+    """Write LABEL.jsonl for each label that something was found of: a task for each text, the best finding first.
+
+    A task has the spans of the label as they are, and says in `meta` what to look at; `ner.manual` shows it.
+    """
+    folder.mkdir()
+    names = file_names(labels)
+    by_label: dict[str, dict[str, list[Finding]]] = {}
+    for one in findings:
+        for label in one.labels:
+            by_label.setdefault(label, {}).setdefault(one.key, []).append(one)
+    for label, by_text in by_label.items():
+        with (folder / names[label]).open("wb") as file:
+            for key, found in by_text.items():
+                file.write(msgspec.json.encode(_task(texts[key], label, found)) + b"\n")
+
+
+def _task(text: Text, label: str, findings: Sequence[Finding]) -> dict[str, Any]:
+    text_hash = input_hash(text.text)
+    spans = [{"start": start, "end": end, "label": name} for start, end, name in text.gold if name == label]
+    meta = {
+        "look": "; ".join(one.advice(text.text) for one in findings),
+        "doc": findings[0].doc,
+        "from": "; ".join(dict.fromkeys(place for one in findings for place in one.places)),
+        "score": round(findings[0].score, 2),
+    }
+    return {
+        "text": text.text,
+        "_input_hash": text_hash,
+        "_task_hash": task_hash(text_hash, spans),
+        "_view_id": "ner_manual",
+        "spans": spans,
+        "answer": "accept",
+        "meta": {name: value for name, value in meta.items() if value},
+    }

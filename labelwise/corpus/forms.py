@@ -1,0 +1,124 @@
+"""How often a form, a sequence of words, is marked with a label, and how often it is left unmarked.
+
+An occurrence of a form is free for a label if the text is complete for the label, and nothing of it is in a span of
+that label. Words are compared as they are written; white space between them doesn't count.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from spacy.strings import get_string_id
+
+from labelwise.common.counts import Counts
+from labelwise.corpus.docbin_reader import StoredDoc, TokenSpan, merged_data
+
+LONGEST = 8  # words of a form whose free occurrences are looked for
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # of the golden ratio: neighbouring numbers get digests far apart
+_OTHER = np.uint64(0xC2B2AE3D27D4EB4F)
+
+
+class Occurrences:
+    """The places of a text whose words are a form that is looked for, each with a label that it is free for.
+
+    starts, ends (np.ndarray): in tokens.
+    labels (np.ndarray): numbers of the labels.
+    keys (np.ndarray): of form and label.
+    """
+
+    def __init__(self, starts: np.ndarray, ends: np.ndarray, labels: np.ndarray, keys: np.ndarray) -> None:
+        """Take the columns."""
+        self.starts, self.ends, self.labels, self.keys = starts, ends, labels, keys
+
+
+class Forms:
+    """Counts forms with their labels. Free occurrences are counted of those that are looked for.
+
+    labels (Sequence[str]): all labels.
+    marked, free (Counts): by the `keys` of forms and labels.
+    """
+
+    def __init__(self, labels: Sequence[str]) -> None:
+        """Start empty."""
+        self.labels = list(labels)
+        self.hashes = np.array([get_string_id(label) for label in labels], np.uint64)
+        self.number = {int(value): number for number, value in enumerate(self.hashes)}
+        self.marked = Counts()
+        self.free = Counts()
+        self._forms = Counts()
+        self._wanted = Counts()
+
+    def look_for(self, doc: StoredDoc, spans: Sequence[TokenSpan]) -> np.ndarray:
+        """Look for the forms of some spans, with their labels, from now on.
+
+        RETURNS (np.ndarray): their keys.
+        """
+        forms = self.form_keys(doc, spans)
+        keys = self.keys(forms, np.array([number for *_, number in spans], int))
+        self._forms.add(forms)
+        self._wanted.add(keys)
+        return keys
+
+    def mark(self, doc: StoredDoc) -> None:
+        """Count the marked forms of a text."""
+        spans = self.spans(doc)
+        self.marked.add(self.keys(self.form_keys(doc, spans), np.array([number for *_, number in spans], int)))
+
+    def release(self, doc: StoredDoc) -> None:
+        """Count the free occurrences of a text, of what is looked for."""
+        self.free.add(self.occurrences(doc).keys)
+
+    def spans(self, doc: StoredDoc) -> list[TokenSpan]:
+        """List the accepted spans of a text, each once, with the numbers of their labels."""
+        return sorted({(start, end, self.number[label]) for start, end, label in doc.gold if label in self.number})
+
+    def form_keys(self, doc: StoredDoc, spans: Iterable[Sequence[int]]) -> np.ndarray:
+        """Digest the words of spans."""
+        return np.array([digest(doc.words[start:end]) for start, end, *_ in spans], np.uint64)
+
+    def keys(self, forms: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Digest forms with labels."""
+        with np.errstate(over="ignore"):
+            return (forms ^ (self.hashes[labels] * _OTHER)) * _FACTOR
+
+    def occurrences(self, doc: StoredDoc) -> Occurrences:
+        """Find what is free in a text, of what is looked for."""
+        unknown = merged_data(doc)["uncovered"]
+        known = np.array([number for number, label in enumerate(self.labels) if label not in unknown], int)
+        taken = np.zeros((len(self.labels), len(doc) + 1), np.int64)
+        for start, end, number in self.spans(doc):
+            taken[number, start + 1 : end + 1] = 1
+        taken = np.cumsum(taken, axis=1)
+        found: list[tuple[np.ndarray, ...]] = []
+        for length, forms in enumerate(ngrams(doc.words, LONGEST), 1):
+            starts = np.flatnonzero(self._forms.of(forms))
+            if not len(starts) or not len(known):
+                continue
+            place, label = np.meshgrid(starts, known, indexing="ij")
+            place, label = place.ravel(), label.ravel()
+            keys = self.keys(forms[place], label)
+            free = taken[label, place + length] == taken[label, place]
+            kept = (self._wanted.of(keys) > 0) & free
+            found.append((place[kept], place[kept] + length, label[kept], keys[kept]))
+        none = np.zeros(0, int)
+        if not found:
+            return Occurrences(none, none, none, none.astype(np.uint64))
+        return Occurrences(*(np.concatenate(column) for column in zip(*found, strict=True)))
+
+
+def digest(words: np.ndarray) -> np.uint64:
+    """Digest a sequence of words, given by their hashes."""
+    total = np.uint64(0)
+    with np.errstate(over="ignore"):
+        for word in words:
+            total = (total * _FACTOR) ^ (np.uint64(word) * _OTHER)
+    return total
+
+
+def ngrams(words: np.ndarray, longest: int) -> Iterable[np.ndarray]:
+    """Yield, for each length from 1, the digests of all sequences of so many words, by their first word."""
+    words = words.astype(np.uint64)
+    totals = np.zeros(len(words), np.uint64)
+    for length in range(1, min(longest, len(words)) + 1):
+        with np.errstate(over="ignore"):
+            totals = (totals[: len(words) - length + 1] * _FACTOR) ^ (words[length - 1 :] * _OTHER)
+        yield totals

@@ -1,0 +1,102 @@
+"""Why gold spans weren't found: what train has of their forms.
+
+- unseen: the form isn't in train. Annotate more texts.
+- inconsistent: train marks the form with another label, or leaves it unmarked, more than now and then. Fix annotations.
+- consistent: train marks it as test does. It is the pipeline that has to learn.
+
+A span without token boundaries is none of these: no pipeline can find it.
+"""
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
+from labelwise.corpus.forms import Forms
+from labelwise.corpus.manifest import find_partitions
+from labelwise.evaluate.predictions import PredictedDoc, read_predictions
+from labelwise.evaluate.scores import CAUSES, Cause, Causes, MissedForm
+
+NOW_AND_THEN = 0.1  # of the times that train marks a form as test does
+MOST = 10  # forms of each cause that are listed
+
+
+def find_causes(corpus: Path, split: Path, predictions: Path, labels: Sequence[str]) -> Causes:
+    """Find the causes, in a pass over train and two over the split and its predictions.
+
+    labels (Sequence[str]): all labels.
+    RETURNS (Causes): nothing if the corpus has no train split.
+    RAISES (InputError): a file isn't what it should be.
+    """
+    train = corpus / "train"
+    if not any(train.glob("*.spacy")):
+        return Causes()
+    forms = Forms(labels)
+    for stored, doc in _read(split, predictions):
+        forms.look_for(stored, [span for span, _ in _missed(forms, stored, doc)])
+    for file in find_partitions(train):
+        for stored in read_stored_docs(file):
+            forms.mark(stored)
+            forms.release(stored)
+    causes = Causes()
+    with sqlite3.connect("") as table:  # a temporary file, as of `mistakes.Mistakes`
+        table.execute(
+            "CREATE TABLE forms (cause, label, form, train, n, PRIMARY KEY (cause, label, form)) WITHOUT ROWID"
+        )
+        for stored, doc in _read(split, predictions):
+            missed = _missed(forms, stored, doc)
+            digests = forms.form_keys(stored, [span for span, _ in missed])
+            for ((_, _, number), form), digest in zip(missed, digests, strict=True):
+                here = _in_train(forms, digest, number)
+                cause, label = _cause(here, labels[number]), labels[number]
+                counts = causes.labels.setdefault(label, dict.fromkeys(CAUSES, 0))
+                counts[cause] += 1
+                row = (cause, label, form, msgspec.json.encode(here))
+                table.execute("INSERT INTO forms VALUES (?,?,?,?,1) ON CONFLICT DO UPDATE SET n = n + 1", row)
+        query = "SELECT form, label, n, train FROM forms WHERE cause = ? ORDER BY n DESC, form, label LIMIT ?"
+        for cause in CAUSES:
+            causes.forms[cause] = [
+                MissedForm(form, label, count, msgspec.json.decode(train))
+                for form, label, count, train in table.execute(query, (cause, MOST))
+            ]
+    return causes
+
+
+def _read(split: Path, predictions: Path) -> Iterator[tuple[StoredDoc, PredictedDoc]]:
+    """Yield the texts of a split, each with what was predicted; both are sorted by key."""
+    stored = (doc for file in find_partitions(split) for doc in read_stored_docs(file))
+    return zip(stored, read_predictions(predictions), strict=True)
+
+
+def _missed(forms: Forms, stored: StoredDoc, doc: PredictedDoc) -> list[tuple[tuple[int, int, int], str]]:
+    """List the gold spans that weren't found, in tokens, each with its form."""
+    starts, ends = (array.tolist() for array in stored.offsets())
+    found = doc.scored(doc.predicted)
+    judged = doc.scored(doc.gold)
+    missed = []
+    for start, end, number in forms.spans(stored):
+        span = (starts[start], ends[end - 1], forms.labels[number])
+        if span in judged and span not in found:
+            missed.append(((start, end, number), " ".join(doc.text[span[0] : span[1]].split())))
+    return missed
+
+
+def _in_train(forms: Forms, digest: np.uint64, number: int) -> dict[str, int]:
+    """Tell how often train marks a form with each label, and how often it leaves it unmarked ("")."""
+    numbers = np.arange(len(forms.labels))
+    marked = forms.marked.of(forms.keys(np.full(len(numbers), digest), numbers))
+    free = int(forms.free.of(forms.keys(np.array([digest]), np.array([number])))[0])
+    here = {forms.labels[other]: int(marked[other]) for other in np.flatnonzero(marked).tolist()}
+    # What is free for the label includes what has another one.
+    unmarked = free - sum(n for label, n in here.items() if label != forms.labels[number])
+    return here | ({"": unmarked} if unmarked > 0 else {})
+
+
+def _cause(train: dict[str, int], label: str) -> Cause:
+    if not train:
+        return "unseen"
+    otherwise = sum(n for name, n in train.items() if name != label)
+    return "inconsistent" if otherwise > NOW_AND_THEN * train.get(label, 0) else "consistent"

@@ -1,0 +1,110 @@
+"""What to think of a pipeline's scores before anything else, and what to do next."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from labelwise.evaluate.results import MergeCounts
+from labelwise.evaluate.scores import CAUSES, Details, Metrics, MissedForm
+
+FEW_TEXTS = 20  # of test, below which scores say little
+NAMED = 6  # labels that a warning names
+UNLEARNED = ("no token boundary", "same span", "nested", "crossing")  # accepted spans that are no entities
+REMEDIES = {
+    "unseen": "annotate more texts",
+    "inconsistent": "fix annotations: weasel run check",
+    "consistent": "the pipeline: train longer, or another one",
+}
+
+
+class Doubt(NamedTuple):
+    """A reason not to trust the scores, and what to do about it."""
+
+    what: str
+    remedy: str
+
+
+def doubts(merge: MergeCounts | None, metrics: Metrics, details: Details | None) -> Iterator[Doubt]:
+    """Yield the reasons not to trust the scores."""
+    if metrics.texts < FEW_TEXTS:
+        yield Doubt(
+            f"There are only {metrics.texts} test texts.",
+            "Raise test_ratio in project.yml, or declare a data set as split: test in datasets.yml.",
+        )
+    if without := [label for label, scores in metrics.all_gold.labels.items() if not scores.support]:
+        yield Doubt(
+            f"{_labels(without)} without gold in test, so nothing is known of {'it' if len(without) == 1 else 'them'}.",
+            "Annotate more texts for them, or raise test_ratio in project.yml.",
+        )
+    if metrics.unscored:
+        yield Doubt(
+            f"{metrics.unscored:,} predicted spans can't be judged, as their texts aren't complete for their labels.",
+            "Annotate test texts for all labels, or declare labels that don't occur as absent in datasets.yml.",
+        )
+    if merge is None:
+        return
+    if leaks := sum(n for splits, n in merge.near_duplicates.items() if "test" in splits):
+        yield Doubt(
+            f"{leaks:,} pairs of nearly equal texts are in test and in another split (corpus/near_duplicates.jsonl).",
+            "Set near_duplicates: group in project.yml, which keeps them in one.",
+        )
+    if merge.undeclared:
+        names = ", ".join(f"{name} ({n:,})" for name, n in sorted(merge.undeclared.items())[:NAMED])
+        yield Doubt(
+            f"Spans of undeclared labels aren't used: {names}.", "Add the labels to their data set in datasets.yml."
+        )
+    if nowhere := [label for label, counts in merge.labels.items() if not counts.get("complete")]:
+        yield Doubt(
+            f"{_labels(nowhere)} without a text that is complete for {'it' if len(nowhere) == 1 else 'them'}.",
+            "Annotate some texts for all of their spans (ner.manual).",
+        )
+    gold = sum(counts.get("gold", 0) for counts in merge.labels.values())
+    lost = {name: sum(counts.get(name, 0) for counts in merge.labels.values()) for name in UNLEARNED}
+    if sum(lost.values()) > gold / 100:
+        how = ", ".join(f"{name} {n:,}" for name, n in lost.items() if n)
+        yield Doubt(
+            f"{sum(lost.values()):,} of {gold:,} accepted spans are no entities, and can't be learned by all: {how}.",
+            "corpus/lost_spans.jsonl has each; tokenizer.infixes, overlap and alignment in project.yml may save them.",
+        )
+
+
+def tabulate_causes(metrics: Metrics, details: Details) -> dict[str, Any] | None:
+    """List what was missed by cause, and by label, those with the most errors first; None if nothing is known."""
+    causes = details.causes
+    totals = {cause: sum(counts[cause] for counts in causes.labels.values()) for cause in CAUSES}
+    if not causes.labels:
+        return None
+    missed = sum(totals.values())
+    tiles = [
+        {
+            "cause": cause,
+            "count": totals[cause],
+            "share": totals[cause] / missed,
+            "remedy": REMEDIES[cause],
+            "forms": [describe(form) for form in causes.forms.get(cause, ())],
+        }
+        for cause in CAUSES
+    ]
+    rows = [
+        {
+            "label": label,
+            "f": metrics.all_gold.labels[label].f if label in metrics.all_gold.labels else None,
+            "counts": [counts[cause] for cause in CAUSES],
+            "missed": sum(counts.values()),
+            "next": REMEDIES[max(CAUSES, key=lambda cause: counts[cause])],
+        }
+        for label, counts in causes.labels.items()
+    ]
+    return {"tiles": tiles, "rows": sorted(rows, key=lambda row: (-row["missed"], row["label"])), "missed": missed}
+
+
+def describe(form: MissedForm) -> dict[str, Any]:
+    """Say how often a form was missed, and what train has of it."""
+    here = sorted(form.train.items(), key=lambda item: (-item[1], item[0]))
+    train = ", ".join(f"{label or 'unmarked'} {n:,}" for label, n in here)
+    return {"form": form.form, "label": form.label, "count": form.count, "train": train or "nothing"}
+
+
+def _labels(names: list[str]) -> str:
+    """Name labels, not too many of them."""
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return f"{'Label' if len(names) == 1 else 'Labels'} {', '.join(names[:NAMED])}{more}"

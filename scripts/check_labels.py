@@ -1,0 +1,79 @@
+"""Find annotations that contradict the others, and write work lists: what to fix first, label by label."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from labelwise.check.findings import KINDS
+from labelwise.check.run import Group, Summary, check
+from labelwise.check.worklists import TABLE, TASKS
+from labelwise.train.pipeline import training_overrides
+from scripts.console import msg, print_table, run, user_errors
+
+Option = typer.Option
+SHOWN = 15  # rows of the table
+
+
+def check_labels_cli(
+    corpus: Annotated[Path, typer.Argument(help="Folder that the merge wrote")],
+    datasets: Annotated[list[Path], typer.Argument(metavar="DATASETS.yml...", help="Declarations it was merged from")],
+    out: Annotated[Path, Option(help="Folder for the table and the tasks of each label")],
+    config: Annotated[Path, Option(help="spaCy config of the pipelines that give their opinion")],
+    folds: Annotated[
+        int, Option(help="Pipelines, each trained without a part of train; 0 for none, which finds less")
+    ] = 3,
+    max_steps: Annotated[int, Option(help="Updates of each pipeline; 0 for what the config says")] = 0,
+    most: Annotated[int, Option(help="Findings that are kept of each label")] = 500,
+    predictions: Annotated[Path | None, Option(help="What a pipeline predicted for test, whose mistakes count")] = None,
+    seed: Annotated[int, Option(help="Random seed")] = 0,
+    workers: Annotated[int, Option(help="Processes that share each batch in training")] = 1,
+) -> None:
+    """Find annotations that contradict the others, and write work lists: what to fix first, label by label."""
+    with user_errors("Nothing was checked"):
+        summary = check(
+            corpus,
+            datasets,
+            out,
+            config=config,
+            folds=folds,
+            most=most,
+            predictions=predictions,
+            tell=msg.info,
+            overrides=training_overrides(config, seed, max_steps, "", "", -1),
+            workers=workers,
+            resume=True,
+        )
+    print_summary(summary)
+    msg.good(f"{out / TABLE} lists every finding, {out / TASKS} has tasks for each label, best first")
+
+
+def print_summary(summary: Summary) -> None:
+    """Print what to fix, and what to know of the labels."""
+    rows = [
+        [label, *(f"{found.get(kind, 0):,}" for kind in KINDS)] for label, found in sorted(summary.findings.items())
+    ]
+    print_table(["Label", *KINDS], rows)
+    shown = [[_name(row), f"{row.explains:,}", f"{row.findings:,}"] for row in summary.groups[:SHOWN]]
+    print_table(["Fix first", "mistakes on test", "findings"], shown)
+    for label, count in summary.few.items():
+        msg.warn(f"{label}: {count:,} spans in train; annotate more texts for it")
+    for label, split in summary.only.items():
+        msg.warn(f"{label}: all its spans are in {split}; annotate more texts for it, or declare another split")
+    for label, count in sorted(summary.without_letters.items()):
+        msg.info(f"{label}: {count:,} spans have neither letters nor digits")
+    if summary.near_duplicates:
+        msg.warn(
+            f"{summary.near_duplicates:,} pairs of texts are nearly equal, in two splits: near_duplicates: group in "
+            "project.yml keeps them in one"
+        )
+
+
+def _name(group: Group) -> str:
+    """Say what a group of findings is about."""
+    other = f", {group.proposed}" if group.proposed not in ("", group.label) else ""
+    return f"{group.label}: {group.form} ({group.kind}{other})"
+
+
+if __name__ == "__main__":
+    run(check_labels_cli)

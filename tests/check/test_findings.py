@@ -1,0 +1,89 @@
+"""What seems wrong in a text: from the forms alone, and with an opinion."""
+
+import numpy as np
+import pytest
+
+from labelwise.check.findings import Candidate, Nobody, Opinion, find_candidates
+from labelwise.recognizer.per_label import TAGS, decode
+from tests.corpus.test_forms import LABELS, count, stored
+
+CAT, DOG = [("the cat sat", [(1, 2, "A")], {})], [("the dog sat", [(1, 2, "B")], {})]
+
+
+def found(tmp_path, *texts, opinion=None) -> list[Candidate]:
+    """What is found in the last of some texts."""
+    docs = stored(tmp_path, *texts)
+    unknown = {LABELS.index(label) for label in texts[-1][2]}
+    return list(find_candidates(docs[-1], count(docs, LABELS), opinion or Nobody(), unknown))
+
+
+def summary(candidates: list[Candidate]) -> list[tuple]:
+    return [(one.kind, one.current, one.proposed) for one in candidates]
+
+
+@pytest.mark.parametrize(
+    ("last", "expected"),
+    [
+        (("a cat", [], {}), [("unmarked", None, (1, 2, 0))]),
+        (("a cat", [], {"A": "none"}), []),
+        (("a cat", [(1, 2, "A")], {}), []),
+        (("a cat", [(1, 2, "B")], {}), [("other label", (1, 2, 1), (1, 2, 0))]),
+        (("the cat", [(0, 1, "A")], {}), [("marked", (0, 1, 0), None), ("unmarked", None, (1, 2, 0))]),
+        (("one owl", [(1, 2, "A")], {}), []),
+    ],
+)
+def test_the_forms_say_what_contradicts_them(last, expected, tmp_path):
+    candidates = found(tmp_path, *CAT * 5, *DOG * 5, last)
+    assert sorted(summary(candidates), key=str) == sorted(expected, key=str)
+    assert all(one.score > 0 for one in candidates)
+
+
+def test_what_is_ambiguous_by_nature_sinks(tmp_path):
+    """Marked as often as not, either is all right; what is marked now and then weighs less than what never is."""
+    unmarked = [("the cat sat", [], {})]
+    assert found(tmp_path, *CAT * 5, *unmarked * 5, ("a cat", [], {})) == []
+    (rare,) = found(tmp_path, *CAT * 2, *unmarked * 6, ("a cat", [(1, 2, "A")], {}))
+    (never,) = found(tmp_path, *unmarked * 9, ("the", [(0, 1, "A")], {}))
+    assert never.score > rare.score > 0
+
+
+def opinion(words: int, *spans: tuple[int, int, int], sure: float = 0.98) -> Opinion:
+    """What thinks that there are these spans, in tokens, with numbers of labels; tags O B I L U."""
+    p = np.full((words, len(LABELS), TAGS), (1 - sure) / 4)
+    p[:, :, 0] = sure
+    for start, end, label in spans:
+        tags = [4] if end - start == 1 else [1, *[2] * (end - start - 2), 3]
+        for token, tag in zip(range(start, end), tags, strict=True):
+            p[token, label] = (1 - sure) / 4
+            p[token, label, tag] = sure
+    log_p = np.log(p)
+    return Opinion(log_p, decode(log_p, [words])[0], range(len(LABELS)))
+
+
+@pytest.mark.parametrize(
+    ("spans", "thinks", "expected"),
+    [
+        ([], [(1, 2, 0)], [("unmarked", None, (1, 2, 0))]),
+        ([(1, 2, "A")], [], [("marked", (1, 2, 0), None)]),
+        ([(1, 2, "A")], [(1, 2, 1)], [("other label", (1, 2, 0), (1, 2, 1))]),
+        ([(1, 2, "A")], [(0, 2, 0)], [("other boundaries", (1, 2, 0), (0, 2, 0))]),
+        ([(1, 2, "A"), (0, 2, "B")], [(1, 2, 0), (0, 2, 1)], []),
+        ([(1, 2, "A")], [(1, 2, 0), (2, 3, 0)], [("unmarked", None, (2, 3, 0))]),
+    ],
+)
+def test_an_opinion_counts_where_the_forms_say_nothing(spans, thinks, expected, tmp_path):
+    candidates = found(tmp_path, ("one two three", spans, {}), opinion=opinion(3, *thinks))
+    assert summary(candidates) == expected
+
+
+def test_a_surer_opinion_has_a_higher_score(tmp_path):
+    text = ("one two three", [], {})
+    scores = [found(tmp_path, text, opinion=opinion(3, (1, 2, 0), sure=sure))[0].score for sure in (0.6, 0.9, 0.99)]
+    assert scores == sorted(scores)
+    assert len(set(scores)) == 3
+
+
+def test_nothing_is_proposed_of_labels_that_a_text_is_not_complete_for(tmp_path):
+    text = ("one two three", [(0, 1, "A")], {"B": "none"})
+    assert found(tmp_path, text, opinion=opinion(3, (0, 1, 0), (1, 2, 1))) == []
+    assert summary(found(tmp_path, text, opinion=opinion(3, (0, 1, 1)))) == [("marked", (0, 1, 0), None)]

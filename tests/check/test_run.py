@@ -1,0 +1,159 @@
+"""The check of a corpus, whole: wrong tags that were planted are found first, and can be looked up and opened."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from labelwise.check import folds
+from labelwise.check.run import check
+from labelwise.common.errors import InputError
+from labelwise.demo.corpus import add_noise, make_doc
+from labelwise.demo.write import write_brat
+from labelwise.merge.rules.settings import Settings
+from labelwise.merge.run import merge
+from labelwise.sources.convert_brat import convert_brat
+from labelwise.sources.prodigy import input_hash
+from scripts.check_labels import check_labels_cli
+from tests.conftest import ROOT
+
+CPU = ROOT / "configs" / "cpu.cfg"
+SMALL = {"training.max_steps": 60, "training.eval_frequency": 30, "training.batcher.size": 1000}
+LABELS = ("PERSON", "PLACE", "COMPANY", "DATE")
+
+
+@pytest.fixture(scope="module")
+def noisy(tmp_path_factory) -> Path:
+    """120 texts, of which a tenth of the tags is wrong, merged."""
+    root = tmp_path_factory.mktemp("noisy")
+    docs = [make_doc(number, labels=LABELS, words=80) for number in range(120)]
+    write_brat((add_noise(doc, 0.1, labels=LABELS) for doc in docs), root / "brat")
+    convert_brat(root / "brat", root / "tasks")
+    merge([root / "tasks" / "datasets.yml"], root / "corpus", Settings(docs_per_partition=40))
+    return root
+
+
+def planted() -> set[tuple]:
+    """The document and the offsets of what is wrong: there and shouldn't be, or should be there."""
+    wrong = set()
+    for number in range(120):
+        doc = make_doc(number, labels=LABELS, words=80)
+        noise = add_noise(doc, 0.1, labels=LABELS)
+        wrong |= {(doc.path, *span) for span in set(doc.spans) ^ set(noise.spans)}
+    return wrong
+
+
+def rows_of(folder: Path) -> list[dict]:
+    with (folder / "findings.tsv").open(encoding="utf8") as file:
+        return list(csv.DictReader(file, delimiter="\t"))
+
+
+def spans_of(row: dict) -> set[tuple]:
+    here = (row["doc"], int(row["start"]), int(row["end"]), row["label"]) if row["start"] else None
+    better = ["proposed_start", "proposed_end"]
+    instead = (row["doc"], *(int(row[name]) for name in better), row["proposed"]) if row["proposed"] else None
+    return {span for span in (here, instead) if span}
+
+
+@pytest.fixture(scope="module")
+def checked(noisy) -> Path:
+    out = noisy / "check"
+    check(noisy / "corpus", [noisy / "tasks" / "datasets.yml"], out, config=CPU, folds=2, overrides=SMALL)
+    return out
+
+
+@pytest.mark.slow
+def test_the_first_findings_are_what_is_wrong(checked):
+    wrong, rows = planted(), rows_of(checked)
+    first = rows[: len(wrong) // 4]
+    assert sum(not wrong.isdisjoint(spans_of(row)) for row in first) > 0.7 * len(first)
+    assert [float(row["score"]) for row in rows] == sorted((float(row["score"]) for row in rows), reverse=True)
+
+
+@pytest.mark.slow
+def test_findings_say_where_they_are(checked, noisy):
+    """Document, offsets, data set, file and line are those of the source."""
+    rows = rows_of(checked)
+    assert {row["split"] for row in rows} == {"train", "dev", "test"}
+    for row in rows[:30]:
+        text = (noisy / "brat" / row["doc"]).read_text(encoding="utf8")
+        start, end = (
+            (int(row[name or "proposed_start"]) for name in ("start", "end"))
+            if row["start"]
+            else (
+                int(row["proposed_start"]),
+                int(row["proposed_end"]),
+            )
+        )
+        assert " ".join(text[start:end].split()) == row["form"]
+        places = row["places"].split("; ")
+        assert {place.split()[0] for place in places} == {row["label"], *([row["proposed"]] if row["proposed"] else [])}
+        for place in places:
+            dataset, where = place.split()
+            name, line = where.split(":")
+            task = json.loads((noisy / "tasks" / name).read_text(encoding="utf8").splitlines()[int(line) - 1])
+            assert (task["text"], name) == (text, f"{dataset}.jsonl")
+
+
+@pytest.mark.slow
+def test_each_label_has_tasks_that_prodigy_opens(checked):
+    files = sorted((checked / "tasks").iterdir())
+    assert {file.stem for file in files} == set(LABELS)
+    for file in files:
+        tasks = [json.loads(line) for line in file.read_text(encoding="utf8").splitlines()]
+        assert len({task["text"] for task in tasks}) == len(tasks) > 0
+        scores = [task["meta"]["score"] for task in tasks]
+        assert scores == sorted(scores, reverse=True)
+        for task in tasks:
+            assert task["_input_hash"] == input_hash(task["text"])
+            assert {span["label"] for span in task["spans"]} <= {file.stem}
+            assert task["meta"]["look"]
+            assert task["meta"]["doc"].endswith(".txt")
+
+
+def test_without_pipelines_the_forms_alone_are_looked_at(noisy, tmp_path, monkeypatch):
+    monkeypatch.setattr(folds, "train", None)
+    summary = check(noisy / "corpus", [noisy / "tasks" / "datasets.yml"], tmp_path / "check", config=CPU, folds=0)
+    rows = rows_of(tmp_path / "check")
+    assert summary.texts == 120
+    assert sum(sum(kinds.values()) for kinds in summary.findings.values()) == len(rows) > 20
+    assert sum(group.findings for group in summary.groups) == len(rows)
+    assert max(int(row["similar"]) for row in rows) == max(group.findings for group in summary.groups)
+
+
+def test_the_best_of_each_label_are_kept(noisy, tmp_path):
+    declared = [noisy / "tasks" / "datasets.yml"]
+    for most in (3, 1000):
+        check(noisy / "corpus", declared, tmp_path / str(most), config=CPU, folds=0, most=most)
+    few, all_rows = rows_of(tmp_path / "3"), rows_of(tmp_path / "1000")
+    for label in LABELS:
+        scores = [[row["score"] for row in rows if row["label"] == label] for rows in (few, all_rows)]
+        assert scores[0] == scores[1][:3]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"), [({"folds": 1}, "--folds 1: give at least 2"), ({"most": 0}, "--most 0: give at least 1")]
+)
+def test_numbers_out_of_range_are_errors(options, message, noisy, tmp_path):
+    with pytest.raises(InputError, match=message):
+        check(noisy / "corpus", [noisy / "tasks" / "datasets.yml"], tmp_path / "out", config=CPU, **options)
+
+
+def test_a_folder_that_is_no_check_is_not_replaced(noisy, tmp_path):
+    (tmp_path / "thesis.txt").write_text("mine")
+    with pytest.raises(InputError, match="check"):
+        check(noisy / "corpus", [noisy / "tasks" / "datasets.yml"], tmp_path, config=CPU, folds=0)
+    assert (tmp_path / "thesis.txt").read_text() == "mine"
+
+
+def test_the_command_says_what_to_fix_first(noisy, tmp_path):
+    app = typer.Typer()
+    app.command()(check_labels_cli)
+    arguments = [noisy / "corpus", noisy / "tasks" / "datasets.yml", "--out", tmp_path / "check", "--config", CPU]
+    result = CliRunner().invoke(app, [*map(str, arguments), "--folds", "0"])
+    assert result.exit_code == 0, result.output
+    assert "Fix first" in result.output
+    assert (tmp_path / "check" / "check.json").is_file()

@@ -1,0 +1,101 @@
+"""What the report says of trust, and of what to fix next."""
+
+import json
+
+import msgspec
+import pytest
+
+from labelwise.evaluate.results import MergeCounts
+from labelwise.evaluate.scores import Details, Metrics
+from labelwise.report.advice import doubts, tabulate_causes
+from labelwise.report.page import render_report
+from tests.report.report_inputs import make_causes, make_docs, make_ledger, make_scores, write_results
+from tests.report.test_page import Page
+
+
+def make_merge(**fields) -> MergeCounts:
+    """A merge that nothing is to be said against."""
+    labels = {"A": {"complete": 10, "gold": 1000, "entity": 1000}}
+    return MergeCounts(**{"rows": {}, "spans": {}, "labels": labels, **fields})
+
+
+def make_metrics(**fields) -> Metrics:
+    scores = {"p": 0.5, "r": 0.5, "f": 0.5, "support": 9}
+    gold = {**scores, "macro": scores, "labels": {"A": scores}}
+    return msgspec.convert({"texts": 20, "all_gold": gold, "flat_gold": gold, **fields}, Metrics)
+
+
+def without_gold(*labels: str) -> Metrics:
+    metrics = make_metrics()
+    for label in labels:
+        metrics.all_gold.labels[label] = msgspec.structs.replace(metrics.all_gold.labels["A"], support=0)
+    return metrics
+
+
+def test_nothing_to_say_where_all_is_well():
+    assert list(doubts(make_merge(), make_metrics(), None)) == []
+    assert list(doubts(None, make_metrics(), None)) == []
+
+
+@pytest.mark.parametrize(
+    ("merge", "metrics", "what", "remedy"),
+    [
+        ({}, make_metrics(texts=19), "only 19 test texts", "test_ratio in project.yml"),
+        ({}, without_gold("B"), "Label B without gold in test, so nothing is known of it", "Annotate more"),
+        ({}, without_gold("B", "C"), "Labels B, C without gold in test, so nothing is known of them", "Annotate more"),
+        ({}, without_gold(*"BCDEFGHI"), "Labels B, C, D, E, F, G and 2 more without gold", "test_ratio"),
+        ({}, make_metrics(unscored=1234), "1,234 predicted spans can't be judged", "absent in datasets.yml"),
+        ({"near_duplicates": {"train, test": 3, "dev, test": 1, "train, dev": 50}}, None, "4 pairs", "group"),
+        ({"undeclared": {"wlp: pH": 25}}, None, "undeclared labels aren't used: wlp: pH (25)", "datasets.yml"),
+        ({"labels": {"A": {"none": 7}}}, None, "Label A without a text that is complete for it", "ner.manual"),
+        (
+            {"labels": {"A": {"complete": 1, "gold": 100, "nested": 2, "no token boundary": 5}}},
+            None,
+            "7 of 100 accepted spans are no entities, and can't be learned by all: no token boundary 5, nested 2",
+            "lost_spans.jsonl",
+        ),
+    ],
+)
+def test_each_doubt_has_its_remedy(merge, metrics, what, remedy):
+    (doubt,) = doubts(make_merge(**merge), metrics or make_metrics(), None)
+    assert what in doubt.what
+    assert remedy in doubt.remedy
+
+
+def test_few_lost_spans_are_no_doubt():
+    labels = {"A": {"complete": 1, "gold": 100, "nested": 1}}
+    assert list(doubts(make_merge(labels=labels), make_metrics(), None)) == []
+
+
+def test_what_was_missed_leads_to_what_is_next():
+    details = msgspec.convert({"schemes": {}, "confusion": {}, "frequent": {}, "causes": make_causes()}, Details)
+    found = tabulate_causes(make_metrics(), details)
+    assert found["missed"] == 50
+    tiles = [(tile["cause"], tile["count"], tile["share"]) for tile in found["tiles"]]
+    assert tiles == [("unseen", 14, 0.28), ("inconsistent", 33, 0.66), ("consistent", 3, 0.06)]
+    rows = [(row["label"], row["missed"], row["next"].partition(":")[0]) for row in found["rows"]]
+    assert rows[:2] == [("PLACE", 32, "fix annotations"), ("PERSON", 16, "annotate more texts")]
+    assert rows[2][2] == "the pipeline"
+    (paris,) = found["tiles"][1]["forms"]
+    assert paris == {"form": "Paris", "label": "PLACE", "count": 17, "train": "unmarked 1,200, PLACE 40, COMPANY 9"}
+
+
+def test_the_page_says_it(tmp_path):
+    write_results(tmp_path, make_docs())
+    page = Page(render_report(tmp_path, "cpu"))
+    assert "Inconsistent 66%" in page.text("next")
+    assert "weasel run check" in page.text("next")
+    assert "NEVER_SEEN without gold in test" in page.text("trust")
+    assert "accepted spans are no entities" in page.text("trust")
+
+
+def test_older_results_have_no_causes(tmp_path):
+    write_results(tmp_path, make_docs())
+    path = tmp_path / "training" / "cpu" / "details.json"
+    details = json.loads(path.read_text())
+    del details["causes"]
+    path.write_text(json.dumps(details))
+    page = Page(render_report(tmp_path, "cpu"))
+    assert "weasel run evaluate-cpu" in page.text("next")
+    assert make_scores(make_docs())["texts"] == 60
+    assert make_ledger()["rows"]
