@@ -1,0 +1,52 @@
+"""Write texts with spans as a brat folder: https://brat.nlplab.org/standoff.html"""
+
+import re
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
+
+from labelwise.common.spans import SpanKey
+from labelwise.export.docs import ExportDoc
+
+LINE_ENDS = re.compile(r"[\r\n]+")
+UNSAFE = re.compile(r'[\x00-\x1f<>:"|?*\\]')
+
+
+def write_brat(docs: Iterable[ExportDoc], folder: Path) -> int:
+    """Write NAME.txt and NAME.ann for each text; returns the number of spans.
+
+    A text keeps its document's name and folders; without a name, it is named after its digest.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    spans = 0
+    for doc in docs:
+        file = folder / document_path(doc)
+        if file.with_suffix(".ann").exists():  # two texts with one name
+            file = file.with_name(f"{file.stem}-{doc.key[:12]}.txt")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(doc.text, encoding="utf8", newline="")
+        lines = [standoff(doc.text, span, number) for number, span in enumerate(doc.spans, 1)]
+        file.with_suffix(".ann").write_text("".join(lines), encoding="utf8", newline="")
+        spans += len(lines)
+    return spans
+
+
+def document_path(doc: ExportDoc) -> PurePosixPath:
+    """Make the path of a text in its folder, whatever its name is: never outside, and safe on every file system."""
+    parts = [UNSAFE.sub("_", part)[:100] for part in PurePosixPath(doc.name).parts if part not in ("/", "..", ".")]
+    path = PurePosixPath(*parts) if parts else PurePosixPath(doc.key)
+    return path if path.suffix == ".txt" else path.with_name(f"{path.name}.txt")
+
+
+def standoff(text: str, span: SpanKey, number: int) -> str:
+    r"""Write a span as a line of standoff, in pieces where lines end, which brat's spans can't cross.
+
+    >>> standoff("two\nlines", (0, 9, "A"), 1)
+    'T1\tA 0 3;4 9\ttwo lines\n'
+    """
+    start, end, label = span
+    edges = [start]
+    for found in LINE_ENDS.finditer(text, start, end):
+        edges += found.span()
+    pieces = [piece for piece in zip(edges[::2], [*edges[1::2], end], strict=True) if piece[0] < piece[1]]
+    offsets = ";".join(f"{first} {last}" for first, last in pieces)
+    return f"T{number}\t{label} {offsets}\t{' '.join(text[first:last] for first, last in pieces)}\n"

@@ -1,0 +1,79 @@
+"""Texts with the spans that are to be handed back: a merged corpus's gold, or what a pipeline predicted."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from labelwise.common.decoding import DECODE_ERRORS
+from labelwise.common.errors import InputError
+from labelwise.common.keys import text_key
+from labelwise.common.spans import SpanKey
+from labelwise.corpus.docbin_reader import merged_data, read_stored_docs
+from labelwise.corpus.manifest import find_partitions, read_manifest
+from labelwise.evaluate.predictions import PredictedDoc
+from labelwise.sources.declarations import SPLITS
+
+
+class ExportDoc(NamedTuple):
+    """A text with spans.
+
+    name (str): of the document that it is; empty if it has none.
+    key (str): digest of the text, in hexadecimal.
+    spans (list[SpanKey]): sorted.
+    scores (Mapping): the probabilities of spans, if there are any.
+    unknown (Mapping[str, str]): the labels that the text isn't complete for.
+    """
+
+    text: str
+    name: str
+    key: str
+    spans: list[SpanKey]
+    scores: Mapping[SpanKey, float]
+    unknown: Mapping[str, str]
+
+
+def read_corpus(corpus: Path, splits: Sequence[str] = SPLITS) -> Iterator[ExportDoc]:
+    """Yield the texts of a merged corpus with all accepted spans.
+
+    RAISES (InputError): it isn't a merged corpus.
+    """
+    for split in splits:
+        for file in find_partitions(corpus / split) if any((corpus / split).glob("*.spacy")) else ():
+            for stored in read_stored_docs(file):
+                merged = merged_data(stored)
+                spans = sorted((start, end, label) for start, end, label, _ in merged["gold"])
+                key = text_key(stored.text.encode("utf8")).hex()
+                yield ExportDoc(stored.text, merged.get("doc", ""), key, spans, {}, merged["uncovered"])
+
+
+def read_labels(corpus: Path) -> list[str]:
+    """List the labels of a merged corpus.
+
+    RAISES (InputError): it isn't one.
+    """
+    return read_manifest(corpus)["labels"]
+
+
+def read_predicted(path: Path) -> Iterator[ExportDoc]:
+    """Yield texts with what was predicted, be it for a split or for raw texts.
+
+    RAISES (InputError): there is no such file, or a line of it isn't a prediction.
+    """
+    decode = msgspec.json.Decoder(PredictedDoc).decode
+    if not path.is_file():
+        raise InputError(f"{path}: there is no such file; run the evaluation, or scripts.predict")
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                doc = decode(line)
+            except DECODE_ERRORS as error:
+                raise InputError(f"{path}:{number}: not a prediction ({error}); predict again") from error
+            yield predicted_doc(doc)
+
+
+def predicted_doc(doc: PredictedDoc) -> ExportDoc:
+    """Take the spans that were predicted: with heads for labels all that were found, which may overlap."""
+    scores = {(start, end, label): score for start, end, label, score in doc.found}
+    return ExportDoc(doc.text, doc.doc, doc.key, sorted(scores or doc.predicted), scores, doc.uncovered)

@@ -1,0 +1,111 @@
+"""Write texts with spans as tasks for Prodigy: https://prodi.gy/docs/api-interfaces"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO, Any
+
+import msgspec
+import numpy as np
+
+from labelwise.export.docs import ExportDoc
+from labelwise.sources.prodigy import input_hash, task_hash
+from labelwise.sources.prodigy_datasets import file_names
+
+
+def write_together(docs: Iterable[ExportDoc], folder: Path) -> int:
+    """Write all labels to one file, all.jsonl, in the order of the texts; returns the number of spans."""
+    spans = 0
+    with (folder / "all.jsonl").open("wb") as file:
+        for doc in docs:
+            file.write(encode_task(doc, None))
+            spans += len(doc.spans)
+    return spans
+
+
+def write_by_label(docs: Iterable[ExportDoc], folder: Path, labels: Sequence[str]) -> int:
+    """Write LABEL.jsonl for each label: the texts that are complete for it; returns the number of spans."""
+    spans = 0
+    files = _open_all(folder, labels)
+    try:
+        for doc in docs:
+            for label, file in files.items():
+                if label not in doc.unknown:
+                    file.write(encode_task(doc, label))
+                    spans += sum(name == label for _, _, name in doc.spans)
+    finally:
+        for file in files.values():
+            file.close()
+    return spans
+
+
+def write_to_annotate(read: Callable[[], Iterator[ExportDoc]], folder: Path, labels: Sequence[str]) -> int:
+    """Write LABEL.jsonl for each label: the texts that aren't complete for it, with what was predicted.
+
+    Those come first of which a pipeline is least certain; without probabilities, those with the most spans.
+
+    read (Callable): yields the texts; it is called twice.
+    RETURNS (int): the number of spans.
+    """
+    spans = 0
+    names = file_names(labels)
+    for label in labels:
+        worth = np.array([_worth(doc, label) for doc in read()])
+        order = np.argsort(-worth, kind="stable")
+        rank = np.empty(len(order), int)
+        rank[order] = np.arange(len(order))
+        kept = worth >= 0
+        with TemporaryFile() as lines:
+            starts = [0]
+            for doc, keep in zip(read(), kept.tolist(), strict=True):
+                if keep:
+                    starts.append(starts[-1] + lines.write(encode_task(doc, label)))
+                    spans += sum(name == label for _, _, name in doc.spans)
+                else:
+                    starts.append(starts[-1])
+            places = list(pairwise(starts))
+            with (folder / names[label]).open("wb") as file:
+                for number in order.tolist():
+                    if kept[number]:
+                        lines.seek(places[number][0])
+                        file.write(lines.read(places[number][1] - places[number][0]))
+    return spans
+
+
+def _worth(doc: ExportDoc, label: str) -> float:
+    """Say how much there is to learn from a text; less than 0 if it is complete for the label."""
+    if label not in doc.unknown:
+        return -1.0
+    spans = [span for span in doc.spans if span[2] == label]
+    if not doc.scores:
+        return float(len(spans))
+    return max((1 - abs(2 * doc.scores[span] - 1) for span in spans), default=0.0)
+
+
+def encode_task(doc: ExportDoc, label: str | None) -> bytes:
+    """Encode a text with its spans of a label, or of all, as a line of JSON."""
+    spans: list[dict[str, Any]] = [
+        {"start": start, "end": end, "label": name}
+        | ({"score": doc.scores[start, end, name]} if (start, end, name) in doc.scores else {})
+        for start, end, name in doc.spans
+        if label in (None, name)
+    ]
+    text_hash = input_hash(doc.text)
+    plain = [{key: span[key] for key in ("start", "end", "label")} for span in spans]
+    task = {
+        "text": doc.text,
+        "_input_hash": text_hash,
+        "_task_hash": task_hash(text_hash, plain),
+        "_is_binary": False,
+        "_view_id": "ner_manual",
+        "spans": spans,
+        "answer": "accept",
+        **({"meta": {"doc": doc.name}} if doc.name else {}),
+    }
+    return msgspec.json.encode(task) + b"\n"
+
+
+def _open_all(folder: Path, labels: Sequence[str]) -> dict[str, IO[bytes]]:
+    names = file_names(labels)
+    return {label: (folder / names[label]).open("wb") for label in labels}

@@ -1,0 +1,33 @@
+"""Hand spans back to where people annotate: a corpus or predictions to brat or Prodigy."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from labelwise.export.run import ExportFormat, export
+from scripts.console import msg, run, user_errors
+
+
+def export_cli(
+    source: Annotated[Path, typer.Argument(help="Folder of a merged corpus, or a JSONL file of predictions")],
+    out: Annotated[Path, typer.Argument(help="Folder to write; an earlier export there is replaced")],
+    format: Annotated[
+        ExportFormat,
+        typer.Option(
+            help="brat: .txt and .ann | prodigy: all.jsonl | prodigy-by-label: LABEL.jsonl; of predictions, "
+            "the texts that aren't complete for the label, the least certain first"
+        ),
+    ] = "brat",
+    splits: Annotated[str, typer.Option(help="Splits of the corpus, separated by commas")] = "train,dev,test",
+) -> None:
+    """Hand spans back to where people annotate: a corpus or predictions to brat or Prodigy."""
+    with user_errors("Nothing was exported"):
+        done = export(source, out, format, splits.split(","))
+    msg.good(f"{done.texts:,} texts with {done.spans:,} spans are in {out}")
+    if done.ordered_by:
+        msg.info(f"In each file, {done.ordered_by}")
+
+
+if __name__ == "__main__":
+    run(export_cli)

@@ -1,0 +1,152 @@
+"""Spans that go back to brat and Prodigy are those that came from there."""
+
+import json
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from labelwise.common.errors import InputError
+from labelwise.demo.write import make_demo
+from labelwise.evaluate.predictions import PredictedDoc, write_predictions
+from labelwise.export.brat import document_path, standoff
+from labelwise.export.docs import ExportDoc
+from labelwise.export.run import export
+from labelwise.merge.rules.settings import Settings
+from labelwise.merge.run import merge
+from labelwise.sources.brat import find_documents, read_document
+from labelwise.sources.convert_brat import convert_brat
+from labelwise.sources.prodigy import input_hash, parse_task
+from scripts.export import export_cli
+
+
+def spans_of(folder: Path) -> dict[str, tuple[str, list]]:
+    """The text and the spans of each document of a brat folder, as the converter reads them."""
+    documents = (read_document(stem, folder, discontinuous="cover") for stem in find_documents(folder))
+    return {one.path: (one.text, [mention[:3] for mention in one.mentions]) for one in documents}
+
+
+def merge_brat(root: Path, brat: Path) -> Path:
+    """Convert and merge a folder."""
+    convert_brat(brat, root / "tasks", discontinuous="cover")
+    merge([root / "tasks" / "datasets.yml"], root / "corpus", Settings(docs_per_partition=10))
+    return root / "corpus"
+
+
+def test_brat_to_a_corpus_and_back_gives_the_same_spans(tmp_path):
+    make_demo(tmp_path / "demo", docs=40)
+    corpus = merge_brat(tmp_path, tmp_path / "demo")
+    done = export(corpus, tmp_path / "out", "brat")
+    before, after = spans_of(tmp_path / "demo"), spans_of(tmp_path / "out")
+    assert after == before
+    assert (done.texts, done.spans) == (40, sum(len(spans) for _, spans in before.values()))
+
+
+def test_hostile_texts_come_back_as_they_were(tmp_path):
+    """Line ends of all kinds, spans across them, nested ones, astral characters, and a text without spans."""
+    folder = tmp_path / "brat" / "a" / "b"
+    folder.mkdir(parents=True)
+    text = "One\r\ntwo 😀 three\n\n  four\u2028five\nsix "
+    found = [(0, 8, "A"), (5, 8, "B"), (9, 10, "A"), (11, 24, "B"), (20, 24, "A"), (25, 33, "A")]
+    lines = [standoff(text, (start, end, label), n) for n, (start, end, label) in enumerate(found, 1)]
+    (folder / "x.txt").write_bytes(text.encode())
+    (folder / "x.ann").write_bytes("".join(lines).encode())
+    (folder / "empty.txt").write_text("Nothing here")
+    (folder / "empty.ann").write_text("")
+    corpus = merge_brat(tmp_path, tmp_path / "brat")
+    export(corpus, tmp_path / "out", "brat")
+    assert spans_of(tmp_path / "out") == spans_of(tmp_path / "brat")
+    assert spans_of(tmp_path / "out")["a/b/x.txt"] == (text, sorted(found))
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("a/b.txt", "a/b.txt"),
+        ("b", "b.txt"),
+        ("", "00ff.txt"),
+        ("../../etc/passwd", "etc/passwd.txt"),
+        ("/etc/x.txt", "etc/x.txt"),
+        ("a:b?\n.txt", "a_b__.txt"),
+        ("..", "00ff.txt"),
+    ],
+)
+def test_a_document_never_leaves_its_folder(name, path):
+    assert document_path(ExportDoc("x", name, "00ff", [], {}, {})).as_posix() == path
+
+
+def test_texts_of_one_name_are_two_files(tmp_path):
+    docs = [PredictedDoc(f"{n}" * 24, f"text {n}", [(0, 4, "A")], [], [], doc="same") for n in (1, 2)]
+    path = tmp_path / "predictions.jsonl"
+    with path.open("wb") as file:
+        write_predictions(docs, file)
+    export(path, tmp_path / "out", "brat")
+    texts = {file.name: file.read_text() for file in (tmp_path / "out").glob("*.txt")}
+    assert texts == {"same.txt": "text 1", f"same-{'2' * 12}.txt": "text 2"}
+
+
+def test_prodigy_tasks_are_those_of_a_corpus(merging, tmp_path):
+    """By label: only texts that are complete for it."""
+    a = [{"text": "big cat", "spans": [{"start": 0, "end": 3, "label": "A"}], "meta": {"doc": "d1"}}, {"text": "owl"}]
+    merging.add("a", ["A"], a)
+    merging.add("b", ["B"], [{"text": "big cat", "spans": [{"start": 4, "end": 7, "label": "B"}]}])
+    merging.run()
+    export(merging.root / "corpus", tmp_path / "all", "prodigy")
+    tasks = {task["text"]: task for task in read_tasks(tmp_path / "all" / "all.jsonl")}
+    assert [(span["start"], span["label"]) for span in tasks["big cat"]["spans"]] == [(0, "A"), (4, "B")]
+    assert tasks["big cat"]["meta"] == {"doc": "d1"}
+    assert tasks["owl"]["_input_hash"] == input_hash("owl")
+    done = export(merging.root / "corpus", tmp_path / "labels", "prodigy-by-label")
+    assert done.spans == 2
+    texts = {file.stem: [task["text"] for task in read_tasks(file)] for file in (tmp_path / "labels").glob("*.jsonl")}
+    assert {label: sorted(found) for label, found in texts.items()} == {"A": ["big cat", "owl"], "B": ["big cat"]}
+
+
+def read_tasks(file: Path) -> list[dict]:
+    lines = file.read_bytes().splitlines()
+    assert all(parse_task(line)[1] == "" for line in lines)
+    return [json.loads(line) for line in lines]
+
+
+@pytest.mark.parametrize("certain", [True, False])
+def test_what_was_predicted_is_to_be_annotated_the_least_certain_first(certain, tmp_path):
+    """Texts that are complete for the label are left out; without probabilities, the most spans come first."""
+    rows = {"sure": [0.99], "unsure": [0.97, 0.55], "none": [], "known": [0.5], "low": [0.1]}
+    docs = []
+    for number, (text, scores) in enumerate(rows.items()):
+        spans = [(n, n + 1, "A") for n in range(len(scores))]
+        found = [(*span, score) for span, score in zip(spans, scores, strict=True)] if certain else []
+        unknown = {"B": "none"} if text == "known" else {"A": "none", "B": "none"}
+        docs.append(PredictedDoc(f"{number:02d}", text, spans, [], [], uncovered=unknown, found=found))
+    path = tmp_path / "predictions.jsonl"
+    with path.open("wb") as file:
+        write_predictions(docs, file)
+    done = export(path, tmp_path / "out", "prodigy-by-label")
+    tasks = read_tasks(tmp_path / "out" / "A.jsonl")
+    order = ["unsure", "low", "sure", "none"] if certain else ["unsure", "sure", "low", "none"]
+    assert [task["text"] for task in tasks] == order
+    assert done.ordered_by == ("the least certain span first" if certain else "the most spans first")
+    assert len(read_tasks(tmp_path / "out" / "B.jsonl")) == 5
+    if certain:
+        assert tasks[0]["spans"][1] == {"start": 1, "end": 2, "label": "A", "score": 0.55}
+
+
+def test_an_export_that_is_none_is_not_replaced(tmp_path, demo_corpus):
+    (tmp_path / "thesis.txt").write_text("mine")
+    with pytest.raises(InputError, match="export"):
+        export(demo_corpus, tmp_path, "brat")
+    with pytest.raises(InputError, match="neither a merged corpus nor a file of predictions"):
+        export(tmp_path / "nowhere", tmp_path / "out", "brat")
+    with pytest.raises(InputError, match="there is no split 'tests'"):
+        export(demo_corpus, tmp_path / "out", "brat", ["tests"])
+
+
+def test_the_command_exports_a_split(tmp_path, demo_corpus):
+    app = typer.Typer()
+    app.command()(export_cli)
+    result = CliRunner().invoke(app, [str(demo_corpus), str(tmp_path / "out"), "--splits", "test"])
+    assert result.exit_code == 0, result.output
+    manifest = json.loads((demo_corpus / "manifest.json").read_text())
+    assert len(list((tmp_path / "out").rglob("*.txt"))) == manifest["splits"]["test"]["texts"]
+    assert export(demo_corpus, tmp_path / "out", "brat").texts == 30  # replaced

@@ -1,0 +1,115 @@
+"""Raw texts, predicted: each one once, in order, whatever the form, the number of workers, and interruptions."""
+
+import gzip
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import spacy
+import typer
+from typer.testing import CliRunner
+
+from labelwise.common.errors import InputError
+from labelwise.export import predict_texts as module
+from labelwise.export.predict_texts import predict_texts
+from labelwise.export.raw_texts import read_texts
+from scripts.predict import predict_cli
+
+
+@pytest.fixture
+def model(tmp_path) -> Path:
+    """A pipeline that finds capitalized words."""
+    nlp = spacy.blank("en")
+    ruler = nlp.add_pipe("entity_ruler", name="ner")
+    ruler.add_patterns([{"label": "NAME", "pattern": [{"IS_TITLE": True}]}])
+    nlp.to_disk(tmp_path / "model")
+    return tmp_path / "model"
+
+
+@pytest.fixture
+def inputs(tmp_path) -> list[Path]:
+    """A folder of .txt files, one of which isn't UTF-8, a single file, and compressed JSONL with a bad line."""
+    folder = tmp_path / "texts" / "deep"
+    folder.mkdir(parents=True)
+    for number in range(7):
+        (folder / f"{number}.txt").write_text(f"Text {number}")
+    (folder / "bad.txt").write_bytes(b"\xff\xfe\xff")
+    (folder / "other.ann").write_text("T1\tA 0 4\tText\n")
+    (tmp_path / "one.txt").write_text("one Name\r\n")
+    with gzip.open(tmp_path / "more.jsonl.gz", "wt") as file:
+        file.write('{"text": "from Bob", "meta": {"doc": "b7"}}\n{oops\n{"text": "Eve"}\n')
+    return [tmp_path / "texts", tmp_path / "one.txt", tmp_path / "more.jsonl.gz"]
+
+
+NAMES = [*(f"deep/{number}.txt" for number in range(7)), "one.txt", "b7", "more.jsonl.gz:3"]
+
+
+def run(model, inputs, out, **options) -> tuple[list[dict], Counter]:
+    problems: Counter[str] = Counter()
+    done = list(predict_texts(model, inputs, out, problems=problems, **options))
+    rows = [json.loads(line) for line in out.read_bytes().splitlines()]
+    assert sum(part.texts for part in done) == len(rows)
+    return rows, problems
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("part", [1, 3, 500])
+def test_every_text_is_predicted_once_in_order(model, inputs, tmp_path, monkeypatch, workers, part):
+    monkeypatch.setattr(module, "PART", part)
+    rows, problems = run(model, inputs, tmp_path / "out.jsonl", workers=workers)
+    assert [row["doc"] for row in rows] == NAMES
+    assert [row["text"][start:end] for row in rows for start, end, _ in row["predicted"]] == [
+        *["Text"] * 7, "Name", "Bob", "Eve",
+    ]  # fmt: skip
+    assert problems == {"not UTF-8": 1, "bad JSON": 1}
+    assert rows[7]["text"] == "one Name\r\n"
+    assert not (tmp_path / "out.jsonl.parts").exists()
+
+
+def test_a_run_that_was_killed_goes_on_where_it_was(model, inputs, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "PART", 2)
+    out = tmp_path / "out.jsonl"
+    begun = predict_texts(model, inputs, out, problems=Counter())
+    next(begun), next(begun)
+    begun.close()
+    assert not out.exists()
+    made = sorted((tmp_path / "out.jsonl.parts").glob("part-*"))
+    assert len(made) >= 2
+    written = []
+    write = module.write_predictions
+    monkeypatch.setattr(module, "write_predictions", lambda docs, file: written.append(1) or write(docs, file))
+    rows, _ = run(model, inputs, out)
+    assert [row["doc"] for row in rows] == NAMES
+    assert len(written) == len(NAMES) - 2 * len(made)
+
+
+def test_parts_of_another_pipeline_are_not_taken(model, inputs, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "PART", 2)
+    out = tmp_path / "out.jsonl"
+    begun = predict_texts(model, inputs, out, problems=Counter())
+    next(begun)
+    begun.close()
+    nlp = spacy.load(model)
+    nlp.get_pipe("ner").add_patterns([{"label": "LOWER", "pattern": "from"}])
+    nlp.to_disk(model)
+    rows, _ = run(model, inputs, out)
+    assert [row["predicted"] for row in rows if row["doc"] == "b7"] == [[[0, 4, "LOWER"], [5, 8, "NAME"]]]
+    assert rows[0]["uncovered"] == {"LOWER": "none", "NAME": "none"}
+
+
+def test_what_cannot_be_read_is_an_error(model, tmp_path):
+    with pytest.raises(InputError, match="there is no such file or folder"):
+        list(read_texts([tmp_path / "nowhere"]))
+    with pytest.raises(InputError, match="no trained pipeline"):
+        list(predict_texts(tmp_path, [tmp_path], tmp_path / "out.jsonl", problems=Counter()))
+
+
+def test_the_command_counts_what_cannot_be_used(model, inputs, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    app = typer.Typer()
+    app.command()(predict_cli)
+    result = CliRunner().invoke(app, [*map(str, [model, *inputs]), "--out", str(tmp_path / "out.jsonl")])
+    assert result.exit_code == 0, result.output
+    assert "10 texts of 19 words" in result.output
+    assert "not UTF-8" in result.output
