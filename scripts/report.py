@@ -5,6 +5,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from labelwise.evaluate.results import load_results
+from labelwise.report.advice import summarize
 from labelwise.report.page import write_report
 from scripts.console import msg, run, user_errors
 
@@ -20,6 +22,14 @@ def report_cli(
     """Write the report of a pipeline: one HTML page with its scores, curves and mistakes."""
     with user_errors("No report was written"):
         write_report(root, pipeline, out)
+        results = load_results(root, pipeline)
+    if results.metrics:
+        digest = summarize(results.merge, results.metrics, results.details)
+        msg.info(f"F {digest.f} on {results.metrics.texts:,} texts; the weakest labels: {', '.join(digest.weakest)}")
+        for doubt in digest.doubts:
+            msg.warn(doubt.what, doubt.remedy)
+        if digest.next:
+            msg.info(f"Next: {digest.next}")
     msg.good(f"{out} is the report of the {pipeline} pipeline; any browser shows it, even offline")
 
 

@@ -7,6 +7,7 @@ from labelwise.evaluate.results import MergeCounts
 from labelwise.evaluate.scores import CAUSES, Details, Metrics, MissedForm
 
 FEW_TEXTS = 20  # of test, below which scores say little
+WEAKEST = 3
 NAMED = 6  # labels that a warning names
 UNLEARNED = ("no token boundary", "same span", "nested", "crossing")  # accepted spans that are no entities
 REMEDIES = {
@@ -108,3 +109,36 @@ def _labels(names: list[str]) -> str:
     """Name labels, not too many of them."""
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     return f"{'Label' if len(names) == 1 else 'Labels'} {', '.join(names[:NAMED])}{more}"
+
+
+class Digest(NamedTuple):
+    """What is said where a report was written.
+
+    weakest (list[str]): the labels that have gold with the lowest F, each with it.
+    next (str): what to do first, and why; empty if nothing is known.
+    """
+
+    f: str
+    weakest: list[str]
+    doubts: list[Doubt]
+    next: str
+
+
+def summarize(merge: MergeCounts | None, metrics: Metrics, details: Details | None) -> Digest:
+    """Put a report into a few lines."""
+    all_gold = metrics.all_gold
+    between = f" ({all_gold.f_low:.3f} to {all_gold.f_high:.3f})" if all_gold.f_low is not None else ""
+    known = [(scores.f, label) for label, scores in all_gold.labels.items() if scores.support and scores.f is not None]
+    found = details and tabulate_causes(metrics, details)
+    advice = ""
+    if found:
+        tile = max(found["tiles"], key=lambda tile: tile["count"])
+        advice = (
+            f"{tile['remedy']} ({tile['count']:,} of {found['missed']:,} missed spans are {tile['cause']} in train)"
+        )
+    return Digest(
+        f"{all_gold.f or 0.0:.3f}{between}",
+        [f"{label} {f:.3f}" for f, label in sorted(known)[:WEAKEST]],
+        list(doubts(merge, metrics, details)),
+        advice,
+    )

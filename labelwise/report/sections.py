@@ -5,7 +5,7 @@ from typing import Any
 
 from labelwise.evaluate.mistakes import NOTHING
 from labelwise.evaluate.results import MergeCounts, Table
-from labelwise.evaluate.scores import Details, Metrics
+from labelwise.evaluate.scores import Details, Metrics, Scores
 from labelwise.report.charts import LineChart, draw_lines
 from labelwise.report.flows import draw_flow
 
@@ -61,8 +61,12 @@ def tabulate_coverage(merge: MergeCounts) -> list[dict[str, Any]]:
 
 
 def tabulate_scores(metrics: Metrics, details: Details | None) -> list[dict[str, Any]]:
-    """List the scores of each label, with those that count partly right spans, and the agreement of annotators."""
-    rows = []
+    """List the scores of each label, with those that count partly right spans, and the agreement of annotators.
+
+    Those with the most errors, missed and spurious spans, come first.
+    """
+    rows: list[dict[str, Any]] = []
+    confusion = details.confusion if details else {}
     for label, scores in metrics.all_gold.labels.items():
         flat = metrics.flat_gold.labels.get(label)
         schemes = details.schemes.get(label, {}) if details else {}
@@ -71,6 +75,7 @@ def tabulate_scores(metrics: Metrics, details: Details | None) -> list[dict[str,
             {
                 "label": label,
                 "scores": scores,
+                **count_errors(scores, sum(row.get(label, 0) for row in confusion.values())),
                 "flat": flat.f if flat else None,
                 "partial": schemes["partial"].f if "partial" in schemes else None,
                 "type": schemes["type"].f if "type" in schemes else None,
@@ -78,7 +83,17 @@ def tabulate_scores(metrics: Metrics, details: Details | None) -> list[dict[str,
                 "twice": agreement.texts if agreement else 0,
             }
         )
-    return rows
+    return sorted(rows, key=lambda row: (-row["fp"] - row["fn"], row["label"]))
+
+
+def count_errors(scores: Scores, predicted: int) -> dict[str, int]:
+    """Compute how many spans were right ("tp"), spurious ("fp") and missed ("fn"), from precision, recall and support.
+
+    predicted (int): the spans that were predicted, of which none is right where the precision is 0.
+    """
+    gold = scores.support or 0
+    right = round((scores.r or 0) * gold)
+    return {"tp": right, "fp": round(right / scores.p) - right if scores.p else predicted, "fn": gold - right}
 
 
 def draw_curves(curve: Table) -> list[tuple[str, LineChart]]:

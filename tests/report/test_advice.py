@@ -5,10 +5,11 @@ import json
 import msgspec
 import pytest
 
-from labelwise.evaluate.results import MergeCounts
-from labelwise.evaluate.scores import Details, Metrics
-from labelwise.report.advice import doubts, tabulate_causes
+from labelwise.evaluate.results import MergeCounts, load_results
+from labelwise.evaluate.scores import Details, Metrics, prf
+from labelwise.report.advice import doubts, summarize, tabulate_causes
 from labelwise.report.page import render_report
+from labelwise.report.sections import count_errors, tabulate_scores
 from tests.report.report_inputs import make_causes, make_docs, make_ledger, make_scores, write_results
 from tests.report.test_page import Page
 
@@ -99,3 +100,44 @@ def test_older_results_have_no_causes(tmp_path):
     assert "weasel run evaluate-cpu" in page.text("next")
     assert make_scores(make_docs())["texts"] == 60
     assert make_ledger()["rows"]
+
+
+def test_a_report_in_a_few_lines(tmp_path):
+    write_results(tmp_path, make_docs())
+    results = load_results(tmp_path, "cpu")
+    digest = summarize(results.merge, results.metrics, results.details)
+    scores = results.metrics.all_gold
+    assert digest.f == f"{scores.f:.3f} ({scores.f_low:.3f} to {scores.f_high:.3f})"
+    worst = sorted((one.f, label) for label, one in scores.labels.items() if one.support)[:3]
+    assert digest.weakest == [f"{label} {f:.3f}" for f, label in worst]
+    assert digest.next.startswith("fix annotations: weasel run check (33 of 50 missed spans are inconsistent")
+    assert len(digest.doubts) == 3
+    assert summarize(None, results.metrics, None).next == ""
+
+
+def test_the_most_errors_come_first_and_are_those_of_the_predictions(tmp_path):
+    docs = make_docs()
+    write_results(tmp_path, docs)
+    results = load_results(tmp_path, "cpu")
+    rows = tabulate_scores(results.metrics, results.details)
+    errors = {}
+    for label in {span[2] for doc in docs for span in doc.gold}:
+        gold = {(doc.key, *span) for doc in docs for span in doc.gold if span[2] == label}
+        predicted = {(doc.key, *span) for doc in docs for span in doc.predicted if span[2] == label}
+        errors[label] = (len(gold & predicted), len(predicted - gold), len(gold - predicted))
+    assert {row["label"]: (row["tp"], row["fp"], row["fn"]) for row in rows if row["scores"].support} == errors
+    totals = [row["fp"] + row["fn"] for row in rows]
+    assert totals == sorted(totals, reverse=True)
+    assert count_errors(prf(0, 7, 5), 7) == {"tp": 0, "fp": 7, "fn": 5}
+
+
+def test_columns_without_any_value_are_left_out(tmp_path):
+    write_results(tmp_path, make_docs())
+    assert "Agreement" in Page(render_report(tmp_path, "cpu")).text("scores")
+    path = tmp_path / "metrics" / "cpu.json"
+    metrics = json.loads(path.read_text())
+    metrics["agreement"] = {}
+    path.write_text(json.dumps(metrics))
+    text = Page(render_report(tmp_path, "cpu")).text("scores")
+    assert "Agreement" not in text
+    assert "F type" in text
