@@ -70,7 +70,7 @@ def run(texts: int, labels: int, steps: int) -> dict[str, Measured]:
     print(f"{texts:,} texts x {labels} labels: {size / 2**30:.1f} GB", flush=True)
     corpus, model = folder / "corpus", folder / "model"
     taken = {
-        "merge": measure("scripts.merge", str(declared), str(corpus), "--dev-ratio", "0.001", "--test-ratio", "0.1")
+        "merge": measure("scripts.merge", str(declared), str(corpus), "--dev-ratio", "0.01", "--test-ratio", "0.1")
     }
     shutil.rmtree(folder / "tasks")
     shutil.rmtree(corpus / ".cache")
