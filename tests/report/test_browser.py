@@ -120,17 +120,84 @@ def test_filters_leave_the_examples_of_a_kind_and_a_label(show, expected, kind, 
 
 def test_one_filter_alone_counts_all_of_it(show, expected):
     page = show()
-    everything = len(expected.chosen())
-    assert page.inner_text("#count") == f"{everything} of {expected.kinds.total()} mistakes (all kinds, all labels)"
+    assert page.inner_text("#count") == f"20 of {expected.kinds.total()} mistakes (all kinds, all labels)"
     choose(page, kind="wrong boundaries")
-    shown = sum(1 for example in expected.chosen() if example.window.kind == "wrong boundaries")
+    shown = min(20, sum(1 for example in expected.chosen() if example.window.kind == "wrong boundaries"))
     total = expected.kinds["wrong boundaries"]
     assert page.inner_text("#count") == f"{shown} of {total} mistakes (wrong boundaries, all labels)"
     choose(page, kind="all kinds", label="PERSON")
-    shown = sum(1 for example in expected.chosen() if "PERSON" in example.labels)
+    shown = min(20, sum(1 for example in expected.chosen() if "PERSON" in example.labels))
     total = sum(expected.totals[kind, "PERSON"] for kind in KINDS)
     assert page.inner_text("#count") == f"{shown} of {total} mistakes (all kinds, PERSON)"
     assert page.locator(SHOWN).count() == shown
+
+
+def test_twenty_more_are_shown_on_demand_until_all_are(show, expected):
+    page = show()
+    everything = len(expected.chosen())
+    assert everything > 60
+    for shown in range(20, everything, 20):
+        assert page.locator(SHOWN).count() == shown
+        page.click("#more button")
+    assert page.locator(SHOWN).count() == everything
+    assert not page.is_visible("#more button")
+    choose(page, label="PERSON")
+    assert page.locator(SHOWN).count() == 20, "another choice begins anew"
+
+
+def test_a_text_is_searched_in_all_examples(show, expected):
+    page = show()
+    page.fill("#by-text", "  ACME chem")
+    found = [e for e in expected.chosen() if "acme chem" in e.window.text.lower()]
+    assert 5 < len(found) <= 20
+    assert page.inner_text("#count") == f"{len(found)} of {len(found)} mistakes (all kinds, all labels, “acme chem”)"
+    assert page.locator(f"{SHOWN} .note code").all_inner_texts() == [e.window.key for e in found]
+    page.fill("#by-text", "nowhere")
+    assert page.locator(SHOWN).count() == 0
+
+
+def test_what_is_chosen_stands_in_the_address_and_can_be_opened(show, expected):
+    page = show()
+    choose(page, "missed", "PLACE")
+    page.fill("#by-text", "a")
+    address = page.evaluate("location.href")
+    assert address.endswith("#examples&kind=missed&label=PLACE&text=a")
+    said = page.inner_text("#count")
+    choose(page, "all kinds", "all labels")
+    page.fill("#by-text", "")
+    assert page.evaluate("location.hash") == "#examples"
+    page.goto(address)
+    assert page.inner_text("#count") == said
+    page.reload()
+    assert page.inner_text("#count") == said
+    assert page.input_value("#by-text") == "a"
+
+
+def test_a_cell_of_the_confusion_shows_its_examples(show, expected):
+    page = show()
+    cell = page.locator("#confusion td.bad a").first
+    cell.click()
+    chosen = page.locator("#pair span").inner_text()
+    gold, predicted = chosen.split("→")
+    headings = page.locator(f"{SHOWN} h3").all_inner_texts()
+    assert headings
+    assert all(heading.endswith(f"{gold} → {predicted}") for heading in headings)
+    pairs = [[span[2] if span else "(nothing)" for span in e.window.pair] for e in expected.chosen()]
+    assert len(headings) == min(20, pairs.count([gold, predicted]))
+    page.click("#pair button")
+    assert "(all kinds, all labels)" in page.inner_text("#count")
+    assert not page.is_visible("#pair")
+
+
+def test_a_frequent_mistake_shows_its_examples(show):
+    page = show()
+    link = page.locator("#frequent a").first
+    form = page.locator("#frequent td.form").first.inner_text()
+    link.click()
+    texts = page.locator(SHOWN).all_inner_texts()
+    assert texts
+    assert all(form in text for text in texts)
+    assert page.locator("#by-kind option:checked").inner_text() == "missed"
 
 
 def test_nothing_to_show_is_said(show):
@@ -146,7 +213,7 @@ def test_the_keyboard_reaches_the_skip_link_first_then_the_filters(show):
     assert page.evaluate("document.activeElement.className") == "skip"
     box = page.locator(".skip").bounding_box()
     assert box["y"] >= 0, "it can be seen"
-    for _ in range(60):
+    for _ in range(120):
         page.keyboard.press("Tab")
         if page.evaluate("document.activeElement.id") == "by-kind":
             break

@@ -30,28 +30,89 @@ function compare(one, other, sign) {
   return sign * (Number(value) - Number(against));
 }
 
+// What is chosen stands in the address, as #examples&kind=missed&label=PLACE&pair=PLACE→PERSON&text=york, so that it can
+// be sent, and so that links of the page can choose.
+const STEP = 20;
+
+function addButton(place, name) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.textContent = name;
+  place.append(" ", button);
+  return button;
+}
+
 const form = document.querySelector(".filters");
 if (form) {
-  const [kind, label] = ["by-kind", "by-label"].map((id) => document.getElementById(id));
-  const count = document.getElementById("count");
+  const [kind, label, text] = ["by-kind", "by-label", "by-text"].map((id) => document.getElementById(id));
+  const [count, pair] = ["count", "pair"].map((id) => document.getElementById(id));
+  const more = addButton(document.getElementById("more"), `Show ${STEP} more`);
+  const anyPair = addButton(pair, "any labels");
   const totals = JSON.parse(document.getElementById("totals").textContent);
   const examples = [...document.querySelectorAll("#examples article")];
+  let most = STEP;
 
   const filter = () => {
-    let shown = 0;
-    for (const example of examples) {
-      const { kind: ofKind, labels } = example.dataset;
-      const fits = [ofKind, "*"].includes(kind.value) && [...labels.split(" "), "*"].includes(label.value);
-      example.hidden = !fits;
-      shown += fits;
-    }
-    const all = totals[`${kind.value} ${label.value}`] ?? 0;
-    const chosen = [kind, label].map((select) => select.selectedOptions[0].textContent).join(", ");
-    count.textContent = `${shown.toLocaleString("en")} of ${all.toLocaleString("en")} mistakes (${chosen})`;
+    const searched = text.value.trim().toLowerCase();
+    const fitting = examples.filter(
+      ({ dataset, textContent }) =>
+        [dataset.kind, "*"].includes(kind.value) &&
+        [...dataset.labels.split(" "), "*"].includes(label.value) &&
+        [dataset.pair, ""].includes(pair.dataset.chosen) &&
+        textContent.toLowerCase().includes(searched),
+    );
+    const shown = new Set(fitting.slice(0, most));
+    examples.forEach((example) => (example.hidden = !shown.has(example)));
+    more.hidden = fitting.length <= most;
+    const all = pair.dataset.chosen || searched ? fitting.length : totals[`${kind.value} ${label.value}`] ?? 0;
+    const chosen = [kind, label].map((select) => select.selectedOptions[0].textContent);
+    const said = [...chosen, pair.dataset.chosen, searched && `“${searched}”`].filter(Boolean).join(", ");
+    count.textContent = `${shown.size.toLocaleString("en")} of ${all.toLocaleString("en")} mistakes (${said})`;
+    pair.hidden = !pair.dataset.chosen;
+    pair.querySelector("span").textContent = pair.dataset.chosen;
+  };
+
+  const select = (options, name) => {
+    const found = [...options.options].find((option) => option.textContent === name);
+    options.value = found ? found.value : "*";
+  };
+
+  const read = () => {
+    const [place, ...given] = location.hash.slice(1).split("&");
+    if (place !== "examples" || !given.length) return;
+    const chosen = new URLSearchParams(given.join("&"));
+    select(kind, chosen.get("kind"));
+    select(label, chosen.get("label"));
+    text.value = chosen.get("text") ?? "";
+    pair.dataset.chosen = chosen.get("pair") ?? "";
+    most = STEP;
+    filter();
+    document.getElementById("examples").scrollIntoView();
+  };
+
+  const change = () => {
+    most = STEP;
+    const named = [["kind", kind], ["label", label]].map(([name, { value, selectedOptions }]) => [
+      name,
+      value === "*" ? "" : selectedOptions[0].textContent,
+    ]);
+    const chosen = [...named, ["pair", pair.dataset.chosen], ["text", text.value.trim()]].filter(([, value]) => value);
+    history.replaceState(null, "", `#${["examples", new URLSearchParams(chosen)].filter(String).join("&")}`);
+    filter();
   };
 
   form.hidden = false;
   form.addEventListener("submit", (event) => event.preventDefault());
-  form.addEventListener("change", filter);
+  form.addEventListener("input", change);
+  more.addEventListener("click", () => {
+    most += STEP;
+    filter();
+  });
+  anyPair.addEventListener("click", () => {
+    pair.dataset.chosen = "";
+    change();
+  });
+  addEventListener("hashchange", read);
   filter();
+  read();
 }
