@@ -26,7 +26,7 @@ def test_the_commands_of_the_page_can_be_run(tmp_path):
     page = (ROOT / "docs" / "consistency.md").read_text(encoding="utf8")
     blocks = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
     commands = [line.partition("#")[0].split() for block in blocks for line in block.splitlines()]
-    assert len(commands) == 6
+    assert len(commands) == 8
     for command in commands:
         copy.run(*command)
         if command[:2] == ["python", "-m"]:

@@ -12,7 +12,7 @@ import msgspec
 
 from labelwise.common.decoding import DECODE_ERRORS
 from labelwise.common.errors import InputError
-from labelwise.evaluate.scores import Agreement, Details, Metrics
+from labelwise.evaluate.scores import Agreement, Details, LearningCurve, Metrics
 
 Read = TypeVar("Read")
 
@@ -51,6 +51,7 @@ class Results(NamedTuple):
     predictions: Path | None
     curve: Table | None
     resources: Table | None
+    learning: LearningCurve | None = None
 
 
 def load_results(root: Path, pipeline: str) -> Results:
@@ -69,6 +70,7 @@ def load_results(root: Path, pipeline: str) -> Results:
         predictions if predictions.is_file() else None,
         read_table(root / "plots" / f"{pipeline}.tsv", "step", train),
         read_table(root / "plots" / f"{pipeline}_resources.tsv", "seconds", train),
+        _read_json(root / "training" / pipeline / "learning_curve.json", LearningCurve, "run learning-curve again"),
     )
     if all(result is None for result in results[1:]):
         raise InputError(

@@ -62,6 +62,7 @@ def render_report(root: Path, pipeline: str) -> str:
         flows=merge and draw_ledger(merge),
         coverage=merge and tabulate_coverage(merge),
         scores=metrics and tabulate_scores(metrics, details),
+        learning=results.learning,
         curves=results.curve and draw_curves(results.curve),
         resources=results.resources and draw_resources(results.resources),
         confusion=details and tabulate_confusion(details.confusion),

@@ -1,0 +1,91 @@
+"""How F grows with the texts, label by label, and what annotating more of them is likely to give.
+
+Pipelines are trained on the first 25, 50, 75 and 100 % of train, a random sample, as texts are sorted by a digest,
+and evaluated on the same test texts. F is drawn as a line over the logarithm of the number of texts (Figueroa et al.,
+"Predicting sample size required for classification performance", BMC Medical Informatics and Decision Making 12, 2012,
+compare such curves). The line is fitted by least squares, each point weighted by its own uncertainty.
+"""
+
+from collections.abc import Callable, Sequence
+from math import log, sqrt
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from labelwise.common.errors import InputError
+from labelwise.common.outputs import staged
+from labelwise.corpus.manifest import read_manifest, read_split
+from labelwise.evaluate.run import evaluate
+from labelwise.evaluate.scores import LearningCurve, Line, Scores
+from labelwise.train.run import train
+
+SHARES = (0.25, 0.5, 0.75, 1.0)
+MORE = 100  # texts whose gain is estimated
+NORMAL = 1.96  # standard deviations on either side of a 95% interval
+UNSURE = 0.1  # the standard deviation of an F that has no interval
+
+
+def measure_curve(
+    config: Path,
+    corpus: Path,
+    out: Path,
+    *,
+    shares: Sequence[float] = SHARES,
+    tell: Callable[[str], Any] = lambda message: None,
+    **options: Any,
+) -> LearningCurve:
+    """Train on growing shares of train, evaluate each pipeline on test, and write what that shows as JSON.
+
+    options (Any): those of `train.run.train`.
+    RAISES (InputError): there are too few texts for the shares, or what training and evaluation raise.
+    """
+    total = read_split(corpus / "train")["texts"]
+    counts = [round(share * total) for share in shares]
+    if len(set(counts)) < len(counts) or min(counts) < 1:
+        raise InputError(f"{corpus}: {total} texts in train are too few for a learning curve")
+    labels = read_manifest(corpus)["labels"]
+    scores = []
+    overrides = options.pop("overrides", {})
+    with staged(out) as path, TemporaryDirectory(dir=out.parent) as folder:
+        for count in counts:
+            tell(f"Training on {count:,} of {total:,} texts")
+            limited = {**overrides, "corpora.train.limit": 0 if count == total else count}
+            model = Path(folder) / str(count)
+            train(config, corpus, model, Path(folder) / "curve.tsv", overrides=limited, **options)
+            scores.append(evaluate(model, corpus / "test").metrics.all_gold)
+        lines = {label: fit_line(counts, [one.labels[label] for one in scores]) for label in labels}
+        curve = LearningCurve(counts, MORE, fit_line(counts, scores), lines)
+        path.write_bytes(msgspec.json.format(msgspec.json.encode(curve), indent=1) + b"\n")
+    return curve
+
+
+def fit_line(texts: Sequence[int], scores: Sequence[Scores]) -> Line:
+    """Fit a line to F over the logarithm of the number of texts.
+
+    scores (Sequence[Scores]): those of a pipeline for each number of texts.
+    """
+    line = Line([one.f for one in scores], support=scores[-1].support or 0)
+    known = [(log(n), one) for n, one in zip(texts, scores, strict=True) if one.f is not None and line.support]
+    if len(known) < 3:
+        return line
+    x = np.array([at for at, _ in known])
+    f = np.array([one.f for _, one in known])
+    weights = np.array([1 / _deviation(one) ** 2 for _, one in known])
+    centre = (weights * x).sum() / weights.sum()
+    spread = (weights * (x - centre) ** 2).sum()
+    slope = (weights * (x - centre) * f).sum() / spread
+    step = log((texts[-1] + MORE) / texts[-1])
+    gain, deviation = slope * step, sqrt(1 / spread) * step
+    line.gain = round(float(gain), 4)
+    line.low, line.high = (round(float(gain + sign * NORMAL * deviation), 4) for sign in (-1, 1))
+    return line
+
+
+def _deviation(scores: Scores) -> float:
+    """Compute the standard deviation of an F from its interval; at least a hundredth, which is what seeds differ by."""
+    if scores.f_low is None or scores.f_high is None:
+        return UNSURE
+    return max(0.01, (scores.f_high - scores.f_low) / (2 * NORMAL))
