@@ -19,19 +19,14 @@ import spacy
 
 from labelwise.check.findings import Candidate, Place, find_candidates
 from labelwise.check.folds import CheckedDoc, add_opinions, read_docs, train_fold
-from labelwise.check.worklists import SUMMARY, TABLE, TASKS, Finding, Text, write_table, write_tasks
+from labelwise.check.look_up import explain, locate, read_texts
+from labelwise.check.worklists import SUMMARY, TABLE, TASKS, Finding, write_table, write_tasks
 from labelwise.common.errors import InputError
 from labelwise.common.keys import text_key
 from labelwise.common.outputs import check_replaceable, remove, staged
 from labelwise.corpus.docbin_reader import merged_data
 from labelwise.corpus.forms import Forms
 from labelwise.corpus.manifest import read_manifest
-from labelwise.evaluate.mistakes import pairs_of
-from labelwise.evaluate.predictions import read_predictions
-from labelwise.sources.declarations import load_datasets
-from labelwise.sources.formats import read_items
-from labelwise.sources.normalize import normalize_task
-from labelwise.sources.prodigy import annotator_of
 
 AROUND = 40  # characters of context on either side
 FEW = 20  # spans in train below which a label has few
@@ -125,11 +120,11 @@ def check(
                 kept.add(doc, forms)
         findings = kept.best()
         if predictions:
-            _explain(findings, predictions)
-        _locate(findings, datasets, normalize=manifest["settings"]["normalize"])
+            explain(findings, predictions)
+        locate(findings, datasets, normalize=manifest["settings"]["normalize"])
         groups = _group(findings)
         write_table(findings, folder / TABLE)
-        write_tasks(findings, _texts_of(corpus, {one.key for one in findings}), labels, folder / TASKS)
+        write_tasks(findings, read_texts(corpus, {one.key for one in findings}), labels, folder / TASKS)
         near = corpus / "near_duplicates.jsonl"
         pairs = near.read_bytes().count(b"\n") if near.is_file() else 0
         summary = Summary(books.texts, kept.counts, groups, books.few(), books.only(), books.blank, pairs)
@@ -216,48 +211,6 @@ class _Kept:
             key=text_key(text.encode("utf8")).hex(),
             context=" ".join(text[max(0, start - AROUND) : end + AROUND].split()),
         )
-
-
-def _explain(findings: Sequence[Finding], predictions: Path) -> None:
-    """Count, for each finding, the mistakes on test that are about its form with one of its labels."""
-    wanted = {(one.form, label) for one in findings for label in one.labels}
-    mistakes: Counter[tuple[str, str]] = Counter()
-    for doc in read_predictions(predictions):
-        for pair in pairs_of(doc):
-            if pair.kind:
-                spans = {(" ".join(doc.text[span[0] : span[1]].split()), span[2]) for span in pair if span}
-                mistakes.update(spans & wanted)
-    for one in findings:
-        one.explains = max(mistakes[one.form, label] for label in one.labels)
-
-
-def _locate(findings: Sequence[Finding], datasets: Sequence[Path], *, normalize: bool) -> None:
-    """Look up the data sets, files and lines that findings are in, and who annotated."""
-    wanted: dict[bytes, list[Finding]] = {}
-    for one in findings:
-        wanted.setdefault(bytes.fromhex(one.key), []).append(one)
-    for dataset in load_datasets(datasets):
-        for path in dataset.files:
-            for item in read_items(path, dataset.name if dataset.database else ""):
-                task = item.task and (normalize_task(item.task) if normalize else item.task)
-                if task is None or not task.text:
-                    continue
-                for one in wanted.get(text_key(task.text.encode("utf8", "surrogatepass")), ()):
-                    if set(one.labels) & set(dataset.labels):
-                        place = task.document or f"{path.name}:{item.line}"
-                        who = annotator_of(task)
-                        one.places.append(f"{dataset.name} {place}" + (f" ({who})" if who else ""))
-
-
-def _texts_of(corpus: Path, keys: set[str]) -> dict[str, Text]:
-    """Read some texts of a corpus, by key."""
-    found = {}
-    for doc in read_docs(corpus):
-        key = text_key(doc.stored.text.encode("utf8")).hex()
-        if key in keys:
-            gold = [(start, end, label) for start, end, label, _ in merged_data(doc.stored)["gold"]]
-            found[key] = Text(doc.stored.text, gold)
-    return found
 
 
 def _group(findings: Sequence[Finding]) -> list[Group]:

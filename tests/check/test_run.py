@@ -13,6 +13,7 @@ from labelwise.check.run import check
 from labelwise.common.errors import InputError
 from labelwise.demo.corpus import add_noise, make_doc
 from labelwise.demo.write import write_brat
+from labelwise.evaluate.predictions import PredictedDoc, write_predictions
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge
 from labelwise.sources.convert_brat import convert_brat
@@ -132,6 +133,33 @@ def test_the_best_of_each_label_are_kept(noisy, tmp_path):
     for label in LABELS:
         scores = [[row["score"] for row in rows if row["label"] == label] for rows in (few, all_rows)]
         assert scores[0] == scores[1][:3]
+
+
+def test_equal_checks_write_equal_bytes(noisy, tmp_path):
+    declared = [noisy / "tasks" / "datasets.yml"]
+    for name in ("one", "two"):
+        check(noisy / "corpus", declared, tmp_path / name, config=CPU, folds=0)
+    one, two = (
+        {path.relative_to(tmp_path / name): path.read_bytes() for path in (tmp_path / name).rglob("*.*")}
+        for name in ("one", "two")
+    )
+    assert one == two
+
+
+def test_mistakes_on_test_say_what_pays_most(noisy, tmp_path):
+    """The form of which most mistakes are made leads the groups."""
+    declared = [noisy / "tasks" / "datasets.yml"]
+    check(noisy / "corpus", declared, tmp_path / "first", config=CPU, folds=0)
+    row = rows_of(tmp_path / "first")[10]
+    label = row["label"]
+    docs = [PredictedDoc(f"{n:02d}", row["form"], [], [(0, len(row["form"]), label)], [], doc="x") for n in range(7)]
+    with (tmp_path / "predictions.jsonl").open("wb") as file:
+        write_predictions(docs, file)
+    predictions = tmp_path / "predictions.jsonl"
+    summary = check(noisy / "corpus", declared, tmp_path / "second", config=CPU, folds=0, predictions=predictions)
+    assert (summary.groups[0].form, summary.groups[0].explains) == (row["form"], 7)
+    explained = {one["form"] for one in rows_of(tmp_path / "second") if one["explains"] == "7"}
+    assert explained == {row["form"]}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,58 @@
+"""Look up what belongs to findings: mistakes on test, places in the sources, and texts; one pass for each."""
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from labelwise.check.folds import read_docs
+from labelwise.check.worklists import Finding, Text
+from labelwise.common.keys import text_key
+from labelwise.corpus.docbin_reader import merged_data
+from labelwise.evaluate.mistakes import pairs_of
+from labelwise.evaluate.predictions import read_predictions
+from labelwise.sources.declarations import load_datasets
+from labelwise.sources.formats import read_items
+from labelwise.sources.normalize import normalize_task
+from labelwise.sources.prodigy import annotator_of
+
+
+def explain(findings: Sequence[Finding], predictions: Path) -> None:
+    """Count, for each finding, the mistakes on test that are about its form with one of its labels."""
+    wanted = {(one.form, label) for one in findings for label in one.labels}
+    mistakes: Counter[tuple[str, str]] = Counter()
+    for doc in read_predictions(predictions):
+        for pair in pairs_of(doc):
+            if pair.kind:
+                spans = {(" ".join(doc.text[span[0] : span[1]].split()), span[2]) for span in pair if span}
+                mistakes.update(spans & wanted)
+    for one in findings:
+        one.explains = max(mistakes[one.form, label] for label in one.labels)
+
+
+def locate(findings: Sequence[Finding], datasets: Sequence[Path], *, normalize: bool) -> None:
+    """Look up the data sets, files and lines that findings are in, and who annotated."""
+    wanted: dict[bytes, list[Finding]] = {}
+    for one in findings:
+        wanted.setdefault(bytes.fromhex(one.key), []).append(one)
+    for dataset in load_datasets(datasets):
+        for path in dataset.files:
+            for item in read_items(path, dataset.name if dataset.database else ""):
+                task = item.task and (normalize_task(item.task) if normalize else item.task)
+                if task is None or not task.text:
+                    continue
+                for one in wanted.get(text_key(task.text.encode("utf8", "surrogatepass")), ()):
+                    if set(one.labels) & set(dataset.labels):
+                        place = task.document or f"{path.name}:{item.line}"
+                        who = annotator_of(task)
+                        one.places.append(f"{dataset.name} {place}" + (f" ({who})" if who else ""))
+
+
+def read_texts(corpus: Path, keys: set[str]) -> dict[str, Text]:
+    """Read some texts of a corpus, by key."""
+    found = {}
+    for doc in read_docs(corpus):
+        key = text_key(doc.stored.text.encode("utf8")).hex()
+        if key in keys:
+            gold = [(start, end, label) for start, end, label, _ in merged_data(doc.stored)["gold"]]
+            found[key] = Text(doc.stored.text, gold)
+    return found
