@@ -38,6 +38,21 @@ def test_the_forms_say_what_contradicts_them(last, expected, tmp_path):
     assert all(one.score > 0 for one in candidates)
 
 
+def test_the_occurrence_itself_is_not_counted(tmp_path):
+    """Three marks against this one that is left out; three that leave it out against this one mark."""
+    (left_out,) = found(tmp_path, *CAT * 3, ("a cat", [], {}))
+    assert left_out.proposed == (1, 2, 0)
+    (marked,) = found(tmp_path, *[("the cat sat", [], {})] * 3, ("a cat", [(1, 2, "A")], {}))
+    assert (marked.current, marked.proposed) == ((1, 2, 0), None)
+    assert left_out.score == pytest.approx(marked.score) == pytest.approx(np.log(3.5 / 0.5))
+
+
+def test_a_label_that_is_not_known_takes_no_ones_place(tmp_path):
+    """The form is B elsewhere; but whether it is here, nobody has looked."""
+    candidates = found(tmp_path, *DOG * 5, ("a dog", [(1, 2, "A")], {"B": "none"}))
+    assert ("other label", (1, 2, 0), (1, 2, 1)) not in summary(candidates)
+
+
 def test_what_is_ambiguous_by_nature_sinks(tmp_path):
     """Marked as often as not, either is all right; what is marked now and then weighs less than what never is."""
     unmarked = [("the cat sat", [], {})]

@@ -46,7 +46,7 @@ def test_nothing_to_say_where_all_is_well():
         ({}, without_gold("B", "C"), "Labels B, C without gold in test, so nothing is known of them", "Annotate more"),
         ({}, without_gold(*"BCDEFGHI"), "Labels B, C, D, E, F, G and 2 more without gold", "test_ratio"),
         ({}, make_metrics(unscored=1234), "1,234 predicted spans can't be judged", "absent in datasets.yml"),
-        ({"near_duplicates": {"train, test": 3, "dev, test": 1, "train, dev": 50}}, None, "4 pairs", "group"),
+        ({"near_duplicates": {"train, test": 3, "dev, test": 1, "train, dev": 7}}, None, "4 pairs", "group"),
         ({"undeclared": {"wlp: pH": 25}}, None, "undeclared labels aren't used: wlp: pH (25)", "datasets.yml"),
         ({"labels": {"A": {"none": 7}}}, None, "Label A without a text that is complete for it", "ner.manual"),
         (
