@@ -1,6 +1,8 @@
 """Turn results into the tables and charts of a report's sections."""
 
 from collections.abc import Mapping
+from itertools import pairwise
+from math import nan
 from typing import Any
 
 from labelwise.evaluate.mistakes import NOTHING
@@ -97,13 +99,22 @@ def count_errors(scores: Scores, predicted: int) -> dict[str, int]:
 
 
 def draw_curves(curve: Table) -> list[tuple[str, LineChart]]:
-    """Draw the scores by step in one chart, and each loss and everything else in one of its own."""
+    """Draw the scores by step in one chart, and each loss and everything else in one of its own.
+
+    Losses are per word: what the curve has are sums since the evaluation before. That of the first step says nothing.
+    """
     columns = dict(curve.columns)
     steps = columns.pop("step")
     if columns.get("score") == columns.get("ents_f"):
         columns.pop("score", None)
     others = {name: columns.pop(name) for name in ("grad_scale", "skipped_steps") if name in columns}
     losses = {name: columns.pop(name) for name in list(columns) if name.startswith("loss_")}
+    if words := columns.get("words"):
+        trained = [nan, *(later - earlier for earlier, later in pairwise(words))]
+        losses = {
+            f"{name} per word": [y / n if n else nan for y, n in zip(ys, trained, strict=True)]
+            for name, ys in losses.items()
+        }
     scores = {SCORE_NAMES.get(name, name): ys for name, ys in columns.items() if name not in ("epoch", "words")}
     charts = [("Scores on dev", draw_lines(steps, scores, highest=1.0))] if scores else []
     for name, ys in (losses | others).items():

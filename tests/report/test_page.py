@@ -100,7 +100,10 @@ def test_the_page_has_all_sections_and_each_is_in_the_navigation(html):
         ("annotations", ["merged 1,600 97%", "no token boundary 5 < 1%", "PERSON 917 880 32 5 0 0"]),
         ("coverage", ["PLACE 220 55% 80 20% 100 25%", "PERSON 400 100% 0 0% 0 0% 12"]),
         ("scores", ["PERSON", "NEVER_SEEN – – –", "0.930 12 texts"]),
-        ("curves", ["Scores on dev", "Loss of tok2vec", "Loss of ner", "F: last 0.874, highest 0.874"]),
+        (
+            "curves",
+            ["Scores on dev", "Loss of tok2vec per word", "Loss of ner per word", "F: last 0.874, highest 0.874"],
+        ),
         ("resources", ["Words per second", "Memory, MB", "highest 298", "GPU power, W"]),
         ("frequent", ["Missed", "Wrong label and boundaries", "Last spring DRUG 15"]),
         ("examples", ["At most 10 for each kind and label", "of 149 mistakes"]),
@@ -272,6 +275,18 @@ def test_a_score_of_its_own_and_a_gradient_scale_are_drawn():
     charts = dict(draw_curves(Table(columns)))
     assert list(charts) == ["Scores on dev", "Loss of ner", "Grad scale"]
     assert [line.name for line in charts["Scores on dev"].lines] == ["score", "F"]
+
+
+def test_losses_are_per_word_and_without_the_first_step():
+    """Sums since the last evaluation look like a loss that grows, where evaluations lie further apart."""
+    columns = {
+        "step": [0, 100, 300],
+        "words": [10, 1010, 3010],
+        "loss_ner": [50.0, 2000.0, 3000.0],
+        "score": [0.0, 0.5, 0.6],
+    }
+    (line,) = dict(draw_curves(Table(columns)))["Loss of ner per word"].lines
+    assert (line.last, line.highest) == (1.5, 2.0)
 
 
 def run(*arguments: str):
