@@ -15,8 +15,8 @@ def export_cli(
     format: Annotated[
         ExportFormat,
         typer.Option(
-            help="brat: .txt and .ann | prodigy: all.jsonl | prodigy-by-label: LABEL.jsonl; of predictions, "
-            "the texts that aren't complete for the label, the least certain first"
+            help="brat: .txt and .ann | prodigy: all.jsonl | prodigy-by-label: LABEL.jsonl; of predictions, the texts "
+            "that aren't complete for the label, the least certain first | texts: texts.jsonl, without any span"
         ),
     ] = "brat",
     splits: Annotated[str, typer.Option(help="Splits of the corpus, separated by commas")] = "train,dev,test",

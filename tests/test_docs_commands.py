@@ -1,40 +1,93 @@
-"""The commands of docs/consistency.md do what the page says, in its order."""
+"""The commands of two pages do what the pages say, in their order."""
 
 import json
 import re
+from pathlib import Path
 
 import pytest
+import yaml
 
 from labelwise.demo.corpus import add_noise, make_doc
 from labelwise.demo.write import write_brat
+from labelwise.export.brat import standoff
 from tests.conftest import ROOT
 from tests.test_end_to_end import Copy
 
 pytestmark = pytest.mark.slow
 
+LABELS = ("PERSON", "PLACE")
 
-def test_the_commands_of_the_page_can_be_run(tmp_path):
+
+@pytest.fixture
+def project(tmp_path) -> Copy:
+    """A copy of the project with a small brat corpus of two labels, some of whose tags are wrong."""
     (tmp_path / "project").mkdir()
     copy = Copy(tmp_path / "project")
-    for name, value in {"check_folds": "2", "check_steps": "10", "raw_dir": "assets/raw"}.items():
+    for name, value in {"check_folds": "2", "check_steps": "10"}.items():
         copy.set(name, value)
-    labels = ("PERSON", "PLACE")
-    docs = (add_noise(make_doc(number, labels=labels), 0.1, labels=labels) for number in range(24))
+    docs = (add_noise(make_doc(number, labels=LABELS), 0.1, labels=LABELS) for number in range(24))
     write_brat(docs, copy.root / "assets" / "brat" / "noisy")
-    (copy.root / "assets" / "raw" / "new.txt").write_text("Nadia Barton lives in Paris.")
-    copy.run("weasel", "run", "all")
-    page = (ROOT / "docs" / "consistency.md").read_text(encoding="utf8")
-    blocks = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
-    commands = [line.partition("#")[0].split() for block in blocks for line in block.splitlines()]
+    return copy
+
+
+def blocks(page: str) -> list[list[list[str]]]:
+    """The commands of each block of a page."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf8")
+    found = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
+    return [[line.partition("#")[0].split() for line in block.splitlines()] for block in found]
+
+
+def lines(file: Path) -> list[dict]:
+    return [json.loads(line) for line in file.read_text(encoding="utf8").splitlines()]
+
+
+def test_what_to_fix_first(project):
+    project.run("weasel", "run", "all")
+    (project.root / "assets" / "raw" / "new.txt").write_text("Nadia Barton lives in Paris.")
+    commands = [command for block in blocks("consistency.md") for command in block]
     assert len(commands) == 8
     for command in commands:
-        copy.run(*command)
-        if command[:2] == ["python", "-m"]:
-            exported = json.loads((copy.root / command[4] / "export.json").read_text(encoding="utf8"))
-            assert exported["texts"] == (1 if "raw" in command[3] else exported["texts"])
+        project.run(*command)
+        if "scripts.export" in command:
+            exported = json.loads((project.root / command[4] / "export.json").read_text(encoding="utf8"))
             assert exported["texts"] > 0
-    found = json.loads((copy.root / "training/check/check.json").read_text(encoding="utf8"))
+    found = json.loads((project.root / "training/check/check.json").read_text(encoding="utf8"))
     assert found["texts"] == 24
-    assert (copy.root / "training/check/tasks/PERSON.jsonl").is_file()
-    assert not (copy.root / "training/check.folds").exists()
-    assert (copy.root / "to-annotate/PERSON.jsonl").read_text(encoding="utf8").count("\n") == 1
+    assert (project.root / "training/check/tasks/PERSON.jsonl").is_file()
+    assert not (project.root / "training/check.folds").exists()
+    assert len(lines(project.root / "to-annotate/PERSON.jsonl")) == 1
+    assert "More texts: of which label?" in (project.root / "report/cpu.html").read_text(encoding="utf8")
+
+
+def test_label_by_label(project):
+    """What people do in between is done here: a wrong tag is put right, and DATE is annotated on half of the texts."""
+    first, check, again, texts, more, last = blocks("label-by-label.md")
+    project.run(*first[0])
+    project.run(*check[0])
+    doc = make_doc(0, labels=LABELS)
+    file = (project.root / "assets" / "brat" / "noisy" / doc.path).with_suffix(".ann")
+    right = [
+        f"T{n}\t{label} {start} {end}\t{doc.text[start:end]}\n" for n, (start, end, label) in enumerate(doc.spans, 1)
+    ]
+    file.write_text("".join(right), encoding="utf8", newline="")
+    assert "Skipping 'convert-brat'" not in project.run(*again[0])
+    project.run(*texts[0])
+    tasks = lines(project.root / "texts" / "texts.jsonl")
+    assert len(tasks) == 24
+    dates = {make_doc(n).text: make_doc(n, labels=("DATE",)).spans for n in range(24)}
+    for task in tasks[::2]:
+        task["spans"] = [{"start": s, "end": e, "label": label} for s, e, label in dates[task["text"]]]
+    annotated = "".join(json.dumps(task) + "\n" for task in tasks[::2])
+    (project.root / "assets/prodigy/date.jsonl").write_text(annotated, encoding="utf8")
+    page = (ROOT / "docs" / "label-by-label.md").read_text(encoding="utf8")
+    (declared,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    assert yaml.safe_load(declared)[0]["labels"] == ["DATE"]
+    (project.root / "assets/prodigy/datasets.yml").write_text(declared, encoding="utf8")
+    project.set("datasets", re.search(r"`datasets: (.*?)`", page)[1])
+    project.run(*more[0])
+    merged = json.loads((project.root / "metrics/merge.json").read_text(encoding="utf8"))["labels"]
+    assert {label: counts["complete"] for label, counts in merged.items()} == {"PERSON": 24, "PLACE": 24, "DATE": 12}
+    for command in last:
+        project.run(*command)
+    assert {path.stem for path in (project.root / "to-annotate").glob("*.jsonl")} == {*LABELS, "DATE"}
+    assert len(lines(project.root / "to-annotate/DATE.jsonl")) == 24

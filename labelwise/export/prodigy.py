@@ -24,6 +24,14 @@ def write_together(docs: Iterable[ExportDoc], folder: Path) -> int:
     return spans
 
 
+def write_texts(docs: Iterable[ExportDoc], folder: Path) -> None:
+    """Write all texts, without any span, to one file, texts.jsonl: what a new label is annotated on."""
+    with (folder / "texts.jsonl").open("wb") as file:
+        for doc in docs:
+            meta = {"meta": {"doc": doc.name}} if doc.name else {}
+            file.write(msgspec.json.encode({"text": doc.text, **meta}) + b"\n")
+
+
 def write_by_label(docs: Iterable[ExportDoc], folder: Path, labels: Sequence[str]) -> int:
     """Write LABEL.jsonl for each label: the texts that are complete for it; returns the number of spans."""
     spans = 0

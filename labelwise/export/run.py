@@ -11,10 +11,10 @@ from labelwise.common.outputs import check_replaceable, staged
 from labelwise.corpus.manifest import is_corpus
 from labelwise.export.brat import write_brat
 from labelwise.export.docs import ExportDoc, read_corpus, read_labels, read_predicted
-from labelwise.export.prodigy import write_by_label, write_to_annotate, write_together
+from labelwise.export.prodigy import write_by_label, write_texts, write_to_annotate, write_together
 from labelwise.sources.declarations import SPLITS
 
-ExportFormat = Literal["brat", "prodigy", "prodigy-by-label"]
+ExportFormat = Literal["brat", "prodigy", "prodigy-by-label", "texts"]
 MARK = "export.json"
 
 
@@ -63,6 +63,8 @@ def export(source: Path, out: Path, format: ExportFormat, splits: Sequence[str] 
             result.spans = write_brat(read(), folder)
         elif format == "prodigy":
             result.spans = write_together(read(), folder)
+        elif format == "texts":
+            write_texts(read(), folder)
         elif corpus:
             result.spans = write_by_label(read(), folder, sorted(labels))
         else:

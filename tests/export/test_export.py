@@ -103,6 +103,14 @@ def test_prodigy_tasks_are_those_of_a_corpus(merging, tmp_path):
     assert {label: sorted(found) for label, found in texts.items()} == {"A": ["big cat", "owl"], "B": ["big cat"]}
 
 
+def test_texts_for_a_new_label_have_no_spans(demo_corpus, tmp_path):
+    done = export(demo_corpus, tmp_path / "out", "texts")
+    tasks = read_tasks(tmp_path / "out" / "texts.jsonl")
+    assert (done.texts, done.spans) == (30, 0)
+    assert len({task["text"] for task in tasks}) == 30
+    assert {key for task in tasks for key in task} == {"text", "meta"}
+
+
 def read_tasks(file: Path) -> list[dict]:
     lines = file.read_bytes().splitlines()
     assert all(parse_task(line)[1] == "" for line in lines)
