@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from labelwise.demo.corpus import add_noise, make_doc
+from labelwise.demo.corpus import DemoDoc, add_noise, make_doc
 from labelwise.demo.write import write_brat
 from labelwise.export.brat import standoff
 from tests.conftest import ROOT
@@ -18,16 +18,23 @@ pytestmark = pytest.mark.slow
 LABELS = ("PERSON", "PLACE")
 
 
-@pytest.fixture
-def project(tmp_path) -> Copy:
-    """A copy of the project with a small brat corpus of two labels, some of whose tags are wrong."""
-    (tmp_path / "project").mkdir()
-    copy = Copy(tmp_path / "project")
+@pytest.fixture(scope="module")
+def project(tmp_path_factory) -> Copy:
+    """A copy of the project with a small brat corpus of two labels, some of whose tags are wrong; all was run."""
+    copy = Copy(tmp_path_factory.mktemp("project"))
     for name, value in {"check_folds": "2", "check_steps": "10"}.items():
         copy.set(name, value)
-    docs = (add_noise(make_doc(number, labels=LABELS), 0.1, labels=LABELS) for number in range(24))
-    write_brat(docs, copy.root / "assets" / "brat" / "noisy")
+    write_brat((noisy(made(number)) for number in range(24)), copy.root / "assets" / "brat" / "noisy")
+    copy.run("weasel", "run", "all")
     return copy
+
+
+def made(number: int, labels: tuple[str, ...] = LABELS) -> DemoDoc:
+    return make_doc(number, labels=labels, words=40)
+
+
+def noisy(doc: DemoDoc) -> DemoDoc:
+    return add_noise(doc, 0.1, labels=LABELS)
 
 
 def blocks(page: str) -> list[list[list[str]]]:
@@ -42,7 +49,6 @@ def lines(file: Path) -> list[dict]:
 
 
 def test_what_to_fix_first(project):
-    project.run("weasel", "run", "all")
     (project.root / "assets" / "raw" / "new.txt").write_text("Nadia Barton lives in Paris.")
     commands = [command for block in blocks("consistency.md") for command in block]
     assert len(commands) == 8
@@ -64,17 +70,15 @@ def test_label_by_label(project):
     first, check, again, texts, more, last = blocks("label-by-label.md")
     project.run(*first[0])
     project.run(*check[0])
-    doc = make_doc(0, labels=LABELS)
+    doc = next(doc for doc in map(made, range(24)) if noisy(doc) != doc)
     file = (project.root / "assets" / "brat" / "noisy" / doc.path).with_suffix(".ann")
-    right = [
-        f"T{n}\t{label} {start} {end}\t{doc.text[start:end]}\n" for n, (start, end, label) in enumerate(doc.spans, 1)
-    ]
+    right = [standoff(doc.text, span, number) for number, span in enumerate(doc.spans, 1)]
     file.write_text("".join(right), encoding="utf8", newline="")
     assert "Skipping 'convert-brat'" not in project.run(*again[0])
     project.run(*texts[0])
     tasks = lines(project.root / "texts" / "texts.jsonl")
     assert len(tasks) == 24
-    dates = {make_doc(n).text: make_doc(n, labels=("DATE",)).spans for n in range(24)}
+    dates = {made(number).text: made(number, ("DATE",)).spans for number in range(24)}
     for task in tasks[::2]:
         task["spans"] = [{"start": s, "end": e, "label": label} for s, e, label in dates[task["text"]]]
     annotated = "".join(json.dumps(task) + "\n" for task in tasks[::2])
