@@ -45,7 +45,7 @@ def check_labels_cli(
             resume=True,
         )
     print_summary(summary)
-    msg.good(f"{out / TABLE} lists every finding, {out / TASKS} has tasks for each label, best first")
+    msg.good(f"{out / TABLE} lists the findings, {out / TASKS} has tasks for each label, best first")
 
 
 def print_summary(summary: Summary) -> None:

@@ -8,7 +8,7 @@ import typer
 
 from labelwise.common.device import use_gpu
 from labelwise.common.memory import measure_peak
-from labelwise.common.workers import Engine
+from labelwise.common.workers import Engine, check_workers
 from labelwise.export.predict_texts import predict_texts
 from scripts.console import msg, print_counts, progress, run, user_errors
 
@@ -28,6 +28,7 @@ def predict_cli(
     problems: Counter[str] = Counter()
     texts = words = 0
     with user_errors("Nothing was predicted"), measure_peak() as peak:
+        check_workers(workers, gpu_id)
         use_gpu(gpu_id)
         parts = predict_texts(model, inputs, out, workers=workers, engine=engine, address=address, problems=problems)
         for done in progress(parts, "parts"):

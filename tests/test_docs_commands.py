@@ -60,7 +60,7 @@ def test_what_to_fix_first(project):
     found = json.loads((project.root / "training/check/check.json").read_text(encoding="utf8"))
     assert found["texts"] == 24
     assert (project.root / "training/check/tasks/PERSON.jsonl").is_file()
-    assert not (project.root / "training/check.folds").exists()
+    assert [path.name for path in (project.root / "training").glob("*check*")] == ["check"]
     assert len(lines(project.root / "to-annotate/PERSON.jsonl")) == 1
     assert "More texts: of which label?" in (project.root / "report/cpu.html").read_text(encoding="utf8")
 

@@ -5,8 +5,7 @@ Two things speak for or against a span: how often its form is marked with its la
 log-odds: how much more likely what is proposed is than what is there. What is ambiguous by nature has a score near 0.
 
 Of confident learning (Northcutt, Jiang and Chuang, "Confident Learning: Estimating Uncertainty in Dataset Labels", JAIR
-2021) it has the idea: predictions out of sample, compared with what was annotated. Nothing is thresholded by label, as
-the probabilities were calibrated on dev.
+2021) it has the idea: predictions out of sample, compared with what was annotated.
 """
 
 from collections.abc import Iterator, Sequence

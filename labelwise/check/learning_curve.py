@@ -49,7 +49,7 @@ def measure_curve(
     labels = read_manifest(corpus)["labels"]
     scores = []
     overrides = options.pop("overrides", {})
-    with staged(out) as path, TemporaryDirectory(dir=out.parent) as folder:
+    with staged(out) as path, TemporaryDirectory() as folder:
         for count in counts:
             tell(f"Training on {count:,} of {total:,} texts")
             limited = {**overrides, "corpora.train.limit": 0 if count == total else count}

@@ -7,13 +7,14 @@ from pathlib import Path
 from labelwise.check.folds import read_docs
 from labelwise.check.worklists import Finding, Text
 from labelwise.common.keys import text_key
+from labelwise.common.spans import trim_usable
 from labelwise.corpus.docbin_reader import merged_data
 from labelwise.evaluate.mistakes import pairs_of
 from labelwise.evaluate.predictions import read_predictions
-from labelwise.sources.declarations import load_datasets
+from labelwise.sources.declarations import DataSet
 from labelwise.sources.formats import read_items
 from labelwise.sources.normalize import normalize_task
-from labelwise.sources.prodigy import annotator_of
+from labelwise.sources.prodigy import Task, annotator_of, kind_of
 
 
 def explain(findings: Sequence[Finding], predictions: Path) -> None:
@@ -29,19 +30,22 @@ def explain(findings: Sequence[Finding], predictions: Path) -> None:
         one.explains = max(mistakes[one.form, label] for label in one.labels)
 
 
-def locate(findings: Sequence[Finding], datasets: Sequence[Path], *, normalize: bool) -> None:
-    """Look up the data sets, files and lines that findings are in, and who annotated."""
+def locate(findings: Sequence[Finding], datasets: Sequence[DataSet], *, normalize: bool) -> None:
+    """Look up the data sets, files and lines that findings are in, and who annotated.
+
+    A complete answer is about all of its text, a binary one about its spans; ignored and rejected ones say nothing.
+    """
     wanted: dict[bytes, list[Finding]] = {}
     for one in findings:
         wanted.setdefault(bytes.fromhex(one.key), []).append(one)
-    for dataset in load_datasets(datasets):
+    for dataset in datasets:
         for path in dataset.files:
             for item in read_items(path, dataset.name if dataset.database else ""):
                 task = item.task and (normalize_task(item.task) if normalize else item.task)
                 if task is None or not task.text:
                     continue
                 for one in wanted.get(text_key(task.text.encode("utf8", "surrogatepass")), ()):
-                    if set(one.labels) & set(dataset.labels):
+                    if set(one.labels) & set(dataset.labels) and _is_about(task, dataset, one):
                         place = task.document or f"{path.name}:{item.line}"
                         who = annotator_of(task)
                         one.places.append(f"{dataset.name} {place}" + (f" ({who})" if who else ""))
@@ -56,3 +60,14 @@ def read_texts(corpus: Path, keys: set[str]) -> dict[str, Text]:
             gold = [(start, end, label) for start, end, label, _ in merged_data(doc.stored)["gold"]]
             found[key] = Text(doc.stored.text, gold)
     return found
+
+
+def _is_about(task: Task, dataset: DataSet, finding: Finding) -> bool:
+    kind = kind_of(task) if dataset.kind == "auto" else dataset.kind
+    if task.answer == "ignore" or kind == "other":
+        return False
+    if kind == "complete":
+        return task.answer == "accept"
+    spans = [span for span in (finding.current, finding.proposed) if span]
+    told = [trim_usable(task.text or "", span.start, span.end) for span in task.spans or ()]
+    return any(start < span[1] and span[0] < end for start, end in told for span in spans)

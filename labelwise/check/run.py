@@ -15,18 +15,18 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import spacy
 
 from labelwise.check.findings import Candidate, Place, find_candidates
-from labelwise.check.folds import CheckedDoc, add_opinions, read_docs, train_fold
+from labelwise.check.folds import CheckedDoc, add_opinions, load_fold, read_docs, train_fold
 from labelwise.check.look_up import explain, locate, read_texts
 from labelwise.check.worklists import SUMMARY, TABLE, TASKS, Finding, write_table, write_tasks
 from labelwise.common.errors import InputError
 from labelwise.common.keys import text_key
-from labelwise.common.outputs import check_replaceable, remove, staged
+from labelwise.common.outputs import check_replaceable, own_name, remove, staged
 from labelwise.corpus.docbin_reader import merged_data
 from labelwise.corpus.forms import Forms
 from labelwise.corpus.manifest import read_manifest
+from labelwise.sources.declarations import load_datasets
 
 AROUND = 40  # characters of context on either side
 FEW = 20  # spans in train below which a label has few
@@ -99,7 +99,10 @@ def check(
     check_replaceable(out, (TABLE, SUMMARY), "check")
     manifest = read_manifest(corpus)
     labels = manifest["labels"]
-    pipelines = out.with_name(f"{out.name}.folds")
+    declared = load_datasets(datasets)
+    if predictions and not predictions.is_file():
+        raise InputError(f"{predictions}: there is no such file; run the evaluation")
+    pipelines = own_name(out, "folds")
     with staged(out, folder=True) as folder:
         folder.mkdir()
         forms, books = Forms(labels), _Books(labels)
@@ -115,13 +118,13 @@ def check(
             if folds:
                 tell(f"Training pipeline {fold + 1} of {folds}, without a part of train")
                 model = train_fold(config, corpus, pipelines, fold, folds, **options)
-                docs = add_opinions(spacy.load(model), docs, labels)
+                docs = add_opinions(load_fold(model), docs, labels)
             for doc in docs:
                 kept.add(doc, forms)
         findings = kept.best()
         if predictions:
             explain(findings, predictions)
-        locate(findings, datasets, normalize=manifest["settings"]["normalize"])
+        locate(findings, declared, normalize=manifest["settings"]["normalize"])
         groups = _group(findings)
         write_table(findings, folder / TABLE)
         write_tasks(findings, read_texts(corpus, {one.key for one in findings}), labels, folder / TASKS)

@@ -3,6 +3,7 @@
 import numpy as np
 
 WAITING = 2**20  # keys that are held before they are counted
+MOST_ARRAYS = 2**14  # of them
 
 
 class Counts:
@@ -17,9 +18,11 @@ class Counts:
 
     def add(self, keys: np.ndarray) -> None:
         """Count keys, each as often as it is there."""
+        if not len(keys):
+            return
         self._waiting.append(keys.astype(np.uint64, copy=False))
         self._size += len(keys)
-        if self._size > WAITING:
+        if self._size > WAITING or len(self._waiting) > MOST_ARRAYS:
             self._count()
 
     def of(self, keys: np.ndarray) -> np.ndarray:

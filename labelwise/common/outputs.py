@@ -162,7 +162,7 @@ def remove(path: Path) -> None:
 def own_name(path: Path, kind: str) -> Path:
     """Name what is needed beside an output: hidden, and such that whatever has this name is ours, and may be deleted.
 
-    kind (str): "tmp", "old" or "lock".
+    kind (str): such as "tmp", "old" or "lock".
     """
     return path.with_name(f".{path.name}.labelwise.{kind}")
 

@@ -25,6 +25,15 @@ Result = TypeVar("Result")
 Engine = Literal["processes", "dask"]
 
 
+def check_workers(workers: int, gpu_id: int) -> None:
+    """Check a number of processes that predict.
+
+    RAISES (InputError): it is less than 1, or more on a GPU.
+    """
+    if workers < 1 or (workers > 1 and gpu_id >= 0):
+        raise InputError(f"--workers {workers}: give 1 or more, and 1 on a GPU, which processes would contend for")
+
+
 def run_in_order(
     executor: Executor | None, function: Callable[[Job], Result], jobs: Iterable[Job], *, ahead: int
 ) -> Iterator[tuple[Job, Result]]:

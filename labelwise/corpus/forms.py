@@ -1,7 +1,7 @@
 """How often a form, a sequence of words, is marked with a label, and how often it is left unmarked.
 
 An occurrence of a form is free for a label if the text is complete for the label, and nothing of it is in a span of
-that label. Words are compared as they are written; white space between them doesn't count.
+that label. Tokens are compared as they are written; single spaces between them don't count.
 """
 
 from collections.abc import Iterable, Sequence
@@ -47,16 +47,11 @@ class Forms:
         self._forms = Counts()
         self._wanted = Counts()
 
-    def look_for(self, doc: StoredDoc, spans: Sequence[TokenSpan]) -> np.ndarray:
-        """Look for the forms of some spans, with their labels, from now on.
-
-        RETURNS (np.ndarray): their keys.
-        """
+    def look_for(self, doc: StoredDoc, spans: Sequence[TokenSpan]) -> None:
+        """Look for the forms of some spans, with their labels, from now on."""
         forms = self.form_keys(doc, spans)
-        keys = self.keys(forms, np.array([number for *_, number in spans], int))
         self._forms.add(forms)
-        self._wanted.add(keys)
-        return keys
+        self._wanted.add(self.keys(forms, np.array([number for *_, number in spans], int)))
 
     def mark(self, doc: StoredDoc) -> None:
         """Count the marked forms of a text."""

@@ -1,7 +1,7 @@
 """Why gold spans weren't found: what train has of their forms.
 
-- unseen: the form isn't in train. Annotate more texts.
-- inconsistent: train marks the form with another label, or leaves it unmarked, more than now and then. Fix annotations.
+- unseen: the form isn't in the texts of train that are complete for the label. Annotate more texts.
+- inconsistent: train marks it with another label there, or leaves it unmarked, more than now and then. Fix annotation.
 - consistent: train marks it as test does. It is the pipeline that has to learn.
 
 A span without token boundaries is none of these: no pipeline can find it.
@@ -50,8 +50,9 @@ def find_causes(corpus: Path, split: Path, predictions: Path, labels: Sequence[s
             missed = _missed(forms, stored, doc)
             digests = forms.form_keys(stored, [span for span, _ in missed])
             for ((_, _, number), form), digest in zip(missed, digests, strict=True):
-                here = _in_train(forms, digest, number)
-                cause, label = _cause(here, labels[number]), labels[number]
+                here, free = _in_train(forms, digest, number)
+                label = labels[number]
+                cause = _cause(here.get(label, 0), free)
                 counts = causes.labels.setdefault(label, dict.fromkeys(CAUSES, 0))
                 counts[cause] += 1
                 row = (cause, label, form, msgspec.json.encode(here))
@@ -84,19 +85,18 @@ def _missed(forms: Forms, stored: StoredDoc, doc: PredictedDoc) -> list[tuple[tu
     return missed
 
 
-def _in_train(forms: Forms, digest: np.uint64, number: int) -> dict[str, int]:
-    """Tell how often train marks a form with each label, and how often it leaves it unmarked ("")."""
+def _in_train(forms: Forms, digest: np.uint64, number: int) -> tuple[dict[str, int], int]:
+    """Tell how often train marks a form with each label, and leaves it unmarked (""); and how often it is free."""
     numbers = np.arange(len(forms.labels))
     marked = forms.marked.of(forms.keys(np.full(len(numbers), digest), numbers))
     free = int(forms.free.of(forms.keys(np.array([digest]), np.array([number])))[0])
     here = {forms.labels[other]: int(marked[other]) for other in np.flatnonzero(marked).tolist()}
-    # What is free for the label includes what has another one.
+    # What is free for the label includes what has another one; of texts that aren't complete for the label, it doesn't.
     unmarked = free - sum(n for label, n in here.items() if label != forms.labels[number])
-    return here | ({"": unmarked} if unmarked > 0 else {})
+    return here | ({"": unmarked} if unmarked > 0 else {}), free
 
 
-def _cause(train: dict[str, int], label: str) -> Cause:
-    if not train:
+def _cause(marked: int, free: int) -> Cause:
+    if not marked and not free:
         return "unseen"
-    otherwise = sum(n for name, n in train.items() if name != label)
-    return "inconsistent" if otherwise > NOW_AND_THEN * train.get(label, 0) else "consistent"
+    return "inconsistent" if free > NOW_AND_THEN * marked else "consistent"

@@ -44,9 +44,10 @@ class Done(NamedTuple):
 
 
 @lru_cache(maxsize=1)
-def load_pipeline(model: Path) -> Language:
+def load_pipeline(model: Path, digest: str = "") -> Language:
     """Load a pipeline once; workers that are forked afterwards share it.
 
+    digest (str): of its files, where a worker may have loaded an earlier one from the same folder.
     RAISES (InputError): there is none.
     """
     if not (model / "meta.json").is_file():

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from labelwise.common.device import use_gpu
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import check_kind
+from labelwise.common.workers import check_workers
 from labelwise.corpus.manifest import read_manifest, read_split
 from labelwise.evaluate.causes import find_causes
 from labelwise.evaluate.predict import predict_split
@@ -84,8 +85,7 @@ def predict(
 
     RAISES (InputError): there is no model, no partition, or no such GPU; several workers on a GPU.
     """
-    if workers < 1 or (workers > 1 and gpu_id >= 0):
-        raise InputError(f"--workers {workers}: give 1 or more, and 1 on a GPU, which processes would contend for")
+    check_workers(workers, gpu_id)
     use_gpu(gpu_id)
     texts = read_split(split)["texts"]
     partitions = predict_split(model, split, predictions, workers=workers)

@@ -4,26 +4,37 @@ import re
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
+from labelwise.common.errors import InputError
 from labelwise.common.spans import SpanKey
 from labelwise.export.docs import ExportDoc
 
 LINE_ENDS = re.compile(r"[\r\n]+")
+LONGEST = 200  # bytes of a name
 UNSAFE = re.compile(r'[\x00-\x1f<>:"|?*\\]')
 
 
 def write_brat(docs: Iterable[ExportDoc], folder: Path) -> int:
     """Write NAME.txt and NAME.ann for each text; returns the number of spans.
 
-    A text keeps its document's name and folders; without a name, it is named after its digest.
+    A text keeps its document's name and folders; without a name, it is named after its digest. What a text isn't
+    complete for can't be said in brat.
+
+    RAISES (InputError): two labels are the same without white space, which brat's labels don't have.
     """
+    names: dict[str, str] = {}
     folder.mkdir(parents=True, exist_ok=True)
     spans = 0
     for doc in docs:
         file = folder / document_path(doc)
         if file.with_suffix(".ann").exists():  # two texts with one name
             file = file.with_name(f"{file.stem}-{doc.key[:12]}.txt")
+        if file.is_dir() or any(parent.is_file() for parent in file.parents):
+            file = folder / f"{doc.key}.txt"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(doc.text, encoding="utf8", newline="")
+        for label in {label for _, _, label in doc.spans}:
+            if names.setdefault(brat_label(label), label) != label:
+                raise InputError(f"labels {label!r} and {names[brat_label(label)]!r} are the same in brat; rename one")
         lines = [standoff(doc.text, span, number) for number, span in enumerate(doc.spans, 1)]
         file.with_suffix(".ann").write_text("".join(lines), encoding="utf8", newline="")
         spans += len(lines)
@@ -32,9 +43,19 @@ def write_brat(docs: Iterable[ExportDoc], folder: Path) -> int:
 
 def document_path(doc: ExportDoc) -> PurePosixPath:
     """Make the path of a text in its folder, whatever its name is: never outside, and safe on every file system."""
-    parts = [UNSAFE.sub("_", part)[:100] for part in PurePosixPath(doc.name).parts if part not in ("/", "..", ".")]
+    parts = [_cut(UNSAFE.sub("_", part)) for part in PurePosixPath(doc.name).parts if part not in ("/", "..", ".")]
     path = PurePosixPath(*parts) if parts else PurePosixPath(doc.key)
     return path if path.suffix == ".txt" else path.with_name(f"{path.name}.txt")
+
+
+def _cut(name: str) -> str:
+    """Cut a name to what file systems allow, in bytes, with some left for a suffix."""
+    return name.encode("utf8", "replace")[:LONGEST].decode("utf8", "ignore")
+
+
+def brat_label(label: str) -> str:
+    """Write a label without white space, at which brat would cut it."""
+    return "_".join(label.split())
 
 
 def standoff(text: str, span: SpanKey, number: int) -> str:
@@ -49,4 +70,4 @@ def standoff(text: str, span: SpanKey, number: int) -> str:
         edges += found.span()
     pieces = [piece for piece in zip(edges[::2], [*edges[1::2], end], strict=True) if piece[0] < piece[1]]
     offsets = ";".join(f"{first} {last}" for first, last in pieces)
-    return f"T{number}\t{label} {offsets}\t{' '.join(text[first:last] for first, last in pieces)}\n"
+    return f"T{number}\t{brat_label(label)} {offsets}\t{' '.join(text[first:last] for first, last in pieces)}\n"

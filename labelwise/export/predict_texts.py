@@ -5,35 +5,38 @@ A part that was predicted by the same pipeline is taken from an earlier run that
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 from labelwise.common.collector import rare_collections
+from labelwise.common.errors import InputError
 from labelwise.common.keys import text_key
-from labelwise.common.outputs import remove, staged
+from labelwise.common.outputs import check_kind, own_name, remove, staged
 from labelwise.common.workers import Engine, open_executor, run_in_order
 from labelwise.corpus.annotation import entities
 from labelwise.corpus.streaming import forgetting, take_batch
 from labelwise.evaluate.predict import Done, all_found, load_pipeline
 from labelwise.evaluate.predictions import PredictedDoc, write_predictions
 from labelwise.export.raw_texts import RawText, read_texts
+from labelwise.sources.files import printable
 
 PART = 500  # texts
 
 
 class RawJob(NamedTuple):
-    """A part to predict: the pipeline's folder, the texts, and the file for the predictions."""
+    """A part to predict: the pipeline's folder and its digest, the texts, and the file for the predictions."""
 
     model: Path
+    digest: str
     texts: list[RawText]
     out: Path
 
 
 def predict_texts(
     model: Path,
-    inputs: Iterable[Path],
+    inputs: Sequence[Path],
     out: Path,
     *,
     workers: int = 1,
@@ -49,10 +52,11 @@ def predict_texts(
     YIELDS (Done): what was done for each part; the file is there at the end.
     RAISES (InputError): there is no pipeline, an input can't be read, or a worker was killed.
     """
+    check_kind(out, folder=False)
     load_pipeline.cache_clear()
-    load_pipeline(model)
     pipeline = digest_folder(model)
-    parts = out.with_name(f"{out.name}.parts")
+    load_pipeline(model.resolve(), pipeline)
+    parts = own_name(out, "parts")
     parts.mkdir(parents=True, exist_ok=True)
 
     def jobs() -> Iterator[RawJob]:
@@ -63,7 +67,7 @@ def predict_texts(
             if not part:
                 return
             content = hashlib.sha256(repr((pipeline, part)).encode("utf8", "surrogatepass")).hexdigest()[:16]
-            yield RawJob(model.resolve(), part, (parts / f"part-{number:06d}-{content}.jsonl").resolve())
+            yield RawJob(model.resolve(), pipeline, part, (parts / f"part-{number:06d}-{content}.jsonl").resolve())
 
     with (
         staged(out) as whole,
@@ -71,9 +75,15 @@ def predict_texts(
         rare_collections(),
         open_executor(engine, workers, address) as executor,
     ):
+        any_text = False
         for job, done in run_in_order(executor, predict_part, jobs(), ahead=2 * max(workers, 1)):
             written.write(job.out.read_bytes())
+            any_text = True
             yield done
+        if not any_text:
+            raise InputError(
+                f"{', '.join(map(printable, inputs))}: no .txt or .jsonl file with a text that can be used"
+            )
     remove(parts)
 
 
@@ -82,7 +92,7 @@ def predict_part(job: RawJob) -> Done:
     words = sum(len((raw.text or "").split()) for raw in job.texts)
     if job.out.is_file():
         return Done(len(job.texts), words)
-    nlp = load_pipeline(job.model)
+    nlp = load_pipeline(job.model, job.digest)
     unknown = dict.fromkeys(sorted(nlp.pipe_labels.get("ner", ())), "none")
     texts = iter(job.texts)
     with staged(job.out) as path, path.open("wb") as file:

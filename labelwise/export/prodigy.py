@@ -1,7 +1,6 @@
 """Write texts with spans as tasks for Prodigy: https://prodi.gy/docs/api-interfaces"""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any
@@ -61,23 +60,17 @@ def write_to_annotate(read: Callable[[], Iterator[ExportDoc]], folder: Path, lab
     for label in labels:
         worth = np.array([_worth(doc, label) for doc in read()])
         order = np.argsort(-worth, kind="stable")
-        rank = np.empty(len(order), int)
-        rank[order] = np.arange(len(order))
-        kept = worth >= 0
+        sizes = np.zeros(len(worth), np.int64)
         with TemporaryFile() as lines:
-            starts = [0]
-            for doc, keep in zip(read(), kept.tolist(), strict=True):
-                if keep:
-                    starts.append(starts[-1] + lines.write(encode_task(doc, label)))
+            for number, doc in enumerate(read()):
+                if worth[number] >= 0:
+                    sizes[number] = lines.write(encode_task(doc, label))
                     spans += sum(name == label for _, _, name in doc.spans)
-                else:
-                    starts.append(starts[-1])
-            places = list(pairwise(starts))
+            starts = np.cumsum(sizes) - sizes
             with (folder / names[label]).open("wb") as file:
-                for number in order.tolist():
-                    if kept[number]:
-                        lines.seek(places[number][0])
-                        file.write(lines.read(places[number][1] - places[number][0]))
+                for number in order:
+                    lines.seek(starts[number])
+                    file.write(lines.read(sizes[number]))
     return spans
 
 
@@ -110,6 +103,8 @@ def encode_task(doc: ExportDoc, label: str | None) -> bytes:
         "spans": spans,
         "answer": "accept",
         **({"meta": {"doc": doc.name}} if doc.name else {}),
+        # So that a merge doesn't take what nobody has looked for as missing.
+        **({"_labelwise_uncovered": dict(doc.unknown)} if label is None and doc.unknown else {}),
     }
     return msgspec.json.encode(task) + b"\n"
 

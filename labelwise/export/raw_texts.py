@@ -1,4 +1,4 @@
-"""Read texts that nobody has annotated: folders of `.txt` files, single ones, and JSONL, plain or compressed."""
+"""Read texts that nobody has annotated: `.txt` files and JSONL, plain or compressed, by themselves or in folders."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -8,6 +8,8 @@ from labelwise.common.errors import InputError
 from labelwise.sources.files import find_files, is_folder, printable, read_file
 from labelwise.sources.formats import read_items
 from labelwise.sources.prodigy import DOCUMENT
+
+SUFFIXES = (".txt", ".jsonl", ".jsonl.gz", ".jsonl.zst")
 
 
 class RawText(NamedTuple):
@@ -28,23 +30,27 @@ def read_texts(inputs: Iterable[Path]) -> Iterator[RawText]:
     """
     for path in inputs:
         if is_folder(path):
-            for file in find_files(path, (".txt",)):
-                yield _read_file(file, file.relative_to(path).as_posix())
+            for file in find_files(path, SUFFIXES):
+                yield from _read(file, printable(file.relative_to(path)))
         elif not path.is_file():
             raise InputError(f"{printable(path)}: there is no such file or folder")
-        elif path.suffix == ".txt":
-            yield _read_file(path, path.name)
         else:
-            for item in read_items(path):
-                name = f"{path.name}:{item.line}"
-                if item.task is not None:
-                    meta = item.task.meta if isinstance(item.task.meta, dict) else {}
-                    yield RawText(item.task.text, str(meta.get(DOCUMENT) or name))
-                elif item.problem:
-                    yield RawText(None, name, item.problem)
+            yield from _read(path, printable(Path(path.name)))
 
 
-def _read_file(file: Path, name: str) -> RawText:
+def _read(file: Path, name: str) -> Iterator[RawText]:
+    if file.suffix == ".txt":
+        yield _read_text(file, name)
+        return
+    for item in read_items(file):
+        if item.task is not None:
+            meta = item.task.meta if isinstance(item.task.meta, dict) else {}
+            yield RawText(item.task.text, str(meta.get(DOCUMENT) or f"{name}:{item.line}"))
+        elif item.problem:
+            yield RawText(None, f"{name}:{item.line}", item.problem)
+
+
+def _read_text(file: Path, name: str) -> RawText:
     try:
         text = read_file(file).decode("utf8")
     except UnicodeDecodeError:

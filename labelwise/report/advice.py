@@ -24,7 +24,7 @@ class Doubt(NamedTuple):
     remedy: str
 
 
-def doubts(merge: MergeCounts | None, metrics: Metrics, details: Details | None) -> Iterator[Doubt]:
+def doubts(merge: MergeCounts | None, metrics: Metrics) -> Iterator[Doubt]:
     """Yield the reasons not to trust the scores."""
     if metrics.texts < FEW_TEXTS:
         yield Doubt(
@@ -139,6 +139,6 @@ def summarize(merge: MergeCounts | None, metrics: Metrics, details: Details | No
     return Digest(
         f"{all_gold.f or 0.0:.3f}{between}",
         [f"{label} {f:.3f}" for f, label in sorted(known)[:WEAKEST]],
-        list(doubts(merge, metrics, details)),
+        list(doubts(merge, metrics)),
         advice,
     )

@@ -57,7 +57,7 @@ def render_report(root: Path, pipeline: str) -> str:
         pipeline=pipeline,
         metrics=metrics,
         details=details,
-        doubts=metrics and list(doubts(merge, metrics, details)),
+        doubts=metrics and list(doubts(merge, metrics)),
         causes=metrics and details and tabulate_causes(metrics, details),
         flows=merge and draw_ledger(merge),
         coverage=merge and tabulate_coverage(merge),

@@ -9,14 +9,18 @@ import typer
 from typer.testing import CliRunner
 
 from labelwise.check import folds
+from labelwise.check.look_up import locate
 from labelwise.check.run import check
+from labelwise.check.worklists import Finding
 from labelwise.common.errors import InputError
+from labelwise.common.keys import text_key
 from labelwise.demo.corpus import add_noise, make_doc
 from labelwise.demo.write import write_brat
 from labelwise.evaluate.predictions import PredictedDoc, write_predictions
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge
 from labelwise.sources.convert_brat import convert_brat
+from labelwise.sources.declarations import load_datasets
 from labelwise.sources.prodigy import input_hash
 from scripts.check_labels import check_labels_cli
 from tests.conftest import ROOT
@@ -168,6 +172,39 @@ def test_mistakes_on_test_say_what_pays_most(noisy, tmp_path):
 def test_numbers_out_of_range_are_errors(options, message, noisy, tmp_path):
     with pytest.raises(InputError, match=message):
         check(noisy / "corpus", [noisy / "tasks" / "datasets.yml"], tmp_path / "out", config=CPU, **options)
+
+
+@pytest.mark.parametrize(("name", "message"), [("predictions", "there is no such file"), ("datasets", "none.yml")])
+def test_what_is_not_there_is_said_before_anything_is_trained(name, message, noisy, tmp_path, monkeypatch):
+    monkeypatch.setattr(folds, "train", lambda *given, **options: pytest.fail("trained"))
+    given = {"datasets": [noisy / "tasks" / "datasets.yml"], "predictions": None}
+    given[name] = tmp_path / "none.jsonl" if name == "predictions" else [tmp_path / "none.yml"]
+    with pytest.raises(InputError, match=message):
+        check(noisy / "corpus", given["datasets"], tmp_path / "out", config=CPU, predictions=given["predictions"])
+
+
+@pytest.mark.parametrize(
+    ("answer", "found"),
+    [
+        ({}, ["a a.jsonl:1 (ann)"]),
+        ({"answer": "ignore"}, []),
+        ({"answer": "reject"}, []),
+        ({"_view_id": "ner", "spans": [{"start": 3, "end": 7, "label": "A"}]}, ["a a.jsonl:1 (ann)"]),
+        (
+            {"_view_id": "ner", "answer": "reject", "spans": [{"start": 4, "end": 7, "label": "A"}]},
+            ["a a.jsonl:1 (ann)"],
+        ),
+        ({"_view_id": "ner", "spans": [{"start": 0, "end": 3, "label": "A"}]}, []),
+        ({"_view_id": "classification"}, []),
+    ],
+)
+def test_places_are_those_of_answers_that_say_something_of_the_finding(answer, found, merging):
+    task = {"text": "big cat", "_view_id": "ner_manual", "_annotator_id": "ann", **answer}
+    merging.add("a", ["A"], [task])
+    key = text_key(b"big cat").hex()
+    finding = Finding(1.0, "unmarked", "A", "cat", None, (4, 7, "A"), "train", "", key, "")
+    locate([finding], load_datasets([merging.root / "tasks" / "datasets.yml"]), normalize=False)
+    assert finding.places == found
 
 
 def test_a_folder_that_is_no_check_is_not_replaced(noisy, tmp_path):

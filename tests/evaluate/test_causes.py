@@ -65,6 +65,20 @@ def test_each_cause(merging):
     ]
 
 
+def test_labels_that_share_spans_do_not_contradict_each_other(merging):
+    """Of a form that is always both, and of one that has another label where nobody looked for this one."""
+    train = [f"{n} cat" for n in range(5)]
+    merging.add("a", ["A"], rows(*train, word="cat"), split="train")
+    merging.add(
+        "b", ["B"], [*rows(*train, label="B", word="cat"), *rows("one owl", label="B", word="owl")], split="train"
+    )
+    merging.add("t", ["A"], [*rows("a cat", word="cat"), *rows("an owl", word="owl")], split="test")
+    labels, forms = causes_of(merging)
+    assert labels == {"A": {"consistent": 1, "inconsistent": 0, "unseen": 1}}
+    assert forms["consistent"] == [("cat", "A", 1, {"A": 5, "B": 5})]
+    assert forms["unseen"] == [("owl", "A", 1, {"B": 1})]
+
+
 def test_now_and_then_is_consistent(merging):
     """One stray in 20 doesn't make a form inconsistent; three do."""
     for word, strays in (("cat", 1), ("dog", 3)):

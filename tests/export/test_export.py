@@ -19,6 +19,7 @@ from labelwise.sources.brat import find_documents, read_document
 from labelwise.sources.convert_brat import convert_brat
 from labelwise.sources.prodigy import input_hash, parse_task
 from scripts.export import export_cli
+from tests.conftest import Merging
 
 
 def spans_of(folder: Path) -> dict[str, tuple[str, list]]:
@@ -74,6 +75,51 @@ def test_hostile_texts_come_back_as_they_were(tmp_path):
 )
 def test_a_document_never_leaves_its_folder(name, path):
     assert document_path(ExportDoc("x", name, "00ff", [], {}, {})).as_posix() == path
+
+
+@pytest.mark.parametrize("name", ["漢" * 200, "a" * 300 + ".txt", "/".join(["x" * 250] * 3)])
+def test_long_names_are_cut_to_what_file_systems_allow(name, tmp_path):
+    path = write(tmp_path, PredictedDoc("0a" * 12, "text", [(0, 4, "A")], [], [], doc=name))
+    assert export(path, tmp_path / "out", "brat").texts == 1
+    assert len(list((tmp_path / "out").rglob("*.ann"))) == 1
+
+
+def test_a_document_that_is_named_as_anothers_folder_has_another_name(tmp_path):
+    docs = [PredictedDoc(f"{n}" * 24, f"text {n}", [], [], [], doc=name) for n, name in enumerate(["x.txt", "x.txt/y"])]
+    export(write(tmp_path, *docs), tmp_path / "out", "brat")
+    texts = {file.relative_to(tmp_path / "out").as_posix() for file in (tmp_path / "out").rglob("*.txt")}
+    assert texts == {"x.txt", f"{'1' * 24}.txt"}
+
+
+def test_labels_of_brat_have_no_white_space(tmp_path):
+    path = write(tmp_path, PredictedDoc("0a", "text", [(0, 4, "Job Title")], [], [], doc="d"))
+    export(path, tmp_path / "out", "brat")
+    (document,) = (read_document(stem, tmp_path / "out") for stem in find_documents(tmp_path / "out"))
+    assert [mention[:3] for mention in document.mentions] == [(0, 4, "Job_Title")]
+    both = PredictedDoc("0b", "text", [(0, 4, "Job Title"), (0, 4, "Job_Title")], [], [])
+    with pytest.raises(InputError, match="are the same in brat"):
+        export(write(tmp_path, both), tmp_path / "out", "brat")
+
+
+def test_what_nobody_looked_for_is_no_negative_when_it_comes_back(merging, tmp_path):
+    merging.add("a", ["A"], [{"text": "big cat"}])
+    merging.add("b", ["B"], [{"text": "big cat", "spans": [{"start": 4, "end": 7, "label": "B"}]}, {"text": "owl"}])
+    merging.run()
+    export(merging.root / "corpus", tmp_path / "all", "prodigy")
+    again = Merging(tmp_path / "again")
+    again.add("all", ["A", "B"], read_tasks(tmp_path / "all" / "all.jsonl"))
+    labels = again.run().labels
+    assert {label: (counts["complete"], counts["none"]) for label, counts in labels.items()} == {
+        "A": (1, 1),
+        "B": (2, 0),
+    }
+
+
+def write(folder: Path, *docs: PredictedDoc) -> Path:
+    path = folder / "written.jsonl"
+    with path.open("wb") as file:
+        write_predictions(docs, file)
+    return path
 
 
 def test_texts_of_one_name_are_two_files(tmp_path):

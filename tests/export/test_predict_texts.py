@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 from collections import Counter
 from pathlib import Path
 
@@ -36,13 +37,14 @@ def inputs(tmp_path) -> list[Path]:
         (folder / f"{number}.txt").write_text(f"Text {number}")
     (folder / "bad.txt").write_bytes(b"\xff\xfe\xff")
     (folder / "other.ann").write_text("T1\tA 0 4\tText\n")
+    (folder / "own.jsonl").write_text('{"text": "Own line"}\n')
     (tmp_path / "one.txt").write_text("one Name\r\n")
     with gzip.open(tmp_path / "more.jsonl.gz", "wt") as file:
         file.write('{"text": "from Bob", "meta": {"doc": "b7"}}\n{oops\n{"text": "Eve"}\n')
     return [tmp_path / "texts", tmp_path / "one.txt", tmp_path / "more.jsonl.gz"]
 
 
-NAMES = [*(f"deep/{number}.txt" for number in range(7)), "one.txt", "b7", "more.jsonl.gz:3"]
+NAMES = [*(f"deep/{number}.txt" for number in range(7)), "deep/own.jsonl:1", "one.txt", "b7", "more.jsonl.gz:3"]
 
 
 def run(model, inputs, out, **options) -> tuple[list[dict], Counter]:
@@ -60,11 +62,11 @@ def test_every_text_is_predicted_once_in_order(model, inputs, tmp_path, monkeypa
     rows, problems = run(model, inputs, tmp_path / "out.jsonl", workers=workers)
     assert [row["doc"] for row in rows] == NAMES
     assert [row["text"][start:end] for row in rows for start, end, _ in row["predicted"]] == [
-        *["Text"] * 7, "Name", "Bob", "Eve",
+        *["Text"] * 7, "Own", "Name", "Bob", "Eve",
     ]  # fmt: skip
     assert problems == {"not UTF-8": 1, "bad JSON": 1}
-    assert rows[7]["text"] == "one Name\r\n"
-    assert not (tmp_path / "out.jsonl.parts").exists()
+    assert rows[8]["text"] == "one Name\r\n"
+    assert not (tmp_path / ".out.jsonl.labelwise.parts").exists()
 
 
 def test_a_run_that_was_killed_goes_on_where_it_was(model, inputs, tmp_path, monkeypatch):
@@ -74,7 +76,7 @@ def test_a_run_that_was_killed_goes_on_where_it_was(model, inputs, tmp_path, mon
     next(begun), next(begun)
     begun.close()
     assert not out.exists()
-    made = sorted((tmp_path / "out.jsonl.parts").glob("part-*"))
+    made = sorted((tmp_path / ".out.jsonl.labelwise.parts").glob("part-*"))
     assert len(made) >= 2
     written = []
     write = module.write_predictions
@@ -105,11 +107,26 @@ def test_what_cannot_be_read_is_an_error(model, tmp_path):
         list(predict_texts(tmp_path, [tmp_path], tmp_path / "out.jsonl", problems=Counter()))
 
 
+def test_a_folder_without_any_text_is_an_error(model, tmp_path):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match=r"empty: no \.txt or \.jsonl file with a text"):
+        run(model, [tmp_path / "empty"], tmp_path / "out.jsonl")
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_a_name_that_is_not_utf8_costs_nothing(model, tmp_path):
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    (folder / os.fsdecode(b"caf\xe9.txt")).write_text("From Bob")
+    rows, _ = run(model, [folder], tmp_path / "out.jsonl")
+    assert [len(row["predicted"]) for row in rows] == [2]
+
+
 def test_the_command_counts_what_cannot_be_used(model, inputs, tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     app = typer.Typer()
     app.command()(predict_cli)
     result = CliRunner().invoke(app, [*map(str, [model, *inputs]), "--out", str(tmp_path / "out.jsonl")])
     assert result.exit_code == 0, result.output
-    assert "10 texts of 19 words" in result.output
+    assert "11 texts of 21 words" in result.output
     assert "not UTF-8" in result.output

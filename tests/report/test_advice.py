@@ -34,8 +34,8 @@ def without_gold(*labels: str) -> Metrics:
 
 
 def test_nothing_to_say_where_all_is_well():
-    assert list(doubts(make_merge(), make_metrics(), None)) == []
-    assert list(doubts(None, make_metrics(), None)) == []
+    assert list(doubts(make_merge(), make_metrics())) == []
+    assert list(doubts(None, make_metrics())) == []
 
 
 @pytest.mark.parametrize(
@@ -58,14 +58,14 @@ def test_nothing_to_say_where_all_is_well():
     ],
 )
 def test_each_doubt_has_its_remedy(merge, metrics, what, remedy):
-    (doubt,) = doubts(make_merge(**merge), metrics or make_metrics(), None)
+    (doubt,) = doubts(make_merge(**merge), metrics or make_metrics())
     assert what in doubt.what
     assert remedy in doubt.remedy
 
 
 def test_few_lost_spans_are_no_doubt():
     labels = {"A": {"complete": 1, "gold": 100, "nested": 1}}
-    assert list(doubts(make_merge(labels=labels), make_metrics(), None)) == []
+    assert list(doubts(make_merge(labels=labels), make_metrics())) == []
 
 
 def test_what_was_missed_leads_to_what_is_next():
