@@ -136,16 +136,17 @@ def count_texts(files: list[tuple[Path, int]], limit: int = 2**17) -> tuple[int,
     return len(distinct) << shift, int(np.concatenate(lengths)[first].sum()) << shift
 
 
-def cut_task_file(path: Path, ranges: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def cut_task_file(path: Path, ranges: int) -> tuple[npt.NDArray[np.unsignedinteger], npt.NDArray[np.unsignedinteger]]:
     """Cut a task file into ranges of keys of equal width; their number is a power of two.
 
-    RETURNS (tuple): for each range, and the end, the number of its first entry, and its offset in the `.tasks` file.
+    RETURNS (tuple): for each range, and the end, the number of its first entry, and its offset in the `.tasks` file; as
+        integers that are no longer than they need be, as a plan holds them for all files.
     """
     index = read_index(path)
     bounds = np.array([(number << 64) // ranges for number in range(1, ranges)], "<u8")
     cuts = np.concatenate([[0], np.searchsorted(index["high"], bounds), [len(index)]]).astype(np.int64)
     ends = np.concatenate([[0], np.cumsum(index["task"].astype(np.int64) + index["text"])])
-    return cuts, ends[cuts]
+    return cuts.astype(np.min_scalar_type(len(index))), ends[cuts].astype(np.min_scalar_type(int(ends[-1])))
 
 
 class TaskReader:

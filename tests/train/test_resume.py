@@ -156,7 +156,7 @@ def test_checkpoints_of_another_training_are_not_used(other, demo_corpus, tmp_pa
     if other == "the config":
         overrides["training.dropout"] = 0.2
     if other.endswith(".py"):
-        monkeypatch.setattr(run, "digest_files", lambda folders: {**digest_files(folders), other: "edited"})
+        monkeypatch.setattr(checkpoints, "digest_files", lambda folders: {**digest_files(folders), other: "edited"})
     if other == "the corpus":
         manifest = demo_corpus / MANIFEST
         monkeypatch.setattr(run, "check_whole", lambda corpus: None)
