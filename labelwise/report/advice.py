@@ -12,7 +12,7 @@ NAMED = 6  # labels that a warning names
 UNLEARNED = ("no token boundary", "same span", "nested", "crossing")  # accepted spans that are no entities
 REMEDIES = {
     "unseen": "annotate more texts",
-    "inconsistent": "fix annotations: weasel run check",
+    "inconsistent": "fix annotations, unless the words are ambiguous: weasel run check",
     "consistent": "the pipeline: train longer, or another one",
 }
 
