@@ -7,28 +7,24 @@
 5. Write work lists (`worklists`).
 """
 
-import heapq
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from labelwise.check.findings import Candidate, Place, find_candidates
 from labelwise.check.folds import CheckedDoc, add_opinions, load_fold, read_docs, train_fold
+from labelwise.check.kept import Kept
 from labelwise.check.look_up import explain, locate, read_texts
 from labelwise.check.worklists import SUMMARY, TABLE, TASKS, Finding, write_table, write_tasks
 from labelwise.common.errors import InputError
-from labelwise.common.keys import text_key
 from labelwise.common.outputs import check_replaceable, own_name, remove, staged
 from labelwise.corpus.docbin_reader import merged_data
 from labelwise.corpus.forms import Forms
 from labelwise.corpus.manifest import read_manifest
 from labelwise.sources.declarations import load_datasets
 
-AROUND = 40  # characters of context on either side
 FEW = 20  # spans in train below which a label has few
 
 
@@ -105,14 +101,8 @@ def check(
     pipelines = own_name(out, "folds")
     with staged(out, folder=True) as folder:
         folder.mkdir()
-        forms, books = Forms(labels), _Books(labels)
-        for doc in read_docs(corpus):
-            forms.look_for(doc.stored, forms.spans(doc.stored))
-            forms.mark(doc.stored)
-            books.add(doc)
-        for doc in read_docs(corpus):
-            forms.release(doc.stored)
-        kept = _Kept(labels, most)
+        forms, counts = count_corpus(corpus, labels)
+        kept = Kept(labels, most)
         for fold in range(folds or 1):
             docs: Iterator[CheckedDoc] = read_docs(corpus, fold, folds or 1)
             if folds:
@@ -130,90 +120,54 @@ def check(
         write_tasks(findings, read_texts(corpus, {one.key for one in findings}), labels, folder / TASKS)
         near = corpus / "near_duplicates.jsonl"
         pairs = near.read_bytes().count(b"\n") if near.is_file() else 0
-        summary = Summary(books.texts, kept.counts, groups, books.few(), books.only(), books.blank, pairs)
+        summary = Summary(counts.texts, kept.counts, groups, counts.few(), counts.only(), counts.blank, pairs)
         content = msgspec.json.format(msgspec.json.encode(summary), indent=1)
         (folder / SUMMARY).write_bytes(content + b"\n")
     remove(pipelines)
     return summary
 
 
-class _Books:
-    """Counts spans by label and split, and those without letters and digits."""
+class LabelCounts:
+    """Counts spans by label and split, and those without letters and digits.
+
+    texts (int): those counted.
+    blank (dict): by label, spans that have neither letters nor digits.
+    """
 
     def __init__(self, labels: Sequence[str]) -> None:
+        """Start empty."""
         self.texts = 0
-        self.spans: dict[str, Counter[str]] = {label: Counter() for label in labels}
         self.blank: dict[str, int] = {}
+        self._spans: dict[str, Counter[str]] = {label: Counter() for label in labels}
 
     def add(self, doc: CheckedDoc) -> None:
+        """Count the spans of a text."""
         self.texts += 1
         text = doc.stored.text
         for start, end, label, _ in merged_data(doc.stored)["gold"]:
-            self.spans[label][doc.split] += 1
+            self._spans[label][doc.split] += 1
             if not any(char.isalnum() for char in text[start:end]):
                 self.blank[label] = self.blank.get(label, 0) + 1
 
     def few(self) -> dict[str, int]:
-        return {label: counts["train"] for label, counts in self.spans.items() if counts["train"] < FEW}
+        """List the labels with few spans in train, each with their number."""
+        return {label: counts["train"] for label, counts in self._spans.items() if counts["train"] < FEW}
 
     def only(self) -> dict[str, str]:
-        return {label: split for label, counts in self.spans.items() if len(counts) == 1 for split in counts}
+        """List the labels whose spans are in one split alone, each with the split."""
+        return {label: split for label, counts in self._spans.items() if len(counts) == 1 for split in counts}
 
 
-class _Kept:
-    """Keeps the best findings of each label, and counts all.
-
-    counts (dict): by label and kind.
-    """
-
-    def __init__(self, labels: Sequence[str], most: int) -> None:
-        self.labels = list(labels)
-        self.most = most
-        self.counts: dict[str, dict[str, int]] = {}
-        self._heaps: dict[str, list[tuple[float, int, Finding]]] = {}
-        self._numbers = count()
-
-    def add(self, doc: CheckedDoc, forms: Forms) -> None:
-        """Find what seems wrong in a text."""
-        merged = merged_data(doc.stored)
-        unknown = {self.labels.index(label) for label in merged["uncovered"]}
-        for candidate in find_candidates(doc.stored, forms, doc.opinion, unknown):
-            about: Any = candidate.current or candidate.proposed
-            label = self.labels[about[2]]
-            kinds = self.counts.setdefault(label, {})
-            kinds[candidate.kind] = kinds.get(candidate.kind, 0) + 1
-            heap = self._heaps.setdefault(label, [])
-            if len(heap) < self.most or candidate.score > heap[0][0]:
-                item = (candidate.score, -next(self._numbers), self._finding(doc, candidate, label))
-                (heapq.heappush if len(heap) < self.most else heapq.heapreplace)(heap, item)
-
-    def best(self) -> list[Finding]:
-        """List those kept, best first."""
-        found = [item for heap in self._heaps.values() for item in heap]
-        return [finding for _, _, finding in sorted(found, key=lambda item: (-item[0], -item[1]))]
-
-    def _finding(self, doc: CheckedDoc, candidate: Candidate, label: str) -> Finding:
-        text = doc.stored.text
-        starts, ends = (array.tolist() for array in doc.stored.offsets())
-
-        def in_characters(place: Place | None) -> tuple[int, int, str] | None:
-            """Turn a place in tokens into one in characters."""
-            return (starts[place[0]], ends[place[1] - 1], self.labels[place[2]]) if place else None
-
-        current, proposed = in_characters(candidate.current), in_characters(candidate.proposed)
-        start, end, _ = current or proposed or (0, 0, "")
-        return Finding(
-            score=round(candidate.score, 4),
-            kind=candidate.kind,
-            label=label,
-            form=" ".join(text[start:end].split()),
-            current=current,
-            proposed=proposed,
-            split=doc.split,
-            doc=merged_data(doc.stored).get("doc", ""),
-            key=text_key(text.encode("utf8")).hex(),
-            context=" ".join(text[max(0, start - AROUND) : end + AROUND].split()),
-        )
+def count_corpus(corpus: Path, labels: Sequence[str]) -> tuple[Forms, LabelCounts]:
+    """Count forms and labels, in two passes: what is marked, then what of that is free."""
+    forms, counts = Forms(labels), LabelCounts(labels)
+    for doc in read_docs(corpus):
+        forms.look_for(doc.stored, forms.spans(doc.stored))
+        forms.mark(doc.stored)
+        counts.add(doc)
+    for doc in read_docs(corpus):
+        forms.release(doc.stored)
+    return forms, counts
 
 
 def _group(findings: Sequence[Finding]) -> list[Group]:
