@@ -9,7 +9,7 @@ from spacy.language import Language
 
 from labelwise.check.findings import Nobody, Opinion
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
-from labelwise.corpus.manifest import find_partitions
+from labelwise.corpus.manifest import partitions_of
 from labelwise.corpus.streaming import forgetting, take_batch
 from labelwise.corpus.tokenizer import MAX_LENGTH
 from labelwise.recognizer.per_label import decode
@@ -49,7 +49,7 @@ def load_fold(model: Path) -> Language:
 def read_docs(corpus: Path, fold: int = 0, folds: int = 1) -> Iterator[CheckedDoc]:
     """Yield the texts of a fold of train; those of dev and test, which no pipeline was trained on, are in the first."""
     for split in SPLITS if fold == 0 else SPLITS[:1]:
-        for file in find_partitions(corpus / split) if any((corpus / split).glob("*.spacy")) else ():
+        for file in partitions_of(corpus, split):
             for doc in read_stored_docs(file):
                 if len(doc) and (split != "train" or fold_of(doc.text, folds) == fold):
                     yield CheckedDoc(split, doc, Nobody())

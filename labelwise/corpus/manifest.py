@@ -103,6 +103,15 @@ def find_partitions(path: Path) -> list[Path]:
     return files
 
 
+def partitions_of(corpus: Path, split: str) -> list[Path]:
+    """List the `.spacy` files of a split of a corpus, which may have none.
+
+    RAISES (InputError): they aren't those that the merge lists.
+    """
+    folder = corpus / split
+    return find_partitions(folder) if any(folder.glob("*.spacy")) else []
+
+
 def read_partition(file: Path) -> bytes:
     """Read a `.spacy` file.
 

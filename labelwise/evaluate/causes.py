@@ -16,7 +16,7 @@ import numpy as np
 
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 from labelwise.corpus.forms import Forms
-from labelwise.corpus.manifest import find_partitions
+from labelwise.corpus.manifest import find_partitions, partitions_of
 from labelwise.evaluate.predictions import PredictedDoc, read_predictions
 from labelwise.evaluate.scores import CAUSES, Cause, Causes, MissedForm
 
@@ -31,13 +31,13 @@ def find_causes(corpus: Path, split: Path, predictions: Path, labels: Sequence[s
     RETURNS (Causes): nothing if the corpus has no train split.
     RAISES (InputError): a file isn't what it should be.
     """
-    train = corpus / "train"
-    if not any(train.glob("*.spacy")):
+    train = partitions_of(corpus, "train")
+    if not train:
         return Causes()
     forms = Forms(labels)
     for stored, doc in _read(split, predictions):
         forms.look_for(stored, [span for span, _ in _missed(forms, stored, doc)])
-    for file in find_partitions(train):
+    for file in train:
         for stored in read_stored_docs(file):
             forms.mark(stored)
             forms.release(stored)

@@ -78,25 +78,29 @@ def write_predictions(docs: Iterable[PredictedDoc], file: BinaryIO) -> None:
         file.write(_encode(doc) + b"\n")
 
 
-def read_predictions(path: Path, digest: hashlib.blake2b | None = None) -> Iterator[PredictedDoc]:
+def read_predictions(
+    path: Path, digest: hashlib.blake2b | None = None, *, in_order: bool = True
+) -> Iterator[PredictedDoc]:
     """Yield the docs of a file.
 
     digest (hashlib.blake2b | None): is updated with what is read.
+    in_order (bool): they have to be sorted by key; those of raw texts aren't.
     RAISES (InputError): there is no such file, or it isn't what `evaluate` wrote.
     """
     if not path.is_file():
         raise InputError(f"{path}: there is no such file; run the evaluation, or `dvc pull` what it wrote")
     with path.open("rb") as file:
-        yield from parse_predictions(file, str(path), digest)
+        yield from parse_predictions(file, str(path), digest, in_order=in_order)
 
 
 def parse_predictions(
-    lines: Iterable[bytes], name: str, digest: hashlib.blake2b | None = None
+    lines: Iterable[bytes], name: str, digest: hashlib.blake2b | None = None, *, in_order: bool = True
 ) -> Iterator[PredictedDoc]:
     """Yield the doc of each line.
 
     name (str): of the file, for errors.
     digest (hashlib.blake2b | None): is updated with the lines.
+    in_order (bool): see `read_predictions`.
     RAISES (InputError): a line isn't what `evaluate` writes, or isn't sorted.
     """
     last = ""
@@ -105,7 +109,7 @@ def parse_predictions(
             doc = _decode(line)
         except DECODE_ERRORS as error:
             raise InputError(f"{name}:{number}: not a prediction ({error}); run the evaluation again") from error
-        if doc.key <= last:
+        if in_order and doc.key <= last:
             raise InputError(f"{name}:{number}: not sorted by key; run the evaluation again")
         last = doc.key
         if digest:

@@ -4,15 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import msgspec
-
-from labelwise.common.decoding import DECODE_ERRORS
-from labelwise.common.errors import InputError
 from labelwise.common.keys import text_key
 from labelwise.common.spans import SpanKey
 from labelwise.corpus.docbin_reader import merged_data, read_stored_docs
-from labelwise.corpus.manifest import find_partitions, read_manifest
-from labelwise.evaluate.predictions import PredictedDoc
+from labelwise.corpus.manifest import partitions_of, read_manifest
+from labelwise.evaluate.predictions import PredictedDoc, read_predictions
 from labelwise.sources.declarations import SPLITS
 
 
@@ -40,7 +36,7 @@ def read_corpus(corpus: Path, splits: Sequence[str] = SPLITS) -> Iterator[Export
     RAISES (InputError): it isn't a merged corpus.
     """
     for split in splits:
-        for file in find_partitions(corpus / split) if any((corpus / split).glob("*.spacy")) else ():
+        for file in partitions_of(corpus, split):
             for stored in read_stored_docs(file):
                 merged = merged_data(stored)
                 spans = sorted((start, end, label) for start, end, label, _ in merged["gold"])
@@ -61,16 +57,7 @@ def read_predicted(path: Path) -> Iterator[ExportDoc]:
 
     RAISES (InputError): there is no such file, or a line of it isn't a prediction.
     """
-    decode = msgspec.json.Decoder(PredictedDoc).decode
-    if not path.is_file():
-        raise InputError(f"{path}: there is no such file; run the evaluation, or scripts.predict")
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            try:
-                doc = decode(line)
-            except DECODE_ERRORS as error:
-                raise InputError(f"{path}:{number}: not a prediction ({error}); predict again") from error
-            yield predicted_doc(doc)
+    return map(predicted_doc, read_predictions(path, in_order=False))
 
 
 def predicted_doc(doc: PredictedDoc) -> ExportDoc:

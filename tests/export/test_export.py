@@ -122,6 +122,11 @@ def write(folder: Path, *docs: PredictedDoc) -> Path:
     return path
 
 
+def test_predictions_of_raw_texts_are_in_no_order(tmp_path):
+    docs = [PredictedDoc(key * 24, f"text {key}", [], [], [], doc=key) for key in "cab"]
+    assert export(write(tmp_path, *docs), tmp_path / "out", "brat").texts == 3
+
+
 def test_texts_of_one_name_are_two_files(tmp_path):
     docs = [PredictedDoc(f"{n}" * 24, f"text {n}", [(0, 4, "A")], [], [], doc="same") for n in (1, 2)]
     path = tmp_path / "predictions.jsonl"
