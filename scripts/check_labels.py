@@ -8,6 +8,7 @@ import typer
 from labelwise.check.findings import KINDS
 from labelwise.check.run import Group, Summary, check
 from labelwise.check.worklists import TABLE, TASKS
+from labelwise.common.wording import counted
 from labelwise.train.pipeline import training_overrides
 from scripts.console import msg, print_table, run, user_errors
 
@@ -56,17 +57,31 @@ def print_summary(summary: Summary) -> None:
     print_table(["Label", *KINDS], rows)
     shown = [[_name(row), f"{row.explains:,}", f"{row.findings:,}"] for row in summary.groups[:SHOWN]]
     print_table(["Fix first", "mistakes on test", "findings"], shown)
+    rows = [
+        [f"{one.label}: {one.word} ({one.what})", f"{one.taken_in:,}", f"{one.left_out:,}"]
+        for one in summary.quarrels[:SHOWN]
+    ]
+    print_table([f"Ways that don't agree ({len(rows)} of {len(summary.quarrels):,})", "in", "out"], rows)
+    rows = [
+        [f"{pair.label}: {pair.one}, {pair.other}", f"{pair.texts:,}", _score(pair.f), _score(pair.kappa)]
+        for pair in summary.annotators[:SHOWN]
+    ]
+    print_table([f"Annotators ({len(rows)} of {len(summary.annotators):,})", "texts", "F", "kappa"], rows)
     for label, count in summary.few.items():
-        msg.warn(f"{label}: {count:,} spans in train; annotate more texts for it")
+        msg.warn(f"{label}: {counted(count, 'span')} in train; annotate more texts for it")
     for label, split in summary.only.items():
         msg.warn(f"{label}: all its spans are in {split}; annotate more texts for it, or declare another split")
     for label, count in sorted(summary.without_letters.items()):
-        msg.info(f"{label}: {count:,} spans have neither letters nor digits")
+        msg.info(f"{label}: {counted(count, 'span')} without letters and digits")
     if summary.near_duplicates:
         msg.warn(
-            f"{summary.near_duplicates:,} pairs of texts are nearly equal, in two splits: near_duplicates: group in "
-            "project.yml keeps them in one"
+            f"{counted(summary.near_duplicates, 'pair')} of nearly equal texts, each in two splits",
+            "near_duplicates: group in project.yml keeps them in one",
         )
+
+
+def _score(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
 
 
 def _name(group: Group) -> str:

@@ -8,6 +8,7 @@ import msgspec
 import typer
 
 from labelwise.common.errors import InputError
+from labelwise.common.wording import counted
 from labelwise.compare.comparison import Change, Comparison, GoldOf, compare
 from labelwise.compare.revisions import WORKSPACE, read_revision
 from labelwise.compare.spread import Spread, spread
@@ -45,7 +46,9 @@ def compare_cli(
             if md or as_json or gold or common:
                 raise InputError("--spread: it is a table of each revision's own scores; leave out the other options")
             print_table(["F", "Mean", "Deviation", "Least to greatest"], spread_table(spread(results)))
-            msg.info(f"{len(results)} revisions, {results[0].metrics.texts:,} texts; the deviation is the sample's")
+            msg.info(
+                f"{len(results)} revisions, {counted(results[0].metrics.texts, 'text')}; the deviation is the sample's"
+            )
             return
         comparison = compare(results, gold=gold, common=common)
     if as_json:
@@ -90,9 +93,9 @@ def spread_table(rows: Mapping[str, Spread | None]) -> list[list[str]]:
 
 def notes(comparison: Comparison) -> list[str]:
     """Say what the figures mean."""
-    lines = [f"{comparison.texts:,} texts, gold of {comparison.gold}"]
+    lines = [f"{counted(comparison.texts, 'text')}, gold of {comparison.gold}"]
     if comparison.gold == "own":
-        lines = [f"{comparison.texts:,} texts, each revision against its own gold"]
+        lines = [f"{counted(comparison.texts, 'text')}, each revision against its own gold"]
     if comparison.gold_differs:
         lines.append(f"{comparison.gold_differs:,} of the texts don't have the same gold at all revisions")
     for name, n in comparison.left_out.items():

@@ -35,10 +35,11 @@ def visible(text: object) -> str:
 
 
 class VisiblePrinter(Printer):
-    """Prints messages; see `visible`."""
+    """Prints messages; see `visible`. Colours are for terminals, unless NO_COLOR is set (https://no-color.org)."""
 
     def text(self, title: Any = "", text: Any = "", *args: Any, **options: Any) -> Any:
         """Print a message, whatever it has in it."""
+        self.show_color = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
         return super().text(visible(title), visible(text), *args, **options)
 
 

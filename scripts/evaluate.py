@@ -9,6 +9,7 @@ import typer
 
 from labelwise.common.outputs import staged_files
 from labelwise.common.portable import make_portable
+from labelwise.common.wording import counted
 from labelwise.evaluate.run import evaluate
 from labelwise.evaluate.scores import Details, Metrics, Scores
 from scripts.console import msg, print_table, progress_texts, run, user_errors, warn_implausible
@@ -55,9 +56,8 @@ def evaluate_cli(
     warn_implausible(found.details.uncovered)
     if found.metrics.calibration_error is not None:
         msg.info(f"Probabilities are off by {found.metrics.calibration_error:.3f}, on average")
-    f, texts, words = found.metrics.all_gold.f or 0.0, found.metrics.texts, found.speed.words
-    msg.good(f"F {f:.4f} against all gold, on {texts:,} texts of {words:,} words")
-    msg.info(f"Pipeline: {model}, for spacy.load. Scores: {metrics}. {found.speed.words_per_second:,} words per second")
+    read = f"{counted(found.metrics.texts, 'text')} of {counted(found.speed.words, 'word')}"
+    msg.good(f"Scores of {model} on {read} are in {metrics}; {found.speed.words_per_second:,} words per second")
 
 
 def print_scores(metrics: Metrics) -> None:

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from labelwise.common.wording import counted
 from labelwise.export.run import ExportFormat, export
 from scripts.console import msg, run, user_errors
 
@@ -24,7 +25,7 @@ def export_cli(
     """Hand spans back to where people annotate: a corpus or predictions to brat or Prodigy."""
     with user_errors("Nothing was exported"):
         done = export(source, out, format, splits.split(","))
-    msg.good(f"{done.texts:,} texts with {done.spans:,} spans are in {out}")
+    msg.good(f"{counted(done.texts, 'text')} with {counted(done.spans, 'span')}: {out}")
     if done.ordered_by:
         msg.info(f"In each file, {done.ordered_by}")
 

@@ -1,16 +1,16 @@
 """Merge data sets into one corpus of partitioned .spacy files."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 from labelwise.common.memory import measure_peak
+from labelwise.common.wording import counted
 from labelwise.common.workers import Engine
 from labelwise.corpus.annotation import check_coverage
 from labelwise.corpus.tokenizer import TokenizerRules, read_rules
-from labelwise.merge.near_duplicates import NEAR_DUPLICATES
+from labelwise.merge.advice import Before, changes, read_before, warnings
 from labelwise.merge.partition import LOST_SPANS, PROBLEMS
 from labelwise.merge.rules.agreement import pairwise_f
 from labelwise.merge.rules.ledger import Ledger
@@ -66,6 +66,7 @@ def merge_cli(
             near_similarity=near_similarity,
             docs_per_partition=docs_per_partition,
         )
+        before = read_before(metrics) if metrics else None
         with measure_peak() as peak:
             ledger = merge(
                 datasets,
@@ -81,63 +82,33 @@ def merge_cli(
             )
     print_ledger(ledger)
     total = sum(ledger.texts[split] for split in SPLITS)
-    msg.good(f"{total:,} texts with {ledger.spans['entity']:,} entities are in {out}")
+    msg.good(f"{counted(total, 'text')}, entities: {ledger.spans['entity']:,}: {out}")
     msg.info(f"Memory: {peak.bytes / 2**20:,.0f} MB at most, in all processes")
+    if before:
+        print_changes(before, ledger)
     print_warnings(ledger, settings, out)
+
+
+def print_changes(before: Before, ledger: Ledger) -> None:
+    """Print how the labels' counts differ from those of the merge before."""
+    rows = [
+        [one.label, *(f"{old:,} → {new:,}" if old != new else f"{new:,}" for old, new in (one.complete, one.gold))]
+        for one in changes(before, ledger)
+    ]
+    print_table(["Changed since the last merge", "complete texts", "spans"], rows)
 
 
 def print_warnings(ledger: Ledger, settings: Settings, out: Path) -> None:
     """Say what was lost, and what would be a surprise later."""
     if lost := sum(ledger.spans[reason] for reason in LOST):
-        msg.info(f"{lost:,} spans lost to others, or have no token boundaries: {out / LOST_SPANS}")
+        msg.info(f"{counted(lost, 'span')} lost to others, or without token boundaries: {out / LOST_SPANS}")
     if problems := ledger.problems():
         msg.warn(
-            f"{problems:,} rows or spans can't be used", f"{out / PROBLEMS} lists the data set, line and reason of each"
+            f"Rows or spans that can't be used: {problems:,}",
+            f"{out / PROBLEMS} lists the data set, line and reason of each",
         )
     for title, remedy in warnings(ledger, settings):
         msg.warn(title, remedy)
-
-
-def warnings(ledger: Ledger, settings: Settings) -> Iterator[tuple[str, str]]:
-    """Yield what would be a surprise later, each with a remedy."""
-    for name, spans in ledger.undeclared.items():
-        dataset, _, label = name.partition(": ")
-        yield (
-            f"{spans:,} spans of data set {dataset!r} have the label {label!r}",
-            "It isn't among its `labels`: correct them",
-        )
-    for name, rows in ledger.datasets.items():
-        if not rows:
-            yield f"Data set {name!r} has no rows", "Check what its path names"
-    for split, remedy in (("train", "Lower both ratios"), ("dev", "Raise dev_ratio"), ("test", "Raise test_ratio")):
-        if not ledger.texts[split]:
-            yield f"No text is in {split}", f"{remedy}, or declare a data set with split: {split}"
-    partly, train = ledger.partly["train"], ledger.texts["train"]
-    if partly and settings.policies.coverage == "by-label":
-        yield f"{partly:,} of {train:,} texts in train aren't complete for all labels", what_follows(ledger)
-    if pairs := ledger.near_duplicates.total():
-        yield (
-            f"{pairs:,} pairs of texts are nearly equal, but in two splits",
-            f"{NEAR_DUPLICATES} says how similar and where they are; near_duplicates: group keeps them together",
-        )
-    if ledger.without_split_by:
-        yield (
-            f"{ledger.without_split_by:,} texts have no {settings.split_by!r} in their meta",
-            "They were split by text",
-        )
-
-
-def what_follows(ledger: Ledger) -> str:
-    """Say which labels are known on the fewest texts, and what that means for training."""
-    complete = sorted((counts["complete"], label) for label, counts in ledger.labels.items())
-    fewest = ", ".join(f"{label} {texts:,}" for texts, label in complete[:FEWEST] if texts)
-    follows = f"Each label is learned from the texts that are complete for it; the fewest are {fewest}. "
-    if never := [label for texts, label in complete if not texts]:
-        follows += (
-            f"No text is complete for {', '.join(never)}: of single judged spans, a pipeline learns little; "
-            "annotate some texts completely. "
-        )
-    return follows + "If unmarked means no entity there, declare `absent` labels, or set coverage to outside"
 
 
 def print_ledger(ledger: Ledger) -> None:
@@ -155,7 +126,9 @@ def print_ledger(ledger: Ledger) -> None:
         print_table([f"Lost spans, by reason and labels ({len(most)} of {len(pairs)})", ""], rows)
     print_agreement(ledger)
     if ledger.stored_hash_differs:
-        msg.info(f"{ledger.stored_hash_differs:,} rows have an _input_hash that isn't their text's: it was recomputed")
+        msg.info(
+            f"{counted(ledger.stored_hash_differs, 'row')} with an _input_hash that isn't the text's: it was recomputed"
+        )
 
 
 def print_agreement(ledger: Ledger) -> None:
@@ -170,7 +143,6 @@ def print_agreement(ledger: Ledger) -> None:
 
 LOST = ("accept/reject", "same span", "nested", "crossing", "no token boundary")
 MOST_PAIRS = 10
-FEWEST = 5  # labels that are named
 LABEL_COLUMNS = (
     "gold",
     "entity",

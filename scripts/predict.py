@@ -8,6 +8,7 @@ import typer
 
 from labelwise.common.device import use_gpu
 from labelwise.common.memory import measure_peak
+from labelwise.common.wording import counted
 from labelwise.common.workers import Engine, check_workers
 from labelwise.export.predict_texts import predict_texts
 from scripts.console import msg, print_counts, progress, run, user_errors
@@ -34,7 +35,7 @@ def predict_cli(
         for done in progress(parts, "parts"):
             texts, words = texts + done.texts, words + done.words
     print_counts("Texts that can't be used", problems)
-    msg.good(f"{texts:,} texts of {words:,} words: {out}")
+    msg.good(f"{counted(texts, 'text')} of {counted(words, 'word')}: {out}")
     msg.info(f"Memory: {peak.bytes / 2**20:,.0f} MB at most. For annotators: python -m scripts.export {out} FOLDER")
 
 

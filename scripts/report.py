@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from labelwise.common.wording import counted
 from labelwise.evaluate.results import load_results
 from labelwise.report.advice import summarize
 from labelwise.report.page import write_report
@@ -25,7 +26,9 @@ def report_cli(
         results = load_results(root, pipeline)
     if results.metrics:
         digest = summarize(results.merge, results.metrics, results.details)
-        msg.info(f"F {digest.f} on {results.metrics.texts:,} texts; the weakest labels: {', '.join(digest.weakest)}")
+        msg.info(
+            f"F {digest.f} on {counted(results.metrics.texts, 'text')}; the weakest labels: {', '.join(digest.weakest)}"
+        )
         for doubt in digest.doubts:
             msg.warn(doubt.what, doubt.remedy)
         if digest.next:

@@ -40,7 +40,7 @@ class Kept:
             kinds[candidate.kind] = kinds.get(candidate.kind, 0) + 1
             heap = self._heaps.setdefault(label, [])
             if len(heap) < self.most or candidate.score > heap[0][0]:
-                item = (candidate.score, -next(self._numbers), self._finding(doc, candidate, label))
+                item = (candidate.score, -next(self._numbers), finding_of(doc, candidate, self.labels))
                 (heapq.heappush if len(heap) < self.most else heapq.heapreplace)(heap, item)
 
     def best(self) -> list[Finding]:
@@ -48,25 +48,31 @@ class Kept:
         found = [item for heap in self._heaps.values() for item in heap]
         return [finding for _, _, finding in sorted(found, key=lambda item: (-item[0], -item[1]))]
 
-    def _finding(self, doc: CheckedDoc, candidate: Candidate, label: str) -> Finding:
-        text = doc.stored.text
-        starts, ends = (array.tolist() for array in doc.stored.offsets())
 
-        def in_characters(place: Place | None) -> tuple[int, int, str] | None:
-            """Turn a place in tokens into one in characters."""
-            return (starts[place[0]], ends[place[1] - 1], self.labels[place[2]]) if place else None
+def finding_of(doc: CheckedDoc, candidate: Candidate, labels: Sequence[str], *, why: str = "") -> Finding:
+    """Put what seems wrong in a text into characters, with the text around it.
 
-        current, proposed = in_characters(candidate.current), in_characters(candidate.proposed)
-        start, end, _ = current or proposed or (0, 0, "")
-        return Finding(
-            score=round(candidate.score, 4),
-            kind=candidate.kind,
-            label=label,
-            form=" ".join(text[start:end].split()),
-            current=current,
-            proposed=proposed,
-            split=doc.split,
-            doc=merged_data(doc.stored).get("doc", ""),
-            key=text_key(text.encode("utf8")).hex(),
-            context=" ".join(text[max(0, start - AROUND) : end + AROUND].split()),
-        )
+    why (str): what speaks for it, in words.
+    """
+    text = doc.stored.text
+    starts, ends = (array.tolist() for array in doc.stored.offsets())
+
+    def in_characters(place: Place | None) -> tuple[int, int, str] | None:
+        """Turn a place in tokens into one in characters."""
+        return (starts[place[0]], ends[place[1] - 1], labels[place[2]]) if place else None
+
+    current, proposed = in_characters(candidate.current), in_characters(candidate.proposed)
+    start, end, label = current or proposed or (0, 0, "")
+    return Finding(
+        score=round(candidate.score, 4),
+        kind=candidate.kind,
+        label=label,
+        form=" ".join(text[start:end].split()),
+        current=current,
+        proposed=proposed,
+        split=doc.split,
+        doc=merged_data(doc.stored).get("doc", ""),
+        key=text_key(text.encode("utf8")).hex(),
+        context=" ".join(text[max(0, start - AROUND) : end + AROUND].split()),
+        why=why,
+    )

@@ -5,6 +5,8 @@
 3. Find what contradicts the others, text by text (`findings`), and keep the best findings of each label.
 4. Look up where they are from: one pass over the sources, and which mistakes on test they are about.
 5. Write work lists (`worklists`).
+
+What isn't about single spans comes beside that: ways to annotate that don't agree (`quarrels`), and annotators.
 """
 
 from collections import Counter
@@ -17,12 +19,13 @@ import msgspec
 from labelwise.check.folds import CheckedDoc, add_opinions, load_fold, read_docs, train_fold
 from labelwise.check.kept import Kept
 from labelwise.check.look_up import explain, locate, read_texts
-from labelwise.check.worklists import SUMMARY, TABLE, TASKS, Finding, write_table, write_tasks
+from labelwise.check.quarrels import Quarrel, Quarrels
+from labelwise.check.worklists import QUARRELS, SUMMARY, TABLE, TASKS, Finding, write_table, write_tasks
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import check_replaceable, own_name, remove, staged
 from labelwise.corpus.docbin_reader import merged_data
 from labelwise.corpus.forms import Forms
-from labelwise.corpus.manifest import read_manifest
+from labelwise.corpus.manifest import AnnotatorPair, read_annotators, read_manifest
 from labelwise.sources.declarations import load_datasets
 
 FEW = 20  # spans in train below which a label has few
@@ -53,6 +56,8 @@ class Summary(msgspec.Struct):
     only (dict): labels whose spans are in one split alone, each with the split.
     without_letters (dict): by label, spans that have neither letters nor digits.
     near_duplicates (int): pairs of texts that are nearly equal, in two splits.
+    quarrels (list[Quarrel]): ways to annotate that don't agree, those with the most to change first.
+    annotators (list[AnnotatorPair]): how far each two of them agree, by label; the lowest kappa first.
     """
 
     texts: int
@@ -62,6 +67,8 @@ class Summary(msgspec.Struct):
     only: dict[str, str]
     without_letters: dict[str, int]
     near_duplicates: int
+    quarrels: list[Quarrel]
+    annotators: list[AnnotatorPair]
 
 
 def check(
@@ -92,7 +99,7 @@ def check(
         raise InputError(f"--folds {folds}: give at least 2, or 0 for none")
     if most < 1:
         raise InputError(f"--most {most}: give at least 1")
-    check_replaceable(out, (TABLE, SUMMARY), "check")
+    check_replaceable(out, (TABLE, QUARRELS, SUMMARY), "check")
     manifest = read_manifest(corpus)
     labels = manifest["labels"]
     declared = load_datasets(datasets)
@@ -101,7 +108,7 @@ def check(
     pipelines = own_name(out, "folds")
     with staged(out, folder=True) as folder:
         folder.mkdir()
-        forms, counts = count_corpus(corpus, labels)
+        forms, counts, quarrels = count_corpus(corpus, labels)
         kept = Kept(labels, most)
         for fold in range(folds or 1):
             docs: Iterator[CheckedDoc] = read_docs(corpus, fold, folds or 1)
@@ -111,16 +118,31 @@ def check(
                 docs = add_opinions(load_fold(model), docs, labels)
             for doc in docs:
                 kept.add(doc, forms)
-        findings = kept.best()
+                quarrels.add(doc)
+        findings, disagreeing = kept.best(), quarrels.found()
+        quarrelled = [one for found in disagreeing.values() for one in found]
         if predictions:
             explain(findings, predictions)
-        locate(findings, declared, normalize=manifest["settings"]["normalize"])
+        locate([*findings, *quarrelled], declared, normalize=manifest["settings"]["normalize"])
         groups = _group(findings)
         write_table(findings, folder / TABLE)
-        write_tasks(findings, read_texts(corpus, {one.key for one in findings}), labels, folder / TASKS)
+        write_table(quarrelled, folder / QUARRELS)
+        found = [*findings, *quarrelled]
+        write_tasks(found, read_texts(corpus, {one.key for one in found}), labels, folder / TASKS)
         near = corpus / "near_duplicates.jsonl"
         pairs = near.read_bytes().count(b"\n") if near.is_file() else 0
-        summary = Summary(counts.texts, kept.counts, groups, counts.few(), counts.only(), counts.blank, pairs)
+        annotators = sorted(read_annotators(corpus), key=lambda pair: (pair.kappa is None, pair.kappa or 0.0))
+        summary = Summary(
+            texts=counts.texts,
+            findings=kept.counts,
+            groups=groups,
+            few=counts.few(),
+            only=counts.only(),
+            without_letters=counts.blank,
+            near_duplicates=pairs,
+            quarrels=list(disagreeing),
+            annotators=annotators,
+        )
         content = msgspec.json.format(msgspec.json.encode(summary), indent=1)
         (folder / SUMMARY).write_bytes(content + b"\n")
     remove(pipelines)
@@ -158,16 +180,18 @@ class LabelCounts:
         return {label: split for label, counts in self._spans.items() if len(counts) == 1 for split in counts}
 
 
-def count_corpus(corpus: Path, labels: Sequence[str]) -> tuple[Forms, LabelCounts]:
+def count_corpus(corpus: Path, labels: Sequence[str]) -> tuple[Forms, LabelCounts, Quarrels]:
     """Count forms and labels, in two passes: what is marked, then what of that is free."""
     forms, counts = Forms(labels), LabelCounts(labels)
+    quarrels = Quarrels(forms)
     for doc in read_docs(corpus):
         forms.look_for(doc.stored, forms.spans(doc.stored))
         forms.mark(doc.stored)
+        quarrels.look_for(doc.stored)
         counts.add(doc)
     for doc in read_docs(corpus):
         forms.release(doc.stored)
-    return forms, counts
+    return forms, counts, quarrels
 
 
 def _group(findings: Sequence[Finding]) -> list[Group]:

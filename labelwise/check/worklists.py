@@ -11,7 +11,7 @@ from labelwise.check.findings import Kind
 from labelwise.sources.prodigy import input_hash, task_hash
 from labelwise.sources.prodigy_datasets import file_names
 
-TABLE, SUMMARY, TASKS = "findings.tsv", "check.json", "tasks"
+TABLE, QUARRELS, SUMMARY, TASKS = "findings.tsv", "quarrels.tsv", "check.json", "tasks"
 
 
 class Finding(msgspec.Struct):
@@ -27,6 +27,7 @@ class Finding(msgspec.Struct):
     split, doc, key: where the text is: its split, the document's name, and the digest.
     places (list[str]): data set, file and line that the annotation is in, and who annotated, as far as is known.
     context (str): the text around it.
+    why (str): what speaks for it, in words, if it is a quarrel; see `quarrels`.
     """
 
     score: float
@@ -42,6 +43,7 @@ class Finding(msgspec.Struct):
     places: list[str] = []
     explains: int = 0
     similar: int = 1
+    why: str = ""
 
     @property
     def labels(self) -> list[str]:
@@ -50,6 +52,8 @@ class Finding(msgspec.Struct):
 
     def advice(self, text: str) -> str:
         """Say in words what may rather be there."""
+        if self.why:
+            return self.why
         if self.proposed is None:
             return f"{self.form!r} isn't {self.label} elsewhere"
         start, end, label = self.proposed
@@ -70,11 +74,11 @@ def write_table(findings: Sequence[Finding], file: Path) -> None:
     with file.open("w", encoding="utf8", newline="") as opened:
         table = csv.writer(opened, delimiter="\t", lineterminator="\n")
         names = ["score", "kind", "label", "form", "start", "end", "proposed", "proposed_start", "proposed_end"]
-        table.writerow([*names, "explains", "similar", "split", "doc", "places", "context"])
+        table.writerow([*names, "explains", "similar", "why", "split", "doc", "places", "context"])
         for one in findings:
             here, better = one.current or ("", "", ""), one.proposed or ("", "", "")
             spans = [*here[:2], better[2], *better[:2]]
-            where = [one.explains, one.similar, one.split, one.doc, "; ".join(one.places), one.context]
+            where = [one.explains, one.similar, one.why, one.split, one.doc, "; ".join(one.places), one.context]
             table.writerow([f"{one.score:.2f}", one.kind, one.label, one.form, *spans, *where])
 
 

@@ -49,9 +49,12 @@ class Forms:
 
     def look_for(self, doc: StoredDoc, spans: Sequence[TokenSpan]) -> None:
         """Look for the forms of some spans, with their labels, from now on."""
-        forms = self.form_keys(doc, spans)
+        self.look_for_keys(self.form_keys(doc, spans), np.array([number for *_, number in spans], int))
+
+    def look_for_keys(self, forms: np.ndarray, labels: np.ndarray) -> None:
+        """Look for forms, given by their digests, each with the label of that number, from now on."""
         self._forms.add(forms)
-        self._wanted.add(self.keys(forms, np.array([number for *_, number in spans], int)))
+        self._wanted.add(self.keys(forms, labels))
 
     def mark(self, doc: StoredDoc) -> None:
         """Count the marked forms of a text."""

@@ -11,9 +11,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+
 from labelwise.common.errors import InputError
 
 MANIFEST = "manifest.json"
+ANNOTATORS = "annotators.json"
 COMPLETION = "completion.json"  # what a completion writes instead; see `train.completed`
 
 
@@ -157,3 +160,28 @@ def _read_digests(file: Path, *status: int) -> Mapping[str, str] | None:
         return None
     digests = found.get("partitions") if isinstance(found, dict) else None
     return digests if isinstance(digests, dict) else None
+
+
+class AnnotatorPair(msgspec.Struct):
+    """How far two annotators agree on a label.
+
+    one, other (str): their names; of a data set that names none, the data set's.
+    texts (int): those that both annotated.
+    spans (int): those of the one plus those of the other.
+    f (float | None): F of one against the other; None if neither marked anything.
+    kappa (float | None): Cohen's, over tokens in and out of spans; None if chance alone would have them agree.
+    """
+
+    label: str
+    one: str
+    other: str
+    texts: int
+    spans: int
+    f: float | None = None
+    kappa: float | None = None
+
+
+def read_annotators(corpus: Path) -> list[AnnotatorPair]:
+    """Read how far annotators agree; an empty list if an older merge made the corpus."""
+    file = corpus / ANNOTATORS
+    return msgspec.json.decode(file.read_bytes(), type=list[AnnotatorPair]) if file.is_file() else []

@@ -11,19 +11,19 @@ from spacy.language import Language
 
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import move_into
-from labelwise.corpus.manifest import MANIFEST, is_corpus, write_manifest
+from labelwise.corpus.manifest import ANNOTATORS, MANIFEST, AnnotatorPair, is_corpus, write_manifest
 from labelwise.corpus.tokenizer import write_tokenizer
 from labelwise.merge.cache import CACHE, is_cache
 from labelwise.merge.jobs import Source
 from labelwise.merge.near_duplicates import NEAR_DUPLICATES
 from labelwise.merge.partition import LOST_SPANS, PROBLEMS
-from labelwise.merge.rules.agreement import pairwise_f
+from labelwise.merge.rules.agreement import kappa, pairwise_f
 from labelwise.merge.rules.ledger import PROBLEM_ROWS, PROBLEM_SPANS, Ledger, outcome_of
 from labelwise.merge.rules.settings import Settings
 from labelwise.sources.declarations import SPLITS
 
 # All that a merge writes to the folder for the corpus, and so replaces there.
-OUTPUTS = (*SPLITS, "labels", "tokenizer.json", LOST_SPANS, PROBLEMS, NEAR_DUPLICATES, MANIFEST)
+OUTPUTS = (*SPLITS, "labels", "tokenizer.json", LOST_SPANS, PROBLEMS, NEAR_DUPLICATES, ANNOTATORS, MANIFEST)
 
 
 class Made(NamedTuple):
@@ -92,6 +92,7 @@ def commit(folder: Path, out: Path, nlp: Language, settings: Settings, ledger: L
     labels = list(ledger.labels)
     write_tokenizer(folder / "tokenizer.json", settings.lang, settings.tokenizer)
     _write_labels(nlp, labels, folder / "labels")
+    _write_annotators(ledger, folder / ANNOTATORS)
     splits: Mapping[str, Any] = {
         split: {"texts": ledger.texts[split], "words": ledger.words[split], "digest": made.keys[split]}
         for split in SPLITS
@@ -116,9 +117,27 @@ def _write_labels(nlp: Language, labels: Sequence[str], folder: Path) -> None:
         (folder / f"{name}.json").write_text(json.dumps(content, indent=1), encoding="utf8")
 
 
+def _write_annotators(ledger: Ledger, path: Path) -> None:
+    """Write how far each two annotators agree; it has their names, so it isn't among the metrics, which git tracks."""
+    rows = []
+    for names, n in sorted(ledger.pairs.items()):
+        f = pairwise_f(n["both"], n["spans"])
+        rows.append(
+            AnnotatorPair(
+                *msgspec.json.decode(names, type=tuple[str, str, str]),
+                texts=n["texts"],
+                spans=n["spans"],
+                f=f,
+                kappa=kappa(n["tokens"], n["one"], n["other"], n["same"]),
+            )
+        )
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(rows), indent=1) + b"\n")
+
+
 def write_metrics(ledger: Ledger, path: Path) -> None:
     """Write the ledger as JSON, with F between annotators beside its counts."""
     content = msgspec.to_builtins(ledger.sorted())
+    del content["pairs"]
     for row in content["agreement"].values():
         row["f"] = pairwise_f(row["both"], row["spans"])
     path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf8")

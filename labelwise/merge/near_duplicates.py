@@ -56,6 +56,13 @@ class Place(NamedTuple):
     declared: Split | None
 
 
+class Home(NamedTuple):
+    """Where a text is in the corpus: its split, empty if it isn't there, and the document's name, if it has one."""
+
+    split: str = ""
+    doc: str = ""
+
+
 class Pair(NamedTuple):
     """Two texts that are nearly equal; the similarity is estimated, in steps of 1/128."""
 
@@ -206,22 +213,17 @@ def group_texts(pairs: Iterable[Pair]) -> Mapping[bytes, Group]:
 
 
 def write_near_duplicates(
-    pairs: Sequence[Pair], splits: Mapping[bytes, str], sources: Sequence[Source], ledger: Ledger, file: Path
+    pairs: Sequence[Pair], homes: Mapping[bytes, Home], sources: Sequence[Source], ledger: Ledger, file: Path
 ) -> None:
     """Write the pairs of texts that are nearly equal and in two splits, the most similar first, and count them."""
     with file.open("wb") as lines:
         for pair in pairs:
             texts = []
             for place in (pair.one, pair.other):
-                source = sources[place.source]
-                texts.append(
-                    {
-                        "split": splits[place.key],
-                        "dataset": source.dataset.name,
-                        "file": source.path.name,
-                        "line": place.line,
-                    }
-                )
+                source, home = sources[place.source], homes[place.key]
+                named = {"doc": home.doc} if home.doc else {}
+                where = {"dataset": source.dataset.name, "file": source.path.name, "line": place.line}
+                texts.append({"split": home.split, **named, **where})
             names = [split for split in SPLITS if split in {text["split"] for text in texts}]
             if len(names) > 1:
                 ledger.near_duplicates[", ".join(names)] += 1

@@ -19,7 +19,7 @@ from labelwise.merge.task_store import TaskReader
 from labelwise.merge.task_table import TaskTable
 from labelwise.sources.declarations import SPLITS
 
-LOST_SPANS, PROBLEMS = "lost_spans.jsonl", "problems.jsonl"
+LOST_SPANS, PROBLEMS, NAMES = "lost_spans.jsonl", "problems.jsonl", "names.json"
 
 
 class PartitionResult(msgspec.Struct):
@@ -70,12 +70,19 @@ def merge_partition(job: MergeJob) -> PartitionResult:
                 write_docs([portion.docs[split] for portion in merged], folder / f"{split}.spacy")
         (folder / LOST_SPANS).write_bytes(b"".join(portion.lost_spans for portion in merged))
         (folder / PROBLEMS).write_bytes(b"".join(portion.problems for portion in merged))
+        names = {key: name for portion in merged for key, name in portion.names.items()}
+        (folder / NAMES).write_bytes(msgspec.json.encode(names))
         for portion in merged:
             ledger.add(portion.ledger)
         result.files = {file.name: digest_of(file) for file in sorted(folder.iterdir())}
         (folder / "portions").write_bytes(msgspec.msgpack.encode(merged))
         (folder / "result").write_bytes(msgspec.msgpack.encode(result))
     return result
+
+
+def read_names(folder: Path) -> dict[str, str]:
+    """Read the documents that texts of a partition are, by key in hexadecimal, of those that have a name."""
+    return msgspec.json.decode((folder / NAMES).read_bytes(), type=dict[str, str])
 
 
 def digest_of(file: Path) -> str:

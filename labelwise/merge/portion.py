@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
+import numpy as np
+from spacy.attrs import IDX, LENGTH
 from spacy.tokens import Doc
 
 from labelwise.common.errors import InputError
@@ -16,6 +18,7 @@ from labelwise.corpus.docbin_writer import EncodedDocs, encode_docs
 from labelwise.corpus.streaming import forgetting
 from labelwise.corpus.tokenizer import LearningTokenizer
 from labelwise.merge.jobs import Group, MergeJob
+from labelwise.merge.rules.agreement import count_agreement, count_pairs
 from labelwise.merge.rules.answers import Answer, why_not
 from labelwise.merge.rules.ledger import Ledger, outcome_of, problem_line
 from labelwise.merge.rules.lost_spans import LostSpan, lost_span_tasks
@@ -36,6 +39,7 @@ class Portion(msgspec.Struct):
     fingerprint (bytes): digest of all that this depends on.
     docs (dict[str, EncodedDocs]): by split.
     keys (dict[str, bytes]): by split, the keys of the Docs' texts.
+    names (dict[str, str]): the documents that texts are, by key, of those that have a name.
     lost_spans, problems (bytes): lines of JSON.
     """
 
@@ -43,6 +47,7 @@ class Portion(msgspec.Struct):
     ledger: Ledger
     docs: dict[str, EncodedDocs]
     keys: dict[str, bytes]
+    names: dict[str, str]
     lost_spans: bytes
     problems: bytes
 
@@ -67,6 +72,7 @@ def merge_portion(job: MergeJob, fingerprint: bytes, texts: Texts, reader: TaskR
     ledger = Ledger(labels={label: Counter() for label in job.labels})
     docs: dict[Split, list[Doc]] = {split: [] for split in SPLITS}
     keys: dict[str, bytes] = dict.fromkeys(SPLITS, b"")
+    names: dict[str, str] = {}
     lost_spans: list[bytes] = []
     problems: list[bytes] = []
     tokenizer = load_tokenizer(job.settings)
@@ -79,10 +85,12 @@ def merge_portion(job: MergeJob, fingerprint: bytes, texts: Texts, reader: TaskR
                 docs[result.split].append(result.doc)
                 keys[result.split] += key
             merged = result.merged
+            if merged.name:
+                names[key.hex()] = merged.name
             lost_spans += lost_span_tasks(text, merged.lost, merged.places, merged.name)
             problems += map(problem_line, merged.problems)
         encoded: dict[str, EncodedDocs] = {split: encode_docs(docs[split]) for split in SPLITS}
-    return Portion(fingerprint, ledger, encoded, keys, b"".join(lost_spans), b"".join(problems))
+    return Portion(fingerprint, ledger, encoded, keys, names, b"".join(lost_spans), b"".join(problems))
 
 
 def merge_one(
@@ -119,6 +127,11 @@ def merge_one(
         _count_doc(ledger, split, merged, projection)
         merged.lost.extend(projection.lost)
     _count_lost(ledger, merged.lost)
+    if merged.versions:
+        tokens = doc if doc is not None else tokenizer(text)
+        starts = tokens.to_array(IDX).astype(np.int64)
+        for pair, counts in count_pairs(merged.versions, starts, starts + tokens.to_array(LENGTH).astype(np.int64)):
+            ledger.pairs.setdefault(pair, Counter()).update(counts)
     return TextResult(split, doc, merged)
 
 
@@ -155,7 +168,7 @@ def _count_merged(ledger: Ledger, merged: Merged, labels: Sequence[str]) -> None
     for problem in merged.problems:
         if outcome_of(problem.reason) == "undeclared label":
             ledger.undeclared[f"{problem.dataset}: {problem.reason.partition(': ')[2]}"] += 1
-    for label, counts in merged.agreement.items():
+    for label, counts in count_agreement(merged.versions).items():
         ledger.agreement.setdefault(label, Counter()).update(counts)
 
 
@@ -168,6 +181,8 @@ def _count_doc(ledger: Ledger, split: Split, merged: Merged, projection: Project
     ledger.spans["rejected, no token boundary"] += len(merged.rejected) - projection.rejected
     for _, _, label in merged.accepted:
         ledger.labels[label]["gold"] += 1
+        ledger.gold.setdefault(split, Counter())[label] += 1
+    ledger.marked.update({label for _, _, label in merged.accepted})
     for _, _, label in merged.rejected:
         ledger.labels[label]["rejected"] += 1
     for label in projection.realigned:

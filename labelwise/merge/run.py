@@ -34,6 +34,7 @@ from labelwise.merge.commit import Made, check_ledger, check_out, commit, write_
 from labelwise.merge.jobs import MergeJob, ReadJob, Source
 from labelwise.merge.near_duplicates import (
     NEAR_DUPLICATES,
+    Home,
     Pair,
     find_pairs,
     group_texts,
@@ -41,7 +42,7 @@ from labelwise.merge.near_duplicates import (
     signature_file,
     write_near_duplicates,
 )
-from labelwise.merge.partition import LOST_SPANS, PROBLEMS, merge_partition
+from labelwise.merge.partition import LOST_SPANS, PROBLEMS, merge_partition, read_names
 from labelwise.merge.plan import TaskFile, count_partitions, plan_merging, plan_reading, plan_workers
 from labelwise.merge.read_sources import Extract, read_slice
 from labelwise.merge.rules.ledger import Ledger, Problem, problem_line
@@ -121,7 +122,7 @@ def merge_datasets(
     may_be_empty: bool = True,
     metrics: Path | None = None,
 ) -> Ledger:
-    """Merge data sets: write `train`, `dev`, `test`, `labels`, four files of everything else, and `manifest.json`.
+    """Merge data sets: write `train`, `dev`, `test`, `labels`, five files of everything else, and `manifest.json`.
 
     out (Path): the folder to write them to; nothing else in it is touched, except for the cache.
     executor (Executor | None): where sources are read and partitions merged; None is this process.
@@ -152,11 +153,11 @@ def merge_datasets(
         plan = partial(plan_merging, files, count, sources, labels, settings, cache)
         pairs = [] if settings.near_duplicates == "off" else _compare(run, plan(), total, settings)
         groups = group_texts(pairs) if settings.near_duplicates == "group" else {}
-        splits = {place.key: "" for pair in pairs for place in (pair.one, pair.other)}
-        made = _merge(run, plan(groups), total, splits, ledger, folder)
+        homes = {place.key: Home() for pair in pairs for place in (pair.one, pair.other)}
+        made = _merge(run, plan(groups), total, homes, ledger, folder)
         for made_before in (cache.partitions, cache.signatures):
             forget_unused(made_before, {f"{number:05d}" for number in range(count)})
-        write_near_duplicates(pairs, splits, sources, ledger, folder / NEAR_DUPLICATES)
+        write_near_duplicates(pairs, homes, sources, ledger, folder / NEAR_DUPLICATES)
         check_ledger(ledger, folder, strict=strict, may_be_empty=may_be_empty)
         if books:
             write_metrics(ledger, books)
@@ -224,11 +225,11 @@ def _compare(run: Runner, jobs: Iterable[MergeJob], total: int, settings: Settin
 
 
 def _merge(
-    run: Runner, jobs: Iterable[MergeJob], total: int, splits: dict[bytes, str], ledger: Ledger, folder: Path
+    run: Runner, jobs: Iterable[MergeJob], total: int, homes: dict[bytes, Home], ledger: Ledger, folder: Path
 ) -> Made:
     """Merge the partitions and put them together.
 
-    splits (dict[bytes, str]): the split of each text whose key it has is put into it.
+    homes (dict[bytes, Home]): the split and the document of each text whose key it has are put into it.
     """
     digests = {split: hashlib.sha256() for split in SPLITS}
     partitions: dict[str, str] = {}
@@ -237,7 +238,9 @@ def _merge(
             ledger.add(result.ledger)
             for split in SPLITS:
                 digests[split].update(result.keys[split])
-                splits.update((key, split) for key in split_keys(result.keys[split]) if key in splits)
+                if found := [key for key in split_keys(result.keys[split]) if key in homes]:
+                    names = read_names(job.folder)
+                    homes.update((key, Home(split, names.get(key.hex(), ""))) for key in found)
                 if digest := result.files.get(f"{split}.spacy"):
                     name = f"{split}/part-{job.number:05d}.spacy"
                     link(job.folder / f"{split}.spacy", folder / name)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from labelwise.common.wording import counted
 from labelwise.evaluate.results import MergeCounts
 from labelwise.evaluate.scores import CAUSES, Details, Metrics, MissedForm
 
@@ -28,7 +29,7 @@ def doubts(merge: MergeCounts | None, metrics: Metrics) -> Iterator[Doubt]:
     """Yield the reasons not to trust the scores."""
     if metrics.texts < FEW_TEXTS:
         yield Doubt(
-            f"There are only {metrics.texts} test texts.",
+            f"Test has only {counted(metrics.texts, 'text')}.",
             "Raise test_ratio in project.yml, or declare a data set as split: test in datasets.yml.",
         )
     if without := [label for label, scores in metrics.all_gold.labels.items() if not scores.support]:
@@ -38,15 +39,15 @@ def doubts(merge: MergeCounts | None, metrics: Metrics) -> Iterator[Doubt]:
         )
     if metrics.unscored:
         yield Doubt(
-            f"{metrics.unscored:,} predicted spans can't be judged, as their texts aren't complete for their labels.",
+            f"{counted(metrics.unscored, 'predicted span')} can't be judged: texts aren't complete for their labels.",
             "Annotate test texts for all labels, or declare labels that don't occur as absent in datasets.yml.",
         )
     if merge is None:
         return
     if leaks := sum(n for splits, n in merge.near_duplicates.items() if "test" in splits):
         yield Doubt(
-            f"{leaks:,} pairs of nearly equal texts are in test and in another split (corpus/near_duplicates.jsonl).",
-            "Set near_duplicates: group in project.yml, which keeps them in one.",
+            f"{counted(leaks, 'pair')} of nearly equal texts, in test and in another split.",
+            "Set near_duplicates: group in project.yml, which keeps them in one; near_duplicates.jsonl has each.",
         )
     if merge.undeclared:
         names = ", ".join(f"{name} ({n:,})" for name, n in sorted(merge.undeclared.items())[:NAMED])

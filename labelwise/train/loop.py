@@ -251,10 +251,12 @@ class Run:
     def progress(self, nlp: Language, max_steps: int) -> dict[str, Any]:
         """Compute what spaCy's loop doesn't tell loggers: speed, time left, memory, and the gradient scaler's state."""
         done = self.state.step + 1
+        # The first evaluation comes before training: it is slow, and says nothing of what follows.
+        left = self.state.seconds / done * (max_steps + 1 - done) if max_steps and self.state.step else None
         scalers = find_scalers(nlp)
         return {
             "words_per_second": self.state.words / self.state.seconds,
-            "seconds_left": self.state.seconds / done * (max_steps + 1 - done) if max_steps else None,
+            "seconds_left": left,
             "memory": self.monitor.memory,
             "grad_scale": float(scalers[0]._scale) if scalers else None,
             "skipped_steps": getattr(scalers[0], "skipped", 0) if scalers else None,

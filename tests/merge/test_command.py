@@ -63,12 +63,12 @@ def test_the_books_are_written_with_what_became_of_each_label(merging, run):
         ("b", 1, "invalid: B 99 100"),
     ]
     for warning in (
-        "1 spans of data set 'a' have the label 'Z'",
+        "Data set 'a' has 1 span of 'Z', which isn't among its labels",
         "No text is in dev",
         "No text is in test",
-        "1 of 2 texts in train aren't complete for all labels",
-        "3 rows or spans can't be used",
-        "2 spans lost to others, or have no token boundaries",
+        "Not complete for all labels: 1 of 2 texts in train",
+        "Rows or spans that can't be used: 3",
+        "2 spans lost to others, or without token boundaries",
     ):
         assert warning in printed
 
@@ -130,4 +130,4 @@ def test_workers_are_processes(merging, monkeypatch):
 def test_texts_without_the_key_to_split_by_are_counted(merging, run):
     merging.add("a", ["A"], [{"text": "one", "meta": {"doc": "x"}}, {"text": "two"}, {"text": "three", "meta": [1]}])
     _, printed = run("--split-by", "doc")
-    assert "2 texts have no 'doc' in their meta" in printed
+    assert "2 texts without 'doc' in the meta" in printed

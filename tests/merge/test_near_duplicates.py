@@ -70,6 +70,19 @@ def test_pairs_in_two_splits_are_reported_with_their_similarity(merging):
     assert ledger.near_duplicates.total() == len(reported) > 10
 
 
+def test_documents_are_named(merging):
+    made = families(60)
+    rows = [{"text": text, "meta": {"doc": f"{n}-{m}.txt"}} for n, two in enumerate(made) for m, text in enumerate(two)]
+    merging.add("a", ["A"], rows)
+    merging.add("b", ["A"], [{"text": made[0][0]}])
+    merging.run(dev_ratio=0.2, test_ratio=0.3, docs_per_partition=20)
+    names = {number: row["meta"]["doc"] for number, row in enumerate(rows, 1)}
+    lines = [json.loads(line) for line in merging.files()["near_duplicates.jsonl"].splitlines()]
+    assert len(lines) > 5
+    for text in (text for line in lines for text in line["texts"]):
+        assert text["doc"] == names[text["line"]]
+
+
 def test_they_can_be_kept_in_one_split(merging):
     made = [family for family in families(120) if jaccard(*family) > 0.9]
     add(merging, [text for family in made for text in family])

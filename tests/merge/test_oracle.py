@@ -23,7 +23,7 @@ from tests.conftest import Merging
 
 NLP = spacy.blank("en")
 COMPLETE, BINARY = ("ner_manual", "spans_manual", "blocks", None), ("ner", "spans")
-COUNTERS = ("rows", "spans", "texts", "words", "datasets", "partly", "undeclared", "near_duplicates")
+COUNTERS = ("rows", "spans", "texts", "words", "datasets", "partly", "undeclared", "marked", "near_duplicates")
 Key = tuple[int, int, str]
 Says = dict[Key, tuple[str, ...]]  # the names of the data sets that say so
 
@@ -38,6 +38,8 @@ class Oracle:
         self.ledger |= {"rows_read": 0, "spans_read": 0, "stored_hash_differs": 0, "without_split_by": 0}
         self.ledger["labels"] = {label: Counter() for label in self.labels}
         self.ledger["agreement"] = {}
+        self.ledger["pairs"] = {}
+        self.ledger["gold"] = {}
         self.docs: dict[str, dict] = {}
         self.lost_spans: Counter[tuple] = Counter()
         self.problems: Counter[tuple] = Counter()
@@ -95,6 +97,9 @@ class Oracle:
             self.ledger["texts"][split] += 1
             self.ledger["partly"][split] += bool(uncovered)
             self.ledger["words"][split] += len(tokens_of(text))
+            if accepted:
+                self.ledger["gold"].setdefault(split, Counter()).update(key[2] for key in accepted)
+            self.ledger["marked"].update({key[2] for key in accepted})
             self.docs[text] = {"split": split, "uncovered": uncovered} | self.doc_of(
                 text, accepted, rejected, uncovered
             )
@@ -107,15 +112,23 @@ class Oracle:
         for label in self.labels:
             latest = {task["who"]: task for task in tasks if label in task["labels"]}
             versions = [
-                {place for span in task["spans"] if (place := accepted_place(text, span, label))}
-                for task in latest.values()
+                (who[1], {place for span in task["spans"] if (place := accepted_place(text, span, label))})
+                for who, task in latest.items()
             ]
             if len(versions) > 1:
                 counts = self.ledger["agreement"].setdefault(label, Counter())
                 counts["texts"] += 1
-                for one, other in combinations(versions, 2):
+                for (ann, one), (bob, other) in combinations(sorted(versions, key=lambda version: version[0]), 2):
                     counts["both"] += len(one & other)
                     counts["spans"] += len(one) + len(other)
+                    names = json.dumps([label, ann, bob], separators=(",", ":"), ensure_ascii=False)
+                    pair = self.ledger["pairs"].setdefault(names, Counter())
+                    pair.update(texts=1, both=len(one & other), spans=len(one) + len(other))
+                    for token in tokens_of(text):
+                        in_one, in_other = (
+                            any(start < token[1] and token[0] < end for start, end in marked) for marked in (one, other)
+                        )
+                        pair.update(tokens=1, one=in_one, other=in_other, same=in_one == in_other)
 
     def claims_of(self, span: dict, task: dict) -> list[dict]:
         """Give the one claim of a span of a task that stands; none if it can't be used, which is counted."""

@@ -41,7 +41,7 @@ def test_nothing_to_say_where_all_is_well():
 @pytest.mark.parametrize(
     ("merge", "metrics", "what", "remedy"),
     [
-        ({}, make_metrics(texts=19), "only 19 test texts", "test_ratio in project.yml"),
+        ({}, make_metrics(texts=19), "only 19 texts", "test_ratio in project.yml"),
         ({}, without_gold("B"), "Label B without gold in test, so nothing is known of it", "Annotate more"),
         ({}, without_gold("B", "C"), "Labels B, C without gold in test, so nothing is known of them", "Annotate more"),
         ({}, without_gold(*"BCDEFGHI"), "Labels B, C, D, E, F, G and 2 more without gold", "test_ratio"),

@@ -11,37 +11,97 @@
 4. Where a label has several versions, each pair is compared: `both` counts the spans with equal offsets in both,
    `spans` those of the one plus those of the other. A span that a version has twice counts once.
 
-F between annotators, `pairwise_f`, is computed from the sums over all pairs and texts.
+F between annotators, `pairwise_f`, is computed from the sums over all pairs and texts. For two people, there is also
+Cohen's kappa over tokens (`kappa`).
 """
 
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from labelwise.common.spans import trim_usable
 from labelwise.merge.rules.answers import Answer
 from labelwise.sources.prodigy import annotator_of
 
+# How Prodigy names a session that nobody named: after its time.
+UNNAMED = re.compile(r"\d{4}-\d\d-\d\d[_T ]\d\d-\d\d-\d\d")
 
-def count_agreement(text: str, answers: Sequence[Answer]) -> dict[str, Counter[str]]:
-    """Compare the versions of one text.
+Offsets = tuple[int, int]
+
+
+class Version(msgspec.Struct):
+    """What an annotator marked with a label in a text.
+
+    who (str): the annotator, or the data set, if nobody is named.
+    """
+
+    who: str
+    marked: set[Offsets]
+
+
+def find_versions(text: str, answers: Sequence[Answer]) -> dict[str, list[Version]]:
+    """Find the versions of one text, by label, for those that have several.
 
     answers (Sequence[Answer]): those to complete tasks, accepted or not, that count in the merge.
-    RETURNS (dict): by label, for those with several versions, "texts" (1), "both" and "spans" of all pairs.
     """
-    versions = find_versions(answers)
-    chosen = {id(answer): answer for group in versions.values() for answer in group}
+    groups = _latest_answers(answers)
+    chosen = {id(answer): answer for group in groups.values() for answer in group}
     marked = {key: accepted_offsets(text, answer) for key, answer in chosen.items()}
+    return {
+        label: [Version(_name(answer), marked[id(answer)].get(label, set())) for answer in group]
+        for label, group in groups.items()
+    }
+
+
+def count_agreement(versions: Mapping[str, Sequence[Version]]) -> dict[str, Counter[str]]:
+    """Compare the versions of one text: by label, "texts" (1), "both" and "spans" of all pairs."""
     agreement = {}
     for label, group in versions.items():
-        times = Counter(offsets for answer in group for offsets in marked[id(answer)].get(label, ()))
+        times = Counter(offsets for version in group for offsets in version.marked)
         # Of n versions, each is in n - 1 pairs, and a span that k have is in k * (k - 1) / 2 pairs on both sides.
         both = sum(k * (k - 1) // 2 for k in times.values())
         agreement[label] = Counter(texts=1, both=both, spans=(len(group) - 1) * times.total())
     return agreement
 
 
-def find_versions(answers: Sequence[Answer]) -> dict[str, list[Answer]]:
-    """Find the versions for each label that has several, one per annotator."""
+def count_pairs(
+    versions: Mapping[str, Sequence[Version]], starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]
+) -> Iterator[tuple[str, Counter[str]]]:
+    """Compare the versions of one text, annotator by annotator.
+
+    starts, ends (np.ndarray): of the text's tokens, in characters.
+    YIELDS (tuple): label and both annotators, as JSON, and what `Pair` is made from.
+    """
+    for label, group in versions.items():
+        tokens = []
+        for version in group:
+            inside = np.zeros(len(starts), bool)
+            for start, end in version.marked:
+                inside |= (starts < end) & (ends > start)
+            tokens.append(inside)
+        for one, other in combinations(sorted(range(len(group)), key=lambda number: group[number].who), 2):
+            here, there = group[one].marked, group[other].marked
+            yield (
+                msgspec.json.encode([label, group[one].who, group[other].who]).decode(),
+                Counter(
+                    texts=1,
+                    both=len(here & there),
+                    spans=len(here) + len(there),
+                    tokens=len(starts),
+                    one=int(tokens[one].sum()),
+                    other=int(tokens[other].sum()),
+                    same=int((tokens[one] == tokens[other]).sum()),
+                ),
+            )
+
+
+def _latest_answers(answers: Sequence[Answer]) -> dict[str, list[Answer]]:
+    """Find the latest answer of each annotator, for each label that has several annotators."""
     covering: dict[str, list[Answer]] = {}
     for answer in answers if len(answers) > 1 else ():
         if answer.task.answer == "accept":
@@ -49,13 +109,13 @@ def find_versions(answers: Sequence[Answer]) -> dict[str, list[Answer]]:
             for label in answer.dataset.labels:
                 if label not in uncovered:
                     covering.setdefault(label, []).append(answer)
-    versions = {}
+    groups = {}
     for label, group in covering.items():
         if len(group) > 1:
             latest = {_who(answer): answer for answer in sorted(group, key=lambda answer: answer.order)}
             if len(latest) > 1:
-                versions[label] = list(latest.values())
-    return versions
+                groups[label] = list(latest.values())
+    return groups
 
 
 def _who(answer: Answer) -> tuple[str, str]:
@@ -64,9 +124,15 @@ def _who(answer: Answer) -> tuple[str, str]:
     return (name, "") if name else ("", answer.dataset.name)
 
 
-def accepted_offsets(text: str, answer: Answer) -> dict[str, set[tuple[int, int]]]:
+def _name(answer: Answer) -> str:
+    """Name who answered, or the data set, if no person is named."""
+    name = annotator_of(answer.task)
+    return answer.dataset.name if not name or UNNAMED.search(name) else name
+
+
+def accepted_offsets(text: str, answer: Answer) -> dict[str, set[Offsets]]:
     """List the spans that a complete answer accepts, by label: those that the merge can use, trimmed as there."""
-    found: dict[str, set[tuple[int, int]]] = {}
+    found: dict[str, set[Offsets]] = {}
     for span in answer.task.spans or ():
         if span.answer in (None, "accept") and isinstance(span.label, str):
             start, end = trim_usable(text, span.start, span.end)
@@ -83,3 +149,18 @@ def pairwise_f(both: int, spans: int) -> float | None:
     The formula: Hripcsak and Rothschild (2005), "Agreement, the F-measure, and reliability in information retrieval".
     """
     return 2 * both / spans if spans else None
+
+
+def kappa(tokens: int, one: int, other: int, same: int) -> float | None:
+    """Compute Cohen's kappa: agreement beyond what chance would give two people who mark as many tokens each.
+
+    tokens (int): all of them.
+    one, other (int): those that the one and the other have in a span.
+    same (int): those that both, or neither, have in a span.
+    RETURNS (float | None): at most 1; None if chance alone would have them agree everywhere.
+    The formula: Cohen (1960), "A coefficient of agreement for nominal scales".
+    """
+    if not tokens:
+        return None
+    chance = (one * other + (tokens - one) * (tokens - other)) / tokens**2
+    return None if chance == 1 else (same / tokens - chance) / (1 - chance)

@@ -7,8 +7,8 @@ import msgspec
 
 PROBLEM_ROWS = ("bad JSON", "no text", "malformed")
 PROBLEM_SPANS = ("invalid", "undeclared label")
-COUNTERS = ("rows", "spans", "texts", "words", "datasets", "partly", "undeclared", "near_duplicates")
-TABLES = ("labels", "lost_spans", "agreement")
+COUNTERS = ("rows", "spans", "texts", "words", "datasets", "partly", "undeclared", "marked", "near_duplicates")
+TABLES = ("labels", "lost_spans", "agreement", "pairs", "gold")
 
 
 class Problem(NamedTuple):
@@ -52,9 +52,12 @@ class Ledger(msgspec.Struct):
     datasets (dict): rows read of each data set.
     partly (dict): by split, the texts that aren't complete for all labels.
     undeclared (dict): spans by "DATA SET: LABEL", where the data set doesn't declare the label.
+    marked (dict): by label, the texts that have an accepted span of it.
     lost_spans (dict): for each reason, spans by "LOST, KEPT": the label that lost, and the one that it lost to.
     agreement (dict): for each label that was annotated twice, the "texts", and over all pairs of versions the spans in
         "both", and the "spans" of the one plus those of the other; see `agreement`.
+    pairs (dict): the same by label and two annotators, as JSON, and what `agreement.kappa` takes.
+    gold (dict): by split, accepted spans of each label.
     near_duplicates (dict): pairs of texts that are nearly equal, by the two splits that they are in.
     without_split_by (int): texts that have no value for `split_by`.
     stored_hash_differs (int): rows whose stored `_input_hash` isn't that of their text.
@@ -70,8 +73,11 @@ class Ledger(msgspec.Struct):
     datasets: Counter[str] = msgspec.field(default_factory=Counter)
     partly: Counter[str] = msgspec.field(default_factory=Counter)
     undeclared: Counter[str] = msgspec.field(default_factory=Counter)
+    marked: Counter[str] = msgspec.field(default_factory=Counter)
     lost_spans: dict[str, Counter[str]] = msgspec.field(default_factory=dict)
     agreement: dict[str, Counter[str]] = msgspec.field(default_factory=dict)
+    pairs: dict[str, Counter[str]] = msgspec.field(default_factory=dict)
+    gold: dict[str, Counter[str]] = msgspec.field(default_factory=dict)
     near_duplicates: Counter[str] = msgspec.field(default_factory=Counter)
     without_split_by: int = 0
     stored_hash_differs: int = 0
@@ -109,6 +115,7 @@ class Ledger(msgspec.Struct):
         fields |= {name: _sorted(fields[name]) for name in COUNTERS if name != "datasets"}
         fields["labels"] = {label: _sorted(counts) for label, counts in self.labels.items()}
         fields["lost_spans"] = {reason: _sorted(counts) for reason, counts in sorted(self.lost_spans.items())}
+        fields["gold"] = {split: _sorted(counts) for split, counts in sorted(self.gold.items())}
         # Annotators may agree on no span, which is a finding.
         fields["agreement"] = {label: Counter(dict(sorted(n.items()))) for label, n in sorted(self.agreement.items())}
         return Ledger(**fields)

@@ -11,7 +11,7 @@
 4. A span accepted by one data set and rejected by another is for the `conflicts` policy.
 5. Every row and every span read has one outcome, counted in `Merged.rows` and `Merged.spans`.
 
-How far annotators agree is counted in `agreement`. Overlaps and token boundaries aren't decided here: see `to_doc`.
+How far annotators agree is counted by `agreement`. Overlaps and token boundaries aren't decided here: see `to_doc`.
 """
 
 from collections import Counter
@@ -20,7 +20,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from labelwise.common.spans import SpanKey, trim_usable
-from labelwise.merge.rules.agreement import count_agreement
+from labelwise.merge.rules.agreement import Version, find_versions
 from labelwise.merge.rules.answers import Answer, why_not
 from labelwise.merge.rules.ledger import Problem
 from labelwise.merge.rules.lost_spans import Claim, LostSpan
@@ -40,7 +40,7 @@ class Merged(NamedTuple):
     lost (list[LostSpan]): accepted spans that were rejected elsewhere, or the other way round.
     problems (list[Problem]): the spans that can't be used.
     rows, spans (Counter): everything read, by outcome, except for what is in `accepted` and `rejected`.
-    agreement (dict[str, Counter[str]]): what `agreement.count_agreement` returns.
+    versions (dict[str, list[Version]]): what several annotators marked, by label.
     """
 
     text: str
@@ -53,7 +53,7 @@ class Merged(NamedTuple):
     problems: list[Problem]
     rows: Counter[str]
     spans: Counter[str]
-    agreement: dict[str, Counter[str]]
+    versions: dict[str, list[Version]]
 
     @property
     def datasets(self) -> list[str]:
@@ -102,7 +102,7 @@ def merge_text(text: str, answers: Iterable[Answer], policies: Policies, split: 
     _settle(merged, accepted, rejected, policies)
     merged.accepted.update((key, _names(accepted[key])) for key in sorted(accepted))
     merged.rejected.update((key, _names(rejected[key])) for key in sorted(rejected))
-    merged.agreement.update(count_agreement(text, list(chain.from_iterable(complete.values()))))
+    merged.versions.update(find_versions(text, list(chain.from_iterable(complete.values()))))
     return merged
 
 

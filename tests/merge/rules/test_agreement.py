@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from labelwise.corpus.manifest import read_annotators
 from labelwise.merge.commit import write_metrics
-from labelwise.merge.rules.agreement import pairwise_f
+from labelwise.merge.rules.agreement import count_agreement, kappa, pairwise_f
 from labelwise.merge.rules.answers import Answer
 from labelwise.merge.rules.ledger import Ledger
 from labelwise.merge.rules.one_text import merge_text
@@ -40,7 +41,8 @@ def agreement(answers, split=None, **policies) -> dict[str, tuple[int, int, int]
     assert merged.rows.total() == len(answers)
     standing = len(merged.accepted) + len(merged.rejected)
     assert merged.spans.total() + standing == sum(len(a.task.spans) for a in answers)
-    return {label: (n["texts"], n["both"], n["spans"]) for label, n in merged.agreement.items()}
+    found = count_agreement(merged.versions)
+    return {label: (n["texts"], n["both"], n["spans"]) for label, n in found.items()}
 
 
 CASES: dict[str, tuple[list[Answer], dict[str, tuple[int, int, int]]]] = {
@@ -296,3 +298,51 @@ def test_the_metrics_have_f_beside_the_counts(tmp_path):
         "B": (1, 0.0),
         "C": (5, None),
     }
+
+
+def test_each_two_annotators_are_compared(merging):
+    """Tokens: text, the number, cat. The sessions that nobody named are their data set's."""
+    people = {
+        "ann": [(0, 4, "A")],
+        "bob": [(0, 4, "A"), (7, 10, "A")],
+        "2024-03-01_10-00-00": [],
+    }
+    rows = [row for who, spans in people.items() for row in rows_of(range(10), who, *spans)]
+    merging.add("a", ["A"], rows)
+    merging.run(docs_per_partition=4)
+    found = {(pair.one, pair.other): pair for pair in read_annotators(merging.root / "corpus")}
+    assert set(found) == {("ann", "bob"), ("a", "ann"), ("a", "bob")}
+    assert {(pair.label, pair.texts) for pair in found.values()} == {("A", 10)}
+    both, nobody = found["ann", "bob"], found["a", "ann"]
+    assert (both.spans, both.f) == (30, pytest.approx(2 / 3))
+    # Of 30 tokens, 10 are in both and 10 in neither: chance would have them agree on 1/3 * 2/3 + 2/3 * 1/3 of them.
+    assert both.kappa == pytest.approx((2 / 3 - 4 / 9) / (1 - 4 / 9))
+    assert (nobody.spans, nobody.f, nobody.kappa) == (10, 0.0, 0.0)
+
+
+def test_names_of_annotators_are_not_in_the_metrics(merging):
+    merging.add("a", ["A"], [*rows_of(range(5), "ann", (0, 4, "A")), *rows_of(range(5), "bob")])
+    metrics = merging.root / "merge.json"
+    merge([merging.root / "tasks/datasets.yml"], merging.root / "corpus", Settings(), metrics=metrics)
+    assert len(read_annotators(merging.root / "corpus")) == 1
+    assert "bob" not in metrics.read_text()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_kappa_is_that_of_the_table(seed):
+    """Against the definition, by the four cells of the table."""
+    rng = random.Random(seed)
+    one, other = ([rng.random() < rng.random() for _ in range(40)] for _ in range(2))
+    cells = Counter(zip(one, other, strict=True))
+    seen = (cells[True, True] + cells[False, False]) / 40
+    chance = sum(
+        (cells[x, True] + cells[x, False]) / 40 * (cells[True, x] + cells[False, x]) / 40 for x in (True, False)
+    )
+    same = sum(x == y for x, y in zip(one, other, strict=True))
+    assert kappa(40, sum(one), sum(other), same) == pytest.approx((seen - chance) / (1 - chance))
+
+
+def test_kappa_of_people_who_mark_nothing_is_none():
+    assert kappa(10, 0, 0, 10) is None
+    assert kappa(10, 10, 10, 10) is None
+    assert kappa(0, 0, 0, 0) is None

@@ -1,0 +1,107 @@
+"""Ways to annotate that don't agree: words at the edges of spans, and plurals."""
+
+import pytest
+
+from labelwise.check.findings import Nobody
+from labelwise.check.folds import CheckedDoc
+from labelwise.check.quarrels import FEWEST, MOST, Quarrels, edges
+from labelwise.corpus.forms import Forms
+from tests.corpus.test_forms import LABELS, stored
+
+
+def quarrels(tmp_path, *texts) -> dict:
+    """The quarrels of some texts: by label, kind and word, both counts, and what is listed."""
+    docs = stored(tmp_path, *texts)
+    forms = Forms(LABELS)
+    found = Quarrels(forms)
+    for doc in docs:
+        forms.look_for(doc, forms.spans(doc))
+        forms.mark(doc)
+        found.look_for(doc)
+    for doc in docs:
+        forms.release(doc)
+    for doc in docs:
+        found.add(CheckedDoc("train", doc, Nobody()))
+    return {one[:3]: (one.taken_in, one.left_out, rows) for one, rows in found.found().items()}
+
+
+WITH, WITHOUT = ("wash the plate now", [(1, 3, "A")], {}), ("wash the plate now", [(2, 3, "A")], {})
+
+
+@pytest.mark.parametrize(("taken_in", "left_out"), [(3, 5), (5, 3), (4, 4)])
+def test_a_determiner_is_taken_in_here_and_left_out_there(taken_in, left_out, tmp_path):
+    """What went the rarer way is listed, with the span as it would be the other way."""
+    ((name, found),) = quarrels(tmp_path, *[WITH] * taken_in, *[WITHOUT] * left_out).items()
+    assert (name, found[:2]) == (("A", "first word", "the"), (taken_in, left_out))
+    rows = found[2]
+    assert len(rows) == min(taken_in, left_out)
+    full, bare = (5, 14, "A"), (9, 14, "A")
+    expected = (full, bare) if taken_in <= left_out else (bare, full)
+    assert {(row.current, row.proposed) for row in rows} == {expected}
+    assert {row.kind for row in rows} == {"other boundaries"}
+    assert all(f"{taken_in} times, and {left_out} times just outside" in row.why for row in rows)
+    assert all(row.score >= 0 for row in rows)
+
+
+def test_nothing_is_said_of_what_hardly_ever_happens(tmp_path):
+    assert not quarrels(tmp_path, *[WITH] * (FEWEST - 1), *[WITHOUT] * 20)
+
+
+def test_another_head_is_no_quarrel(tmp_path):
+    """A word that belongs to one thing, and stands before another, which is never marked with it."""
+    cat = ("the cat sat down", [(1, 2, "A")], {})
+    hague = ("to the Hague today", [(1, 3, "A")], {})
+    assert not quarrels(tmp_path, *[cat] * 9, *[hague] * 9)
+
+
+def test_another_label_is_no_quarrel(tmp_path):
+    assert not quarrels(tmp_path, *[WITH] * 5, *[("wash the plate now", [(2, 3, "B")], {})] * 5)
+
+
+def test_numbers_are_one_word_and_case_does_not_count(tmp_path):
+    texts = [(f"add {n} beads twice", [(1, 3, "A")], {}) for n in (5, 6, 7)]
+    texts += [(f"add {n} beads twice", [(2, 3, "A")], {}) for n in (5, 6, 7)]
+    assert {name: found[:2] for name, found in quarrels(tmp_path, *texts).items()} == {
+        ("A", "first word", "0"): (3, 3),
+    }
+
+
+def test_the_last_word_and_parts_before_hyphens():
+    words = ["pre", "-", "wash", "for", "5", "ml", "of", "anti", "-", "body"]
+    found = {(edge.what, edge.word, edge.inside, edge.other) for edge in edges(words, 4, 6)}
+    assert found == {
+        ("first word", "0", True, (5, 6)),
+        ("last word", "ml", True, (4, 5)),
+        ("first word", "for", False, (3, 6)),
+        ("last word", "of", False, (4, 7)),
+    }
+    assert ("first word", "…-", False, (0, 3)) in set(edges(words, 2, 3))
+    assert ("first word", "…-", True, (2, 3)) in set(edges(words, 0, 3))
+    assert ("last word", "-…", False, (7, 10)) in set(edges(words, 7, 8))
+    assert ("last word", "-…", True, (7, 8)) in set(edges(words, 7, 10))
+    assert list(edges(["one"], 0, 1)) == []
+
+
+def test_a_plural_that_is_left_unmarked(tmp_path):
+    """What is rarer is listed: the unmarked plurals; a label that isn't known there says nothing."""
+    singular, plural = ("a tube here", [(1, 2, "A")], {}), ("some tubes here", [], {})
+    found = quarrels(tmp_path, *[singular] * 5, *[plural] * 4, ("some tubes here", [], {"A": "none"}))
+    assert {name: both[:2] for name, both in found.items()} == {("A", "plural", "tube(s)"): (5, 4)}
+    rows = found["A", "plural", "tube(s)"][2]
+    assert {(row.kind, row.current, row.proposed) for row in rows} == {("unmarked", None, (5, 10, "A"))}
+    assert len(rows) == 4
+
+
+def test_a_plural_that_is_marked_now_and_then_is_no_quarrel_about_the_plural(tmp_path):
+    marked, unmarked = ("some tubes here", [(1, 2, "A")], {}), ("some tubes here", [], {})
+    found = quarrels(tmp_path, *[("a tube here", [(1, 2, "A")], {})] * 9, *[marked] * 4, *[unmarked] * 4)
+    assert not any(what == "plural" for _, what, _ in found)
+
+
+def test_the_largest_comes_first_and_lists_are_short(tmp_path):
+    texts = [WITH] * 3 + [WITHOUT] * 3
+    for start in (1, 2):
+        texts += [("heat cold water now", [(start, 3, "B")], {})] * (MOST + 9)
+    found = quarrels(tmp_path, *texts)
+    assert list(found) == [("B", "first word", "cold"), ("A", "first word", "the")]
+    assert len(found["B", "first word", "cold"][2]) == MOST

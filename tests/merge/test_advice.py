@@ -1,0 +1,81 @@
+"""What is said of a merge before anything is trained."""
+
+from collections import Counter
+
+import pytest
+
+from labelwise.merge.advice import Before, changes, enough_texts, read_before, warnings
+from labelwise.merge.rules.ledger import Ledger
+from labelwise.merge.rules.settings import Settings
+from labelwise.merge.run import merge
+from tests.conftest import Merging
+
+
+def rows(texts: range, marked: range = range(0)) -> list[dict]:
+    span = {"start": 0, "end": 4, "label": "A"}
+    return [{"text": f"text {number}", "spans": [span] if number in marked else []} for number in texts]
+
+
+def said(ledger: Ledger) -> str:
+    return "\n".join(f"{title}: {remedy}" for title, remedy in warnings(ledger, Settings()))
+
+
+def test_labels_without_gold_in_test_are_named_with_a_remedy(merging: Merging):
+    merging.add("a", ["A", "B"], rows(range(300), marked=range(300)))
+    ledger = merging.run()
+    assert "No gold in test for B: " in said(ledger)
+    assert "raise test_ratio" in said(ledger)
+    assert "Only" not in said(ledger)
+
+
+def test_a_small_test_split_is_said_with_the_number_that_would_be_enough(merging: Merging):
+    """Half of the texts have the label: of 59 texts, none of a tenth has it with a probability of 5%."""
+    merging.add("a", ["A"], rows(range(40), marked=range(20)))
+    ledger = merging.run(test_ratio=0.1, dev_ratio=0.1)
+    assert 0 < ledger.texts["test"] < 20
+    assert f"Only {ledger.texts['test']} text" in said(ledger)
+    assert "with 59 texts, every label is likely to be in every split" in said(ledger)
+
+
+@pytest.mark.parametrize(("ratio", "share", "expected"), [(0.1, 0.5, 59), (0.5, 1.0, 5), (0.1, 0.01, 2995)])
+def test_with_enough_texts_a_label_is_missing_once_in_twenty_times(ratio, share, expected):
+    ledger = Ledger(labels={"A": Counter(), "B": Counter()}, texts=Counter(train=4), marked=Counter(B=4, A=4 * share))
+    assert enough_texts(ledger, ratio) == expected
+    assert (1 - ratio * share) ** expected <= 0.05 < (1 - ratio * share) ** (expected - 1)
+
+
+def test_nothing_is_enough_without_a_split_by_chance():
+    ledger = Ledger(labels={"A": Counter()}, texts=Counter(train=4), marked=Counter(A=1))
+    assert enough_texts(ledger, 0.0) is None
+    assert enough_texts(Ledger(labels={"A": Counter()}, texts=Counter(train=4)), 0.1) is None
+
+
+def test_a_test_split_that_is_large_enough_is_not_talked_of(merging: Merging):
+    merging.add("a", ["A"], rows(range(600), marked=range(600)))
+    assert said(merging.run()) == ""
+
+
+def test_what_is_new_is_told_by_label(merging: Merging):
+    """A label more, texts more of another one, and one that is gone; what is as before isn't told."""
+    metrics = merging.root / "merge.json"
+    declared = [merging.root / "tasks" / "datasets.yml"]
+    assert read_before(metrics) is None
+    merging.add("same", ["S"], rows(range(5)))
+    merging.add("gone", ["G"], rows(range(4)))
+    merge(declared, merging.root / "corpus", Settings(), metrics=metrics)
+    before = read_before(metrics)
+    merging.declared.pop()
+    merging.add("a", ["A"], rows(range(30), marked=range(7)))
+    ledger = merge(declared, merging.root / "corpus", Settings(), metrics=metrics)
+    assert before is not None
+    assert {one.label: (one.complete, one.gold) for one in changes(before, ledger)} == {
+        "A": ((0, 30), (0, 7)),
+        "G": ((4, 0), (0, 0)),
+    }
+    assert changes(read_before(metrics) or Before(), ledger) == []
+
+
+@pytest.mark.parametrize("content", [b"", b"[1]", b"not JSON", b'{"labels": 3}'])
+def test_a_file_that_is_something_else_says_nothing(content, tmp_path):
+    (tmp_path / "merge.json").write_bytes(content)
+    assert read_before(tmp_path / "merge.json") is None
