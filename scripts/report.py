@@ -6,9 +6,10 @@ from typing import Annotated, Literal
 import typer
 
 from labelwise.common.wording import counted
+from labelwise.compare.revisions import read_revision
 from labelwise.evaluate.results import load_results
 from labelwise.report.advice import summarize
-from labelwise.report.page import write_report
+from labelwise.report.page import Base, write_report
 from scripts.console import msg, run, user_errors
 
 Option = typer.Option
@@ -19,10 +20,12 @@ def report_cli(
     out: Annotated[Path, typer.Argument(metavar="OUT.html", help="HTML file to write")],
     pipeline: Annotated[Pipeline, Option(help="Which pipeline's results to report")],
     root: Annotated[Path, Option(help="Folder of the project")] = Path(),
+    base: Annotated[str, Option(help="A git revision, such as main, to tell the difference to")] = "",
 ) -> None:
     """Write the report of a pipeline: one HTML page with its scores, curves and mistakes."""
     with user_errors("No report was written"):
-        write_report(root, pipeline, out)
+        against = Base(base, read_revision(base, pipeline, root).metrics) if base else None
+        write_report(root, pipeline, out, base=against)
         results = load_results(root, pipeline)
     if results.metrics:
         digest = summarize(results.merge, results.metrics, results.details)

@@ -6,6 +6,8 @@ the number of docs, and F is computed from the sums.
 """
 
 from collections.abc import Sequence
+from math import sqrt
+from statistics import NormalDist
 
 import numpy as np
 
@@ -98,6 +100,23 @@ def interval(replicates: np.ndarray) -> np.ndarray:
     bounds = [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]
     empty = np.isnan(replicates).all(0)
     return np.where(empty, np.nan, np.nanquantile(np.where(empty, 0.0, replicates), bounds, axis=0))
+
+
+def wilson_interval(right: int, predicted: int, gold: int) -> tuple[float, float]:
+    """Compute an interval of F where the bootstrap has none, as all spans are right, or none is.
+
+    Of the distinct spans, predicted or gold, a share is in both; F grows with it: F = 2 * share / (1 + share). Wilson's
+    interval is that of the share, with CONFIDENCE. It takes spans for independent of each other, so it is rather too
+    narrow.
+
+    The formula: Wilson (1927), "Probable inference, the law of succession, and statistical inference".
+    """
+    n = predicted + gold - right
+    z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+    middle = (right + z**2 / 2) / (n + z**2)
+    half = z / (n + z**2) * sqrt(right * (n - right) / n + z**2 / 4)
+    low, high = (2 * share / (1 + share) for share in (max(0.0, middle - half), min(1.0, middle + half)))
+    return low, high
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

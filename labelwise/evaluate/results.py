@@ -23,6 +23,9 @@ class MergeCounts(msgspec.Struct):
     agreement (dict): for each label of texts that were annotated twice.
     near_duplicates (dict): pairs of texts that are nearly equal, by the two splits that they are in.
     undeclared (dict): spans by data set and label, where the data set doesn't declare the label.
+    texts (dict): by split, or by why they are in none.
+    gold (dict): by split, accepted spans of each label.
+    digest (str): of the corpus.
     """
 
     rows: dict[str, int]
@@ -31,6 +34,9 @@ class MergeCounts(msgspec.Struct):
     agreement: dict[str, Agreement] = {}
     near_duplicates: dict[str, int] = {}
     undeclared: dict[str, int] = {}
+    texts: dict[str, int] = {}
+    gold: dict[str, dict[str, int]] = {}
+    digest: str = ""
 
 
 class Table(NamedTuple):

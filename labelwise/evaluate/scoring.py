@@ -20,7 +20,7 @@ from labelwise.common.spans import SpanKey
 from labelwise.common.uncovered import Rates
 from labelwise.evaluate.mistakes import Mistakes
 from labelwise.evaluate.predictions import PredictedDoc
-from labelwise.evaluate.resampling import BLOCK, Bootstrap, interval
+from labelwise.evaluate.resampling import BLOCK, Bootstrap, interval, wilson_interval
 from labelwise.evaluate.schemes import SCHEMES, SchemeCounts
 from labelwise.evaluate.scores import AllScores, Details, Metrics, Scores, count, score_table
 
@@ -89,7 +89,7 @@ class Scoring:
         schemes = self._schemes.scores()
         return Metrics(
             texts=self.texts,
-            all_gold=_with_intervals(score_table(self._all_gold, self.labels), self._bootstrap, self.labels),
+            all_gold=_with_intervals(self._all_gold, self._bootstrap, self.labels),
             flat_gold=score_table(self._flat_gold, self.labels),
             all_spans=score_table(self._all_spans, self.labels) if self._has_found else None,
             calibration_error=self._reliability.error(),
@@ -113,10 +113,17 @@ class Scoring:
             self._block.clear()
 
 
-def _with_intervals(scores: AllScores, bootstrap: Bootstrap, labels: Sequence[str]) -> AllScores:
+def _with_intervals(counts: np.ndarray, bootstrap: Bootstrap, labels: Sequence[str]) -> AllScores:
+    """Compute scores from counts, with intervals; where no replicate differs from another, they are Wilson's."""
+    scores = score_table(counts, labels)
     bounds = interval(bootstrap.f_scores()).T.tolist()
     rows = [*(scores.labels[label] for label in labels), scores, scores.macro]
-    for row, (low, high) in zip(rows, bounds, strict=True):
-        if row.f is not None and not isnan(low):
+    totals = [*counts.tolist(), counts.sum(0).tolist(), None]
+    for row, total, (low, high) in zip(rows, totals, bounds, strict=True):
+        if row.f is None or isnan(low):
+            continue
+        if low < high:
             row.f_low, row.f_high = low, high
+        elif total:
+            row.f_low, row.f_high = wilson_interval(*total)
     return scores

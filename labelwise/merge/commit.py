@@ -1,5 +1,6 @@
 """The end of a merge: if the ledger is as it should be, and the corpus may be replaced, it is, as a whole."""
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -134,9 +135,13 @@ def _write_annotators(ledger: Ledger, path: Path) -> None:
     path.write_bytes(msgspec.json.format(msgspec.json.encode(rows), indent=1) + b"\n")
 
 
-def write_metrics(ledger: Ledger, path: Path) -> None:
-    """Write the ledger as JSON, with F between annotators beside its counts."""
+def write_metrics(ledger: Ledger, path: Path, made: Mapping[str, str]) -> None:
+    """Write the ledger as JSON, with F between annotators beside its counts, and a digest of the corpus.
+
+    made (Mapping[str, str]): digests of the partitions.
+    """
     content = msgspec.to_builtins(ledger.sorted())
+    content["digest"] = hashlib.sha256(msgspec.json.encode(sorted(made.items()))).hexdigest()
     del content["pairs"]
     for row in content["agreement"].values():
         row["f"] = pairwise_f(row["both"], row["spans"])

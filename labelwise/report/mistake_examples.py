@@ -19,6 +19,7 @@ from labelwise.evaluate.mistakes import KINDS, Kind, Pair, pairs_of
 from labelwise.evaluate.predictions import PredictedDoc
 
 MOST = 10  # examples for each kind and label
+Pattern = tuple[Kind, str, str]
 AROUND = 60  # characters shown on either side of a mistake
 LONGEST = 600  # characters shown of a mistake itself
 MARK = '<mark class="{mark}">{text}<span class="label">{label}</span></mark>'
@@ -46,10 +47,14 @@ class MistakeExample(NamedTuple):
     """A mistake to be shown.
 
     labels (list[str]): those that it is an example of: the gold label, the predicted label, or both.
+    alike (int): all mistakes of its pattern: of the same kind, with the same gold and predicted labels.
+    first (bool): of those of its pattern, it is the first.
     """
 
     window: Window
     labels: list[str]
+    alike: int = 1
+    first: bool = True
 
 
 class MistakeExamples:
@@ -57,6 +62,7 @@ class MistakeExamples:
 
     totals (Counter): mistakes by (kind, label). One with two labels counts for each.
     kinds (Counter): mistakes by kind.
+    patterns (Counter): mistakes by `pattern_of`.
     """
 
     def __init__(self, most: int = MOST) -> None:
@@ -64,6 +70,7 @@ class MistakeExamples:
         self.most = most
         self.totals: Counter[tuple[Kind, str]] = Counter()
         self.kinds: Counter[Kind] = Counter()
+        self.patterns: Counter[Pattern] = Counter()
         self._heaps: dict[tuple[Kind, str], list[tuple[int, Window]]] = {}
 
     def add(self, doc: PredictedDoc) -> None:
@@ -73,6 +80,7 @@ class MistakeExamples:
             if kind is None:
                 continue
             self.kinds[kind] += 1
+            self.patterns[pattern_of(kind, pair)] += 1
             rank = -digest(doc.key, pair)
             for label in {span[2] for span in pair if span}:
                 self.totals[kind, label] += 1
@@ -83,7 +91,7 @@ class MistakeExamples:
                     heapq.heapreplace(heap, (rank, window_of(doc, pair, kind)))
 
     def chosen(self) -> list[MistakeExample]:
-        """List the examples by kind, then by digest."""
+        """List an example of each pattern, the most frequent first, and then the others by kind and digest."""
         labels: dict[tuple[int, int], list[str]] = {}
         windows: dict[tuple[int, int], Window] = {}
         for (kind, label), heap in sorted(self._heaps.items()):
@@ -91,7 +99,23 @@ class MistakeExamples:
                 place = KINDS.index(kind), -rank
                 labels.setdefault(place, []).append(label)
                 windows[place] = window
-        return [MistakeExample(windows[place], labels[place]) for place in sorted(windows)]
+        firsts: dict[Pattern, MistakeExample] = {}
+        others = []
+        for place in sorted(windows):
+            window = windows[place]
+            pattern = pattern_of(window.kind, window.pair)
+            example = MistakeExample(window, labels[place], self.patterns[pattern], pattern not in firsts)
+            if example.first:
+                firsts[pattern] = example
+            else:
+                others.append(example)
+        return sorted(firsts.values(), key=lambda example: -example.alike) + others
+
+
+def pattern_of(kind: Kind, pair: Pair) -> Pattern:
+    """Tell what is alike of mistakes: their kind, the gold label and the predicted one."""
+    gold, predicted = (span[2] if span else "" for span in pair)
+    return kind, gold, predicted
 
 
 def digest(key: str, pair: Pair) -> int:

@@ -4,18 +4,20 @@
 2. `sections` makes tables and charts from that. What isn't there is None, and the page says which command makes it.
 3. The template draws them. It escapes all that comes from corpora.
 
-The same results make the same bytes.
+The same results make the same bytes on the same day and at the same commit.
 """
 
 import base64
 import hashlib
 from collections import Counter
 from collections.abc import Sequence
+from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
+from tqdm import tqdm
 
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import staged
@@ -24,9 +26,12 @@ from labelwise.evaluate.predictions import new_digest, read_predictions
 from labelwise.evaluate.results import Metrics, load_results
 from labelwise.report.advice import doubts, tabulate_causes
 from labelwise.report.charts import draw_whisker, short_number
+from labelwise.report.identity import identify
+from labelwise.report.lost import group_lost
 from labelwise.report.mistake_examples import MistakeExamples, mark_up
 from labelwise.report.sections import (
     COVERAGE,
+    difference,
     draw_curves,
     draw_ledger,
     draw_resources,
@@ -36,19 +41,31 @@ from labelwise.report.sections import (
 )
 
 
-def write_report(root: Path, pipeline: str, out: Path) -> None:
+class Base(NamedTuple):
+    """What a report's scores are compared with: those of another revision, and its name."""
+
+    name: str
+    metrics: Metrics
+
+
+LOST_SPANS = "lost_spans.jsonl"
+
+
+def write_report(root: Path, pipeline: str, out: Path, *, base: Base | None = None, today: date | None = None) -> None:
     """Write the report of a pipeline.
 
     root (Path): the folder of the project.
     pipeline (str): "cpu" or "gpu".
+    base (Base | None): the scores to tell the difference to.
+    today (date | None): the date that is in it; None for that of today.
     RAISES (InputError): there are no results, a file of them isn't what it should be, or another process is writing
         the report.
     """
     with staged(out) as path:
-        path.write_text(render_report(root, pipeline), encoding="utf8", newline="\n")
+        path.write_text(render_report(root, pipeline, base=base, today=today), encoding="utf8", newline="\n")
 
 
-def render_report(root: Path, pipeline: str) -> str:
+def render_report(root: Path, pipeline: str, *, base: Base | None = None, today: date | None = None) -> str:
     """Make the page; see `write_report`."""
     results = load_results(root, pipeline)
     merge, metrics, details = results.merge, results.metrics, results.details
@@ -57,11 +74,15 @@ def render_report(root: Path, pipeline: str) -> str:
         pipeline=pipeline,
         metrics=metrics,
         details=details,
+        identity=identify(root, results, today or date.today()),
+        base=base,
+        change=metrics and base and difference(metrics.all_gold.f, base.metrics.all_gold.f),
+        lost=group_lost(root / "corpus" / LOST_SPANS, root / "corpus" / "tokenizer.json"),
         doubts=metrics and list(doubts(merge, metrics)),
         causes=metrics and details and tabulate_causes(metrics, details),
         flows=merge and draw_ledger(merge),
         coverage=merge and tabulate_coverage(merge),
-        scores=metrics and tabulate_scores(metrics, details),
+        scores=metrics and tabulate_scores(metrics, details, merge, base and base.metrics),
         learning=results.learning,
         curves=results.curve and draw_curves(results.curve),
         resources=results.resources and draw_resources(results.resources),
@@ -87,6 +108,8 @@ def make_environment() -> Environment:
         "short": short_number,
         "number": "{:,}".format,
         "share": format_share,
+        "difference": format_difference,
+        "duration": tqdm.format_interval,
     }
     environment.globals |= {"whisker": draw_whisker, "include_raw": _include_raw, "hash_of": hash_of}
     return environment
@@ -105,6 +128,11 @@ def hash_of(text: str) -> str:
 def format_score(value: float | None) -> str:
     """Write a score with three digits, or a dash where there is nothing to score."""
     return "–" if value is None else f"{value:.3f}"
+
+
+def format_difference(value: float | None) -> str:
+    """Write a difference of scores, with its sign."""
+    return "–" if value is None else f"{value:+.3f}"
 
 
 def format_share(share: float) -> str:
@@ -130,6 +158,8 @@ def collect_examples(path: Path, metrics: Metrics) -> dict[str, Any]:
             "window": example.window,
             "labels": " ".join(str(labels.index(label)) for label in example.labels),
             "kind": KINDS.index(example.window.kind),
+            "alike": example.alike,
+            "first": example.first,
             "gold": mark_up(example.window.text, example.window.gold, example.window.pair.gold),
             "predicted": mark_up(example.window.text, example.window.predicted, example.window.pair.predicted),
         }

@@ -62,11 +62,17 @@ def tabulate_coverage(merge: MergeCounts) -> list[dict[str, Any]]:
     ]
 
 
-def tabulate_scores(metrics: Metrics, details: Details | None) -> list[dict[str, Any]]:
+def tabulate_scores(
+    metrics: Metrics, details: Details | None, merge: MergeCounts | None = None, base: Metrics | None = None
+) -> list[dict[str, Any]]:
     """List the scores of each label, with those that count partly right spans, and the agreement of annotators.
 
     Those with the most errors, missed and spurious spans, come first.
+
+    merge (MergeCounts | None): has the spans in train.
+    base (Metrics | None): the scores to tell the difference to.
     """
+    in_train = merge.gold.get("train", {}) if merge and merge.gold else None
     rows: list[dict[str, Any]] = []
     confusion = details.confusion if details else {}
     for label, scores in metrics.all_gold.labels.items():
@@ -83,9 +89,18 @@ def tabulate_scores(metrics: Metrics, details: Details | None) -> list[dict[str,
                 "type": schemes["type"].f if "type" in schemes else None,
                 "agreement": agreement.f if agreement else None,
                 "twice": agreement.texts if agreement else 0,
+                "train": None if in_train is None else in_train.get(label, 0),
+                "change": difference(scores.f, base.all_gold.labels[label].f)
+                if base and label in base.all_gold.labels
+                else None,
             }
         )
     return sorted(rows, key=lambda row: (-row["fp"] - row["fn"], row["label"]))
+
+
+def difference(value: float | None, before: float | None) -> float | None:
+    """Subtract scores, either of which may not be there."""
+    return None if value is None or before is None else value - before
 
 
 def count_errors(scores: Scores, predicted: int) -> dict[str, int]:

@@ -7,7 +7,17 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from labelwise.evaluate.resampling import BLOCK, REPLICATES, SWAPS, Bootstrap, Swaps, f_scores, holm, interval
+from labelwise.evaluate.resampling import (
+    BLOCK,
+    REPLICATES,
+    SWAPS,
+    Bootstrap,
+    Swaps,
+    f_scores,
+    holm,
+    interval,
+    wilson_interval,
+)
 
 
 def random_counts(rng: np.random.Generator, docs: int, labels: int = 2, quality: float = 0.7, most: int = 9):
@@ -91,6 +101,14 @@ def test_intervals_are_nearly_scipys(seed, column):
     width = expected.high - expected.low
     assert 0.01 < width < 0.1
     assert bounds == pytest.approx([expected.low, expected.high], abs=0.1 * width)
+
+
+@pytest.mark.parametrize(("right", "predicted", "gold"), [(61, 61, 61), (0, 5, 3), (30, 40, 40), (1, 1, 9)])
+def test_wilsons_interval_is_scipys_of_the_share_that_is_right(right, predicted, gold):
+    share = scipy.stats.binomtest(right, predicted + gold - right).proportion_ci(method="wilson")
+    # F = 2tp / (2tp + errors), written in the share tp / (tp + errors).
+    expected = [2 / (1 + 1 / bound) if bound > 1e-9 else 0.0 for bound in share]
+    assert wilson_interval(right, predicted, gold) == pytest.approx(expected)
 
 
 def test_docs_are_the_units():

@@ -272,15 +272,19 @@ def test_one_label_without_spans_is_none_beside_another():
     scores, details = score([make_doc([(0, 3, "A")], [(0, 3, "A")])] * FEWEST)
     nothing = {"p": None, "r": None, "f": None, "support": 0}
     assert scores["all_gold"]["labels"]["B"] == nothing
-    assert scores["all_gold"]["labels"]["A"] == {
-        "p": 1.0,
-        "r": 1.0,
-        "f": 1.0,
-        "support": FEWEST,
-        "f_low": 1.0,
-        "f_high": 1.0,
-    }
+    row = scores["all_gold"]["labels"]["A"]
+    assert {name: row[name] for name in ("p", "r", "f", "support")} == {"p": 1.0, "r": 1.0, "f": 1.0, "support": FEWEST}
     assert details["schemes"]["B"]["partial"]["f"] is None
+
+
+@pytest.mark.parametrize("predicted", [[(0, 3, "A")], [(1, 3, "A")]])
+def test_where_all_is_right_or_nothing_is_there_is_an_interval_all_the_same(predicted):
+    """On 61 spans, "1.000 to 1.000" isn't one."""
+    row = score([make_doc([(0, 3, "A")], predicted)] * 61)[0]["all_gold"]
+    assert row["f_high"] - row["f_low"] > 0.02
+    assert row["f_low"] <= row["f"] <= row["f_high"]
+    assert (row["f_low"], row["f_high"]) == (row["labels"]["A"]["f_low"], row["labels"]["A"]["f_high"])
+    assert "f_low" not in row["macro"]
 
 
 def test_too_few_docs_with_a_label_have_no_interval():

@@ -259,6 +259,29 @@ def test_the_page_fits_its_window_and_can_be_read(show, width, scheme):
     assert contrast >= 4.5, where
 
 
+# Words of tables, of up to twenty letters, that stand on two lines.
+BROKEN_WORDS = """() => {
+  const broken = [];
+  for (const table of document.querySelectorAll("table")) {
+    const walker = document.createTreeWalker(table, NodeFilter.SHOW_TEXT);
+    for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+      for (const found of node.textContent.matchAll(/[\\p{L}\\p{N}_]{2,20}/gu)) {
+        const range = document.createRange();
+        range.setStart(node, found.index);
+        range.setEnd(node, found.index + found[0].length);
+        const tops = new Set([...range.getClientRects()].map((rect) => Math.round(rect.top)));
+        if (tops.size > 1 && !node.parentElement.closest(".matrix thead")) broken.push(found[0]);
+      }
+    }
+  }
+  return broken;
+}"""
+
+
+def test_tables_break_no_words_on_a_phone(show):
+    assert show(400).evaluate(BROKEN_WORDS) == []
+
+
 def test_the_schemes_differ(show):
     colors = [
         show(scheme=scheme).evaluate("getComputedStyle(document.body).backgroundColor") for scheme in ("light", "dark")
@@ -287,6 +310,30 @@ def test_without_scripts_all_examples_are_shown_and_nothing_that_does_nothing(sh
     assert page.locator(SHOWN).count() == len(expected.chosen())
     assert not page.is_visible("#by-kind")
     assert page.locator("button").count() == 0
+
+
+def test_each_pattern_has_its_example_first_with_a_link_to_those_like_it(show, expected):
+    page = show()
+    patterns = expected.patterns.most_common()
+    headings = page.locator(f"{SHOWN} h3").all_inner_texts()
+    assert len(headings) == 20
+    assert len(patterns) > 10
+    first = headings[: len(patterns)]
+    assert len(set(first)) == len(first), "each pattern once"
+    link = page.locator(f"{SHOWN} .note a").first
+    assert link.inner_text() == f"{patterns[0][1]} like this"
+    link.click()
+    kind, gold, predicted = patterns[0][0]
+    shown = page.locator(f"{SHOWN} h3").all_inner_texts()
+    assert len(shown) > 1
+    assert set(shown) == {f"{kind} {gold or '(nothing)'} → {predicted or '(nothing)'}"}
+
+
+def test_print_has_one_of_each_pattern_if_nothing_was_chosen(show, expected):
+    page = show(PAPER)
+    page.emulate_media(media="print")
+    shown = [article for article in page.locator("#examples article").all() if article.is_visible()]
+    assert len(shown) == len(expected.patterns)
 
 
 def test_print_has_what_was_chosen_and_no_clipped_table(show, expected):

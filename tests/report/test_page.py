@@ -83,7 +83,7 @@ def test_the_page_has_all_sections_and_each_is_in_the_navigation(html):
     page = Page(html)
     ids = [attrs["id"] for tag, attrs in page.tags if tag == "section"]
     assert ids == [
-        "summary", "trust", "next", "annotations", "coverage", "scores", "curves", "resources", "confusion",
+        "summary", "trust", "next", "annotations", "lost", "coverage", "scores", "curves", "resources", "confusion",
         "frequent", "examples",
     ]  # fmt: skip
     links = [attrs["href"] for tag, attrs in page.tags if tag == "a"]
@@ -99,14 +99,23 @@ def test_the_page_has_all_sections_and_each_is_in_the_navigation(html):
         ("summary", ["F, all gold", "95% interval", "F, flat gold", "Macro F", "Texts 60 300 gold spans"]),
         ("annotations", ["merged 1,600 97%", "no token boundary 5 < 1%", "PERSON 917 880 32 5 0 0"]),
         ("coverage", ["PLACE 220 55% 80 20% 100 25%", "PERSON 400 100% 0 0% 0 0% 12"]),
-        ("scores", ["PERSON", "NEVER_SEEN – – –", "0.930 12 texts"]),
+        (
+            "lost",
+            [
+                "nested: PERSON → PLACE 32",
+                "no token boundary: 0|a 5",
+                "(?<=[0-9])(?=[^\\W\\d_]) would save 5 of 5",
+                "5ml",
+            ],
+        ),
+        ("scores", ["PERSON", "NEVER_SEEN – – –", "0.930 12 texts", "In train", "700"]),
         (
             "curves",
             ["Scores on dev", "Loss of tok2vec per word", "Loss of ner per word", "F: last 0.874, highest 0.874"],
         ),
         ("resources", ["Words per second", "Memory, MB", "highest 298", "GPU power, W"]),
         ("frequent", ["Missed", "Wrong label and boundaries", "Last spring DRUG 15"]),
-        ("examples", ["At most 10 for each kind and label", "of 149 mistakes"]),
+        ("examples", ["at most 10 for each kind and label", "of 149 mistakes", "like this"]),
     ],
 )
 def test_sections_show_the_results(html, section, texts):

@@ -68,6 +68,9 @@ if (form) {
     const chosen = [kind, label].map((select) => select.selectedOptions[0].textContent);
     const said = [...chosen, pair.dataset.chosen, searched && `“${searched}”`].filter(Boolean).join(", ");
     count.textContent = `${shown.size.toLocaleString("en")} of ${all.toLocaleString("en")} mistakes (${said})`;
+    // What is chosen is printed; if nothing is, one of each pattern.
+    const narrowed = kind.value !== "*" || label.value !== "*" || pair.dataset.chosen || searched;
+    document.getElementById("examples").classList.toggle("chosen", Boolean(narrowed));
     pair.hidden = !pair.dataset.chosen;
     pair.querySelector("span").textContent = pair.dataset.chosen;
   };

@@ -1,0 +1,94 @@
+"""Spans that lost: grouped by why and to what, and what would save them, tried with the tokenizer."""
+
+import json
+
+import pytest
+import spacy
+
+from labelwise.common.errors import InputError
+from labelwise.corpus.tokenizer import TokenizerRules, extend_tokenizer, write_tokenizer
+from labelwise.merge.rules.settings import Settings
+from labelwise.report.lost import EXAMPLES, MOVE, group_lost, propose_infix
+
+
+def groups(merging, rows: list[tuple[str, str, str]], labels: str = "A", **rules):
+    """Merge texts with one span each, given by what it covers, and group what was lost."""
+    tasks = [
+        {"text": text, "spans": [{"start": text.index(span), "end": text.index(span) + len(span), "label": label}]}
+        for text, span, label in rows
+    ]
+    merging.declared.clear()
+    merging.add("a", list(labels), tasks)
+    merging.run(tokenizer=TokenizerRules(**rules))
+    corpus = merging.root / "corpus"
+    return group_lost(corpus / "lost_spans.jsonl", corpus / "tokenizer.json")
+
+
+def test_an_infix_that_saves_spans_is_proposed_and_really_does(merging):
+    """Numbers and units: the proposal goes into project.yml, and nothing is lost any more."""
+    rows = [(f"add {n}Ωx now", f"{n}", "A") for n in range(10, 16)]
+    (group,) = groups(merging, rows)
+    assert (group.reason, group.what, group.spans) == ("no token boundary", "0|a", 6)
+    assert "would save 6 of 6" in group.remedy
+    infix = group.remedy.split()[1]
+    assert groups(merging, rows, infixes=(infix,)) == []
+    assert len(group.examples) == EXAMPLES
+    one = group.examples[0]
+    assert ([one.text[one.start : one.end] + "Ωx"], one.label) == (one.against, "A")
+
+
+def test_an_exception_of_the_tokenizer_is_named(merging):
+    """A smiley in English: no infix splits it."""
+    rows = [("that is one (sic): two", "one (sic)", "A"), ("here is one (sic): two", "one (sic)", "A")]
+    (group,) = groups(merging, rows)
+    assert "tokenizer.no_exceptions" in group.remedy
+    exception = group.remedy.split()[1]
+    assert groups(merging, rows, no_exceptions=(exception,)) == []
+
+
+@pytest.mark.parametrize("what", ["a|a", "A|a", "A|A", "0|0", ".|.", "", "|"])
+def test_no_infix_is_proposed_that_would_split_words_and_numbers(what):
+    assert propose_infix(what) == ""
+
+
+def test_a_part_of_a_word_has_to_be_moved(merging):
+    (group,) = groups(merging, [("the footballer", "football", "A"), ("a footballer", "football", "A")])
+    assert (group.what, group.remedy) == ("a|a", MOVE)
+
+
+@pytest.mark.parametrize("what", ["0|a", "a|0", "a|A", "A|.", "(|a", "0|%"])
+def test_a_proposal_splits_there_and_not_elsewhere(what):
+    """Within a word, between the two characters alone."""
+    before, after = what[0], what[2]
+    nlp = spacy.blank("en")
+    extend_tokenizer(nlp, TokenizerRules(infixes=(propose_infix(what),)))
+    word = f"xx{before}{before}{after}{after}xx".replace("0", "7")
+    tokens = [token.text for token in nlp(word)]
+    cut = word.index(f"{before}{after}".replace("0", "7")) + 1
+    assert cut in {token.idx for token in nlp(word)}, tokens
+
+
+def test_overlaps_are_grouped_by_labels_the_most_frequent_first(merging):
+    text = "New York Marathon"
+    tasks = [
+        {"text": f"{text} {n}", "spans": [{"start": 0, "end": 17, "label": "B"}, {"start": 0, "end": 8, "label": "A"}]}
+        for n in range(5)
+    ]
+    same = [{"start": 0, "end": 8, "label": label} for label in "AB"]
+    merging.add("a", ["A", "B"], [*tasks, {"text": text, "spans": same, "meta": {"doc": "one.txt"}}])
+    merging.run()
+    corpus = merging.root / "corpus"
+    found = group_lost(corpus / "lost_spans.jsonl", corpus / "tokenizer.json")
+    expected = [("nested", "A, B", 5), ("same span", "B, A", 1)]
+    assert [(group.reason, group.what, group.spans) for group in found] == expected
+    assert "recognizer: per-label" in found[0].remedy
+    assert found[0].examples[0].against == [text]
+    assert found[1].examples[0].doc == "one.txt"
+
+
+def test_a_file_that_is_not_there_has_no_spans_and_one_that_is_something_else_is_named(tmp_path):
+    assert group_lost(tmp_path / "lost_spans.jsonl", tmp_path / "tokenizer.json") == []
+    write_tokenizer(tmp_path / "tokenizer.json", "en", Settings().tokenizer)
+    (tmp_path / "lost_spans.jsonl").write_text(json.dumps({"text": "x"}) + "\n")
+    with pytest.raises(InputError, match=r"lost_spans\.jsonl:1: not a span that lost .*; run the merge again"):
+        group_lost(tmp_path / "lost_spans.jsonl", tmp_path / "tokenizer.json")
