@@ -2,11 +2,13 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from math import ceil
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
+import numpy as np
 import psutil
 
 from labelwise.common.errors import InputError
@@ -14,11 +16,12 @@ from labelwise.common.memory import tree_pss
 from labelwise.merge.cache import Cache
 from labelwise.merge.jobs import Group, MergeJob, ReadJob, Source
 from labelwise.merge.rules.settings import Settings
-from labelwise.merge.task_store import KeyRange, count_texts, cut_task_file
+from labelwise.merge.task_store import CELL, KeyRange, count_texts, cut_task_file
 from labelwise.sources.brat import DOCUMENT_SUFFIXES
 from labelwise.sources.files import stat_of
 from labelwise.sources.formats import can_be_cut
 
+BLOCK = 256  # partitions that are planned at a time
 SLICE_BYTES = 2**26  # of a source that can be cut: 64 MB are read by one process in about a second
 BUFFER_BYTES = 2**24  # of tasks that wait to be sorted
 TEXT_BYTES = 2**22  # in a partition, on average: a worker holds it all
@@ -84,21 +87,34 @@ def plan_merging(
     cache: Cache,
     groups: Mapping[bytes, Group] = {},
 ) -> Iterator[MergeJob]:
-    """Yield the work on each of `count` partitions."""
+    """Yield the work on each of `count` partitions.
+
+    Where their tasks are is found out for BLOCK of them at a time: for all at once, that would grow with the number of
+    partitions times that of task files, and so with the square of the data.
+    """
     grouped: dict[int, dict[bytes, Group]] = {}
     for key, group in groups.items():
         number = int.from_bytes(key[:8], "big") * count >> 64
         grouped.setdefault(number, {})[key] = group
-    cuts = [cut_task_file(file.path, count) for file in files]
-    for number in range(count):
-        ranges = []
-        for file, (entries, offsets) in zip(files, cuts, strict=True):
-            first, last = entries[number : number + 2].tolist()
-            start, end = offsets[number : number + 2].tolist()
-            if first < last:
-                ranges.append(KeyRange(file.path, file.source, file.base, first, last - first, start, end - start))
-        folder = cache.partitions / f"{number:05d}"
-        yield MergeJob(number, count, ranges, sources, labels, settings, folder, grouped.get(number, {}))
+    filled = [file for file in files if file.tasks]
+    offsets = [0] * len(filled)
+    for start in range(0, count, BLOCK):
+        numbers = range(start, min(start + BLOCK, count))
+        cells = []
+        for place, file in enumerate(filled):
+            found, offsets[place] = cut_task_file(file.path, numbers, count, offsets[place])
+            found["file"] = place
+            cells.append(found)
+        block = np.concatenate([np.zeros(0, CELL), *cells])
+        block = block[np.argsort(block["number"], kind="stable")]
+        edges = np.searchsorted(block["number"], np.array([*numbers, numbers.stop]))
+        for number, (first, last) in zip(numbers, pairwise(edges.tolist()), strict=True):
+            ranges = [
+                KeyRange(filled[cell[1]].path, filled[cell[1]].source, filled[cell[1]].base, *cell[2:])
+                for cell in block[first:last].tolist()
+            ]
+            folder = cache.partitions / f"{number:05d}"
+            yield MergeJob(number, count, ranges, sources, labels, settings, folder, grouped.get(number, {}))
 
 
 def plan_workers(budget: int, most: int) -> int:
