@@ -3,14 +3,14 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, Any
+from typing import Any
 
 import msgspec
 import numpy as np
 
 from labelwise.export.docs import ExportDoc
 from labelwise.sources.prodigy import input_hash, task_hash
-from labelwise.sources.prodigy_datasets import file_names
+from labelwise.sources.prodigy_datasets import LabelFiles, file_names
 
 
 def write_together(docs: Iterable[ExportDoc], folder: Path) -> int:
@@ -34,16 +34,12 @@ def write_texts(docs: Iterable[ExportDoc], folder: Path) -> None:
 def write_by_label(docs: Iterable[ExportDoc], folder: Path, labels: Sequence[str]) -> int:
     """Write LABEL.jsonl for each label: the texts that are complete for it; returns the number of spans."""
     spans = 0
-    files = _open_all(folder, labels)
-    try:
+    with LabelFiles(folder, labels) as files:
         for doc in docs:
-            for label, file in files.items():
+            for label in labels:
                 if label not in doc.unknown:
-                    file.write(encode_task(doc, label))
+                    files.write(label, encode_task(doc, label))
                     spans += sum(name == label for _, _, name in doc.spans)
-    finally:
-        for file in files.values():
-            file.close()
     return spans
 
 
@@ -107,8 +103,3 @@ def encode_task(doc: ExportDoc, label: str | None) -> bytes:
         **({"_labelwise_uncovered": dict(doc.unknown)} if label is None and doc.unknown else {}),
     }
     return msgspec.json.encode(task) + b"\n"
-
-
-def _open_all(folder: Path, labels: Sequence[str]) -> dict[str, IO[bytes]]:
-    names = file_names(labels)
-    return {label: (folder / names[label]).open("wb") for label in labels}

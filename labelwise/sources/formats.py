@@ -8,16 +8,20 @@ import sqlite3
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from backports import zstd
 
 from labelwise.common.errors import InputError
 from labelwise.sources.brat_folder import read_brat
+from labelwise.sources.conll import SUFFIXES, read_conll
+from labelwise.sources.doccano import is_doccano, parse_doccano
 from labelwise.sources.items import Item
-from labelwise.sources.jsonl import read_jsonl_file
+from labelwise.sources.jsonl import Parse, first_row, read_jsonl_file
+from labelwise.sources.label_studio import read_label_studio
 from labelwise.sources.prodigy_db import read_database
 from labelwise.sources.spacy_docs import read_spacy
+from labelwise.sources.tagged_rows import is_tagged, parse_tagged, read_parquet
 
 # What is raised where a file is damaged. By sqlite3 also a UnicodeDecodeError, of a message that quotes what can't be
 # read, and a MemoryError, where a length is larger than memory.
@@ -54,6 +58,21 @@ class Format(NamedTuple):
     can_be_cut: Callable[[Path], bool] = lambda path: False
 
 
+def is_plain(path: Path) -> bool:
+    """Tell whether a file isn't compressed, so that slices of it can be read."""
+    return path.is_file() and path.suffix not in (".gz", ".zst")
+
+
+def rows_format(name: str, is_it: Callable[[Any], bool], parse: Parse) -> Format:
+    """Make a format of JSONL that is recognized by its first row, in which each row is an accepted task."""
+    return Format(
+        name,
+        lambda piece: is_it(first_row(piece.path)),
+        lambda piece: read_jsonl_file(piece.path, piece.start, piece.end, parse),
+        is_plain,
+    )
+
+
 FORMATS = (
     # The tasks of the data set of that name, in the order of their ids, which count as lines.
     Format(
@@ -65,12 +84,20 @@ FORMATS = (
     Format("folder of brat documents", lambda piece: piece.path.is_dir(), lambda piece: read_brat(piece.path)),
     # Each Doc is an accepted task: `doc.spans["gold"]` if there, else `doc.ents`.
     Format("`.spacy`", lambda piece: piece.path.suffix == ".spacy", lambda piece: read_spacy(piece.path)),
+    # Each sentence is an accepted task.
+    Format("CoNLL", lambda piece: piece.path.suffix in SUFFIXES, lambda piece: read_conll(piece.path)),
+    # Each annotation is a task.
+    Format("Label Studio", lambda piece: piece.path.suffix == ".json", lambda piece: read_label_studio(piece.path)),
+    # Each row is an accepted task.
+    Format("`.parquet`", lambda piece: piece.path.suffix == ".parquet", lambda piece: read_parquet(piece.path)),
+    rows_format("doccano's JSONL", is_doccano, parse_doccano),
+    rows_format("JSONL of tokens and tags", is_tagged, parse_tagged),
     # Any other file: the last entry.
     Format(
         "`.jsonl`, `.jsonl.gz`, `.jsonl.zst`",
         lambda piece: True,
         lambda piece: read_jsonl_file(piece.path, piece.start, piece.end),
-        lambda path: path.is_file() and path.suffix not in (".gz", ".zst"),
+        is_plain,
     ),
 )
 

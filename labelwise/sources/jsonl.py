@@ -1,17 +1,22 @@
 """Read Prodigy's JSONL, plain or compressed: a task per line (see `prodigy`)."""
 
 import gzip
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
+import msgspec
 from backports import zstd
 
+from labelwise.common.decoding import DECODE_ERRORS
 from labelwise.common.errors import InputError
 from labelwise.sources.items import Item
-from labelwise.sources.prodigy import parse_task
+from labelwise.sources.prodigy import Task, parse_task
 
 BOM = b"\xef\xbb\xbf"  # some editors begin a file with it
+LONGEST = 2**24  # bytes that the first row may have
+UNREADABLE = (OSError, EOFError, zlib.error, zstd.ZstdError)
 HEADERS = {
     b"SQLite format 3\0": "this is a database; declare it as `db:`, with the data set's name as `name:`",
     b"\x1f\x8b": "this is compressed with gzip; give its name the suffix .gz",
@@ -23,17 +28,30 @@ HEADERS = {
 }
 
 
-def read_jsonl_file(path: Path, start: int = 0, end: int | None = None) -> Iterator[Item]:
+Parse = Callable[[bytes], tuple[Task | None, str]]  # makes a task of a row, or says why it can't be used
+
+
+def read_jsonl_file(path: Path, start: int = 0, end: int | None = None, parse: Parse = parse_task) -> Iterator[Item]:
     """Yield the rows of a file, or of a plain one those that begin at `start` or after it, before `end`.
 
     RAISES (InputError): it isn't JSONL, but a database, or compressed in a way that its name doesn't tell.
     """
     with _open(path) as lines:
-        yield from read_jsonl(lines, start, end)
+        yield from read_jsonl(lines, start, end, parse)
 
 
-def read_jsonl(lines: IO[bytes], start: int = 0, end: int | None = None) -> Iterator[Item]:
-    """Yield the rows of Prodigy's JSONL that begin at `start` or after it, before `end`."""
+def first_row(path: Path) -> Any:
+    """Decode the first row of a file that isn't blank; None if it isn't JSON."""
+    try:
+        with _open(path) as lines:
+            row = next((line for line in iter(lambda: lines.readline(LONGEST), b"") if line.strip(BOM).strip()), b"")
+        return msgspec.json.decode(row.removeprefix(BOM))
+    except (InputError, *DECODE_ERRORS, *UNREADABLE):
+        return None
+
+
+def read_jsonl(lines: IO[bytes], start: int = 0, end: int | None = None, parse: Parse = parse_task) -> Iterator[Item]:
+    """Yield the rows of JSONL that begin at `start` or after it, before `end`."""
     position = start
     if start:
         # The line that the byte before belongs to is the previous slice's.
@@ -48,7 +66,7 @@ def read_jsonl(lines: IO[bytes], start: int = 0, end: int | None = None) -> Iter
         for row in line.splitlines() if b"\r" in line else (line,):
             number += 1
             content = row.removeprefix(BOM) if position == 0 and number == 1 else row
-            yield Item(number, None) if not content or content.isspace() else Item(number, *parse_task(content))
+            yield Item(number, None) if not content or content.isspace() else Item(number, *parse(content))
         position += len(line)
 
 

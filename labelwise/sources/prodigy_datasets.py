@@ -54,34 +54,16 @@ def write_datasets(
     RAISES (RuntimeError): the counts don't balance, which is a bug in this program.
     """
     out.mkdir(parents=True)
-    names = file_names(labels)
     counts: dict[str, Counter[str]] = {field: Counter() for field in Report.__struct_fields__}
     counts["labels"].update(dict.fromkeys(labels, 0))
-    for name in names.values():
-        (out / name).touch()
-    waiting: dict[str, list[bytes]] = {}
-    size = 0
-
-    def write() -> None:
-        """Append what waits to the files, which may be more than a process can have open."""
-        for label, found in waiting.items():
-            with (out / names[label]).open("ab") as file:
-                file.writelines(found)
-        waiting.clear()
-
-    with (out / PROBLEMS).open("w", encoding="utf8") as problems:
+    with LabelFiles(out, labels) as files, (out / PROBLEMS).open("w", encoding="utf8") as problems:
         for document in documents:
             _count(document, counts)
             for problem in document.problems:
                 problems.write(json.dumps(problem._asdict(), ensure_ascii=False) + "\n")
             if document.text is not None:
                 for label, task in tasks(document, document.text, labels):
-                    waiting.setdefault(label, []).append(task)
-                    size += len(task)
-                    if size > WAITING:
-                        write()
-                        size = 0
-    write()
+                    files.write(label, task)
     (out / DATASETS).write_text(declare(labels, split, prefix), encoding="utf8")
     report = Report(**{field: dict(sorted(counter.items())) for field, counter in counts.items()})
     content = json.dumps(msgspec.to_builtins(report), indent=2, ensure_ascii=False) + "\n"
@@ -91,6 +73,40 @@ def write_datasets(
             f"{report.lines.get('T', 0)} T lines read, but {report.annotations} counted: please report this"
         )
     return report
+
+
+class LabelFiles:
+    """A file for each label, of which there may be more than a process can have open."""
+
+    def __init__(self, folder: Path, labels: Iterable[str]) -> None:
+        """Make the files, empty; see `file_names`."""
+        self.paths = {label: folder / name for label, name in file_names(labels).items()}
+        for path in self.paths.values():
+            path.touch()
+        self._waiting: dict[str, list[bytes]] = {}
+        self._size = 0
+
+    def __enter__(self) -> "LabelFiles":
+        """Begin to write."""
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """Write what waits."""
+        self._flush()
+
+    def write(self, label: str, line: bytes) -> None:
+        """Append a line to the file of a label."""
+        self._waiting.setdefault(label, []).append(line)
+        self._size += len(line)
+        if self._size > WAITING:
+            self._flush()
+
+    def _flush(self) -> None:
+        for label, lines in self._waiting.items():
+            with self.paths[label].open("ab") as file:
+                file.writelines(lines)
+        self._waiting.clear()
+        self._size = 0
 
 
 def tasks(document: Document, text: str, labels: list[str]) -> Iterable[tuple[str, bytes]]:

@@ -1,0 +1,56 @@
+"""Read doccano's JSONL of sequence labeling: https://doccano.github.io/doccano/
+
+    {"id": 1, "text": "Add 5 mL", "label": [[4, 8, "Amount"]]}                  also "labels", and once "entities"
+    {"id": 1, "text": "Add 5 mL", "entities": [{"id": 7, "label": "Amount", "start_offset": 4, "end_offset": 8}],
+     "relations": []}
+
+Offsets count code points; the very first versions counted UTF-16 code units (doccano pull request 99). An export with
+"annotations" has numbers in place of labels, which only doccano knows.
+"""
+
+from typing import Any
+
+import msgspec
+
+from labelwise.common.decoding import DECODE_ERRORS
+from labelwise.sources.prodigy import DOCUMENT, Task, TaskSpan
+
+KEYS = ("label", "labels", "entities")
+
+
+def is_doccano(row: Any) -> bool:
+    """Tell whether a row of JSONL is doccano's."""
+    return (
+        isinstance(row, dict)
+        and "text" in row
+        and "spans" not in row
+        and any(isinstance(row.get(key), list) for key in (*KEYS, "annotations"))
+    )
+
+
+def parse_doccano(row: bytes) -> tuple[Task | None, str]:
+    """Decode a row, or say why it can't be used; see `prodigy.parse_task`."""
+    try:
+        content = msgspec.json.decode(row)
+    except DECODE_ERRORS:
+        return None, "bad JSON"
+    if not isinstance(content, dict):
+        return None, f"malformed: a row is an object, not {type(content).__name__}"
+    text = content.get("text")
+    if not isinstance(text, str) or not text.strip():
+        return None, "no text"
+    marked = next((content[key] for key in KEYS if key in content), None)
+    if not isinstance(marked, list):
+        numbered = "annotations" in content
+        return None, "malformed: " + ("its labels are numbers; export them as text" if numbered else "no list of spans")
+    meta = {DOCUMENT: str(content["id"])} if "id" in content else None
+    user = content.get("username") or content.get("user")
+    who = user if isinstance(user, str) else None
+    return Task(text, [_span(one) for one in marked], view_id="spans_manual", annotator_id=who, meta=meta), ""
+
+
+def _span(one: Any) -> TaskSpan:
+    """Read a span, in either form; anything else becomes one that can't be used."""
+    if isinstance(one, dict):
+        return TaskSpan(one.get("start_offset"), one.get("end_offset"), one.get("label"))
+    return TaskSpan(*one[:3]) if isinstance(one, list) and len(one) >= 3 else TaskSpan()

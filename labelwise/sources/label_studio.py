@@ -1,0 +1,145 @@
+"""Read what Label Studio exports as JSON, or as JSON-MIN: https://labelstud.io/guide/task_format
+
+    [{"id": 1, "data": {"text": "Add 5 mL"},
+      "annotations": [{"completed_by": 3, "was_cancelled": false, "updated_at": "2021-03-09T22:16:08.728378Z",
+        "result": [{"type": "labels", "value": {"start": 4, "end": 8, "text": "5 mL", "labels": ["Amount"]}}]}],
+      "predictions": [...]}, ...]
+
+    [{"id": 1, "text": "Add 5 mL", "annotator": 3, "label": [{"start": 4, "end": 8, "text": "5 mL",
+      "labels": ["Amount"]}]}, ...]                                                                     (JSON-MIN)
+
+- Each annotation is one answer, of its annotator; one that was cancelled is ignored. Predictions aren't annotations.
+- Offsets were UTF-16 code units once, and are code points (label-studio issues 1347 and 1559): where spans have their
+  `text`, the reading by which the most of them are what the text has there is taken for all of an annotation.
+- A result of several labels is a span for each. Choices, relations and the like aren't spans.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from labelwise.common.spans import is_integer
+from labelwise.sources.brat_offsets import choose_reading, to_code_points
+from labelwise.sources.items import Item
+from labelwise.sources.json_array import read_array
+from labelwise.sources.prodigy import DOCUMENT, Task, TaskSpan
+
+NOT_SPANS = ("choices", "relation", "textarea", "rating", "number", "datetime", "taxonomy", "pairwise")
+
+
+def read_label_studio(path: Path) -> Iterator[Item]:
+    """Yield the annotations of an export as tasks; the number of an exported task counts as the line.
+
+    RAISES (InputError): the file isn't JSON.
+    """
+    for number, element in enumerate(read_array(path), 1):
+        if not isinstance(element, dict):
+            yield Item(number, None, f"malformed: a task is an object, not {type(element).__name__}")
+            continue
+        annotations = _annotations(element)
+        text = find_text(element, annotations)
+        if text is None:
+            yield Item(number, None, "malformed: no text in its data")
+        elif not text.strip():
+            yield Item(number, None, "no text")
+        elif not annotations:
+            yield Item(number, None, "not annotated: no annotation")
+        else:
+            for annotation in annotations:
+                yield from _read_annotation(number, element, text, annotation)
+
+
+def _annotations(element: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """List the annotations of an exported task, whichever of the exports it is in."""
+    found = element.get("annotations", element.get("completions"))
+    if found is None and ("annotation_id" in element or "annotator" in element):
+        labels = element.get("label")
+        results = [{"type": "labels", "value": value} for value in labels] if isinstance(labels, list) else []
+        found = [{**element, "completed_by": element.get("annotator"), "result": results}]
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+
+
+def find_text(element: Mapping[str, Any], annotations: Sequence[Mapping[str, Any]]) -> str | None:
+    """Find the text that was annotated, as an export doesn't say which of its data that is.
+
+    It is `text`, or else the string that has the most quoted spans at their offsets, or else the longest.
+    """
+    data = element.get("data", element)
+    texts = {name: value for name, value in data.items() if isinstance(value, str)} if isinstance(data, dict) else {}
+    if "text" in texts or not texts:
+        return texts.get("text")
+    values = [result.get("value") for one in annotations for result in _results(one)]
+    quoted = [value for value in values if isinstance(value, dict) and _is_quoted(value)]
+
+    def worth(text: str) -> tuple[int, int]:
+        """Count the spans that are what the text has there."""
+        return sum(text[value["start"] : value["end"]] == value["text"] for value in quoted), len(text)
+
+    return max(texts.values(), key=worth)
+
+
+def _read_annotation(
+    number: int, element: Mapping[str, Any], text: str, annotation: Mapping[str, Any]
+) -> Iterator[Item]:
+    """Make a task of an annotation, and problems of what isn't a span in it."""
+    values = []
+    for result in _results(annotation):
+        value, kind = result.get("value"), result.get("type")
+        if kind in NOT_SPANS:
+            continue
+        if not isinstance(value, dict) or not is_integer(value.get("start")) or not is_integer(value.get("end")):
+            yield Item(number, None, f"invalid: {kind} without offsets in the text")
+        elif not _labels(value):
+            yield Item(number, None, f"invalid: a span without a label, {value['start']} {value['end']}")
+        else:
+            values.append(value)
+    mentions = [([(value["start"], value["end"])], value["text"] if _is_quoted(value) else None) for value in values]
+    sane = [mention for mention in mentions if 0 <= mention[0][0][0] < mention[0][0][1]]
+    table, _ = choose_reading(text, sane)
+    spans = []
+    for value, mention in zip(values, mentions, strict=True):
+        ((start, end),) = to_code_points(mention[0], table) if mention in sane else mention[0]
+        spans += [TaskSpan(start, end, label) for label in _labels(value)]
+    yield Item(
+        number,
+        Task(
+            text,
+            spans,
+            answer="ignore" if annotation.get("was_cancelled") else "accept",
+            timestamp=_time(annotation.get("updated_at") or annotation.get("created_at")),
+            view_id="spans_manual",
+            annotator_id=_who(annotation.get("completed_by")),
+            meta={DOCUMENT: str(element["id"])} if "id" in element else None,
+        ),
+    )
+
+
+def _results(annotation: Mapping[str, Any]) -> list[dict[str, Any]]:
+    results = annotation.get("result")
+    return [result for result in results if isinstance(result, dict)] if isinstance(results, list) else []
+
+
+def _is_quoted(value: Mapping[str, Any]) -> bool:
+    return isinstance(value.get("text"), str) and is_integer(value.get("start")) and is_integer(value.get("end"))
+
+
+def _labels(value: Mapping[str, Any]) -> list[Any]:
+    """List the labels of a result; they are under the name of its kind."""
+    found: Any = next((value[name] for name in ("labels", "hypertextlabels") if name in value), [])
+    return found if isinstance(found, list) else []
+
+
+def _who(completed_by: Any) -> str | None:
+    """Name an annotator, who is a number, or has an e-mail address."""
+    if isinstance(completed_by, dict):
+        completed_by = completed_by.get("email") or completed_by.get("id")
+    return None if completed_by is None else str(completed_by)
+
+
+def _time(written: Any) -> float | None:
+    """Turn a time such as 2021-03-09T22:16:08.728378Z into seconds."""
+    try:
+        return datetime.fromisoformat(str(written)).timestamp() if written else None
+    except ValueError:
+        return None

@@ -1,0 +1,97 @@
+"""Read rows of tokens with a tag each, the layout of named-entity data sets on the Hugging Face hub.
+
+    {"id": "0", "tokens": ["EU", "rejects", "German"], "ner_tags": ["B-ORG", "O", "B-MISC"]}      (JSONL)
+
+Parquet files are read with pyarrow, which `pip install pyarrow` brings. Tags that are numbers are named by what the
+`datasets` library keeps with the schema (https://huggingface.co/docs/datasets/about_dataset_features), which JSONL
+doesn't have. The text is the tokens with one space between them; what tags mean is up to `conll`.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from labelwise.common.decoding import DECODE_ERRORS
+from labelwise.common.errors import InputError
+from labelwise.common.spans import is_integer
+from labelwise.sources.conll import make_task
+from labelwise.sources.items import Item
+from labelwise.sources.prodigy import Task
+
+TOKENS, TAGS = ("tokens", "words"), ("ner_tags", "tags", "labels")
+ROWS = 1000  # that are read from a Parquet file at a time
+
+
+def is_tagged(row: Any) -> bool:
+    """Tell whether a row of JSONL has tokens and tags, and no spans."""
+    if not isinstance(row, dict) or "spans" in row:
+        return False
+    tokens, tags = (_first(row, names) for names in (TOKENS, TAGS))
+    return isinstance(tokens, list) and isinstance(tags, list) and all(isinstance(token, str) for token in tokens)
+
+
+def parse_tagged(row: bytes) -> tuple[Task | None, str]:
+    """Decode a row of JSONL, or say why it can't be used; see `prodigy.parse_task`."""
+    try:
+        content = msgspec.json.decode(row)
+    except DECODE_ERRORS:
+        return None, "bad JSON"
+    if not isinstance(content, dict):
+        return None, f"malformed: a row is an object, not {type(content).__name__}"
+    return make_named(_first(content, TOKENS), _first(content, TAGS), ())
+
+
+def read_parquet(path: Path) -> Iterator[Item]:
+    """Yield the rows of a Parquet file as tasks, in bounded memory.
+
+    RAISES (InputError): pyarrow isn't installed, or the file isn't Parquet, or has no such columns.
+    """
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise InputError(f"{path}: Parquet files need pyarrow: pip install pyarrow") from error
+    try:
+        file = pyarrow.parquet.ParquetFile(path)
+        columns = [next((name for name in names if name in file.schema_arrow.names), "") for names in (TOKENS, TAGS)]
+        if not all(columns):
+            raise InputError(
+                f"{path}: its columns are {', '.join(file.schema_arrow.names)}; it needs `tokens` and `ner_tags`"
+            )
+        names = tag_names(file.schema_arrow.metadata or {}, columns[1])
+        number = 0
+        for batch in file.iter_batches(ROWS, columns=columns):
+            for tokens, tags in zip(*(batch.column(name).to_pylist() for name in columns), strict=True):
+                number += 1
+                yield Item(number, *make_named(tokens, tags, names))
+    except (pyarrow.ArrowException, OSError) as error:
+        raise InputError(f"{path}: it can't be read as Parquet ({error}); make it again") from error
+
+
+def tag_names(metadata: dict[bytes, bytes], column: str) -> Sequence[str]:
+    """Find the names of tags that are numbers in what the `datasets` library keeps with a schema; there may be none."""
+    try:
+        feature = msgspec.json.decode(metadata.get(b"huggingface", b"{}"))["info"]["features"][column]
+        names = feature.get("feature", feature).get("names", ())
+        return names if all(isinstance(name, str) for name in names) else ()
+    except (*DECODE_ERRORS, LookupError, TypeError, AttributeError):
+        return ()
+
+
+def make_named(tokens: Any, tags: Any, names: Sequence[str]) -> tuple[Task | None, str]:
+    """Make a task of tokens and tags, or say why they can't be used."""
+    if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
+        return None, "malformed: `tokens` isn't a list of strings"
+    if not isinstance(tags, list) or len(tags) != len(tokens):
+        return None, f"malformed: `ner_tags` isn't a list of {len(tokens)} tags"
+    named = [names[tag] if is_integer(tag) and 0 <= tag < len(names) else tag for tag in tags]
+    if not all(isinstance(tag, str) for tag in named):
+        other = next(tag for tag in named if not isinstance(tag, str))
+        return None, f"malformed: the tag {other!r} has no name; write the tags' names, or Parquet with them"
+    return make_task(tokens, named)
+
+
+def _first(row: dict[str, Any], names: Sequence[str]) -> Any:
+    return next((row[name] for name in names if name in row), None)

@@ -1,0 +1,144 @@
+"""CoNLL files: sentences become texts, and tags of every scheme the spans that they stand for."""
+
+import random
+
+import pytest
+from spacy.training.converters import conll_ner_to_docs
+from spacy.training.iob_utils import biluo_tags_to_offsets, iob_to_biluo, offsets_to_biluo_tags
+
+from labelwise.sources.conll import decode_tags
+from labelwise.sources.formats import read_items
+from tests.conftest import Merging, real_corpus
+
+
+def read(path) -> list[tuple]:
+    """Line, text and marked words of each sentence, or the problem."""
+    return [
+        (
+            item.line,
+            item.task.text,
+            [(item.task.text[span.start : span.end], span.label) for span in item.task.spans or ()],
+        )
+        if item.task
+        else (item.line, item.problem)
+        for item in read_items(path)
+    ]
+
+
+def test_columns_documents_and_blank_lines(tmp_path):
+    """The first column is the token, the last one the tag; lines are those of the file."""
+    path = tmp_path / "a.conll"
+    path.write_text(
+        "-DOCSTART- -X- -X- O\n\nU.N. NNP I-NP I-ORG\nofficial NN I-NP O\nEkeus NNP I-NP I-PER\n \n\n"
+        "-DOCSTART- -X- -X- O\n\r\nNew NNP I-NP I-LOC\r\nYork NNP I-NP I-LOC\r\n"
+    )
+    assert read(path) == [
+        (3, "U.N. official Ekeus", [("U.N.", "ORG"), ("Ekeus", "PER")]),
+        (10, "New York", [("New York", "LOC")]),
+    ]
+    assert [item.task.meta for item in read_items(path)] == [{"doc": "1"}, {"doc": "2"}]
+
+
+def test_columns_that_are_named_and_comments(tmp_path):
+    path = tmp_path / "a.iob"
+    path.write_text(
+        "# global.columns = ID FORM MISC:NER LEMMA\n# sent_id = 1\n"
+        "1\tNew York\tB-LOC\tnew york\n2\t#\tO\t#\n\n#\tO\tO\tx\n"
+    )
+    assert read(path) == [(3, "New York #", [("New York", "LOC")]), (6, "O", [])]
+
+
+def test_without_names_a_hash_is_a_token(tmp_path):
+    (tmp_path / "a.bio").write_text("# O\nfun B-X\n")
+    assert read(tmp_path / "a.bio") == [(1, "# fun", [("fun", "X")])]
+
+
+def test_a_line_that_cannot_be_read_costs_its_sentence_alone(tmp_path):
+    path = tmp_path / "a.bio"
+    path.write_bytes(b"\xef\xbb\xbfone O\n\ntwo\nthree O\n\nfour\xff O\n\nfive B-X\n\n\t\n")
+    assert read(path) == [
+        (1, "one", []),
+        (3, "malformed: no tag; a line has a token and its tag"),
+        (6, "malformed: not UTF-8 (invalid start byte)"),
+        (8, "five", [("five", "X")]),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("tags", "spans"),
+    [
+        ("B-A I-A O", [(0, 2, "A")]),
+        ("I-A I-A B-A", [(0, 2, "A"), (2, 3, "A")]),  # IOB1
+        ("B-A L-A U-B", [(0, 2, "A"), (2, 3, "B")]),  # BILOU
+        ("B-A E-A S-B", [(0, 2, "A"), (2, 3, "B")]),  # IOBES
+        ("S-A S-A I-A", [(0, 1, "A"), (1, 2, "A"), (2, 3, "A")]),
+        ("A A B", [(0, 2, "A"), (2, 3, "B")]),
+        ("I-A I-B O", [(0, 1, "A"), (1, 2, "B")]),
+        ("E-A I-A _", [(0, 1, "A"), (1, 2, "A")]),
+        ("B-Measure-Type I-Measure-Type O", [(0, 2, "Measure-Type")]),
+        ("O O O", []),
+    ],
+)
+def test_tags_of_each_scheme(tags, spans):
+    assert list(decode_tags(tags.split())) == spans
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_random_spans_come_back_from_every_scheme(seed):
+    """Written as BILUO by spaCy, and as BIO, IOB1 and IOBES from that."""
+    rng = random.Random(seed)
+    spans, place = [], 0
+    while place < 20:
+        length = rng.randint(1, 3)
+        if rng.random() < 0.6:
+            spans.append((place, min(place + length, 20), rng.choice("AB")))
+        place += length
+    tags = ["O"] * 20
+    for start, end, label in spans:
+        tags[start:end] = (
+            [f"U-{label}"] if end - start == 1 else [f"B-{label}", *[f"I-{label}"] * (end - start - 2), f"L-{label}"]
+        )
+    bio = [tag.replace("U-", "B-").replace("L-", "I-") for tag in tags]
+    iob1 = [
+        tag.replace("B-", "I-") if tag[0] == "B" and (place == 0 or bio[place - 1][2:] != tag[2:]) else tag
+        for place, tag in enumerate(bio)
+    ]
+    iobes = [tag.replace("U-", "S-").replace("L-", "E-") for tag in tags]
+    for scheme in (tags, bio, iob1, iobes):
+        assert list(decode_tags(scheme)) == spans
+    assert iob_to_biluo(bio) == tags
+
+
+@pytest.mark.parametrize("name", ["emerging.dev.conll", "wnut17train.conll"])
+def test_a_public_corpus_has_what_spacy_finds_in_it(name):
+    path = real_corpus("formats") / "conll" / name
+    items = list(read_items(path))
+    assert {item.problem for item in items} == {""}
+    (whole,) = list(conll_ner_to_docs(path.read_text(encoding="utf8"), n_sents=0, no_print=True)) or [None]
+    found = [(item.task.text[span.start : span.end], span.label) for item in items for span in item.task.spans]
+    assert found == [(" ".join(token.text for token in ent), ent.label_) for ent in whole.ents]
+    assert len(found) > 800
+
+
+def test_it_is_merged_and_the_ledger_balances(merging: Merging):
+    (merging.root / "tasks").mkdir()
+    (merging.root / "tasks" / "a.conll").write_text("New B-LOC\nYork I-LOC\n\nbad\n\nParis B-LOC\n")
+    merging.add("a", ["LOC"], [])
+    (merging.root / "tasks" / "a.jsonl").unlink()
+    merging.declared[0]["path"] = "a.conll"
+    merging.add("b", ["X"], [{"text": "Paris"}])
+    ledger = merging.run()
+    assert (ledger.rows["merged"], ledger.rows["malformed"], ledger.spans["entity"]) == (3, 1, 2)
+
+
+def test_offsets_are_spacys(tmp_path):
+    """In characters, the spans are those that spaCy's own conversion gives."""
+    import spacy
+
+    words, tags = ["a", "bb", "c", "dd"], ["O", "B-X", "I-X", "O"]
+    (tmp_path / "a.iob2").write_text("\n".join(f"{word} {tag}" for word, tag in zip(words, tags, strict=True)))
+    (item,) = read_items(tmp_path / "a.iob2")
+    doc = spacy.tokens.Doc(spacy.blank("xx").vocab, words=words, spaces=[True, True, True, False])
+    expected = biluo_tags_to_offsets(doc, iob_to_biluo(tags))
+    assert [(span.start, span.end, span.label) for span in item.task.spans] == expected
+    assert offsets_to_biluo_tags(doc, expected) == iob_to_biluo(tags)

@@ -1,0 +1,97 @@
+"""doccano's JSONL, in all its forms, told from Prodigy's by its first row."""
+
+import gzip
+import json
+
+import pytest
+
+from labelwise.sources.formats import Slice, format_of, read_items
+from tests.conftest import Merging
+
+ENTITY = {"id": 7, "label": "A", "start_offset": 4, "end_offset": 8}
+
+
+def read(tmp_path, *rows) -> list:
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows))
+    return list(read_items(path))
+
+
+@pytest.mark.parametrize(
+    "marked",
+    [
+        {"label": [[4, 8, "A"]]},
+        {"labels": [[4, 8, "A"]]},
+        {"entities": [[4, 8, "A"]]},
+        {"entities": [ENTITY], "relations": []},
+    ],
+)
+def test_each_form_has_the_same_spans(tmp_path, marked):
+    (item,) = read(tmp_path, {"id": 3, "text": "Add 5 mL", **marked, "username": "ann"})
+    assert [(span.start, span.end, span.label) for span in item.task.spans] == [(4, 8, "A")]
+    assert (item.task.annotator_id, item.task.meta, item.task.answer) == ("ann", {"doc": "3"}, "accept")
+
+
+def test_what_cannot_be_used_is_told_and_costs_nothing_else(tmp_path):
+    items = read(
+        tmp_path,
+        {"text": "one", "label": []},
+        "{oops",
+        "",
+        "[]",
+        {"text": 3, "label": []},
+        {"text": "two", "annotations": [{"label": 7, "start_offset": 0, "end_offset": 3}]},
+        {"text": "three"},
+        {"text": "four", "label": [[0, 4], "x", [0, 4, "A"]]},
+    )
+    assert [(item.line, item.problem) for item in items if item.problem] == [
+        (2, "bad JSON"),
+        (4, "malformed: a row is an object, not list"),
+        (5, "no text"),
+        (6, "malformed: its labels are numbers; export them as text"),
+        (7, "malformed: no list of spans"),
+    ]
+    assert [span.label for span in items[-1].task.spans] == [None, None, "A"]
+
+
+@pytest.mark.parametrize(
+    ("row", "name"),
+    [
+        ({"text": "x", "label": []}, "doccano's JSONL"),
+        ({"text": "x", "annotations": []}, "doccano's JSONL"),
+        ({"tokens": ["x"], "ner_tags": ["O"]}, "JSONL of tokens and tags"),
+        ({"tokens": ["x"], "ner_tags": [0], "text": "x"}, "JSONL of tokens and tags"),
+        ({"text": "x", "spans": [], "label": []}, "`.jsonl`, `.jsonl.gz`, `.jsonl.zst`"),
+        ({"text": "x", "label": "A"}, "`.jsonl`, `.jsonl.gz`, `.jsonl.zst`"),
+        ({"text": "x", "tokens": [{"text": "x"}], "tags": []}, "`.jsonl`, `.jsonl.gz`, `.jsonl.zst`"),
+        ("x", "`.jsonl`, `.jsonl.gz`, `.jsonl.zst`"),
+    ],
+)
+def test_a_file_is_what_its_first_row_is(tmp_path, row, name):
+    for file, write in (("a.jsonl", bytes), ("a.jsonl.gz", gzip.compress)):
+        (tmp_path / file).write_bytes(write(b"\xef\xbb\xbf\n" + json.dumps(row).encode() + b"\n{}\n"))
+        assert format_of(Slice(tmp_path / file)).name == name
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff", b"\n \n", b"[" * 100_000])
+def test_what_is_no_json_is_left_to_prodigys_reader(tmp_path, content):
+    (tmp_path / "a.jsonl").write_bytes(content)
+    assert format_of(Slice(tmp_path / "a.jsonl")).name.startswith("`.jsonl`")
+
+
+def test_slices_have_every_row_once(tmp_path):
+    rows = [{"text": f"text {n}", "label": [[0, 4, "A"]]} for n in range(40)]
+    read(tmp_path, *rows)
+    path = tmp_path / "a.jsonl"
+    size = path.stat().st_size
+    parts = [list(read_items(path, start=start, end=start + 100)) for start in range(0, size, 100)]
+    assert [item.task.text for part in parts for item in part] == [row["text"] for row in rows]
+    assert all(item.task.spans for part in parts for item in part)
+
+
+def test_it_is_merged_and_the_ledger_balances(merging: Merging):
+    rows = [{"id": n, "text": f"Add {n} mL", "label": [[4, 8, "A"], [0, 99, "A"]]} for n in range(1, 4)]
+    merging.add("a", ["A"], [*rows, "{oops"])
+    ledger = merging.run()
+    assert (ledger.rows["merged"], ledger.rows["bad JSON"]) == (3, 1)
+    assert (ledger.spans["entity"], ledger.spans["invalid"]) == (3, 3)

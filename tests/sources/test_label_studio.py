@@ -1,0 +1,165 @@
+"""Label Studio's exports: annotators, cancelled answers, how offsets count, and what isn't a span."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from labelwise.common.errors import InputError
+from labelwise.sources import json_array
+from labelwise.sources.formats import read_items
+from tests.conftest import Merging
+
+
+def result(start, end, label="A", text=None, **other) -> dict:
+    value = {"start": start, "end": end, "labels": [label]} | ({"text": text} if text is not None else {})
+    return {"type": "labels", "from_name": "label", "to_name": "text", "value": value, **other}
+
+
+def annotation(*results, who=1, **other) -> dict:
+    return {"id": 7, "completed_by": who, "was_cancelled": False, "result": list(results), **other}
+
+
+def task(text="Add 5 mL", *annotations, number=1, **data) -> dict:
+    return {
+        "id": number,
+        "data": {"text": text, **data},
+        "annotations": list(annotations),
+        "predictions": [annotation()],
+    }
+
+
+def read(tmp_path, content) -> list:
+    path = tmp_path / "export.json"
+    path.write_text(json.dumps(content, ensure_ascii=False), encoding="utf8")
+    return list(read_items(path))
+
+
+def spans(item) -> list[tuple]:
+    return [(span.start, span.end, span.label) for span in item.task.spans]
+
+
+def test_each_annotation_is_an_answer_of_its_annotator(tmp_path):
+    written = "2021-03-09T22:16:08.728378Z"
+    items = read(
+        tmp_path,
+        [
+            task(
+                "Add 5 mL",
+                annotation(result(4, 8), updated_at=written),
+                annotation(who={"id": 2, "email": "a@b.c"}),
+                number=9,
+            ),
+            task("Stir", annotation(result(0, 4), was_cancelled=True), number=10),
+        ],
+    )
+    assert [
+        (item.line, item.task.text, item.task.annotator_id, item.task.answer, item.task.meta) for item in items
+    ] == [
+        (1, "Add 5 mL", "1", "accept", {"doc": "9"}),
+        (1, "Add 5 mL", "a@b.c", "accept", {"doc": "9"}),
+        (2, "Stir", "1", "ignore", {"doc": "10"}),
+    ]
+    assert spans(items[0]) == [(4, 8, "A")]
+    assert items[0].task.timestamp == datetime(2021, 3, 9, 22, 16, 8, 728378, tzinfo=UTC).timestamp()
+
+
+def test_the_small_export(tmp_path):
+    """JSON-MIN: one annotation a row; without a label, nothing was found."""
+    label = [{"start": 4, "end": 8, "text": "5 mL", "labels": ["A", "B"]}]
+    items = read(tmp_path, [{"id": 1, "text": "Add 5 mL", "label": label, "annotator": 3, "annotation_id": 5}])
+    items += read(tmp_path, [{"id": 2, "text": "Stir", "annotator": 3, "annotation_id": 6}])
+    assert [spans(item) for item in items] == [[(4, 8, "A"), (4, 8, "B")], []]
+    assert {item.task.annotator_id for item in items} == {"3"}
+
+
+@pytest.mark.parametrize("quoted", [True, False])
+def test_offsets_in_utf_16_are_found_out_by_what_they_quote(tmp_path, quoted):
+    """Without quotes, nothing says so, and they are taken as code points."""
+    text = "💩This is an annotation."
+    (old,) = read(tmp_path, [task(text, annotation(result(13, 23, text="annotation" if quoted else None)))])
+    (new,) = read(tmp_path, [task(text, annotation(result(12, 22, text="annotation" if quoted else None)))])
+    assert spans(new) == [(12, 22, "A")]
+    assert spans(old) == [(12, 22, "A") if quoted else (13, 23, "A")]
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        ({"text": "Add 5 mL", "url": "http://a-much-longer-string.example.org"}, "Add 5 mL"),
+        ({"body": "Add 5 mL", "url": "http://a-much-longer-string.example.org"}, "Add 5 mL"),
+        ({"body": "Add 5 mL of it all", "source": "x"}, "Add 5 mL of it all"),
+    ],
+)
+def test_the_text_is_found_whatever_its_key(tmp_path, data, expected):
+    (item,) = read(tmp_path, [{"id": 1, "data": data, "annotations": [annotation(result(4, 8, text="5 mL"))]}])
+    assert item.task.text == expected
+
+
+def test_what_cannot_be_used_is_told_and_costs_nothing_else(tmp_path):
+    items = read(
+        tmp_path,
+        [
+            "oops",
+            {"id": 2, "data": {"image": 5}, "annotations": [annotation()]},
+            task(" "),
+            task("never annotated"),
+            task(
+                "Add 5 mL",
+                annotation(
+                    result(4, 8),
+                    result("4", 8),
+                    {"type": "choices", "value": {"choices": ["x"]}},
+                    {"type": "hypertextlabels", "value": {"startOffset": 3, "hypertextlabels": ["A"]}},
+                    {"type": "labels", "value": {"start": 0, "end": 3}},
+                    result(3, 99),
+                ),
+            ),
+        ],
+    )
+    assert [item.problem for item in items if item.problem] == [
+        "malformed: a task is an object, not str",
+        "malformed: no text in its data",
+        "no text",
+        "not annotated: no annotation",
+        "invalid: labels without offsets in the text",
+        "invalid: hypertextlabels without offsets in the text",
+        "invalid: a span without a label, 0 3",
+    ]
+    assert spans(items[-1]) == [(4, 8, "A"), (3, 99, "A")]
+
+
+def test_it_is_merged_with_agreement_and_the_ledger_balances(merging: Merging):
+    exported = [
+        task("Add 5 mL", annotation(result(4, 8), result(0, 99)), annotation(result(4, 8), who=2)),
+        task("Stir", annotation(was_cancelled=True), number=2),
+        task("Wait", number=3),
+    ]
+    merging.add("a", ["A"], [])
+    (merging.root / "tasks" / "a.json").write_text(json.dumps(exported))
+    merging.declared[0]["path"] = "a.json"
+    merging.add("b", ["B"], [{"text": "x"}])
+    ledger = merging.run()
+    assert ledger.rows == {"merged": 2, "superseded": 1, "ignored": 1, "not annotated": 1}
+    assert (ledger.spans["entity"], ledger.spans["invalid"]) == (1, 0)
+    assert ledger.agreement["A"]["texts"] == 1
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 1000])
+@pytest.mark.parametrize(
+    "values", [[], [1], [12345, "a]b", {"x": [1, {"y": "\\u00e9}"}]}, None, [2]], [{"a": "x" * 50}] * 9]
+)
+def test_an_array_of_any_size_is_read_element_by_element(chunk, values, tmp_path, monkeypatch):
+    monkeypatch.setattr(json_array, "CHUNK", chunk)
+    for indent in (None, 2):
+        (tmp_path / "a.json").write_text(json.dumps(values, indent=indent) + "\n")
+        assert list(json_array.read_array(tmp_path / "a.json")) == values
+    (tmp_path / "a.json").write_text('\ufeff {"id": 1} ', encoding="utf8")
+    assert list(json_array.read_array(tmp_path / "a.json")) == [{"id": 1}]
+
+
+@pytest.mark.parametrize("content", [b"[1, 2", b"[1, oops]", b"[1 2]x", b'["\xff"]', b"[" * 100_000, b'[{"a": 1'])
+def test_a_file_that_is_damaged_is_named(content, tmp_path):
+    (tmp_path / "a.json").write_bytes(content)
+    with pytest.raises(InputError, match=r"a\.json: .*export it again"):
+        list(json_array.read_array(tmp_path / "a.json"))

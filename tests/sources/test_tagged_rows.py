@@ -1,0 +1,90 @@
+"""Rows of tokens and tags, as JSONL and as Parquet, with the names that `datasets` keeps for numbers."""
+
+import json
+
+import pytest
+
+from labelwise.common.errors import InputError
+from labelwise.sources.formats import read_items
+from tests.conftest import Merging
+
+ROWS = [
+    {"id": "0", "tokens": ["EU", "rejects", "German", "call"], "ner_tags": ["B-ORG", "O", "B-MISC", "I-MISC"]},
+    {"id": "1", "tokens": ["Peter", "Blackburn"], "ner_tags": ["B-PER", "I-PER"]},
+    {"id": "2", "tokens": [], "ner_tags": []},
+]
+FOUND = [
+    ("EU rejects German call", [("EU", "ORG"), ("German call", "MISC")]),
+    ("Peter Blackburn", [("Peter Blackburn", "PER")]),
+]
+
+
+def read(path) -> list:
+    return [
+        (item.task.text, [(item.task.text[s.start : s.end], s.label) for s in item.task.spans])
+        if item.task
+        else item.problem
+        for item in read_items(path)
+    ]
+
+
+def test_jsonl_with_named_tags(tmp_path):
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    assert read(tmp_path / "a.jsonl") == [*FOUND, "no text"]
+
+
+def test_what_cannot_be_used_is_told(tmp_path):
+    rows = [
+        ROWS[1],
+        {"tokens": ["a"], "ner_tags": []},
+        {"tokens": ["a"], "ner_tags": [3]},
+        {"tokens": [1], "ner_tags": ["O"]},
+    ]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows) + "oops\n[]\n")
+    assert read(tmp_path / "a.jsonl") == [
+        FOUND[1],
+        "malformed: `ner_tags` isn't a list of 1 tags",
+        "malformed: the tag 3 has no name; write the tags' names, or Parquet with them",
+        "malformed: `tokens` isn't a list of strings",
+        "bad JSON",
+        "malformed: a row is an object, not list",
+    ]
+
+
+@pytest.mark.parametrize("wrapped", [True, False])
+@pytest.mark.parametrize("numbers", [True, False])
+def test_parquet(tmp_path, numbers, wrapped):
+    """Numbers have the names that the `datasets` library writes into the schema, in its older and newer form."""
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    names = ["O", "B-ORG", "I-ORG", "B-MISC", "I-MISC", "B-PER", "I-PER"]
+    rows = [{**row, "ner_tags": [names.index(tag) for tag in row["ner_tags"]]} if numbers else row for row in ROWS]
+    tags = {"feature": {"names": names, "_type": "ClassLabel"}, "_type": "Sequence"} if wrapped else {"names": names}
+    features = {"id": {"dtype": "string"}, "tokens": {"_type": "Sequence"}, "ner_tags": tags}
+    table = pyarrow.Table.from_pylist(rows).replace_schema_metadata(
+        {"huggingface": json.dumps({"info": {"features": features}})}
+    )
+    parquet.write_table(table, tmp_path / "a.parquet", row_group_size=1)
+    assert read(tmp_path / "a.parquet") == [*FOUND, "no text"]
+    parquet.write_table(table.replace_schema_metadata({}), tmp_path / "b.parquet")
+    bare = read(tmp_path / "b.parquet")
+    assert bare[:2] == FOUND if not numbers else all("has no name" in problem for problem in bare[:2])
+
+
+def test_parquet_of_something_else_is_named(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    parquet.write_table(pyarrow.Table.from_pylist([{"text": "x"}]), tmp_path / "a.parquet")
+    with pytest.raises(InputError, match=r"a\.parquet: its columns are text; it needs `tokens` and `ner_tags`"):
+        read(tmp_path / "a.parquet")
+    (tmp_path / "b.parquet").write_bytes(b"PAR1 something")
+    with pytest.raises(InputError, match=r"b\.parquet: it can't be read as Parquet"):
+        read(tmp_path / "b.parquet")
+
+
+def test_it_is_merged(merging: Merging):
+    merging.add("a", ["ORG", "PER", "MISC"], ROWS)
+    ledger = merging.run()
+    assert (ledger.rows["merged"], ledger.rows["no text"], ledger.spans["entity"]) == (2, 1, 3)
