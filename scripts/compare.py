@@ -97,11 +97,12 @@ def notes(comparison: Comparison) -> list[str]:
     if comparison.gold == "own":
         lines = [f"{counted(comparison.texts, 'text')}, each revision against its own gold"]
     if comparison.gold_differs:
-        lines.append(f"{comparison.gold_differs:,} of the texts don't have the same gold at all revisions")
+        lines.append(f"Without the same gold at all revisions: {counted(comparison.gold_differs, 'text')}")
     for name, n in comparison.left_out.items():
-        lines.append(f"{n:,} texts of {name} were left out: not all revisions have them")
+        lines.append(f"Left out, as not all revisions have them: {counted(n, 'text')} of {name}")
     for name, labels in comparison.only.items():
-        lines.append(f"Labels of {name} that not all revisions have, not compared: {', '.join(labels)}")
+        listed = ", ".join(label if f is None else f"{label} (F {f:.3f})" for label, f in labels.items())
+        lines.append(f"Labels of {name} that not all revisions have, not compared: {listed}")
     if comparison.behind:
         lines.append(f"The workspace's results are out of date: DVC would run {', '.join(comparison.behind)} again")
     if comparison.missing:

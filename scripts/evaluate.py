@@ -52,7 +52,8 @@ def evaluate_cli(
     print_scores(found.metrics)
     print_mistakes(found.details)
     if found.metrics.unscored:
-        msg.info(f"{found.metrics.unscored:,} predictions weren't scored: nobody knows whether they are right")
+        unscored = counted(found.metrics.unscored, "prediction")
+        msg.info(f"Not scored, as nobody knows whether it is right: {unscored}")
     warn_implausible(found.details.uncovered)
     if found.metrics.calibration_error is not None:
         msg.info(f"Probabilities are off by {found.metrics.calibration_error:.3f}, on average")

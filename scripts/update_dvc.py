@@ -121,7 +121,10 @@ def _stage(command: dict[str, Any], project: str) -> dict[str, Any]:
         if kind is None:
             raise InputError(f"{command['name']}: {path} is neither .json nor .tsv; cache it, as one of `outputs`")
         options: dict[str, Any] = {"cache": False}
-        if kind == "plots":
+        if kind == "metrics":
+            # They aren't deleted before the stage runs: a merge says what has changed since the one before.
+            options["persist"] = True
+        else:
             over_time = path.endswith("_resources.tsv")
             options |= {"x": "seconds", "y": "memory_mb"} if over_time else {"x": "step", "y": "score"}
         stage.setdefault(kind, []).append({path: options})

@@ -114,6 +114,20 @@ def test_a_command_that_fails_keeps_its_status_when_its_output_is_full():
     assert "the command failed, but not all" in done.stderr
 
 
+def test_there_are_colours_on_a_terminal_alone(tmp_path):
+    """Neither in this project's messages nor in spaCy's, unless somebody sees them; nor if NO_COLOR is set."""
+    body = "import spacy.util\nfrom wasabi import Printer\nmsg.good('ours')\nPrinter().good('spaCy\\'s')\n"
+    done = run(script(body), stdout=subprocess.PIPE)
+    assert "ours" in done.stdout
+    assert "\x1b" not in done.stdout
+    for name, coloured in (("X", True), ("NO_COLOR", False)):
+        main, other = os.openpty()
+        run(script(body), stdout=other, env={**os.environ, name: "1", "TERM": "xterm"})
+        os.close(other)
+        assert (b"\x1b[" in os.read(main, 9999)) == coloured
+        os.close(main)
+
+
 @pytest.mark.parametrize("encoding", ["ascii", "utf8"])
 def test_what_an_output_cannot_encode_is_printed_as_escapes(encoding):
     """Such as a label in Greek, or the name of a file that isn't UTF-8."""

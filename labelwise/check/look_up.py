@@ -18,16 +18,19 @@ from labelwise.sources.prodigy import Task, annotator_of, kind_of
 
 
 def explain(findings: Sequence[Finding], predictions: Path) -> None:
-    """Count, for each finding, the mistakes on test that are about its form with one of its labels."""
-    wanted = {(one.form, label) for one in findings for label in one.labels}
-    mistakes: Counter[tuple[str, str]] = Counter()
+    """Count, for each finding, the mistakes on test that are about its form, and its label or both of its labels."""
+    wanted = {one.form for one in findings}
+    mistakes: Counter[tuple[str, frozenset[str]]] = Counter()
     for doc in read_predictions(predictions):
         for pair in pairs_of(doc):
             if pair.kind:
-                spans = {(" ".join(doc.text[span[0] : span[1]].split()), span[2]) for span in pair if span}
-                mistakes.update(spans & wanted)
+                spans = [span for span in pair if span]
+                labels = frozenset(label for _, _, label in spans)
+                forms = {" ".join(doc.text[start:end].split()) for start, end, _ in spans}
+                mistakes.update((form, labels) for form in forms & wanted)
     for one in findings:
-        one.explains = max(mistakes[one.form, label] for label in one.labels)
+        own = {frozenset(one.labels), frozenset((one.label,))}
+        one.explains = sum(mistakes[one.form, labels] for labels in own)
 
 
 def locate(findings: Sequence[Finding], datasets: Sequence[DataSet], *, normalize: bool) -> None:
@@ -46,8 +49,7 @@ def locate(findings: Sequence[Finding], datasets: Sequence[DataSet], *, normaliz
                     continue
                 for one in wanted.get(text_key(task.text.encode("utf8", "surrogatepass")), ()):
                     if set(one.labels) & set(dataset.labels) and _is_about(task, dataset, one):
-                        place = task.document or f"{path.name}:{item.line}"
-                        who = annotator_of(task)
+                        place, who = _place(task, one) or f"{path.name}:{item.line}", annotator_of(task)
                         one.places.append(f"{dataset.name} {place}" + (f" ({who})" if who else ""))
 
 
@@ -60,6 +62,16 @@ def read_texts(corpus: Path, keys: set[str]) -> dict[str, Text]:
             gold = [(start, end, label) for start, end, label, _ in merged_data(doc.stored)["gold"]]
             found[key] = Text(doc.stored.text, gold)
     return found
+
+
+def _place(task: Task, finding: Finding) -> str:
+    """Name the document of a brat folder, and the line of the span, if it is there; empty for another source."""
+    if not task.document:
+        return ""
+    here = finding.current and finding.current[:2]
+    spans = [span for span in task.spans or () if trim_usable(task.text or "", span.start, span.end) == here]
+    lines = [span.place for span in spans if span.place]
+    return f"{lines[0][0]}:{lines[0][1]}" if lines else task.document
 
 
 def _is_about(task: Task, dataset: DataSet, finding: Finding) -> bool:

@@ -4,12 +4,12 @@ An edge: some spans of a label begin (or end) with a word that others with the s
 number, a unit, punctuation, the part before a hyphen. All numbers count as one word, "0". A plural: a form is marked
 with a label, and the same form with an s, or without it, is left unmarked.
 
-None of that is wrong by itself. It is for a policy to decide, and the rarer way is what there is to change.
+None of that is wrong by itself. It is for a policy to decide, and the rarer way is what there is to change. Spans that
+have neither letters nor digits are listed, too.
 """
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from math import log
 from typing import Literal, NamedTuple
 
@@ -20,10 +20,11 @@ from labelwise.check.findings import Candidate, Place
 from labelwise.check.folds import CheckedDoc
 from labelwise.check.kept import finding_of
 from labelwise.check.worklists import Finding
+from labelwise.common.counts import Counts
 from labelwise.corpus.docbin_reader import StoredDoc
 from labelwise.corpus.forms import Forms, digest
 
-What = Literal["first word", "last word", "plural"]
+What = Literal["first word", "last word", "plural", "no letters"]
 FEWEST = 3  # times that each way must have been taken
 CLEAR = 2  # how many times as often as the other way one must be taken, for a form to be marked, or left unmarked
 MOST = 20  # findings of a quarrel
@@ -51,10 +52,12 @@ class Quarrel(NamedTuple):
 
     def __str__(self) -> str:
         """Say what is quarrelled about."""
-        times = f"{self.taken_in:,} times, and {self.left_out:,} times"
+        if self.what == "no letters":
+            return f"{self.word!r} has neither letters nor digits, and is {self.label}"
+        ways = f"{self.taken_in:,} times; {self.left_out:,} times"
         if self.what == "plural":
-            return f"{self.word} is {self.label} {times} it isn't, with the s or without"
-        return f"{self.word!r} is the {self.what} of {self.label} {times} just outside"
+            return f"{self.word}: in one number it is {self.label}, {ways}, in the other one, it isn't"
+        return f"{self.word!r} is the {self.what} of {self.label} {ways} it is left out"
 
 
 class Edge(NamedTuple):
@@ -66,69 +69,69 @@ class Edge(NamedTuple):
     other: tuple[int, int]
 
 
-@dataclass(slots=True)
-class _Ways:
-    """How often each way was taken, taken in or left out, with examples."""
-
-    counts: dict[bool, int] = field(default_factory=lambda: {True: 0, False: 0})
-    examples: dict[bool, list[Finding]] = field(default_factory=lambda: {True: [], False: []})
-
-
 class Quarrels:
-    """Has plurals looked for in a first pass; counts and collects in another one, once all forms are counted."""
+    """Finds ways that don't agree, in three passes: plurals to look for, edges to count, and what to list."""
 
     def __init__(self, forms: Forms) -> None:
         """Take what counts forms."""
         self.forms = forms
-        self._ways: dict[tuple[str, What, str], _Ways] = {}
+        self._edges_counted = Counts()
+        self._found: dict[Quarrel, list[Finding]] = {}
 
     def look_for(self, doc: StoredDoc) -> None:
         """Have the other number of a text's forms looked for."""
         spans = self.forms.spans(doc)
         self.forms.look_for_keys(_other_numbers(doc, spans), np.array([number for *_, number in spans], int))
 
+    def count(self, doc: StoredDoc) -> None:
+        """Count a text's edges, once it is known how often forms are marked."""
+        self._edges_counted.add(_keys([(place[2], edge, edge.inside) for place, edge in self._edges(doc)]))
+
     def add(self, checked: CheckedDoc) -> None:
-        """Count and collect both ways in a text."""
-        for place, edge in self._edges(checked.stored):
-            self._add(checked, place, (*edge.other, place[2]), edge.what, edge.word, edge.inside)
-        for place, is_marked in self._plurals(checked.stored):
-            current, proposed = (place, None) if is_marked else (None, place)
-            self._add(checked, current, proposed, "plural", _stem(checked.stored, place), is_marked)
+        """List what went the rarer way in a text, once everything is counted."""
+        doc, labels = checked.stored, self.forms.labels
+        found = list(self._edges(doc))
+        ways = (
+            self._edges_counted.of(_keys([(place[2], edge, way) for place, edge in found])).tolist()
+            for way in (True, False)
+        )
+        for (place, edge), taken_in, left_out in zip(found, *ways, strict=True):
+            quarrel = Quarrel(labels[place[2]], edge.what, edge.word, taken_in, left_out)
+            if quarrel.rarer >= FEWEST and edge.inside == (taken_in <= left_out):
+                self._list(checked, quarrel, place, (*edge.other, place[2]))
+        for place, marked, unmarked, is_marked in self._plurals(doc):
+            quarrel = Quarrel(labels[place[2]], "plural", _stem(doc, place), marked, unmarked)
+            if quarrel.rarer >= FEWEST and is_marked == (marked <= unmarked):
+                self._list(checked, quarrel, *((place, None) if is_marked else (None, place)))
+        for place in self.forms.spans(doc):
+            form = " ".join(_words(doc, place))
+            if not any(char.isalnum() for char in form):
+                self._list(checked, Quarrel(labels[place[2]], "no letters", form, 1, 0), place, None)
 
     def found(self) -> dict[Quarrel, list[Finding]]:
         """List the quarrels, those with the most to change first, each with what went the rarer way."""
-        found = {}
-        for name, ways in self._ways.items():
-            quarrel = Quarrel(*name, ways.counts[True], ways.counts[False])
-            if quarrel.rarer < FEWEST:
-                continue
-            found[quarrel] = ways.examples[quarrel.taken_in <= quarrel.left_out]
-            for one in found[quarrel]:
-                one.why = str(quarrel)
-                one.score = round(log((max(quarrel[3:]) + 0.5) / (quarrel.rarer + 0.5)), 4)
-        return dict(sorted(found.items(), key=lambda item: (-item[0].rarer, item[0])))
+        return dict(sorted(self._found.items(), key=lambda item: (-item[0].rarer, item[0])))
 
-    def _add(
-        self, doc: CheckedDoc, current: Place | None, proposed: Place | None, what: What, word: str, way: bool
-    ) -> None:
-        about = current or proposed
-        if about is None:
-            return
-        ways = self._ways.setdefault((self.forms.labels[about[2]], what, word), _Ways())
-        ways.counts[way] += 1
-        if len(ways.examples[way]) < MOST:
-            ways.examples[way].append(finding_of(doc, Candidate(current, proposed, 0.0), self.forms.labels))
+    def _list(self, doc: CheckedDoc, quarrel: Quarrel, current: Place | None, proposed: Place | None) -> None:
+        listed = self._found.setdefault(quarrel, [])
+        if len(listed) < MOST:
+            score = log((max(quarrel.taken_in, quarrel.left_out) + 0.5) / (quarrel.rarer + 0.5))
+            candidate = Candidate(current, proposed, score)
+            listed.append(finding_of(doc, candidate, self.forms.labels, why=str(quarrel)))
 
-    def _edges(self, doc: StoredDoc) -> Iterator[tuple[Place, Edge]]:
-        """Yield the edges of a text's spans, where what the span would be the other way is marked elsewhere."""
+    def _edges(self, doc: StoredDoc) -> list[tuple[Place, Edge]]:
+        """List the edges of a text's spans, where what the span would be the other way is marked elsewhere."""
         words = [doc.strings[word] for word in doc.words.tolist()]
         found = [(span, edge) for span in self.forms.spans(doc) for edge in edges(words, span[0], span[1])]
         forms = self.forms.form_keys(doc, [edge.other for _, edge in found])
         marked = self.forms.marked.of(self.forms.keys(forms, np.array([span[2] for span, _ in found], int)))
-        yield from (pair for pair, times in zip(found, marked.tolist(), strict=True) if times)
+        return [pair for pair, times in zip(found, marked.tolist(), strict=True) if times]
 
-    def _plurals(self, doc: StoredDoc) -> Iterator[tuple[Place, bool]]:
-        """Yield places whose form is marked and the other number isn't, or the other way round; and which it is."""
+    def _plurals(self, doc: StoredDoc) -> Iterator[tuple[Place, int, int, bool]]:
+        """Yield places whose form is marked and the other number isn't, or the other way round.
+
+        YIELDS (tuple): a place, how often the one number is marked, and the other one isn't, and which of both it is.
+        """
         free = self.forms.occurrences(doc)
         places = self.forms.spans(doc)
         count = len(places)
@@ -140,7 +143,7 @@ class Quarrels:
             is_marked = position < count
             (marked, free_times), (marked_too, unmarked) = (one, other) if is_marked else (other, one)
             if marked > CLEAR * free_times and unmarked > CLEAR * marked_too:
-                yield place, is_marked
+                yield place, marked, unmarked, is_marked
 
     def _counts(self, forms: np.ndarray, numbers: np.ndarray) -> list[tuple[int, int]]:
         """Tell how often forms are marked with labels, and free."""
@@ -149,28 +152,33 @@ class Quarrels:
 
 
 def edges(words: Sequence[str], start: int, end: int) -> Iterator[Edge]:
-    """Yield the words at a span's edges: the first and the last one inside, and its neighbours outside."""
-    if end - start > 2 and words[start + 1] in HYPHENS:
-        yield Edge("first word", "…-", True, (start + 2, end))
-    elif end - start > 1:
-        yield Edge("first word", _general(words[start]), True, (start + 1, end))
-    if end - start > 2 and words[end - 2] in HYPHENS:
-        yield Edge("last word", "-…", True, (start, end - 2))
-    elif end - start > 1:
-        yield Edge("last word", _general(words[end - 1]), True, (start, end - 1))
-    if start > 1 and words[start - 1] in HYPHENS:
-        yield Edge("first word", "…-", False, (start - 2, end))
-    elif start > 0:
-        yield Edge("first word", _general(words[start - 1]), False, (start - 1, end))
-    if end < len(words) - 1 and words[end] in HYPHENS:
-        yield Edge("last word", "-…", False, (start, end + 2))
-    elif end < len(words):
-        yield Edge("last word", _general(words[end]), False, (start, end + 1))
+    """Yield the words at a span's edges: the first and the last one inside, and its neighbours outside.
+
+    Where a hyphen joins the word to the rest, both are taken in or left out.
+    """
+    if end - start > 1:
+        hyphen = end - start > 2 and words[start + 1] in HYPHENS
+        yield Edge("first word", "…-" if hyphen else _general(words[start]), True, (start + 1 + hyphen, end))
+        hyphen = end - start > 2 and words[end - 2] in HYPHENS
+        yield Edge("last word", "-…" if hyphen else _general(words[end - 1]), True, (start, end - 1 - hyphen))
+    if start > 0:
+        hyphen = start > 1 and words[start - 1] in HYPHENS
+        yield Edge("first word", "…-" if hyphen else _general(words[start - 1]), False, (start - 1 - hyphen, end))
+    if end < len(words):
+        hyphen = end < len(words) - 1 and words[end] in HYPHENS
+        yield Edge("last word", "-…" if hyphen else _general(words[end]), False, (start, end + 1 + hyphen))
 
 
 def _general(word: str) -> str:
     """Write a word so that it is the same in upper case, and whatever its number is."""
     return DIGITS.sub("0", word.lower())
+
+
+def _keys(found: Sequence[tuple[int, Edge, bool]]) -> np.ndarray:
+    """Digest edges with the labels of their spans and a way, inside or outside."""
+    return np.array(
+        [get_string_id(f"{number}\t{edge.what}\t{edge.word}\t{way}") for number, edge, way in found], np.uint64
+    )
 
 
 def _other_numbers(doc: StoredDoc, places: Sequence[Place]) -> np.ndarray:
@@ -184,5 +192,8 @@ def _other_numbers(doc: StoredDoc, places: Sequence[Place]) -> np.ndarray:
 
 
 def _stem(doc: StoredDoc, place: Place) -> str:
-    words = [doc.strings[word] for word in doc.words[place[0] : place[1]].tolist()]
-    return " ".join(words).removesuffix("s") + "(s)"
+    return " ".join(_words(doc, place)).lower().removesuffix("s") + "(s)"
+
+
+def _words(doc: StoredDoc, place: Place) -> list[str]:
+    return [doc.strings[word] for word in doc.words[place[0] : place[1]].tolist()]

@@ -122,7 +122,7 @@ def check(
         findings, disagreeing = kept.best(), quarrels.found()
         quarrelled = [one for found in disagreeing.values() for one in found]
         if predictions:
-            explain(findings, predictions)
+            explain([*findings, *quarrelled], predictions)
         locate([*findings, *quarrelled], declared, normalize=manifest["settings"]["normalize"])
         groups = _group(findings)
         write_table(findings, folder / TABLE)
@@ -140,7 +140,7 @@ def check(
             only=counts.only(),
             without_letters=counts.blank,
             near_duplicates=pairs,
-            quarrels=list(disagreeing),
+            quarrels=[quarrel for quarrel in disagreeing if quarrel.rarer],
             annotators=annotators,
         )
         content = msgspec.json.format(msgspec.json.encode(summary), indent=1)
@@ -191,6 +191,7 @@ def count_corpus(corpus: Path, labels: Sequence[str]) -> tuple[Forms, LabelCount
         counts.add(doc)
     for doc in read_docs(corpus):
         forms.release(doc.stored)
+        quarrels.count(doc.stored)
     return forms, counts, quarrels
 
 

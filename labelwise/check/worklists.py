@@ -50,6 +50,11 @@ class Finding(msgspec.Struct):
         """The labels that it is about."""
         return list(dict.fromkeys(span[2] for span in (self.current, self.proposed) if span))
 
+    @property
+    def start(self) -> int:
+        """Where it begins, in characters."""
+        return next((span[0] for span in (self.current, self.proposed) if span), 0)
+
     def advice(self, text: str) -> str:
         """Say in words what may rather be there."""
         if self.why:
@@ -58,7 +63,7 @@ class Finding(msgspec.Struct):
             return f"{self.form!r} isn't {self.label} elsewhere"
         start, end, label = self.proposed
         if self.kind == "other boundaries":
-            return f"{self.form!r} rather ends and begins as {text[start:end]!r}"
+            return f"{self.form!r} should perhaps be {text[start:end]!r}"
         return f"{text[start:end]!r} is {label} elsewhere"
 
 
@@ -103,7 +108,7 @@ def _task(text: Text, label: str, findings: Sequence[Finding]) -> dict[str, Any]
     text_hash = input_hash(text.text)
     spans = [{"start": start, "end": end, "label": name} for start, end, name in text.gold if name == label]
     meta = {
-        "look": "; ".join(one.advice(text.text) for one in findings),
+        "look": "; ".join(dict.fromkeys(f"{one.start}: {one.advice(text.text)}" for one in findings)),
         "doc": findings[0].doc,
         "from": "; ".join(dict.fromkeys(place for one in findings for place in one.places)),
         "score": round(findings[0].score, 2),

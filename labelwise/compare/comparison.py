@@ -61,7 +61,7 @@ class Comparison(msgspec.Struct):
     gold_differs (int | None): texts whose gold, for the labels compared, isn't the same at all revisions; None if it
         can't be known.
     left_out (dict): texts that not all revisions have, by revision.
-    only (dict): labels that not all revisions have, by revision.
+    only (dict): labels that not all revisions have, by revision, each with its F there.
     missing (list): why there are no intervals and no p, for each revision whose predictions aren't available.
     behind (list): stages that would run again, as the workspace's results aren't those of its files.
     """
@@ -71,7 +71,7 @@ class Comparison(msgspec.Struct):
     texts: int
     gold_differs: int | None
     left_out: dict[str, int]
-    only: dict[str, list[str]]
+    only: dict[str, dict[str, float | None]]
     missing: list[str]
     behind: list[str]
     labels: dict[str, Row]
@@ -108,7 +108,11 @@ def compare(revisions: Sequence[Revision], *, gold: GoldOf | None = None, common
         made = _from_metrics(revisions, labels)
     made.missing = missing
     made.behind = [stage for revision in revisions for stage in revision.behind]
-    made.only = {name: sorted(its - set(labels)) for name, its in of_each.items() if its - set(labels)}
+    made.only = {
+        revision.name: {label: scores.f for label, scores in sorted(own.items()) if label not in labels}
+        for revision in revisions
+        if (own := revision.metrics.all_gold.labels).keys() - set(labels)
+    }
     return made
 
 

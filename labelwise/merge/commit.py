@@ -17,14 +17,24 @@ from labelwise.corpus.tokenizer import write_tokenizer
 from labelwise.merge.cache import CACHE, is_cache
 from labelwise.merge.jobs import Source
 from labelwise.merge.near_duplicates import NEAR_DUPLICATES
-from labelwise.merge.partition import LOST_SPANS, PROBLEMS
+from labelwise.merge.partition import DISAGREEMENTS, LOST_SPANS, PROBLEMS
 from labelwise.merge.rules.agreement import kappa, pairwise_f
 from labelwise.merge.rules.ledger import PROBLEM_ROWS, PROBLEM_SPANS, Ledger, outcome_of
 from labelwise.merge.rules.settings import Settings
 from labelwise.sources.declarations import SPLITS
 
 # All that a merge writes to the folder for the corpus, and so replaces there.
-OUTPUTS = (*SPLITS, "labels", "tokenizer.json", LOST_SPANS, PROBLEMS, NEAR_DUPLICATES, ANNOTATORS, MANIFEST)
+OUTPUTS = (
+    *SPLITS,
+    "labels",
+    "tokenizer.json",
+    LOST_SPANS,
+    DISAGREEMENTS,
+    PROBLEMS,
+    NEAR_DUPLICATES,
+    ANNOTATORS,
+    MANIFEST,
+)
 
 
 class Made(NamedTuple):

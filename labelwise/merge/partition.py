@@ -19,7 +19,8 @@ from labelwise.merge.task_store import TaskReader
 from labelwise.merge.task_table import TaskTable
 from labelwise.sources.declarations import SPLITS
 
-LOST_SPANS, PROBLEMS, NAMES = "lost_spans.jsonl", "problems.jsonl", "names.json"
+LOST_SPANS, DISAGREEMENTS, PROBLEMS = "lost_spans.jsonl", "disagreements.jsonl", "problems.jsonl"
+NAMES = "names.json"
 
 
 class PartitionResult(msgspec.Struct):
@@ -69,6 +70,7 @@ def merge_partition(job: MergeJob) -> PartitionResult:
             if result.keys[split]:
                 write_docs([portion.docs[split] for portion in merged], folder / f"{split}.spacy")
         (folder / LOST_SPANS).write_bytes(b"".join(portion.lost_spans for portion in merged))
+        (folder / DISAGREEMENTS).write_bytes(b"".join(portion.disagreements for portion in merged))
         (folder / PROBLEMS).write_bytes(b"".join(portion.problems for portion in merged))
         names = {key: name for portion in merged for key, name in portion.names.items()}
         (folder / NAMES).write_bytes(msgspec.json.encode(names))

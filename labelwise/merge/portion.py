@@ -18,7 +18,7 @@ from labelwise.corpus.docbin_writer import EncodedDocs, encode_docs
 from labelwise.corpus.streaming import forgetting
 from labelwise.corpus.tokenizer import LearningTokenizer
 from labelwise.merge.jobs import Group, MergeJob
-from labelwise.merge.rules.agreement import count_agreement, count_pairs
+from labelwise.merge.rules.agreement import count_agreement, count_pairs, disagreement_tasks
 from labelwise.merge.rules.answers import Answer, why_not
 from labelwise.merge.rules.ledger import Ledger, outcome_of, problem_line
 from labelwise.merge.rules.lost_spans import LostSpan, lost_span_tasks
@@ -40,7 +40,7 @@ class Portion(msgspec.Struct):
     docs (dict[str, EncodedDocs]): by split.
     keys (dict[str, bytes]): by split, the keys of the Docs' texts.
     names (dict[str, str]): the documents that texts are, by key, of those that have a name.
-    lost_spans, problems (bytes): lines of JSON.
+    lost_spans, disagreements, problems (bytes): lines of JSON.
     """
 
     fingerprint: bytes
@@ -49,6 +49,7 @@ class Portion(msgspec.Struct):
     keys: dict[str, bytes]
     names: dict[str, str]
     lost_spans: bytes
+    disagreements: bytes
     problems: bytes
 
 
@@ -74,6 +75,7 @@ def merge_portion(job: MergeJob, fingerprint: bytes, texts: Texts, reader: TaskR
     keys: dict[str, bytes] = dict.fromkeys(SPLITS, b"")
     names: dict[str, str] = {}
     lost_spans: list[bytes] = []
+    disagreements: list[bytes] = []
     problems: list[bytes] = []
     tokenizer = load_tokenizer(job.settings)
     with forgetting(tokenizer.nlp):
@@ -88,9 +90,10 @@ def merge_portion(job: MergeJob, fingerprint: bytes, texts: Texts, reader: TaskR
             if merged.name:
                 names[key.hex()] = merged.name
             lost_spans += lost_span_tasks(text, merged.lost, merged.places, merged.name)
+            disagreements += disagreement_tasks(text, merged.versions, merged.places, merged.name)
             problems += map(problem_line, merged.problems)
         encoded: dict[str, EncodedDocs] = {split: encode_docs(docs[split]) for split in SPLITS}
-    return Portion(fingerprint, ledger, encoded, keys, names, b"".join(lost_spans), b"".join(problems))
+    return Portion(fingerprint, ledger, encoded, keys, names, *map(b"".join, (lost_spans, disagreements, problems)))
 
 
 def merge_one(

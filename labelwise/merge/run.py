@@ -17,7 +17,7 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import IO, NamedTuple, TypeVar
@@ -42,7 +42,7 @@ from labelwise.merge.near_duplicates import (
     signature_file,
     write_near_duplicates,
 )
-from labelwise.merge.partition import LOST_SPANS, PROBLEMS, merge_partition, read_names
+from labelwise.merge.partition import DISAGREEMENTS, LOST_SPANS, PROBLEMS, merge_partition, read_names
 from labelwise.merge.plan import TaskFile, count_partitions, plan_merging, plan_reading, plan_workers
 from labelwise.merge.read_sources import Extract, read_slice
 from labelwise.merge.rules.ledger import Ledger, Problem, problem_line
@@ -122,7 +122,7 @@ def merge_datasets(
     may_be_empty: bool = True,
     metrics: Path | None = None,
 ) -> Ledger:
-    """Merge data sets: write `train`, `dev`, `test`, `labels`, five files of everything else, and `manifest.json`.
+    """Merge data sets: write `train`, `dev`, `test`, `labels`, six files of everything else, and `manifest.json`.
 
     out (Path): the folder to write them to; nothing else in it is touched, except for the cache.
     executor (Executor | None): where sources are read and partitions merged; None is this process.
@@ -233,7 +233,10 @@ def _merge(
     """
     digests = {split: hashlib.sha256() for split in SPLITS}
     partitions: dict[str, str] = {}
-    with (folder / LOST_SPANS).open("wb") as lost_spans, (folder / PROBLEMS).open("ab") as problems:
+    with ExitStack() as stack:
+        whole = {
+            name: stack.enter_context((folder / name).open("ab")) for name in (LOST_SPANS, DISAGREEMENTS, PROBLEMS)
+        }
         for job, result in run.run("merge", merge_partition, jobs, total):
             ledger.add(result.ledger)
             for split in SPLITS:
@@ -245,8 +248,8 @@ def _merge(
                     name = f"{split}/part-{job.number:05d}.spacy"
                     link(job.folder / f"{split}.spacy", folder / name)
                     partitions[name] = digest
-            _append(job.folder / LOST_SPANS, lost_spans)
-            _append(job.folder / PROBLEMS, problems)
+            for name, file in whole.items():
+                _append(job.folder / name, file)
     return Made({split: digest.hexdigest() for split, digest in digests.items()}, partitions)
 
 

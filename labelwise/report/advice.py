@@ -12,9 +12,9 @@ WEAKEST = 3
 NAMED = 6  # labels that a warning names
 UNLEARNED = ("no token boundary", "same span", "nested", "crossing")  # accepted spans that are no entities
 REMEDIES = {
-    "unseen": "annotate more texts",
-    "inconsistent": "fix annotations, unless the words are ambiguous: weasel run check",
-    "consistent": "the pipeline: train longer, or another one",
+    "unseen": "annotate more texts; weasel run learning-curve says of which label",
+    "inconsistent": "fix annotations, unless the words are ambiguous; weasel run check lists them",
+    "consistent": "train longer (cpu_steps, gpu_steps), or another pipeline (weasel run gpu)",
 }
 
 
@@ -61,11 +61,12 @@ def doubts(merge: MergeCounts | None, metrics: Metrics) -> Iterator[Doubt]:
         )
     gold = sum(counts.get("gold", 0) for counts in merge.labels.values())
     lost = {name: sum(counts.get(name, 0) for counts in merge.labels.values()) for name in UNLEARNED}
-    if sum(lost.values()) > gold / 100:
+    total = sum(lost.values())
+    if lost["no token boundary"] or total > gold / 100:
         how = ", ".join(f"{name} {n:,}" for name, n in lost.items() if n)
         yield Doubt(
-            f"{sum(lost.values()):,} of {gold:,} accepted spans are no entities, and can't be learned by all: {how}.",
-            "corpus/lost_spans.jsonl has each; tokenizer.infixes, overlap and alignment in project.yml may save them.",
+            f"{total:,} of {gold:,} accepted spans are no entities, and hard or impossible to learn: {how}.",
+            "Lost spans, below, says what would save them; corpus/lost_spans.jsonl has each.",
         )
 
 
@@ -92,7 +93,7 @@ def tabulate_causes(metrics: Metrics, details: Details) -> dict[str, Any] | None
             "f": metrics.all_gold.labels[label].f if label in metrics.all_gold.labels else None,
             "counts": [counts[cause] for cause in CAUSES],
             "missed": sum(counts.values()),
-            "next": REMEDIES[max(CAUSES, key=lambda cause: counts[cause])],
+            "next": REMEDIES[max(CAUSES, key=lambda cause: counts[cause])].partition(";")[0],
         }
         for label, counts in causes.labels.items()
     ]

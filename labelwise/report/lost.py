@@ -17,7 +17,7 @@ from spacy.tokens import Doc
 from labelwise.common.errors import InputError
 from labelwise.corpus.tokenizer import TokenizerRules, make_nlp, read_tokenizer
 
-MOST = 12  # groups
+MOST = 8  # groups
 FEWEST = 2  # spans of a group from which rules are tried
 EXAMPLES = 3  # of a group that are shown
 TRIED = 50  # spans of a group that an infix is tried on
@@ -169,7 +169,8 @@ def _remedy(name: tuple[str, str], examples: list[Example], nlp: Any, lang: str,
     for key, added in (("infixes", propose_infix(what)), ("no_exceptions", exceptions)):
         if added and (saved := _count_saved(examples, lang, rules, key, added)):
             found = f"{saved:,} of {len(examples):,}"
-            return f"tokenizer.{key}: {added} would save {found}; see what else it splits"
+            quoted = "'" + added.replace("'", "''") + "'"
+            return f"tokenizer.{key}: - {quoted} would save {found}; see what else it splits"
     return MOVE
 
 

@@ -19,7 +19,9 @@ from labelwise.evaluate.mistakes import KINDS, Kind, Pair, pairs_of
 from labelwise.evaluate.predictions import PredictedDoc
 
 MOST = 10  # examples for each kind and label
+MOST_ALIKE = 3  # for each pattern, and for each frequent mistake
 Pattern = tuple[Kind, str, str]
+Surface = tuple[str, str, str, str]
 AROUND = 60  # characters shown on either side of a mistake
 LONGEST = 600  # characters shown of a mistake itself
 MARK = '<mark class="{mark}">{text}<span class="label">{label}</span></mark>'
@@ -60,18 +62,21 @@ class MistakeExample(NamedTuple):
 class MistakeExamples:
     """Keeps the examples with the smallest digests, and counts all.
 
+    Besides those of each kind and label, there are some of each pattern, and of mistakes that are listed as frequent.
+
     totals (Counter): mistakes by (kind, label). One with two labels counts for each.
     kinds (Counter): mistakes by kind.
     patterns (Counter): mistakes by `pattern_of`.
     """
 
-    def __init__(self, most: int = MOST) -> None:
-        """Take how many examples to keep for each kind and label."""
+    def __init__(self, most: int = MOST, frequent: Iterable[Surface] = ()) -> None:
+        """Take how many examples to keep for each kind and label, and the mistakes that must have one."""
         self.most = most
+        self.frequent = set(frequent)
         self.totals: Counter[tuple[Kind, str]] = Counter()
         self.kinds: Counter[Kind] = Counter()
         self.patterns: Counter[Pattern] = Counter()
-        self._heaps: dict[tuple[Kind, str], list[tuple[int, Window]]] = {}
+        self._heaps: dict[tuple[str, ...], list[tuple[int, Window]]] = {}
 
     def add(self, doc: PredictedDoc) -> None:
         """Take the mistakes of a doc."""
@@ -80,36 +85,45 @@ class MistakeExamples:
             if kind is None:
                 continue
             self.kinds[kind] += 1
-            self.patterns[pattern_of(kind, pair)] += 1
+            pattern = pattern_of(kind, pair)
+            self.patterns[pattern] += 1
             rank = -digest(doc.key, pair)
             for label in {span[2] for span in pair if span}:
                 self.totals[kind, label] += 1
-                heap = self._heaps.setdefault((kind, label), [])
-                if len(heap) < self.most:
-                    heapq.heappush(heap, (rank, window_of(doc, pair, kind)))
-                elif rank > heap[0][0]:
-                    heapq.heapreplace(heap, (rank, window_of(doc, pair, kind)))
+                self._keep((kind, label), self.most, rank, doc, pair, kind)
+            self._keep(pattern, MOST_ALIKE, rank, doc, pair, kind)
+            if (surface := surface_of(doc, pair)) in self.frequent:
+                self._keep(surface, MOST_ALIKE, rank, doc, pair, kind)
+
+    def _keep(self, group: tuple[str, ...], most: int, rank: int, doc: PredictedDoc, pair: Pair, kind: Kind) -> None:
+        """Keep an example of a group, if its rank is among the best."""
+        heap = self._heaps.setdefault(group, [])
+        if len(heap) < most:
+            heapq.heappush(heap, (rank, window_of(doc, pair, kind)))
+        elif rank > heap[0][0]:
+            heapq.heapreplace(heap, (rank, window_of(doc, pair, kind)))
 
     def chosen(self) -> list[MistakeExample]:
         """List an example of each pattern, the most frequent first, and then the others by kind and digest."""
-        labels: dict[tuple[int, int], list[str]] = {}
-        windows: dict[tuple[int, int], Window] = {}
-        for (kind, label), heap in sorted(self._heaps.items()):
-            for rank, window in heap:
-                place = KINDS.index(kind), -rank
-                labels.setdefault(place, []).append(label)
-                windows[place] = window
+        windows = {(KINDS.index(one.kind), -rank): one for heap in self._heaps.values() for rank, one in heap}
         firsts: dict[Pattern, MistakeExample] = {}
         others = []
         for place in sorted(windows):
             window = windows[place]
             pattern = pattern_of(window.kind, window.pair)
-            example = MistakeExample(window, labels[place], self.patterns[pattern], pattern not in firsts)
+            labels = sorted({span[2] for span in window.pair if span})
+            example = MistakeExample(window, labels, self.patterns[pattern], pattern not in firsts)
             if example.first:
                 firsts[pattern] = example
             else:
                 others.append(example)
         return sorted(firsts.values(), key=lambda example: -example.alike) + others
+
+
+def surface_of(doc: PredictedDoc, pair: Pair) -> Surface:
+    """Tell a mistake by its words: the gold form and its label, and the predicted ones."""
+    gold, predicted = ((" ".join(doc.text[s[0] : s[1]].split()), s[2]) if s else ("", "") for s in pair)
+    return *gold, *predicted
 
 
 def pattern_of(kind: Kind, pair: Pair) -> Pattern:

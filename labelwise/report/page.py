@@ -21,17 +21,18 @@ from tqdm import tqdm
 
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import staged
+from labelwise.common.wording import counted
 from labelwise.evaluate.mistakes import KINDS, NOTHING
 from labelwise.evaluate.predictions import new_digest, read_predictions
-from labelwise.evaluate.results import Metrics, load_results
+from labelwise.evaluate.results import Details, Metrics, load_results
 from labelwise.report.advice import doubts, tabulate_causes
 from labelwise.report.charts import draw_whisker, short_number
 from labelwise.report.identity import identify
 from labelwise.report.lost import group_lost
-from labelwise.report.mistake_examples import MistakeExamples, mark_up
+from labelwise.report.mistake_examples import MistakeExamples, Window, mark_up
 from labelwise.report.sections import (
     COVERAGE,
-    difference,
+    change_of,
     draw_curves,
     draw_ledger,
     draw_resources,
@@ -49,6 +50,7 @@ class Base(NamedTuple):
 
 
 LOST_SPANS = "lost_spans.jsonl"
+FREQUENT = 8  # mistakes of a kind that are shown
 
 
 def write_report(root: Path, pipeline: str, out: Path, *, base: Base | None = None, today: date | None = None) -> None:
@@ -76,7 +78,7 @@ def render_report(root: Path, pipeline: str, *, base: Base | None = None, today:
         details=details,
         identity=identify(root, results, today or date.today()),
         base=base,
-        change=metrics and base and difference(metrics.all_gold.f, base.metrics.all_gold.f),
+        change=metrics and base and change_of(metrics, base.metrics),
         lost=group_lost(root / "corpus" / LOST_SPANS, root / "corpus" / "tokenizer.json"),
         doubts=metrics and list(doubts(merge, metrics)),
         causes=metrics and details and tabulate_causes(metrics, details),
@@ -87,9 +89,10 @@ def render_report(root: Path, pipeline: str, *, base: Base | None = None, today:
         curves=results.curve and draw_curves(results.curve),
         resources=results.resources and draw_resources(results.resources),
         confusion=details and tabulate_confusion(details.confusion),
-        browser=results.predictions and metrics and collect_examples(results.predictions, metrics),
+        browser=results.predictions and metrics and collect_examples(results.predictions, metrics, details),
         coverage_states=COVERAGE,
         kinds=KINDS,
+        most_frequent=FREQUENT,
         nothing=NOTHING,
     )
 
@@ -109,6 +112,7 @@ def make_environment() -> Environment:
         "number": "{:,}".format,
         "share": format_share,
         "difference": format_difference,
+        "counted": counted,
         "duration": tqdm.format_interval,
     }
     environment.globals |= {"whisker": draw_whisker, "include_raw": _include_raw, "hash_of": hash_of}
@@ -142,12 +146,14 @@ def format_share(share: float) -> str:
     return "> 99%" if 0.99 < share < 1 else f"{share:.0%}"
 
 
-def collect_examples(path: Path, metrics: Metrics) -> dict[str, Any]:
+def collect_examples(path: Path, metrics: Metrics, details: Details | None) -> dict[str, Any]:
     """Pass over the predictions once, for examples of mistakes as HTML and for the totals.
 
     RAISES (InputError): the scores weren't computed from these predictions.
     """
-    examples, digest = MistakeExamples(), new_digest()
+    frequent = [one for found in details.frequent.values() for one in found[:FREQUENT]] if details else []
+    surfaces = [(one.gold, one.gold_label, one.predicted, one.predicted_label) for one in frequent]
+    examples, digest = MistakeExamples(frequent=surfaces), new_digest()
     for doc in read_predictions(path, digest):
         examples.add(doc.only(metrics.all_gold.labels))
     if metrics.predictions_digest not in ("", digest.hexdigest()):
@@ -160,6 +166,7 @@ def collect_examples(path: Path, metrics: Metrics) -> dict[str, Any]:
             "kind": KINDS.index(example.window.kind),
             "alike": example.alike,
             "first": example.first,
+            "form": _form(example.window),
             "gold": mark_up(example.window.text, example.window.gold, example.window.pair.gold),
             "predicted": mark_up(example.window.text, example.window.predicted, example.window.pair.predicted),
         }
@@ -168,11 +175,20 @@ def collect_examples(path: Path, metrics: Metrics) -> dict[str, Any]:
     return {"examples": shown, "labels": labels, "most": examples.most, "totals": totals_by_filter(examples, labels)}
 
 
+def _form(window: Window) -> str:
+    """Give the words that a mistake is about."""
+    start, end, _ = window.pair.gold or window.pair.predicted or (0, 0, "")
+    return " ".join(window.text[start:end].split())
+
+
 def totals_by_filter(examples: MistakeExamples, labels: Sequence[str]) -> dict[str, int]:
-    """Count the mistakes for each choice of the two filters: "KIND LABEL", by their numbers, or * for all of them."""
+    """Count the mistakes for each choice: "KIND LABEL", by their numbers, or * for all, and "KIND GOLD→PREDICTED"."""
     totals = Counter({f"{number} *": examples.kinds[kind] for number, kind in enumerate(KINDS)})
     totals["* *"] = examples.kinds.total()
     for (kind, label), n in examples.totals.items():
         for number in (str(KINDS.index(kind)), "*"):
             totals[f"{number} {labels.index(label)}"] += n
+    for (kind, gold, predicted), n in examples.patterns.items():
+        for number in (str(KINDS.index(kind)), "*"):
+            totals[f"{number} {gold or NOTHING}→{predicted or NOTHING}"] += n
     return dict(sorted(totals.items()))

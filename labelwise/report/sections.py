@@ -98,6 +98,12 @@ def tabulate_scores(
     return sorted(rows, key=lambda row: (-row["fp"] - row["fn"], row["label"]))
 
 
+def change_of(metrics: Metrics, base: Metrics) -> float | None:
+    """Compute the difference of F over all labels; None if they aren't the same labels."""
+    same = metrics.all_gold.labels.keys() == base.all_gold.labels.keys()
+    return difference(metrics.all_gold.f, base.all_gold.f) if same else None
+
+
 def difference(value: float | None, before: float | None) -> float | None:
     """Subtract scores, either of which may not be there."""
     return None if value is None or before is None else value - before

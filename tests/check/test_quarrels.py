@@ -20,6 +20,7 @@ def quarrels(tmp_path, *texts) -> dict:
         found.look_for(doc)
     for doc in docs:
         forms.release(doc)
+        found.count(doc)
     for doc in docs:
         found.add(CheckedDoc("train", doc, Nobody()))
     return {one[:3]: (one.taken_in, one.left_out, rows) for one, rows in found.found().items()}
@@ -39,7 +40,7 @@ def test_a_determiner_is_taken_in_here_and_left_out_there(taken_in, left_out, tm
     expected = (full, bare) if taken_in <= left_out else (bare, full)
     assert {(row.current, row.proposed) for row in rows} == {expected}
     assert {row.kind for row in rows} == {"other boundaries"}
-    assert all(f"{taken_in} times, and {left_out} times just outside" in row.why for row in rows)
+    assert all(f"first word of A {taken_in} times; {left_out} times it is left out" in row.why for row in rows)
     assert all(row.score >= 0 for row in rows)
 
 
@@ -96,6 +97,13 @@ def test_a_plural_that_is_marked_now_and_then_is_no_quarrel_about_the_plural(tmp
     marked, unmarked = ("some tubes here", [(1, 2, "A")], {}), ("some tubes here", [], {})
     found = quarrels(tmp_path, *[("a tube here", [(1, 2, "A")], {})] * 9, *[marked] * 4, *[unmarked] * 4)
     assert not any(what == "plural" for _, what, _ in found)
+
+
+def test_spans_without_letters_are_listed(tmp_path):
+    found = quarrels(tmp_path, ("one - two", [(1, 2, "A"), (0, 1, "A")], {}))
+    ((name, (*_, rows)),) = found.items()
+    assert name == ("A", "no letters", "-")
+    assert [(row.current, row.proposed) for row in rows] == [((4, 5, "A"), None)]
 
 
 def test_the_largest_comes_first_and_lists_are_short(tmp_path):

@@ -145,7 +145,7 @@ def test_labels_that_one_revision_has_alone():
     results = [make_results("main", base, "ABC"), make_results("branch", other, "AD")]
     made = compare(results)
     assert list(made.labels) == ["A"]
-    assert made.only == {"main": ["B", "C"], "branch": ["D"]}
+    assert {name: list(labels) for name, labels in made.only.items()} == {"main": ["B", "C"], "branch": ["D"]}
     assert made.gold_differs == 0
     assert made.micro.f == {"main": 1.0, "branch": 1.0}
     with pytest.raises(InputError, match="main, branch: there is no label that all of them have"):

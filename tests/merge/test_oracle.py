@@ -118,7 +118,11 @@ class Oracle:
             if len(versions) > 1:
                 counts = self.ledger["agreement"].setdefault(label, Counter())
                 counts["texts"] += 1
-                for (ann, one), (bob, other) in combinations(sorted(versions, key=lambda version: version[0]), 2):
+                versions.sort(key=lambda version: version[0])
+                for place, (who, _) in enumerate(versions):  # an annotator may have a data set's name
+                    before = [version[0] for version in versions[:place]].count(who)
+                    versions[place] = (f"{who} ({before + 1})" if before else who, versions[place][1])
+                for (ann, one), (bob, other) in combinations(versions, 2):
                     counts["both"] += len(one & other)
                     counts["spans"] += len(one) + len(other)
                     names = json.dumps([label, ann, bob], separators=(",", ":"), ensure_ascii=False)

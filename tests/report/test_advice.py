@@ -52,7 +52,7 @@ def test_nothing_to_say_where_all_is_well():
         (
             {"labels": {"A": {"complete": 1, "gold": 100, "nested": 2, "no token boundary": 5}}},
             None,
-            "7 of 100 accepted spans are no entities, and can't be learned by all: no token boundary 5, nested 2",
+            "7 of 100 accepted spans are no entities, and hard or impossible to learn: no token boundary 5, nested 2",
             "lost_spans.jsonl",
         ),
     ],
@@ -76,7 +76,7 @@ def test_what_was_missed_leads_to_what_is_next():
     assert tiles == [("unseen", 14, 0.28), ("inconsistent", 33, 0.66), ("consistent", 3, 0.06)]
     rows = [(row["label"], row["missed"], row["next"].partition(":")[0].partition(",")[0]) for row in found["rows"]]
     assert rows[:2] == [("PLACE", 32, "fix annotations"), ("PERSON", 16, "annotate more texts")]
-    assert rows[2][2] == "the pipeline"
+    assert rows[2][2] == "train longer (cpu_steps"
     (paris,) = found["tiles"][1]["forms"]
     assert paris == {"form": "Paris", "label": "PLACE", "count": 17, "train": "unmarked 1,200, PLACE 40, COMPANY 9"}
 
@@ -110,7 +110,7 @@ def test_a_report_in_a_few_lines(tmp_path):
     assert digest.f == f"{scores.f:.3f} ({scores.f_low:.3f} to {scores.f_high:.3f})"
     worst = sorted((one.f, label) for label, one in scores.labels.items() if one.support)[:3]
     assert digest.weakest == [f"{label} {f:.3f}" for f, label in worst]
-    assert digest.next.startswith("fix annotations, unless the words are ambiguous: weasel run check")
+    assert digest.next.startswith("fix annotations, unless the words are ambiguous; weasel run check")
     assert digest.next.endswith("(33 of 50 missed spans are inconsistent in train)")
     assert len(digest.doubts) == 3
     assert summarize(None, results.metrics, None).next == ""

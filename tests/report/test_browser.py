@@ -177,7 +177,7 @@ def test_a_cell_of_the_confusion_shows_its_examples(show, expected):
     page = show()
     cell = page.locator("#confusion td.bad a").first
     cell.click()
-    chosen = page.locator("#pair span").inner_text()
+    chosen = page.locator("#pair span", has_text="→").inner_text()
     gold, predicted = chosen.split("→")
     headings = page.locator(f"{SHOWN} h3").all_inner_texts()
     assert headings

@@ -92,6 +92,16 @@ def test_the_difference_to_another_revision_is_shown_by_label(tmp_path):
     found = re.findall(r'<tr><th scope="row">(.*?)</th>(.*?)</tr>', table, re.DOTALL)
     column = re.findall(r"<th .*?>(.*?)</th>", table).index("F since main") - 1
     rows = {label: re.findall(r"<td[^>]*>(.*?)</td>", cells, re.DOTALL)[column] for label, cells in found}
-    assert (rows["PLACE"], rows["PERSON"], rows["DRUG"], rows["all"]) == ("+0.125", "+0.000", "–", "+0.000")
+    assert (rows["PLACE"], rows["PERSON"], rows["DRUG"], rows["all"]) == ("+0.125", "+0.000", "–", "–")
     assert len({len(re.findall("<td", cells)) for _, cells in found}) == 1, "each row has all columns"
     assert "F since" not in render_report(tmp_path, "cpu")
+
+
+def test_the_difference_of_all_labels_is_told_if_they_are_the_same(tmp_path):
+    write_results(tmp_path, make_docs())
+    metrics = msgspec.json.decode((tmp_path / "metrics/cpu.json").read_bytes(), type=Metrics)
+    assert metrics.all_gold.f is not None
+    metrics.all_gold.f -= 0.25
+    assert "; +0.250 since main" in render_report(tmp_path, "cpu", base=Base("main", metrics))
+    metrics.all_gold.labels["NEW"] = metrics.all_gold.labels["DRUG"]
+    assert " since main" not in render_report(tmp_path, "cpu", base=Base("main", metrics)).replace("F since main", "")

@@ -83,7 +83,7 @@ def test_the_page_has_all_sections_and_each_is_in_the_navigation(html):
     page = Page(html)
     ids = [attrs["id"] for tag, attrs in page.tags if tag == "section"]
     assert ids == [
-        "summary", "trust", "next", "annotations", "lost", "coverage", "scores", "curves", "resources", "confusion",
+        "trust", "next", "summary", "annotations", "lost", "coverage", "scores", "curves", "resources", "confusion",
         "frequent", "examples",
     ]  # fmt: skip
     links = [attrs["href"] for tag, attrs in page.tags if tag == "a"]
@@ -104,7 +104,7 @@ def test_the_page_has_all_sections_and_each_is_in_the_navigation(html):
             [
                 "nested: PERSON → PLACE 32",
                 "no token boundary: 0|a 5",
-                "(?<=[0-9])(?=[^\\W\\d_]) would save 5 of 5",
+                "- '(?<=[0-9])(?=[^\\W\\d_])' would save 5 of 5",
                 "5ml",
             ],
         ),

@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from labelwise.common.spans import trim_usable
 from labelwise.merge.rules.answers import Answer
-from labelwise.sources.prodigy import annotator_of
+from labelwise.sources.prodigy import annotator_of, input_hash, task_hash
 
 # How Prodigy names a session that nobody named: after its time.
 UNNAMED = re.compile(r"\d{4}-\d\d-\d\d[_T ]\d\d-\d\d-\d\d")
@@ -48,14 +48,20 @@ def find_versions(text: str, answers: Sequence[Answer]) -> dict[str, list[Versio
     """Find the versions of one text, by label, for those that have several.
 
     answers (Sequence[Answer]): those to complete tasks, accepted or not, that count in the merge.
+    RETURNS (dict): by label, sorted by annotator; the second of the same name, such as a data set's, has a number.
     """
     groups = _latest_answers(answers)
     chosen = {id(answer): answer for group in groups.values() for answer in group}
     marked = {key: accepted_offsets(text, answer) for key, answer in chosen.items()}
-    return {
-        label: [Version(_name(answer), marked[id(answer)].get(label, set())) for answer in group]
-        for label, group in groups.items()
-    }
+    versions: dict[str, list[Version]] = {}
+    for label, group in groups.items():
+        names: Counter[str] = Counter()
+        versions[label] = []
+        for name, answer in sorted(((_name(answer), answer) for answer in group), key=lambda item: item[0]):
+            names[name] += 1
+            who = name if names[name] == 1 else f"{name} ({names[name]})"
+            versions[label].append(Version(who, marked[id(answer)].get(label, set())))
+    return versions
 
 
 def count_agreement(versions: Mapping[str, Sequence[Version]]) -> dict[str, Counter[str]]:
@@ -84,7 +90,7 @@ def count_pairs(
             for start, end in version.marked:
                 inside |= (starts < end) & (ends > start)
             tokens.append(inside)
-        for one, other in combinations(sorted(range(len(group)), key=lambda number: group[number].who), 2):
+        for one, other in combinations(range(len(group)), 2):
             here, there = group[one].marked, group[other].marked
             yield (
                 msgspec.json.encode([label, group[one].who, group[other].who]).decode(),
@@ -98,6 +104,30 @@ def count_pairs(
                     same=int((tokens[one] == tokens[other]).sum()),
                 ),
             )
+
+
+def disagreement_tasks(
+    text: str, versions: Mapping[str, Sequence[Version]], places: Sequence[tuple[str, str, int]] = (), name: str = ""
+) -> Iterator[bytes]:
+    """Yield lines of JSON, tasks that Prodigy can show: what several people marked differently, label by label.
+
+    places, name: see `one_text.Merged`.
+    """
+    for label, group in versions.items():
+        if all(version.marked == group[0].marked for version in group):
+            continue
+        marked = sorted({offsets for version in group for offsets in version.marked})
+        spans = [
+            {"start": start, "end": end, "label": label}
+            | {"annotators": sorted(version.who for version in group if (start, end) in version.marked)}
+            for start, end in marked
+        ]
+        files = ", ".join(dict.fromkeys(f"{file}:{line}" if line else file for _, file, line in places))
+        meta = {"annotators": ", ".join(sorted(version.who for version in group)), "doc": name, "from": files}
+        text_hash = input_hash(text)
+        task = {"text": text, "_input_hash": text_hash, "_task_hash": task_hash(text_hash, spans), "spans": spans}
+        kept = {key: value for key, value in meta.items() if value}
+        yield msgspec.json.encode({**task, "meta": {"label": label, **kept}}) + b"\n"
 
 
 def _latest_answers(answers: Sequence[Answer]) -> dict[str, list[Answer]]:

@@ -55,24 +55,27 @@ if (form) {
   const filter = () => {
     const searched = text.value.trim().toLowerCase();
     const fitting = examples.filter(
-      ({ dataset, textContent }) =>
-        [dataset.kind, "*"].includes(kind.value) &&
-        [...dataset.labels.split(" "), "*"].includes(label.value) &&
-        [dataset.pair, ""].includes(pair.dataset.chosen) &&
-        textContent.toLowerCase().includes(searched),
+      (example) =>
+        [example.dataset.kind, "*"].includes(kind.value) &&
+        [...example.dataset.labels.split(" "), "*"].includes(label.value) &&
+        [example.dataset.pair, ""].includes(pair.dataset.chosen) &&
+        [example.dataset.form, ""].includes(pair.dataset.form) &&
+        example.querySelector("dl").textContent.toLowerCase().includes(searched),
     );
     const shown = new Set(fitting.slice(0, most));
     examples.forEach((example) => (example.hidden = !shown.has(example)));
     more.hidden = fitting.length <= most;
-    const all = pair.dataset.chosen || searched ? fitting.length : totals[`${kind.value} ${label.value}`] ?? 0;
+    const { chosen: pattern, form: words } = pair.dataset;
+    const counted = pattern && label.value === "*" ? pattern : label.value;
+    const all = searched || words || (pattern && counted !== pattern) ? fitting.length : totals[`${kind.value} ${counted}`] ?? 0;
     const chosen = [kind, label].map((select) => select.selectedOptions[0].textContent);
-    const said = [...chosen, pair.dataset.chosen, searched && `“${searched}”`].filter(Boolean).join(", ");
+    const said = [...chosen, pattern, words, searched && `“${searched}”`].filter(Boolean).join(", ");
     count.textContent = `${shown.size.toLocaleString("en")} of ${all.toLocaleString("en")} mistakes (${said})`;
     // What is chosen is printed; if nothing is, one of each pattern.
-    const narrowed = kind.value !== "*" || label.value !== "*" || pair.dataset.chosen || searched;
+    const narrowed = kind.value !== "*" || label.value !== "*" || pattern || words || searched;
     document.getElementById("examples").classList.toggle("chosen", Boolean(narrowed));
-    pair.hidden = !pair.dataset.chosen;
-    pair.querySelector("span").textContent = pair.dataset.chosen;
+    pair.hidden = !pattern && !words;
+    pair.querySelector("span").textContent = [pattern, words].filter(Boolean).join(": ");
   };
 
   const select = (options, name) => {
@@ -88,6 +91,7 @@ if (form) {
     select(label, chosen.get("label"));
     text.value = chosen.get("text") ?? "";
     pair.dataset.chosen = chosen.get("pair") ?? "";
+    pair.dataset.form = chosen.get("form") ?? "";
     most = STEP;
     filter();
     document.getElementById("examples").scrollIntoView();
@@ -99,7 +103,12 @@ if (form) {
       name,
       value === "*" ? "" : selectedOptions[0].textContent,
     ]);
-    const chosen = [...named, ["pair", pair.dataset.chosen], ["text", text.value.trim()]].filter(([, value]) => value);
+    const chosen = [
+      ...named,
+      ["pair", pair.dataset.chosen],
+      ["form", pair.dataset.form],
+      ["text", text.value.trim()],
+    ].filter(([, value]) => value);
     history.replaceState(null, "", `#${["examples", new URLSearchParams(chosen)].filter(String).join("&")}`);
     filter();
   };
@@ -112,7 +121,7 @@ if (form) {
     filter();
   });
   anyPair.addEventListener("click", () => {
-    pair.dataset.chosen = "";
+    pair.dataset.chosen = pair.dataset.form = "";
     change();
   });
   addEventListener("hashchange", read);

@@ -346,3 +346,33 @@ def test_kappa_of_people_who_mark_nothing_is_none():
     assert kappa(10, 0, 0, 10) is None
     assert kappa(10, 10, 10, 10) is None
     assert kappa(0, 0, 0, 0) is None
+
+
+def test_what_people_marked_differently_is_listed(merging):
+    """By label, with who marked what, where; what they agree on isn't."""
+    rows = [
+        *rows_of(range(2), "ann", (0, 4, "A")),
+        *rows_of(range(2), "bob", (0, 4, "A"), (0, 6, "A"), marked=range(1)),
+    ]
+    rows[0]["meta"] = {"doc": "one.txt"}
+    merging.add("a", ["A"], rows)
+    merging.add("b", ["B"], [row | {"spans": []} for row in rows])
+    merging.run()
+    lines = [json.loads(line) for line in merging.files()["disagreements.jsonl"].splitlines()]
+    found = {task["text"]: task for task in lines}
+    assert set(found) == {"text 0 cat", "text 1 cat"}
+    first = found["text 0 cat"]
+    assert [(span["start"], span["end"], span["annotators"]) for span in first["spans"]] == [
+        (0, 4, ["ann", "bob"]),
+        (0, 6, ["bob"]),
+    ]
+    assert first["meta"] == {"label": "A", "annotators": "ann, bob", "doc": "one.txt", "from": "a.jsonl:3, b.jsonl:3"}
+    assert [span["annotators"] for span in found["text 1 cat"]["spans"]] == [["ann"]]
+
+
+def test_two_sessions_that_nobody_named_are_told_apart(merging):
+    rows = [row for time in ("2024-03-01_10-00-00", "2024-03-02_10-00-00") for row in rows_of(range(3), time)]
+    merging.add("a", ["A"], rows)
+    merging.run()
+    (pair,) = read_annotators(merging.root / "corpus")
+    assert (pair.one, pair.other) == ("a", "a (2)")
