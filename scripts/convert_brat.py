@@ -1,16 +1,16 @@
 """Convert a brat folder to Prodigy data sets, one per label."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from labelwise.sources.brat import Discontinuous, MissingAnn, Shifted
 from labelwise.sources.convert_brat import PROBLEMS, convert_brat
-from labelwise.sources.declarations import AnySplit
 from scripts.console import msg, print_counts, progress, run, user_errors
 
 Option = typer.Option
+BratSplit = Literal["auto", "folder", "train", "dev", "test"]
 
 
 def convert_brat_cli(
@@ -28,7 +28,9 @@ def convert_brat_cli(
         Shifted, Option(help="A mention that isn't at its offsets: drop it, or move it to the nearest place")
     ] = "drop",
     encoding: Annotated[str, Option(help="Encoding of texts and annotations")] = "utf-8",
-    split: Annotated[AnySplit, Option(help="The split that all these texts belong to; auto: by hash")] = "auto",
+    split: Annotated[
+        BratSplit, Option(help="The split of all these texts; auto: by hash; folder: by folders train, dev and test")
+    ] = "auto",
     prefix: Annotated[str, Option(help="What the data sets' names begin with; the label follows")] = "",
     strict: Annotated[bool, Option("--strict", help="Fail, and write nothing, if any line can't be converted")] = False,
 ) -> None:

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple, get_args
 from unittest import mock
 
 import msgspec
+import yaml
 
 from benchmarks.fuzz.mutate import Bytes, mutate_lines, mutate_packed
 from labelwise.common.decoding import decode_yaml
@@ -224,7 +225,8 @@ def fuzz_brat(data: bytes) -> int:
     spans = [span for item in read_jsonl(BytesIO(rows)) for span in (item.task and item.task.spans) or ()]
     check(len(spans) == len(document.mentions), document, rows)
     if head[1] > FULL:
-        declared = decode_yaml(declare(labels, "auto", "").encode(), list[dict[str, Any]], "written", "")
+        written = yaml.safe_dump(declare(labels, "auto", "")).encode()
+        declared = decode_yaml(written, list[dict[str, Any]], "written", "")
         check([item["labels"] for item in declared] == [[label] for label in labels], declared)
         ledger = balance(read_jsonl(BytesIO(rows)), head[0], docs=True)
         check(ledger.spans_read == len(document.mentions), document, ledger)

@@ -2,9 +2,9 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import check_replaceable, staged
@@ -20,10 +20,15 @@ from labelwise.sources.brat import (
     find_utf16,
     read_document,
 )
-from labelwise.sources.declarations import AnySplit
+from labelwise.sources.declarations import AnySplit, Split
 from labelwise.sources.files import printable, stat_of
 from labelwise.sources.prodigy_datasets import DATASETS, PROBLEMS, REPORT, Report, write_datasets
 
+SPLIT_FOLDERS: Mapping[str, Split] = {
+    "train": "train",
+    **dict.fromkeys(("dev", "devel", "development", "valid", "validation", "val"), "dev"),
+    "test": "test",
+}
 CHOSEN = ("other label", "no annotation file")  # reasons that an option asks for
 
 
@@ -37,7 +42,7 @@ def convert_brat(
     discontinuous: Discontinuous = "drop",
     shifted: Shifted = "drop",
     encoding: str = "utf-8",
-    split: AnySplit = "auto",
+    split: AnySplit | Literal["folder"] = "auto",
     prefix: str = "",
     strict: bool = False,
     progress: Progress = no_progress,
@@ -49,7 +54,8 @@ def convert_brat(
     fallback (Path | None): the folder to convert when `brat_dir` has no documents.
     labels (list[str] | None): those to convert; all if there are none.
     missing_ann, discontinuous, shifted, encoding (str): see `brat.read_document`.
-    split, prefix (str): see `prodigy_datasets.write_datasets`.
+    split (str): that of all texts; "auto" by hash; "folder" by the folders that they are in, see `split_folders`.
+    prefix (str): see `prodigy_datasets.write_datasets`.
     strict (bool): it is an error if any line can't be converted; nothing is written then.
     progress (Callable): shows progress; takes what is iterated over, and a name for it.
     tell (Callable): is told when it is `fallback` that is converted.
@@ -80,13 +86,34 @@ def convert_brat(
             )
             for stem in progress(stems, "convert")
         )
-        report = write_datasets(documents, chosen, folder, split=split, prefix=prefix)
+        folders = split_folders(stems, brat_dir, tell) if split == "folder" else {}
+        own = "auto" if split == "folder" else split
+        report = write_datasets(documents, chosen, folder, split=own, folders=folders, prefix=prefix)
         # The annotations are read twice: first for their labels.
         if stat_of(brat_dir, DOCUMENT_SUFFIXES) != before:
             raise InputError(f"{brat_dir}: a file changed while it was read; convert again")
         if strict:
             check_strictly(folder / PROBLEMS)
     return report
+
+
+def split_folders(stems: Sequence[Path], brat_dir: Path, tell: Callable[[str], Any]) -> dict[str, Split]:
+    """Find the splits that the folders of a corpus are named after: train, dev (or valid, validation, val), and test.
+
+    Where dev or test has no folder, the texts of train are split by hash, so that there is one.
+
+    tell (Callable): is told what was found.
+    """
+    names = {stem.relative_to(brat_dir).parts[0] for stem in stems if len(stem.relative_to(brat_dir).parts) > 1}
+    found = {name: SPLIT_FOLDERS[name.lower()] for name in sorted(names) if name.lower() in SPLIT_FOLDERS}
+    lacking = [split for split in ("dev", "test") if split not in found.values()]
+    kept = {name: split for name, split in found.items() if split != "train" or not lacking}
+    if found:
+        tell("Splits by folder: " + ", ".join(f"{name} is {split}" for name, split in kept.items()))
+    if found and lacking:
+        without = " and ".join(lacking)
+        tell(f"No folder for {without}: other texts are split by hash, by dev_ratio and test_ratio in project.yml")
+    return kept
 
 
 def choose_folder(brat_dir: Path, fallback: Path | None, tell: Callable[[str], Any]) -> tuple[Path, list[Path]]:

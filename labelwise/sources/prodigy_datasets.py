@@ -10,7 +10,8 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -42,29 +43,51 @@ class Report(msgspec.Struct):
 
 
 def write_datasets(
-    documents: Iterable[Document], labels: list[str], out: Path, *, split: str = "auto", prefix: str = ""
+    documents: Iterable[Document],
+    labels: list[str],
+    out: Path,
+    *,
+    split: str = "auto",
+    folders: Mapping[str, str] = {},
+    prefix: str = "",
 ) -> Report:
     """Write one data set per label, `datasets.yml`, `report.json` and `problems.jsonl` into a new folder.
 
     documents (Iterable[Document]): consumed once, nothing is kept.
     labels (list[str]): a file is made for each, even if no span has it.
     out (Path): a folder that doesn't exist.
-    split (str): what `datasets.yml` says of all of them.
+    split (str): what `datasets.yml` says of all of them, but for those in `folders`.
+    folders (Mapping[str, str]): splits by folder of the corpus; they get data sets of their own, SPLIT-LABEL.
     prefix (str): goes before each label to name the data set.
     RAISES (RuntimeError): the counts don't balance, which is a bug in this program.
     """
     out.mkdir(parents=True)
     counts: dict[str, Counter[str]] = {field: Counter() for field in Report.__struct_fields__}
     counts["labels"].update(dict.fromkeys(labels, 0))
-    with LabelFiles(out, labels) as files, (out / PROBLEMS).open("w", encoding="utf8") as problems:
+    with ExitStack() as stack:
+        problems = stack.enter_context((out / PROBLEMS).open("w", encoding="utf8"))
+        used: set[str] = set()
+        files = {split: stack.enter_context(LabelFiles(out, labels))}
+        for own in sorted({*folders.values()} - {split}):
+            (out / own).mkdir()
+            files[own] = stack.enter_context(LabelFiles(out / own, labels))
         for document in documents:
             _count(document, counts)
             for problem in document.problems:
                 problems.write(json.dumps(problem._asdict(), ensure_ascii=False) + "\n")
             if document.text is not None:
+                own = folders.get(document.path.partition("/")[0], split) if "/" in document.path else split
+                used.add(own)
                 for label, task in tasks(document, document.text, labels):
-                    files.write(label, task)
-    (out / DATASETS).write_text(declare(labels, split, prefix), encoding="utf8")
+                    files[own].write(label, task)
+    declared = []
+    for own, made in files.items():
+        if own in used or not used:
+            declared += declare(labels, own, *((prefix,) if own == split else (f"{prefix}{own}-", f"{own}/")))
+        else:  # a data set without any text would only be warned of
+            for path in made.paths.values():
+                path.unlink()
+    (out / DATASETS).write_text(yaml.safe_dump(declared, sort_keys=False, allow_unicode=True), encoding="utf8")
     report = Report(**{field: dict(sorted(counter.items())) for field, counter in counts.items()})
     content = json.dumps(msgspec.to_builtins(report), indent=2, ensure_ascii=False) + "\n"
     (out / REPORT).write_text(content, encoding="utf8")
@@ -124,13 +147,12 @@ def tasks(document: Document, text: str, labels: list[str]) -> Iterable[tuple[st
         yield label, head + middle + msgspec.json.encode(spans[label]) + tail
 
 
-def declare(labels: Iterable[str], split: str, prefix: str) -> str:
-    """Declare the data sets of labels, as YAML; see `write_datasets`."""
-    declared = [
-        {"name": prefix + label, "path": name, "labels": [label], "kind": "complete", "split": split}
+def declare(labels: Iterable[str], split: str, prefix: str, folder: str = "") -> list[dict[str, Any]]:
+    """Declare the data sets of labels; see `write_datasets`."""
+    return [
+        {"name": prefix + label, "path": folder + name, "labels": [label], "kind": "complete", "split": split}
         for label, name in file_names(labels).items()
     ]
-    return yaml.safe_dump(declared, sort_keys=False, allow_unicode=True)
 
 
 def file_names(labels: Iterable[str]) -> dict[str, str]:

@@ -18,6 +18,7 @@ from labelwise.sources.convert_brat import convert_brat
 from labelwise.sources.prodigy import input_hash, task_hash
 from labelwise.sources.prodigy_datasets import file_names
 from tests.conftest import another_process
+from tests.merge.test_run import read_docs
 
 
 @pytest.fixture
@@ -289,3 +290,61 @@ def test_tasks_are_in_order_however_many_wait(brat, tmp_path, monkeypatch):
     convert_brat(brat, tmp_path / "others")
     files = [{file.name: file.read_bytes() for file in (tmp_path / name).iterdir()} for name in ("tasks", "others")]
     assert files[0] == files[1]
+
+
+def write_folders(root: Path, *folders: str) -> Path:
+    for folder in folders:
+        for number in range(3):
+            (root / folder).mkdir(parents=True, exist_ok=True)
+            (root / folder / f"{number}.txt").write_text(f"cat {number} in {folder or 'none'}")
+            (root / folder / f"{number}.ann").write_text("T1\tN 0 3\tcat\n")
+    return root
+
+
+def splits_of(corpus: Path, declaration: Path) -> dict[str, str]:
+    """The split of each text, in a merged corpus."""
+    merge([declaration], corpus, Settings())
+    return {text: split for text, (split, _) in read_docs(corpus.parent).items()}
+
+
+def test_folders_that_are_named_after_splits_are_those_splits(tmp_path):
+    """Nothing has to be declared by hand; what is beside them is split by hash, and a folder below them is no split."""
+    said: list[str] = []
+    folders = ("train", "Valid", "test/train", "more", "")
+    convert_brat(write_folders(tmp_path / "brat", *folders), tmp_path / "tasks", split="folder", tell=said.append)
+    declared = yaml.safe_load((tmp_path / "tasks" / "datasets.yml").read_text())
+    assert [(d["name"], d["split"], len(tasks(tmp_path / "tasks" / d["path"]))) for d in declared] == [
+        ("N", "auto", 6),
+        ("dev-N", "dev", 3),
+        ("test-N", "test", 3),
+        ("train-N", "train", 3),
+    ]
+    splits = splits_of(tmp_path / "corpus", tmp_path / "tasks" / "datasets.yml")
+    assert all(
+        splits[f"cat {n} in {folder}"] == split
+        for n in range(3)
+        for folder, split in (("train", "train"), ("Valid", "dev"), ("test/train", "test"))
+    )
+    assert said == ["Splits by folder: Valid is dev, test is test, train is train"]
+
+
+def test_if_all_texts_are_in_such_folders_no_data_set_is_empty(tmp_path):
+    convert_brat(write_folders(tmp_path / "brat", "train", "dev", "test"), tmp_path / "tasks", split="folder")
+    declared = yaml.safe_load((tmp_path / "tasks" / "datasets.yml").read_text())
+    assert [d["split"] for d in declared] == ["dev", "test", "train"]
+    assert sorted(p.name for p in (tmp_path / "tasks").iterdir() if p.suffix == ".jsonl") == ["problems.jsonl"]
+
+
+@pytest.mark.parametrize("folders", [("train", "test"), ("train", "dev"), ("train",)])
+def test_without_dev_or_test_the_texts_of_train_are_split_by_hash(folders, tmp_path):
+    said: list[str] = []
+    convert_brat(write_folders(tmp_path / "brat", *folders), tmp_path / "tasks", split="folder", tell=said.append)
+    declared = yaml.safe_load((tmp_path / "tasks" / "datasets.yml").read_text())
+    assert {d["split"] for d in declared} == {"auto", *folders} - {"train"}
+    lacking = " and ".join(name for name in ("dev", "test") if name not in folders)
+    assert said[-1].startswith(f"No folder for {lacking}: other texts are split by hash")
+
+
+def test_by_hash_folders_say_nothing(tmp_path):
+    convert_brat(write_folders(tmp_path / "brat", "train", "dev", "test"), tmp_path / "tasks")
+    assert [d["split"] for d in yaml.safe_load((tmp_path / "tasks" / "datasets.yml").read_text())] == ["auto"]
