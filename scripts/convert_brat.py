@@ -17,6 +17,7 @@ def convert_brat_cli(
     brat_dir: Annotated[Path, typer.Argument(help="Folder with .txt and .ann (or .a1, .a2) files, at any depth")],
     out: Annotated[Path, typer.Argument(help="Folder for the data sets; replaced as a whole")],
     fallback: Annotated[Path | None, Option(help="Folder to convert when BRAT_DIR has no documents")] = None,
+    unless: Annotated[Path | None, Option(help="Folder of other data sets, beside which FALLBACK isn't needed")] = None,
     labels: Annotated[str, Option(help="Labels to convert, separated by commas; empty for all")] = "",
     missing_ann: Annotated[
         MissingAnn, Option(help="A text without an annotation file: leave it out, or no entities")
@@ -41,6 +42,7 @@ def convert_brat_cli(
             brat_dir,
             out,
             fallback=fallback,
+            unless=unless,
             labels=wanted,
             missing_ann=missing_ann,
             discontinuous=discontinuous,

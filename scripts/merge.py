@@ -17,7 +17,8 @@ from labelwise.merge.rules.ledger import Ledger
 from labelwise.merge.rules.policies import Alignment, Conflicts, Duplicates, Overlap, Policies
 from labelwise.merge.rules.settings import NearDuplicates, Settings
 from labelwise.merge.run import merge
-from labelwise.sources.declarations import SPLITS
+from labelwise.sources.declarations import DATASETS, SPLITS
+from labelwise.sources.infer import declare_folder
 from scripts.console import msg, print_counts, print_table, progress_bytes, run, user_errors
 
 Option = typer.Option
@@ -25,7 +26,9 @@ YesNo = Literal["no", "yes"]
 
 
 def merge_cli(
-    datasets: Annotated[list[Path], typer.Argument(metavar="DATASETS.yml...", help="Declarations of data sets")],
+    datasets: Annotated[
+        list[Path], typer.Argument(metavar="DATASETS.yml...", help="Declarations, or folders with one")
+    ],
     out: Annotated[Path, typer.Argument(help="Folder for train, dev, test, labels and the manifest")],
     metrics: Annotated[Path | None, Option(help="JSON file for the ledger")] = None,
     lang: Annotated[str, Option(help="spaCy's code for the language")] = "en",
@@ -66,6 +69,8 @@ def merge_cli(
             near_similarity=near_similarity,
             docs_per_partition=docs_per_partition,
         )
+        for folder in filter(Path.is_dir, datasets):
+            declare(folder)
         before = read_before(metrics) if metrics else None
         with measure_peak() as peak:
             ledger = merge(
@@ -87,6 +92,15 @@ def merge_cli(
     if before:
         print_changes(before, ledger)
     print_warnings(ledger, settings, out)
+
+
+def declare(folder: Path) -> None:
+    """Have a folder of data sets declared, if it isn't, and print what was found."""
+    found = [] if (folder / DATASETS).is_file() else declare_folder(folder)
+    rows = [[one.name, ", ".join(one.labels), one.split, f"{one.texts:,}", f"{one.spans:,}"] for one in found]
+    print_table([f"Found in {folder}", "labels", "split", "texts", "spans"], rows)
+    if found:
+        msg.warn(f"{folder / DATASETS} was written: check it", "A label that was never used can't be seen in the data")
 
 
 def print_changes(before: Before, ledger: Ledger) -> None:

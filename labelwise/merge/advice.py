@@ -60,6 +60,11 @@ def warnings(ledger: Ledger, settings: Settings) -> Iterator[tuple[str, str]]:
             f"Data set {dataset!r} has {counted(spans, 'span')} of {label!r}, which isn't among its labels",
             f"They aren't used. If its texts were annotated for it, add {label!r} to its `labels` in datasets.yml",
         )
+    for name, labels in ledger.inferred.items():
+        yield (
+            f"Data set {name!r}: the labels are inferred, {counted(labels, 'label')}",
+            "One that its annotators were shown and never used isn't among them; list them in datasets.yml",
+        )
     for name, rows in ledger.datasets.items():
         if not rows:
             yield f"Data set {name!r} has no rows", "Check what its path names"

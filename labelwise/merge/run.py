@@ -140,6 +140,7 @@ def merge_datasets(
     sources = [Source(dataset, file) for dataset in datasets for file in dataset.files]
     ledger = Ledger(labels={label: Counter() for label in labels})
     ledger.datasets.update(dict.fromkeys((dataset.name for dataset in datasets), 0))
+    ledger.inferred.update({dataset.name: len(dataset.labels) for dataset in datasets if dataset.inferred})
     run = Runner(executor, ahead, progress)
     with staged_files(metrics) as [books], workspace(out / "merge") as folder:
         check_out(out, sources)

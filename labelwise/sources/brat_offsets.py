@@ -7,15 +7,18 @@ from itertools import combinations
 Fragments = list[tuple[int, int]]
 OffsetTable = list[int]
 
-# How annotation tools count characters when they don't count code points: \r\n as one, in UTF-16 code units, without
-# the byte order mark. They can occur together.
-READINGS = ("crlf", "utf16", "bom")
+# How annotation tools count characters when they don't count code points: \r\n as one, \n as two (it was \r\n when the
+# text was annotated on Windows, before git stored it), in UTF-16 code units, without the byte order mark. They can
+# occur together.
+READINGS = ("crlf", "lf as two", "utf16", "bom")
+LF = re.compile(r"(?<!\r)\n")
 
 
 def possible_readings(text: str) -> Iterator[tuple[str, ...]]:
     """Yield the combinations of READINGS that count this text differently from code points."""
     differs = {
         "crlf": "\r\n" in text,
+        "lf as two": LF.search(text) is not None,
         "utf16": any(ord(char) > 0xFFFF for char in text),
         "bom": text.startswith("\ufeff"),
     }
@@ -30,6 +33,9 @@ def offset_table(text: str, reading: Sequence[str]) -> OffsetTable:
     if "crlf" in reading:
         for match in re.finditer("\r\n", text):
             widths[match.start()] = 0
+    if "lf as two" in reading:
+        for match in LF.finditer(text):
+            widths[match.start()] = 2
     if "utf16" in reading:
         widths = [2 if ord(char) > 0xFFFF else width for char, width in zip(text, widths, strict=True)]
     if "bom" in reading:
@@ -54,7 +60,10 @@ def choose_reading(text: str, mentions: Sequence[tuple[Fragments, str | None]]) 
 
     def count(table: OffsetTable | None) -> int:
         """Count the mentions that agree with a reading."""
-        return sum(says(text, to_code_points(fragments, table), quoted) for fragments, quoted in mentions)
+        return sum(
+            not cuts_character(text, fragments, table) and says(text, to_code_points(fragments, table), quoted)
+            for fragments, quoted in mentions
+        )
 
     best, best_table, name = count(None), None, ""
     for reading in possible_readings(text) if best < len(mentions) else ():
@@ -62,6 +71,14 @@ def choose_reading(text: str, mentions: Sequence[tuple[Fragments, str | None]]) 
         if (agree := count(table)) > best:
             best, best_table, name = agree, table, "+".join(reading)
     return best_table, name
+
+
+def cuts_character(text: str, fragments: Fragments, table: OffsetTable | None) -> bool:
+    """Tell whether an offset is in the middle of a surrogate pair, where no span can begin or end."""
+    if table is None or last_end(fragments) > len(table):
+        return False
+    inner = (offset for fragment in fragments for offset in fragment if 0 < offset < len(table))
+    return any(table[offset] == table[offset - 1] and ord(text[table[offset]]) > 0xFFFF for offset in inner)
 
 
 def last_end(fragments: Fragments) -> int:

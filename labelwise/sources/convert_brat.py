@@ -22,6 +22,7 @@ from labelwise.sources.brat import (
 )
 from labelwise.sources.declarations import AnySplit, Split
 from labelwise.sources.files import printable, stat_of
+from labelwise.sources.infer import has_data
 from labelwise.sources.prodigy_datasets import DATASETS, PROBLEMS, REPORT, Report, write_datasets
 
 SPLIT_FOLDERS: Mapping[str, Split] = {
@@ -37,6 +38,7 @@ def convert_brat(
     out: Path,
     *,
     fallback: Path | None = None,
+    unless: Path | None = None,
     labels: list[str] | None = None,
     missing_ann: MissingAnn = "skip",
     discontinuous: Discontinuous = "drop",
@@ -52,6 +54,8 @@ def convert_brat(
 
     out (Path): the folder for the data sets; replaced as a whole.
     fallback (Path | None): the folder to convert when `brat_dir` has no documents.
+    unless (Path | None): a folder of other data sets; if there are some, there is no need for the fallback, nor for
+        any document.
     labels (list[str] | None): those to convert; all if there are none.
     missing_ann, discontinuous, shifted, encoding (str): see `brat.read_document`.
     split (str): that of all texts; "auto" by hash; "folder" by the folders that they are in, see `split_folders`.
@@ -66,6 +70,10 @@ def convert_brat(
     """
     check_out(out, [folder for folder in (brat_dir, fallback) if folder])
     check_encoding(encoding)
+    if unless and has_data(unless) and brat_dir.is_dir() and not find_documents(brat_dir):
+        tell(f"{brat_dir} has no documents, and {unless} has data sets: nothing to convert")
+        with staged(out, folder=True) as folder:
+            return write_datasets([], [], folder)
     with staged(out, folder=True) as folder:
         brat_dir, stems = choose_folder(brat_dir, fallback, tell)
         before = stat_of(brat_dir, DOCUMENT_SUFFIXES)

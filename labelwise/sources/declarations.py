@@ -6,6 +6,9 @@
   kind: auto              # auto | complete | binary
   split: auto             # auto | train | dev | test   (auto: by hash)
   absent: [PLACE]         # labels of other data sets that don't occur in these texts; none by default
+- name: company
+  path: company.jsonl
+  labels: auto            # those that were used; one that never was isn't known of, so better list them
 - name: place
   db: prodigy.db          # instead of `path`: the data set of that name in a Prodigy database
   labels: [PLACE]
@@ -26,12 +29,14 @@ from labelwise.common.errors import InputError
 from labelwise.corpus.manifest import find_partitions, is_corpus, read_manifest
 from labelwise.sources.brat import find_documents
 from labelwise.sources.files import find_files, is_folder, match_pattern, open_file, printable, read_file
+from labelwise.sources.formats import read_items
 
 Split = Literal["train", "dev", "test"]
 AnySplit = Literal["auto", "train", "dev", "test"]
 AnyKind = Literal["auto", "complete", "binary"]
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")
 
+DATASETS = "datasets.yml"  # what declares the data sets of a folder
 
 SYNTAX = (
     "write a list of `{name: person, path: person.jsonl, labels: [PERSON]}`, or `db: prodigy.db` instead of the path, "
@@ -45,6 +50,7 @@ class DataSet(msgspec.Struct, frozen=True):
     files (tuple[Path, ...]): what its tasks are read from, in order.
     database (bool): the file is a Prodigy database, which holds the data set.
     absent (tuple[str, ...]): labels of other data sets that don't occur in its texts, which are complete for them.
+    inferred (bool): its labels are those that were used; nobody has listed them.
     """
 
     name: str
@@ -54,13 +60,14 @@ class DataSet(msgspec.Struct, frozen=True):
     split: AnySplit = "auto"
     database: bool = False
     absent: tuple[str, ...] = ()
+    inferred: bool = False
 
 
 class _Declaration(msgspec.Struct, forbid_unknown_fields=True):
     """One item of a `datasets.yml` file."""
 
     name: str
-    labels: tuple[str, ...]
+    labels: tuple[str, ...] | Literal["auto"]
     path: str | None = None
     db: str | None = None
     kind: AnyKind = "auto"
@@ -110,8 +117,11 @@ def load_datasets(declarations: Sequence[Path]) -> list[DataSet]:
 
 
 def _expand(declarations: Sequence[Path]) -> list[Path]:
-    """Replace patterns with the files that they match: weasel and DVC don't."""
-    return [file for path in declarations for file in _matches(path)]
+    """Replace patterns with the files that they match, as weasel and DVC don't, and folders with what declares them."""
+    found = [file for path in declarations for file in _matches(path)]
+    return [
+        file / DATASETS if file.is_dir() else file for file in found if not file.is_dir() or (file / DATASETS).exists()
+    ]
 
 
 def _matches(path: Path) -> list[Path]:
@@ -129,18 +139,33 @@ def _load(file: Path) -> list[DataSet]:
     except FileNotFoundError as error:
         raise InputError(f"{file}: there is no such file; it declares data sets, see docs/data.md") from error
     declared = decode_yaml(content, list[_Declaration], str(file), SYNTAX)
-    return [
-        DataSet(
-            item.name,
-            _find_files(item, file),
-            item.labels,
-            item.kind,
-            item.split,
-            database=item.db is not None,
-            absent=item.absent,
-        )
-        for item in declared
-    ]
+    return [_make_dataset(item, _find_files(item, file)) for item in declared]
+
+
+def _make_dataset(item: _Declaration, files: tuple[Path, ...]) -> DataSet:
+    labels = used_labels(item, files) if item.labels == "auto" else item.labels
+    return DataSet(
+        item.name,
+        files,
+        labels,
+        item.kind,
+        item.split,
+        database=item.db is not None,
+        absent=item.absent,
+        inferred=item.labels == "auto",
+    )
+
+
+def used_labels(item: _Declaration, files: Sequence[Path]) -> tuple[str, ...]:
+    """List the labels of a data set's spans: it is read for that.
+
+    RAISES (InputError): a file can't be read, or no span has a label.
+    """
+    tasks = (row.task for file in files for row in read_items(file, item.name if item.db else "") if row.task)
+    labels = {span.label for task in tasks for span in task.spans or () if isinstance(span.label, str)}
+    if not labels:
+        raise InputError(f"data set {item.name!r}: `labels: auto`, but no span has a label; list the labels")
+    return tuple(sorted(labels))
 
 
 def _find_files(item: _Declaration, file: Path) -> tuple[Path, ...]:

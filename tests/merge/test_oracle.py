@@ -23,7 +23,18 @@ from tests.conftest import Merging
 
 NLP = spacy.blank("en")
 COMPLETE, BINARY = ("ner_manual", "spans_manual", "blocks", None), ("ner", "spans")
-COUNTERS = ("rows", "spans", "texts", "words", "datasets", "partly", "undeclared", "marked", "near_duplicates")
+COUNTERS = (
+    "rows",
+    "spans",
+    "texts",
+    "words",
+    "datasets",
+    "partly",
+    "undeclared",
+    "marked",
+    "inferred",
+    "near_duplicates",
+)
 Key = tuple[int, int, str]
 Says = dict[Key, tuple[str, ...]]  # the names of the data sets that say so
 

@@ -38,6 +38,7 @@ def reasons(document) -> dict[str, int]:
     [
         ("a\r\ncat", "T1\tX 3 6\tcat\n", "cat", ""),
         ("a\r\ncat", "T1\tX 2 5\tcat\n", "cat", "crlf"),
+        ("a\n\ncat", "T1\tX 5 8\tcat\n", "cat", "lf as two"),
         ("a\r\ncat\r\n", "T1\tX 2 5\tcat\n", "cat", "crlf"),
         ("\U0001f600 cat", "T1\tX 2 5\tcat\n", "cat", ""),
         ("\U0001f600 cat", "T1\tX 3 6\tcat\n", "cat", "utf16"),

@@ -1,0 +1,115 @@
+"""Find out what data sets a folder has, so that a first model needs no declaration written by hand.
+
+What is found is written as a `datasets.yml` to be checked: a label that was never used can't be seen, and so the texts
+aren't complete for it.
+"""
+
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+import yaml
+
+from labelwise.common.outputs import staged
+from labelwise.sources.conll import SUFFIXES
+from labelwise.sources.declarations import DATASETS
+from labelwise.sources.formats import read_items
+
+FILES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".json", ".parquet", ".spacy", *SUFFIXES)
+DATABASES = (".db", ".sqlite", ".sqlite3")
+TEST, DEV = "test|eval|evaluation", "dev|devel|valid|validation|val"
+SPLITS = re.compile(rf"(?:^|[^a-z])(?:(?P<test>{TEST})|(?P<dev>{DEV}))(?=$|[^a-z])")
+HEADER = """\
+# Found in this folder, to be checked. `labels` has those that were used, as a label that never was can't be seen: list
+# all that the annotators were shown. See docs/data.md for what else can be declared.
+"""
+
+
+class Found(msgspec.Struct):
+    """A data set that was found.
+
+    file (str): its name in the folder.
+    database (bool): it is a Prodigy database, which has the data set.
+    split (str): "test" or "dev" if the name says so, else "auto".
+    texts, spans (int): tasks with a text, and their spans.
+    """
+
+    name: str
+    file: str
+    labels: list[str]
+    split: str
+    texts: int
+    spans: int
+    database: bool = False
+
+
+def has_data(folder: Path) -> bool:
+    """Tell whether there is anything in a folder that may be a data set."""
+    return folder.is_dir() and any(_is_source(file) for file in folder.iterdir())
+
+
+def find_datasets(folder: Path) -> list[Found]:
+    """Read all that may be a data set in a folder, but not below it; what has no label isn't listed.
+
+    RAISES (InputError): a file can't be read.
+    """
+    found = []
+    for file in sorted(filter(_is_source, folder.iterdir())):
+        is_database = file.suffix in DATABASES
+        for name in _names_in(file) if is_database else (file.name.partition(".")[0],):
+            one = Found(name, file.name, [], split_of(name), 0, 0, is_database)
+            labels = set()
+            for item in read_items(file, name if is_database else ""):
+                if item.task:
+                    one.texts += 1
+                    one.spans += len(item.task.spans or ())
+                    labels |= {span.label for span in item.task.spans or () if isinstance(span.label, str)}
+            one.labels = sorted(label for label in labels if label.strip())
+            if one.labels:
+                found.append(one)
+    return found
+
+
+def declare_folder(folder: Path) -> list[Found]:
+    """Write `datasets.yml` for a folder that has none; nothing is written if nothing is found.
+
+    RAISES (InputError): a file can't be read.
+    """
+    found = find_datasets(folder)
+    declared = [
+        {"name": one.name, "db" if one.database else "path": one.file, "labels": one.labels, "kind": "auto"}
+        | {"split": one.split}
+        for one in found
+    ]
+    if found:
+        with staged(folder / DATASETS) as file:
+            content = yaml.safe_dump(declared, sort_keys=False, allow_unicode=True)
+            file.write_text(HEADER + content, encoding="utf8")
+    return found
+
+
+def split_of(name: str) -> str:
+    """Find the split that a data set's name tells.
+
+    >>> split_of("brands_eval"), split_of("person-dev"), split_of("latest")
+    ('test', 'dev', 'auto')
+    """
+    match = SPLITS.search(name.lower())
+    return next((split for split, there in match.groupdict().items() if there), "auto") if match else "auto"
+
+
+def _is_source(file: Path) -> bool:
+    return file.is_file() and not file.name.startswith(".") and file.name.endswith((*FILES, *DATABASES))
+
+
+def _names_in(file: Path) -> Iterator[str]:
+    """List the data sets in a Prodigy database, but for those of sessions; none if it is something else."""
+    try:
+        with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+            query = "select name from dataset where not coalesce(session, 0) order by name"
+            yield from [str(name) for (name,) in connection.execute(query)]
+    except sqlite3.DatabaseError:
+        return

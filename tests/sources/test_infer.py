@@ -1,0 +1,122 @@
+"""What is found in a folder of data sets that nobody has declared."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from labelwise.common.errors import InputError
+from labelwise.merge.rules.settings import Settings
+from labelwise.merge.run import merge
+from labelwise.sources.convert_brat import convert_brat
+from labelwise.sources.declarations import load_datasets
+from labelwise.sources.infer import declare_folder, find_datasets, has_data, split_of
+from scripts.merge import merge_cli
+from tests.conftest import Merging, write_jsonl
+from tests.sources.test_formats import make_database
+
+
+def task(text: str, *labels: str) -> dict:
+    return {"text": text, "spans": [{"start": 0, "end": 3, "label": label} for label in labels]}
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    """Data sets in several formats, and what is none."""
+    root = tmp_path / "prodigy"
+    write_jsonl(root / "person.jsonl", [task("Ann is here", "PERSON"), task("Bob too", "PERSON", "NAME"), "{oops"])
+    write_jsonl(root / "person_eval.jsonl", [task("Eve is here", "PERSON")])
+    write_jsonl(root / "empty.jsonl", [task("nothing")])
+    write_jsonl(root / ".hidden.jsonl", [task("Sue", "HIDDEN")])
+    write_jsonl(root / "below" / "other.jsonl", [task("Sue", "BELOW")])
+    (root / "places-dev.conll").write_text("Rom B-PLACE\n")
+    (root / "README.md").write_text("text")
+    make_database(root / "prodigy.db", {"drug": [task("Aspirin", "DRUG")], "none": []})
+    return root
+
+
+def test_what_is_there_is_found_with_labels_and_splits(folder):
+    found = {one.name: (one.file, one.labels, one.split, one.texts, one.spans) for one in find_datasets(folder)}
+    assert found == {
+        "person": ("person.jsonl", ["NAME", "PERSON"], "auto", 2, 3),
+        "person_eval": ("person_eval.jsonl", ["PERSON"], "test", 1, 1),
+        "places-dev": ("places-dev.conll", ["PLACE"], "dev", 1, 1),
+        "drug": ("prodigy.db", ["DRUG"], "auto", 1, 1),
+    }
+
+
+def test_it_is_declared_so_that_it_can_be_merged(folder, tmp_path):
+    declare_folder(folder)
+    assert {one["name"]: one["labels"] for one in yaml.safe_load((folder / "datasets.yml").read_text())} == {
+        "drug": ["DRUG"],
+        "person": ["NAME", "PERSON"],
+        "person_eval": ["PERSON"],
+        "places-dev": ["PLACE"],
+    }
+    ledger = merge([folder], tmp_path / "corpus", Settings())
+    assert (ledger.rows["merged"], ledger.rows["bad JSON"]) == (5, 1)
+    assert (ledger.texts["test"] >= 1, ledger.texts["dev"] >= 1) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "split"),
+    [("a_test", "test"), ("Evaluation", "test"), ("x.dev.y", "dev"), ("valid", "dev"), ("latest", "auto"),
+     ("medieval", "auto"), ("training", "auto"), ("devices", "auto")],
+)  # fmt: skip
+def test_a_name_tells_the_split_if_it_has_the_word(name, split):
+    assert split_of(name) == split
+
+
+def test_the_command_declares_a_folder_once_and_prints_it(folder, tmp_path):
+    import typer
+
+    app = typer.Typer()
+    app.command()(merge_cli)
+    arguments = [str(folder), str(tmp_path / "corpus"), "--test-ratio", "0.1", "--workers", "1"]
+    printed = CliRunner().invoke(app, arguments).output
+    assert "person_eval" in printed
+    assert "datasets.yml was written: check it" in " ".join(printed.split())
+    (folder / "datasets.yml").write_text("- {name: p, path: person.jsonl, labels: [PERSON]}\n")
+    assert "was written" not in CliRunner().invoke(app, arguments).output
+    assert "person.jsonl" in (folder / "datasets.yml").read_text()
+
+
+def test_a_folder_without_data_sets_is_passed_over(tmp_path):
+    (tmp_path / "empty").mkdir()
+    write_jsonl(tmp_path / "a.jsonl", [task("Ann", "A")])
+    (tmp_path / "datasets.yml").write_text("- {name: a, path: a.jsonl, labels: [A]}\n")
+    assert declare_folder(tmp_path / "empty") == []
+    assert not has_data(tmp_path / "empty")
+    assert [one.name for one in load_datasets([tmp_path / "datasets.yml", tmp_path / "empty"])] == ["a"]
+    with pytest.raises(InputError, match="no data set is declared"):
+        load_datasets([tmp_path / "empty"])
+
+
+def test_labels_can_be_those_that_were_used_and_the_books_say_so(merging: Merging):
+    merging.add("a", "auto", [task("Ann", "PERSON"), task("Rome", "PLACE")])
+    merging.add("b", ["PERSON"], [task("Bob", "PERSON")])
+    metrics = merging.root / "merge.json"
+    merge([merging.root / "tasks/datasets.yml"], merging.root / "corpus", Settings(), metrics=metrics)
+    written = json.loads(metrics.read_text())
+    assert written["inferred"] == {"a": 2}
+    assert set(written["labels"]) == {"PERSON", "PLACE"}
+    merging.declared.clear()
+    merging.add("c", "auto", [task("nothing")])
+    with pytest.raises(InputError, match="no span has a label; list the labels"):
+        merging.run()
+
+
+def test_beside_data_sets_of_ones_own_the_demo_is_not_converted(folder, tmp_path):
+    """Nor is it an error that there is no brat document; but if there is one, it is converted."""
+    (tmp_path / "brat").mkdir()
+    (tmp_path / "demo").mkdir()
+    (tmp_path / "demo" / "a.txt").write_text("Ann")
+    (tmp_path / "demo" / "a.ann").write_text("T1\tA 0 3\tAnn\n")
+    options = {"fallback": tmp_path / "demo", "unless": folder}
+    convert_brat(tmp_path / "brat", tmp_path / "tasks", **options)
+    assert yaml.safe_load((tmp_path / "tasks" / "datasets.yml").read_text()) == []
+    assert convert_brat(tmp_path / "demo", tmp_path / "tasks", unless=folder).labels == {"A": 1}
+    convert_brat(tmp_path / "brat", tmp_path / "tasks", fallback=tmp_path / "demo", unless=tmp_path / "nowhere")
+    assert len(yaml.safe_load((tmp_path / "tasks" / "datasets.yml").read_text())) == 1
