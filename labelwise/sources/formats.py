@@ -22,6 +22,7 @@ from labelwise.sources.label_studio import read_label_studio
 from labelwise.sources.prodigy_db import read_database
 from labelwise.sources.spacy_docs import read_spacy
 from labelwise.sources.tagged_rows import is_tagged, parse_tagged, read_parquet
+from labelwise.sources.webanno import read_webanno
 
 # What is raised where a file is damaged. By sqlite3 also a UnicodeDecodeError, of a message that quotes what can't be
 # read, and a MemoryError, where a length is larger than memory.
@@ -86,6 +87,8 @@ FORMATS = (
     Format("`.spacy`", lambda piece: piece.path.suffix == ".spacy", lambda piece: read_spacy(piece.path)),
     # Each sentence is an accepted task.
     Format("CoNLL", lambda piece: piece.path.suffix in SUFFIXES, lambda piece: read_conll(piece.path)),
+    # A file is one accepted task.
+    Format("WebAnno TSV 3", lambda piece: piece.path.suffix == ".tsv", lambda piece: read_webanno(piece.path)),
     # Each annotation is a task.
     Format("Label Studio", lambda piece: piece.path.suffix == ".json", lambda piece: read_label_studio(piece.path)),
     # Each row is an accepted task.

@@ -18,7 +18,7 @@ from labelwise.sources.conll import SUFFIXES
 from labelwise.sources.declarations import DATASETS
 from labelwise.sources.formats import read_items
 
-FILES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".json", ".parquet", ".spacy", *SUFFIXES)
+FILES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".json", ".parquet", ".spacy", ".tsv", *SUFFIXES)
 DATABASES = (".db", ".sqlite", ".sqlite3")
 TEST, DEV = "test|eval|evaluation", "dev|devel|valid|validation|val"
 SPLITS = re.compile(rf"(?:^|[^a-z])(?:(?P<test>{TEST})|(?P<dev>{DEV}))(?=$|[^a-z])")

@@ -1,0 +1,128 @@
+"""WebAnno TSV 3: documents of INCEpTION, with layers, stacked and partial annotations, escapes, and UTF-16 offsets."""
+
+import pytest
+
+from labelwise.sources.formats import read_items
+from tests.conftest import Merging
+
+NER = "#T_SP=de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity|identifier|value"
+POS = "#T_SP=de.tudarmstadt.ukp.dkpro.core.api.lexmorph.type.pos.POS|PosValue|coarseValue"
+
+
+def write(path, *lines: str):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(("#FORMAT=WebAnno TSV 3.3", *lines)) + "\n", encoding="utf8")
+    return path
+
+
+def read(path) -> tuple[str, list[tuple[str, str]]]:
+    (item,) = read_items(path)
+    assert item.task, item
+    return item.task.text, [(item.task.text[span.start : span.end], span.label) for span in item.task.spans]
+
+
+def test_entities_of_several_tokens_and_sentences(tmp_path):
+    path = write(
+        tmp_path / "a.tsv",
+        *(POS, NER, "", "", "#Text=Ann moved to New York ."),
+        "1-1\t0-3\tAnn\tNP\tX\thttp://a[1]\tPER[1]\t",
+        "1-2\t4-9\tmoved\tV\tX\t_\t_\t",
+        "1-3\t10-12\tto\tP\tX\t_\t_\t",
+        "1-4\t13-16\tNew\tNP\tX\t_\tLOC[2]\t",
+        "1-5\t17-21\tYork\tNP\tX\t_\tLOC[2]\t",
+        "1-6\t22-23\t.\t_\t_\t_\t_\t",
+        *("", "#Text=So did Bob", "2-1\t26-28\tSo\t_\t_\t_\t_\t", "2-2\t29-32\tdid\t_\t_\t_\t_\t"),
+        "2-3\t33-36\tBob\t_\t_\t*\tPER\t",
+    )
+    assert read(path) == (
+        "Ann moved to New York .\n  So did Bob",
+        [("Ann", "PER"), ("New York", "LOC"), ("Bob", "PER")],
+    )
+    (item,) = read_items(path)
+    assert (item.task.meta, item.task.annotator_id) == ({"doc": "a.tsv"}, None)
+
+
+def test_custom_layers_stacked_parts_of_tokens_and_escapes(tmp_path):
+    path = write(
+        tmp_path / "a.tsv",
+        "#T_SP=webanno.custom.Thing|kind|note",
+        "#T_CH=de.x.CoreferenceLink|referenceRelation|referenceType",
+        "#T_SP=webanno.custom.Bare|",
+        "#T_RL=webanno.custom.Rel|type|BT_webanno.custom.Thing",
+        "",
+        "#Text=[it\\\\s] \\tabc\\_",
+        "1-1\t0-6\t[it\\\\s]\tA[1]|B\\|C\\[1\\][2]\tn[1]|n[2]\t*->1-1\t_\t*[3]\t_\t_\t",
+        "1-2\t8-12\tabc_\tA[1]\tn[1]\t_\t_\t*[3]|*[4]\t_\t_\t",
+        "1-2.1\t9-11\tbc\tA\t_\t_\t_\t_\t_\t_\t",
+        "1-2.2\t12-12\t\tZ[5]\t_\t_\t_\t_\t_\t_\t",
+    )
+    text = "[it\\s] \tabc_"
+    assert read(path) == (
+        text,
+        [(text, "A"), ("[it\\s]", "B|C[1]"), (text, "Bare"), ("abc_", "Bare"), ("bc", "A"), ("", "Z")],
+    )
+
+
+@pytest.mark.parametrize("units", ["utf16", "code points"])
+def test_offsets_behind_an_emoji(tmp_path, units):
+    more = 2 if units == "utf16" else 1
+    path = write(
+        tmp_path / "a.tsv",
+        *(NER, "", "#Text=\U0001f600 Ann", f"1-1\t0-{more}\t\U0001f600\t_\t_\t"),
+        f"1-2\t{more + 1}-{more + 4}\tAnn\t_\tPER\t",
+        *("", "#Text=Bob", f"2-1\t{more + 5}-{more + 8}\tBob\t_\tPER\t"),
+    )
+    assert read(path) == ("\U0001f600 Ann\nBob", [("Ann", "PER"), ("Bob", "PER")])
+
+
+def test_in_an_export_the_folder_is_the_document_and_the_file_the_annotator(tmp_path):
+    path = write(tmp_path / "annotation" / "one.txt" / "ann.tsv", NER, "", "#Text=Bob", "1-1\t0-3\tBob\t_\tPER\t")
+    (item,) = read_items(path)
+    assert (item.task.meta, item.task.annotator_id) == ({"doc": "one.txt"}, "ann")
+
+
+def test_a_sentence_of_several_lines(tmp_path):
+    path = write(
+        tmp_path / "a.tsv", NER, "", "#Text=Ann", "#Text=left", "1-1\t0-3\tAnn\t_\tPER\t", "1-2\t4-8\tleft\t_\t_\t"
+    )
+    assert read(path) == ("Ann\nleft", [("Ann", "PER")])
+
+
+@pytest.mark.parametrize(
+    ("lines", "line", "why"),
+    [
+        (["", "1-1\t0-3\tAnn\t_\tPER"], 3, "a token before the first #Text="),
+        (["", "#Text=Ann", "1-1\tx\tAnn"], 4, "no token with its offsets"),
+        (["", "#Text=Ann", "1-1\t0-9\tAnn\t_\t_"], 4, "'Ann' isn't at 0-9"),
+        (
+            ["", "#Text=Ann", "1-1\t0-3\tAnn\t_\t_", "", "#Text=Bob", "2-1\t1-4\tBob\t_\t_"],
+            7,
+            "is in the sentence before",
+        ),
+    ],
+)
+def test_a_line_that_cannot_be_read_is_told(tmp_path, lines, line, why):
+    (item,) = read_items(write(tmp_path / "a.tsv", *lines))
+    assert (item.task, item.line) == (None, line)
+    assert item.problem.startswith("malformed: ")
+    assert why in item.problem
+
+
+@pytest.mark.parametrize("content", [b"", b"a\tb\n", b"#FORMAT=WebAnno TSV 2\n", b"\xff"])
+def test_another_file_is_told(tmp_path, content):
+    (tmp_path / "a.tsv").write_bytes(content)
+    (item,) = read_items(tmp_path / "a.tsv")
+    assert item.problem.startswith("malformed: ")
+
+
+def test_annotators_of_an_export_are_compared(merging: Merging):
+    for who, tag in (("ann", "PER"), ("bob", "_")):
+        write(
+            merging.root / "tasks/annotation/one.txt" / f"{who}.tsv", NER, "", "#Text=Bob", f"1-1\t0-3\tBob\t_\t{tag}\t"
+        )
+    merging.add("a", ["PER"], [])
+    merging.declared[0]["path"] = "annotation/*/*.tsv"
+    merging.add("b", ["X"], [{"text": "x"}])
+    ledger = merging.run()
+    assert ledger.rows == {"merged": 2, "superseded": 1}
+    assert ledger.agreement["PER"] == {"texts": 1, "both": 0, "spans": 1}
