@@ -54,6 +54,8 @@ def convert_brat_cli(
             progress=progress,
             tell=msg.info,
         )
+    if not report.documents:  # as there are other data sets
+        return
     print_counts("Documents", report.documents)
     print_counts("Annotations (T lines)", report.annotations)
     print_counts("Converted, with a change", report.notes)

@@ -87,7 +87,8 @@ def merge_cli(
             )
     print_ledger(ledger)
     total = sum(ledger.texts[split] for split in SPLITS)
-    msg.good(f"{counted(total, 'text')}, entities: {ledger.spans['entity']:,}: {out}")
+    entities = counted(ledger.spans["entity"], "span")
+    msg.good(f"{out} has {counted(total, 'text')}, and {entities} as entities")
     msg.info(f"Memory: {peak.bytes / 2**20:,.0f} MB at most, in all processes")
     if before:
         print_changes(before, ledger)

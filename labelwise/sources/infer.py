@@ -59,7 +59,7 @@ def find_datasets(folder: Path) -> list[Found]:
     found = []
     for file in sorted(filter(_is_source, folder.iterdir())):
         is_database = file.suffix in DATABASES
-        for name in _names_in(file) if is_database else (file.name.partition(".")[0],):
+        for name in _names_in(file) if is_database else (_name_of(file),):
             one = Found(name, file.name, [], split_of(name), 0, 0, is_database)
             labels = set()
             for item in read_items(file, name if is_database else ""):
@@ -103,6 +103,12 @@ def split_of(name: str) -> str:
 
 def _is_source(file: Path) -> bool:
     return file.is_file() and not file.name.startswith(".") and file.name.endswith((*FILES, *DATABASES))
+
+
+def _name_of(file: Path) -> str:
+    """Name a data set after its file, without what tells the format."""
+    suffix = max((suffix for suffix in FILES if file.name.endswith(suffix)), key=len)
+    return file.name.removesuffix(suffix)
 
 
 def _names_in(file: Path) -> Iterator[str]:

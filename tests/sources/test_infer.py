@@ -31,7 +31,7 @@ def folder(tmp_path) -> Path:
     write_jsonl(root / "empty.jsonl", [task("nothing")])
     write_jsonl(root / ".hidden.jsonl", [task("Sue", "HIDDEN")])
     write_jsonl(root / "below" / "other.jsonl", [task("Sue", "BELOW")])
-    (root / "places-dev.conll").write_text("Rom B-PLACE\n")
+    (root / "places.dev.conll").write_text("Rom B-PLACE\n")
     (root / "README.md").write_text("text")
     make_database(root / "prodigy.db", {"drug": [task("Aspirin", "DRUG")], "none": []})
     return root
@@ -42,7 +42,7 @@ def test_what_is_there_is_found_with_labels_and_splits(folder):
     assert found == {
         "person": ("person.jsonl", ["NAME", "PERSON"], "auto", 2, 3),
         "person_eval": ("person_eval.jsonl", ["PERSON"], "test", 1, 1),
-        "places-dev": ("places-dev.conll", ["PLACE"], "dev", 1, 1),
+        "places.dev": ("places.dev.conll", ["PLACE"], "dev", 1, 1),
         "drug": ("prodigy.db", ["DRUG"], "auto", 1, 1),
     }
 
@@ -53,7 +53,7 @@ def test_it_is_declared_so_that_it_can_be_merged(folder, tmp_path):
         "drug": ["DRUG"],
         "person": ["NAME", "PERSON"],
         "person_eval": ["PERSON"],
-        "places-dev": ["PLACE"],
+        "places.dev": ["PLACE"],
     }
     ledger = merge([folder], tmp_path / "corpus", Settings())
     assert (ledger.rows["merged"], ledger.rows["bad JSON"]) == (5, 1)
