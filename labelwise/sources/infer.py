@@ -47,8 +47,8 @@ class Found(msgspec.Struct):
 
 
 def has_data(folder: Path) -> bool:
-    """Tell whether there is anything in a folder that may be a data set."""
-    return folder.is_dir() and any(_is_source(file) for file in folder.iterdir())
+    """Tell whether there is anything in a folder that may be a data set, or that declares some elsewhere."""
+    return folder.is_dir() and any(file.name == DATASETS or _is_source(file) for file in folder.iterdir())
 
 
 def find_datasets(folder: Path) -> list[Found]:

@@ -89,6 +89,8 @@ def test_a_folder_without_data_sets_is_passed_over(tmp_path):
     (tmp_path / "datasets.yml").write_text("- {name: a, path: a.jsonl, labels: [A]}\n")
     assert declare_folder(tmp_path / "empty") == []
     assert not has_data(tmp_path / "empty")
+    assert not has_data(tmp_path / "nowhere")
+    assert has_data(tmp_path), "its datasets.yml declares some, wherever they are"
     assert [one.name for one in load_datasets([tmp_path / "datasets.yml", tmp_path / "empty"])] == ["a"]
     with pytest.raises(InputError, match="no data set is declared"):
         load_datasets([tmp_path / "empty"])
