@@ -27,6 +27,7 @@ from scripts.console import msg, run, user_errors
 
 VARIABLE = re.compile(r"'?\$\{vars\.(?P<name>\w+)\}")
 WORDS = re.compile(r"[\w@%+=:,./*?\[\] -]*[^\W_][\w@%+=:,./*?\[\] -]*")  # what a shell reads as words
+KEPT = ("corpus/fetched",)  # outputs that DVC doesn't delete before their stage runs, as it looks at what is there
 HEADER = "# Made from project.yml by `python -m scripts.update_dvc`; edit that, then run this.\n"
 
 
@@ -115,7 +116,7 @@ def _stage(command: dict[str, Any], project: str) -> dict[str, Any]:
     if project in command["deps"]:
         stage["params"] = [{project: ["tokenizer"]}]
     if command.get("outputs"):
-        stage["outs"] = command["outputs"]
+        stage["outs"] = [{path: {"persist": True}} if path in KEPT else path for path in command["outputs"]]
     for path in command.get("outputs_no_cache", []):
         kind = {".json": "metrics", ".tsv": "plots"}.get(Path(path).suffix)
         if kind is None:

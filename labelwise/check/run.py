@@ -26,7 +26,7 @@ from labelwise.common.outputs import check_replaceable, own_name, remove, staged
 from labelwise.corpus.docbin_reader import merged_data
 from labelwise.corpus.forms import Forms
 from labelwise.corpus.manifest import AnnotatorPair, read_annotators, read_manifest
-from labelwise.sources.declarations import load_datasets
+from labelwise.sources.declarations import FETCHED, load_datasets
 
 FEW = 20  # spans in train below which a label has few
 
@@ -102,7 +102,7 @@ def check(
     check_replaceable(out, (TABLE, QUARRELS, SUMMARY), "check")
     manifest = read_manifest(corpus)
     labels = manifest["labels"]
-    declared = load_datasets(datasets)
+    declared = load_datasets(datasets, corpus / FETCHED)
     if predictions and not predictions.is_file():
         raise InputError(f"{predictions}: there is no such file; run the evaluation")
     pipelines = own_name(out, "folds")

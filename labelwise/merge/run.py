@@ -48,7 +48,7 @@ from labelwise.merge.read_sources import Extract, read_slice
 from labelwise.merge.rules.ledger import Ledger, Problem, problem_line
 from labelwise.merge.rules.settings import Settings, load_tokenizer
 from labelwise.merge.task_store import task_file_path
-from labelwise.sources.declarations import SPLITS, DataSet, all_labels, load_datasets
+from labelwise.sources.declarations import FETCHED, SPLITS, DataSet, all_labels, load_datasets
 
 AnyJob = TypeVar("AnyJob", ReadJob, MergeJob)
 Result = TypeVar("Result")
@@ -78,7 +78,7 @@ def merge(
     """Merge declared data sets, in as many processes as are allowed.
 
     declarations (list[Path]): `datasets.yml` files.
-    out (Path): the folder for the corpus.
+    out (Path): the folder for the corpus, which has the snapshots of data sets on servers, if there are any.
     workers (int): processes; 0 for one per core.
     memory (str): fewer workers if they would take more than this, such as "256MB"; empty for no limit.
     engine, address (str): see `workers.open_executor`.
@@ -86,7 +86,7 @@ def merge(
     strict (bool): rows and spans that can't be used are an error.
     RAISES (InputError): a declaration, a setting or, with `strict`, a row is wrong.
     """
-    datasets = load_datasets(declarations)
+    datasets = load_datasets(declarations, out / FETCHED)
     if workers < 0:
         raise InputError(f"--workers {workers}: give a number of processes, or 0 for one per core")
     workers = workers or os.cpu_count() or 1

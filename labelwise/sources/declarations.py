@@ -12,6 +12,9 @@
 - name: place
   db: prodigy.db          # instead of `path`: the data set of that name in a Prodigy database
   labels: [PLACE]
+- name: drug
+  db: postgresql://anna@db.example.com/prodigy   # or mysql://...: what `fetch-prodigy` has taken from there
+  labels: [DRUG]
 
 What `path` may be: see `formats`.
 """
@@ -30,6 +33,7 @@ from labelwise.corpus.manifest import find_partitions, is_corpus, read_manifest
 from labelwise.sources.brat import find_documents
 from labelwise.sources.files import find_files, is_folder, match_pattern, open_file, printable, read_file
 from labelwise.sources.formats import read_items
+from labelwise.sources.prodigy_server import check_server, find_snapshot, is_server
 
 Split = Literal["train", "dev", "test"]
 AnySplit = Literal["auto", "train", "dev", "test"]
@@ -37,6 +41,7 @@ AnyKind = Literal["auto", "complete", "binary"]
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")
 
 DATASETS = "datasets.yml"  # what declares the data sets of a folder
+FETCHED = "fetched"  # the folder of a corpus that has the snapshots of data sets on servers
 
 SYNTAX = (
     "write a list of `{name: person, path: person.jsonl, labels: [PERSON]}`, or `db: prodigy.db` instead of the path, "
@@ -48,7 +53,7 @@ class DataSet(msgspec.Struct, frozen=True):
     """One data set.
 
     files (tuple[Path, ...]): what its tasks are read from, in order.
-    database (bool): the file is a Prodigy database, which holds the data set.
+    database (bool): the file is a Prodigy database, in SQLite, which holds the data set.
     absent (tuple[str, ...]): labels of other data sets that don't occur in its texts, which are complete for them.
     inferred (bool): its labels are those that were used; nobody has listed them.
     """
@@ -75,13 +80,14 @@ class _Declaration(msgspec.Struct, forbid_unknown_fields=True):
     absent: tuple[str, ...] = ()
 
 
-def load_datasets(declarations: Sequence[Path]) -> list[DataSet]:
+def load_datasets(declarations: Sequence[Path], fetched: Path | None = None) -> list[DataSet]:
     """Read the declarations, in the order of the files' paths, so that the order they are given in doesn't matter.
 
+    fetched (Path | None): the folder that has the snapshots of data sets on servers.
     RAISES (InputError): a file isn't a list of declarations, a name or a file comes twice, labels are missing.
     RAISES (FileNotFoundError): a declared file doesn't exist, or a pattern matches none.
     """
-    datasets = [dataset for file in sorted(_expand(declarations)) for dataset in _load(file)]
+    datasets = [dataset for file in sorted(_expand(declarations)) for dataset in _load(file, fetched)]
     names: set[str] = set()
     owners: dict[Path, str] = {}
     for dataset in datasets:
@@ -133,13 +139,30 @@ def _matches(path: Path) -> list[Path]:
     return found
 
 
-def _load(file: Path) -> list[DataSet]:
+def load_servers(declarations: Sequence[Path]) -> list[tuple[str, str]]:
+    """List the declared data sets that are on servers: name and database of each.
+
+    RAISES (InputError): a file isn't a list of declarations, a name comes twice, a database has no right address.
+    """
+    found = [(item.name, item.db) for file in sorted(_expand(declarations)) for item in _declared(file) if item.db]
+    servers = [(name, db) for name, db in found if is_server(db)]
+    for name, db in servers:
+        check_server(db)
+        if sum(name == other for other, _ in servers) > 1:
+            raise InputError(f"data set {name!r} is declared twice; give each its own name")
+    return servers
+
+
+def _load(file: Path, fetched: Path | None) -> list[DataSet]:
+    return [_make_dataset(item, _find_files(item, file, fetched)) for item in _declared(file)]
+
+
+def _declared(file: Path) -> list[_Declaration]:
     try:
         content = read_file(file)
     except FileNotFoundError as error:
         raise InputError(f"{file}: there is no such file; it declares data sets, see docs/data.md") from error
-    declared = decode_yaml(content, list[_Declaration], str(file), SYNTAX)
-    return [_make_dataset(item, _find_files(item, file)) for item in declared]
+    return decode_yaml(content, list[_Declaration], str(file), SYNTAX)
 
 
 def _make_dataset(item: _Declaration, files: tuple[Path, ...]) -> DataSet:
@@ -150,10 +173,14 @@ def _make_dataset(item: _Declaration, files: tuple[Path, ...]) -> DataSet:
         labels,
         item.kind,
         item.split,
-        database=item.db is not None,
+        database=_is_database(item),
         absent=item.absent,
         inferred=item.labels == "auto",
     )
+
+
+def _is_database(item: _Declaration) -> bool:
+    return item.db is not None and not is_server(item.db)
 
 
 def used_labels(item: _Declaration, files: Sequence[Path]) -> tuple[str, ...]:
@@ -161,18 +188,22 @@ def used_labels(item: _Declaration, files: Sequence[Path]) -> tuple[str, ...]:
 
     RAISES (InputError): a file can't be read, or no span has a label.
     """
-    tasks = (row.task for file in files for row in read_items(file, item.name if item.db else "") if row.task)
+    tasks = (
+        row.task for file in files for row in read_items(file, item.name if _is_database(item) else "") if row.task
+    )
     labels = {span.label for task in tasks for span in task.spans or () if isinstance(span.label, str)}
     if not labels:
         raise InputError(f"data set {item.name!r}: `labels: auto`, but no span has a label; list the labels")
     return tuple(sorted(labels))
 
 
-def _find_files(item: _Declaration, file: Path) -> tuple[Path, ...]:
-    """List what a declaration names: the `.spacy` files of a folder, a folder of brat documents, or files."""
+def _find_files(item: _Declaration, file: Path, fetched: Path | None) -> tuple[Path, ...]:
+    """List what a declaration names: the `.spacy` files of a folder, a folder of brat documents, files, a snapshot."""
     declared = item.path or item.db
     if declared is None or (item.path and item.db):
         raise InputError(f"{file}: data set {item.name!r} needs either a path or a db; {SYNTAX}")
+    if item.db and is_server(item.db):
+        return (find_snapshot(item.name, item.db, fetched or Path(FETCHED)),)
     if "\0" in declared:
         raise InputError(f"{file}: data set {item.name!r}: no path can have the character \\0; correct {declared!r}")
     path = Path(os.path.realpath(file.parent / declared))  # Path.resolve raises a RuntimeError where links loop

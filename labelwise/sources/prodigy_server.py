@@ -1,0 +1,279 @@
+"""Take snapshots of data sets in a Prodigy database on a PostgreSQL, MySQL or MariaDB server.
+
+A server can't be seen by weasel or DVC, and changes while a team annotates. What is merged is therefore a snapshot: a
+JSONL file for each data set, as `prodigy db-out` writes them, and `digests.json`, which says where each came from:
+
+    {"person": {"db": "postgresql://anna@box/prodigy", "snapshot": "May", "file": "person.jsonl", "tasks": 412, ...}}
+
+A snapshot has a name. As long as that stays, what was taken stays, and experiments have the same data.
+
+The password comes from the environment (or, for PostgreSQL, from ~/.pgpass), and is written nowhere.
+"""
+
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, urlsplit
+
+import msgspec
+
+from labelwise.common.decoding import DECODE_ERRORS
+from labelwise.common.errors import InputError
+from labelwise.common.outputs import check_replaceable, staged
+from labelwise.sources.prodigy_datasets import file_names
+from labelwise.sources.prodigy_db import DATASET_NAMES, SCHEMA, TASKS, check_schema, no_such_dataset
+
+DIGESTS = "digests.json"
+BUFFERED = 100  # rows that are held at a time
+PATIENCE = 10  # seconds to wait for a connection
+
+
+class Server(NamedTuple):
+    """A kind of server.
+
+    dialect (str): SQLAlchemy's name of it, with the driver.
+    packages (str): what pip installs for it.
+    password (str): the environment variable that has the password: the one that the server's own programs read.
+    read_only (str): the statement that makes a transaction read-only, all of it as the data were at its start.
+    """
+
+    dialect: str
+    packages: str
+    password: str
+    read_only: str
+
+
+_MYSQL = Server(
+    *("mysql+pymysql", "sqlalchemy pymysql", "MYSQL_PWD"),
+    "set session transaction isolation level repeatable read, read only",
+)
+SERVERS = {
+    "postgresql": Server(
+        *("postgresql+psycopg", 'sqlalchemy "psycopg[binary]"', "PGPASSWORD"),
+        "set transaction isolation level repeatable read, read only",
+    ),
+    "mysql": _MYSQL,
+    "mariadb": _MYSQL,
+}
+
+
+class Snapshot(msgspec.Struct):
+    """What was taken of a data set.
+
+    db (str): the server and database that it was in, as declared.
+    snapshot (str): the snapshot's name.
+    file (str): the JSONL file's name.
+    tasks (int): its rows.
+    sha256 (str): of the file.
+    """
+
+    db: str
+    snapshot: str
+    file: str
+    tasks: int
+    sha256: str
+
+
+def is_server(db: str) -> bool:
+    """Tell whether a declared database is on a server, rather than a file."""
+    return "://" in db
+
+
+def check_server(db: str) -> Server:
+    """Check the address of a database on a server.
+
+    RAISES (InputError): it names no server of a known kind, or has a password in it, which is not repeated.
+    """
+    shown = re.sub(r"(?<=://)([^:/@]*):.*@", r"\1:***@", db)
+    try:
+        parts = urlsplit(db)
+        keys = [key for key, _ in parse_qsl(parts.query, keep_blank_values=True)]
+        secret = shown != db or parts.password is not None
+    except ValueError:
+        raise InputError(f"db: {shown}: this isn't an address; {_ADDRESS}") from None
+    server = SERVERS.get(parts.scheme)
+    if secret or any("pass" in key.lower() for key in keys):
+        variable = server.password if server else "PGPASSWORD or MYSQL_PWD"
+        raise InputError(
+            f"db: {shown.partition('?')[0]}: a password would end up in git, in DVC's lock file and in logs; take it "
+            f"out, and set {variable} in the environment"
+        )
+    if server is None:
+        raise InputError(f"db: {shown}: {parts.scheme!r} isn't one of {', '.join(SERVERS)}; {_ADDRESS}")
+    if not parts.path.strip("/"):
+        raise InputError(f"db: {shown}: it names no database; {_ADDRESS}")
+    return server
+
+
+_ADDRESS = "write postgresql://user@host/prodigy or mysql://user@host/prodigy, or the path of an SQLite file"
+
+
+def take_snapshots(
+    datasets: Sequence[tuple[str, str]],
+    out: Path,
+    snapshot: str = "",
+    tell: Callable[[str, int], object] = lambda name, tasks: None,
+) -> dict[str, Snapshot]:
+    """Write the declared data sets of servers to a folder, which is replaced as a whole; returns them by name.
+
+    What is there of the same snapshot is kept. All that is taken from a database is read in one transaction, and so as
+    it was at one moment.
+
+    datasets (Sequence[tuple[str, str]]): name and database of each, none twice.
+    snapshot (str): any name, such as a date; another one has all taken anew.
+    tell (Callable): is told a data set's name, and how many of its tasks have been written since it was told before.
+    RAISES (InputError): a server can't be reached, refuses, isn't Prodigy's, or lacks a data set.
+    """
+    check_replaceable(out, (DIGESTS,), "snapshot")
+    before = _read_digests(out) if (out / DIGESTS).is_file() else {}
+    files = file_names(name for name, _ in datasets)
+    taken = {
+        name: before[name]
+        for name, db in datasets
+        if name in before
+        and (before[name].db, before[name].snapshot, before[name].file) == (db, snapshot, files[name])
+        and before[name].sha256 == _digest(out / files[name])
+    }
+    if before and taken.keys() == before.keys() == files.keys():
+        return taken
+    with staged(out, folder=True) as folder:
+        folder.mkdir()
+        for name in taken:
+            shutil.copy2(out / files[name], folder / files[name])
+        for db in dict.fromkeys(db for name, db in datasets if name not in taken):
+            with reading(db) as connection:
+                _check_tables(connection, db)
+                for name in (name for name, own in datasets if own == db and name not in taken):
+                    tasks, digest = _write(connection, name, db, folder / files[name], tell)
+                    taken[name] = Snapshot(db, snapshot, files[name], tasks, digest)
+        content = {name: taken[name] for name in sorted(taken)}
+        (folder / DIGESTS).write_bytes(msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
+    return taken
+
+
+def find_snapshot(name: str, db: str, fetched: Path) -> Path:
+    """Find the file that a data set of a server was written to.
+
+    RAISES (InputError): there is none, or one of another database.
+    """
+    check_server(db)
+    digests = fetched / DIGESTS
+    if not digests.is_file():
+        raise InputError(f"data set {name!r} is in {db}, and {fetched} has no snapshot of it; {_REMEDY}")
+    taken = _read_digests(fetched)
+    snapshot = taken.get(name)
+    if snapshot is None or snapshot.db != db:
+        found = f"was taken from {snapshot.db}" if snapshot else f"has only {', '.join(map(repr, taken)) or 'none'}"
+        raise InputError(f"data set {name!r} is in {db}, but the snapshot in {fetched} {found}; {_REMEDY}")
+    path = (fetched / snapshot.file).resolve()
+    if path.parent != fetched.resolve() or not path.is_file():
+        raise InputError(f"{digests}: it names {snapshot.file!r}, which isn't there; {_REMEDY}")
+    return path
+
+
+_REMEDY = "take one: weasel run fetch-prodigy"
+
+
+def _read_digests(fetched: Path) -> dict[str, Snapshot]:
+    path = fetched / DIGESTS
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=dict[str, Snapshot])
+    except DECODE_ERRORS as error:
+        raise InputError(f"{path}: {error}; delete {fetched}, and {_REMEDY}") from error
+
+
+def _digest(path: Path) -> str:
+    if not path.is_file():
+        return ""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextmanager
+def reading(db: str) -> Iterator[Any]:
+    """Connect to a server, in a transaction that can't write.
+
+    RAISES (InputError): the packages for that aren't installed, or the server reports an error.
+    """
+    server = check_server(db)
+    try:
+        import sqlalchemy
+
+        url = sqlalchemy.make_url(db).set(drivername=server.dialect)
+        options: dict[str, Any] = {} if "connect_timeout" in url.query else {"connect_timeout": PATIENCE}
+        if server is _MYSQL:  # libpq, below psycopg, reads its variable itself; pymysql would encode a str as Latin-1
+            options["password"] = os.environ.get(server.password, "").encode("utf8", "surrogateescape")
+        engine = sqlalchemy.create_engine(url, connect_args=options, poolclass=sqlalchemy.NullPool)
+    except ImportError as error:
+        raise InputError(f"{db}: to read it, install what is needed: pip install {server.packages}") from error
+    try:
+        with engine.connect() as connection:
+            connection.execute(sqlalchemy.text(server.read_only))
+            if server is _MYSQL:
+                connection.rollback()  # what was set holds from the next transaction on
+            yield connection
+    except sqlalchemy.exc.SQLAlchemyError as error:
+        why = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
+        raise InputError(
+            f"{db}: {why}; check user, host and database, and that {server.password} in the environment is the password"
+        ) from None
+    finally:
+        engine.dispose()
+
+
+def _check_tables(connection: Any, db: str) -> None:
+    """Check that a database is Prodigy's.
+
+    RAISES (InputError): a table or column is missing.
+    """
+    import sqlalchemy
+
+    inspector = sqlalchemy.inspect(connection)
+    tables = {
+        name: {column["name"] for column in inspector.get_columns(name)} if name in SCHEMA else set()
+        for name in inspector.get_table_names()
+    }
+    check_schema(db, tables)
+
+
+def _write(connection: Any, name: str, db: str, path: Path, tell: Callable[[str, int], object]) -> tuple[int, str]:
+    """Write the tasks of a data set, in the order of their ids; returns their number, and the file's digest."""
+    import sqlalchemy
+
+    names = [name for (name,) in connection.execute(sqlalchemy.text(DATASET_NAMES))]
+    if name not in names:
+        raise no_such_dataset(db, name, names)
+    digest, tasks = hashlib.sha256(), 0
+    streaming = connection.execution_options(stream_results=True, max_row_buffer=BUFFERED)
+    with path.open("wb") as file, streaming.execute(sqlalchemy.text(TASKS), {"name": name}) as rows:
+        for _, content in rows:
+            line = as_line(content)
+            digest.update(line)
+            file.write(line)
+            tasks += 1
+            if tasks % BUFFERED == 0:
+                tell(name, BUFFERED)
+    return tasks, digest.hexdigest()
+
+
+def as_line(content: bytes | memoryview | str | object) -> bytes:
+    r"""Write what a row has, as the driver gives it, as one line, which is counted whatever is in it.
+
+    Between its values, JSON may have line ends, which are as good as spaces; within strings it has none.
+
+    >>> as_line(b'{"text":\n"one"}'), as_line(None), as_line({"text": "a JSON column"})
+    (b'{"text": "one"}\n', b'null\n', b'{"text":"a JSON column"}\n')
+    """
+    if isinstance(content, str):
+        content = content.encode("utf8", "surrogatepass")
+    elif not isinstance(content, bytes | memoryview):
+        content = msgspec.json.encode(content)
+    return (bytes(content).translate(_ONE_LINE).strip() or b"null") + b"\n"
+
+
+_ONE_LINE = bytes.maketrans(b"\r\n", b"  ")

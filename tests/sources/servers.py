@@ -1,0 +1,191 @@
+"""Real database servers, started for the tests that need one."""
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import sqlalchemy
+
+PASSWORD = "sesam-öffne-dich-4711"
+USER = "annotator"
+
+# As peewee, which Prodigy uses, makes its tables; {key}: a key that counts up, {blob}: bytes.
+SCHEMA = (
+    "create table dataset (id {key}, name varchar(255) not null unique, created integer not null, "
+    "meta {blob} not null, session smallint not null)",
+    "create table example (id {key}, input_hash bigint not null, task_hash bigint not null, content {blob})",
+    "create table link (id {key}, example_id integer not null, dataset_id integer not null)",
+)
+TYPES = {
+    "postgresql": {"key": "serial primary key", "blob": "bytea"},
+    "mysql": {"key": "integer auto_increment primary key", "blob": "longblob"},
+}
+
+
+class ProdigyServer:
+    """A server with a database that has Prodigy's tables.
+
+    db (str): its address, as it is declared, without the password.
+    """
+
+    def __init__(self, kind: str, port: int, variable: str) -> None:
+        self.kind, self.variable = kind, variable
+        self.db = f"{kind}://{USER}@127.0.0.1:{port}/prodigy"
+        driver = {"postgresql": "postgresql+psycopg", "mysql": "mysql+pymysql"}[kind]
+        self.url = sqlalchemy.make_url(self.db).set(drivername=driver)
+        self.options = {"password": PASSWORD.encode() if kind == "mysql" else PASSWORD}
+        self.engine = sqlalchemy.create_engine(self.url, connect_args=self.options, poolclass=sqlalchemy.NullPool)
+
+    def run(self, *statements: str) -> None:
+        with self.engine.begin() as connection:
+            for statement in statements:
+                connection.execute(sqlalchemy.text(statement))
+
+    def clear(self) -> None:
+        """Make Prodigy's tables anew, and empty."""
+        with self.engine.connect() as connection:
+            names = sqlalchemy.inspect(connection).get_table_names()
+        self.run(*(f"drop table {name}" for name in names), *(table.format(**TYPES[self.kind]) for table in SCHEMA))
+
+    def add(self, dataset: str, contents: list[bytes | None]) -> None:
+        """Add tasks to a data set, as Prodigy does: each linked to it, and to the data set of a session."""
+        with self.engine.begin() as connection:
+
+            def run(statement: str, *values: dict[str, object]) -> None:
+                if values:
+                    connection.execute(sqlalchemy.text(statement), list(values))
+
+            def ids(query: str, **values: object) -> list[int]:
+                return list(connection.execute(sqlalchemy.text(query), values).scalars())
+
+            for name, session in ((dataset, 0), (f"{dataset}-anna", 1)):
+                if not ids("select id from dataset where name = :name", name=name):
+                    new = {"name": name, "meta": b"{}", "session": session}
+                    run("insert into dataset (name, created, meta, session) values (:name, 0, :meta, :session)", new)
+            (last,) = ids("select coalesce(max(id), 0) from example")
+            run(
+                "insert into example (input_hash, task_hash, content) values (1, 2, :content)",
+                *({"content": content} for content in contents),
+            )
+            for dataset_id in ids(
+                "select id from dataset where name in (:one, :two)", one=dataset, two=f"{dataset}-anna"
+            ):
+                run(
+                    "insert into link (example_id, dataset_id) values (:example, :dataset)",
+                    *(
+                        {"example": id, "dataset": dataset_id}
+                        for id in ids(f"select id from example where id > {last}")
+                    ),
+                )
+
+
+@contextmanager
+def postgresql() -> Iterator[ProdigyServer]:
+    """A PostgreSQL server of Debian's packages; the test is skipped where there is none."""
+    programs = max(Path("/usr/lib/postgresql").glob("*/bin"), default=None)
+    if programs is None:
+        pytest.skip("there is no PostgreSQL server here: apt-get install postgresql")
+    # The server refuses to run as root.
+    as_user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] if os.geteuid() == 0 else []
+    with _folder("postgres" if as_user else "") as folder:
+        port, data = _free_port(), folder / "data"
+        (folder / "password").write_text(PASSWORD, encoding="utf8")
+        (folder / "password").chmod(0o644)
+        options = ["--auth=scram-sha-256", f"--username={USER}", f"--pwfile={folder}/password", "--encoding=UTF8"]
+        _run(*as_user, programs / "initdb", "--pgdata", data, "--no-sync", "--locale=C.UTF-8", *options)
+        with _running(
+            *(*as_user, programs / "postgres", "-D", data, "-p", port, "-k", folder, "-F"),
+            *("-c", "listen_addresses=127.0.0.1"),
+            port=port,
+            log=folder / "log",
+        ):
+            server = ProdigyServer("postgresql", port, "PGPASSWORD")
+            engine = sqlalchemy.create_engine(
+                server.url.set(database="postgres"), connect_args=server.options, isolation_level="AUTOCOMMIT"
+            )
+            with engine.connect() as connection:
+                connection.execute(sqlalchemy.text("create database prodigy"))
+            engine.dispose()
+            yield server
+
+
+@contextmanager
+def mariadb() -> Iterator[ProdigyServer]:
+    """A MariaDB server of Debian's packages, which is MySQL to its clients; the test is skipped where there is none."""
+    server, install = (shutil.which(name, path="/usr/sbin:/usr/bin") for name in ("mariadbd", "mariadb-install-db"))
+    if not server or not install:
+        pytest.skip("there is no MariaDB server here: apt-get install mariadb-server")
+    with _folder("") as folder:
+        port, data = _free_port(), folder / "data"
+        user = [f"--user={'root' if os.geteuid() == 0 else os.environ.get('USER', 'nobody')}"]
+        _run(
+            install,
+            "--no-defaults",
+            f"--datadir={data}",
+            "--skip-test-db",
+            "--auth-root-authentication-method=normal",
+            *user,
+        )
+        start = folder / "start.sql"
+        start.write_text(
+            f"set names utf8mb4; create database prodigy; create user {USER}@'127.0.0.1' identified by '{PASSWORD}'; "
+            f"grant all on prodigy.* to {USER}@'127.0.0.1';\n".replace("; ", ";\n"),
+            encoding="utf8",
+        )
+        with _running(
+            *(server, "--no-defaults", f"--datadir={data}", f"--port={port}", "--bind-address=127.0.0.1", *user),
+            *(f"--socket={folder}/socket", f"--init-file={start}", f"--pid-file={folder}/pid", "--skip-name-resolve"),
+            *("--innodb-flush-log-at-trx-commit=0", "--character-set-server=utf8mb4"),
+            port=port,
+            log=folder / "log",
+        ):
+            yield ProdigyServer("mysql", port, "MYSQL_PWD")
+
+
+@contextmanager
+def _folder(owner: str) -> Iterator[Path]:
+    """A folder of its own, not below pytest's, which nobody else may enter; sockets need short paths, too."""
+    folder = Path(tempfile.mkdtemp(prefix="server-"))
+    try:
+        if owner:
+            shutil.chown(folder, owner, owner)
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+
+
+@contextmanager
+def _running(*command: object, port: int, log: Path) -> Iterator[None]:
+    """Run a server, and wait until it can be connected to."""
+    with log.open("wb") as output:
+        process = subprocess.Popen([str(part) for part in command], stdout=output, stderr=output)
+        try:
+            deadline = time.monotonic() + 60
+            while True:
+                if process.poll() is not None or time.monotonic() > deadline:
+                    raise RuntimeError(log.read_text(errors="replace"))
+                with socket.socket() as client:
+                    if client.connect_ex(("127.0.0.1", port)) == 0:
+                        break
+                time.sleep(0.1)
+            yield
+        finally:
+            process.terminate()
+            process.wait(60)
+
+
+def _run(*command: object) -> None:
+    subprocess.run([str(part) for part in command], check=True, capture_output=True)
+
+
+def _free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return taken.getsockname()[1]
