@@ -1,0 +1,138 @@
+"""The model card: what a pipeline is for, what it was trained on, and how good it is, for people and the hub.
+
+The head, in YAML, is what the Hugging Face hub reads (https://huggingface.co/docs/hub/model-cards). Every number is one
+of `metrics/`, or of the corpus's manifest.
+"""
+
+import re
+from typing import Any, NamedTuple
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from labelwise.common.wording import counted
+from labelwise.evaluate.results import MergeCounts
+from labelwise.evaluate.scores import Metrics, Score, Scores
+from labelwise.package.contents import Contents
+
+SPLITS = ("train", "dev", "test")
+
+
+class Card(NamedTuple):
+    """A model card.
+
+    head (str): what the hub reads, in YAML.
+    body (str): what people read, in Markdown.
+    """
+
+    head: str
+    body: str
+
+    def __str__(self) -> str:
+        """Put them together, as the hub has it."""
+        return f"---\n{self.head}---\n\n{self.body}"
+
+
+class CardLabel(NamedTuple):
+    """A label on the card.
+
+    scores (Scores | None): None if test has no gold of it.
+    complete (int): texts that were annotated for it.
+    gold (dict): its spans by split.
+    """
+
+    name: str
+    scores: Scores | None
+    complete: int
+    gold: dict[str, int]
+
+
+def write_card(
+    meta: dict[str, Any],
+    *,
+    metrics: Metrics,
+    merge: MergeCounts,
+    manifest: dict[str, Any],
+    contents: Contents,
+    wheel: str,
+) -> Card:
+    """Write the card of a pipeline.
+
+    meta (dict): of the package: lang, name, version, license, description.
+    wheel (str): the file's name.
+    """
+    labels = [
+        CardLabel(
+            name,
+            metrics.all_gold.labels.get(name),
+            merge.labels[name].get("complete", 0),
+            {split: merge.gold.get(split, {}).get(name, 0) for split in SPLITS},
+        )
+        for name in contents.labels
+        if name in merge.labels
+    ]
+    splits = manifest["splits"]
+    values = {
+        "lang": meta["lang"],
+        "name": f"{meta['lang']}_{meta['name']}",
+        "version": meta["version"],
+        "license": meta["license"],
+        "description": meta["description"],
+        "labels": labels,
+        "all": metrics.all_gold,
+        "scored": metrics.texts,
+        "calibration": metrics.calibration_error,
+        "per_label": contents.per_label,
+        "total": sum(splits[split]["texts"] for split in splits),
+        "texts": {split: splits[split]["texts"] for split in splits},
+        "words": {split: splits[split]["words"] for split in splits},
+        "digests": {split: splits[split]["digest"] for split in splits},
+        "digest": merge.digest[:8],
+        "privacy": contents.describe(),
+        "wheel": wheel,
+        "counted": counted,
+    }
+    templates = (_environment().get_template(name) for name in ("head.yml.jinja", "card.md.jinja"))
+    return Card(*(template.render(values) for template in templates))
+
+
+def _environment() -> Environment:
+    # Markdown isn't HTML, but shown as such: what could be read as a tag is escaped, by `cell` and `code`.
+    environment = Environment(
+        loader=PackageLoader("labelwise.package"),
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
+        autoescape=False,  # noqa: S701
+    )
+    environment.filters |= {"figure": figure, "interval": interval, "code": code, "cell": cell}
+    return environment
+
+
+def figure(score: Score) -> str:
+    """Write a score with three digits.
+
+    >>> figure(0.76923), figure(None)
+    ('0.769', '–')
+    """
+    return "–" if score is None else f"{score:.3f}"
+
+
+def interval(scores: Scores) -> str:
+    """Write the 95% interval of F."""
+    return f"{figure(scores.f_low)} to {figure(scores.f_high)}" if scores.f_low is not None else "–"
+
+
+def code(text: str) -> str:
+    """Write text as code in Markdown, whatever characters are in it.
+
+    >>> code("PER"), code("a`b")
+    ('`PER`', '`` a`b ``')
+    """
+    text = re.sub(r"\s+", " ", text)
+    longest = max(map(len, re.findall("`+", text)), default=0)
+    fence = "`" * (longest + 1)
+    return f"{fence} {text} {fence}" if longest else f"{fence}{text}{fence}"
+
+
+def cell(text: str) -> str:
+    """Write text as code in a cell of a Markdown table, in which a vertical bar would end the cell."""
+    return code(text).replace("|", "\\|")

@@ -1,0 +1,60 @@
+"""What a pipeline has in it of the texts that it was trained on.
+
+spaCy saves every word of them with the vocabulary. Training here leaves those out (`train.tidy`), as the model needs
+hashes only; what is handed out is looked at once more.
+"""
+
+import json
+from pathlib import Path
+from typing import NamedTuple
+
+from labelwise.common.wording import counted
+from labelwise.corpus.tokenizer import make_nlp, read_tokenizer
+from labelwise.evaluate.predict import load_pipeline
+from labelwise.recognizer.per_label import PerLabelRecognizer
+
+
+class Contents(NamedTuple):
+    """What is in a pipeline.
+
+    labels (list[str]): those it can find, in its order.
+    per_label (bool): it has a head for each label; otherwise spaCy's ner.
+    words (int): strings of its vocabulary that are neither labels nor of spaCy's language and the project's tokenizer.
+    vectors (bool): it has word vectors, whose words are in its vocabulary.
+    """
+
+    labels: list[str]
+    per_label: bool
+    words: int
+    vectors: bool
+
+    def describe(self) -> str:
+        """Say what is in it of the training texts."""
+        labels = f"the names of its {counted(len(self.labels), 'label')}"
+        if not self.words:
+            return f"Of the training texts there is nothing in it but {labels}: no text, and no word of them."
+        if self.vectors:
+            return (
+                f"Of the training texts, it has {labels}. Its vocabulary has {counted(self.words, 'word')}, as its "
+                "word vectors have; whether some are of the training texts hasn't been told apart."
+            )
+        return (
+            f"Of the training texts, it has {labels}, and {counted(self.words, 'string')} of its vocabulary that "
+            "aren't spaCy's: they may be words of the texts."
+        )
+
+
+def inspect_contents(model: Path, tokenizer: Path) -> Contents:
+    """Look at what is in a pipeline.
+
+    tokenizer (Path): the corpus's tokenizer.json.
+    RAISES (InputError): there is no pipeline, or it has no recognizer named "ner", or there is no such tokenizer.
+    """
+    load_pipeline.cache_clear()  # it may have been retrained
+    nlp = load_pipeline(model)
+    ner = nlp.get_pipe("ner")
+    labels = list(ner.labels)  # type: ignore[attr-defined]
+    lang, rules = read_tokenizer(tokenizer)
+    saved = json.loads((model / "vocab" / "strings.json").read_text(encoding="utf8"))
+    words = {*saved} - {*make_nlp(lang, rules).vocab.strings} - {*labels}
+    return Contents(labels, isinstance(ner, PerLabelRecognizer), len(words), bool(nlp.vocab.vectors.size))

@@ -1,0 +1,204 @@
+"""Put a pipeline into an installable wheel, with scores, digests and a model card.
+
+The wheel has the recognizer's code, and so needs spaCy alone (and spacy-transformers, if it has a transformer). On the
+CPU its matrices are multiplied by numpy, as in training and evaluation here, whatever thinc's ops are otherwise: the
+same predictions, to the bit, and faster than with thinc's own (docs/scale.md).
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+from spacy.cli.package import package as make_sources
+from spacy.util import load_config
+
+from labelwise.common.errors import InputError
+from labelwise.common.outputs import check_replaceable, staged, workspace
+from labelwise.corpus.manifest import read_manifest
+from labelwise.evaluate.results import MergeCounts, load_results
+from labelwise.evaluate.scores import Metrics
+from labelwise.package.card import write_card
+from labelwise.package.contents import Contents, inspect_contents
+from labelwise.recognizer import per_label
+
+CARD = "README.md"
+NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+VERSION = re.compile(
+    r"(0|[1-9]\d*)(\.(0|[1-9]\d*)){0,3}((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?"
+)  # PEP 440, as pip writes it
+EPOCH = "315532800"  # 1980, the first year that a zip file can name: equal pipelines give equal wheels
+
+INIT = '''"""A pipeline of spaCy; README.md says what it is."""
+
+from pathlib import Path
+
+from spacy.util import get_model_meta, load_model_from_init_py, registry
+from thinc.api import NumpyOps, get_current_ops, use_ops
+{imports}
+__version__ = get_model_meta(Path(__file__).parent)["version"]
+
+
+def load(**overrides):
+    """Load the pipeline; on the CPU numpy multiplies its matrices, which is faster than thinc's own way.
+
+    A GPU's ops stay, as do those for Apple's processors.
+    """
+    if type(get_current_ops()) is not NumpyOps:
+        return load_model_from_init_py(__file__, **overrides)
+    with use_ops("numpy", use_blis=False):
+        return load_model_from_init_py(__file__, **overrides)
+'''
+# Of two such packages in one process, the code of the first serves both: spaCy refuses a second factory of that name.
+IMPORTS = """
+if "labelwise_per_label" not in registry.factories:
+    from . import per_label  # noqa: F401
+"""
+
+
+class Package(NamedTuple):
+    """What was made.
+
+    wheel (Path): the file.
+    size (int): its bytes.
+    """
+
+    wheel: Path
+    size: int
+    contents: Contents
+
+
+class Identity(NamedTuple):
+    """What a package is called.
+
+    name (str): without the language, which spaCy puts before it.
+    license (str): an identifier, such as mit, that the hub knows; empty for none.
+    description (str): what it is for; empty if there is nothing to say.
+    """
+
+    name: str
+    version: str
+    license: str = ""
+    description: str = ""
+
+
+def make_package(root: Path, pipeline: str, out: Path, identity: Identity) -> Package:
+    """Put the best pipeline into a wheel, in a folder that is replaced as a whole, beside its card, README.md.
+
+    root (Path): the project's folder: it has training/PIPELINE/model-best, metrics/ and corpus/.
+    pipeline (str): "cpu" or "gpu".
+    RAISES (InputError): something of that isn't there, or a name or version can't be one, or the wheel can't be built.
+    """
+    check_identity(identity)
+    check_replaceable(out, (CARD,), "package")
+    model, corpus = root / "training" / pipeline / "model-best", root / "corpus"
+    contents = inspect_contents(model, corpus / "tokenizer.json")
+    results = load_results(root, pipeline)
+    if results.metrics is None or results.merge is None:
+        raise InputError(f"{root / 'metrics'}: there are no scores of the pipeline; run evaluate-{pipeline}")
+    with workspace(out.with_name(f"{out.name}.parts")) as folder, staged(out, folder=True) as made:
+        copy = folder / "pipeline"
+        shutil.copytree(model, copy)
+        meta = _describe(copy, identity, results.metrics, results.merge, read_manifest(corpus), contents)
+        wheel = f"{meta['lang']}_{identity.name}-{identity.version}-py3-none-any.whl"
+        card = write_card(
+            meta,
+            metrics=results.metrics,
+            merge=results.merge,
+            manifest=read_manifest(corpus),
+            contents=contents,
+            wheel=wheel,
+        )
+        # Without the head: spacy-huggingface-hub puts one of its own there, from meta.json.
+        (copy / CARD).write_text(card.body, encoding="utf8")
+        made.mkdir()
+        _build(copy, folder, made, meta, contents)
+        if not (made / wheel).is_file():
+            raise RuntimeError(
+                f"pip made {[file.name for file in made.iterdir()]}, and not {wheel}: please report this"
+            )
+        (made / CARD).write_text(str(card), encoding="utf8")
+    return Package(out / wheel, (out / wheel).stat().st_size, contents)
+
+
+def check_identity(identity: Identity) -> None:
+    """Check that a package can be called what it is to be called.
+
+    RAISES (InputError): it can't.
+    """
+    if not NAME.fullmatch(identity.name):
+        raise InputError(
+            f"--name {identity.name!r}: write small letters, digits and single underscores, such as ner_lab"
+        )
+    if not VERSION.fullmatch(identity.version):
+        raise InputError(f"--version {identity.version!r}: write it as pip does, such as 1.0.0 or 2.1.0rc1")
+
+
+def _describe(
+    copy: Path, identity: Identity, metrics: Metrics, merge: MergeCounts, manifest: dict[str, Any], contents: Contents
+) -> dict[str, Any]:
+    """Write what is known of a pipeline into its meta.json, and take the paths of this machine out of its config."""
+    meta = json.loads((copy / "meta.json").read_text(encoding="utf8"))
+    scores = metrics.all_gold
+    meta |= {
+        "name": identity.name,
+        "version": identity.version,
+        "license": identity.license,
+        "description": identity.description,
+        "performance": {
+            "ents_p": scores.p,
+            "ents_r": scores.r,
+            "ents_f": scores.f,
+            "ents_per_type": {name: {"p": own.p, "r": own.r, "f": own.f} for name, own in scores.labels.items()},
+        },
+        "labelwise": {
+            "scores": msgspec.to_builtins(scores),
+            "texts": metrics.texts,
+            "corpus": merge.digest,
+            "splits": manifest["splits"],
+            "gold": merge.gold,
+            "complete": {name: counts.get("complete", 0) for name, counts in merge.labels.items()},
+            "texts_digest": metrics.texts_digest,
+            "predictions_digest": metrics.predictions_digest,
+        },
+    }
+    (copy / "meta.json").write_text(json.dumps(meta, indent=2, ensure_ascii=False), encoding="utf8")
+    config = load_config(copy / "config.cfg", interpolate=False)
+    config["paths"] = dict.fromkeys(config["paths"])
+    config.to_disk(copy / "config.cfg")
+    return meta
+
+
+def _build(copy: Path, folder: Path, out: Path, meta: dict[str, Any], contents: Contents) -> None:
+    """Build the wheel of a pipeline's folder, without a look at the package index.
+
+    RAISES (InputError): pip couldn't.
+    """
+    (sources := folder / "sources").mkdir()
+    make_sources(copy, sources, create_sdist=False, create_wheel=False, require_parent=True)
+    (project,) = sources.iterdir()
+    (package,) = (path for path in project.iterdir() if path.is_dir())
+    if contents.per_label:
+        shutil.copy(per_label.__file__, package / "per_label.py")
+    (package / "__init__.py").write_text(INIT.format(imports=IMPORTS if contents.per_label else ""), encoding="utf8")
+    found = json.loads((project / "meta.json").read_text(encoding="utf8"))
+    # Where labelwise is installed, spaCy counts it among what the pipeline needs; but its code is in the wheel. And it
+    # rounds scores.
+    requirements = [line for line in found["requirements"] if not line.startswith("labelwise")]
+    meta = found | meta | {"requirements": requirements}
+    (project / "meta.json").write_text(json.dumps(meta, indent=2, ensure_ascii=False), encoding="utf8")
+    command = [sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "--no-index", "-q"]
+    done = subprocess.run(  # noqa: S603
+        [*command, "--wheel-dir", str(out), str(project)],
+        env=os.environ | {"SOURCE_DATE_EPOCH": EPOCH, "PIP_DISABLE_PIP_VERSION_CHECK": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise InputError(f"pip couldn't build the wheel: {done.stderr.strip()[-500:]}; is setuptools installed?")

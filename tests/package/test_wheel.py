@@ -1,0 +1,311 @@
+"""The wheel: where there is spaCy alone, it predicts what the project does; the card has the right numbers."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from packaging.requirements import Requirement
+
+from labelwise.common.device import use_gpu
+from labelwise.common.errors import InputError
+from labelwise.corpus.tokenizer import make_nlp, read_tokenizer
+from labelwise.evaluate.predictions import read_predictions
+from labelwise.evaluate.run import evaluate
+from labelwise.package.wheel import Identity, make_package
+from labelwise.train.run import train
+from tests.conftest import NO_DROPOUT, ROOT
+
+BITS = """
+import json, sys
+import spacy
+nlp = spacy.load(sys.argv[1])
+texts = json.load(open(sys.argv[2]))
+found = []
+for doc in nlp.pipe(texts):
+    spans = [(span.start_char, span.end_char, span.label_) for span in doc.ents]
+    all_spans = doc.spans["labels"] if "labels" in doc.spans else []
+    scores = [float(score).hex() for score in all_spans.attrs["scores"]] if len(all_spans) else []
+    tensor = doc._.trf_data.tensors[0].tobytes().hex() if doc.has_extension("trf_data") else doc.tensor.tobytes().hex()
+    found.append([spans, [(span.start_char, span.end_char, span.label_) for span in all_spans], scores, tensor])
+print(json.dumps(found))
+"""
+
+
+def project(root: Path, corpus: Path, pipeline: str, **options: Any) -> Path:
+    """A project's folder, with a trained and evaluated pipeline."""
+    root.mkdir(parents=True, exist_ok=True)
+    (root / "corpus").symlink_to(corpus)
+    (root / "metrics").mkdir()
+    shutil.copy(corpus.parent / "merge.json", root / "metrics")
+    model = root / "training" / pipeline / "model-best"
+    train(ROOT / "configs" / f"{pipeline}.cfg", corpus, model, root / "curve.tsv", **options)
+    evaluation = evaluate(model, corpus / "test", predictions=root / "predictions.jsonl")
+    (root / "metrics" / f"{pipeline}.json").write_bytes(msgspec.json.encode(evaluation.metrics))
+    (root / "training" / pipeline / "details.json").write_bytes(msgspec.json.encode(evaluation.details))
+    return root
+
+
+@pytest.fixture(scope="module", params=["per-label", "ner"])
+def trained(request, demo_corpus, tmp_path_factory) -> Path:
+    use_gpu(-1)  # as a command does
+    overrides = {"training.max_steps": 60, "training.eval_frequency": 60, "training.optimizer.learn_rate": 0.01}
+    return project(
+        tmp_path_factory.mktemp("project") / request.param,
+        demo_corpus,
+        "cpu",
+        recognizer=request.param,
+        overrides=overrides,
+    )
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory) -> Path:
+    """The Python of an environment that has spaCy, and nothing else but what it needs."""
+    return environment(tmp_path_factory.mktemp("bare") / "venv", "spacy")
+
+
+def environment(folder: Path, *names: str) -> Path:
+    """Make a virtual environment of some installed packages and what they require, by links to their files."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    (site,) = folder.glob("lib/python*/site-packages")
+    for name in closure([*names, "pip"]):
+        for file in metadata.distribution(name).files or ():
+            target, source = site / file, Path(str(file.locate()))
+            if ".." not in file.parts and file.suffix != ".pyc" and not target.exists():
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(source, target) if "dist-info" in str(file) else target.symlink_to(source)
+    return folder / "bin" / "python"
+
+
+def closure(names: list[str]) -> set[str]:
+    """The packages that packages require, all the way."""
+    found: set[str] = set()
+    while names:
+        name = re.sub(r"[-_.]+", "-", names.pop()).lower()
+        if name in found:
+            continue
+        found.add(name)
+        for line in metadata.requires(name) or ():
+            required = Requirement(line)
+            if required.marker is None or required.marker.evaluate({"extra": ""}):
+                try:
+                    metadata.distribution(required.name)
+                except metadata.PackageNotFoundError:
+                    continue  # of torch, say, CUDA's packages
+                names.append(required.name)
+    return found
+
+
+def in_bare(python: Path, *arguments: object) -> str:
+    """Run something in an environment, from a folder that has nothing of this project."""
+    clean = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    done = subprocess.run(
+        [str(python), *map(str, arguments)], cwd=python.parent, env=clean, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def install(python: Path, wheel: Path) -> None:
+    options = ["--no-index", "--force-reinstall", "--no-deps", "--disable-pip-version-check", "-q"]
+    in_bare(python, "-m", "pip", "install", *options, wheel)
+    in_bare(python, "-m", "pip", "check")  # all that it requires is there
+
+
+def bits_here(model: Path, texts: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> Any:
+    """What the project's own pipeline predicts, as a command of the project would load it."""
+    use_gpu(-1)
+    monkeypatch.setattr(sys, "argv", ["bits", str(model), str(texts)])
+    capsys.readouterr()
+    exec(BITS, {})
+    return json.loads(capsys.readouterr().out)
+
+
+def write_texts(root: Path) -> Path:
+    (root / "texts.json").write_text(json.dumps([doc.text for doc in read_predictions(root / "predictions.jsonl")]))
+    return root / "texts.json"
+
+
+@pytest.mark.slow
+def test_an_installed_wheel_predicts_the_same_to_the_bit(trained, bare, tmp_path, monkeypatch, capsys):
+    made = make_package(trained, "cpu", tmp_path / "dist", Identity("brands", "1.2.0"))
+    assert [path.name for path in sorted((tmp_path / "dist").iterdir())] == ["README.md", made.wheel.name]
+    install(bare, made.wheel)
+    with pytest.raises(AssertionError, match="No module named 'labelwise'"):
+        in_bare(bare, "-c", "import labelwise")
+    texts = write_texts(trained)
+    found = json.loads(in_bare(bare, "-c", BITS, "en_brands", texts))
+    assert found == bits_here(trained / "training/cpu/model-best", texts, monkeypatch, capsys)
+    predicted = [[list(span) for span in doc.predicted] for doc in read_predictions(trained / "predictions.jsonl")]
+    assert [sorted(spans) for spans, *_ in found] == predicted
+    assert sum(map(len, predicted)) > 10
+    # thinc's own choice, in the process that loads it, stays as it was.
+    code = "import spacy, thinc.api; spacy.load('en_brands'); print(thinc.api.get_current_ops().use_blis)"
+    assert in_bare(bare, "-c", code) == "True\n"
+
+
+@pytest.mark.slow
+def test_two_packages_in_one_process(trained, bare, tmp_path):
+    for name in ("one", "two"):
+        install(bare, make_package(trained, "cpu", tmp_path / name, Identity(name, "0.1.0")).wheel)
+    code = "import spacy; print([spacy.load(name)('Anna works.').text for name in ('en_one', 'en_two')])"
+    assert in_bare(bare, "-c", code) == "['Anna works.', 'Anna works.']\n"
+
+
+@pytest.mark.slow
+def test_a_transformer_needs_spacy_transformers_alone(demo_corpus, tiny_bert, tmp_path, monkeypatch, capsys):
+    pytest.importorskip("spacy_transformers")
+    use_gpu(-1)
+    overrides = {
+        "components.transformer.model.name": str(tiny_bert),
+        "components.transformer.model.precision": "fp32",
+        "components.transformer.model.transformer_config": NO_DROPOUT,
+        "training.max_steps": 3,
+        "training.eval_frequency": 3,
+    }
+    root = project(tmp_path / "project", demo_corpus, "gpu", overrides=overrides)
+    made = make_package(root, "gpu", tmp_path / "dist", Identity("trf", "0.1.0"))
+    assert made.contents.words == 0
+    python = environment(tmp_path / "venv", "spacy", "spacy-transformers")
+    install(python, made.wheel)
+    requirements = [line for line in metadata_of(made.wheel) if line.startswith("Requires-Dist")]
+    assert [re.match(r"Requires-Dist: ([\w-]+)", line)[1] for line in requirements] == ["spacy-transformers", "spacy"]
+    texts = write_texts(root)
+    found = json.loads(in_bare(python, "-c", BITS, "en_trf", texts))
+    assert found == bits_here(root / "training/gpu/model-best", texts, monkeypatch, capsys)
+
+
+def metadata_of(wheel: Path) -> list[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
+        return archive.read(name).decode().splitlines()
+
+
+def test_no_word_of_the_texts_is_in_the_wheel(trained, demo_corpus, tmp_path):
+    made = make_package(trained, "cpu", tmp_path / "dist", Identity("brands", "1.2.0"))
+    assert made.contents.words == 0
+    assert "no text, and no word of them" in (tmp_path / "dist/README.md").read_text()
+    known = {string.lower() for string in make_nlp(*read_tokenizer(demo_corpus / "tokenizer.json")).vocab.strings}
+    texts = [doc.text for doc in read_predictions(trained / "predictions.jsonl")]
+    with zipfile.ZipFile(made.wheel) as archive:
+        content = b"\n".join(archive.read(name) for name in archive.namelist())
+    own = {
+        path.read_text().lower() for path in (ROOT / "labelwise/recognizer/per_label.py", tmp_path / "dist/README.md")
+    }
+    words = {word for text in texts for word in re.findall(r"[A-Za-z]{7,}", text)}
+    rare = {word for word in words if word.lower() not in known and not any(word.lower() in text for text in own)}
+    assert len(rare) > 20
+    assert [word for word in rare if word.encode() in content] == []
+
+
+def test_words_in_the_vocabulary_are_told(trained, demo_corpus, tmp_path):
+    root = tmp_path / "project"
+    shutil.copytree(trained, root, symlinks=True)
+    strings = root / "training/cpu/model-best/vocab/strings.json"
+    strings.write_text(json.dumps([*json.loads(strings.read_text()), "Wintermute"]))
+    made = make_package(root, "cpu", tmp_path / "dist", Identity("brands", "1.2.0"))
+    assert made.contents.words == 1
+    assert "1 string of its vocabulary" in made.contents.describe()
+
+
+def test_nothing_of_this_machine_is_in_the_wheel(trained, tmp_path):
+    made = make_package(trained, "cpu", tmp_path / "dist", Identity("brands", "1.2.0"))
+    with zipfile.ZipFile(made.wheel) as archive:
+        assert not [name for name in archive.namelist() if str(trained.parent).encode() in archive.read(name)]
+
+
+def test_equal_pipelines_give_equal_wheels(trained, tmp_path):
+    first, second = (make_package(trained, "cpu", tmp_path / name, Identity("a", "1.0.0")) for name in ("one", "two"))
+    assert first.wheel.read_bytes() == second.wheel.read_bytes()
+
+
+def test_every_number_of_the_card_is_one_of_the_metrics(trained, demo_corpus, tmp_path):
+    cards = pytest.importorskip("huggingface_hub")
+    make_package(trained, "cpu", tmp_path / "dist", Identity("brands", "1.2.0", "mit", "For <b>tests</b>: 'yes'"))
+    card = cards.ModelCard.load(tmp_path / "dist/README.md")
+    metrics = json.loads((trained / "metrics/cpu.json").read_text())["all_gold"]
+    merged = json.loads((trained / "metrics/merge.json").read_text())
+    manifest = json.loads((demo_corpus / "manifest.json").read_text())
+    assert {result.metric_type: result.metric_value for result in card.data.eval_results} == {
+        "precision": metrics["p"],
+        "recall": metrics["r"],
+        "f1": metrics["f"],
+    }
+    assert (card.data.license, card.data.library_name, card.data.language) == ("mit", "spacy", ["en"])
+    assert card.data.model_name == "en_brands"
+    rows = {
+        (number, cells[0].strip("`")): cells[1:]
+        for number, table in enumerate(re.findall(r"(?:^\|.*\n)+", card.text, re.MULTILINE))
+        for cells in ([cell.strip() for cell in line.strip("|\n").split("|")] for line in table.splitlines()[2:])
+    }
+
+    def written(scores: dict[str, Any]) -> list[str]:
+        digits = [
+            "–" if scores.get(key) is None else f"{scores[key]:.3f}" for key in ("p", "r", "f", "f_low", "f_high")
+        ]
+        interval = "–" if digits[3] == "–" else f"{digits[3]} to {digits[4]}"
+        return [*digits[:3], interval, str(scores.get("support", ""))]
+
+    for label, scores in metrics["labels"].items():
+        assert rows.pop((0, label)) == written(scores)
+    assert rows.pop((0, "all (micro)")) == written(metrics)
+    assert rows.pop((0, "mean of the labels (macro)")) == written(metrics["macro"])
+    for label, counts in merged["labels"].items():
+        gold = [str(merged["gold"][split].get(label, 0)) for split in ("train", "dev", "test")]
+        assert rows.pop((1, label)) == [str(counts["complete"]), *gold]
+    for split, facts in manifest["splits"].items():
+        assert rows.pop((2, split)) == [str(facts["texts"]), str(facts["words"]), f"`{facts['digest']}`"]
+    assert rows == {}
+    meta = meta_of(tmp_path / "dist")
+    assert meta["performance"]["ents_f"] == metrics["f"]
+    assert meta["performance"]["ents_per_type"] == {
+        label: {key: scores.get(key) for key in ("p", "r", "f")} for label, scores in metrics["labels"].items()
+    }
+    assert meta["labelwise"]["corpus"] == merged["digest"]
+    assert (meta["license"], meta["description"]) == ("mit", "For <b>tests</b>: 'yes'")
+
+
+def meta_of(folder: Path) -> dict[str, Any]:
+    (wheel,) = folder.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        both = [json.loads(archive.read(name)) for name in archive.namelist() if name.endswith("meta.json")]
+    assert both[0] == both[1]
+    return both[0]
+
+
+@pytest.mark.parametrize(
+    ("identity", "message"),
+    [
+        (Identity("My Brands", "1.0.0"), "--name 'My Brands': write small letters"),
+        (Identity("my__brands", "1.0.0"), "--name"),
+        (Identity("brands", "1.0-beta"), "--version '1.0-beta': write it as pip does"),
+        (Identity("brands", "01.0"), "--version"),
+    ],
+)
+def test_a_name_that_pip_would_change_is_refused(identity, message, tmp_path):
+    with pytest.raises(InputError, match=message):
+        make_package(tmp_path, "cpu", tmp_path / "dist", identity)
+
+
+def test_what_is_not_there_is_named(trained, tmp_path):
+    root = tmp_path / "project"
+    shutil.copytree(trained, root, symlinks=True)
+    (root / "metrics/cpu.json").unlink()
+    with pytest.raises(InputError, match="no scores of the pipeline; run evaluate-cpu"):
+        make_package(root, "cpu", tmp_path / "dist", Identity("brands", "1.0.0"))
+    shutil.rmtree(root / "training/cpu/model-best")
+    with pytest.raises(InputError, match="no trained pipeline"):
+        make_package(root, "cpu", tmp_path / "dist", Identity("brands", "1.0.0"))
+    (tmp_path / "dist").mkdir()
+    (tmp_path / "dist/thesis.tex").write_text("years of work")
+    with pytest.raises(InputError, match="isn't an earlier package"):
+        make_package(trained, "cpu", tmp_path / "dist", Identity("brands", "1.0.0"))
