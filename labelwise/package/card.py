@@ -101,7 +101,7 @@ def _environment() -> Environment:
         loader=PackageLoader("labelwise.package"),
         undefined=StrictUndefined,
         keep_trailing_newline=True,
-        autoescape=False,  # noqa: S701
+        autoescape=False,  # noqa: S701 (see above)
     )
     environment.filters |= {"figure": figure, "interval": interval, "code": code, "cell": cell}
     return environment

@@ -193,7 +193,7 @@ def _build(copy: Path, folder: Path, out: Path, meta: dict[str, Any], contents: 
     meta = found | meta | {"requirements": requirements}
     (project / "meta.json").write_text(json.dumps(meta, indent=2, ensure_ascii=False), encoding="utf8")
     command = [sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "--no-index", "-q"]
-    done = subprocess.run(  # noqa: S603
+    done = subprocess.run(  # noqa: S603 (pip, on a folder that was just made)
         [*command, "--wheel-dir", str(out), str(project)],
         env=os.environ | {"SOURCE_DATE_EPOCH": EPOCH, "PIP_DISABLE_PIP_VERSION_CHECK": "1"},
         capture_output=True,

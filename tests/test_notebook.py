@@ -1,0 +1,69 @@
+"""The notebook goes from a zip file to a wheel, from top to bottom, with a tiny transformer on the CPU."""
+
+import os
+import re
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from labelwise.demo.write import make_demo
+from tests.conftest import ROOT
+from tests.test_end_to_end import Copy
+
+nbformat = pytest.importorskip("nbformat")
+nbclient = pytest.importorskip("nbclient")
+NOTEBOOK = ROOT / "notebooks" / "colab.ipynb"
+
+
+@pytest.mark.slow
+def test_the_notebook_runs_from_top_to_bottom(tiny_bert, tmp_path, monkeypatch):
+    pytest.importorskip("spacy_transformers")
+    (tmp_path / "repository").mkdir()
+    copy = Copy(tmp_path / "repository")
+    make_demo(tmp_path / "brat", docs=16, labels=2, words=40)
+    with zipfile.ZipFile(tmp_path / "data.zip", "w") as archive:
+        for file in sorted((tmp_path / "brat").rglob("*.*")):
+            archive.write(file, file.relative_to(tmp_path / "brat"))
+    environment = tmp_path / "environment"  # which is there already, and so isn't installed
+    environment.mkdir()
+    (environment / "bin").symlink_to(Path(sys.executable).parent)
+    (environment / ".ready").touch()
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    nbformat.validate(notebook)
+    (settings,) = (cell for cell in notebook.cells if "parameters" in cell.metadata.get("tags", ()))
+    values = {"transformer_name": str(tiny_bert), "gpu_steps": 2, "package_name": "tiny"}
+    for name, value in (
+        ("REPOSITORY", str(copy.root)),
+        ("DATA", "data.zip"),
+        ("SETTINGS", values),
+        ("ENVIRONMENT", str(environment)),
+    ):
+        settings.source, found = re.subn(rf"(?m)^{name} = \S.*?(?=  #|$)", f"{name} = {value!r}", settings.source)
+        assert found == 1, name
+    (tmp_path / "colab").mkdir()
+    (tmp_path / "data.zip").rename(tmp_path / "colab" / "data.zip")
+    for name in copy.environment.keys() | os.environ.keys():
+        if name in copy.environment:
+            monkeypatch.setenv(name, copy.environment[name])
+        else:
+            monkeypatch.delenv(name)
+    nbclient.NotebookClient(
+        notebook, timeout=600, kernel_name="python3", resources={"metadata": {"path": str(tmp_path / "colab")}}
+    ).execute()
+    project = tmp_path / "colab" / "labelwise"
+    printed = {
+        cell.id: "".join(output.get("text", "") for output in cell.get("outputs", ())) for cell in notebook.cells
+    }
+    assert "report/gpu.html is the report" in printed["train"]
+    assert (project / "assets/brat").is_dir()
+    (shown,) = next(cell for cell in notebook.cells if cell.id == "report").outputs
+    assert "The GPU pipeline" in shown["data"]["text/html"]
+    assert (project / "dist-gpu/en_tiny-0.1.0-py3-none-any.whl").is_file()
+    assert str(project / "dist-gpu/en_tiny-0.1.0-py3-none-any.whl") in printed["package"]
+
+
+def test_it_is_committed_without_output():
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    assert [cell.id for cell in notebook.cells if cell.get("outputs") or cell.get("execution_count")] == []
