@@ -99,6 +99,12 @@ def test_a_plural_that_is_marked_now_and_then_is_no_quarrel_about_the_plural(tmp
     assert not any(what == "plural" for _, what, _ in found)
 
 
+def test_a_singular_that_is_marked_now_and_then_is_no_quarrel_about_the_plural(tmp_path):
+    marked, unmarked = ("a tube here", [(1, 2, "A")], {}), ("a tube here", [], {})
+    found = quarrels(tmp_path, *[marked] * 6, *[unmarked] * 4, *[("some tubes here", [], {})] * 9)
+    assert not any(what == "plural" for _, what, _ in found)
+
+
 def test_spans_without_letters_are_listed(tmp_path):
     found = quarrels(tmp_path, ("one - two", [(1, 2, "A"), (0, 1, "A")], {}))
     ((name, (*_, rows)),) = found.items()

@@ -9,7 +9,7 @@ import typer
 from typer.testing import CliRunner
 
 from labelwise.check import folds
-from labelwise.check.look_up import locate
+from labelwise.check.look_up import explain, locate
 from labelwise.check.run import check
 from labelwise.check.worklists import Finding
 from labelwise.common.errors import InputError
@@ -164,6 +164,25 @@ def test_mistakes_on_test_say_what_pays_most(noisy, tmp_path):
     assert (summary.groups[0].form, summary.groups[0].explains) == (row["form"], 7)
     explained = {one["form"] for one in rows_of(tmp_path / "second") if one["explains"] == "7"}
     assert explained == {row["form"]}
+
+
+def test_a_finding_explains_the_mistakes_of_its_own_label_or_pair_alone(tmp_path):
+    """Of `cat`, which is A and B: A missed, A taken for B, B missed, and A of another form missed."""
+    a, b = [(0, 3, "A")], [(0, 3, "B")]
+    docs = [
+        PredictedDoc(f"{n}", "cat", gold, found, [], doc="x")
+        for n, (gold, found) in enumerate([(a, []), (a, b), (b, [])])
+    ]
+    docs.append(PredictedDoc("9", "dog", a, [], [], doc="x"))
+    with (tmp_path / "predictions.jsonl").open("wb") as file:
+        write_predictions(docs, file)
+    here = (0, 3, "A")
+    findings = [
+        Finding(1.0, "other label", "A", "cat", here, (0, 3, "B"), "train", "x", "", ""),
+        Finding(1.0, "marked", "A", "cat", here, None, "train", "x", "", ""),
+    ]
+    explain(findings, tmp_path / "predictions.jsonl")
+    assert [finding.explains for finding in findings] == [2, 1]
 
 
 @pytest.mark.parametrize(

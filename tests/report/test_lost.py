@@ -57,6 +57,11 @@ def test_no_infix_is_proposed_that_would_split_words_and_numbers(what):
     assert propose_infix(what) == ""
 
 
+def test_a_single_span_is_not_worth_a_rule(merging):
+    (group,) = groups(merging, [("add 10Ωx now", "10", "A")])
+    assert (group.what, group.remedy) == ("0|a", MOVE)
+
+
 def test_a_part_of_a_word_has_to_be_moved(merging):
     (group,) = groups(merging, [("the footballer", "football", "A"), ("a footballer", "football", "A")])
     assert (group.what, group.remedy) == ("a|a", MOVE)

@@ -71,6 +71,7 @@ def test_a_line_that_cannot_be_read_costs_its_sentence_alone(tmp_path):
         ("I-A I-A B-A", [(0, 2, "A"), (2, 3, "A")]),  # IOB1
         ("B-A L-A U-B", [(0, 2, "A"), (2, 3, "B")]),  # BILOU
         ("B-A E-A S-B", [(0, 2, "A"), (2, 3, "B")]),  # IOBES
+        ("B-A S-A O", [(0, 1, "A"), (1, 2, "A")]),
         ("S-A S-A I-A", [(0, 1, "A"), (1, 2, "A"), (2, 3, "A")]),
         ("A A B", [(0, 2, "A"), (2, 3, "B")]),
         ("I-A I-B O", [(0, 1, "A"), (1, 2, "B")]),

@@ -38,6 +38,7 @@ def test_what_cannot_be_used_is_told(tmp_path):
         ROWS[1],
         {"tokens": ["a"], "ner_tags": []},
         {"tokens": ["a"], "ner_tags": [3]},
+        {"tokens": ["a"], "ner_tags": [-1]},
         {"tokens": [1], "ner_tags": ["O"]},
     ]
     (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows) + "oops\n[]\n")
@@ -45,6 +46,7 @@ def test_what_cannot_be_used_is_told(tmp_path):
         FOUND[1],
         "malformed: `ner_tags` isn't a list of 1 tags",
         "malformed: the tag 3 has no name; write the tags' names, or Parquet with them",
+        "malformed: the tag -1 has no name; write the tags' names, or Parquet with them",
         "malformed: `tokens` isn't a list of strings",
         "bad JSON",
         "malformed: a row is an object, not list",
@@ -60,13 +62,15 @@ def test_parquet(tmp_path, numbers, wrapped):
 
     names = ["O", "B-ORG", "I-ORG", "B-MISC", "I-MISC", "B-PER", "I-PER"]
     rows = [{**row, "ner_tags": [names.index(tag) for tag in row["ner_tags"]]} if numbers else row for row in ROWS]
+    rows += [{"id": "4", "tokens": ["a"], "ner_tags": [-1]}] if numbers else []
     tags = {"feature": {"names": names, "_type": "ClassLabel"}, "_type": "Sequence"} if wrapped else {"names": names}
     features = {"id": {"dtype": "string"}, "tokens": {"_type": "Sequence"}, "ner_tags": tags}
     table = pyarrow.Table.from_pylist(rows).replace_schema_metadata(
         {"huggingface": json.dumps({"info": {"features": features}})}
     )
     parquet.write_table(table, tmp_path / "a.parquet", row_group_size=1)
-    assert read(tmp_path / "a.parquet") == [*FOUND, "no text"]
+    unnamed = "malformed: the tag -1 has no name; write the tags' names, or Parquet with them"
+    assert read(tmp_path / "a.parquet") == [*FOUND, "no text", *([unnamed] if numbers else [])]
     parquet.write_table(table.replace_schema_metadata({}), tmp_path / "b.parquet")
     bare = read(tmp_path / "b.parquet")
     assert bare[:2] == FOUND if not numbers else all("has no name" in problem for problem in bare[:2])

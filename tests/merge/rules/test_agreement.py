@@ -320,6 +320,22 @@ def test_each_two_annotators_are_compared(merging):
     assert (nobody.spans, nobody.f, nobody.kappa) == (10, 0.0, 0.0)
 
 
+def test_tokens_that_touch_a_span_are_not_in_it(merging):
+    """Ann marks `cat` of `cat's`, and Bob nothing: one token of two is marked."""
+    rows = [
+        {"text": "cat's", "_annotator_id": who, "_view_id": "ner_manual", "spans": spans}
+        for who, spans in (
+            ("ann", [{"start": 0, "end": 3, "label": "A"}]),
+            ("bob", [{"start": 3, "end": 5, "label": "A"}]),
+        )
+    ]
+    merging.add("a", ["A"], rows)
+    merging.run()
+    (pair,) = read_annotators(merging.root / "corpus")
+    # They agree on no token; chance would have them agree on half.
+    assert pair.kappa == pytest.approx((0 - 1 / 2) / (1 - 1 / 2))
+
+
 def test_names_of_annotators_are_not_in_the_metrics(merging):
     merging.add("a", ["A"], [*rows_of(range(5), "ann", (0, 4, "A")), *rows_of(range(5), "bob")])
     metrics = merging.root / "merge.json"
