@@ -38,7 +38,7 @@ INIT = '''"""A pipeline of spaCy; README.md says what it is."""
 
 from pathlib import Path
 
-from spacy.util import get_model_meta, load_model_from_init_py, registry
+from spacy.util import get_model_meta, load_model_from_init_py
 from thinc.api import NumpyOps, get_current_ops, use_ops
 {imports}
 __version__ = get_model_meta(Path(__file__).parent)["version"]
@@ -54,11 +54,7 @@ def load(**overrides):
     with use_ops("numpy", use_blis=False):
         return load_model_from_init_py(__file__, **overrides)
 '''
-# Of two such packages in one process, the code of the first serves both: spaCy refuses a second factory of that name.
-IMPORTS = """
-if "labelwise_per_label" not in registry.factories:
-    from . import per_label  # noqa: F401
-"""
+IMPORT = "\nfrom . import per_label  # noqa: F401\n"
 
 
 class Package(NamedTuple):
@@ -185,7 +181,7 @@ def _build(copy: Path, folder: Path, out: Path, meta: dict[str, Any], contents: 
     (package,) = (path for path in project.iterdir() if path.is_dir())
     if contents.per_label:
         shutil.copy(per_label.__file__, package / "per_label.py")
-    (package / "__init__.py").write_text(INIT.format(imports=IMPORTS if contents.per_label else ""), encoding="utf8")
+    (package / "__init__.py").write_text(INIT.format(imports=IMPORT if contents.per_label else ""), encoding="utf8")
     found = json.loads((project / "meta.json").read_text(encoding="utf8"))
     # Where labelwise is installed, spaCy counts it among what the pipeline needs; but its code is in the wheel. And it
     # rounds scores.

@@ -7,13 +7,11 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-from packaging.requirements import Requirement
 
 from labelwise.common.device import use_gpu
 from labelwise.common.errors import InputError
@@ -22,6 +20,7 @@ from labelwise.evaluate.predictions import read_predictions
 from labelwise.evaluate.run import evaluate
 from labelwise.package.wheel import Identity, make_package
 from labelwise.train.run import train
+from tests.bare import bare_environment
 from tests.conftest import NO_DROPOUT, ROOT
 
 BITS = """
@@ -70,39 +69,7 @@ def trained(request, demo_corpus, tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def bare(tmp_path_factory) -> Path:
     """The Python of an environment that has spaCy, and nothing else but what it needs."""
-    return environment(tmp_path_factory.mktemp("bare") / "venv", "spacy")
-
-
-def environment(folder: Path, *names: str) -> Path:
-    """Make a virtual environment of some installed packages and what they require, by links to their files."""
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
-    (site,) = folder.glob("lib/python*/site-packages")
-    for name in closure([*names, "pip"]):
-        for file in metadata.distribution(name).files or ():
-            target, source = site / file, Path(str(file.locate()))
-            if ".." not in file.parts and file.suffix != ".pyc" and not target.exists():
-                target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(source, target) if "dist-info" in str(file) else target.symlink_to(source)
-    return folder / "bin" / "python"
-
-
-def closure(names: list[str]) -> set[str]:
-    """The packages that packages require, all the way."""
-    found: set[str] = set()
-    while names:
-        name = re.sub(r"[-_.]+", "-", names.pop()).lower()
-        if name in found:
-            continue
-        found.add(name)
-        for line in metadata.requires(name) or ():
-            required = Requirement(line)
-            if required.marker is None or required.marker.evaluate({"extra": ""}):
-                try:
-                    metadata.distribution(required.name)
-                except metadata.PackageNotFoundError:
-                    continue  # of torch, say, CUDA's packages
-                names.append(required.name)
-    return found
+    return bare_environment(tmp_path_factory.mktemp("bare") / "venv", "spacy", "pip")
 
 
 def in_bare(python: Path, *arguments: object) -> str:
@@ -175,7 +142,7 @@ def test_a_transformer_needs_spacy_transformers_alone(demo_corpus, tiny_bert, tm
     root = project(tmp_path / "project", demo_corpus, "gpu", overrides=overrides)
     made = make_package(root, "gpu", tmp_path / "dist", Identity("trf", "0.1.0"))
     assert made.contents.words == 0
-    python = environment(tmp_path / "venv", "spacy", "spacy-transformers")
+    python = bare_environment(tmp_path / "venv", "spacy", "spacy-transformers", "pip")
     install(python, made.wheel)
     requirements = [line for line in metadata_of(made.wheel) if line.startswith("Requires-Dist")]
     assert [re.match(r"Requires-Dist: ([\w-]+)", line)[1] for line in requirements] == ["spacy-transformers", "spacy"]

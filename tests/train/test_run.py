@@ -5,14 +5,11 @@ import os
 import shutil
 import subprocess
 import sys
-import venv
-from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 import pytest
 import spacy
 import typer
-from packaging.requirements import Requirement
 from spacy.util import load_config
 from typer.testing import CliRunner
 
@@ -25,6 +22,7 @@ from labelwise.train.reader import read_docs
 from labelwise.train.registry import make_corpus_tokenizer
 from labelwise.train.run import train
 from scripts import train as train_script
+from tests.bare import bare_environment
 from tests.conftest import ROOT, another_process
 
 CPU, GPU = ROOT / "configs" / "cpu.cfg", ROOT / "configs" / "gpu.cfg"
@@ -57,6 +55,16 @@ def test_training_again_gives_the_same_curve_and_scores(trained, demo_corpus, tm
     assert one.texts == json.loads((demo_corpus / "manifest.json").read_text())["splits"]["test"]["texts"]
 
 
+def test_no_time_left_is_told_before_there_is_a_basis(trained, demo_corpus, tmp_path, capsys):
+    """A pipeline that starts from another one is evaluated after its first step."""
+    overrides = {"training.max_steps": 4, "training.eval_frequency": 2}
+    model = str(trained / "model")
+    train(CPU, demo_corpus, tmp_path / "model", tmp_path / "curve.tsv", overrides=overrides, init_from=model)
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    (start,) = (place for place, row in enumerate(rows) if row[-1:] == ["LEFT"])
+    assert [(row[1], ":" in row[-1]) for row in rows[start + 2 : start + 5]] == [("0", False), ("2", True), ("4", True)]
+
+
 def test_all_labels_are_known_whichever_texts_come_first(trained, demo_corpus):
     nlp = spacy.load(trained / "model")
     assert sorted(nlp.get_pipe("ner").labels) == sorted(
@@ -77,10 +85,7 @@ def test_the_pipeline_has_the_tokenizer_of_the_merge(trained, demo_corpus):
 def test_the_pipeline_loads_with_spacy_alone(trained, tmp_path):
     """In an environment that has spaCy, what spaCy requires, and the recognizer's module, which needs nothing else."""
     shutil.copy(ROOT / "labelwise" / "recognizer" / "per_label.py", tmp_path)
-    venv.create(tmp_path / "bare", with_pip=False, symlinks=True)
-    [site] = (tmp_path / "bare").glob("lib/python*/site-packages")
-    for top in sorted(required_files("spacy")):
-        (site / top.name).symlink_to(top)
+    python = bare_environment(tmp_path / "bare", "spacy")
     code = (
         "import importlib.util as u, json, sys, spacy, per_label\n"
         "absent = [name for name in ('labelwise', 'dvc', 'torch', 'spacy_transformers') if not u.find_spec(name)]\n"
@@ -88,7 +93,7 @@ def test_the_pipeline_loads_with_spacy_alone(trained, tmp_path):
         "doc = nlp(sys.argv[2])\n"
         "print(json.dumps([absent, [t.text for t in doc], [[e.text, e.label_] for e in doc.ents]]))\n"
     )
-    command = [tmp_path / "bare" / "bin" / "python", "-c", code, trained / "model", TEXT]
+    command = [python, "-c", code, trained / "model", TEXT]
     done = subprocess.run(command, cwd=tmp_path, env={"LANG": "C.UTF-8"}, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     absent, tokens, entities = json.loads(done.stdout)
@@ -96,26 +101,6 @@ def test_the_pipeline_loads_with_spacy_alone(trained, tmp_path):
     here = spacy.load(trained / "model")(TEXT)
     assert tokens == [token.text for token in here]
     assert entities == [[ent.text, ent.label_] for ent in here.ents]
-
-
-def required_files(name: str, seen: set[str] | None = None) -> set[Path]:
-    """The files and folders in site-packages of a distribution and all that it requires."""
-    seen = set() if seen is None else seen
-    if name.lower() in seen:
-        return set()
-    seen.add(name.lower())
-    try:
-        found = distribution(name)
-    except PackageNotFoundError:  # for another platform or Python
-        return set()
-    root = Path(found.locate_file(""))
-    tops = {Path(file).parts[0] for file in found.files or ()} - {"..", "__pycache__"}
-    files = {root / top for top in tops if (root / top).exists()}
-    for line in found.requires or ():
-        requirement = Requirement(line)
-        if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
-            files |= required_files(requirement.name, seen)
-    return files
 
 
 def test_evaluation_counts_what_the_merge_lost(trained, merging):

@@ -1,0 +1,36 @@
+"""Environments that have some packages, what those require, and nothing else."""
+
+import venv
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+from packaging.requirements import Requirement
+
+
+def bare_environment(folder: Path, *names: str) -> Path:
+    """Make an environment with links to packages that are installed here; returns its Python."""
+    venv.create(folder, with_pip=False, symlinks=True)
+    [site] = folder.glob("lib/python*/site-packages")
+    seen: set[str] = set()
+    for top in sorted(set().union(*(required_files(name, seen) for name in names))):
+        (site / top.name).symlink_to(top)
+    return folder / "bin" / "python"
+
+
+def required_files(name: str, seen: set[str]) -> set[Path]:
+    """The files and folders in site-packages of a distribution and all that it requires."""
+    if name.lower() in seen:
+        return set()
+    seen.add(name.lower())
+    try:
+        found = distribution(name)
+    except PackageNotFoundError:  # for another platform or Python
+        return set()
+    root = Path(found.locate_file(""))
+    tops = {Path(file).parts[0] for file in found.files or ()} - {"..", "__pycache__"}
+    files = {root / top for top in tops if (root / top).exists()}
+    for line in found.requires or ():
+        requirement = Requirement(line)
+        if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+            files |= required_files(requirement.name, seen)
+    return files
