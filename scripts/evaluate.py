@@ -67,7 +67,7 @@ def print_scores(metrics: Metrics) -> None:
     for name, row in sorted(metrics.all_gold.labels.items()):
         flat, agreement = metrics.flat_gold.labels[name], metrics.agreement.get(name)
         ceiling = agreement.f if agreement else None
-        rows.append([name, *_figures(row), _figure(flat.f), _figure(ceiling), f"{row.support:,}"])
+        rows.append([name, *_figures(row.shown()), _figure(flat.shown().f), _figure(ceiling), f"{row.support:,}"])
     total, flat_gold = metrics.all_gold, metrics.flat_gold
     rows.append(["all (micro)", *_figures(total), _figure(flat_gold.f), "", f"{total.support:,}"])
     rows.append(["mean (macro)", *_figures(total.macro), _figure(flat_gold.macro.f), "", ""])

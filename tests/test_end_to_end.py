@@ -134,6 +134,24 @@ def test_a_second_run_does_nothing(by_weasel, by_dvc):
     assert "up to date" in again
 
 
+def test_a_pipeline_of_a_revision_can_be_had_without_the_project(by_dvc, tmp_path):
+    copy, _ = by_dvc
+    copy.run("dvc", "repro", "package")
+    copy.run("dvc", "remote", "add", "-d", "store", str(tmp_path / "store"))
+    copy.commit("package")
+    copy.run("git", "tag", "v1.2")
+    copy.run("dvc", "push", "package", "train-cpu")
+    (tmp_path / "elsewhere").mkdir()
+    for name in ("dist", "training/cpu/model-best"):
+        got = tmp_path / "elsewhere" / Path(name).name
+        copy.run("dvc", "get", str(copy.root), name, "--rev", "v1.2", "-o", str(got))
+        made = {path.relative_to(copy.root / name): path.read_bytes() for path in (copy.root / name).rglob("*.*")}
+        assert {path.relative_to(got): path.read_bytes() for path in got.rglob("*.*")} == made
+        assert made
+    (wheel,) = (tmp_path / "elsewhere" / "dist").glob("*.whl")
+    assert wheel.name == "en_ner-0.1.0-py3-none-any.whl"
+
+
 def test_an_edit_runs_what_depends_on_its_folder(by_weasel, by_dvc):
     for file, commands in (
         ("labelwise/report/charts.py", ["report"]),

@@ -109,7 +109,7 @@ def compare(revisions: Sequence[Revision], *, gold: GoldOf | None = None, common
     made.missing = missing
     made.behind = [stage for revision in revisions for stage in revision.behind]
     made.only = {
-        revision.name: {label: scores.f for label, scores in sorted(own.items()) if label not in labels}
+        revision.name: {label: scores.shown().f for label, scores in sorted(own.items()) if label not in labels}
         for revision in revisions
         if (own := revision.metrics.all_gold.labels).keys() - set(labels)
     }
@@ -204,7 +204,10 @@ def _from_metrics(revisions: Sequence[Revision], labels: list[str]) -> Compariso
     # An average over other labels can't be compared.
     averages = all(score.labels.keys() == set(labels) for score in scores)
     f = [
-        [*(score.labels[label].f for label in labels), *((score.f, score.macro.f) if averages else (None, None))]
+        [
+            *(score.labels[label].shown().f for label in labels),
+            *((score.f, score.macro.f) if averages else (None, None)),
+        ]
         for score in scores
     ]
     made = Comparison(

@@ -31,7 +31,7 @@ def spread(revisions: Sequence[Revision]) -> dict[str, Spread | None]:
         raise InputError(f"{', '.join(names)}: the test sets differ, so their scores can't be averaged")
     scores = [revision.metrics.all_gold for revision in revisions]
     labels = sorted(set.intersection(*(set(score.labels) for score in scores)))
-    rows = {label: [score.labels[label].f for score in scores] for label in labels}
+    rows = {label: [score.labels[label].shown().f for score in scores] for label in labels}
     rows |= {"all (micro)": [score.f for score in scores], "mean (macro)": [score.macro.f for score in scores]}
     return {name: _spread(values) for name, values in rows.items()}
 

@@ -27,6 +27,10 @@ class Scores(msgspec.Struct, omit_defaults=True):
     f_low: Score = None
     f_high: Score = None
 
+    def shown(self) -> "Scores":
+        """Give what is worth showing: without gold, recall and F are 0 by spaCy's formula only, and nobody's fault."""
+        return Scores(self.p, None, None, self.support) if self.support == 0 else self
+
 
 class AllScores(Scores, omit_defaults=True, kw_only=True):
     """Scores over all spans (micro average), their mean over the labels that have gold (macro), and each label's."""

@@ -63,7 +63,7 @@ def write_card(
     labels = [
         CardLabel(
             name,
-            metrics.all_gold.labels.get(name),
+            scores if (scores := metrics.all_gold.labels.get(name)) and scores.support else None,
             merge.labels[name].get("complete", 0),
             {split: merge.gold.get(split, {}).get(name, 0) for split in SPLITS},
         )

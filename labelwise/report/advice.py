@@ -90,7 +90,7 @@ def tabulate_causes(metrics: Metrics, details: Details) -> dict[str, Any] | None
     rows = [
         {
             "label": label,
-            "f": metrics.all_gold.labels[label].f if label in metrics.all_gold.labels else None,
+            "f": metrics.all_gold.labels[label].shown().f if label in metrics.all_gold.labels else None,
             "counts": [counts[cause] for cause in CAUSES],
             "missed": sum(counts.values()),
             "next": REMEDIES[max(CAUSES, key=lambda cause: counts[cause])].partition(";")[0],

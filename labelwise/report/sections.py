@@ -75,7 +75,8 @@ def tabulate_scores(
     in_train = merge.gold.get("train", {}) if merge and merge.gold else None
     rows: list[dict[str, Any]] = []
     confusion = details.confusion if details else {}
-    for label, scores in metrics.all_gold.labels.items():
+    for label, scored in metrics.all_gold.labels.items():
+        scores = scored.shown()
         flat = metrics.flat_gold.labels.get(label)
         schemes = details.schemes.get(label, {}) if details else {}
         agreement = metrics.agreement.get(label)
@@ -84,13 +85,13 @@ def tabulate_scores(
                 "label": label,
                 "scores": scores,
                 **count_errors(scores, sum(row.get(label, 0) for row in confusion.values())),
-                "flat": flat.f if flat else None,
-                "partial": schemes["partial"].f if "partial" in schemes else None,
-                "type": schemes["type"].f if "type" in schemes else None,
+                "flat": flat.shown().f if flat else None,
+                "partial": schemes["partial"].f if "partial" in schemes and scores.support else None,
+                "type": schemes["type"].f if "type" in schemes and scores.support else None,
                 "agreement": agreement.f if agreement else None,
                 "twice": agreement.texts if agreement else 0,
                 "train": None if in_train is None else in_train.get(label, 0),
-                "change": difference(scores.f, base.all_gold.labels[label].f)
+                "change": difference(scores.f, base.all_gold.labels[label].shown().f)
                 if base and label in base.all_gold.labels
                 else None,
             }

@@ -33,6 +33,7 @@ from spacy.training import Example
 from thinc.api import Optimizer, fix_random_seed
 
 from labelwise.common.errors import InputError
+from labelwise.common.memory import Trimmer
 from labelwise.corpus.streaming import forgetting
 from labelwise.train.batches import Batch, CostBatcher, Item, word_cost
 from labelwise.train.checkpoints import Checkpoints, State, copy, restore
@@ -92,6 +93,7 @@ class Run:
         self.resumed = resumed
         self.skip_first = skip_first
         self.clock = Clock()
+        self.trimmer = Trimmer()
         self.state = resumed[1] if resumed else State()
         self.updates = Updates(self.state, on_oom)
         self.corpus: Any = None
@@ -223,6 +225,7 @@ class Run:
             for batch, info, is_best in SPACY_LOOP(nlp, optimizer, train_data, evaluate, **settings):
                 if isinstance(batch, Replayed):
                     continue
+                self.trimmer.look()
                 self.state.step, self.state.words = info["step"], info["words"]
                 self.state.seconds = before + time.perf_counter() - start
                 self.monitor.step, self.monitor.words = info["step"], info["words"]
