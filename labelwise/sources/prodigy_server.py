@@ -170,8 +170,8 @@ def find_snapshot(name: str, db: str, fetched: Path) -> Path:
     if snapshot is None or snapshot.db != db:
         found = f"was taken from {snapshot.db}" if snapshot else f"has only {', '.join(map(repr, taken)) or 'none'}"
         raise InputError(f"data set {name!r} is in {db}, but the snapshot in {fetched} {found}; {_REMEDY}")
-    path = (fetched / snapshot.file).resolve()
-    if path.parent != fetched.resolve() or not path.is_file():
+    path = fetched.resolve() / snapshot.file  # which may be a link into DVC's cache
+    if path.name != snapshot.file or not path.is_file():
         raise InputError(f"{digests}: it names {snapshot.file!r}, which isn't there; {_REMEDY}")
     return path
 
