@@ -13,20 +13,20 @@ from pathlib import Path
 from statistics import median
 from typing import Annotated, Any
 
-import spacy
 import torch
 import typer
 from spacy.language import Language
 
 from labelwise.common.device import use_gpu
+from labelwise.evaluate.predict import load_pipeline
 from labelwise.train.reader import read_docs
 
 
-def transformer_of(nlp: Language) -> Any:
-    """Find what holds the PyTorch model of a pipeline's transformer, as its attribute `transformer`."""
+def shim_of(nlp: Language) -> Any:
+    """Find what holds the PyTorch model of a pipeline's transformer, as its attribute `_model`."""
     model = nlp.get_pipe("transformer").model  # type: ignore[attr-defined]
     (shim,) = (shim for node in model.walk() for shim in node.shims)
-    return shim._model
+    return shim
 
 
 def size_of(model: torch.nn.Module) -> float:
@@ -56,11 +56,11 @@ def main(
     """Predict in turn, and print the medians."""
     use_gpu(-1)
     torch.set_num_threads(1)
-    pipelines = {"fp32": spacy.load(model), "int8": spacy.load(model)}
-    holder = transformer_of(pipelines["int8"])
+    pipelines = {name: load_pipeline(model, name) for name in ("fp32", "int8")}
+    shim = shim_of(pipelines["int8"])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # PyTorch announces that it will go
-        holder.transformer = torch.ao.quantization.quantize_dynamic(holder.transformer, {torch.nn.Linear})
+        shim._model = torch.ao.quantization.quantize_dynamic(shim._model, {torch.nn.Linear})
     docs = list(read_docs(split, pipelines["fp32"]))[:texts]
     speeds: dict[str, list[float]] = {name: [] for name in pipelines}
     scores = {}
@@ -70,7 +70,7 @@ def main(
             speeds[name].append(speed)
     print("| weights | MB | words a second | F |\n|---|---|---|---|")
     for name, nlp in pipelines.items():
-        size = size_of(transformer_of(nlp).transformer)
+        size = size_of(shim_of(nlp)._model)
         print(f"| {name} | {size:.0f} | {median(speeds[name]):,.0f} | {scores[name]:.4f} |")
     ratio = median(new / old for old, new in zip(speeds["fp32"], speeds["int8"], strict=True))
     print(f"{ratio:.2f} times the speed, median of {rounds}, on {len(docs)} texts")
