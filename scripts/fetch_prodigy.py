@@ -15,7 +15,7 @@ from scripts.console import msg, print_table, run, user_errors
 def fetch_prodigy_cli(
     datasets: Annotated[list[Path], Argument(help="datasets.yml files, or folders that have one")],
     out: Annotated[Path, Argument(help="Folder for the snapshot, which is replaced")],
-    snapshot: Annotated[str, Option(help="A name, such as a date; what was taken under it is kept")] = "",
+    snapshot: Annotated[str, Option(help="Any name; what was taken under it is kept")] = "",
 ) -> None:
     """Take a snapshot of the data sets that are declared with the address of a server as their `db`."""
     with user_errors("Nothing was fetched"):
@@ -35,7 +35,7 @@ def fetch_prodigy_cli(
     print_table(["Data set", "database", "tasks", "sha256"], rows)
     total = sum(one.tasks for one in taken.values())
     msg.good(f"{out} has {counted(total, 'task')}")
-    msg.info("What is annotated from now on comes with another `snapshot` in project.yml")
+    msg.info("To fetch later annotations, change `snapshot` in project.yml")
 
 
 if __name__ == "__main__":

@@ -24,3 +24,13 @@ def digest_code(folders: Iterable[str], versions: Iterable[str] = ()) -> str:
     """Digest some folders of this package, and the versions of packages, as one."""
     facts = [*(f"{name} {digest}" for name, digest in digest_files(folders).items()), *versions]
     return hashlib.blake2b("\n".join(facts).encode(), digest_size=8).hexdigest()
+
+
+def digest_folder(folder: Path) -> str:
+    """Digest the files of a folder, a pipeline's for example, with their names."""
+    digest = hashlib.sha256()
+    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
+        digest.update(file.relative_to(folder).as_posix().encode() + b"\0")
+        with file.open("rb") as opened:
+            digest.update(hashlib.file_digest(opened, "sha256").digest())
+    return digest.hexdigest()

@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
+from labelwise.common.code import digest_folder
 from labelwise.common.device import use_gpu
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import check_kind
@@ -69,6 +70,7 @@ def evaluate(
         file = predictions or Path(folder) / "predictions.jsonl"
         speed = predict(model, split, file, gpu_id=gpu_id, workers=workers, progress=progress)
         metrics, details = score(file, split, counts.agreement if counts else {})
+        metrics.pipeline_digest = digest_folder(model)
     return Evaluation(metrics, details, speed)
 
 

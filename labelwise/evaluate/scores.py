@@ -70,6 +70,7 @@ class Metrics(msgspec.Struct):
     schemes (dict): over all labels, by scheme.
     agreement (dict): of the annotators, for each label that they marked twice.
     texts_digest, predictions_digest (str): the same for the same texts, and for the same predictions.
+    pipeline_digest (str): of the files of the pipeline that was evaluated.
     """
 
     texts: int
@@ -82,6 +83,7 @@ class Metrics(msgspec.Struct):
     agreement: dict[str, Agreement] = {}
     texts_digest: str = ""
     predictions_digest: str = ""
+    pipeline_digest: str = ""
 
 
 class FrequentMistake(msgspec.Struct):

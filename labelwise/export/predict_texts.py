@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from labelwise.common.code import digest_folder
 from labelwise.common.collector import rare_collections
 from labelwise.common.errors import InputError
 from labelwise.common.keys import text_key
@@ -107,16 +108,6 @@ def predict_part(job: RawJob) -> Done:
                     found.found = all_found(doc)
                     write_predictions([found], file)
     return Done(len(job.texts), words)
-
-
-def digest_folder(folder: Path) -> str:
-    """Digest the files of a folder."""
-    digest = hashlib.sha256()
-    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
-        digest.update(file.relative_to(folder).as_posix().encode() + b"\0")
-        with file.open("rb") as opened:
-            digest.update(hashlib.file_digest(opened, "sha256").digest())
-    return digest.hexdigest()
 
 
 def _usable(texts: Iterable[RawText], problems: Counter[str]) -> Iterator[RawText]:

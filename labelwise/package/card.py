@@ -81,6 +81,8 @@ def write_card(
         "all": metrics.all_gold,
         "scored": metrics.texts,
         "calibration": metrics.calibration_error,
+        "base": contents.base,
+        "foreign": [name for name in contents.labels if name not in merge.labels],
         "per_label": contents.per_label,
         "total": sum(splits[split]["texts"] for split in splits),
         "texts": {split: splits[split]["texts"] for split in splits},

@@ -21,25 +21,27 @@ class Contents(NamedTuple):
     per_label (bool): it has a head for each label; otherwise spaCy's ner.
     words (int): strings of its vocabulary that are neither labels nor of spaCy's language and the project's tokenizer.
     vectors (bool): it has word vectors, whose words are in its vocabulary.
+    base (str): the transformer that it began with, by its name on the hub; empty if there is none, or it is a folder.
     """
 
     labels: list[str]
     per_label: bool
     words: int
     vectors: bool
+    base: str = ""
 
     def describe(self) -> str:
         """Say what is in it of the training texts."""
         labels = f"the names of its {counted(len(self.labels), 'label')}"
         if not self.words:
-            return f"Of the training texts there is nothing in it but {labels}: no text, and no word of them."
+            return f"It contains nothing of the training texts but {labels}: no text, and no word of them."
         if self.vectors:
             return (
-                f"Of the training texts, it has {labels}. Its vocabulary has {counted(self.words, 'word')}, as its "
-                "word vectors have; whether some are of the training texts hasn't been told apart."
+                f"Of the training texts it contains {labels}. Its vocabulary has {counted(self.words, 'word')}, as its "
+                "word vectors have; whether some are of the training texts hasn't been checked."
             )
         return (
-            f"Of the training texts, it has {labels}, and {counted(self.words, 'string')} of its vocabulary that "
+            f"Of the training texts it contains {labels}, and {counted(self.words, 'string')} of its vocabulary that "
             "aren't spaCy's: they may be words of the texts."
         )
 
@@ -57,4 +59,20 @@ def inspect_contents(model: Path, tokenizer: Path) -> Contents:
     lang, rules = read_tokenizer(tokenizer)
     saved = json.loads((model / "vocab" / "strings.json").read_text(encoding="utf8"))
     words = {*saved} - {*make_nlp(lang, rules).vocab.strings} - {*labels}
-    return Contents(labels, isinstance(ner, PerLabelRecognizer), len(words), bool(nlp.vocab.vectors.size))
+    base = nlp.config["components"].get("transformer", {}).get("model", {}).get("name", "")
+    return Contents(
+        labels,
+        isinstance(ner, PerLabelRecognizer),
+        len(words),
+        bool(nlp.vocab.vectors.size),
+        "" if is_folder(base) else base,
+    )
+
+
+def is_folder(name: str) -> bool:
+    """Tell whether a transformer's name is a folder of this machine, and not one on the hub.
+
+    >>> is_folder("/home/anna/bert"), is_folder("roberta-base"), is_folder("microsoft/deberta-v3-base")
+    (True, False, False)
+    """
+    return Path(name).is_absolute() or (bool(name) and Path(name).is_dir())

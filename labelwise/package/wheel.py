@@ -18,13 +18,14 @@ import msgspec
 from spacy.cli.package import package as make_sources
 from spacy.util import load_config
 
+from labelwise.common.code import digest_folder
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import check_replaceable, staged, workspace
 from labelwise.corpus.manifest import read_manifest
 from labelwise.evaluate.results import MergeCounts, load_results
 from labelwise.evaluate.scores import Metrics
 from labelwise.package.card import write_card
-from labelwise.package.contents import Contents, inspect_contents
+from labelwise.package.contents import Contents, inspect_contents, is_folder
 from labelwise.recognizer import per_label
 
 CARD = "README.md"
@@ -97,16 +98,23 @@ def make_package(root: Path, pipeline: str, out: Path, identity: Identity) -> Pa
     results = load_results(root, pipeline)
     if results.metrics is None or results.merge is None:
         raise InputError(f"{root / 'metrics'}: there are no scores of the pipeline; run evaluate-{pipeline}")
+    manifest = read_manifest(corpus)
+    if results.metrics.pipeline_digest != digest_folder(model):
+        raise InputError(f"{root / 'metrics'}: its scores are of another pipeline; run evaluate-{pipeline} again")
+    if results.metrics.texts_digest != manifest["splits"]["test"]["digest"]:
+        raise InputError(
+            f"{corpus}: the pipeline was evaluated on another; run train-{pipeline} and evaluate-{pipeline}"
+        )
     with workspace(out.with_name(f"{out.name}.parts")) as folder, staged(out, folder=True) as made:
         copy = folder / "pipeline"
         shutil.copytree(model, copy)
-        meta = _describe(copy, identity, results.metrics, results.merge, read_manifest(corpus), contents)
+        meta = _describe(copy, identity, results.metrics, results.merge, manifest, contents)
         wheel = f"{meta['lang']}_{identity.name}-{identity.version}-py3-none-any.whl"
         card = write_card(
             meta,
             metrics=results.metrics,
             merge=results.merge,
-            manifest=read_manifest(corpus),
+            manifest=manifest,
             contents=contents,
             wheel=wheel,
         )
@@ -150,7 +158,9 @@ def _describe(
             "ents_p": scores.p,
             "ents_r": scores.r,
             "ents_f": scores.f,
-            "ents_per_type": {name: {"p": own.p, "r": own.r, "f": own.f} for name, own in scores.labels.items()},
+            "ents_per_type": {
+                name: {"p": own.p, "r": own.shown().r, "f": own.shown().f} for name, own in scores.labels.items()
+            },
         },
         "labelwise": {
             "scores": msgspec.to_builtins(scores),
@@ -166,6 +176,9 @@ def _describe(
     (copy / "meta.json").write_text(json.dumps(meta, indent=2, ensure_ascii=False), encoding="utf8")
     config = load_config(copy / "config.cfg", interpolate=False)
     config["paths"] = dict.fromkeys(config["paths"])
+    transformer = config["components"].get("transformer", {}).get("model", {})
+    if is_folder(transformer.get("name", "")):
+        transformer["name"] = Path(transformer["name"]).name  # its weights are in the pipeline
     config.to_disk(copy / "config.cfg")
     return meta
 

@@ -31,6 +31,7 @@ from labelwise.sources.prodigy_db import DATASET_NAMES, SCHEMA, TASKS, check_sch
 DIGESTS = "digests.json"
 BUFFERED = 100  # rows that are held at a time
 PATIENCE = 10  # seconds to wait for a connection
+SECRET = re.compile(r"(?i)passw|^pass$|pwd|secret|token")  # in the name of an option; `passfile` is a path
 
 
 class Server(NamedTuple):
@@ -49,7 +50,7 @@ class Server(NamedTuple):
 
 
 _MYSQL = Server(
-    *("mysql+pymysql", "sqlalchemy pymysql", "MYSQL_PWD"),
+    *("mysql+pymysql", 'sqlalchemy "pymysql[rsa]"', "MYSQL_PWD"),
     "set session transaction isolation level repeatable read, read only",
 )
 SERVERS = {
@@ -89,18 +90,19 @@ def check_server(db: str) -> Server:
 
     RAISES (InputError): it names no server of a known kind, or has a password in it, which is not repeated.
     """
-    shown = re.sub(r"(?<=://)([^:/@]*):.*@", r"\1:***@", db)
+    shown = re.sub(r"(?<=://)([^:/@?]*):[^?]*@", r"\1:***@", db).partition("?")[0]
     try:
         parts = urlsplit(db)
+        parts.port  # noqa: B018  a ValueError, if it isn't a number
         keys = [key for key, _ in parse_qsl(parts.query, keep_blank_values=True)]
-        secret = shown != db or parts.password is not None
+        secret = ":***@" in shown or parts.password is not None or any(SECRET.search(key) for key in keys)
     except ValueError:
         raise InputError(f"db: {shown}: this isn't an address; {_ADDRESS}") from None
     server = SERVERS.get(parts.scheme)
-    if secret or any("pass" in key.lower() for key in keys):
+    if secret:
         variable = server.password if server else "PGPASSWORD or MYSQL_PWD"
         raise InputError(
-            f"db: {shown.partition('?')[0]}: a password would end up in git, in DVC's lock file and in logs; take it "
+            f"db: {shown}: a password would end up in git, in DVC's lock file and in logs; take it "
             f"out, and set {variable} in the environment"
         )
     if server is None:
@@ -121,30 +123,31 @@ def take_snapshots(
 ) -> dict[str, Snapshot]:
     """Write the declared data sets of servers to a folder, which is replaced as a whole; returns them by name.
 
-    What is there of the same snapshot is kept. All that is taken from a database is read in one transaction, and so as
-    it was at one moment.
+    What is there of the same snapshot is kept, also while it isn't declared. All that is taken from a database is read
+    in one transaction, and so as it was at one moment.
 
     datasets (Sequence[tuple[str, str]]): name and database of each, none twice.
-    snapshot (str): any name, such as a date; another one has all taken anew.
+    snapshot (str): any name; with another one, all is taken anew.
     tell (Callable): is told a data set's name, and how many of its tasks have been written since it was told before.
     RAISES (InputError): a server can't be reached, refuses, isn't Prodigy's, or lacks a data set.
     """
     check_replaceable(out, (DIGESTS,), "snapshot")
     before = _read_digests(out) if (out / DIGESTS).is_file() else {}
-    files = file_names(name for name, _ in datasets)
+    declared = dict(datasets)
     taken = {
-        name: before[name]
-        for name, db in datasets
-        if name in before
-        and (before[name].db, before[name].snapshot, before[name].file) == (db, snapshot, files[name])
-        and before[name].sha256 == _digest(out / files[name])
+        name: one
+        for name, one in before.items()
+        if (one.db, one.snapshot) == (declared.get(name, one.db), snapshot)
+        and one.sha256 == _digest(out / Path(one.file).name)
     }
-    if before and taken.keys() == before.keys() == files.keys():
-        return taken
+    files = file_names({**taken, **declared})
+    if before and taken.keys() == before.keys() and taken.keys() >= declared.keys():
+        return {name: taken[name] for name in declared}
     with staged(out, folder=True) as folder:
         folder.mkdir()
-        for name in taken:
-            shutil.copy2(out / files[name], folder / files[name])
+        for name, one in taken.items():
+            shutil.copy2(out / one.file, folder / files[name])
+            one.file = files[name]
         for db in dict.fromkeys(db for name, db in datasets if name not in taken):
             with reading(db) as connection:
                 _check_tables(connection, db)
@@ -153,7 +156,7 @@ def take_snapshots(
                     taken[name] = Snapshot(db, snapshot, files[name], tasks, digest)
         content = {name: taken[name] for name in sorted(taken)}
         (folder / DIGESTS).write_bytes(msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
-    return taken
+    return {name: taken[name] for name in declared}
 
 
 def find_snapshot(name: str, db: str, fetched: Path) -> Path:
@@ -212,18 +215,28 @@ def reading(db: str) -> Iterator[Any]:
     except ImportError as error:
         raise InputError(f"{db}: to read it, install what is needed: pip install {server.packages}") from error
     try:
-        with engine.connect() as connection:
+        connected = engine.connect()
+    except (TypeError, ValueError, RuntimeError) as error:  # of the driver, to which what follows ? is handed
+        raise InputError(f"{db}: {error}; take out of the address what {server.dialect} doesn't know") from None
+    except sqlalchemy.exc.SQLAlchemyError as error:
+        raise _refused(db, server, error) from None
+    try:
+        with connected as connection:
             connection.execute(sqlalchemy.text(server.read_only))
             if server is _MYSQL:
                 connection.rollback()  # what was set holds from the next transaction on
             yield connection
     except sqlalchemy.exc.SQLAlchemyError as error:
-        why = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
-        raise InputError(
-            f"{db}: {why}; check user, host and database, and that {server.password} in the environment is the password"
-        ) from None
+        raise _refused(db, server, error) from None
     finally:
         engine.dispose()
+
+
+def _refused(db: str, server: Server, error: Exception) -> InputError:
+    why = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
+    return InputError(
+        f"{db}: {why}; check user, host and database, and that {server.password} in the environment is the password"
+    )
 
 
 def _check_tables(connection: Any, db: str) -> None:
@@ -264,16 +277,23 @@ def _write(connection: Any, name: str, db: str, path: Path, tell: Callable[[str,
 def as_line(content: bytes | memoryview | str | object) -> bytes:
     r"""Write what a row has, as the driver gives it, as one line, which is counted whatever is in it.
 
-    Between its values, JSON may have line ends, which are as good as spaces; within strings it has none.
+    Between its values, JSON may have line ends, which are as good as spaces. Within strings it can't, and so it is
+    damaged, and stays so.
 
     >>> as_line(b'{"text":\n"one"}'), as_line(None), as_line({"text": "a JSON column"})
     (b'{"text": "one"}\n', b'null\n', b'{"text":"a JSON column"}\n')
+    >>> as_line(b'{"text": "one\ntwo"}')
+    b'{"text": "one\x1ftwo"}\n'
     """
     if isinstance(content, str):
         content = content.encode("utf8", "surrogatepass")
     elif not isinstance(content, bytes | memoryview):
         content = msgspec.json.encode(content)
-    return (bytes(content).translate(_ONE_LINE).strip() or b"null") + b"\n"
-
-
-_ONE_LINE = bytes.maketrans(b"\r\n", b"  ")
+    line = bytes(content).strip()
+    if b"\n" in line or b"\r" in line:
+        try:
+            msgspec.json.decode(line)
+            line = line.translate(bytes.maketrans(b"\r\n", b"  "))
+        except DECODE_ERRORS:
+            line = line.translate(bytes.maketrans(b"\r\n", b"\x1f\x1f"))
+    return (line or b"null") + b"\n"

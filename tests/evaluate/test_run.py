@@ -68,7 +68,7 @@ def test_files_are_written_and_no_other(run, model, demo_corpus, tmp_path):
     metrics, details, speed = (json.loads((out / f"{n}.json").read_text()) for n in ("metrics", "details", "speed"))
     manifest = read_manifest(demo_corpus)
     scores = ["texts", "all_gold", "flat_gold", "all_spans", "calibration_error", "unscored", "schemes", "agreement"]
-    assert list(metrics) == [*scores, "texts_digest", "predictions_digest"]
+    assert list(metrics) == [*scores, "texts_digest", "predictions_digest", "pipeline_digest"]
     assert metrics["texts"] == manifest["splits"]["test"]["texts"]
     assert metrics["texts_digest"] == manifest["splits"]["test"]["digest"]
     for gold in ("all_gold", "flat_gold"):
@@ -95,7 +95,7 @@ def test_scores_are_those_of_the_predictions_that_are_written(run, model, demo_c
     for doc in docs:
         scoring.add(doc)
     metrics = json.loads((tmp_path / "metrics.json").read_text())
-    digests = {name: metrics[name] for name in ("texts_digest", "predictions_digest")}
+    digests = {name: metrics[name] for name in ("texts_digest", "predictions_digest", "pipeline_digest")}
     assert metrics == {**msgspec.to_builtins(scoring.metrics()), **digests}
     details = json.loads((tmp_path / "details.json").read_text())
     causes = details.pop("causes")
@@ -233,7 +233,8 @@ def test_old_files_stay_if_it_fails(run, demo_corpus, tmp_path):
 def test_saved_predictions_are_scored_without_a_pipeline(run, model, demo_corpus, tmp_path):
     evaluate_all(run, model, demo_corpus / "test", tmp_path)
     scores, details = evaluation.score(tmp_path / "predictions.json", demo_corpus / "test", {})
-    assert msgspec.to_builtins(scores) == json.loads((tmp_path / "metrics.json").read_text())
+    metrics = json.loads((tmp_path / "metrics.json").read_text())
+    assert msgspec.to_builtins(scores) == metrics | {"pipeline_digest": ""}
     assert msgspec.to_builtins(details) == json.loads((tmp_path / "details.json").read_text())
     with pytest.raises(InputError, match=r"none\.jsonl: there is no such file"):
         evaluation.score(tmp_path / "none.jsonl", demo_corpus / "test", {})

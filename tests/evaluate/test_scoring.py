@@ -263,6 +263,7 @@ def test_nothing_to_score_is_none_everywhere(docs, labels):
         "agreement": {},
         "texts_digest": "",
         "predictions_digest": "",
+        "pipeline_digest": "",
     }
     assert details["frequent"] == {kind: [] for kind in KINDS}
     assert details["confusion"] == {}

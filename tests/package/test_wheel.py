@@ -13,12 +13,14 @@ from typing import Any
 import msgspec
 import pytest
 
+from labelwise.common.code import digest_folder
 from labelwise.common.device import use_gpu
 from labelwise.common.errors import InputError
 from labelwise.corpus.tokenizer import make_nlp, read_tokenizer
 from labelwise.evaluate.predictions import read_predictions
 from labelwise.evaluate.run import evaluate
 from labelwise.package.wheel import Identity, make_package
+from labelwise.train.reader import read_docs
 from labelwise.train.run import train
 from tests.bare import bare_environment
 from tests.conftest import NO_DROPOUT, ROOT
@@ -142,6 +144,9 @@ def test_a_transformer_needs_spacy_transformers_alone(demo_corpus, tiny_bert, tm
     root = project(tmp_path / "project", demo_corpus, "gpu", overrides=overrides)
     made = make_package(root, "gpu", tmp_path / "dist", Identity("trf", "0.1.0"))
     assert made.contents.words == 0
+    words = rare_words(demo_corpus, *tiny_bert.glob("*.json"))
+    assert words_in(made.wheel, {str(tmp_path), *words}) == set()
+    assert "base_model" not in (tmp_path / "dist/README.md").read_text()  # a folder is none
     python = bare_environment(tmp_path / "venv", "spacy", "spacy-transformers", "pip")
     install(python, made.wheel)
     requirements = [line for line in metadata_of(made.wheel) if line.startswith("Requires-Dist")]
@@ -157,37 +162,73 @@ def metadata_of(wheel: Path) -> list[str]:
         return archive.read(name).decode().splitlines()
 
 
+def rare_words(corpus: Path, *others: Path) -> set[str]:
+    """Words of the texts that a pipeline was trained on, not spaCy's, nor in any wheel, nor in others."""
+    nlp = make_nlp(*read_tokenizer(corpus / "tokenizer.json"))
+    known = {string.lower() for string in nlp.vocab.strings}
+    own = [ROOT / "labelwise/recognizer/per_label.py", *(ROOT / "labelwise/package/templates").iterdir()]
+    files = [*own, *(ROOT / "configs").iterdir(), *others]
+    code = "".join(file.read_text(encoding="utf8").lower() for file in files)
+    texts = [doc.text for split in ("train", "dev") for doc in read_docs(corpus / split, nlp)]
+    words = {word for text in texts for word in re.findall(r"[A-Za-z]{7,}", text)}
+    found = {word for word in words if word.lower() not in known and word.lower() not in code}
+    assert len(found) > 20
+    return found
+
+
+def words_in(wheel: Path, words: set[str]) -> set[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        content = b"\n".join(archive.read(name) for name in archive.namelist())
+    return {word for word in words if word.encode() in content}
+
+
 def test_no_word_of_the_texts_is_in_the_wheel(trained, demo_corpus, tmp_path):
     made = make_package(trained, "cpu", tmp_path / "dist", Identity("brands", "1.2.0"))
     assert made.contents.words == 0
     assert "no text, and no word of them" in (tmp_path / "dist/README.md").read_text()
-    known = {string.lower() for string in make_nlp(*read_tokenizer(demo_corpus / "tokenizer.json")).vocab.strings}
-    texts = [doc.text for doc in read_predictions(trained / "predictions.jsonl")]
-    with zipfile.ZipFile(made.wheel) as archive:
-        content = b"\n".join(archive.read(name) for name in archive.namelist())
-    own = {
-        path.read_text().lower() for path in (ROOT / "labelwise/recognizer/per_label.py", tmp_path / "dist/README.md")
-    }
-    words = {word for text in texts for word in re.findall(r"[A-Za-z]{7,}", text)}
-    rare = {word for word in words if word.lower() not in known and not any(word.lower() in text for text in own)}
-    assert len(rare) > 20
-    assert [word for word in rare if word.encode() in content] == []
+    words = rare_words(demo_corpus)
+    assert words_in(made.wheel, words) == set()
+    # And such a word would be found.
+    leaked = min(words)
+    made = make_package(with_string(trained, leaked, tmp_path), "cpu", tmp_path / "leaky", Identity("brands", "1.2.0"))
+    assert words_in(made.wheel, words) == {leaked}
 
 
-def test_words_in_the_vocabulary_are_told(trained, demo_corpus, tmp_path):
-    root = tmp_path / "project"
-    shutil.copytree(trained, root, symlinks=True)
-    strings = root / "training/cpu/model-best/vocab/strings.json"
-    strings.write_text(json.dumps([*json.loads(strings.read_text()), "Wintermute"]))
+def with_string(project: Path, word: str, folder: Path) -> Path:
+    """Copy a project, with a word in its pipeline's vocabulary, as spaCy would have saved it."""
+    root = folder / "project"
+    shutil.copytree(project, root, symlinks=True)
+    model = root / "training/cpu/model-best"
+    strings = model / "vocab/strings.json"
+    strings.write_text(json.dumps([*json.loads(strings.read_text()), word]))
+    metrics = json.loads((root / "metrics/cpu.json").read_text())
+    (root / "metrics/cpu.json").write_text(json.dumps(metrics | {"pipeline_digest": digest_folder(model)}))
+    return root
+
+
+def test_words_in_the_vocabulary_are_told(trained, tmp_path):
+    root = with_string(trained, "Wintermute", tmp_path)
     made = make_package(root, "cpu", tmp_path / "dist", Identity("brands", "1.2.0"))
     assert made.contents.words == 1
     assert "1 string of its vocabulary" in made.contents.describe()
 
 
+def test_scores_of_another_pipeline_or_corpus_are_refused(trained, tmp_path):
+    root = with_string(trained, "Wintermute", tmp_path)
+    shutil.copy(trained / "metrics/cpu.json", root / "metrics/cpu.json")
+    with pytest.raises(InputError, match="scores are of another pipeline; run evaluate-cpu again"):
+        make_package(root, "cpu", tmp_path / "dist", Identity("brands", "1.2.0"))
+    metrics = json.loads((trained / "metrics/cpu.json").read_text())
+    shutil.rmtree(root)
+    shutil.copytree(trained, root, symlinks=True)
+    (root / "metrics/cpu.json").write_text(json.dumps(metrics | {"texts_digest": "0"}))
+    with pytest.raises(InputError, match="evaluated on another; run train-cpu and evaluate-cpu"):
+        make_package(root, "cpu", tmp_path / "dist", Identity("brands", "1.2.0"))
+
+
 def test_nothing_of_this_machine_is_in_the_wheel(trained, tmp_path):
     made = make_package(trained, "cpu", tmp_path / "dist", Identity("brands", "1.2.0"))
-    with zipfile.ZipFile(made.wheel) as archive:
-        assert not [name for name in archive.namelist() if str(trained.parent).encode() in archive.read(name)]
+    assert words_in(made.wheel, {str(trained.parent)}) == set()
 
 
 def test_equal_pipelines_give_equal_wheels(trained, tmp_path):
@@ -223,7 +264,8 @@ def test_every_number_of_the_card_is_one_of_the_metrics(trained, demo_corpus, tm
         return [*digits[:3], interval, str(scores.get("support", ""))]
 
     for label, scores in metrics["labels"].items():
-        assert rows.pop((0, label)) == written(scores)
+        if scores["support"]:
+            assert rows.pop((0, label)) == written(scores)
     assert rows.pop((0, "all (micro)")) == written(metrics)
     assert rows.pop((0, "mean of the labels (macro)")) == written(metrics["macro"])
     for label, counts in merged["labels"].items():
@@ -235,7 +277,8 @@ def test_every_number_of_the_card_is_one_of_the_metrics(trained, demo_corpus, tm
     meta = meta_of(tmp_path / "dist")
     assert meta["performance"]["ents_f"] == metrics["f"]
     assert meta["performance"]["ents_per_type"] == {
-        label: {key: scores.get(key) for key in ("p", "r", "f")} for label, scores in metrics["labels"].items()
+        label: {key: scores.get(key) if scores["support"] or key == "p" else None for key in ("p", "r", "f")}
+        for label, scores in metrics["labels"].items()
     }
     assert meta["labelwise"]["corpus"] == merged["digest"]
     assert (meta["license"], meta["description"]) == ("mit", "For <b>tests</b>: 'yes'")

@@ -73,16 +73,16 @@ def test_a_snapshot_has_the_tasks_of_each_data_set_once_in_the_order_of_their_id
 
 def test_a_merge_takes_the_snapshot_and_counts_what_is_damaged(server, tmp_path):
     spread = task(2).replace(b", ", b",\r\n")  # JSON may have line ends between its values
-    server.add("person", [task(1), spread, b"\xff", b"", b'{"text": ', None])
+    server.add("person", [task(1), spread, b"\xff", b"", b'{"text": ', None, b'{"text": "one\ntwo"}'])
     declared = declare(tmp_path / "data", {"name": "person", "db": server.db, "labels": "auto"})
     take_snapshots(load_servers([declared]), tmp_path / "corpus/fetched")
     ledger = merge([declared], tmp_path / "corpus", Settings(), workers=1)
     assert ledger.rows["merged"] == 2
-    assert ledger.rows["bad JSON"] == 2
+    assert ledger.rows["bad JSON"] == 3
     assert ledger.rows["malformed"] == 2  # an empty row, and none at all
     assert ledger.labels["PERSON"]["entity"] == 2
     problems = [json.loads(line) for line in (tmp_path / "corpus/problems.jsonl").read_text().splitlines()]
-    assert [problem["line"] for problem in problems if problem["dataset"] == "person"] == [3, 4, 5, 6]
+    assert [problem["line"] for problem in problems if problem["dataset"] == "person"] == [3, 4, 5, 6, 7]
 
 
 def test_all_data_sets_are_as_they_were_at_one_moment(server, tmp_path):
@@ -114,6 +114,9 @@ def test_what_was_taken_is_kept_until_the_snapshot_has_another_name(server, tmp_
     (out / "b.jsonl").write_bytes(task(4) + b"\n")  # by hand
     assert take_snapshots([a, b], out, "May") == taken
     assert (out / "b.jsonl").read_bytes() == task(2) + b"\n"
+    assert take_snapshots([a], out, "May").keys() == {"a"}  # b isn't declared for a while
+    server.add("b", [task(5)])
+    assert take_snapshots([a, b], out, "May") == taken
     assert take_snapshots([a], out, "June")["a"].tasks == 2
     assert sorted(path.name for path in out.iterdir()) == ["a.jsonl", "digests.json"]
 
@@ -182,6 +185,8 @@ def test_memory_does_not_grow_with_the_tasks(server, tmp_path, monkeypatch):
         ("sqlite:///home/anna/prodigy.db", "'sqlite' isn't one of postgresql, mysql, mariadb; write .* an SQLite file"),
         ("postgresql://anna@box", "it names no database; write postgresql://"),
         ("postgresql://[box/prodigy", "this isn't an address; write"),
+        ("postgresql://anna@box:port/prodigy", "this isn't an address; write"),
+        ("mysql://anna@box/prodigy?pwd=s3cr3t", "mysql://anna@box/prodigy: a password"),
     ],
 )
 def test_wrong_addresses_are_refused_without_repeating_a_password(db, message, tmp_path):
@@ -201,6 +206,16 @@ def test_a_server_that_is_not_there(tmp_path):
     with pytest.raises(InputError, match=r"mysql://anna@127.0.0.1:1/prodigy: .*refused.*; check user, host"):
         take_snapshots([("person", "mysql://anna@127.0.0.1:1/prodigy")], tmp_path / "fetched")
     assert not any(tmp_path.iterdir())
+
+
+def test_paths_and_names_with_signs_are_no_passwords():
+    assert check_server("postgresql://box/prodigy?passfile=/home/anna/.pgpass").password == "PGPASSWORD"
+    assert check_server("postgresql://box:5432/prodigy?user=anna@example.com").password == "PGPASSWORD"
+
+
+def test_an_option_that_the_driver_does_not_know_is_an_error_of_the_address(tmp_path):
+    with pytest.raises(InputError, match=r"sslmode.*; take out of the address what mysql"):
+        take_snapshots([("person", "mysql://anna@127.0.0.1:1/prodigy?sslmode=verify-full")], tmp_path / "fetched")
 
 
 def test_what_is_to_be_installed_is_named(tmp_path, monkeypatch):
