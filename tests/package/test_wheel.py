@@ -35,7 +35,8 @@ for doc in nlp.pipe(texts):
     spans = [(span.start_char, span.end_char, span.label_) for span in doc.ents]
     all_spans = doc.spans["labels"] if "labels" in doc.spans else []
     scores = [float(score).hex() for score in all_spans.attrs["scores"]] if len(all_spans) else []
-    tensor = doc._.trf_data.tensors[0].tobytes().hex() if doc.has_extension("trf_data") else doc.tensor.tobytes().hex()
+    trf = doc._.trf_data if doc.has_extension("trf_data") else None
+    tensor = (trf.tensors[0] if trf else doc.tensor).tobytes().hex()
     found.append([spans, [(span.start_char, span.end_char, span.label_) for span in all_spans], scores, tensor])
 print(json.dumps(found))
 """
