@@ -11,7 +11,7 @@ run: .venv/.ready ## Set up .venv (no torch) and run the whole way on the demo c
 	PYTHONUNBUFFERED=1 .venv/bin/weasel run all
 
 test: .venv-dev/.ready ## Set up .venv-dev and pass every test.
-	.venv-dev/bin/python -m pytest -n logical --maxprocesses 4 --dist loadfile $(ARGS)
+	.venv-dev/bin/python -m pytest -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 lint: .venv-dev/.ready ## Check style, types, and what bandit would find.
 	.venv-dev/bin/ruff check .

@@ -42,7 +42,7 @@ def write_jsonl(path: Path, rows: list[Any]) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the tests of the whole project, which take longest: other processes do the rest meanwhile."""
-    items.sort(key=lambda item: item.path.parent.name != "tests")
+    items.sort(key=lambda item: (item.path.name != "test_end_to_end.py", item.path.parent.name != "tests"))
 
 
 @contextmanager

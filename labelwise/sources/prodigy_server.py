@@ -91,11 +91,13 @@ def check_server(db: str) -> Server:
     RAISES (InputError): it names no server of a known kind, or has a password in it, which is not repeated.
     """
     shown = re.sub(r"(?<=://)([^:/@?]*):[^?]*@", r"\1:***@", db).partition("?")[0]
+    secret = ":***@" in shown
     try:
         parts = urlsplit(db)
-        parts.port  # noqa: B018  a ValueError, if it isn't a number
+        if not secret:
+            parts.port  # noqa: B018  a ValueError, if it isn't a number
         keys = [key for key, _ in parse_qsl(parts.query, keep_blank_values=True)]
-        secret = ":***@" in shown or parts.password is not None or any(SECRET.search(key) for key in keys)
+        secret = secret or parts.password is not None or any(SECRET.search(key) for key in keys)
     except ValueError:
         raise InputError(f"db: {shown}: this isn't an address; {_ADDRESS}") from None
     server = SERVERS.get(parts.scheme)
