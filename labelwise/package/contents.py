@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 from typing import NamedTuple
 
+from labelwise.common.errors import InputError
 from labelwise.common.wording import counted
 from labelwise.corpus.tokenizer import make_nlp, read_tokenizer
 from labelwise.evaluate.predict import load_pipeline
@@ -54,6 +55,8 @@ def inspect_contents(model: Path, tokenizer: Path) -> Contents:
     """
     load_pipeline.cache_clear()  # it may have been retrained
     nlp = load_pipeline(model)
+    if "ner" not in nlp.pipe_names:
+        raise InputError(f"{model}: it has no recognizer named ner, but {', '.join(nlp.pipe_names) or 'nothing'}")
     ner = nlp.get_pipe("ner")
     labels = list(ner.labels)  # type: ignore[attr-defined]
     lang, rules = read_tokenizer(tokenizer)

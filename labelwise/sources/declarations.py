@@ -33,6 +33,7 @@ from labelwise.corpus.manifest import find_partitions, is_corpus, read_manifest
 from labelwise.sources.brat import find_documents
 from labelwise.sources.files import find_files, is_folder, match_pattern, open_file, printable, read_file
 from labelwise.sources.formats import read_items
+from labelwise.sources.prodigy import labels_of
 from labelwise.sources.prodigy_server import check_server, find_snapshot, is_server
 
 Split = Literal["train", "dev", "test"]
@@ -80,10 +81,10 @@ class _Declaration(msgspec.Struct, forbid_unknown_fields=True):
     absent: tuple[str, ...] = ()
 
 
-def load_datasets(declarations: Sequence[Path], fetched: Path | None = None) -> list[DataSet]:
+def load_datasets(declarations: Sequence[Path], fetched: Path = Path(FETCHED)) -> list[DataSet]:
     """Read the declarations, in the order of the files' paths, so that the order they are given in doesn't matter.
 
-    fetched (Path | None): the folder that has the snapshots of data sets on servers.
+    fetched (Path): the folder that has the snapshots of data sets on servers.
     RAISES (InputError): a file isn't a list of declarations, a name or a file comes twice, labels are missing.
     RAISES (FileNotFoundError): a declared file doesn't exist, or a pattern matches none.
     """
@@ -153,7 +154,7 @@ def load_servers(declarations: Sequence[Path]) -> list[tuple[str, str]]:
     return servers
 
 
-def _load(file: Path, fetched: Path | None) -> list[DataSet]:
+def _load(file: Path, fetched: Path) -> list[DataSet]:
     return [_make_dataset(item, _find_files(item, file, fetched)) for item in _declared(file)]
 
 
@@ -188,22 +189,20 @@ def used_labels(item: _Declaration, files: Sequence[Path]) -> tuple[str, ...]:
 
     RAISES (InputError): a file can't be read, or no span has a label.
     """
-    tasks = (
-        row.task for file in files for row in read_items(file, item.name if _is_database(item) else "") if row.task
-    )
-    labels = {span.label for task in tasks for span in task.spans or () if isinstance(span.label, str)}
+    inside = item.name if _is_database(item) else ""
+    labels = {label for file in files for row in read_items(file, inside) if row.task for label in labels_of(row.task)}
     if not labels:
         raise InputError(f"data set {item.name!r}: `labels: auto`, but no span has a label; list the labels")
     return tuple(sorted(labels))
 
 
-def _find_files(item: _Declaration, file: Path, fetched: Path | None) -> tuple[Path, ...]:
+def _find_files(item: _Declaration, file: Path, fetched: Path) -> tuple[Path, ...]:
     """List what a declaration names: the `.spacy` files of a folder, a folder of brat documents, files, a snapshot."""
     declared = item.path or item.db
     if declared is None or (item.path and item.db):
         raise InputError(f"{file}: data set {item.name!r} needs either a path or a db; {SYNTAX}")
     if item.db and is_server(item.db):
-        return (find_snapshot(item.name, item.db, fetched or Path(FETCHED)),)
+        return (find_snapshot(item.name, item.db, fetched),)
     if "\0" in declared:
         raise InputError(f"{file}: data set {item.name!r}: no path can have the character \\0; correct {declared!r}")
     path = Path(os.path.realpath(file.parent / declared))  # Path.resolve raises a RuntimeError where links loop

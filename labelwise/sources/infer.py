@@ -17,6 +17,7 @@ from labelwise.common.outputs import staged
 from labelwise.sources.conll import SUFFIXES
 from labelwise.sources.declarations import DATASETS
 from labelwise.sources.formats import read_items
+from labelwise.sources.prodigy import labels_of
 
 FILES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".json", ".parquet", ".spacy", ".tsv", *SUFFIXES)
 DATABASES = (".db", ".sqlite", ".sqlite3")
@@ -61,13 +62,13 @@ def find_datasets(folder: Path) -> list[Found]:
         is_database = file.suffix in DATABASES
         for name in _names_in(file) if is_database else (_name_of(file),):
             one = Found(name, file.name, [], split_of(name), 0, 0, is_database)
-            labels = set()
+            labels: set[str] = set()
             for item in read_items(file, name if is_database else ""):
                 if item.task:
                     one.texts += 1
                     one.spans += len(item.task.spans or ())
-                    labels |= {span.label for span in item.task.spans or () if isinstance(span.label, str)}
-            one.labels = sorted(label for label in labels if label.strip())
+                    labels |= labels_of(item.task)
+            one.labels = sorted(labels)
             if one.labels:
                 found.append(one)
     return found

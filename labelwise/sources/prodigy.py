@@ -113,3 +113,8 @@ def input_hash(text: str) -> int:
 def task_hash(text_hash: int, spans: list[dict[str, Any]]) -> int:
     """Compute Prodigy's `_task_hash` of a task that has an input hash and spans and nothing else that counts."""
     return murmurhash.hash(str(text_hash) + "spans=" + srsly.json_dumps(spans, sort_keys=True), 0)
+
+
+def labels_of(task: Task) -> set[str]:
+    """List the labels of a task's spans, but for what can't be a label."""
+    return {span.label for span in task.spans or () if isinstance(span.label, str) and span.label.strip()}
