@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 import pytest
+import spacy
 
 from labelwise.common.code import digest_folder
 from labelwise.common.device import use_gpu
@@ -312,6 +313,10 @@ def test_what_is_not_there_is_named(trained, tmp_path):
     shutil.copytree(trained, root, symlinks=True)
     (root / "metrics/cpu.json").unlink()
     with pytest.raises(InputError, match="no scores of the pipeline; run evaluate-cpu"):
+        make_package(root, "cpu", tmp_path / "dist", Identity("brands", "1.0.0"))
+    shutil.rmtree(root / "training/cpu/model-best")
+    spacy.blank("en").to_disk(root / "training/cpu/model-best")
+    with pytest.raises(InputError, match="no recognizer named ner, but nothing"):
         make_package(root, "cpu", tmp_path / "dist", Identity("brands", "1.0.0"))
     shutil.rmtree(root / "training/cpu/model-best")
     with pytest.raises(InputError, match="no trained pipeline"):

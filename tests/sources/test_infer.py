@@ -122,3 +122,12 @@ def test_beside_data_sets_of_ones_own_the_demo_is_not_converted(folder, tmp_path
     assert convert_brat(tmp_path / "demo", tmp_path / "tasks", unless=folder).labels == {"A": 1}
     convert_brat(tmp_path / "brat", tmp_path / "tasks", fallback=tmp_path / "demo", unless=tmp_path / "nowhere")
     assert len(yaml.safe_load((tmp_path / "tasks" / "datasets.yml").read_text())) == 1
+
+
+def test_a_blank_label_does_not_cost_the_data_set(tmp_path):
+    spans = [{"start": 0, "end": 1, "label": label} for label in ("A", " ", None)]
+    rows = [{"text": "abc", "spans": [span]} for span in spans]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "datasets.yml").write_text("- {name: a, path: a.jsonl, labels: auto}")
+    (dataset,) = load_datasets([tmp_path / "datasets.yml"])
+    assert dataset.labels == ("A",)
