@@ -144,11 +144,19 @@ def move_into(source: Path, target: Path, *, last: str) -> None:
 
     source (Path): a folder on the same file system; it is empty afterwards.
     last (str): a file that says what the others are. It is deleted from `target` first and moved last, so a killed move
-        leaves none, and the next run can tell.
+        leaves none, but a mark by which `is_unfinished` knows the others as what was moved.
     """
+    mark = own_name(target / last, "unfinished")
+    mark.touch()
     remove(target / last)
     for item in sorted(source.iterdir(), key=lambda item: (item.name == last, item.name)):
         replace(item, target / item.name)
+    remove(mark)
+
+
+def is_unfinished(target: Path, *, last: str) -> bool:
+    """Tell whether a move into a folder (see `move_into`) was killed and hasn't been done again since."""
+    return own_name(target / last, "unfinished").is_file()
 
 
 def remove(path: Path) -> None:
@@ -162,7 +170,7 @@ def remove(path: Path) -> None:
 def own_name(path: Path, kind: str) -> Path:
     """Name what is needed beside an output: hidden, and such that whatever has this name is ours, and may be deleted.
 
-    kind (str): such as "tmp", "old" or "lock".
+    kind (str): such as "tmp", "old", "lock" or "unfinished".
     """
     return path.with_name(f".{path.name}.labelwise.{kind}")
 

@@ -11,7 +11,7 @@ import msgspec
 from spacy.language import Language
 
 from labelwise.common.errors import InputError
-from labelwise.common.outputs import move_into
+from labelwise.common.outputs import is_unfinished, move_into
 from labelwise.corpus.manifest import ANNOTATORS, MANIFEST, AnnotatorPair, is_corpus, write_manifest
 from labelwise.corpus.tokenizer import write_tokenizer
 from labelwise.merge.cache import CACHE, is_cache
@@ -69,7 +69,7 @@ def check_out(out: Path, sources: Sequence[Source]) -> None:
                 f"{out / name}: it is on another file system than {out}, so it can't be replaced; have all of the "
                 "corpus on one of them"
             )
-    if found and not is_cache(out / CACHE) and not is_corpus(out):
+    if found and not (is_cache(out / CACHE) or is_corpus(out) or is_unfinished(out, last=MANIFEST)):
         raise InputError(f"{out}: it has {found[0]}, which no merge made; choose another folder")
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from labelwise.common import outputs
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import locked, remove
 from labelwise.corpus import docbin_writer
@@ -391,6 +392,31 @@ def test_what_an_earlier_merge_left_is_replaced(merging):
     for out in ("killed", "fetched"):
         merging.run(out, split_salt="other")
     assert merging.files("killed") == merging.files("fetched")
+
+
+@pytest.mark.parametrize("made_before", [False, True])
+def test_a_merge_that_was_killed_while_it_moved_needs_no_cache_to_go_on(merging, monkeypatch, made_before):
+    """The cache may be deleted whenever one likes; the manifest isn't there yet."""
+    random_datasets(merging, 1)
+    if made_before:
+        merging.run(split_salt="before")
+    real, moved = outputs.replace, []
+
+    def killed(source, target):
+        if len(moved) == 3:
+            raise KeyboardInterrupt
+        moved.append(target)
+        real(source, target)
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(outputs, "replace", killed)
+        merging.run()
+    assert all(path.exists() for path in moved)
+    remove(merging.root / "corpus/.cache")
+    merging.run()
+    merging.run("fresh")
+    assert merging.files() == merging.files("fresh")
+    assert [path.name for path in merging.root.glob("corpus/.*")] == [".cache"]
 
 
 @pytest.mark.parametrize(
