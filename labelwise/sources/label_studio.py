@@ -12,6 +12,8 @@
 - Offsets were UTF-16 code units once, and are code points (label-studio issues 1347 and 1559): where spans have their
   `text`, the reading by which the most of them are what the text has there is taken for all of an annotation.
 - A result of several labels is a span for each. Choices, relations and the like aren't spans.
+
+Exports of Label Studio 1.23, of several annotators and controls, were read: offsets there are code points.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,6 +28,7 @@ from labelwise.sources.json_array import read_array
 from labelwise.sources.prodigy import DOCUMENT, Task, TaskSpan
 
 NOT_SPANS = ("choices", "relation", "textarea", "rating", "number", "datetime", "taxonomy", "pairwise")
+TIMES = ("created_at", "updated_at")
 
 
 def read_label_studio(path: Path) -> Iterator[Item]:
@@ -33,12 +36,13 @@ def read_label_studio(path: Path) -> Iterator[Item]:
 
     RAISES (InputError): the file isn't JSON.
     """
+    field = _find_field(path)
     for number, element in enumerate(read_array(path), 1):
         if not isinstance(element, dict):
             yield Item(number, None, f"malformed: a task is an object, not {type(element).__name__}")
             continue
         annotations = _annotations(element)
-        text = find_text(element, annotations)
+        text = find_text(element, annotations, field)
         if text is None:
             yield Item(number, None, "malformed: no text in its data")
         elif not text.strip():
@@ -51,32 +55,62 @@ def read_label_studio(path: Path) -> Iterator[Item]:
 
 
 def _annotations(element: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """List the annotations of an exported task, whichever of the exports it is in."""
+    """List the annotations of an exported task, whichever of the exports it is in.
+
+    In JSON-MIN, spans are under the name that the project gives to its labels, and a task that nobody has annotated is
+    a row without an annotator.
+    """
     found = element.get("annotations", element.get("completions"))
-    if found is None and ("annotation_id" in element or "annotator" in element):
-        labels = element.get("label")
-        results = [{"type": "labels", "value": value} for value in labels] if isinstance(labels, list) else []
+    if found is None and any(element.get(name) is not None for name in ("annotation_id", "annotator")):
+        results = [
+            {"type": "labels", "value": value} for values in filter(_is_spans, element.values()) for value in values
+        ]
         found = [{**element, "completed_by": element.get("annotator"), "result": results}]
     return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 
 
-def find_text(element: Mapping[str, Any], annotations: Sequence[Mapping[str, Any]]) -> str | None:
+def _is_spans(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, dict) and "start" in one for one in value)
+
+
+def _find_field(path: Path) -> str:
+    """Find which of the tasks' data is annotated, by the first task of which only one is what its spans quote."""
+    for element in read_array(path):
+        if isinstance(element, dict):
+            quoted = _quoted(_annotations(element))
+            fitting = [name for name, text in _texts(element).items() if quoted and _fit(text, quoted) == len(quoted)]
+            if len(fitting) == 1:
+                return fitting[0]
+    return ""
+
+
+def find_text(element: Mapping[str, Any], annotations: Sequence[Mapping[str, Any]], field: str) -> str | None:
     """Find the text that was annotated, as an export doesn't say which of its data that is.
 
-    It is `text`, or else the string that has the most quoted spans at their offsets, or else the longest.
+    It is the string that has the most quoted spans at their offsets, or else `field`, `text`, or the longest.
     """
+    texts, quoted = _texts(element), _quoted(annotations)
+    order = [(_fit(text, quoted), name == field, name == "text", len(text), text) for name, text in texts.items()]
+    return max(order)[-1] if order else None
+
+
+def _texts(element: Mapping[str, Any]) -> dict[str, str]:
+    """List the data of a task that are strings; in JSON-MIN, they are among everything else."""
     data = element.get("data", element)
-    texts = {name: value for name, value in data.items() if isinstance(value, str)} if isinstance(data, dict) else {}
-    if "text" in texts or not texts:
-        return texts.get("text")
+    strings = data.items() if isinstance(data, dict) else ()
+    return {
+        name: text for name, text in strings if isinstance(text, str) and (data is not element or name not in TIMES)
+    }
+
+
+def _quoted(annotations: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     values = [result.get("value") for one in annotations for result in _results(one)]
-    quoted = [value for value in values if isinstance(value, dict) and _is_quoted(value)]
+    return [value for value in values if isinstance(value, dict) and _is_quoted(value)]
 
-    def worth(text: str) -> tuple[int, int]:
-        """Count the spans that are what the text has there."""
-        return sum(text[value["start"] : value["end"]] == value["text"] for value in quoted), len(text)
 
-    return max(texts.values(), key=worth)
+def _fit(text: str, quoted: Sequence[Mapping[str, Any]]) -> int:
+    """Count the spans that are what the text has there."""
+    return sum(text[value["start"] : value["end"]] == value["text"] for value in quoted)
 
 
 def _read_annotation(

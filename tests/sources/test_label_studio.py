@@ -73,6 +73,32 @@ def test_the_small_export(tmp_path):
     assert {item.task.annotator_id for item in items} == {"3"}
 
 
+def test_the_small_export_of_a_project_that_names_its_controls_otherwise(tmp_path):
+    """As Label Studio 1.23 writes it for `ner`, `when`, choices and notes, and for a task that nobody has opened."""
+    who = {"annotator": 1, "annotation_id": 160, "created_at": "2026-11-22T13:28:08.421589Z", "lead_time": None}
+    nobody = {"annotator": None, "annotation_id": None, "created_at": None, "lead_time": None}
+    first = {
+        "body": "Add buffer for 5 min.",
+        "title": "a title that is longer than the body",
+        "id": 126,
+        "ner": [
+            {"start": 0, "end": 3, "text": "Add", "labels": ["Action"]},
+            {"start": 4, "end": 10, "text": "buffer", "labels": ["Reagent"]},
+        ],
+        "when": [{"start": 15, "end": 20, "text": "5 min", "labels": ["Time"]}],
+        "quality": {"choices": ["good", "bad"]},
+        "note": {"text": ["hm", "so"]},
+    }
+    nothing = {"body": "Wait.", "title": "another title, also longer", "id": 127}
+    found, empty, unseen = read(tmp_path, [first | who, nothing | who, {"body": "Not seen.", "id": 128} | nobody])
+    assert (found.task.text, spans(found)) == (
+        "Add buffer for 5 min.",
+        [(0, 3, "Action"), (4, 10, "Reagent"), (15, 20, "Time")],
+    )
+    assert (empty.task.text, spans(empty)) == ("Wait.", [])
+    assert (unseen.task, unseen.problem) == (None, "not annotated: no annotation")
+
+
 @pytest.mark.parametrize("quoted", [True, False])
 def test_offsets_in_utf_16_are_found_out_by_what_they_quote(tmp_path, quoted):
     """Without quotes, nothing says so, and they are taken as code points."""
@@ -94,6 +120,25 @@ def test_offsets_in_utf_16_are_found_out_by_what_they_quote(tmp_path, quoted):
 def test_the_text_is_found_whatever_its_key(tmp_path, data, expected):
     (item,) = read(tmp_path, [{"id": 1, "data": data, "annotations": [annotation(result(4, 8, text="5 mL"))]}])
     assert item.task.text == expected
+
+
+@pytest.mark.parametrize("body", ["body", "text"])
+def test_a_text_without_spans_is_the_one_that_others_quote(tmp_path, body):
+    """Also before the first one that does, and where another string is longer, or is called text."""
+    other = "title" if body == "text" else "text"
+    empty = {"id": 1, "data": {body: "Stir", other: "Add 5 mL, and more"}, "annotations": [annotation()]}
+    both = {"id": 2, "data": {body: "Add", other: "Add"}, "annotations": [annotation(result(0, 3, text="Add"))]}
+    quoting = {
+        "id": 3,
+        "data": {body: "a 5 mL", other: "nothing"},
+        "annotations": [annotation(result(2, 6, text="5 mL"))],
+    }
+    assert [item.task.text for item in read(tmp_path, [empty, both, quoting, empty])] == [
+        "Stir",
+        "Add",
+        "a 5 mL",
+        "Stir",
+    ]
 
 
 def test_what_cannot_be_used_is_told_and_costs_nothing_else(tmp_path):
