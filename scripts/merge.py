@@ -100,8 +100,12 @@ def declare(folder: Path) -> None:
     found = [] if (folder / DATASETS).is_file() else declare_folder(folder)
     rows = [[one.name, ", ".join(one.labels), one.split, f"{one.texts:,}", f"{one.spans:,}"] for one in found]
     print_table([f"Found in {folder}", "labels", "split", "texts", "spans"], rows)
-    if found:
+    if any(one.labels for one in found):
         msg.warn(f"{folder / DATASETS} was written: check it", "A label that was never used can't be seen in the data")
+    for one in found:
+        if not one.labels:
+            because = f" (the first row that can't be used: {one.problem})" if one.problem else ""
+            msg.warn(f"{folder / one.file}: {one.name} isn't declared", f"None of its spans has a label{because}")
 
 
 def print_changes(before: Before, ledger: Ledger) -> None:

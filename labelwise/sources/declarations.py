@@ -190,9 +190,14 @@ def used_labels(item: _Declaration, files: Sequence[Path]) -> tuple[str, ...]:
     RAISES (InputError): a file can't be read, or no span has a label.
     """
     inside = item.name if _is_database(item) else ""
-    labels = {label for file in files for row in read_items(file, inside) if row.task for label in labels_of(row.task)}
+    labels: set[str] = set()
+    because = ""
+    for file in files:
+        for row in read_items(file, inside):
+            labels |= labels_of(row.task) if row.task else set()
+            because = because or (row.problem and f" ({file.name}, line {row.line}: {row.problem})")
     if not labels:
-        raise InputError(f"data set {item.name!r}: `labels: auto`, but no span has a label; list the labels")
+        raise InputError(f"data set {item.name!r}: `labels: auto`, but no span has a label{because}; list the labels")
     return tuple(sorted(labels))
 
 

@@ -36,6 +36,7 @@ class Found(msgspec.Struct):
     database (bool): it is a Prodigy database, which has the data set.
     split (str): "test" or "dev" if the name says so, else "auto".
     texts, spans (int): tasks with a text, and their spans.
+    problem (str): the first row that can't be used, if any.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Found(msgspec.Struct):
     texts: int
     spans: int
     database: bool = False
+    problem: str = ""
 
 
 def has_data(folder: Path) -> bool:
@@ -53,7 +55,7 @@ def has_data(folder: Path) -> bool:
 
 
 def find_datasets(folder: Path) -> list[Found]:
-    """Read all that may be a data set in a folder, but not below it; what has no label isn't listed.
+    """Read all that may be a data set in a folder, but not below it; some may have no labels.
 
     RAISES (InputError): a file can't be read.
     """
@@ -68,15 +70,16 @@ def find_datasets(folder: Path) -> list[Found]:
                     one.texts += 1
                     one.spans += len(item.task.spans or ())
                     labels |= labels_of(item.task)
+                one.problem = one.problem or (item.problem and f"line {item.line}: {item.problem}")
             one.labels = sorted(labels)
-            if one.labels:
-                found.append(one)
+            found.append(one)
     return found
 
 
 def declare_folder(folder: Path) -> list[Found]:
-    """Write `datasets.yml` for a folder that has none; nothing is written if nothing is found.
+    """Write `datasets.yml` for a folder that has none, of what has labels; nothing is written if nothing has any.
 
+    RETURNS (list[Found]): all that was found, with labels or without.
     RAISES (InputError): a file can't be read.
     """
     found = find_datasets(folder)
@@ -84,8 +87,9 @@ def declare_folder(folder: Path) -> list[Found]:
         {"name": one.name, "db" if one.database else "path": one.file, "labels": one.labels, "kind": "auto"}
         | {"split": one.split}
         for one in found
+        if one.labels
     ]
-    if found:
+    if declared:
         with staged(folder / DATASETS) as file:
             content = yaml.safe_dump(declared, sort_keys=False, allow_unicode=True)
             file.write_text(HEADER + content, encoding="utf8")

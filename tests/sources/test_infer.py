@@ -29,6 +29,7 @@ def folder(tmp_path) -> Path:
     write_jsonl(root / "person.jsonl", [task("Ann is here", "PERSON"), task("Bob too", "PERSON", "NAME"), "{oops"])
     write_jsonl(root / "person_eval.jsonl", [task("Eve is here", "PERSON")])
     write_jsonl(root / "empty.jsonl", [task("nothing")])
+    write_jsonl(root / "numbers.jsonl", [{"tokens": ["Ann", "is"], "ner_tags": [1, 0]}])
     write_jsonl(root / ".hidden.jsonl", [task("Sue", "HIDDEN")])
     write_jsonl(root / "below" / "other.jsonl", [task("Sue", "BELOW")])
     (root / "places.dev.conll").write_text("Rom B-PLACE\n")
@@ -38,7 +39,13 @@ def folder(tmp_path) -> Path:
 
 
 def test_what_is_there_is_found_with_labels_and_splits(folder):
-    found = {one.name: (one.file, one.labels, one.split, one.texts, one.spans) for one in find_datasets(folder)}
+    all_found = find_datasets(folder)
+    found = {one.name: (one.file, one.labels, one.split, one.texts, one.spans) for one in all_found if one.labels}
+    assert {one.name: one.problem for one in all_found if not one.labels} == {
+        "empty": "",
+        "none": "",
+        "numbers": "line 1: malformed: the tag 1 has no name; write the tags' names, or Parquet with them",
+    }
     assert found == {
         "person": ("person.jsonl", ["NAME", "PERSON"], "auto", 2, 3),
         "person_eval": ("person_eval.jsonl", ["PERSON"], "test", 1, 1),
@@ -77,7 +84,10 @@ def test_the_command_declares_a_folder_once_and_prints_it(folder, tmp_path):
     arguments = [str(folder), str(tmp_path / "corpus"), "--test-ratio", "0.1", "--workers", "1"]
     printed = CliRunner().invoke(app, arguments).output
     assert "person_eval" in printed
-    assert "datasets.yml was written: check it" in " ".join(printed.split())
+    printed = " ".join(printed.split())
+    assert "datasets.yml was written: check it" in printed
+    assert "numbers isn't declared None of its spans has a label (the first row that can't be used: line 1:" in printed
+    assert "empty isn't declared" in printed
     (folder / "datasets.yml").write_text("- {name: p, path: person.jsonl, labels: [PERSON]}\n")
     assert "was written" not in CliRunner().invoke(app, arguments).output
     assert "person.jsonl" in (folder / "datasets.yml").read_text()
@@ -107,6 +117,11 @@ def test_labels_can_be_those_that_were_used_and_the_books_say_so(merging: Mergin
     merging.declared.clear()
     merging.add("c", "auto", [task("nothing")])
     with pytest.raises(InputError, match="no span has a label; list the labels"):
+        merging.run()
+    (merging.root / "tasks/c.jsonl").write_text('{"tokens": ["Ann"], "ner_tags": [1]}\n')
+    with pytest.raises(
+        InputError, match=r"no span has a label \(c\.jsonl, line 1: malformed: the tag 1 has no name;.*\)"
+    ):
         merging.run()
 
 
