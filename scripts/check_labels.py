@@ -9,6 +9,8 @@ from labelwise.check.findings import KINDS
 from labelwise.check.run import Group, Summary, check
 from labelwise.check.worklists import TABLE, TASKS
 from labelwise.common.wording import counted
+from labelwise.merge.near_duplicates import NEAR_DUPLICATES
+from labelwise.merge.partition import DISAGREEMENTS
 from labelwise.train.pipeline import training_overrides
 from scripts.console import msg, print_table, run, user_errors
 
@@ -45,12 +47,15 @@ def check_labels_cli(
             workers=workers,
             resume=True,
         )
-    print_summary(summary)
+    print_summary(summary, corpus)
     msg.good(f"{out / TABLE} lists the findings, {out / TASKS} has tasks for each label, best first")
 
 
-def print_summary(summary: Summary) -> None:
-    """Print what to fix, and what to know of the labels."""
+def print_summary(summary: Summary, corpus: Path) -> None:
+    """Print what to fix, and what to know of the labels.
+
+    corpus (Path): the folder that was checked.
+    """
     rows = [
         [label, *(f"{found.get(kind, 0):,}" for kind in KINDS)] for label, found in sorted(summary.findings.items())
     ]
@@ -67,6 +72,8 @@ def print_summary(summary: Summary) -> None:
         for pair in summary.annotators[:SHOWN]
     ]
     print_table([f"Annotators ({len(rows)} of {len(summary.annotators):,})", "texts", "F", "kappa"], rows)
+    if summary.annotators:
+        msg.info(f"{corpus / DISAGREEMENTS} has the texts that they annotated otherwise, with who marked what")
     for label, count in summary.few.items():
         msg.warn(f"{label}: {counted(count, 'span')} in train; annotate more texts for it")
     for label, split in summary.only.items():
@@ -76,7 +83,7 @@ def print_summary(summary: Summary) -> None:
     if summary.near_duplicates:
         msg.warn(
             f"{counted(summary.near_duplicates, 'pair')} of nearly equal texts, each in two splits",
-            "near_duplicates: group in project.yml keeps them in one",
+            f"{corpus / NEAR_DUPLICATES} names them; near_duplicates: group in project.yml keeps them in one split",
         )
 
 

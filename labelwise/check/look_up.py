@@ -51,6 +51,7 @@ def locate(findings: Sequence[Finding], datasets: Sequence[DataSet], *, normaliz
                     if set(one.labels) & set(dataset.labels) and _is_about(task, dataset, one):
                         place, who = _place(task, one) or f"{path.name}:{item.line}", annotator_of(task)
                         one.places.append(f"{dataset.name} {place}" + (f" ({who})" if who else ""))
+                        one.datasets[dataset.name] = dataset.labels
 
 
 def read_texts(corpus: Path, keys: set[str]) -> dict[str, Text]:

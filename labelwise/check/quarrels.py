@@ -2,7 +2,7 @@
 
 An edge: some spans of a label begin (or end) with a word that others with the same head stop short of: a determiner, a
 number, a unit, punctuation, the part before a hyphen. All numbers count as one word, "0". A plural: a form is marked
-with a label, and the same form with an s, or without it, is left unmarked.
+with a label, and the same form in the other number (plates, boxes, antibodies) is left unmarked.
 
 None of that is wrong by itself. It is for a policy to decide, and the rarer way is what there is to change. Spans that
 have neither letters nor digits are listed, too.
@@ -27,8 +27,10 @@ from labelwise.corpus.forms import Forms, digest
 What = Literal["first word", "last word", "plural", "no letters"]
 FEWEST = 3  # times that each way must have been taken
 CLEAR = 2  # how many times as often as the other way one must be taken, for a form to be marked, or left unmarked
-MOST = 20  # findings of a quarrel
+MOST = 100  # findings of a quarrel
 HYPHENS = frozenset("-‐‑–")
+HISSING = ("ss", "x", "zz", "ch", "sh")  # what takes -es in the plural
+VOWEL_Y = ("ay", "ey", "oy", "uy")
 DIGITS = re.compile(r"\d+(?:[.,]\d+)*")
 
 
@@ -182,17 +184,39 @@ def _keys(found: Sequence[tuple[int, Edge, bool]]) -> np.ndarray:
 
 
 def _other_numbers(doc: StoredDoc, places: Sequence[Place]) -> np.ndarray:
-    """Digest the words of spans with an s more at the end, or without the one that is there."""
+    """Digest the words of spans with the last one in the other number."""
     digests = []
     for start, end, _ in places:
         last = doc.strings[int(doc.words[end - 1])]
-        other = last[:-1] if last.endswith("s") else last + "s"
+        singular, plural = numbers(last)
+        other = singular if last == plural else plural
         digests.append(digest(np.append(doc.words[start : end - 1], np.uint64(get_string_id(other)))))
     return np.array(digests, np.uint64)
 
 
+def numbers(word: str) -> tuple[str, str]:
+    """Guess the singular and the plural of an English word, one of which it is.
+
+    >>> numbers("plate"), numbers("boxes"), numbers("antibody"), numbers("days"), numbers("glass")
+    (('plate', 'plates'), ('box', 'boxes'), ('antibody', 'antibodies'), ('day', 'days'), ('glass', 'glasses'))
+    """
+    if word.endswith("ies"):
+        return word[:-3] + "y", word
+    if word.endswith(tuple(ending + "es" for ending in HISSING)):
+        return word[:-2], word
+    if word.endswith("s") and not word.endswith("ss"):
+        return word[:-1], word
+    if word.endswith(HISSING):
+        return word, word + "es"
+    if word.endswith("y") and not word.endswith(VOWEL_Y):
+        return word, word[:-1] + "ies"
+    return word, word + "s"
+
+
 def _stem(doc: StoredDoc, place: Place) -> str:
-    return " ".join(_words(doc, place)).lower().removesuffix("s") + "(s)"
+    *words, last = [word.lower() for word in _words(doc, place)]
+    singular, plural = numbers(last)
+    return " ".join([*words, f"{singular}(s)" if plural == singular + "s" else f"{singular}/{plural}"])
 
 
 def _words(doc: StoredDoc, place: Place) -> list[str]:

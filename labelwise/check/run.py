@@ -35,6 +35,7 @@ class Group(msgspec.Struct):
     """Findings of a kind with the same form and labels.
 
     explains (int): mistakes on test that are about them; see `Finding`.
+    worth (float): that of the best of them.
     """
 
     kind: str
@@ -44,6 +45,7 @@ class Group(msgspec.Struct):
     findings: int
     explains: int
     score: float
+    worth: float
 
 
 class Summary(msgspec.Struct):
@@ -51,7 +53,7 @@ class Summary(msgspec.Struct):
 
     texts (int): those looked at.
     findings (dict): by label and kind, all there were, kept or not.
-    groups (list[Group]): of those kept; first what explains the most mistakes, then the largest.
+    groups (list[Group]): of those kept; first what is worth the most, then the largest.
     few (dict): labels with few spans in train, each with their number.
     only (dict): labels whose spans are in one split alone, each with the split.
     without_letters (dict): by label, spans that have neither letters nor digits.
@@ -127,7 +129,7 @@ def check(
         groups = _group(findings)
         write_table(findings, folder / TABLE)
         write_table(quarrelled, folder / QUARRELS)
-        found = [*findings, *quarrelled]
+        found = [*sorted(findings, key=lambda one: (-one.worth, -one.score)), *quarrelled]
         write_tasks(found, read_texts(corpus, {one.key for one in found}), labels, folder / TASKS)
         near = corpus / "near_duplicates.jsonl"
         pairs = near.read_bytes().count(b"\n") if near.is_file() else 0
@@ -204,8 +206,8 @@ def _group(findings: Sequence[Finding]) -> list[Group]:
     for found in groups.values():
         for one in found:
             one.similar = len(found)
-    rows = [
-        Group(*name, findings=len(found), explains=found[0].explains, score=max(one.score for one in found))
-        for name, found in groups.items()
-    ]
-    return sorted(rows, key=lambda row: (-row.explains, -row.findings, -row.score, row.label, row.form))
+    rows = []
+    for name, found in groups.items():
+        best = max(found, key=lambda one: one.score)
+        rows.append(Group(*name, len(found), best.explains, best.score, round(best.worth, 2)))
+    return sorted(rows, key=lambda row: (-row.worth, -row.findings, -row.score, row.label, row.form))

@@ -1,6 +1,7 @@
 """What is to be looked at, as files: a table, JSON, and for each label tasks that Prodigy opens, best first."""
 
 import csv
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ class Finding(msgspec.Struct):
     similar (int): findings of this kind with this form and these labels.
     split, doc, key: where the text is: its split, the document's name, and the digest.
     places (list[str]): data set, file and line that the annotation is in, and who annotated, as far as is known.
+    datasets (dict): those data sets, each with all the labels that it declares.
     context (str): the text around it.
     why (str): what speaks for it, in words, if it is a quarrel; see `quarrels`.
     """
@@ -41,6 +43,7 @@ class Finding(msgspec.Struct):
     key: str
     context: str
     places: list[str] = []
+    datasets: dict[str, tuple[str, ...]] = {}
     explains: int = 0
     similar: int = 1
     why: str = ""
@@ -54,6 +57,11 @@ class Finding(msgspec.Struct):
     def start(self) -> int:
         """Where it begins, in characters."""
         return next((span[0] for span in (self.current, self.proposed) if span), 0)
+
+    @property
+    def worth(self) -> float:
+        """What fixing it would pay: the mistakes that it explains, as far as it is probable."""
+        return self.explains / (1 + math.exp(-self.score))
 
     def advice(self, text: str) -> str:
         """Say in words what may rather be there."""
@@ -88,9 +96,10 @@ def write_table(findings: Sequence[Finding], file: Path) -> None:
 
 
 def write_tasks(findings: Iterable[Finding], texts: Mapping[str, Text], labels: Sequence[str], folder: Path) -> None:
-    """Write LABEL.jsonl for each label that something was found of: a task for each text, the best finding first.
+    """Write LABEL.jsonl for each label that something was found of: a task for each text, in the findings' order.
 
-    A task has the spans of the label as they are, and says in `meta` what to look at; `ner.manual` shows it.
+    A task says in `meta` what to look at, which `ner.manual` shows. It has the spans of the label as they are, and of
+    all labels of the data sets that it is from, as an answer that is saved there again is about these, too.
     """
     folder.mkdir()
     names = file_names(labels)
@@ -106,12 +115,15 @@ def write_tasks(findings: Iterable[Finding], texts: Mapping[str, Text], labels: 
 
 def _task(text: Text, label: str, findings: Sequence[Finding]) -> dict[str, Any]:
     text_hash = input_hash(text.text)
-    spans = [{"start": start, "end": end, "label": name} for start, end, name in text.gold if name == label]
+    declared = [labels for one in findings for labels in one.datasets.values() if label in labels]
+    labels = sorted({label}.union(*declared))
+    spans = [{"start": start, "end": end, "label": name} for start, end, name in text.gold if name in labels]
     meta = {
         "look": "; ".join(dict.fromkeys(f"{one.start}: {one.advice(text.text)}" for one in findings)),
         "doc": findings[0].doc,
         "from": "; ".join(dict.fromkeys(place for one in findings for place in one.places)),
         "score": round(findings[0].score, 2),
+        "labels": ",".join(labels) if len(labels) > 1 else "",
     }
     return {
         "text": text.text,

@@ -222,8 +222,9 @@ def write_near_duplicates(
             for place in (pair.one, pair.other):
                 source, home = sources[place.source], homes[place.key]
                 named = {"doc": home.doc} if home.doc else {}
-                where = {"dataset": source.dataset.name, "file": source.path.name, "line": place.line}
-                texts.append({"split": home.split, **named, **where})
+                where = {"dataset": source.dataset.name, "file": source.path.name}
+                line = {} if source.path.is_dir() else {"line": place.line}  # a document of a folder has none
+                texts.append({"split": home.split, **named, **where, **line})
             names = [split for split in SPLITS if split in {text["split"] for text in texts}]
             if len(names) > 1:
                 ledger.near_duplicates[", ".join(names)] += 1

@@ -93,6 +93,33 @@ def test_a_plural_that_is_left_unmarked(tmp_path):
     assert len(rows) == 4
 
 
+@pytest.mark.parametrize(
+    ("singular", "plural", "name"),
+    [("antibody", "antibodies", "antibody/antibodies"), ("box", "boxes", "box/boxes"), ("day", "days", "day(s)"),
+     ("glass", "glasses", "glass/glasses"), ("dose", "doses", "dose(s)")],
+)  # fmt: skip
+def test_plurals_are_not_only_an_s_more(tmp_path, singular, plural, name):
+    marked, unmarked = (f"one {singular} here", [(1, 2, "A")], {}), (f"some {plural} here", [], {})
+    assert {key: both[:2] for key, both in quarrels(tmp_path, *[marked] * 5, *[unmarked] * 4).items()} == {
+        ("A", "plural", name): (5, 4)
+    }
+    marked, unmarked = (f"some {plural} here", [(1, 2, "A")], {}), (f"one {singular} here", [], {})
+    assert ("A", "plural", name) in quarrels(tmp_path, *[marked] * 5, *[unmarked] * 4)
+
+
+@pytest.mark.parametrize(
+    ("text", "inside", "outside", "name"),
+    [
+        ("add 5 ml of it", (1, 3), (1, 2), ("last word", "ml")),
+        ("it is red . then", (2, 4), (2, 3), ("last word", ".")),
+        ("an anti - body here", (1, 4), (3, 4), ("first word", "…-")),
+    ],
+)
+def test_units_punctuation_and_parts_before_hyphens_are_counted(text, inside, outside, name, tmp_path):
+    texts = [(text, [(*place, "A")], {}) for place in (inside, outside) for _ in range(4)]
+    assert {key: both[:2] for key, both in quarrels(tmp_path, *texts).items()} == {("A", *name): (4, 4)}
+
+
 def test_a_plural_that_is_marked_now_and_then_is_no_quarrel_about_the_plural(tmp_path):
     marked, unmarked = ("some tubes here", [(1, 2, "A")], {}), ("some tubes here", [], {})
     found = quarrels(tmp_path, *[("a tube here", [(1, 2, "A")], {})] * 9, *[marked] * 4, *[unmarked] * 4)

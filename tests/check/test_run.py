@@ -119,6 +119,33 @@ def test_each_label_has_tasks_that_prodigy_opens(checked):
             assert task["meta"]["doc"].endswith(".txt")
 
 
+def test_a_task_that_is_saved_to_its_own_data_set_takes_nothing_from_other_labels(merging):
+    """A data set of two labels, whose newer answer replaces the older one; and one of a third label alone."""
+    rows = [
+        {
+            "text": f"{n}: my cat saw Rome",
+            "spans": [{"start": len(f"{n}: my cat saw "), "end": len(f"{n}: my cat saw Rome"), "label": "PLACE"}],
+        }
+        for n in range(12)
+    ]
+    for n, row in enumerate(rows[1:], 1):
+        row["spans"].append({"start": len(f"{n}: my "), "end": len(f"{n}: my cat"), "label": "PET"})
+    merging.add("both", ["PET", "PLACE"], rows)
+    merging.add("verb", ["VERB"], [{"text": row["text"]} for row in rows])
+    before = merging.run()
+    declared = [merging.root / "tasks" / "datasets.yml"]
+    check(merging.root / "corpus", declared, merging.root / "check", config=CPU, folds=0)
+    (first, *_) = [json.loads(line) for line in (merging.root / "check/tasks/PET.jsonl").read_text().splitlines()]
+    assert (first["text"], first["meta"]["labels"]) == (rows[0]["text"], "PET,PLACE")
+    corrected = {**first, "spans": [*first["spans"], {"start": 6, "end": 9, "label": "PET"}]}
+    with (merging.root / "tasks" / "both.jsonl").open("a") as file:
+        file.write(json.dumps(corrected) + "\n")
+    after = merging.run()
+    assert after.rows["superseded"] == 1
+    gold = [{label: counts["gold"] for label, counts in ledger.labels.items()} for ledger in (before, after)]
+    assert gold == [{"PET": 11, "PLACE": 12, "VERB": 0}, {"PET": 12, "PLACE": 12, "VERB": 0}]
+
+
 def test_without_pipelines_the_forms_alone_are_looked_at(noisy, tmp_path, monkeypatch):
     monkeypatch.setattr(folds, "train", None)
     summary = check(noisy / "corpus", [noisy / "tasks" / "datasets.yml"], tmp_path / "check", config=CPU, folds=0)
