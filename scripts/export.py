@@ -21,10 +21,14 @@ def export_cli(
         ),
     ] = "brat",
     splits: Annotated[str, typer.Option(help="Splits of the corpus, separated by commas")] = "train,dev,test",
+    annotated: Annotated[
+        Path | None,
+        typer.Option(help="Merged corpus: of predictions by label, texts that are complete there are left out"),
+    ] = None,
 ) -> None:
     """Hand spans back to where people annotate: a corpus or predictions to brat or Prodigy."""
     with user_errors("Nothing was exported"):
-        done = export(source, out, format, splits.split(","))
+        done = export(source, out, format, splits.split(","), annotated=annotated)
     msg.good(f"{counted(done.texts, 'text')} with {counted(done.spans, 'span')}: {out}")
     if done.ordered_by:
         msg.info(f"In each file, {done.ordered_by}")

@@ -10,7 +10,7 @@ from labelwise.common.errors import InputError
 from labelwise.common.outputs import check_replaceable, staged
 from labelwise.corpus.manifest import is_corpus
 from labelwise.export.brat import write_brat
-from labelwise.export.docs import ExportDoc, read_corpus, read_labels, read_predicted
+from labelwise.export.docs import ExportDoc, read_complete, read_corpus, read_labels, read_predicted
 from labelwise.export.prodigy import write_by_label, write_texts, write_to_annotate, write_together
 from labelwise.sources.declarations import SPLITS
 
@@ -31,23 +31,34 @@ class Exported(msgspec.Struct):
     ordered_by: str = ""
 
 
-def export(source: Path, out: Path, format: ExportFormat, splits: Sequence[str] = SPLITS) -> Exported:
+def export(
+    source: Path, out: Path, format: ExportFormat, splits: Sequence[str] = SPLITS, *, annotated: Path | None = None
+) -> Exported:
     """Export all accepted spans of a corpus, or what was predicted, to a folder, which is replaced as a whole.
 
     source (Path): the folder of a merged corpus, or a file of predictions.
     splits (Sequence[str]): those of the corpus.
-    RAISES (InputError): the source is neither; `out` has something other than an export.
+    annotated (Path | None): a merged corpus; of predictions by label, what is complete there is left out.
+    RAISES (InputError): the source is neither; `annotated` is no corpus, or says nothing about what is exported; `out`
+        has something other than an export.
     """
     check_replaceable(out, (MARK,), "export")
     corpus = is_corpus(source)
     if not corpus and not source.is_file():
         raise InputError(f"{source}: neither a merged corpus nor a file of predictions")
+    if annotated and (corpus or format != "prodigy-by-label"):
+        raise InputError(
+            "--annotated is for predictions that are exported with --format prodigy-by-label; leave it out"
+        )
+    complete = read_complete(annotated) if annotated else {}
     if unknown := [split for split in splits if split not in SPLITS]:
         raise InputError(f"--splits: there is no split {unknown[0]!r}; give some of {','.join(SPLITS)}")
 
     def read() -> Iterator[ExportDoc]:
         """Yield the texts."""
-        return read_corpus(source, splits) if corpus else read_predicted(source)
+        for doc in read_corpus(source, splits) if corpus else read_predicted(source):
+            known = complete.get(doc.key)
+            yield doc._replace(unknown={k: v for k, v in doc.unknown.items() if k not in known}) if known else doc
 
     labels: set[str] = set(read_labels(source)) if corpus else set()
     texts, certain = 0, False

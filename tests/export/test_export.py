@@ -8,6 +8,7 @@ import typer
 from typer.testing import CliRunner
 
 from labelwise.common.errors import InputError
+from labelwise.common.keys import text_key
 from labelwise.demo.write import make_demo
 from labelwise.evaluate.predictions import PredictedDoc, write_predictions
 from labelwise.export.brat import document_path, standoff
@@ -189,6 +190,28 @@ def test_what_was_predicted_is_to_be_annotated_the_least_certain_first(certain, 
     assert len(read_tasks(tmp_path / "out" / "B.jsonl")) == 5
     if certain:
         assert tasks[0]["spans"][1] == {"start": 1, "end": 2, "label": "A", "score": 0.55}
+
+
+def test_what_is_annotated_by_now_is_left_out(merging, tmp_path):
+    """Of predictions for raw texts, which know nothing of a corpus: one is complete for A, one for both labels."""
+    merging.add("a", ["A"], [{"text": "one cat"}, {"text": "two dogs"}])
+    merging.add("b", ["B"], [{"text": "two dogs"}])
+    merging.run()
+    unknown = {"A": "none", "B": "none", "NEW": "none"}
+    texts = ("one cat", "two dogs", "three birds")
+    docs = [PredictedDoc(text_key(text.encode()).hex(), text, [], [], [], uncovered=unknown) for text in texts]
+    with (tmp_path / "found.jsonl").open("wb") as file:
+        write_predictions(docs, file)
+    corpus = merging.root / "corpus"
+    export(tmp_path / "found.jsonl", tmp_path / "out", "prodigy-by-label", annotated=corpus)
+    found = {
+        path.stem: [json.loads(line)["text"] for line in path.read_text().splitlines()]
+        for path in (tmp_path / "out").glob("*.jsonl")
+    }
+    assert found == {"A": ["three birds"], "B": ["one cat", "three birds"], "NEW": list(texts)}
+    for source, format in ((tmp_path / "found.jsonl", "prodigy"), (corpus, "prodigy-by-label")):
+        with pytest.raises(InputError, match="--annotated is for predictions"):
+            export(source, tmp_path / "out", format, annotated=corpus)
 
 
 def test_an_export_that_is_none_is_not_replaced(tmp_path, demo_corpus):
