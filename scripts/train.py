@@ -8,6 +8,7 @@ import typer
 from tqdm import tqdm
 
 from labelwise.common.portable import make_portable
+from labelwise.common.wording import counted
 from labelwise.train.calibration import Optimize
 from labelwise.train.loop import OnOom
 from labelwise.train.pipeline import Recognizer, training_overrides
@@ -91,7 +92,7 @@ def print_summary(trained: Trained) -> None:
     msg.info(f"Time: {tqdm.format_interval(trained.seconds)} ({shares}); {rate}")
     msg.info(f"Memory: {trained.peak / 2**20:,.0f} MB at most, in all processes")
     if trained.halved:
-        msg.warn(f"Memory ran out {trained.halved} time(s); each time, what the device is given was halved")
+        msg.warn(f"Memory ran out {counted(trained.halved, 'time')}; each time, what the device is given was halved")
     if trained.fitted:
         fitted = trained.fitted
         msg.info(f"Probabilities are off by {fitted.after:.3f} on dev, on average ({fitted.before:.3f} uncalibrated)")

@@ -17,6 +17,7 @@ import numpy as np
 
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import staged
+from labelwise.common.wording import counted
 from labelwise.corpus.manifest import read_manifest, read_split
 from labelwise.evaluate.run import evaluate
 from labelwise.evaluate.scores import LearningCurve, Line, Scores
@@ -42,10 +43,11 @@ def measure_curve(
     options (Any): those of `train.run.train`.
     RAISES (InputError): there are too few texts for the shares, or what training and evaluation raise.
     """
-    total = read_split(corpus / "train")["texts"]
+    whole = read_split(corpus / "train")
+    total = whole["texts"]
     counts = [round(share * total) for share in shares]
     if len(set(counts)) < len(counts) or min(counts) < 1:
-        raise InputError(f"{corpus}: {total} texts in train are too few for a learning curve")
+        raise InputError(f"{corpus}: {counted(total, 'text')} in train, too few for a learning curve")
     labels = read_manifest(corpus)["labels"]
     scores = []
     overrides = options.pop("overrides", {})
@@ -57,7 +59,7 @@ def measure_curve(
             train(config, corpus, model, Path(folder) / "curve.tsv", overrides=limited, **options)
             scores.append(evaluate(model, corpus / "test").metrics.all_gold)
         lines = {label: fit_line(counts, [one.labels[label] for one in scores]) for label in labels}
-        curve = LearningCurve(counts, MORE, fit_line(counts, scores), lines)
+        curve = LearningCurve(counts, MORE, fit_line(counts, scores), lines, whole["digest"])
         path.write_bytes(msgspec.json.format(msgspec.json.encode(curve), indent=1) + b"\n")
     return curve
 

@@ -17,6 +17,7 @@ import msgspec
 import numpy as np
 
 from labelwise.common.errors import InputError
+from labelwise.common.wording import counted
 from labelwise.compare.revisions import Revision
 from labelwise.evaluate.predictions import Aligned, PredictedDoc
 from labelwise.evaluate.resampling import BLOCK, Bootstrap, Swaps, f_scores, holm, interval
@@ -93,7 +94,7 @@ def compare(revisions: Sequence[Revision], *, gold: GoldOf | None = None, common
         raise InputError(f"{', '.join(names)}: give two revisions or more, each once")
     texts_differ = len({revision.metrics.texts_digest for revision in revisions}) > 1
     if texts_differ and not common:
-        sizes = ", ".join(f"{revision.name} has {revision.metrics.texts:,} texts" for revision in revisions)
+        sizes = ", ".join(f"{revision.name} has {counted(revision.metrics.texts, 'text')}" for revision in revisions)
         raise InputError(f"The test sets differ: {sizes}. Compare on the texts that all have, with --common")
     of_each = {revision.name: set(revision.metrics.all_gold.labels) for revision in revisions}
     labels = sorted(set.intersection(*of_each.values()))

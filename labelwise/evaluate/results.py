@@ -26,6 +26,9 @@ class MergeCounts(msgspec.Struct):
     texts (dict): by split, or by why they are in none.
     gold (dict): by split, accepted spans of each label.
     digest (str): of the corpus.
+    problems (int): rows and spans that can't be used.
+    compared (bool): nearly equal texts were looked for.
+    inferred (dict): data sets whose labels were inferred, with their number.
     """
 
     rows: dict[str, int]
@@ -37,6 +40,9 @@ class MergeCounts(msgspec.Struct):
     texts: dict[str, int] = {}
     gold: dict[str, dict[str, int]] = {}
     digest: str = ""
+    problems: int = 0
+    compared: bool = True
+    inferred: dict[str, int] = {}
 
 
 class Table(NamedTuple):

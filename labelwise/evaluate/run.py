@@ -11,6 +11,7 @@ from labelwise.common.code import digest_folder
 from labelwise.common.device import use_gpu
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import check_kind
+from labelwise.common.wording import counted
 from labelwise.common.workers import check_workers
 from labelwise.corpus.manifest import read_manifest, read_split
 from labelwise.evaluate.causes import find_causes
@@ -116,7 +117,8 @@ def score(predictions: Path, split: Path, agreement: Mapping[str, Agreement]) ->
     metrics = scoring.metrics()
     if metrics.texts != told["texts"]:
         raise InputError(
-            f"{predictions}: it has {metrics.texts:,} texts, and {split} has {told['texts']:,}; run the evaluation"
+            f"{predictions}: it has {counted(metrics.texts, 'text')}, and {split} has {told['texts']:,}; run the "
+            "evaluation"
         )
     metrics.texts_digest = told["digest"]
     metrics.predictions_digest = digest.hexdigest()

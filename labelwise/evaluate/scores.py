@@ -163,12 +163,14 @@ class LearningCurve(msgspec.Struct):
     more (int): texts whose gain is estimated.
     total (Line): of all spans.
     labels (dict[str, Line]): of each label.
+    digest (str): of the texts in train.
     """
 
     texts: list[int]
     more: int
     total: Line
     labels: dict[str, Line]
+    digest: str = ""
 
 
 def count(predicted: Collection[SpanKey], gold: Collection[SpanKey], labels: Sequence[str]) -> np.ndarray:

@@ -12,6 +12,7 @@ from spacy.language import Language
 
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import is_unfinished, move_into
+from labelwise.common.wording import counted
 from labelwise.corpus.manifest import ANNOTATORS, MANIFEST, AnnotatorPair, is_corpus, write_manifest
 from labelwise.corpus.tokenizer import write_tokenizer
 from labelwise.merge.cache import CACHE, is_cache
@@ -86,8 +87,8 @@ def check_ledger(ledger: Ledger, folder: Path, *, strict: bool, may_be_empty: bo
     ledger.check()
     if strict and ledger.problems():
         raise InputError(
-            f"{ledger.problems()} rows or spans can't be used, the first in {_first_problem(folder / PROBLEMS)}; fix "
-            "them, or leave out --strict"
+            f"{counted(ledger.problems(), 'row or span', 'rows or spans')} can't be used, the first in "
+            f"{_first_problem(folder / PROBLEMS)}; fix them, or leave out --strict"
         )
 
 
@@ -145,13 +146,16 @@ def _write_annotators(ledger: Ledger, path: Path) -> None:
     path.write_bytes(msgspec.json.format(msgspec.json.encode(rows), indent=1) + b"\n")
 
 
-def write_metrics(ledger: Ledger, path: Path, made: Mapping[str, str]) -> None:
+def write_metrics(ledger: Ledger, path: Path, made: Mapping[str, str], *, compared: bool) -> None:
     """Write the ledger as JSON, with F between annotators beside its counts, and a digest of the corpus.
 
     made (Mapping[str, str]): digests of the partitions.
+    compared (bool): nearly equal texts were looked for.
     """
     content = msgspec.to_builtins(ledger.sorted())
     content["digest"] = hashlib.sha256(msgspec.json.encode(sorted(made.items()))).hexdigest()
+    content["problems"] = ledger.problems()
+    content["compared"] = compared
     del content["pairs"]
     for row in content["agreement"].values():
         row["f"] = pairwise_f(row["both"], row["spans"])

@@ -161,7 +161,7 @@ def merge_datasets(
         write_near_duplicates(pairs, homes, sources, ledger, folder / NEAR_DUPLICATES)
         check_ledger(ledger, folder, strict=strict, may_be_empty=may_be_empty)
         if books:
-            write_metrics(ledger, books, made.partitions)
+            write_metrics(ledger, books, made.partitions, compared=settings.near_duplicates != "off")
         commit(folder, out, nlp, settings, ledger, made)
     return ledger
 

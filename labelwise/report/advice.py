@@ -25,7 +25,7 @@ class Doubt(NamedTuple):
     remedy: str
 
 
-def doubts(merge: MergeCounts | None, metrics: Metrics) -> Iterator[Doubt]:
+def doubts(merge: MergeCounts | None, metrics: Metrics, details: Details | None = None) -> Iterator[Doubt]:
     """Yield the reasons not to trust the scores."""
     if metrics.texts < FEW_TEXTS:
         yield Doubt(
@@ -35,15 +35,31 @@ def doubts(merge: MergeCounts | None, metrics: Metrics) -> Iterator[Doubt]:
     if without := [label for label, scores in metrics.all_gold.labels.items() if not scores.support]:
         yield Doubt(
             f"{_labels(without)} without gold in test, so nothing is known of {'it' if len(without) == 1 else 'them'}.",
-            "Annotate more texts for them, or raise test_ratio in project.yml.",
+            f"Annotate more texts for {'it' if len(without) == 1 else 'them'}, or raise test_ratio in project.yml.",
         )
     if metrics.unscored:
         yield Doubt(
-            f"{counted(metrics.unscored, 'predicted span')} can't be judged: texts aren't complete for their labels.",
+            f"{counted(metrics.unscored, 'predicted span')} can't be judged: texts aren't complete for their labels"
+            f"{_of(details)}.",
             "Annotate test texts for all labels, or declare labels that don't occur as absent in datasets.yml.",
         )
     if merge is None:
         return
+    if merge.problems:
+        yield Doubt(
+            f"{counted(merge.problems, 'row or span', 'rows or spans')} can't be used.",
+            "corpus/problems.jsonl has the data set, file, line and reason of each.",
+        )
+    if merge.inferred:
+        yield Doubt(
+            f"Labels that were never used aren't known of: {', '.join(sorted(merge.inferred)[:NAMED])}.",
+            "List all that annotators were shown, in place of auto, in datasets.yml.",
+        )
+    if not merge.compared:
+        yield Doubt(
+            "Nobody has looked for texts of test that are nearly equal to one of train.",
+            "Set near_duplicates: report, or group, in project.yml.",
+        )
     if leaks := sum(n for splits, n in merge.near_duplicates.items() if "test" in splits):
         yield Doubt(
             f"{counted(leaks, 'pair')} of nearly equal texts, in test and in another split.",
@@ -57,7 +73,7 @@ def doubts(merge: MergeCounts | None, metrics: Metrics) -> Iterator[Doubt]:
     if nowhere := [label for label, counts in merge.labels.items() if not counts.get("complete")]:
         yield Doubt(
             f"{_labels(nowhere)} without a text that is complete for {'it' if len(nowhere) == 1 else 'them'}.",
-            "Annotate some texts for all of their spans (ner.manual).",
+            "Annotate some texts for all of their spans (ner.manual); datasets.yml declares the label.",
         )
     gold = sum(counts.get("gold", 0) for counts in merge.labels.values())
     lost = {name: sum(counts.get(name, 0) for counts in merge.labels.values()) for name in UNLEARNED}
@@ -113,6 +129,12 @@ def _labels(names: list[str]) -> str:
     return f"{'Label' if len(names) == 1 else 'Labels'} {', '.join(names[:NAMED])}{more}"
 
 
+def _of(details: Details | None) -> str:
+    """Name the labels that test texts aren't complete for, if they are known."""
+    names = sorted({rate.label for rate in details.uncovered}) if details else []
+    return f" ({', '.join(names[:NAMED])}{', …' if len(names) > NAMED else ''})" if names else ""
+
+
 class Digest(NamedTuple):
     """What is said where a report was written.
 
@@ -141,6 +163,6 @@ def summarize(merge: MergeCounts | None, metrics: Metrics, details: Details | No
     return Digest(
         f"{all_gold.f or 0.0:.3f}{between}",
         [f"{label} {f:.3f}" for f, label in sorted(known)[:WEAKEST]],
-        list(doubts(merge, metrics)),
+        list(doubts(merge, metrics, details)),
         advice,
     )

@@ -22,9 +22,11 @@ from tqdm import tqdm
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import staged
 from labelwise.common.wording import counted
+from labelwise.corpus.manifest import is_corpus, read_split
 from labelwise.evaluate.mistakes import KINDS, NOTHING
 from labelwise.evaluate.predictions import new_digest, read_predictions
 from labelwise.evaluate.results import Details, Metrics, load_results
+from labelwise.evaluate.scores import LearningCurve
 from labelwise.report.advice import doubts, tabulate_causes
 from labelwise.report.charts import draw_whisker, short_number
 from labelwise.report.identity import identify
@@ -80,12 +82,14 @@ def render_report(root: Path, pipeline: str, *, base: Base | None = None, today:
         base=base,
         change=metrics and base and change_of(metrics, base.metrics),
         lost=group_lost(root / "corpus" / LOST_SPANS, root / "corpus" / "tokenizer.json"),
-        doubts=metrics and list(doubts(merge, metrics)),
+        doubts=metrics and list(doubts(merge, metrics, details)),
         causes=metrics and details and tabulate_causes(metrics, details),
         flows=merge and draw_ledger(merge),
         coverage=merge and tabulate_coverage(merge),
         scores=metrics and tabulate_scores(metrics, details, merge, base and base.metrics),
+        merge=merge,
         learning=results.learning,
+        learnt_elsewhere=results.learning is not None and not is_of(results.learning, root / "corpus"),
         curves=results.curve and draw_curves(results.curve),
         resources=results.resources and draw_resources(results.resources),
         confusion=details and tabulate_confusion(details.confusion),
@@ -95,6 +99,11 @@ def render_report(root: Path, pipeline: str, *, base: Base | None = None, today:
         most_frequent=FREQUENT,
         nothing=NOTHING,
     )
+
+
+def is_of(curve: LearningCurve, corpus: Path) -> bool:
+    """Tell whether a learning curve is of the texts in train; true as well if that can't be known."""
+    return not curve.digest or not is_corpus(corpus) or curve.digest == read_split(corpus / "train")["digest"]
 
 
 def make_environment() -> Environment:

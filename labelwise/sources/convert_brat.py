@@ -9,6 +9,7 @@ from typing import Any, Literal
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import check_replaceable, staged
 from labelwise.common.progress import Progress, no_progress
+from labelwise.common.wording import counted
 from labelwise.sources.assets import verify_assets
 from labelwise.sources.brat import (
     DOCUMENT_SUFFIXES,
@@ -187,8 +188,8 @@ def check_strictly(problems: Path) -> None:
     with problems.open(encoding="utf8") as file:
         lines = [problem for problem in map(json.loads, file) if problem["reason"] not in CHOSEN]
     if lines:
-        first = lines[0]
+        first, count = lines[0], counted(len(lines), "file or line", "files or lines")
         raise InputError(
-            f"{len(lines)} files or lines can't be converted, the first is {first['file']}:{first['line']} "
+            f"{count} can't be converted, the first is {first['file']}:{first['line']} "
             f"({first['reason']}): {first['row']!r}; fix them, or leave out --strict"
         )

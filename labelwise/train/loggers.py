@@ -26,7 +26,9 @@ class ProgressTable:
         training = nlp.config["training"]
         self.scores = [name for name, weight in training["score_weights"].items() if weight is not None]
         total = training["max_steps"] + 1 if training["max_steps"] else None
-        self.bar = tqdm(total=total, disable=None, leave=False, file=stderr, unit=" steps", dynamic_ncols=True)
+        # What tqdm expects goes by the first steps, which are slow; `seconds_left` has a basis.
+        shown = ("{l_bar}{bar}| {n_fmt}/{total_fmt}" if total else "{n_fmt} steps") + " [{elapsed}{postfix}]"
+        self.bar = tqdm(total=total, disable=None, leave=False, file=stderr, dynamic_ncols=True, bar_format=shown)
         self.printer = Printer(no_print=True)
         self.widths: list[int] = []
 
@@ -48,8 +50,9 @@ class ProgressTable:
             self.widths = [max(len(name), 7) for name in cells]
             self._row(list(cells))
             self._row(["-" * width for width in self.widths])
-        score, rate, memory = (cells.get(name, "") for name in ("ENTS_F", "WORDS/S", "MB"))
-        self.bar.set_postfix_str(f"F {score}, {rate} words/s, {memory} MB", refresh=False)
+        score, rate, memory, left = (cells.get(name, "") for name in ("ENTS_F", "WORDS/S", "MB", "LEFT"))
+        then = f", {left} left" if left else ""
+        self.bar.set_postfix_str(f"F {score}, {rate} words/s, {memory} MB{then}", refresh=False)
         self._row(list(cells.values()))
 
     def _row(self, cells: list[str]) -> None:

@@ -5,6 +5,8 @@ import json
 import msgspec
 import pytest
 
+from labelwise.common.outputs import remove
+from labelwise.common.uncovered import Rate
 from labelwise.evaluate.results import MergeCounts, load_results
 from labelwise.evaluate.scores import Details, Metrics, prf
 from labelwise.report.advice import doubts, summarize, tabulate_causes
@@ -49,6 +51,14 @@ def test_nothing_to_say_where_all_is_well():
         ({"near_duplicates": {"train, test": 3, "dev, test": 1, "train, dev": 7}}, None, "4 pairs", "group"),
         ({"undeclared": {"wlp: pH": 25}}, None, "undeclared labels aren't used: wlp: pH (25)", "datasets.yml"),
         ({"labels": {"A": {"none": 7}}}, None, "Label A without a text that is complete for it", "ner.manual"),
+        ({"problems": 1}, None, "1 row or span can't be used", "problems.jsonl"),
+        ({"inferred": {"b": 2, "a": 1}}, None, "never used aren't known of: a, b", "in place of auto"),
+        (
+            {"compared": False},
+            None,
+            "Nobody has looked for texts of test that are nearly equal",
+            "near_duplicates: report",
+        ),
         (
             {"labels": {"A": {"complete": 1, "gold": 100, "nested": 2, "no token boundary": 5}}},
             None,
@@ -61,6 +71,42 @@ def test_each_doubt_has_its_remedy(merge, metrics, what, remedy):
     (doubt,) = doubts(make_merge(**merge), metrics or make_metrics())
     assert what in doubt.what
     assert remedy in doubt.remedy
+
+
+def test_what_cannot_be_judged_is_named_by_label():
+    rates = [Rate("one", label, 9, 1, 1.0, 1.0, 1.0, plausible=True) for label in ("B", "A", "B")]
+    details = Details({}, {}, {}, uncovered=rates)
+    (doubt,) = doubts(make_merge(), make_metrics(unscored=5), details)
+    assert "aren't complete for their labels (A, B)." in doubt.what
+
+
+def test_what_is_not_known_is_not_said_to_be_well(tmp_path):
+    """Without the merge's counts, the page says how to have them, and nothing of near-duplicates."""
+    write_results(tmp_path, make_docs())
+    for file, change in (("merge", {"spans": {}, "labels": {"PLACE": {"complete": 9}}}), ("cpu", {"unscored": 0})):
+        path = tmp_path / f"metrics/{file}.json"
+        content = {**json.loads(path.read_text()), **change}
+        content["all_gold"]["labels"].pop("NEVER_SEEN") if file == "cpu" else None
+        path.write_text(json.dumps(content))
+    page = " ".join(Page(render_report(tmp_path, "cpu")).sections["trust"].split())
+    assert "none is nearly equal" in page
+    (tmp_path / "metrics/merge.json").unlink()
+    page = " ".join(Page(render_report(tmp_path, "cpu")).sections["trust"].split())
+    assert "with gold for each label." in page
+    assert "nearly equal" not in page
+    assert "weasel run merge" in page
+
+
+def test_a_learning_curve_of_another_corpus_is_called_so(tmp_path, demo_corpus):
+    write_results(tmp_path, make_docs())
+    remove(tmp_path / "corpus")
+    (tmp_path / "corpus").symlink_to(demo_corpus)
+    digest = json.loads((demo_corpus / "manifest.json").read_text())["splits"]["train"]["digest"]
+    line = {"f": [0.1], "support": 3}
+    for found, warned in ((digest, False), ("0" * 64, True)):
+        curve = {"texts": [20], "more": 100, "total": line, "labels": {"A": line}, "digest": found}
+        (tmp_path / "training/cpu/learning_curve.json").write_text(json.dumps(curve))
+        assert ("measured on another corpus" in render_report(tmp_path, "cpu")) == warned
 
 
 def test_few_lost_spans_are_no_doubt():

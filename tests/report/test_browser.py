@@ -1,15 +1,18 @@
 """The report in a browser: filters, keyboard, phones, both colour schemes, print, and text that looks like code."""
 
+import json
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from labelwise.evaluate.mistakes import KINDS
+from labelwise.evaluate.scores import Metrics
 from labelwise.report.mistake_examples import MistakeExamples
-from labelwise.report.page import write_report
+from labelwise.report.page import Base, write_report
 from tests.report.report_inputs import HOSTILE, LABELS, make_docs, write_results
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright isn't installed: pip install playwright")
@@ -54,7 +57,12 @@ LOWEST_CONTRAST = """() => {
 def report(tmp_path_factory) -> Path:
     root = tmp_path_factory.mktemp("browser")
     write_results(root, make_docs())
-    write_report(root, "cpu", root / "report.html")
+    lines = {label: {"f": [0.5, 0.6, None, 0.75], "gain": 0.02, "low": -0.01, "high": 0.05} for label in LABELS}
+    curve = {"texts": [80, 160, 240, 320], "more": 100, "total": {"f": [0.5, 0.6, 0.7, 0.75]}, "labels": lines}
+    (root / "training/cpu/learning_curve.json").write_text(json.dumps(curve))
+    base = msgspec.json.decode((root / "metrics/cpu.json").read_bytes(), type=Metrics)
+    base.all_gold.labels["PLACE"].f -= 0.1
+    write_report(root, "cpu", root / "report.html", base=Base("main", base))
     return root / "report.html"
 
 
@@ -187,6 +195,37 @@ def test_a_cell_of_the_confusion_shows_its_examples(show, expected):
     page.click("#pair button")
     assert "(all kinds, all labels)" in page.inner_text("#count")
     assert not page.is_visible("#pair")
+
+
+def test_the_keyboard_opens_a_cell_of_the_confusion(show):
+    page = show()
+    page.locator("#confusion td.bad a").first.focus()
+    page.keyboard.press("Enter")
+    page.locator("#pair span", has_text="→").wait_for(timeout=2000)
+    assert page.locator("#confusion a[tabindex]").count() == 0
+
+
+def test_it_begins_with_trust_and_what_to_fix_next(show):
+    """Also on paper, where the first page isn't the heading alone."""
+    page = show()
+    assert page.locator("section h2").all_inner_texts()[:3] == ["May I trust this?", "Fix next", "Summary"]
+    doubts = page.locator("#trust li").all_inner_texts()
+    assert any("3 predicted spans can't be judged" in doubt and "datasets.yml" in doubt for doubt in doubts)
+    tiles = page.locator("#next .tile").all_inner_texts()
+    assert [tile.split("\n")[0] for tile in tiles] == ["Unseen", "Inconsistent", "Consistent"]
+    assert "66%" in tiles[1], "33 of 50"
+    assert page.locator("#next table").nth(1).locator("tbody tr").count() == len(LABELS), "the learning curve"
+    assert "+0.100" in page.locator("#scores tbody tr", has_text="PLACE").inner_text(), "the difference to main"
+    page.emulate_media(media="print")
+    style = "(e) => getComputedStyle(e).breakBefore"
+    assert [page.locator(f"#{name}").evaluate(style) for name in ("trust", "scores")] == ["auto", "page"]
+
+
+def test_a_click_chooses_the_name_of_a_document_whole(show):
+    page = show()
+    name = page.locator(f"{SHOWN} .note code").nth(1)
+    name.click(position={"x": 3, "y": 3})
+    assert page.evaluate("getSelection().toString()") == name.inner_text()
 
 
 def test_a_frequent_mistake_shows_its_examples(show):

@@ -1,5 +1,6 @@
 """Training and evaluation for real, on a tiny corpus; and the trained model where labelwise isn't installed."""
 
+import io
 import json
 import os
 import shutil
@@ -18,6 +19,7 @@ from labelwise.common.outputs import locked
 from labelwise.corpus.tokenizer import make_nlp, read_rules
 from labelwise.evaluate.run import evaluate
 from labelwise.train import run
+from labelwise.train.loggers import ProgressTable
 from labelwise.train.reader import read_docs
 from labelwise.train.registry import make_corpus_tokenizer
 from labelwise.train.run import train
@@ -64,6 +66,36 @@ def test_no_time_left_is_told_before_there_is_a_basis(trained, demo_corpus, tmp_
     rows = [line.split() for line in capsys.readouterr().out.splitlines()]
     (start,) = (place for place, row in enumerate(rows) if row[-1:] == ["LEFT"])
     assert [(row[1], ":" in row[-1]) for row in rows[start + 2 : start + 5]] == [("0", False), ("2", True), ("4", True)]
+
+
+def test_on_a_terminal_the_bar_says_what_is_left_once_there_is_a_basis():
+    """The first step is slow, and tqdm would go by it."""
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    nlp = spacy.blank("en")
+    nlp.config["training"]["max_steps"] = 600
+    shown = Terminal()
+    table = ProgressTable(nlp, io.StringIO(), shown)
+    info = {
+        "epoch": 0,
+        "step": 1,
+        "losses": {},
+        "other_scores": {"ents_f": 0.5},
+        "words_per_second": 9.0,
+        "memory": 2**20,
+    }
+    table.bar.start_t -= 100
+    for left in (None, 65.0):
+        table.step({**info, "seconds_left": left})
+        table.bar.refresh()
+    table.close()
+    before, _, after = shown.getvalue().rpartition("9 words/s")
+    assert "01:05 left" in after
+    assert "left" not in before
+    assert "<" not in shown.getvalue()
 
 
 def test_all_labels_are_known_whichever_texts_come_first(trained, demo_corpus):
