@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from math import log
 from typing import Literal, NamedTuple
 
+import msgspec
 import numpy as np
 from spacy.strings import get_string_id
 
@@ -34,7 +35,7 @@ VOWEL_Y = ("ay", "ey", "oy", "uy")
 DIGITS = re.compile(r"\d+(?:[.,]\d+)*")
 
 
-class Quarrel(NamedTuple):
+class Quarrel(msgspec.Struct, frozen=True, order=True):
     """Two ways to annotate.
 
     word (str): the word at the edge, "…-" or "-…" for a part of a word with hyphens; or the form, with "(s)".

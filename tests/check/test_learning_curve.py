@@ -85,7 +85,7 @@ def test_trainings_read_growing_shares_of_train(demo_corpus, tmp_path, monkeypat
 def test_too_few_texts_are_an_error(merging, tmp_path):
     merging.add("a", ["A"], [{"text": "one"}, {"text": "two"}], split="train")
     merging.run()
-    with pytest.raises(InputError, match="2 texts in train are too few"):
+    with pytest.raises(InputError, match="2 texts in train, too few"):
         measure_curve(CPU, merging.root / "corpus", tmp_path / "curve.json")
 
 

@@ -23,7 +23,7 @@ def quarrels(tmp_path, *texts) -> dict:
         found.count(doc)
     for doc in docs:
         found.add(CheckedDoc("train", doc, Nobody()))
-    return {one[:3]: (one.taken_in, one.left_out, rows) for one, rows in found.found().items()}
+    return {(one.label, one.what, one.word): (one.taken_in, one.left_out, rows) for one, rows in found.found().items()}
 
 
 WITH, WITHOUT = ("wash the plate now", [(1, 3, "A")], {}), ("wash the plate now", [(2, 3, "A")], {})

@@ -14,6 +14,8 @@ from labelwise.check.run import check
 from labelwise.check.worklists import Finding
 from labelwise.common.errors import InputError
 from labelwise.common.keys import text_key
+from labelwise.corpus.docbin_reader import merged_data, read_stored_docs
+from labelwise.corpus.manifest import partitions_of
 from labelwise.demo.corpus import add_noise, make_doc
 from labelwise.demo.write import write_brat
 from labelwise.evaluate.predictions import PredictedDoc, write_predictions
@@ -251,6 +253,63 @@ def test_places_are_those_of_answers_that_say_something_of_the_finding(answer, f
     finding = Finding(1.0, "unmarked", "A", "cat", None, (4, 7, "A"), "train", "", key, "")
     locate([finding], load_datasets([merging.root / "tasks" / "datasets.yml"]), normalize=False)
     assert finding.places == found
+
+
+def test_what_is_counted_and_who_does_not_agree_is_said(merging):
+    """A rare label, one in a single split, spans of signs alone, near-duplicates, an edge, and two annotators."""
+    rows = []
+    for n in range(40):
+        rest = "then go on for quite a while with one and the other and whatever else there is to be done " * 3
+        text = f"{n}: wash the plate and {rest}!"
+        plate, sign = text.index("plate"), text.index("!")
+        start = plate - 4 if n % 4 == 0 else plate
+        spans = [{"start": start, "end": plate + 5, "label": "DEVICE"}]
+        spans += [{"start": sign, "end": sign + 1, "label": "SIGN"}] if n < 9 else []
+        rows.append({"text": text, "spans": spans, "_annotator_id": "ann"})
+    other = [{**row, "spans": row["spans"][: n % 2], "_annotator_id": "bob"} for n, row in enumerate(rows[20:])]
+    merging.add("a", ["DEVICE", "SIGN"], rows + other)
+    merging.add(
+        "rare",
+        ["RARE"],
+        [{"text": "only here: one rare thing", "spans": [{"start": 11, "end": 14, "label": "RARE"}]}],
+        split="dev",
+    )
+    merging.run()
+    corpus, declared = merging.root / "corpus", merging.root / "tasks" / "datasets.yml"
+    app = typer.Typer()
+    app.command()(check_labels_cli)
+    arguments = [corpus, declared, "--out", merging.root / "check", "--config", CPU, "--folds", "0"]
+    result = CliRunner().invoke(app, list(map(str, arguments)), env={"COLUMNS": "200"})
+    assert result.exit_code == 0, result.output
+    found = json.loads((merging.root / "check" / "check.json").read_text())
+    assert (found["few"]["RARE"], found["only"]["RARE"]) == (0, "dev")
+    assert "DEVICE" not in found["few"]
+    assert found["without_letters"] == {"SIGN": len(lines_of(corpus, "SIGN"))}
+    assert found["near_duplicates"] == (corpus / "near_duplicates.jsonl").read_bytes().count(b"\n") > 5
+    (pair,) = [one for one in found["annotators"] if one["label"] == "DEVICE"]
+    assert (pair["one"], pair["other"], pair["texts"]) == ("ann", "bob", 20)
+    printed = " ".join(result.output.split())
+    assert f"DEVICE: ann, bob 20 {pair['f']:.3f} {pair['kappa']:.3f}" in printed
+    assert "disagreements.jsonl has the texts that they annotated otherwise" in printed
+    assert "near_duplicates.jsonl names them" in printed
+    assert "RARE: 0 spans in train; annotate more texts for it" in printed
+    assert "RARE: all its spans are in dev" in printed
+    quarrel = next(one for one in found["quarrels"] if one["label"] == "DEVICE")
+    assert f"DEVICE: the (first word) {quarrel['taken_in']} {quarrel['left_out']}" in printed
+    with (merging.root / "check" / "quarrels.tsv").open(encoding="utf8") as file:
+        places = {row["places"].split()[0] for row in csv.DictReader(file, delimiter="\t") if row["label"] == "DEVICE"}
+    assert places == {"a"}
+
+
+def lines_of(corpus: Path, label: str) -> list:
+    """The accepted spans of a label, all splits together."""
+    docs = (
+        doc
+        for split in ("train", "dev", "test")
+        for file in partitions_of(corpus, split)
+        for doc in read_stored_docs(file)
+    )
+    return [span for doc in docs for span in merged_data(doc)["gold"] if span[2] == label]
 
 
 def test_a_folder_that_is_no_check_is_not_replaced(noisy, tmp_path):
