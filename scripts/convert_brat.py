@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from labelwise.common.wording import counted
 from labelwise.sources.brat import Discontinuous, MissingAnn, Shifted
 from labelwise.sources.convert_brat import PROBLEMS, convert_brat
 from scripts.console import msg, print_counts, progress, run, user_errors
@@ -60,11 +61,12 @@ def convert_brat_cli(
     print_counts("Annotations (T lines)", report.annotations)
     print_counts("Converted, with a change", report.notes)
     print_counts("Other lines, not converted", {LINES[kind]: n for kind, n in report.lines.items() if kind != "T"})
-    print_counts("Spans by label", report.labels)
     total = sum(report.annotations.values())
     left_out = report.annotations.get("other label", 0)
     lost = total - left_out - report.annotations.get("converted", 0)
-    msg.good(f"{report.annotations.get('converted', 0):,} of {total:,} annotations are in {out / 'datasets.yml'}")
+    labels = counted(len(report.labels), "label")
+    done = f"{report.annotations.get('converted', 0):,} of {total:,} annotations, of {labels}"
+    msg.good(f"{done}, are in {out / 'datasets.yml'}")
     if left_out:
         msg.info(f"{left_out:,} have a label that wasn't asked for")
     if lost:

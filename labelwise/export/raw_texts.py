@@ -1,15 +1,21 @@
 """Read texts that nobody has annotated: `.txt` files and JSONL, plain or compressed, by themselves or in folders."""
 
+import gzip
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from backports import zstd
+
 from labelwise.common.errors import InputError
 from labelwise.sources.files import find_files, is_folder, printable, read_file
 from labelwise.sources.formats import read_items
+from labelwise.sources.jsonl import UNREADABLE
 from labelwise.sources.prodigy import DOCUMENT
 
-SUFFIXES = (".txt", ".jsonl", ".jsonl.gz", ".jsonl.zst")
+TEXTS = (".txt", ".txt.gz", ".txt.zst")
+SUFFIXES = (*TEXTS, ".jsonl", ".jsonl.gz", ".jsonl.zst")
+DECOMPRESS = {".gz": gzip.decompress, ".zst": zstd.decompress}
 
 
 class RawText(NamedTuple):
@@ -39,8 +45,8 @@ def read_texts(inputs: Iterable[Path]) -> Iterator[RawText]:
 
 
 def _read(file: Path, name: str) -> Iterator[RawText]:
-    if file.suffix == ".txt":
-        yield _read_text(file, name)
+    if file.name.endswith(TEXTS):
+        yield _read_text(file, name.removesuffix(".gz").removesuffix(".zst"))
         return
     for item in read_items(file):
         if item.task is not None:
@@ -52,9 +58,11 @@ def _read(file: Path, name: str) -> Iterator[RawText]:
 
 def _read_text(file: Path, name: str) -> RawText:
     try:
-        text = read_file(file).decode("utf8")
+        text = DECOMPRESS.get(file.suffix, bytes)(read_file(file)).decode("utf8")
     except UnicodeDecodeError:
         return RawText(None, name, "not UTF-8")
     except InputError as error:
         return RawText(None, name, str(error))
+    except UNREADABLE as error:
+        return RawText(None, name, f"damaged: {error}")
     return RawText(text, name) if text.strip() else RawText(None, name, "no text")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import spacy
 import typer
+from backports import zstd
 from typer.testing import CliRunner
 
 from labelwise.common.errors import InputError
@@ -67,6 +68,26 @@ def test_every_text_is_predicted_once_in_order(model, inputs, tmp_path, monkeypa
     assert problems == {"not UTF-8": 1, "bad JSON": 1}
     assert rows[8]["text"] == "one Name\r\n"
     assert not (tmp_path / ".out.jsonl.labelwise.parts").exists()
+
+
+def test_compressed_texts_are_read_and_damaged_ones_counted(model, tmp_path):
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    (folder / "a.txt.gz").write_bytes(gzip.compress(b"from Bob"))
+    (folder / "b.txt.zst").write_bytes(zstd.compress(b"from Eve"))
+    (folder / "c.txt.gz").write_bytes(gzip.compress(b"from Ann")[:-9])
+    (folder / "d.txt.zst").write_bytes(b"from Sue")
+    rows, problems = run(model, [folder], tmp_path / "out.jsonl")
+    assert [(row["doc"], row["text"]) for row in rows] == [("a.txt", "from Bob"), ("b.txt", "from Eve")]
+    assert problems == {"damaged": 2}
+
+
+def test_a_cluster_predicts_the_same(model, inputs, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "PART", 3)
+    here, _ = run(model, inputs, tmp_path / "here.jsonl")
+    there, problems = run(model, inputs, tmp_path / "there.jsonl", workers=2, engine="dask")
+    assert there == here
+    assert problems == {"not UTF-8": 1, "bad JSON": 1}
 
 
 def test_a_run_that_was_killed_goes_on_where_it_was(model, inputs, tmp_path, monkeypatch):

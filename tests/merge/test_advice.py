@@ -3,11 +3,14 @@
 from collections import Counter
 
 import pytest
+import typer
+from typer.testing import CliRunner
 
 from labelwise.merge.advice import Before, changes, enough_texts, read_before, warnings
 from labelwise.merge.rules.ledger import Ledger
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge
+from scripts.merge import merge_cli
 from tests.conftest import Merging
 
 
@@ -73,6 +76,28 @@ def test_what_is_new_is_told_by_label(merging: Merging):
         "G": ((4, 0), (0, 0)),
     }
     assert changes(read_before(metrics) or Before(), ledger) == []
+
+
+def test_the_command_prints_what_has_changed_and_what_to_declare(merging: Merging):
+    app = typer.Typer()
+    app.command()(merge_cli)
+    files = [merging.root / "tasks/datasets.yml", merging.root / "corpus", "--metrics", merging.root / "merge.json"]
+
+    def printed() -> str:
+        """What the command prints, in one line."""
+        result = CliRunner().invoke(app, [*map(str, files), "--workers", "1"], env={"COLUMNS": "200"})
+        assert result.exit_code == 0, result.output
+        return " ".join(result.output.split())
+
+    merging.add("one", ["A"], rows(range(30), marked=range(7)))
+    assert "Changed since" not in printed()
+    ph = {"start": 0, "end": 4, "label": "pH"}
+    merging.add("wlp", ["B"], [{"text": f"text {number}", "spans": [ph]} for number in range(3)])
+    second = printed()
+    table = second.partition("Changed since the last merge")[2].replace("-", "")
+    assert " ".join(table.split()).startswith("complete texts spans B 0 → 3 0 "), "A is as before"
+    assert "Data set 'wlp' has 3 spans of 'pH', which isn't among its labels" in second
+    assert "add 'pH' to its `labels` in datasets.yml" in second
 
 
 @pytest.mark.parametrize("content", [b"", b"[1]", b"not JSON", b'{"labels": 3}'])

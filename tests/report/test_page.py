@@ -309,6 +309,15 @@ def test_the_command_writes_the_page(results, tmp_path):
     result = run(str(out), "--pipeline", "cpu", "--root", str(results))
     assert result.exit_code == 0, result.output
     assert out.read_text(encoding="utf8") == render_report(results, "cpu")
+    printed = " ".join(result.output.split())
+    total = json.loads((results / "metrics/cpu.json").read_text())["all_gold"]
+    labels = {label: row["f"] for label, row in total["labels"].items() if row["support"]}
+    weakest = [f"{label} {labels[label]:.3f}" for label in sorted(labels, key=lambda label: (labels[label], label))[:3]]
+    assert f"F {total['f']:.3f} ({total['f_low']:.3f} to {total['f_high']:.3f}) on 60 texts" in printed
+    assert f"the weakest labels: {', '.join(weakest)}" in printed
+    assert "Label NEVER_SEEN without gold in test" in printed
+    assert "Next: fix annotations" in printed
+    assert "\x1b[" not in printed
 
 
 def test_the_command_fails_without_a_traceback_and_leaves_what_was_there(own):
