@@ -60,7 +60,7 @@ def write_texts(corpus: Path) -> Path:
 
 def pretrain_tok2vec(corpus: Path, folder: Path) -> dict[str, object]:
     """Train the tok2vec to predict the first and last characters of words."""
-    config = load_config(CONFIG, {"paths.corpus": str(corpus)})
+    config = load_config(CONFIG, {"paths.corpus": str(corpus)}, interpolate=False)
     config["pretraining"] = {
         "max_epochs": EPOCHS,
         "dropout": 0.2,
@@ -83,7 +83,7 @@ def pretrain_tok2vec(corpus: Path, folder: Path) -> dict[str, object]:
     out = folder / "pretrained"
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir()
-    pretrain(config, out, use_gpu=-1, silent=True)
+    pretrain(config.interpolate(), out, use_gpu=-1, silent=True)
     return {"paths.init_tok2vec": str(max(out.glob("model*.bin"), key=lambda file: file.stat().st_mtime))}
 
 

@@ -1,0 +1,40 @@
+"""Memory of the check: ten times the texts should take little more.
+
+    python -m benchmarks.check_memory             # 2,000 and 20,000 texts of 300 words, without pipelines
+
+Memory is the peak of all processes, PSS. The table is printed. What grows are the counts of distinct forms; the demo
+corpus has a limited vocabulary, so it shows that nothing else does.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from benchmarks.evaluate import make_corpus
+from benchmarks.measure import measure
+
+OUT = Path("benchmarks/out/check_memory")
+FLAT_LIMIT = 1.5  # ten times the texts may take this many times the memory
+
+
+def main(
+    docs: Annotated[int, typer.Option(help="Texts of the small corpus; the large one has ten times as many")] = 2000,
+) -> None:
+    """Measure, print the table; fail if the memory isn't flat."""
+    OUT.mkdir(parents=True, exist_ok=True)
+    corpora = {number: make_corpus(number, OUT, keep=True) for number in (docs, 10 * docs)}
+    print("\n| texts | seconds | peak memory, MB | of that for a tenth of the texts |\n|---|---|---|---|")
+    peaks: list[float] = []
+    for number, corpus in corpora.items():
+        given = [str(corpus), str(OUT / f"tasks-{number}" / "datasets.yml"), "--out", str(OUT / "check")]
+        taken = measure("scripts.check_labels", *given, "--config", "configs/cpu.cfg", "--folds", "0")
+        peaks.append(taken.peak_pss / 2**20)
+        growth = f"{peaks[-1] / peaks[0]:.2f}" if len(peaks) > 1 else ""
+        print(f"| {number:,} | {taken.seconds:.0f} | {peaks[-1]:.0f} | {growth} |", flush=True)
+    if peaks[1] > FLAT_LIMIT * peaks[0]:
+        raise SystemExit(f"ten times the texts take {peaks[1] / peaks[0]:.2f} times the memory")
+
+
+if __name__ == "__main__":
+    typer.run(main)
