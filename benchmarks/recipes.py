@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import typer
+from confection import Config
 from spacy.training.pretrain import pretrain
 from spacy.util import load_config
 
@@ -29,7 +30,7 @@ from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import partitions_of
 
 CONFIG, OUT = Path("configs/cpu.cfg"), Path("benchmarks/out/recipes")
-EPOCHS = 15  # of pretraining
+EPOCHS = 6  # of pretraining
 LARGER = {
     "components.tok2vec.model.encode.width": 192,
     "components.tok2vec.model.encode.depth": 6,
@@ -39,11 +40,14 @@ LARGER = {
 
 
 class Recipe(NamedTuple):
-    """Changes of the config, how many times the steps are taken, and what is made of the texts in train first."""
+    """Changes of the config, how many times the steps are taken, and what is made of the texts in train first.
+
+    prepare (Callable): is given the config, which it changes, the corpus, and the folder that `write_texts` wrote.
+    """
 
     overrides: Mapping[str, object] = {}
     longer: float = 1
-    prepare: Callable[[Path, Path], Mapping[str, object]] | None = None
+    prepare: Callable[[Config, Path, Path], None] | None = None
 
 
 def write_texts(corpus: Path) -> Path:
@@ -58,9 +62,8 @@ def write_texts(corpus: Path) -> Path:
     return folder
 
 
-def pretrain_tok2vec(corpus: Path, folder: Path) -> dict[str, object]:
+def pretrain_tok2vec(config: Config, corpus: Path, folder: Path) -> None:
     """Train the tok2vec to predict the first and last characters of words."""
-    config = load_config(CONFIG, {"paths.corpus": str(corpus)}, interpolate=False)
     config["pretraining"] = {
         "max_epochs": EPOCHS,
         "dropout": 0.2,
@@ -79,25 +82,26 @@ def pretrain_tok2vec(corpus: Path, folder: Path) -> dict[str, object]:
         "optimizer": {"@optimizers": "Adam.v1", "learn_rate": 0.001},
     }
     reader = {"@readers": "spacy.JsonlCorpus.v1", "path": str(folder / "texts.jsonl")}
-    config["corpora"]["pretrain"] = {**reader, "min_length": 5, "max_length": 500, "limit": 0}
+    config["corpora"]["pretrain"] = {**reader, "min_length": 5, "max_length": 2000, "limit": 0}
     out = folder / "pretrained"
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir()
+    config["paths"]["corpus"] = str(corpus)
     pretrain(config.interpolate(), out, use_gpu=-1, silent=True)
-    return {"paths.init_tok2vec": str(max(out.glob("model*.bin"), key=lambda file: file.stat().st_mtime))}
+    config["paths"]["init_tok2vec"] = str(max(out.glob("model*.bin"), key=lambda file: file.stat().st_mtime_ns))
 
 
-def train_vectors(_: Path, folder: Path) -> dict[str, object]:
+def train_vectors(config: Config, _: Path, folder: Path) -> None:
     """Train static vectors."""
     import floret  # type: ignore[import-not-found]
 
     options = {"mode": "floret", "hashCount": 2, "bucket": 20_000, "minn": 3, "maxn": 5, "dim": 64, "epoch": 20}
     model = floret.train_unsupervised(str(folder / "tokens.txt"), model="skipgram", minCount=2, thread=1, **options)
     model.save_floret_vectors(str(folder / "vectors.floret"))
-    measure(
-        "spacy", "init", "vectors", "en", str(folder / "vectors.floret"), str(folder / "vectors"), "--mode", "floret"
-    )
-    return {"paths.vectors": str(folder / "vectors"), "components.tok2vec.model.embed.include_static_vectors": True}
+    vectors = str(folder / "vectors")
+    measure("spacy", "init", "vectors", "en", str(folder / "vectors.floret"), vectors, "--mode", "floret")
+    config["paths"]["vectors"] = vectors
+    config["components"]["tok2vec"]["model"]["embed"]["include_static_vectors"] = True
 
 
 RECIPES = {
@@ -124,8 +128,10 @@ def main(
             texts = write_texts(corpus)
             for one in recipe:
                 chosen, start = RECIPES[one], time.perf_counter()
-                overrides = {**chosen.overrides, **(chosen.prepare(corpus, texts) if chosen.prepare else {})}
-                load_config(CONFIG, overrides, interpolate=False).to_disk(OUT / "recipe.cfg")
+                config = load_config(CONFIG, dict(chosen.overrides), interpolate=False)
+                if chosen.prepare:
+                    chosen.prepare(config, corpus, texts)
+                config.to_disk(OUT / "recipe.cfg")
                 training = Training(str(OUT / "recipe.cfg"), round(steps * chosen.longer), seed)
                 trained = train(corpus, "per-label", training)
                 seconds = time.perf_counter() - start

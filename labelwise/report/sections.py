@@ -1,5 +1,6 @@
 """Turn results into the tables and charts of a report's sections."""
 
+from collections import Counter
 from collections.abc import Mapping
 from itertools import pairwise
 from math import nan
@@ -12,6 +13,7 @@ from labelwise.report.charts import LineChart, draw_lines
 from labelwise.report.flows import draw_flow
 
 COVERAGE = ("complete", "partial", "none")
+CONFUSED = 40  # labels that the confusion has at most
 OUTCOMES = ("entity", "same span", "nested", "crossing", "no token boundary")  # of accepted spans
 SCORE_NAMES = {"ents_f": "F", "ents_p": "P", "ents_r": "R"}
 RESOURCES = {
@@ -153,8 +155,16 @@ def draw_resources(resources: Table) -> list[tuple[str, LineChart]]:
 
 
 def tabulate_confusion(confusion: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
-    """Make a square matrix of it: gold labels are the rows, predicted ones the columns, NOTHING the first of both."""
-    found = {*confusion, *(label for row in confusion.values() for label in row)}
-    labels = [NOTHING, *sorted(found - {NOTHING})]
+    """Make a square matrix of it: gold labels are the rows, predicted ones the columns, NOTHING the first of both.
+
+    Of many labels, those with the most mistakes are in it; "hidden" is the number of the others.
+    """
+    mistakes: Counter[str] = Counter()
+    for label, row in confusion.items():
+        for other, n in row.items():
+            mistakes.update(dict.fromkeys((label, other), n if label != other else 0))
+    del mistakes[NOTHING]
+    shown = sorted(mistakes, key=lambda label: (-mistakes[label], label))[:CONFUSED]
+    labels = [NOTHING, *sorted(shown)]
     rows = [(label, [confusion.get(label, {}).get(other, 0) for other in labels]) for label in labels]
-    return {"labels": labels, "rows": rows}
+    return {"labels": labels, "rows": rows, "hidden": len(mistakes) - len(shown)}

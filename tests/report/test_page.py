@@ -13,7 +13,7 @@ from labelwise.common.errors import InputError
 from labelwise.common.outputs import locked
 from labelwise.evaluate.results import Table
 from labelwise.report.page import format_share, hash_of, render_report, write_report
-from labelwise.report.sections import draw_curves, split_gold, tabulate_confusion
+from labelwise.report.sections import CONFUSED, draw_curves, split_gold, tabulate_confusion
 from scripts.report import report_cli
 from tests.conftest import another_process
 from tests.report.report_inputs import HOSTILE, LABELS, make_docs, write_results
@@ -271,6 +271,16 @@ def test_what_became_of_gold_adds_up_to_it():
     split = split_gold({"gold": 100, "entity": 90, "nested": 4, "rejected": 50, "complete": 7, "realigned": 3})
     assert (split["entity"], split["nested"], split["otherwise lost"]) == (90, 4, 6)
     assert sum(split.values()) == 100
+
+
+def test_of_many_labels_the_confusion_has_those_with_the_most_mistakes():
+    """`a` has none, and all others one, but for `worst`."""
+    others = {f"label {number:02d}": {"worst": 1} for number in range(60)}
+    table = tabulate_confusion({"a": {"a": 99}, **others})
+    assert table["labels"] == ["(nothing)", *sorted(others)[: CONFUSED - 1], "worst"]
+    assert table["hidden"] == 62 - CONFUSED
+    assert [len(row) for _, row in table["rows"]] == [CONFUSED + 1] * (CONFUSED + 1)
+    assert tabulate_confusion(dict(list(others.items())[:5]))["hidden"] == 0
 
 
 def test_the_confusion_is_square_with_nothing_first():
