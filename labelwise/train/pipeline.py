@@ -87,7 +87,8 @@ def transformer_overrides(name: str, precision: str, gpu_id: int) -> dict[str, A
 def read_config(config: Path, corpus: Path, overrides: Mapping[str, Any]) -> Config:
     """Read a config, and fit it to a corpus.
 
-    RAISES (InputError): the config needs a package that isn't installed.
+    RAISES (InputError): the config needs a package that isn't installed, or names pretrained weights that spaCy would
+        leave out in silence.
     """
     lang, _ = read_tokenizer(corpus / "tokenizer.json")
     overrides = {**overrides, "paths.corpus": str(corpus), "nlp.lang": lang}
@@ -97,6 +98,12 @@ def read_config(config: Path, corpus: Path, overrides: Mapping[str, Any]) -> Con
         raise InputError(f"{config}: {error}") from error
     if "transformer" in settings["nlp"]["pipeline"] and find_spec("spacy_transformers") is None:
         raise InputError(f"{config} needs spacy-transformers; use the environment of `make gpu`")
+    interpolated = settings.interpolate()
+    if interpolated["initialize"].get("init_tok2vec") and not interpolated.get("pretraining"):
+        raise InputError(
+            f"{config}: init_tok2vec is set, but [pretraining] is empty, without which spaCy doesn't load it; give it "
+            "the block that `spacy pretrain` had"
+        )
     return settings
 
 

@@ -98,6 +98,13 @@ def test_on_a_terminal_the_bar_says_what_is_left_once_there_is_a_basis():
     assert "<" not in shown.getvalue()
 
 
+def test_pretrained_weights_that_spacy_would_leave_out_are_an_error(demo_corpus, tmp_path):
+    """Without [pretraining], spaCy ignores init_tok2vec."""
+    overrides = {"training.max_steps": 1, "paths.init_tok2vec": str(tmp_path / "model9.bin")}
+    with pytest.raises(InputError, match=r"init_tok2vec is set, but \[pretraining\] is empty"):
+        train(CPU, demo_corpus, tmp_path / "model", tmp_path / "curve.tsv", overrides=overrides)
+
+
 def test_all_labels_are_known_whichever_texts_come_first(trained, demo_corpus):
     nlp = spacy.load(trained / "model")
     assert sorted(nlp.get_pipe("ner").labels) == sorted(
