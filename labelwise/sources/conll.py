@@ -6,9 +6,10 @@
     official NN I-NP O
     Ekeus NNP I-NP I-PER
 
-Columns are cut at tabs, where a line has any, or else at white space. The first is the token and the last one the tag,
-unless a comment such as `# global.columns = ID FORM NER` names them (CoNLL-U Plus:
-https://universaldependencies.org/ext-format.html).
+Columns are cut at tabs, where a line has any, or else at spaces; all rows of a sentence have as many. The first is the
+token and the last one the tag, unless a comment such as `# global.columns = ID FORM NER` names them (CoNLL-U Plus:
+https://universaldependencies.org/ext-format.html). Where the first one numbers the tokens, the second is the token, and
+the tag is in the last one that has nothing but tags, as Universal NER has it.
 
 Tags are read as conlleval reads them (https://www.clips.uantwerpen.be/conll2002/ner/bin/conlleval.txt), so that all of
 BIO (also called IOB2), IOB1, BILOU (BILUO, BIOES, IOBES), and labels alone mean what they say: B, U and S begin a span,
@@ -29,9 +30,11 @@ from labelwise.sources.prodigy import DOCUMENT, Task, TaskSpan
 SUFFIXES = (".conll", ".bio", ".iob", ".iob2", ".bioes", ".iobes", ".bilou")
 BOM = b"\xef\xbb\xbf"
 NAMED_COLUMNS = re.compile(r"#\s*global\.columns\s*=\s*(.+)")
-COMMENT = re.compile(r"#\s*\S+\s*=.*|#\s*")  # such as `# sent_id = 3`; `#` with a tag is a token
+# Such as `# sent_id = 3`, `# id 5b4a domain=train`, or `#begin document (a); part 000`; `#` with a tag is a token.
+COMMENT = re.compile(r"#\s*\S+\s*=.*|#\s*|#(?:begin|end) document.*|# .*(?<![ \t]O)(?<![ \t]_)")
 TOKENS, TAGS = ("FORM", "TOKEN", "WORD"), ("NER", "TAG", "NER_TAG", "LABEL")
 PREFIXED = re.compile(r"([BIUSLE])-(.+)", re.DOTALL)
+SPACES = re.compile("[ \t]+")
 OUTSIDE = ("O", "_", "-", "")
 
 Columns = tuple[int, int]  # of the token and of the tag
@@ -40,8 +43,8 @@ Row = tuple[int, list[str]]  # the number of a line, and its columns
 
 def read_conll(path: Path) -> Iterator[Item]:
     """Yield the sentences of a file as tasks; a sentence with a line that can't be read is a problem of that line."""
-    columns: Columns = (0, -1)
-    document = 0
+    columns: Columns | None = None
+    document, numbered_tokens = 0, _is_numbered(path)
     with path.open("rb") as file:
         numbered = enumerate((line.removeprefix(BOM) for line in file), 1)
         for blank, lines in groupby(numbered, lambda item: not item[1].strip()):
@@ -57,10 +60,47 @@ def read_conll(path: Path) -> Iterator[Item]:
                     document += 1
                 elif not rows and (found := NAMED_COLUMNS.fullmatch(line)):
                     columns = _named_columns(found[1].split())
-                elif rows or not COMMENT.fullmatch(line):
-                    rows.append((number, line.split("\t") if "\t" in line else line.split()))
+                elif rows or not _is_comment(line):
+                    rows.append((number, _cells(line)))
             if problem or rows:
-                yield problem or _read_sentence(rows, columns, document)
+                place = columns or (_numbered_columns(rows) if numbered_tokens else (0, -1))
+                yield problem or _read_sentence(rows, place, document)
+
+
+def _cells(line: str) -> list[str]:
+    """Cut a line into its columns; a tab at its end is none."""
+    cells = line.split("\t") if "\t" in line else SPACES.split(line.strip(" "))
+    return cells[:-1] if len(cells) > 2 and not cells[-1] else cells
+
+
+def _is_comment(line: str) -> bool:
+    return bool(COMMENT.fullmatch(line)) and not (line.startswith("# ") and PREFIXED.fullmatch(_cells(line)[-1]))
+
+
+def _is_numbered(path: Path) -> bool:
+    """Tell whether the first column numbers the tokens, by the first sentence of several."""
+    rows: list[list[str]] = []
+    with path.open("rb") as file:
+        for content in file:
+            line = content.removeprefix(BOM).decode("utf8", "replace").strip("\r\n")
+            if line.strip() and (rows or not (_is_comment(line) or line.startswith("-DOCSTART-"))):
+                rows.append(_cells(line))
+            elif not line.strip():
+                if len(rows) > 1:
+                    break
+                rows = []
+    return len(rows) > 1 and all(len(row) > 2 and row[0] == str(n) for n, row in enumerate(rows, 1))
+
+
+def _numbered_columns(rows: Sequence[Row]) -> Columns:
+    """Find the tags of a sentence whose tokens are numbered: the last column with nothing else."""
+    width = min(len(cells) for _, cells in rows)
+    tags = [
+        place
+        for place in range(2, width)
+        if all(cells[place] == "O" or PREFIXED.fullmatch(cells[place]) for _, cells in rows)
+    ]
+    return 1, tags[-1] if tags else -1
 
 
 def _named_columns(names: Sequence[str]) -> Columns:
@@ -76,6 +116,9 @@ def _read_sentence(rows: Sequence[Row], columns: Columns, document: int) -> Item
     for number, cells in rows:
         if len(cells) < 2 or len(cells) <= max(token, tag):
             return Item(number, None, "malformed: no tag; a line has a token and its tag")
+        if len(cells) != len(rows[0][1]):
+            first = f"the sentence's first line has {len(rows[0][1])}"
+            return Item(number, None, f"malformed: {len(cells)} columns, where {first}")
     task, problem = make_task([cells[token].strip() for _, cells in rows], [cells[tag].strip() for _, cells in rows])
     if task and document:
         task.meta = {DOCUMENT: str(document)}

@@ -1,6 +1,6 @@
 """Read doccano's JSONL of sequence labeling: https://doccano.github.io/doccano/
 
-    {"id": 1, "text": "Add 5 mL", "label": [[4, 8, "Amount"]]}                  also "labels", and once "entities"
+    {"id": 1, "text": "Add 5 mL", "label": [[4, 8, "Amount"]]}      also "labels", once "entities"; "data" for "text"
     {"id": 1, "text": "Add 5 mL", "entities": [{"id": 7, "label": "Amount", "start_offset": 4, "end_offset": 8}],
      "relations": []}
 
@@ -16,13 +16,14 @@ from labelwise.common.decoding import DECODE_ERRORS
 from labelwise.sources.prodigy import DOCUMENT, Task, TaskSpan
 
 KEYS = ("label", "labels", "entities")
+TEXTS = ("text", "data")
 
 
 def is_doccano(row: Any) -> bool:
     """Tell whether a row of JSONL is doccano's."""
     return (
         isinstance(row, dict)
-        and "text" in row
+        and any(isinstance(row.get(key), str) for key in TEXTS)
         and "spans" not in row
         and any(isinstance(row.get(key), list) for key in (*KEYS, "annotations"))
     )
@@ -36,10 +37,12 @@ def parse_doccano(row: bytes) -> tuple[Task | None, str]:
         return None, "bad JSON"
     if not isinstance(content, dict):
         return None, f"malformed: a row is an object, not {type(content).__name__}"
-    text = content.get("text")
+    text = next((content[key] for key in TEXTS if key in content), None)
     if not isinstance(text, str) or not text.strip():
         return None, "no text"
     marked = next((content[key] for key in KEYS if key in content), None)
+    if marked is None and any(key in content for key in KEYS):
+        return None, "not annotated: no list of spans"
     if not isinstance(marked, list):
         numbered = "annotations" in content
         return None, "malformed: " + ("its labels are numbers; export them as text" if numbered else "no list of spans")

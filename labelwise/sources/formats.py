@@ -17,7 +17,7 @@ from labelwise.sources.brat_folder import read_brat
 from labelwise.sources.conll import SUFFIXES, read_conll
 from labelwise.sources.doccano import is_doccano, parse_doccano
 from labelwise.sources.items import Item
-from labelwise.sources.jsonl import Parse, first_row, read_jsonl_file
+from labelwise.sources.jsonl import Parse, first_rows, read_jsonl_file
 from labelwise.sources.label_studio import read_label_studio
 from labelwise.sources.prodigy_db import read_database
 from labelwise.sources.spacy_docs import read_spacy
@@ -65,13 +65,19 @@ def is_plain(path: Path) -> bool:
 
 
 def rows_format(name: str, is_it: Callable[[Any], bool], parse: Parse) -> Format:
-    """Make a format of JSONL that is recognized by its first row, in which each row is an accepted task."""
+    """Make a format of JSONL that is recognized by its rows, each of which is an accepted task."""
     return Format(
         name,
-        lambda piece: is_it(first_row(piece.path)),
+        lambda piece: is_it(_deciding_row(piece.path)),
         lambda piece: read_jsonl_file(piece.path, piece.start, piece.end, parse),
         is_plain,
     )
+
+
+def _deciding_row(path: Path) -> Any:
+    """Find the first row of JSONL that tells its format, among the first ones; None if none does."""
+    rows = (row for row in first_rows(path) if isinstance(row, dict))
+    return next((row for row in rows if "spans" in row or is_tagged(row) or is_doccano(row)), None)
 
 
 FORMATS = (
@@ -93,8 +99,8 @@ FORMATS = (
     Format("Label Studio", lambda piece: piece.path.suffix == ".json", lambda piece: read_label_studio(piece.path)),
     # Each row is an accepted task.
     Format("`.parquet`", lambda piece: piece.path.suffix == ".parquet", lambda piece: read_parquet(piece.path)),
-    rows_format("doccano's JSONL", is_doccano, parse_doccano),
     rows_format("JSONL of tokens and tags", is_tagged, parse_tagged),
+    rows_format("doccano's JSONL", is_doccano, parse_doccano),
     # Any other file: the last entry.
     Format(
         "`.jsonl`, `.jsonl.gz`, `.jsonl.zst`",

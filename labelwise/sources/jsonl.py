@@ -3,6 +3,7 @@
 import gzip
 import zlib
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -15,7 +16,8 @@ from labelwise.sources.items import Item
 from labelwise.sources.prodigy import Task, parse_task
 
 BOM = b"\xef\xbb\xbf"  # some editors begin a file with it
-LONGEST = 2**24  # bytes that the first row may have
+LONGEST = 2**24  # bytes that a row may have by which a format is recognized
+DECIDING = 50  # rows that are looked at for that
 UNREADABLE = (OSError, EOFError, zlib.error, zstd.ZstdError)
 HEADERS = {
     b"SQLite format 3\0": "this is a database; declare it as `db:`, with the data set's name as `name:`",
@@ -40,14 +42,15 @@ def read_jsonl_file(path: Path, start: int = 0, end: int | None = None, parse: P
         yield from read_jsonl(lines, start, end, parse)
 
 
-def first_row(path: Path) -> Any:
-    """Decode the first row of a file that isn't blank; None if it isn't JSON."""
+def first_rows(path: Path) -> Iterator[Any]:
+    """Decode the first rows of a file, but for blank ones, as long as they are JSON."""
     try:
         with _open(path) as lines:
-            row = next((line for line in iter(lambda: lines.readline(LONGEST), b"") if line.strip(BOM).strip()), b"")
-        return msgspec.json.decode(row.removeprefix(BOM))
+            rows = (line.strip(BOM).strip() for line in iter(lambda: lines.readline(LONGEST), b""))
+            for row in islice(filter(None, rows), DECIDING):
+                yield msgspec.json.decode(row)
     except (InputError, *DECODE_ERRORS, *UNREADABLE):
-        return None
+        return
 
 
 def read_jsonl(lines: IO[bytes], start: int = 0, end: int | None = None, parse: Parse = parse_task) -> Iterator[Item]:

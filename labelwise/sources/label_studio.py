@@ -11,7 +11,9 @@
 - Each annotation is one answer, of its annotator; one that was cancelled is ignored. Predictions aren't annotations.
 - Offsets were UTF-16 code units once, and are code points (label-studio issues 1347 and 1559): where spans have their
   `text`, the reading by which the most of them are what the text has there is taken for all of an annotation.
-- A result of several labels is a span for each. Choices, relations and the like aren't spans.
+- A span whose text is something else than what is at its offsets, however they count, is invalid.
+- A result of several labels is a span for each. Choices, relations and the like aren't spans. Where a project shows
+  several texts, each is a text of its own.
 
 Exports of Label Studio 1.23, of several annotators and controls, were read: offsets there are code points.
 """
@@ -22,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from labelwise.common.spans import is_integer
-from labelwise.sources.brat_offsets import choose_reading, to_code_points
+from labelwise.sources.brat_offsets import choose_reading, fold, to_code_points
 from labelwise.sources.items import Item
 from labelwise.sources.json_array import read_array
 from labelwise.sources.prodigy import DOCUMENT, Task, TaskSpan
@@ -51,7 +53,27 @@ def read_label_studio(path: Path) -> Iterator[Item]:
             yield Item(number, None, "not annotated: no annotation")
         else:
             for annotation in annotations:
-                yield from _read_annotation(number, element, text, annotation)
+                for one, part in _by_text(element, text, annotation, field):
+                    yield from _read_annotation(number, element, one, part)
+
+
+def _by_text(
+    element: Mapping[str, Any], text: str, annotation: Mapping[str, Any], field: str
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield an annotation with its text, or, where a project shows several texts, the part of it that is about each."""
+    about: dict[Any, list[dict[str, Any]]] = {}
+    for result in _results(annotation):
+        about.setdefault(result.get("to_name"), []).append(result)
+    quoting = {name: results for name, results in about.items() if _quoted([{"result": results}])}
+    if len(quoting) < 2:
+        yield text, annotation
+        return
+    parts: dict[str, list[dict[str, Any]]] = {}
+    for name, results in about.items():
+        own = find_text(element, [{"result": results}], field) if name in quoting else text
+        parts.setdefault(own or text, []).extend(results)
+    for own, results in parts.items():
+        yield own, {**annotation, "result": results}
 
 
 def _annotations(element: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -117,24 +139,23 @@ def _read_annotation(
     number: int, element: Mapping[str, Any], text: str, annotation: Mapping[str, Any]
 ) -> Iterator[Item]:
     """Make a task of an annotation, and problems of what isn't a span in it."""
-    values = []
-    for result in _results(annotation):
-        value, kind = result.get("value"), result.get("type")
-        if kind in NOT_SPANS:
-            continue
-        if not isinstance(value, dict) or not is_integer(value.get("start")) or not is_integer(value.get("end")):
-            yield Item(number, None, f"invalid: {kind} without offsets in the text")
-        elif not _labels(value):
-            yield Item(number, None, f"invalid: a span without a label, {value['start']} {value['end']}")
-        else:
-            values.append(value)
-    mentions = [([(value["start"], value["end"])], value["text"] if _is_quoted(value) else None) for value in values]
+    values, problems = _values(annotation)
+    mentions = [([(value["start"], value["end"])], _quote(value)) for value in values]
     sane = [mention for mention in mentions if 0 <= mention[0][0][0] < mention[0][0][1]]
     table, _ = choose_reading(text, sane)
     spans = []
     for value, mention in zip(values, mentions, strict=True):
         ((start, end),) = to_code_points(mention[0], table) if mention in sane else mention[0]
+        # Spans of whole words once had as their text what the annotator had marked of them.
+        if mention[1] is not None and mention in sane and fold(mention[1]) not in fold(text[start:end]):
+            problems.append(f"invalid: {mention[1][:40]!r} isn't at {value['start']} {value['end']}")
+            continue
         spans += [TaskSpan(start, end, label) for label in _labels(value)]
+    if problems and not spans and any(quote is not None for _, quote in mentions):
+        yield Item(number, None, "malformed: none of its strings is the text that its spans are of")
+        return
+    for problem in problems:
+        yield Item(number, None, problem)
     yield Item(
         number,
         Task(
@@ -149,17 +170,46 @@ def _read_annotation(
     )
 
 
+def _values(annotation: Mapping[str, Any]) -> tuple[list[dict[str, Any]], list[str]]:
+    """List what in an annotation is a span with labels, and the problems of what should be."""
+    values, problems = [], []
+    labelled = {result.get("id") for result in _results(annotation) if result.get("type") not in NOT_SPANS}
+    for result in _results(annotation):
+        value, kind = result.get("value"), result.get("type")
+        # What a labelled region was asked besides, such as choices, has its offsets, too.
+        if kind in NOT_SPANS and (kind != "taxonomy" or not _has_offsets(value) or result.get("id") in labelled):
+            continue
+        if not isinstance(value, dict) or not _has_offsets(value):
+            problems.append(f"invalid: {kind} without offsets in the text")
+        elif not _labels(value):
+            problems.append(f"invalid: a span without a label, {value['start']} {value['end']}")
+        else:
+            values.append(value)
+    return values, problems
+
+
+def _has_offsets(value: Any) -> bool:
+    return isinstance(value, dict) and is_integer(value.get("start")) and is_integer(value.get("end"))
+
+
+def _quote(value: Mapping[str, Any]) -> str | None:
+    """Return the text that a span is said to have, in which line ends may be written as they are in JSON."""
+    return value["text"].replace("\\n", "\n") if _is_quoted(value) else None
+
+
 def _results(annotation: Mapping[str, Any]) -> list[dict[str, Any]]:
     results = annotation.get("result")
     return [result for result in results if isinstance(result, dict)] if isinstance(results, list) else []
 
 
 def _is_quoted(value: Mapping[str, Any]) -> bool:
-    return isinstance(value.get("text"), str) and is_integer(value.get("start")) and is_integer(value.get("end"))
+    return isinstance(value.get("text"), str) and _has_offsets(value)
 
 
 def _labels(value: Mapping[str, Any]) -> list[Any]:
-    """List the labels of a result; they are under the name of its kind."""
+    """List the labels of a result; they are under the name of its kind. A path of a taxonomy ends with one."""
+    if isinstance(paths := value.get("taxonomy"), list):
+        return [path[-1] for path in paths if isinstance(path, list) and path]
     found: Any = next((value[name] for name in ("labels", "hypertextlabels") if name in value), [])
     return found if isinstance(found, list) else []
 

@@ -20,7 +20,7 @@ from labelwise.sources.conll import make_task
 from labelwise.sources.items import Item
 from labelwise.sources.prodigy import Task
 
-TOKENS, TAGS = ("tokens", "words"), ("ner_tags", "tags", "labels")
+TOKENS, TAGS = ("tokens", "words"), ("ner_tags", "ner", "tags", "labels")
 ROWS = 1000  # that are read from a Parquet file at a time
 
 
@@ -29,7 +29,11 @@ def is_tagged(row: Any) -> bool:
     if not isinstance(row, dict) or "spans" in row:
         return False
     tokens, tags = (_first(row, names) for names in (TOKENS, TAGS))
-    return isinstance(tokens, list) and isinstance(tags, list) and all(isinstance(token, str) for token in tokens)
+    if not isinstance(tokens, list) or not isinstance(tags, list):
+        return False
+    # Beside a text, lists may be something else, such as spans.
+    kinds = (str, int) if "text" in row else object
+    return all(isinstance(token, str) for token in tokens) and all(isinstance(tag, kinds) for tag in tags)
 
 
 def parse_tagged(row: bytes) -> tuple[Task | None, str]:
@@ -87,8 +91,9 @@ def make_named(tokens: Any, tags: Any, names: Sequence[str]) -> tuple[Task | Non
     if not isinstance(tags, list) or len(tags) != len(tokens):
         return None, f"malformed: `ner_tags` isn't a list of {len(tokens)} tags"
     named = [names[tag] if is_integer(tag) and 0 <= tag < len(names) else tag for tag in tags]
-    if not all(isinstance(tag, str) for tag in named):
-        other = next(tag for tag in named if not isinstance(tag, str))
+    numbers = [tag for tag in named if not isinstance(tag, str) or tag.isdigit()]
+    if numbers:
+        other = numbers[0]
         return None, f"malformed: the tag {other!r} has no name; write the tags' names, or Parquet with them"
     return make_task(tokens, named)
 

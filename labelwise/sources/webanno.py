@@ -11,13 +11,14 @@ r"""Read WebAnno TSV 3, which INCEpTION and WebAnno export: a file is a document
     1-5	17-21	York	_	LOC[1]
     1-6	22-23	.	_	_
 
-- The labels are the `value` of NamedEntity; where there is no such layer, the first feature of each custom span layer,
-  or the layer's name, where that has no value.
+- The labels are the `value` of NamedEntity, and the first feature of each span layer of a project's own: any but those
+  of DKPro Core. Where a span has no such value, its label is the layer's name.
 - A value has the number of its annotation behind it, `[1]`, if that has several tokens or stands on others, which are
   separated by `|`. Rows such as `1-4.1` are parts of tokens. `\` escapes what means something.
 - Offsets are UTF-16 code units; some writers count code points, which is found out by what is there.
 - What is between sentences isn't in the file: here it is a line end and spaces.
-- In an export, a document is a folder, which names it, and a file of it an annotator's.
+- In an export, a document is a folder, which names it, and a file of it an annotator's; INITIAL_CAS is what it was
+  before anyone annotated.
 
 The format is in the appendix of INCEpTION's user guide: https://inception-project.github.io/documentation/
 """
@@ -31,10 +32,18 @@ from labelwise.sources.brat_offsets import offset_table
 from labelwise.sources.items import Item
 from labelwise.sources.prodigy import DOCUMENT, Task, TaskSpan
 
-ENTITIES, CUSTOM = ".NamedEntity", "webanno.custom."
+ENTITIES, DKPRO = ".NamedEntity", "de.tudarmstadt.ukp.dkpro.core."
+INITIAL = "INITIAL_CAS"
 VALUE = re.compile(r"((?:\\.|[^\\|\[])*)(?:\[(\d+)\])?(?:\||$)", re.DOTALL)
 ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 ESCAPES = {"t": "\t", "n": "\n", "r": "\r"}
+
+
+class Layer(NamedTuple):
+    """A layer of spans: its name, and whether the values of its column are labels."""
+
+    name: str
+    valued: bool
 
 
 class Row(NamedTuple):
@@ -67,6 +76,9 @@ def read_webanno(path: Path) -> Iterator[Item]:
         if not text.strip():
             yield Item(1, None, "no text")
             return
+        if path.stem == INITIAL:
+            yield Item(1, None, f"not annotated: {INITIAL} is the document before anyone annotated it")
+            return
         in_folder = "." in path.parent.name  # such as a.txt/ann.tsv
         task = Task(text, _spans(columns, sentences, starts), view_id="spans_manual")
         task.annotator_id = path.stem if in_folder else None
@@ -86,7 +98,7 @@ class MalformedError(ValueError):
         self.line = line
 
 
-def _parse(lines: Sequence[str]) -> tuple[dict[int, str], list[Sentence]]:
+def _parse(lines: Sequence[str]) -> tuple[dict[int, Layer], list[Sentence]]:
     """Find the columns that have labels, each with its layer, and the sentences.
 
     RAISES (MalformedError): a line isn't of the format.
@@ -121,17 +133,18 @@ def _parse_row(number: int, line: str) -> Row:
     return Row(number, int(offsets[1]), int(offsets[2]), _unescape(cells[2]), cells[3:])
 
 
-def _label_columns(layers: Sequence[tuple[str, list[str]]]) -> dict[int, str]:
-    """Choose the columns of features that have labels, each with the name of its layer."""
-    columns, entities = {}, {}
+def _label_columns(layers: Sequence[tuple[str, list[str]]]) -> dict[int, Layer]:
+    """Choose the columns of features that have labels, each with its layer."""
+    columns: dict[int, Layer] = {}
     place = 0
     for name, features in layers:
-        if name.endswith(ENTITIES) and "value" in features:
-            entities[place + features.index("value")] = "NamedEntity"
-        elif name.startswith(CUSTOM):
-            columns[place] = name.removeprefix(CUSTOM)
+        if name.endswith(ENTITIES):
+            valued = "value" in features
+            columns[place + (features.index("value") if valued else 0)] = Layer("NamedEntity", valued)
+        elif name and not name.startswith(DKPRO):
+            columns[place] = Layer(name.rpartition(".")[2], not features[0].startswith("ROLE_"))
         place += len(features)
-    return entities or columns
+    return columns
 
 
 def _join(sentences: Sequence[Sentence]) -> tuple[str, dict[int, int]]:
@@ -168,7 +181,7 @@ def _join_by(sentences: Sequence[Sentence], *, utf16: bool) -> tuple[str, dict[i
     return text, places
 
 
-def _spans(columns: dict[int, str], sentences: Sequence[Sentence], places: dict[int, int]) -> list[TaskSpan]:
+def _spans(columns: dict[int, Layer], sentences: Sequence[Sentence], places: dict[int, int]) -> list[TaskSpan]:
     """Collect the annotations of the columns that have labels: the rows with the same number are one."""
     found: dict[tuple[int, str], TaskSpan] = {}
     for row in (row for sentence in sentences for row in sentence.rows):
@@ -178,7 +191,7 @@ def _spans(columns: dict[int, str], sentences: Sequence[Sentence], places: dict[
                 if not value and not number:
                     continue  # the end of the cell
                 start, end = places[row.start], places[row.end]
-                label = layer if value in ("*", "_", "") else _unescape(value)
+                label = layer.name if not layer.valued or value in ("*", "_", "") else _unescape(value)
                 span = found.setdefault((column, number or f"{row.line}.{place}"), TaskSpan(start, end, label))
                 span.start, span.end = min(span.start, start), max(span.end, end)
     return list(found.values())

@@ -143,3 +143,35 @@ def test_offsets_are_spacys(tmp_path):
     expected = biluo_tags_to_offsets(doc, iob_to_biluo(tags))
     assert [(span.start, span.end, span.label) for span in item.task.spans] == expected
     assert offsets_to_biluo_tags(doc, expected) == iob_to_biluo(tags)
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("# id 5b4a domain=train\nAnn _ _ B-PER\nran _ _ O\n", ("Ann ran", ["Ann"])),
+        ("# newdoc\n# newdoc id = x\nAnn B-PER\nran O\n", ("Ann ran", ["Ann"])),
+        ("#begin document (bc/x); part 000\nAnn B-PER\nran O\n", ("Ann ran", ["Ann"])),
+        ("# B-PER\nran O\n", ("# ran", ["#"])),
+        ("# O\nAnn B-PER\n", ("# Ann", ["Ann"])),
+        ("1\tAnn\tB-PER\t-\t-\n2\tran\tO\t-\t-\n", ("Ann ran", ["Ann"])),
+        ("1\tAnn\t_\tB-PER\n2\tran\t_\tO\n", ("Ann ran", ["Ann"])),
+        ("1 CD B-PER\n\n2 CD O\n", ("1", ["1"])),
+        ("Ann\tB-PER\t\nran\tO\t\n", ("Ann ran", ["Ann"])),
+        ("10\u00a0000 CD B-PER\nran X O\n", ("10\u00a0000 ran", ["10\u00a0000"])),
+    ],
+)
+def test_comments_numbers_and_spaces_are_no_tokens(tmp_path, content, expected):
+    """As MultiCoNER, CoNLL-U, OntoNotes and Universal NER write them."""
+    (tmp_path / "a.conll").write_text(content, encoding="utf8")
+    item = next(read_items(tmp_path / "a.conll"))
+    assert item.task, item
+    assert (item.task.text, [item.task.text[span.start : span.end] for span in item.task.spans]) == expected
+    assert {span.label for span in item.task.spans} == {"PER"}
+
+
+def test_a_row_of_more_columns_than_its_sentence_has_is_told(tmp_path):
+    (tmp_path / "a.conll").write_text("Ann NNP O\nNew York NNP B-LOC\n\nBob NNP B-PER\n")
+    first, second = read_items(tmp_path / "a.conll")
+    assert (first.line, first.task) == (2, None)
+    assert first.problem == "malformed: 4 columns, where the sentence's first line has 3"
+    assert second.task.text == "Bob"

@@ -65,12 +65,30 @@ def test_what_cannot_be_used_is_told_and_costs_nothing_else(tmp_path):
         ({"text": "x", "label": "A"}, "`.jsonl`, `.jsonl.gz`, `.jsonl.zst`"),
         ({"text": "x", "tokens": [{"text": "x"}], "tags": []}, "`.jsonl`, `.jsonl.gz`, `.jsonl.zst`"),
         ("x", "`.jsonl`, `.jsonl.gz`, `.jsonl.zst`"),
+        ({"data": "x", "label": [[0, 1, "A"]]}, "doccano's JSONL"),
+        ({"text": "x", "tokens": ["x"], "label": [], "ner_tags": ["B-A"]}, "JSONL of tokens and tags"),
+        ({"text": "x", "tokens": ["x"], "labels": [[0, 1, "A"]]}, "doccano's JSONL"),
     ],
 )
 def test_a_file_is_what_its_first_row_is(tmp_path, row, name):
     for file, write in (("a.jsonl", bytes), ("a.jsonl.gz", gzip.compress)):
         (tmp_path / file).write_bytes(write(b"\xef\xbb\xbf\n" + json.dumps(row).encode() + b"\n{}\n"))
         assert format_of(Slice(tmp_path / file)).name == name
+
+
+def test_rows_that_tell_no_format_leave_it_to_the_next_ones(tmp_path):
+    """Nothing says of the first two that anybody has annotated them; they don't make the others Prodigy's."""
+    rows = [{"text": "one", "label": None}, {"text": "two", "meta": {}}, {"data": "Add 5 mL", "label": [[4, 8, "A"]]}]
+    first, second, third = read(tmp_path, *rows)
+    assert (first.task, first.problem) == (None, "not annotated: no list of spans")
+    assert second.task is None
+    assert (third.task.text, [(span.start, span.end, span.label) for span in third.task.spans]) == (
+        "Add 5 mL",
+        [(4, 8, "A")],
+    )
+    row = {"text": "x", "spans": []}
+    (tmp_path / "b.jsonl").write_text("".join(json.dumps(one) + "\n" for one in (row, *rows)))
+    assert format_of(Slice(tmp_path / "b.jsonl")).name.startswith("`.jsonl`"), "the first one that tells"
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff", b"\n \n", b"[" * 100_000])

@@ -174,6 +174,41 @@ def test_what_cannot_be_used_is_told_and_costs_nothing_else(tmp_path):
     assert spans(items[-1]) == [(4, 8, "A"), (3, 99, "A")]
 
 
+def test_two_texts_of_a_task_are_two_texts(tmp_path):
+    title = result(0, 5, "ORG", "Apple") | {"to_name": "title"}
+    body = [result(10, 13, "PER", "Bob") | {"to_name": "body"}, result(28, 31, "PER", "Ann") | {"to_name": "body"}]
+    data = {"title": "Apple buys X", "body": "Yesterday Bob sold Apple to Ann."}
+    choice = {"type": "choices", "to_name": "body", "value": {"choices": ["x"]}}
+    items = read(tmp_path, [{"id": 1, "data": data, "annotations": [annotation(title, *body, choice)]}])
+    assert {item.task.text: spans(item) for item in items} == {
+        "Apple buys X": [(0, 5, "ORG")],
+        "Yesterday Bob sold Apple to Ann.": [(10, 13, "PER"), (28, 31, "PER")],
+    }
+
+
+def test_a_span_that_quotes_something_else_is_invalid(tmp_path):
+    """But for line ends as JSON writes them, and for whole words around what was marked."""
+    text = "Please add\n5 mL of it"
+    right = [result(7, 15, "A", "add\\n5 mL"), result(7, 10, "A", "dd")]
+    (problem, item) = read(tmp_path, [task(text, annotation(*right, result(4, 8, "A", "5 mL")))])
+    assert problem.problem == "invalid: '5 mL' isn't at 4 8"
+    assert spans(item) == [(7, 15, "A"), (7, 10, "A")]
+
+
+def test_an_address_of_a_text_is_not_the_text(tmp_path):
+    (item,) = read(tmp_path, [task("https://bucket.example/x.txt", annotation(result(4, 8, "A", "5 mL")))])
+    assert (item.task, item.problem) == (None, "malformed: none of its strings is the text that its spans are of")
+
+
+def test_a_taxonomy_of_spans_is_their_label_unless_they_have_one(tmp_path):
+    value = {"start": 4, "end": 8, "text": "5 mL", "taxonomy": [["Quantity", "Volume"]]}
+    alone = {"id": "r1", "type": "taxonomy", "value": value}
+    both = [{**result(4, 8, "A", "5 mL"), "id": "r2"}, {"id": "r2", "type": "taxonomy", "value": value}]
+    asked = {"id": "r2", "type": "choices", "value": {"start": 4, "end": 8, "text": "5 mL", "choices": ["sure"]}}
+    items = read(tmp_path, [task("Add 5 mL", annotation(alone)), task("Add 5 mL", annotation(*both, asked))])
+    assert [spans(item) for item in items] == [[(4, 8, "Volume")], [(4, 8, "A")]]
+
+
 def test_it_is_merged_with_agreement_and_the_ledger_balances(merging: Merging):
     exported = [
         task("Add 5 mL", annotation(result(4, 8), result(0, 99)), annotation(result(4, 8), who=2)),

@@ -76,6 +76,14 @@ def test_parquet(tmp_path, numbers, wrapped):
     assert bare[:2] == FOUND if not numbers else all("has no name" in problem for problem in bare[:2])
 
 
+def test_numbers_as_strings_and_other_tags_are_no_entities(tmp_path):
+    rows = [{"tokens": ["Ann"], "tags": ["NNP"], "ner": ["B-PER"]}, {"tokens": ["Ann"], "ner_tags": ["1"]}]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    first, second = read_items(tmp_path / "a.jsonl")
+    assert [span.label for span in first.task.spans] == ["PER"]
+    assert second.problem == "malformed: the tag '1' has no name; write the tags' names, or Parquet with them"
+
+
 def test_parquet_of_something_else_is_named(tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet

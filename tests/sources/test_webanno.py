@@ -88,6 +88,47 @@ def test_a_sentence_of_several_lines(tmp_path):
     assert read(path) == ("Ann\nleft", [("Ann", "PER")])
 
 
+@pytest.mark.parametrize("layer", ["custom.Drug", "webanno.custom.Drug", "org.example.Drug"])
+def test_layers_of_a_projects_own_are_read_beside_entities(tmp_path, layer):
+    """INCEpTION calls a new layer custom.*, WebAnno webanno.custom.*; DKPro's own aren't annotated for this."""
+    path = write(
+        tmp_path / "a.tsv",
+        *(
+            POS,
+            NER,
+            f"#T_SP={layer}|kind|dose",
+            f"#T_RL=custom.Relation|label|BT_{layer}",
+            "",
+            "#Text=Ann took aspirin",
+        ),
+        "1-1\t0-3\tAnn\tNP\tX\t_\tPER\t_\t_\t_\t_\t",
+        "1-2\t4-8\ttook\tV\tX\t_\t_\t*\t_\t_\t_\t",
+        "1-3\t9-16\taspirin\tN\tX\t_\t_\tNSAID\t5\tby\t1-1\t",
+    )
+    assert read(path)[1] == [("Ann", "PER"), ("took", "Drug"), ("aspirin", "NSAID")]
+
+
+def test_entities_without_values_and_hosts_of_slots_have_their_layers_name(tmp_path):
+    bare = NER.replace("|value", "")
+    slots = "#T_SP=custom.Host|ROLE_custom.Host:links_custom.Link|uima.tcas.Annotation"
+    path = write(
+        tmp_path / "a.tsv",
+        bare,
+        slots,
+        "",
+        "#Text=Ann left",
+        "1-1\t0-3\tAnn\thttp://x\t_\t_\t",
+        "1-2\t4-8\tleft\t_\tpr2;pr1\t1-1\t",
+    )
+    assert read(path)[1] == [("Ann", "NamedEntity"), ("left", "Host")]
+
+
+def test_a_document_that_nobody_has_opened_is_not_annotated(tmp_path):
+    path = write(tmp_path / "one.txt" / "INITIAL_CAS.tsv", NER, "", "#Text=Bob", "1-1\t0-3\tBob\t_\t_\t")
+    (item,) = read_items(path)
+    assert (item.task, item.problem) == (None, "not annotated: INITIAL_CAS is the document before anyone annotated it")
+
+
 @pytest.mark.parametrize(
     ("lines", "line", "why"),
     [
