@@ -9,8 +9,6 @@ from labelwise.check.findings import KINDS
 from labelwise.check.run import Group, Summary, check
 from labelwise.check.worklists import TABLE, TASKS
 from labelwise.common.wording import counted
-from labelwise.merge.near_duplicates import NEAR_DUPLICATES
-from labelwise.merge.partition import DISAGREEMENTS
 from labelwise.train.pipeline import training_overrides
 from scripts.console import msg, print_table, run, user_errors
 
@@ -73,7 +71,7 @@ def print_summary(summary: Summary, corpus: Path) -> None:
     ]
     print_table([f"Annotators ({len(rows)} of {len(summary.annotators):,})", "texts", "F", "kappa"], rows)
     if summary.annotators:
-        msg.info(f"{corpus / DISAGREEMENTS} has the texts that they annotated otherwise, with who marked what")
+        msg.info(f"{corpus / 'disagreements.jsonl'} has the texts that they annotated otherwise, with who marked what")
     for label, count in summary.few.items():
         msg.warn(f"{label}: {counted(count, 'span')} in train; annotate more texts for it")
     for label, split in summary.only.items():
@@ -83,7 +81,7 @@ def print_summary(summary: Summary, corpus: Path) -> None:
     if summary.near_duplicates:
         msg.warn(
             f"{counted(summary.near_duplicates, 'pair')} of nearly equal texts, each in two splits",
-            f"{corpus / NEAR_DUPLICATES} names them; near_duplicates: group in project.yml keeps them in one split",
+            f"{corpus / 'near_duplicates.jsonl'} names them; near_duplicates: group in project.yml keeps them in one split",
         )
 
 

@@ -98,14 +98,18 @@ def merge_cli(
 def declare(folder: Path) -> None:
     """Have a folder of data sets declared, if it isn't, and print what was found."""
     found = [] if (folder / DATASETS).is_file() else declare_folder(folder)
-    rows = [[one.name, ", ".join(one.labels), one.split, f"{one.texts:,}", f"{one.spans:,}"] for one in found]
-    print_table([f"Found in {folder}", "labels", "split", "texts", "spans"], rows)
+    rows = [
+        [one.name, ", ".join(one.labels), ", ".join(one.kinds), one.split, f"{one.texts:,}", f"{one.spans:,}"]
+        for one in found
+        if one.texts
+    ]
+    print_table([f"Found in {folder}", "labels", "kind", "split", "texts", "spans"], rows)
     if any(one.labels for one in found):
         msg.warn(f"{folder / DATASETS} was written: check it", "A label that was never used can't be seen in the data")
     for one in found:
         if not one.labels:
-            because = f" (the first row that can't be used: {one.problem})" if one.problem else ""
-            msg.warn(f"{folder / one.file}: {one.name} isn't declared", f"None of its spans has a label{because}")
+            because = f" ({one.problem})" if one.problem else ""
+            msg.warn(f"{folder / one.file}: {one.name} isn't declared", f"It has no span with a label{because}")
 
 
 def print_changes(before: Before, ledger: Ledger) -> None:

@@ -70,7 +70,8 @@ def warnings(ledger: Ledger, settings: Settings) -> Iterator[tuple[str, str]]:
             yield f"Data set {name!r} has no rows", "Check what its path names"
     for split, remedy in (("train", "Lower both ratios"), ("dev", "Raise dev_ratio"), ("test", "Raise test_ratio")):
         if not ledger.texts[split]:
-            yield f"No text is in {split}", f"{remedy}, or declare a data set with split: {split}"
+            size = _enough(ledger, settings) if split != "train" else ""
+            yield f"No text is in {split}", f"{remedy}, or declare a data set with split: {split}{size}"
     yield from _small_test(ledger, settings)
     partly, train = ledger.partly["train"], ledger.texts["train"]
     if partly and settings.policies.coverage == "by-label":
@@ -102,25 +103,30 @@ def what_follows(ledger: Ledger) -> str:
 
 def _small_test(ledger: Ledger, settings: Settings) -> Iterator[tuple[str, str]]:
     """Yield what is too small in test to say much: all of it, or the gold of some labels."""
+    for split, follows in (
+        ("test", "Nothing will be known of how well they are found"),
+        ("dev", "They have no say in which pipeline is the best"),
+    ):
+        gold: Mapping[str, int] = ledger.gold.get(split, {})
+        missing = [label for label in ledger.labels if not gold.get(label)]
+        if missing and ledger.texts[split]:
+            more = f" and {len(missing) - FEWEST} more" if len(missing) > FEWEST else ""
+            named = ", ".join(missing[:FEWEST]) + more
+            yield f"No gold in {split} for {named}", f"{follows}. {_remedy(ledger, settings, split)}"
     texts = ledger.texts["test"]
-    if not texts:
-        return
-    gold: Mapping[str, int] = ledger.gold.get("test", {})
-    if missing := [label for label in ledger.labels if not gold.get(label)]:
-        named = ", ".join(missing[:FEWEST]) + (f" and {len(missing) - FEWEST} more" if len(missing) > FEWEST else "")
-        yield (
-            f"No gold in test for {named}",
-            f"Nothing will be known of how well they are found. {_remedy(ledger, settings)}",
-        )
-    if texts < FEW_TEXTS:
-        yield f"Only {counted(texts, 'text')} in test", f"Scores will say little. {_remedy(ledger, settings)}"
+    if 0 < texts < FEW_TEXTS:
+        yield f"Only {counted(texts, 'text')} in test", f"Scores will say little. {_remedy(ledger, settings, 'test')}"
 
 
-def _remedy(ledger: Ledger, settings: Settings) -> str:
+def _remedy(ledger: Ledger, settings: Settings, split: str) -> str:
     """Say what gives every label gold in every split, and how many texts that takes."""
-    remedy = "Annotate more texts, raise test_ratio, or declare a data set that has them as split: test"
+    remedy = f"Annotate more texts, raise {split}_ratio, or declare a data set that has them as split: {split}"
+    return remedy + _enough(ledger, settings)
+
+
+def _enough(ledger: Ledger, settings: Settings) -> str:
     enough = enough_texts(ledger, min(settings.dev_ratio, settings.test_ratio))
-    return f"{remedy}; with {enough:,} texts, every label is likely to be in every split" if enough else remedy
+    return f"; with {enough:,} texts, every label is likely to be in every split" if enough else ""
 
 
 def enough_texts(ledger: Ledger, ratio: float) -> int | None:

@@ -161,7 +161,7 @@ def summarize(merge: MergeCounts | None, metrics: Metrics, details: Details | No
             f"{tile['remedy']} ({tile['count']:,} of {found['missed']:,} missed spans are {tile['cause']} in train)"
         )
     return Digest(
-        f"{all_gold.f or 0.0:.3f}{between}",
+        f"{all_gold.f:.3f}{between}" if all_gold.support and all_gold.f is not None else "unknown",
         [f"{label} {f:.3f}" for f, label in sorted(known)[:WEAKEST]],
         list(doubts(merge, metrics, details)),
         advice,

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -117,12 +117,21 @@ def split_folders(stems: Sequence[Path], brat_dir: Path, tell: Callable[[str], A
     found = {name: SPLIT_FOLDERS[name.lower()] for name in sorted(names) if name.lower() in SPLIT_FOLDERS}
     lacking = [split for split in ("dev", "test") if split not in found.values()]
     kept = {name: split for name, split in found.items() if split != "train" or not lacking}
+    inner = sorted({"/".join(parts) for parts in _folders(stems, brat_dir) if parts[-1].lower() in SPLIT_FOLDERS})
+    if inner and not found:
+        tell(f"Folders such as {inner[0]} are no splits, as they aren't in {brat_dir} itself; move them there")
     if found:
         tell("Splits by folder: " + ", ".join(f"{name} is {split}" for name, split in kept.items()))
     if found and lacking:
         without = " and ".join(lacking)
         tell(f"No folder for {without}: other texts are split by hash, by dev_ratio and test_ratio in project.yml")
     return kept
+
+
+def _folders(stems: Sequence[Path], brat_dir: Path) -> Iterator[tuple[str, ...]]:
+    """Yield the folders of documents, and all that they are in."""
+    for parts in {stem.relative_to(brat_dir).parts[:-1] for stem in stems}:
+        yield from (parts[:end] for end in range(1, len(parts) + 1))
 
 
 def choose_folder(brat_dir: Path, fallback: Path | None, tell: Callable[[str], Any]) -> tuple[Path, list[Path]]:

@@ -6,7 +6,6 @@ aren't complete for it.
 
 import re
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -17,12 +16,13 @@ from labelwise.common.outputs import staged
 from labelwise.sources.conll import SUFFIXES
 from labelwise.sources.declarations import DATASETS
 from labelwise.sources.formats import read_items
-from labelwise.sources.prodigy import labels_of
+from labelwise.sources.prodigy import kind_of, labels_of
 
 FILES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".json", ".parquet", ".spacy", ".tsv", *SUFFIXES)
 DATABASES = (".db", ".sqlite", ".sqlite3")
-TEST, DEV = "test|eval|evaluation", "dev|devel|valid|validation|val"
-SPLITS = re.compile(rf"(?:^|[^a-z])(?:(?P<test>{TEST})|(?P<dev>{DEV}))(?=$|[^a-z])")
+NOT_DATA = (".md", ".example", DATASETS)  # of names that nobody has to be told of
+TEST, DEV, TRAIN = "test|eval|evaluation", "dev|devel|valid|validation|val", "train|training"
+SPLITS = re.compile(rf"(?:^|[^a-z])(?:(?P<test>{TEST})|(?P<dev>{DEV})|(?P<train>{TRAIN}))(?=$|[^a-z])")
 HEADER = """\
 # Found in this folder, to be checked. `labels` has those that were used, as a label that never was can't be seen: list
 # all that the annotators were shown. See docs/data.md for what else can be declared.
@@ -34,9 +34,10 @@ class Found(msgspec.Struct):
 
     file (str): its name in the folder.
     database (bool): it is a Prodigy database, which has the data set.
-    split (str): "test" or "dev" if the name says so, else "auto".
+    split (str): "test" or "dev" if the name says so, and "train" if there are both of these besides, else "auto".
     texts, spans (int): tasks with a text, and their spans.
-    problem (str): the first row that can't be used, if any.
+    problem (str): why nothing of it can be used, or the first row that can't be.
+    kinds (list[str]): what its tasks asked: "complete", "binary" or "other".
     """
 
     name: str
@@ -47,33 +48,55 @@ class Found(msgspec.Struct):
     spans: int
     database: bool = False
     problem: str = ""
+    kinds: list[str] = []
 
 
 def has_data(folder: Path) -> bool:
     """Tell whether there is anything in a folder that may be a data set, or that declares some elsewhere."""
-    return folder.is_dir() and any(file.name == DATASETS or _is_source(file) for file in folder.iterdir())
+    return folder.is_dir() and any(file.name == DATASETS or _is_data(file) for file in folder.iterdir())
 
 
 def find_datasets(folder: Path) -> list[Found]:
-    """Read all that may be a data set in a folder, but not below it; some may have no labels.
+    """Read all that may be a data set in a folder, but not below it; some may have no labels, or be something else.
 
     RAISES (InputError): a file can't be read.
     """
     found = []
-    for file in sorted(filter(_is_source, folder.iterdir())):
+    for file in sorted(filter(_is_data, folder.iterdir())):
         is_database = file.suffix in DATABASES
-        for name in _names_in(file) if is_database else (_name_of(file),):
-            one = Found(name, file.name, [], split_of(name), 0, 0, is_database)
-            labels: set[str] = set()
-            for item in read_items(file, name if is_database else ""):
-                if item.task:
-                    one.texts += 1
-                    one.spans += len(item.task.spans or ())
-                    labels |= labels_of(item.task)
-                one.problem = one.problem or (item.problem and f"line {item.line}: {item.problem}")
-            one.labels = sorted(labels)
-            found.append(one)
+        problem = "" if _is_source(file) else _why_not(file)
+        names: list[str] = []
+        try:
+            names = [] if problem else _names_in(file) if is_database else [_name_of(file)]
+        except sqlite3.DatabaseError as error:
+            problem = f"it can't be read as a Prodigy database: {error}"
+        if problem:
+            found.append(Found(file.name, file.name, [], "auto", 0, 0, problem=problem))
+        found += [_read(file, name, is_database) for name in names]
+    if not {"dev", "test"} <= {one.split for one in found}:
+        for one in found:
+            one.split = "auto" if one.split == "train" else one.split
+    names = [one.name for one in found]
+    for one in found:
+        if names.count(one.name) > 1 and not one.database:
+            one.name += "-" + one.file.removeprefix(one.name).strip(".").replace(".", "-")
     return found
+
+
+def _read(file: Path, name: str, is_database: bool) -> Found:
+    """Read a data set for its labels."""
+    one = Found(name, file.name, [], split_of(name), 0, 0, is_database)
+    labels: set[str] = set()
+    kinds: set[str] = set()
+    for item in read_items(file, name if is_database else ""):
+        if item.task:
+            one.texts += 1
+            one.spans += len(item.task.spans or ())
+            labels |= labels_of(item.task)
+            kinds.add(kind_of(item.task))
+        one.problem = one.problem or (item.problem and f"line {item.line}: {item.problem}")
+    one.labels, one.kinds = sorted(labels), sorted(kinds)
+    return one
 
 
 def declare_folder(folder: Path) -> list[Found]:
@@ -99,15 +122,29 @@ def declare_folder(folder: Path) -> list[Found]:
 def split_of(name: str) -> str:
     """Find the split that a data set's name tells.
 
-    >>> split_of("brands_eval"), split_of("person-dev"), split_of("latest")
-    ('test', 'dev', 'auto')
+    >>> split_of("brands_eval"), split_of("person-dev"), split_of("train"), split_of("latest")
+    ('test', 'dev', 'train', 'auto')
     """
     match = SPLITS.search(name.lower())
     return next((split for split, there in match.groupdict().items() if there), "auto") if match else "auto"
 
 
 def _is_source(file: Path) -> bool:
-    return file.is_file() and not file.name.startswith(".") and file.name.endswith((*FILES, *DATABASES))
+    return file.is_file() and file.name.endswith((*FILES, *DATABASES))
+
+
+def _is_data(file: Path) -> bool:
+    """Tell whether something in a folder is, or may be meant to be, a data set."""
+    return not file.name.startswith(".") and not file.name.endswith(NOT_DATA)
+
+
+def _why_not(file: Path) -> str:
+    """Say why nothing is read from something in a folder."""
+    if file.is_dir():
+        return "a folder isn't looked into; declare a pattern or a folder in datasets.yml"
+    if file.name.lower().endswith((*FILES, *DATABASES)):
+        return "its suffix isn't in small letters; rename it"
+    return f"nothing is known that is called so; the names end with {', '.join((*FILES, *DATABASES))}"
 
 
 def _name_of(file: Path) -> str:
@@ -116,11 +153,12 @@ def _name_of(file: Path) -> str:
     return file.name.removesuffix(suffix)
 
 
-def _names_in(file: Path) -> Iterator[str]:
-    """List the data sets in a Prodigy database, but for those of sessions; none if it is something else."""
-    try:
-        with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)) as connection:
-            query = "select name from dataset where not coalesce(session, 0) order by name"
-            yield from [str(name) for (name,) in connection.execute(query)]
-    except sqlite3.DatabaseError:
-        return
+def _names_in(file: Path) -> list[str]:
+    """List the data sets in a Prodigy database, but for those of sessions.
+
+    RAISES (sqlite3.DatabaseError): it is something else.
+    """
+    with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+        columns = [name for _, name, *_ in connection.execute("pragma table_info(dataset)")]
+        own = "where not coalesce(session, 0)" if "session" in columns else ""
+        return [str(name) for (name,) in connection.execute(f"select name from dataset {own} order by name")]  # noqa: S608  constants

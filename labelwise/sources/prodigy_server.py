@@ -90,7 +90,7 @@ def check_server(db: str) -> Server:
 
     RAISES (InputError): it names no server of a known kind, or has a password in it, which is not repeated.
     """
-    shown = re.sub(r"(?<=://)([^:/@?]*):[^?]*@", r"\1:***@", db).partition("?")[0]
+    shown = re.sub(r"(?<=://)([^:/@]*):(?!\d+(?:[/?]|$)).*@", r"\1:***@", db).partition("?")[0]
     secret = ":***@" in shown
     try:
         parts = urlsplit(db)

@@ -53,6 +53,15 @@ def test_nothing_is_enough_without_a_split_by_chance():
     assert enough_texts(Ledger(labels={"A": Counter()}, texts=Counter(train=4)), 0.1) is None
 
 
+def test_the_smallest_corpora_are_told_how_many_texts_are_enough(merging: Merging):
+    """Without a text in test; and a label without gold in dev is named, too."""
+    merging.add("a", ["A"], rows(range(3), marked=range(3)))
+    text = said(merging.run(test_ratio=0.1, dev_ratio=0.0))
+    assert "No text is in test: Raise test_ratio, or declare a data set with split: test" in text
+    merging.add("b", ["B"], rows(range(300, 600)))
+    assert "No gold in dev for B: They have no say in which pipeline is the best. Annotate" in said(merging.run())
+
+
 def test_a_test_split_that_is_large_enough_is_not_talked_of(merging: Merging):
     merging.add("a", ["A"], rows(range(600), marked=range(600)))
     assert said(merging.run()) == ""

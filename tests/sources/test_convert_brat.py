@@ -335,6 +335,17 @@ def test_if_all_texts_are_in_such_folders_no_data_set_is_empty(tmp_path):
     assert sorted(p.name for p in (tmp_path / "tasks").iterdir() if p.suffix == ".jsonl") == ["problems.jsonl"]
 
 
+def test_folders_that_lie_deeper_are_no_splits_and_that_is_said(tmp_path):
+    said: list[str] = []
+    write_folders(tmp_path / "brat" / "corpus", "train", "test")
+    convert_brat(tmp_path / "brat", tmp_path / "tasks", split="folder", tell=said.append)
+    expected = (
+        f"Folders such as corpus/test are no splits, as they aren't in {tmp_path / 'brat'} itself; move them there"
+    )
+    assert said[-1] == expected
+    assert [d["split"] for d in yaml.safe_load((tmp_path / "tasks" / "datasets.yml").read_text())] == ["auto"]
+
+
 @pytest.mark.parametrize("folders", [("train", "test"), ("train", "dev"), ("train",)])
 def test_without_dev_or_test_the_texts_of_train_are_split_by_hash(folders, tmp_path):
     said: list[str] = []

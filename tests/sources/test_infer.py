@@ -1,6 +1,8 @@
 """What is found in a folder of data sets that nobody has declared."""
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -41,7 +43,9 @@ def folder(tmp_path) -> Path:
 def test_what_is_there_is_found_with_labels_and_splits(folder):
     all_found = find_datasets(folder)
     found = {one.name: (one.file, one.labels, one.split, one.texts, one.spans) for one in all_found if one.labels}
+    assert {one.name: one.kinds for one in all_found if one.labels}["person"] == ["complete"]
     assert {one.name: one.problem for one in all_found if not one.labels} == {
+        "below": "a folder isn't looked into; declare a pattern or a folder in datasets.yml",
         "empty": "",
         "none": "",
         "numbers": "line 1: malformed: the tag 1 has no name; write the tags' names, or Parquet with them",
@@ -67,10 +71,43 @@ def test_it_is_declared_so_that_it_can_be_merged(folder, tmp_path):
     assert (ledger.texts["test"] >= 1, ledger.texts["dev"] >= 1) == (True, True)
 
 
+def test_nothing_that_is_there_is_passed_over_in_silence(tmp_path):
+    """Capitals, other formats, a database that is none, one of an old Prodigy, and two files of one name."""
+    for name in ("DRUG.JSONL", "export.zip", "train.conll.gz", "prodigy.db", "README.md", "datasets.yml.example"):
+        (tmp_path / name).write_bytes(b"something else, of some length" * 9)
+    make_database(tmp_path / "old.db", {"drug": [task("Aspirin", "DRUG")]})
+    with closing(sqlite3.connect(tmp_path / "old.db")) as database:
+        database.execute("alter table dataset drop column session")
+        database.commit()
+    write_jsonl(tmp_path / "person.jsonl", [task("Ann", "PERSON")])
+    (tmp_path / "person.conll").write_text("Bob B-PERSON\n")
+    found = declare_folder(tmp_path)
+    said = {one.name: one.problem.partition(":")[0].partition(";")[0] for one in found if one.problem}
+    assert said == {
+        "DRUG.JSONL": "its suffix isn't in small letters",
+        "export.zip": "nothing is known that is called so",
+        "prodigy.db": "it can't be read as a Prodigy database",
+        "train.conll.gz": "nothing is known that is called so",
+    }
+    declared = load_datasets([tmp_path / "datasets.yml"])
+    assert {one.name for one in declared} >= {"drug", "person-conll", "person-jsonl"}, "of an old one, sessions, too"
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "export.zip").write_bytes(b"x")
+    assert has_data(tmp_path / "other"), "the demo isn't trained in its place"
+
+
+@pytest.mark.parametrize("names", [("train", "dev", "test"), ("train", "test")])
+def test_train_is_all_of_train_if_there_are_dev_and_test(tmp_path, names):
+    for name in names:
+        (tmp_path / f"{name}.conll").write_text(f"{name} B-A\n")
+    splits = {one.name: one.split for one in find_datasets(tmp_path)}
+    assert splits == {name: "auto" if (name, len(names)) == ("train", 2) else name for name in names}
+
+
 @pytest.mark.parametrize(
     ("name", "split"),
     [("a_test", "test"), ("Evaluation", "test"), ("x.dev.y", "dev"), ("valid", "dev"), ("latest", "auto"),
-     ("medieval", "auto"), ("training", "auto"), ("devices", "auto")],
+     ("medieval", "auto"), ("training", "train"), ("devices", "auto")],
 )  # fmt: skip
 def test_a_name_tells_the_split_if_it_has_the_word(name, split):
     assert split_of(name) == split
@@ -86,7 +123,7 @@ def test_the_command_declares_a_folder_once_and_prints_it(folder, tmp_path):
     assert "person_eval" in printed
     printed = " ".join(printed.split())
     assert "datasets.yml was written: check it" in printed
-    assert "numbers isn't declared None of its spans has a label (the first row that can't be used: line 1:" in printed
+    assert "numbers isn't declared It has no span with a label (line 1: malformed:" in printed
     assert "empty isn't declared" in printed
     (folder / "datasets.yml").write_text("- {name: p, path: person.jsonl, labels: [PERSON]}\n")
     assert "was written" not in CliRunner().invoke(app, arguments).output

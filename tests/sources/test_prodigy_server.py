@@ -179,6 +179,8 @@ def test_memory_does_not_grow_with_the_tasks(server, tmp_path, monkeypatch):
     [
         ("postgresql://anna:s3cr3t@box/prodigy", r"anna:\*\*\*@box/prodigy: a password .* set PGPASSWORD"),
         ("mysql://anna:s3cr3t/@:1@box/prodigy", r"anna:\*\*\*@box/prodigy: a password .* set MYSQL_PWD"),
+        ("postgresql://anna:s3cr3t?x@box/prodigy", r"anna:\*\*\*@box/prodigy: a password"),
+        ("postgresql://anna:1s3cr3t?x@box/prodigy", r"anna:\*\*\*@box/prodigy: a password"),
         ("mysql://box/prodigy?passwd=s3cr3t", "mysql://box/prodigy: a password"),
         ("postgresql://box/prodigy?sslPassword=s3cr3t", "postgresql://box/prodigy: a password"),
         ("oracle://anna:s3cr3t@box/prodigy", "set PGPASSWORD or MYSQL_PWD"),
