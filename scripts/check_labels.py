@@ -81,7 +81,7 @@ def print_summary(summary: Summary, corpus: Path) -> None:
     if summary.near_duplicates:
         msg.warn(
             f"{counted(summary.near_duplicates, 'pair')} of nearly equal texts, each in two splits",
-            f"{corpus / 'near_duplicates.jsonl'} names them; near_duplicates: group in project.yml keeps them in one split",
+            f"{corpus / 'near_duplicates.jsonl'} names them; near_duplicates: group in project.yml keeps them together",
         )
 
 
