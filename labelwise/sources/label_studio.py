@@ -66,7 +66,8 @@ def _by_text(
         about.setdefault(result.get("to_name"), []).append(result)
     quoting = {name: results for name, results in about.items() if _quoted([{"result": results}])}
     if len(quoting) < 2:
-        yield text, annotation
+        own = find_text(element, [annotation], field) if quoting else text
+        yield own or text, annotation
         return
     parts: dict[str, list[dict[str, Any]]] = {}
     for name, results in about.items():

@@ -184,6 +184,9 @@ def test_two_texts_of_a_task_are_two_texts(tmp_path):
         "Apple buys X": [(0, 5, "ORG")],
         "Yesterday Bob sold Apple to Ann.": [(10, 13, "PER"), (28, 31, "PER")],
     }
+    titles = [annotation(title), annotation(title), annotation(body[0])]
+    items = read(tmp_path, [{"id": 1, "data": data, "annotations": titles}])
+    assert [item.task.text for item in items] == [data["title"], data["title"], data["body"]]
 
 
 def test_a_span_that_quotes_something_else_is_invalid(tmp_path):
