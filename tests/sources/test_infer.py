@@ -150,6 +150,7 @@ def test_labels_can_be_those_that_were_used_and_the_books_say_so(merging: Mergin
     merge([merging.root / "tasks/datasets.yml"], merging.root / "corpus", Settings(), metrics=metrics)
     written = json.loads(metrics.read_text())
     assert written["inferred"] == {"a": 2}
+    assert (written["compared"], written["problems"]) == (True, 0)
     assert set(written["labels"]) == {"PERSON", "PLACE"}
     merging.declared.clear()
     merging.add("c", "auto", [task("nothing")])

@@ -291,8 +291,10 @@ def test_the_metrics_have_f_beside_the_counts(tmp_path):
         "B": Counter(texts=1, both=0, spans=4),  # never the same span
         "C": Counter(texts=5, both=0, spans=0),  # nobody marked any
     }
-    write_metrics(Ledger(agreement=counts), tmp_path / "merge.json", {})
-    found = json.loads((tmp_path / "merge.json").read_text())["agreement"]
+    write_metrics(Ledger(agreement=counts), tmp_path / "merge.json", {}, compared=False)
+    written = json.loads((tmp_path / "merge.json").read_text())
+    found = written["agreement"]
+    assert (written["compared"], written["problems"]) == (False, 0)
     assert {label: (row["texts"], row["f"]) for label, row in found.items()} == {
         "A": (2, 0.75),
         "B": (1, 0.0),
