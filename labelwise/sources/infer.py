@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 import yaml
 
+from labelwise.common.errors import InputError
 from labelwise.common.outputs import staged
 from labelwise.sources.conll import SUFFIXES
 from labelwise.sources.declarations import DATASETS
@@ -69,6 +70,8 @@ def find_datasets(folder: Path) -> list[Found]:
         try:
             names = [] if problem else _names_in(file) if is_database else [_name_of(file)]
         except sqlite3.DatabaseError as error:
+            if "locked" in str(error):  # another time, it can be read
+                raise InputError(f"{file}: {error}; stop what is writing to it, or try again") from error
             problem = f"it can't be read as a Prodigy database: {error}"
         if problem:
             found.append(Found(file.name, file.name, [], "auto", 0, 0, problem=problem))

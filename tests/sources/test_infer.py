@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from labelwise.common.errors import InputError
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge
+from labelwise.sources import infer
 from labelwise.sources.convert_brat import convert_brat
 from labelwise.sources.declarations import load_datasets
 from labelwise.sources.infer import declare_folder, find_datasets, has_data, split_of
@@ -94,6 +95,18 @@ def test_nothing_that_is_there_is_passed_over_in_silence(tmp_path):
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "export.zip").write_bytes(b"x")
     assert has_data(tmp_path / "other"), "the demo isn't trained in its place"
+
+
+def test_a_database_that_is_being_written_is_an_error(tmp_path, monkeypatch):
+    """Else it would be missing in what is written, for good."""
+    make_database(tmp_path / "prodigy.db", {"drug": [task("Aspirin", "DRUG")]})
+    connect = sqlite3.connect
+    monkeypatch.setattr(infer.sqlite3, "connect", lambda *given, **options: connect(*given, **options, timeout=0.1))
+    with closing(connect(tmp_path / "prodigy.db")) as writer:
+        writer.execute("begin exclusive")
+        with pytest.raises(InputError, match=r"prodigy\.db: database is locked; stop what is writing to it"):
+            declare_folder(tmp_path)
+    assert not (tmp_path / "datasets.yml").exists()
 
 
 @pytest.mark.parametrize("names", [("train", "dev", "test"), ("train", "test")])
