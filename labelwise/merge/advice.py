@@ -72,7 +72,7 @@ def warnings(ledger: Ledger, settings: Settings) -> Iterator[tuple[str, str]]:
         if not ledger.texts[split]:
             size = _enough(ledger, settings) if split != "train" else ""
             yield f"No text is in {split}", f"{remedy}, or declare a data set with split: {split}{size}"
-    yield from _small_test(ledger, settings)
+    yield from _small_splits(ledger, settings)
     partly, train = ledger.partly["train"], ledger.texts["train"]
     if partly and settings.policies.coverage == "by-label":
         yield f"Not complete for all labels: {partly:,} of {counted(train, 'text')} in train", what_follows(ledger)
@@ -101,8 +101,8 @@ def what_follows(ledger: Ledger) -> str:
     return follows + "If unmarked means no entity there, declare `absent` labels, or set coverage to outside"
 
 
-def _small_test(ledger: Ledger, settings: Settings) -> Iterator[tuple[str, str]]:
-    """Yield what is too small in test to say much: all of it, or the gold of some labels."""
+def _small_splits(ledger: Ledger, settings: Settings) -> Iterator[tuple[str, str]]:
+    """Yield what is too small to say much: test as a whole, or the gold of some labels in test or dev."""
     for split, follows in (
         ("test", "Nothing will be known of how well they are found"),
         ("dev", "They have no say in which pipeline is the best"),

@@ -62,20 +62,7 @@ def find_datasets(folder: Path) -> list[Found]:
 
     RAISES (InputError): a file can't be read.
     """
-    found = []
-    for file in sorted(filter(_is_data, folder.iterdir())):
-        is_database = file.suffix in DATABASES
-        problem = "" if _is_source(file) else _why_not(file)
-        names: list[str] = []
-        try:
-            names = [] if problem else _names_in(file) if is_database else [_name_of(file)]
-        except sqlite3.DatabaseError as error:
-            if "locked" in str(error):  # another time, it can be read
-                raise InputError(f"{file}: {error}; stop what is writing to it, or try again") from error
-            problem = f"it can't be read as a Prodigy database: {error}"
-        if problem:
-            found.append(Found(file.name, file.name, [], "auto", 0, 0, problem=problem))
-        found += [_read(file, name, is_database) for name in names]
+    found = [one for file in sorted(filter(_is_data, folder.iterdir())) for one in _find_in(file)]
     if not {"dev", "test"} <= {one.split for one in found}:
         for one in found:
             one.split = "auto" if one.split == "train" else one.split
@@ -84,6 +71,24 @@ def find_datasets(folder: Path) -> list[Found]:
         if names.count(one.name) > 1 and not one.database:
             one.name += "-" + one.file.removeprefix(one.name).strip(".").replace(".", "-")
     return found
+
+
+def _find_in(file: Path) -> list[Found]:
+    """Read the data sets of a file, or say why there are none."""
+    is_database = file.suffix in DATABASES
+    if not _is_source(file):
+        return [_nothing(file, _why_not(file))]
+    try:
+        names = _names_in(file) if is_database else [_name_of(file)]
+    except sqlite3.DatabaseError as error:
+        if "locked" in str(error):  # another time, it can be read
+            raise InputError(f"{file}: {error}; stop what is writing to it, or try again") from error
+        return [_nothing(file, f"it can't be read as a Prodigy database: {error}")]
+    return [_read(file, name, is_database) for name in names]
+
+
+def _nothing(file: Path, problem: str) -> Found:
+    return Found(file.name, file.name, [], "auto", 0, 0, problem=problem)
 
 
 def _read(file: Path, name: str, is_database: bool) -> Found:

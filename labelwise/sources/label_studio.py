@@ -64,7 +64,7 @@ def _by_text(
     about: dict[Any, list[dict[str, Any]]] = {}
     for result in _results(annotation):
         about.setdefault(result.get("to_name"), []).append(result)
-    quoting = {name: results for name, results in about.items() if _quoted([{"result": results}])}
+    quoting = {name: results for name, results in about.items() if _quoting_values([{"result": results}])}
     if len(quoting) < 2:
         own = find_text(element, [annotation], field) if quoting else text
         yield own or text, annotation
@@ -100,7 +100,7 @@ def _find_field(path: Path) -> str:
     """Find which of the tasks' data is annotated, by the first task of which only one is what its spans quote."""
     for element in read_array(path):
         if isinstance(element, dict):
-            quoted = _quoted(_annotations(element))
+            quoted = _quoting_values(_annotations(element))
             fitting = [name for name, text in _texts(element).items() if quoted and _fit(text, quoted) == len(quoted)]
             if len(fitting) == 1:
                 return fitting[0]
@@ -112,7 +112,7 @@ def find_text(element: Mapping[str, Any], annotations: Sequence[Mapping[str, Any
 
     It is the string that has the most quoted spans at their offsets, or else `field`, `text`, or the longest.
     """
-    texts, quoted = _texts(element), _quoted(annotations)
+    texts, quoted = _texts(element), _quoting_values(annotations)
     order = [(_fit(text, quoted), name == field, name == "text", len(text), text) for name, text in texts.items()]
     return max(order)[-1] if order else None
 
@@ -126,7 +126,7 @@ def _texts(element: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _quoted(annotations: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _quoting_values(annotations: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     values = [result.get("value") for one in annotations for result in _results(one)]
     return [value for value in values if isinstance(value, dict) and _is_quoted(value)]
 

@@ -83,6 +83,26 @@ def test_documents_are_named(merging):
         assert text["doc"] == names[text["line"]]
 
 
+def test_documents_of_a_folder_have_no_line(merging):
+    """They are named; what counts as their line is their number in the folder."""
+    folder = merging.root / "tasks" / "brat"
+    folder.mkdir(parents=True)
+    for number, (one, other) in enumerate(families(30)):
+        for name, text in ((f"{number}-one", one), (f"{number}-other", other)):
+            (folder / f"{name}.txt").write_text(text)
+            (folder / f"{name}.ann").write_text("T1\tA 0 1\tw\n")
+    merging.add("a", ["A"], [])
+    merging.declared[0]["path"] = "brat"
+    merging.add("b", ["B"], [{"text": "x"}])
+    merging.run(dev_ratio=0.2, test_ratio=0.3)
+    lines = [json.loads(line) for line in merging.files()["near_duplicates.jsonl"].splitlines()]
+    assert len(lines) > 3
+    for line in lines:
+        one, other = line["texts"]
+        assert one.keys() == other.keys() == {"split", "doc", "dataset", "file"}
+        assert one["doc"].partition("-")[0] == other["doc"].partition("-")[0]
+
+
 def test_they_can_be_kept_in_one_split(merging):
     made = [family for family in families(120) if jaccard(*family) > 0.9]
     add(merging, [text for family in made for text in family])
