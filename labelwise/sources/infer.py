@@ -152,7 +152,7 @@ def _why_not(file: Path) -> str:
         return "a folder isn't looked into; declare a pattern or a folder in datasets.yml"
     if file.name.lower().endswith((*FILES, *DATABASES)):
         return "its suffix isn't in small letters; rename it"
-    return f"nothing is known that is called so; the names end with {', '.join((*FILES, *DATABASES))}"
+    return f"no format has such a name; they end with {', '.join((*FILES, *DATABASES))}"
 
 
 def _name_of(file: Path) -> str:

@@ -86,9 +86,9 @@ def test_nothing_that_is_there_is_passed_over_in_silence(tmp_path):
     said = {one.name: one.problem.partition(":")[0].partition(";")[0] for one in found if one.problem}
     assert said == {
         "DRUG.JSONL": "its suffix isn't in small letters",
-        "export.zip": "nothing is known that is called so",
+        "export.zip": "no format has such a name",
         "prodigy.db": "it can't be read as a Prodigy database",
-        "train.conll.gz": "nothing is known that is called so",
+        "train.conll.gz": "no format has such a name",
     }
     declared = load_datasets([tmp_path / "datasets.yml"])
     assert {one.name for one in declared} >= {"drug", "person-conll", "person-jsonl"}, "of an old one, sessions, too"
