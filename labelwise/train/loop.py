@@ -8,7 +8,7 @@ Four functions that the loop calls by name are replaced while it runs:
 4. `train_while_improving`: spaCy's generator, within which updates that run out of memory are caught, and around which
    checkpoints are saved.
 
-`shortcuts` has two more, of spaCy's update.
+`shortcuts` has two more, of spaCy's update, and `ner_update` another update for spaCy's ner.
 
 A training resumes from a checkpoint by replaying the earlier steps without their work: the loop is given empty batches
 and the scores of that time, so that its own counters and schedules get to where they were. What is random in a step
@@ -41,6 +41,7 @@ from labelwise.train.clock import Clock
 from labelwise.train.dev_scores import EntityCounts, evaluate, weighted_score
 from labelwise.train.gradients import Gradients
 from labelwise.train.monitor import Monitor
+from labelwise.train.ner_update import batched_ner
 from labelwise.train.out_of_memory import OnOom, Updates, is_out_of_memory
 from labelwise.train.parameters import find_scalers
 from labelwise.train.ranks import Alone, Ranks
@@ -222,20 +223,21 @@ class Run:
         update = nlp.update
         nlp.update = lambda *given, **options: self.updates.update(nlp, update, *given, **options)  # type: ignore[method-assign]
         try:
-            for batch, info, is_best in SPACY_LOOP(nlp, optimizer, train_data, evaluate, **settings):
-                if isinstance(batch, Replayed):
-                    continue
-                self.trimmer.look()
-                self.state.step, self.state.words = info["step"], info["words"]
-                self.state.seconds = before + time.perf_counter() - start
-                self.monitor.step, self.monitor.words = info["step"], info["words"]
-                if is_best is not None:
-                    info["losses"] = self.total_losses(info["losses"])
-                    info.update(self.progress(nlp, settings["max_steps"]))
-                with self.clock.phase("saving"):
-                    yield batch, info, is_best
-                    if is_best is not None and info["other_scores"] and self.checkpoints and self.output:
-                        self.checkpoints.save(self.state, nlp, optimizer, self.output)
+            with batched_ner(nlp):
+                for batch, info, is_best in SPACY_LOOP(nlp, optimizer, train_data, evaluate, **settings):
+                    if isinstance(batch, Replayed):
+                        continue
+                    self.trimmer.look()
+                    self.state.step, self.state.words = info["step"], info["words"]
+                    self.state.seconds = before + time.perf_counter() - start
+                    self.monitor.step, self.monitor.words = info["step"], info["words"]
+                    if is_best is not None:
+                        info["losses"] = self.total_losses(info["losses"])
+                        info.update(self.progress(nlp, settings["max_steps"]))
+                    with self.clock.phase("saving"):
+                        yield batch, info, is_best
+                        if is_best is not None and info["other_scores"] and self.checkpoints and self.output:
+                            self.checkpoints.save(self.state, nlp, optimizer, self.output)
         except Exception as error:
             if is_out_of_memory(error):
                 self.updates.fail(

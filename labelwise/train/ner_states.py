@@ -1,0 +1,362 @@
+"""What spaCy's ner can do at each token, and what that costs: for all states of a batch at a time.
+
+spaCy's ner is a parser. It goes through a text token by token, and at each of them takes an action, such as B-Reagent:
+here begins a Reagent. A state is how far it got in a text, and which entity is open. An action costs something if it
+is against the gold; those that cost least are what the ner is to learn.
+
+The rules are those of spaCy 3.8 (spacy/pipeline/_parser_internals/ner.pyx), which looks at each action of each state by
+itself. Here, what the actions cost where no entity is open is an array, made once a batch; where one is open, there are
+but two actions, to go on with it or to end it.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+import numpy as np
+from spacy.attrs import ENT_IOB, ENT_TYPE, IDX, IS_SPACE, LENGTH, SENT_START
+from spacy.pipeline import EntityRecognizer
+from spacy.training import Example
+
+MISSING, BEGIN, IN, LAST, UNIT, OUT = range(6)
+"""Kinds of actions, and what is known of a token."""
+
+I, O, B = 1, 2, 3  # noqa: E741  a token's ENT_IOB, 0 where nothing is known
+
+INVALID = 9
+"""More than any action costs."""
+
+
+class Unusual(Exception):
+    """A batch has something that only spaCy's own update knows what to do with."""
+
+
+class Actions(NamedTuple):
+    """The actions of an ner, which are numbers.
+
+    size (int): how many there are.
+    labels (dict): the number of each label, by its hash.
+    of (np.ndarray): of shape (kinds, labels): the action of a kind for a label; OUT has none.
+    out (int): the action of a token that is in no entity.
+    kinds (np.ndarray): the kind of each action.
+    label_of (np.ndarray): the number of each action's label.
+    """
+
+    size: int
+    labels: dict[int, int]
+    of: np.ndarray
+    out: int
+    kinds: np.ndarray
+    label_of: np.ndarray
+
+    @classmethod
+    def read(cls, ner: EntityRecognizer) -> "Actions":
+        """Read the actions of an ner that is initialized.
+
+        RAISES (Unusual): it isn't, or a label hasn't all actions.
+        """
+        names = [ner.moves.get_class_name(number) for number in range(ner.moves.n_moves)]
+        labels = {name[2:]: 0 for name in names if name[2:]}
+        labels = {label: number for number, label in enumerate(labels)}
+        of = np.full((OUT, len(labels)), -1)
+        kinds, label_of = np.full(len(names), MISSING), np.full(len(names), -1)
+        for number, name in enumerate(names):
+            if name[2:]:
+                kinds[number], label_of[number] = "MBILU".index(name[0]), labels[name[2:]]
+                of[kinds[number], label_of[number]] = number
+        if "O" not in names or (of[BEGIN:] < 0).any():
+            raise Unusual
+        kinds[names.index("O")] = OUT
+        hashes = {ner.vocab.strings[label]: number for label, number in labels.items()}
+        return cls(len(names), hashes, of, names.index("O"), kinds, label_of)
+
+
+class Tokens(NamedTuple):
+    """What is known of the tokens of a batch, one text after the other; arrays have a row for each token.
+
+    kinds (np.ndarray): MISSING, OUT, or of its entity the BEGIN, IN, LAST, or all of it, UNIT.
+    labels (np.ndarray): the number of its entity's label; -1 if it is in none.
+    continues (np.ndarray): whether an entity can go on after it.
+    valid (np.ndarray): of shape (tokens, actions): what can be done where no entity is open.
+    targets (np.ndarray): of that, what costs least.
+    free (np.ndarray): whether the targets cost nothing.
+    going_on (np.ndarray): of shape (2, tokens): what it costs to go on with an entity that may still be right, and with
+        one that is wrong already.
+    rejected (np.ndarray): the rejected spans, as numbers; see `span_numbers`.
+    actions (Actions): those of the ner.
+    """
+
+    kinds: np.ndarray
+    labels: np.ndarray
+    continues: np.ndarray
+    valid: np.ndarray
+    targets: np.ndarray
+    free: np.ndarray
+    going_on: np.ndarray
+    rejected: np.ndarray
+    actions: Actions
+
+
+class States(NamedTuple):
+    """How far texts have been read; arrays have a row for each state.
+
+    at (np.ndarray): the next token.
+    ends (np.ndarray): where its text ends.
+    starts (np.ndarray): where the open entity starts; -1 if none is open.
+    labels (np.ndarray): the number of its label; -1 if none is open.
+    """
+
+    at: np.ndarray
+    ends: np.ndarray
+    starts: np.ndarray
+    labels: np.ndarray
+
+    def after(self, chosen: np.ndarray, actions: Actions) -> "States":
+        """Take an action in each, and leave out those that are then at the end of their text."""
+        left = np.flatnonzero(self.at + 1 < self.ends)
+        at, chosen = self.at[left], chosen[left]
+        kinds = actions.kinds[chosen]
+        is_open = (kinds == BEGIN) | (kinds == IN)
+        starts = np.where(kinds == BEGIN, at, self.starts[left])
+        return States(
+            at + 1, self.ends[left], np.where(is_open, starts, -1), np.where(is_open, actions.label_of[chosen], -1)
+        )
+
+    def looked_at(self, places: int) -> np.ndarray:
+        """Give the tokens that the model looks at, of shape (states, places); -1 where there is none.
+
+        Of three places: the next token, and of the open entity the first, and the last one so far. Of six: the next
+        token, and the first five of the open entity.
+        """
+        is_open = self.starts >= 0
+        if places == 3:
+            return np.stack([self.at, self.starts, np.where(is_open, self.at - 1, -1)], axis=1)
+        inside = self.starts[:, None] + np.arange(places - 1)
+        inside[~is_open[:, None] | (inside >= self.at[:, None])] = -1
+        return np.concatenate([self.at[:, None], inside], axis=1)
+
+
+def find_valid(states: States, tokens: Tokens) -> np.ndarray:
+    """Find what can be done in each state; of shape (states, actions)."""
+    valid = tokens.valid[states.at]
+    if (rows := np.flatnonzero(states.starts >= 0)).size:
+        valid[rows] = False
+        valid[rows, tokens.actions.of[LAST, states.labels[rows]]] = True
+        valid[rows, tokens.actions.of[IN, states.labels[rows]]] = tokens.continues[states.at[rows]]
+    return valid
+
+
+def find_targets(states: States, tokens: Tokens) -> tuple[np.ndarray, np.ndarray]:
+    """Find what costs least of that which can be done in each state, if it doesn't cost more than 1.
+
+    RETURNS (tuple): these, of shape (states, actions); and whether they cost nothing, of shape (states,).
+    """
+    targets, free = tokens.targets[states.at], tokens.free[states.at]
+    if (rows := np.flatnonzero(states.starts >= 0)).size:
+        at, starts, labels = states.at[rows], states.starts[rows], states.labels[rows]
+        begins = (tokens.kinds[starts] == BEGIN) | (tokens.kinds[starts] == UNIT)
+        is_wrong = ~begins | (tokens.labels[starts] != labels)
+        going_on = np.where(tokens.continues[at], tokens.going_on[is_wrong.astype(np.int8), at], INVALID)
+        ending = ((tokens.kinds[at] == IN) & ~is_wrong).astype(np.int8)
+        if tokens.rejected.size:
+            ending += np.isin(span_numbers(starts, at + 1, labels, len(tokens.kinds)), tokens.rejected)
+        least = np.minimum(going_on, ending)
+        targets[rows] = False
+        targets[rows, tokens.actions.of[LAST, labels]] = (ending == least) & (least < 2)
+        targets[rows, tokens.actions.of[IN, labels]] = (going_on == least) & (least < 2)
+        free[rows] = least == 0
+    return targets, free
+
+
+def span_numbers(starts: np.ndarray, ends: np.ndarray, labels: np.ndarray, length: int) -> np.ndarray:
+    """Number spans of a batch of `length` tokens, each differently."""
+    return (labels * (length + 1) + starts) * (length + 1) + ends
+
+
+def read_tokens(examples: Sequence[Example], actions: Actions, rejected_key: str | None) -> Tokens:
+    """Read what is known of the tokens of a batch, of which no text is empty.
+
+    rejected_key (str | None): where `doc.spans` has the rejected spans.
+    RAISES (Unusual): the gold has other tokens; a Doc has entities already, which the ner would keep; an entity has a
+        label that the ner doesn't know, or is rejected, too.
+    """
+    lengths = [len(eg.predicted) for eg in examples]
+    if lengths != [len(eg.reference) for eg in examples]:
+        raise Unusual
+    predicted = np.concatenate([eg.predicted.to_array([IDX, LENGTH, ENT_IOB, SENT_START, IS_SPACE]) for eg in examples])
+    reference = np.concatenate([eg.reference.to_array([IDX, LENGTH, ENT_IOB, ENT_TYPE]) for eg in examples])
+    if (predicted[:, :2] != reference[:, :2]).any() or predicted[:, 2].any():
+        raise Unusual
+    ends = np.repeat(np.cumsum(lengths), lengths)
+    last = np.arange(len(ends)) + 1 == ends
+    kinds, labels = read_gold(reference[:, 2], reference[:, 3], last, actions)
+    space = predicted[:, 4] != 0
+    is_known = np.logical_or.reduceat(reference[:, 2] != 0, np.cumsum([0, *lengths[:-1]]))
+    kinds[space & (kinds == MISSING) & np.repeat(is_known, lengths)] = OUT
+    rejected = read_rejected(examples, actions, rejected_key)
+    if any(is_entity(kinds, labels, *span) for span in rejected):
+        raise Unusual
+
+    continues = ~last & (following(predicted[:, 3], 0) != 1)
+    valid = np.zeros((len(kinds), actions.size), bool)
+    valid[:, actions.out] = True
+    valid[np.ix_(~space, actions.of[UNIT])] = True
+    valid[np.ix_(~space & continues, actions.of[BEGIN])] = True
+    costs = np.where(valid, costs_outside(kinds, labels, ends, rejected, actions), INVALID)
+    least = costs.min(axis=1)
+    spans = np.array(rejected, int).reshape(-1, 3)
+    return Tokens(
+        kinds,
+        labels,
+        continues,
+        valid,
+        targets=costs == least[:, None],
+        free=least == 0,
+        going_on=costs_of_going_on(kinds, last),
+        rejected=span_numbers(spans[:, 0], spans[:, 1], spans[:, 2], len(kinds)),
+        actions=actions,
+    )
+
+
+def costs_outside(
+    kinds: np.ndarray, labels: np.ndarray, ends: np.ndarray, rejected: Sequence[tuple[int, int, int]], actions: Actions
+) -> np.ndarray:
+    """Compute what each action costs at each token where no entity is open; of shape (tokens, actions)."""
+    costs = np.ones((len(kinds), actions.size), np.int8)
+    costs[kinds == MISSING] = 0
+    costs[~np.isin(kinds, (BEGIN, UNIT)), actions.out] = 0
+    for kind in (BEGIN, UNIT):
+        rows = np.flatnonzero(kinds == kind)
+        costs[rows, actions.of[kind, labels[rows]]] = 0
+    for start, end, label in rejected:
+        if end == start + 1:
+            costs[start, actions.of[UNIT, label]] += 1
+        if ends[start] - start < 3:
+            # What begins here can only have two tokens. That the rejected span may have one doesn't matter to spaCy.
+            costs[start, actions.of[BEGIN, label]] += 1
+    return costs
+
+
+def costs_of_going_on(kinds: np.ndarray, last: np.ndarray) -> np.ndarray:
+    """Compute what it costs at each token to go on with an open entity; see `Tokens.going_on`."""
+    after = np.where(last, OUT, following(kinds, OUT))
+    no_more = np.isin(after, (OUT, MISSING))
+    costs = np.zeros((2, len(kinds)), np.int8)
+    costs[:, kinds == OUT] = ~no_more[kinds == OUT]
+    costs[:, kinds == UNIT] = after[kinds == UNIT] != OUT
+    costs[0, kinds == LAST] = 1
+    costs[1, kinds == LAST] = ~no_more[kinds == LAST]
+    return costs
+
+
+def read_gold(iob: np.ndarray, types: np.ndarray, last: np.ndarray, actions: Actions) -> tuple[np.ndarray, np.ndarray]:
+    """Turn tokens' ENT_IOB and ENT_TYPE into what kind each is, and the numbers of labels, -1 for none.
+
+    last (np.ndarray): whether a token is the last one of its text.
+    RAISES (Unusual): a label isn't known, or is missing; an entity has no beginning.
+    """
+    hashes, which = np.unique(types, return_inverse=True)
+    labels = np.array([actions.labels.get(int(one), -1) for one in hashes])[which]
+    inside = (iob == I) | (iob == B)
+    follows = np.append(False, inside[:-1] & ~last[:-1]) & (labels == np.roll(labels, 1))
+    if (inside != (labels >= 0)).any() or (types[~inside] != 0).any() or (~follows & (iob == I)).any():
+        raise Unusual
+    goes_on = ~last & (following(iob, O) == I)
+    kinds = np.select(
+        [iob == O, (iob == B) & goes_on, iob == B, (iob == I) & goes_on, iob == I],
+        [OUT, BEGIN, UNIT, IN, LAST],
+        MISSING,
+    )
+    return kinds, labels
+
+
+def following(values: np.ndarray, at_end: int) -> np.ndarray:
+    """Give each token the value of the next one."""
+    return np.append(values[1:], np.asarray(at_end, values.dtype))
+
+
+def read_rejected(examples: Sequence[Example], actions: Actions, key: str | None) -> list[tuple[int, int, int]]:
+    """List the rejected spans of a batch, each once: (start, end, label's number), those of labels that are known."""
+    found: dict[tuple[int, int, int], None] = {}
+    offset = 0
+    for eg in examples:
+        for span in eg.reference.spans.get(key, ()) if key else ():
+            if span.label in actions.labels:
+                found[offset + span.start, offset + span.end, actions.labels[span.label]] = None
+        offset += len(eg.reference)
+    return list(found)
+
+
+def is_entity(kinds: np.ndarray, labels: np.ndarray, start: int, end: int, label: int) -> bool:
+    """Tell whether a span is an entity of the gold."""
+    if labels[start] != label:
+        return False
+    if end == start + 1:
+        return bool(kinds[start] == UNIT)
+    return bool(kinds[start] == BEGIN and (kinds[start + 1 : end - 1] == IN).all() and kinds[end - 1] == LAST)
+
+
+def first_states(examples: Sequence[Example], tokens: Tokens, most: int, rejected_key: str | None) -> States:
+    """Make the states that a batch begins with: one at the beginning of each text, and one after each `most` tokens.
+
+    In the middle of a text, it is the state to which the first action leads that costs nothing, token after token.
+    Where nothing is known, neither of a text nor of so many tokens of it, there is no state.
+
+    most (int): the number of tokens; 0 doesn't cut.
+    RAISES (Unusual): there is no such action.
+    """
+    whole, cut = [], []
+    for eg, end in zip(examples, accumulate(len(eg.predicted) for eg in examples), strict=True):
+        begin = end - len(eg.predicted)
+        known = eg.reference.to_array(ENT_IOB) != 0
+        rejected = [(span.start, span.end) for span in eg.reference.spans.get(rejected_key, ())] if rejected_key else []
+        if not known.any() and not rejected:
+            continue
+        if not most or end - begin < most:
+            whole.append((begin, end, -1, -1))
+            continue
+        for at, state in enumerate(follow_gold(begin, end, tokens)):
+            if at % most == 0 and has_gold(known, rejected, at, at + most):
+                cut.append((begin + at, end, *state))
+    return States(*np.array(whole + cut, int).reshape(-1, 4).T)
+
+
+def has_gold(known: np.ndarray, rejected: Sequence[tuple[int, int]], start: int, end: int) -> bool:
+    """Tell whether anything is known of some tokens of a text, as spaCy does.
+
+    It asks for the end of what is cut when that has been read. At the end of the text it is given -1, and so doesn't
+    look at the last token; where there is no other one, it looks at the whole text.
+    """
+    if end >= len(known):
+        end = len(known) - 1
+    if start == end:
+        start, end = 0, len(known)
+    return bool(known[start:end].any()) or any(start <= one and other <= end for one, other in rejected)
+
+
+def follow_gold(begin: int, end: int, tokens: Tokens) -> Iterator[tuple[int, int]]:
+    """Yield, before each token of a text, where the open entity starts, and its label's number; -1 if none is open.
+
+    RAISES (Unusual): each action costs something.
+    """
+    free, first = tokens.free[begin:end].tolist(), tokens.targets[begin:end].argmax(axis=1).tolist()
+    kinds, continues = tokens.kinds[begin:end].tolist(), tokens.continues[begin:end].tolist()
+    start = label = -1
+    for at in range(begin, end):
+        yield start, label
+        kind = kinds[at - begin]
+        if start < 0:
+            action = first[at - begin] if free[at - begin] else -1
+        elif kinds[start - begin] == BEGIN and (kind == LAST or (kind == IN and continues[at - begin])):
+            # It is an entity of the gold: to begin another one there isn't free.
+            action = int(tokens.actions.of[kind, label])
+        else:
+            targets, is_free = find_targets(States(*np.array([[at], [end], [start], [label]])), tokens)
+            action = int(targets.argmax()) if is_free else -1
+        if action < 0:
+            raise Unusual
+        kind = tokens.actions.kinds[action]
+        if kind == BEGIN:
+            start, label = at, int(tokens.actions.label_of[action])
+        elif kind != IN:
+            start = label = -1
