@@ -32,6 +32,7 @@ NEAR_DUPLICATES = "near_duplicates.jsonl"
 BANDS, ROWS, SHINGLE = 16, 8, 3
 # If at most this many texts share a band, all pairs of them are compared; if more, neighbours, and each with the first.
 ALL_PAIRS = 10
+PARTS = 16  # of the hashes of a band that are sorted at a time
 WORDS = re.compile(r"\w+")
 
 # A text's key, where its first task is, the split that its data sets declare, from 1 (0: none), and its signature.
@@ -157,28 +158,38 @@ def find_pairs(files: Sequence[Path], threshold: float) -> list[Pair]:
 
 def _share_band(files: Sequence[Path], band: int) -> Iterator[tuple[int, int]]:
     """Yield pairs of texts, by number, that have the same numbers in a band; the first is less than the second."""
+    hashes = hash_band(files, band)
+    # A part of the hashes after another, so that what sorting takes doesn't grow with the number of texts.
+    parts = hashes.view(np.uint8)[::8] % PARTS
+    for part in range(PARTS):
+        order = np.flatnonzero(parts == part)
+        order = order[np.argsort(hashes[order], kind="stable")]
+        cuts = np.flatnonzero(np.diff(hashes[order])) + 1
+        edges = np.concatenate([[0], cuts, [len(order)]])
+        for first in np.flatnonzero(np.diff(edges) > 1).tolist():
+            texts = order[edges[first] : edges[first + 1]].tolist()
+            if len(texts) <= ALL_PAIRS:
+                yield from combinations(texts, 2)
+            else:
+                yield from pairwise(texts)
+                yield from ((texts[0], other) for other in texts[2:])
+
+
+def hash_band(files: Sequence[Path], band: int) -> npt.NDArray[np.uint64]:
+    """Compute a hash of each text's numbers in a band. What shares it by chance isn't similar.
+
+    A hash is 64 bits, little end first.
+    """
     columns = slice(band * ROWS, (band + 1) * ROWS)
-    # A hash of the band is enough: what shares it by chance isn't similar.
     factors = np.random.default_rng(0).integers(1, 2**63, ROWS, dtype=np.uint64) | np.uint64(1)
-    hashes = np.concatenate(
-        [
-            np.zeros(0, np.uint64),
-            *(
-                (read_signatures(file)["signature"][:, columns].astype(np.uint64) * factors).sum(axis=1)
-                for file in files
-            ),
-        ]
-    )
-    order = np.argsort(hashes, kind="stable")
-    cuts = np.flatnonzero(np.diff(hashes[order])) + 1
-    edges = np.concatenate([[0], cuts, [len(order)]])
-    for first in np.flatnonzero(np.diff(edges) > 1).tolist():
-        texts = order[edges[first] : edges[first + 1]].tolist()
-        if len(texts) <= ALL_PAIRS:
-            yield from combinations(texts, 2)
-        else:
-            yield from pairwise(texts)
-            yield from ((texts[0], other) for other in texts[2:])
+    counts = [file.stat().st_size // SIGNED.itemsize for file in files]
+    hashes = np.zeros(sum(counts), "<u8")
+    start = 0
+    for file, count in zip(files, counts, strict=True):
+        signatures = read_signatures(file)["signature"][:, columns].astype(np.uint64)
+        hashes[start : start + count] = (signatures * factors).sum(axis=1)
+        start += count
+    return hashes
 
 
 def _place(text: npt.NDArray[np.void]) -> Place:

@@ -8,7 +8,7 @@ Four functions that the loop calls by name are replaced while it runs:
 4. `train_while_improving`: spaCy's generator, within which updates that run out of memory are caught, and around which
    checkpoints are saved.
 
-`shortcuts` has two more, of spaCy's update, and `ner_update` another update for spaCy's ner.
+`shortcuts` has two more, of spaCy's update; `recognizer.batched_ner` stands in for spaCy's ner.
 
 A training resumes from a checkpoint by replaying the earlier steps without their work: the loop is given empty batches
 and the scores of that time, so that its own counters and schedules get to where they were. What is random in a step
@@ -35,13 +35,13 @@ from thinc.api import Optimizer, fix_random_seed
 from labelwise.common.errors import InputError
 from labelwise.common.memory import Trimmer
 from labelwise.corpus.streaming import forgetting
+from labelwise.recognizer.batched_ner import batched_ner
 from labelwise.train.batches import Batch, CostBatcher, Item, word_cost
 from labelwise.train.checkpoints import Checkpoints, State, copy, restore
 from labelwise.train.clock import Clock
 from labelwise.train.dev_scores import EntityCounts, evaluate, weighted_score
 from labelwise.train.gradients import Gradients
 from labelwise.train.monitor import Monitor
-from labelwise.train.ner_update import batched_ner
 from labelwise.train.out_of_memory import OnOom, Updates, is_out_of_memory
 from labelwise.train.parameters import find_scalers
 from labelwise.train.ranks import Alone, Ranks

@@ -1,4 +1,4 @@
-"""Gradients of spaCy's ner, computed for all states of a batch at a time, against spaCy's own, state by state."""
+"""spaCy's ner, all states of a batch at a time, against spaCy's own, state by state."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -13,10 +13,11 @@ from spacy.training import Example
 from thinc.api import get_current_ops, set_current_ops
 from thinc.backends import NumpyOps
 
-from labelwise.train.ner_update import BatchedNer, batched_ner
+from labelwise.recognizer.batched_ner import BatchedNer, batched_ner
 from labelwise.train.parameters import find_slots
 
 WORDS = ["mix", "2", "ml", "of", "buffer", "\n", "spin", "it", "at", "900", "g", "."]
+ATTRS = ["ENT_IOB", "ENT_TYPE", "ENT_KB_ID", "ENT_ID"]
 LABELS = ["Amount", "Reagent", "Action-Verb"]
 
 
@@ -57,7 +58,7 @@ def make_batch(nlp: Language, lengths: Sequence[int], seed: int) -> list[Example
 
 
 def pipeline(cut: int = 12, **model: object) -> Language:
-    """Make a pipeline whose ner has learnt a little from spaCy, and has a label that no text has had."""
+    """Make a pipeline whose ner has learnt a little from spaCy, has a label that no text has had, and finds a lot."""
     np.random.seed(1)
     random.seed(1)
     nlp = spacy.blank("en")
@@ -73,6 +74,11 @@ def pipeline(cut: int = 12, **model: object) -> Language:
     for step in range(5):
         nlp.update(make_batch(nlp, [20, 30, 7], step), sgd=optimizer)
     ner.add_label("Never seen")
+    _, lower, upper = ner.model.layers
+    top = upper if settings["use_upper"] else lower
+    for name in ("W", "b"):
+        shape = top.get_param(name).shape
+        top.set_param(name, top.get_param(name) + np.random.normal(0, 0.5, shape).astype("f"))
     return nlp
 
 
@@ -137,6 +143,35 @@ def test_the_gradients_and_the_loss_are_those_of_spacy(settings: dict[str, Any],
         draw = random.Random(seed)
         compare(nlp, make_batch(nlp, draw.choices([1, 2, 3, 5, 8, 20, 40], k=draw.randint(1, 6)), seed))
     assert left_to_spacy == [False] * 25
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"use_upper": False}, {"extra_state_tokens": True}, {"maxout_pieces": 3}], ids=str
+)
+def test_the_entities_that_are_found_are_those_of_spacy(settings: dict[str, Any]):
+    nlp = pipeline(**settings)
+    count = 0
+    for seed in range(10):
+        lengths = random.Random(seed).choices([0, 1, 2, 3, 20, 90], k=9)
+        docs = [eg.predicted for eg in make_batch(nlp, lengths, seed)]
+        expected = [doc.to_array(ATTRS) for doc in nlp.pipe((doc.copy() for doc in docs), batch_size=4)]
+        with batched_ner(nlp):
+            found = [doc.to_array(ATTRS) for doc in nlp.pipe((doc.copy() for doc in docs), batch_size=4)]
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(one, other)
+        count += sum((one[:, 0] == 3).sum() for one in found if one.size)
+    assert count > 100
+
+
+def test_entities_that_a_doc_has_are_kept():
+    nlp = pipeline()
+    doc = make_batch(nlp, [30], 5)[0].predicted
+    doc.set_ents([Span(doc, 3, 6, "Never seen")], default="unmodified")
+    expected = nlp.get_pipe("ner")(doc.copy()).to_array(ATTRS)
+    with batched_ner(nlp):
+        (found,) = nlp.get_pipe("ner").pipe([doc])
+    np.testing.assert_array_equal(found.to_array(ATTRS), expected)
+    assert "Never seen" in [ent.label_ for ent in found.ents]
 
 
 def test_the_gradients_say_something():

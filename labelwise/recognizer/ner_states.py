@@ -9,13 +9,14 @@ itself. Here, what the actions cost where no entity is open is an array, made on
 but two actions, to go on with it or to end it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
 from spacy.attrs import ENT_IOB, ENT_TYPE, IDX, IS_SPACE, LENGTH, SENT_START
 from spacy.pipeline import EntityRecognizer
+from spacy.tokens import Doc
 from spacy.training import Example
 
 MISSING, BEGIN, IN, LAST, UNIT, OUT = range(6)
@@ -35,6 +36,7 @@ class Actions(NamedTuple):
     """The actions of an ner, which are numbers.
 
     size (int): how many there are.
+    names (list): the labels.
     labels (dict): the number of each label, by its hash.
     of (np.ndarray): of shape (kinds, labels): the action of a kind for a label; OUT has none.
     out (int): the action of a token that is in no entity.
@@ -43,6 +45,7 @@ class Actions(NamedTuple):
     """
 
     size: int
+    names: list[str]
     labels: dict[int, int]
     of: np.ndarray
     out: int
@@ -56,45 +59,63 @@ class Actions(NamedTuple):
         RAISES (Unusual): it isn't, or a label hasn't all actions.
         """
         names = [ner.moves.get_class_name(number) for number in range(ner.moves.n_moves)]
-        labels = {name[2:]: 0 for name in names if name[2:]}
-        labels = {label: number for number, label in enumerate(labels)}
+        labels = list(dict.fromkeys(name[2:] for name in names if name[2:]))
+        numbers = {label: number for number, label in enumerate(labels)}
         of = np.full((OUT, len(labels)), -1)
         kinds, label_of = np.full(len(names), MISSING), np.full(len(names), -1)
         for number, name in enumerate(names):
             if name[2:]:
-                kinds[number], label_of[number] = "MBILU".index(name[0]), labels[name[2:]]
+                kinds[number], label_of[number] = "MBILU".index(name[0]), numbers[name[2:]]
                 of[kinds[number], label_of[number]] = number
         if "O" not in names or (of[BEGIN:] < 0).any():
             raise Unusual
         kinds[names.index("O")] = OUT
-        hashes = {ner.vocab.strings[label]: number for label, number in labels.items()}
-        return cls(len(names), hashes, of, names.index("O"), kinds, label_of)
+        hashes = {ner.vocab.strings[label]: number for label, number in numbers.items()}
+        return cls(len(names), labels, hashes, of, names.index("O"), kinds, label_of)
 
 
 class Tokens(NamedTuple):
-    """What is known of the tokens of a batch, one text after the other; arrays have a row for each token.
+    """The tokens of a batch, one text after the other; arrays have a row for each token.
+
+    lengths (list): the number of each text's tokens.
+    space (np.ndarray): whether a token is white space.
+    continues (np.ndarray): whether an entity can go on after it.
+    valid (np.ndarray): of shape (tokens, actions): what can be done where no entity is open.
+    actions (Actions): those of the ner.
+    """
+
+    lengths: list[int]
+    space: np.ndarray
+    continues: np.ndarray
+    valid: np.ndarray
+    actions: Actions
+
+    def first_states(self) -> "States":
+        """Make a state at the beginning of each text that has tokens."""
+        ends = np.cumsum(self.lengths)
+        filled = np.array(self.lengths) > 0
+        none = np.full(filled.sum(), -1)
+        return States((ends - self.lengths)[filled], ends[filled], none, none)
+
+
+class Gold(NamedTuple):
+    """What is known of the tokens of a batch; arrays have a row for each token.
 
     kinds (np.ndarray): MISSING, OUT, or of its entity the BEGIN, IN, LAST, or all of it, UNIT.
     labels (np.ndarray): the number of its entity's label; -1 if it is in none.
-    continues (np.ndarray): whether an entity can go on after it.
-    valid (np.ndarray): of shape (tokens, actions): what can be done where no entity is open.
-    targets (np.ndarray): of that, what costs least.
+    targets (np.ndarray): of shape (tokens, actions): where no entity is open, what costs least of what can be done.
     free (np.ndarray): whether the targets cost nothing.
     going_on (np.ndarray): of shape (2, tokens): what it costs to go on with an entity that may still be right, and with
         one that is wrong already.
     rejected (np.ndarray): the rejected spans, as numbers; see `span_numbers`.
-    actions (Actions): those of the ner.
     """
 
     kinds: np.ndarray
     labels: np.ndarray
-    continues: np.ndarray
-    valid: np.ndarray
     targets: np.ndarray
     free: np.ndarray
     going_on: np.ndarray
     rejected: np.ndarray
-    actions: Actions
 
 
 class States(NamedTuple):
@@ -110,6 +131,11 @@ class States(NamedTuple):
     ends: np.ndarray
     starts: np.ndarray
     labels: np.ndarray
+
+    @classmethod
+    def joined(cls, parts: "Iterable[States]") -> "States":
+        """Put states one after the other."""
+        return cls(*map(np.concatenate, zip(*parts, strict=True)))
 
     def after(self, chosen: np.ndarray, actions: Actions) -> "States":
         """Take an action in each, and leave out those that are then at the end of their text."""
@@ -146,20 +172,20 @@ def find_valid(states: States, tokens: Tokens) -> np.ndarray:
     return valid
 
 
-def find_targets(states: States, tokens: Tokens) -> tuple[np.ndarray, np.ndarray]:
+def find_targets(states: States, tokens: Tokens, gold: Gold) -> tuple[np.ndarray, np.ndarray]:
     """Find what costs least of that which can be done in each state, if it doesn't cost more than 1.
 
     RETURNS (tuple): these, of shape (states, actions); and whether they cost nothing, of shape (states,).
     """
-    targets, free = tokens.targets[states.at], tokens.free[states.at]
+    targets, free = gold.targets[states.at], gold.free[states.at]
     if (rows := np.flatnonzero(states.starts >= 0)).size:
         at, starts, labels = states.at[rows], states.starts[rows], states.labels[rows]
-        begins = (tokens.kinds[starts] == BEGIN) | (tokens.kinds[starts] == UNIT)
-        is_wrong = ~begins | (tokens.labels[starts] != labels)
-        going_on = np.where(tokens.continues[at], tokens.going_on[is_wrong.astype(np.int8), at], INVALID)
-        ending = ((tokens.kinds[at] == IN) & ~is_wrong).astype(np.int8)
-        if tokens.rejected.size:
-            ending += np.isin(span_numbers(starts, at + 1, labels, len(tokens.kinds)), tokens.rejected)
+        begins = (gold.kinds[starts] == BEGIN) | (gold.kinds[starts] == UNIT)
+        is_wrong = ~begins | (gold.labels[starts] != labels)
+        going_on = np.where(tokens.continues[at], gold.going_on[is_wrong.astype(np.int8), at], INVALID)
+        ending = ((gold.kinds[at] == IN) & ~is_wrong).astype(np.int8)
+        if gold.rejected.size:
+            ending += np.isin(span_numbers(starts, at + 1, labels, len(gold.kinds)), gold.rejected)
         least = np.minimum(going_on, ending)
         targets[rows] = False
         targets[rows, tokens.actions.of[LAST, labels]] = (ending == least) & (least < 2)
@@ -173,48 +199,68 @@ def span_numbers(starts: np.ndarray, ends: np.ndarray, labels: np.ndarray, lengt
     return (labels * (length + 1) + starts) * (length + 1) + ends
 
 
-def read_tokens(examples: Sequence[Example], actions: Actions, rejected_key: str | None) -> Tokens:
-    """Read what is known of the tokens of a batch, of which no text is empty.
+def read_tokens(docs: Sequence[Doc], actions: Actions) -> Tokens:
+    """Read the tokens of Docs, of which some are not empty.
 
-    rejected_key (str | None): where `doc.spans` has the rejected spans.
-    RAISES (Unusual): the gold has other tokens; a Doc has entities already, which the ner would keep; an entity has a
-        label that the ner doesn't know, or is rejected, too.
+    RAISES (Unusual): a Doc has entities already, which the ner would keep.
     """
-    lengths = [len(eg.predicted) for eg in examples]
-    if lengths != [len(eg.reference) for eg in examples]:
+    lengths = [len(doc) for doc in docs]
+    iob, starts, space = read_arrays(docs, [ENT_IOB, SENT_START, IS_SPACE])
+    if iob.any():
         raise Unusual
-    predicted = np.concatenate([eg.predicted.to_array([IDX, LENGTH, ENT_IOB, SENT_START, IS_SPACE]) for eg in examples])
-    reference = np.concatenate([eg.reference.to_array([IDX, LENGTH, ENT_IOB, ENT_TYPE]) for eg in examples])
-    if (predicted[:, :2] != reference[:, :2]).any() or predicted[:, 2].any():
-        raise Unusual
-    ends = np.repeat(np.cumsum(lengths), lengths)
-    last = np.arange(len(ends)) + 1 == ends
-    kinds, labels = read_gold(reference[:, 2], reference[:, 3], last, actions)
-    space = predicted[:, 4] != 0
-    is_known = np.logical_or.reduceat(reference[:, 2] != 0, np.cumsum([0, *lengths[:-1]]))
-    kinds[space & (kinds == MISSING) & np.repeat(is_known, lengths)] = OUT
-    rejected = read_rejected(examples, actions, rejected_key)
-    if any(is_entity(kinds, labels, *span) for span in rejected):
-        raise Unusual
-
-    continues = ~last & (following(predicted[:, 3], 0) != 1)
-    valid = np.zeros((len(kinds), actions.size), bool)
+    space = space != 0
+    continues = ~last_tokens(lengths) & (following(starts, 0) != 1)
+    valid = np.zeros((len(space), actions.size), bool)
     valid[:, actions.out] = True
     valid[np.ix_(~space, actions.of[UNIT])] = True
     valid[np.ix_(~space & continues, actions.of[BEGIN])] = True
-    costs = np.where(valid, costs_outside(kinds, labels, ends, rejected, actions), INVALID)
+    return Tokens(lengths, space, continues, valid, actions)
+
+
+def read_arrays(docs: Sequence[Doc], attrs: list[int | str]) -> np.ndarray:
+    """Read attributes of the tokens of Docs; a row for each attribute."""
+    return np.concatenate([doc.to_array(attrs).reshape(-1, len(attrs)) for doc in docs]).T
+
+
+def last_tokens(lengths: Sequence[int]) -> np.ndarray:
+    """Tell of each token whether it is the last one of its text."""
+    last = np.zeros(sum(lengths), bool)
+    last[np.cumsum(lengths)[np.array(lengths) > 0] - 1] = True
+    return last
+
+
+def read_gold(examples: Sequence[Example], tokens: Tokens, rejected_key: str | None) -> Gold:
+    """Read what is known of the tokens of a batch, of which no text is empty.
+
+    rejected_key (str | None): where `doc.spans` has the rejected spans.
+    RAISES (Unusual): the gold has other tokens; an entity has a label that the ner doesn't know, or is rejected, too.
+    """
+    actions, lengths = tokens.actions, tokens.lengths
+    references = [eg.reference for eg in examples]
+    if lengths != [len(doc) for doc in references]:
+        raise Unusual
+    places = read_arrays([eg.predicted for eg in examples], [IDX, LENGTH])
+    start, length, iob, types = read_arrays(references, [IDX, LENGTH, ENT_IOB, ENT_TYPE])
+    if (places[0] != start).any() or (places[1] != length).any():
+        raise Unusual
+    last = last_tokens(lengths)
+    kinds, labels = read_entities(iob, types, last, actions)
+    is_known = np.logical_or.reduceat(iob != 0, np.cumsum([0, *lengths[:-1]]))
+    kinds[tokens.space & (kinds == MISSING) & np.repeat(is_known, lengths)] = OUT
+    rejected = read_rejected(references, actions, rejected_key)
+    if any(is_entity(kinds, labels, *span) for span in rejected):
+        raise Unusual
+    ends = np.repeat(np.cumsum(lengths), lengths)
+    costs = np.where(tokens.valid, costs_outside(kinds, labels, ends, rejected, actions), INVALID)
     least = costs.min(axis=1)
     spans = np.array(rejected, int).reshape(-1, 3)
-    return Tokens(
+    return Gold(
         kinds,
         labels,
-        continues,
-        valid,
         targets=costs == least[:, None],
         free=least == 0,
         going_on=costs_of_going_on(kinds, last),
         rejected=span_numbers(spans[:, 0], spans[:, 1], spans[:, 2], len(kinds)),
-        actions=actions,
     )
 
 
@@ -238,7 +284,7 @@ def costs_outside(
 
 
 def costs_of_going_on(kinds: np.ndarray, last: np.ndarray) -> np.ndarray:
-    """Compute what it costs at each token to go on with an open entity; see `Tokens.going_on`."""
+    """Compute what it costs at each token to go on with an open entity; see `Gold.going_on`."""
     after = np.where(last, OUT, following(kinds, OUT))
     no_more = np.isin(after, (OUT, MISSING))
     costs = np.zeros((2, len(kinds)), np.int8)
@@ -249,7 +295,9 @@ def costs_of_going_on(kinds: np.ndarray, last: np.ndarray) -> np.ndarray:
     return costs
 
 
-def read_gold(iob: np.ndarray, types: np.ndarray, last: np.ndarray, actions: Actions) -> tuple[np.ndarray, np.ndarray]:
+def read_entities(
+    iob: np.ndarray, types: np.ndarray, last: np.ndarray, actions: Actions
+) -> tuple[np.ndarray, np.ndarray]:
     """Turn tokens' ENT_IOB and ENT_TYPE into what kind each is, and the numbers of labels, -1 for none.
 
     last (np.ndarray): whether a token is the last one of its text.
@@ -275,15 +323,15 @@ def following(values: np.ndarray, at_end: int) -> np.ndarray:
     return np.append(values[1:], np.asarray(at_end, values.dtype))
 
 
-def read_rejected(examples: Sequence[Example], actions: Actions, key: str | None) -> list[tuple[int, int, int]]:
+def read_rejected(docs: Sequence[Doc], actions: Actions, key: str | None) -> list[tuple[int, int, int]]:
     """List the rejected spans of a batch, each once: (start, end, label's number), those of labels that are known."""
     found: dict[tuple[int, int, int], None] = {}
     offset = 0
-    for eg in examples:
-        for span in eg.reference.spans.get(key, ()) if key else ():
+    for doc in docs:
+        for span in doc.spans.get(key, ()) if key else ():
             if span.label in actions.labels:
                 found[offset + span.start, offset + span.end, actions.labels[span.label]] = None
-        offset += len(eg.reference)
+        offset += len(doc)
     return list(found)
 
 
@@ -296,8 +344,8 @@ def is_entity(kinds: np.ndarray, labels: np.ndarray, start: int, end: int, label
     return bool(kinds[start] == BEGIN and (kinds[start + 1 : end - 1] == IN).all() and kinds[end - 1] == LAST)
 
 
-def first_states(examples: Sequence[Example], tokens: Tokens, most: int, rejected_key: str | None) -> States:
-    """Make the states that a batch begins with: one at the beginning of each text, and one after each `most` tokens.
+def cut_states(examples: Sequence[Example], tokens: Tokens, gold: Gold, most: int, rejected_key: str | None) -> States:
+    """Make the states that an update begins with: one at the beginning of each text, and one after each `most` tokens.
 
     In the middle of a text, it is the state to which the first action leads that costs nothing, token after token.
     Where nothing is known, neither of a text nor of so many tokens of it, there is no state.
@@ -306,8 +354,8 @@ def first_states(examples: Sequence[Example], tokens: Tokens, most: int, rejecte
     RAISES (Unusual): there is no such action.
     """
     whole, cut = [], []
-    for eg, end in zip(examples, accumulate(len(eg.predicted) for eg in examples), strict=True):
-        begin = end - len(eg.predicted)
+    for eg, end in zip(examples, accumulate(tokens.lengths), strict=True):
+        begin = end - len(eg.reference)
         known = eg.reference.to_array(ENT_IOB) != 0
         rejected = [(span.start, span.end) for span in eg.reference.spans.get(rejected_key, ())] if rejected_key else []
         if not known.any() and not rejected:
@@ -315,7 +363,7 @@ def first_states(examples: Sequence[Example], tokens: Tokens, most: int, rejecte
         if not most or end - begin < most:
             whole.append((begin, end, -1, -1))
             continue
-        for at, state in enumerate(follow_gold(begin, end, tokens)):
+        for at, state in enumerate(follow_gold(begin, end, tokens, gold)):
             if at % most == 0 and has_gold(known, rejected, at, at + most):
                 cut.append((begin + at, end, *state))
     return States(*np.array(whole + cut, int).reshape(-1, 4).T)
@@ -334,13 +382,13 @@ def has_gold(known: np.ndarray, rejected: Sequence[tuple[int, int]], start: int,
     return bool(known[start:end].any()) or any(start <= one and other <= end for one, other in rejected)
 
 
-def follow_gold(begin: int, end: int, tokens: Tokens) -> Iterator[tuple[int, int]]:
+def follow_gold(begin: int, end: int, tokens: Tokens, gold: Gold) -> Iterator[tuple[int, int]]:
     """Yield, before each token of a text, where the open entity starts, and its label's number; -1 if none is open.
 
     RAISES (Unusual): each action costs something.
     """
-    free, first = tokens.free[begin:end].tolist(), tokens.targets[begin:end].argmax(axis=1).tolist()
-    kinds, continues = tokens.kinds[begin:end].tolist(), tokens.continues[begin:end].tolist()
+    free, first = gold.free[begin:end].tolist(), gold.targets[begin:end].argmax(axis=1).tolist()
+    kinds, continues = gold.kinds[begin:end].tolist(), tokens.continues[begin:end].tolist()
     start = label = -1
     for at in range(begin, end):
         yield start, label
@@ -351,7 +399,7 @@ def follow_gold(begin: int, end: int, tokens: Tokens) -> Iterator[tuple[int, int
             # It is an entity of the gold: to begin another one there isn't free.
             action = int(tokens.actions.of[kind, label])
         else:
-            targets, is_free = find_targets(States(*np.array([[at], [end], [start], [label]])), tokens)
+            targets, is_free = find_targets(States(*np.array([[at], [end], [start], [label]])), tokens, gold)
             action = int(targets.argmax()) if is_free else -1
         if action < 0:
             raise Unusual
