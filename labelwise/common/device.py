@@ -19,7 +19,7 @@ class CpuOps(thinc.api.NumpyOps):
     """thinc's ops for numpy's arrays, but numpy multiplies matrices, and masks of dropout take a seventh of the time.
 
     They are registered, so that thinc takes them for its own wherever it asks for the CPU's. The C code of spaCy's
-    parser and ner has its products from BLIS as before.
+    own parser and ner has its products from BLIS as before.
     """
 
     def __init__(self, device_type: Literal["cpu"] = "cpu", device_id: int = -1, **options: Any) -> None:

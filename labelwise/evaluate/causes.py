@@ -48,9 +48,8 @@ def find_causes(corpus: Path, split: Path, predictions: Path, labels: Sequence[s
         )
         for stored, doc in _read(split, predictions):
             missed = _missed(forms, stored, doc)
-            digests = forms.form_keys(stored, [span for span, _ in missed])
-            for ((_, _, number), form), digest in zip(missed, digests, strict=True):
-                here, free = _in_train(forms, digest, number)
+            in_train = _in_train(forms, stored, [span for span, _ in missed])
+            for ((_, _, number), form), (here, free) in zip(missed, in_train, strict=True):
                 label = labels[number]
                 cause = _cause(here.get(label, 0), free)
                 counts = causes.labels.setdefault(label, dict.fromkeys(CAUSES, 0))
@@ -85,15 +84,22 @@ def _missed(forms: Forms, stored: StoredDoc, doc: PredictedDoc) -> list[tuple[tu
     return missed
 
 
-def _in_train(forms: Forms, digest: np.uint64, number: int) -> tuple[dict[str, int], int]:
-    """Tell how often train marks a form with each label, and leaves it unmarked (""); and how often it is free."""
-    numbers = np.arange(len(forms.labels))
-    marked = forms.marked.of(forms.keys(np.full(len(numbers), digest), numbers))
-    free = int(forms.free.of(forms.keys(np.array([digest]), np.array([number])))[0])
-    here = {forms.labels[other]: int(marked[other]) for other in np.flatnonzero(marked).tolist()}
-    # What is free for the label includes what has another one; of texts that aren't complete for the label, it doesn't.
-    unmarked = free - sum(n for label, n in here.items() if label != forms.labels[number])
-    return here | ({"": unmarked} if unmarked > 0 else {}), free
+def _in_train(
+    forms: Forms, stored: StoredDoc, spans: Sequence[tuple[int, int, int]]
+) -> Iterator[tuple[dict[str, int], int]]:
+    """Tell how often train marks the form of each span with each label, or with none (""); and how often it is free."""
+    numbers = np.array([number for *_, number in spans], int)
+    digests = forms.form_keys(stored, spans)
+    every = np.arange(len(forms.labels))
+    marked = forms.marked.of(forms.keys(np.repeat(digests, len(every)), np.tile(every, len(spans))))
+    free = forms.free.of(forms.keys(digests, numbers))
+    for counts, released, number in zip(
+        marked.reshape(len(spans), len(every)), free.tolist(), numbers.tolist(), strict=True
+    ):
+        here = {forms.labels[other]: int(counts[other]) for other in np.flatnonzero(counts).tolist()}
+        # What is free for the label includes what has another one; of texts that aren't complete for it, it doesn't.
+        unmarked = released - sum(n for label, n in here.items() if label != forms.labels[number])
+        yield here | ({"": unmarked} if unmarked > 0 else {}), released
 
 
 def _cause(marked: int, free: int) -> Cause:

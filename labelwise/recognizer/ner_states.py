@@ -230,7 +230,7 @@ def last_tokens(lengths: Sequence[int]) -> np.ndarray:
 
 
 def read_gold(examples: Sequence[Example], tokens: Tokens, rejected_key: str | None) -> Gold:
-    """Read what is known of the tokens of a batch, of which no text is empty.
+    """Read what is known of the tokens of a batch.
 
     rejected_key (str | None): where `doc.spans` has the rejected spans.
     RAISES (Unusual): the gold has other tokens; an entity has a label that the ner doesn't know, or is rejected, too.
@@ -245,8 +245,7 @@ def read_gold(examples: Sequence[Example], tokens: Tokens, rejected_key: str | N
         raise Unusual
     last = last_tokens(lengths)
     kinds, labels = read_entities(iob, types, last, actions)
-    is_known = np.logical_or.reduceat(iob != 0, np.cumsum([0, *lengths[:-1]]))
-    kinds[tokens.space & (kinds == MISSING) & np.repeat(is_known, lengths)] = OUT
+    kinds[tokens.space & (kinds == MISSING)] = OUT
     rejected = read_rejected(references, actions, rejected_key)
     if any(is_entity(kinds, labels, *span) for span in rejected):
         raise Unusual

@@ -38,8 +38,8 @@ def make_example(nlp: Language, length: int, draw: random.Random) -> Example:
         Span(doc, start, draw.randint(start + 1, min(start + 4, end)), draw.choice(LABELS))
         for start, end in zip(borders, [*borders[1:], length][: len(borders)], strict=True)
     ]
-    spans = [span for span in spans if not span[0].is_space]
-    part = [draw.choice(["known", "known", "missing", "rejected", "nothing"]) for _ in spans]
+    parts = ["missing", "nothing", "known", "known", "rejected"]
+    part = [draw.choice(parts[:2] if span[0].is_space else parts) for span in spans]
     chosen = {name: [span for span, one in zip(spans, part, strict=True) if one == name] for name in part}
     if draw.random() < 0.8:
         doc.set_ents(chosen.get("known", []), missing=chosen.get("missing", []), default="outside")
@@ -78,7 +78,7 @@ def pipeline(cut: int = 12, **model: object) -> Language:
     top = upper if settings["use_upper"] else lower
     for name in ("W", "b"):
         shape = top.get_param(name).shape
-        top.set_param(name, top.get_param(name) + np.random.normal(0, 0.5, shape).astype("f"))
+        top.set_param(name, top.get_param(name) + np.random.normal(0, 1, shape).astype("f"))
     return nlp
 
 
@@ -102,7 +102,7 @@ def compare(nlp: Language, texts: list[Example]) -> None:
     expected, expected_loss, expected_unseen = gradients(nlp, texts)
     with batched_ner(nlp):
         found, loss, unseen = gradients(nlp, texts)
-    assert loss == pytest.approx(expected_loss, rel=1e-5)
+    assert loss == pytest.approx(expected_loss, rel=1e-5, abs=1e-5)
     assert unseen == expected_unseen
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-3, atol=2e-5)
@@ -145,6 +145,35 @@ def test_the_gradients_and_the_loss_are_those_of_spacy(settings: dict[str, Any],
     assert left_to_spacy == [False] * 25
 
 
+def entity_over_sentences(nlp: Language, draw: random.Random) -> Example:
+    """Make a text whose entity can't go on after two tokens, where it is wrong and rejected to end it."""
+    doc = Doc(nlp.vocab, draw.choices(WORDS, k=9))
+    start, label = draw.randrange(5), draw.choice(LABELS)
+    doc.set_ents([Span(doc, start, start + 4, label)])
+    doc.spans["incorrect_spans"] = [Span(doc, start, start + 2, label)]
+    predicted = Doc(nlp.vocab, [token.text for token in doc])
+    predicted[start + 2].is_sent_start = True
+    return Example(predicted, doc)
+
+
+def rejected_at_the_end(nlp: Language, draw: random.Random) -> Example:
+    """Make a text of whose last tokens nothing is known but a span that is rejected."""
+    length = draw.randint(2, 6)
+    doc = Doc(nlp.vocab, draw.choices(WORDS, k=length))
+    end = draw.randint(length - 1, length)
+    doc.spans["incorrect_spans"] = [Span(doc, draw.randrange(end), end, draw.choice(LABELS))]
+    return Example(Doc(nlp.vocab, [token.text for token in doc]), doc)
+
+
+@pytest.mark.parametrize("make", [entity_over_sentences, rejected_at_the_end])
+def test_the_gradients_of_rare_texts_are_those_of_spacy(make, left_to_spacy: list[bool]):
+    nlp = pipeline(cut=0)
+    for seed in range(10):
+        draw = random.Random(seed)
+        compare(nlp, [make(nlp, draw) for _ in range(30)])
+    assert left_to_spacy == [False] * 10
+
+
 @pytest.mark.parametrize(
     "settings", [{}, {"use_upper": False}, {"extra_state_tokens": True}, {"maxout_pieces": 3}], ids=str
 )
@@ -160,7 +189,7 @@ def test_the_entities_that_are_found_are_those_of_spacy(settings: dict[str, Any]
         for one, other in zip(found, expected, strict=True):
             np.testing.assert_array_equal(one, other)
         count += sum((one[:, 0] == 3).sum() for one in found if one.size)
-    assert count > 100
+    assert count > 15
 
 
 def test_entities_that_a_doc_has_are_kept():
