@@ -2,6 +2,7 @@
 
     python -m benchmarks.at_size                  # needs 30 GB of disk, and an hour on two cores
     python -m benchmarks.at_size --texts 100000   # a tenth of it
+    python -m benchmarks.at_size --sets 2         # as many texts, and a tenth of the tasks
 
 Tasks of about 0.5 KB, without tokens. Merge, then one epoch of reading and batching, then evaluation of a tenth, with a
 pipeline that was trained for a few steps.
@@ -86,12 +87,13 @@ def run(texts: int, labels: int, steps: int) -> dict[str, Measured]:
 
 
 def main(
-    texts: Annotated[int, typer.Option(help="Texts of the large workload, with 20 labels")] = 1_000_000,
+    texts: Annotated[int, typer.Option(help="Texts of the large workload")] = 1_000_000,
+    sets: Annotated[int, typer.Option(help="Its data sets, each of a label")] = 20,
     labels: Annotated[int, typer.Option(help="Labels of the wide workload, on 2,000 texts")] = 500,
     steps: Annotated[int, typer.Option(help="Updates of the pipeline that is evaluated")] = 100,
 ) -> None:
     """Run the small workloads and the large ones, and print the table."""
-    workloads = [(texts // 100, 20), (texts, 20), (2_000, 20), (2_000, labels)]
+    workloads = [(texts // 100, sets), (texts, sets), (2_000, 20), (2_000, labels)]
     found = {workload: run(*workload, steps) for workload in workloads}
     print("\n| texts | labels | what | seconds | peak memory, MB |\n|---|---|---|---|---|")
     for (count, of), taken in found.items():

@@ -96,14 +96,22 @@ def main(
     seconds: Annotated[float, typer.Option(help="How long each is trained")] = 180,
     seeds: Annotated[int, typer.Option(help="Trainings of each, with the seeds 0, 1, ...")] = 3,
     picture: Annotated[Path | None, typer.Option(help="SVG file for the curves of the first seed")] = None,
+    go_on: Annotated[bool, typer.Option("--go-on", help="Take what runs.json has; train what it lacks")] = False,
 ) -> None:
     """Train in turn, and print when which F was reached."""
+    file = OUT / "runs.json"
     runs: dict[str, list[list[Point]]] = {}
+    if go_on:
+        told = json.loads(file.read_text())
+        runs = {name: [[Point(*point) for point in points] for points in found] for name, found in told.items()}
     for seed in range(seeds):
         for name, command in commands(corpus, seed).items():
-            runs.setdefault(name, []).append(watch(command, seconds))
-            print(name, seed, runs[name][-1][-1:], flush=True)
-            (OUT / "runs.json").write_text(json.dumps(runs))
+            found = runs.setdefault(name, [])
+            found += [[]] * (seed + 1 - len(found))
+            if not found[seed]:
+                found[seed] = watch(command, seconds)
+                print(name, seed, found[seed][-1:], flush=True)
+                file.write_text(json.dumps(runs))
     stock, *_ = runs.values()
     best = [max(point.f for point in points) for points in stock]
     steps = min(points[-1].step for name, found in runs.items() if name != next(iter(runs)) for points in found)
