@@ -2,12 +2,12 @@
 
 spaCy's ner takes the states of a few texts a token further at a time, and looks at each state by itself. After each
 token of an update, it computes the gradients of all parameters, and adds them to those before. Here, the states of all
-texts of a batch are arrays (`ner_states`), and gradients are computed after the last token, of all states at once
-(spacy/pipeline/transition_parser.pyx and spacy/ml/parser_model.pyx, 3.8).
+texts of a batch are arrays (`ner_states`, `ner_gold`), and gradients are computed after the last token, of all states
+at once (spacy/pipeline/transition_parser.pyx and spacy/ml/parser_model.pyx, 3.8).
 """
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -19,19 +19,8 @@ from spacy.training import Example
 from spacy.util import minibatch
 from thinc.api import Model, NumpyOps, Optimizer, set_dropout_rate
 
-from labelwise.recognizer.ner_states import (
-    LAST,
-    UNIT,
-    Actions,
-    States,
-    Tokens,
-    Unusual,
-    cut_states,
-    find_targets,
-    find_valid,
-    read_gold,
-    read_tokens,
-)
+from labelwise.recognizer.ner_gold import cut_states, find_targets, read_gold
+from labelwise.recognizer.ner_states import LAST, UNIT, Actions, States, Tokens, Unusual, find_valid, read_tokens
 
 DROPOUT = 0.1
 """Of a state's units: spaCy's, whatever `training.dropout` is."""
@@ -243,26 +232,21 @@ def can_be_batched(pipe: Any) -> bool:
     )
 
 
-def batch_ner(nlp: Language) -> Callable[[], None]:
+def batch_ner(nlp: Language) -> list[tuple[str, Any]]:
     """Put a `BatchedNer` in the place of a pipeline's ner, if it can be.
 
-    RETURNS (Callable): puts back what was there.
+    RETURNS (list): the components that were there.
     """
     own = list(nlp._components)
     nlp._components[:] = [(name, BatchedNer.of(pipe) if can_be_batched(pipe) else pipe) for name, pipe in own]
-
-    def put_back() -> None:
-        """Put back what was there."""
-        nlp._components[:] = own
-
-    return put_back
+    return own
 
 
 @contextmanager
 def batched_ner(nlp: Language) -> Iterator[None]:
     """Make a block in which a `BatchedNer` is in the place of a pipeline's ner."""
-    put_back = batch_ner(nlp)
+    own = batch_ner(nlp)
     try:
         yield
     finally:
-        put_back()
+        nlp._components[:] = own
