@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 import typer
 
-from labelwise.common.outputs import staged_files
+from labelwise.common.outputs import staged_together
 from labelwise.common.portable import make_portable
 from labelwise.common.wording import counted
 from labelwise.evaluate.run import evaluate
@@ -35,11 +35,11 @@ def evaluate_cli(
     with user_errors("Nothing was evaluated"):
         if portable == "yes":
             make_portable()
-        with staged_files(metrics, details, speed) as files:
+        with staged_together("evaluate", metrics, details, speed, predictions) as (*files, staged_predictions):
             found = evaluate(
                 model,
                 split,
-                predictions=predictions,
+                predictions=staged_predictions,
                 merge_metrics=merge_metrics,
                 gpu_id=gpu_id,
                 workers=workers,

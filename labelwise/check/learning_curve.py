@@ -18,7 +18,7 @@ import numpy as np
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import staged
 from labelwise.common.wording import counted
-from labelwise.corpus.manifest import read_manifest, read_split
+from labelwise.corpus.manifest import pinned, read_manifest, read_split
 from labelwise.evaluate.run import evaluate
 from labelwise.evaluate.scores import LearningCurve, Line, Scores
 from labelwise.train.run import train
@@ -51,7 +51,7 @@ def measure_curve(
     labels = read_manifest(corpus)["labels"]
     scores = []
     overrides = options.pop("overrides", {})
-    with staged(out) as path, TemporaryDirectory() as folder:
+    with pinned(corpus), staged(out) as path, TemporaryDirectory() as folder:
         for count in counts:
             tell(f"Training on {count:,} of {total:,} texts")
             limited = {**overrides, "corpora.train.limit": 0 if count == total else count}

@@ -25,7 +25,7 @@ from labelwise.common.errors import InputError
 from labelwise.common.outputs import check_replaceable, own_name, remove, staged
 from labelwise.corpus.docbin_reader import merged_data
 from labelwise.corpus.forms import Forms
-from labelwise.corpus.manifest import AnnotatorPair, read_annotators, read_manifest
+from labelwise.corpus.manifest import AnnotatorPair, pinned, read_annotators, read_manifest
 from labelwise.sources.declarations import FETCHED, load_datasets
 
 FEW = 20  # spans in train below which a label has few
@@ -108,7 +108,7 @@ def check(
     if predictions and not predictions.is_file():
         raise InputError(f"{predictions}: there is no such file; run the evaluation")
     pipelines = own_name(out, "folds")
-    with staged(out, folder=True) as folder:
+    with pinned(corpus), staged(out, folder=True) as folder:
         folder.mkdir()
         forms, counts, quarrels = count_corpus(corpus, labels)
         kept = Kept(labels, most)

@@ -1,66 +1,239 @@
-"""Outputs that appear whole or not at all."""
+"""Outputs that appear whole or not at all.
 
+What is written is built in a folder beside its place, `.NAME.labelwise.tmp`, which is made anew, so that no link that
+came with somebody's files is ever written through. Then it is moved:
+
+1. A single file or folder changes places with what was there in one step (renameat2(2), RENAME_EXCHANGE).
+2. Several outputs of one command can't. Each gets a journal beside it, `.NAME.labelwise.journal`, that of the first one
+   last; all are moved; the journals are deleted, that of the first one last. Readers refuse what has a journal
+   (`check_finished`). The command's next run finishes the moves if the first output has one; else none had begun.
+"""
+
+import ctypes
 import errno
 import fcntl
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+import stat
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, Literal, NamedTuple
 
 from labelwise.common.errors import InputError
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
+RENAME_EXCHANGE, AT_FDCWD = 2, -100
+# What renameat2 says where the kernel or the file system can't exchange.
+NO_EXCHANGE = (errno.ENOSYS, errno.EINVAL, errno.EXDEV)
+JOURNAL_SHOWN = 100  # characters
+
+
+class Output(NamedTuple):
+    """What a command writes.
+
+    kind (str): "file", "folder", or "items": what is built is a folder, and each thing in it goes beside `path`, which
+        names the whole, over the one with its name there.
+    """
+
+    path: Path
+    kind: Literal["file", "folder", "items"] = "file"
+
+    @property
+    def temporary(self) -> Path:
+        """The folder beside it in which it is built."""
+        return own_name(self.path, "tmp")
+
+    @property
+    def source(self) -> Path:
+        """Where it is built."""
+        return self.temporary / self.path.name
+
+    @property
+    def aside(self) -> Path:
+        """Where what was there before lies while the new one is moved."""
+        return self.temporary / "old"
+
+    @property
+    def journal(self) -> Path:
+        """The file that says that a command is moving it."""
+        return own_name(self.path, "journal")
 
 
 @contextmanager
 def workspace(path: Path, *, folder: bool = True) -> Iterator[Path]:
-    """Yield a path beside `path` to build something at; whatever is there at the end is deleted.
+    """Yield a path to build something at; whatever is there at the end is deleted.
 
     folder (bool): it is a folder that will be at `path`, not a file.
-    YIELDS (Path): a path that doesn't exist yet, in the same folder, which is created; see `own_name`. What an earlier,
-        killed run left there is deleted first.
+    YIELDS (Path): a path in a new folder beside `path`; nothing is there yet. What an earlier, killed run left is
+        deleted, or put back, first.
     RAISES (InputError): another process builds something for the same path, what is there can't be replaced, or the
         disk is full.
     """
-    check_kind(path, folder=folder)
-    path = real_path(path)
-    temporary = own_name(path, "tmp")
-    with full_disk_named(path.parent), locked(path):
-        remove(temporary)
-        try:
-            yield temporary
-        finally:
-            remove(temporary)
+    with _building([Output(path, "folder" if folder else "file")]) as [output]:
+        yield output.source
 
 
 @contextmanager
 def staged(path: Path, *, folder: bool = False) -> Iterator[Path]:
     """Yield a path to write a file or a folder to, and move it to `path` when the block succeeds.
 
-    When the block raises, or is killed, what was at `path` before is still there. A folder is replaced in two steps:
-    a process killed between them leaves nothing at `path`, but never a partial folder.
+    When the block raises, or is killed, what was at `path` before is still there.
 
     RAISES (InputError): what `workspace` raises.
     """
-    with workspace(path, folder=folder) as temporary:
-        yield temporary
-        replace(temporary, path)
+    with _building([Output(path, "folder" if folder else "file")]) as [output]:
+        yield output.source
+        check_kind(output.path, folder=output.source.is_dir())
+        with _refusal_named(output.path):
+            if not (output.path.is_dir() and _exchange(output.source, output.path)):
+                _replace(output.source, output.path, output.aside)
 
 
 @contextmanager
-def staged_files(*paths: Path | None) -> Iterator[list[Path | None]]:
-    """Yield paths to write files to, as `staged` does for each; None where None is given.
+def staged_together(command: str, *outputs: Output | Path | None) -> Iterator[list[Any]]:
+    """Yield paths to write several outputs of a command to; they are moved when the block succeeds.
 
-    RAISES (InputError): what `staged` raises, or two are the same file.
+    command (str): what readers are told to run again if it is killed while it moves them.
+    outputs (Output | Path | None): a Path is that of a file. The first is one that each run of the command has.
+    YIELDS (list[Path | None]): a path for each, None for None.
+    RAISES (InputError): what `workspace` raises, or two are the same.
     """
+    with _building([Output(output) if isinstance(output, Path) else output for output in outputs if output]) as given:
+        sources = iter(given)
+        yield [output and next(sources).source for output in outputs]
+        first, *others = given
+        _check_kinds(given)
+        try:
+            for output in (*others, first):
+                with create(output.journal) as journal:
+                    journal.write(command.encode())
+        except BaseException:
+            for output in (first, *others):
+                output.journal.unlink(missing_ok=True)
+            raise
+        _settle(given)
+
+
+@contextmanager
+def _building(outputs: Sequence[Output]) -> Iterator[list[Output]]:
+    """Lock outputs, settle what an earlier run left, and make the folders that they are built in; delete these."""
+    _check_kinds(outputs)
+    real = [output._replace(path=real_path(output.path)) for output in outputs]
     with ExitStack() as stack:
-        given = [real_path(path) for path in paths if path]
-        for path in given:
-            if given.count(path) > 1:
-                raise InputError(f"{path}: two outputs would be written there; choose another name for one of them")
-        yield [path and stack.enter_context(staged(path)) for path in paths]
+        for output in real:
+            if [other.path for other in real].count(output.path) > 1:
+                raise InputError(
+                    f"{output.path}: two outputs would be written there; choose another name for one of them"
+                )
+            stack.enter_context(full_disk_named(output.path.parent))
+            stack.enter_context(locked(output.path))
+        _settle(real)
+        try:
+            for output in real:
+                output.temporary.mkdir(mode=0o700)
+            yield real
+        finally:
+            # With a journal, what was built is still to be moved.
+            if not any(os.path.lexists(output.journal) for output in real):
+                for output in real:
+                    remove(output.temporary)
+
+
+def _check_kinds(outputs: Iterable[Output]) -> None:
+    for output in outputs:
+        if output.kind != "items":
+            check_kind(output.path, folder=output.kind == "folder")
+
+
+def _settle(outputs: Sequence[Output]) -> None:
+    """Move what has been built if the first output has a journal, which all have been given then; else undo it."""
+    first, *others = outputs
+    if os.path.lexists(first.journal):
+        for output in outputs:
+            with _refusal_named(output.path):
+                _move(output)
+    for output in (*others, first):
+        output.journal.unlink(missing_ok=True)
+    for output in outputs:
+        # Two renames, of which the second was never made: see `_replace`.
+        if output.kind != "items" and not os.path.lexists(output.path) and os.path.lexists(output.aside):
+            output.aside.rename(output.path)
+        remove(output.temporary)
+
+
+def _move(output: Output) -> None:
+    """Move what was built, unless it has been moved; a killed move can be done again."""
+    if output.kind == "items":
+        for item in sorted(output.source.iterdir()) if output.source.is_dir() else ():
+            _replace(item, real_path(output.path.with_name(item.name)), output.temporary / f"old-{item.name}")
+    elif os.path.lexists(output.source):
+        _replace(output.source, output.path, output.aside)
+
+
+def _replace(source: Path, target: Path, aside: Path) -> None:
+    """Move a file over a file, or a folder over a folder: that takes two steps, the first of which puts it aside."""
+    if not target.is_dir():
+        source.replace(target)
+        return
+    remove(aside)
+    target.rename(aside)
+    try:
+        source.rename(target)
+    except OSError:
+        aside.rename(target)
+        raise
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Let two folders change places in one step; False where the system can't do that.
+
+    RAISES (OSError): it failed for another reason.
+    """
+    try:
+        renameat2 = ctypes.CDLL(None, use_errno=True).renameat2
+    except AttributeError:
+        return False
+    if renameat2(AT_FDCWD, os.fsencode(one), AT_FDCWD, os.fsencode(other), RENAME_EXCHANGE) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in NO_EXCHANGE:
+        return False
+    raise OSError(number, os.strerror(number), str(other))
+
+
+@contextmanager
+def _refusal_named(target: Path) -> Iterator[None]:
+    """Name what the system can't move.
+
+    RAISES (InputError): it is mounted, or of a lower layer of an overlay.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.EXDEV, errno.EBUSY):
+            raise
+        raise InputError(
+            f"{target}: it can't be replaced: {error.strerror}; move it elsewhere, or choose another name"
+        ) from error
+
+
+def check_finished(path: Path) -> None:
+    """Check that no command is moving an output (see `staged_together`), and that none was killed while it did.
+
+    path (Path): what the command knows it by; for "items" the name of the whole, such as corpus/merge.
+    RAISES (InputError): one is, or was.
+    """
+    journal = Output(real_path(path)).journal
+    if os.path.lexists(journal):
+        try:
+            command = read_own(journal).decode("utf8", "replace")[:JOURNAL_SHOWN]
+        except (OSError, InputError):  # it was finished meanwhile, or isn't ours
+            command = "the command that writes it"
+        raise InputError(
+            f"{path}: {command} is replacing this together with other files, or was killed while it did; wait, or run "
+            "it again"
+        )
 
 
 def real_path(path: Path) -> Path:
@@ -81,6 +254,8 @@ def check_kind(path: Path, *, folder: bool) -> None:
     if path.exists() and path.is_dir() != folder:
         kinds = ("a folder", "a file") if path.is_dir() else ("a file", "a folder")
         raise InputError(f"{path}: this is {kinds[0]}, but {kinds[1]} is to be written there; choose another name")
+    if path.exists() and not folder and not path.is_file():
+        raise InputError(f"{path}: this is neither a file nor a folder; choose another name")
     if real_path(path).is_mount():
         raise InputError(
             f"{path}: a file system is mounted there, so it can't be replaced as a whole; choose a name inside of it"
@@ -88,12 +263,18 @@ def check_kind(path: Path, *, folder: bool) -> None:
 
 
 def check_replaceable(folder: Path, marks: Iterable[str], what: str) -> None:
-    """Check that a folder, which will be replaced as a whole, isn't there, or empty, or an earlier output of its kind.
+    """Check that a folder, which will be replaced as a whole, is absent, empty, or an earlier output of the same kind.
+
+    What an earlier, killed run left beside it is settled first.
 
     marks (Iterable[str]): the names of files that all such outputs have.
     what (str): the kind, such as "pipeline".
-    RAISES (InputError): there is something else.
+    RAISES (InputError): there is something else, or another process is writing there.
     """
+    output = Output(real_path(folder), "folder")
+    if os.path.lexists(output.temporary) or os.path.lexists(output.journal):
+        with locked(output.path):
+            _settle([output])
     if not os.path.lexists(folder) or (folder.is_dir() and not any(folder.iterdir())):
         return
     missing = [name for name in marks if not (folder / name).is_file()]
@@ -104,63 +285,8 @@ def check_replaceable(folder: Path, marks: Iterable[str], what: str) -> None:
         )
 
 
-def replace(source: Path, target: Path) -> None:
-    """Move a file over a file, or a folder over a folder; both must be on one file system.
-
-    RAISES (InputError): there is a folder where a file is to be written, or the other way round, or the system can't
-        move what is there.
-    """
-    check_kind(target, folder=source.is_dir())
-    target = real_path(target)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        _move(source, target)
-    except OSError as error:
-        if error.errno not in (errno.EXDEV, errno.EBUSY):
-            raise
-        raise InputError(
-            f"{target}: it can't be replaced: {error.strerror}; move it elsewhere, or choose another name"
-        ) from error
-
-
-def _move(source: Path, target: Path) -> None:
-    if not target.is_dir():
-        source.replace(target)
-        return
-    # A folder can't be replaced by one system call: it is moved aside first, and back if the next step fails.
-    aside = own_name(target, "old")
-    remove(aside)
-    target.rename(aside)
-    try:
-        source.rename(target)
-    except OSError:
-        aside.rename(target)
-        raise
-    remove(aside)
-
-
-def move_into(source: Path, target: Path, *, last: str) -> None:
-    """Move everything in a folder into another, each item over the one with its name there, and one of them last.
-
-    source (Path): a folder on the same file system; it is empty afterwards.
-    last (str): a file that says what the others are. It is deleted from `target` first and moved last, so a killed move
-        leaves none, but a mark by which `is_unfinished` knows the others as what was moved.
-    """
-    mark = own_name(target / last, "unfinished")
-    mark.touch()
-    remove(target / last)
-    for item in sorted(source.iterdir(), key=lambda item: (item.name == last, item.name)):
-        replace(item, target / item.name)
-    remove(mark)
-
-
-def is_unfinished(target: Path, *, last: str) -> bool:
-    """Tell whether a move into a folder (see `move_into`) was killed and hasn't been done again since."""
-    return own_name(target / last, "unfinished").is_file()
-
-
 def remove(path: Path) -> None:
-    """Delete a file or a folder, if there is one."""
+    """Delete a file or a folder, if there is one; a link is deleted itself."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
@@ -170,9 +296,74 @@ def remove(path: Path) -> None:
 def own_name(path: Path, kind: str) -> Path:
     """Name what is needed beside an output: hidden, and such that whatever has this name is ours, and may be deleted.
 
-    kind (str): such as "tmp", "old", "lock" or "unfinished".
+    kind (str): such as "tmp", "lock" or "journal".
     """
     return path.with_name(f".{path.name}.labelwise.{kind}")
+
+
+def open_own(file: Path, flags: int) -> int:
+    """Open a hidden file of ours by the descriptor of its folder, following no link.
+
+    RETURNS (int): the descriptor.
+    RAISES (InputError): what is there is a link, a pipe, a device or a folder, or is a file under another name, too.
+    """
+    folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        opened = os.open(file.name, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666, dir_fd=folder)
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.ENODEV):
+            raise
+        raise _not_ours(file) from error
+    finally:
+        os.close(folder)
+    found = os.fstat(opened)
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+        os.close(opened)
+        raise _not_ours(file)
+    return opened
+
+
+def _not_ours(file: Path) -> InputError:
+    return InputError(f"{file}: labelwise didn't make this, and needs the name; delete it")
+
+
+def read_own(file: Path) -> bytes:
+    """Read a hidden file of ours; it raises what `open_own` raises."""
+    with os.fdopen(open_own(file, os.O_RDONLY), "rb") as opened:
+        return opened.read()
+
+
+def create(file: Path) -> IO[bytes]:
+    """Open a file of ours to be written anew; what has its name, such as a link, is deleted."""
+    file.unlink(missing_ok=True)
+    return os.fdopen(open_own(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb")
+
+
+def write_among_data(path: Path, content: bytes) -> None:
+    """Write a file into a folder of somebody's data, as a whole, following no link and leaving no lock there.
+
+    Who writes there at the same time waits: the folder itself is locked, where its file system can do that.
+    """
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    temporary = own_name(path, "tmp").name
+    try:
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+        except OSError as error:
+            if error.errno not in (errno.EBADF, errno.ENOLCK, errno.ENOTSUP, errno.EINVAL):
+                raise
+        with full_disk_named(path.parent):
+            remove(path.with_name(temporary))
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            try:
+                with os.fdopen(os.open(temporary, flags, 0o666, dir_fd=folder), "wb") as opened:
+                    opened.write(content)
+                os.replace(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+            except OSError:
+                remove(path.with_name(temporary))
+                raise
+    finally:
+        os.close(folder)
 
 
 @contextmanager
@@ -180,7 +371,7 @@ def locked(path: Path) -> Iterator[None]:
     """Lock an output, until this process ends, however it ends; forked processes don't hold the lock.
 
     The lock is a file beside the output, which is deleted at the end. A process locks an output once at a time.
-    RAISES (InputError): another process holds the lock.
+    RAISES (InputError): another process holds the lock, or what has its name isn't a lock.
     """
     path = real_path(path)
     file = own_name(path, "lock")
@@ -194,21 +385,24 @@ def locked(path: Path) -> Iterator[None]:
 
 def _take_lock(file: Path, path: Path) -> IO[str]:
     while True:
-        lock = file.open("a+", encoding="utf8")
+        lock = os.fdopen(open_own(file, os.O_RDWR | os.O_CREAT), "r+", encoding="ascii", errors="replace")
         try:
             fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             with lock:
                 if error.errno not in (errno.EACCES, errno.EAGAIN):
                     raise
-                lock.seek(0)
                 raise InputError(
                     f"{path.parent}: process {lock.read().strip() or 'unknown'} is writing {path.name} there; "
                     "wait until it ends, or write elsewhere"
                 ) from error
         # Who held it before may have deleted the file since it was opened here.
         if os.fstat(lock.fileno()).st_nlink:
-            lock.truncate(0)
+            if not lock.read(20).strip().isdigit() and os.fstat(lock.fileno()).st_size:
+                lock.close()
+                raise _not_ours(file)
+            lock.seek(0)
+            lock.truncate()
             lock.write(str(os.getpid()))
             lock.flush()
             return lock

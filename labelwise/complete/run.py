@@ -23,7 +23,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
-from labelwise.common.outputs import check_replaceable, real_path, replace, workspace
+from labelwise.common.outputs import check_replaceable, real_path, staged, workspace
 from labelwise.common.uncovered import Rate, Rates, implausible
 from labelwise.complete.fill import Candidate, fill
 from labelwise.corpus.docbin_reader import StoredDoc, merged_data, read_stored_docs
@@ -72,9 +72,8 @@ def complete(config: Path, corpus: Path, out: Path, *, recognizer: Recognizer = 
     out = real_path(out)  # the pipeline is made beside it, and moved there
     manifest = read_manifest(corpus)
     skipped = why_not(recognizer, corpus, manifest["settings"]["policies"]["coverage"])
-    with workspace(out) as folder:
+    with staged(out, folder=True) as result, workspace(out.with_name(f"{out.name}.parts")) as folder:
         folder.mkdir()
-        result = folder / out.name
         (result / TRAIN).mkdir(parents=True)
         completion = Completion(skipped=skipped)
         if not skipped:
@@ -82,11 +81,10 @@ def complete(config: Path, corpus: Path, out: Path, *, recognizer: Recognizer = 
             curve = Path(os.path.relpath(folder / "curve.tsv"))  # the pipeline's config says where it was
             train(config, corpus, teacher, curve, recognizer="per-label", **options)
             completion = fill_split(spacy.load(teacher), corpus, result / TRAIN, manifest["labels"])
-            replace(teacher, result / TEACHER)
+            teacher.rename(result / TEACHER)
         completion.corpus = hashlib.sha256((corpus / MANIFEST).read_bytes()).hexdigest()
         content = json.dumps(msgspec.to_builtins(completion), indent=2, ensure_ascii=False)
         (result / BOOKS).write_text(content + "\n", encoding="utf8")
-        replace(result, out)
     return completion
 
 

@@ -1,12 +1,13 @@
 """The manifest of a merged corpus: what it was made with, and what it holds. It is written last of all.
 
 Whoever reads a corpus lists its partitions with `find_partitions`, and reads each with `read_partition`, which check
-them against the manifest.
+them against the manifest; within `pinned`, against the one that was there at the beginning.
 """
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,10 +15,59 @@ from typing import Any, NamedTuple
 import msgspec
 
 from labelwise.common.errors import InputError
+from labelwise.common.outputs import check_finished
 
 MANIFEST = "manifest.json"
+MERGE = "merge"  # what a merge writes to a corpus, as a whole; see `outputs.Output`
 ANNOTATORS = "annotators.json"
 COMPLETION = "completion.json"  # what a completion writes instead; see `train.completed`
+
+
+# The manifests that this process began with, as they were, by their files.
+_PINNED: dict[Path, bytes] = {}
+
+
+@contextmanager
+def pinned(corpus: Path) -> Iterator[None]:
+    """Read no other corpus than this one, as it is now: one that a merge puts in its place meanwhile is an error.
+
+    Processes that are forked within the block do the same.
+    RAISES (InputError): the corpus isn't whole.
+    """
+    file = corpus.resolve() / MANIFEST
+    if file in _PINNED:
+        yield
+        return
+    check_whole(corpus)
+    _PINNED[file] = file.read_bytes()
+    try:
+        yield
+    finally:
+        del _PINNED[file]
+
+
+def check_pinned(corpus: Path) -> None:
+    """Check that a corpus is still the one that was pinned, so that all that was read of it belongs together.
+
+    RAISES (InputError): a merge has replaced it.
+    """
+    try:
+        check_finished(corpus / MERGE)
+        same = (corpus / MANIFEST).read_bytes() == _PINNED[corpus.resolve() / MANIFEST]
+    except (InputError, FileNotFoundError):
+        same = False
+    if not same:
+        raise _merged_anew(corpus)
+
+
+def _merged_anew(corpus: Path) -> InputError:
+    return InputError(f"{corpus}: the corpus was merged anew meanwhile; start again")
+
+
+def manifest_digest(corpus: Path) -> str:
+    """Return the SHA-256 of the manifest of a corpus: of the one that was pinned, if one was."""
+    file = corpus.resolve() / MANIFEST
+    return hashlib.sha256(_PINNED.get(file) or file.read_bytes()).hexdigest()
 
 
 def write_manifest(
@@ -51,8 +101,10 @@ def read_manifest(corpus: Path) -> dict[str, Any]:
 
     RAISES (InputError): there is none, so the merge didn't finish.
     """
-    check_whole(corpus)
-    return json.loads((corpus / MANIFEST).read_text(encoding="utf8"))
+    if (content := _PINNED.get(corpus.resolve() / MANIFEST)) is None:
+        check_whole(corpus)
+        content = (corpus / MANIFEST).read_bytes()
+    return json.loads(content)
 
 
 def is_corpus(folder: Path) -> bool:
@@ -79,8 +131,10 @@ def read_split(split: Path) -> dict[str, Any]:
 def check_whole(corpus: Path) -> None:
     """Check that the merge of a corpus finished.
 
-    RAISES (InputError): it has no manifest, which is written last of all, or one that isn't a merge's.
+    RAISES (InputError): it has no manifest, or one that isn't a merge's, or a merge is replacing it, or was killed
+        while it did.
     """
+    check_finished(corpus / MERGE)
     if not (corpus / MANIFEST).is_file():
         raise InputError(f"{corpus / MANIFEST}: there is no such file; run the merge to completion")
     if not is_corpus(corpus):
@@ -92,17 +146,19 @@ def find_partitions(path: Path) -> list[Path]:
 
     RAISES (InputError): there is none, or they aren't those that a merge or a completion lists beside the folder.
     """
-    files = sorted(path.glob("*.spacy"))
-    if not files:
-        raise InputError(f"{path}: no .spacy file; run the merge, with a share for this split")
     listed = _find_list(path)
+    files = sorted(path.glob("*.spacy"))
     if listed:
         found = {file.name for file in files}
         expected = {name.partition("/")[2] for name in listed.digests if name.startswith(f"{path.resolve().name}/")}
+        if found != expected and listed.pinned:
+            check_pinned(listed.file.parent)
         for name in sorted(expected - found):
             raise InputError(f"{path / name}: there is no such file, but {listed.file} lists it; {listed.remedy}")
         for name in sorted(found - expected):
             raise InputError(f"{path / name}: {listed.file} doesn't list it; delete it, or {listed.remedy}")
+    if not files:
+        raise InputError(f"{path}: no .spacy file; run the merge, with a share for this split")
     return files
 
 
@@ -120,10 +176,17 @@ def read_partition(file: Path) -> bytes:
 
     RAISES (InputError): it isn't what the merge, or the completion, that lists it has written.
     """
-    content = file.read_bytes()
     listed = _find_list(file.parent)
+    try:
+        content = file.read_bytes()
+    except FileNotFoundError as error:
+        if listed and listed.pinned:
+            check_pinned(listed.file.parent)
+        raise InputError(f"{file}: there is no such file any more") from error
     expected = listed and listed.digests.get(f"{file.parent.resolve().name}/{file.name}")
     if listed and expected and hashlib.sha256(content).hexdigest() != expected:
+        if listed.pinned:
+            check_pinned(listed.file.parent)
         raise InputError(f"{file}: it has changed since {listed.file} was written; {listed.remedy}")
     return content
 
@@ -134,28 +197,32 @@ class _List(NamedTuple):
     file: Path
     digests: Mapping[str, str]
     remedy: str
+    pinned: bool = False
 
 
 def _find_list(split: Path) -> _List | None:
-    """Find what lists the partitions of a folder; None if no merge and no completion made it."""
+    """Find what lists the partitions of a folder; None if no merge and no completion made it.
+
+    RAISES (InputError): a merge is replacing them, or was killed while it did.
+    """
+    corpus = split.resolve().parent
+    if content := _PINNED.get(corpus / MANIFEST):
+        return _List(corpus / MANIFEST, _digests_in(content) or {}, "run the merge again", pinned=True)
+    check_finished(corpus / MERGE)
     for name, remedy in ((MANIFEST, "run the merge again"), (COMPLETION, "run the completion again")):
-        file = split.resolve().parent / name
+        file = corpus / name
         if file.is_file():
-            status = file.stat()
-            digests = _read_digests(file, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+            digests = _digests_in(file.read_bytes())
             if digests is not None:
                 return _List(file, digests, remedy)
     return None
 
 
 @lru_cache(maxsize=8)
-def _read_digests(file: Path, *status: int) -> Mapping[str, str] | None:
-    """Read the digests of partitions; None if the file is something else.
-
-    status (int): what tells a file from one that was there before.
-    """
+def _digests_in(content: bytes) -> Mapping[str, str] | None:
+    """Find the digests of partitions in what a file has; None if it is something else."""
     try:
-        found = json.loads(file.read_bytes())
+        found = json.loads(content)
     except (ValueError, RecursionError):
         return None
     digests = found.get("partitions") if isinstance(found, dict) else None
@@ -183,5 +250,6 @@ class AnnotatorPair(msgspec.Struct):
 
 def read_annotators(corpus: Path) -> list[AnnotatorPair]:
     """Read how far annotators agree; an empty list if an older merge made the corpus."""
+    check_finished(corpus / MERGE)
     file = corpus / ANNOTATORS
     return msgspec.json.decode(file.read_bytes(), type=list[AnnotatorPair]) if file.is_file() else []

@@ -17,7 +17,7 @@ from spacy.tokens import Doc
 from labelwise.common.collector import rare_collections
 from labelwise.common.errors import InputError
 from labelwise.common.keys import text_key
-from labelwise.common.outputs import staged, workspace
+from labelwise.common.outputs import check_finished, staged, workspace
 from labelwise.common.workers import open_executor, run_in_order
 from labelwise.corpus.annotation import entities
 from labelwise.corpus.docbin_reader import StoredDoc, merged_data, read_stored_docs
@@ -51,6 +51,7 @@ def load_pipeline(model: Path, digest: str = "") -> Language:
     digest (str): of its files, where a worker may have loaded an earlier one from the same folder.
     RAISES (InputError): there is none.
     """
+    check_finished(model)
     if not (model / "meta.json").is_file():
         raise InputError(f"{model}: no trained pipeline; run the training first")
     nlp = spacy.load(model)

@@ -12,6 +12,8 @@ import msgspec
 
 from labelwise.common.decoding import DECODE_ERRORS
 from labelwise.common.errors import InputError
+from labelwise.common.outputs import check_finished
+from labelwise.corpus.manifest import MERGE
 from labelwise.evaluate.scores import Agreement, Details, LearningCurve, Metrics
 
 Read = TypeVar("Read")
@@ -75,6 +77,8 @@ def load_results(root: Path, pipeline: str) -> Results:
     """
     train, evaluate = f"run train-{pipeline} again", f"run evaluate-{pipeline} again"
     predictions = root / "training" / pipeline / "predictions.jsonl"
+    check_finished(root / "training" / pipeline / "model-best")
+    check_finished(root / "corpus" / MERGE)
     results = Results(
         read_merge_counts(root / "metrics" / "merge.json"),
         _read_json(root / "metrics" / f"{pipeline}.json", Metrics, evaluate),
@@ -101,6 +105,7 @@ def read_merge_counts(path: Path) -> MergeCounts | None:
 
 
 def _read_json(path: Path, kind: type[Read], remedy: str) -> Read | None:
+    check_finished(path)
     if not path.is_file():
         return None
     try:
@@ -116,6 +121,7 @@ def read_table(path: Path, first: str, remedy: str) -> Table | None:
     RETURNS (Table | None): None if there is no such file.
     RAISES (InputError): it isn't one, or a line of it isn't.
     """
+    check_finished(path)
     if not path.is_file():
         return None
     try:

@@ -13,7 +13,7 @@ from labelwise.common.errors import InputError
 from labelwise.common.outputs import check_kind
 from labelwise.common.wording import counted
 from labelwise.common.workers import check_workers
-from labelwise.corpus.manifest import read_manifest, read_split
+from labelwise.corpus.manifest import pinned, read_manifest, read_split
 from labelwise.evaluate.causes import find_causes
 from labelwise.evaluate.predict import predict_split
 from labelwise.evaluate.predictions import new_digest, read_predictions
@@ -67,7 +67,7 @@ def evaluate(
     counts = read_merge_counts(merge_metrics) if merge_metrics else None
     if merge_metrics and counts is None:
         raise InputError(f"{merge_metrics}: there is no such file; run the merge")
-    with TemporaryDirectory() as folder:
+    with pinned(split.resolve().parent), TemporaryDirectory() as folder:
         file = predictions or Path(folder) / "predictions.jsonl"
         speed = predict(model, split, file, gpu_id=gpu_id, workers=workers, progress=progress)
         metrics, details = score(file, split, counts.agreement if counts else {})

@@ -1,4 +1,4 @@
-"""The end of a merge: if the ledger is as it should be, and the corpus may be replaced, it is, as a whole."""
+"""The end of a merge: whether the ledger is as it should be, and what is written beside the partitions."""
 
 import hashlib
 import json
@@ -11,7 +11,6 @@ import msgspec
 from spacy.language import Language
 
 from labelwise.common.errors import InputError
-from labelwise.common.outputs import is_unfinished, move_into
 from labelwise.common.wording import counted
 from labelwise.corpus.manifest import ANNOTATORS, MANIFEST, AnnotatorPair, is_corpus, write_manifest
 from labelwise.corpus.tokenizer import write_tokenizer
@@ -70,7 +69,7 @@ def check_out(out: Path, sources: Sequence[Source]) -> None:
                 f"{out / name}: it is on another file system than {out}, so it can't be replaced; have all of the "
                 "corpus on one of them"
             )
-    if found and not (is_cache(out / CACHE) or is_corpus(out) or is_unfinished(out, last=MANIFEST)):
+    if found and not (is_cache(out / CACHE) or is_corpus(out)):
         raise InputError(f"{out}: it has {found[0]}, which no merge made; choose another folder")
 
 
@@ -99,8 +98,8 @@ def _first_problem(path: Path) -> str:
     return f"data set {first['dataset']!r}, {first['file']}, line {first['line']}: {first['reason']}"
 
 
-def commit(folder: Path, out: Path, nlp: Language, settings: Settings, ledger: Ledger, made: Made) -> None:
-    """Write what the partitions don't hold, and move all of it to the corpus, the manifest last."""
+def complete(folder: Path, nlp: Language, settings: Settings, ledger: Ledger, made: Made) -> None:
+    """Write what the partitions don't hold, the manifest last."""
     labels = list(ledger.labels)
     write_tokenizer(folder / "tokenizer.json", settings.lang, settings.tokenizer)
     _write_labels(nlp, labels, folder / "labels")
@@ -117,7 +116,6 @@ def commit(folder: Path, out: Path, nlp: Language, settings: Settings, ledger: L
         splits=splits,
         partitions=made.partitions,
     )
-    move_into(folder, out, last=MANIFEST)
 
 
 def _write_labels(nlp: Language, labels: Sequence[str], folder: Path) -> None:

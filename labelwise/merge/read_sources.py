@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from labelwise.common.errors import InputError
-from labelwise.common.outputs import replace
+from labelwise.common.outputs import create
 from labelwise.merge.jobs import ReadJob
 from labelwise.merge.rules.ledger import PROBLEM_SPANS, Problem, decode_counter, outcome_of, problem_line
 from labelwise.merge.task_store import ENTRY, TaskWriter, task_file_path
@@ -67,7 +67,7 @@ def read_slice(job: ReadJob) -> Extract:
         return known
     extract = Extract()
     waiting = TaskWriter(job.out)
-    with job.out.with_suffix(".problems").open("wb") as problems:
+    with create(job.out.with_suffix(".problems")) as problems:
         for item in read_items(job.path, job.dataset, job.start, job.end):
             extract.lines = item.line
             if item.task is not None:
@@ -83,9 +83,10 @@ def read_slice(job: ReadJob) -> Extract:
     # A query sees a database as it was when it began.
     if not job.dataset and stat_of(job.path, DOCUMENT_SUFFIXES) != job.stat:
         raise InputError(f"{job.path}: the file changed while it was read; run the merge again")
-    staged = job.out.with_suffix(".extract.tmp")
-    staged.write_bytes(msgspec.json.encode(extract))
-    replace(staged, job.out.with_suffix(".extract"))
+    unfinished = job.out.with_suffix(".extract.tmp")
+    with create(unfinished) as file:
+        file.write(msgspec.json.encode(extract))
+    unfinished.replace(job.out.with_suffix(".extract"))
     return extract
 
 

@@ -5,7 +5,7 @@
    partition follows from its key, so it depends neither on the number of workers nor on the order of files.
 3. Merge: the partitions are worked on, one by one or side by side (`partition`).
 4. Account: every row and span read has one outcome, or the command fails.
-5. Commit: what was put together in a folder beside the corpus is moved there, `manifest.json` last.
+5. Commit: what was put together in a folder beside the corpus is moved there, as a whole.
 
 The cache holds what 1 and 3 made. A later run takes from there what was made from the same data, settings and code, so
 that it does only what is new, and a run that was killed resumes.
@@ -27,10 +27,11 @@ import msgspec
 from labelwise.common.errors import InputError
 from labelwise.common.keys import split_keys
 from labelwise.common.memory import parse_size
-from labelwise.common.outputs import link, staged_files, workspace
+from labelwise.common.outputs import Output, link, staged_together
 from labelwise.common.workers import Engine, open_executor, run_in_order
+from labelwise.corpus.manifest import MERGE
 from labelwise.merge.cache import CACHE, Cache, forget_unused, open_cache
-from labelwise.merge.commit import Made, check_ledger, check_out, commit, write_metrics
+from labelwise.merge.commit import Made, check_ledger, check_out, complete, write_metrics
 from labelwise.merge.jobs import MergeJob, ReadJob, Source
 from labelwise.merge.near_duplicates import (
     NEAR_DUPLICATES,
@@ -142,7 +143,7 @@ def merge_datasets(
     ledger.datasets.update(dict.fromkeys((dataset.name for dataset in datasets), 0))
     ledger.inferred.update({dataset.name: len(dataset.labels) for dataset in datasets if dataset.inferred})
     run = Runner(executor, ahead, progress)
-    with staged_files(metrics) as [books], workspace(out / "merge") as folder:
+    with staged_together("merge", Output(out / MERGE, "items"), metrics) as (folder, books):
         check_out(out, sources)
         cache = open_cache(out / CACHE)
         for split in SPLITS:
@@ -162,7 +163,7 @@ def merge_datasets(
         check_ledger(ledger, folder, strict=strict, may_be_empty=may_be_empty)
         if books:
             write_metrics(ledger, books, made.partitions, compared=settings.near_duplicates != "off")
-        commit(folder, out, nlp, settings, ledger, made)
+        complete(folder, nlp, settings, ledger, made)
     return ledger
 
 

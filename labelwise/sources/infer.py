@@ -13,7 +13,7 @@ import msgspec
 import yaml
 
 from labelwise.common.errors import InputError
-from labelwise.common.outputs import staged
+from labelwise.common.outputs import write_among_data
 from labelwise.sources.conll import SUFFIXES
 from labelwise.sources.declarations import DATASETS
 from labelwise.sources.formats import read_items
@@ -121,9 +121,8 @@ def declare_folder(folder: Path) -> list[Found]:
         if one.labels
     ]
     if declared:
-        with staged(folder / DATASETS) as file:
-            content = yaml.safe_dump(declared, sort_keys=False, allow_unicode=True)
-            file.write_text(HEADER + content, encoding="utf8")
+        content = yaml.safe_dump(declared, sort_keys=False, allow_unicode=True)
+        write_among_data(folder / DATASETS, (HEADER + content).encode())
     return found
 
 

@@ -47,7 +47,7 @@ def read_database(path: Path, dataset: str) -> Iterator[Item]:
 
     RAISES (InputError): the tables aren't Prodigy's, or have no such data set.
     """
-    with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
+    with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
         connection.text_factory = bytes  # text that isn't UTF-8 costs its row only
         found = connection.execute("select name from sqlite_master where type = 'table' order by name").fetchall()
         names = [_text(name) for (name,) in found]

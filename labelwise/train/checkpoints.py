@@ -24,7 +24,7 @@ from labelwise.common.code import digest_files
 from labelwise.common.device import device_name
 from labelwise.common.outputs import link, remove, staged
 from labelwise.common.portable import is_portable
-from labelwise.corpus.manifest import MANIFEST
+from labelwise.corpus.manifest import manifest_digest
 from labelwise.train.completed import BOOKS
 from labelwise.train.parameters import find_scalers, find_slots
 
@@ -134,7 +134,7 @@ def facts_of(settings: Config, corpus: Path, gpu_id: int, completed: Path | None
     packages = ["spacy", "thinc", "numpy", "torch", "transformers", "spacy_transformers"]
     return {
         "the config": hashlib.sha256(settings.to_str(interpolate=False).encode()).hexdigest(),
-        "the corpus": hashlib.sha256((corpus / MANIFEST).read_bytes()).hexdigest(),
+        "the corpus": manifest_digest(corpus),
         **({"the completion": hashlib.sha256((completed / BOOKS).read_bytes()).hexdigest()} if completed else {}),
         "the device": device_name(gpu_id),
         **({"portable": "yes"} if is_portable() else {}),

@@ -15,7 +15,8 @@ from thinc.config import ConfigValidationError
 
 import labelwise.train.registry  # noqa: F401  what the configs name
 from labelwise.common.errors import InputError
-from labelwise.corpus.manifest import MANIFEST
+from labelwise.common.outputs import check_finished
+from labelwise.corpus.manifest import read_manifest
 from labelwise.corpus.tokenizer import read_tokenizer
 from labelwise.recognizer.per_label import PerLabelRecognizer
 
@@ -120,7 +121,7 @@ def choose_recognizer(settings: Config, corpus: Path, recognizer: Recognizer) ->
     settings["components"]["ner"] = per_label
     settings["initialize"]["components"]["ner"]["labels"]["path"] = "${paths.corpus}/labels/per_label.json"
     # What unmarked tokens mean where a label isn't covered: with this policy, the merge has taken them for no entities.
-    policies = json.loads((corpus / MANIFEST).read_text(encoding="utf8"))["settings"]["policies"]
+    policies = read_manifest(corpus)["settings"]["policies"]
     if policies["coverage"] == "outside":
         settings["corpora"]["train"]["coverage"] = "outside"
 
@@ -133,11 +134,12 @@ def source_components(settings: Config, init_from: str, corpus: Path) -> None:
 
     RAISES (InputError): there is no such pipeline, or it has none of the components.
     """
+    check_finished(Path(init_from))
     try:
         source = spacy.load(init_from)
     except (OSError, ValueError, ImportError) as error:
         raise InputError(f"init_from {init_from!r}: {error}") from error
-    labels = set(json.loads((corpus / MANIFEST).read_text(encoding="utf8"))["labels"])
+    labels = set(read_manifest(corpus)["labels"])
     names = [name for name in SOURCED if name in source.pipe_names and name in settings["nlp"]["pipeline"]]
     embeddings = {"tok2vec", "transformer"} & set(source.pipe_names)
     if "ner" in names:

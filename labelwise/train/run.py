@@ -18,8 +18,8 @@ from thinc.config import ConfigValidationError
 from labelwise.common.collector import rare_collections
 from labelwise.common.device import use_gpu
 from labelwise.common.errors import InputError
-from labelwise.common.outputs import check_replaceable, replace, staged_files, workspace
-from labelwise.corpus.manifest import check_whole
+from labelwise.common.outputs import Output, check_replaceable, real_path, staged_together, workspace
+from labelwise.corpus.manifest import check_pinned, pinned
 from labelwise.train.batch_size import read_batch_size
 from labelwise.train.calibration import Fitted, Optimize, fit, write_fitted
 from labelwise.train.checkpoints import Checkpoints, State, copy, facts_of
@@ -153,39 +153,42 @@ def train(
         raise InputError(f"--workers {workers}: give at least 1, and no more with GPUs or torchrun (--gpus)")
     check_replaceable(out, ("meta.json", "config.cfg"), "pipeline")
     use_gpu(gpu_id)
-    check_whole(corpus)
-    completed = completed if completed and is_completed(completed, corpus) else None
-    init_from = str(completed / TEACHER) if completed else init_from
-    settings, transformer = read_settings(config, corpus, overrides or {}, init_from, recognizer)
-    read_completed(settings, corpus, recognizer, completed)
-    if freeze:
-        freeze_components(settings)
-    if device_size := read_batch_size(batch_size, gpu_id, settings):
-        settings["training"]["batcher"]["device_size"] = device_size
-    plan = Plan(config, settings, transformer, gpu_id, freeze, on_oom, _skips_first(settings, init_from))
-    launched = TorchRanks(gpu_id) if is_launched() else None
-    if launched and launched.rank:
-        _join(plan, launched)
-        return None
-    checkpoints = Checkpoints(out.with_name(f"{out.name}.checkpoints"), facts_of(settings, corpus, gpu_id, completed))
-    with workspace(out) as folder:
-        folder.mkdir()
-        with staged_files(curve, resources) as files:
+    with pinned(corpus):
+        completed = completed if completed and is_completed(completed, corpus) else None
+        init_from = str(completed / TEACHER) if completed else init_from
+        settings, transformer = read_settings(config, corpus, overrides or {}, init_from, recognizer)
+        read_completed(settings, corpus, recognizer, completed)
+        if freeze:
+            freeze_components(settings)
+        if device_size := read_batch_size(batch_size, gpu_id, settings):
+            settings["training"]["batcher"]["device_size"] = device_size
+        plan = Plan(config, settings, transformer, gpu_id, freeze, on_oom, _skips_first(settings, init_from))
+        launched = TorchRanks(gpu_id) if is_launched() else None
+        if launched and launched.rank:
+            _join(plan, launched)
+            return None
+        facts = facts_of(settings, corpus, gpu_id, completed)
+        checkpoints = Checkpoints(out.with_name(f"{out.name}.checkpoints"), facts)
+        place = real_path(out)
+        with (
+            staged_together("train", Output(out, "folder"), curve, resources) as files,
+            workspace(place.with_name(f"{place.name}.training")) as folder,
+        ):
+            folder.mkdir()
             found = _find_start(checkpoints, resume, tell)
             settings["paths"]["curve"] = str(folder / "curve.tsv")
             if launched:
                 launched.exchange((found,))
             nlp = plan.make_pipeline(launched)
+            check_pinned(corpus)
             monitor = Monitor(folder / "resources.tsv", open_nvml(gpu_id))
             run = plan.make_run(folder, monitor, found, checkpoints)
             fitted = optimize if recognizer == "per-label" else None
             trained = _run(run, plan, nlp, folder, fitted, launched or workers)
             tidy_pipeline(folder / "model-best", curve, nlp, transformer.get("precision", ""))
-            for name, file in zip(("curve.tsv", "resources.tsv"), files, strict=True):
+            for name, file in zip(("model-best", "curve.tsv", "resources.tsv"), files, strict=True):
                 if file:
-                    shutil.copyfile(folder / name, file)
-        # The pipeline comes last: where it is, the rest is, too.
-        replace(folder / "model-best", out)
+                    shutil.move(folder / name, file)
         checkpoints.delete()
     if launched:
         launched.close()

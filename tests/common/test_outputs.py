@@ -1,13 +1,25 @@
 import errno
 import fcntl
 import os
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 
+from labelwise.common import outputs
 from labelwise.common.errors import InputError
-from labelwise.common.outputs import locked, move_into, replace, staged, staged_files, workspace
+from labelwise.common.outputs import (
+    Output,
+    check_finished,
+    check_replaceable,
+    locked,
+    own_name,
+    staged,
+    staged_together,
+    workspace,
+    write_among_data,
+)
 from tests.conftest import another_process
 
 
@@ -70,29 +82,200 @@ def test_what_a_killed_run_left_is_cleared(tmp_path):
     leftover.mkdir()
     (leftover / "half").write_text("")
     with workspace(tmp_path / "x") as path:
-        assert path == leftover
-        assert not path.exists()
+        assert path == leftover / "x"
+        assert not any(leftover.iterdir())
         path.mkdir()
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_last_is_removed_first_and_moved_last(tmp_path, monkeypatch):
-    source, target = tmp_path / "source", tmp_path / "target"
-    for folder, content in ((source, "new"), (target, "old")):
-        folder.mkdir()
-        for name in ("a", "manifest", "z"):
-            (folder / name).write_text(content)
-    moved = []
+@pytest.fixture
+def victim(tmp_path) -> Path:
+    """A file of the user's, which data that came from elsewhere know the place of."""
+    path = tmp_path / "home" / "thesis.txt"
+    path.parent.mkdir()
+    path.write_text("years of work")
+    return path
 
-    def record(one, other):
-        moved.append(one.name)
-        assert not (target / "manifest").exists()
-        replace(one, other)
 
-    monkeypatch.setattr("labelwise.common.outputs.replace", record)
-    move_into(source, target, last="manifest")
-    assert moved == ["a", "z", "manifest"]
-    assert {p.name: p.read_text() for p in target.iterdir()} == {"a": "new", "manifest": "new", "z": "new"}
+def write_twice(target: Path, folder: bool) -> None:
+    with staged(target, folder=folder) as path:
+        path.mkdir() if folder else path.write_text("new")
+    with staged_together("command", target.with_name("y"), Output(target, "folder" if folder else "file")) as paths:
+        paths[0].write_text("new")
+        paths[1].mkdir() if folder else paths[1].write_text("new")
+
+
+@pytest.mark.parametrize("kind", ["lock", "tmp", "journal"])
+@pytest.mark.parametrize("folder", [True, False])
+@pytest.mark.parametrize("hard", [True, False])
+def test_no_link_that_came_with_data_is_written_through(tmp_path, victim, kind, folder, hard):
+    work = tmp_path / "work"
+    work.mkdir()
+    for name in ("x", "y"):
+        link = own_name(work / name, kind)
+        link.hardlink_to(victim) if hard else link.symlink_to(victim)
+    with suppress(InputError):
+        write_twice(work / "x", folder)
+    assert victim.read_text() == "years of work"
+
+
+def test_a_link_in_the_place_of_a_folder_is_deleted_not_emptied(tmp_path, victim):
+    (tmp_path / ".x.labelwise.tmp").symlink_to(victim.parent)
+    write_twice(tmp_path / "x", folder=True)
+    assert victim.read_text() == "years of work"
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda path, victim: path.symlink_to(victim),
+        lambda path, victim: path.hardlink_to(victim),
+        lambda path, victim: os.mkfifo(path),
+        lambda path, victim: path.mkdir(),
+        lambda path, victim: path.write_text("no process"),
+    ],
+    ids=["link", "hard link", "FIFO", "folder", "file"],
+)
+def test_what_is_no_lock_is_an_error_with_its_name(tmp_path, victim, make):
+    lock = tmp_path / ".x.labelwise.lock"
+    make(lock, victim)
+    with pytest.raises(InputError, match=rf"{lock}: labelwise didn't make this, and needs the name; delete it"):
+        begin(tmp_path / "x", folder=False)
+    assert os.path.lexists(lock)
+
+
+def test_a_pipe_where_a_file_is_to_be_written_is_an_error(tmp_path):
+    os.mkfifo(tmp_path / "x")
+    with pytest.raises(InputError, match="x: this is neither a file nor a folder"):
+        begin(tmp_path / "x", folder=False)
+
+
+@pytest.mark.parametrize("hard", [True, False])
+def test_a_file_among_data_is_written_whole_without_a_lock_and_through_no_link(tmp_path, victim, hard):
+    data = tmp_path / "data"
+    data.mkdir()
+    for name in (".datasets.yml.labelwise.tmp", ".datasets.yml.labelwise.lock", "datasets.yml"):
+        (data / name).hardlink_to(victim) if hard else (data / name).symlink_to(victim)
+    with another_process(locked(data / "other")):
+        write_among_data(data / "datasets.yml", b"found")
+    assert victim.read_text() == "years of work"
+    assert (data / "datasets.yml").read_text() == "found"
+    assert not (data / ".datasets.yml.labelwise.tmp").exists()
+
+
+def ended_at(number: int, work) -> bool:
+    """Do work in a process that is killed before its Nth renaming or deletion; tell whether it came to that."""
+    if (child := os.fork()) == 0:
+        count = 0
+
+        def count_calls(call):
+            def counted(*given, **options):
+                nonlocal count
+                count += 1
+                if count == number:
+                    os._exit(9)
+                return call(*given, **options)
+
+            return counted
+
+        for name in ("rename", "replace", "unlink"):
+            setattr(Path, name, count_calls(getattr(Path, name)))
+        outputs._exchange = count_calls(outputs._exchange)
+        work()
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+
+
+def state_of(root: Path) -> dict[str, str]:
+    files = [path for path in root.rglob("*") if path.is_file() and "labelwise" not in str(path.relative_to(root))]
+    return {path.relative_to(root).as_posix(): path.read_text() for path in files}
+
+
+def write_all(root: Path, content: str) -> None:
+    targets = [Output(root / "whole", "items"), Output(root / "model", "folder"), root / "scores"]
+    with staged_together("merge", *targets) as (items, model, scores):
+        for folder in (items / "train", items / "dev", model):
+            folder.mkdir(parents=True)
+            (folder / "part").write_text(content)
+        (items / "manifest").write_text(content)
+        scores.write_text(content)
+
+
+def test_outputs_of_a_killed_command_are_old_or_new_or_refused_and_right_after_the_next_run(tmp_path):
+    def ended(number: int) -> bool:
+        return ended_at(number, lambda: write_all(root, "new"))
+
+    root, seen, number = tmp_path / "0", set(), 0
+    while True:
+        number += 1
+        root = tmp_path / str(number)
+        root.mkdir()
+        write_all(root, "old")
+        assert set(state_of(root).values()) == {"old"}
+        if not ended(number):
+            break
+        found = state_of(root)
+        refused = [name for name in ("whole", "model", "scores") if refuses(root / name)]
+        whole = len(set(found.values())) == 1 and len(found) == 5
+        assert whole or refused == ["whole", "model", "scores"]
+        seen.add("refused" if refused else found["scores"])
+        if "scores" in refused:
+            with pytest.raises(InputError, match=r"scores: merge is replacing this .*; wait, or run it again"):
+                check_finished(root / "scores")
+        write_all(root, "newest")
+        assert set(state_of(root).values()) == {"newest"}
+        assert not list(root.glob(".*"))
+    assert seen == {"old", "new", "refused"}
+
+
+def refuses(path: Path) -> bool:
+    with suppress(InputError):
+        check_finished(path)
+        return False
+    return True
+
+
+def test_a_run_that_fails_after_one_that_was_killed_leaves_one_of_both_states(tmp_path):
+    """The next run may be stopped by a wrong argument: what it found is whole all the same."""
+    number = 0
+    while True:
+        number += 1
+        root = tmp_path / str(number)
+        root.mkdir()
+        write_all(root, "old")
+        if not ended_at(number, lambda root=root: write_all(root, "new")):
+            break
+        targets = [Output(root / "whole", "items"), Output(root / "model", "folder"), root / "scores"]
+        with suppress(ZeroDivisionError), staged_together("merge", *targets):
+            raise ZeroDivisionError
+        assert len(set(state_of(root).values())) == 1
+        assert len(state_of(root)) == 5
+        assert not list(root.glob(".*"))
+
+
+@pytest.mark.parametrize("exchanges", [True, False])
+def test_a_folder_is_there_at_every_moment_or_put_back_by_the_next_start(tmp_path, monkeypatch, exchanges):
+    if not exchanges:
+        monkeypatch.setattr(outputs, "_exchange", lambda one, other: False)
+
+    def write(root: Path, content: str) -> None:
+        with staged(root / "x", folder=True) as path:
+            path.mkdir()
+            (path / "file").write_text(content)
+
+    number, absent = 0, 0
+    while True:
+        number += 1
+        root = tmp_path / str(number)
+        root.mkdir()
+        write(root, "old")
+        if not ended_at(number, lambda root=root: write(root, "new")):
+            break
+        absent += not (root / "x" / "file").exists()
+        check_replaceable(root / "x", ["file"], "folder")
+        assert (root / "x" / "file").read_text() in ("old", "new")
+        assert not list(root.glob(".*tmp*"))
+    assert (absent == 0) == exchanges
 
 
 def test_what_another_process_is_writing_is_not_written(tmp_path):
@@ -194,6 +377,7 @@ def test_what_the_system_cannot_move_is_named(tmp_path, monkeypatch, code):
         raise OSError(code, os.strerror(code))
 
     monkeypatch.setattr(Path, "rename", fail)
+    monkeypatch.setattr(outputs, "_exchange", fail)
 
     def write():
         with staged(tmp_path / "x", folder=True) as path:
@@ -208,7 +392,7 @@ def test_two_outputs_at_one_place_are_an_error_before_the_work(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path)
     with (
         pytest.raises(InputError, match="x: two outputs would be written there; choose another name"),
-        staged_files(tmp_path / "x", None, tmp_path / "link" / "x"),
+        staged_together("command", tmp_path / "x", None, tmp_path / "link" / "x"),
     ):
         pass
 

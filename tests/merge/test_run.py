@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 import spacy
+import yaml
 from spacy.tokens import DocBin
 from spacy.training import Example
 
+from labelwise.common import outputs
 from labelwise.common.errors import InputError
-from labelwise.common.outputs import replace
 from labelwise.corpus.annotation import all_gold, entities, uncovered
-from labelwise.corpus.manifest import check_whole
+from labelwise.corpus.manifest import check_whole, read_annotators, read_partition
 from labelwise.merge import commit
 from labelwise.merge import run as corpus_module
 from labelwise.merge.rules.policies import Policies
@@ -357,18 +358,28 @@ def test_a_run_killed_while_it_moves_files_is_seen_and_can_be_run_again(merging,
     whole = merging.files()
     moved = []
 
-    def move_three(source, target):
-        if target.parent == merging.root / "corpus":
-            moved.append(target.name)
-        if len(moved) > 3:
-            raise KeyboardInterrupt
-        replace(source, target)
+    real = outputs._replace
 
-    monkeypatch.setattr("labelwise.common.outputs.replace", move_three)
+    def move_three(source, target, aside):
+        if len(moved) == 3:
+            raise KeyboardInterrupt
+        if target.parent == merging.root / "corpus":
+            moved.append(target)
+        real(source, target, aside)
+
+    monkeypatch.setattr(outputs, "_replace", move_three)
     with pytest.raises(KeyboardInterrupt):
         merging.run(docs_per_partition=9)
-    with pytest.raises(InputError, match="run the merge to completion"):
-        check_whole(merging.root / "corpus")
+    for read in (check_whole, read_annotators, lambda corpus: read_partition(corpus / "train/part-00000.spacy")):
+        with pytest.raises(InputError, match=r"merge is replacing this .*; wait, or run it again"):
+            read(merging.root / "corpus")
+    (merging.root / "tasks/datasets.yml").rename(merging.root / "tasks/kept.yml")
+    for path in ("../corpus", "../corpus/train", "../corpus/train/*.spacy", "../corpus/train/part-00000.spacy"):
+        declared = [{"name": "a", "path": path, "labels": ["A"]}]
+        (merging.root / "tasks/datasets.yml").write_text(yaml.safe_dump(declared))
+        with pytest.raises(InputError, match="merge is replacing this"):
+            merging.run("other")
+    (merging.root / "tasks/kept.yml").rename(merging.root / "tasks/datasets.yml")
     monkeypatch.undo()
     merging.run()
     assert merging.files() == whole

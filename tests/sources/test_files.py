@@ -22,7 +22,7 @@ def deny(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     scandir = os.scandir
 
     def denying(path="."):
-        if Path(path) == folder:
+        if not isinstance(path, int) and Path(path) == folder:
             raise PermissionError(13, "Permission denied", str(path))
         return scandir(path)
 
