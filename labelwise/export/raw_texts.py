@@ -8,7 +8,15 @@ from typing import NamedTuple
 from backports import zstd
 
 from labelwise.common.errors import InputError
-from labelwise.sources.files import find_files, is_folder, printable, read_file
+from labelwise.sources.files import (
+    LINK_OUTSIDE,
+    find_files,
+    folders_outside,
+    is_folder,
+    is_link_outside,
+    printable,
+    read_file,
+)
 from labelwise.sources.formats import read_items
 from labelwise.sources.jsonl import UNREADABLE
 from labelwise.sources.prodigy import DOCUMENT
@@ -36,8 +44,11 @@ def read_texts(inputs: Iterable[Path]) -> Iterator[RawText]:
     """
     for path in inputs:
         if is_folder(path):
+            for link in folders_outside(path):
+                yield RawText(None, printable(link.relative_to(path)), LINK_OUTSIDE)
             for file in find_files(path, SUFFIXES):
-                yield from _read(file, printable(file.relative_to(path)))
+                name = printable(file.relative_to(path))
+                yield from [RawText(None, name, LINK_OUTSIDE)] if is_link_outside(file, path) else _read(file, name)
         elif not path.is_file():
             raise InputError(f"{printable(path)}: there is no such file or folder")
         else:

@@ -50,6 +50,7 @@ from labelwise.merge.rules.ledger import Ledger, Problem, problem_line
 from labelwise.merge.rules.settings import Settings, load_tokenizer
 from labelwise.merge.task_store import task_file_path
 from labelwise.sources.declarations import FETCHED, SPLITS, DataSet, all_labels, load_datasets
+from labelwise.sources.files import LINK_OUTSIDE, printable
 
 AnyJob = TypeVar("AnyJob", ReadJob, MergeJob)
 Result = TypeVar("Result")
@@ -148,7 +149,7 @@ def merge_datasets(
         cache = open_cache(out / CACHE)
         for split in SPLITS:
             (folder / split).mkdir(parents=True)
-        (folder / PROBLEMS).touch()
+        _note_links_outside(datasets, ledger, folder / PROBLEMS)
         files = _read(run, sources, settings, cache, ledger, folder)
         total = sum(file.size for file in files)
         count = count_partitions(files, settings)
@@ -202,6 +203,16 @@ def _read(
             base += extract.lines
     forget_unused(cache.tasks, {job.out.name for job in jobs})
     return files
+
+
+def _note_links_outside(datasets: Sequence[DataSet], ledger: Ledger, problems: Path) -> None:
+    """Enter the links that aren't read into the ledger, and list them: each counts as a row."""
+    links = [(dataset.name, link) for dataset in datasets for link in dataset.outside]
+    ledger.rows_read += len(links)
+    ledger.rows[LINK_OUTSIDE] += len(links)
+    ledger.datasets.update(name for name, _ in links)
+    lines = [problem_line(Problem(name, printable(link), 0, LINK_OUTSIDE)) for name, link in links]
+    problems.write_bytes(b"".join(lines))
 
 
 def _note_extract(

@@ -34,7 +34,7 @@ from labelwise.sources.brat_offsets import (
     says,
     to_code_points,
 )
-from labelwise.sources.files import find_files, printable, read_file
+from labelwise.sources.files import LINK_OUTSIDE, find_files, folders_outside, is_link_outside, printable, read_file
 
 SUFFIXES = (".ann", ".a1", ".a2")
 DOCUMENT_SUFFIXES = (".txt", *SUFFIXES)
@@ -47,6 +47,7 @@ MissingAnn = Literal["skip", "empty"]
 # Why a T line isn't converted.
 NOT_CONVERTED = {
     "no text": "the annotation file has no .txt beside it, or an empty one",
+    LINK_OUTSIDE: "the text or an annotation file is a link out of the corpus, the project and DVC's cache",
     "not readable": "the text or an annotation file is a link to nothing, a folder, or mustn't be read",
     "UTF-16": "the text or an annotation file is UTF-16; convert it to UTF-8: iconv -f UTF-16 -t UTF-8",
     "not decodable": "the text or the line isn't valid in the given encoding",
@@ -108,19 +109,21 @@ class Document(NamedTuple):
 def find_documents(root: Path) -> list[Path]:
     """List the documents under a folder, sorted, as paths without suffix; one that has only an .ann counts too.
 
+    So does a link to a folder elsewhere, which isn't looked into.
+
     RAISES (InputError): there is no such folder, or one in it can't be read.
     """
     if not root.is_dir():
         raise InputError(f"{root}: there is no such folder; give the one that holds your brat corpus")
     stems = {file.with_suffix("") for file in find_files(root, DOCUMENT_SUFFIXES)}
-    return sorted(stems, key=lambda stem: stem.relative_to(root).parts)
+    return sorted({*stems, *folders_outside(root)}, key=lambda stem: stem.relative_to(root).parts)
 
 
-def count_labels(stems: Iterable[Path], encoding: str = "utf-8") -> Counter[str]:
+def count_labels(stems: Iterable[Path], root: Path, encoding: str = "utf-8") -> Counter[str]:
     """Count the labels of all well-formed T lines, reading only the annotation files."""
     counts: Counter[str] = Counter()
     for stem in stems:
-        for _, _, row in _lines(dict(_annotation_files(stem)), encoding):
+        for _, _, row in _lines(_read_annotations(stem, root)[0], encoding):
             if row is not None and (match := T_LINE.fullmatch(row)):
                 counts[match[1]] += 1
     return counts
@@ -147,14 +150,18 @@ def read_document(
         other is equally near.
     RETURNS (Document): every T line read is in `mentions` or in `problems`.
     """
-    path = printable(stem.relative_to(root)) + ".txt"
+    name = printable(stem.relative_to(root))
+    path = f"{name}.txt"
     document = Document(path, None, [], [], Counter(), Counter())
-    files = dict(_annotation_files(stem))
-    unread = [suffix for suffix, content in files.items() if content is None or is_utf16(content)]
-    text, why_not = _read_text(stem, encoding)
+    if is_link_outside(stem, root):
+        document.problems.append(Problem(name, 0, LINK_OUTSIDE, ""))
+        return document
+    files, unread = _read_annotations(stem, root)
+    text, why_not = _read_text(stem, root, encoding)
     if unread:
-        text, why_not = None, "not readable" if files[unread[0]] is None else "UTF-16"
-        document.problems.append(Problem(path.removesuffix(".txt") + unread[0], 0, why_not, ""))
+        suffix, why_not = next(iter(unread.items()))
+        text = None
+        document.problems.append(Problem(name + suffix, 0, why_not, ""))
     elif text is None:
         document.problems.append(Problem(path, 0, why_not, ""))
     elif not files and missing_ann == "skip":
@@ -221,8 +228,10 @@ def _convert(
     document.mentions.sort()
 
 
-def _read_text(stem: Path, encoding: str) -> tuple[str | None, str]:
+def _read_text(stem: Path, root: Path, encoding: str) -> tuple[str | None, str]:
     file = stem.with_name(stem.name + ".txt")
+    if is_link_outside(file, root):
+        return None, LINK_OUTSIDE
     try:
         content = read_file(file)
         if is_utf16(content):
@@ -243,31 +252,45 @@ def is_utf16(content: bytes) -> bool:
     return begin.startswith((b"\xff\xfe", b"\xfe\xff")) or 4 * begin.count(0) > len(begin)
 
 
-def find_utf16(stems: Iterable[Path]) -> Path | None:
+def find_utf16(stems: Iterable[Path], root: Path) -> Path | None:
     """Find the first annotation file that looks like UTF-16."""
     for stem in stems:
-        for suffix, content in _annotation_files(stem):
-            if content and is_utf16(content):
+        for suffix, why_not in _read_annotations(stem, root)[1].items():
+            if why_not == "UTF-16":
                 return stem.with_name(stem.name + suffix)
     return None
 
 
-def _annotation_files(stem: Path) -> Iterator[tuple[str, bytes | None]]:
-    """Yield suffix and content of a document's annotation files; None for one that is there, but can't be read."""
+def _read_annotations(stem: Path, root: Path) -> tuple[dict[str, bytes], dict[str, str]]:
+    """Read a document's annotation files.
+
+    RETURNS (tuple): the content of each by its suffix, and for those that can't be read, or decoded, why not.
+    """
+    files: dict[str, bytes] = {}
+    unread: dict[str, str] = {}
     for suffix in SUFFIXES:
+        file = stem.with_name(stem.name + suffix)
+        if is_link_outside(file, root):
+            unread[suffix] = LINK_OUTSIDE
+            continue
         try:
-            yield suffix, read_file(stem.with_name(stem.name + suffix))
+            content = read_file(file)
         except FileNotFoundError:
             continue
         except InputError:
-            yield suffix, None
+            unread[suffix] = "not readable"
+            continue
+        if is_utf16(content):
+            unread[suffix] = "UTF-16"
+        else:
+            files[suffix] = content
+    return files, unread
 
 
-def _lines(files: Mapping[str, bytes | None], encoding: str) -> Iterator[tuple[str, int, str | None]]:
+def _lines(files: Mapping[str, bytes], encoding: str) -> Iterator[tuple[str, int, str | None]]:
     """Yield (suffix, line number, line) from annotation files; None for a line that can't be decoded."""
     for suffix, content in files.items():
-        readable = content is not None and not is_utf16(content)
-        for number, line in enumerate(_split_lines(content) if content and readable else (), 1):
+        for number, line in enumerate(_split_lines(content) if content else (), 1):
             try:
                 row = line.decode(encoding).rstrip("\r\n")
             except UnicodeDecodeError:

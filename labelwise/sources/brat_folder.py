@@ -4,8 +4,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from labelwise.sources.brat import NOT_CONVERTED, find_documents, read_document
+from labelwise.sources.files import LINK_OUTSIDE
 from labelwise.sources.items import Item
 from labelwise.sources.prodigy import Task, TaskSpan
+
+# What becomes of a document that has no text, by the reason; others are malformed.
+OUTCOMES = {"no annotation file": "not annotated: no annotation file", LINK_OUTSIDE: LINK_OUTSIDE}
 
 
 def read_brat(folder: Path) -> Iterator[Item]:
@@ -18,8 +22,8 @@ def read_brat(folder: Path) -> Iterator[Item]:
         for problem in document.problems:
             # Without a text, the document is the problem, and its lines don't count.
             if document.text is None and problem.line == 0:
-                outcome = "not annotated" if problem.reason == "no annotation file" else "malformed"
-                yield Item(0, None, f"{outcome}: {problem.reason}", problem.file)
+                reason = OUTCOMES.get(problem.reason, f"malformed: {problem.reason}")
+                yield Item(0, None, reason, problem.file)
             elif document.text is not None and problem.reason in NOT_CONVERTED:
                 yield Item(problem.line, None, f"invalid: {problem.reason}: {problem.row}", problem.file)
         if document.text is not None:

@@ -79,8 +79,8 @@ def convert_brat(
         brat_dir, stems = choose_folder(brat_dir, fallback, tell)
         before = stat_of(brat_dir, DOCUMENT_SUFFIXES)
         verify_assets(brat_dir)
-        found = count_labels(progress(stems, "labels"), encoding)
-        if not found and (file := find_utf16(stems)):
+        found = count_labels(progress(stems, "labels"), brat_dir, encoding)
+        if not found and (file := find_utf16(stems, brat_dir)):
             raise InputError(f"{printable(file)}: this is UTF-16; convert it to UTF-8: iconv -f UTF-16 -t UTF-8")
         chosen = choose_labels(labels, found, brat_dir)
         documents = (

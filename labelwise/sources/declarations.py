@@ -31,7 +31,17 @@ from labelwise.common.decoding import decode_yaml
 from labelwise.common.errors import InputError
 from labelwise.corpus.manifest import find_partitions, is_corpus, read_manifest
 from labelwise.sources.brat import find_documents
-from labelwise.sources.files import find_files, is_folder, match_pattern, open_file, printable, read_file
+from labelwise.sources.files import (
+    find_files,
+    folders_outside,
+    is_folder,
+    is_link_outside,
+    is_outside,
+    match_pattern,
+    open_file,
+    printable,
+    read_file,
+)
 from labelwise.sources.formats import read_items
 from labelwise.sources.prodigy import labels_of
 from labelwise.sources.prodigy_server import check_server, find_snapshot, is_server
@@ -57,6 +67,7 @@ class DataSet(msgspec.Struct, frozen=True):
     database (bool): the file is a Prodigy database, in SQLite, which holds the data set.
     absent (tuple[str, ...]): labels of other data sets that don't occur in its texts, which are complete for them.
     inferred (bool): its labels are those that were used; nobody has listed them.
+    outside (tuple[Path, ...]): links among what it declares that lead elsewhere, and aren't read; see `files`.
     """
 
     name: str
@@ -67,6 +78,7 @@ class DataSet(msgspec.Struct, frozen=True):
     database: bool = False
     absent: tuple[str, ...] = ()
     inferred: bool = False
+    outside: tuple[Path, ...] = ()
 
 
 class _Declaration(msgspec.Struct, forbid_unknown_fields=True):
@@ -155,7 +167,7 @@ def load_servers(declarations: Sequence[Path]) -> list[tuple[str, str]]:
 
 
 def _load(file: Path, fetched: Path) -> list[DataSet]:
-    return [_make_dataset(item, _find_files(item, file, fetched)) for item in _declared(file)]
+    return [_make_dataset(item, *_find_files(item, file, fetched)) for item in _declared(file)]
 
 
 def _declared(file: Path) -> list[_Declaration]:
@@ -166,7 +178,7 @@ def _declared(file: Path) -> list[_Declaration]:
     return decode_yaml(content, list[_Declaration], str(file), SYNTAX)
 
 
-def _make_dataset(item: _Declaration, files: tuple[Path, ...]) -> DataSet:
+def _make_dataset(item: _Declaration, files: tuple[Path, ...], outside: tuple[Path, ...]) -> DataSet:
     labels = used_labels(item, files) if item.labels == "auto" else item.labels
     return DataSet(
         item.name,
@@ -177,6 +189,7 @@ def _make_dataset(item: _Declaration, files: tuple[Path, ...]) -> DataSet:
         database=_is_database(item),
         absent=item.absent,
         inferred=item.labels == "auto",
+        outside=outside,
     )
 
 
@@ -201,44 +214,66 @@ def used_labels(item: _Declaration, files: Sequence[Path]) -> tuple[str, ...]:
     return tuple(sorted(labels))
 
 
-def _find_files(item: _Declaration, file: Path, fetched: Path) -> tuple[Path, ...]:
-    """List what a declaration names: the `.spacy` files of a folder, a folder of brat documents, files, a snapshot."""
+def _find_files(item: _Declaration, file: Path, fetched: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
+    """List what a declaration names: the `.spacy` files of a folder, a folder of brat documents, files, a snapshot.
+
+    RETURNS (tuple): what is to be read, and links that lead elsewhere.
+    """
     declared = item.path or item.db
     if declared is None or (item.path and item.db):
         raise InputError(f"{file}: data set {item.name!r} needs either a path or a db; {SYNTAX}")
     if item.db and is_server(item.db):
-        return (find_snapshot(item.name, item.db, fetched),)
+        return (find_snapshot(item.name, item.db, fetched),), ()
     if "\0" in declared:
         raise InputError(f"{file}: data set {item.name!r}: no path can have the character \\0; correct {declared!r}")
     path = Path(os.path.realpath(file.parent / declared))  # Path.resolve raises a RuntimeError where links loop
     if has_magic(declared) and not path.exists():
-        matches = [match for match in match_pattern(file.parent, declared) if not is_folder(match)]
-        if not matches:
-            raise FileNotFoundError(f"data set {item.name!r}: no file matches {path}")
-        for match in matches:
-            open_file(match).close()
-        return tuple(sorted({match.resolve() for match in matches}))
+        return _match_files(item, file.parent, declared)
     if not path.exists():
         raise FileNotFoundError(f"data set {item.name!r}: there is no file {path}")
+    written = Path(os.path.normpath(file.parent / declared))
+    if written.is_relative_to(os.path.normpath(file.parent)) and is_outside(written, file.parent):
+        return (), (written,)
     if path.is_dir():
         # Hidden folders, such as a merge's cache, aren't looked into.
-        visible = find_files(path, (".spacy",), hidden=False)
-        documents = find_documents(path)
+        found = find_files(path, (".spacy",), hidden=False)
+        outside = tuple(link for link in found if is_link_outside(link, path))
+        visible = [spacy for spacy in found if spacy not in outside]
+        documents = [stem for stem in find_documents(path) if not is_link_outside(stem, path)]
         if visible and documents:
             raise InputError(
                 f"data set {item.name!r}: the folder {path} has .spacy files as well as brat documents, such as "
                 f"{visible[0].relative_to(path)} and {documents[0].relative_to(path)}; name the folder of one of them, "
                 "or write a pattern such as folder/*.spacy"
             )
-        if not visible and not documents:
+        if not found and not documents:
             raise InputError(
                 f"data set {item.name!r}: the folder {path} has neither .spacy files nor brat documents; "
                 "for JSONL files, write a pattern such as folder/*.jsonl"
             )
         check_corpora(path, visible)
-        return tuple(visible) or (path,)
+        if found:
+            return tuple(visible), (*outside, *folders_outside(path, hidden=False))
+        return (path,), ()  # whose documents are counted as they are read
     open_file(path).close()
-    return (path,)
+    return (path,), ()
+
+
+def _match_files(item: _Declaration, folder: Path, pattern: str) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
+    """List what a pattern matches, and the links among it that lead elsewhere."""
+    parts = Path(pattern).parts
+    fixed = next(number for number, part in enumerate(parts) if has_magic(part))
+    root = folder.joinpath(*parts[:fixed])
+    matches = [match for match in match_pattern(folder, pattern) if not is_folder(match)]
+    outside = {match for match in matches if is_outside(match, root)}
+    if "**" in parts:
+        outside |= {*folders_outside(root, hidden=False)}
+    if not matches and not outside:
+        raise FileNotFoundError(f"data set {item.name!r}: no file matches {os.path.realpath(folder / pattern)}")
+    inside = [match for match in matches if match not in outside]
+    for match in inside:
+        open_file(match).close()
+    return tuple(sorted({match.resolve() for match in inside})), tuple(sorted(outside))
 
 
 def check_corpora(folder: Path, files: Sequence[Path]) -> None:

@@ -1,4 +1,9 @@
-"""Find the files of a source: a folder that can't be read is an error, and each folder is read once, links or not."""
+"""Find the files of a source: a folder that can't be read is an error, and each folder is read once, links or not.
+
+Data may come from anywhere, and with links to any file of this machine. Links are followed to what lies in the folder
+that was declared, in the project, or in DVC's cache, which has the files of a tracked folder if `cache.type` is
+symlink. Others are counted as `LINK_OUTSIDE`, and what they lead to isn't read.
+"""
 
 import errno
 import os
@@ -6,6 +11,7 @@ import stat
 from collections import deque
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from glob import has_magic
 from pathlib import Path
 from typing import BinaryIO
@@ -14,6 +20,44 @@ from labelwise.common.errors import InputError
 
 # Errors that are about a file, not about this process or the disk.
 UNREADABLE = {errno.EACCES, errno.EPERM, errno.EISDIR, errno.ELOOP, errno.ENOTDIR, errno.ENXIO, errno.ENODEV}
+
+LINK_OUTSIDE = "link outside"
+PROJECT = "project.yml"  # is in the working directory if that is a project
+
+
+def is_outside(path: Path, root: Path) -> bool:
+    """Tell whether links lead from a path in a source to what isn't to be read.
+
+    root (Path): the folder that was declared.
+    """
+    target = Path(os.path.realpath(path))
+    if target.is_relative_to(os.path.realpath(root)):
+        return False
+    here = Path.cwd()
+    if (here / PROJECT).is_file() and target.is_relative_to(os.path.realpath(here)):
+        return False
+    cache = _dvc_cache(here)
+    return cache is None or not target.is_relative_to(cache)
+
+
+def is_link_outside(path: Path, root: Path) -> bool:
+    """Tell whether a path is a link to what isn't to be read; the folder that it is in has been looked into."""
+    return path.is_symlink() and is_outside(path, root)
+
+
+@lru_cache(maxsize=8)
+def _dvc_cache(project: Path) -> Path | None:
+    """Find DVC's cache, which may be anywhere; None if there is no DVC, or this is no project of its."""
+    try:
+        from dvc.exceptions import NotDvcRepoError
+        from dvc.repo import Repo
+    except ImportError:
+        return None
+    try:
+        with Repo(str(project)) as repo:
+            return Path(os.path.realpath(repo.cache.local.path))
+    except NotDvcRepoError:
+        return None
 
 
 def list_folder(folder: Path) -> list[Path]:
@@ -43,12 +87,24 @@ def find_folders(root: Path, *, hidden: bool = True) -> Iterator[Path]:
         seen.add((status.st_dev, status.st_ino))
         yield folder
         for path in list_folder(folder):
-            if (hidden or not path.name.startswith(".")) and is_folder(path):
+            if (hidden or not path.name.startswith(".")) and is_folder(path) and not is_link_outside(path, root):
                 (links if path.is_symlink() else waiting).append(path)
+
+
+def folders_outside(root: Path, *, hidden: bool = True) -> list[Path]:
+    """List the links in a folder, and below it, to folders that aren't looked into; see `is_outside`.
+
+    RAISES (InputError): a folder can't be read.
+    """
+    found = (path for folder in find_folders(root, hidden=hidden) for path in list_folder(folder))
+    shown = (path for path in found if hidden or not path.name.startswith("."))
+    return sorted(path for path in shown if is_link_outside(path, root) and is_folder(path))
 
 
 def find_files(root: Path, suffixes: tuple[str, ...], *, hidden: bool = True) -> list[Path]:
     """List the files in a folder, and below it, whose names end in a suffix, whatever they are, sorted by their paths.
+
+    Links are among them, wherever they lead to.
 
     RAISES (InputError): a folder can't be read.
     """

@@ -16,6 +16,7 @@ from labelwise.common.errors import InputError
 from labelwise.common.outputs import write_among_data
 from labelwise.sources.conll import SUFFIXES
 from labelwise.sources.declarations import DATASETS
+from labelwise.sources.files import LINK_OUTSIDE, is_link_outside
 from labelwise.sources.formats import read_items
 from labelwise.sources.prodigy import kind_of, labels_of
 
@@ -76,6 +77,8 @@ def find_datasets(folder: Path) -> list[Found]:
 def _find_in(file: Path) -> list[Found]:
     """Read the data sets of a file, or say why there are none."""
     is_database = file.suffix in DATABASES
+    if is_link_outside(file, file.parent):
+        return [_nothing(file, f"{LINK_OUTSIDE} of this folder and the project: declare the file that it leads to")]
     if not _is_source(file):
         return [_nothing(file, _why_not(file))]
     try:

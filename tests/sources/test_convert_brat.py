@@ -171,9 +171,13 @@ def test_strict_allows_what_options_leave_out(brat, tmp_path):
 
 
 def test_linked_folders_are_read(brat, tmp_path):
-    (tmp_path / "linked").mkdir()
-    (tmp_path / "linked" / "there").symlink_to(brat)
-    assert convert_brat(tmp_path / "linked", tmp_path / "tasks").documents["converted"] == 3
+    brat.rename(tmp_path / "moved")
+    brat.mkdir()
+    (tmp_path / "moved").rename(brat / ".hidden")
+    (brat / "there").symlink_to(".hidden")
+    (tmp_path / "link").symlink_to(brat)
+    for folder in (brat, tmp_path / "link"):
+        assert convert_brat(folder, tmp_path / "tasks").documents["converted"] == 3
 
 
 @pytest.mark.parametrize(

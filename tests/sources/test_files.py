@@ -2,18 +2,27 @@
 
 import json
 import os
+import subprocess
+import sys
 from collections import Counter
 from glob import glob
 from pathlib import Path
 
 import pytest
+import spacy
 import yaml
 
 from labelwise.common.errors import InputError
+from labelwise.export.raw_texts import read_texts
+from labelwise.merge.rules.settings import Settings
+from labelwise.merge.run import merge
+from labelwise.sources import files
 from labelwise.sources.brat import find_documents, read_document
 from labelwise.sources.convert_brat import convert_brat
 from labelwise.sources.declarations import load_datasets
 from labelwise.sources.files import find_files, match_pattern
+from labelwise.sources.infer import declare_folder
+from labelwise.train.reader import read_docs
 from tests.conftest import write_jsonl
 
 
@@ -111,11 +120,11 @@ def test_folders_that_link_to_each_other_are_read_once(tmp_path):
         document(tmp_path / "brat" / name, "one")
         for other in ("a", "b", "c", ""):
             (tmp_path / "brat" / name / f"to-{other}").symlink_to(tmp_path / "brat" / other)
-    document(tmp_path / "elsewhere", "two")
+    document(tmp_path / "brat/z", "two")
     for name in ("first", "second"):
-        (tmp_path / "brat" / name).symlink_to(tmp_path / "elsewhere")
+        (tmp_path / "brat" / name).symlink_to("z")
     stems = [stem.relative_to(tmp_path / "brat").as_posix() for stem in find_documents(tmp_path / "brat")]
-    assert stems == ["a/one", "b/one", "c/one", "first/two"]
+    assert stems == ["a/one", "b/one", "c/one", "z/two"]
     assert convert_brat(tmp_path / "brat", tmp_path / "tasks").documents == {"converted": 4}
 
 
@@ -183,10 +192,9 @@ def test_a_folder_has_one_kind_of_source(tmp_path):
 
 
 def test_files_are_found_in_linked_folders(tmp_path):
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "elsewhere/a.spacy").write_bytes(b"")
-    (tmp_path / "here").mkdir()
-    (tmp_path / "here/link").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "here/.elsewhere").mkdir(parents=True)
+    (tmp_path / "here/.elsewhere/a.spacy").write_bytes(b"")
+    (tmp_path / "here/link").symlink_to(".elsewhere")
     assert find_files(tmp_path / "here", (".spacy",), hidden=False) == [tmp_path / "here/link/a.spacy"]
 
 
@@ -218,11 +226,12 @@ def test_a_document_that_cannot_be_read_is_a_problem_not_empty(tmp_path, what, s
     (tmp_path / "brat/two.ann").rename(tmp_path / "brat/two.a1")
     make(tmp_path / f"brat/two.{suffix}", what)
     report = convert_brat(tmp_path / "brat", tmp_path / "tasks", missing_ann=missing_ann)
-    assert report.documents == {"converted": 1, "not readable": 1}
-    assert report.annotations == {"converted": 1, "not readable": 1}
+    reason = "link outside" if what == "device" else "not readable"
+    assert report.documents == {"converted": 1, reason: 1}
+    assert report.annotations == {"converted": 1, reason: 1}
     [problem] = [row for row in read_jsonl(tmp_path / "tasks/problems.jsonl") if row["line"] == 0]
-    assert problem == {"file": f"two.{suffix}", "line": 0, "reason": "not readable", "row": ""}
-    with pytest.raises(InputError, match=r"two\.\w+:0 \(not readable\)"):
+    assert problem == {"file": f"two.{suffix}", "line": 0, "reason": reason, "row": ""}
+    with pytest.raises(InputError, match=rf"two\.\w+:0 \({reason}\)"):
         convert_brat(tmp_path / "brat", tmp_path / "tasks", missing_ann=missing_ann, strict=True)
 
 
@@ -234,7 +243,7 @@ def test_a_document_that_cannot_be_read_does_not_stop_a_merge(merging, what):
     merging.declared.append({"name": "brat", "path": "brat", "labels": ["X"]})
     merging.add("a", ["A"], [])
     for _ in range(2):
-        assert +merging.run().rows == Counter(merged=1, malformed=1)
+        assert +merging.run().rows == Counter({"merged": 1, "link outside" if what == "device" else "malformed": 1})
     make_again = merging.root / "tasks/brat/two.ann"
     make_again.rmdir() if make_again.is_dir() else make_again.unlink()
     make_again.write_text("")
@@ -258,3 +267,113 @@ def test_declarations_that_are_nested_deeply_are_refused(tmp_path, content):
     (tmp_path / "datasets.yml").write_text(content)
     with pytest.raises(InputError, match=r"datasets\.yml: it is nested more than 100 deep; write a list of"):
         load_datasets([tmp_path / "datasets.yml"])
+
+
+@pytest.fixture
+def private(tmp_path) -> Path:
+    """A folder of the user's with files that look like data, outside of what is declared."""
+    document(tmp_path / "home", "diary")
+    write_jsonl(tmp_path / "home/diary.jsonl", [{"text": "diary a cat", "spans": []}])
+    return tmp_path / "home"
+
+
+def said(folder: Path) -> str:
+    return "".join(path.read_text() for path in sorted(folder.rglob("*")) if path.is_file() and path.suffix != ".yml")
+
+
+def test_links_out_of_a_corpus_are_counted_and_not_read(tmp_path, private):
+    document(tmp_path / "brat", "one")
+    (tmp_path / "brat/text.txt").symlink_to(private / "diary.txt")
+    (tmp_path / "brat/text.ann").write_text("T1\tX 0 5\tdiary\nT2\tX 8 11\tcat\n")
+    (tmp_path / "brat/ann.txt").write_text("diary a cat")
+    (tmp_path / "brat/ann.ann").symlink_to(private / "diary.ann")
+    (tmp_path / "brat/folder").symlink_to(private)
+    report = convert_brat(tmp_path / "brat", tmp_path / "tasks")
+    assert report.documents == {"converted": 1, "link outside": 3}
+    assert report.annotations == {"converted": 1, "link outside": 2}
+    problems = read_jsonl(tmp_path / "tasks/problems.jsonl")
+    assert sorted((row["file"], row["line"]) for row in problems) == [
+        ("ann.ann", 0),
+        ("folder", 0),
+        ("text.ann", 1),
+        ("text.ann", 2),
+        ("text.txt", 0),
+    ]
+    assert {row["reason"] for row in problems} == {"link outside"}
+    (tmp_path / "tasks/problems.jsonl").unlink()  # which quotes the annotation's own lines
+    assert "diary" not in said(tmp_path / "tasks")
+
+
+@pytest.mark.parametrize("path", ["brat", "*.jsonl", "**/*.jsonl", "one.jsonl", "linked/diary.jsonl", "d*/diary.jsonl"])
+def test_links_out_of_what_is_declared_are_counted_with_their_place_and_not_read(tmp_path, private, path):
+    data = tmp_path / "data"
+    document(data / "brat", "two")
+    write_jsonl(data / "two.jsonl", [{"text": "two", "spans": []}])
+    for name in ("brat/one.txt", "one.jsonl"):
+        (data / name).symlink_to(private / f"diary.{name.partition('.')[2]}")
+    for name in ("brat/deep", "deep", "linked"):
+        (data / name).symlink_to(private)
+    write_jsonl(tmp_path / "three.jsonl", [{"text": "three"}])
+    declared = [
+        {"name": "a", "path": path, "labels": ["A", "X"]},
+        {"name": "b", "path": "../three.jsonl", "labels": ["B"]},
+    ]
+    (data / "datasets.yml").write_text(yaml.safe_dump(declared))
+    ledger = merge([data / "datasets.yml"], tmp_path / "corpus", Settings(dev_ratio=0, test_ratio=0))
+    links = [row["file"] for row in read_jsonl(tmp_path / "corpus/problems.jsonl") if row["reason"] == "link outside"]
+    expected = {
+        "brat": ["deep", "one.txt"],
+        "*.jsonl": [f"{data}/one.jsonl"],
+        "**/*.jsonl": [f"{data}/brat/deep", f"{data}/deep", f"{data}/linked", f"{data}/one.jsonl"],
+        "one.jsonl": [f"{data}/one.jsonl"],
+        "linked/diary.jsonl": [f"{data}/linked/diary.jsonl"],
+        "d*/diary.jsonl": [f"{data}/deep/diary.jsonl"],
+    }[path]
+    assert sorted(links) == expected
+    assert ledger.rows["link outside"] == len(expected)
+    assert "diary a cat" not in "".join(doc.text for doc in read_docs(tmp_path / "corpus/train", spacy.blank("en")))
+
+
+def test_what_is_declared_by_its_own_path_is_read_wherever_it_is(tmp_path, private):
+    (tmp_path / "data").mkdir()
+    declared = declare(tmp_path / "data", "../home/diary.jsonl")
+    assert load_datasets([declared])[0].files == (private / "diary.jsonl",)
+    (tmp_path / "link").symlink_to(tmp_path / "data")
+    assert load_datasets([tmp_path / "link/datasets.yml"])[0].files == (private / "diary.jsonl",)
+
+
+def test_links_into_the_project_and_into_dvcs_cache_are_followed(tmp_path, monkeypatch):
+    project, cache = tmp_path / "project", tmp_path / "cache"
+    for folder in (project, cache):
+        document(folder / "kept", folder.name)
+    (project / "brat").mkdir()
+    for place in (project / "kept/project", cache / "kept/cache"):
+        for suffix in (".txt", ".ann"):
+            (project / "brat" / f"{place.name}{suffix}").symlink_to(place.with_suffix(suffix))
+    monkeypatch.chdir(project)
+    assert convert_brat(Path("brat"), Path("tasks")).documents == {"link outside": 2}
+    (project / "project.yml").write_text("")
+    assert convert_brat(Path("brat"), Path("tasks")).documents == {"converted": 1, "link outside": 1}
+    files._dvc_cache.cache_clear()
+    for command in (["init", "-q", "--no-scm"], ["cache", "dir", "-q", str(cache)]):
+        subprocess.run([sys.executable, "-m", "dvc", *command], check=True)
+    assert convert_brat(Path("brat"), Path("tasks")).documents == {"converted": 2}
+    files._dvc_cache.cache_clear()
+
+
+def test_inference_says_which_file_is_a_link_outside(tmp_path, private):
+    (tmp_path / "prodigy").mkdir()
+    (tmp_path / "prodigy/diary.jsonl").symlink_to(private / "diary.jsonl")
+    (found,) = declare_folder(tmp_path / "prodigy")
+    assert found.problem.startswith("link outside of this folder and the project: declare the file that it leads to")
+    assert found.texts == 0
+
+
+def test_raw_texts_are_not_read_through_a_link_outside(tmp_path, private):
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "raw/one.txt").symlink_to(private / "diary.txt")
+    (tmp_path / "raw/deep").symlink_to(private)
+    assert [(raw.name, raw.text, raw.problem) for raw in read_texts([tmp_path / "raw"])] == [
+        ("deep", None, "link outside"),
+        ("one.txt", None, "link outside"),
+    ]

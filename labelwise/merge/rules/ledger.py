@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
-PROBLEM_ROWS = ("bad JSON", "no text", "malformed")
+PROBLEM_ROWS = ("bad JSON", "no text", "malformed", "link outside")
 PROBLEM_SPANS = ("invalid", "undeclared label")
 COUNTERS = (
     "rows",
