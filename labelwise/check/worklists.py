@@ -132,5 +132,5 @@ def _task(text: Text, label: str, findings: Sequence[Finding]) -> dict[str, Any]
         "_view_id": "ner_manual",
         "spans": spans,
         "answer": "accept",
-        "meta": {name: value for name, value in meta.items() if value},
+        "meta": {name: value for name, value in meta.items() if value != ""},
     }
