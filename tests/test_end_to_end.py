@@ -156,7 +156,7 @@ def test_an_edit_runs_what_depends_on_its_folder(by_weasel, by_dvc):
     for file, commands in (
         ("labelwise/report/charts.py", ["report"]),
         # The pipeline is the same, and so evaluate-cpu needn't run; what training took isn't.
-        ("labelwise/train/clock.py", ["complete-cpu", "train-cpu", "report"]),
+        ("labelwise/train/clock.py", ["train-cpu", "report"]),
     ):
         by_weasel[0].edit(file)
         printed = by_weasel[0].run("weasel", "run", "all")
@@ -184,10 +184,10 @@ def test_a_changed_variable_runs_what_it_touches_and_can_be_compared(by_dvc):
     copy.run("git", "checkout", "-qb", "longer")
     copy.set("cpu_steps", "20")
     printed = copy.run("dvc", "repro", "evaluate-cpu")
-    assert re.findall(r"Running stage '(.*?)'", printed) == ["complete-cpu", "train-cpu", "evaluate-cpu"]
+    assert re.findall(r"Running stage '(.*?)'", printed) == ["train-cpu", "evaluate-cpu"]
     copy.set("test_ratio", "0.4")
     printed = copy.run("dvc", "repro", "evaluate-cpu")
-    assert re.findall(r"Running stage '(.*?)'", printed) == ["merge", "complete-cpu", "train-cpu", "evaluate-cpu"]
+    assert re.findall(r"Running stage '(.*?)'", printed) == ["merge", "train-cpu", "evaluate-cpu"]
     copy.commit("longer")
     printed = copy.run(sys.executable, "-m", "scripts.compare", "main", "longer", fails=True)
     assert "The test sets differ" in printed

@@ -35,7 +35,7 @@ def is_sensible(annotated: str, name: str) -> bool:
     """Tell whether a method has a meaning where so much is annotated."""
     method = METHODS[name]
     if annotated == "all" or annotated.startswith("first"):
-        return not (method.completed or method.whole or method.policy != "by-label")
+        return not (method.whole or method.policy != "by-label")
     return name != "ner"
 
 
@@ -46,8 +46,7 @@ def run_one(corpus: str, folder: Path, annotated: str, name: str, training: Trai
     declarations = forget(prepare(corpus, folder), kept)
     merged = OUT / f"{corpus}-{kept}-{method.policy}".replace(" ", "-")
     texts = merge(declarations, merged, "--test-ratio", 0, "--coverage", method.policy)
-    partial = not kept.startswith(("all", "first", "whole"))
-    return run_method(name, merged, texts, partial, training)
+    return run_method(name, merged, texts, training)
 
 
 def main(

@@ -13,7 +13,7 @@ import msgspec
 import yaml
 
 from benchmarks.coverage.data import OUT
-from benchmarks.coverage.methods import METHODS, Training, evaluate, merge, result, train, train_completed
+from benchmarks.coverage.methods import METHODS, Training, evaluate, merge, result, train
 from benchmarks.coverage.results import Row
 from labelwise.common.uncovered import Rate, implausible
 from labelwise.evaluate.predictions import read_predictions
@@ -21,7 +21,7 @@ from labelwise.evaluate.predictions import read_predictions
 DECLARED = Path("assets/public.yml")
 PUBLIC = (
     *("per-label", "per-label, outside", "per-label, a model a set"),
-    *("ner, outside", "ner, completed", "ner, a model a set"),
+    *("ner, outside", "ner, a model a set"),
 )
 MIXED = ("undeclared", "absent")
 NAMES = {"wnut": "wnut2020_wlp", "materials": "materials_syntheses", "litbank": "litbank"}
@@ -51,7 +51,7 @@ def run_public(folder: Path, name: str, training: Training) -> Row:
         method = METHODS[name]
         corpus = OUT / f"prodigy-{method.policy}"
         merge([tasks / "all.yml"], corpus, "--coverage", method.policy)
-        trained = train_completed(corpus, training) if method.completed else train(corpus, method.recognizer, training)
+        trained = train(corpus, method.recognizer, training)
         return result(trained, evaluate(trained.model, union / "test")[0]) | {"texts": texts}
     total: Counter[str] = Counter()
     row: Row = {"texts": texts, "seconds": 0, "peak": 0, "labels": {}}

@@ -13,20 +13,17 @@ class Method(NamedTuple):
     """A recognizer, and what it does about texts that aren't complete for all labels.
 
     policy (str): the merge's, for labels that aren't covered.
-    completed (bool): the texts are completed by a per-label pipeline first.
     whole (bool): there are as many annotations, but on whole texts.
     """
 
     recognizer: str
     policy: str = "by-label"
-    completed: bool = False
     whole: bool = False
 
 
 METHODS = {
     "per-label": Method("per-label"),
     "ner": Method("ner"),
-    "ner, completed": Method("ner", completed=True),
     "ner, outside": Method("ner", "outside"),
     "ner, drop": Method("ner", "drop"),
     "ner, whole texts": Method("ner", whole=True),
@@ -71,27 +68,6 @@ def train(corpus: Path, recognizer: str, training: Training, *options: Any) -> T
     return Trained(model, taken.seconds, taken.peak_pss)
 
 
-def complete(corpus: Path, training: Training) -> tuple[Path, Trained]:
-    """Complete the texts, unless that was done; return the completion, and the per-label pipeline that it trained.
-
-    Its seconds are those of the training and of filling the texts.
-    """
-    name = f"{corpus.name}-completed-{Path(training.config).stem}-{training.seed}-{training.steps}"
-    out = corpus.with_name(name)
-    took = out.with_name(f"{out.name}.json")
-    if not took.exists():
-        taken = command("complete", training.config, corpus, out, *training.options())
-        took.write_text(json.dumps([taken.seconds, taken.peak_pss]), encoding="utf8")
-    return out, Trained(out / "model", *json.loads(took.read_text(encoding="utf8")))
-
-
-def train_completed(corpus: Path, training: Training) -> Trained:
-    """Complete the texts, and train spaCy's ner on them."""
-    completed, teacher = complete(corpus, training)
-    found = train(corpus, "ner", training, "--completed", completed)
-    return Trained(found.model, found.seconds + teacher.seconds, max(found.peak, teacher.peak))
-
-
 def evaluate(model: Path, test: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """Evaluate a pipeline; return its metrics, and the details. Predictions are in OUT/predictions.jsonl."""
     files = [OUT / "scores.json", OUT / "details.json"]
@@ -110,20 +86,11 @@ def result(trained: Trained, metrics: dict[str, Any]) -> Row:
     return row | {"seconds": round(trained.seconds), "peak": trained.peak, "digest": metrics["predictions_digest"]}
 
 
-def run_method(name: str, corpus: Path, texts: dict[str, int], partial: bool, training: Training) -> Row:
-    """Train by a method on a merged corpus, and evaluate; without texts, there is nothing to train on.
-
-    partial (bool): some text isn't complete for all labels. The per-label pipeline is then the one that a completion
-        trains: the same, and not trained twice.
-    """
+def run_method(name: str, corpus: Path, texts: dict[str, int], training: Training) -> Row:
+    """Train by a method on a merged corpus, and evaluate; without texts, there is nothing to train on."""
     method = METHODS[name]
     if not texts.get("train") or not texts.get("dev"):
         return {"f": None, "texts": texts}
-    if method.completed:
-        trained = train_completed(corpus, training)
-    elif method.recognizer == "per-label" and partial and method.policy == "by-label":
-        _, trained = complete(corpus, training)
-    else:
-        trained = train(corpus, method.recognizer, training)
+    trained = train(corpus, method.recognizer, training)
     metrics, _ = evaluate(trained.model, corpus / "test")
     return result(trained, metrics) | {"texts": texts}

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import spacy
 
 from labelwise.common.outputs import remove
-from scripts.complete import complete_cli
 from scripts.console import run
 from scripts.convert_brat import convert_brat_cli
 from scripts.evaluate import evaluate_cli
@@ -55,7 +54,6 @@ COMMANDS = (
         "--max-steps 4 --resume",
         ("training/cpu/model-best", "plots/cpu.tsv", "plots/cpu_resources.tsv"),
     ),
-    Command("complete", complete_cli, "small.cfg corpus training/cpu/completed --resume", ("training/cpu/completed",)),
     Command(
         "evaluate",
         evaluate_cli,

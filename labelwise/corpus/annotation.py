@@ -33,11 +33,6 @@ def check_coverage(value: str) -> Coverage:
 
     RAISES (InputError): there is no such policy.
     """
-    if value == "missing":
-        raise InputError(
-            "coverage 'missing': it is 'by-label' now, by which each label is learned from the texts that are complete "
-            "for it, and completed on the others for spaCy's ner; change it where it is set, in project.yml or a config"
-        )
     if value not in get_args(Coverage):
         raise InputError(f"coverage {value!r}: give {' or '.join(get_args(Coverage))}")
     return value  # type: ignore[return-value]

@@ -20,7 +20,6 @@ from labelwise.common.outputs import check_finished
 MANIFEST = "manifest.json"
 MERGE = "merge"  # what a merge writes to a corpus, as a whole; see `outputs.Output`
 ANNOTATORS = "annotators.json"
-COMPLETION = "completion.json"  # what a completion writes instead; see `train.completed`
 
 
 # The manifests that this process began with, as they were, by their files.
@@ -144,7 +143,7 @@ def check_whole(corpus: Path) -> None:
 def find_partitions(path: Path) -> list[Path]:
     """List the `.spacy` files of a folder, sorted.
 
-    RAISES (InputError): there is none, or they aren't those that a merge or a completion lists beside the folder.
+    RAISES (InputError): there is none, or they aren't those that a merge lists beside the folder.
     """
     listed = _find_list(path)
     files = sorted(path.glob("*.spacy"))
@@ -154,9 +153,9 @@ def find_partitions(path: Path) -> list[Path]:
         if found != expected and listed.pinned:
             check_pinned(listed.file.parent)
         for name in sorted(expected - found):
-            raise InputError(f"{path / name}: there is no such file, but {listed.file} lists it; {listed.remedy}")
+            raise InputError(f"{path / name}: there is no such file, but {listed.file} lists it; run the merge again")
         for name in sorted(found - expected):
-            raise InputError(f"{path / name}: {listed.file} doesn't list it; delete it, or {listed.remedy}")
+            raise InputError(f"{path / name}: {listed.file} doesn't list it; delete it, or run the merge again")
     if not files:
         raise InputError(f"{path}: no .spacy file; run the merge, with a share for this split")
     return files
@@ -174,7 +173,7 @@ def partitions_of(corpus: Path, split: str) -> list[Path]:
 def read_partition(file: Path) -> bytes:
     """Read a `.spacy` file.
 
-    RAISES (InputError): it isn't what the merge, or the completion, that lists it has written.
+    RAISES (InputError): it isn't what the merge that lists it has written.
     """
     listed = _find_list(file.parent)
     try:
@@ -187,7 +186,7 @@ def read_partition(file: Path) -> bytes:
     if listed and expected and hashlib.sha256(content).hexdigest() != expected:
         if listed.pinned:
             check_pinned(listed.file.parent)
-        raise InputError(f"{file}: it has changed since {listed.file} was written; {listed.remedy}")
+        raise InputError(f"{file}: it has changed since {listed.file} was written; run the merge again")
     return content
 
 
@@ -196,26 +195,21 @@ class _List(NamedTuple):
 
     file: Path
     digests: Mapping[str, str]
-    remedy: str
     pinned: bool = False
 
 
 def _find_list(split: Path) -> _List | None:
-    """Find what lists the partitions of a folder; None if no merge and no completion made it.
+    """Find what lists the partitions of a folder; None if no merge made it.
 
     RAISES (InputError): a merge is replacing them, or was killed while it did.
     """
     corpus = split.resolve().parent
     if content := _PINNED.get(corpus / MANIFEST):
-        return _List(corpus / MANIFEST, _digests_in(content) or {}, "run the merge again", pinned=True)
+        return _List(corpus / MANIFEST, _digests_in(content) or {}, pinned=True)
     check_finished(corpus / MERGE)
-    for name, remedy in ((MANIFEST, "run the merge again"), (COMPLETION, "run the completion again")):
-        file = corpus / name
-        if file.is_file():
-            digests = _digests_in(file.read_bytes())
-            if digests is not None:
-                return _List(file, digests, remedy)
-    return None
+    file = corpus / MANIFEST
+    digests = _digests_in(file.read_bytes()) if file.is_file() else None
+    return None if digests is None else _List(file, digests)
 
 
 @lru_cache(maxsize=8)

@@ -25,7 +25,6 @@ from labelwise.corpus.manifest import find_partitions
 from labelwise.corpus.streaming import forgetting, take_batch
 from labelwise.corpus.tokenizer import MAX_LENGTH
 from labelwise.evaluate.predictions import PredictedDoc, write_predictions
-from labelwise.recognizer.batched_ner import batch_ner
 from labelwise.recognizer.per_label import SPANS_KEY
 
 
@@ -56,7 +55,6 @@ def load_pipeline(model: Path, digest: str = "") -> Language:
         raise InputError(f"{model}: no trained pipeline; run the training first")
     nlp = spacy.load(model)
     nlp.max_length = MAX_LENGTH
-    batch_ner(nlp)
     return nlp
 
 

@@ -25,7 +25,6 @@ from labelwise.common.device import device_name
 from labelwise.common.outputs import link, remove, staged
 from labelwise.common.portable import is_portable
 from labelwise.corpus.manifest import manifest_digest
-from labelwise.train.completed import BOOKS
 from labelwise.train.parameters import find_scalers, find_slots
 
 # The folders of this package that a training depends on.
@@ -123,7 +122,7 @@ class Checkpoints:
             self.folder.rmdir()
 
 
-def facts_of(settings: Config, corpus: Path, gpu_id: int, completed: Path | None = None) -> dict[str, str]:
+def facts_of(settings: Config, corpus: Path, gpu_id: int) -> dict[str, str]:
     """List what is the same for trainings that take the same steps: config, corpus, device, packages and code.
 
     What the device is given at a time isn't among them, as that is what to change when memory has run out.
@@ -135,7 +134,6 @@ def facts_of(settings: Config, corpus: Path, gpu_id: int, completed: Path | None
     return {
         "the config": hashlib.sha256(settings.to_str(interpolate=False).encode()).hexdigest(),
         "the corpus": manifest_digest(corpus),
-        **({"the completion": hashlib.sha256((completed / BOOKS).read_bytes()).hexdigest()} if completed else {}),
         "the device": device_name(gpu_id),
         **({"portable": "yes"} if is_portable() else {}),
         **{name: version(name) for name in packages if find_spec(name)},

@@ -8,7 +8,7 @@ Four functions that the loop calls by name are replaced while it runs:
 4. `train_while_improving`: spaCy's generator, within which updates that run out of memory are caught, and around which
    checkpoints are saved.
 
-`shortcuts` has two more, of spaCy's update; `recognizer.batched_ner` stands in for spaCy's ner.
+`shortcuts` has two more, of spaCy's update.
 
 A training resumes from a checkpoint by replaying the earlier steps without their work: the loop is given empty batches
 and the scores of that time, so that its own counters and schedules get to where they were. What is random in a step
@@ -35,7 +35,6 @@ from thinc.api import Optimizer, fix_random_seed
 from labelwise.common.errors import InputError
 from labelwise.common.memory import Trimmer
 from labelwise.corpus.streaming import forgetting
-from labelwise.recognizer.batched_ner import batched_ner
 from labelwise.train.batches import Batch, CostBatcher, Item, word_cost
 from labelwise.train.checkpoints import Checkpoints, State, copy, restore
 from labelwise.train.clock import Clock
@@ -223,21 +222,20 @@ class Run:
         update = nlp.update
         nlp.update = lambda *given, **options: self.updates.update(nlp, update, *given, **options)  # type: ignore[method-assign]
         try:
-            with batched_ner(nlp):
-                for batch, info, is_best in SPACY_LOOP(nlp, optimizer, train_data, evaluate, **settings):
-                    if isinstance(batch, Replayed):
-                        continue
-                    self.trimmer.look()
-                    self.state.step, self.state.words = info["step"], info["words"]
-                    self.state.seconds = before + time.perf_counter() - start
-                    self.monitor.step, self.monitor.words = info["step"], info["words"]
-                    if is_best is not None:
-                        info["losses"] = self.total_losses(info["losses"])
-                        info.update(self.progress(nlp, settings["max_steps"]))
-                    with self.clock.phase("saving"):
-                        yield batch, info, is_best
-                        if is_best is not None and info["other_scores"] and self.checkpoints and self.output:
-                            self.checkpoints.save(self.state, nlp, optimizer, self.output)
+            for batch, info, is_best in SPACY_LOOP(nlp, optimizer, train_data, evaluate, **settings):
+                if isinstance(batch, Replayed):
+                    continue
+                self.trimmer.look()
+                self.state.step, self.state.words = info["step"], info["words"]
+                self.state.seconds = before + time.perf_counter() - start
+                self.monitor.step, self.monitor.words = info["step"], info["words"]
+                if is_best is not None:
+                    info["losses"] = self.total_losses(info["losses"])
+                    info.update(self.progress(nlp, settings["max_steps"]))
+                with self.clock.phase("saving"):
+                    yield batch, info, is_best
+                    if is_best is not None and info["other_scores"] and self.checkpoints and self.output:
+                        self.checkpoints.save(self.state, nlp, optimizer, self.output)
         except Exception as error:
             if is_out_of_memory(error):
                 self.updates.fail(

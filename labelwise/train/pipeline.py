@@ -16,7 +16,8 @@ from thinc.config import ConfigValidationError
 import labelwise.train.registry  # noqa: F401  what the configs name
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import check_finished
-from labelwise.corpus.manifest import read_manifest
+from labelwise.corpus.docbin_reader import merged_data, read_stored_docs
+from labelwise.corpus.manifest import find_partitions, read_manifest
 from labelwise.corpus.tokenizer import read_tokenizer
 from labelwise.recognizer.per_label import PerLabelRecognizer
 
@@ -111,19 +112,30 @@ def read_config(config: Path, corpus: Path, overrides: Mapping[str, Any]) -> Con
 def choose_recognizer(settings: Config, corpus: Path, recognizer: Recognizer) -> None:
     """Make the component `ner` of a config what it is to be, in place.
 
-    RAISES (InputError): the config has no block for it.
+    RAISES (InputError): the config has no block for it, or it is spaCy's, and can't learn from the texts as they are:
+        nothing tells it what isn't an entity, so that it would see entities everywhere.
     """
     per_label = settings["components"].pop("per_label", None)
+    by_label = read_manifest(corpus)["settings"]["policies"]["coverage"] == "by-label"
     if recognizer == "ner":
+        if by_label and settings["corpora"]["train"]["coverage"] == "by-label" and is_partial(corpus / "train"):
+            raise InputError(
+                "recognizer ner: texts in train aren't complete for all labels, and spaCy's ner can't learn from them; "
+                "take recognizer per-label, which does, or set coverage to drop or outside"
+            )
         return
     if per_label is None:
         raise InputError("recognizer per-label: the config has no [components.per_label]; take it from configs/cpu.cfg")
     settings["components"]["ner"] = per_label
     settings["initialize"]["components"]["ner"]["labels"]["path"] = "${paths.corpus}/labels/per_label.json"
     # What unmarked tokens mean where a label isn't covered: with this policy, the merge has taken them for no entities.
-    policies = read_manifest(corpus)["settings"]["policies"]
-    if policies["coverage"] == "outside":
+    if read_manifest(corpus)["settings"]["policies"]["coverage"] == "outside":
         settings["corpora"]["train"]["coverage"] = "outside"
+
+
+def is_partial(split: Path) -> bool:
+    """Tell whether some text of a split isn't complete for all labels; reads until it finds one."""
+    return any(merged_data(doc)["uncovered"] for file in find_partitions(split) for doc in read_stored_docs(file))
 
 
 def source_components(settings: Config, init_from: str, corpus: Path) -> None:

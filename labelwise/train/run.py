@@ -23,7 +23,6 @@ from labelwise.corpus.manifest import check_pinned, pinned
 from labelwise.train.batch_size import read_batch_size
 from labelwise.train.calibration import Fitted, Optimize, fit, write_fitted
 from labelwise.train.checkpoints import Checkpoints, State, copy, facts_of
-from labelwise.train.completed import TEACHER, is_completed, read_completed
 from labelwise.train.gradients import share_parameters
 from labelwise.train.loop import OnOom, Run
 from labelwise.train.monitor import Monitor, idle_gpu, open_nvml
@@ -116,7 +115,6 @@ def train(
     overrides: Mapping[str, Any] | None = None,
     init_from: str = "",
     recognizer: Recognizer = "per-label",
-    completed: Path | None = None,
     freeze: bool = False,
     optimize: Optimize = "",
     batch_size: Path | None = None,
@@ -133,8 +131,6 @@ def train(
     overrides (Mapping): values of the config, by dotted name.
     init_from (str): a pipeline to start from, by name or folder; see `pipeline.source_components`.
     recognizer (str): "per-label" or "ner"; see `pipeline.read_settings`.
-    completed (Path | None): the folder of a completion, if spaCy's ner is to learn from texts that are annotated for
-        some labels only; see `complete.run`.
     freeze (bool): of the recognizer that is taken from `init_from`, train only the heads of labels that it lacks; see
         `pipeline.freeze_components`.
     optimize (str): what a per-label recognizer's thresholds are to be best for; see `calibration`.
@@ -154,10 +150,7 @@ def train(
     check_replaceable(out, ("meta.json", "config.cfg"), "pipeline")
     use_gpu(gpu_id)
     with pinned(corpus):
-        completed = completed if completed and is_completed(completed, corpus) else None
-        init_from = str(completed / TEACHER) if completed else init_from
         settings, transformer = read_settings(config, corpus, overrides or {}, init_from, recognizer)
-        read_completed(settings, corpus, recognizer, completed)
         if freeze:
             freeze_components(settings)
         if device_size := read_batch_size(batch_size, gpu_id, settings):
@@ -167,7 +160,7 @@ def train(
         if launched and launched.rank:
             _join(plan, launched)
             return None
-        facts = facts_of(settings, corpus, gpu_id, completed)
+        facts = facts_of(settings, corpus, gpu_id)
         checkpoints = Checkpoints(out.with_name(f"{out.name}.checkpoints"), facts)
         place = real_path(out)
         with (

@@ -10,13 +10,11 @@ import spacy
 import yaml
 
 from labelwise.common.errors import InputError
-from labelwise.complete.run import complete
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import find_partitions, read_manifest
 from labelwise.evaluate import run as evaluation
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge
-from labelwise.train.completed import is_completed, is_partial
 from labelwise.train.reader import read_docs
 from labelwise.train.run import train
 from tests.conftest import ROOT
@@ -52,7 +50,6 @@ READERS: dict[str, tuple[str, Callable[[Path, Path], object]]] = {
     ),
     "evaluation": ("test", lambda corpus, model: evaluation.evaluate(model, corpus / "test")),
     "evaluation in processes": ("test", lambda corpus, model: evaluation.evaluate(model, corpus / "test", workers=2)),
-    "completion": ("train", lambda corpus, model: complete(CPU, corpus, corpus.parent / "completed")),
     "spaCy's Docs": ("train", lambda corpus, model: list(read_docs(corpus / "train", spacy.blank("en")))),
     "a merge": ("dev", lambda corpus, model: merge_again(corpus, corpus)),
     "a merge of a split": ("dev", lambda corpus, model: merge_again(corpus, corpus / "dev")),
@@ -115,24 +112,6 @@ def test_a_manifest_that_changes_is_read_again(corpus):
     (corpus / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(InputError, match="it has changed since"):
         list(read_stored_docs(file))
-
-
-def test_completed_texts_are_those_that_the_completion_lists(corpus):
-    completed = corpus.parent / "completed"
-    complete(CPU, corpus, completed)
-    shutil.copytree(corpus / "train", completed / "train", dirs_exist_ok=True)
-    books = json.loads((completed / "completion.json").read_text())
-    books |= {"skipped": "", "partitions": {k: v for k, v in digests(corpus).items() if k.startswith("train/")}}
-    (completed / "completion.json").write_text(json.dumps(books))
-    assert is_completed(completed, corpus)
-    assert not is_partial(completed / "train")
-    first, second, *_ = find_partitions(completed / "train")
-    shutil.copy(first, second)
-    with pytest.raises(InputError, match=r"it has changed since .*completion\.json was written; run the completion"):
-        is_partial(completed / "train")
-    second.unlink()
-    with pytest.raises(InputError, match=r"but .*completion\.json lists it; run the completion again"):
-        is_partial(completed / "train")
 
 
 def digests(corpus: Path) -> dict[str, str]:
