@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,9 +15,14 @@ from spacy.util import registry
 from thinc.api import Adam, fix_random_seed
 
 from labelwise.common.code import digest_files
+from labelwise.common.errors import InputError
 from labelwise.corpus.manifest import MANIFEST
+from labelwise.corpus.tokenizer import read_rules
+from labelwise.merge.rules.settings import Settings
+from labelwise.merge.run import merge
 from labelwise.train import checkpoints, run
 from labelwise.train.checkpoints import Checkpoints, State, restore
+from labelwise.train.loaders import Streamed
 from labelwise.train.out_of_memory import Updates
 from labelwise.train.parameters import find_scalers, find_slots
 from labelwise.train.pipeline import read_config
@@ -359,3 +365,39 @@ def test_a_checkpoint_keeps_its_curve_and_pipeline_when_training_goes_on(tmp_pat
     checkpoints.remove(folder / "model-best")
     kept = files(tmp_path / "checkpoints" / "step-00000000")
     assert (kept["curve.tsv"], kept["model-best/meta.json"]) == (b"step\n0\n", b"{}")
+
+
+@pytest.mark.parametrize(("workers", "what"), [(1, "other"), (1, "gone"), (2, "other")])
+def test_a_training_ends_when_its_corpus_is_merged_anew_and_is_not_resumed(
+    demo_corpus, tmp_path, monkeypatch, workers, what
+):
+    """Whoever merges doesn't know of it; the next epoch would be of other texts, or of files that aren't there."""
+    corpus = shutil.copytree(demo_corpus, tmp_path / "corpus")
+    saved = (tmp_path / "out/model.checkpoints").glob
+    epoch, process = Streamed.epoch, os.getpid()
+
+    def merge_meanwhile(self, rng):
+        if rng is not None and list(saved("step-*")) and os.getpid() == process:
+            settings = Settings(
+                tokenizer=read_rules(ROOT / "project.yml"), docs_per_partition=8 if what == "other" else 100
+            )
+            merge([demo_corpus.parent / "tasks/datasets.yml"], corpus, settings)
+        return epoch(self, rng)
+
+    def train_again(told: list[str]):
+        steps = {**SMALL, "training.max_steps": 60}
+        options = {"workers": workers, "resume": True, "tell": told.append}
+        return train_in(tmp_path / "out", monkeypatch, CPU, corpus, steps, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Streamed, "epoch", merge_meanwhile)
+        with pytest.raises(InputError, match=r"corpus: the corpus was merged anew meanwhile; start again"):
+            train_again([])
+    assert list(saved("step-*"))
+    assert not (tmp_path / "out/model").exists()
+    told: list[str] = []
+    assert train_again(told)
+    assert told == [
+        "Starting over, because this has changed since the checkpoints were saved: the corpus. They are kept until "
+        "this training saves its first one"
+    ]
