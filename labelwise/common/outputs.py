@@ -272,7 +272,8 @@ def check_replaceable(folder: Path, marks: Iterable[str], what: str) -> None:
     RAISES (InputError): there is something else, or another process is writing there.
     """
     output = Output(real_path(folder), "folder")
-    if os.path.lexists(output.temporary) or os.path.lexists(output.journal):
+    left = output.temporary, output.journal, own_name(output.path, "lock")
+    if any(map(os.path.lexists, left)):
         with locked(output.path):
             _settle([output])
     if not os.path.lexists(folder) or (folder.is_dir() and not any(folder.iterdir())):

@@ -1,11 +1,13 @@
-/* Make one write fail: preloaded, it counts what writes below a folder, in all processes together, and lets one fail.
+/* Make one write fail: preloaded, it counts what writes below a folder, in all processes together, and lets one fail,
+   or kills the process group before it.
 
-   Closing files and renaming them count, too, and opening them for writing. */
+   Closing files and renaming them count, too, and opening them for writing, and deleting. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +20,7 @@ static long fail_at;
 static int error_of;
 static char prefix[PATH_MAX];
 
-/* Count from now on; processes that are forked from this one share the count. */
+/* Count from now on, and let the write with a number fail, or, if the error is 0, be the last of all; processes that are forked from this one share the count. */
 void faults_begin(const char *folder, long at, int error) {
     count = mmap(NULL, sizeof *count, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     *count = 0;
@@ -38,6 +40,10 @@ static int fails(const char *path) {
     }
     if (strncmp(path, prefix, strlen(prefix))) return 0;
     if (__sync_add_and_fetch(count, 1) != fail_at) return 0;
+    if (!error_of) {
+        kill(0, SIGKILL);
+        pause();
+    }
     errno = error_of;
     return 1;
 }
@@ -109,6 +115,19 @@ int close(int file) {
 int rename(const char *from, const char *to) {
     REAL(rename);
     return fails(to) ? -1 : real(from, to);
+}
+int renameat2(int in, const char *from, int out, const char *to, unsigned flags);
+int renameat2(int in, const char *from, int out, const char *to, unsigned flags) {
+    REAL(renameat2);
+    return fails(to) ? -1 : real(in, from, out, to, flags);
+}
+int renameat(int in, const char *from, int out, const char *to) {
+    REAL(renameat);
+    return fails(to) ? -1 : real(in, from, out, to);
+}
+int unlink(const char *path) {
+    REAL(unlink);
+    return fails(path) ? -1 : real(path);
 }
 int link(const char *from, const char *to) {
     REAL(link);

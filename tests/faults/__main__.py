@@ -1,15 +1,16 @@
 """Disturb every command of a small project: nothing partial may appear, and the next run makes the same bytes.
 
-    python -m benchmarks.faults                                 # 10 of each fault for each command
-    python -m benchmarks.faults --fault writes --trials 1000 --command merge    # every single write
+    python -m tests.faults                                 # 10 of each fault for each command
+    python -m tests.faults --fault kills --trials 1000 --command merge    # at every single write
 
-1. `kill`: SIGKILL at a random moment, to the process and its workers. Each file is as it was, or new, or not there; a
-   corpus that has its manifest is all old or all new.
-2. `twice`: two of a command at once, the second at a random moment. One is refused, or waits; the outputs are new.
-3. `writes`: the Nth write, opening, closing or renaming of a file in the project fails, for N = 1, 2, 3, … (a disk
-   error or a full disk, in turn). The command fails, and names the folder, without a traceback.
+1. `kill`: SIGKILL at a random moment, to the process and its workers.
+2. `kills`: the same, before the Nth writing, opening, closing, renaming or deleting of a file in the project.
+3. `writes`: the Nth of these fails (a disk error or a full disk, in turn). The command fails, and names the folder,
+   without a traceback.
+4. `twice`: two of a command at once, the second at a random moment. One is refused, or waits; the outputs are new.
 
-After each, the command is run again, undisturbed. It needs Linux and, for `writes`, gcc.
+Afterwards, the outputs are as they were, all of them, or new, all of them, or every reader refuses them. Then the
+command is run again, undisturbed, and makes them new. It needs Linux, gcc, and PostgreSQL's server for fetch_prodigy.
 """
 
 import ctypes
@@ -22,16 +23,20 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
 
-from benchmarks.faults.commands import COMMANDS, Command, leftovers, load, outputs, place, prepare, start
+from labelwise.common.errors import InputError
+from tests.faults.commands import COMMANDS, Command, leftovers, load, outputs, place, prepare, start, start_server
+from tests.faults.mutations import MUTATIONS
 
 OLD, NEW = 10, 14  # texts of the corpus that was there, and of the one that comes
-FAULTS = ("kill", "twice", "writes")
+FAULTS = ("kill", "kills", "writes", "twice")
+AT_WRITES = ("kills", "writes")
 SOURCE = Path(__file__).with_name("writes.c")
 LIBRARY = "LABELWISE_FAULTS"  # the variable that names the compiled library
 
@@ -54,7 +59,7 @@ class Trials:
         self.place()
         self.old = outputs(command, self.work)
         begin = time.monotonic()
-        status, printed = self.wait(self.start(lambda: count_writes(self.work, 0, 0), count=True))
+        status, printed = self.wait(self.start(lambda: count_writes(self.work, -1, 0), count=True))
         self.seconds = time.monotonic() - begin
         self.new = outputs(command, self.work)
         if status or self.old == self.new or self.new != outputs(command, root / "new"):
@@ -93,15 +98,19 @@ class Trials:
             yield f"the next run leaves {left}"
 
     def partial(self) -> Iterator[str]:
-        """Say what is neither as it was, nor new, nor absent."""
+        """Say who takes outputs that are neither as they were nor new."""
         now = outputs(self.command, self.work)
-        for name, content in now.items():
-            if content not in (self.old.get(name), self.new.get(name)):
-                yield f"{name} is neither old nor new"
-        if "corpus/manifest.json" in now and self.command.name == "merge":
-            corpus = _corpus(now)
-            if corpus not in (_corpus(self.old), _corpus(self.new)):
-                yield "the corpus has its manifest, and is neither old nor new"
+        if now in (self.old, self.new):
+            return
+        different = [name for name in {**now, **self.old, **self.new} if now.get(name) != self.old.get(name)]
+        if not self.command.readers:
+            yield f"it is neither old nor new: {different[:5]}"
+        for name, read in self.command.readers.items():
+            try:
+                read(self.work)
+            except InputError:
+                continue
+            yield f"a mixture is taken: {name}: {different[:5]}"
 
     def kill(self, rng: random.Random) -> Iterator[str]:
         """Kill the command."""
@@ -125,7 +134,12 @@ class Trials:
         if outputs(self.command, self.work) != self.new:
             yield "the outputs aren't new"
 
-    def fail_write(self, number: int) -> Iterator[str]:
+    def kills(self, number: int) -> Iterator[str]:
+        """Kill the command before a write."""
+        self.wait(self.start(lambda: count_writes(self.work, number, 0)))
+        yield from self.partial()
+
+    def writes_fail(self, number: int) -> Iterator[str]:
         """Have a write fail."""
         error = (errno.EIO, errno.ENOSPC)[number % 2]
         status, printed = self.wait(self.start(lambda: count_writes(self.work, number, error)))
@@ -141,17 +155,13 @@ class Trials:
         yield from self.partial()
 
 
-def _corpus(files: dict[str, bytes]) -> dict[str, bytes]:
-    return {name: content for name, content in files.items() if name.startswith("corpus/")}
-
-
 def library() -> ctypes.CDLL | None:
     """Return the library that has been preloaded, if it was."""
     return ctypes.CDLL(os.environ[LIBRARY]) if LIBRARY in os.environ else None
 
 
 def count_writes(folder: Path, at: int, error: int) -> None:
-    """Count the writes in a folder from now on, and have one fail."""
+    """Count the writes in a folder from now on, and have one fail, or end all, if the error is 0."""
     if found := library():
         found.faults_begin(os.fsencode(folder), ctypes.c_long(at), error)
 
@@ -159,12 +169,13 @@ def count_writes(folder: Path, at: int, error: int) -> None:
 def disturb(trials: Trials, fault: str, times: int, rng: random.Random) -> tuple[int, Counter[str]]:
     """Disturb a command by a fault; return how often, and what wasn't as it should be."""
     broken: Counter[str] = Counter()
-    numbers = list(range(1, trials.writes + 1)) if fault == "writes" else list(range(times))
+    numbers = list(range(1, trials.writes + 1)) if fault in AT_WRITES else list(range(times))
     if len(numbers) > times:
         numbers = sorted(rng.sample(numbers, times))
     for number in numbers:
         trials.place()
-        found = trials.fail_write(number) if fault == "writes" else getattr(trials, fault)(rng)
+        disturb_once = trials.writes_fail if fault == "writes" else getattr(trials, fault)
+        found = disturb_once(number if fault in AT_WRITES else rng)
         wrong = [*found, *trials.again()]
         for what in wrong:
             print(f"{trials.command.name}, {fault} {number}: {what}", file=sys.stderr, flush=True)
@@ -177,23 +188,29 @@ def main(
     command: Annotated[list[str] | None, typer.Option(help="Commands; all by default")] = None,
     trials: Annotated[int, typer.Option(help="The most of each fault for each command")] = 10,
     seed: Annotated[int, typer.Option(help="Of the moments")] = 0,
+    mutation: Annotated[str, typer.Option(help=f"Of the code, which has to be seen: {', '.join(MUTATIONS)}")] = "",
 ) -> None:
     """Disturb commands, and print what was tried and what wasn't as it should be."""
     faults = fault or list(FAULTS)
-    if "writes" in faults and LIBRARY not in os.environ:
+    if set(AT_WRITES) & set(faults) and LIBRARY not in os.environ:
         with TemporaryDirectory() as folder:
             compiled = Path(folder) / "writes.so"
             subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-o", str(compiled), str(SOURCE), "-ldl"], check=True)
             environment = {**os.environ, "LD_PRELOAD": str(compiled), LIBRARY: str(compiled)}
-            arguments = [sys.executable, "-m", "benchmarks.faults", *sys.argv[1:]]
+            arguments = [sys.executable, "-m", "tests.faults", *sys.argv[1:]]
             raise SystemExit(subprocess.run(arguments, env=environment, check=False).returncode)
     load()
+    if mutation:
+        MUTATIONS[mutation]()
     rng = random.Random(seed)
     wrong = False
-    with TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as folder:
-        root = Path(folder)
+    with ExitStack() as stack:
+        root = Path(stack.enter_context(TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None)))
         names = [each.name for each in COMMANDS if not command or each.name in command]
         last = names[-1]
+        if "fetch_prodigy" in names and not start_server(stack):
+            names.remove("fetch_prodigy")
+            print("There is no PostgreSQL server here: fetch_prodigy isn't disturbed", file=sys.stderr)
         prepare(root / "old", OLD, last)
         prepare(root / "new", NEW, last)
         print("| command | seconds | fault | times | what wasn't as it should be |\n|---|---|---|---|---|")
@@ -201,7 +218,7 @@ def main(
             disturbed = Trials(each, root)
             for kind in faults:
                 times, broken = disturb(disturbed, kind, trials, rng)
-                of = f"{times} of {disturbed.writes}" if kind == "writes" else f"{times}"
+                of = f"{times} of {disturbed.writes}" if kind in AT_WRITES else f"{times}"
                 what = "; ".join(f"{name} ({n})" for name, n in broken.items()) or "nothing"
                 print(f"| {each.name} | {disturbed.seconds:.1f} | {kind} | {of} | {what} |", flush=True)
                 wrong = wrong or bool(broken)

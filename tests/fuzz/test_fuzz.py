@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from benchmarks.fuzz.mutate import any_bytes, mutated
-from benchmarks.fuzz.seeds import SEEDS
-from benchmarks.fuzz.targets import TARGETS
+from tests.fuzz.mutate import any_bytes, mutated
+from tests.fuzz.seeds import SEEDS
+from tests.fuzz.targets import TARGETS
 
 INPUTS = 100
 

@@ -9,9 +9,9 @@ from functools import lru_cache, partial
 import atheris
 
 with atheris.instrument_imports(include=["labelwise"]):
-    from benchmarks.fuzz.mutate import mutated
-    from benchmarks.fuzz.seeds import SEEDS
-    from benchmarks.fuzz.targets import TARGETS
+    from tests.fuzz.mutate import mutated
+    from tests.fuzz.seeds import SEEDS
+    from tests.fuzz.targets import TARGETS
 
 import spacy
 from spacy.language import Language

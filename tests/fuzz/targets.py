@@ -26,7 +26,6 @@ from unittest import mock
 import msgspec
 import yaml
 
-from benchmarks.fuzz.mutate import Bytes, mutate_lines, mutate_packed
 from labelwise.common.decoding import decode_yaml
 from labelwise.common.errors import InputError
 from labelwise.common.keys import text_key
@@ -52,6 +51,7 @@ from labelwise.sources.jsonl import read_jsonl
 from labelwise.sources.normalize import normalize_task
 from labelwise.sources.prodigy_datasets import declare, tasks
 from labelwise.sources.prodigy_db import MOST
+from tests.fuzz.mutate import Bytes, mutate_lines, mutate_packed
 
 FILE = Path("fuzz.jsonl")
 DATASETS = (

@@ -9,10 +9,10 @@ from itertools import combinations
 import spacy
 from spacy.tokens import Doc, DocBin, Span
 
-from benchmarks.fuzz.mutate import pack
-from benchmarks.fuzz.targets import NO_TEXT, folder
 from labelwise.corpus.annotation import set_user_data
 from labelwise.corpus.docbin_writer import encode_docs, write_docs
+from tests.fuzz.mutate import pack
+from tests.fuzz.targets import NO_TEXT, folder
 
 TEXT = "Add 5 mL of a cat's don't, twice."
 TASKS = [

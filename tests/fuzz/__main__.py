@@ -1,7 +1,7 @@
 """Fuzz everything that reads what others have written, guided by coverage, for a number of inputs each.
 
     make bench BENCH=fuzz                                   # a short run of all targets, in .venv-bench
-    python -m benchmarks.fuzz --runs 2000000 --target rows
+    python -m tests.fuzz --runs 2000000 --target rows
 
 It needs Atheris (`pip install '.[fuzz]'`). An input that breaks a promise is written to `benchmarks/out/fuzz/TARGET/`,
 as `crash-…`, `timeout-…` or `oom-…`, and the command fails; `--replay FILE` runs it again, without Atheris. Inputs that
@@ -21,8 +21,8 @@ from typing import Annotated
 
 import typer
 
-from benchmarks.fuzz.seeds import SEEDS
-from benchmarks.fuzz.targets import TARGETS
+from tests.fuzz.seeds import SEEDS
+from tests.fuzz.targets import TARGETS
 
 OUT = Path("benchmarks/out/fuzz")
 MEMORY = Path("/dev/shm")  # files are written there, where a system has it
@@ -47,7 +47,7 @@ def fuzz(name: str, runs: int, seconds: int, out: Path) -> tuple[int, dict[str, 
         "print_final_stats": 1,
         "verbosity": 1,
     }
-    command = [sys.executable, "-m", "benchmarks.fuzz.worker", name, *(f"-{key}={options[key]}" for key in options)]
+    command = [sys.executable, "-m", "tests.fuzz.worker", name, *(f"-{key}={options[key]}" for key in options)]
     with (
         TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder,
         (out / name / "log").open("w+", encoding="utf8", errors="replace") as log,

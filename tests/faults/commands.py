@@ -4,55 +4,94 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
 import spacy
+from thinc.api import Config
 
 from labelwise.common.outputs import remove
+from labelwise.compare.revisions import read_revision
+from labelwise.corpus.manifest import find_partitions, read_annotators, read_manifest, read_partition
+from labelwise.evaluate.predict import load_pipeline
+from labelwise.evaluate.predictions import read_predictions
+from labelwise.evaluate.results import read_merge_counts, read_table
+from labelwise.report.page import render_report
+from labelwise.sources.declarations import SPLITS, load_datasets
+from labelwise.train.pipeline import source_components
 from scripts.console import run
 from scripts.convert_brat import convert_brat_cli
 from scripts.evaluate import evaluate_cli
+from scripts.export import export_cli
+from scripts.fetch_prodigy import fetch_prodigy_cli
 from scripts.make_demo import make_demo_cli
 from scripts.merge import merge_cli
+from scripts.package import package_cli
 from scripts.report import report_cli
 from scripts.train import train_cli
+from tests.sources.servers import PASSWORD, postgresql
 
 CONFIG = Path(__file__).parents[2] / "configs" / "cpu.cfg"
 VOLATILE = ("cpu_resources.tsv", "speed.json")  # they tell times
 MORE = '{"text": "Two mg of salt, in the year %d."}\n'
 DECLARED = "- {name: more, path: more.jsonl, labels: [%s]}\n"
+SERVED = "- {name: person, db: '%s', labels: [PERSON]}\n"
+SERVER = "LABELWISE_FAULTS_SERVER"  # the variable with the address of a database
 
 
 class Command(NamedTuple):
     """A command of the project.
 
     outputs (tuple[str, ...]): the files and folders that it writes.
+    readers (Mapping[str, Callable]): what reads these, if there are several: each takes the project's folder.
     """
 
     name: str
     function: Callable[..., None]
     arguments: str
     outputs: tuple[str, ...]
+    readers: Mapping[str, Callable[[Path], object]] = {}
 
 
 COMMANDS = (
     Command("make_demo", make_demo_cli, "brat --docs {docs} --labels 3 --words 20", ("brat",)),
     Command("convert_brat", convert_brat_cli, "brat tasks", ("tasks",)),
+    Command("fetch_prodigy", fetch_prodigy_cli, "server.yml fetched --snapshot {docs}", ("fetched",)),
     Command(
         "merge",
         merge_cli,
         "tasks/datasets.yml more.yml corpus --metrics metrics/merge.json --docs-per-partition 6 --dev-ratio 0.2 "
         "--test-ratio 0.2 --workers 1",
         ("corpus", "metrics/merge.json"),
+        {
+            "the manifest": lambda root: read_manifest(root / "corpus"),
+            "the partitions": lambda root: [find_partitions(root / "corpus" / split) for split in SPLITS],
+            "a partition": lambda root: [read_partition(file) for file in (root / "corpus").glob("*/*.spacy")],
+            "a data set": lambda root: load_datasets([root / "again.yml"]),
+            "the annotators": lambda root: read_annotators(root / "corpus"),
+            "the counts": lambda root: read_merge_counts(root / "metrics/merge.json"),
+            "the report": lambda root: render_report(root, "cpu"),
+        },
     ),
+    Command("export", export_cli, "corpus exported --format brat", ("exported",)),
     Command(
         "train",
         train_cli,
         "small.cfg corpus training/cpu/model-best --curve plots/cpu.tsv --resources plots/cpu_resources.tsv "
         "--max-steps 4 --resume",
         ("training/cpu/model-best", "plots/cpu.tsv", "plots/cpu_resources.tsv"),
+        {
+            "the pipeline": lambda root: load_pipeline(root / "training/cpu/model-best", str(time.monotonic())),
+            "a training from it": lambda root: source_components(
+                Config(), str(root / "training/cpu/model-best"), root / "corpus"
+            ),
+            "the curve": lambda root: read_table(root / "plots/cpu.tsv", "step", ""),
+            "the report": lambda root: render_report(root, "cpu"),
+        },
     ),
     Command(
         "evaluate",
@@ -60,9 +99,27 @@ COMMANDS = (
         "training/cpu/model-best corpus/test metrics/cpu.json --predictions training/cpu/predictions.jsonl --details "
         "training/cpu/details.json --merge-metrics metrics/merge.json --speed training/cpu/speed.json",
         ("metrics/cpu.json", "training/cpu/predictions.jsonl", "training/cpu/details.json", "training/cpu/speed.json"),
+        {
+            "the report": lambda root: render_report(root, "cpu"),
+            "the predictions": lambda root: next(read_predictions(root / "training/cpu/predictions.jsonl")),
+            "the comparison": lambda root: read_revision("workspace", "cpu", root),
+        },
     ),
+    Command("package", package_cli, "dist --pipeline cpu --name ner --version 1.0.{docs}", ("dist",)),
     Command("report", report_cli, "report/cpu.html --pipeline cpu", ("report/cpu.html",)),
 )
+
+
+def start_server(stack: ExitStack) -> bool:
+    """Start a server with a data set, until the stack ends; tell whether there is one."""
+    try:
+        server = stack.enter_context(postgresql())
+    except pytest.skip.Exception:
+        return False
+    server.clear()
+    server.add("person", [b'{"text": "Anna %d spoke.", "spans": []}' % number for number in range(100)])
+    os.environ |= {SERVER: server.db, server.variable: PASSWORD}
+    return True
 
 
 def load() -> None:
@@ -125,7 +182,11 @@ def prepare(root: Path, docs: int, last: str) -> None:
     (root / "small.cfg").write_text(small, encoding="utf8")
     (root / "more.jsonl").write_text("".join(MORE % year for year in range(docs)), encoding="utf8")
     (root / "more.yml").write_text(DECLARED % "CHEMICAL", encoding="utf8")
+    (root / "again.yml").write_text("- {name: again, path: corpus, labels: [CHEMICAL]}\n", encoding="utf8")
+    (root / "server.yml").write_text(SERVED % os.environ.get(SERVER, ""), encoding="utf8")
     for command in COMMANDS:
+        if command.name == "fetch_prodigy" and SERVER not in os.environ:
+            continue
         log = root.with_suffix(f".{command.name}.log")
         if os.waitpid(start(command, root, log, docs), 0)[1]:
             raise RuntimeError(f"{command.name}: {log.read_text(encoding='utf8')}")
