@@ -17,9 +17,9 @@ from labelwise.merge.rules.ledger import Ledger
 from labelwise.merge.rules.policies import Alignment, Conflicts, Duplicates, Overlap, Policies
 from labelwise.merge.rules.settings import NearDuplicates, Settings
 from labelwise.merge.run import merge
-from labelwise.sources.declarations import DATASETS, SPLITS
-from labelwise.sources.infer import declare_folder
+from labelwise.sources.declarations import SPLITS
 from scripts.console import msg, print_counts, print_table, progress_bytes, run, user_errors
+from scripts.declare import declare
 
 Option = typer.Option
 YesNo = Literal["no", "yes"]
@@ -93,23 +93,6 @@ def merge_cli(
     if before:
         print_changes(before, ledger)
     print_warnings(ledger, settings, out)
-
-
-def declare(folder: Path) -> None:
-    """Have a folder of data sets declared, if it isn't, and print what was found."""
-    found = [] if (folder / DATASETS).is_file() else declare_folder(folder)
-    rows = [
-        [one.name, ", ".join(one.labels), ", ".join(one.kinds), one.split, f"{one.texts:,}", f"{one.spans:,}"]
-        for one in found
-        if one.texts
-    ]
-    print_table([f"Found in {folder}", "labels", "kind", "split", "texts", "spans"], rows)
-    if any(one.labels for one in found):
-        msg.warn(f"{folder / DATASETS} was written: check it", "A label that was never used can't be seen in the data")
-    for one in found:
-        if not one.labels:
-            because = f" ({one.problem})" if one.problem else ""
-            msg.warn(f"{folder / one.file}: {one.name} isn't declared", f"It has no span with a label{because}")
 
 
 def print_changes(before: Before, ledger: Ledger) -> None:

@@ -1,0 +1,299 @@
+"""Every code block of README and docs does what its page says, as it is written there, or says why no test runs it.
+
+A block that is run stands in a call of `block` in this file, with its page and its first line.
+"""
+
+import json
+import re
+import sqlite3
+import subprocess
+import zipfile
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import yaml
+
+from labelwise.demo.corpus import DemoDoc, add_noise, make_doc
+from labelwise.demo.write import write_brat
+from labelwise.export.brat import standoff
+from labelwise.sources.declarations import load_servers
+from tests.conftest import ROOT, write_jsonl
+from tests.test_end_to_end import Copy
+
+pytestmark = pytest.mark.slow
+
+LABELS = ("PERSON", "PLACE")
+PAGES = ("README.md", "CONTRIBUTING.md", "assets/README.md", "benchmarks/README.md", "docs")
+# By page and first line, why no test runs a block as it is written.
+NOT_RUN = {
+    ("README.md", "make run"): "sets up environments; .ci/run calls make test, and make run is weasel run all in one",
+    ("CONTRIBUTING.md", "make test"): "these are what runs this test",
+    ("docs/accounting.md", "weasel assets --extra"): "fetches public corpora; merge/test_public.py merges them",
+    ("docs/deploy.md", "pip install dist"): "would change this environment; the wheel is put on the path instead",
+    ("docs/deploy.md", "import spacy\nfrom fastapi"): "needs fastapi, which is none of the project's packages",
+    ("docs/deploy.md", "OPENBLAS_NUM_THREADS=1"): "starts the service above",
+    ("docs/deploy.md", "import spacy\nimport torch"): "needs a pipeline with a transformer, and torch",
+    ("docs/deploy.md", "pip install dvc"): "example.com; test_end_to_end.py gets a wheel and a pipeline from a folder",
+    ("docs/deploy.md", ".venv/bin/pip install spacy-huggingface-hub"): "needs an account on the hub",
+    ("docs/experiments.md", "dvc exp run --queue"): "five trainings in the background; test_end_to_end.py runs one",
+    ("docs/scale.md", "python -m scripts.merge ..."): "needs a cluster; common/test_workers.py has one",
+    ("docs/training.md", "cpu_init_from:"): "needs a pipeline of yesterday; train/test_freeze.py has one",
+    ("docs/training.md", "weasel run find-batch-size"): "needs a GPU",
+    ("docs/training.md", "torchrun"): "needs two machines; train/test_ranks.py runs torchrun on one",
+    ("docs/training.md", 'code="--code'): "trains for 1,500 steps; train/test_spacy_commands.py runs each with fewer",
+    ("docs/training.md", "[nlp]"): "train/test_spacy_commands.py assembles it",
+    ("docs/training.md", "make gpu"): "needs a GPU",
+}
+
+
+def code_blocks() -> dict[tuple[str, str], tuple[str, str]]:
+    """Language and content of all code blocks, by page and beginning."""
+    files = [file for page in PAGES for file in ([ROOT / page] if page.endswith(".md") else (ROOT / page).glob("*.md"))]
+    found = {}
+    for file in files:
+        text = file.read_text(encoding="utf8")
+        for indent, language, content in re.findall(r"(?m)^( *)```(\w*)\n((?:.*\n)*?) *```", text):
+            lines = [line.removeprefix(indent) for line in content.splitlines()]
+            found[file.relative_to(ROOT).as_posix(), "\n".join(lines)] = (language, "\n".join(lines) + "\n")
+    return found
+
+
+BLOCKS = code_blocks()
+
+
+def block(page: str, beginning: str, **instead: str) -> str:
+    """The block of a page that begins so, with names that stand for something replaced."""
+    ((_, content),) = [BLOCKS[name] for name in BLOCKS if name[0] == page and name[1].startswith(beginning)]
+    for name, value in instead.items():
+        assert name in content
+        content = content.replace(name, value)
+    return content
+
+
+def run_block(project: Copy, content: str) -> str:
+    """Run commands as somebody would who pastes them into a terminal in the project's folder."""
+    return project.run("bash", "-euc", content)
+
+
+def test_every_block_is_run_or_says_why_not():
+    whole = {f"docs/{page}" for page in re.findall(r'blocks\("(.+?)"\)', Path(__file__).read_text(encoding="utf8"))}
+    calls = re.findall(r'[^_]block\(\s*"([^"]+)",\s*[\'"](.+?)[\'"][,)]', Path(__file__).read_text(encoding="utf8"))
+    named = [*((page, beginning.encode().decode("unicode_escape")) for page, beginning in calls), *NOT_RUN]
+    for page, beginning in named:
+        assert [name for name in BLOCKS if name[0] == page and name[1].startswith(beginning)], (page, beginning)
+    for (page, content), (language, _) in BLOCKS.items():
+        assert language, f"{page}: a block without a language: text for what is printed"
+        matches = [name for name in named if name[0] == page and content.startswith(name[1])]
+        assert language == "text" or matches or page in whole, f"{page}: no test runs {content!r}"
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory) -> Copy:
+    """A copy of the project with a small brat corpus of two labels, some of whose tags are wrong; all was run."""
+    copy = Copy(tmp_path_factory.mktemp("project"))
+    for name, value in {"check_folds": "2", "check_steps": "10"}.items():
+        copy.set(name, value)
+    write_brat((noisy(made(number)) for number in range(24)), copy.root / "assets" / "brat" / "noisy")
+    copy.run("weasel", "run", "all")
+    return copy
+
+
+def made(number: int, labels: tuple[str, ...] = LABELS) -> DemoDoc:
+    return make_doc(number, labels=labels, words=40)
+
+
+def noisy(doc: DemoDoc) -> DemoDoc:
+    return add_noise(doc, 0.1, labels=LABELS)
+
+
+def blocks(page: str) -> list[list[list[str]]]:
+    """The commands of each block of a page."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf8")
+    found = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
+    return [[line.partition("#")[0].split() for line in part.splitlines()] for part in found]
+
+
+def lines(file: Path) -> list[dict]:
+    return [json.loads(line) for line in file.read_text(encoding="utf8").splitlines()]
+
+
+def write_tasks(path: Path, label: str, numbers: Sequence[int]) -> None:
+    """Tasks of one label, as Prodigy exports them."""
+    docs = [made(number, (label,)) for number in numbers]
+    spans = [[{"start": start, "end": end, "label": label} for start, end, _ in doc.spans] for doc in docs]
+    rows = zip(docs, spans, strict=True)
+    write_jsonl(path, [{"text": doc.text, "spans": found, "_view_id": "ner_manual"} for doc, found in rows])
+
+
+def write_database(path: Path, name: str, rows: Sequence[str]) -> None:
+    """A database such as Prodigy's, with one data set."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.executescript(
+            "create table dataset (id integer primary key, name varchar unique, created integer, meta blob, "
+            "session integer); create table example (id integer primary key, input_hash bigint, task_hash bigint, "
+            "content blob); create table link (id integer primary key, example_id integer, dataset_id integer);"
+        )
+        connection.execute("insert into dataset values (1, ?, 0, '{}', 0)", (name,))
+        connection.executemany("insert into example (content) values (?)", [(row.encode(),) for row in rows])
+        connection.execute("insert into link (example_id, dataset_id) select id, 1 from example")
+
+
+def write_exports(folder: Path) -> None:
+    """What the pages declare: person.jsonl, and the data set place in prodigy.db."""
+    write_tasks(folder / "person.jsonl", "PERSON", range(16))
+    write_tasks(folder / "place.jsonl", "PLACE", range(8, 24))
+    write_database(folder / "prodigy.db", "place", (folder / "place.jsonl").read_text(encoding="utf8").splitlines())
+    (folder / "place.jsonl").unlink()
+
+
+def merged(root: Path) -> dict:
+    return json.loads((root / "metrics/merge.json").read_text(encoding="utf8"))
+
+
+def test_exports_and_a_database_go_the_whole_way_without_a_declaration(tmp_path):
+    """The README: "put your database, or what you exported, into assets/prodigy/, and run weasel run all"."""
+    copy = Copy(tmp_path)
+    write_exports(tmp_path / "assets/prodigy")
+    printed = copy.run("weasel", "run", "all")
+    assert "assets/prodigy has data sets: nothing to convert" in " ".join(printed.split())
+    found = yaml.safe_load((tmp_path / "assets/prodigy/datasets.yml").read_text(encoding="utf8"))
+    declared = yaml.safe_load(block("README.md", "- name: person"))
+    assert {(one["name"], *one["labels"]) for one in found} == {(one["name"], *one["labels"]) for one in declared}
+    assert merged(tmp_path)["datasets"] == {"person": 16, "place": 16}
+    assert {label: n["complete"] for label, n in merged(tmp_path)["labels"].items()} == {"PERSON": 16, "PLACE": 16}
+    assert (tmp_path / "report/cpu.html").is_file()
+    assert copy.run("weasel", "run", "all").count("Skipping") == 7
+    # As the README declares it, the same comes out.
+    before = merged(tmp_path)
+    (tmp_path / "assets/prodigy/datasets.yml").write_text(block("README.md", "- name: person"), encoding="utf8")
+    copy.run("weasel", "run", "merge")
+    assert merged(tmp_path) == before
+
+
+def test_the_pages_on_data_and_evaluation(tmp_path):
+    copy = Copy(tmp_path)
+    write_brat(map(made, range(24)), tmp_path / "path/to/corpus")
+    tasks = str(tmp_path / "tasks")
+    run_block(copy, block("docs/data.md", "python -m scripts.convert_brat", **{"/tmp/tasks": tasks}))
+    assert len(lines(tmp_path / "tasks/PERSON.jsonl")) == 24
+    write_exports(tmp_path / "assets/prodigy")
+    (tmp_path / "assets/prodigy/datasets.yml").write_text(block("docs/data.md", "- name: person          # the data"))
+    copy.run("weasel", "run", "all")
+    counts = merged(tmp_path)["labels"]
+    # The eight texts with both have PLACE, too, so "absent" is contradicted there; on the others it is known.
+    assert {label: n["complete"] for label, n in counts.items()} == {"PERSON": 16, "PLACE": 24}
+    server = tmp_path / "server.yml"
+    server.write_text(block("docs/data.md", "- name: person          # as in Prodigy"), encoding="utf8")
+    assert load_servers([server]) == [("person", "postgresql://anna@db.example.com/prodigy")]
+    run_block(copy, block("docs/evaluation.md", "weasel run evaluate-cpu", MODEL="training/cpu/model-best"))
+    scores, metrics = (json.loads((tmp_path / name).read_text()) for name in ("scores.json", "metrics/cpu.json"))
+    assert scores["all_gold"] == metrics["all_gold"]
+    write_tasks(tmp_path / "novels/novels.jsonl", "PER", range(4))
+    write_tasks(tmp_path / "novels/lab.jsonl", "Reagent", range(8, 12))
+    declared = block("docs/evaluation.md", "- name: novels")
+    lab = "- {name: lab, path: lab.jsonl, labels: [Reagent, Action]}\n"
+    (tmp_path / "novels/datasets.yml").write_text(declared + lab, encoding="utf8")
+    copy.run("python", "-m", "scripts.merge", "novels", "novels/corpus", "--metrics", "novels/merge.json")
+    novels = json.loads((tmp_path / "novels/merge.json").read_text())["labels"]
+    assert {label: n["complete"] for label, n in novels.items()} == {"PER": 4, "LOC": 4, "Reagent": 8, "Action": 8}
+    run_block(copy, block("docs/training.md", "weasel run train-cpu"))
+
+
+def test_the_page_on_using_a_pipeline(project, tmp_path):
+    run_block(project, block("docs/deploy.md", "weasel run package"))
+    (wheel,) = (project.root / "dist").glob("*.whl")
+    assert f"dist/{wheel.name}\n" == block("docs/deploy.md", "pip install dist").partition(" install ")[2]
+    with zipfile.ZipFile(wheel) as file:
+        file.extractall(tmp_path / "site")
+    script = block("docs/deploy.md", "import spacy\n\nnlp") + block(
+        "docs/deploy.md", "for doc in nlp.pipe(texts, batch"
+    )
+    environment = {**project.environment, "PYTHONPATH": str(tmp_path / "site")}
+    found = subprocess.run(
+        ["python", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert found.returncode == 0, found.stderr
+    assert len(found.stdout.splitlines()) == 4
+    subprocess.run(["python", "-c", block("docs/scale.md", "from thinc.api")], env=project.environment, check=True)
+
+
+@pytest.mark.long
+def test_the_pages_on_experiments(tmp_path):
+    copy = Copy(tmp_path / "copy")
+    for name, value in zip(("user.name", "user.email"), ("t", "t@example.org"), strict=True):
+        copy.run("git", "config", name, value)
+    run_block(copy, block("docs/commands.md", "weasel run all"))
+    run_block(copy, block("docs/experiments.md", "dvc repro evaluate-cpu"))
+    compared = run_block(copy, block("docs/experiments.md", "git checkout -b expand"))
+    assert re.search(r"project\.yml +vars\.alignment +drop +expand", compared)
+    assert "all (micro)" in compared
+    copy.run("git", "checkout", "-q", "main")
+    copy.run("git", "branch", "-qD", "expand")
+    copy.run("git", "commit", "-q", "--allow-empty", "-m", "another start")
+    assert "all (micro)" in run_block(
+        copy, block("README.md", "dvc repro evaluate-cpu && git add", **{"Baseline": "Again"})
+    )
+    run_block(copy, block("docs/experiments.md", "dvc remote add", **{"s3://bucket/path": str(tmp_path / "store")}))
+
+
+@pytest.mark.long
+def test_what_to_fix_first(project):
+    (project.root / "assets" / "raw" / "new.txt").write_text("Nadia Barton lives in Paris.")
+    commands = [command for part in blocks("consistency.md") for command in part]
+    assert len(commands) == 8
+    for command in commands:
+        project.run(*command)
+        if "scripts.export" in command:
+            exported = json.loads((project.root / command[4] / "export.json").read_text(encoding="utf8"))
+            assert exported["texts"] > 0
+    found = json.loads((project.root / "training/check/check.json").read_text(encoding="utf8"))
+    assert found["texts"] == 24
+    assert (project.root / "training/check/tasks/PERSON.jsonl").is_file()
+    assert [path.name for path in (project.root / "training").glob("*check*")] == ["check"]
+    assert len(lines(project.root / "to-annotate/PERSON.jsonl")) == 1
+    assert "More texts: of which label?" in (project.root / "report/cpu.html").read_text(encoding="utf8")
+
+
+@pytest.mark.long
+def test_label_by_label(project):
+    """What people do in between is done here: a wrong tag is put right, and DATE is annotated on half of the texts."""
+    first, check, again, keep, texts, more, compare, last = blocks("label-by-label.md")
+    for name in ("name", "email"):
+        project.run("git", "config", f"user.{name}", "t")
+    project.run(*first[0])
+    project.run(*check[0])
+    doc = next(doc for doc in map(made, range(24)) if noisy(doc) != doc)
+    file = (project.root / "assets" / "brat" / "noisy" / doc.path).with_suffix(".ann")
+    right = [standoff(doc.text, span, number) for number, span in enumerate(doc.spans, 1)]
+    file.write_text("".join(right), encoding="utf8", newline="")
+    assert "Skipping 'convert-brat'" not in project.run(*again[0])
+    for command in keep:
+        project.run(*command)
+    project.run(*texts[0])
+    tasks = lines(project.root / "texts" / "texts.jsonl")
+    assert len(tasks) == 24
+    dates = {made(number).text: made(number, ("DATE",)).spans for number in range(24)}
+    for task in tasks[::2]:
+        task["spans"] = [{"start": s, "end": e, "label": label} for s, e, label in dates[task["text"]]]
+    annotated = "".join(json.dumps(task) + "\n" for task in tasks[::2])
+    (project.root / "assets/prodigy/date.jsonl").write_text(annotated, encoding="utf8")
+    page = (ROOT / "docs" / "label-by-label.md").read_text(encoding="utf8")
+    (declared,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    assert yaml.safe_load(declared)[0]["labels"] == ["DATE"]
+    (project.root / "assets/prodigy/datasets.yml").write_text(declared, encoding="utf8")
+    project.run(*more[0])
+    merged = json.loads((project.root / "metrics/merge.json").read_text(encoding="utf8"))["labels"]
+    assert {label: counts["complete"] for label, counts in merged.items()} == {"PERSON": 24, "PLACE": 24, "DATE": 12}
+    compared = project.run(*compare[0])
+    # Ten steps find nothing, so there is no interval; p needs the predictions of before, from DVC's cache.
+    compared_rows = [line.split() for line in compared.splitlines() if line.startswith((*LABELS, "all"))]
+    assert {row[0]: "1.0000" in row for row in compared_rows} == {"PERSON": True, "PLACE": True, "all": True}
+    assert "No intervals" not in compared
+    assert "DATE" in compared.partition("mean (macro)")[2]
+    for command in last:
+        project.run(*command)
+    to_annotate = {path.stem: lines(path) for path in (project.root / "to-annotate").glob("*.jsonl")}
+    assert {label: len(tasks) for label, tasks in to_annotate.items()} == {"PERSON": 0, "PLACE": 0, "DATE": 12}
+    assert {task["text"] for task in to_annotate["DATE"]} == {task["text"] for task in tasks[1::2]}
