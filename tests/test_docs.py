@@ -65,7 +65,7 @@ BLOCKS = code_blocks()
 
 def block(page: str, beginning: str, **instead: str) -> str:
     """The block of a page that begins so, with names that stand for something replaced."""
-    ((_, content),) = [BLOCKS[name] for name in BLOCKS if name[0] == page and name[1].startswith(beginning)]
+    (_, content), *_ = [BLOCKS[name] for name in BLOCKS if name[0] == page and name[1].startswith(beginning)]
     for name, value in instead.items():
         assert name in content
         content = content.replace(name, value)
@@ -207,9 +207,8 @@ def test_the_page_on_using_a_pipeline(project, tmp_path):
     assert f"dist/{wheel.name}\n" == block("docs/deploy.md", "pip install dist").partition(" install ")[2]
     with zipfile.ZipFile(wheel) as file:
         file.extractall(tmp_path / "site")
-    script = block("docs/deploy.md", "import spacy\n\nnlp") + block(
-        "docs/deploy.md", "for doc in nlp.pipe(texts, batch"
-    )
+    script = block("docs/deploy.md", "import spacy\n\nnlp")
+    script += block("docs/deploy.md", "for doc in nlp.pipe(texts")
     environment = {**project.environment, "PYTHONPATH": str(tmp_path / "site")}
     found = subprocess.run(
         ["python", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
