@@ -2,7 +2,7 @@
 PYTHON ?= python3
 UV ?= uv
 
-.PHONY: help run test lint docs bench gpu sbom lock clean
+.PHONY: help run test test-all nightly rounding lint docs bench gpu sbom lock clean
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -10,8 +10,23 @@ help: ## List the targets.
 run: .venv/.ready ## Set up .venv (no torch) and run the whole way on the demo corpus, or on yours if assets/brat has texts.
 	PYTHONUNBUFFERED=1 .venv/bin/weasel run all
 
-test: .venv-dev/.ready ## Set up .venv-dev and pass every test.
-	.venv-dev/bin/python -m pytest -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(ARGS)
+PYTEST = .venv-dev/bin/python -m pytest -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+test: .venv-dev/.ready ## Set up .venv-dev and pass the tests, but for the long ones: 8 minutes on two cores.
+	$(PYTEST) -m "not long and not nightly" $(ARGS)
+
+test-all: .venv-dev/.ready ## Pass the long tests, too, as CI does: 25 minutes.
+	$(PYTEST) -m "not nightly" $(ARGS)
+
+nightly: .venv-dev/.ready rounding ## All tests, those that train on other processors, too: hours.
+	$(PYTEST) $(ARGS)
+
+# As on a processor without AVX, on one whose numpy has no vectors either, and with two other seeds. SkylakeX needs AVX-512.
+TRAINING = tests/train tests/check tests/recognizer tests/evaluate/test_run.py tests/package/test_wheel.py
+rounding: .venv-dev/.ready ## Pass the tests that train with the rounding of other processors, and with other seeds.
+	OPENBLAS_CORETYPE=Haswell $(PYTEST) $(TRAINING) $(ARGS)
+	OPENBLAS_CORETYPE=Sandybridge NPY_DISABLE_CPU_FEATURES="AVX2 FMA3" LABELWISE_TEST_SEED=1 $(PYTEST) $(TRAINING) $(ARGS)
+	OPENBLAS_CORETYPE=Nehalem LABELWISE_TEST_SEED=2 $(PYTEST) $(TRAINING) $(ARGS)
+	! grep -q avx512f /proc/cpuinfo || OPENBLAS_CORETYPE=SkylakeX $(PYTEST) $(TRAINING) $(ARGS)
 
 lint: .venv-dev/.ready ## Check style, types, and what bandit would find.
 	.venv-dev/bin/ruff check .

@@ -172,6 +172,7 @@ def test_exports_and_a_database_go_the_whole_way_without_a_declaration(tmp_path)
     assert merged(tmp_path) == before
 
 
+@pytest.mark.long
 def test_the_pages_on_data_and_evaluation(tmp_path):
     copy = Copy(tmp_path)
     write_brat(map(made, range(24)), tmp_path / "path/to/corpus")
@@ -201,6 +202,7 @@ def test_the_pages_on_data_and_evaluation(tmp_path):
     run_block(copy, block("docs/training.md", "weasel run train-cpu"))
 
 
+@pytest.mark.long
 def test_the_page_on_using_a_pipeline(project, tmp_path):
     run_block(project, block("docs/deploy.md", "weasel run package"))
     (wheel,) = (project.root / "dist").glob("*.whl")

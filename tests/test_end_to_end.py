@@ -134,6 +134,7 @@ def test_a_second_run_does_nothing(by_weasel, by_dvc):
     assert "up to date" in again
 
 
+@pytest.mark.long
 def test_a_pipeline_of_a_revision_can_be_had_without_the_project(by_dvc, tmp_path):
     copy, _ = by_dvc
     copy.run("dvc", "repro", "package")
@@ -152,6 +153,7 @@ def test_a_pipeline_of_a_revision_can_be_had_without_the_project(by_dvc, tmp_pat
     assert wheel.name == "en_ner-0.1.0-py3-none-any.whl"
 
 
+@pytest.mark.long
 def test_an_edit_runs_what_depends_on_its_folder(by_weasel, by_dvc):
     for file, commands in (
         ("labelwise/report/charts.py", ["report"]),
@@ -166,6 +168,7 @@ def test_an_edit_runs_what_depends_on_its_folder(by_weasel, by_dvc):
     assert by_dvc[0].results() == by_weasel[0].results()
 
 
+@pytest.mark.long
 def test_an_experiment_changes_one_line_of_the_project(by_dvc):
     copy, _ = by_dvc
     copy.commit("before the experiment")
@@ -179,6 +182,7 @@ def test_an_experiment_changes_one_line_of_the_project(by_dvc):
     assert made["missing"] == []
 
 
+@pytest.mark.long
 def test_a_changed_variable_runs_what_it_touches_and_can_be_compared(by_dvc):
     copy, _ = by_dvc
     copy.run("git", "checkout", "-qb", "longer")
@@ -240,6 +244,7 @@ def test_ones_own_data_replace_the_demo(tmp_path):
     assert (tmp_path / "corpus/tasks/NAME.jsonl").read_text().count("\n") == 12
 
 
+@pytest.mark.long
 def test_fetched_assets_are_refused_if_they_are_not_what_the_project_says(tmp_path):
     """Git is told to take other repositories than GitHub's: the corpora there are other ones."""
     copy = Copy(tmp_path / "copy")

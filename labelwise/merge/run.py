@@ -209,7 +209,7 @@ def _note_links_outside(datasets: Sequence[DataSet], ledger: Ledger, problems: P
     """Enter the links that aren't read into the ledger, and list them: each counts as a row."""
     links = [(dataset.name, link) for dataset in datasets for link in dataset.outside]
     ledger.rows_read += len(links)
-    ledger.rows[LINK_OUTSIDE] += len(links)
+    ledger.rows.update([LINK_OUTSIDE] * len(links))
     ledger.datasets.update(name for name, _ in links)
     lines = [problem_line(Problem(name, printable(link), 0, LINK_OUTSIDE)) for name, link in links]
     problems.write_bytes(b"".join(lines))

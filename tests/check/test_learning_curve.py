@@ -57,6 +57,7 @@ def test_too_few_points_are_no_line(known):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_trainings_read_growing_shares_of_train(demo_corpus, tmp_path, monkeypatch):
     read = []
     train = module.train
@@ -90,6 +91,7 @@ def test_too_few_texts_are_an_error(merging, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_command_prints_the_label_with_the_most_to_gain_first(demo_corpus, tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setattr(module, "SHARES", (0.25, 0.5, 1.0))

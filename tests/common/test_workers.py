@@ -80,6 +80,7 @@ def test_an_address_is_a_clusters():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_cluster_gives_the_same_bytes_and_the_same_errors(merging):
     random_datasets(merging, 1)
     merging.run("alone", docs_per_partition=7)

@@ -163,6 +163,7 @@ def test_predictions_of_another_run_are_refused(repository, tmp_path):
     assert "HEAD: training/cpu/predictions.jsonl isn't what metrics/cpu.json was computed from" in printed
 
 
+@pytest.mark.long
 def test_what_is_not_in_the_cache_is_said(repository, tmp_path):
     made = Repository(tmp_path)
     made.evaluate(4)

@@ -143,6 +143,7 @@ def test_the_size_of_partitions_does_not_matter(merging, tmp_path):
 
 
 @pytest.mark.parametrize(("batch", "batch_size"), [(1, 1000), (100, 1000), (10**6, 2)])
+@pytest.mark.long
 def test_the_size_of_batches_does_not_matter(batch, batch_size, ruler, demo_corpus, tmp_path, monkeypatch):
     predict(ruler, demo_corpus / "train", tmp_path / "a")
     monkeypatch.setattr("labelwise.corpus.streaming.BATCH_WORDS", batch)
@@ -152,6 +153,7 @@ def test_the_size_of_batches_does_not_matter(batch, batch_size, ruler, demo_corp
 
 
 @pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.long
 def test_a_vocabulary_that_forgets_gives_the_same_bytes(model, workers, demo_corpus, tmp_path, monkeypatch):
     predict(model, demo_corpus / "train", tmp_path / "a")
     monkeypatch.setattr("labelwise.corpus.streaming.BATCH_WORDS", 100)
@@ -222,6 +224,7 @@ def test_odd_texts_are_predicted_as_they_are(merging, tmp_path):
     assert sum(len(doc.predicted) for doc in found) >= 5
 
 
+@pytest.mark.long
 def test_a_long_text(merging, tmp_path):
     """Longer than what spaCy takes unless told otherwise."""
     rng = random.Random(0)
@@ -245,6 +248,7 @@ def fail(doc: Doc) -> Doc:
 
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("before", [None, b"old"])
+@pytest.mark.long
 def test_nothing_is_left_when_it_fails_in_the_middle(workers, before, merging, tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
     (tmp_path / "temporary").mkdir()

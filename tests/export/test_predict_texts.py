@@ -58,6 +58,7 @@ def run(model, inputs, out, **options) -> tuple[list[dict], Counter]:
 
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("part", [1, 3, 500])
+@pytest.mark.long
 def test_every_text_is_predicted_once_in_order(model, inputs, tmp_path, monkeypatch, workers, part):
     monkeypatch.setattr(module, "PART", part)
     rows, problems = run(model, inputs, tmp_path / "out.jsonl", workers=workers)
@@ -82,6 +83,7 @@ def test_compressed_texts_are_read_and_damaged_ones_counted(model, tmp_path):
     assert problems == {"damaged": 2}
 
 
+@pytest.mark.long
 def test_a_cluster_predicts_the_same(model, inputs, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "PART", 3)
     here, _ = run(model, inputs, tmp_path / "here.jsonl")

@@ -40,6 +40,7 @@ def count_rows(path: Path) -> tuple[int, int]:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_every_row_and_span_of_the_public_corpora_is_somewhere(tmp_path):
     declared = yaml.safe_load((ROOT / "assets" / "public.yml").read_text())
     for dataset in declared:
@@ -77,6 +78,7 @@ def check_corpus(declared: Path, out: Path) -> Ledger:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("corpus", ["wnut2020_wlp/train", "wnut2020_wlp/dev", "litbank", "materials_syntheses"])
+@pytest.mark.long
 def test_a_brat_corpus_loses_nothing_from_its_lines_to_the_merged_corpus(corpus, tmp_path):
     folder = real_corpus(corpus)
     documents, lines = count_rows(folder)
@@ -92,6 +94,7 @@ def test_a_brat_corpus_loses_nothing_from_its_lines_to_the_merged_corpus(corpus,
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["fashion_brands_training", "fashion_brands_eval", "food_data"])
+@pytest.mark.long
 def test_a_prodigy_file_loses_nothing(name, tmp_path):
     file = real_corpus("prodigy_jsonl") / f"{name}.jsonl"
     label = {"food_data": "INGRED"}.get(name, "FASHION_BRAND")

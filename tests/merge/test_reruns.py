@@ -80,6 +80,7 @@ def wait_for(process: int, seconds: float) -> tuple[bool, int]:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_killed_merge_leaves_nothing_partial_and_can_be_run_again(merging):
     settings = {"docs_per_partition": 10, "near_duplicates": "group"}
     random_datasets(merging, 4, texts=400)
@@ -510,6 +511,7 @@ def test_files_that_vanish_or_cannot_be_read_are_named(merging, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_bytes_depend_on_the_data_alone(merging, tmp_path):
     """Not on the number of workers, the hash seed, the order of declarations' files, or the folder."""
     random_datasets(merging, 5, texts=200)

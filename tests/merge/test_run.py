@@ -370,6 +370,7 @@ def test_a_run_killed_while_it_moves_files_is_seen_and_can_be_run_again(merging,
     monkeypatch.setattr(outputs, "_replace", move_three)
     with pytest.raises(KeyboardInterrupt):
         merging.run(docs_per_partition=9)
+    monkeypatch.undo()
     for read in (check_whole, read_annotators, lambda corpus: read_partition(corpus / "train/part-00000.spacy")):
         with pytest.raises(InputError, match=r"merge is replacing this .*; wait, or run it again"):
             read(merging.root / "corpus")
@@ -380,7 +381,6 @@ def test_a_run_killed_while_it_moves_files_is_seen_and_can_be_run_again(merging,
         with pytest.raises(InputError, match="merge is replacing this"):
             merging.run("other")
     (merging.root / "tasks/kept.yml").rename(merging.root / "tasks/datasets.yml")
-    monkeypatch.undo()
     merging.run()
     assert merging.files() == whole
 

@@ -107,6 +107,7 @@ def write_texts(root: Path) -> Path:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_an_installed_wheel_predicts_the_same_to_the_bit(trained, bare, tmp_path, monkeypatch, capsys):
     made = make_package(trained, "cpu", tmp_path / "dist", Identity("brands", "1.2.0"))
     assert [path.name for path in sorted((tmp_path / "dist").iterdir())] == ["README.md", made.wheel.name]
@@ -125,6 +126,7 @@ def test_an_installed_wheel_predicts_the_same_to_the_bit(trained, bare, tmp_path
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_two_packages_in_one_process(trained, bare, tmp_path):
     for name in ("one", "two"):
         install(bare, make_package(trained, "cpu", tmp_path / name, Identity(name, "0.1.0")).wheel)
@@ -133,6 +135,7 @@ def test_two_packages_in_one_process(trained, bare, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_transformer_needs_spacy_transformers_alone(demo_corpus, tiny_bert, tmp_path, monkeypatch, capsys):
     pytest.importorskip("spacy_transformers")
     use_gpu(-1)
@@ -184,6 +187,7 @@ def words_in(wheel: Path, words: set[str]) -> set[str]:
     return {word for word in words if word.encode() in content}
 
 
+@pytest.mark.long
 def test_no_word_of_the_texts_is_in_the_wheel(trained, demo_corpus, tmp_path):
     made = make_package(trained, "cpu", tmp_path / "dist", Identity("brands", "1.2.0"))
     assert made.contents.words == 0
@@ -233,6 +237,7 @@ def test_nothing_of_this_machine_is_in_the_wheel(trained, tmp_path):
     assert words_in(made.wheel, {str(trained.parent)}) == set()
 
 
+@pytest.mark.long
 def test_equal_pipelines_give_equal_wheels(trained, tmp_path):
     first, second = (make_package(trained, "cpu", tmp_path / name, Identity("a", "1.0.0")) for name in ("one", "two"))
     assert first.wheel.read_bytes() == second.wheel.read_bytes()

@@ -111,6 +111,7 @@ def test_random_spans_come_back_from_every_scheme(seed):
 
 
 @pytest.mark.parametrize("name", ["emerging.dev.conll", "wnut17train.conll"])
+@pytest.mark.long
 def test_a_public_corpus_has_what_spacy_finds_in_it(name):
     path = real_corpus("formats") / "conll" / name
     items = list(read_items(path))

@@ -160,6 +160,7 @@ def test_the_password_is_in_no_file_and_in_nothing_printed(server, tmp_path):
         assert b"4711" not in content
 
 
+@pytest.mark.long
 def test_memory_does_not_grow_with_the_tasks(server, tmp_path, monkeypatch):
     monkeypatch.chdir(ROOT)
     filler = json.dumps({"text": "x" * 50_000}).encode()

@@ -56,6 +56,7 @@ def test_the_worst_texts_are_the_widest_and_of_those_the_longest():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_what_fits_into_a_limited_memory_is_found(demo_corpus, monkeypatch):
     monkeypatch.setattr("labelwise.train.batch_size.PRECISE", 2)
     tried = []

@@ -108,6 +108,7 @@ def test_a_slope_of_one_changes_nothing():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_probabilities_are_calibrated_on_dev(trained):
     folder, runs = trained
     assert runs[""].fitted.after <= 0.05

@@ -58,6 +58,7 @@ def test_the_other_labels_predictions_stay_to_the_bit(growing):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_without_freezing_all_labels_go_on_learning(growing):
     new = growing / "new"
     train(CPU, growing / "three", new, growing / "c.tsv", overrides=STEPS, init_from=str(growing / "old"))
@@ -75,6 +76,7 @@ def test_without_freezing_all_labels_go_on_learning(growing):
         ("old", "per-label", "two", "freeze: nothing to train, as the pipeline has all 2 labels"),
     ],
 )
+@pytest.mark.long
 def test_where_there_is_nothing_to_freeze_or_to_train_is_said(growing, start, recognizer, corpus, message):
     given = {"init_from": str(growing / start) if start else "", "recognizer": recognizer, "freeze": True}
     with pytest.raises(InputError, match=message):

@@ -21,6 +21,7 @@ SMALL = {
 
 
 @pytest.mark.parametrize("resume", [False, True])
+@pytest.mark.long
 def test_memory_zones_change_nothing(demo_corpus, tmp_path, monkeypatch, resume):
     """All words forgotten after each window of batches and each batch of evaluation, or none."""
     results = []

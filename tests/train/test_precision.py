@@ -57,6 +57,7 @@ def curve(folder: Path) -> list[dict[str, str]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
 @pytest.mark.parametrize("loss", ["loss_ner", "loss_transformer"])
+@pytest.mark.long
 def test_half_precision_has_the_losses_of_single_precision(loss, precision, trained):
     """Of 60 updates by three parts each; the transformer's loss, of the gradients that it is given, tells more."""
     half, single = (sum(float(row[loss]) for row in curve(trained[name])) for name in (precision, "fp32"))
@@ -72,6 +73,7 @@ def test_the_curve_has_the_scaler_in_fp16_alone(trained):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
+@pytest.mark.long
 def test_the_pipeline_loads_without_labelwise(precision, trained, tmp_path):
     code = (
         "import json, sys\n"

@@ -196,6 +196,7 @@ def test_a_rank_without_texts_takes_part(demo_corpus, tmp_path):
     assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), rel=1e-3)
 
 
+@pytest.mark.long
 def test_what_is_random_differs_between_ranks_and_steps_and_again_is_the_same(demo_corpus, tmp_path, monkeypatch):
     overrides = {**EXACT, "training.dropout": 0.2, "training.eval_frequency": 3}
     seen = []
@@ -231,6 +232,7 @@ def test_shares_of_dev_are_counted_as_the_whole(demo_corpus):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_training_resumes_with_another_number_of_processes(alone, demo_corpus, tmp_path, monkeypatch):
     """1, 2 and 1 again: stopped twice, after checkpoints."""
     update = Updates.update
@@ -254,6 +256,7 @@ def test_training_resumes_with_another_number_of_processes(alone, demo_corpus, t
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_killed_ranks_resume_to_the_same_bytes(demo_corpus, tmp_path, monkeypatch):
     """With dropout: what a step draws follows from its number and the rank."""
     overrides = {**EXACT, "training.dropout": 0.1, "training.eval_frequency": 2}
@@ -306,6 +309,7 @@ train(Path(config), Path(corpus), Path(folder) / "model", Path(folder) / "curve.
 
 @pytest.mark.slow
 @pytest.mark.parametrize("precision", ["fp32", "fp16"])
+@pytest.mark.long
 def test_torchrun_trains_what_one_process_does(precision, demo_corpus, tiny_bert, tmp_path):
     """gloo, on the CPU; in fp16 with the gradient scaler, which overflows at first."""
     overrides = {

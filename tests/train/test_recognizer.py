@@ -61,6 +61,7 @@ def test_a_killed_training_resumes_to_the_bit(demo_corpus, tmp_path, monkeypatch
 
 @pytest.mark.slow
 @pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
+@pytest.mark.long
 def test_a_transformer_embeds_for_it(demo_corpus, tiny_bert, tmp_path, precision):
     overrides = {
         "training.max_steps": 2,
@@ -75,6 +76,7 @@ def test_a_transformer_embeds_for_it(demo_corpus, tiny_bert, tmp_path, precision
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_in_fp16_an_overflow_skips_the_transformers_step_and_then_it_learns(
     demo_corpus, tiny_bert, tmp_path, monkeypatch
 ):

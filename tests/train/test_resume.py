@@ -78,6 +78,7 @@ def kill_in(folder: Path, config: Path, corpus: Path, overrides: dict, at: int) 
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_killed_twice_training_ends_with_the_same_bytes(demo_corpus, tmp_path, monkeypatch):
     """One part a batch: update 6 is of step 5; the second process begins with step 5, and its update 4 is of step 8."""
     train_in(tmp_path / "one", monkeypatch, CPU, demo_corpus, SMALL)
@@ -91,6 +92,7 @@ def test_killed_twice_training_ends_with_the_same_bytes(demo_corpus, tmp_path, m
 
 @pytest.mark.slow
 @pytest.mark.parametrize("precision", ["fp32", "fp16"])
+@pytest.mark.long
 def test_killed_training_of_a_transformer_ends_with_the_same_bytes(
     precision, demo_corpus, tiny_bert, tmp_path, monkeypatch
 ):
@@ -109,6 +111,7 @@ def test_killed_training_of_a_transformer_ends_with_the_same_bytes(
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_training_that_failed_after_its_last_step_only_finishes(demo_corpus, tmp_path, monkeypatch):
     overrides = {**SMALL, "training.max_steps": 4}
     train_in(tmp_path / "one", monkeypatch, CPU, demo_corpus, overrides)
@@ -156,6 +159,7 @@ def stopped(folder: Path, monkeypatch, corpus: Path, overrides: dict) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("other", ["the config", "the corpus", "labelwise/train/loop.py", "no resume"])
+@pytest.mark.long
 def test_checkpoints_of_another_training_are_not_used(other, demo_corpus, tmp_path, monkeypatch):
     overrides = {**SMALL, "training.max_steps": 2}
     stopped(tmp_path, monkeypatch, demo_corpus, overrides)

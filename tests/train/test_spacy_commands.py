@@ -60,6 +60,7 @@ def model(request, corpus, tmp_path_factory) -> Path:
     return root / "model"
 
 
+@pytest.mark.long
 def test_debug_data_reads_all_texts_and_labels(corpus):
     printed = run("debug", "data", CPU, *CODE, "--paths.corpus", corpus)
     assert "Pipeline can be initialized with data" in printed
@@ -71,6 +72,7 @@ def test_debug_data_reads_all_texts_and_labels(corpus):
         assert f"{texts} {title}" in printed
 
 
+@pytest.mark.long
 def test_train_takes_the_config_and_the_corpus(corpus, tmp_path):
     paths = ["--paths.corpus", corpus, "--paths.curve", tmp_path / "curve.tsv", "--output", tmp_path / "out"]
     assert "Saved pipeline to output directory" in run("train", CPU, *CODE, *paths, *FEW)
@@ -82,6 +84,7 @@ def test_train_takes_the_config_and_the_corpus(corpus, tmp_path):
 
 
 @pytest.mark.parametrize("model", ["per-label"], indirect=True)
+@pytest.mark.long
 def test_the_config_of_a_saved_pipeline_is_one_to_train_with(corpus, model, tmp_path):
     """It has the recognizer that was trained, so that `spacy train` trains a head for each label, too."""
     assert "Corpus is loadable" in run("debug", "data", model / "config.cfg", *CODE)
@@ -91,6 +94,7 @@ def test_the_config_of_a_saved_pipeline_is_one_to_train_with(corpus, model, tmp_
     assert kinds[0] is kinds[1]
 
 
+@pytest.mark.long
 def test_evaluate_finds_the_scores_that_labelwise_finds_of_flat_gold(corpus, model):
     printed = run("evaluate", model, corpus / "test", *CODE)
     scores = evaluate(model, corpus / "test").metrics.flat_gold
@@ -99,6 +103,7 @@ def test_evaluate_finds_the_scores_that_labelwise_finds_of_flat_gold(corpus, mod
     assert found == pytest.approx({"P": scores.p, "R": scores.r, "F": scores.f}, abs=0.0001)
 
 
+@pytest.mark.long
 def test_assemble_puts_a_trained_recognizer_into_another_pipeline(model, tmp_path):
     [block] = re.findall(r"(?s)```ini\n(.*?)```", (ROOT / "docs" / "training.md").read_text(encoding="utf8"))
     assert "training/cpu/model-best" in block

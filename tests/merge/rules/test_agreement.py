@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from labelwise.corpus.manifest import read_annotators
 from labelwise.merge.commit import write_metrics
@@ -195,7 +197,8 @@ def brute_force(rows: list[dict[str, Any]], label: str) -> tuple[int, float | No
     return len(versions), 2 * p * r / (p + r)
 
 
-@pytest.mark.parametrize("seed", range(300))
+@settings(max_examples=300, deadline=None, database=None)
+@given(st.integers(0, 2**32))
 def test_random_answers_are_counted_as_by_brute_force(seed):
     rng = random.Random(seed)
     words = [(0, 3), (4, 8), (12, 18), (12, 24)]
@@ -346,7 +349,8 @@ def test_names_of_annotators_are_not_in_the_metrics(merging):
     assert "bob" not in metrics.read_text()
 
 
-@pytest.mark.parametrize("seed", range(20))
+@settings(max_examples=20, deadline=None, database=None)
+@given(st.integers(0, 2**32))
 def test_kappa_is_that_of_the_table(seed):
     """Against the definition, by the four cells of the table."""
     rng = random.Random(seed)
