@@ -21,12 +21,12 @@ nightly: .venv-dev/.ready rounding ## All tests, those that train on other proce
 	$(PYTEST) $(ARGS)
 
 # As on a processor without AVX, on one whose numpy has no vectors either, and with two other seeds. SkylakeX needs AVX-512.
-TRAINING = tests/train tests/check tests/recognizer tests/evaluate/test_run.py tests/package/test_wheel.py
+TRAINING = $(PYTEST) -m "not long and not nightly" tests/train tests/check tests/recognizer tests/evaluate/test_run.py
 rounding: .venv-dev/.ready ## Pass the tests that train with the rounding of other processors, and with other seeds.
-	OPENBLAS_CORETYPE=Haswell $(PYTEST) $(TRAINING) $(ARGS)
-	OPENBLAS_CORETYPE=Sandybridge NPY_DISABLE_CPU_FEATURES="AVX2 FMA3" LABELWISE_TEST_SEED=1 $(PYTEST) $(TRAINING) $(ARGS)
-	OPENBLAS_CORETYPE=Nehalem LABELWISE_TEST_SEED=2 $(PYTEST) $(TRAINING) $(ARGS)
-	! grep -q avx512f /proc/cpuinfo || OPENBLAS_CORETYPE=SkylakeX $(PYTEST) $(TRAINING) $(ARGS)
+	OPENBLAS_CORETYPE=Haswell $(TRAINING) $(ARGS)
+	OPENBLAS_CORETYPE=Sandybridge NPY_DISABLE_CPU_FEATURES="AVX2 FMA3" LABELWISE_TEST_SEED=1 $(TRAINING) $(ARGS)
+	OPENBLAS_CORETYPE=Nehalem LABELWISE_TEST_SEED=2 $(TRAINING) $(ARGS)
+	! grep -q avx512f /proc/cpuinfo || OPENBLAS_CORETYPE=SkylakeX $(TRAINING) $(ARGS)
 
 lint: .venv-dev/.ready ## Check style, types, and what bandit would find.
 	.venv-dev/bin/ruff check .

@@ -17,6 +17,7 @@ from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge, merge_datasets
 from labelwise.sources.convert_brat import convert_brat
 from labelwise.sources.declarations import load_datasets
+from labelwise.train import pipeline
 
 ROOT = Path(__file__).parent.parent
 # Tests fork after a transformer's tokenizer was used, which would be told for each fork.
@@ -43,6 +44,23 @@ def write_jsonl(path: Path, rows: list[Any]) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the tests of the whole project, which take longest: other processes do the rest meanwhile."""
     items.sort(key=lambda item: (item.path.name != "test_end_to_end.py", item.path.parent.name != "tests"))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def other_seed() -> Iterator[None]:
+    """Train with the seed of the environment, where `make rounding` sets one, and a test doesn't: all holds for any."""
+    seed = os.environ.get("LABELWISE_TEST_SEED")
+    if not seed:
+        yield
+        return
+    read = pipeline.read_config
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(
+            pipeline,
+            "read_config",
+            lambda config, corpus, overrides: read(config, corpus, {"system.seed": int(seed), **overrides}),
+        )
+        yield
 
 
 @contextmanager
