@@ -1,36 +1,33 @@
-"""What labelwise puts into spaCy's own training loop (spacy/training/loop.py), which is neither copied nor changed.
+"""The training loop: steps on batches, evaluations on dev, and what is kept of them.
 
-Four functions that the loop calls by name are replaced while it runs:
+It takes the steps of spaCy's own (spacy/training/loop.py), but streams whatever `max_epochs` is, divides a batch by
+what its parts cost rather than by the number of its texts, catches updates that run out of memory, and saves
+checkpoints.
 
-1. `create_train_batches`: streams whatever `max_epochs` is; texts that are done with are forgotten.
-2. `create_evaluation_callback`: the dev set is streamed too, for the same scores.
-3. `subdivide_batch`: a batch is divided by what its sub-batches cost, not by the number of its texts.
-4. `train_while_improving`: spaCy's generator, within which updates that run out of memory are caught, and around which
-   checkpoints are saved.
-
-`shortcuts` has two more, of spaCy's update.
-
-A training resumes from a checkpoint by replaying the earlier steps without their work: the loop is given empty batches
-and the scores of that time, so that its own counters and schedules get to where they were. What is random in a step
-follows from the seed, the step's number and the rank, so that no generator's state has to be kept.
+What is random in a step follows from the seed, the step's number and the rank, so that no generator's state has to be
+kept: a training resumes from a checkpoint by setting the schedules and the place in the corpus, and goes on.
 
 Several processes, the ranks, each run the loop on the same batches. They share out the texts of each batch, and of dev,
 sum gradients and counts, and so take the same steps. Only the first one writes files.
 """
 
+import shutil
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
+from io import StringIO
 from itertools import chain, count, islice
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-import spacy.training.loop as spacy_loop
 from spacy.language import Language
+from spacy.schemas import ConfigSchemaTraining
 from spacy.training import Example
-from thinc.api import Optimizer, fix_random_seed
+from spacy.training.loop import create_before_to_disk_callback, update_meta
+from spacy.util import registry, resolve_dot_names
+from thinc.api import Optimizer, constant, fix_random_seed, set_gpu_allocator
 
 from labelwise.common.errors import InputError
 from labelwise.common.memory import Trimmer
@@ -45,27 +42,14 @@ from labelwise.train.out_of_memory import OnOom, Updates, is_out_of_memory
 from labelwise.train.parameters import find_scalers
 from labelwise.train.ranks import Alone, Ranks
 from labelwise.train.reader import PartitionedCorpus
-from labelwise.train.shortcuts import SHORTCUTS, Replacement, replaced
 
-SPACY_LOOP = spacy_loop.train_while_improving
-
-
-class Replayed:
-    """A batch of a step that was taken before the checkpoint: a number of words, and nothing to do."""
-
-    def __init__(self, words: int) -> None:
-        """Take the number of words."""
-        self.words = words
-
-    def __iter__(self) -> Iterator[range]:
-        """Yield something whose length is the number of words, which is all that the loop asks."""
-        yield range(self.words)
+BEST = "model-best"
 
 
 class Run:
-    """A training: what the replaced functions share.
+    """A training: what its steps share.
 
-    output (Path | None): the folder that spaCy saves to; None in ranks after the first.
+    output (Path | None): the folder for the best pipeline; None in ranks after the first.
     ranks (Ranks): the processes that train together.
     checkpoints (Checkpoints | None): where to save one at each evaluation.
     resumed (tuple | None): the checkpoint to resume from, and its state.
@@ -93,49 +77,110 @@ class Run:
         self.resumed = resumed
         self.skip_first = skip_first
         self.clock = Clock()
-        self.trimmer = Trimmer()
         self.state = resumed[1] if resumed else State()
         self.updates = Updates(self.state, on_oom)
         self.corpus: Any = None
         monitor.begin(self.state.step, self.state.words)
-        self._replay = list(self.state.scores)
-        self._restore: Callable[[], None] | None = None
 
-    @contextmanager
-    def installed(self) -> Iterator[None]:
-        """Make a block in which spaCy's loop calls this training's functions.
+    def train(self, nlp: Language, gpu_id: int, stdout: IO[str], stderr: IO[str]) -> None:
+        """Train a pipeline; the best one that was evaluated is saved, as `model-best`.
 
-        RAISES (InputError): memory ran out.
+        stdout, stderr (IO[str]): what the config's logger prints to.
+        RAISES (InputError): memory ran out, or the corpus is empty.
         """
-        names = ("create_train_batches", "create_evaluation_callback", "subdivide_batch", "train_while_improving")
+        training, self.corpus, dev = resolve_training(nlp, gpu_id)
+        optimizer, frozen = training["optimizer"], training["frozen_components"]
+        drop = training["dropout"]
+        dropouts: Any = constant(drop) if isinstance(drop, float) else drop
+        weights = {name: weight for name, weight in training["score_weights"].items() if weight is not None}
+        update = partial(update_components, nlp, exclude=frozen, annotates=training["annotating_components"])
+        if self.resumed:
+            self.resume(nlp, optimizer, dropouts)
+        with nlp.select_pipes(disable=frozen):
+            log, close = training["logger"](nlp, stdout, stderr)
+        self.gradients = Gradients(nlp, self.ranks)
+        self.clock = Clock()
+        trimmer, before, start = Trimmer(), self.state.seconds, time.perf_counter()
+        losses: dict[str, float] = {}
         try:
-            with replaced((*(Replacement(spacy_loop, name, getattr(self, name)) for name in names), *SHORTCUTS)):
-                yield
+            for step, epoch, batch in self.batches(nlp, training):
+                if training["before_update"]:
+                    training["before_update"](nlp, {"step": step, "epoch": epoch})
+                self.learn(nlp, batch, update, next(dropouts), losses, training["accumulate_gradient"])
+                take_step(nlp, optimizer, frozen)
+                self.state.step, self.state.words = step, self.state.words + sum(map(len, batch))
+                self.state.seconds = before + time.perf_counter() - start
+                self.monitor.step, self.monitor.words = step, self.state.words
+                trimmer.look()
+                if step % training["eval_frequency"]:
+                    log(None)
+                else:
+                    with nlp.use_params(optimizer.averages):
+                        scores = self.score(nlp, dev, weights)
+                    info = self.progress(nlp, training["max_steps"]) | {
+                        "step": step,
+                        "epoch": epoch,
+                        "other_scores": scores,
+                    }
+                    info |= {"losses": self.total_losses(losses)}
+                    with self.clock.phase("saving"):
+                        with nlp.select_pipes(disable=frozen):
+                            update_meta(training, nlp, info)
+                        self.save_best(nlp, optimizer, training["before_to_disk"])
+                        log(info)
+                        if scores and self.checkpoints and self.output:
+                            self.checkpoints.save(self.state, nlp, optimizer, self.output)
+                    losses.clear()
+                if self.is_over(training):
+                    break
         except Exception as error:
-            # spaCy saves the pipeline even then, which can fail as well, and hide why.
-            if self.updates.failure:
-                raise self.updates.failure from error
+            if is_out_of_memory(error):
+                raise self.updates.fail(
+                    "in the optimizer or in evaluation. Remedy: a smaller model, or lower nlp.batch_size, or "
+                    "max_batch_items of a transformer"
+                ) from error
             raise
+        finally:
+            close()
 
-    def create_train_batches(
-        self, nlp: Language, corpus: Any, batcher: Any, max_epochs: int
-    ) -> Iterator[tuple[int, Batch | Replayed]]:
-        """Yield (epoch, batch) for each step, for `max_epochs` epochs, or forever if that is less than 1."""
-        self.corpus = corpus
+    def is_over(self, training: Mapping[str, Any]) -> bool:
+        """Tell whether the last step has been taken: by `max_steps`, or as no pipeline was better for `patience`."""
+        if self.state.step < 0:
+            return False
+        best = self.state.scores.index(max(self.state.scores)) * training["eval_frequency"]
+        out_of_patience = training["patience"] and self.state.step - best >= training["patience"]
+        return bool(out_of_patience or 0 < training["max_steps"] <= self.state.step)
+
+    def resume(self, nlp: Language, optimizer: Optimizer, dropouts: Iterator[float]) -> None:
+        """Set parameters, optimizer and schedules to those of the checkpoint."""
+        checkpoint, state = self.resumed  # type: ignore[misc]
+        if self.output:
+            copy(checkpoint / BEST, self.output / BEST)
+        restore(checkpoint, state, nlp, optimizer)
+        for _ in range(state.step + 1):
+            optimizer.step_schedules()
+            next(dropouts)
+
+    def batches(self, nlp: Language, training: Mapping[str, Any]) -> Iterator[tuple[int, int, Batch]]:
+        """Yield the step, the epoch and the batch of each step, for `max_epochs` epochs, or forever if less than 1.
+
+        Texts that are done with are forgotten. A training that resumes goes on at its place in the corpus.
+        RAISES (InputError): the corpus is empty.
+        """
+        corpus, batcher, max_epochs = self.corpus, training["batcher"], training["max_epochs"]
         zone: Callable[[], AbstractContextManager[Any]] = nullcontext
         read: Callable[[Language], Iterable[Item]] = corpus
         if isinstance(corpus, PartitionedCorpus) and corpus.loader != "in_memory":
             zone = partial(forgetting, nlp)
             if isinstance(batcher, CostBatcher):
                 read = corpus.texts
-        start, skip = self.state.epoch, self.state.batches
-        seed = nlp.config.interpolate()["training"]["seed"]
         if isinstance(batcher, CostBatcher):
             batcher.bind(nlp)
             self.updates.unit = batcher.unit
             self.state.device_size = min(filter(None, (self.state.device_size, batcher.device_size)), default=0)
-        for step in range(self.state.step + 1):
-            yield start, Replayed(self.state.words if step == 0 else 0)
+        start, skip, step = self.state.epoch, self.state.batches, self.state.step + 1
+        if self.is_over(training):  # it was killed after its last step
+            return
         for epoch in count(start):
             if 0 < max_epochs <= epoch:
                 return
@@ -146,39 +191,45 @@ class Run:
             number = 0
             for number, batch in enumerate(self.clock.during("batching", batches), 1):
                 if number > skip or epoch > start:
-                    if self._restore:
-                        self._restore()
-                        self._restore = None
                     self.state.epoch, self.state.batches = epoch, number
-                    fix_random_seed(zlib.crc32(f"{seed}/{self.state.step + 1}/{self.ranks.rank}".encode()))
-                    yield epoch, batch
+                    fix_random_seed(zlib.crc32(f"{training['seed']}/{step}/{self.ranks.rank}".encode()))
+                    yield step, epoch, batch if isinstance(batch, Batch) else Batch(batch, map(word_cost, batch))
+                    step += 1
             if not number:
                 raise InputError("training.train_corpus: the corpus is empty")
 
-    def create_evaluation_callback(
-        self, nlp: Language, dev_corpus: Callable[[Language], Iterable[Example]], weights: Mapping[str, float | None]
-    ) -> Callable[[], tuple[float, dict[str, Any]]]:
-        """Make a function that computes the scores of the dev set, or returns those of a step that is replayed.
+    def learn(
+        self, nlp: Language, batch: Batch, update: Callable[..., Any], drop: float, losses: dict[str, float], parts: int
+    ) -> None:
+        """Compute the gradients of a step: of this rank's share of the batch, part by part; then sum those of all.
 
-        RAISES (InputError): the dev set is held in memory, where an evaluation would find the last one's entities.
+        update (Callable): updates the pipeline with a part.
+        parts (int): how many there are, at least.
+        RAISES (InputError): memory ran out.
         """
-        if getattr(dev_corpus, "loader", "") == "in_memory":
-            raise InputError("corpora.dev: the loader in_memory is for training only; the dev set is streamed")
+        self.updates.begin()
+        share = batch.shares(self.ranks.count)[self.ranks.rank]
+        for sub_batch in share.sub_batches(parts, self.state.device_size):
+            with self.clock.phase("reading"):
+                made = sub_batch.made()
+            self.updates.update(nlp, update, made, losses=losses, drop=drop)
+        with self.clock.phase("waiting for the other processes"):
+            self.gradients.sum()
 
-        def callback() -> tuple[float, dict[str, Any]]:
-            """Score the pipeline on dev, or repeat the score that it had before training was killed."""
-            if self._replay:
-                return self._replay.pop(0), {}
-            if self.skip_first and not self.state.scores:
-                self.state.scores = [0.0]
-                return 0.0, {}
-            with self.clock.phase("evaluation"):
-                scores = self.evaluate(nlp, dev_corpus).scores()
-                score = weighted_score(scores, weights)
-            self.state.scores = [*self.state.scores, score]
-            return score, scores
-
-        return callback
+    def score(
+        self,
+        nlp: Language,
+        dev: Callable[[Language], Iterable[Example]],
+        weights: Mapping[str, float],
+    ) -> dict[str, Any]:
+        """Evaluate the pipeline on dev, and keep the score that decides; no scores if it wasn't evaluated."""
+        if self.skip_first and not self.state.scores:
+            self.state.scores = [0.0]
+            return {}
+        with self.clock.phase("evaluation"):
+            scores = self.evaluate(nlp, dev).scores()
+        self.state.scores = [*self.state.scores, weighted_score(scores, weights)]
+        return scores
 
     def evaluate(self, nlp: Language, dev_corpus: Callable[[Language], Iterable[Example]]) -> EntityCounts:
         """Evaluate this rank's texts of dev, and add up what all ranks have counted."""
@@ -191,60 +242,12 @@ class Run:
         counts = evaluate(nlp, share)
         return EntityCounts.total(self.ranks.exchange(counts))
 
-    def subdivide_batch(self, batch: Any, accumulate_gradient: int) -> Iterator[Batch]:
-        """Yield the sub-batches of this rank's share of a batch; then sum the gradients, those of all ranks."""
-        if isinstance(batch, Replayed):
-            return
-        if not isinstance(batch, Batch):
-            batch = Batch(batch, map(word_cost, batch))
-        self.updates.begin()
-        share = batch.shares(self.ranks.count)[self.ranks.rank]
-        for sub_batch in share.sub_batches(accumulate_gradient, self.state.device_size):
-            with self.clock.phase("reading"):
-                made = sub_batch.made()
-            yield made
-        with self.clock.phase("waiting for the other processes"):
-            self.gradients.sum()
-
-    def train_while_improving(
-        self, nlp: Language, optimizer: Optimizer, train_data: Any, evaluate: Any, **settings: Any
-    ) -> Iterator[tuple[Any, dict[str, Any], bool | None]]:
-        """Yield what spaCy's own generator yields, except for replayed steps."""
-        if self.resumed:
-            checkpoint, state = self.resumed
-            if self.output:
-                copy(checkpoint / "model-best", self.output / "model-best")
-            self._restore = lambda: restore(checkpoint, state, nlp, optimizer)
-        self.gradients = Gradients(nlp, self.ranks)
-        self.clock = Clock()
-        before = self.state.seconds
-        start = time.perf_counter()
-        update = nlp.update
-        nlp.update = lambda *given, **options: self.updates.update(nlp, update, *given, **options)  # type: ignore[method-assign]
-        try:
-            for batch, info, is_best in SPACY_LOOP(nlp, optimizer, train_data, evaluate, **settings):
-                if isinstance(batch, Replayed):
-                    continue
-                self.trimmer.look()
-                self.state.step, self.state.words = info["step"], info["words"]
-                self.state.seconds = before + time.perf_counter() - start
-                self.monitor.step, self.monitor.words = info["step"], info["words"]
-                if is_best is not None:
-                    info["losses"] = self.total_losses(info["losses"])
-                    info.update(self.progress(nlp, settings["max_steps"]))
-                with self.clock.phase("saving"):
-                    yield batch, info, is_best
-                    if is_best is not None and info["other_scores"] and self.checkpoints and self.output:
-                        self.checkpoints.save(self.state, nlp, optimizer, self.output)
-        except Exception as error:
-            if is_out_of_memory(error):
-                self.updates.fail(
-                    "in the optimizer or in evaluation. Remedy: a smaller model, or lower nlp.batch_size, or "
-                    "max_batch_items of a transformer"
-                )
-            raise
-        finally:
-            del nlp.__dict__["update"]
+    def save_best(self, nlp: Language, optimizer: Optimizer, before: Callable[[Language], Language] | None) -> None:
+        """Save the pipeline if it is the best so far, with the averages of its parameters."""
+        if self.output and self.state.scores[-1] == max(self.state.scores):
+            shutil.rmtree(self.output / BEST, ignore_errors=True)
+            with nlp.use_params(optimizer.averages):
+                create_before_to_disk_callback(before)(nlp).to_disk(self.output / BEST)
 
     def total_losses(self, losses: Mapping[str, float]) -> dict[str, float]:
         """Add up the ranks' losses since the last evaluation."""
@@ -252,15 +255,72 @@ class Run:
         return {name: sum(one.get(name, 0.0) for one in told) for name in dict.fromkeys(chain(*told))}
 
     def progress(self, nlp: Language, max_steps: int) -> dict[str, Any]:
-        """Compute what spaCy's loop doesn't tell loggers: speed, time left, memory, and the gradient scaler's state."""
+        """Compute what loggers are told: score and words, speed, time left, memory, and the gradient scaler's state."""
         done = self.state.step + 1
         # The first evaluation comes before training: it is slow, and says nothing of what follows.
         left = self.state.seconds / done * (max_steps + 1 - done) if max_steps and self.state.step else None
         scalers = find_scalers(nlp)
         return {
+            "score": self.state.scores[-1],
+            "words": self.state.words,
             "words_per_second": self.state.words / self.state.seconds,
             "seconds_left": left,
             "memory": self.monitor.memory,
             "grad_scale": float(scalers[0]._scale) if scalers else None,
             "skipped_steps": getattr(scalers[0], "skipped", 0) if scalers else None,
         }
+
+
+def resolve_training(nlp: Language, gpu_id: int) -> tuple[dict[str, Any], Any, Any]:
+    """Make what the config's block `training` names; it follows with the readers of train and dev.
+
+    RAISES (InputError): the dev set is held in memory, where an evaluation would find the last one's entities.
+    """
+    config = nlp.config.interpolate()
+    if gpu_id >= 0 and config["training"]["gpu_allocator"]:
+        set_gpu_allocator(config["training"]["gpu_allocator"])
+    training = registry.resolve(config["training"], schema=ConfigSchemaTraining)
+    train, dev = resolve_dot_names(config, [training["train_corpus"], training["dev_corpus"]])
+    if getattr(dev, "loader", "") == "in_memory":
+        raise InputError("corpora.dev: the loader in_memory is for training only; the dev set is streamed")
+    return training, train, dev
+
+
+def follow(run: Run, nlp: Language, gpu_id: int) -> None:
+    """Be a rank of a training after the first: take the same steps, and write nothing."""
+    nlp.config["training"]["logger"] = {"@loggers": "labelwise.TsvLogger.v1", "path": None}
+    run.train(nlp, gpu_id, StringIO(), StringIO())
+
+
+def update_components(
+    nlp: Language,
+    examples: Sequence[Example],
+    *,
+    drop: float,
+    losses: dict[str, float],
+    exclude: Sequence[str] = (),
+    annotates: Sequence[str] = (),
+) -> None:
+    """Compute the gradients of Examples, as `Language.update` does, which would copy them first.
+
+    examples (Sequence[Example]): those of one update alone, as their predicted Docs are written into.
+    """
+    for name, component in nlp.pipeline:
+        if name not in exclude and hasattr(component, "update"):
+            component.update(examples, sgd=None, losses=losses, drop=drop)
+        if name in annotates:
+            docs: Any = (eg.predicted for eg in examples)
+            piped = (
+                component.pipe(docs, batch_size=nlp.batch_size) if hasattr(component, "pipe") else map(component, docs)
+            )
+            for eg, doc in zip(examples, piped, strict=True):
+                eg.predicted = doc
+
+
+def take_step(nlp: Language, optimizer: Optimizer, frozen: Sequence[str]) -> None:
+    """Have the optimizer change the parameters by their gradients."""
+    for name, component in nlp.pipeline:
+        trained: Any = component
+        if name not in frozen and getattr(trained, "is_trainable", False) and trained.model not in (True, False, None):
+            trained.finish_update(optimizer)
+    optimizer.step_schedules()

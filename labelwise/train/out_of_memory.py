@@ -23,7 +23,6 @@ class Updates:
     state (State): that of the training, whose `device_size` and `halved` are kept up to date.
     on_oom (str): "stop", or "halve" what the device is given at a time, and continue.
     unit (str): what batches are counted in, for messages.
-    failure (InputError | None): why training stopped, if memory ran out.
     """
 
     def __init__(self, state: State, on_oom: OnOom) -> None:
@@ -31,7 +30,6 @@ class Updates:
         self.state = state
         self.on_oom = on_oom
         self.unit = "words"
-        self.failure: InputError | None = None
         self._done: list[Batch] = []
         self._losses: dict[str, float] = {}
 
@@ -42,9 +40,9 @@ class Updates:
     def update(
         self, nlp: Language, own: Callable[..., Any], batch: Batch, *, losses: dict[str, float], **options: Any
     ) -> None:
-        """Call the pipeline's own update with a sub-batch.
+        """Update the pipeline with a sub-batch.
 
-        own (Callable): the pipeline's own `update`.
+        own (Callable): does that.
         losses (dict): those of the step.
         RAISES (InputError): memory ran out.
         """
@@ -70,9 +68,8 @@ class Updates:
             self.update(nlp, own, smaller, losses=losses, **options)
 
     def fail(self, what: str) -> InputError:
-        """Make the error that training ends with, and keep it: spaCy may hide it behind one of its own."""
-        self.failure = InputError(f"Step {self.state.step + 1}: out of memory {what}")
-        return self.failure
+        """Make the error that training ends with."""
+        return InputError(f"Step {self.state.step + 1}: out of memory {what}")
 
     def _too_much(self, batch: Batch) -> str:
         longest = max(len(eg.predicted) for eg in batch)

@@ -1,16 +1,14 @@
-"""Train a pipeline with spaCy's own loop, from the partitions of a corpus, in a fixed amount of memory."""
+"""Train a pipeline from the partitions of a corpus, in a fixed amount of memory."""
 
 import shutil
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from copy import deepcopy
-from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from spacy.language import Language
-from spacy.training.loop import train as spacy_train
 from spacy.util import resolve_dot_names
 from thinc.api import Config
 from thinc.config import ConfigValidationError
@@ -24,7 +22,7 @@ from labelwise.train.batch_size import read_batch_size
 from labelwise.train.calibration import Fitted, Optimize, fit, write_fitted
 from labelwise.train.checkpoints import Checkpoints, State, copy, facts_of
 from labelwise.train.gradients import share_parameters
-from labelwise.train.loop import OnOom, Run
+from labelwise.train.loop import OnOom, Run, follow
 from labelwise.train.monitor import Monitor, idle_gpu, open_nvml
 from labelwise.train.parameters import find_slots
 from labelwise.train.pipeline import Recognizer, freeze_components, make_pipeline, read_settings
@@ -206,8 +204,8 @@ def _run(
 
     floats = sum(slot.get().size for slot in find_slots(nlp))
     processes = forked(ranks, floats, follow) if isinstance(ranks, int) else nullcontext(ranks)
-    with rare_collections(), processes as run.ranks, run.monitor, run.installed():
-        spacy_train(nlp, folder, use_gpu=plan.gpu_id, stdout=sys.stdout, stderr=sys.stderr)
+    with rare_collections(), processes as run.ranks, run.monitor:
+        run.train(nlp, plan.gpu_id, sys.stdout, sys.stderr)
     fitted = None if optimize is None else _fit(nlp, folder / "model-best", optimize)
     shares = run.clock.shares()
     return Trained(
@@ -231,11 +229,10 @@ def _join(plan: Plan, launched: TorchRanks) -> None:
 
 
 def _follow(run: Run, nlp: Language, gpu_id: int, ranks: Ranks) -> None:
-    """Be a rank of a training after the first: take the same steps, and write nothing."""
+    """Be a rank of a training after the first."""
     run.ranks = ranks
-    nlp.config["training"]["logger"] = {"@loggers": "labelwise.TsvLogger.v1", "path": None}
-    with rare_collections(), run.installed():
-        spacy_train(nlp, None, use_gpu=gpu_id, stdout=StringIO(), stderr=StringIO())
+    with rare_collections():
+        follow(run, nlp, gpu_id)
 
 
 def _skips_first(settings: Config, init_from: str) -> bool:

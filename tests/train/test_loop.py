@@ -1,14 +1,25 @@
+import zlib
+from collections.abc import Callable
+from io import StringIO
+from typing import Any, NamedTuple
+
+import numpy as np
 import pytest
 import spacy
 import spacy.training.loop as spacy_loop
-from spacy.pipeline.tok2vec import Tok2VecListener
+from spacy.training.initialize import init_nlp
+from spacy.util import registry
+from thinc.api import fix_random_seed
 
 from labelwise.common.errors import InputError
 from labelwise.corpus import streaming
+from labelwise.train.loop import Run
+from labelwise.train.monitor import Monitor
 from labelwise.train.out_of_memory import Updates
+from labelwise.train.parameters import find_slots
+from labelwise.train.pipeline import read_settings
 from labelwise.train.reader import PartitionedCorpus
 from labelwise.train.run import train
-from labelwise.train.shortcuts import batch_id
 from tests.conftest import ROOT
 
 CPU = ROOT / "configs" / "cpu.cfg"
@@ -49,19 +60,106 @@ def test_epochs_are_counted_and_streamed(demo_corpus, tmp_path):
     assert trained.texts["texts"] == trained.texts["pieces"] > 0
 
 
-def test_spacys_loop_is_itself_again(demo_corpus, tmp_path):
-    names = ("create_train_batches", "create_evaluation_callback", "subdivide_batch", "train_while_improving")
-    before = [getattr(spacy_loop, name) for name in names]
+def test_the_dev_set_is_streamed(demo_corpus, tmp_path):
     with pytest.raises(InputError, match=r"corpora\.dev: the loader in_memory is for training only"):
         train(CPU, demo_corpus, tmp_path / "m", tmp_path / "c", overrides={**SMALL, "corpora.dev.loader": "in_memory"})
-    assert [getattr(spacy_loop, name) for name in names] == before
 
 
-def test_a_batch_is_known_by_its_words():
-    nlp = spacy.blank("en")
-    one, other = nlp("a long b"), nlp("b a")
-    assert batch_id([one, other]) == batch_id([other, one]) == Tok2VecListener.get_batch_id([one, other]) % 2**64
-    assert batch_id([one]) != batch_id([other])
+class Reference(NamedTuple):
+    """What a training did: its parameters in the end, and each evaluation's step and scores."""
+
+    parameters: list[np.ndarray]
+    scores: list[tuple[int, float, dict]]
+
+
+def logged(scores: list) -> Callable:
+    """A logger that keeps the scores."""
+
+    def setup(nlp, stdout, stderr):
+        def log(info):
+            if info:
+                kept = {name: value for name, value in info["other_scores"].items() if name.startswith("ents")}
+                scores.append((info["step"], info["score"], kept))
+
+        return log, lambda: None
+
+    return setup
+
+
+def exchange(nlp, scores: list) -> None:
+    """Give a config the same Examples, in the same batches, which are sorted by length, and the seeds of our loop."""
+    examples = sorted(registry.resolve(nlp.config.interpolate()["corpora"])["train"](nlp), key=len)
+    batches = [examples[start : start + 4] for start in range(0, len(examples), 4)]
+    made: dict[str, Callable] = {
+        "readers": lambda nlp: examples,
+        "batchers": lambda items: iter(batches),
+        "loggers": logged(scores),
+        "callbacks": lambda nlp, at: fix_random_seed(zlib.crc32(f"0/{at['step']}/0".encode())),
+    }
+
+    def giving(function: Callable) -> Callable:
+        def give() -> Any:
+            return function
+
+        return give
+
+    for name, function in made.items():
+        getattr(registry, name).register("tests.given", func=giving(function))
+    nlp.config["corpora"]["train"] = {"@readers": "tests.given"}
+    for block, name in (("batcher", "batchers"), ("logger", "loggers"), ("before_update", "callbacks")):
+        nlp.config["training"][block] = {f"@{name}": "tests.given"}
+
+
+@pytest.fixture
+def both(demo_corpus, tmp_path, monkeypatch):
+    """Train a config with spaCy's loop and with ours, on the same Examples, and give what each did."""
+
+    def train_both(recognizer: str, overrides: dict, prepare: Callable = lambda config: None):
+        made = {}
+        for name in ("spacys", "ours"):
+            settings, _ = read_settings(CPU, demo_corpus, {**SMALL, **overrides}, "", recognizer)
+            nlp, scores, out = init_nlp(settings), [], tmp_path / name
+            prepare(nlp.config)
+            out.mkdir()
+            exchange(nlp, scores)
+            if name == "spacys":
+                spacy_loop.train(nlp, out, stdout=StringIO(), stderr=StringIO())
+            else:
+                Run(out, monitor=Monitor()).train(nlp, -1, StringIO(), StringIO())
+            made[name] = Reference([slot.get().copy() for slot in find_slots(nlp)], scores)
+            made[f"{name} best"] = [slot.get().copy() for slot in find_slots(spacy.load(out / "model-best"))]
+        return made
+
+    return train_both
+
+
+def freeze_tok2vec(config: dict) -> None:
+    """As spaCy has it: what is frozen is still run, so that the listeners have something."""
+    config["training"] |= {"frozen_components": ["tok2vec"], "annotating_components": ["tok2vec"]}
+
+
+@pytest.mark.parametrize(
+    ("recognizer", "overrides", "prepare"),
+    [
+        ("per-label", {}, lambda config: None),
+        ("ner", {}, lambda config: None),
+        ("per-label", {"training.annotating_components": ["ner"]}, lambda config: None),
+        ("per-label", {}, freeze_tok2vec),
+        ("per-label", {"training.patience": 8, "training.eval_frequency": 2}, lambda config: None),
+        ("per-label", {"training.max_epochs": 3, "training.max_steps": 0}, lambda config: None),
+    ],
+    ids=["per-label", "ner", "annotating", "frozen", "patience", "epochs"],
+)
+def test_the_steps_are_those_of_spacys_loop_to_the_bit(both, recognizer, overrides, prepare):
+    steps = {"training.max_epochs": -1, "training.max_steps": 60, "training.eval_frequency": 10}
+    made = both(recognizer, {**steps, "training.accumulate_gradient": 1, **overrides}, prepare)
+    assert made["ours"].scores == made["spacys"].scores
+    assert len(made["ours"].scores) > 1
+    for ours, spacys in (
+        (made["ours"].parameters, made["spacys"].parameters),
+        (made["ours best"], made["spacys best"]),
+    ):
+        assert all(np.array_equal(one, other) for one, other in zip(ours, spacys, strict=True))
 
 
 def test_a_training_without_a_second_evaluation_keeps_the_first(demo_corpus, tmp_path):

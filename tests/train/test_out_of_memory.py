@@ -5,18 +5,19 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
-from spacy.language import Language
 from spacy.training.initialize import init_nlp
 from spacy.util import registry
 
 from labelwise.common.errors import InputError
+from labelwise.train import loop
 from labelwise.train.batches import Batch, word_cost
 from labelwise.train.gradients import Gradients
-from labelwise.train.loop import Run
+from labelwise.train.loop import Run, update_components
 from labelwise.train.monitor import Monitor
 from labelwise.train.out_of_memory import is_out_of_memory
 from labelwise.train.parameters import find_slots
@@ -88,7 +89,7 @@ def failing(nlp, most: int, error: Exception = ERRORS[0]):
     done: list[list[str]] = []
 
     def update(examples, **options):
-        nlp.update(examples, **options)
+        update_components(nlp, examples, **options)
         if sum(len(eg.predicted) for eg in examples) > most:
             raise error
         done.append([eg.predicted.text for eg in examples])
@@ -100,8 +101,7 @@ def step(nlp, examples, run: Run, own=None, count: int = 1) -> dict[str, float]:
     """Compute the gradients of a step as the loop does; give the losses, which begin with those of before."""
     losses = {"ner": 1000.0}
     run.gradients = Gradients(nlp, run.ranks)
-    for batch in run.subdivide_batch(batch_of(examples), count):
-        run.updates.update(nlp, own or nlp.update, batch, losses=losses, drop=0.0, sgd=False)
+    run.learn(nlp, batch_of(examples), own or partial(update_components, nlp), 0.0, losses, count)
     return losses
 
 
@@ -206,15 +206,14 @@ def test_other_errors_are_not_taken_for_no_memory(pipeline, tmp_path):
 @pytest.mark.slow
 def test_training_goes_on_and_tells_how_often_it_halved(demo_corpus, tmp_path, monkeypatch):
     failed = []
-    language_update = Language.update
 
-    def update_all(self, examples, **options):
+    def update_all(nlp, examples, **options):
         if sum(len(eg.predicted) for eg in examples) > 200:
             failed.append(len(examples))
             raise MemoryError
-        return language_update(self, examples, **options)
+        update_components(nlp, examples, **options)
 
-    monkeypatch.setattr(Language, "update", update_all)
+    monkeypatch.setattr(loop, "update_components", update_all)
     overrides = {"training.max_steps": 2, "training.eval_frequency": 2, "training.batcher.size": 800}
     trained = train(CPU, demo_corpus, tmp_path / "model", tmp_path / "c.tsv", overrides=overrides, on_oom="halve")
     assert trained.halved == len(failed) > 0

@@ -156,11 +156,11 @@ def test_evaluation_counts_what_the_merge_lost(trained, merging):
 
 
 def test_stopped_training_leaves_the_old_pipeline(trained, demo_corpus, tmp_path, monkeypatch):
-    def stop(config, folder, **kwargs):
-        (folder / "model-best").mkdir()
+    def stop(self, *given):
+        (self.output / "model-best").mkdir()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("labelwise.train.run.spacy_train", stop)
+    monkeypatch.setattr("labelwise.train.loop.Run.train", stop)
     (tmp_path / "model").mkdir()
     for name in ("meta.json", "config.cfg", "old"):
         (tmp_path / "model" / name).touch()
