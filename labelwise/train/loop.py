@@ -109,20 +109,16 @@ class Run:
                 self.learn(nlp, batch, update, next(dropouts), losses, training["accumulate_gradient"])
                 take_step(nlp, optimizer, frozen)
                 self.state.step, self.state.words = step, self.state.words + sum(map(len, batch))
+                evaluated = step % training["eval_frequency"] == 0
+                if evaluated:
+                    with nlp.use_params(optimizer.averages):
+                        scores = self.score(nlp, dev, weights)
                 self.state.seconds = before + time.perf_counter() - start
                 self.monitor.step, self.monitor.words = step, self.state.words
                 trimmer.look()
-                if step % training["eval_frequency"]:
-                    log(None)
-                else:
-                    with nlp.use_params(optimizer.averages):
-                        scores = self.score(nlp, dev, weights)
-                    info = self.progress(nlp, training["max_steps"]) | {
-                        "step": step,
-                        "epoch": epoch,
-                        "other_scores": scores,
-                    }
-                    info |= {"losses": self.total_losses(losses)}
+                if evaluated:
+                    info = {"step": step, "epoch": epoch, "losses": self.total_losses(losses), "other_scores": scores}
+                    info |= self.progress(nlp, training["max_steps"])
                     with self.clock.phase("saving"):
                         with nlp.select_pipes(disable=frozen):
                             update_meta(training, nlp, info)
@@ -131,6 +127,8 @@ class Run:
                         if scores and self.checkpoints and self.output:
                             self.checkpoints.save(self.state, nlp, optimizer, self.output)
                     losses.clear()
+                else:
+                    log(None)
                 if self.is_over(training):
                     break
         except Exception as error:
