@@ -24,7 +24,7 @@ class ReadAhead(Streamed):
         """Yield every text, in an order that the generator decides."""
         context = get_context("spawn")
         receiver, sender = context.Pipe(duplex=False)
-        process = context.Process(target=send, args=(self.files, self.window, rng, sender), daemon=True)
+        process = context.Process(target=send, args=(self.files, rng, sender), daemon=True)
         process.start()
         sender.close()
         while batch := receiver.recv():
@@ -32,9 +32,9 @@ class ReadAhead(Streamed):
         process.join()
 
 
-def send(files: Files, window: int, rng: random.Random | None, sender: Connection) -> None:
+def send(files: Files, rng: random.Random | None, sender: Connection) -> None:
     """Read an epoch, and send it in batches, an empty one last."""
-    docs = map(freeze, Streamed(files, window).epoch(rng))
+    docs = map(freeze, Streamed(files).epoch(rng))
     with suppress(BrokenPipeError):  # training has ended
         while batch := list(islice(docs, BATCH)):
             sender.send(batch)

@@ -397,39 +397,6 @@ class PerLabelRecognizer(TrainablePipe):
         gradient = self.model.ops.as_contig(gradient.reshape(flat.shape))
         return loss, self.model.ops.unflatten(gradient, self.model.ops.asarray1i([len(part) for part in logits]))
 
-    def rehearse(
-        self,
-        examples: Iterable[Example],
-        *,
-        drop: float = 0.0,
-        sgd: Optimizer | None = None,
-        losses: dict[str, float] | None = None,
-    ) -> dict[str, float]:
-        """Learn to predict what the pipeline predicted when `resume_training` was called, so as to forget less."""
-        losses = {} if losses is None else losses
-        losses.setdefault(self.name, 0.0)
-        teacher = getattr(self, "_rehearsal_model", None)
-        docs = [eg.predicted for eg in examples]
-        if teacher is None or not any(len(doc) for doc in docs):
-            return losses
-        set_dropout_rate(self.model, drop)
-        xp = self.model.ops.xp
-        logits, backprop = self.model.begin_update(docs)
-        flat, wanted = xp.concatenate(logits), xp.concatenate(teacher.predict(docs))
-        # A teacher that had fewer labels says nothing about the others.
-        gradient = xp.zeros_like(flat)
-        width = min(flat.shape[1], wanted.shape[1])
-        shape = (len(flat), -1, TAGS)
-        student = xp.exp(log_softmax(flat[:, :width].reshape(shape), xp))
-        gradient[:, :width] = (student - xp.exp(log_softmax(wanted[:, :width].reshape(shape), xp))).reshape(
-            len(flat), width
-        )
-        backprop(self.model.ops.unflatten(gradient, self.model.ops.asarray1i([len(part) for part in logits])))
-        if sgd is not None:
-            self.finish_update(sgd)
-        losses[self.name] += float((gradient**2).sum())
-        return losses
-
 
 class Found:
     """The spans that were found in a doc, sorted by label, then start; arrays with a row for each.

@@ -52,20 +52,17 @@ class Indexed:
 class Streamed:
     """Reads one partition after the other, in any order, and the texts within each in any order.
 
-    window (int): how many more texts to hold, from which the next one is drawn; they mix those of successive
-        partitions. Partitions are random samples already, as texts get into them by hash.
+    Partitions are random samples already, as texts get into them by hash.
     """
 
-    def __init__(self, files: Files, window: int = 0) -> None:
+    def __init__(self, files: Files) -> None:
         """Take the files."""
         self.files = files
-        self.window = window
 
     def epoch(self, rng: random.Random | None) -> Iterator[StoredDoc]:
         """Yield every text, in an order that the generator decides."""
         files = shuffled(self.files, rng)
-        docs = (doc for file in files for doc in shuffled(list(read_all([file])), rng))
-        return drawn(docs, self.window, rng) if rng and self.window else docs
+        return (doc for file in files for doc in shuffled(list(read_all([file])), rng))
 
 
 def read_all(files: Files) -> Iterator[StoredDoc]:
@@ -80,19 +77,6 @@ def read_all(files: Files) -> Iterator[StoredDoc]:
 def shuffled(items: Sequence[Any], rng: random.Random | None) -> Sequence[Any]:
     """Copy a sequence in another order; without a generator, return it as it is."""
     return rng.sample(items, len(items)) if rng else items
-
-
-def drawn(docs: Iterator[StoredDoc], window: int, rng: random.Random) -> Iterator[StoredDoc]:
-    """Hold `window` texts, and yield one of those at random for each that comes."""
-    held: list[StoredDoc] = []
-    for doc in docs:
-        if len(held) < window:
-            held.append(doc)
-            continue
-        place = rng.randrange(window)
-        held[place], chosen = doc, held[place]
-        yield chosen
-    yield from rng.sample(held, len(held))
 
 
 def freeze(doc: StoredDoc) -> bytes:

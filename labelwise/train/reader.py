@@ -72,7 +72,6 @@ class PartitionedCorpus:
     limit (int): the number of texts to read, the same in all epochs; 0 for all.
     loader (str): "streamed", a partition at a time; "indexed", each text by a seek; "in_memory", spaCy's own way: all
         Examples are made once and held.
-    window (int): how many more texts "streamed" holds and draws from; see `loaders.Streamed`.
     max_words (int): texts of more tokens are cut, see `long_texts.cut_doc`; 0 for no limit.
     coverage (str): what to do with texts that aren't complete for all labels: leave them as the merge made them, where
         it is known "by-label" what is complete; "drop" the text; unmarked tokens are "outside".
@@ -90,7 +89,6 @@ class PartitionedCorpus:
         seed: int = 0,
         limit: int = 0,
         loader: LoaderName = "streamed",
-        window: int = 0,
         max_words: int = 0,
         coverage: Coverage = "by-label",
         leave_out: str = "",
@@ -100,7 +98,7 @@ class PartitionedCorpus:
         RAISES (InputError): there is no partition, without which spaCy's loop would wait forever; a number or a name is
             out of its range.
         """
-        for name, value in (("limit", limit), ("window", window), ("max_words", max_words)):
+        for name, value in (("limit", limit), ("max_words", max_words)):
             if value < 0:
                 raise InputError(f"{name} {value}: give a number from 1, or 0 for none")
         if loader not in get_args(LoaderName):
@@ -111,7 +109,6 @@ class PartitionedCorpus:
         self.seed = seed
         self.limit = limit
         self.loader = loader
-        self.window = window
         self.max_words = max_words
         self.coverage = check_coverage(coverage)
         self.leave_out = parse_fold(leave_out) if leave_out else None
@@ -183,7 +180,7 @@ class PartitionedCorpus:
 
     def _open_loader(self) -> Loader:
         files = take(self.files, self.limit)
-        return Indexed(files) if self.loader == "indexed" else Streamed(files, self.window)
+        return Indexed(files) if self.loader == "indexed" else Streamed(files)
 
 
 def take(files: list[Path], limit: int) -> Files:

@@ -281,13 +281,6 @@ def test_the_gradient_of_what_the_heads_see_is_that_of_finite_differences(contex
         assert (model.predict(texts)[number][token] != before[number][token]).any() == changes
 
 
-def test_rehearsing_keeps_what_is_known(trained):
-    nlp, examples, _ = trained
-    optimizer = nlp.resume_training()
-    losses = nlp.rehearse(examples, sgd=optimizer)
-    assert losses["ner"] == pytest.approx(0, abs=1e-3)
-
-
 def test_labels_are_given_or_found():
     doc = NLP.make_doc("Ann")
     doc.ents = [Span(doc, 0, 1, "PER")]

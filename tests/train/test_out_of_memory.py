@@ -248,7 +248,7 @@ except InputError as error:
 @pytest.mark.long
 def test_memory_that_really_runs_out_is_named(kind, demo_corpus, tiny_bert, tmp_path):
     """A child process may have some MB more than it begins training with, and has a batch that needs far more."""
-    overrides = {"training.max_steps": 1, "training.batcher.size": 10**6, "corpora.train.window": 1}
+    overrides = {"training.max_steps": 1, "training.batcher.size": 10**6}
     if kind == "tok2vec":
         overrides |= {"components.tok2vec.model.encode.width": 384}
     else:

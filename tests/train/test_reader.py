@@ -13,8 +13,8 @@ from labelwise.train.reader import PartitionedCorpus, read_docs
 
 NLP = spacy.blank("en")
 # Every loader, and those of which each epoch has its own order across partitions.
-LOADERS = [("streamed", 0), ("streamed", 1), ("streamed", 6), ("streamed", 100), ("indexed", 0), ("in_memory", 0)]
-MIXING = [("streamed", 10), ("indexed", 0), ("in_memory", 0)]
+LOADERS = ["streamed", "indexed", "in_memory"]
+MIXING = ["indexed", "in_memory"]
 
 
 @pytest.fixture
@@ -119,12 +119,12 @@ def test_a_negative_limit_is_an_error(partitions):
         PartitionedCorpus(partitions, limit=-1)
 
 
-@pytest.mark.parametrize(("loader", "window"), LOADERS)
-def test_every_loader_yields_every_text_with_its_annotation(partitions, loader, window):
+@pytest.mark.parametrize("loader", LOADERS)
+def test_every_loader_yields_every_text_with_its_annotation(partitions, loader):
     files = sorted(partitions.iterdir())
     expected = contents(doc for file in files for doc in DocBin().from_disk(file).get_docs(spacy.blank("en").vocab))
     assert len(expected) == 20
-    corpus = PartitionedCorpus(partitions, shuffle=True, seed=1, loader=loader, window=window)
+    corpus = PartitionedCorpus(partitions, shuffle=True, seed=1, loader=loader)
     nlp = spacy.blank("en")
     epochs = [list(corpus(nlp)) for _ in range(3)]
     assert [contents(eg.reference for eg in epoch) for epoch in epochs] == [expected] * 3
@@ -132,23 +132,23 @@ def test_every_loader_yields_every_text_with_its_annotation(partitions, loader, 
     assert corpus.counts["texts"] == 20
 
 
-@pytest.mark.parametrize(("loader", "window"), LOADERS)
-def test_every_loader_reads_in_order_without_shuffling(partitions, loader, window):
-    corpus = PartitionedCorpus(partitions, loader=loader, window=window)
+@pytest.mark.parametrize("loader", LOADERS)
+def test_every_loader_reads_in_order_without_shuffling(partitions, loader):
+    corpus = PartitionedCorpus(partitions, loader=loader)
     for _ in range(2):
         assert texts(corpus(NLP)) == [f"text {part} {i} cat" for part in range(4) for i in range(5)]
 
 
-@pytest.mark.parametrize(("loader", "window"), MIXING)
-def test_partitions_are_mixed(partitions, loader, window):
-    corpus = PartitionedCorpus(partitions, shuffle=True, loader=loader, window=window)
+@pytest.mark.parametrize("loader", MIXING)
+def test_partitions_are_mixed(partitions, loader):
+    corpus = PartitionedCorpus(partitions, shuffle=True, loader=loader)
     for _ in range(3):
         epoch = by_partition(texts(corpus(NLP)))
         # A random order of 20 changes partition 15 times on average; one partition after the other, 3 times.
         assert sum(one != other for one, other in pairwise(epoch)) > 6
 
 
-def test_streamed_partitions_are_not_mixed_without_a_window(partitions):
+def test_streamed_partitions_are_not_mixed(partitions):
     epoch = by_partition(texts(PartitionedCorpus(partitions, shuffle=True)(NLP)))
     assert sum(one != other for one, other in pairwise(epoch)) == 3
 
@@ -167,11 +167,11 @@ def opened(monkeypatch) -> list[str]:
     return names
 
 
-@pytest.mark.parametrize(("shuffle", "window"), [(False, 0), (True, 0), (True, 3), (True, 12)])
-def test_streamed_files_are_opened_when_their_turn_comes(partitions, opened, shuffle, window):
-    corpus = PartitionedCorpus(partitions, shuffle=shuffle, window=window)
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_streamed_files_are_opened_when_their_turn_comes(partitions, opened, shuffle):
+    corpus = PartitionedCorpus(partitions, shuffle=shuffle)
     for number, _ in enumerate(corpus(NLP), 1):
-        assert len(opened) == min(4, (number + window - 1) // 5 + 1)
+        assert len(opened) == min(4, (number - 1) // 5 + 1)
     assert sorted(opened) == [f"part-{part:05d}.spacy" for part in range(4)]
     list(corpus(NLP))
     assert len(opened) == 8
@@ -187,17 +187,17 @@ def test_other_loaders_read_the_files_once(partitions, opened, loader):
     assert len(opened) == 4
 
 
-@pytest.mark.parametrize(("loader", "window"), LOADERS)
-def test_epochs_can_be_read_at_the_same_time(partitions, loader, window):
-    corpus = PartitionedCorpus(partitions, shuffle=True, loader=loader, window=window)
+@pytest.mark.parametrize("loader", LOADERS)
+def test_epochs_can_be_read_at_the_same_time(partitions, loader):
+    corpus = PartitionedCorpus(partitions, shuffle=True, loader=loader)
     both = list(zip(corpus(NLP), corpus(NLP), strict=True))
-    again = PartitionedCorpus(partitions, shuffle=True, loader=loader, window=window)
+    again = PartitionedCorpus(partitions, shuffle=True, loader=loader)
     assert [texts(epoch) for epoch in zip(*both, strict=True)] == [texts(again(NLP)), texts(again(NLP))]
 
 
-@pytest.mark.parametrize(("loader", "window"), LOADERS)
-def test_a_limit_takes_the_same_texts_in_every_epoch(partitions, loader, window):
-    corpus = PartitionedCorpus(partitions, shuffle=True, limit=7, loader=loader, window=window)
+@pytest.mark.parametrize("loader", LOADERS)
+def test_a_limit_takes_the_same_texts_in_every_epoch(partitions, loader):
+    corpus = PartitionedCorpus(partitions, shuffle=True, limit=7, loader=loader)
     epochs = [texts(corpus(NLP)) for _ in range(3)]
     expected = [*(f"text 0 {i} cat" for i in range(5)), "text 1 0 cat", "text 1 1 cat"]
     assert [sorted(epoch) for epoch in epochs] == [expected] * 3
@@ -211,9 +211,9 @@ def test_a_limit_at_the_end_of_a_partition_opens_no_further_one(partitions, open
     assert set(opened) == {f"part-{part:05d}.spacy" for part in range(limit // 5)}
 
 
-@pytest.mark.parametrize(("loader", "window"), [case for case in LOADERS if case[0] != "in_memory"])
-def test_texts_are_the_examples_that_are_not_made_yet(partitions, loader, window):
-    options = {"shuffle": True, "seed": 5, "loader": loader, "window": window}
+@pytest.mark.parametrize("loader", ["streamed", "indexed"])
+def test_texts_are_the_examples_that_are_not_made_yet(partitions, loader):
+    options = {"shuffle": True, "seed": 5, "loader": loader}
     made, later = PartitionedCorpus(partitions, **options), PartitionedCorpus(partitions, **options)
     for _ in range(2):
         for eg, text in zip(made(NLP), later.texts(NLP), strict=True):
@@ -224,9 +224,9 @@ def test_texts_are_the_examples_that_are_not_made_yet(partitions, loader, window
     assert made.counts == later.counts
 
 
-@pytest.mark.parametrize(("loader", "window"), LOADERS)
-def test_a_set_epoch_has_the_order_that_it_would_have_had(partitions, loader, window):
-    options = {"shuffle": True, "loader": loader, "window": window}
+@pytest.mark.parametrize("loader", LOADERS)
+def test_a_set_epoch_has_the_order_that_it_would_have_had(partitions, loader):
+    options = {"shuffle": True, "loader": loader}
     one, other = (PartitionedCorpus(partitions, **options) for _ in range(2))
     epochs = [texts(one(NLP)) for _ in range(4)]
     other.epoch = 2
@@ -333,7 +333,6 @@ def test_texts_without_tokens_alone_are_an_error(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"window": -1}, "window -1: give a number from 1, or 0 for none"),
         ({"max_words": -5}, "max_words -5: give a number"),
         ({"loader": "lazy"}, "loader 'lazy': give streamed or indexed or in_memory"),
         ({"coverage": "none"}, "coverage 'none': give by-label or drop or outside"),
