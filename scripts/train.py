@@ -1,4 +1,4 @@
-"""Train a pipeline with spaCy's own loop, from the partitions of a corpus."""
+"""Train a pipeline from the partitions of a corpus."""
 
 import os
 from pathlib import Path
@@ -45,7 +45,7 @@ def train_cli(
     gpus: Annotated[int, Option(help="GPUs of this machine that share each batch: those numbered from 0")] = 1,
     resume: Annotated[bool, Option("--resume", help="Resume where the same training was killed")] = False,
 ) -> None:
-    """Train a pipeline with spaCy's own loop, from the partitions of a corpus."""
+    """Train a pipeline from the partitions of a corpus."""
     with user_errors("Nothing was trained"):
         if portable == "yes":
             make_portable()

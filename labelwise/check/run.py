@@ -22,7 +22,7 @@ from labelwise.check.look_up import explain, locate, read_texts
 from labelwise.check.quarrels import Quarrel, Quarrels
 from labelwise.check.worklists import QUARRELS, SUMMARY, TABLE, TASKS, Finding, write_table, write_tasks
 from labelwise.common.errors import InputError
-from labelwise.common.outputs import check_replaceable, own_name, remove, staged
+from labelwise.common.outputs import check_replaceable, own_folder, own_name, remove, staged
 from labelwise.corpus.docbin_reader import merged_data
 from labelwise.corpus.forms import Forms
 from labelwise.corpus.manifest import AnnotatorPair, pinned, read_annotators, read_manifest
@@ -108,6 +108,7 @@ def check(
     if predictions and not predictions.is_file():
         raise InputError(f"{predictions}: there is no such file; run the evaluation")
     pipelines = own_name(out, "folds")
+    own_folder(pipelines)
     with pinned(corpus), staged(out, folder=True) as folder:
         folder.mkdir()
         forms, counts, quarrels = count_corpus(corpus, labels)

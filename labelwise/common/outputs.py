@@ -302,6 +302,16 @@ def own_name(path: Path, kind: str) -> Path:
     return path.with_name(f".{path.name}.labelwise.{kind}")
 
 
+def own_folder(path: Path) -> None:
+    """Make a hidden folder of ours, unless it is there; those that it is in, too.
+
+    RAISES (InputError): what is there is a link, which came with somebody's files.
+    """
+    if path.is_symlink():
+        raise _not_ours(path)
+    path.mkdir(parents=True, exist_ok=True)
+
+
 def open_own(file: Path, flags: int) -> int:
     """Open a hidden file of ours by the descriptor of its folder, following no link.
 

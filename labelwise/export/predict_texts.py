@@ -14,7 +14,7 @@ from labelwise.common.code import digest_folder
 from labelwise.common.collector import rare_collections
 from labelwise.common.errors import InputError
 from labelwise.common.keys import text_key
-from labelwise.common.outputs import check_kind, own_name, remove, staged
+from labelwise.common.outputs import check_kind, own_folder, own_name, remove, staged
 from labelwise.common.workers import Engine, open_executor, run_in_order
 from labelwise.corpus.annotation import entities
 from labelwise.corpus.streaming import forgetting, take_batch
@@ -58,7 +58,7 @@ def predict_texts(
     pipeline = digest_folder(model)
     load_pipeline(model.resolve(), pipeline)
     parts = own_name(out, "parts")
-    parts.mkdir(parents=True, exist_ok=True)
+    own_folder(parts)
 
     def jobs() -> Iterator[RawJob]:
         """Put texts together."""

@@ -16,7 +16,7 @@ import spacy
 
 from labelwise.common.code import digest_code
 from labelwise.common.errors import InputError
-from labelwise.common.outputs import remove, staged
+from labelwise.common.outputs import own_folder, remove, staged
 
 CACHE = ".cache"
 DIGEST = "[0-9a-f]{16}"  # as `digest_code` makes it
@@ -77,8 +77,8 @@ def open_cache(folder: Path) -> Cache:
         if re.fullmatch(DIGEST, other.name) and other.is_dir() and other != own:
             remove(other)
     cache = Cache(*(own / name for name in Cache._fields))
-    for path in cache:
-        path.mkdir(parents=True, exist_ok=True)
+    for path in (own, *cache):
+        own_folder(path)
     return cache
 
 

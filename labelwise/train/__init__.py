@@ -1,4 +1,4 @@
-"""Training: spaCy's own loop, streamed, with checkpoints.
+"""Training: a loop that takes spaCy's steps, streamed, with checkpoints.
 
 It imports common, corpus and recognizer.
 """

@@ -14,6 +14,7 @@ from labelwise.common.outputs import (
     check_finished,
     check_replaceable,
     locked,
+    own_folder,
     own_name,
     staged,
     staged_together,
@@ -142,6 +143,14 @@ def test_what_is_no_lock_is_an_error_with_its_name(tmp_path, victim, make):
     with pytest.raises(InputError, match=rf"{lock}: labelwise didn't make this, and needs the name; delete it"):
         begin(tmp_path / "x", folder=False)
     assert os.path.lexists(lock)
+
+
+def test_a_link_in_the_place_of_a_folder_of_ours_is_an_error_with_its_name(tmp_path, victim):
+    (tmp_path / ".x.labelwise.parts").symlink_to(victim.parent)
+    with pytest.raises(InputError, match=r"\.x\.labelwise\.parts: labelwise didn't make this"):
+        own_folder(tmp_path / ".x.labelwise.parts")
+    own_folder(tmp_path / "a/.x.labelwise.parts")
+    assert (tmp_path / "a/.x.labelwise.parts").is_dir()
 
 
 def test_a_pipe_where_a_file_is_to_be_written_is_an_error(tmp_path):

@@ -542,3 +542,17 @@ def test_bytes_depend_on_the_data_alone(merging, tmp_path):
         )
     assert made[0] == made[1] == made[2]
     assert len(made[0]) > 20
+
+
+@pytest.mark.parametrize("link", ["", "tasks", "partitions"])
+def test_a_cache_whose_folders_are_links_is_refused(merging, tmp_path, link):
+    """Somebody's corpus may come with a cache, and that with links to anywhere."""
+    random_datasets(merging, 1)
+    merging.run()
+    (home := tmp_path / "home").mkdir()
+    (own,) = [path for path in (merging.root / "corpus/.cache").iterdir() if path.is_dir()]
+    remove(own / link)
+    (own / link).symlink_to(home)
+    with pytest.raises(InputError, match="labelwise didn't make this, and needs the name; delete it"):
+        merging.run()
+    assert list(home.iterdir()) == []
