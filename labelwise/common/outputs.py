@@ -149,6 +149,11 @@ def _check_kinds(outputs: Iterable[Output]) -> None:
 def _settle(outputs: Sequence[Output]) -> None:
     """Move what has been built if the first output has a journal, which all have been given then; else undo it."""
     first, *others = outputs
+    for output in outputs:
+        # Only a folder is ours: a link came with somebody's files, and what it leads to is moved and deleted by nobody.
+        for path in (output.temporary, output.source):
+            if path.is_symlink() and (path == output.temporary or output.kind != "file"):
+                path.unlink()
     if os.path.lexists(first.journal):
         for output in outputs:
             with _refusal_named(output.path):
@@ -265,15 +270,16 @@ def check_kind(path: Path, *, folder: bool) -> None:
 def check_replaceable(folder: Path, marks: Iterable[str], what: str) -> None:
     """Check that a folder, which will be replaced as a whole, is absent, empty, or an earlier output of the same kind.
 
-    What an earlier, killed run left beside it is settled first.
+    What an earlier, killed run left beside it is settled first, but for a journal: that concerns other outputs, too,
+    and is left to `staged_together`, which is given all of them.
 
     marks (Iterable[str]): the names of files that all such outputs have.
     what (str): the kind, such as "pipeline".
     RAISES (InputError): there is something else, or another process is writing there.
     """
     output = Output(real_path(folder), "folder")
-    left = output.temporary, output.journal, own_name(output.path, "lock")
-    if any(map(os.path.lexists, left)):
+    left = output.temporary, own_name(output.path, "lock")
+    if any(map(os.path.lexists, left)) and not os.path.lexists(output.journal):
         with locked(output.path):
             _settle([output])
     if not os.path.lexists(folder) or (folder.is_dir() and not any(folder.iterdir())):

@@ -145,6 +145,30 @@ def test_what_is_no_lock_is_an_error_with_its_name(tmp_path, victim, make):
     assert os.path.lexists(lock)
 
 
+@pytest.mark.parametrize("kind", ["file", "folder", "items"])
+@pytest.mark.parametrize("inside", [True, False])
+def test_a_journal_that_came_with_data_moves_and_deletes_nothing_of_the_users(tmp_path, victim, kind, inside):
+    """With it, a link in the place of what a killed run would have left, or in it, to a folder of the user's."""
+    work, home = tmp_path / "work", victim.parent
+    for folder in (work / "x", home / "x", home / "old"):
+        folder.mkdir(parents=True)
+        (folder / "kept").write_text("")
+    if kind == "file":
+        (work / "x/kept").unlink()
+        (work / "x").rmdir()
+    before = {path: path.is_dir() or path.read_text() for path in home.rglob("*")}
+    (work / ".x.labelwise.journal").write_text("command")
+    temporary = work / ".x.labelwise.tmp"
+    if inside:
+        temporary.mkdir()
+        (temporary / "x").symlink_to(home)
+    else:
+        temporary.symlink_to(home)
+    with suppress(InputError, ZeroDivisionError), staged_together("command", Output(work / "x", kind)):
+        raise ZeroDivisionError
+    assert {path: path.is_dir() or path.read_text() for path in home.rglob("*")} == before
+
+
 def test_a_link_in_the_place_of_a_folder_of_ours_is_an_error_with_its_name(tmp_path, victim):
     (tmp_path / ".x.labelwise.parts").symlink_to(victim.parent)
     with pytest.raises(InputError, match=r"\.x\.labelwise\.parts: labelwise didn't make this"):
@@ -201,8 +225,8 @@ def state_of(root: Path) -> dict[str, str]:
 
 
 def write_all(root: Path, content: str) -> None:
-    targets = [Output(root / "whole", "items"), Output(root / "model", "folder"), root / "scores"]
-    with staged_together("merge", *targets) as (items, model, scores):
+    targets = [Output(root / "model", "folder"), Output(root / "whole", "items"), root / "scores"]
+    with staged_together("merge", *targets) as (model, items, scores):
         for folder in (items / "train", items / "dev", model):
             folder.mkdir(parents=True)
             (folder / "part").write_text(content)
@@ -254,7 +278,8 @@ def test_a_run_that_fails_after_one_that_was_killed_leaves_one_of_both_states(tm
         write_all(root, "old")
         if not ended_at(number, lambda root=root: write_all(root, "new")):
             break
-        targets = [Output(root / "whole", "items"), Output(root / "model", "folder"), root / "scores"]
+        targets = [Output(root / "model", "folder"), Output(root / "whole", "items"), root / "scores"]
+        check_replaceable(root / "model", ["part"], "pipeline")
         with suppress(ZeroDivisionError), staged_together("merge", *targets):
             raise ZeroDivisionError
         assert len(set(state_of(root).values())) == 1
