@@ -1,4 +1,4 @@
-"""The manifest of a merged corpus: what it was made with, and what it holds. It is written last of all.
+"""The manifest of a merged corpus: what it was made with, and what it holds.
 
 Whoever reads a corpus lists its partitions with `find_partitions`, and reads each with `read_partition`, which check
 them against the manifest; within `pinned`, against the one that was there at the beginning.
@@ -46,21 +46,20 @@ def pinned(corpus: Path) -> Iterator[None]:
 
 
 def check_pinned(corpus: Path) -> None:
-    """Check that a corpus is still the one that was pinned, so that all that was read of it belongs together.
+    """Check that a corpus is still the one that was pinned, if one was, so that all that was read belongs together.
 
     RAISES (InputError): a merge has replaced it.
     """
+    pinned = _PINNED.get(corpus.resolve() / MANIFEST)
+    if pinned is None:
+        return
     try:
         check_finished(corpus / MERGE)
-        same = (corpus / MANIFEST).read_bytes() == _PINNED[corpus.resolve() / MANIFEST]
+        same = (corpus / MANIFEST).read_bytes() == pinned
     except (InputError, FileNotFoundError):
         same = False
     if not same:
-        raise _merged_anew(corpus)
-
-
-def _merged_anew(corpus: Path) -> InputError:
-    return InputError(f"{corpus}: the corpus was merged anew meanwhile; start again")
+        raise InputError(f"{corpus}: the corpus was merged anew meanwhile; start again")
 
 
 def manifest_digest(corpus: Path) -> str:
@@ -98,7 +97,7 @@ def write_manifest(
 def read_manifest(corpus: Path) -> dict[str, Any]:
     """Read the manifest of a corpus.
 
-    RAISES (InputError): there is none, so the merge didn't finish.
+    RAISES (InputError): there is none, or a merge is replacing the corpus.
     """
     if (content := _PINNED.get(corpus.resolve() / MANIFEST)) is None:
         check_whole(corpus)
@@ -150,7 +149,7 @@ def find_partitions(path: Path) -> list[Path]:
     if listed:
         found = {file.name for file in files}
         expected = {name.partition("/")[2] for name in listed.digests if name.startswith(f"{path.resolve().name}/")}
-        if found != expected and listed.pinned:
+        if found != expected:
             check_pinned(listed.file.parent)
         for name in sorted(expected - found):
             raise InputError(f"{path / name}: there is no such file, but {listed.file} lists it; run the merge again")
@@ -179,13 +178,11 @@ def read_partition(file: Path) -> bytes:
     try:
         content = file.read_bytes()
     except FileNotFoundError as error:
-        if listed and listed.pinned:
-            check_pinned(listed.file.parent)
+        check_pinned(file.parent.parent)
         raise InputError(f"{file}: there is no such file any more") from error
     expected = listed and listed.digests.get(f"{file.parent.resolve().name}/{file.name}")
     if listed and expected and hashlib.sha256(content).hexdigest() != expected:
-        if listed.pinned:
-            check_pinned(listed.file.parent)
+        check_pinned(listed.file.parent)
         raise InputError(f"{file}: it has changed since {listed.file} was written; run the merge again")
     return content
 
@@ -195,7 +192,6 @@ class _List(NamedTuple):
 
     file: Path
     digests: Mapping[str, str]
-    pinned: bool = False
 
 
 def _find_list(split: Path) -> _List | None:
@@ -205,7 +201,7 @@ def _find_list(split: Path) -> _List | None:
     """
     corpus = split.resolve().parent
     if content := _PINNED.get(corpus / MANIFEST):
-        return _List(corpus / MANIFEST, _digests_in(content) or {}, pinned=True)
+        return _List(corpus / MANIFEST, _digests_in(content) or {})
     check_finished(corpus / MERGE)
     file = corpus / MANIFEST
     digests = _digests_in(file.read_bytes()) if file.is_file() else None

@@ -98,8 +98,8 @@ def _first_problem(path: Path) -> str:
     return f"data set {first['dataset']!r}, {first['file']}, line {first['line']}: {first['reason']}"
 
 
-def complete(folder: Path, nlp: Language, settings: Settings, ledger: Ledger, made: Made) -> None:
-    """Write what the partitions don't hold, the manifest last."""
+def write_rest(folder: Path, nlp: Language, settings: Settings, ledger: Ledger, made: Made) -> None:
+    """Write what the partitions don't hold."""
     labels = list(ledger.labels)
     write_tokenizer(folder / "tokenizer.json", settings.lang, settings.tokenizer)
     _write_labels(nlp, labels, folder / "labels")

@@ -31,7 +31,7 @@ from labelwise.common.outputs import Output, link, staged_together
 from labelwise.common.workers import Engine, open_executor, run_in_order
 from labelwise.corpus.manifest import MERGE
 from labelwise.merge.cache import CACHE, Cache, forget_unused, open_cache
-from labelwise.merge.commit import Made, check_ledger, check_out, complete, write_metrics
+from labelwise.merge.commit import Made, check_ledger, check_out, write_metrics, write_rest
 from labelwise.merge.jobs import MergeJob, ReadJob, Source
 from labelwise.merge.near_duplicates import (
     NEAR_DUPLICATES,
@@ -164,7 +164,7 @@ def merge_datasets(
         check_ledger(ledger, folder, strict=strict, may_be_empty=may_be_empty)
         if books:
             write_metrics(ledger, books, made.partitions, compared=settings.near_duplicates != "off")
-        complete(folder, nlp, settings, ledger, made)
+        write_rest(folder, nlp, settings, ledger, made)
     return ledger
 
 

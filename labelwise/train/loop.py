@@ -17,7 +17,6 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from io import StringIO
 from itertools import chain, count, islice
 from pathlib import Path
 from typing import IO, Any
@@ -282,12 +281,6 @@ def resolve_training(nlp: Language, gpu_id: int) -> tuple[dict[str, Any], Any, A
     if getattr(dev, "loader", "") == "in_memory":
         raise InputError("corpora.dev: the loader in_memory is for training only; the dev set is streamed")
     return training, train, dev
-
-
-def follow(run: Run, nlp: Language, gpu_id: int) -> None:
-    """Be a rank of a training after the first: take the same steps, and write nothing."""
-    nlp.config["training"]["logger"] = {"@loggers": "labelwise.TsvLogger.v1", "path": None}
-    run.train(nlp, gpu_id, StringIO(), StringIO())
 
 
 def update_components(

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from copy import deepcopy
+from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +23,7 @@ from labelwise.train.batch_size import read_batch_size
 from labelwise.train.calibration import Fitted, Optimize, fit, write_fitted
 from labelwise.train.checkpoints import Checkpoints, State, copy, facts_of
 from labelwise.train.gradients import share_parameters
-from labelwise.train.loop import OnOom, Run, follow
+from labelwise.train.loop import OnOom, Run
 from labelwise.train.monitor import Monitor, idle_gpu, open_nvml
 from labelwise.train.parameters import find_slots
 from labelwise.train.pipeline import Recognizer, freeze_components, make_pipeline, read_settings
@@ -229,10 +230,11 @@ def _join(plan: Plan, launched: TorchRanks) -> None:
 
 
 def _follow(run: Run, nlp: Language, gpu_id: int, ranks: Ranks) -> None:
-    """Be a rank of a training after the first."""
+    """Be a rank of a training after the first: take the same steps, and write nothing."""
     run.ranks = ranks
+    nlp.config["training"]["logger"] = {"@loggers": "labelwise.TsvLogger.v1", "path": None}
     with rare_collections():
-        follow(run, nlp, gpu_id)
+        run.train(nlp, gpu_id, StringIO(), StringIO())
 
 
 def _skips_first(settings: Config, init_from: str) -> bool:

@@ -1,7 +1,9 @@
 import errno
 import fcntl
 import os
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -219,6 +221,17 @@ def ended_at(number: int, work) -> bool:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
 
 
+def killed_everywhere(folder: Path, begin: Callable[[Path], None], work: Callable[[Path], None]) -> Iterator[Path]:
+    """Folders in which work was killed, before its first renaming or deletion, its second, and so on to the last."""
+    for number in count(1):
+        root = folder / str(number)
+        root.mkdir()
+        begin(root)
+        if not ended_at(number, lambda root=root: work(root)):
+            return
+        yield root
+
+
 def state_of(root: Path) -> dict[str, str]:
     files = [path for path in root.rglob("*") if path.is_file() and "labelwise" not in str(path.relative_to(root))]
     return {path.relative_to(root).as_posix(): path.read_text() for path in files}
@@ -234,19 +247,17 @@ def write_all(root: Path, content: str) -> None:
         scores.write_text(content)
 
 
-def test_outputs_of_a_killed_command_are_old_or_new_or_refused_and_right_after_the_next_run(tmp_path):
-    def ended(number: int) -> bool:
-        return ended_at(number, lambda: write_all(root, "new"))
+def write_old(root: Path) -> None:
+    write_all(root, "old")
 
-    root, seen, number = tmp_path / "0", set(), 0
-    while True:
-        number += 1
-        root = tmp_path / str(number)
-        root.mkdir()
-        write_all(root, "old")
-        assert set(state_of(root).values()) == {"old"}
-        if not ended(number):
-            break
+
+def write_new(root: Path) -> None:
+    write_all(root, "new")
+
+
+def test_outputs_of_a_killed_command_are_old_or_new_or_refused_and_right_after_the_next_run(tmp_path):
+    seen = set()
+    for root in killed_everywhere(tmp_path, write_old, write_new):
         found = state_of(root)
         refused = [name for name in ("whole", "model", "scores") if refuses(root / name)]
         whole = len(set(found.values())) == 1 and len(found) == 5
@@ -270,14 +281,7 @@ def refuses(path: Path) -> bool:
 
 def test_a_run_that_fails_after_one_that_was_killed_leaves_one_of_both_states(tmp_path):
     """The next run may be stopped by a wrong argument: what it found is whole all the same."""
-    number = 0
-    while True:
-        number += 1
-        root = tmp_path / str(number)
-        root.mkdir()
-        write_all(root, "old")
-        if not ended_at(number, lambda root=root: write_all(root, "new")):
-            break
+    for root in killed_everywhere(tmp_path, write_old, write_new):
         targets = [Output(root / "model", "folder"), Output(root / "whole", "items"), root / "scores"]
         check_replaceable(root / "model", ["part"], "pipeline")
         with suppress(ZeroDivisionError), staged_together("merge", *targets):
@@ -297,14 +301,8 @@ def test_a_folder_is_there_at_every_moment_or_put_back_by_the_next_start(tmp_pat
             path.mkdir()
             (path / "file").write_text(content)
 
-    number, absent = 0, 0
-    while True:
-        number += 1
-        root = tmp_path / str(number)
-        root.mkdir()
-        write(root, "old")
-        if not ended_at(number, lambda root=root: write(root, "new")):
-            break
+    absent = 0
+    for root in killed_everywhere(tmp_path, lambda root: write(root, "old"), lambda root: write(root, "new")):
         absent += not (root / "x" / "file").exists()
         check_replaceable(root / "x", ["file"], "folder")
         assert (root / "x" / "file").read_text() in ("old", "new")
