@@ -60,6 +60,12 @@ def warnings(ledger: Ledger, settings: Settings) -> Iterator[tuple[str, str]]:
             f"Data set {dataset!r} has {counted(spans, 'span')} of {label!r}, which isn't among its labels",
             f"They aren't used. If its texts were annotated for it, add {label!r} to its `labels` in datasets.yml",
         )
+    for names, rows in ledger.other_split.items():
+        one, other = msgspec.json.decode(names)
+        yield (
+            f"Data set {one!r}: {counted(rows, 'answer')} left out; {other!r} declares another split for their texts",
+            f"Give {one!r} `split: auto` in datasets.yml, and they join {other!r} in its split",
+        )
     for name, labels in ledger.inferred.items():
         yield (
             f"Data set {name!r}: the labels are inferred, {counted(labels, 'label')}",

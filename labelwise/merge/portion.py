@@ -166,6 +166,8 @@ def _count_merged(ledger: Ledger, merged: Merged, labels: Sequence[str]) -> None
     """Count what merging did to rows and spans, the text's coverage, and agreement."""
     ledger.rows.update(merged.rows)
     ledger.spans.update(merged.spans)
+    for names, rows in merged.other_split.items():
+        ledger.other_split[msgspec.json.encode(names).decode()] += rows
     for label in labels:
         ledger.labels[label][merged.coverage.get(label, "none")] += 1
     for problem in merged.problems:

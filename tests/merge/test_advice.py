@@ -31,6 +31,16 @@ def test_labels_without_gold_in_test_are_named_with_a_remedy(merging: Merging):
     assert "Only" not in said(ledger)
 
 
+def test_answers_left_out_for_their_split_are_named_with_both_data_sets(merging: Merging):
+    merging.add("own", ["A"], rows(range(3)), split="test")
+    merging.add("other", ["A"], rows(range(1, 5)), split="train")
+    merging.add("new", ["B"], rows(range(4)))
+    ledger = merging.run()
+    assert ledger.rows == Counter({"merged": 9, "other split": 2})
+    assert "Data set 'other': 2 answers left out; 'own' declares another split for their texts: " in said(ledger)
+    assert "'new'" not in said(ledger)
+
+
 def test_a_small_test_split_is_said_with_the_number_that_would_be_enough(merging: Merging):
     """Half of the texts have the label: of 59 texts, none of a tenth has it with a probability of 5%."""
     merging.add("a", ["A"], rows(range(40), marked=range(20)))

@@ -34,6 +34,7 @@ COUNTERS = (
     "marked",
     "inferred",
     "near_duplicates",
+    "other_split",
 )
 Key = tuple[int, int, str]
 Says = dict[Key, tuple[str, ...]]  # the names of the data sets that say so
@@ -81,13 +82,16 @@ class Oracle:
         # The contract takes from traceless tasks alone the power to declare a split: a rejected task has it.
         declared = {task["split"] for task in tasks if not traceless(task)} - {"auto"}
         split = next((name for name in ("test", "dev", "train") if name in declared), split)
-        able = [task for task in tasks if not traceless(task) and (not declared or task["split"] == split)]
+        able = [task for task in tasks if not traceless(task) and (not declared or task["split"] in ("auto", split))]
         self.compare_versions(text, able)
         claims: list[dict] = []
         covered: dict[str, str] = {}
         for task in tasks:
             fate = fate_of_row(task, able, self.policies)
             self.ledger["rows"][fate] += 1
+            if fate == "other split":
+                owner = next(other["name"] for other in able if other["split"] == split)
+                self.ledger["other_split"][f'["{task["name"]}","{owner}"]'] += 1
             if fate != "merged":
                 self.ledger["spans"][f"in {fate} task"] += len(task["spans"])
                 continue

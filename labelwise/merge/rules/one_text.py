@@ -1,7 +1,7 @@
 """Merge the tasks of one text into one annotation: pure functions, nothing is read or written here.
 
 1. A row leaves no trace but its count if its answer is `ignore` or unknown, or if it comes from an interface that isn't
-   for spans, or from a data set of another split than the text's.
+   for spans, or from a data set that declares another split than the text's.
 2. Complete tasks: where a data set answered a text more than once, the `duplicates` policy decides. If the answer that
    counts is a `reject`, the data set says nothing about the text. If it is an `accept`, the text is complete for the
    labels of the data set, and its spans are accepted.
@@ -41,6 +41,7 @@ class Merged(NamedTuple):
     problems (list[Problem]): the spans that can't be used.
     rows, spans (Counter): everything read, by outcome, except for what is in `accepted` and `rejected`.
     versions (dict[str, list[Version]]): what several annotators marked, by label.
+    other_split (Counter): rows left out, by their data set, and the one that declares the text's split.
     """
 
     text: str
@@ -54,6 +55,7 @@ class Merged(NamedTuple):
     rows: Counter[str]
     spans: Counter[str]
     versions: dict[str, list[Version]]
+    other_split: Counter[tuple[str, str]]
 
     @property
     def datasets(self) -> list[str]:
@@ -64,19 +66,22 @@ class Merged(NamedTuple):
 def merge_text(text: str, answers: Iterable[Answer], policies: Policies, split: Split | None = None) -> Merged:
     """Merge all answers about one text, in the order of the data sets.
 
-    split (str | None): the split that a data set declares for the text; answers of other data sets don't count.
+    split (str | None): the split that a data set declares for the text; answers of data sets that declare another one
+        don't count.
     RAISES (InputError): a policy is "error" and there is something to decide.
     """
     answers = list(answers)
     name = value_of_meta(answers, DOCUMENT) or ""
-    merged = Merged(text, [], name, {}, {}, {}, [], [], Counter(), Counter(), {})
+    merged = Merged(text, [], name, {}, {}, {}, [], [], Counter(), Counter(), {}, Counter())
     complete: dict[str, list[Answer]] = {}
     binary: dict[str, list[Answer]] = {}
     for answer in answers:
         reason = why_not(answer)
         if reason:
             _drop(merged, answer, reason)
-        elif split is not None and answer.dataset.split != split:
+        elif split is not None and answer.dataset.split not in ("auto", split):
+            owner = next(other for other in answers if other.dataset.split == split and not why_not(other))
+            merged.other_split[answer.dataset.name, owner.dataset.name] += 1
             _drop(merged, answer, "other split")
         else:
             (complete if answer.kind == "complete" else binary).setdefault(answer.dataset.name, []).append(answer)

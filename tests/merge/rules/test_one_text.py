@@ -217,11 +217,16 @@ def test_spans_of_complete_tasks_can_have_answers_too():
     assert merged.coverage["Place"] == "complete"
 
 
-def test_a_declared_split_keeps_other_data_sets_out():
-    answers = [answer(WATER, data=dataset("own", split="test")), answer(JORDAN, data=dataset("other"))]
+def test_a_declared_split_keeps_data_sets_of_other_splits_out_and_no_others():
+    answers = [
+        answer(AMOUNT, data=dataset("train", split="train")),
+        answer(WATER, data=dataset("own", split="test")),
+        answer(JORDAN, data=dataset("new")),
+    ]
     merged = merge_text(TEXT, answers, Policies(), "test")
-    assert merged.accepted == {WATER: ["own"]}
-    assert merged.rows == Counter({"merged": 1, "other split": 1})
+    assert merged.accepted == {WATER: ["own"], JORDAN: ["new"]}
+    assert merged.rows == Counter({"merged": 2, "other split": 1})
+    assert merged.other_split == Counter({("train", "own"): 1})
 
 
 def test_white_space_at_the_edges_is_trimmed():
