@@ -142,6 +142,7 @@ def test_an_earlier_snapshot_stays_where_one_fails(server, tmp_path, monkeypatch
     assert [path.name for path in tmp_path.iterdir()] == ["fetched"]
 
 
+@pytest.mark.long
 def test_the_password_is_in_no_file_and_in_nothing_printed(server, tmp_path):
     server.add("person", [task(number) for number in range(30)])
     declared = declare(tmp_path / "data", {"name": "person", "db": server.db, "labels": ["PERSON"]})

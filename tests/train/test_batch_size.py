@@ -68,6 +68,7 @@ def test_what_fits_into_a_limited_memory_is_found(demo_corpus, monkeypatch):
     assert found.size == int(0.85 * found.largest)
 
 
+@pytest.mark.long
 def test_too_little_memory_is_an_error(demo_corpus):
     with pytest.raises(InputError, match="memory ran out before any text was read: the pipeline alone needs more"):
         find_batch_size(Trial(CPU, demo_corpus, {}, memory=300 * 2**20), lambda cost, fitted: None)

@@ -123,6 +123,7 @@ def test_probabilities_are_calibrated_on_dev(trained):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_thresholds_trade_precision_for_recall(trained):
     folder, _ = trained
     # On dev, for which they were fitted, and which has most of the texts: of a few, chance decides.
@@ -135,6 +136,7 @@ def test_thresholds_trade_precision_for_recall(trained):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_more_training_forgets_what_was_fitted(trained, tmp_path):
     folder, _ = trained
     start = str(folder / "recall")

@@ -143,8 +143,10 @@ def freeze_tok2vec(config: dict) -> None:
     [
         ("per-label", {}, lambda config: None),
         ("ner", {}, lambda config: None),
-        ("per-label", {"training.annotating_components": ["ner"]}, lambda config: None),
-        ("per-label", {}, freeze_tok2vec),
+        pytest.param(
+            "per-label", {"training.annotating_components": ["ner"]}, lambda config: None, marks=pytest.mark.long
+        ),
+        pytest.param("per-label", {}, freeze_tok2vec, marks=pytest.mark.long),
         ("per-label", {"training.patience": 8, "training.eval_frequency": 2}, lambda config: None),
         ("per-label", {"training.max_epochs": 3, "training.max_steps": 0}, lambda config: None),
     ],

@@ -65,6 +65,7 @@ def test_half_precision_has_the_losses_of_single_precision(loss, precision, trai
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_curve_has_the_scaler_in_fp16_alone(trained):
     assert [(row["grad_scale"], row["skipped_steps"]) for row in curve(trained["fp16"])] == [("16", "0")]
     assert "grad_scale" not in curve(trained["fp32"])[0]

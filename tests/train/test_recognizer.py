@@ -25,6 +25,7 @@ SMALL = {
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_whole_way(demo_corpus, tmp_path):
     overrides = {"training.max_steps": 60, "training.eval_frequency": 20}
     train(CPU, demo_corpus, tmp_path / "model", tmp_path / "c.tsv", overrides=overrides, recognizer="per-label")

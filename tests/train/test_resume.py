@@ -370,7 +370,10 @@ def test_a_checkpoint_keeps_its_curve_and_pipeline_when_training_goes_on(tmp_pat
     assert (kept["curve.tsv"], kept["model-best/meta.json"]) == (b"step\n0\n", b"{}")
 
 
-@pytest.mark.parametrize(("workers", "what"), [(1, "other"), (1, "gone"), (2, "other")])
+@pytest.mark.parametrize(
+    ("workers", "what"),
+    [(1, "other"), *(pytest.param(*case, marks=pytest.mark.long) for case in ((1, "gone"), (2, "other")))],
+)
 def test_a_training_ends_when_its_corpus_is_merged_anew_and_is_not_resumed(
     demo_corpus, tmp_path, monkeypatch, workers, what
 ):
