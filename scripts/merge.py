@@ -33,7 +33,10 @@ def merge_cli(
     metrics: Annotated[Path | None, Option(help="JSON file for the ledger")] = None,
     lang: Annotated[str, Option(help="spaCy's code for the language")] = "en",
     tokenizer: Annotated[Path | None, Option(help="YAML file whose section `tokenizer` has more rules")] = None,
-    duplicates: Annotated[Duplicates, Option(help="A data set answered a text twice")] = "latest",
+    duplicates: Annotated[Duplicates, Option(help="An annotator answered a text twice")] = "latest",
+    annotators: Annotated[
+        str, Option(metavar="[half|all|union|NAME, ...]", help="Several annotators answered: which spans stand")
+    ] = "half",
     conflicts: Annotated[Conflicts, Option(help="One data set accepts a span, another rejects it")] = "accept-wins",
     overlap: Annotated[Overlap, Option(help="Accepted spans overlap: which is the entity")] = "longest",
     coverage: Annotated[
@@ -59,7 +62,7 @@ def merge_cli(
         settings = Settings(
             lang=lang,
             tokenizer=read_rules(tokenizer) if tokenizer else TokenizerRules(),
-            policies=Policies(duplicates, conflicts, overlap, check_coverage(coverage), alignment),
+            policies=Policies(duplicates, annotators, conflicts, overlap, check_coverage(coverage), alignment),
             dev_ratio=dev_ratio,
             test_ratio=test_ratio,
             split_salt=split_salt,
@@ -147,7 +150,7 @@ def print_agreement(ledger: Ledger) -> None:
     print_table(["Agreement where texts were annotated twice", "Texts", "F"], rows)
 
 
-LOST = ("accept/reject", "same span", "nested", "crossing", "no token boundary")
+LOST = ("outvoted", "accept/reject", "same span", "nested", "crossing", "no token boundary")
 MOST_PAIRS = 10
 LABEL_COLUMNS = (
     "gold",
@@ -158,6 +161,7 @@ LABEL_COLUMNS = (
     "nested",
     "crossing",
     "overlaps own label",
+    "outvoted",
     "rejected",
     "complete",
     "partial",

@@ -15,7 +15,7 @@ from dvc.utils.hydra import apply_overrides
 
 from labelwise.common.errors import InputError
 from labelwise.merge import cache as merge_cache
-from labelwise.merge.rules.policies import Policies
+from labelwise.merge.rules.policies import Annotators, Policies
 from labelwise.sources.brat import Discontinuous, MissingAnn, Shifted
 from labelwise.train import checkpoints as train_checkpoints
 from scripts.update_dvc import check_values
@@ -181,7 +181,12 @@ def test_the_table_of_commands_is_up_to_date(tmp_path):
     assert generated in (ROOT / "docs" / "commands.md").read_text(encoding="utf8"), "see CONTRIBUTING.md"
 
 
-POLICIES = get_type_hints(Policies) | {"missing_ann": MissingAnn, "discontinuous": Discontinuous, "shifted": Shifted}
+POLICIES = get_type_hints(Policies) | {
+    "annotators": Annotators,
+    "missing_ann": MissingAnn,
+    "discontinuous": Discontinuous,
+    "shifted": Shifted,
+}
 
 
 @pytest.mark.parametrize("policy", POLICIES)

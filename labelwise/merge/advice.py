@@ -66,6 +66,11 @@ def warnings(ledger: Ledger, settings: Settings) -> Iterator[tuple[str, str]]:
             f"Data set {one!r}: {counted(rows, 'answer')} left out; {other!r} declares another split for their texts",
             f"Give {one!r} `split: auto` in datasets.yml, and they join {other!r} in its split",
         )
+    if spans := ledger.spans["outvoted"]:
+        yield (
+            f"{counted(spans, 'span')} outvoted: several annotators marked these texts, and too few of them agree",
+            "corpus/disagreements.jsonl has the texts to settle; annotators in project.yml says how many must agree",
+        )
     for name, labels in ledger.inferred.items():
         yield (
             f"Data set {name!r}: the labels are inferred, {counted(labels, 'label')}",

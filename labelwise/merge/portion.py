@@ -173,6 +173,8 @@ def _count_merged(ledger: Ledger, merged: Merged, labels: Sequence[str]) -> None
     for problem in merged.problems:
         if outcome_of(problem.reason) == "undeclared label":
             ledger.undeclared[f"{problem.dataset}: {problem.reason.partition(': ')[2]}"] += 1
+    for one in merged.lost:
+        ledger.labels[one.lost.span[2]]["outvoted"] += one.reason == "outvoted"
     for label, counts in count_agreement(merged.versions).items():
         ledger.agreement.setdefault(label, Counter()).update(counts)
 

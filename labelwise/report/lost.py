@@ -26,6 +26,7 @@ NO_BOUNDARY = "no token boundary"
 MOVE = "alignment: expand takes all of the word; or put the span right"
 REMEDIES = {
     "accept/reject": "conflicts, in project.yml, says which answer counts",
+    "outvoted": "annotators, in project.yml, says how many have to agree",
     **dict.fromkeys(
         ("same span", "nested", "crossing"),
         "nothing is lost for recognizer: per-label, which learns both; overlap says which is the entity",

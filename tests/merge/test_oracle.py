@@ -102,7 +102,10 @@ class Oracle:
         uncovered = {label: covered.get(label, "none") for label in self.labels if covered.get(label) != "complete"}
         for label in self.labels:
             self.ledger["labels"][label][covered.get(label, "none")] += 1
-        accepted, rejected = self.settle(text, claims)
+        voting = [
+            task for task in tasks if task["kind"] == "complete" and fate_of_row(task, able, self.policies) == "merged"
+        ]
+        accepted, rejected = self.settle(text, claims, voting)
         if not covered:
             self.ledger["texts"]["no usable answer"] += 1
         elif uncovered and split == "train" and self.policies.coverage == "drop":
@@ -169,10 +172,43 @@ class Oracle:
             self.ledger["undeclared"][f"{task['name']}: {label}"] += 1
         return []
 
-    def settle(self, text: str, claims: list[dict]) -> tuple[Says, Says]:
+    def vote(self, text: str, claims: list[dict], voting: list[dict]) -> list[dict]:
+        """Leave out what too few of several annotators marked."""
+        out: list[dict] = []
+        for label in self.labels:
+            tasks = [task for task in voting if label in task["labels"]]
+            reviews = [task for task in tasks if task["review"]]
+            last = max(reviews, key=lambda task: (task["time"], task["line"]), default=None)
+            judges = [last["who"]] if last else list(dict.fromkeys(task["who"] for task in tasks))
+            if len({str(task["who"]) for task in tasks}) < 2 or (self.policies.annotators == "union" and not last):
+                continue
+            said = [claim for claim in claims if claim["verdict"] == "accept" and claim["key"][2] == label]
+            said = [claim for claim in said if any(claim["task"] is task for task in tasks)]
+            marks = [
+                {c["key"][:2] for c in said if c["task"]["who"] == judge and last in (None, c["task"])}
+                for judge in judges
+            ]
+            needed = len(judges) if self.policies.annotators == "all" else (len(judges) + 1) // 2
+            kept = what_stands(marks, needed)
+            lost = [claim for claim in said if claim["key"][:2] not in kept]
+            keys = sorted({claim["key"] for claim in lost})
+            self.ledger["spans"].update({"outvoted": len(keys), "duplicate": len(lost) - len(keys)})
+            self.ledger["labels"][label]["outvoted"] += len(keys)
+            for key in keys:
+                winners = sorted({c["key"] for c in said if c not in lost and clash(c["key"], key)})[:1]
+                told = (
+                    (*one, "accept", tuple(sorted({c["task"]["name"] for c in said if c["key"] == one})))
+                    for one in (key, *winners)
+                )
+                self.lost_spans[text, "outvoted", tuple(told)] += 1
+            out += lost
+        return [claim for claim in claims if not any(claim is one for one in out)]
+
+    def settle(self, text: str, claims: list[dict], voting: list[dict]) -> tuple[Says, Says]:
         """Decide between claims about the same span: give the accepted and the rejected ones."""
         standing = [claim for claim in claims if claim_stands(claim, claims, self.policies)]
         self.ledger["spans"]["superseded"] += len(claims) - len(standing)
+        standing = self.vote(text, standing, voting)
         said: dict[str, Says] = {"accept": {}, "reject": {}}
         newest: dict[tuple[str, Key], float] = {}
         for claim in standing:
@@ -282,6 +318,7 @@ def task_of(dataset: dict, line: int, row: dict) -> dict[str, Any]:
     names = [row.get(key) for key in ("_annotator_id", "_session_id")]
     named = [name for name in names if isinstance(name, str) and name]
     task["who"] = ("annotator", named[0]) if named else ("data set", dataset["name"])
+    task["review"] = row.get("_view_id") == "review"
     return task | {"line": line} | {name: dataset[name] for name in ("name", "labels", "split")}
 
 
@@ -299,11 +336,38 @@ def fate_of_row(task: dict, able: list[dict], policies: Policies) -> str:
     if task["kind"] == "binary":
         return "merged"
     rivals = [other for other in able if (other["name"], other["kind"]) == (task["name"], "complete")]
+    rivals = [other for other in rivals if other["who"] == task["who"]]
     accepts = [other for other in rivals if other["answer"] == "accept"]
     latest = max(rivals, key=lambda other: (other["time"], other["line"]))
     if task not in (accepts if accepts and policies.duplicates == "union" else [latest]):
         return "superseded"
     return "merged" if task["answer"] == "accept" else "rejected"
+
+
+def clash(one: Key, other: Key) -> bool:
+    return one[0] < other[1] and other[0] < one[1]
+
+
+def what_stands(marks: list[set], needed: int) -> set:
+    """Give the places that stand of what each annotator marked with a label."""
+    left, kept = set().union(*marks), set()
+    while left:
+        group = {left.pop()}
+        while near := {place for place in left if any(clash(place, other) for other in group)}:
+            group |= near
+            left -= near
+        if sum(bool(group & places) for places in marks) < needed:
+            continue
+        votes = {place: sum(place in places for places in marks) for place in group}
+        if sure := {place for place in group if 2 * votes[place] > len(marks)}:
+            kept |= sure
+            continue
+        best = [place for place in group if votes[place] == max(votes.values())]
+        while best:
+            first = min(best, key=lambda place: (place[0] - place[1], place[0]))
+            kept.add(first)
+            best = [place for place in best if not clash(place, first)]
+    return kept
 
 
 def claim_stands(claim: dict, claims: list[dict], policies: Policies) -> bool:
@@ -471,7 +535,10 @@ VALUES: dict[str, list[Any]] = {
     "coverage": ["by-label", "drop", "outside"],
     "alignment": ["drop", "expand", "contract"],
 }
-ALL_POLICIES = [Policies(**dict(zip(VALUES, values, strict=True))) for values in product(*VALUES.values())]
+ALL_POLICIES = [
+    Policies(annotators=("half", "all", "union")[number % 3], **dict(zip(VALUES, values, strict=True)))
+    for number, values in enumerate(product(*VALUES.values()))
+]
 
 
 # Of 108 combinations every fifth, in which any value of one policy meets any of another.

@@ -15,7 +15,6 @@ F between annotators, `pairwise_f`, is computed from the sums over all pairs and
 Cohen's kappa over tokens (`kappa`).
 """
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
@@ -25,11 +24,8 @@ import numpy as np
 import numpy.typing as npt
 
 from labelwise.common.spans import trim_usable
-from labelwise.merge.rules.answers import Answer
+from labelwise.merge.rules.answers import UNNAMED, Answer
 from labelwise.sources.prodigy import annotator_of, input_hash, task_hash
-
-# How Prodigy names a session that nobody named: after its time.
-UNNAMED = re.compile(r"\d{4}-\d\d-\d\d[_T ]\d\d-\d\d-\d\d")
 
 Offsets = tuple[int, int]
 

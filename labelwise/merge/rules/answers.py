@@ -1,11 +1,15 @@
 """Answers: tasks with what is known about them, when they came, and whether they count."""
 
+import re
 from pathlib import Path
 from typing import NamedTuple
 
 from labelwise.common.spans import is_integer
 from labelwise.sources.declarations import DataSet
-from labelwise.sources.prodigy import ANSWERS, Kind, Task, kind_of
+from labelwise.sources.prodigy import ANSWERS, Kind, Task, annotator_of, kind_of
+
+# How Prodigy names a session that nobody named: after its time.
+UNNAMED = re.compile(r"\d{4}-\d\d-\d\d[_T ]\d\d-\d\d-\d\d")
 
 
 class Answer(NamedTuple):
@@ -42,6 +46,12 @@ class Answer(NamedTuple):
         """The time of the answer in seconds; 0 if there is none."""
         time = self.task.timestamp
         return time if is_integer(time) or isinstance(time, float) else 0.0
+
+
+def annotator(answer: Answer) -> tuple[str, str]:
+    """Tell who answered: a name, or else the data set, of which all unnamed answers are one annotator's."""
+    name = annotator_of(answer.task)
+    return ("", answer.dataset.name) if not name or UNNAMED.search(name) else (name, "")
 
 
 def why_not(answer: Answer) -> str:

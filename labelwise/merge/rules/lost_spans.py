@@ -27,7 +27,7 @@ class Claim(NamedTuple):
 class LostSpan(NamedTuple):
     """A span that lost.
 
-    reason (str): "accept/reject", "same span", "nested", "crossing" or "no token boundary".
+    reason (str): "outvoted", "accept/reject", "same span", "nested", "crossing" or "no token boundary".
     kept (Claim | None): what it lost to.
     """
 

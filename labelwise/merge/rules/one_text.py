@@ -2,10 +2,11 @@
 
 1. A row leaves no trace but its count if its answer is `ignore` or unknown, or if it comes from an interface that isn't
    for spans, or from a data set that declares another split than the text's.
-2. Complete tasks: where a data set answered a text more than once, the `duplicates` policy decides. If the answer that
-   counts is a `reject`, the data set says nothing about the text. If it is an `accept`, the text is complete for the
-   labels of the data set, and its spans are accepted.
+2. Complete tasks: where an annotator answered a text of a data set more than once, the `duplicates` policy decides. If
+   the answer that counts is a `reject`, it says nothing about the text. If it is an `accept`, the text is complete for
+   the labels of the data set, and its spans are accepted.
    So it is for the labels that the data set declares `absent` from its texts.
+   Where several annotators answered for a label, the `annotators` policy decides which of their spans stand.
 3. Binary tasks judge single spans; where a data set judged the same span twice, the `duplicates` policy decides.
    A text judged for a label is `partial` for it, unless it is complete.
 4. A span accepted by one data set and rejected by another is for the `conflicts` policy.
@@ -15,17 +16,18 @@ How far annotators agree is counted by `agreement`. Overlaps and token boundarie
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 
 from labelwise.common.spans import SpanKey, trim_usable
 from labelwise.merge.rules.agreement import Version, find_versions
-from labelwise.merge.rules.answers import Answer, why_not
+from labelwise.merge.rules.answers import Answer, annotator, why_not
 from labelwise.merge.rules.ledger import Problem
 from labelwise.merge.rules.lost_spans import Claim, LostSpan
 from labelwise.merge.rules.policies import CONFLICTS, DUPLICATES, Policies, only
 from labelwise.merge.rules.splits import value_of_meta
+from labelwise.merge.rules.votes import outvoted
 from labelwise.sources.declarations import Split
 from labelwise.sources.prodigy import DOCUMENT, TaskSpan
 
@@ -73,7 +75,7 @@ def merge_text(text: str, answers: Iterable[Answer], policies: Policies, split: 
     answers = list(answers)
     name = value_of_meta(answers, DOCUMENT) or ""
     merged = Merged(text, [], name, {}, {}, {}, [], [], Counter(), Counter(), {}, Counter())
-    complete: dict[str, list[Answer]] = {}
+    complete: dict[tuple[str, tuple[str, str]], list[Answer]] = {}
     binary: dict[str, list[Answer]] = {}
     for answer in answers:
         reason = why_not(answer)
@@ -83,21 +85,24 @@ def merge_text(text: str, answers: Iterable[Answer], policies: Policies, split: 
             owner = next(other for other in answers if other.dataset.split == split and not why_not(other))
             merged.other_split[answer.dataset.name, owner.dataset.name] += 1
             _drop(merged, answer, "other split")
+        elif answer.kind == "complete":
+            complete.setdefault((answer.dataset.name, annotator(answer)), []).append(answer)
         else:
-            (complete if answer.kind == "complete" else binary).setdefault(answer.dataset.name, []).append(answer)
+            binary.setdefault(answer.dataset.name, []).append(answer)
     accepted: dict[SpanKey, list[Answer]] = {}
     rejected: dict[SpanKey, list[Answer]] = {}
-    for group in complete.values():
-        for answer in _choose(merged, group, policies):
-            merged.rows["merged"] += 1
-            _cover(merged, answer)
-            for key, span in _usable_spans(merged, answer):
-                if span.answer in (None, "accept"):
-                    _note(merged, accepted, key, answer)
-                elif span.answer == "reject":
-                    _note(merged, rejected, key, answer)
-                else:
-                    merged.spans["ignored"] += 1
+    chosen = [answer for group in complete.values() for answer in _choose(merged, group, policies)]
+    for answer in chosen:
+        merged.rows["merged"] += 1
+        _cover(merged, answer)
+        for key, span in _usable_spans(merged, answer):
+            if span.answer in (None, "accept"):
+                _note(merged, accepted, key, answer)
+            elif span.answer == "reject":
+                _note(merged, rejected, key, answer)
+            else:
+                merged.spans["ignored"] += 1
+    _vote(merged, chosen, accepted, policies)
     for group in binary.values():
         for (key, accept), answer in _judgements(merged, group, policies).items():
             merged.coverage.setdefault(key[2], "partial")
@@ -129,7 +134,7 @@ def _locate(merged: Merged, answer: Answer) -> None:
 
 
 def _choose(merged: Merged, group: list[Answer], policies: Policies) -> list[Answer]:
-    """Choose among a data set's complete answers, count the others, and leave out the rejected."""
+    """Choose among an annotator's complete answers, count the others, and leave out the rejected."""
     chosen = DUPLICATES[policies.duplicates](group)
     for answer in group:
         if answer.task.answer == "reject":
@@ -186,6 +191,17 @@ def _usable_spans(merged: Merged, answer: Answer) -> Iterable[tuple[SpanKey, Tas
 def _note(merged: Merged, spans: dict[SpanKey, list[Answer]], key: SpanKey, answer: Answer) -> None:
     merged.spans["duplicate"] += key in spans
     spans.setdefault(key, []).append(answer)
+
+
+def _vote(merged: Merged, chosen: Sequence[Answer], accepted: dict[SpanKey, list[Answer]], policies: Policies) -> None:
+    """Take out the accepted spans that too few of several annotators agree on."""
+    lost = {key: accepted.pop(key) for key in outvoted(chosen, accepted, policies.annotators)}
+    for key, answers in lost.items():
+        start, end, label = key
+        winner = next((one for one in sorted(accepted) if one[2] == label and one[0] < end and start < one[1]), None)
+        kept = Claim(winner, "accept", _names(accepted[winner])) if winner else None
+        merged.spans["outvoted"] += 1
+        merged.lost.append(LostSpan("outvoted", Claim(key, "accept", _names(answers)), kept))
 
 
 def _settle(

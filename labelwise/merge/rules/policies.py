@@ -16,6 +16,7 @@ from labelwise.merge.rules.answers import Answer
 from labelwise.sources.declarations import Split
 
 Duplicates = Literal["latest", "union", "error"]
+Annotators = Literal["half", "all", "union"]  # or names
 Conflicts = Literal["accept-wins", "reject-wins", "latest"]
 Overlap = Literal["longest", "first", "error"]
 Alignment = Literal["drop", "expand", "contract", "error"]
@@ -25,8 +26,11 @@ Unmarked = Literal["missing", "outside"]
 class Policies(msgspec.Struct, frozen=True):
     """What to do where annotations disagree; the first value of each is the default.
 
-    duplicates (str): a data set answered a text, or judged a span, more than once: the "latest" answer by timestamp,
-        then line; the "union" of the accepted ones; an "error".
+    duplicates (str): an annotator answered a text of a data set more than once, or a data set judged a span so: the
+        "latest" answer by timestamp, then line; the "union" of the accepted ones; an "error".
+    annotators (str): several annotators answered for a label on a text: a span stands that "half" of them marked, or
+        "all"; the "union" of what they marked; or names, separated by commas: the first of these who is there decides.
+        See `votes`.
     conflicts (str): a span accepted by one data set and rejected by another.
     overlap (str): accepted spans that overlap, where only one can be an entity: the "longest" in characters, then the
         label declared first, then the earlier start; the one whose label was declared "first", then the earlier start,
@@ -38,6 +42,7 @@ class Policies(msgspec.Struct, frozen=True):
     """
 
     duplicates: Duplicates = "latest"
+    annotators: str = "half"
     conflicts: Conflicts = "accept-wins"
     overlap: Overlap = "longest"
     coverage: Coverage = "by-label"
@@ -67,6 +72,24 @@ def only(group: Sequence[Answer]) -> list[Answer]:
 
 
 DUPLICATES = {"latest": latest, "union": union, "error": only}
+
+
+def half(annotators: int) -> float:
+    """Ask for half of the annotators."""
+    return annotators / 2
+
+
+def everybody(annotators: int) -> float:
+    """Ask for all annotators."""
+    return annotators
+
+
+def nobody(annotators: int) -> float:
+    """Ask for no agreement: what each annotator marked stands as it is."""
+    return 0
+
+
+ANNOTATORS = {"half": half, "all": everybody, "union": nobody}
 
 
 def accept_wins(accepts: Sequence[Answer], rejects: Sequence[Answer]) -> bool:

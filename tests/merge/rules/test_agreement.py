@@ -153,7 +153,7 @@ def test_versions_counted_by_hand(name, policy):
 
 
 def test_an_answer_of_another_split_is_no_version():
-    answers = [answer(AMOUNT, split="test"), answer(AMOUNT, data="b")]
+    answers = [answer(AMOUNT, split="test"), answer(AMOUNT, data="b", split="train")]
     assert agreement(answers, "test") == {}
     assert agreement(answers) == {"R": (1, 1, 2)}
 
@@ -264,8 +264,8 @@ def test_the_ledger_has_it_whatever_the_workers_and_what_was_there(merging):
         ["A", "B"],
         *[["both", "spans", "texts", "f"]] * 2,
     ]
-    # What was superseded: the first answers of c, and ann's in b where bob answered later.
-    assert ledger["rows"] == {"merged": 90 + 30 + 120 + 60, "superseded": 90 + 20}
+    # What was superseded: the first answers of c; not ann's in b, where bob answered later.
+    assert ledger["rows"] == {"merged": 90 + 30 + 120 + 60 + 20, "superseded": 90}
     assert run("three", workers=3) == written
     assert run("again") == written
     assert run("again") == written
@@ -388,7 +388,12 @@ def test_what_people_marked_differently_is_listed(merging):
         (0, 4, ["ann", "bob"]),
         (0, 6, ["bob"]),
     ]
-    assert first["meta"] == {"label": "A", "annotators": "ann, bob", "doc": "one.txt", "from": "a.jsonl:3, b.jsonl:3"}
+    assert first["meta"] == {
+        "label": "A",
+        "annotators": "ann, bob",
+        "doc": "one.txt",
+        "from": "a.jsonl:1, a.jsonl:3, b.jsonl:1, b.jsonl:3",
+    }
     assert [span["annotators"] for span in found["text 1 cat"]["spans"]] == [["ann"]]
 
 

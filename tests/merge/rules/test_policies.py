@@ -7,7 +7,7 @@ import pytest
 from labelwise.merge.rules import policies
 from labelwise.merge.rules.policies import Policies
 
-POLICIES = get_type_hints(Policies)
+POLICIES = get_type_hints(Policies) | {"annotators": policies.Annotators}
 
 
 @pytest.mark.parametrize("name", POLICIES)

@@ -1,0 +1,107 @@
+"""Several annotators answered for a label on a text: which of their spans stand.
+
+1. Each annotator who accepted a complete task that covers the label has a vote, whatever the data set. Answers that
+   don't name who gave them are one annotator's in each data set. A reject is no vote, nor is a binary answer.
+2. If one of them is an adjudication (Prodigy's `review`, Label Studio's ground truth), the latest one decides alone.
+3. Spans that overlap, directly or by way of others, are one *candidate*: annotators who marked an entity with other
+   boundaries agree that it is there. It stands if as many of them as the policy asks for marked any of it.
+4. A candidate that stands has the boundaries that more than half of all chose, each if there are several; else those
+   that most chose; of equally many the longest, then the first, and others that don't overlap these.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from labelwise.common.spans import SpanKey
+from labelwise.merge.rules.answers import Answer, annotator
+from labelwise.merge.rules.policies import ANNOTATORS, half
+
+Offsets = tuple[int, int]
+
+
+def outvoted(answers: Sequence[Answer], accepted: Mapping[SpanKey, Sequence[Answer]], policy: str) -> list[SpanKey]:
+    """List the accepted spans that don't stand: all who accepted them have a vote, and too few others agree.
+
+    answers (Sequence[Answer]): the accepted complete answers that count.
+    accepted (Mapping): the spans of these, with those of the answers that accept each.
+    policy (str): see `policies.Policies.annotators`.
+    """
+    lost: list[SpanKey] = []
+    for label, voting in _covering(answers).items():
+        deciding = _deciding(voting, policy)
+        if not deciding:
+            continue
+        spans = {key: {id(answer) for answer in given} for key, given in accepted.items() if key[2] == label}
+        ballots = [{id(answer) for answer in given} for given in deciding]
+        marked = [{key[:2] for key, given in spans.items() if given & ballot} for ballot in ballots]
+        kept = standing(marked, ANNOTATORS.get(policy, half)(len(marked)))
+        everybody = {id(answer) for answer in voting}
+        lost += [key for key, given in spans.items() if key[:2] not in kept and given <= everybody]
+    return sorted(lost)
+
+
+def standing(marked: Sequence[Collection[Offsets]], needed: float) -> set[Offsets]:
+    """Choose which spans of one label stand.
+
+    marked (Sequence): those of each annotator.
+    needed (float): the least number of annotators who must have marked any of a candidate; 0 if all spans stand.
+    """
+    times = Counter(offsets for spans in marked for offsets in spans)
+    if not needed:
+        return set(times)
+    kept: set[Offsets] = set()
+    for candidate in _candidates(sorted(times)):
+        if sum(not candidate.isdisjoint(spans) for spans in marked) >= needed:
+            sure = {offsets for offsets in candidate if times[offsets] > len(marked) / 2}
+            kept |= sure or _most_chosen({offsets: times[offsets] for offsets in candidate})
+    return kept
+
+
+def _candidates(spans: Sequence[Offsets]) -> Iterator[set[Offsets]]:
+    """Part sorted spans where none of them goes on."""
+    candidate: set[Offsets] = set()
+    end = 0
+    for offsets in spans:
+        if candidate and offsets[0] >= end:
+            yield candidate
+            candidate = set()
+        candidate.add(offsets)
+        end = max(end, offsets[1])
+    if candidate:
+        yield candidate
+
+
+def _most_chosen(times: Mapping[Offsets, int]) -> set[Offsets]:
+    most = max(times.values())
+    chosen: set[Offsets] = set()
+    for start, end in sorted((one for one in times if times[one] == most), key=lambda one: (one[0] - one[1], one)):
+        if all(end <= first or last <= start for first, last in chosen):
+            chosen.add((start, end))
+    return chosen
+
+
+def _covering(answers: Sequence[Answer]) -> dict[str, list[Answer]]:
+    """List the answers that are complete for each label."""
+    covering: dict[str, list[Answer]] = {}
+    for answer in answers if len(answers) > 1 else ():
+        for label in answer.dataset.labels:
+            if label not in (answer.task.uncovered or ()):
+                covering.setdefault(label, []).append(answer)
+    return covering
+
+
+def _deciding(voting: Sequence[Answer], policy: str) -> Sequence[list[Answer]]:
+    """Choose whose answers decide: an adjudication, the first annotator who is named, or all; none if there is one."""
+    voters: dict[tuple[str, str], list[Answer]] = {}
+    for answer in voting:
+        voters.setdefault(annotator(answer), []).append(answer)
+    if len(voters) < 2:
+        return ()
+    if reviews := [answer for answer in voting if answer.task.view_id == "review"]:
+        return ([max(reviews, key=lambda answer: answer.order)],)
+    for name in map(str.strip, policy.split(",")):
+        for (one, _), given in voters.items():
+            # Prodigy's session `ann` of the data set `person` is `person-ann`.
+            if one in {name, *(f"{answer.dataset.name}-{name}" for answer in given)}:
+                return (given,)
+    return list(voters.values())
