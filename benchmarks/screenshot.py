@@ -1,45 +1,80 @@
-"""Take the picture of the report that the README shows, and measure the page.
+"""Take the picture of the report that the README shows, from results that are stored in benchmarks/results/report.
 
-    python -m benchmarks.screenshot                                                   # after `make run`
-    python -m benchmarks.screenshot benchmarks/out/wnut2020_wlp/report/cpu.html --out ""
+    .venv-dev/bin/python -m benchmarks.screenshot                  # after a change of the report
+    .venv-dev/bin/python -m benchmarks.screenshot --root FOLDER    # store the results of a project after `make run`
 
-Printed: the bytes of the page, the screens of 1280 x 900 and 400 x 900 pixels that it takes, and printed pages. It
-needs the packages of `.venv-dev`, and Chromium.
+The PNG file has the digest of the page that it was taken of, so that a test can tell whether it is out of date without
+a browser. It needs Chromium. What the first screen doesn't show isn't stored.
 """
 
-import re
+import hashlib
+import json
 import shutil
+import tempfile
+from datetime import date
+from io import BytesIO
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from playwright.sync_api import sync_playwright
+from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 
-SIZES = ((1280, 900), (400, 900))
+from labelwise.report.page import render_report
+
+STORED = Path("benchmarks/results/report")
+PICTURE = Path("docs/report.png")
+DIGEST = "sha256 of the HTML"  # the name of the PNG's text
+MADE = date(2026, 11, 23)
+NOT_SHOWN = {"schemes", "frequent", "reliability", "uncovered"}  # of the details
 
 
-def main(
-    report: Annotated[Path, typer.Argument(help="The page")] = Path("report/cpu.html"),
-    out: Annotated[str, typer.Option(help="PNG file for its first screen; empty for none")] = "docs/report.png",
-) -> None:
-    """Take the picture, and print sizes."""
+def render() -> str:
+    """Make the page of the stored results: the same bytes anywhere, as it is outside of a repository."""
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copytree(STORED, folder, dirs_exist_ok=True)
+        return render_report(Path(folder), "cpu", today=MADE)
+
+
+def digest(page: str) -> str:
+    """Compute what names a page."""
+    return hashlib.sha256(page.encode("utf8")).hexdigest()
+
+
+def store(root: Path) -> None:
+    """Copy the results of a project."""
+    for name in ("metrics/cpu.json", "metrics/merge.json", "training/cpu/details.json"):
+        found = json.loads((root / name).read_text(encoding="utf8"))
+        if name.endswith("details.json"):
+            found |= {key: type(found[key])() for key in NOT_SHOWN & found.keys()}
+        (STORED / name).parent.mkdir(parents=True, exist_ok=True)
+        (STORED / name).write_text(json.dumps(found, separators=(",", ":")) + "\n", encoding="utf8")
+
+
+def take_picture(page: str, out: Path) -> None:
+    """Take the picture of a page's first screen, in few colours, with the page's digest."""
+    from playwright.sync_api import sync_playwright
+
     chromium = shutil.which("chromium")
-    if chromium is None or not report.is_file():
-        raise SystemExit(f"{report} and Chromium are needed: `make run`, `apt-get install chromium`")
-    print(f"{report}: {report.stat().st_size:,} bytes")
+    if chromium is None:
+        raise SystemExit("Chromium is needed: `apt-get install chromium`")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        for width, height in SIZES:
-            page = browser.new_page(viewport={"width": width, "height": height}, color_scheme="light")
-            page.goto(report.resolve().as_uri())
-            pixels = page.evaluate("document.documentElement.scrollHeight")
-            print(f"{width} pixels wide: {pixels:,} pixels, {pixels / height:.1f} screens")
-            if out and (width, height) == SIZES[0]:
-                page.screenshot(path=out, clip={"x": 0, "y": 0, "width": 1280, "height": 860})
-            if (width, height) == SIZES[0]:
-                pages = len(re.findall(rb"/Type\s*/Page\b", page.pdf(prefer_css_page_size=True)))
-                print(f"{pages} printed pages")
+        view = browser.new_page(viewport={"width": 1280, "height": 860}, color_scheme="light")
+        view.set_content(page)
+        taken = view.screenshot()
         browser.close()
+    text = PngInfo()
+    text.add_text(DIGEST, digest(page))
+    Image.open(BytesIO(taken)).convert("RGB").quantize(64).save(out, pnginfo=text, optimize=True)
+
+
+def main(root: Annotated[Path | None, typer.Option(help="Store the results of this project first")] = None) -> None:
+    """Take the picture."""
+    if root:
+        store(root)
+    take_picture(render(), PICTURE)
+    print(f"{PICTURE}: {PICTURE.stat().st_size:,} bytes")
 
 
 if __name__ == "__main__":
