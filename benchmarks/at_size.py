@@ -17,7 +17,7 @@ import msgspec
 import typer
 import yaml
 
-from benchmarks.measure import Measured, measure
+from benchmarks.measure import Measured, measure, write_result
 from labelwise.sources.prodigy import input_hash
 
 OUT = Path("benchmarks/out/at_size")
@@ -82,7 +82,7 @@ def run(texts: int, labels: int, steps: int) -> dict[str, Measured]:
     options = ("--predictions", str(folder / "predictions.jsonl"), "--details", str(folder / "details.json"))
     taken["evaluate a tenth"] = measure("scripts.evaluate", str(model), str(corpus / "test"), str(scores), *options)
     for name, one in taken.items():
-        print(f"{name}: {one.seconds:,.0f} s, {one.peak_pss / 2**20:,.0f} MB", flush=True)
+        print(f"{name}: {one.seconds:,.0f} s, {one.megabytes:,.0f} MB", flush=True)
     return taken
 
 
@@ -92,16 +92,16 @@ def main(
     labels: Annotated[int, typer.Option(help="Labels of the wide workload, on 2,000 texts")] = 500,
     steps: Annotated[int, typer.Option(help="Updates of the pipeline that is evaluated")] = 100,
 ) -> None:
-    """Run the small workloads and the large ones, and print the table."""
+    """Run the small workloads and the large ones, and write the table."""
     workloads = [(texts // 100, sets), (texts, sets), (2_000, 20), (2_000, labels)]
     found = {workload: run(*workload, steps) for workload in workloads}
-    print("\n| texts | labels | what | seconds | peak memory, MB |\n|---|---|---|---|---|")
-    for (count, of), taken in found.items():
-        for name, one in taken.items():
-            print(f"| {count:,} | {of} | {name} | {one.seconds:,.0f} | {one.peak_pss / 2**20:,.0f} |")
-    for small, large in (workloads[:2], workloads[2:]):
-        ratios = {name: found[large][name].peak_pss / found[small][name].peak_pss for name in found[large]}
-        print(f"memory of {large} in that of {small}: {', '.join(f'{n} {r:.2f}' for n, r in ratios.items())}")
+    columns = {"texts": ",", "labels": "", "what": "", "seconds": ",.0f", "memory, MB": ",.0f"}
+    rows = [
+        (count, str(of), name, one.seconds, one.megabytes)
+        for (count, of), taken in found.items()
+        for name, one in taken.items()
+    ]
+    write_result("at_size", columns, rows)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ In a clone of this repository (what is committed), main has the wet lab protocol
 the corpus first, with `weasel assets --extra`.
 """
 
+import json
 import os
 import re
 import shutil
@@ -17,15 +18,18 @@ from typing import Annotated
 
 import typer
 
+from benchmarks.measure import write_result
+
 OUT = Path("benchmarks/out/branches")
 ASSETS = "assets/wnut2020_wlp"
 IDENTITY = ["-c", "user.name=labelwise", "-c", "user.email=labelwise@example.org"]
 
 
-def run(*command: str, cwd: Path) -> None:
-    """Run a command, with the commands of this environment on the path."""
+def run(*command: str, cwd: Path, output: int | None = None) -> str:
+    """Run a command, with the commands of this environment on the path; return its output if that is a pipe."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    subprocess.run(command, cwd=cwd, env={**os.environ, "PATH": path}, check=True)
+    environment = {**os.environ, "PATH": path}
+    return subprocess.run(command, cwd=cwd, env=environment, check=True, stdout=output, text=True).stdout
 
 
 def set_variables(project: Path, values: dict[str, object]) -> None:
@@ -47,7 +51,7 @@ def main(
     corpus: Annotated[Path, typer.Argument(help="Folder of brat documents")] = Path(ASSETS),
     steps: Annotated[int, typer.Option(help="Training steps")] = 500,
 ) -> None:
-    """Record both branches, and print the comparison, in Markdown."""
+    """Record both branches, and write the comparison."""
     shutil.rmtree(OUT, ignore_errors=True)
     run("git", "clone", "-q", ".", str(OUT.resolve()), cwd=Path())
     shutil.copytree(corpus.resolve(), OUT / ASSETS)
@@ -60,8 +64,15 @@ def main(
     start, end = text.index("\ntokenizer:\n"), text.index("\ndirectories:")
     project.write_text(text[:start] + "\ntokenizer: {}\n" + text[end:], encoding="utf8")
     record(OUT, "spaCy's tokenizer")
-    run(sys.executable, "-m", "scripts.compare", "main", "spacys-tokenizer", "--md", cwd=OUT)
-    run("dvc", "metrics", "diff", "main", "spacys-tokenizer", "--targets", "metrics/cpu.json", cwd=OUT)
+    compare = [sys.executable, "-m", "scripts.compare", "main", "spacys-tokenizer", "--json"]
+    found = json.loads(run(*compare, cwd=OUT, output=subprocess.PIPE))
+    rows = []
+    for name, row in {**found["labels"], "all (micro)": found["micro"], "mean (macro)": found["macro"]}.items():
+        change = row["changes"]["spacys-tokenizer"]
+        spread = "" if change["low"] is None else f"{change['low']:+.3f} to {change['high']:+.3f}"
+        rows.append((name, *row["f"].values(), change["difference"], spread, change["p"], row["support"]))
+    columns = {"F": "", "main": ".3f", "spacys-tokenizer": ".3f", "difference": "+.3f", "95%": "", "p": ".4f"}
+    write_result("branches", {**columns, "support": ","}, rows)
 
 
 if __name__ == "__main__":

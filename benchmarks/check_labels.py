@@ -14,11 +14,12 @@ import json
 import shutil
 from collections import Counter
 from pathlib import Path
+from statistics import mean
 from typing import Annotated, Any
 
 import typer
 
-from benchmarks.measure import measure
+from benchmarks.measure import Cell, measure, write_result
 from labelwise.demo.corpus import add_noise, make_doc
 
 OUT = Path("benchmarks/out/check_labels")
@@ -159,20 +160,28 @@ def main(
     planted = find_planted(docs, noise)
     wrong = sum(map(len, planted.values()))
     rows = [row for row in read_rows(OUT / "check" / "findings.tsv") if row[0] in texts]
-    for factor in (1, 2, 4):
-        there, found = count_found(planted, rows[: factor * wrong])
-        shares = ", ".join(f"{kind} {found[kind]} of {there[kind]}" for kind in sorted(there))
-        print(f"first {factor * wrong:,} of {len(rows):,} rows: {found.total() / wrong:.1%} of {wrong:,}: {shares}")
+    first = [factor * wrong for factor in (1, 2, 4)]
+    counts = {f"first {number:,} rows": count_found(planted, rows[:number]) for number in first}
+    there, _ = next(iter(counts.values()))
+    table: list[list[Cell]] = [
+        [kind, of, *(found[kind] for _, found in counts.values())] for kind, of in sorted(there.items())
+    ]
+    table.append(["all", wrong, *(found.total() for _, found in counts.values())])
+    write_result("check_planted", {"wrong tags": "", "of": ",", **dict.fromkeys(counts, ",")}, table)
     wanted = {(doc, span[2]) for doc, *found in rows[:wrong] for span in found if span}
     answered = annotate_again(
         OUT / "check" / "tasks", OUT / "noisy" / "tasks", OUT / "fixed" / "tasks", wanted, spans["clean"]
     )
-    print(f"{answered:,} tasks were annotated again, of {docs * len({label for _, label in wanted}):,} in all")
     corpora["fixed"] = merge("fixed", OUT / "fixed" / "tasks" / "datasets.yml", held_out)
     build("clean")
-    for name in ("noisy", "fixed", "clean") if seeds else ():
+    named = {"noisy": "F as it was", "fixed": "F after that", "clean": "F without a wrong tag"}
+    columns = {"wrong tags": ".0%", "tasks annotated again": ",", "of": ",", **dict.fromkeys(named.values(), ".3f")}
+    row: list[Cell] = [noise, answered, docs * len({label for _, label in wanted})]
+    for name in named if seeds else ():
         scores = [train(corpora[name], name, seed, steps) for seed in range(seeds)]
-        print(f"{name}: F {', '.join(f'{score:.4f}' for score in scores)}, mean {sum(scores) / len(scores):.4f}")
+        row.append((mean(scores), min(scores), max(scores)))
+    if seeds:
+        write_result("check_repaired", columns, [row])
 
 
 if __name__ == "__main__":

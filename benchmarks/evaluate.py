@@ -2,7 +2,7 @@
 
     python -m benchmarks.evaluate             # 2,000 and 20,000 texts of 300 words: a quarter of an hour
 
-Memory is the peak of all processes, PSS. The table is printed.
+Memory is the peak of all processes, PSS.
 """
 
 import shutil
@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from benchmarks.measure import measure
+from benchmarks.measure import Cell, measure, write_result
 
 OUT = Path("benchmarks/out/evaluate")
 FLAT_LIMIT = 1.1  # ten times the texts may take this many times the memory
@@ -38,14 +38,14 @@ def make_corpus(docs: int, folder: Path, *, keep: bool = False) -> Path:
 def main(
     docs: Annotated[int, typer.Option(help="Texts of the small corpus; the large one has ten times as many")] = 2000,
 ) -> None:
-    """Measure, print the table; fail if the memory isn't flat."""
+    """Measure; fail if the memory isn't flat."""
     OUT.mkdir(parents=True, exist_ok=True)
     small, large = (make_corpus(number, OUT) for number in (docs, 10 * docs))
     model = OUT / "model"
     if not model.exists():
         files = ["configs/cpu.cfg", str(small), str(model), "--curve", str(OUT / "curve.tsv")]
         measure("scripts.train", *files, "--max-steps", str(STEPS))
-    print("\n| texts | workers | seconds | peak memory, MB | of that for a tenth of the texts |\n|---|---|---|---|---|")
+    rows: list[list[Cell]] = []
     failed = []
     for workers in (1, 2):
         peaks: list[float] = []
@@ -53,10 +53,12 @@ def main(
             files = [str(OUT / f"{name}.json") for name in ("metrics", "details")]
             given = [str(model), str(corpus / "test"), files[0], "--details", files[1], "--workers", str(workers)]
             taken = measure("scripts.evaluate", *given, "--predictions", str(OUT / "predictions.jsonl"))
-            peaks.append(taken.peak_pss / 2**20)
-            growth = f"{peaks[-1] / peaks[0]:.2f}" if len(peaks) > 1 else ""
-            print(f"| {number:,} | {workers} | {taken.seconds:.0f} | {peaks[-1]:.0f} | {growth} |", flush=True)
+            peaks.append(taken.megabytes)
+            growth = peaks[-1] / peaks[0] if len(peaks) > 1 else None
+            rows.append([number, str(workers), taken.seconds, peaks[-1], growth])
         failed += [f"{workers} workers: {peaks[1] / peaks[0]:.2f}"] if peaks[1] > FLAT_LIMIT * peaks[0] else []
+    columns = {"texts": ",", "workers": "", "seconds": ",.0f", "memory, MB": ",.0f", "of a tenth's memory": ".2f"}
+    write_result("evaluate", columns, rows)
     if failed:
         raise SystemExit(f"ten times the texts take more memory: {', '.join(failed)}")
 

@@ -15,7 +15,7 @@ from typing import Annotated
 
 import typer
 
-from benchmarks.measure import Measured, measure
+from benchmarks.measure import Measured, measure, write_result
 from labelwise.corpus.manifest import read_split
 
 OUT = Path("benchmarks/out/evaluation_speed")
@@ -28,7 +28,7 @@ def main(
     steps: Annotated[int, typer.Option(help="Steps of each training")] = 200,
     rounds: Annotated[int, typer.Option(help="How often each is evaluated")] = 3,
 ) -> None:
-    """Train, evaluate in turn, and print medians."""
+    """Train, evaluate in turn, and write medians."""
     OUT.mkdir(parents=True, exist_ok=True)
     os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     texts = str(corpus / "train")
@@ -46,12 +46,14 @@ def main(
         for name, command in commands.items():
             runs.setdefault(name, []).append(measure(*command))
     words = read_split(corpus / "train")["words"]
-    print("\n| command | words per second | of spacy evaluate | peak memory, MB |\n|---|---|---|---|")
+    rows = []
     for name, found in runs.items():
         ratios = [stock.seconds / one.seconds for one, stock in zip(found, runs[STOCK], strict=True)]
-        spread = f"{median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
-        rate, peak = words / median(one.seconds for one in found), median(one.peak_pss for one in found) / 2**20
-        print(f"| {name} | {rate:,.0f} | {spread} | {peak:,.0f} |")
+        spread = (median(ratios), min(ratios), max(ratios))
+        rate, peak = words / median(one.seconds for one in found), median(one.megabytes for one in found)
+        rows.append((name, rate, spread, peak))
+    columns = {"command": "", "words per second": ",.0f", "of spacy evaluate": ".2f", "memory, MB": ",.0f"}
+    write_result("evaluation_speed", columns, rows)
 
 
 if __name__ == "__main__":

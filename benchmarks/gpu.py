@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import spacy
 import typer
 
-from benchmarks.measure import measure
+from benchmarks.measure import measure, write_result
 from benchmarks.training import make_corpus, train_steps
 from labelwise.common.device import device_name, use_gpu
 from labelwise.train.reader import read_docs
@@ -67,13 +67,12 @@ def main(
     steps: Annotated[int, typer.Option(help="Steps of each training")] = 100,
     tiny: Annotated[bool, typer.Option("--tiny", help="A tiny transformer")] = False,
 ) -> None:
-    """Measure, and print the tables with the hardware's name."""
+    """Measure, and write the table with the hardware's name."""
     use_gpu(gpu_id)
     OUT.mkdir(parents=True, exist_ok=True)
     corpus = corpus or make_corpus(2000, OUT)
     transformer = OUT / "transformer"
     make_transformer(corpus, transformer, tiny=tiny)
-    print(f"\nHardware: {device_name(gpu_id)}")
     seen = {}
     for precision in PRECISIONS:
         seen[precision] = train(corpus, transformer, gpu_id, steps, "--precision", precision)
@@ -83,12 +82,13 @@ def main(
     search = measure("scripts.find_batch_size", *map(str, given))
     whole = train(corpus, transformer, gpu_id, 3 * steps, "--precision", "fp16", "--batch-size", str(found))
     measure("scripts.evaluate", *map(str, [OUT / "model", corpus / "dev", scores, "--gpu-id", gpu_id]))
-    print("\n| training | words per second | of fp32 | GPU memory, MB | GPU busy, % | power, W |")
-    print("|---|---|---|---|---|---|")
+    rows = []
     for name, row in {**seen, "fp16, after find-batch-size": whole}.items():
         rate = row["words_per_second"]
-        gpu = " | ".join(f"{row.get(column, 0.0):,.0f}" for column in ("gpu_memory_mb", "gpu_percent", "gpu_power_w"))
-        print(f"| {name} | {rate:,.0f} | {rate / seen['fp32']['words_per_second']:.2f} | {gpu} |")
+        gpu = [row.get(column) for column in ("gpu_memory_mb", "gpu_percent", "gpu_power_w")]
+        rows.append((name, rate, rate / seen["fp32"]["words_per_second"], *gpu))
+    columns = {"training": "", "words per second": ",.0f", "of fp32": ".2f", "GPU memory, MB": ",.0f"}
+    write_result("gpu", columns | {"GPU busy, %": ",.0f", "power, W": ",.0f"}, rows, note=f"On {device_name(gpu_id)}.")
     print(f"\nfind_batch_size took {search.seconds:.0f} seconds: {json.loads(found.read_text())}")
     print(f"F on dev, of random weights: {json.loads(scores.read_text())['all_gold']['f']:.4f}")
     fastest = max(seen[name]["words_per_second"] for name in ("fp16", "bf16")) / seen["fp32"]["words_per_second"]

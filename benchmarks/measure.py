@@ -1,24 +1,65 @@
-"""Run a command and measure it from outside: wall time, and the memory of its whole process tree."""
+"""Run a command, measure its wall time and the memory of its whole process tree, and write results to files."""
 
+import json
+import os
 import subprocess
 import sys
 import time
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from datetime import date
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
 
 from labelwise.common.memory import tree_pss
+from labelwise.report.identity import find_commit
 
 INTERVAL = 0.1  # seconds between two samples
+RESULTS = Path("benchmarks/results")
+Cell = str | int | float | None | tuple[float, float, float]
 
 
 class Measured(NamedTuple):
-    """What a command took; memory is the proportional set size, in bytes: shared pages are counted once.
-
-    samples (list): seconds from the start, and the memory then.
-    """
+    """The seconds that a command took, and its peak memory in bytes, where pages that are shared are counted once."""
 
     seconds: float
     peak_pss: int
-    samples: list[tuple[float, int]] = []
+
+    @property
+    def megabytes(self) -> float:
+        """The peak of the memory."""
+        return self.peak_pss / 2**20
+
+
+class Machine(msgspec.Struct):
+    """Where something was measured; None where that wasn't noted."""
+
+    processor: str | None
+    cores: int | None
+    memory_gb: int | None
+
+
+class Result(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """A file of benchmarks/results: the one home of its numbers, from which the pages have them (`benchmarks.tables`).
+
+    date, commit (str | None): when, and with which code; None if that wasn't noted.
+    note (str): the circumstances.
+    columns (dict): by name, the format of its numbers, such as `,.0f`; empty for text.
+    rows (list): three numbers in one cell are the median, the least and the most.
+    curves (dict): points to draw, by name.
+    printed (list): lines that the command printed, in the place of a table.
+    """
+
+    command: str
+    date: str | None
+    commit: str | None
+    machine: Machine
+    note: str = ""
+    columns: dict[str, str] = {}
+    rows: list[list[Cell]] = []
+    curves: dict[str, list[tuple[float, float]]] = {}
+    printed: list[str] = []
 
 
 def measure(*arguments: str) -> Measured:
@@ -27,13 +68,74 @@ def measure(*arguments: str) -> Measured:
     RAISES (subprocess.CalledProcessError): it failed.
     """
     command = [sys.executable, "-m", *arguments]
-    samples = []
+    peak = 0
     start = time.perf_counter()
     process = subprocess.Popen(command)
     while process.poll() is None:
-        samples.append((time.perf_counter() - start, tree_pss(process.pid)))
+        peak = max(peak, tree_pss(process.pid))
         time.sleep(INTERVAL)
     seconds = time.perf_counter() - start
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, command)
-    return Measured(seconds, max(pss for _, pss in samples), samples)
+    return Measured(seconds, peak)
+
+
+def write_result(name: str, columns: Mapping[str, str], rows: Sequence[Sequence[Cell]], **more: Any) -> None:
+    """Write a table to benchmarks/results/NAME.json, and print it.
+
+    more: other fields of `Result`, such as the command, if it isn't the one that is running.
+    """
+    given = {
+        "command": " ".join(["python", *sys.orig_argv[1:]]),
+        **more,
+        "columns": dict(columns),
+        "rows": [list(map(shorten, row)) for row in rows],
+    }
+    result = Result(date=date.today().isoformat(), commit=find_commit(Path()), machine=this_machine(), **given)
+    (RESULTS / f"{name}.json").write_text(encode(result), encoding="utf8")
+    print(f"\n{as_table(result)}\n\npython -m benchmarks.tables puts this into the pages")
+
+
+def shorten(cell: Cell) -> Cell:
+    """Round a number, or three, to four decimals."""
+    if isinstance(cell, tuple):
+        return round(cell[0], 4), round(cell[1], 4), round(cell[2], 4)
+    return round(cell, 4) if isinstance(cell, float) else cell
+
+
+def encode(result: Result) -> str:
+    """Write a result as JSON, a row a line."""
+    fields = []
+    for name, value in msgspec.to_builtins(result).items():
+        written = json.dumps(value, ensure_ascii=False)
+        if isinstance(value, list):
+            lines = ",\n    ".join(json.dumps(each, ensure_ascii=False) for each in value)
+            written = f"[\n    {lines}\n  ]"
+        fields.append(f"  {json.dumps(name)}: {written}")
+    return "{\n" + ",\n".join(fields) + "\n}\n"
+
+
+def as_table(result: Result) -> str:
+    """Write the rows of a result as a table in Markdown, its columns of numbers to the right."""
+    forms = result.columns.values()
+    rows = [list(result.columns), ["---:" if form else "---" for form in forms]]
+    rows += [[as_text(cell, form) for cell, form in zip(row, forms, strict=True)] for row in result.rows]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def as_text(cell: Cell, form: str) -> str:
+    """Write a cell; a median has its range behind it."""
+    if isinstance(cell, tuple):
+        middle, least, most = (format(value, form) for value in cell)
+        return f"{middle} ({least} to {most})"
+    return "" if cell is None else cell if isinstance(cell, str) else format(cell, form)
+
+
+def this_machine() -> Machine:
+    """Describe the machine that this runs on, as far as Linux tells."""
+    lines = Path("/proc/cpuinfo").read_text(encoding="utf8").splitlines()
+    found = dict(line.replace("\t", "").split(": ", 1) for line in lines if ": " in line)
+    named = {"model name": "", "cpu family": "family ", "model": "model "}
+    parts = [f"{word}{found[name]}" for name, word in named.items() if name in found]
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return Machine(", ".join(parts) or None, os.cpu_count(), round(memory / 2**30))

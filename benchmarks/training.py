@@ -23,7 +23,7 @@ class Trained(NamedTuple):
     @property
     def megabytes(self) -> float:
         """The peak of the memory."""
-        return self.taken.peak_pss / 2**20
+        return self.taken.megabytes
 
 
 def make_corpus(docs: int, out: Path) -> Path:
@@ -40,7 +40,7 @@ def make_corpus(docs: int, out: Path) -> Path:
 
 
 def train_steps(
-    config_file: Path, corpus: Path, out: Path, steps: int, *options: str, module: str = "scripts.train"
+    config_file: Path, corpus: Path, out: Path, steps: int, *options: str
 ) -> tuple[Measured, list[dict[str, float]]]:
     """Train for `steps` steps, evaluating only at the first and the last.
 
@@ -51,7 +51,7 @@ def train_steps(
     config.to_disk(out / "config.cfg")
     resources = out / "resources.tsv"
     files = [str(out / "config.cfg"), str(corpus), str(out / "model"), "--curve", str(out / "curve.tsv")]
-    taken = measure(module, *files, "--resources", str(resources), *options)
+    taken = measure("scripts.train", *files, "--resources", str(resources), *options)
     with resources.open() as file:
         rows = [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file, delimiter="\t")]
     # Samples come at equal intervals; while the last step is evaluated, the one before is the last that was taken.

@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+from benchmarks.measure import write_result
 from benchmarks.training import Trained, train_steps, train_stock
 
 OUT = Path("benchmarks/out/training_speed")
@@ -32,7 +33,7 @@ def main(
     steps: Annotated[int, typer.Option(help="Steps of each training")] = 150,
     rounds: Annotated[int, typer.Option(help="How often each is trained")] = 3,
 ) -> None:
-    """Train in turn, and print medians."""
+    """Train in turn, and write medians."""
     OUT.mkdir(parents=True, exist_ok=True)
     runs: dict[str, list[Trained]] = {STOCK: []}
     for _ in range(rounds):
@@ -41,12 +42,13 @@ def main(
             for workers in (1, 2):
                 name = f"{recognizer}, {workers} process{'es' if workers > 1 else ''}"
                 runs.setdefault(name, []).append(train(corpus, steps, recognizer, workers))
-    print("\n| training | words per second | of spacy train | peak memory, MB |\n|---|---|---|---|")
+    rows = []
     for name, found in runs.items():
         ratios = [one.rate / stock.rate for one, stock in zip(found, runs[STOCK], strict=True)]
-        spread = f"{median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
-        megabytes = median(one.megabytes for one in found)
-        print(f"| {name} | {median(one.rate for one in found):,.0f} | {spread} | {megabytes:,.0f} |")
+        spread = (median(ratios), min(ratios), max(ratios))
+        rows.append((name, median(one.rate for one in found), spread, median(one.megabytes for one in found)))
+    columns = {"training": "", "words per second": ",.0f", "of spacy train": ".2f", "memory, MB": ",.0f"}
+    write_result("training_speed", columns, rows)
 
 
 if __name__ == "__main__":

@@ -9,11 +9,12 @@ the best; the dev folder is the test set, and where a text is in both, it is in 
 
 import json
 from pathlib import Path
+from statistics import mean
 from typing import Annotated, Any
 
 import typer
 
-from benchmarks.measure import measure
+from benchmarks.measure import Measured, measure, write_result
 
 OUT = Path("benchmarks/out/wnut2020_wlp")
 
@@ -31,12 +32,9 @@ def merge_commands(corpus: Path) -> dict[str, list[Any]]:
     }
 
 
-def run(commands: dict[str, list[Any]]) -> None:
-    """Run scripts one after the other, and print what each took."""
-    taken = {name: measure(f"scripts.{command}", *map(str, rest)) for name, (command, *rest) in commands.items()}
-    print("\n| step | seconds | peak memory, MB |\n|---|---|---|")
-    for name, (seconds, peak, _) in taken.items():
-        print(f"| {name} | {seconds:.0f} | {peak / 2**20:.0f} |")
+def run(commands: dict[str, list[Any]]) -> dict[str, Measured]:
+    """Run scripts one after the other; return what each took."""
+    return {name: measure(f"scripts.{command}", *map(str, rest)) for name, (command, *rest) in commands.items()}
 
 
 def main(
@@ -45,7 +43,7 @@ def main(
     seeds: Annotated[int, typer.Option(help="Trainings, with the seeds 0, 1, ...")] = 1,
     loader: Annotated[list[str], typer.Option(help="streamed, indexed or in_memory")] = ["streamed"],  # noqa: B006
 ) -> None:
-    """Convert, merge, train on the CPU and evaluate; print what each took, and the score."""
+    """Convert, merge, train on the CPU and evaluate; where there are several loaders, write what F each gives."""
     commands, merged = merge_commands(corpus), OUT / "corpus"
     trainings = [f"{name}-{seed}" for name in loader for seed in range(seeds)]
     for training in trainings:
@@ -57,12 +55,11 @@ def main(
         scores = OUT / f"{training}.json"
         commands[f"evaluate, {name}, seed {seed}"] = ["evaluate", OUT / training, merged / "test", scores]
     run(commands)
-    labels = json.loads((OUT / "merge.json").read_text())["labels"].values()
-    lost, gold = (sum(counts.get(name, 0) for counts in labels) for name in ("no token boundary", "gold"))
-    print(f"\nGold without token boundaries: {lost:,} of {gold:,} ({lost / gold:.2%})")
-    for training in trainings:
-        score = json.loads((OUT / f"{training}.json").read_text())["all_gold"]["f"]
-        print(f"F against all gold, {training}: {score:.4f}")
+    f = {training: json.loads((OUT / f"{training}.json").read_text())["all_gold"]["f"] for training in trainings}
+    of_each = {name: [f[f"{name}-{seed}"] for seed in range(seeds)] for name in loader}
+    if len(loader) > 1:
+        rows = [(name, mean(found), " ".join(f"{each:.4f}" for each in found)) for name, found in of_each.items()]
+        write_result("streaming", {"loader": "", "F": ".4f", "F of each seed": ""}, rows)
 
 
 if __name__ == "__main__":

@@ -9,8 +9,8 @@ that are annotated in full: the dev folder of wnut, a quarter of the texts of th
 by hash, decides which pipeline is best. Beside that, two studies of data sets that were never annotated for the others'
 labels: `prodigy` and `mixed` (`domains`).
 
-Each result is appended to benchmarks/out/coverage/results.jsonl, and isn't computed again. The table and the plot are
-made from that file.
+Each training is appended to benchmarks/out/coverage/results.jsonl, and isn't computed again. `--table` writes tables
+of that to benchmarks/results.
 """
 
 from functools import partial
@@ -24,7 +24,7 @@ from benchmarks.coverage.data import ANNOTATED, OUT, forget, prepare
 from benchmarks.coverage.domains import MIXED, PUBLIC, run_mixed, run_public
 from benchmarks.coverage.methods import METHODS, Training, merge, run_method
 from benchmarks.coverage.results import Row, once
-from benchmarks.coverage.table import print_tables
+from benchmarks.coverage.table import write_tables
 from benchmarks.minilm import write_config
 
 Option = typer.Option
@@ -60,11 +60,11 @@ def main(
     steps: Annotated[int, Option(help="Training steps")] = 400,
     seeds: Annotated[int, Option(help="Trainings, with the seeds 0, 1, ...")] = 1,
     config: Annotated[str, Option(help="spaCy config; or minilm, for a transformer on the CPU")] = "configs/cpu.cfg",
-    table: Annotated[bool, Option("--table", help="Print what is there as tables, draw it, and stop")] = False,
+    table: Annotated[bool, Option("--table", help="Write what is there to benchmarks/results, and stop")] = False,
 ) -> None:
     """Train and evaluate what isn't in the results yet."""
     if table:
-        print_tables(Path("docs/partial.svg"))
+        write_tables()
         return
     folders = {"wnut": wnut, "materials": materials, "litbank": litbank}
     for name, seed in product(corpus, range(seeds)):
