@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from benchmarks.measure import Cell, write_result
 from labelwise.merge.rules.answers import Answer
 from labelwise.merge.rules.one_text import merge_text
 from labelwise.merge.rules.policies import ANNOTATORS, Policies
@@ -23,19 +24,20 @@ Key = tuple[int, int, str]
 
 
 def main() -> None:
-    """Print a table."""
+    """Write benchmarks/results/annotators.json."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("brat", type=Path)
     for name, percent in (("missed", 10), ("shifted", 10), ("added", 5)):
         parser.add_argument(f"--{name}", type=float, default=percent / 100)
     given = parser.parse_args()
     gold = read_gold(given.brat)
-    print("annotators  policy   F of three seeds")
+    rows: list[list[Cell]] = []
     for people in (2, 3):
-        for policy in ("union", "half", "all", "annotator 0"):
-            scores = [f_of(gold, people, policy, random.Random(seed), given) for seed in range(3)]
-            name = "latest" if policy not in ANNOTATORS else policy
-            print(f"{people:10}  {name:8} {' '.join(f'{score:.4f}' for score in scores)}")
+        for name, policy in [*((policy, policy) for policy in ANNOTATORS), ("the first alone", "annotator 0")]:
+            scores = sorted(f_of(gold, people, policy, random.Random(seed), given) for seed in range(3))
+            rows.append([str(people), name, (scores[1], scores[0], scores[2])])
+    note = f"Slips: {given.missed:.0%} missed, {given.shifted:.0%} shifted by a word, {given.added:.0%} added."
+    write_result("annotators", {"annotators": "", "policy": "", "F": ".3f"}, rows, note=note)
 
 
 def read_gold(brat: Path) -> dict[str, tuple[set[Key], set[str]]]:
