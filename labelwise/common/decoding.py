@@ -21,10 +21,11 @@ def decode_yaml(content: bytes, kind: type[Kind], name: str, remedy: str) -> Kin
     """Decode YAML.
 
     name, remedy (str): for the error: the file, and what to do.
-    RAISES (InputError): it isn't YAML, is nested too deeply, is too large, or is something else.
+    RAISES (InputError): it isn't YAML, is nested too deeply, is too large, has a key twice, or is something else.
     """
     try:
         _check_size(content)
+        _check_keys(content)
         return msgspec.yaml.decode(content, type=kind)
     except YAML_ERRORS as error:
         raise InputError(f"{name}: {error}; {remedy}") from error
@@ -49,3 +50,27 @@ def _check_size(content: bytes) -> None:
             raise ValueError(f"it is nested more than {DEEPEST} deep")
         if total > LARGEST:
             raise ValueError(f"it has more than {LARGEST:,} values")
+
+
+def _check_keys(content: bytes) -> None:
+    """Check that no key is there twice, of which decoders take the last without a word.
+
+    RAISES (ValueError): one is.
+    """
+    waiting = [yaml.compose(content, Loader=yaml.CSafeLoader)]
+    seen: set[int] = set()
+    while waiting:
+        node = waiting.pop()
+        if id(node) in seen or not isinstance(node, yaml.CollectionNode):
+            continue
+        seen.add(id(node))
+        if isinstance(node, yaml.SequenceNode):
+            waiting += node.value
+            continue
+        keys: set[str] = set()
+        for key, value in node.value:
+            waiting.append(value)
+            if isinstance(key, yaml.ScalarNode):
+                if key.value in keys:
+                    raise ValueError(f"line {key.start_mark.line + 1}: {key.value!r} is there twice; write it once")
+                keys.add(key.value)

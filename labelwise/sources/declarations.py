@@ -1,7 +1,7 @@
 """The data sets to merge, as declared in `datasets.yml` files.
 
 - name: person            # also the data set's name inside Prodigy
-  path: person.jsonl      # relative to this file: a file, a folder, or a pattern such as exports/person-*.jsonl
+  path: person.jsonl      # relative to this file: a file, a folder, a pattern such as exports/person-*.jsonl, or a list
   labels: [PERSON]        # what the annotators were shown: a complete task covers all of these, spans or none
   kind: auto              # auto | complete | binary
   split: auto             # auto | train | dev | test   (auto: by hash)
@@ -86,7 +86,7 @@ class _Declaration(msgspec.Struct, forbid_unknown_fields=True):
 
     name: str
     labels: tuple[str, ...] | Literal["auto"]
-    path: str | None = None
+    path: str | list[str] | None = None
     db: str | None = None
     kind: AnyKind = "auto"
     split: AnySplit = "auto"
@@ -219,11 +219,18 @@ def _find_files(item: _Declaration, file: Path, fetched: Path) -> tuple[tuple[Pa
 
     RETURNS (tuple): what is to be read, and links that lead elsewhere.
     """
-    declared = item.path or item.db
-    if declared is None or (item.path and item.db):
+    if bool(item.path) == bool(item.db):
         raise InputError(f"{file}: data set {item.name!r} needs either a path or a db; {SYNTAX}")
     if item.db and is_server(item.db):
         return (find_snapshot(item.name, item.db, fetched),), ()
+    listed = item.path if isinstance(item.path, list) else [item.path or item.db or ""]
+    found = [_find_named(item, file, declared) for declared in listed]
+    files, outside = ([path for part in parts for path in part] for parts in zip(*found, strict=True))
+    return tuple(dict.fromkeys(files)), tuple(dict.fromkeys(outside))
+
+
+def _find_named(item: _Declaration, file: Path, declared: str) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
+    """List what one path of a declaration names, and links that lead elsewhere."""
     if "\0" in declared:
         raise InputError(f"{file}: data set {item.name!r}: no path can have the character \\0; correct {declared!r}")
     path = Path(os.path.realpath(file.parent / declared))  # Path.resolve raises a RuntimeError where links loop

@@ -49,7 +49,8 @@ def parse_doccano(row: bytes) -> tuple[Task | None, str]:
     meta = {DOCUMENT: str(content["id"])} if "id" in content else None
     user = content.get("username") or content.get("user")
     who = user if isinstance(user, str) else None
-    return Task(text, [_span(one) for one in marked], view_id="spans_manual", annotator_id=who, meta=meta), ""
+    spans = [_span(one) for one in marked]
+    return Task(text, spans, view_id="spans_manual", annotator_id=who, meta=meta, task_hash=content.get("id")), ""
 
 
 def _span(one: Any) -> TaskSpan:

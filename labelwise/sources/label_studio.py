@@ -9,6 +9,7 @@
       "labels": ["Amount"]}]}, ...]                                                                     (JSON-MIN)
 
 - Each annotation is one answer, of its annotator; one that was cancelled is ignored. Predictions aren't annotations.
+  In two exports, it has the same ids, and the later counts (see `merge.rules.exports`); ground truth is a review.
 - Offsets were UTF-16 code units once, and are code points (label-studio issues 1347 and 1559): where spans have their
   `text`, the reading by which the most of them are what the text has there is taken for all of an annotation.
 - A span whose text is something else than what is at its offsets, however they count, is invalid.
@@ -164,8 +165,10 @@ def _read_annotation(
             spans,
             answer="ignore" if annotation.get("was_cancelled") else "accept",
             timestamp=_time(annotation.get("updated_at") or annotation.get("created_at")),
-            view_id="spans_manual",
+            view_id="review" if annotation.get("ground_truth") is True else "spans_manual",
+            reviewed_view_id="spans_manual",
             annotator_id=_who(annotation.get("completed_by")),
+            annotation=_identity(element, annotation),
             meta={DOCUMENT: str(element["id"])} if "id" in element else None,
         ),
     )
@@ -213,6 +216,12 @@ def _labels(value: Mapping[str, Any]) -> list[Any]:
         return [path[-1] for path in paths if isinstance(path, list) and path]
     found: Any = next((value[name] for name in ("labels", "hypertextlabels") if name in value), [])
     return found if isinstance(found, list) else []
+
+
+def _identity(element: Mapping[str, Any], annotation: Mapping[str, Any]) -> str | None:
+    """Tell an annotation apart by its id and that of its task, which no others of that Label Studio have."""
+    own = annotation.get("annotation_id", annotation.get("id"))
+    return None if own is None or "id" not in element else f"Label Studio {element['id']} {own}"
 
 
 def _who(completed_by: Any) -> str | None:

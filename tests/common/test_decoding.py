@@ -60,3 +60,14 @@ def test_yaml_may_be_nested():
     assert decode_yaml(b"[" * 99 + b"]" * 99, list, "x.yml", "") == nested
     with pytest.raises(InputError, match="Expected `str`"):
         decode_yaml(b"[1]", list[str], "x.yml", "")
+
+
+def test_a_key_that_is_there_twice_is_an_error():
+    content = b"- name: a\n  path: a.jsonl\n  labels: [A]\n  path: b.jsonl\n"
+    with pytest.raises(InputError, match=r"x\.yml: line 4: 'path' is there twice; write it once; a remedy"):
+        decode_yaml(content, list[dict], "x.yml", "a remedy")
+    assert decode_yaml(b"a: &x {b: 1}\nc: *x\nd: {b: 2}\n", dict, "x.yml", "") == {
+        "a": {"b": 1},
+        "c": {"b": 1},
+        "d": {"b": 2},
+    }

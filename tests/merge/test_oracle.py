@@ -35,6 +35,7 @@ COUNTERS = (
     "inferred",
     "near_duplicates",
     "other_split",
+    "exported",
 )
 Key = tuple[int, int, str]
 Says = dict[Key, tuple[str, ...]]  # the names of the data sets that say so

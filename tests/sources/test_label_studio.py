@@ -223,8 +223,8 @@ def test_it_is_merged_with_agreement_and_the_ledger_balances(merging: Merging):
     merging.declared[0]["path"] = "a.json"
     merging.add("b", ["B"], [{"text": "x"}])
     ledger = merging.run()
-    assert ledger.rows == {"merged": 2, "superseded": 1, "ignored": 1, "not annotated": 1}
-    assert (ledger.spans["entity"], ledger.spans["invalid"]) == (1, 0)
+    assert ledger.rows == {"merged": 3, "ignored": 1, "not annotated": 1}
+    assert (ledger.spans["entity"], ledger.spans["duplicate"], ledger.spans["invalid"]) == (1, 1, 1)
     assert ledger.agreement["A"]["texts"] == 1
 
 

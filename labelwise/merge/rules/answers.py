@@ -12,6 +12,10 @@ from labelwise.sources.prodigy import ANSWERS, Kind, Task, annotator_of, kind_of
 UNNAMED = re.compile(r"\d{4}-\d\d-\d\d[_T ]\d\d-\d\d-\d\d")
 
 
+# A date in a file's name, with a time of day or without: project-1-at-2026-11-20-10-32-0f3c.json.
+DATE = re.compile(r"((?:19|20)\d\d)[-_.]?([01]\d)[-_.]?([0-3]\d)(?:[-_.T ]+([0-2]\d)[-_.:]?([0-5]\d))?(?!\d)")
+
+
 class Answer(NamedTuple):
     """One task with its place among the sources; `order` is what "latest" compares."""
 
@@ -31,10 +35,12 @@ class Answer(NamedTuple):
         return (self.task.document, 0) if self.task.document else (self.file.name, self.line)
 
     @property
-    def order(self) -> tuple[float, int, int]:
-        """The time of the answer, then the file and the line; answers without a time come first."""
+    def order(self) -> tuple[float, str, int, int]:
+        """The time of the answer, then the date in its file's name, its file and its line; none comes first."""
         files = self.dataset.files
-        return (self.time, files.index(self.file) if len(files) > 1 else 0, self.line)
+        dates = DATE.findall(self.file.name)
+        date = "".join(dates[-1]) if dates else ""
+        return (self.time, date, files.index(self.file) if len(files) > 1 else 0, self.line)
 
     @property
     def kind(self) -> Kind:

@@ -19,6 +19,7 @@ COUNTERS = (
     "inferred",
     "near_duplicates",
     "other_split",
+    "exported",
 )
 TABLES = ("labels", "lost_spans", "agreement", "pairs", "gold")
 
@@ -72,6 +73,8 @@ class Ledger(msgspec.Struct):
     gold (dict): by split, accepted spans of each label.
     near_duplicates (dict): pairs of texts that are nearly equal, by the two splits that they are in.
     other_split (dict): rows left out, by "DATA SET, OTHER" as JSON: the other declares the split of their texts.
+    exported (dict): rows of annotations whose exports can be told apart, by "FILE, LATER FILE" as JSON: the later has
+        them, too, and counts; empty if none has.
     inferred (dict): of data sets whose labels nobody has listed, how many labels were used.
     without_split_by (int): texts that have no value for `split_by`.
     stored_hash_differs (int): rows whose stored `_input_hash` isn't that of their text.
@@ -93,6 +96,7 @@ class Ledger(msgspec.Struct):
     pairs: dict[str, Counter[str]] = msgspec.field(default_factory=dict)
     gold: dict[str, Counter[str]] = msgspec.field(default_factory=dict)
     near_duplicates: Counter[str] = msgspec.field(default_factory=Counter)
+    exported: Counter[str] = msgspec.field(default_factory=Counter)
     other_split: Counter[str] = msgspec.field(default_factory=Counter)
     inferred: Counter[str] = msgspec.field(default_factory=Counter)
     without_split_by: int = 0

@@ -23,6 +23,7 @@ from typing import NamedTuple
 from labelwise.common.spans import SpanKey, trim_usable
 from labelwise.merge.rules.agreement import Version, find_versions
 from labelwise.merge.rules.answers import Answer, annotator, why_not
+from labelwise.merge.rules.exports import identity, superseded
 from labelwise.merge.rules.ledger import Problem
 from labelwise.merge.rules.lost_spans import Claim, LostSpan
 from labelwise.merge.rules.policies import CONFLICTS, DUPLICATES, Policies, only
@@ -44,6 +45,8 @@ class Merged(NamedTuple):
     rows, spans (Counter): everything read, by outcome, except for what is in `accepted` and `rejected`.
     versions (dict[str, list[Version]]): what several annotators marked, by label.
     other_split (Counter): rows left out, by their data set, and the one that declares the text's split.
+    exported (Counter): rows of annotations whose exports can be told apart, by file, and the file of a later export
+        that supersedes them; none if it stands.
     """
 
     text: str
@@ -58,6 +61,7 @@ class Merged(NamedTuple):
     spans: Counter[str]
     versions: dict[str, list[Version]]
     other_split: Counter[tuple[str, str]]
+    exported: Counter[tuple[str, str]]
 
     @property
     def datasets(self) -> list[str]:
@@ -74,12 +78,17 @@ def merge_text(text: str, answers: Iterable[Answer], policies: Policies, split: 
     """
     answers = list(answers)
     name = value_of_meta(answers, DOCUMENT) or ""
-    merged = Merged(text, [], name, {}, {}, {}, [], [], Counter(), Counter(), {}, Counter())
+    merged = Merged(text, [], name, {}, {}, {}, [], [], Counter(), Counter(), {}, Counter(), Counter())
     complete: dict[tuple[str, tuple[str, str]], list[Answer]] = {}
     binary: dict[str, list[Answer]] = {}
+    later = {id(answer): by for answer, by in superseded(answers)}
     for answer in answers:
-        reason = why_not(answer)
-        if reason:
+        newer = later.get(id(answer))
+        if identity(answer):
+            merged.exported[answer.file.name, newer.file.name if newer else ""] += 1
+        if newer:
+            _drop(merged, answer, "superseded")
+        elif reason := why_not(answer):
             _drop(merged, answer, reason)
         elif split is not None and answer.dataset.split not in ("auto", split):
             owner = next(other for other in answers if other.dataset.split == split and not why_not(other))
