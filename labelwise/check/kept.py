@@ -9,7 +9,6 @@ from labelwise.check.findings import Candidate, Place, find_candidates
 from labelwise.check.folds import CheckedDoc
 from labelwise.check.worklists import Finding
 from labelwise.common.keys import text_key
-from labelwise.corpus.docbin_reader import merged_data
 from labelwise.corpus.forms import Forms
 
 AROUND = 40  # characters of context on either side
@@ -31,8 +30,7 @@ class Kept:
 
     def add(self, doc: CheckedDoc, forms: Forms) -> None:
         """Find what seems wrong in a text."""
-        merged = merged_data(doc.stored)
-        unknown = {self.labels.index(label) for label in merged["uncovered"]}
+        unknown = {self.labels.index(label) for label in doc.stored.annotation.uncovered}
         for candidate in find_candidates(doc.stored, forms, doc.opinion, unknown):
             about: Any = candidate.current or candidate.proposed
             label = self.labels[about[2]]
@@ -71,7 +69,7 @@ def finding_of(doc: CheckedDoc, candidate: Candidate, labels: Sequence[str], *, 
         current=current,
         proposed=proposed,
         split=doc.split,
-        doc=merged_data(doc.stored).get("doc", ""),
+        doc=doc.stored.annotation.doc,
         key=text_key(text.encode("utf8")).hex(),
         context=" ".join(text[max(0, start - AROUND) : end + AROUND].split()),
         why=why,

@@ -8,7 +8,6 @@ from labelwise.check.folds import read_docs
 from labelwise.check.worklists import Finding, Text
 from labelwise.common.keys import text_key
 from labelwise.common.spans import trim_usable
-from labelwise.corpus.docbin_reader import merged_data
 from labelwise.evaluate.mistakes import pairs_of
 from labelwise.evaluate.predictions import read_predictions
 from labelwise.sources.declarations import DataSet
@@ -60,8 +59,7 @@ def read_texts(corpus: Path, keys: set[str]) -> dict[str, Text]:
     for doc in read_docs(corpus):
         key = text_key(doc.stored.text.encode("utf8")).hex()
         if key in keys:
-            gold = [(start, end, label) for start, end, label, _ in merged_data(doc.stored)["gold"]]
-            found[key] = Text(doc.stored.text, gold)
+            found[key] = Text(doc.stored.text, sorted(doc.stored.annotation.accepted))
     return found
 
 

@@ -23,7 +23,6 @@ from labelwise.check.quarrels import Quarrel, Quarrels
 from labelwise.check.worklists import QUARRELS, SUMMARY, TABLE, TASKS, Finding, write_table, write_tasks
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import check_replaceable, own_folder, own_name, remove, staged
-from labelwise.corpus.docbin_reader import merged_data
 from labelwise.corpus.forms import Forms
 from labelwise.corpus.manifest import AnnotatorPair, pinned, read_annotators, read_manifest
 from labelwise.sources.declarations import FETCHED, load_datasets
@@ -169,7 +168,7 @@ class LabelCounts:
         """Count the spans of a text."""
         self.texts += 1
         text = doc.stored.text
-        for start, end, label, _ in merged_data(doc.stored)["gold"]:
+        for start, end, label, _ in doc.stored.annotation.gold:
             self._spans[label][doc.split] += 1
             if not any(char.isalnum() for char in text[start:end]):
                 self.blank[label] = self.blank.get(label, 0) + 1

@@ -6,26 +6,95 @@ A Doc carries three views of its annotation:
    entity on a text that isn't complete for all labels, have spaCy's missing value.
 2. `doc.spans["gold"]` holds every accepted span that has token boundaries, or was given some by the alignment policy;
    `doc.spans["incorrect_spans"]` every rejected one that has them.
-3. `doc.user_data["labelwise"]` holds what scoring needs to be honest: `gold`, all accepted spans as
-   `[start, end, label, data sets]` in characters, `rejected`, all rejected ones as `[start, end, label]`, and
-   `uncovered`, the labels that the text isn't complete for; if there are any, also `datasets`, the names of the data
-   sets that the text is from; and `doc`, the name of the document that it is, if its tasks have one (`meta.doc`).
+3. `annotation_of(doc)` is what scoring needs to be honest; `doc.user_data["labelwise"]` has it as msgpack can write it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Literal, get_args
 
 import msgspec
 from spacy.tokens import Doc
 
 from labelwise.common.errors import InputError
-from labelwise.common.spans import SpanKey, State
+from labelwise.common.spans import SpanKey, State, judgeable
 
 Coverage = Literal["by-label", "drop", "outside"]
 
 GOLD = "gold"
 INCORRECT = "incorrect_spans"  # the name that the configs give to spaCy's ner component
 USER_DATA = "labelwise"
+_decode = msgspec.msgpack.Decoder().decode
+
+
+class Annotation(msgspec.Struct, frozen=True, omit_defaults=True):
+    """All that a merge knows of a text; spans are in characters.
+
+    gold (list): all accepted spans, even those without token boundaries, each with the names of its data sets.
+    rejected (list[SpanKey]): all rejected spans.
+    uncovered (dict[str, State]): the labels that the text isn't complete for.
+    datasets (list[str]): if there are any, the data sets that the text is from.
+    doc (str): the name of the document that it is, if its tasks have one (`meta.doc`).
+    """
+
+    gold: list[tuple[int, int, str, list[str]]]
+    rejected: list[SpanKey]
+    uncovered: dict[str, State]
+    datasets: list[str] = []
+    doc: str = ""
+
+    @property
+    def accepted(self) -> set[SpanKey]:
+        """The accepted spans."""
+        return {(start, end, label) for start, end, label, _ in self.gold}
+
+    def judgeable(self, spans: Iterable[SpanKey], also: Iterable[SpanKey] = ()) -> set[SpanKey]:
+        """Keep the spans that can be judged; see `spans.judgeable`.
+
+        also (Iterable): further spans that count as judged.
+        """
+        return judgeable(spans, (*self.accepted, *self.rejected, *also), self.uncovered)
+
+
+def annotate(doc: Doc, annotation: Annotation) -> None:
+    """Store an annotation with a Doc."""
+    doc.user_data[USER_DATA] = msgspec.to_builtins(annotation)
+
+
+def is_merged(doc: Doc) -> bool:
+    """Tell whether a Doc comes from a merge."""
+    return USER_DATA in doc.user_data
+
+
+def annotation_of(doc: Doc) -> Annotation:
+    """Return what a merge stored with a Doc.
+
+    RAISES (InputError): it isn't from a merge.
+    RAISES (msgspec.ValidationError): what is stored isn't an annotation.
+    """
+    if not is_merged(doc):
+        raise not_merged(doc.text)
+    return msgspec.convert(doc.user_data[USER_DATA], Annotation)
+
+
+def decode_annotation(user_data: bytes) -> Annotation | None:
+    """Decode what a `.spacy` file has of a Doc's user data; None if a merge stored nothing there.
+
+    RAISES (TypeError or ValueError): it isn't an annotation.
+    """
+    content: Any = _decode(user_data) if user_data else {}
+    if not isinstance(content, dict):
+        raise TypeError(f"user data that is no map: {content!r:.40}")
+    return msgspec.convert(content[USER_DATA], Annotation) if USER_DATA in content else None
+
+
+def not_merged(text: str) -> InputError:
+    """Make the error for a text that isn't from a merge."""
+    return InputError(f"{text[:40]!r}...: nothing says which labels it is complete for; use the merge's corpus")
+
+
+def entities(doc: Doc) -> set[SpanKey]:
+    """Return the entities of a Doc, in characters."""
+    return {(ent.start_char, ent.end_char, ent.label_) for ent in doc.ents}
 
 
 def check_coverage(value: str) -> Coverage:
@@ -36,68 +105,3 @@ def check_coverage(value: str) -> Coverage:
     if value not in get_args(Coverage):
         raise InputError(f"coverage {value!r}: give {' or '.join(get_args(Coverage))}")
     return value  # type: ignore[return-value]
-
-
-def set_user_data(
-    doc: Doc,
-    gold: Mapping[SpanKey, list[str]],
-    rejected: Iterable[SpanKey],
-    uncovered: Mapping[str, str],
-    datasets: Iterable[str],
-    name: str = "",
-) -> None:
-    """Store all accepted spans, each with the names of its data sets, all rejected ones, and what isn't covered.
-
-    datasets (Iterable[str]): those that the text is from.
-    name (str): the document that it is.
-    """
-    spans: list[list[Any]] = [[*key, names] for key, names in gold.items()]
-    doc.user_data[USER_DATA] = {
-        "gold": spans,
-        "rejected": [list(key) for key in rejected],
-        "uncovered": dict(sorted(uncovered.items())),
-        **({"datasets": list(datasets)} if uncovered else {}),
-        **({"doc": name} if name else {}),
-    }
-
-
-class _Carried(msgspec.Struct):
-    """What a merge stores with a text; see 3. above."""
-
-    gold: list[tuple[int, int, str, list[str]]]
-    uncovered: dict[str, State]
-    rejected: list[tuple[int, int, str]] = []
-    datasets: list[str] = []
-    doc: str = ""
-
-
-def check_user_data(user_data: Any) -> None:
-    """Check what a merge stored with a text, if one did.
-
-    RAISES (TypeError or ValueError): it isn't what `set_user_data` stores.
-    """
-    if not isinstance(user_data, dict):
-        raise TypeError(f"user data that is no map: {user_data!r:.40}")
-    if USER_DATA in user_data:
-        msgspec.convert(user_data[USER_DATA], _Carried)
-
-
-def is_merged(doc: Doc) -> bool:
-    """Tell whether a Doc comes from a merge."""
-    carried = doc.user_data.get(USER_DATA)
-    return isinstance(carried, dict) and carried.keys() >= {"gold", "uncovered"}
-
-
-def all_gold(doc: Doc) -> set[SpanKey]:
-    """Return all accepted spans of a merged Doc, even those without token boundaries."""
-    return {(start, end, label) for start, end, label, _ in doc.user_data[USER_DATA]["gold"]}
-
-
-def entities(doc: Doc) -> set[SpanKey]:
-    """Return the entities of a Doc, in characters."""
-    return {(ent.start_char, ent.end_char, ent.label_) for ent in doc.ents}
-
-
-def uncovered(doc: Doc) -> Mapping[str, State]:
-    """Return the labels that a merged Doc isn't complete for."""
-    return doc.user_data[USER_DATA]["uncovered"]

@@ -20,7 +20,7 @@ from spacy.tokens import Doc, Span, SpanGroup
 from spacy.vocab import Vocab
 
 from labelwise.common.errors import InputError
-from labelwise.corpus.annotation import GOLD, INCORRECT, USER_DATA, check_user_data
+from labelwise.corpus.annotation import GOLD, INCORRECT, Annotation, annotate, decode_annotation, not_merged
 from labelwise.corpus.docbin_writer import SPAN
 from labelwise.corpus.manifest import read_partition
 
@@ -40,7 +40,7 @@ class StoredDoc:
     gold, rejected (list): the accepted spans that have token boundaries, nested ones too, and the rejected ones, as
         (start, end, hash of the label), in tokens.
     strings (dict[int, str]): of the whole file, by hash.
-    user_data (bytes): as the file has it.
+    merged (Annotation | None): what a merge knows of it; None if it isn't from a merge.
     """
 
     words: np.ndarray
@@ -50,11 +50,21 @@ class StoredDoc:
     gold: list[TokenSpan]
     rejected: list[TokenSpan]
     strings: dict[int, str]
-    user_data: bytes
+    merged: Annotation | None
 
     def __len__(self) -> int:
         """Return the number of tokens."""
         return len(self.words)
+
+    @property
+    def annotation(self) -> Annotation:
+        """What a merge knows of it.
+
+        RAISES (InputError): it isn't from a merge.
+        """
+        if self.merged is None:
+            raise not_merged(self.text)
+        return self.merged
 
     @property
     def text(self) -> str:
@@ -81,8 +91,8 @@ class StoredDoc:
             if found:
                 spans = [Span(doc, start, end, label=label) for start, end, label in found]
                 doc.spans[name] = SpanGroup(doc, name=name, spans=spans)
-        if self.user_data:
-            doc.user_data.update(decode(self.user_data))
+        if self.merged:
+            annotate(doc, self.merged)
         return doc
 
 
@@ -137,13 +147,11 @@ def _decode_docs(content: Any) -> Iterator[StoredDoc]:
     for number, (start, end) in enumerate(pairwise([0, *ends])):
         words, iob, labels = (tokens[start:end, column] for column in columns)
         groups = decode_groups(content["span_groups"][number])
-        user_data = content["user_data"][number] if content.get("user_data") else b""
-        if user_data:
-            check_user_data(decode(user_data))
+        merged = decode_annotation(content["user_data"][number]) if content.get("user_data") else None
         gold, rejected = groups.get(GOLD, []), groups.get(INCORRECT, [])
         if not all(0 <= first < last <= end - start and name in strings for first, last, name in (*gold, *rejected)):
             raise ValueError(f"text {number + 1} has a span that isn't inside it, or whose label isn't spelled out")
-        yield StoredDoc(words, spaces[start:end], iob, labels, gold, rejected, strings, user_data)
+        yield StoredDoc(words, spaces[start:end], iob, labels, gold, rejected, strings, merged)
 
 
 def decode_groups(groups: bytes) -> dict[str, list[TokenSpan]]:
@@ -154,14 +162,3 @@ def decode_groups(groups: bytes) -> dict[str, list[TokenSpan]]:
             unpacked = map(SPAN.unpack, decode(group)["spans"])
             found[name] = [(start, end, label) for _, _, label, start, end, _, _ in unpacked]
     return found
-
-
-def merged_data(doc: StoredDoc) -> Any:
-    """Return what a merge stored with a text; see `annotation`.
-
-    RAISES (InputError): it isn't from a merge.
-    """
-    data = decode(doc.user_data).get(USER_DATA) if doc.user_data else None
-    if data is None:
-        raise InputError(f"{doc.text[:40]!r}...: nothing says which labels it is complete for; use the merge's corpus")
-    return data

@@ -10,7 +10,7 @@ import numpy as np
 from spacy.strings import get_string_id
 
 from labelwise.common.counts import Counts
-from labelwise.corpus.docbin_reader import StoredDoc, TokenSpan, merged_data
+from labelwise.corpus.docbin_reader import StoredDoc, TokenSpan
 
 LONGEST = 8  # words of a form whose free occurrences are looked for
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)  # of the golden ratio: neighbouring numbers get digests far apart
@@ -80,7 +80,7 @@ class Forms:
 
     def occurrences(self, doc: StoredDoc) -> Occurrences:
         """Find what is free in a text, of what is looked for."""
-        unknown = merged_data(doc)["uncovered"]
+        unknown = doc.annotation.uncovered
         known = np.array([number for number, label in enumerate(self.labels) if label not in unknown], int)
         taken = np.zeros((len(self.labels), len(doc) + 1), np.int64)
         for start, end, number in self.spans(doc):

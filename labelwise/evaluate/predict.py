@@ -20,7 +20,7 @@ from labelwise.common.keys import text_key
 from labelwise.common.outputs import check_finished, staged, workspace
 from labelwise.common.workers import open_executor, run_in_order
 from labelwise.corpus.annotation import entities
-from labelwise.corpus.docbin_reader import StoredDoc, merged_data, read_stored_docs
+from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 from labelwise.corpus.manifest import find_partitions
 from labelwise.corpus.streaming import forgetting, take_batch
 from labelwise.corpus.tokenizer import MAX_LENGTH
@@ -106,17 +106,17 @@ def predict_partition(job: PredictJob) -> Done:
 def join(stored: StoredDoc, predicted: Doc) -> PredictedDoc:
     """Put together what a corpus has about a text and what a pipeline found in it."""
     gold = stored.to_doc(predicted.vocab)
-    merged = merged_data(stored)
+    merged = stored.annotation
     return PredictedDoc(
         key=text_key(predicted.text.encode()).hex(),
         text=predicted.text,
         predicted=sorted(entities(predicted)),
-        gold=sorted((start, end, label) for start, end, label, _ in merged["gold"]),
+        gold=sorted(merged.accepted),
         entities=sorted(entities(gold)),
-        rejected=sorted((start, end, label) for start, end, label in merged.get("rejected", ())),
-        uncovered=merged["uncovered"],
-        datasets=merged.get("datasets", []),
-        doc=merged.get("doc", ""),
+        rejected=sorted(merged.rejected),
+        uncovered=dict(merged.uncovered),
+        datasets=merged.datasets,
+        doc=merged.doc,
         found=all_found(predicted),
     )
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from labelwise.common.keys import text_key
 from labelwise.common.spans import SpanKey
-from labelwise.corpus.docbin_reader import merged_data, read_stored_docs
+from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import partitions_of, read_manifest
 from labelwise.evaluate.predictions import PredictedDoc, read_predictions
 from labelwise.sources.declarations import SPLITS
@@ -38,10 +38,9 @@ def read_corpus(corpus: Path, splits: Sequence[str] = SPLITS) -> Iterator[Export
     for split in splits:
         for file in partitions_of(corpus, split):
             for stored in read_stored_docs(file):
-                merged = merged_data(stored)
-                spans = sorted((start, end, label) for start, end, label, _ in merged["gold"])
+                merged = stored.annotation
                 key = text_key(stored.text.encode("utf8")).hex()
-                yield ExportDoc(stored.text, merged.get("doc", ""), key, spans, {}, merged["uncovered"])
+                yield ExportDoc(stored.text, merged.doc, key, sorted(merged.accepted), {}, merged.uncovered)
 
 
 def read_complete(corpus: Path) -> dict[str, frozenset[str]]:

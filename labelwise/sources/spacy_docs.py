@@ -5,8 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from labelwise.common.errors import InputError
-from labelwise.corpus.annotation import GOLD, INCORRECT, check_user_data, is_merged, uncovered
+from labelwise.corpus.annotation import GOLD, INCORRECT, Annotation, annotation_of, is_merged
 from labelwise.corpus.docbin_reader import DAMAGES, check_arrays, decode
 from labelwise.corpus.manifest import read_partition
 from labelwise.sources.items import Item
@@ -34,22 +36,22 @@ def _read_docs(content: bytes) -> Iterator[Item]:
     docs = DocBin().from_bytes(content)
     for number, doc in enumerate(docs.get_docs(spacy.blank("xx").vocab), 1):
         try:
-            check_user_data(doc.user_data)
-        except (TypeError, ValueError) as error:
+            merged = annotation_of(doc) if is_merged(doc) else None
+        except msgspec.ValidationError as error:
             yield Item(number, None, f"malformed: its user data: {error}")
             continue
-        task = Task(doc.text, _doc_spans(doc), view_id="spans_manual")
-        if is_merged(doc):
-            task.uncovered = dict(uncovered(doc))
+        task = Task(doc.text, _doc_spans(doc, merged), view_id="spans_manual")
+        if merged:
+            task.uncovered = merged.uncovered
         elif any(token.ent_iob == 0 for token in doc):
             task.is_binary = True
         yield Item(number, task) if not doc.text.isspace() and doc.text else Item(number, None, "no text")
 
 
-def _doc_spans(doc: Any) -> list[TaskSpan]:
+def _doc_spans(doc: Any, merged: Annotation | None) -> list[TaskSpan]:
     """List the accepted spans of a Doc, with those in characters that a merge kept, and the rejected ones."""
-    if is_merged(doc):
-        spans = [TaskSpan(*span[:3]) for span in doc.user_data["labelwise"]["gold"]]
+    if merged:
+        spans = [TaskSpan(*span[:3]) for span in merged.gold]
     else:
         accepted = doc.spans.get(GOLD, doc.ents)
         spans = [TaskSpan(span.start_char, span.end_char, span.label_) for span in accepted]

@@ -20,8 +20,8 @@ from spacy.tokens import Doc
 from spacy.training import Example
 
 from labelwise.common.reliability import Reliability
-from labelwise.common.spans import judgeable
-from labelwise.corpus.annotation import USER_DATA
+from labelwise.common.spans import SpanKey
+from labelwise.corpus.annotation import Annotation, annotation_of, entities, is_merged
 from labelwise.corpus.streaming import forgetting, take_batch
 from labelwise.recognizer.per_label import OUT, TINY, Found, PerLabelRecognizer, calibrated, decode
 from labelwise.train.tidy import rewrite
@@ -106,7 +106,7 @@ def _collect(
                 return [_stack(found) for found in rows], gold
             docs = list(nlp.pipe(eg.predicted for eg in batch))
             scores = component.log_probabilities(docs)
-            truths = [_judge(eg, component.labels) for eg in batch]
+            truths = [_judge(eg) for eg in batch]
             for label in (label for accepted, _ in truths for _, _, label in accepted if label in place):
                 gold[place[label]] += 1
             for number, offset in enumerate(offsets):
@@ -116,22 +116,20 @@ def _collect(
                     rows[number].append(_judged(doc, spans, component.labels, *truth))
 
 
-def _judge(eg: Example, labels: Sequence[str]) -> tuple[set[Any], Any]:
+def _judge(eg: Example) -> tuple[set[SpanKey], Annotation]:
     """Tell the gold spans of a text that can be judged, and what decides on others."""
-    merged = eg.reference.user_data.get(USER_DATA)
-    if merged is None:
-        return {(ent.start_char, ent.end_char, ent.label_) for ent in eg.reference.ents}, ((), {})
-    accepted = {(start, end, label) for start, end, label, _ in merged["gold"]}
-    judged = accepted | {(start, end, label) for start, end, label in merged.get("rejected", ())}
-    return judgeable(accepted, judged, merged["uncovered"]), (judged, merged["uncovered"])
+    if not is_merged(eg.reference):
+        return entities(eg.reference), Annotation([], [], {})
+    merged = annotation_of(eg.reference)
+    return merged.judgeable(merged.accepted), merged
 
 
-def _judged(doc: Doc, found: Found, labels: Sequence[str], accepted: set[Any], known: Any) -> Judged:
+def _judged(doc: Doc, found: Found, labels: Sequence[str], accepted: set[SpanKey], merged: Annotation) -> Judged:
     keys = [
         (doc[start].idx, doc[end - 1].idx + len(doc[end - 1]), labels[label])
         for label, start, end in zip(found.labels.tolist(), found.starts.tolist(), found.ends.tolist(), strict=True)
     ]
-    may = judgeable(keys, *known)
+    may = merged.judgeable(keys)
     kept = np.array([key in may for key in keys], bool)
     right = np.array([key in accepted for key in keys], bool)
     return Judged(found.labels[kept], found.probabilities[kept], right[kept])

@@ -9,8 +9,7 @@ from spacy.scorer import PRFScore
 from spacy.training import Example
 
 from labelwise.common.errors import InputError
-from labelwise.common.spans import judgeable
-from labelwise.corpus.annotation import USER_DATA, entities
+from labelwise.corpus.annotation import Annotation, annotation_of, entities, is_merged
 from labelwise.corpus.streaming import forgetting, take_batch
 
 
@@ -28,8 +27,8 @@ class EntityCounts:
 
     def add(self, eg: Example) -> None:
         """Count one Example: exact spans, except for predictions on tokens that have missing values."""
-        merged = eg.reference.user_data.get(USER_DATA)
-        if merged and merged["uncovered"]:
+        merged = annotation_of(eg.reference) if is_merged(eg.reference) else None
+        if merged and merged.uncovered:
             self._add_judgeable(eg, merged)
             return
         if not eg.reference.has_annotation("ENT_IOB"):
@@ -48,13 +47,10 @@ class EntityCounts:
         for label, _, _ in gold:
             self.by_label[label].fn += 1
 
-    def _add_judgeable(self, eg: Example, merged: Mapping[str, Any]) -> None:
+    def _add_judgeable(self, eg: Example, merged: Annotation) -> None:
         """Count an Example whose text isn't complete for all labels."""
         gold, found = entities(eg.reference), entities(eg.predicted)
-        accepted = {(start, end, label) for start, end, label, _ in merged["gold"]}
-        rejected = {(start, end, label) for start, end, label in merged.get("rejected", ())}
-        judged = accepted | rejected | gold
-        gold, found = (judgeable(spans, judged, merged["uncovered"]) for spans in (gold, found))
+        gold, found = (merged.judgeable(spans, tuple(gold)) for spans in (gold, found))
         for spans, name in ((gold & found, "tp"), (found - gold, "fp"), (gold - found, "fn")):
             for _, _, label in spans:
                 count = self.by_label[label]

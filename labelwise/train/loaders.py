@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import msgspec
 import numpy as np
 
+from labelwise.corpus.annotation import Annotation
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 
 Files = Sequence[tuple[Path, int | None]]  # with the number of texts to take from each, None for all
@@ -84,12 +85,12 @@ def freeze(doc: StoredDoc) -> bytes:
     used = {*doc.words.tolist(), *doc.labels.tolist(), *(label for _, _, label in (*doc.gold, *doc.rejected))}
     arrays = [array.tobytes() for array in (doc.words, doc.spaces, doc.iob, doc.labels)]
     strings = {key: doc.strings[key] for key in used}
-    return zlib.compress(msgspec.msgpack.encode([*arrays, doc.gold, doc.rejected, strings, doc.user_data]), level=1)
+    return zlib.compress(msgspec.msgpack.encode([*arrays, doc.gold, doc.rejected, strings, doc.merged]), level=1)
 
 
 def thaw(frozen: bytes) -> StoredDoc:
     """Read what `freeze` made."""
-    words, spaces, iob, labels, gold, rejected, strings, user_data = msgspec.msgpack.decode(
+    words, spaces, iob, labels, gold, rejected, strings, merged = msgspec.msgpack.decode(
         zlib.decompress(frozen), strict=False
     )
     return StoredDoc(
@@ -100,5 +101,5 @@ def thaw(frozen: bytes) -> StoredDoc:
         gold=[tuple(span) for span in gold],
         rejected=[tuple(span) for span in rejected],
         strings=strings,
-        user_data=user_data,
+        merged=msgspec.convert(merged, Annotation | None),
     )

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
+import msgspec
 import numpy as np
 
-from labelwise.corpus.annotation import USER_DATA
-from labelwise.corpus.docbin_reader import INSIDE, StoredDoc, TokenSpan, decode
-from labelwise.corpus.docbin_writer import encode
+from labelwise.corpus.annotation import Annotation
+from labelwise.corpus.docbin_reader import INSIDE, StoredDoc, TokenSpan
 
 SENTENCE_ENDS = frozenset(".!?…。！？")
 
@@ -61,20 +62,19 @@ def piece(doc: StoredDoc, start: int, end: int) -> StoredDoc:
         labels=labels,
         gold=inside(doc.gold),
         rejected=inside(doc.rejected),
-        user_data=_moved(doc, start, end),
+        merged=_moved(doc.merged, doc, start, end) if doc.merged else None,
     )
 
 
-def _moved(doc: StoredDoc, start: int, end: int) -> bytes:
+def _moved(annotation: Annotation, doc: StoredDoc, start: int, end: int) -> Annotation:
     """Return what a merge stored with a text as if the piece were the text: spans in characters move along."""
-    if not doc.user_data:
-        return b""
     lengths = [len(doc.strings[word]) for word in doc.words[:end].tolist()]
     ends = np.cumsum(np.array(lengths) + doc.spaces[:end])
     first, last = int(ends[start - 1]) if start else 0, int(ends[-1])
-    data = decode(doc.user_data)
-    merged = data.get(USER_DATA, {})
-    for name in ("gold", "rejected"):
-        spans = [span for span in merged.get(name, ()) if span[0] < last and span[1] > first]
-        merged[name] = [[max(begin - first, 0), min(stop, last) - first, *rest] for begin, stop, *rest in spans]
-    return encode(data)
+
+    def inside(spans: Sequence[Any]) -> list[Any]:
+        """Move the spans that touch the piece."""
+        touching = [span for span in spans if span[0] < last and span[1] > first]
+        return [(max(begin - first, 0), min(stop, last) - first, *rest) for begin, stop, *rest in touching]
+
+    return msgspec.structs.replace(annotation, gold=inside(annotation.gold), rejected=inside(annotation.rejected))

@@ -16,7 +16,7 @@ from thinc.config import ConfigValidationError
 import labelwise.train.registry  # noqa: F401  what the configs name
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import check_finished
-from labelwise.corpus.docbin_reader import merged_data, read_stored_docs
+from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import find_partitions, read_manifest
 from labelwise.corpus.tokenizer import read_tokenizer
 from labelwise.recognizer.per_label import PerLabelRecognizer
@@ -135,7 +135,7 @@ def choose_recognizer(settings: Config, corpus: Path, recognizer: Recognizer) ->
 
 def is_partial(split: Path) -> bool:
     """Tell whether some text of a split isn't complete for all labels; reads until it finds one."""
-    return any(merged_data(doc)["uncovered"] for file in find_partitions(split) for doc in read_stored_docs(file))
+    return any(doc.annotation.uncovered for file in find_partitions(split) for doc in read_stored_docs(file))
 
 
 def source_components(settings: Config, init_from: str, corpus: Path) -> None:

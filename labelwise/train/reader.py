@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal, get_args
 
+import msgspec
 import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin
@@ -14,9 +15,8 @@ from spacy.training import Example
 
 from labelwise.common.errors import InputError
 from labelwise.common.keys import text_key
-from labelwise.corpus.annotation import USER_DATA, Coverage, check_coverage
-from labelwise.corpus.docbin_reader import MISSING, OUTSIDE, StoredDoc, decode, merged_data, read_stored_docs
-from labelwise.corpus.docbin_writer import encode
+from labelwise.corpus.annotation import Coverage, check_coverage
+from labelwise.corpus.docbin_reader import MISSING, OUTSIDE, StoredDoc, read_stored_docs
 from labelwise.corpus.manifest import find_partitions, read_partition
 from labelwise.corpus.tokenizer import LearningTokenizer
 from labelwise.train.loaders import Files, Indexed, Loader, Streamed
@@ -214,17 +214,15 @@ def fold_of(text: str, count: int) -> int:
 
 def is_covered(doc: StoredDoc) -> bool:
     """Tell whether a text is complete for all labels."""
-    return not merged_data(doc)["uncovered"]
+    return not doc.annotation.uncovered
 
 
 def without_missing(doc: StoredDoc) -> StoredDoc:
     """Treat unmarked tokens as outside, except for those that touch gold without token boundaries."""
     starts, ends = doc.offsets()
     gold = np.zeros(len(doc), bool)
-    for start, end, *_ in merged_data(doc)["gold"]:
+    for start, end, *_ in doc.annotation.gold:
         if not (start in starts and end in ends):
             gold |= (starts < end) & (ends > start)
     iob = np.where((doc.iob == MISSING) & ~gold, OUTSIDE, doc.iob).astype("<u8")
-    data = decode(doc.user_data)
-    data[USER_DATA]["uncovered"] = {}
-    return replace(doc, iob=iob, user_data=encode(data))
+    return replace(doc, iob=iob, merged=msgspec.structs.replace(doc.annotation, uncovered={}))

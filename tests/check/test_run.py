@@ -14,7 +14,7 @@ from labelwise.check.run import check
 from labelwise.check.worklists import Finding
 from labelwise.common.errors import InputError
 from labelwise.common.keys import text_key
-from labelwise.corpus.docbin_reader import merged_data, read_stored_docs
+from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import partitions_of
 from labelwise.demo.corpus import add_noise, make_doc
 from labelwise.demo.write import write_brat
@@ -309,7 +309,7 @@ def lines_of(corpus: Path, label: str) -> list:
         for file in partitions_of(corpus, split)
         for doc in read_stored_docs(file)
     )
-    return [span for doc in docs for span in merged_data(doc)["gold"] if span[2] == label]
+    return [span for doc in docs for span in doc.annotation.gold if span[2] == label]
 
 
 def test_a_folder_that_is_no_check_is_not_replaced(noisy, tmp_path):

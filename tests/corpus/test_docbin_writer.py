@@ -4,7 +4,7 @@ import pytest
 import spacy
 from spacy.tokens import Doc, DocBin
 
-from labelwise.corpus.annotation import GOLD, INCORRECT, set_user_data
+from labelwise.corpus.annotation import GOLD, INCORRECT, Annotation, annotate
 from labelwise.corpus.docbin_writer import encode_docs, write_docs
 
 
@@ -17,7 +17,7 @@ def make_docs(nlp) -> list[Doc]:
     for doc in docs[1:]:
         doc.spans[GOLD] = doc.spans[INCORRECT] = []
     for doc in docs:
-        set_user_data(doc, {(0, 1, "LAW"): ["a", "b"]}, [(2, 3, "Ré")], {"Ré": "partial"}, ["a"])
+        annotate(doc, Annotation([(0, 1, "LAW", ["a", "b"])], [(2, 3, "Ré")], {"Ré": "partial"}, ["a"]))
     return docs
 
 

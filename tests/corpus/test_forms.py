@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import spacy
 
-from labelwise.corpus.annotation import GOLD, set_user_data
-from labelwise.corpus.docbin_reader import StoredDoc, merged_data, read_stored_docs
+from labelwise.corpus.annotation import GOLD, Annotation, annotate
+from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 from labelwise.corpus.docbin_writer import encode_docs, write_docs
 from labelwise.corpus.forms import LONGEST, Forms
 from labelwise.corpus.manifest import find_partitions, read_manifest
@@ -23,8 +23,8 @@ def stored(folder, *texts: tuple[str, list[tuple[int, int, str]], dict]) -> list
         doc = nlp(text)
         doc.spans[GOLD] = [doc[start:end] for start, end, _ in spans]
         doc.spans[GOLD] = [spacy.tokens.Span(doc, *span) for span in spans]
-        gold = {(doc[s:e].start_char, doc[s:e].end_char, label): ["a"] for s, e, label in spans}
-        set_user_data(doc, gold, [], unknown, ["a"])
+        gold = [(doc[s:e].start_char, doc[s:e].end_char, label, ["a"]) for s, e, label in dict.fromkeys(spans)]
+        annotate(doc, Annotation(gold, [], unknown, ["a"]))
         docs.append(doc)
     write_docs([encode_docs(docs)], folder / "a.spacy")
     return list(read_stored_docs(folder / "a.spacy"))
@@ -69,7 +69,7 @@ def test_counts_are_those_of_looking_at_every_place(demo_corpus):
     for doc in docs:
         words = [doc.strings[word] for word in doc.words.tolist()]
         spans = {(start, end, doc.strings[label]) for start, end, label in doc.gold}
-        texts.append((words, spans, merged_data(doc)["uncovered"]))
+        texts.append((words, spans, doc.annotation.uncovered))
         marked.update((tuple(words[start:end]), label) for start, end, label in spans)
     for words, spans, unknown in texts:
         for start in range(len(words)):

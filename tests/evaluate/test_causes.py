@@ -3,7 +3,7 @@
 import json
 
 from labelwise.common.keys import text_key
-from labelwise.corpus.docbin_reader import merged_data, read_stored_docs
+from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import find_partitions
 from labelwise.evaluate.causes import find_causes
 from labelwise.evaluate.predictions import PredictedDoc, write_predictions
@@ -27,12 +27,10 @@ def causes_of(merging: Merging, found: set[str] = frozenset(), **policies) -> tu
     docs = []
     for file in find_partitions(corpus / "test"):
         for stored in read_stored_docs(file):
-            gold = [tuple(span[:3]) for span in merged_data(stored)["gold"]]
+            gold = [tuple(span[:3]) for span in stored.annotation.gold]
             key = text_key(stored.text.encode()).hex()
             predicted = gold if stored.text in found else []
-            docs.append(
-                PredictedDoc(key, stored.text, predicted, gold, gold, uncovered=merged_data(stored)["uncovered"])
-            )
+            docs.append(PredictedDoc(key, stored.text, predicted, gold, gold, uncovered=stored.annotation.uncovered))
     path = merging.root / "predictions.jsonl"
     with path.open("wb") as file:
         write_predictions(docs, file)

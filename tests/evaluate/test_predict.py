@@ -10,7 +10,7 @@ from spacy.tokens import Doc
 from spacy.training import Example
 
 from labelwise.common.errors import InputError
-from labelwise.corpus.annotation import all_gold, entities, uncovered
+from labelwise.corpus.annotation import annotation_of, entities
 from labelwise.corpus.manifest import find_partitions
 from labelwise.corpus.tokenizer import make_nlp, read_tokenizer
 from labelwise.evaluate import predict as predict_module
@@ -98,9 +98,9 @@ def test_predictions_are_the_pipelines(model, demo_corpus, tmp_path):
     for doc in found:
         expected, gold = nlp(doc.text), gold_docs.pop(doc.text)
         assert doc.predicted == sorted((ent.start_char, ent.end_char, ent.label_) for ent in expected.ents)
-        assert doc.gold == sorted(all_gold(gold))
+        assert doc.gold == sorted(annotation_of(gold).accepted)
         assert doc.entities == sorted(entities(gold))
-        assert doc.uncovered == uncovered(gold)
+        assert doc.uncovered == annotation_of(gold).uncovered
     assert not gold_docs
     # One of each partition, of as many words as the pipeline's tokenizer makes.
     assert len(done) == len(find_partitions(demo_corpus / "test")) > 1

@@ -9,7 +9,7 @@ from itertools import combinations
 import spacy
 from spacy.tokens import Doc, DocBin, Span
 
-from labelwise.corpus.annotation import set_user_data
+from labelwise.corpus.annotation import Annotation, annotate
 from labelwise.corpus.docbin_writer import encode_docs, write_docs
 from tests.fuzz.mutate import pack
 from tests.fuzz.targets import NO_TEXT, folder
@@ -111,7 +111,8 @@ def docs() -> list[bytes]:
     merged.set_ents([Span(merged, 1, 3, label="A")], default="outside")
     merged.spans["gold"] = list(merged.ents)
     merged.spans["incorrect_spans"] = [Span(merged, 0, 1, label="B")]
-    set_user_data(merged, {(4, 8, "A"): ["one"], (0, 2, "B"): ["two"]}, [(0, 3, "B")], {"C": "none"}, ["one", "two"])
+    gold = [(4, 8, "A", ["one"]), (0, 2, "B", ["two"])]
+    annotate(merged, Annotation(gold, [(0, 3, "B")], {"C": "none"}, ["one", "two"]))
     path = folder() / "seed.spacy"
     write_docs([encode_docs([merged, merged])], path)
     made = [path.read_bytes()]

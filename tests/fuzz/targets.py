@@ -30,7 +30,7 @@ from labelwise.common.decoding import decode_yaml
 from labelwise.common.errors import InputError
 from labelwise.common.keys import text_key
 from labelwise.corpus.annotation import Coverage
-from labelwise.corpus.docbin_reader import merged_data, read_stored_docs
+from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.docbin_writer import encode_docs, write_docs
 from labelwise.corpus.streaming import forgetting
 from labelwise.merge.jobs import MergeJob
@@ -170,7 +170,7 @@ def _make_docs(texts: dict[bytes, list[Answer]], settings: Settings, ledger: Led
         write_docs([encode_docs(docs)], path)
         stored = list(read_stored_docs(path))
         check([doc.text for doc in stored] == [doc.text for doc in docs])
-        gold = sum(len(merged_data(doc)["gold"]) for doc in stored)
+        gold = sum(len(doc.annotation.gold) for doc in stored)
         check(gold == sum(ledger.labels[label]["gold"] for label in LABELS), gold, ledger)
 
 
@@ -287,7 +287,7 @@ def fuzz_spacy(data: bytes) -> int:
     with suppress(InputError), forgetting(load_tokenizer(Settings()).nlp):
         for doc in read_stored_docs(folder() / "docs.spacy"):
             check(doc.to_doc(load_tokenizer(Settings()).nlp.vocab).text == doc.text)
-            merged_data(doc)
+            doc.annotation  # noqa: B018
     return ledger.rows_read
 
 

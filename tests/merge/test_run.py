@@ -14,7 +14,7 @@ from spacy.training import Example
 
 from labelwise.common import outputs
 from labelwise.common.errors import InputError
-from labelwise.corpus.annotation import all_gold, entities, uncovered
+from labelwise.corpus.annotation import annotation_of, entities
 from labelwise.corpus.manifest import check_whole, read_annotators, read_partition
 from labelwise.merge import commit
 from labelwise.merge import run as corpus_module
@@ -100,8 +100,8 @@ def test_documents_are_those_of_a_plain_merge(merging, seed):
     lost = Counter()
     for text, (gold, covered) in expected.items():
         _, doc = docs[text]
-        assert all_gold(doc) == gold
-        assert set(uncovered(doc)) == set(LABELS) - covered
+        assert annotation_of(doc).accepted == gold
+        assert set(annotation_of(doc).uncovered) == set(LABELS) - covered
         starts, ends = {t.idx for t in doc}, {t.idx + len(t) for t in doc}
         aligned = {span for span in gold if span[0] in starts and span[1] in ends}
         assert {(s.start_char, s.end_char, s.label_) for s in doc.spans["gold"]} == aligned
@@ -251,10 +251,10 @@ def test_lost_spans_and_docs_say_where_they_are_from(merging):
     (lost,) = map(json.loads, merging.files()["lost_spans.jsonl"].splitlines())
     assert lost["meta"] == {"reason": "nested", "doc": "p1.txt", "from": "a.jsonl:2, b.jsonl:1"}
     docs = read_docs(merging.root)
-    assert {text: doc.user_data["labelwise"].get("doc") for text, (_, doc) in docs.items()} == {
+    assert {text: annotation_of(doc).doc for text, (_, doc) in docs.items()} == {
         "big cat": "p1.txt",
-        "one": None,
-        "two": None,
+        "one": "",
+        "two": "",
     }
 
 

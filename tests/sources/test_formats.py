@@ -13,7 +13,7 @@ from backports import zstd
 from spacy.tokens import DocBin
 
 from labelwise.common.errors import InputError
-from labelwise.corpus.annotation import all_gold, entities, uncovered
+from labelwise.corpus.annotation import annotation_of, entities
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.demo.write import make_demo
 from labelwise.sources.convert_brat import convert_brat
@@ -245,9 +245,9 @@ def view(merging) -> dict:
     return {
         text: (
             split,
-            all_gold(doc),
+            annotation_of(doc).accepted,
             entities(doc),
-            dict(uncovered(doc)),
+            annotation_of(doc).uncovered,
             [s.label_ for s in doc.spans["incorrect_spans"]],
         )
         for text, (split, doc) in read_docs(merging.root).items()

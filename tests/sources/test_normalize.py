@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labelwise.common.spans import trim_usable
-from labelwise.corpus.annotation import all_gold
+from labelwise.corpus.annotation import annotation_of
 from labelwise.sources.normalize import normalize, normalize_task
 from labelwise.sources.prodigy import Task, TaskSpan, input_hash
 from tests.merge.test_run import read_docs
@@ -108,7 +108,7 @@ def test_texts_that_differ_only_so_are_one_document(merging):
     assert (ledger.rows["merged"], ledger.spans["duplicate"], ledger.stored_hash_differs) == (3, 1, 0)
     ((text, (_, doc)),) = read_docs(merging.root).items()
     assert text == "The caf\xe9\nof Ann"
-    assert {(text[start:end], label) for start, end, label in all_gold(doc)} == {
+    assert {(text[start:end], label) for start, end, label in annotation_of(doc).accepted} == {
         ("caf\xe9", "PLACE"),
         ("Ann", "PERSON"),
     }

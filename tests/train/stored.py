@@ -1,8 +1,8 @@
 """Docs as the reader of partitions yields them, made without a file."""
 
-import srsly
 from spacy.tokens import Doc
 
+from labelwise.corpus.annotation import annotation_of, is_merged
 from labelwise.corpus.docbin_reader import StoredDoc
 
 REJECTED = "incorrect_spans"
@@ -17,5 +17,5 @@ def store(doc: Doc) -> StoredDoc:
         key: doc.vocab.strings[key]
         for key in {*words.tolist(), *labels.tolist(), *(span[2] for span in (*gold, *rejected))}
     }
-    user_data = srsly.msgpack_dumps(dict(doc.user_data))
-    return StoredDoc(words, spaces.astype(bool), iob, labels, gold, rejected, strings, user_data)
+    merged = annotation_of(doc) if is_merged(doc) else None
+    return StoredDoc(words, spaces.astype(bool), iob, labels, gold, rejected, strings, merged)

@@ -7,6 +7,7 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 from labelwise.common.reliability import Reliability
+from labelwise.corpus.annotation import annotation_of
 from labelwise.demo.write import make_demo
 from labelwise.evaluate.run import evaluate
 from labelwise.merge.rules.settings import Settings
@@ -116,7 +117,7 @@ def test_probabilities_are_calibrated_on_dev(trained):
     found, right = [], []
     for eg in PartitionedCorpus(folder / "corpus" / "dev")(nlp):
         doc = nlp(eg.reference.text)
-        gold = {(start, end, label) for start, end, label, _ in eg.reference.user_data["labelwise"]["gold"]}
+        gold = annotation_of(eg.reference).accepted
         found.extend(doc.spans["labels"].attrs["scores"])
         right.extend((span.start_char, span.end_char, span.label_) in gold for span in doc.spans["labels"])
     assert Reliability(zip(found, right, strict=True)).error() == pytest.approx(runs[""].fitted.after, abs=1e-3)

@@ -3,6 +3,7 @@
 import pytest
 import spacy
 
+from labelwise.corpus.annotation import Annotation, annotate
 from labelwise.train.reader import is_covered, without_missing
 from tests.train.stored import store
 
@@ -12,7 +13,7 @@ NLP = spacy.blank("en")
 @pytest.mark.parametrize(("uncovered", "covered"), [({}, True), ({"A": "none"}, False), ({"A": "partial"}, False)])
 def test_a_text_is_covered_if_no_label_is_uncovered(uncovered, covered):
     doc = NLP.make_doc("a")
-    doc.user_data["labelwise"] = {"gold": [], "uncovered": uncovered}
+    annotate(doc, Annotation([], [], uncovered))
     assert is_covered(store(doc)) is covered
 
 
@@ -34,7 +35,7 @@ def test_a_text_is_covered_if_no_label_is_uncovered(uncovered, covered):
 def test_unmarked_tokens_are_outside_unless_gold_without_boundaries_touches_them(gold, iob):
     doc = NLP.make_doc("Smithers of Mercury Labs came.")
     doc.set_ents([doc.char_span(12, 24, "COMPANY")], default="missing")
-    doc.user_data["labelwise"] = {"gold": [[*span, "A", ["a set"]] for span in gold], "uncovered": {"B": "none"}}
+    annotate(doc, Annotation([(*span, "A", ["a set"]) for span in gold], [], {"B": "none"}))
     before = store(doc)
     after = without_missing(before)
     assert [token.ent_iob for token in after.to_doc(NLP.vocab)] == iob

@@ -11,6 +11,7 @@ from spacy.training import Example
 
 from labelwise.common.errors import InputError
 from labelwise.corpus import streaming
+from labelwise.corpus.annotation import Annotation, annotate
 from labelwise.train import dev_scores
 from labelwise.train.dev_scores import EntityCounts, evaluate, weighted_score
 from labelwise.train.reader import read_docs
@@ -230,11 +231,7 @@ def test_what_nobody_annotated_counts_neither_as_gold_nor_as_predicted(uncovered
     predicted, reference = (Doc(VOCAB, words=list("abcd")) for _ in range(2))
     predicted.ents = [Span(predicted, 0, 1, "A"), Span(predicted, 1, 2, "A"), Span(predicted, 2, 3, "B")]
     reference.set_ents([Span(reference, 0, 1, "A"), Span(reference, 3, 4, "B")], default="outside")
-    reference.user_data["labelwise"] = {
-        "gold": [[0, 1, "A", []], [6, 7, "B", []]],
-        "rejected": [[4, 5, "A"]],
-        "uncovered": uncovered,
-    }
+    annotate(reference, Annotation([(0, 1, "A", []), (6, 7, "B", [])], [(4, 5, "A")], uncovered))
     counts = EntityCounts()
     counts.add(Example(predicted, reference))
     total = [sum(getattr(count, name) for count in counts.by_label.values()) for name in ("tp", "fp", "fn")]

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from labelwise.common.spans import SpanKey, trim_usable
+from labelwise.common.spans import SpanKey, State, trim_usable
 from labelwise.merge.rules.agreement import Version, find_versions
 from labelwise.merge.rules.answers import Answer, annotator, why_not
 from labelwise.merge.rules.exports import identity, superseded
@@ -236,6 +236,6 @@ def _drop(merged: Merged, answer: Answer, outcome: str) -> None:
     merged.spans[f"in {outcome} task"] += len(answer.task.spans or ())
 
 
-def missing_labels(coverage: Mapping[str, str], labels: Iterable[str]) -> dict[str, str]:
+def missing_labels(coverage: Mapping[str, str], labels: Iterable[str]) -> dict[str, State]:
     """List the labels that a text isn't complete for, each "partial" or "none"."""
-    return {label: coverage.get(label, "none") for label in labels if coverage.get(label) != "complete"}
+    return {label: "partial" if label in coverage else "none" for label in labels if coverage.get(label) != "complete"}

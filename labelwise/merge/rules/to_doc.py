@@ -11,7 +11,7 @@ from spacy.tokens import Doc, Span
 
 from labelwise.common.errors import InputError
 from labelwise.common.spans import SpanKey
-from labelwise.corpus.annotation import GOLD, INCORRECT, set_user_data
+from labelwise.corpus.annotation import GOLD, INCORRECT, Annotation, annotate
 from labelwise.merge.rules.lost_spans import Claim, LostSpan
 from labelwise.merge.rules.one_text import Merged, missing_labels
 from labelwise.merge.rules.policies import ALIGNMENT, OVERLAP, Policies, Unmarked
@@ -73,7 +73,14 @@ def to_doc(
     doc.spans[GOLD] = [span for _, span in aligned]
     doc.spans[INCORRECT] = rejected
     uncovered = missing_labels(merged.coverage, labels)
-    set_user_data(doc, merged.accepted, merged.rejected, uncovered, merged.datasets, merged.name)
+    annotation = Annotation(
+        gold=[(*key, names) for key, names in merged.accepted.items()],
+        rejected=list(merged.rejected),
+        uncovered=dict(sorted(uncovered.items())),
+        datasets=merged.datasets if uncovered else [],
+        doc=merged.name,
+    )
+    annotate(doc, annotation)
     overlapped = [LostSpan(overlap_kind(loser, winner), claim(loser), claim(winner)) for loser, winner in lost]
     realigned = [key[2] for key, span in aligned if (span.start_char, span.end_char) != key[:2]]
     return Projection(

@@ -4,7 +4,7 @@ import pytest
 from spacy.training import Example
 
 from labelwise.common.errors import InputError
-from labelwise.corpus.annotation import all_gold, entities, uncovered
+from labelwise.corpus.annotation import annotation_of, entities
 from labelwise.corpus.tokenizer import TokenizerRules, make_nlp
 from labelwise.merge.rules.one_text import Merged
 from labelwise.merge.rules.policies import COVERAGE, Policies
@@ -57,7 +57,7 @@ def test_overlap(spans, policy, kept, lost):
     assert lost is None or [(c.reason, c.lost.span, c.kept.span) for c in projection.lost] == lost
     assert len(kept) + len(projection.lost) == len(spans)
     # Nothing is lost in the other views.
-    assert all_gold(projection.doc) == set(spans)
+    assert annotation_of(projection.doc).accepted == set(spans)
     assert {(s.start_char, s.end_char, s.label_) for s in projection.doc.spans["gold"]} == set(spans)
 
 
@@ -115,7 +115,7 @@ def test_alignment_inside_a_token(policy, found):
     projection = project("at 60degC", [(3, 5, "A")], alignment=policy)
     assert [ent.text for ent in projection.doc.ents] == found
     assert [c.reason for c in projection.lost] == [] if found else ["no token boundary"]
-    assert all_gold(projection.doc) == {(3, 5, "A")}
+    assert annotation_of(projection.doc).accepted == {(3, 5, "A")}
 
 
 def test_alignment_across_tokens():
@@ -162,7 +162,7 @@ def test_an_entity_keeps_tokens_that_lost_gold_touches():
 def test_coverage(policy, expected):
     doc = project("cat sat here", [(0, 3, "A")], covered=["A", "B"], coverage=policy).doc
     assert iob(doc) == expected
-    assert uncovered(doc) == {"C": "none"}
+    assert annotation_of(doc).uncovered == {"C": "none"}
 
 
 def test_rejected_spans_are_where_spacy_looks_for_them():
