@@ -18,7 +18,7 @@ import typer
 import yaml
 
 from benchmarks.measure import Measured, measure, write_result
-from labelwise.sources.prodigy import input_hash
+from labelwise.corpus.tasks import input_hash
 
 OUT = Path("benchmarks/out/at_size")
 WORDS = 5_000  # in the vocabulary

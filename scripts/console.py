@@ -16,7 +16,6 @@ from wasabi import Printer
 
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import FULL
-from labelwise.common.uncovered import Rate, implausible
 from scripts import quit_quietly
 
 WIDEST = 100  # characters in a column
@@ -167,28 +166,6 @@ def user_errors(title: str) -> Iterator[None]:
     except KeyboardInterrupt as interrupt:
         msg.fail(title, "Interrupted; what was there before is unchanged")
         raise typer.Exit(130) from interrupt
-
-
-def warn_implausible(rates: Iterable[Rate]) -> None:
-    """Warn of labels that are found far more or less often where nobody looked than where somebody did.
-
-    Data sets with the same figures, as they have the same texts, share a warning.
-    """
-    by_text: dict[str, list[str]] = {}
-    for name, found in implausible(rates).items():
-        found.sort(key=lambda rate: (-rate.per_1000, rate.label))
-        listed = ", ".join(
-            f"{rate.label} {rate.per_1000:.1f} ({rate.known_per_1000:.1f}, gold {rate.gold_per_1000:.1f})"
-            for rate in found
-        )
-        by_text.setdefault(listed, []).append(name)
-    for listed, names in by_text.items():
-        msg.warn(
-            f"{', '.join(names)}: labels that these texts aren't annotated for are found far more or less often than "
-            "where they are known",
-            f"Spans per 1,000 words (where known): {listed}. If a label doesn't occur in these texts, declare it as "
-            "`absent` in datasets.yml; if it does, annotate some of them for it",
-        )
 
 
 def print_counts(title: str, counts: Mapping[str, int]) -> None:

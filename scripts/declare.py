@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from labelwise.sources.declarations import DATASETS
+from labelwise.corpus.tasks import DATASETS
 from labelwise.sources.infer import declare_folder
 from scripts.console import msg, print_table
 

@@ -1,6 +1,7 @@
 """Evaluate a trained pipeline on a split of the corpus, label by label."""
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -12,7 +13,8 @@ from labelwise.common.portable import make_portable
 from labelwise.common.wording import counted
 from labelwise.evaluate.run import evaluate
 from labelwise.evaluate.scores import Details, Metrics, Scores
-from scripts.console import msg, print_table, progress_texts, run, user_errors, warn_implausible
+from labelwise.evaluate.uncovered import Rate, implausible
+from scripts.console import msg, print_table, progress_texts, run, user_errors
 
 Option = typer.Option
 YesNo = Literal["no", "yes"]
@@ -97,6 +99,28 @@ def _figures(row: Scores) -> list[str]:
 
 def _figure(value: float | None) -> str:
     return "" if value is None else f"{value:.3f}"
+
+
+def warn_implausible(rates: Iterable[Rate]) -> None:
+    """Warn of labels that are found far more or less often where nobody looked than where somebody did.
+
+    Data sets with the same figures, as they have the same texts, share a warning.
+    """
+    by_text: dict[str, list[str]] = {}
+    for name, found in implausible(rates).items():
+        found.sort(key=lambda rate: (-rate.per_1000, rate.label))
+        listed = ", ".join(
+            f"{rate.label} {rate.per_1000:.1f} ({rate.known_per_1000:.1f}, gold {rate.gold_per_1000:.1f})"
+            for rate in found
+        )
+        by_text.setdefault(listed, []).append(name)
+    for listed, names in by_text.items():
+        msg.warn(
+            f"{', '.join(names)}: labels that these texts aren't annotated for are found far more or less often than "
+            "where they are known",
+            f"Spans per 1,000 words (where known): {listed}. If a label doesn't occur in these texts, declare it as "
+            "`absent` in datasets.yml; if it does, annotate some of them for it",
+        )
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from labelwise.common.memory import measure_peak
 from labelwise.common.wording import counted
 from labelwise.common.workers import Engine
 from labelwise.corpus.annotation import check_coverage
+from labelwise.corpus.manifest import SPLITS
 from labelwise.corpus.tokenizer import TokenizerRules, read_rules
 from labelwise.merge.advice import Before, changes, read_before, warnings
 from labelwise.merge.partition import LOST_SPANS, PROBLEMS
@@ -17,7 +18,6 @@ from labelwise.merge.rules.ledger import Ledger
 from labelwise.merge.rules.policies import Alignment, Conflicts, Duplicates, Overlap, Policies
 from labelwise.merge.rules.settings import NearDuplicates, Settings
 from labelwise.merge.run import merge
-from labelwise.sources.declarations import SPLITS
 from scripts.console import msg, print_counts, print_table, progress_bytes, run, user_errors
 from scripts.declare import declare
 

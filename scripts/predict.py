@@ -10,7 +10,8 @@ from labelwise.common.device import use_gpu
 from labelwise.common.memory import measure_peak
 from labelwise.common.wording import counted
 from labelwise.common.workers import Engine, check_workers
-from labelwise.export.predict_texts import predict_texts
+from labelwise.evaluate.predict_texts import predict_texts
+from labelwise.sources.raw_texts import usable_texts
 from scripts.console import msg, print_counts, progress, run, user_errors
 
 Option = typer.Option
@@ -31,7 +32,8 @@ def predict_cli(
     with user_errors("Nothing was predicted"), measure_peak() as peak:
         check_workers(workers, gpu_id)
         use_gpu(gpu_id)
-        parts = predict_texts(model, inputs, out, workers=workers, engine=engine, address=address, problems=problems)
+        raw = usable_texts(inputs, problems)
+        parts = predict_texts(model, raw, out, workers=workers, engine=engine, address=address)
         for done in progress(parts, "parts"):
             texts, words = texts + done.texts, words + done.words
     print_counts("Texts that can't be used", problems)

@@ -18,10 +18,10 @@ import labelwise.recognizer.per_label  # noqa: F401  registers its component
 from labelwise.common.errors import InputError
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import find_partitions
+from labelwise.corpus.tasks import file_names
 from labelwise.corpus.tokenizer import read_rules, read_tokenizer
 from labelwise.sources.assets import verify_assets
 from labelwise.sources.declarations import load_datasets
-from labelwise.sources.prodigy_datasets import file_names
 from labelwise.sources.spacy_docs import read_spacy
 from labelwise.train.checkpoints import State, restore
 from labelwise.train.run import train

@@ -15,8 +15,8 @@ import yaml
 from benchmarks.coverage.data import OUT
 from benchmarks.coverage.methods import METHODS, Training, evaluate, merge, result, train
 from benchmarks.coverage.results import Row
-from labelwise.common.uncovered import Rate, implausible
 from labelwise.evaluate.predictions import read_predictions
+from labelwise.evaluate.uncovered import Rate, implausible
 
 DECLARED = Path("assets/public.yml")
 PUBLIC = (

@@ -4,16 +4,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import spacy
 from spacy.language import Language
 
 from labelwise.check.findings import Nobody, Opinion
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
-from labelwise.corpus.manifest import partitions_of
+from labelwise.corpus.manifest import SPLITS, Split, partitions_of
 from labelwise.corpus.streaming import forgetting, take_batch
-from labelwise.corpus.tokenizer import MAX_LENGTH
 from labelwise.recognizer.per_label import decode
-from labelwise.sources.declarations import SPLITS, Split
 from labelwise.train.reader import fold_of
 from labelwise.train.run import train
 
@@ -37,13 +34,6 @@ def train_fold(config: Path, corpus: Path, out: Path, fold: int, folds: int, **o
     model = out / f"fold-{fold}"
     train(config, corpus, model, out / f"fold-{fold}.tsv", overrides=overrides, recognizer="per-label", **options)
     return model
-
-
-def load_fold(model: Path) -> Language:
-    """Load the pipeline of a fold, for texts of any length."""
-    nlp = spacy.load(model)
-    nlp.max_length = MAX_LENGTH
-    return nlp
 
 
 def read_docs(corpus: Path, fold: int = 0, folds: int = 1) -> Iterator[CheckedDoc]:

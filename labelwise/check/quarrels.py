@@ -21,7 +21,7 @@ from labelwise.check.findings import Candidate, Place
 from labelwise.check.folds import CheckedDoc
 from labelwise.check.kept import finding_of
 from labelwise.check.worklists import Finding
-from labelwise.common.counts import Counts
+from labelwise.corpus.counts import Counts
 from labelwise.corpus.docbin_reader import StoredDoc
 from labelwise.corpus.forms import Forms, digest
 

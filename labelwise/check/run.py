@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from labelwise.check.folds import CheckedDoc, add_opinions, load_fold, read_docs, train_fold
+from labelwise.check.folds import CheckedDoc, add_opinions, read_docs, train_fold
 from labelwise.check.kept import Kept
 from labelwise.check.look_up import explain, locate, read_texts
 from labelwise.check.quarrels import Quarrel, Quarrels
@@ -25,6 +25,7 @@ from labelwise.common.errors import InputError
 from labelwise.common.outputs import check_replaceable, own_folder, own_name, remove, staged
 from labelwise.corpus.forms import Forms
 from labelwise.corpus.manifest import AnnotatorPair, pinned, read_annotators, read_manifest
+from labelwise.corpus.pipeline import load_pipeline
 from labelwise.sources.declarations import FETCHED, load_datasets
 
 FEW = 20  # spans in train below which a label has few
@@ -117,7 +118,7 @@ def check(
             if folds:
                 tell(f"Training pipeline {fold + 1} of {folds}, without a part of train")
                 model = train_fold(config, corpus, pipelines, fold, folds, **options)
-                docs = add_opinions(load_fold(model), docs, labels)
+                docs = add_opinions(load_pipeline(model), docs, labels)
             for doc in docs:
                 kept.add(doc, forms)
                 quarrels.add(doc)

@@ -9,8 +9,7 @@ from typing import Any
 import msgspec
 
 from labelwise.check.findings import Kind
-from labelwise.sources.prodigy import input_hash, task_hash
-from labelwise.sources.prodigy_datasets import file_names
+from labelwise.corpus.tasks import file_names, input_hash, task_hash
 
 TABLE, QUARRELS, SUMMARY, TASKS = "findings.tsv", "quarrels.tsv", "check.json", "tasks"
 

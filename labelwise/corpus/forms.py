@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from spacy.strings import get_string_id
 
-from labelwise.common.counts import Counts
+from labelwise.corpus.counts import Counts
 from labelwise.corpus.docbin_reader import StoredDoc, TokenSpan
 
 LONGEST = 8  # words of a form whose free occurrences are looked for

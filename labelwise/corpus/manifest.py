@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -20,6 +20,8 @@ from labelwise.common.outputs import check_finished
 MANIFEST = "manifest.json"
 MERGE = "merge"  # what a merge writes to a corpus, as a whole; see `outputs.Output`
 ANNOTATORS = "annotators.json"
+Split = Literal["train", "dev", "test"]
+SPLITS: tuple[Split, ...] = ("train", "dev", "test")
 
 
 # The manifests that this process began with, as they were, by their files.

@@ -15,10 +15,9 @@ from spacy.tokens import Doc
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import check_replaceable, staged
 from labelwise.common.progress import Progress, no_progress
+from labelwise.corpus.tasks import DATASETS, input_hash, task_hash
 from labelwise.demo.corpus import DemoDoc, Span, add_noise, count_words, make_doc
 from labelwise.demo.grammar import DOMAINS, LABELS
-from labelwise.sources.prodigy import input_hash, task_hash
-from labelwise.sources.prodigy_datasets import DATASETS
 
 DemoFormat = Literal["brat", "prodigy"]
 ANNOTATORS = ("alice", "bob", "carol", "dan")

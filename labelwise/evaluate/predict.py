@@ -5,27 +5,27 @@ what a transformer computed is freed with its batch. Batches end with their part
 the number of workers.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-import spacy
 from spacy.language import Language
 from spacy.tokens import Doc
 
 from labelwise.common.collector import rare_collections
-from labelwise.common.errors import InputError
 from labelwise.common.keys import text_key
-from labelwise.common.outputs import check_finished, staged, workspace
+from labelwise.common.outputs import staged, workspace
 from labelwise.common.workers import open_executor, run_in_order
 from labelwise.corpus.annotation import entities
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 from labelwise.corpus.manifest import find_partitions
+from labelwise.corpus.pipeline import load_pipeline
 from labelwise.corpus.streaming import forgetting, take_batch
-from labelwise.corpus.tokenizer import MAX_LENGTH
 from labelwise.evaluate.predictions import PredictedDoc, write_predictions
 from labelwise.recognizer.per_label import SPANS_KEY
+
+Item = TypeVar("Item")
 
 
 class PredictJob(NamedTuple):
@@ -44,18 +44,28 @@ class Done(NamedTuple):
 
 
 @lru_cache(maxsize=1)
-def load_pipeline(model: Path, digest: str = "") -> Language:
+def hold_pipeline(model: Path, digest: str = "") -> Language:
     """Load a pipeline once; workers that are forked afterwards share it.
 
     digest (str): of its files, where a worker may have loaded an earlier one from the same folder.
     RAISES (InputError): there is none.
     """
-    check_finished(model)
-    if not (model / "meta.json").is_file():
-        raise InputError(f"{model}: no trained pipeline; run the training first")
-    nlp = spacy.load(model)
-    nlp.max_length = MAX_LENGTH
-    return nlp
+    return load_pipeline(model)
+
+
+def predict_each(
+    nlp: Language, items: Iterator[Item], text: Callable[[Item], str], words: Callable[[Item], int]
+) -> Iterator[tuple[Item, Doc]]:
+    """Yield what has a text with the predicted Doc, which can't be used any more once the next one is asked for.
+
+    text, words (Callable): give the text of an item, and roughly how many words it has.
+    """
+    while True:
+        with forgetting(nlp):
+            batch = take_batch(items, nlp.batch_size, words)
+            if not batch:
+                return
+            yield from zip(batch, nlp.pipe([nlp.make_doc(text(item)) for item in batch]), strict=True)
 
 
 def predict_split(model: Path, split: Path, out: Path, *, workers: int = 1) -> Iterator[Done]:
@@ -64,8 +74,8 @@ def predict_split(model: Path, split: Path, out: Path, *, workers: int = 1) -> I
     RETURNS (Iterator[Done]): does the work, and yields what was done for each partition; the file is there at the end.
     RAISES (InputError): there is no pipeline, or no partition, or a worker was killed.
     """
-    load_pipeline.cache_clear()  # it may have been retrained
-    load_pipeline(model)
+    hold_pipeline.cache_clear()  # it may have been retrained
+    hold_pipeline(model)
     return _predict_files(model, find_partitions(split), out, workers)
 
 
@@ -87,20 +97,14 @@ def _predict_files(model: Path, files: Sequence[Path], out: Path, workers: int) 
 
 def predict_partition(job: PredictJob) -> Done:
     """Write the predictions for a partition."""
-    nlp = load_pipeline(job.model)
     golds = read_stored_docs(job.partition)
     texts = words = 0
     with job.out.open("wb") as file:
-        while True:
-            with forgetting(nlp):
-                batch = take_batch(golds, nlp.batch_size, len)
-                if not batch:
-                    return Done(texts, words)
-                docs = nlp.pipe([nlp.make_doc(gold.text) for gold in batch])
-                for gold, doc in zip(batch, docs, strict=True):
-                    texts += 1
-                    words += len(doc)
-                    write_predictions([join(gold, doc)], file)
+        for gold, doc in predict_each(hold_pipeline(job.model), golds, lambda gold: gold.text, len):
+            texts += 1
+            words += len(doc)
+            write_predictions([join(gold, doc)], file)
+    return Done(texts, words)
 
 
 def join(stored: StoredDoc, predicted: Doc) -> PredictedDoc:

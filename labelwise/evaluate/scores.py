@@ -6,9 +6,8 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from labelwise.common.reliability import Bin
 from labelwise.common.spans import SpanKey
-from labelwise.common.uncovered import Rate
+from labelwise.evaluate.uncovered import Rate
 
 Score = float | None  # None where there is nothing to score
 
@@ -66,7 +65,7 @@ class Metrics(msgspec.Struct):
     unscored (int): predictions that can't be judged.
     all_gold, flat_gold (AllScores): see `scoring`.
     all_spans (AllScores | None): all spans that a per-label recognizer found, which may overlap, against all gold.
-    calibration_error (float | None): how far their probabilities are off; see `common.reliability`.
+    calibration_error (float | None): how far their probabilities are off; see `recognizer.reliability`.
     schemes (dict): over all labels, by scheme.
     agreement (dict): of the annotators, for each label that they marked twice.
     texts_digest, predictions_digest (str): the same for the same texts, and for the same predictions.
@@ -124,11 +123,19 @@ class Causes(msgspec.Struct):
     forms: dict[str, list[MissedForm]] = {}
 
 
+class Bin(msgspec.Struct):
+    """Spans with about the same probability: how many, the mean of their probabilities, and the share of right ones."""
+
+    spans: int
+    probability: float
+    right: float
+
+
 class Details(msgspec.Struct):
     """What is behind the scores: by label and scheme, the confusion of labels, and frequent mistakes by kind.
 
-    reliability (list[Bin]): whether probabilities can be trusted; see `common.reliability`.
-    uncovered (list[Rate]): what is predicted where nobody looked; see `common.uncovered`.
+    reliability (list[Bin]): whether probabilities can be trusted; see `recognizer.reliability`.
+    uncovered (list[Rate]): what is predicted where nobody looked; see `uncovered`.
     causes (Causes): why gold spans weren't found.
     """
 

@@ -15,14 +15,14 @@ from math import isnan
 
 import numpy as np
 
-from labelwise.common.reliability import Reliability
 from labelwise.common.spans import SpanKey
-from labelwise.common.uncovered import Rates
 from labelwise.evaluate.mistakes import Mistakes
 from labelwise.evaluate.predictions import PredictedDoc
 from labelwise.evaluate.resampling import BLOCK, Bootstrap, interval, wilson_interval
 from labelwise.evaluate.schemes import SCHEMES, SchemeCounts
-from labelwise.evaluate.scores import AllScores, Details, Metrics, Scores, count, score_table
+from labelwise.evaluate.scores import AllScores, Bin, Details, Metrics, Scores, count, score_table
+from labelwise.evaluate.uncovered import Rates
+from labelwise.recognizer.reliability import Reliability
 
 MOST_FREQUENT = 20  # mistakes of a kind
 
@@ -103,7 +103,7 @@ class Scoring:
             schemes={label: self._schemes.scores(label) for label in self.labels},
             confusion={label: dict(sorted(row.items())) for label, row in sorted(self._mistakes.confusion.items())},
             frequent=self._mistakes.frequent(MOST_FREQUENT),
-            reliability=self._reliability.bins(),
+            reliability=[Bin(*found) for found in self._reliability.bins()],
             uncovered=self._rates.rates(),
         )
 

@@ -1,4 +1,4 @@
-"""Let a pipeline predict raw texts, and hand spans back to where people annotate: brat folders, Prodigy's JSONL.
+"""Hand spans back to where people annotate: brat folders, Prodigy's JSONL.
 
-It imports common, corpus, evaluate and sources.
+It imports common, corpus and evaluate.
 """

@@ -7,9 +7,8 @@ from typing import NamedTuple
 from labelwise.common.keys import text_key
 from labelwise.common.spans import SpanKey
 from labelwise.corpus.docbin_reader import read_stored_docs
-from labelwise.corpus.manifest import partitions_of, read_manifest
+from labelwise.corpus.manifest import SPLITS, partitions_of, read_manifest
 from labelwise.evaluate.predictions import PredictedDoc, read_predictions
-from labelwise.sources.declarations import SPLITS
 
 
 class ExportDoc(NamedTuple):

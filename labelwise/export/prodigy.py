@@ -8,9 +8,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from labelwise.corpus.tasks import LabelFiles, file_names, input_hash, task_hash
 from labelwise.export.docs import ExportDoc
-from labelwise.sources.prodigy import input_hash, task_hash
-from labelwise.sources.prodigy_datasets import LabelFiles, file_names
 
 
 def write_together(docs: Iterable[ExportDoc], folder: Path) -> int:

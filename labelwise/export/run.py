@@ -8,11 +8,10 @@ import msgspec
 
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import check_replaceable, staged
-from labelwise.corpus.manifest import is_corpus
+from labelwise.corpus.manifest import SPLITS, is_corpus
 from labelwise.export.brat import write_brat
 from labelwise.export.docs import ExportDoc, read_complete, read_corpus, read_labels, read_predicted
 from labelwise.export.prodigy import write_by_label, write_texts, write_to_annotate, write_together
-from labelwise.sources.declarations import SPLITS
 
 ExportFormat = Literal["brat", "prodigy", "prodigy-by-label", "texts"]
 MARK = "export.json"

@@ -12,7 +12,7 @@ from spacy.language import Language
 
 from labelwise.common.errors import InputError
 from labelwise.common.wording import counted
-from labelwise.corpus.manifest import ANNOTATORS, MANIFEST, AnnotatorPair, is_corpus, write_manifest
+from labelwise.corpus.manifest import ANNOTATORS, MANIFEST, SPLITS, AnnotatorPair, is_corpus, write_manifest
 from labelwise.corpus.tokenizer import write_tokenizer
 from labelwise.merge.cache import CACHE, is_cache
 from labelwise.merge.jobs import Source
@@ -21,7 +21,6 @@ from labelwise.merge.partition import DISAGREEMENTS, LOST_SPANS, PROBLEMS
 from labelwise.merge.rules.agreement import kappa, pairwise_f
 from labelwise.merge.rules.ledger import PROBLEM_ROWS, PROBLEM_SPANS, Ledger, outcome_of
 from labelwise.merge.rules.settings import Settings
-from labelwise.sources.declarations import SPLITS
 
 # All that a merge writes to the folder for the corpus, and so replaces there.
 OUTPUTS = (

@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 import msgspec
 
+from labelwise.corpus.manifest import Split
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.task_store import KeyRange
-from labelwise.sources.declarations import DataSet, Split
+from labelwise.sources.declarations import DataSet
 from labelwise.sources.files import FileStat
 
 

@@ -21,12 +21,12 @@ from rensa import RMinHash
 
 from labelwise.common.keys import join_key
 from labelwise.common.outputs import remove, staged
+from labelwise.corpus.manifest import SPLITS, Split
 from labelwise.merge.jobs import Group, MergeJob, Source
 from labelwise.merge.rules.ledger import Ledger
 from labelwise.merge.rules.splits import declared_split
 from labelwise.merge.task_store import TaskReader
 from labelwise.merge.task_table import TaskTable, read_answer, read_text
-from labelwise.sources.declarations import SPLITS, Split
 
 NEAR_DUPLICATES = "near_duplicates.jsonl"
 BANDS, ROWS, SHINGLE = 16, 8, 3

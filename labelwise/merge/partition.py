@@ -12,12 +12,12 @@ import msgspec
 
 from labelwise.common.outputs import staged
 from labelwise.corpus.docbin_writer import write_docs
+from labelwise.corpus.manifest import SPLITS
 from labelwise.merge.jobs import MergeJob
 from labelwise.merge.portion import Portion, merge_portion
 from labelwise.merge.rules.ledger import Ledger, decode_counter
 from labelwise.merge.task_store import TaskReader
 from labelwise.merge.task_table import TaskTable
-from labelwise.sources.declarations import SPLITS
 
 LOST_SPANS, DISAGREEMENTS, PROBLEMS = "lost_spans.jsonl", "disagreements.jsonl", "problems.jsonl"
 NAMES = "names.json"

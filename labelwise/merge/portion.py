@@ -15,7 +15,9 @@ from spacy.tokens import Doc
 
 from labelwise.common.errors import InputError
 from labelwise.corpus.docbin_writer import EncodedDocs, encode_docs
+from labelwise.corpus.manifest import SPLITS, Split
 from labelwise.corpus.streaming import forgetting
+from labelwise.corpus.tasks import input_hash
 from labelwise.corpus.tokenizer import LearningTokenizer
 from labelwise.merge.jobs import Group, MergeJob
 from labelwise.merge.rules.agreement import count_agreement, count_pairs, disagreement_tasks
@@ -29,8 +31,6 @@ from labelwise.merge.rules.splits import declared_split, hashed_split, value_of_
 from labelwise.merge.rules.to_doc import Projection, to_doc
 from labelwise.merge.task_store import TaskReader
 from labelwise.merge.task_table import Texts, read_answer, read_text
-from labelwise.sources.declarations import SPLITS, Split
-from labelwise.sources.prodigy import input_hash
 
 
 class Portion(msgspec.Struct):

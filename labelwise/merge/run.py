@@ -29,7 +29,7 @@ from labelwise.common.keys import split_keys
 from labelwise.common.memory import parse_size
 from labelwise.common.outputs import Output, link, staged_together
 from labelwise.common.workers import Engine, open_executor, run_in_order
-from labelwise.corpus.manifest import MERGE
+from labelwise.corpus.manifest import MERGE, SPLITS
 from labelwise.merge.cache import CACHE, Cache, forget_unused, open_cache
 from labelwise.merge.commit import Made, check_ledger, check_out, write_metrics, write_rest
 from labelwise.merge.jobs import MergeJob, ReadJob, Source
@@ -49,7 +49,7 @@ from labelwise.merge.read_sources import Extract, read_slice
 from labelwise.merge.rules.ledger import Ledger, Problem, problem_line
 from labelwise.merge.rules.settings import Settings, load_tokenizer
 from labelwise.merge.task_store import task_file_path
-from labelwise.sources.declarations import FETCHED, SPLITS, DataSet, all_labels, load_datasets
+from labelwise.sources.declarations import FETCHED, DataSet, all_labels, load_datasets
 from labelwise.sources.files import LINK_OUTSIDE, printable
 
 AnyJob = TypeVar("AnyJob", ReadJob, MergeJob)

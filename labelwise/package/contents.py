@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from labelwise.common.errors import InputError
 from labelwise.common.wording import counted
+from labelwise.corpus.pipeline import load_pipeline
 from labelwise.corpus.tokenizer import make_nlp, read_tokenizer
-from labelwise.evaluate.predict import load_pipeline
 from labelwise.recognizer.per_label import PerLabelRecognizer
 
 
@@ -53,7 +53,6 @@ def inspect_contents(model: Path, tokenizer: Path) -> Contents:
     tokenizer (Path): the corpus's tokenizer.json.
     RAISES (InputError): there is no pipeline, or it has no recognizer named "ner", or there is no such tokenizer.
     """
-    load_pipeline.cache_clear()  # it may have been retrained
     nlp = load_pipeline(model)
     if "ner" not in nlp.pipe_names:
         raise InputError(f"{model}: it has no recognizer named ner, but {', '.join(nlp.pipe_names) or 'nothing'}")

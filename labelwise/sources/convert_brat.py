@@ -10,6 +10,8 @@ from labelwise.common.errors import InputError
 from labelwise.common.outputs import check_replaceable, staged
 from labelwise.common.progress import Progress, no_progress
 from labelwise.common.wording import counted
+from labelwise.corpus.manifest import Split
+from labelwise.corpus.tasks import DATASETS
 from labelwise.sources.assets import verify_assets
 from labelwise.sources.brat import (
     DOCUMENT_SUFFIXES,
@@ -21,10 +23,10 @@ from labelwise.sources.brat import (
     find_utf16,
     read_document,
 )
-from labelwise.sources.declarations import AnySplit, Split
+from labelwise.sources.declarations import AnySplit
 from labelwise.sources.files import printable, stat_of
 from labelwise.sources.infer import has_data
-from labelwise.sources.prodigy_datasets import DATASETS, PROBLEMS, REPORT, Report, write_datasets
+from labelwise.sources.prodigy_datasets import PROBLEMS, REPORT, Report, write_datasets
 
 SPLIT_FOLDERS: Mapping[str, Split] = {
     "train": "train",

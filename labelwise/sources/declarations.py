@@ -30,6 +30,7 @@ import msgspec
 from labelwise.common.decoding import decode_yaml
 from labelwise.common.errors import InputError
 from labelwise.corpus.manifest import find_partitions, is_corpus, read_manifest
+from labelwise.corpus.tasks import DATASETS
 from labelwise.sources.brat import find_documents
 from labelwise.sources.files import (
     find_files,
@@ -46,12 +47,9 @@ from labelwise.sources.formats import read_items
 from labelwise.sources.prodigy import labels_of
 from labelwise.sources.prodigy_server import check_server, find_snapshot, is_server
 
-Split = Literal["train", "dev", "test"]
 AnySplit = Literal["auto", "train", "dev", "test"]
 AnyKind = Literal["auto", "complete", "binary"]
-SPLITS: tuple[Split, ...] = ("train", "dev", "test")
 
-DATASETS = "datasets.yml"  # what declares the data sets of a folder
 FETCHED = "fetched"  # the folder of a corpus that has the snapshots of data sets on servers
 
 SYNTAX = (

@@ -14,8 +14,8 @@ import yaml
 
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import write_among_data
+from labelwise.corpus.tasks import DATASETS
 from labelwise.sources.conll import SUFFIXES
-from labelwise.sources.declarations import DATASETS
 from labelwise.sources.files import LINK_OUTSIDE, is_link_outside
 from labelwise.sources.formats import read_items
 from labelwise.sources.prodigy import kind_of, labels_of

@@ -1,4 +1,4 @@
-"""Read Prodigy tasks, without what the project doesn't need, and compute the hashes that Prodigy gives them.
+"""Read Prodigy tasks, without what the project doesn't need.
 
 A task is one line of JSONL:
 
@@ -12,8 +12,6 @@ ways: only character offsets count. The interface: https://prodi.gy/docs/api-int
 from typing import Any, Literal
 
 import msgspec
-import murmurhash
-import srsly
 
 from labelwise.common.decoding import DECODE_ERRORS
 from labelwise.common.spans import State
@@ -107,16 +105,6 @@ def kind_of(task: Task) -> Kind:
 def annotator_of(task: Task) -> str:
     """Name who answered a task: its annotator, or else its session; empty if neither is a name."""
     return next((name for name in (task.annotator_id, task.session_id) if name and isinstance(name, str)), "")
-
-
-def input_hash(text: str) -> int:
-    """Compute Prodigy's `_input_hash` of a task that has a text and no other input; 32 bits, signed, seed 0."""
-    return murmurhash.hash("text=" + srsly.json_dumps(text, sort_keys=True), 0)
-
-
-def task_hash(text_hash: int, spans: list[dict[str, Any]]) -> int:
-    """Compute Prodigy's `_task_hash` of a task that has an input hash and spans and nothing else that counts."""
-    return murmurhash.hash(str(text_hash) + "spans=" + srsly.json_dumps(spans, sort_keys=True), 0)
 
 
 def labels_of(task: Task) -> set[str]:

@@ -6,9 +6,7 @@
 3. Documents are read, written and forgotten one by one.
 """
 
-import hashlib
 import json
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
@@ -18,11 +16,10 @@ from typing import Any
 import msgspec
 import yaml
 
+from labelwise.corpus.tasks import DATASETS, LabelFiles, file_names, input_hash, task_hash
 from labelwise.sources.brat import NOT_CONVERTED, Document
-from labelwise.sources.prodigy import input_hash, task_hash
 
-DATASETS, PROBLEMS, REPORT = "datasets.yml", "problems.jsonl", "report.json"
-WAITING = 2**22  # bytes of tasks that wait to be written
+PROBLEMS, REPORT = "problems.jsonl", "report.json"
 
 
 class Report(msgspec.Struct):
@@ -98,40 +95,6 @@ def write_datasets(
     return report
 
 
-class LabelFiles:
-    """A file for each label, of which there may be more than a process can have open."""
-
-    def __init__(self, folder: Path, labels: Iterable[str]) -> None:
-        """Make the files, empty; see `file_names`."""
-        self.paths = {label: folder / name for label, name in file_names(labels).items()}
-        for path in self.paths.values():
-            path.touch()
-        self._waiting: dict[str, list[bytes]] = {}
-        self._size = 0
-
-    def __enter__(self) -> "LabelFiles":
-        """Begin to write."""
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        """Write what waits."""
-        self._flush()
-
-    def write(self, label: str, line: bytes) -> None:
-        """Append a line to the file of a label."""
-        self._waiting.setdefault(label, []).append(line)
-        self._size += len(line)
-        if self._size > WAITING:
-            self._flush()
-
-    def _flush(self) -> None:
-        for label, lines in self._waiting.items():
-            with self.paths[label].open("ab") as file:
-                file.writelines(lines)
-        self._waiting.clear()
-        self._size = 0
-
-
 def tasks(document: Document, text: str, labels: list[str]) -> Iterable[tuple[str, bytes]]:
     """Yield (label, task as a line of JSON) for an annotated document and its text."""
     text_hash = input_hash(text)
@@ -153,27 +116,6 @@ def declare(labels: Iterable[str], split: str, prefix: str, folder: str = "") ->
         {"name": prefix + label, "path": folder + name, "labels": [label], "kind": "complete", "split": split}
         for label, name in file_names(labels).items()
     ]
-
-
-def file_names(labels: Iterable[str]) -> dict[str, str]:
-    """Make a file name for each label that is safe on every file system, even where case doesn't count.
-
-    >>> file_names(["Amount-Unit", "N", "n"])
-    {'Amount-Unit': 'Amount-Unit.jsonl', 'N': 'N-8ce86a6a.jsonl', 'n': 'n-1b16b1df.jsonl'}
-    """
-    slugs = {label: re.sub(r"[^A-Za-z0-9_-]+", "_", label)[:100] for label in labels}
-    taken = Counter(slug.lower() for slug in slugs.values()) + Counter(["problems"])
-    # What ends like a digest gets one, too: nothing else then has its name.
-    as_is = {label for label, slug in slugs.items() if slug == label and taken[slug.lower()] == 1}
-    as_is -= {label for label in as_is if re.search("-[0-9a-fA-F]{8,}$", label)}
-    digests = {label: hashlib.sha256(label.encode()).hexdigest() for label in slugs}
-    for length in range(8, 65):
-        names = {
-            label: slug if label in as_is else f"{slug}-{digests[label][:length]}" for label, slug in slugs.items()
-        }
-        if len({name.lower() for name in names.values()}) == len(names):
-            break
-    return {label: name + ".jsonl" for label, name in names.items()}
 
 
 def _count(document: Document, counts: dict[str, Counter[str]]) -> None:

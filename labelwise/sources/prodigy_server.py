@@ -25,7 +25,7 @@ import msgspec
 from labelwise.common.decoding import DECODE_ERRORS
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import check_replaceable, staged
-from labelwise.sources.prodigy_datasets import file_names
+from labelwise.corpus.tasks import file_names
 from labelwise.sources.prodigy_db import DATASET_NAMES, SCHEMA, TASKS, check_schema, no_such_dataset
 
 DIGESTS = "digests.json"

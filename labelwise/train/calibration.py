@@ -19,11 +19,11 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
 
-from labelwise.common.reliability import Reliability
 from labelwise.common.spans import SpanKey
 from labelwise.corpus.annotation import Annotation, annotation_of, entities, is_merged
 from labelwise.corpus.streaming import forgetting, take_batch
 from labelwise.recognizer.per_label import OUT, TINY, Found, PerLabelRecognizer, calibrated, decode
+from labelwise.recognizer.reliability import Reliability
 from labelwise.train.tidy import rewrite
 
 Optimize = Literal["", "f", "precision", "recall"]

@@ -16,6 +16,7 @@ from labelwise.common.errors import InputError
 from labelwise.common.keys import text_key
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import partitions_of
+from labelwise.corpus.tasks import input_hash
 from labelwise.demo.corpus import add_noise, make_doc
 from labelwise.demo.write import write_brat
 from labelwise.evaluate.predictions import PredictedDoc, write_predictions
@@ -23,7 +24,6 @@ from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge
 from labelwise.sources.convert_brat import convert_brat
 from labelwise.sources.declarations import load_datasets
-from labelwise.sources.prodigy import input_hash
 from scripts.check_labels import check_labels_cli
 from tests.conftest import ROOT
 

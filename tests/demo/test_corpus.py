@@ -11,11 +11,11 @@ import spacy
 import yaml
 
 from labelwise.common.errors import InputError
+from labelwise.corpus.tasks import input_hash
 from labelwise.demo.corpus import DemoDoc, add_noise, count_words, make_doc
 from labelwise.demo.grammar import DOMAINS, LABELS
 from labelwise.demo.write import make_demo, write_brat, write_prodigy
 from labelwise.sources.brat import find_documents, read_document
-from labelwise.sources.prodigy import input_hash
 from tests.conftest import ROOT
 
 

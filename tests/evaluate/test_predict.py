@@ -14,7 +14,7 @@ from labelwise.corpus.annotation import annotation_of, entities
 from labelwise.corpus.manifest import find_partitions
 from labelwise.corpus.tokenizer import make_nlp, read_tokenizer
 from labelwise.evaluate import predict as predict_module
-from labelwise.evaluate.predict import Done, load_pipeline, predict_split
+from labelwise.evaluate.predict import Done, hold_pipeline, predict_split
 from labelwise.evaluate.predictions import PredictedDoc, read_predictions
 from labelwise.train.reader import read_docs
 from tests.merge.test_run import random_datasets
@@ -147,7 +147,7 @@ def test_the_size_of_partitions_does_not_matter(merging, tmp_path):
 def test_the_size_of_batches_does_not_matter(batch, batch_size, ruler, demo_corpus, tmp_path, monkeypatch):
     predict(ruler, demo_corpus / "train", tmp_path / "a")
     monkeypatch.setattr("labelwise.corpus.streaming.BATCH_WORDS", batch)
-    monkeypatch.setattr(load_pipeline(ruler), "batch_size", batch_size)
+    monkeypatch.setattr(hold_pipeline(ruler), "batch_size", batch_size)
     predict(ruler, demo_corpus / "train", tmp_path / "b")
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
@@ -157,12 +157,12 @@ def test_the_size_of_batches_does_not_matter(batch, batch_size, ruler, demo_corp
 def test_a_vocabulary_that_forgets_gives_the_same_bytes(model, workers, demo_corpus, tmp_path, monkeypatch):
     predict(model, demo_corpus / "train", tmp_path / "a")
     monkeypatch.setattr("labelwise.corpus.streaming.BATCH_WORDS", 100)
-    load_pipeline.cache_clear()
+    hold_pipeline.cache_clear()
     monkeypatch.setattr("labelwise.corpus.streaming.MAX_STRINGS", 0)
-    before = len(load_pipeline(model).vocab.strings)
+    before = len(hold_pipeline(model).vocab.strings)
     predict(model, demo_corpus / "train", tmp_path / "b", workers=workers)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
-    assert len(load_pipeline(model).vocab.strings) == before
+    assert len(hold_pipeline(model).vocab.strings) == before
 
 
 def spans(*spans) -> list[dict]:

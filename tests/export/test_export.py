@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from labelwise.common.errors import InputError
 from labelwise.common.keys import text_key
+from labelwise.corpus.tasks import input_hash
 from labelwise.demo.write import make_demo
 from labelwise.evaluate.predictions import PredictedDoc, write_predictions
 from labelwise.export.brat import document_path, standoff
@@ -18,7 +19,7 @@ from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge
 from labelwise.sources.brat import find_documents, read_document
 from labelwise.sources.convert_brat import convert_brat
-from labelwise.sources.prodigy import input_hash, parse_task
+from labelwise.sources.prodigy import parse_task
 from scripts.export import export_cli
 from tests.conftest import Merging
 

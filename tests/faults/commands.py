@@ -4,7 +4,6 @@ import os
 import re
 import shutil
 import sys
-import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,12 +15,12 @@ from thinc.api import Config
 
 from labelwise.common.outputs import remove
 from labelwise.compare.revisions import read_revision
-from labelwise.corpus.manifest import find_partitions, read_annotators, read_manifest, read_partition
-from labelwise.evaluate.predict import load_pipeline
+from labelwise.corpus.manifest import SPLITS, find_partitions, read_annotators, read_manifest, read_partition
+from labelwise.corpus.pipeline import load_pipeline
 from labelwise.evaluate.predictions import read_predictions
 from labelwise.evaluate.results import read_merge_counts, read_table
 from labelwise.report.page import render_report
-from labelwise.sources.declarations import SPLITS, load_datasets
+from labelwise.sources.declarations import load_datasets
 from labelwise.train.pipeline import source_components
 from scripts.console import run
 from scripts.convert_brat import convert_brat_cli
@@ -85,7 +84,7 @@ COMMANDS = (
         "--max-steps 4 --resume",
         ("training/cpu/model-best", "plots/cpu.tsv", "plots/cpu_resources.tsv"),
         {
-            "the pipeline": lambda root: load_pipeline(root / "training/cpu/model-best", str(time.monotonic())),
+            "the pipeline": lambda root: load_pipeline(root / "training/cpu/model-best"),
             "a training from it": lambda root: source_components(
                 Config(), str(root / "training/cpu/model-best"), root / "corpus"
             ),

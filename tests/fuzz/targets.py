@@ -32,6 +32,7 @@ from labelwise.common.keys import text_key
 from labelwise.corpus.annotation import Coverage
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.docbin_writer import encode_docs, write_docs
+from labelwise.corpus.manifest import SPLITS
 from labelwise.corpus.streaming import forgetting
 from labelwise.merge.jobs import MergeJob
 from labelwise.merge.portion import merge_one
@@ -44,7 +45,7 @@ from labelwise.merge.rules.settings import Settings, load_tokenizer
 from labelwise.merge.rules.splits import declared_split
 from labelwise.merge.task_store import TaskWriter, decode_task
 from labelwise.sources import brat, declarations
-from labelwise.sources.declarations import SPLITS, DataSet, load_datasets
+from labelwise.sources.declarations import DataSet, load_datasets
 from labelwise.sources.formats import read_items
 from labelwise.sources.items import Item
 from labelwise.sources.jsonl import read_jsonl

@@ -16,11 +16,11 @@ from labelwise.common import outputs
 from labelwise.common.errors import InputError
 from labelwise.corpus.annotation import annotation_of, entities
 from labelwise.corpus.manifest import check_whole, read_annotators, read_partition
+from labelwise.corpus.tasks import input_hash
 from labelwise.merge import commit
 from labelwise.merge import run as corpus_module
 from labelwise.merge.rules.policies import Policies
 from labelwise.sources.declarations import load_datasets
-from labelwise.sources.prodigy import input_hash
 from tests.conftest import Merging
 
 LABELS = ["A", "B", "C"]

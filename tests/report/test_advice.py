@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from labelwise.common.outputs import remove
-from labelwise.common.uncovered import Rate
 from labelwise.evaluate.results import MergeCounts, load_results
 from labelwise.evaluate.scores import Details, Metrics, prf
+from labelwise.evaluate.uncovered import Rate
 from labelwise.report.advice import doubts, summarize, tabulate_causes
 from labelwise.report.page import render_report
 from labelwise.report.sections import count_errors, tabulate_scores

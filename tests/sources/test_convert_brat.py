@@ -10,13 +10,12 @@ import yaml
 
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import locked
+from labelwise.corpus.tasks import file_names, input_hash, task_hash
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge
 from labelwise.sources import convert_brat as convert
 from labelwise.sources import prodigy_datasets
 from labelwise.sources.convert_brat import convert_brat
-from labelwise.sources.prodigy import input_hash, task_hash
-from labelwise.sources.prodigy_datasets import file_names
 from tests.conftest import another_process
 from tests.merge.test_run import read_docs
 

@@ -13,7 +13,6 @@ import spacy
 import yaml
 
 from labelwise.common.errors import InputError
-from labelwise.export.raw_texts import read_texts
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge
 from labelwise.sources.brat import find_documents, read_document
@@ -21,6 +20,7 @@ from labelwise.sources.convert_brat import convert_brat
 from labelwise.sources.declarations import load_datasets
 from labelwise.sources.files import find_files, match_pattern
 from labelwise.sources.infer import declare_folder
+from labelwise.sources.raw_texts import read_texts
 from labelwise.train.reader import read_docs
 from tests.conftest import write_jsonl
 

@@ -2,7 +2,8 @@ import json
 
 import pytest
 
-from labelwise.sources.prodigy import input_hash, kind_of, parse_task, task_hash
+from labelwise.corpus.tasks import input_hash, task_hash
+from labelwise.sources.prodigy import kind_of, parse_task
 from tests.conftest import real_corpus
 
 

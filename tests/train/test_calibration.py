@@ -6,13 +6,13 @@ import spacy
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
-from labelwise.common.reliability import Reliability
 from labelwise.corpus.annotation import annotation_of
 from labelwise.demo.write import make_demo
 from labelwise.evaluate.run import evaluate
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge
 from labelwise.recognizer.per_label import FITTED, TAGS, calibrated
+from labelwise.recognizer.reliability import Reliability
 from labelwise.sources.convert_brat import convert_brat
 from labelwise.train.calibration import fit
 from labelwise.train.reader import PartitionedCorpus

@@ -24,8 +24,9 @@ import numpy as np
 import numpy.typing as npt
 
 from labelwise.common.spans import trim_usable
+from labelwise.corpus.tasks import input_hash, task_hash
 from labelwise.merge.rules.answers import UNNAMED, Answer
-from labelwise.sources.prodigy import annotator_of, input_hash, task_hash
+from labelwise.sources.prodigy import annotator_of
 
 Offsets = tuple[int, int]
 

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from labelwise.common.spans import SpanKey
-from labelwise.sources.prodigy import input_hash, task_hash
+from labelwise.corpus.tasks import input_hash, task_hash
 
 
 class Claim(NamedTuple):

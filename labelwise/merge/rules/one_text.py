@@ -21,6 +21,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from labelwise.common.spans import SpanKey, State, trim_usable
+from labelwise.corpus.manifest import Split
 from labelwise.merge.rules.agreement import Version, find_versions
 from labelwise.merge.rules.answers import Answer, annotator, why_not
 from labelwise.merge.rules.exports import identity, superseded
@@ -29,7 +30,6 @@ from labelwise.merge.rules.lost_spans import Claim, LostSpan
 from labelwise.merge.rules.policies import CONFLICTS, DUPLICATES, Policies, only
 from labelwise.merge.rules.splits import value_of_meta
 from labelwise.merge.rules.votes import outvoted
-from labelwise.sources.declarations import Split
 from labelwise.sources.prodigy import DOCUMENT, TaskSpan
 
 

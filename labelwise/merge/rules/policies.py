@@ -12,8 +12,8 @@ from spacy.tokens import Doc, Span
 from labelwise.common.errors import InputError
 from labelwise.common.spans import SpanKey
 from labelwise.corpus.annotation import Coverage
+from labelwise.corpus.manifest import Split
 from labelwise.merge.rules.answers import Answer
-from labelwise.sources.declarations import Split
 
 Duplicates = Literal["latest", "union", "error"]
 Annotators = Literal["half", "all", "union"]  # or names

@@ -3,9 +3,9 @@
 import hashlib
 from collections.abc import Sequence
 
+from labelwise.corpus.manifest import SPLITS, Split
 from labelwise.merge.rules.answers import Answer, why_not
 from labelwise.merge.rules.settings import Settings
-from labelwise.sources.declarations import SPLITS, Split
 
 
 def declared_split(answers: Sequence[Answer]) -> Split | None:

@@ -6,8 +6,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from labelwise.common import counts as module
-from labelwise.common.counts import Counts
+from labelwise.corpus import counts as module
+from labelwise.corpus.counts import Counts
 
 
 @pytest.mark.parametrize("waiting", [0, 7, 10**6])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from labelwise.common.uncovered import Rates, implausible, is_plausible
+from labelwise.evaluate.uncovered import Rates, implausible, is_plausible
 
 
 def test_rates_are_those_of_the_words():

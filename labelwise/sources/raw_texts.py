@@ -1,7 +1,8 @@
 """Read texts that nobody has annotated: `.txt` files and JSONL, plain or compressed, by themselves or in folders."""
 
 import gzip
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,7 +38,24 @@ class RawText(NamedTuple):
     problem: str = ""
 
 
-def read_texts(inputs: Iterable[Path]) -> Iterator[RawText]:
+def usable_texts(inputs: Sequence[Path], problems: Counter[str]) -> Iterator[tuple[str, str]]:
+    """Yield the texts of files and folders that can be used, each with its name.
+
+    problems (Counter[str]): the others are counted there, by reason.
+    RAISES (InputError): an input isn't there, or can't be read; or no text can be used.
+    """
+    text = None
+    for raw in read_texts(inputs):
+        if raw.text is None:
+            problems[raw.problem.partition(":")[0]] += 1
+        else:
+            text = raw.text
+            yield text, raw.name
+    if text is None:
+        raise InputError(f"{', '.join(map(printable, inputs))}: no .txt or .jsonl file with a text that can be used")
+
+
+def read_texts(inputs: Sequence[Path]) -> Iterator[RawText]:
     """Yield the texts of files and folders, one by one.
 
     RAISES (InputError): an input isn't there, or can't be read.

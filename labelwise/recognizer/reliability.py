@@ -7,18 +7,9 @@ weighted by its number of spans.
 
 from collections.abc import Iterable
 
-import msgspec
 import numpy as np
 
 BINS = 10
-
-
-class Bin(msgspec.Struct):
-    """Spans with about the same probability: how many, the mean of their probabilities, and the share of right ones."""
-
-    spans: int
-    probability: float
-    right: float
 
 
 class Reliability:
@@ -39,6 +30,6 @@ class Reliability:
         total = self._sums[:, 0].sum()
         return float(np.abs(self._sums[:, 1] - self._sums[:, 2]).sum() / total) if total else None
 
-    def bins(self) -> list[Bin]:
-        """List the bins that have spans."""
-        return [Bin(int(spans), p / spans, right / spans) for spans, p, right in self._sums.tolist() if spans]
+    def bins(self) -> list[tuple[int, float, float]]:
+        """List the bins that have spans: how many, the mean of their probabilities, and the share of right ones."""
+        return [(int(spans), p / spans, right / spans) for spans, p, right in self._sums.tolist() if spans]

@@ -13,9 +13,9 @@ from backports import zstd
 from typer.testing import CliRunner
 
 from labelwise.common.errors import InputError
-from labelwise.export import predict_texts as module
-from labelwise.export.predict_texts import predict_texts
-from labelwise.export.raw_texts import read_texts
+from labelwise.evaluate import predict_texts as module
+from labelwise.evaluate.predict_texts import predict_texts
+from labelwise.sources.raw_texts import read_texts, usable_texts
 from scripts.predict import predict_cli
 
 
@@ -50,7 +50,7 @@ NAMES = [*(f"deep/{number}.txt" for number in range(7)), "deep/own.jsonl:1", "on
 
 def run(model, inputs, out, **options) -> tuple[list[dict], Counter]:
     problems: Counter[str] = Counter()
-    done = list(predict_texts(model, inputs, out, problems=problems, **options))
+    done = list(predict_texts(model, usable_texts(inputs, problems), out, **options))
     rows = [json.loads(line) for line in out.read_bytes().splitlines()]
     assert sum(part.texts for part in done) == len(rows)
     return rows, problems
@@ -95,7 +95,7 @@ def test_a_cluster_predicts_the_same(model, inputs, tmp_path, monkeypatch):
 def test_a_run_that_was_killed_goes_on_where_it_was(model, inputs, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "PART", 2)
     out = tmp_path / "out.jsonl"
-    begun = predict_texts(model, inputs, out, problems=Counter())
+    begun = predict_texts(model, usable_texts(inputs, Counter()), out)
     next(begun), next(begun)
     begun.close()
     assert not out.exists()
@@ -112,7 +112,7 @@ def test_a_run_that_was_killed_goes_on_where_it_was(model, inputs, tmp_path, mon
 def test_parts_of_another_pipeline_are_not_taken(model, inputs, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "PART", 2)
     out = tmp_path / "out.jsonl"
-    begun = predict_texts(model, inputs, out, problems=Counter())
+    begun = predict_texts(model, usable_texts(inputs, Counter()), out)
     next(begun)
     begun.close()
     nlp = spacy.load(model)
@@ -127,7 +127,7 @@ def test_what_cannot_be_read_is_an_error(model, tmp_path):
     with pytest.raises(InputError, match="there is no such file or folder"):
         list(read_texts([tmp_path / "nowhere"]))
     with pytest.raises(InputError, match="no trained pipeline"):
-        list(predict_texts(tmp_path, [tmp_path], tmp_path / "out.jsonl", problems=Counter()))
+        list(predict_texts(tmp_path, [], tmp_path / "out.jsonl"))
 
 
 def test_a_folder_without_any_text_is_an_error(model, tmp_path):

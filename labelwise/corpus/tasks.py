@@ -1,0 +1,79 @@
+"""What is written of texts for Prodigy: the hashes that it gives tasks, and a file of tasks for each label."""
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import murmurhash
+import srsly
+
+DATASETS = "datasets.yml"  # what declares the data sets of a folder
+WAITING = 2**22  # bytes of tasks that wait to be written
+
+
+def input_hash(text: str) -> int:
+    """Compute Prodigy's `_input_hash` of a task that has a text and no other input; 32 bits, signed, seed 0."""
+    return murmurhash.hash("text=" + srsly.json_dumps(text, sort_keys=True), 0)
+
+
+def task_hash(text_hash: int, spans: list[dict[str, Any]]) -> int:
+    """Compute Prodigy's `_task_hash` of a task that has an input hash and spans and nothing else that counts."""
+    return murmurhash.hash(str(text_hash) + "spans=" + srsly.json_dumps(spans, sort_keys=True), 0)
+
+
+class LabelFiles:
+    """A file for each label, of which there may be more than a process can have open."""
+
+    def __init__(self, folder: Path, labels: Iterable[str]) -> None:
+        """Make the files, empty; see `file_names`."""
+        self.paths = {label: folder / name for label, name in file_names(labels).items()}
+        for path in self.paths.values():
+            path.touch()
+        self._waiting: dict[str, list[bytes]] = {}
+        self._size = 0
+
+    def __enter__(self) -> "LabelFiles":
+        """Begin to write."""
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """Write what waits."""
+        self._flush()
+
+    def write(self, label: str, line: bytes) -> None:
+        """Append a line to the file of a label."""
+        self._waiting.setdefault(label, []).append(line)
+        self._size += len(line)
+        if self._size > WAITING:
+            self._flush()
+
+    def _flush(self) -> None:
+        for label, lines in self._waiting.items():
+            with self.paths[label].open("ab") as file:
+                file.writelines(lines)
+        self._waiting.clear()
+        self._size = 0
+
+
+def file_names(labels: Iterable[str]) -> dict[str, str]:
+    """Make a file name for each label that is safe on every file system, even where case doesn't count.
+
+    >>> file_names(["Amount-Unit", "N", "n"])
+    {'Amount-Unit': 'Amount-Unit.jsonl', 'N': 'N-8ce86a6a.jsonl', 'n': 'n-1b16b1df.jsonl'}
+    """
+    slugs = {label: re.sub(r"[^A-Za-z0-9_-]+", "_", label)[:100] for label in labels}
+    taken = Counter(slug.lower() for slug in slugs.values()) + Counter(["problems"])
+    # What ends like a digest gets one, too: nothing else then has its name.
+    as_is = {label for label, slug in slugs.items() if slug == label and taken[slug.lower()] == 1}
+    as_is -= {label for label in as_is if re.search("-[0-9a-fA-F]{8,}$", label)}
+    digests = {label: hashlib.sha256(label.encode()).hexdigest() for label in slugs}
+    for length in range(8, 65):
+        names = {
+            label: slug if label in as_is else f"{slug}-{digests[label][:length]}" for label, slug in slugs.items()
+        }
+        if len({name.lower() for name in names.values()}) == len(names):
+            break
+    return {label: name + ".jsonl" for label, name in names.items()}
