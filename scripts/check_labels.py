@@ -78,11 +78,6 @@ def print_summary(summary: Summary, corpus: Path) -> None:
         msg.warn(f"{label}: all its spans are in {split}; annotate more texts for it, or declare another split")
     for label, count in sorted(summary.without_letters.items()):
         msg.info(f"{label}: {counted(count, 'span')} without letters and digits")
-    if summary.near_duplicates:
-        msg.warn(
-            f"{counted(summary.near_duplicates, 'pair')} of nearly equal texts, each in two splits",
-            f"{corpus / 'near_duplicates.jsonl'} names them; near_duplicates: group in project.yml keeps them together",
-        )
 
 
 def _score(value: float | None) -> str:

@@ -12,7 +12,7 @@ from labelwise.corpus.annotation import check_coverage
 from labelwise.corpus.manifest import SPLITS
 from labelwise.corpus.tokenizer import TokenizerRules, read_rules
 from labelwise.merge.advice import Before, changes, read_before, warnings
-from labelwise.merge.partition import LOST_SPANS, PROBLEMS
+from labelwise.merge.partition import LOST_SPANS
 from labelwise.merge.rules.agreement import pairwise_f
 from labelwise.merge.rules.ledger import Ledger
 from labelwise.merge.rules.policies import Alignment, Conflicts, Duplicates, Overlap, Policies
@@ -111,13 +111,8 @@ def print_warnings(ledger: Ledger, settings: Settings, out: Path) -> None:
     """Say what was lost, and what would be a surprise later."""
     if lost := sum(ledger.spans[reason] for reason in LOST):
         msg.info(f"{counted(lost, 'span')} lost to others, or without token boundaries: {out / LOST_SPANS}")
-    if problems := ledger.problems():
-        msg.warn(
-            f"Rows or spans that can't be used: {problems:,}",
-            f"{out / PROBLEMS} lists the data set, line and reason of each",
-        )
-    for title, remedy in warnings(ledger, settings):
-        msg.warn(title, remedy)
+    for doubt in warnings(ledger, settings):
+        msg.warn(doubt.what, doubt.remedy)
 
 
 def print_ledger(ledger: Ledger) -> None:

@@ -57,7 +57,6 @@ class Summary(msgspec.Struct):
     few (dict): labels with few spans in train, each with their number.
     only (dict): labels whose spans are in one split alone, each with the split.
     without_letters (dict): by label, spans that have neither letters nor digits.
-    near_duplicates (int): pairs of texts that are nearly equal, in two splits.
     quarrels (list[Quarrel]): ways to annotate that don't agree, those with the most to change first.
     annotators (list[AnnotatorPair]): how far each two of them agree, by label; the lowest kappa first.
     """
@@ -68,7 +67,6 @@ class Summary(msgspec.Struct):
     few: dict[str, int]
     only: dict[str, str]
     without_letters: dict[str, int]
-    near_duplicates: int
     quarrels: list[Quarrel]
     annotators: list[AnnotatorPair]
 
@@ -132,8 +130,6 @@ def check(
         write_table(quarrelled, folder / QUARRELS)
         found = [*sorted(findings, key=lambda one: (-one.worth, -one.score)), *quarrelled]
         write_tasks(found, read_texts(corpus, {one.key for one in found}), labels, folder / TASKS)
-        near = corpus / "near_duplicates.jsonl"
-        pairs = near.read_bytes().count(b"\n") if near.is_file() else 0
         annotators = sorted(read_annotators(corpus), key=lambda pair: (pair.kappa is None, pair.kappa or 0.0))
         summary = Summary(
             texts=counts.texts,
@@ -142,7 +138,6 @@ def check(
             few=counts.few(),
             only=counts.only(),
             without_letters=counts.blank,
-            near_duplicates=pairs,
             quarrels=[quarrel for quarrel in disagreeing if quarrel.rarer],
             annotators=annotators,
         )

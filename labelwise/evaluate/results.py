@@ -14,37 +14,10 @@ from labelwise.common.decoding import DECODE_ERRORS
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import check_finished
 from labelwise.corpus.manifest import MERGE
-from labelwise.evaluate.scores import Agreement, Details, LearningCurve, Metrics
+from labelwise.corpus.merge_counts import MergeCounts
+from labelwise.evaluate.scores import Details, LearningCurve, Metrics
 
 Read = TypeVar("Read")
-
-
-class MergeCounts(msgspec.Struct):
-    """The counts of metrics/merge.json that are shown: some of the merge's ledger.
-
-    agreement (dict): for each label of texts that were annotated twice.
-    near_duplicates (dict): pairs of texts that are nearly equal, by the two splits that they are in.
-    undeclared (dict): spans by data set and label, where the data set doesn't declare the label.
-    texts (dict): by split, or by why they are in none.
-    gold (dict): by split, accepted spans of each label.
-    digest (str): of the corpus.
-    problems (int): rows and spans that can't be used.
-    compared (bool): nearly equal texts were looked for.
-    inferred (dict): data sets whose labels were inferred, with their number.
-    """
-
-    rows: dict[str, int]
-    spans: dict[str, int]
-    labels: dict[str, dict[str, int]]
-    agreement: dict[str, Agreement] = {}
-    near_duplicates: dict[str, int] = {}
-    undeclared: dict[str, int] = {}
-    texts: dict[str, int] = {}
-    gold: dict[str, dict[str, int]] = {}
-    digest: str = ""
-    problems: int = 0
-    compared: bool = True
-    inferred: dict[str, int] = {}
 
 
 class Table(NamedTuple):

@@ -14,11 +14,12 @@ from labelwise.common.outputs import check_kind
 from labelwise.common.wording import counted
 from labelwise.common.workers import check_workers
 from labelwise.corpus.manifest import pinned, read_manifest, read_split
+from labelwise.corpus.merge_counts import Agreement
 from labelwise.evaluate.causes import find_causes
 from labelwise.evaluate.predict import predict_split
 from labelwise.evaluate.predictions import new_digest, read_predictions
 from labelwise.evaluate.results import read_merge_counts
-from labelwise.evaluate.scores import Agreement, Details, Metrics
+from labelwise.evaluate.scores import Details, Metrics
 from labelwise.evaluate.scoring import Scoring
 
 # Shows progress, given the number of texts to come: yields a function of the number of texts just done.

@@ -7,6 +7,7 @@ import msgspec
 import numpy as np
 
 from labelwise.common.spans import SpanKey
+from labelwise.corpus.merge_counts import Agreement
 from labelwise.evaluate.uncovered import Rate
 
 Score = float | None  # None where there is nothing to score
@@ -49,13 +50,6 @@ class SchemeScores(msgspec.Struct):
     partial: int
     missed: int
     spurious: int
-
-
-class Agreement(msgspec.Struct):
-    """F of one annotator against another, and the texts that both annotated."""
-
-    f: Score
-    texts: int = 0
 
 
 class Metrics(msgspec.Struct):

@@ -8,12 +8,13 @@ import msgspec
 
 from labelwise.common.decoding import DECODE_ERRORS
 from labelwise.common.wording import counted
-from labelwise.merge.near_duplicates import NEAR_DUPLICATES
+from labelwise.corpus.doubts import NAMED, Doubt, doubts_about_merge, doubts_about_split
+from labelwise.corpus.manifest import SPLITS
+from labelwise.corpus.merge_counts import MergeCounts
+from labelwise.merge.commit import metrics_of
 from labelwise.merge.rules.ledger import Ledger
 from labelwise.merge.rules.settings import Settings
 
-FEWEST = 5  # labels that are named
-FEW_TEXTS = 20  # of test, below which scores say little
 MISSED = 0.05  # the probability that is accepted of a label missing in a split
 
 
@@ -52,92 +53,62 @@ def changes(before: Before, ledger: Ledger) -> list[Change]:
     return found
 
 
-def warnings(ledger: Ledger, settings: Settings) -> Iterator[tuple[str, str]]:
+def warnings(ledger: Ledger, settings: Settings) -> Iterator[Doubt]:
     """Yield what would be a surprise later, each with a remedy."""
-    for name, spans in ledger.undeclared.items():
-        dataset, _, label = name.partition(": ")
-        yield (
-            f"Data set {dataset!r} has {counted(spans, 'span')} of {label!r}, which isn't among its labels",
-            f"They aren't used. If its texts were annotated for it, add {label!r} to its `labels` in datasets.yml",
-        )
+    compared = settings.near_duplicates != "off"
+    yield from doubts_about_merge(msgspec.convert(metrics_of(ledger, compared=compared), MergeCounts))
     for names, rows in ledger.other_split.items():
         one, other = msgspec.json.decode(names)
-        yield (
-            f"Data set {one!r}: {counted(rows, 'answer')} left out; {other!r} declares another split for their texts",
-            f"Give {one!r} `split: auto` in datasets.yml, and they join {other!r} in its split",
+        yield Doubt(
+            f"Data set {one!r}: {counted(rows, 'answer')} left out; {other!r} declares another split for their texts.",
+            f"Give {one!r} `split: auto` in datasets.yml, and they join {other!r} in its split.",
         )
     if spans := ledger.spans["outvoted"]:
-        yield (
-            f"{counted(spans, 'span')} outvoted: several annotators marked these texts, and too few of them agree",
-            "corpus/disagreements.jsonl has the texts to settle; annotators in project.yml says how many must agree",
-        )
-    for name, labels in ledger.inferred.items():
-        yield (
-            f"Data set {name!r}: the labels are inferred, {counted(labels, 'label')}",
-            "One that its annotators were shown and never used isn't among them; list them in datasets.yml",
+        yield Doubt(
+            f"{counted(spans, 'span')} outvoted: several annotators marked these texts, and too few of them agree.",
+            "corpus/disagreements.jsonl has the texts to settle; annotators in project.yml says how many must agree.",
         )
     for name, rows in ledger.datasets.items():
         if not rows:
-            yield f"Data set {name!r} has no rows", "Check what its path names"
-    for split, remedy in (("train", "Lower both ratios"), ("dev", "Raise dev_ratio"), ("test", "Raise test_ratio")):
-        if not ledger.texts[split]:
-            size = _enough(ledger, settings) if split != "train" else ""
-            yield f"No text is in {split}", f"{remedy}, or declare a data set with split: {split}{size}"
+            yield Doubt(f"Data set {name!r} has no rows.", "Check what its path names.")
     yield from _small_splits(ledger, settings)
     partly, train = ledger.partly["train"], ledger.texts["train"]
     if partly and settings.policies.coverage == "by-label":
-        yield f"Not complete for all labels: {partly:,} of {counted(train, 'text')} in train", what_follows(ledger)
-    if pairs := ledger.near_duplicates.total():
-        yield (
-            f"{counted(pairs, 'pair')} of nearly equal texts, each in two splits",
-            f"{NEAR_DUPLICATES} says how similar and where they are; near_duplicates: group keeps them together",
-        )
+        yield Doubt(f"Not complete for all labels: {partly:,} of {counted(train, 'text')} in train.", _fewest(ledger))
     if ledger.without_split_by:
-        yield (
-            f"{counted(ledger.without_split_by, 'text')} without {settings.split_by!r} in the meta",
-            "They were split by text",
+        yield Doubt(
+            f"{counted(ledger.without_split_by, 'text')} without {settings.split_by!r} in the meta.",
+            "They were split by text.",
         )
 
 
-def what_follows(ledger: Ledger) -> str:
+def _fewest(ledger: Ledger) -> str:
     """Say which labels are known on the fewest texts, and what that means for training."""
     complete = sorted((counts["complete"], label) for label, counts in ledger.labels.items())
-    fewest = ", ".join(f"{label} {texts:,}" for texts, label in complete[:FEWEST] if texts)
-    follows = f"Each label is learned from the texts that are complete for it; the fewest are {fewest}. "
-    if never := [label for texts, label in complete if not texts]:
-        follows += (
-            f"No text is complete for {', '.join(never)}: of single judged spans, a pipeline learns little; "
-            "annotate some texts completely. "
+    fewest = ", ".join(f"{label} {texts:,}" for texts, label in complete[:NAMED] if texts)
+    return (
+        f"Each label is learned from the texts that are complete for it; the fewest are {fewest}. If unmarked means no "
+        "entity there, declare absent labels, or set coverage: outside."
+    )
+
+
+def _small_splits(ledger: Ledger, settings: Settings) -> Iterator[Doubt]:
+    """Yield the splits that are empty, or too small to say much, and how many texts would be enough."""
+    found = []
+    for split in SPLITS:
+        if not ledger.texts[split]:
+            remedy = "Lower both ratios" if split == "train" else f"Raise {split}_ratio"
+            found.append(Doubt(f"No text is in {split}.", f"{remedy}, or declare a data set with split: {split}."))
+        elif split != "train":
+            gold: Mapping[str, int] = ledger.gold.get(split, {})
+            missing = [label for label in ledger.labels if not gold.get(label)]
+            found += doubts_about_split(split, ledger.texts[split], missing)
+    yield from found
+    if found and (enough := enough_texts(ledger, min(settings.dev_ratio, settings.test_ratio))):
+        yield Doubt(
+            f"There are {counted(sum(ledger.texts[split] for split in SPLITS), 'text')}.",
+            f"With {enough:,} texts, every label is likely to be in every split.",
         )
-    return follows + "If unmarked means no entity there, declare `absent` labels, or set coverage to outside"
-
-
-def _small_splits(ledger: Ledger, settings: Settings) -> Iterator[tuple[str, str]]:
-    """Yield what is too small to say much: test as a whole, or the gold of some labels in test or dev."""
-    for split, follows in (
-        ("test", "Nothing will be known of how well they are found"),
-        ("dev", "They have no say in which pipeline is the best"),
-    ):
-        gold: Mapping[str, int] = ledger.gold.get(split, {})
-        missing = [label for label in ledger.labels if not gold.get(label)]
-        if missing and ledger.texts[split]:
-            more = f" and {len(missing) - FEWEST} more" if len(missing) > FEWEST else ""
-            named = ", ".join(missing[:FEWEST]) + more
-            yield f"No gold in {split} for {named}", f"{follows}. {_remedy(ledger, settings, split)}"
-    texts = ledger.texts["test"]
-    if 0 < texts < FEW_TEXTS:
-        yield f"Only {counted(texts, 'text')} in test", f"Scores will say little. {_remedy(ledger, settings, 'test')}"
-
-
-def _remedy(ledger: Ledger, settings: Settings, split: str) -> str:
-    """Say what gives every label gold in every split, and how many texts that takes."""
-    remedy = f"Annotate more texts, raise {split}_ratio, or declare a data set that has them as split: {split}"
-    return remedy + _enough(ledger, settings)
-
-
-def _enough(ledger: Ledger, settings: Settings) -> str:
-    enough = enough_texts(ledger, min(settings.dev_ratio, settings.test_ratio))
-    return f"; with {enough:,} texts, every label is likely to be in every split" if enough else ""
 
 
 def enough_texts(ledger: Ledger, ratio: float) -> int | None:
@@ -148,7 +119,7 @@ def enough_texts(ledger: Ledger, ratio: float) -> int | None:
 
     RETURNS (int | None): None if there is no such number, or there are as many texts already.
     """
-    texts = sum(ledger.texts[split] for split in ("train", "dev", "test"))
+    texts = sum(ledger.texts[split] for split in SPLITS)
     shares = [ledger.marked[label] / texts for label in ledger.labels if ledger.marked[label]]
     if not shares or not 0 < ratio < 1:
         return None

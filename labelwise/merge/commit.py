@@ -143,17 +143,26 @@ def _write_annotators(ledger: Ledger, path: Path) -> None:
     path.write_bytes(msgspec.json.format(msgspec.json.encode(rows), indent=1) + b"\n")
 
 
-def write_metrics(ledger: Ledger, path: Path, made: Mapping[str, str], *, compared: bool) -> None:
-    """Write the ledger as JSON, with F between annotators beside its counts, and a digest of the corpus.
+def metrics_of(ledger: Ledger, *, compared: bool) -> dict[str, Any]:
+    """Put the ledger as JSON has it, with F between annotators beside its counts.
 
-    made (Mapping[str, str]): digests of the partitions.
     compared (bool): nearly equal texts were looked for.
     """
     content = msgspec.to_builtins(ledger.sorted())
-    content["digest"] = hashlib.sha256(msgspec.json.encode(sorted(made.items()))).hexdigest()
+    content["digest"] = ""  # of the corpus, which isn't known here
     content["problems"] = ledger.problems()
     content["compared"] = compared
     del content["pairs"]
     for row in content["agreement"].values():
         row["f"] = pairwise_f(row["both"], row["spans"])
+    return content
+
+
+def write_metrics(ledger: Ledger, path: Path, made: Mapping[str, str], *, compared: bool) -> None:
+    """Write the metrics, and a digest of the corpus.
+
+    made (Mapping[str, str]): digests of the partitions.
+    """
+    digest = hashlib.sha256(msgspec.json.encode(sorted(made.items()))).hexdigest()
+    content = metrics_of(ledger, compared=compared) | {"digest": digest}
     path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf8")

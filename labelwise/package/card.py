@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from labelwise.common.wording import counted
-from labelwise.evaluate.results import MergeCounts
+from labelwise.corpus.merge_counts import MergeCounts
 from labelwise.evaluate.scores import Metrics, Score, Scores
 from labelwise.package.contents import Contents
 

@@ -22,7 +22,8 @@ from labelwise.common.code import digest_folder
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import check_replaceable, staged, workspace
 from labelwise.corpus.manifest import read_manifest
-from labelwise.evaluate.results import MergeCounts, load_results
+from labelwise.corpus.merge_counts import MergeCounts
+from labelwise.evaluate.results import load_results
 from labelwise.evaluate.scores import Metrics
 from labelwise.package.card import write_card
 from labelwise.package.contents import Contents, inspect_contents, is_folder

@@ -4,12 +4,11 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from labelwise.common.wording import counted
-from labelwise.evaluate.results import MergeCounts
+from labelwise.corpus.doubts import NAMED, Doubt, doubts_about_merge, doubts_about_split
+from labelwise.corpus.merge_counts import MergeCounts
 from labelwise.evaluate.scores import CAUSES, Details, Metrics, MissedForm
 
-FEW_TEXTS = 20  # of test, below which scores say little
 WEAKEST = 3
-NAMED = 6  # labels that a warning names
 UNLEARNED = ("no token boundary", "same span", "nested", "crossing")  # accepted spans that are no entities
 REMEDIES = {
     "unseen": "annotate more texts; weasel run learning-curve says of which label",
@@ -18,25 +17,10 @@ REMEDIES = {
 }
 
 
-class Doubt(NamedTuple):
-    """A reason not to trust the scores, and what to do about it."""
-
-    what: str
-    remedy: str
-
-
 def doubts(merge: MergeCounts | None, metrics: Metrics, details: Details | None = None) -> Iterator[Doubt]:
     """Yield the reasons not to trust the scores."""
-    if metrics.texts < FEW_TEXTS:
-        yield Doubt(
-            f"Test has only {counted(metrics.texts, 'text')}.",
-            "Raise test_ratio in project.yml, or declare a data set as split: test in datasets.yml.",
-        )
-    if without := [label for label, scores in metrics.all_gold.labels.items() if not scores.support]:
-        yield Doubt(
-            f"{_labels(without)} without gold in test, so nothing is known of {'it' if len(without) == 1 else 'them'}.",
-            f"Annotate more texts for {'it' if len(without) == 1 else 'them'}, or raise test_ratio in project.yml.",
-        )
+    without_gold = [label for label, scores in metrics.all_gold.labels.items() if not scores.support]
+    yield from doubts_about_split("test", metrics.texts, without_gold)
     if metrics.unscored:
         yield Doubt(
             f"{counted(metrics.unscored, 'predicted span')} can't be judged: texts aren't complete for their labels"
@@ -45,36 +29,7 @@ def doubts(merge: MergeCounts | None, metrics: Metrics, details: Details | None 
         )
     if merge is None:
         return
-    if merge.problems:
-        yield Doubt(
-            f"{counted(merge.problems, 'row or span', 'rows or spans')} can't be used.",
-            "corpus/problems.jsonl has the data set, file, line and reason of each.",
-        )
-    if merge.inferred:
-        yield Doubt(
-            f"Labels that were never used aren't known of: {', '.join(sorted(merge.inferred)[:NAMED])}.",
-            "List all that annotators were shown, in place of auto, in datasets.yml.",
-        )
-    if not merge.compared:
-        yield Doubt(
-            "Nobody has looked for texts of test that are nearly equal to one of train.",
-            "Set near_duplicates: report, or group, in project.yml.",
-        )
-    if leaks := sum(n for splits, n in merge.near_duplicates.items() if "test" in splits):
-        yield Doubt(
-            f"{counted(leaks, 'pair')} of nearly equal texts, in test and in another split.",
-            "Set near_duplicates: group in project.yml, which keeps them in one; near_duplicates.jsonl has each.",
-        )
-    if merge.undeclared:
-        names = ", ".join(f"{name} ({n:,})" for name, n in sorted(merge.undeclared.items())[:NAMED])
-        yield Doubt(
-            f"Spans of undeclared labels aren't used: {names}.", "Add the labels to their data set in datasets.yml."
-        )
-    if nowhere := [label for label, counts in merge.labels.items() if not counts.get("complete")]:
-        yield Doubt(
-            f"{_labels(nowhere)} without a text that is complete for {'it' if len(nowhere) == 1 else 'them'}.",
-            "Annotate some texts for all of their spans (ner.manual); datasets.yml declares the label.",
-        )
+    yield from doubts_about_merge(merge)
     gold = sum(counts.get("gold", 0) for counts in merge.labels.values())
     lost = {name: sum(counts.get(name, 0) for counts in merge.labels.values()) for name in UNLEARNED}
     total = sum(lost.values())
@@ -121,12 +76,6 @@ def describe(form: MissedForm) -> dict[str, Any]:
     here = sorted(form.train.items(), key=lambda item: (-item[1], item[0]))
     train = ", ".join(f"{label or 'unmarked'} {n:,}" for label, n in here)
     return {"form": form.form, "label": form.label, "count": form.count, "train": train or "nothing"}
-
-
-def _labels(names: list[str]) -> str:
-    """Name labels, not too many of them."""
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return f"{'Label' if len(names) == 1 else 'Labels'} {', '.join(names[:NAMED])}{more}"
 
 
 def _of(details: Details | None) -> str:

@@ -6,8 +6,9 @@ from itertools import pairwise
 from math import nan
 from typing import Any
 
+from labelwise.corpus.merge_counts import MergeCounts
 from labelwise.evaluate.mistakes import NOTHING
-from labelwise.evaluate.results import MergeCounts, Table
+from labelwise.evaluate.results import Table
 from labelwise.evaluate.scores import Details, Metrics, Scores
 from labelwise.report.charts import LineChart, draw_lines
 from labelwise.report.flows import draw_flow

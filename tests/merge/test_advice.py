@@ -6,12 +6,14 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from labelwise.corpus.doubts import doubts_about_merge
+from labelwise.evaluate.results import read_merge_counts
 from labelwise.merge.advice import Before, changes, enough_texts, read_before, warnings
 from labelwise.merge.rules.ledger import Ledger
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge
 from scripts.merge import merge_cli
-from tests.conftest import Merging
+from tests.conftest import Merging, write_jsonl
 
 
 def rows(texts: range, marked: range = range(0)) -> list[dict]:
@@ -20,15 +22,15 @@ def rows(texts: range, marked: range = range(0)) -> list[dict]:
 
 
 def said(ledger: Ledger) -> str:
-    return "\n".join(f"{title}: {remedy}" for title, remedy in warnings(ledger, Settings()))
+    return "\n".join(f"{doubt.what} {doubt.remedy}" for doubt in warnings(ledger, Settings()))
 
 
 def test_labels_without_gold_in_test_are_named_with_a_remedy(merging: Merging):
     merging.add("a", ["A", "B"], rows(range(300), marked=range(300)))
     ledger = merging.run()
-    assert "No gold in test for B: " in said(ledger)
+    assert "Label B without gold in test: nothing is known of how well they are found. " in said(ledger)
     assert "raise test_ratio" in said(ledger)
-    assert "Only" not in said(ledger)
+    assert "Test has only" not in said(ledger)
 
 
 def test_answers_left_out_for_their_split_are_named_with_both_data_sets(merging: Merging):
@@ -46,8 +48,8 @@ def test_a_small_test_split_is_said_with_the_number_that_would_be_enough(merging
     merging.add("a", ["A"], rows(range(40), marked=range(20)))
     ledger = merging.run(test_ratio=0.1, dev_ratio=0.1)
     assert 0 < ledger.texts["test"] < 20
-    assert f"Only {ledger.texts['test']} text" in said(ledger)
-    assert "with 59 texts, every label is likely to be in every split" in said(ledger)
+    assert f"Test has only {ledger.texts['test']} text" in said(ledger)
+    assert "There are 40 texts. With 59 texts, every label is likely to be in every split" in said(ledger)
 
 
 @pytest.mark.parametrize(("ratio", "share", "expected"), [(0.1, 0.5, 59), (0.5, 1.0, 5), (0.1, 0.01, 2995)])
@@ -67,9 +69,11 @@ def test_the_smallest_corpora_are_told_how_many_texts_are_enough(merging: Mergin
     """Without a text in test; and a label without gold in dev is named, too."""
     merging.add("a", ["A"], rows(range(3), marked=range(3)))
     text = said(merging.run(test_ratio=0.1, dev_ratio=0.0))
-    assert "No text is in test: Raise test_ratio, or declare a data set with split: test" in text
+    assert "No text is in test. Raise test_ratio, or declare a data set with split: test" in text
     merging.add("b", ["B"], rows(range(300, 600)))
-    assert "No gold in dev for B: They have no say in which pipeline is the best. Annotate" in said(merging.run())
+    assert "Label B without gold in dev: they have no say in which pipeline is the best. Annotate" in said(
+        merging.run()
+    )
 
 
 def test_a_test_split_that_is_large_enough_is_not_talked_of(merging: Merging):
@@ -115,11 +119,24 @@ def test_the_command_prints_what_has_changed_and_what_to_declare(merging: Mergin
     second = printed()
     table = second.partition("Changed since the last merge")[2].replace("-", "")
     assert " ".join(table.split()).startswith("complete texts spans B 0 → 3 0 "), "A is as before"
-    assert "Data set 'wlp' has 3 spans of 'pH', which isn't among its labels" in second
-    assert "add 'pH' to its `labels` in datasets.yml" in second
+    assert "Spans of undeclared labels aren't used: wlp: pH (3)." in second
+    assert "add it to the labels of their data set in datasets.yml" in second
 
 
 @pytest.mark.parametrize("content", [b"", b"[1]", b"not JSON", b'{"labels": 3}'])
 def test_a_file_that_is_something_else_says_nothing(content, tmp_path):
     (tmp_path / "merge.json").write_bytes(content)
     assert read_before(tmp_path / "merge.json") is None
+
+
+def test_the_report_says_in_the_same_words_what_the_merge_says(merging: Merging):
+    merging.declared.append({"name": "auto", "path": "auto.jsonl", "labels": "auto"})
+    write_jsonl(merging.root / "tasks/auto.jsonl", rows(range(30), marked=range(7)))
+    ph = {"start": 0, "end": 4, "label": "pH"}
+    merging.add("b", ["B"], [{"text": "text two", "spans": [ph]}, {"text": ""}])
+    metrics = merging.root / "merge.json"
+    declared = [merging.root / "tasks" / "datasets.yml"]
+    ledger = merge(declared, merging.root / "corpus", Settings(near_duplicates="off"), metrics=metrics)
+    expected = list(doubts_about_merge(read_merge_counts(metrics)))
+    assert [doubt.what.split()[0] for doubt in expected] == ["2", "Spans", "The", "Nobody"]
+    assert list(warnings(ledger, Settings(near_duplicates="off")))[:4] == expected

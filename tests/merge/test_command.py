@@ -63,11 +63,11 @@ def test_the_books_are_written_with_what_became_of_each_label(merging, run):
         ("b", 1, "invalid: B 99 100"),
     ]
     for warning in (
-        "Data set 'a' has 1 span of 'Z', which isn't among its labels",
+        "Spans of undeclared labels aren't used: a: Z (1).",
         "No text is in dev",
         "No text is in test",
         "Not complete for all labels: 1 of 2 texts in train",
-        "Rows or spans that can't be used: 3",
+        "3 rows or spans can't be used.",
         "2 spans lost to others, or without token boundaries",
     ):
         assert warning in printed

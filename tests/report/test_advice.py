@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from labelwise.common.outputs import remove
-from labelwise.evaluate.results import MergeCounts, load_results
+from labelwise.corpus.merge_counts import MergeCounts
+from labelwise.evaluate.results import load_results
 from labelwise.evaluate.scores import Details, Metrics, prf
 from labelwise.evaluate.uncovered import Rate
 from labelwise.report.advice import doubts, summarize, tabulate_causes
@@ -44,15 +45,25 @@ def test_nothing_to_say_where_all_is_well():
     ("merge", "metrics", "what", "remedy"),
     [
         ({}, make_metrics(texts=19), "only 19 texts", "test_ratio in project.yml"),
-        ({}, without_gold("B"), "Label B without gold in test, so nothing is known of it", "Annotate more"),
-        ({}, without_gold("B", "C"), "Labels B, C without gold in test, so nothing is known of them", "Annotate more"),
+        ({}, without_gold("B"), "Label B without gold in test: nothing is known", "Annotate more"),
+        ({}, without_gold("B", "C"), "Labels B, C without gold in test: nothing is known", "Annotate more"),
         ({}, without_gold(*"BCDEFGHI"), "Labels B, C, D, E, F, G and 2 more without gold", "test_ratio"),
         ({}, make_metrics(unscored=1234), "1,234 predicted spans can't be judged", "absent in datasets.yml"),
-        ({"near_duplicates": {"train, test": 3, "dev, test": 1, "train, dev": 7}}, None, "4 pairs", "group"),
+        (
+            {"near_duplicates": {"train, test": 3, "dev, test": 1, "train, dev": 7}},
+            None,
+            "in test and another: 4.",
+            "group",
+        ),
         ({"undeclared": {"wlp: pH": 25}}, None, "undeclared labels aren't used: wlp: pH (25)", "datasets.yml"),
         ({"labels": {"A": {"none": 7}}}, None, "Label A without a text that is complete for it", "ner.manual"),
         ({"problems": 1}, None, "1 row or span can't be used", "problems.jsonl"),
-        ({"inferred": {"b": 2, "a": 1}}, None, "never used aren't known of: a, b", "in place of auto"),
+        (
+            {"inferred": {"b": 2, "a": 1}},
+            None,
+            "The labels are inferred of a, b: labels nobody used are missing",
+            "in place of auto",
+        ),
         (
             {"compared": False},
             None,
