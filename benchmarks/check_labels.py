@@ -39,7 +39,7 @@ def find_planted(docs: int, noise: float) -> dict[str, list[tuple[str, set[Span]
         for span in sorted(missing):
             instead = {other for other in extra if other[0] < span[1] and span[0] < other[1]}
             kind = "left out" if not instead else ""
-            kind = kind or ("other label" if any(other[:2] == span[:2] for other in instead) else "other boundaries")
+            kind = kind or ("wrong label" if any(other[:2] == span[:2] for other in instead) else "wrong boundaries")
             found.append((kind, instead, {span}))
             extra -= instead
         found += [("nothing", {span}, set()) for span in sorted(extra)]

@@ -55,8 +55,8 @@ def write_block(found: re.Match[str]) -> str:
     begin, name, end = found.groups()
     result = read_result(name)
     content = "\n".join(["```text", *result.printed, "```"]) if result.printed else as_table(result)
-    told = f"`{result.command}`; {result.date or 'date unknown'}, commit {result.commit or 'unknown'}. {result.note}"
-    return f"{begin}{content}\n\n{told.strip()}\n{end}"
+    source = f"`{result.command}`; {result.date or 'date unknown'}, commit {result.commit or 'unknown'}. {result.note}"
+    return f"{begin}{content}\n\n{source.strip()}\n{end}"
 
 
 def write_number(found: re.Match[str]) -> str:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from labelwise.check.findings import KINDS
-from labelwise.check.run import Group, Summary, check
+from labelwise.check.run import FindingGroup, Summary, check
 from labelwise.check.worklists import TABLE, TASKS
 from labelwise.common.wording import counted
 from labelwise.train.pipeline import training_overrides
@@ -62,9 +62,9 @@ def print_summary(summary: Summary, corpus: Path) -> None:
     print_table(["Fix first", "mistakes on test", "findings"], shown)
     rows = [
         [f"{one.label}: {one.word} ({one.what})", f"{one.taken_in:,}", f"{one.left_out:,}"]
-        for one in summary.quarrels[:SHOWN]
+        for one in summary.inconsistencies[:SHOWN]
     ]
-    print_table([f"Ways that don't agree ({len(rows)} of {len(summary.quarrels):,})", "in", "out"], rows)
+    print_table([f"Inconsistencies ({len(rows)} of {len(summary.inconsistencies):,})", "in", "out"], rows)
     rows = [
         [f"{pair.label}: {pair.one}, {pair.other}", f"{pair.texts:,}", _score(pair.f), _score(pair.kappa)]
         for pair in summary.annotators[:SHOWN]
@@ -84,7 +84,7 @@ def _score(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
 
 
-def _name(group: Group) -> str:
+def _name(group: FindingGroup) -> str:
     """Say what a group of findings is about."""
     other = f", {group.proposed}" if group.proposed not in ("", group.label) else ""
     return f"{group.label}: {group.form} ({group.kind}{other})"

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from labelwise.package.wheel import Identity, make_package
+from labelwise.package.wheel import PackageName, make_package
 from scripts.console import msg, run, user_errors
 
 Option = typer.Option
@@ -25,7 +25,7 @@ def package_cli(
 ) -> None:
     """Put the best pipeline into an installable wheel, with scores by label and a model card."""
     with user_errors("No package was made"):
-        made = make_package(root, pipeline, out, Identity(name, version, license_name, description))
+        made = make_package(root, pipeline, out, PackageName(name, version, license_name, description))
     if not license_name:
         msg.warn("No licence is named", "package_license in project.yml: nobody else may use a pipeline without one")
     tell = msg.warn if made.contents.words else msg.info

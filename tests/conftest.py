@@ -20,7 +20,7 @@ from labelwise.sources.declarations import load_datasets
 from labelwise.train import pipeline
 
 ROOT = Path(__file__).parent.parent
-# Tests fork after a transformer's tokenizer was used, which would be told for each fork.
+# Tests fork after a transformer's tokenizer was used, which would be reported for each fork.
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 # BERT has a dropout of its own, which `training.dropout` doesn't change.
 NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}

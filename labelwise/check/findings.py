@@ -16,11 +16,11 @@ import numpy as np
 
 from labelwise.corpus.docbin_reader import StoredDoc
 from labelwise.corpus.forms import Forms
-from labelwise.recognizer.per_label import BEGIN, IN, LAST, UNIT, Found
+from labelwise.recognizer.per_label import BEGIN, IN, LAST, UNIT, FoundSpans
 
-Kind = Literal["unmarked", "marked", "other label", "other boundaries"]
+Kind = Literal["missing", "spurious", "wrong label", "wrong boundaries"]
 KINDS: tuple[Kind, ...] = Kind.__args__  # type: ignore[attr-defined]
-LEAST = 1.0  # log-odds of the forms from which they make a candidate by themselves
+LEAST = 1.0  # log-odds of the forms from which they make a correction by themselves
 ENOUGH = 3  # times that a form must be marked, or free, for that
 MOST_FORM = 3.0  # log-odds that the forms may add at most, as texts repeat themselves
 TINY = 1e-4
@@ -28,7 +28,7 @@ TINY = 1e-4
 Place = tuple[int, int, int]  # start and end in tokens, number of the label
 
 
-class Candidate(NamedTuple):
+class Correction(NamedTuple):
     """A span that is there, one that may rather be, or both.
 
     score (float): how much speaks for it, in log-odds.
@@ -42,10 +42,10 @@ class Candidate(NamedTuple):
     def kind(self) -> Kind:
         """What is wrong."""
         if self.current is None:
-            return "unmarked"
+            return "missing"
         if self.proposed is None:
-            return "marked"
-        return "other label" if self.current[:2] == self.proposed[:2] else "other boundaries"
+            return "spurious"
+        return "wrong label" if self.current[:2] == self.proposed[:2] else "wrong boundaries"
 
 
 class Opinion:
@@ -54,7 +54,7 @@ class Opinion:
     found (set[Place]): the spans that it finds.
     """
 
-    def __init__(self, log_p: np.ndarray, found: Found, numbers: Sequence[int]) -> None:
+    def __init__(self, log_p: np.ndarray, found: FoundSpans, numbers: Sequence[int]) -> None:
         """Take the logarithms of the tags' probabilities, and what was decoded of them.
 
         log_p (np.ndarray): of the shape (tokens, the pipeline's labels, 5).
@@ -96,7 +96,9 @@ class Nobody:
         return 0.0
 
 
-def find_candidates(doc: StoredDoc, forms: Forms, opinion: Opinion | Nobody, unknown: set[int]) -> Iterator[Candidate]:
+def find_corrections(
+    doc: StoredDoc, forms: Forms, opinion: Opinion | Nobody, unknown: set[int]
+) -> Iterator[Correction]:
     """Yield what seems wrong in a text, each span at most once, the surest first.
 
     unknown (set[int]): numbers of the labels that the text isn't complete for, of which nothing is proposed.
@@ -115,22 +117,22 @@ def find_candidates(doc: StoredDoc, forms: Forms, opinion: Opinion | Nobody, unk
         return opinion.log_odds(better, current) + max(-MOST_FORM, min(MOST_FORM, evidence.odds(current, better)))
 
     missing = {place: score(None, place) for place in proposed}
-    candidates = [Candidate(None, place, worth) for place, worth in missing.items()]
+    corrections = [Correction(None, place, worth) for place, worth in missing.items()]
     for span in gold:
         wrong = score(span, None)
-        candidates.append(Candidate(span, None, wrong))
+        corrections.append(Correction(span, None, wrong))
         same = ((span[0], span[1], number) for *_, number in evidence.labels_of(span))
         others = {*same, *(place for place in proposed if _rivals(place, span))} - gold
         for place in others:
             if place[2] not in unknown:
-                candidates.append(Candidate(span, place, _worth(span, place, score(span, place), wrong, missing)))
+                corrections.append(Correction(span, place, _worth(span, place, score(span, place), wrong, missing)))
     taken: set[Place] = set()
-    for candidate in sorted(candidates, key=lambda one: (-one.score, one.proposed is None, str(one))):
-        # Where a span is there already under another label, that is what is quarrelled about.
-        spans = {span for span in (candidate.current, candidate.proposed) if span}
-        if candidate.score > 0 and taken.isdisjoint(spans) and not _is_settled(candidate, gold):
+    for correction in sorted(corrections, key=lambda one: (-one.score, one.proposed is None, str(one))):
+        # Where a span is there already under another label, that is what is inconsistent.
+        spans = {span for span in (correction.current, correction.proposed) if span}
+        if correction.score > 0 and taken.isdisjoint(spans) and not _is_settled(correction, gold):
             taken |= spans
-            yield candidate
+            yield correction
 
 
 def _worth(span: Place, place: Place, change: float, wrong: float, missing: dict[Place, float]) -> float:
@@ -146,10 +148,10 @@ def _worth(span: Place, place: Place, change: float, wrong: float, missing: dict
     return max(change, wrong) if change > 0 else change
 
 
-def _is_settled(candidate: Candidate, gold: set[Place]) -> bool:
+def _is_settled(correction: Correction, gold: set[Place]) -> bool:
     """Tell whether a span that is proposed overlaps one of its label, and so would be another's boundaries."""
-    place = candidate.proposed
-    if candidate.current is not None or place is None:
+    place = correction.proposed
+    if correction.current is not None or place is None:
         return False
     return any(span[2] == place[2] and span[0] < place[1] and place[0] < span[1] for span in gold)
 

@@ -36,7 +36,7 @@ def train_fold(config: Path, corpus: Path, out: Path, fold: int, folds: int, **o
     return model
 
 
-def read_docs(corpus: Path, fold: int = 0, folds: int = 1) -> Iterator[CheckedDoc]:
+def read_checked(corpus: Path, fold: int = 0, folds: int = 1) -> Iterator[CheckedDoc]:
     """Yield the texts of a fold of train; those of dev and test, which no pipeline was trained on, are in the first."""
     for split in SPLITS if fold == 0 else SPLITS[:1]:
         for file in partitions_of(corpus, split):

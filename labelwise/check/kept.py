@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Any
 
-from labelwise.check.findings import Candidate, Place, find_candidates
+from labelwise.check.findings import Correction, Place, find_corrections
 from labelwise.check.folds import CheckedDoc
 from labelwise.check.worklists import Finding
 from labelwise.common.keys import text_key
@@ -31,14 +31,14 @@ class Kept:
     def add(self, doc: CheckedDoc, forms: Forms) -> None:
         """Find what seems wrong in a text."""
         unknown = {self.labels.index(label) for label in doc.stored.annotation.uncovered}
-        for candidate in find_candidates(doc.stored, forms, doc.opinion, unknown):
-            about: Any = candidate.current or candidate.proposed
+        for correction in find_corrections(doc.stored, forms, doc.opinion, unknown):
+            about: Any = correction.current or correction.proposed
             label = self.labels[about[2]]
             kinds = self.counts.setdefault(label, {})
-            kinds[candidate.kind] = kinds.get(candidate.kind, 0) + 1
+            kinds[correction.kind] = kinds.get(correction.kind, 0) + 1
             heap = self._heaps.setdefault(label, [])
-            if len(heap) < self.most or candidate.score > heap[0][0]:
-                item = (candidate.score, -next(self._numbers), finding_of(doc, candidate, self.labels))
+            if len(heap) < self.most or correction.score > heap[0][0]:
+                item = (correction.score, -next(self._numbers), finding_of(doc, correction, self.labels))
                 (heapq.heappush if len(heap) < self.most else heapq.heapreplace)(heap, item)
 
     def best(self) -> list[Finding]:
@@ -47,7 +47,7 @@ class Kept:
         return [finding for _, _, finding in sorted(found, key=lambda item: (-item[0], -item[1]))]
 
 
-def finding_of(doc: CheckedDoc, candidate: Candidate, labels: Sequence[str], *, why: str = "") -> Finding:
+def finding_of(doc: CheckedDoc, correction: Correction, labels: Sequence[str], *, why: str = "") -> Finding:
     """Put what seems wrong in a text into characters, with the text around it.
 
     why (str): what speaks for it, in words.
@@ -59,11 +59,11 @@ def finding_of(doc: CheckedDoc, candidate: Candidate, labels: Sequence[str], *, 
         """Turn a place in tokens into one in characters."""
         return (starts[place[0]], ends[place[1] - 1], labels[place[2]]) if place else None
 
-    current, proposed = in_characters(candidate.current), in_characters(candidate.proposed)
+    current, proposed = in_characters(correction.current), in_characters(correction.proposed)
     start, end, label = current or proposed or (0, 0, "")
     return Finding(
-        score=round(candidate.score, 4),
-        kind=candidate.kind,
+        score=round(correction.score, 4),
+        kind=correction.kind,
         label=label,
         form=" ".join(text[start:end].split()),
         current=current,

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from labelwise.check.folds import read_docs
+from labelwise.check.folds import read_checked
 from labelwise.check.worklists import Finding, Text
 from labelwise.common.keys import text_key
 from labelwise.common.spans import trim_usable
@@ -56,7 +56,7 @@ def locate(findings: Sequence[Finding], datasets: Sequence[DataSet], *, normaliz
 def read_texts(corpus: Path, keys: set[str]) -> dict[str, Text]:
     """Read some texts of a corpus, by key."""
     found = {}
-    for doc in read_docs(corpus):
+    for doc in read_checked(corpus):
         key = text_key(doc.stored.text.encode("utf8")).hex()
         if key in keys:
             found[key] = Text(doc.stored.text, sorted(doc.stored.annotation.accepted))

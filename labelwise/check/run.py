@@ -6,7 +6,7 @@
 4. Look up where they are from: one pass over the sources, and which mistakes on test they are about.
 5. Write work lists (`worklists`).
 
-What isn't about single spans comes beside that: ways to annotate that don't agree (`quarrels`), and annotators.
+What isn't about single spans comes beside that: ways to annotate that don't agree (`inconsistencies`), and annotators.
 """
 
 from collections import Counter
@@ -16,11 +16,11 @@ from typing import Any
 
 import msgspec
 
-from labelwise.check.folds import CheckedDoc, add_opinions, read_docs, train_fold
+from labelwise.check.folds import CheckedDoc, add_opinions, read_checked, train_fold
+from labelwise.check.inconsistencies import Inconsistencies, Inconsistency
 from labelwise.check.kept import Kept
 from labelwise.check.look_up import explain, locate, read_texts
-from labelwise.check.quarrels import Quarrel, Quarrels
-from labelwise.check.worklists import QUARRELS, SUMMARY, TABLE, TASKS, Finding, write_table, write_tasks
+from labelwise.check.worklists import INCONSISTENCIES, SUMMARY, TABLE, TASKS, Finding, write_table, write_tasks
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import check_replaceable, own_folder, own_name, remove, staged
 from labelwise.corpus.forms import Forms
@@ -31,7 +31,7 @@ from labelwise.sources.declarations import FETCHED, load_datasets
 FEW = 20  # spans in train below which a label has few
 
 
-class Group(msgspec.Struct):
+class FindingGroup(msgspec.Struct):
     """Findings of a kind with the same form and labels.
 
     explains (int): mistakes on test that are about them; see `Finding`.
@@ -53,21 +53,21 @@ class Summary(msgspec.Struct):
 
     texts (int): those looked at.
     findings (dict): by label and kind, all there were, kept or not.
-    groups (list[Group]): of those kept; first what is worth the most, then the largest.
+    groups (list[FindingGroup]): of those kept; first what is worth the most, then the largest.
     few (dict): labels with few spans in train, each with their number.
     only (dict): labels whose spans are in one split alone, each with the split.
     without_letters (dict): by label, spans that have neither letters nor digits.
-    quarrels (list[Quarrel]): ways to annotate that don't agree, those with the most to change first.
+    inconsistencies (list[Inconsistency]): ways to annotate that don't agree, those with the most to change first.
     annotators (list[AnnotatorPair]): how far each two of them agree, by label; the lowest kappa first.
     """
 
     texts: int
     findings: dict[str, dict[str, int]]
-    groups: list[Group]
+    groups: list[FindingGroup]
     few: dict[str, int]
     only: dict[str, str]
     without_letters: dict[str, int]
-    quarrels: list[Quarrel]
+    inconsistencies: list[Inconsistency]
     annotators: list[AnnotatorPair]
 
 
@@ -99,7 +99,7 @@ def check(
         raise InputError(f"--folds {folds}: give at least 2, or 0 for none")
     if most < 1:
         raise InputError(f"--most {most}: give at least 1")
-    check_replaceable(out, (TABLE, QUARRELS, SUMMARY), "check")
+    check_replaceable(out, (TABLE, INCONSISTENCIES, SUMMARY), "check")
     manifest = read_manifest(corpus)
     labels = manifest["labels"]
     declared = load_datasets(datasets, corpus / FETCHED)
@@ -109,26 +109,26 @@ def check(
     own_folder(pipelines)
     with pinned(corpus), staged(out, folder=True) as folder:
         folder.mkdir()
-        forms, counts, quarrels = count_corpus(corpus, labels)
+        forms, counts, inconsistencies = count_corpus(corpus, labels)
         kept = Kept(labels, most)
         for fold in range(folds or 1):
-            docs: Iterator[CheckedDoc] = read_docs(corpus, fold, folds or 1)
+            docs: Iterator[CheckedDoc] = read_checked(corpus, fold, folds or 1)
             if folds:
                 tell(f"Training pipeline {fold + 1} of {folds}, without a part of train")
                 model = train_fold(config, corpus, pipelines, fold, folds, **options)
                 docs = add_opinions(load_pipeline(model), docs, labels)
             for doc in docs:
                 kept.add(doc, forms)
-                quarrels.add(doc)
-        findings, disagreeing = kept.best(), quarrels.found()
-        quarrelled = [one for found in disagreeing.values() for one in found]
+                inconsistencies.add(doc)
+        findings, disagreeing = kept.best(), inconsistencies.found()
+        inconsistent = [one for found in disagreeing.values() for one in found]
         if predictions:
-            explain([*findings, *quarrelled], predictions)
-        locate([*findings, *quarrelled], declared, normalize=manifest["settings"]["normalize"])
+            explain([*findings, *inconsistent], predictions)
+        locate([*findings, *inconsistent], declared, normalize=manifest["settings"]["normalize"])
         groups = _group(findings)
         write_table(findings, folder / TABLE)
-        write_table(quarrelled, folder / QUARRELS)
-        found = [*sorted(findings, key=lambda one: (-one.worth, -one.score)), *quarrelled]
+        write_table(inconsistent, folder / INCONSISTENCIES)
+        found = [*sorted(findings, key=lambda one: (-one.worth, -one.score)), *inconsistent]
         write_tasks(found, read_texts(corpus, {one.key for one in found}), labels, folder / TASKS)
         annotators = sorted(read_annotators(corpus), key=lambda pair: (pair.kappa is None, pair.kappa or 0.0))
         summary = Summary(
@@ -138,7 +138,7 @@ def check(
             few=counts.few(),
             only=counts.only(),
             without_letters=counts.blank,
-            quarrels=[quarrel for quarrel in disagreeing if quarrel.rarer],
+            inconsistencies=[inconsistency for inconsistency in disagreeing if inconsistency.rarer],
             annotators=annotators,
         )
         content = msgspec.json.format(msgspec.json.encode(summary), indent=1)
@@ -178,22 +178,22 @@ class LabelCounts:
         return {label: split for label, counts in self._spans.items() if len(counts) == 1 for split in counts}
 
 
-def count_corpus(corpus: Path, labels: Sequence[str]) -> tuple[Forms, LabelCounts, Quarrels]:
+def count_corpus(corpus: Path, labels: Sequence[str]) -> tuple[Forms, LabelCounts, Inconsistencies]:
     """Count forms and labels, in two passes: what is marked, then what of that is free."""
     forms, counts = Forms(labels), LabelCounts(labels)
-    quarrels = Quarrels(forms)
-    for doc in read_docs(corpus):
+    inconsistencies = Inconsistencies(forms)
+    for doc in read_checked(corpus):
         forms.look_for(doc.stored, forms.spans(doc.stored))
         forms.mark(doc.stored)
-        quarrels.look_for(doc.stored)
+        inconsistencies.look_for(doc.stored)
         counts.add(doc)
-    for doc in read_docs(corpus):
+    for doc in read_checked(corpus):
         forms.release(doc.stored)
-        quarrels.count(doc.stored)
-    return forms, counts, quarrels
+        inconsistencies.count(doc.stored)
+    return forms, counts, inconsistencies
 
 
-def _group(findings: Sequence[Finding]) -> list[Group]:
+def _group(findings: Sequence[Finding]) -> list[FindingGroup]:
     """Put findings of a kind with the same form and labels together, and tell each how many they are."""
     groups: dict[tuple[str, str, str, str], list[Finding]] = {}
     for one in findings:
@@ -205,5 +205,5 @@ def _group(findings: Sequence[Finding]) -> list[Group]:
     rows = []
     for name, found in groups.items():
         best = max(found, key=lambda one: one.score)
-        rows.append(Group(*name, len(found), best.explains, best.score, round(best.worth, 2)))
+        rows.append(FindingGroup(*name, len(found), best.explains, best.score, round(best.worth, 2)))
     return sorted(rows, key=lambda row: (-row.worth, -row.findings, -row.score, row.label, row.form))

@@ -11,14 +11,14 @@ import msgspec
 from labelwise.check.findings import Kind
 from labelwise.corpus.tasks import file_names, input_hash, task_hash
 
-TABLE, QUARRELS, SUMMARY, TASKS = "findings.tsv", "quarrels.tsv", "check.json", "tasks"
+TABLE, INCONSISTENCIES, SUMMARY, TASKS = "findings.tsv", "inconsistencies.tsv", "check.json", "tasks"
 
 
 class Finding(msgspec.Struct):
     """An annotation that contradicts the others; offsets are characters.
 
     score (float): how much speaks for it, in log-odds.
-    kind (str): "unmarked", "marked", "other label" or "other boundaries".
+    kind (str): "missing", "spurious", "wrong label" or "wrong boundaries".
     label, form: of the span that is there, or, if none is, of the one that is proposed.
     proposed (list | None): start, end and label of what may rather be there; None if nothing should.
     current (list | None): start, end and label of what is there; None if nothing is.
@@ -28,7 +28,7 @@ class Finding(msgspec.Struct):
     places (list[str]): data set, file and line that the annotation is in, and who annotated, as far as is known.
     datasets (dict): those data sets, each with all the labels that it declares.
     context (str): the text around it.
-    why (str): what speaks for it, in words, if it is a quarrel; see `quarrels`.
+    why (str): what speaks for it, in words, if it is an inconsistency; see `inconsistencies`.
     """
 
     score: float
@@ -69,7 +69,7 @@ class Finding(msgspec.Struct):
         if self.proposed is None:
             return f"{self.form!r} isn't {self.label} elsewhere"
         start, end, label = self.proposed
-        if self.kind == "other boundaries":
+        if self.kind == "wrong boundaries":
             return f"{self.form!r} should perhaps be {text[start:end]!r}"
         return f"{text[start:end]!r} is {label} elsewhere"
 

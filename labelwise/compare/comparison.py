@@ -41,7 +41,7 @@ class Change(msgspec.Struct):
     uncorrected_p: float | None = None
 
 
-class Row(msgspec.Struct):
+class ComparedScores(msgspec.Struct):
     """A label, or an average.
 
     f (dict): by revision.
@@ -75,9 +75,9 @@ class Comparison(msgspec.Struct):
     only: dict[str, dict[str, float | None]]
     missing: list[str]
     behind: list[str]
-    labels: dict[str, Row]
-    micro: Row
-    macro: Row
+    labels: dict[str, ComparedScores]
+    micro: ComparedScores
+    macro: ComparedScores
 
 
 def compare(revisions: Sequence[Revision], *, gold: GoldOf | None = None, common: bool = False) -> Comparison:
@@ -174,7 +174,7 @@ def _rows(names: Sequence[str], labels: Sequence[str], f: np.ndarray) -> dict[st
     for base, *others in f.T.tolist():
         scores = dict(zip(names, map(_number, (base, *others)), strict=True))
         changes = dict(zip(names[1:], (Change(_number(other - base)) for other in others), strict=True))
-        rows.append(Row(scores, changes))
+        rows.append(ComparedScores(scores, changes))
     return {"labels": dict(zip(labels, rows, strict=False)), "micro": rows[-2], "macro": rows[-1]}
 
 

@@ -25,7 +25,7 @@ KINDS: tuple[Kind, ...] = Kind.__args__  # type: ignore[attr-defined]
 NOTHING = "(nothing)"  # in place of a label, where a span has no partner
 
 
-class Pair(NamedTuple):
+class SpanPair(NamedTuple):
     """A gold span and what was predicted for it; one of them is None if the other has no partner."""
 
     gold: SpanKey | None
@@ -43,19 +43,19 @@ class Pair(NamedTuple):
         return "wrong boundaries" if self.gold[2] == self.predicted[2] else "wrong label and boundaries"
 
 
-def pair_spans(gold: Iterable[SpanKey], predicted: Iterable[SpanKey]) -> list[Pair]:
+def pair_spans(gold: Iterable[SpanKey], predicted: Iterable[SpanKey]) -> list[SpanPair]:
     """Pair the spans of a doc, in the order of the text."""
     gold, predicted = set(gold), set(predicted)
-    pairs = [Pair(span, span) for span in gold & predicted]
+    pairs = [SpanPair(span, span) for span in gold & predicted]
     free, unused = gold - predicted, predicted - gold
     candidates = [(_rank(one, other), one, other) for one, other in overlapping(free, unused)]
     for _, one, other in sorted(candidates):
         if one in free and other in unused:
-            pairs.append(Pair(one, other))
+            pairs.append(SpanPair(one, other))
             free.remove(one)
             unused.remove(other)
-    pairs += [Pair(span, None) for span in free]
-    pairs += [Pair(None, span) for span in unused]
+    pairs += [SpanPair(span, None) for span in free]
+    pairs += [SpanPair(None, span) for span in unused]
     return sorted(pairs, key=lambda pair: (pair.gold or pair.predicted, pair.predicted or pair.gold))
 
 
@@ -71,7 +71,7 @@ def _rank(gold: SpanKey, predicted: SpanKey) -> tuple[int, int]:
     return 0 if same_span else 1 if same_label else 2, -shared
 
 
-def pairs_of(doc: PredictedDoc) -> list[Pair]:
+def pairs_of(doc: PredictedDoc) -> list[SpanPair]:
     """Pair the gold spans of a doc with the predicted ones, as far as they can be judged."""
     return pair_spans(doc.scored(doc.gold), doc.scored(doc.predicted))
 

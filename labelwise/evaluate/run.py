@@ -112,16 +112,16 @@ def score(predictions: Path, split: Path, agreement: Mapping[str, Agreement]) ->
     labels = read_manifest(corpus)["labels"]
     scoring = Scoring(labels)
     digest = new_digest()
-    told = read_split(split)
+    listed = read_split(split)
     for doc in read_predictions(predictions, digest):
         scoring.add(doc)
     metrics = scoring.metrics()
-    if metrics.texts != told["texts"]:
+    if metrics.texts != listed["texts"]:
         raise InputError(
-            f"{predictions}: it has {counted(metrics.texts, 'text')}, and {split} has {told['texts']:,}; run the "
+            f"{predictions}: it has {counted(metrics.texts, 'text')}, and {split} has {listed['texts']:,}; run the "
             "evaluation"
         )
-    metrics.texts_digest = told["digest"]
+    metrics.texts_digest = listed["digest"]
     metrics.predictions_digest = digest.hexdigest()
     metrics.agreement = {label: found for label, found in agreement.items() if found.f is not None}
     details = scoring.details()

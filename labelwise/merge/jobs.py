@@ -47,7 +47,7 @@ class ReadJob(msgspec.Struct):
     split_by: str
 
 
-class Group(NamedTuple):
+class SplitGroup(NamedTuple):
     """What nearly equal texts share: what their split is hashed from, and the split that one of them declares."""
 
     unit: bytes
@@ -60,7 +60,7 @@ class MergeJob(msgspec.Struct):
     number, of (int): the position of the partition, and how many there are; a power of two, so its keys begin alike.
     ranges (list[KeyRange]): where its tasks are, in the order of sources and lines.
     folder (Path): where the results go; what an earlier run left there is used.
-    groups (Mapping[bytes, Group]): of the texts, by key, that have to be in one split with others.
+    groups (Mapping[bytes, SplitGroup]): of the texts, by key, that have to be in one split with others.
     """
 
     number: int
@@ -70,7 +70,7 @@ class MergeJob(msgspec.Struct):
     labels: list[str]
     settings: Settings
     folder: Path
-    groups: Mapping[bytes, Group] = {}
+    groups: Mapping[bytes, SplitGroup] = {}
 
     def identity(self) -> bytes:
         """Digest what the work is: where the tasks are, in files that never change, and all else that counts.

@@ -22,7 +22,7 @@ from rensa import RMinHash
 from labelwise.common.keys import join_key
 from labelwise.common.outputs import remove, staged
 from labelwise.corpus.manifest import SPLITS, Split
-from labelwise.merge.jobs import Group, MergeJob, Source
+from labelwise.merge.jobs import MergeJob, Source, SplitGroup
 from labelwise.merge.rules.ledger import Ledger
 from labelwise.merge.rules.splits import declared_split
 from labelwise.merge.task_store import TaskReader
@@ -64,7 +64,7 @@ class Home(NamedTuple):
     doc: str = ""
 
 
-class Pair(NamedTuple):
+class NearPair(NamedTuple):
     """Two texts that are nearly equal; the similarity is estimated, in steps of 1/128."""
 
     similarity: float
@@ -130,7 +130,7 @@ def sign(text: str) -> list[int]:
     return minhash.digest()
 
 
-def find_pairs(files: Sequence[Path], threshold: float) -> list[Pair]:
+def find_pairs(files: Sequence[Path], threshold: float) -> list[NearPair]:
     """Find the pairs of texts with an estimated similarity of `threshold` or more, the most similar first."""
     counts = [file.stat().st_size // SIGNED.itemsize for file in files]
     starts = np.cumsum([0, *counts])
@@ -152,7 +152,7 @@ def find_pairs(files: Sequence[Path], threshold: float) -> list[Pair]:
             one, other = read(code // total), read(code % total)
             similarity = float((one["signature"] == other["signature"]).mean())
             if similarity >= threshold:
-                pairs_found.append(Pair(similarity, _place(one), _place(other)))
+                pairs_found.append(NearPair(similarity, _place(one), _place(other)))
     return sorted(pairs_found, key=lambda pair: (-pair.similarity, pair.one.key, pair.other.key))
 
 
@@ -197,7 +197,7 @@ def _place(text: npt.NDArray[np.void]) -> Place:
     return Place(join_key(int(text["high"]), int(text["low"])), int(text["source"]), int(text["line"]), declared)
 
 
-def group_texts(pairs: Iterable[Pair]) -> Mapping[bytes, Group]:
+def group_texts(pairs: Iterable[NearPair]) -> Mapping[bytes, SplitGroup]:
     """Join pairs that have a text in common into groups, and return each text's group.
 
     Where texts of a group declare several splits, test comes before dev, and dev before train.
@@ -218,13 +218,13 @@ def group_texts(pairs: Iterable[Pair]) -> Mapping[bytes, Group]:
         for place in (pair.one, pair.other):
             declared.setdefault(find(place.key), set()).add(place.declared)
     return {
-        key: Group(find(key), next((split for split in reversed(SPLITS) if split in declared[find(key)]), None))
+        key: SplitGroup(find(key), next((split for split in reversed(SPLITS) if split in declared[find(key)]), None))
         for key in sorted(parents)
     }
 
 
 def write_near_duplicates(
-    pairs: Sequence[Pair], homes: Mapping[bytes, Home], sources: Sequence[Source], ledger: Ledger, file: Path
+    pairs: Sequence[NearPair], homes: Mapping[bytes, Home], sources: Sequence[Source], ledger: Ledger, file: Path
 ) -> None:
     """Write the pairs of texts that are nearly equal and in two splits, the most similar first, and count them."""
     with file.open("wb") as lines:

@@ -14,7 +14,7 @@ import psutil
 from labelwise.common.errors import InputError
 from labelwise.common.memory import tree_pss
 from labelwise.merge.cache import Cache
-from labelwise.merge.jobs import Group, MergeJob, ReadJob, Source
+from labelwise.merge.jobs import MergeJob, ReadJob, Source, SplitGroup
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.task_store import CELL, KeyRange, count_texts, cut_task_file
 from labelwise.sources.brat import DOCUMENT_SUFFIXES
@@ -85,14 +85,14 @@ def plan_merging(
     labels: list[str],
     settings: Settings,
     cache: Cache,
-    groups: Mapping[bytes, Group] = {},
+    groups: Mapping[bytes, SplitGroup] = {},
 ) -> Iterator[MergeJob]:
     """Yield the work on each of `count` partitions.
 
     Where their tasks are is found out for BLOCK of them at a time: for all at once, that would grow with the number of
     partitions times that of task files, and so with the square of the data.
     """
-    grouped: dict[int, dict[bytes, Group]] = {}
+    grouped: dict[int, dict[bytes, SplitGroup]] = {}
     for key, group in groups.items():
         number = int.from_bytes(key[:8], "big") * count >> 64
         grouped.setdefault(number, {})[key] = group

@@ -19,7 +19,7 @@ from labelwise.corpus.manifest import SPLITS, Split
 from labelwise.corpus.streaming import forgetting
 from labelwise.corpus.tasks import input_hash
 from labelwise.corpus.tokenizer import LearningTokenizer
-from labelwise.merge.jobs import Group, MergeJob
+from labelwise.merge.jobs import MergeJob, SplitGroup
 from labelwise.merge.rules.agreement import count_agreement, count_pairs, disagreement_tasks
 from labelwise.merge.rules.answers import Answer, why_not
 from labelwise.merge.rules.ledger import Ledger, outcome_of, problem_line
@@ -140,7 +140,7 @@ def merge_one(
 
 def _other_split(key: bytes, answers: Sequence[Answer], job: MergeJob, ledger: Ledger) -> Split:
     """Choose the split of a text for which no data set declares one; count those without a value of `split_by`."""
-    group = job.groups.get(key, Group(key, None))
+    group = job.groups.get(key, SplitGroup(key, None))
     if group.declared:
         return group.declared
     unit = group.unit.hex()

@@ -36,7 +36,7 @@ from labelwise.merge.jobs import MergeJob, ReadJob, Source
 from labelwise.merge.near_duplicates import (
     NEAR_DUPLICATES,
     Home,
-    Pair,
+    NearPair,
     find_pairs,
     group_texts,
     sign_partition,
@@ -144,7 +144,7 @@ def merge_datasets(
     ledger.datasets.update(dict.fromkeys((dataset.name for dataset in datasets), 0))
     ledger.inferred.update({dataset.name: len(dataset.labels) for dataset in datasets if dataset.inferred})
     run = Runner(executor, ahead, progress)
-    with staged_together("merge", Output(out / MERGE, "items"), metrics) as (folder, books):
+    with staged_together("merge", Output(out / MERGE, "items"), metrics) as (folder, metrics_file):
         check_out(out, sources)
         cache = open_cache(out / CACHE)
         for split in SPLITS:
@@ -162,8 +162,8 @@ def merge_datasets(
             forget_unused(made_before, {f"{number:05d}" for number in range(count)})
         write_near_duplicates(pairs, homes, sources, ledger, folder / NEAR_DUPLICATES)
         check_ledger(ledger, folder, strict=strict, may_be_empty=may_be_empty)
-        if books:
-            write_metrics(ledger, books, made.partitions, compared=settings.near_duplicates != "off")
+        if metrics_file:
+            write_metrics(ledger, metrics_file, made.partitions, compared=settings.near_duplicates != "off")
         write_rest(folder, nlp, settings, ledger, made)
     return ledger
 
@@ -231,7 +231,7 @@ def _note_extract(
             problems.write(problem_line(Problem(source.dataset.name, file, base + problem.line, problem.reason)))
 
 
-def _compare(run: Runner, jobs: Iterable[MergeJob], total: int, settings: Settings) -> list[Pair]:
+def _compare(run: Runner, jobs: Iterable[MergeJob], total: int, settings: Settings) -> list[NearPair]:
     """Find the pairs of texts that are nearly equal."""
     files = [signature_file(job) for job, _ in run.run("compare", sign_partition, jobs, total)]
     return find_pairs(files, settings.near_similarity)

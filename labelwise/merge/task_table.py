@@ -20,7 +20,7 @@ from labelwise.merge.task_store import TaskReader, decode_task, read_index
 PORTIONS = 64
 
 
-class Row(msgspec.Struct):
+class TaskPlace(msgspec.Struct):
     """Where a task is: `task` bytes from `offset` in a task file, followed by `text` bytes of text.
 
     key_range (int): the position of the KeyRange that it belongs to.
@@ -33,7 +33,7 @@ class Row(msgspec.Struct):
     text: int
 
 
-Texts = list[tuple[bytes, list[Row]]]
+Texts = list[tuple[bytes, list[TaskPlace]]]
 
 
 class TaskTable:
@@ -70,10 +70,12 @@ class TaskTable:
         """Return the first and the last of the tasks of each text; the last is exclusive."""
         return _cut(self.columns["high"], self.columns["low"])
 
-    def rows(self, first: int, last: int) -> list[Row]:
+    def rows(self, first: int, last: int) -> list[TaskPlace]:
         """List some tasks' places."""
         names = ("key_range", "line", "offset", "task", "text")
-        return [Row(*row) for row in zip(*(self.columns[name][first:last].tolist() for name in names), strict=True)]
+        return [
+            TaskPlace(*row) for row in zip(*(self.columns[name][first:last].tolist() for name in names), strict=True)
+        ]
 
     def texts(self, first: int, last: int) -> Texts:
         """List the texts of some tasks, each with its tasks' places."""
@@ -106,7 +108,7 @@ def _load_columns(job: MergeJob) -> dict[str, Any]:
     return {name: np.concatenate(arrays) for name, arrays in columns.items()}
 
 
-def read_text(key: bytes, row: Row, job: MergeJob, reader: TaskReader) -> str:
+def read_text(key: bytes, row: TaskPlace, job: MergeJob, reader: TaskReader) -> str:
     """Read the text of a task.
 
     RAISES (InputError): it doesn't match the key.
@@ -117,7 +119,7 @@ def read_text(key: bytes, row: Row, job: MergeJob, reader: TaskReader) -> str:
     return text.decode("utf8", "surrogatepass")
 
 
-def read_answer(row: Row, job: MergeJob, reader: TaskReader) -> Answer:
+def read_answer(row: TaskPlace, job: MergeJob, reader: TaskReader) -> Answer:
     """Read a task."""
     keys = job.ranges[row.key_range]
     source = job.sources[keys.source]

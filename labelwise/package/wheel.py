@@ -71,7 +71,7 @@ class Package(NamedTuple):
     contents: Contents
 
 
-class Identity(NamedTuple):
+class PackageName(NamedTuple):
     """What a package is called.
 
     name (str): without the language, which spaCy puts before it.
@@ -85,7 +85,7 @@ class Identity(NamedTuple):
     description: str = ""
 
 
-def make_package(root: Path, pipeline: str, out: Path, identity: Identity) -> Package:
+def make_package(root: Path, pipeline: str, out: Path, identity: PackageName) -> Package:
     """Put the best pipeline into a wheel, in a folder that is replaced as a whole, beside its card, README.md.
 
     root (Path): the project's folder: it has training/PIPELINE/model-best, metrics/ and corpus/.
@@ -131,7 +131,7 @@ def make_package(root: Path, pipeline: str, out: Path, identity: Identity) -> Pa
     return Package(out / wheel, (out / wheel).stat().st_size, contents)
 
 
-def check_identity(identity: Identity) -> None:
+def check_identity(identity: PackageName) -> None:
     """Check that a package can be called what it is to be called.
 
     RAISES (InputError): it can't.
@@ -145,7 +145,12 @@ def check_identity(identity: Identity) -> None:
 
 
 def _describe(
-    copy: Path, identity: Identity, metrics: Metrics, merge: MergeCounts, manifest: dict[str, Any], contents: Contents
+    copy: Path,
+    identity: PackageName,
+    metrics: Metrics,
+    merge: MergeCounts,
+    manifest: dict[str, Any],
+    contents: Contents,
 ) -> dict[str, Any]:
     """Write what is known of a pipeline into its meta.json, and take the paths of this machine out of its config."""
     meta = json.loads((copy / "meta.json").read_text(encoding="utf8"))

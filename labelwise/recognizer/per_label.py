@@ -304,11 +304,11 @@ class PerLabelRecognizer(TrainablePipe):
         _add_heads(output, len(self.labels))
         self.model.initialize(X=sample)
 
-    def predict(self, docs: Iterable[Doc]) -> list["Found"]:
+    def predict(self, docs: Iterable[Doc]) -> list["FoundSpans"]:
         """Decode the docs' logits to spans, without changing the docs."""
         docs = list(docs)
         if not any(len(doc) for doc in docs):
-            return [Found.nothing() for _ in docs]
+            return [FoundSpans.nothing() for _ in docs]
         scores = self.log_probabilities(docs)
         scores[:, :, OUT] += self._of_labels("offsets", 0.0)
         found = decode(scores, [len(doc) for doc in docs])
@@ -326,7 +326,7 @@ class PerLabelRecognizer(TrainablePipe):
         """Give a setting of each label: "offsets", "slopes" or "intercepts"."""
         return np.array([self.cfg.get(name, {}).get(label, default) for label in self.labels], "float32")
 
-    def set_annotations(self, docs: Iterable[Doc], found: Sequence["Found"]) -> None:
+    def set_annotations(self, docs: Iterable[Doc], found: Sequence["FoundSpans"]) -> None:
         """Set `doc.spans["labels"]` to all spans found, with their probabilities, and `doc.ents` to a choice."""
         labels = self.labels
         for doc, spans in zip(docs, found, strict=True):
@@ -398,7 +398,7 @@ class PerLabelRecognizer(TrainablePipe):
         return loss, self.model.ops.unflatten(gradient, self.model.ops.asarray1i([len(part) for part in logits]))
 
 
-class Found:
+class FoundSpans:
     """The spans that were found in a doc, sorted by label, then start; arrays with a row for each.
 
     labels (np.ndarray): numbers of the labels.
@@ -415,7 +415,7 @@ class Found:
         return len(self.labels)
 
     @classmethod
-    def nothing(cls) -> "Found":
+    def nothing(cls) -> "FoundSpans":
         """Make what was found where there is nothing."""
         none = np.zeros(0, int)
         return cls(none, none, none, np.zeros(0))
@@ -552,7 +552,7 @@ def calibrated(probabilities: np.ndarray, slopes: np.ndarray, intercepts: np.nda
     return 1 / (1 + np.exp(-(slopes * (np.log(p) - np.log1p(-p)) + intercepts)))
 
 
-def decode(log_p: np.ndarray, lengths: Sequence[int]) -> list[Found]:
+def decode(log_p: np.ndarray, lengths: Sequence[int]) -> list[FoundSpans]:
     """Find, for each doc and label, the most probable legal sequence of tags, and its spans.
 
     Legal is O, U, or B followed by any number of I and then L; no span is open at the end of a doc. So there are two
@@ -593,7 +593,7 @@ def _backtrack(
     running: Sequence[int],
     order: np.ndarray,
     bases: np.ndarray,
-) -> list[Found]:
+) -> list[FoundSpans]:
     """Follow the best sequences from their ends, and collect their spans."""
     docs, labels = how_closed.shape[1:]
     is_open = np.zeros((docs, labels), bool)  # before the token that was looked at last
@@ -621,17 +621,17 @@ def _backtrack(
                 found.append([order[doc], label, np.full(len(doc), token), stop, np.exp(mean)])
         is_open[:n] = closes | goes_on
     if not found:
-        return [Found.nothing() for _ in range(docs)]
+        return [FoundSpans.nothing() for _ in range(docs)]
     doc, label, start, stop, probability = (np.concatenate(column) for column in zip(*found, strict=True))
     by_doc = np.lexsort((start, label, doc))
     cuts = np.searchsorted(doc[by_doc], np.arange(docs + 1))
     return [
-        Found(*(column[by_doc[first:last]] for column in (label, start, stop, probability)))
+        FoundSpans(*(column[by_doc[first:last]] for column in (label, start, stop, probability)))
         for first, last in pairwise(cuts.tolist())
     ]
 
 
-def choose_flat(found: Found) -> list[int]:
+def choose_flat(found: FoundSpans) -> list[int]:
     """Choose spans without overlap whose sum of log-odds, at least a little each, is the highest.
 
     Weighted interval scheduling (Kleinberg and Tardos, Algorithm Design, section 6.1).

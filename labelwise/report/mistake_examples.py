@@ -15,7 +15,7 @@ from spacy import displacy
 from spacy.util import escape_html
 
 from labelwise.common.spans import SpanKey
-from labelwise.evaluate.mistakes import KINDS, Kind, Pair, pairs_of
+from labelwise.evaluate.mistakes import KINDS, Kind, SpanPair, pairs_of
 from labelwise.evaluate.predictions import PredictedDoc
 
 MOST = 10  # examples for each kind and label
@@ -38,7 +38,7 @@ class Window(NamedTuple):
     key: str
     kind: Kind
     text: str
-    pair: Pair
+    pair: SpanPair
     gold: list[SpanKey]
     predicted: list[SpanKey]
     hidden: int
@@ -95,7 +95,9 @@ class MistakeExamples:
             if (surface := surface_of(doc, pair)) in self.frequent:
                 self._keep(surface, MOST_ALIKE, rank, doc, pair, kind)
 
-    def _keep(self, group: tuple[str, ...], most: int, rank: int, doc: PredictedDoc, pair: Pair, kind: Kind) -> None:
+    def _keep(
+        self, group: tuple[str, ...], most: int, rank: int, doc: PredictedDoc, pair: SpanPair, kind: Kind
+    ) -> None:
         """Keep an example of a group, if its rank is among the best."""
         heap = self._heaps.setdefault(group, [])
         if len(heap) < most:
@@ -120,35 +122,35 @@ class MistakeExamples:
         return sorted(firsts.values(), key=lambda example: -example.alike) + others
 
 
-def surface_of(doc: PredictedDoc, pair: Pair) -> Surface:
+def surface_of(doc: PredictedDoc, pair: SpanPair) -> Surface:
     """Tell a mistake by its words: the gold form and its label, and the predicted ones."""
     gold, predicted = ((" ".join(doc.text[s[0] : s[1]].split()), s[2]) if s else ("", "") for s in pair)
     return *gold, *predicted
 
 
-def pattern_of(kind: Kind, pair: Pair) -> Pattern:
+def pattern_of(kind: Kind, pair: SpanPair) -> Pattern:
     """Tell what is alike of mistakes: their kind, the gold label and the predicted one."""
     gold, predicted = (span[2] if span else "" for span in pair)
     return kind, gold, predicted
 
 
-def digest(key: str, pair: Pair) -> int:
+def digest(key: str, pair: SpanPair) -> int:
     """Compute the digest of a mistake's place, 16 bytes as a number."""
     place = "\n".join([key, *(f"{span[0]} {span[1]} {span[2]}" if span else "" for span in pair)])
     return int.from_bytes(hashlib.blake2b(place.encode("utf8"), digest_size=16).digest(), "big")
 
 
-def window_of(doc: PredictedDoc, pair: Pair, kind: Kind) -> Window:
+def window_of(doc: PredictedDoc, pair: SpanPair, kind: Kind) -> Window:
     """Cut the window around a mistake, with the spans in it that can be judged."""
     start, end = window_bounds(doc.text, pair)
     text = "".join(" " if char.isspace() else char for char in doc.text[start:end])  # as long as before
     gold, hidden = _shown(doc.scored(doc.gold), pair.gold, start, end)
     predicted, more = _shown(doc.scored(doc.predicted), pair.predicted, start, end)
-    moved = Pair(*(_move(span, start, end) if span else None for span in pair))
+    moved = SpanPair(*(_move(span, start, end) if span else None for span in pair))
     return Window(doc.key, kind, text, moved, gold, predicted, hidden + more, doc.doc)
 
 
-def window_bounds(text: str, pair: Pair) -> tuple[int, int]:
+def window_bounds(text: str, pair: SpanPair) -> tuple[int, int]:
     """Return the start and the end of the window around a mistake; it begins and ends between words, if it can."""
     spans = [span for span in pair if span]
     first = min(span[0] for span in spans)

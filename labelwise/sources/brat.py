@@ -79,7 +79,7 @@ class Mention(NamedTuple):
     place: tuple[str, int] | None = None
 
 
-class Problem(NamedTuple):
+class BratProblem(NamedTuple):
     """A line, or a whole file (line 0), that yielded nothing, or not what it says."""
 
     file: str
@@ -101,7 +101,7 @@ class Document(NamedTuple):
     path: str
     text: str | None
     mentions: list[Mention]
-    problems: list[Problem]
+    problems: list[BratProblem]
     lines: Counter[str]
     notes: Counter[str]
 
@@ -154,18 +154,18 @@ def read_document(
     path = f"{name}.txt"
     document = Document(path, None, [], [], Counter(), Counter())
     if is_link_outside(stem, root):
-        document.problems.append(Problem(name, 0, LINK_OUTSIDE, ""))
+        document.problems.append(BratProblem(name, 0, LINK_OUTSIDE, ""))
         return document
     files, unread = _read_annotations(stem, root)
     text, why_not = _read_text(stem, root, encoding)
     if unread:
         suffix, why_not = next(iter(unread.items()))
         text = None
-        document.problems.append(Problem(name + suffix, 0, why_not, ""))
+        document.problems.append(BratProblem(name + suffix, 0, why_not, ""))
     elif text is None:
-        document.problems.append(Problem(path, 0, why_not, ""))
+        document.problems.append(BratProblem(path, 0, why_not, ""))
     elif not files and missing_ann == "skip":
-        document.problems.append(Problem(path, 0, "no annotation file", ""))
+        document.problems.append(BratProblem(path, 0, "no annotation file", ""))
     else:
         document = document._replace(text=text)
     candidates = _find_candidates(document, _lines(files, encoding), labels, why_not)
@@ -184,7 +184,7 @@ class _Candidate(NamedTuple):
 
 def _find_candidates(
     document: Document, lines: Iterable[tuple[str, int, str | None]], labels: frozenset[str] | None, why_not: str
-) -> list[tuple[Problem, _Candidate]]:
+) -> list[tuple[BratProblem, _Candidate]]:
     """Count a document's lines, and add a problem for each that is one.
 
     why_not (str): why no T line can be converted, if the document has no text.
@@ -196,7 +196,7 @@ def _find_candidates(
         document.lines[kind] += 1
         if kind == "T" and document.text is None:
             candidate = why_not
-        place = Problem(document.path.removesuffix(".txt") + suffix, number, "", row or "")
+        place = BratProblem(document.path.removesuffix(".txt") + suffix, number, "", row or "")
         if isinstance(candidate, _Candidate):
             found.append((place, candidate))
         elif candidate is not None:
@@ -207,7 +207,7 @@ def _find_candidates(
 def _convert(
     document: Document,
     text: str,
-    candidates: list[tuple[Problem, _Candidate]],
+    candidates: list[tuple[BratProblem, _Candidate]],
     discontinuous: Discontinuous,
     shifted: Shifted,
 ) -> None:

@@ -38,7 +38,7 @@ SPACES = re.compile("[ \t]+")
 OUTSIDE = ("O", "_", "-", "")
 
 Columns = tuple[int, int]  # of the token and of the tag
-Row = tuple[int, list[str]]  # the number of a line, and its columns
+NumberedRow = tuple[int, list[str]]  # the number of a line, and its columns
 
 
 def read_conll(path: Path) -> Iterator[Item]:
@@ -48,7 +48,7 @@ def read_conll(path: Path) -> Iterator[Item]:
     with path.open("rb") as file:
         numbered = enumerate((line.removeprefix(BOM) for line in file), 1)
         for blank, lines in groupby(numbered, lambda item: not item[1].strip()):
-            rows: list[Row] = []
+            rows: list[NumberedRow] = []
             problem = None
             for number, content in () if blank else lines:
                 try:
@@ -92,7 +92,7 @@ def _is_numbered(path: Path) -> bool:
     return len(rows) > 1 and all(len(row) > 2 and row[0] == str(n) for n, row in enumerate(rows, 1))
 
 
-def _numbered_columns(rows: Sequence[Row]) -> Columns:
+def _numbered_columns(rows: Sequence[NumberedRow]) -> Columns:
     """Find the tags of a sentence whose tokens are numbered: the last column with nothing else."""
     width = min(len(cells) for _, cells in rows)
     tags = [
@@ -110,7 +110,7 @@ def _named_columns(names: Sequence[str]) -> Columns:
     return token, next((place for place, name in enumerate(names) if name in TAGS), -1)
 
 
-def _read_sentence(rows: Sequence[Row], columns: Columns, document: int) -> Item:
+def _read_sentence(rows: Sequence[NumberedRow], columns: Columns, document: int) -> Item:
     """Make a task of a sentence; its line is that of its first token."""
     token, tag = columns
     for number, cells in rows:

@@ -22,7 +22,7 @@ from labelwise.sources.prodigy import kind_of, labels_of
 
 FILES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".json", ".parquet", ".spacy", ".tsv", *SUFFIXES)
 DATABASES = (".db", ".sqlite", ".sqlite3")
-NOT_DATA = (".md", ".example", DATASETS)  # of names that nobody has to be told of
+NOT_DATA = (".md", ".example", DATASETS)  # of names that are ignored without a message
 TEST, DEV, TRAIN = "test|eval|evaluation", "dev|devel|valid|validation|val", "train|training"
 SPLITS = re.compile(rf"(?:^|[^a-z])(?:(?P<test>{TEST})|(?P<dev>{DEV})|(?P<train>{TRAIN}))(?=$|[^a-z])")
 HEADER = """\
@@ -31,7 +31,7 @@ HEADER = """\
 """
 
 
-class Found(msgspec.Struct):
+class FoundDataSet(msgspec.Struct):
     """A data set that was found.
 
     file (str): its name in the folder.
@@ -58,7 +58,7 @@ def has_data(folder: Path) -> bool:
     return folder.is_dir() and any(file.name == DATASETS or _is_data(file) for file in folder.iterdir())
 
 
-def find_datasets(folder: Path) -> list[Found]:
+def find_datasets(folder: Path) -> list[FoundDataSet]:
     """Read all that may be a data set in a folder, but not below it; some may have no labels, or be something else.
 
     RAISES (InputError): a file can't be read.
@@ -74,7 +74,7 @@ def find_datasets(folder: Path) -> list[Found]:
     return found
 
 
-def _find_in(file: Path) -> list[Found]:
+def _find_in(file: Path) -> list[FoundDataSet]:
     """Read the data sets of a file, or say why there are none."""
     is_database = file.suffix in DATABASES
     if is_link_outside(file, file.parent):
@@ -90,13 +90,13 @@ def _find_in(file: Path) -> list[Found]:
     return [_read(file, name, is_database) for name in names]
 
 
-def _nothing(file: Path, problem: str) -> Found:
-    return Found(file.name, file.name, [], "auto", 0, 0, problem=problem)
+def _nothing(file: Path, problem: str) -> FoundDataSet:
+    return FoundDataSet(file.name, file.name, [], "auto", 0, 0, problem=problem)
 
 
-def _read(file: Path, name: str, is_database: bool) -> Found:
+def _read(file: Path, name: str, is_database: bool) -> FoundDataSet:
     """Read a data set for its labels."""
-    one = Found(name, file.name, [], split_of(name), 0, 0, is_database)
+    one = FoundDataSet(name, file.name, [], split_of(name), 0, 0, is_database)
     labels: set[str] = set()
     kinds: set[str] = set()
     for item in read_items(file, name if is_database else ""):
@@ -110,10 +110,10 @@ def _read(file: Path, name: str, is_database: bool) -> Found:
     return one
 
 
-def declare_folder(folder: Path) -> list[Found]:
+def declare_folder(folder: Path) -> list[FoundDataSet]:
     """Write `datasets.yml` for a folder that has none, of what has labels; nothing is written if nothing has any.
 
-    RETURNS (list[Found]): all that was found, with labels or without.
+    RETURNS (list[FoundDataSet]): all that was found, with labels or without.
     RAISES (InputError): a file can't be read.
     """
     found = find_datasets(folder)

@@ -46,7 +46,7 @@ class Layer(NamedTuple):
     valued: bool
 
 
-class Row(NamedTuple):
+class TokenRow(NamedTuple):
     """A token, or a part of one: the line that it is in, offsets as written, and the columns of features."""
 
     line: int
@@ -60,7 +60,7 @@ class Sentence(NamedTuple):
     """A sentence as it is written, and its rows."""
 
     text: str
-    rows: list[Row]
+    rows: list[TokenRow]
 
 
 def read_webanno(path: Path) -> Iterator[Item]:
@@ -125,12 +125,12 @@ def _parse(lines: Sequence[str]) -> tuple[dict[int, Layer], list[Sentence]]:
     return _label_columns(layers), [sentence for sentence in sentences if sentence.rows]
 
 
-def _parse_row(number: int, line: str) -> Row:
+def _parse_row(number: int, line: str) -> TokenRow:
     cells = line.split("\t")
     offsets = re.fullmatch(r"(\d+)-(\d+)", cells[1]) if len(cells) > 2 else None
     if offsets is None:
         raise MalformedError(number, "no token with its offsets")
-    return Row(number, int(offsets[1]), int(offsets[2]), _unescape(cells[2]), cells[3:])
+    return TokenRow(number, int(offsets[1]), int(offsets[2]), _unescape(cells[2]), cells[3:])
 
 
 def _label_columns(layers: Sequence[tuple[str, list[str]]]) -> dict[int, Layer]:

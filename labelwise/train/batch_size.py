@@ -52,7 +52,7 @@ class Trial(NamedTuple):
     recognizer: Recognizer = "per-label"
 
 
-class Found(NamedTuple):
+class LargestBatch(NamedTuple):
     """What a device can be given at a time.
 
     device (str): its name.
@@ -69,7 +69,7 @@ class Found(NamedTuple):
     size: int
 
 
-def find_batch_size(trial: Trial, report: Callable[[int, bool], None]) -> Found:
+def find_batch_size(trial: Trial, report: Callable[[int, bool], None]) -> LargestBatch:
     """Find the largest batch that fits.
 
     report (Callable): is told the cost of each trial, and whether it fitted.
@@ -87,7 +87,7 @@ def find_batch_size(trial: Trial, report: Callable[[int, bool], None]) -> Found:
         raise InputError("not even one text fits into memory; set max_words of corpora.train, or use a smaller model")
     settings, _ = read_settings(trial.config, trial.corpus, trial.overrides, trial.init_from, trial.recognizer)
     unit = settings["training"]["batcher"]["unit"]
-    return Found(device_name(trial.gpu_id), pipeline_digest(settings), unit, largest, int(SHARE * largest))
+    return LargestBatch(device_name(trial.gpu_id), pipeline_digest(settings), unit, largest, int(SHARE * largest))
 
 
 def read_batch_size(path: Path | None, gpu_id: int, settings: Config) -> int:

@@ -22,7 +22,7 @@ from spacy.training import Example
 from labelwise.common.spans import SpanKey
 from labelwise.corpus.annotation import Annotation, annotation_of, entities, is_merged
 from labelwise.corpus.streaming import forgetting, take_batch
-from labelwise.recognizer.per_label import OUT, TINY, Found, PerLabelRecognizer, calibrated, decode
+from labelwise.recognizer.per_label import OUT, TINY, FoundSpans, PerLabelRecognizer, calibrated, decode
 from labelwise.recognizer.reliability import Reliability
 from labelwise.train.tidy import rewrite
 
@@ -124,7 +124,7 @@ def _judge(eg: Example) -> tuple[set[SpanKey], Annotation]:
     return merged.judgeable(merged.accepted), merged
 
 
-def _judged(doc: Doc, found: Found, labels: Sequence[str], accepted: set[SpanKey], merged: Annotation) -> Judged:
+def _judged(doc: Doc, found: FoundSpans, labels: Sequence[str], accepted: set[SpanKey], merged: Annotation) -> Judged:
     keys = [
         (doc[start].idx, doc[end - 1].idx + len(doc[end - 1]), labels[label])
         for label, start, end in zip(found.labels.tolist(), found.starts.tolist(), found.ends.tolist(), strict=True)

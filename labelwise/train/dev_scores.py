@@ -79,7 +79,7 @@ class EntityCounts:
         }
 
 
-def evaluate(nlp: Language, examples: Iterable[Example]) -> EntityCounts:
+def count_entities(nlp: Language, examples: Iterable[Example]) -> EntityCounts:
     """Predict and count, batch by batch; predictions go into the Examples' predicted Docs."""
     counts = EntityCounts()
     examples = iter(examples)

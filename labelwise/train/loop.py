@@ -34,7 +34,7 @@ from labelwise.corpus.streaming import forgetting
 from labelwise.train.batches import Batch, CostBatcher, Item, word_cost
 from labelwise.train.checkpoints import Checkpoints, State, copy, restore
 from labelwise.train.clock import Clock
-from labelwise.train.dev_scores import EntityCounts, evaluate, weighted_score
+from labelwise.train.dev_scores import EntityCounts, count_entities, weighted_score
 from labelwise.train.gradients import Gradients
 from labelwise.train.monitor import Monitor
 from labelwise.train.out_of_memory import OnOom, Updates, is_out_of_memory
@@ -236,7 +236,7 @@ class Run:
             share: Iterable[Example] = (text.example() for text in texts)
         else:
             share = islice(dev_corpus(nlp), rank, None, count)
-        counts = evaluate(nlp, share)
+        counts = count_entities(nlp, share)
         return EntityCounts.total(self.ranks.exchange(counts))
 
     def save_best(self, nlp: Language, optimizer: Optimizer, before: Callable[[Language], Language] | None) -> None:

@@ -3,39 +3,39 @@
 import numpy as np
 import pytest
 
-from labelwise.check.findings import Candidate, Nobody, Opinion, find_candidates
+from labelwise.check.findings import Correction, Nobody, Opinion, find_corrections
 from labelwise.recognizer.per_label import TAGS, decode
 from tests.corpus.test_forms import LABELS, count, stored
 
 CAT, DOG = [("the cat sat", [(1, 2, "A")], {})], [("the dog sat", [(1, 2, "B")], {})]
 
 
-def found(tmp_path, *texts, opinion=None) -> list[Candidate]:
+def found(tmp_path, *texts, opinion=None) -> list[Correction]:
     """What is found in the last of some texts."""
     docs = stored(tmp_path, *texts)
     unknown = {LABELS.index(label) for label in texts[-1][2]}
-    return list(find_candidates(docs[-1], count(docs, LABELS), opinion or Nobody(), unknown))
+    return list(find_corrections(docs[-1], count(docs, LABELS), opinion or Nobody(), unknown))
 
 
-def summary(candidates: list[Candidate]) -> list[tuple]:
-    return [(one.kind, one.current, one.proposed) for one in candidates]
+def summary(corrections: list[Correction]) -> list[tuple]:
+    return [(one.kind, one.current, one.proposed) for one in corrections]
 
 
 @pytest.mark.parametrize(
     ("last", "expected"),
     [
-        (("a cat", [], {}), [("unmarked", None, (1, 2, 0))]),
+        (("a cat", [], {}), [("missing", None, (1, 2, 0))]),
         (("a cat", [], {"A": "none"}), []),
         (("a cat", [(1, 2, "A")], {}), []),
-        (("a cat", [(1, 2, "B")], {}), [("other label", (1, 2, 1), (1, 2, 0))]),
-        (("the cat", [(0, 1, "A")], {}), [("marked", (0, 1, 0), None), ("unmarked", None, (1, 2, 0))]),
+        (("a cat", [(1, 2, "B")], {}), [("wrong label", (1, 2, 1), (1, 2, 0))]),
+        (("the cat", [(0, 1, "A")], {}), [("spurious", (0, 1, 0), None), ("missing", None, (1, 2, 0))]),
         (("one owl", [(1, 2, "A")], {}), []),
     ],
 )
 def test_the_forms_say_what_contradicts_them(last, expected, tmp_path):
-    candidates = found(tmp_path, *CAT * 5, *DOG * 5, last)
-    assert sorted(summary(candidates), key=str) == sorted(expected, key=str)
-    assert all(one.score > 0 for one in candidates)
+    corrections = found(tmp_path, *CAT * 5, *DOG * 5, last)
+    assert sorted(summary(corrections), key=str) == sorted(expected, key=str)
+    assert all(one.score > 0 for one in corrections)
 
 
 def test_the_occurrence_itself_is_not_counted(tmp_path):
@@ -49,8 +49,8 @@ def test_the_occurrence_itself_is_not_counted(tmp_path):
 
 def test_a_label_that_is_not_known_takes_no_ones_place(tmp_path):
     """The form is B elsewhere; but whether it is here, nobody has looked."""
-    candidates = found(tmp_path, *DOG * 5, ("a dog", [(1, 2, "A")], {"B": "none"}))
-    assert ("other label", (1, 2, 0), (1, 2, 1)) not in summary(candidates)
+    corrections = found(tmp_path, *DOG * 5, ("a dog", [(1, 2, "A")], {"B": "none"}))
+    assert ("wrong label", (1, 2, 0), (1, 2, 1)) not in summary(corrections)
 
 
 def test_what_is_ambiguous_by_nature_sinks(tmp_path):
@@ -78,17 +78,17 @@ def opinion(words: int, *spans: tuple[int, int, int], sure: float = 0.98) -> Opi
 @pytest.mark.parametrize(
     ("spans", "thinks", "expected"),
     [
-        ([], [(1, 2, 0)], [("unmarked", None, (1, 2, 0))]),
-        ([(1, 2, "A")], [], [("marked", (1, 2, 0), None)]),
-        ([(1, 2, "A")], [(1, 2, 1)], [("other label", (1, 2, 0), (1, 2, 1))]),
-        ([(1, 2, "A")], [(0, 2, 0)], [("other boundaries", (1, 2, 0), (0, 2, 0))]),
+        ([], [(1, 2, 0)], [("missing", None, (1, 2, 0))]),
+        ([(1, 2, "A")], [], [("spurious", (1, 2, 0), None)]),
+        ([(1, 2, "A")], [(1, 2, 1)], [("wrong label", (1, 2, 0), (1, 2, 1))]),
+        ([(1, 2, "A")], [(0, 2, 0)], [("wrong boundaries", (1, 2, 0), (0, 2, 0))]),
         ([(1, 2, "A"), (0, 2, "B")], [(1, 2, 0), (0, 2, 1)], []),
-        ([(1, 2, "A")], [(1, 2, 0), (2, 3, 0)], [("unmarked", None, (2, 3, 0))]),
+        ([(1, 2, "A")], [(1, 2, 0), (2, 3, 0)], [("missing", None, (2, 3, 0))]),
     ],
 )
 def test_an_opinion_counts_where_the_forms_say_nothing(spans, thinks, expected, tmp_path):
-    candidates = found(tmp_path, ("one two three", spans, {}), opinion=opinion(3, *thinks))
-    assert summary(candidates) == expected
+    corrections = found(tmp_path, ("one two three", spans, {}), opinion=opinion(3, *thinks))
+    assert summary(corrections) == expected
 
 
 def test_a_surer_opinion_has_a_higher_score(tmp_path):
@@ -101,4 +101,4 @@ def test_a_surer_opinion_has_a_higher_score(tmp_path):
 def test_nothing_is_proposed_of_labels_that_a_text_is_not_complete_for(tmp_path):
     text = ("one two three", [(0, 1, "A")], {"B": "none"})
     assert found(tmp_path, text, opinion=opinion(3, (0, 1, 0), (1, 2, 1))) == []
-    assert summary(found(tmp_path, text, opinion=opinion(3, (0, 1, 1)))) == [("marked", (0, 1, 0), None)]
+    assert summary(found(tmp_path, text, opinion=opinion(3, (0, 1, 1)))) == [("spurious", (0, 1, 0), None)]

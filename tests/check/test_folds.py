@@ -6,7 +6,7 @@ import pytest
 import spacy
 
 from labelwise.check import folds as module
-from labelwise.check.folds import add_opinions, read_docs, train_fold
+from labelwise.check.folds import add_opinions, read_checked, train_fold
 from labelwise.corpus.manifest import read_manifest
 from labelwise.corpus.tokenizer import extend_tokenizer, read_tokenizer
 from labelwise.train.reader import PartitionedCorpus
@@ -22,7 +22,7 @@ def test_each_text_is_in_the_fold_that_training_leaves_out(folds, demo_corpus):
         trained = {
             eg.reference.text for eg in PartitionedCorpus(demo_corpus / "train", leave_out=f"{fold}/{folds}")(NLP)
         }
-        for doc in read_docs(demo_corpus, fold, folds):
+        for doc in read_checked(demo_corpus, fold, folds):
             assert doc.stored.text not in trained
             seen[doc.stored.text] += 1
             splits[doc.split] += 1
@@ -55,7 +55,7 @@ def test_opinions_are_those_on_each_text_alone(batch_size, demo_corpus):
         component.add_label(label)
     nlp.initialize()
     nlp.batch_size = batch_size
-    docs = [doc for doc in read_docs(demo_corpus) if doc.split == "dev"]
+    docs = [doc for doc in read_checked(demo_corpus) if doc.split == "dev"]
     whole = list(add_opinions(nlp, iter(docs), labels))
     nlp.batch_size = 1
     assert [doc.stored for doc in whole] == [doc.stored for doc in docs]

@@ -207,8 +207,8 @@ def test_a_finding_explains_the_mistakes_of_its_own_label_or_pair_alone(tmp_path
         write_predictions(docs, file)
     here = (0, 3, "A")
     findings = [
-        Finding(1.0, "other label", "A", "cat", here, (0, 3, "B"), "train", "x", "", ""),
-        Finding(1.0, "marked", "A", "cat", here, None, "train", "x", "", ""),
+        Finding(1.0, "wrong label", "A", "cat", here, (0, 3, "B"), "train", "x", "", ""),
+        Finding(1.0, "spurious", "A", "cat", here, None, "train", "x", "", ""),
     ]
     explain(findings, tmp_path / "predictions.jsonl")
     assert [finding.explains for finding in findings] == [2, 1]
@@ -250,7 +250,7 @@ def test_places_are_those_of_answers_that_say_something_of_the_finding(answer, f
     task = {"text": "big cat", "_view_id": "ner_manual", "_annotator_id": "ann", **answer}
     merging.add("a", ["A"], [task])
     key = text_key(b"big cat").hex()
-    finding = Finding(1.0, "unmarked", "A", "cat", None, (4, 7, "A"), "train", "", key, "")
+    finding = Finding(1.0, "missing", "A", "cat", None, (4, 7, "A"), "train", "", key, "")
     locate([finding], load_datasets([merging.root / "tasks" / "datasets.yml"]), normalize=False)
     assert finding.places == found
 
@@ -292,9 +292,9 @@ def test_what_is_counted_and_who_does_not_agree_is_said(merging):
     assert "disagreements.jsonl has the texts that they annotated otherwise" in printed
     assert "RARE: 0 spans in train; annotate more texts for it" in printed
     assert "RARE: all its spans are in dev" in printed
-    quarrel = next(one for one in found["quarrels"] if one["label"] == "DEVICE")
-    assert f"DEVICE: the (first word) {quarrel['taken_in']} {quarrel['left_out']}" in printed
-    with (merging.root / "check" / "quarrels.tsv").open(encoding="utf8") as file:
+    inconsistency = next(one for one in found["inconsistencies"] if one["label"] == "DEVICE")
+    assert f"DEVICE: the (first word) {inconsistency['taken_in']} {inconsistency['left_out']}" in printed
+    with (merging.root / "check" / "inconsistencies.tsv").open(encoding="utf8") as file:
         places = {row["places"].split()[0] for row in csv.DictReader(file, delimiter="\t") if row["label"] == "DEVICE"}
     assert places == {"a"}
 

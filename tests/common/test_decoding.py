@@ -44,13 +44,13 @@ def test_what_is_no_yaml_or_something_else_is_an_error_that_names_the_file(conte
     """In a process of its own: the decoder's C library has crashed."""
     code = (
         "import sys; from labelwise.common.decoding import InputError, decode_yaml\n"
-        "try: decode_yaml(sys.stdin.buffer.read(), list[str], 'x.yml', 'mend it')\n"
+        "try: decode_yaml(sys.stdin.buffer.read(), list[str], 'x.yml', 'fix it')\n"
         "except InputError as error: print(error)"
     )
     done = subprocess.run([sys.executable, "-c", code], input=content, capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout.startswith(b"x.yml: ")
-    assert done.stdout.endswith(b"; mend it\n")
+    assert done.stdout.endswith(b"; fix it\n")
 
 
 def test_yaml_may_be_nested():

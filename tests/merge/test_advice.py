@@ -81,8 +81,8 @@ def test_a_test_split_that_is_large_enough_is_not_talked_of(merging: Merging):
     assert said(merging.run()) == ""
 
 
-def test_what_is_new_is_told_by_label(merging: Merging):
-    """A label more, texts more of another one, and one that is gone; what is as before isn't told."""
+def test_what_is_new_is_reported_by_label(merging: Merging):
+    """A label more, texts more of another one, and one that is gone; what is as before isn't reported."""
     metrics = merging.root / "merge.json"
     declared = [merging.root / "tasks" / "datasets.yml"]
     assert read_before(metrics) is None

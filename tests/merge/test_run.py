@@ -241,7 +241,7 @@ def test_what_loses_can_be_read_back_with_its_reason(merging):
 
 
 def test_lost_spans_and_docs_say_where_they_are_from(merging):
-    """The document that `meta.doc` names; and of lost spans, the lines of the data sets that quarrel."""
+    """The document that `meta.doc` names; and of lost spans, the lines of the data sets that disagree."""
     spans = [{"start": 0, "end": 7, "label": "A"}], [{"start": 4, "end": 7, "label": "B"}]
     tasks = [{"text": "big cat", "spans": found, "meta": {"doc": "p1.txt", "x": 1}} for found in spans]
     merging.add("a", ["A"], [{"text": "one"}, tasks[0]])

@@ -20,7 +20,7 @@ from labelwise.common.errors import InputError
 from labelwise.corpus.tokenizer import make_nlp, read_tokenizer
 from labelwise.evaluate.predictions import read_predictions
 from labelwise.evaluate.run import evaluate
-from labelwise.package.wheel import Identity, make_package
+from labelwise.package.wheel import PackageName, make_package
 from labelwise.train.reader import read_docs
 from labelwise.train.run import train
 from tests.bare import bare_environment
@@ -109,7 +109,7 @@ def write_texts(root: Path) -> Path:
 @pytest.mark.slow
 @pytest.mark.long
 def test_an_installed_wheel_predicts_the_same_to_the_bit(trained, bare, tmp_path, monkeypatch, capsys):
-    made = make_package(trained, "cpu", tmp_path / "dist", Identity("brands", "1.2.0"))
+    made = make_package(trained, "cpu", tmp_path / "dist", PackageName("brands", "1.2.0"))
     assert [path.name for path in sorted((tmp_path / "dist").iterdir())] == ["README.md", made.wheel.name]
     install(bare, made.wheel)
     with pytest.raises(AssertionError, match="No module named 'labelwise'"):
@@ -129,7 +129,7 @@ def test_an_installed_wheel_predicts_the_same_to_the_bit(trained, bare, tmp_path
 @pytest.mark.long
 def test_two_packages_in_one_process(trained, bare, tmp_path):
     for name in ("one", "two"):
-        install(bare, make_package(trained, "cpu", tmp_path / name, Identity(name, "0.1.0")).wheel)
+        install(bare, make_package(trained, "cpu", tmp_path / name, PackageName(name, "0.1.0")).wheel)
     code = "import spacy; print([spacy.load(name)('Anna works.').text for name in ('en_one', 'en_two')])"
     assert in_bare(bare, "-c", code) == "['Anna works.', 'Anna works.']\n"
 
@@ -147,7 +147,7 @@ def test_a_transformer_needs_spacy_transformers_alone(demo_corpus, tiny_bert, tm
         "training.eval_frequency": 3,
     }
     root = project(tmp_path / "project", demo_corpus, "gpu", overrides=overrides)
-    made = make_package(root, "gpu", tmp_path / "dist", Identity("trf", "0.1.0"))
+    made = make_package(root, "gpu", tmp_path / "dist", PackageName("trf", "0.1.0"))
     assert made.contents.words == 0
     words = rare_words(demo_corpus, *tiny_bert.glob("*.json"))
     assert words_in(made.wheel, {str(tmp_path), *words}) == set()
@@ -189,14 +189,16 @@ def words_in(wheel: Path, words: set[str]) -> set[str]:
 
 @pytest.mark.long
 def test_no_word_of_the_texts_is_in_the_wheel(trained, demo_corpus, tmp_path):
-    made = make_package(trained, "cpu", tmp_path / "dist", Identity("brands", "1.2.0"))
+    made = make_package(trained, "cpu", tmp_path / "dist", PackageName("brands", "1.2.0"))
     assert made.contents.words == 0
     assert "no text, and no word of them" in (tmp_path / "dist/README.md").read_text()
     words = rare_words(demo_corpus)
     assert words_in(made.wheel, words) == set()
     # And such a word would be found.
     leaked = min(words)
-    made = make_package(with_string(trained, leaked, tmp_path), "cpu", tmp_path / "leaky", Identity("brands", "1.2.0"))
+    made = make_package(
+        with_string(trained, leaked, tmp_path), "cpu", tmp_path / "leaky", PackageName("brands", "1.2.0")
+    )
     assert words_in(made.wheel, words) == {leaked}
 
 
@@ -214,7 +216,7 @@ def with_string(project: Path, word: str, folder: Path) -> Path:
 
 def test_words_in_the_vocabulary_are_told(trained, tmp_path):
     root = with_string(trained, "Wintermute", tmp_path)
-    made = make_package(root, "cpu", tmp_path / "dist", Identity("brands", "1.2.0"))
+    made = make_package(root, "cpu", tmp_path / "dist", PackageName("brands", "1.2.0"))
     assert made.contents.words == 1
     assert "1 string of its vocabulary" in made.contents.describe()
 
@@ -223,29 +225,31 @@ def test_scores_of_another_pipeline_or_corpus_are_refused(trained, tmp_path):
     root = with_string(trained, "Wintermute", tmp_path)
     shutil.copy(trained / "metrics/cpu.json", root / "metrics/cpu.json")
     with pytest.raises(InputError, match="scores are of another pipeline; run evaluate-cpu again"):
-        make_package(root, "cpu", tmp_path / "dist", Identity("brands", "1.2.0"))
+        make_package(root, "cpu", tmp_path / "dist", PackageName("brands", "1.2.0"))
     metrics = json.loads((trained / "metrics/cpu.json").read_text())
     shutil.rmtree(root)
     shutil.copytree(trained, root, symlinks=True)
     (root / "metrics/cpu.json").write_text(json.dumps(metrics | {"texts_digest": "0"}))
     with pytest.raises(InputError, match="evaluated on another; run train-cpu and evaluate-cpu"):
-        make_package(root, "cpu", tmp_path / "dist", Identity("brands", "1.2.0"))
+        make_package(root, "cpu", tmp_path / "dist", PackageName("brands", "1.2.0"))
 
 
 def test_nothing_of_this_machine_is_in_the_wheel(trained, tmp_path):
-    made = make_package(trained, "cpu", tmp_path / "dist", Identity("brands", "1.2.0"))
+    made = make_package(trained, "cpu", tmp_path / "dist", PackageName("brands", "1.2.0"))
     assert words_in(made.wheel, {str(trained.parent)}) == set()
 
 
 @pytest.mark.long
 def test_equal_pipelines_give_equal_wheels(trained, tmp_path):
-    first, second = (make_package(trained, "cpu", tmp_path / name, Identity("a", "1.0.0")) for name in ("one", "two"))
+    first, second = (
+        make_package(trained, "cpu", tmp_path / name, PackageName("a", "1.0.0")) for name in ("one", "two")
+    )
     assert first.wheel.read_bytes() == second.wheel.read_bytes()
 
 
 def test_every_number_of_the_card_is_one_of_the_metrics(trained, demo_corpus, tmp_path):
     cards = pytest.importorskip("huggingface_hub")
-    make_package(trained, "cpu", tmp_path / "dist", Identity("brands", "1.2.0", "mit", "For <b>tests</b>: 'yes'"))
+    make_package(trained, "cpu", tmp_path / "dist", PackageName("brands", "1.2.0", "mit", "For <b>tests</b>: 'yes'"))
     card = cards.ModelCard.load(tmp_path / "dist/README.md")
     metrics = json.loads((trained / "metrics/cpu.json").read_text())["all_gold"]
     merged = json.loads((trained / "metrics/merge.json").read_text())
@@ -302,10 +306,10 @@ def meta_of(folder: Path) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("identity", "message"),
     [
-        (Identity("My Brands", "1.0.0"), "--name 'My Brands': write small letters"),
-        (Identity("my__brands", "1.0.0"), "--name"),
-        (Identity("brands", "1.0-beta"), "--version '1.0-beta': write it as pip does"),
-        (Identity("brands", "01.0"), "--version"),
+        (PackageName("My Brands", "1.0.0"), "--name 'My Brands': write small letters"),
+        (PackageName("my__brands", "1.0.0"), "--name"),
+        (PackageName("brands", "1.0-beta"), "--version '1.0-beta': write it as pip does"),
+        (PackageName("brands", "01.0"), "--version"),
     ],
 )
 def test_a_name_that_pip_would_change_is_refused(identity, message, tmp_path):
@@ -318,15 +322,15 @@ def test_what_is_not_there_is_named(trained, tmp_path):
     shutil.copytree(trained, root, symlinks=True)
     (root / "metrics/cpu.json").unlink()
     with pytest.raises(InputError, match="no scores of the pipeline; run evaluate-cpu"):
-        make_package(root, "cpu", tmp_path / "dist", Identity("brands", "1.0.0"))
+        make_package(root, "cpu", tmp_path / "dist", PackageName("brands", "1.0.0"))
     shutil.rmtree(root / "training/cpu/model-best")
     spacy.blank("en").to_disk(root / "training/cpu/model-best")
     with pytest.raises(InputError, match="no recognizer named ner, but nothing"):
-        make_package(root, "cpu", tmp_path / "dist", Identity("brands", "1.0.0"))
+        make_package(root, "cpu", tmp_path / "dist", PackageName("brands", "1.0.0"))
     shutil.rmtree(root / "training/cpu/model-best")
     with pytest.raises(InputError, match="no trained pipeline"):
-        make_package(root, "cpu", tmp_path / "dist", Identity("brands", "1.0.0"))
+        make_package(root, "cpu", tmp_path / "dist", PackageName("brands", "1.0.0"))
     (tmp_path / "dist").mkdir()
     (tmp_path / "dist/thesis.tex").write_text("years of work")
     with pytest.raises(InputError, match="isn't an earlier package"):
-        make_package(trained, "cpu", tmp_path / "dist", Identity("brands", "1.0.0"))
+        make_package(trained, "cpu", tmp_path / "dist", PackageName("brands", "1.0.0"))

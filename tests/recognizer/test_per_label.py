@@ -18,7 +18,7 @@ from labelwise.recognizer.per_label import (
     TAGS,
     UNIT,
     UNKNOWN,
-    Found,
+    FoundSpans,
     _add_heads,
     choose_flat,
     decode,
@@ -169,7 +169,7 @@ def test_the_flat_choice_is_the_best_of_all(seed):
     starts = rng.integers(0, 12, 9)
     ends = starts + rng.integers(1, 5, 9)
     probabilities = rng.uniform(0.55, 0.99, 9)
-    chosen = choose_flat(Found(np.arange(9), starts, ends, probabilities))
+    chosen = choose_flat(FoundSpans(np.arange(9), starts, ends, probabilities))
     weights = np.log(probabilities / (1 - probabilities))
 
     def fits(numbers) -> bool:
@@ -183,7 +183,7 @@ def test_the_flat_choice_is_the_best_of_all(seed):
 
 
 def test_spans_alone_are_all_entities_however_improbable():
-    found = Found(np.array([0, 1]), np.array([0, 3]), np.array([2, 4]), np.array([0.3, 0.9]))
+    found = FoundSpans(np.array([0, 1]), np.array([0, 3]), np.array([2, 4]), np.array([0.3, 0.9]))
     assert choose_flat(found) == [0, 1]
 
 

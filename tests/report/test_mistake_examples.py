@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from labelwise.evaluate.mistakes import KINDS, Pair, pairs_of
+from labelwise.evaluate.mistakes import KINDS, SpanPair, pairs_of
 from labelwise.evaluate.predictions import PredictedDoc
 from labelwise.report.mistake_examples import (
     MOST_ALIKE,
@@ -91,7 +91,7 @@ def test_what_cant_be_told_right_or_wrong_is_no_example():
     ],
 )
 def test_windows_end_between_words_if_they_can(text, span, shown):
-    start, end = window_bounds(text, Pair((*span, "L"), None))
+    start, end = window_bounds(text, SpanPair((*span, "L"), None))
     assert text[start:end].strip() == shown.strip()
 
 
@@ -103,14 +103,14 @@ def test_a_window_is_one_line_with_offsets_of_its_own():
     assert "in New York," in window.text
     (gold,), (predicted,) = window.gold, window.predicted
     assert (window.text[slice(*gold[:2])], window.text[slice(*predicted[:2])]) == ("New York", "New")
-    assert window.pair == Pair(gold, predicted)
+    assert window.pair == SpanPair(gold, predicted)
 
 
 def test_spans_that_overlap_what_is_shown_are_counted():
     text = "The king of France"
     gold = [(0, 18, "PERSON"), (12, 18, "PLACE"), (4, 8, "ROLE")]
     doc = doc_of(text, gold, [(0, 18, "PERSON"), (4, 8, "ROLE")])
-    window = window_of(doc, Pair((12, 18, "PLACE"), None), "missed")
+    window = window_of(doc, SpanPair((12, 18, "PLACE"), None), "missed")
     assert window.gold == [(4, 8, "ROLE"), (12, 18, "PLACE")], "the mistake comes first, then what is longest"
     assert window.predicted == [(0, 18, "PERSON")]
     assert window.hidden == 2

@@ -13,7 +13,7 @@ from labelwise.common.errors import InputError
 from labelwise.corpus import streaming
 from labelwise.corpus.annotation import Annotation, annotate
 from labelwise.train import dev_scores
-from labelwise.train.dev_scores import EntityCounts, evaluate, weighted_score
+from labelwise.train.dev_scores import EntityCounts, count_entities, weighted_score
 from labelwise.train.reader import read_docs
 
 NAMES = ("ents_p", "ents_r", "ents_f", "ents_per_type")
@@ -54,7 +54,7 @@ def test_scores_are_spacys_to_the_last_digit(nlp, demo_corpus, monkeypatch, word
     monkeypatch.setattr(streaming, "BATCH_WORDS", words)
     monkeypatch.setattr(nlp, "batch_size", batch_size)
     expected = nlp.evaluate(make_examples(nlp, demo_corpus))
-    scores = evaluate(nlp, iter(make_examples(nlp, demo_corpus))).scores()
+    scores = count_entities(nlp, iter(make_examples(nlp, demo_corpus))).scores()
     assert scores == {name: expected[name] for name in NAMES}
     # There is something to get wrong: other tokens, hits, misses, several labels, and one that no gold has.
     examples = make_examples(nlp, demo_corpus)
@@ -133,7 +133,7 @@ def test_one_batch_is_held_at_a_time(monkeypatch, words, batch_size):
     nlp = spacy.blank("en")
     nlp.batch_size = batch_size
     examples = (Counted(nlp.make_doc("a"), nlp.make_doc("a")) for _ in range(100))
-    evaluate(nlp, examples)
+    count_entities(nlp, examples)
     # The last Example of the words before may still be referred to, and the next be made.
     assert 10 <= Counted.most <= 12
     assert Counted.alive == 0
@@ -169,7 +169,7 @@ def test_each_batch_is_read_and_counted_in_a_block_of_its_own(monkeypatch, lengt
     monkeypatch.setattr(dev_scores, "forgetting", zone)
     nlp = spacy.blank("en")
     nlp.batch_size = 3
-    evaluate(nlp, read())
+    count_entities(nlp, read())
     assert "".join(found).replace("[]", "") == events
 
 
@@ -186,7 +186,7 @@ def test_predictions_get_into_the_examples():
     doc = nlp.make_doc("a cat")
     doc.set_ents([doc.char_span(2, 5, "A")])
     eg = Example(nlp.make_doc("a cat"), doc)
-    assert evaluate(nlp, [eg]).by_label["A"].tp == 1
+    assert count_entities(nlp, [eg]).by_label["A"].tp == 1
     assert [ent.text for ent in eg.predicted.ents] == ["cat"]
 
 

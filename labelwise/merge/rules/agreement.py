@@ -78,7 +78,7 @@ def count_pairs(
     """Compare the versions of one text, annotator by annotator.
 
     starts, ends (np.ndarray): of the text's tokens, in characters.
-    YIELDS (tuple): label and both annotators, as JSON, and what `Pair` is made from.
+    YIELDS (tuple): label and both annotators, as JSON, and what `AnnotatorPair` is made from.
     """
     for label, group in versions.items():
         tokens = []

@@ -41,7 +41,7 @@ def lost_span_tasks(
 ) -> Iterator[bytes]:
     """Yield lines of JSON, tasks that Prodigy can show: each span that lost, and what it lost to.
 
-    places, name: see `one_text.Merged`; the files and lines of the data sets that quarrel are in `meta`.
+    places, name: see `one_text.Merged`; the files and lines of the data sets that disagree are in `meta`.
     """
     text_hash = input_hash(text) if lost else 0
     for one in sorted(lost, key=lambda one: (one.lost.span, one.reason)):

@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 from spacy.strings import get_string_id
 
-from labelwise.check.findings import Candidate, Place
+from labelwise.check.findings import Correction, Place
 from labelwise.check.folds import CheckedDoc
 from labelwise.check.kept import finding_of
 from labelwise.check.worklists import Finding
@@ -28,14 +28,14 @@ from labelwise.corpus.forms import Forms, digest
 What = Literal["first word", "last word", "plural", "no letters"]
 FEWEST = 3  # times that each way must have been taken
 CLEAR = 2  # how many times as often as the other way one must be taken, for a form to be marked, or left unmarked
-MOST = 100  # findings of a quarrel
+MOST = 100  # findings of an inconsistency
 HYPHENS = frozenset("-‐‑–")
 HISSING = ("ss", "x", "zz", "ch", "sh")  # what takes -es in the plural
 VOWEL_Y = ("ay", "ey", "oy", "uy")
 DIGITS = re.compile(r"\d+(?:[.,]\d+)*")
 
 
-class Quarrel(msgspec.Struct, frozen=True, order=True):
+class Inconsistency(msgspec.Struct, frozen=True, order=True):
     """Two ways to annotate.
 
     word (str): the word at the edge, "…-" or "-…" for a part of a word with hyphens; or the form, with "(s)".
@@ -54,7 +54,7 @@ class Quarrel(msgspec.Struct, frozen=True, order=True):
         return min(self.taken_in, self.left_out)
 
     def __str__(self) -> str:
-        """Say what is quarrelled about."""
+        """Say what is inconsistent."""
         if self.what == "no letters":
             return f"{self.word!r} has neither letters nor digits, and is {self.label}"
         ways = f"{self.taken_in:,} times; {self.left_out:,} times"
@@ -72,14 +72,14 @@ class Edge(NamedTuple):
     other: tuple[int, int]
 
 
-class Quarrels:
+class Inconsistencies:
     """Finds ways that don't agree, in three passes: plurals to look for, edges to count, and what to list."""
 
     def __init__(self, forms: Forms) -> None:
         """Take what counts forms."""
         self.forms = forms
         self._edges_counted = Counts()
-        self._found: dict[Quarrel, list[Finding]] = {}
+        self._found: dict[Inconsistency, list[Finding]] = {}
 
     def look_for(self, doc: StoredDoc) -> None:
         """Have the other number of a text's forms looked for."""
@@ -99,28 +99,28 @@ class Quarrels:
             for way in (True, False)
         )
         for (place, edge), taken_in, left_out in zip(found, *ways, strict=True):
-            quarrel = Quarrel(labels[place[2]], edge.what, edge.word, taken_in, left_out)
-            if quarrel.rarer >= FEWEST and edge.inside == (taken_in <= left_out):
-                self._list(checked, quarrel, place, (*edge.other, place[2]))
+            inconsistency = Inconsistency(labels[place[2]], edge.what, edge.word, taken_in, left_out)
+            if inconsistency.rarer >= FEWEST and edge.inside == (taken_in <= left_out):
+                self._list(checked, inconsistency, place, (*edge.other, place[2]))
         for place, marked, unmarked, is_marked in self._plurals(doc):
-            quarrel = Quarrel(labels[place[2]], "plural", _stem(doc, place), marked, unmarked)
-            if quarrel.rarer >= FEWEST and is_marked == (marked <= unmarked):
-                self._list(checked, quarrel, *((place, None) if is_marked else (None, place)))
+            inconsistency = Inconsistency(labels[place[2]], "plural", _stem(doc, place), marked, unmarked)
+            if inconsistency.rarer >= FEWEST and is_marked == (marked <= unmarked):
+                self._list(checked, inconsistency, *((place, None) if is_marked else (None, place)))
         for place in self.forms.spans(doc):
             form = " ".join(_words(doc, place))
             if not any(char.isalnum() for char in form):
-                self._list(checked, Quarrel(labels[place[2]], "no letters", form, 1, 0), place, None)
+                self._list(checked, Inconsistency(labels[place[2]], "no letters", form, 1, 0), place, None)
 
-    def found(self) -> dict[Quarrel, list[Finding]]:
-        """List the quarrels, those with the most to change first, each with what went the rarer way."""
+    def found(self) -> dict[Inconsistency, list[Finding]]:
+        """List the inconsistencies, those with the most to change first, each with what went the rarer way."""
         return dict(sorted(self._found.items(), key=lambda item: (-item[0].rarer, item[0])))
 
-    def _list(self, doc: CheckedDoc, quarrel: Quarrel, current: Place | None, proposed: Place | None) -> None:
-        listed = self._found.setdefault(quarrel, [])
+    def _list(self, doc: CheckedDoc, about: Inconsistency, current: Place | None, proposed: Place | None) -> None:
+        listed = self._found.setdefault(about, [])
         if len(listed) < MOST:
-            score = log((max(quarrel.taken_in, quarrel.left_out) + 0.5) / (quarrel.rarer + 0.5))
-            candidate = Candidate(current, proposed, score)
-            listed.append(finding_of(doc, candidate, self.forms.labels, why=str(quarrel)))
+            score = log((max(about.taken_in, about.left_out) + 0.5) / (about.rarer + 0.5))
+            correction = Correction(current, proposed, score)
+            listed.append(finding_of(doc, correction, self.forms.labels, why=str(about)))
 
     def _edges(self, doc: StoredDoc) -> list[tuple[Place, Edge]]:
         """List the edges of a text's spans, where what the span would be the other way is marked elsewhere."""

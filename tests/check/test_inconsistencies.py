@@ -4,16 +4,16 @@ import pytest
 
 from labelwise.check.findings import Nobody
 from labelwise.check.folds import CheckedDoc
-from labelwise.check.quarrels import FEWEST, MOST, Quarrels, edges
+from labelwise.check.inconsistencies import FEWEST, MOST, Inconsistencies, edges
 from labelwise.corpus.forms import Forms
 from tests.corpus.test_forms import LABELS, stored
 
 
-def quarrels(tmp_path, *texts) -> dict:
-    """The quarrels of some texts: by label, kind and word, both counts, and what is listed."""
+def inconsistencies(tmp_path, *texts) -> dict:
+    """The inconsistencies of some texts: by label, kind and word, both counts, and what is listed."""
     docs = stored(tmp_path, *texts)
     forms = Forms(LABELS)
-    found = Quarrels(forms)
+    found = Inconsistencies(forms)
     for doc in docs:
         forms.look_for(doc, forms.spans(doc))
         forms.mark(doc)
@@ -32,37 +32,37 @@ WITH, WITHOUT = ("wash the plate now", [(1, 3, "A")], {}), ("wash the plate now"
 @pytest.mark.parametrize(("taken_in", "left_out"), [(3, 5), (5, 3), (4, 4)])
 def test_a_determiner_is_taken_in_here_and_left_out_there(taken_in, left_out, tmp_path):
     """What went the rarer way is listed, with the span as it would be the other way."""
-    ((name, found),) = quarrels(tmp_path, *[WITH] * taken_in, *[WITHOUT] * left_out).items()
+    ((name, found),) = inconsistencies(tmp_path, *[WITH] * taken_in, *[WITHOUT] * left_out).items()
     assert (name, found[:2]) == (("A", "first word", "the"), (taken_in, left_out))
     rows = found[2]
     assert len(rows) == min(taken_in, left_out)
     full, bare = (5, 14, "A"), (9, 14, "A")
     expected = (full, bare) if taken_in <= left_out else (bare, full)
     assert {(row.current, row.proposed) for row in rows} == {expected}
-    assert {row.kind for row in rows} == {"other boundaries"}
+    assert {row.kind for row in rows} == {"wrong boundaries"}
     assert all(f"first word of A {taken_in} times; {left_out} times it is left out" in row.why for row in rows)
     assert all(row.score >= 0 for row in rows)
 
 
 def test_nothing_is_said_of_what_hardly_ever_happens(tmp_path):
-    assert not quarrels(tmp_path, *[WITH] * (FEWEST - 1), *[WITHOUT] * 20)
+    assert not inconsistencies(tmp_path, *[WITH] * (FEWEST - 1), *[WITHOUT] * 20)
 
 
-def test_another_head_is_no_quarrel(tmp_path):
+def test_another_head_is_no_inconsistency(tmp_path):
     """A word that belongs to one thing, and stands before another, which is never marked with it."""
     cat = ("the cat sat down", [(1, 2, "A")], {})
     hague = ("to the Hague today", [(1, 3, "A")], {})
-    assert not quarrels(tmp_path, *[cat] * 9, *[hague] * 9)
+    assert not inconsistencies(tmp_path, *[cat] * 9, *[hague] * 9)
 
 
-def test_another_label_is_no_quarrel(tmp_path):
-    assert not quarrels(tmp_path, *[WITH] * 5, *[("wash the plate now", [(2, 3, "B")], {})] * 5)
+def test_another_label_is_no_inconsistency(tmp_path):
+    assert not inconsistencies(tmp_path, *[WITH] * 5, *[("wash the plate now", [(2, 3, "B")], {})] * 5)
 
 
 def test_numbers_are_one_word_and_case_does_not_count(tmp_path):
     texts = [(f"add {n} beads twice", [(1, 3, "A")], {}) for n in (5, 6, 7)]
     texts += [(f"add {n} beads twice", [(2, 3, "A")], {}) for n in (5, 6, 7)]
-    assert {name: found[:2] for name, found in quarrels(tmp_path, *texts).items()} == {
+    assert {name: found[:2] for name, found in inconsistencies(tmp_path, *texts).items()} == {
         ("A", "first word", "0"): (3, 3),
     }
 
@@ -86,10 +86,10 @@ def test_the_last_word_and_parts_before_hyphens():
 def test_a_plural_that_is_left_unmarked(tmp_path):
     """What is rarer is listed: the unmarked plurals; a label that isn't known there says nothing."""
     singular, plural = ("a tube here", [(1, 2, "A")], {}), ("some tubes here", [], {})
-    found = quarrels(tmp_path, *[singular] * 5, *[plural] * 4, ("some tubes here", [], {"A": "none"}))
+    found = inconsistencies(tmp_path, *[singular] * 5, *[plural] * 4, ("some tubes here", [], {"A": "none"}))
     assert {name: both[:2] for name, both in found.items()} == {("A", "plural", "tube(s)"): (5, 4)}
     rows = found["A", "plural", "tube(s)"][2]
-    assert {(row.kind, row.current, row.proposed) for row in rows} == {("unmarked", None, (5, 10, "A"))}
+    assert {(row.kind, row.current, row.proposed) for row in rows} == {("missing", None, (5, 10, "A"))}
     assert len(rows) == 4
 
 
@@ -100,11 +100,11 @@ def test_a_plural_that_is_left_unmarked(tmp_path):
 )  # fmt: skip
 def test_plurals_are_not_only_an_s_more(tmp_path, singular, plural, name):
     marked, unmarked = (f"one {singular} here", [(1, 2, "A")], {}), (f"some {plural} here", [], {})
-    assert {key: both[:2] for key, both in quarrels(tmp_path, *[marked] * 5, *[unmarked] * 4).items()} == {
+    assert {key: both[:2] for key, both in inconsistencies(tmp_path, *[marked] * 5, *[unmarked] * 4).items()} == {
         ("A", "plural", name): (5, 4)
     }
     marked, unmarked = (f"some {plural} here", [(1, 2, "A")], {}), (f"one {singular} here", [], {})
-    assert ("A", "plural", name) in quarrels(tmp_path, *[marked] * 5, *[unmarked] * 4)
+    assert ("A", "plural", name) in inconsistencies(tmp_path, *[marked] * 5, *[unmarked] * 4)
 
 
 @pytest.mark.parametrize(
@@ -117,23 +117,23 @@ def test_plurals_are_not_only_an_s_more(tmp_path, singular, plural, name):
 )
 def test_units_punctuation_and_parts_before_hyphens_are_counted(text, inside, outside, name, tmp_path):
     texts = [(text, [(*place, "A")], {}) for place in (inside, outside) for _ in range(4)]
-    assert {key: both[:2] for key, both in quarrels(tmp_path, *texts).items()} == {("A", *name): (4, 4)}
+    assert {key: both[:2] for key, both in inconsistencies(tmp_path, *texts).items()} == {("A", *name): (4, 4)}
 
 
-def test_a_plural_that_is_marked_now_and_then_is_no_quarrel_about_the_plural(tmp_path):
+def test_a_plural_that_is_marked_now_and_then_is_no_inconsistency_of_the_plural(tmp_path):
     marked, unmarked = ("some tubes here", [(1, 2, "A")], {}), ("some tubes here", [], {})
-    found = quarrels(tmp_path, *[("a tube here", [(1, 2, "A")], {})] * 9, *[marked] * 4, *[unmarked] * 4)
+    found = inconsistencies(tmp_path, *[("a tube here", [(1, 2, "A")], {})] * 9, *[marked] * 4, *[unmarked] * 4)
     assert not any(what == "plural" for _, what, _ in found)
 
 
-def test_a_singular_that_is_marked_now_and_then_is_no_quarrel_about_the_plural(tmp_path):
+def test_a_singular_that_is_marked_now_and_then_is_no_inconsistency_of_the_plural(tmp_path):
     marked, unmarked = ("a tube here", [(1, 2, "A")], {}), ("a tube here", [], {})
-    found = quarrels(tmp_path, *[marked] * 6, *[unmarked] * 4, *[("some tubes here", [], {})] * 9)
+    found = inconsistencies(tmp_path, *[marked] * 6, *[unmarked] * 4, *[("some tubes here", [], {})] * 9)
     assert not any(what == "plural" for _, what, _ in found)
 
 
 def test_spans_without_letters_are_listed(tmp_path):
-    found = quarrels(tmp_path, ("one - two", [(1, 2, "A"), (0, 1, "A")], {}))
+    found = inconsistencies(tmp_path, ("one - two", [(1, 2, "A"), (0, 1, "A")], {}))
     ((name, (*_, rows)),) = found.items()
     assert name == ("A", "no letters", "-")
     assert [(row.current, row.proposed) for row in rows] == [((4, 5, "A"), None)]
@@ -143,6 +143,6 @@ def test_the_largest_comes_first_and_lists_are_short(tmp_path):
     texts = [WITH] * 3 + [WITHOUT] * 3
     for start in (1, 2):
         texts += [("heat cold water now", [(start, 3, "B")], {})] * (MOST + 9)
-    found = quarrels(tmp_path, *texts)
+    found = inconsistencies(tmp_path, *texts)
     assert list(found) == [("B", "first word", "cold"), ("A", "first word", "the")]
     assert len(found["B", "first word", "cold"][2]) == MOST
