@@ -18,19 +18,15 @@ FLAT_LIMIT = 1.1  # ten times the texts may take this many times the memory
 STEPS = 100
 
 
-def make_corpus(docs: int, folder: Path, *, keep: bool = False) -> Path:
-    """Make and merge data sets of 5 labels over `docs` texts, nearly all of them in test, unless that is done.
-
-    keep (bool): keep the data sets, folder/tasks-DOCS.
-    """
+def make_corpus(docs: int, folder: Path) -> Path:
+    """Make and merge data sets of 5 labels over `docs` texts, nearly all of them in test, unless that is done."""
     corpus = folder / f"corpus-{docs}"
     if not (corpus / "manifest.json").exists():
         tasks = folder / f"tasks-{docs}"
         measure("scripts.make_demo", str(tasks), *f"--format prodigy --docs {docs} --labels 5 --words 300".split())
         options = "--tokenizer project.yml --near-duplicates off --dev-ratio 0.02 --test-ratio 0.9"
         measure("scripts.merge", str(tasks / "datasets.yml"), str(corpus), *options.split())
-        if not keep:
-            shutil.rmtree(tasks)
+        shutil.rmtree(tasks)
         shutil.rmtree(corpus / ".cache")
     return corpus
 

@@ -18,7 +18,6 @@ SHOWN = 15  # rows of the table
 
 def check_labels_cli(
     corpus: Annotated[Path, typer.Argument(help="Folder that the merge wrote")],
-    datasets: Annotated[list[Path], typer.Argument(metavar="DATASETS.yml...", help="Declarations it was merged from")],
     out: Annotated[Path, Option(help="Folder for the table and the tasks of each label")],
     config: Annotated[Path, Option(help="spaCy config of the pipelines that give their opinion")],
     folds: Annotated[
@@ -34,7 +33,6 @@ def check_labels_cli(
     with user_errors("Nothing was checked"):
         summary = check(
             corpus,
-            datasets,
             out,
             config=config,
             folds=folds,

@@ -1,19 +1,15 @@
 """Look up what belongs to findings: mistakes on test, places in the sources, and texts; one pass for each."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from labelwise.check.folds import read_checked
 from labelwise.check.worklists import Finding, Text
 from labelwise.common.keys import text_key
-from labelwise.common.spans import trim_usable
+from labelwise.corpus.places import AnswerPlace, read_places
 from labelwise.evaluate.mistakes import pairs_of
 from labelwise.evaluate.predictions import read_predictions
-from labelwise.sources.declarations import DataSet
-from labelwise.sources.formats import read_items
-from labelwise.sources.normalize import normalize_task
-from labelwise.sources.prodigy import Task, annotator_of, kind_of
 
 
 def explain(findings: Sequence[Finding], predictions: Path) -> None:
@@ -32,25 +28,24 @@ def explain(findings: Sequence[Finding], predictions: Path) -> None:
         one.explains = sum(mistakes[one.form, labels] for labels in own)
 
 
-def locate(findings: Sequence[Finding], datasets: Sequence[DataSet], *, normalize: bool) -> None:
+def locate(findings: Sequence[Finding], corpus: Path, declared: Mapping[str, tuple[str, ...]]) -> None:
     """Look up the data sets, files and lines that findings are in, and who annotated.
 
-    A complete answer is about all of its text, a binary one about its spans; ignored and rejected ones say nothing.
+    A complete answer is about all of its text, a binary one about its spans.
+
+    declared (Mapping): the labels of each data set.
     """
-    wanted: dict[bytes, list[Finding]] = {}
+    wanted: dict[str, list[Finding]] = {}
     for one in findings:
-        wanted.setdefault(bytes.fromhex(one.key), []).append(one)
-    for dataset in datasets:
-        for path in dataset.files:
-            for item in read_items(path, dataset.name if dataset.database else ""):
-                task = item.task and (normalize_task(item.task) if normalize else item.task)
-                if task is None or not task.text:
-                    continue
-                for one in wanted.get(text_key(task.text.encode("utf8", "surrogatepass")), ()):
-                    if set(one.labels) & set(dataset.labels) and _is_about(task, dataset, one):
-                        place, who = _place(task, one) or f"{path.name}:{item.line}", annotator_of(task)
-                        one.places.append(f"{dataset.name} {place}" + (f" ({who})" if who else ""))
-                        one.datasets[dataset.name] = dataset.labels
+        wanted.setdefault(one.key, []).append(one)
+    for text in read_places(corpus):
+        for one in wanted.get(text.key, ()):
+            for answer in text.answers:
+                labels = declared.get(answer.dataset, ())
+                if set(one.labels) & set(labels) and _is_about(answer, one):
+                    who = f" ({answer.annotator})" if answer.annotator else ""
+                    one.places.append(f"{answer.dataset} {_place(answer, one)}{who}")
+                    one.datasets[answer.dataset] = labels
 
 
 def read_texts(corpus: Path, keys: set[str]) -> dict[str, Text]:
@@ -63,22 +58,17 @@ def read_texts(corpus: Path, keys: set[str]) -> dict[str, Text]:
     return found
 
 
-def _place(task: Task, finding: Finding) -> str:
-    """Name the document of a brat folder, and the line of the span, if it is there; empty for another source."""
-    if not task.document:
-        return ""
+def _place(answer: AnswerPlace, finding: Finding) -> str:
+    """Name the file and the line: those of the span that is there, if it has a line of its own; a document has none."""
     here = finding.current and finding.current[:2]
-    spans = [span for span in task.spans or () if trim_usable(task.text or "", span.start, span.end) == here]
-    lines = [span.place for span in spans if span.place]
-    return f"{lines[0][0]}:{lines[0][1]}" if lines else task.document
+    file, line = next(
+        ((file, line) for start, end, file, line in answer.lines if (start, end) == here), (answer.file, answer.line)
+    )
+    return f"{file}:{line}" if line else file
 
 
-def _is_about(task: Task, dataset: DataSet, finding: Finding) -> bool:
-    kind = kind_of(task) if dataset.kind == "auto" else dataset.kind
-    if task.answer == "ignore" or kind == "other":
-        return False
-    if kind == "complete":
-        return task.answer == "accept"
+def _is_about(answer: AnswerPlace, finding: Finding) -> bool:
     spans = [span for span in (finding.current, finding.proposed) if span]
-    told = [trim_usable(task.text or "", span.start, span.end) for span in task.spans or ()]
-    return any(start < span[1] and span[0] < end for start, end in told for span in spans)
+    return answer.judged is None or any(
+        start < span[1] and span[0] < end for start, end in answer.judged for span in spans
+    )

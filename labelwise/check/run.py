@@ -3,7 +3,7 @@
 1. Count how often each form is marked with each label, and how often it isn't (`forms`): two passes over the corpus.
 2. Train a pipeline for each fold, without the fold (`folds`).
 3. Find what contradicts the others, text by text (`findings`), and keep the best findings of each label.
-4. Look up where they are from: one pass over the sources, and which mistakes on test they are about.
+4. Look up where they are in the sources, which the merge wrote down, and which mistakes on test they are about.
 5. Write work lists (`worklists`).
 
 What isn't about single spans comes beside that: ways to annotate that don't agree (`inconsistencies`), and annotators.
@@ -26,7 +26,7 @@ from labelwise.common.outputs import check_replaceable, own_folder, own_name, re
 from labelwise.corpus.forms import Forms
 from labelwise.corpus.manifest import AnnotatorPair, pinned, read_annotators, read_manifest
 from labelwise.corpus.pipeline import load_pipeline
-from labelwise.sources.declarations import FETCHED, load_datasets
+from labelwise.corpus.places import read_declared
 
 FEW = 20  # spans in train below which a label has few
 
@@ -73,7 +73,6 @@ class Summary(msgspec.Struct):
 
 def check(
     corpus: Path,
-    datasets: Sequence[Path],
     out: Path,
     *,
     config: Path,
@@ -85,7 +84,6 @@ def check(
 ) -> Summary:
     """Check the annotation of a corpus, and write work lists to a folder, which is replaced as a whole.
 
-    datasets (Sequence[Path]): the declarations that the corpus was merged from.
     config (Path): of the pipelines of the folds.
     folds (int): how many; 0 for no opinions, which takes seconds, and finds much less.
     most (int): findings of each label that are kept.
@@ -100,9 +98,7 @@ def check(
     if most < 1:
         raise InputError(f"--most {most}: give at least 1")
     check_replaceable(out, (TABLE, INCONSISTENCIES, SUMMARY), "check")
-    manifest = read_manifest(corpus)
-    labels = manifest["labels"]
-    declared = load_datasets(datasets, corpus / FETCHED)
+    labels, declared = read_manifest(corpus)["labels"], read_declared(corpus)
     if predictions and not predictions.is_file():
         raise InputError(f"{predictions}: there is no such file; run the evaluation")
     pipelines = own_name(out, "folds")
@@ -124,7 +120,7 @@ def check(
         inconsistent = [one for found in disagreeing.values() for one in found]
         if predictions:
             explain([*findings, *inconsistent], predictions)
-        locate([*findings, *inconsistent], declared, normalize=manifest["settings"]["normalize"])
+        locate([*findings, *inconsistent], corpus, declared)
         groups = _group(findings)
         write_table(findings, folder / TABLE)
         write_table(inconsistent, folder / INCONSISTENCIES)

@@ -13,6 +13,7 @@ from spacy.language import Language
 from labelwise.common.errors import InputError
 from labelwise.common.wording import counted
 from labelwise.corpus.manifest import ANNOTATORS, MANIFEST, SPLITS, AnnotatorPair, is_corpus, write_manifest
+from labelwise.corpus.places import PLACES
 from labelwise.corpus.tokenizer import write_tokenizer
 from labelwise.merge.cache import CACHE, is_cache
 from labelwise.merge.jobs import Source
@@ -30,6 +31,7 @@ OUTPUTS = (
     LOST_SPANS,
     DISAGREEMENTS,
     PROBLEMS,
+    PLACES,
     NEAR_DUPLICATES,
     ANNOTATORS,
     MANIFEST,

@@ -13,6 +13,7 @@ import msgspec
 from labelwise.common.outputs import staged
 from labelwise.corpus.docbin_writer import write_docs
 from labelwise.corpus.manifest import SPLITS
+from labelwise.corpus.places import PLACES
 from labelwise.merge.jobs import MergeJob
 from labelwise.merge.portion import Portion, merge_portion
 from labelwise.merge.rules.ledger import Ledger, decode_counter
@@ -24,7 +25,7 @@ NAMES = "names.json"
 
 
 class PartitionResult(msgspec.Struct):
-    """The result of a partition, except for the Docs, lost spans and problems, which are in files of its folder.
+    """The result of a partition, except for what is in files of its folder: Docs, lost spans, problems, places, ….
 
     identity, fingerprint (bytes): digests of what it depends on: by place, and by content.
     files (dict[str, str]): the names of its files, with their digests.
@@ -72,6 +73,7 @@ def merge_partition(job: MergeJob) -> PartitionResult:
         (folder / LOST_SPANS).write_bytes(b"".join(portion.lost_spans for portion in merged))
         (folder / DISAGREEMENTS).write_bytes(b"".join(portion.disagreements for portion in merged))
         (folder / PROBLEMS).write_bytes(b"".join(portion.problems for portion in merged))
+        (folder / PLACES).write_bytes(b"".join(portion.places for portion in merged))
         names = {key: name for portion in merged for key, name in portion.names.items()}
         (folder / NAMES).write_bytes(msgspec.json.encode(names))
         for portion in merged:

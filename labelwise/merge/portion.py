@@ -16,12 +16,13 @@ from spacy.tokens import Doc
 from labelwise.common.errors import InputError
 from labelwise.corpus.docbin_writer import EncodedDocs, encode_docs
 from labelwise.corpus.manifest import SPLITS, Split
+from labelwise.corpus.places import places_line
 from labelwise.corpus.streaming import forgetting
 from labelwise.corpus.tasks import input_hash
 from labelwise.corpus.tokenizer import LearningTokenizer
 from labelwise.merge.jobs import MergeJob, SplitGroup
 from labelwise.merge.rules.agreement import count_agreement, count_pairs, disagreement_tasks
-from labelwise.merge.rules.answers import Answer, why_not
+from labelwise.merge.rules.answers import Answer, place_of, why_not
 from labelwise.merge.rules.ledger import Ledger, outcome_of, problem_line
 from labelwise.merge.rules.lost_spans import LostSpan, lost_span_tasks
 from labelwise.merge.rules.one_text import Merged, merge_text, missing_labels
@@ -40,7 +41,7 @@ class Portion(msgspec.Struct):
     docs (dict[str, EncodedDocs]): by split.
     keys (dict[str, bytes]): by split, the keys of the Docs' texts.
     names (dict[str, str]): the documents that texts are, by key, of those that have a name.
-    lost_spans, disagreements, problems (bytes): lines of JSON.
+    lost_spans, disagreements, problems, places (bytes): lines of JSON.
     """
 
     fingerprint: bytes
@@ -51,6 +52,7 @@ class Portion(msgspec.Struct):
     lost_spans: bytes
     disagreements: bytes
     problems: bytes
+    places: bytes
 
 
 class TextResult(NamedTuple):
@@ -77,6 +79,7 @@ def merge_portion(job: MergeJob, fingerprint: bytes, texts: Texts, reader: TaskR
     lost_spans: list[bytes] = []
     disagreements: list[bytes] = []
     problems: list[bytes] = []
+    places: list[bytes] = []
     tokenizer = load_tokenizer(job.settings)
     with forgetting(tokenizer.nlp):
         for key, rows in texts:
@@ -86,6 +89,7 @@ def merge_portion(job: MergeJob, fingerprint: bytes, texts: Texts, reader: TaskR
             if result.doc is not None:
                 docs[result.split].append(result.doc)
                 keys[result.split] += key
+                places.append(places_line(key, [place for one in answers if (place := place_of(text, one))]))
             merged = result.merged
             if merged.name:
                 names[key.hex()] = merged.name
@@ -93,7 +97,8 @@ def merge_portion(job: MergeJob, fingerprint: bytes, texts: Texts, reader: TaskR
             disagreements += disagreement_tasks(text, merged.versions, merged.places, merged.name)
             problems += map(problem_line, merged.problems)
         encoded: dict[str, EncodedDocs] = {split: encode_docs(docs[split]) for split in SPLITS}
-    return Portion(fingerprint, ledger, encoded, keys, names, *map(b"".join, (lost_spans, disagreements, problems)))
+    lines = map(b"".join, (lost_spans, disagreements, problems, places))
+    return Portion(fingerprint, ledger, encoded, keys, names, *lines)
 
 
 def merge_one(

@@ -30,6 +30,7 @@ from labelwise.common.memory import parse_size
 from labelwise.common.outputs import Output, link, staged_together
 from labelwise.common.workers import Engine, open_executor, run_in_order
 from labelwise.corpus.manifest import MERGE, SPLITS
+from labelwise.corpus.places import PLACES, declared_line
 from labelwise.merge.cache import CACHE, Cache, forget_unused, open_cache
 from labelwise.merge.commit import Made, check_ledger, check_out, write_metrics, write_rest
 from labelwise.merge.jobs import MergeJob, ReadJob, Source
@@ -124,7 +125,7 @@ def merge_datasets(
     may_be_empty: bool = True,
     metrics: Path | None = None,
 ) -> Ledger:
-    """Merge data sets: write `train`, `dev`, `test`, `labels`, six files of everything else, and `manifest.json`.
+    """Merge data sets: write `train`, `dev`, `test`, `labels`, seven files of everything else, and `manifest.json`.
 
     out (Path): the folder to write them to; nothing else in it is touched, except for the cache.
     executor (Executor | None): where sources are read and partitions merged; None is this process.
@@ -150,6 +151,7 @@ def merge_datasets(
         for split in SPLITS:
             (folder / split).mkdir(parents=True)
         _note_links_outside(datasets, ledger, folder / PROBLEMS)
+        (folder / PLACES).write_bytes(declared_line({dataset.name: dataset.labels for dataset in datasets}))
         files = _read(run, sources, settings, cache, ledger, folder)
         total = sum(file.size for file in files)
         count = count_partitions(files, settings)
@@ -248,7 +250,8 @@ def _merge(
     partitions: dict[str, str] = {}
     with ExitStack() as stack:
         whole = {
-            name: stack.enter_context((folder / name).open("ab")) for name in (LOST_SPANS, DISAGREEMENTS, PROBLEMS)
+            name: stack.enter_context((folder / name).open("ab"))
+            for name in (LOST_SPANS, DISAGREEMENTS, PROBLEMS, PLACES)
         }
         for job, result in run.run("merge", merge_partition, jobs, total):
             ledger.add(result.ledger)

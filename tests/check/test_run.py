@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,6 @@ from labelwise.evaluate.predictions import PredictedDoc, write_predictions
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge
 from labelwise.sources.convert_brat import convert_brat
-from labelwise.sources.declarations import load_datasets
 from scripts.check_labels import check_labels_cli
 from tests.conftest import ROOT
 
@@ -68,7 +68,7 @@ def spans_of(row: dict) -> set[tuple]:
 @pytest.fixture(scope="module")
 def checked(noisy) -> Path:
     out = noisy / "check"
-    check(noisy / "corpus", [noisy / "tasks" / "datasets.yml"], out, config=CPU, folds=2, overrides=SMALL)
+    check(noisy / "corpus", out, config=CPU, folds=2, overrides=SMALL)
     return out
 
 
@@ -135,8 +135,7 @@ def test_a_task_that_is_saved_to_its_own_data_set_takes_nothing_from_other_label
     merging.add("both", ["PET", "PLACE"], rows)
     merging.add("verb", ["VERB"], [{"text": row["text"]} for row in rows])
     before = merging.run()
-    declared = [merging.root / "tasks" / "datasets.yml"]
-    check(merging.root / "corpus", declared, merging.root / "check", config=CPU, folds=0)
+    check(merging.root / "corpus", merging.root / "check", config=CPU, folds=0)
     (first, *_) = [json.loads(line) for line in (merging.root / "check/tasks/PET.jsonl").read_text().splitlines()]
     assert (first["text"], first["meta"]["labels"]) == (rows[0]["text"], "PET,PLACE")
     corrected = {**first, "spans": [*first["spans"], {"start": 6, "end": 9, "label": "PET"}]}
@@ -150,7 +149,7 @@ def test_a_task_that_is_saved_to_its_own_data_set_takes_nothing_from_other_label
 
 def test_without_pipelines_the_forms_alone_are_looked_at(noisy, tmp_path, monkeypatch):
     monkeypatch.setattr(folds, "train", None)
-    summary = check(noisy / "corpus", [noisy / "tasks" / "datasets.yml"], tmp_path / "check", config=CPU, folds=0)
+    summary = check(noisy / "corpus", tmp_path / "check", config=CPU, folds=0)
     rows = rows_of(tmp_path / "check")
     assert summary.texts == 120
     assert sum(sum(kinds.values()) for kinds in summary.findings.values()) == len(rows) > 20
@@ -159,9 +158,8 @@ def test_without_pipelines_the_forms_alone_are_looked_at(noisy, tmp_path, monkey
 
 
 def test_the_best_of_each_label_are_kept(noisy, tmp_path):
-    declared = [noisy / "tasks" / "datasets.yml"]
     for most in (3, 1000):
-        check(noisy / "corpus", declared, tmp_path / str(most), config=CPU, folds=0, most=most)
+        check(noisy / "corpus", tmp_path / str(most), config=CPU, folds=0, most=most)
     few, all_rows = rows_of(tmp_path / "3"), rows_of(tmp_path / "1000")
     for label in LABELS:
         scores = [[row["score"] for row in rows if row["label"] == label] for rows in (few, all_rows)]
@@ -169,9 +167,8 @@ def test_the_best_of_each_label_are_kept(noisy, tmp_path):
 
 
 def test_equal_checks_write_equal_bytes(noisy, tmp_path):
-    declared = [noisy / "tasks" / "datasets.yml"]
     for name in ("one", "two"):
-        check(noisy / "corpus", declared, tmp_path / name, config=CPU, folds=0)
+        check(noisy / "corpus", tmp_path / name, config=CPU, folds=0)
     one, two = (
         {path.relative_to(tmp_path / name): path.read_bytes() for path in (tmp_path / name).rglob("*.*")}
         for name in ("one", "two")
@@ -181,15 +178,14 @@ def test_equal_checks_write_equal_bytes(noisy, tmp_path):
 
 def test_mistakes_on_test_say_what_pays_most(noisy, tmp_path):
     """The form of which most mistakes are made leads the groups."""
-    declared = [noisy / "tasks" / "datasets.yml"]
-    check(noisy / "corpus", declared, tmp_path / "first", config=CPU, folds=0)
+    check(noisy / "corpus", tmp_path / "first", config=CPU, folds=0)
     row = rows_of(tmp_path / "first")[10]
     label = row["label"]
     docs = [PredictedDoc(f"{n:02d}", row["form"], [], [(0, len(row["form"]), label)], [], doc="x") for n in range(7)]
     with (tmp_path / "predictions.jsonl").open("wb") as file:
         write_predictions(docs, file)
     predictions = tmp_path / "predictions.jsonl"
-    summary = check(noisy / "corpus", declared, tmp_path / "second", config=CPU, folds=0, predictions=predictions)
+    summary = check(noisy / "corpus", tmp_path / "second", config=CPU, folds=0, predictions=predictions)
     assert (summary.groups[0].form, summary.groups[0].explains) == (row["form"], 7)
     explained = {one["form"] for one in rows_of(tmp_path / "second") if one["explains"] == "7"}
     assert explained == {row["form"]}
@@ -219,16 +215,26 @@ def test_a_finding_explains_the_mistakes_of_its_own_label_or_pair_alone(tmp_path
 )
 def test_numbers_out_of_range_are_errors(options, message, noisy, tmp_path):
     with pytest.raises(InputError, match=message):
-        check(noisy / "corpus", [noisy / "tasks" / "datasets.yml"], tmp_path / "out", config=CPU, **options)
+        check(noisy / "corpus", tmp_path / "out", config=CPU, **options)
 
 
-@pytest.mark.parametrize(("name", "message"), [("predictions", "there is no such file"), ("datasets", "none.yml")])
-def test_what_is_not_there_is_said_before_anything_is_trained(name, message, noisy, tmp_path, monkeypatch):
+@pytest.mark.parametrize("damage", ["no predictions", "no places", "no JSON"])
+def test_what_is_not_there_is_said_before_anything_is_trained(damage, noisy, tmp_path, monkeypatch):
     monkeypatch.setattr(folds, "train", lambda *given, **options: pytest.fail("trained"))
-    given = {"datasets": [noisy / "tasks" / "datasets.yml"], "predictions": None}
-    given[name] = tmp_path / "none.jsonl" if name == "predictions" else [tmp_path / "none.yml"]
+    shutil.copytree(noisy / "corpus", tmp_path / "corpus")
+    places = tmp_path / "corpus" / "places.jsonl"
+    if damage == "no places":
+        places.unlink()
+    elif damage == "no JSON":
+        places.write_text("{oops\n")
+    predictions = tmp_path / "none.jsonl" if damage == "no predictions" else None
+    message = {
+        "no predictions": r"none\.jsonl: there is no such file; run the evaluation",
+        "no places": r"places\.jsonl: there is no such file; run the merge",
+        "no JSON": r"places\.jsonl:1: not what a merge writes \(.*\); run the merge again",
+    }[damage]
     with pytest.raises(InputError, match=message):
-        check(noisy / "corpus", given["datasets"], tmp_path / "out", config=CPU, predictions=given["predictions"])
+        check(tmp_path / "corpus", tmp_path / "out", config=CPU, predictions=predictions)
 
 
 @pytest.mark.parametrize(
@@ -251,7 +257,8 @@ def test_places_are_those_of_answers_that_say_something_of_the_finding(answer, f
     merging.add("a", ["A"], [task])
     key = text_key(b"big cat").hex()
     finding = Finding(1.0, "missing", "A", "cat", None, (4, 7, "A"), "train", "", key, "")
-    locate([finding], load_datasets([merging.root / "tasks" / "datasets.yml"]), normalize=False)
+    merging.run()
+    locate([finding], merging.root / "corpus", {"a": ("A",)})
     assert finding.places == found
 
 
@@ -275,10 +282,10 @@ def test_what_is_counted_and_who_does_not_agree_is_said(merging):
         split="dev",
     )
     merging.run()
-    corpus, declared = merging.root / "corpus", merging.root / "tasks" / "datasets.yml"
+    corpus = merging.root / "corpus"
     app = typer.Typer()
     app.command()(check_labels_cli)
-    arguments = [corpus, declared, "--out", merging.root / "check", "--config", CPU, "--folds", "0"]
+    arguments = [corpus, "--out", merging.root / "check", "--config", CPU, "--folds", "0"]
     result = CliRunner().invoke(app, list(map(str, arguments)), env={"COLUMNS": "200"})
     assert result.exit_code == 0, result.output
     found = json.loads((merging.root / "check" / "check.json").read_text())
@@ -313,14 +320,14 @@ def lines_of(corpus: Path, label: str) -> list:
 def test_a_folder_that_is_no_check_is_not_replaced(noisy, tmp_path):
     (tmp_path / "thesis.txt").write_text("mine")
     with pytest.raises(InputError, match="check"):
-        check(noisy / "corpus", [noisy / "tasks" / "datasets.yml"], tmp_path, config=CPU, folds=0)
+        check(noisy / "corpus", tmp_path, config=CPU, folds=0)
     assert (tmp_path / "thesis.txt").read_text() == "mine"
 
 
 def test_the_command_says_what_to_fix_first(noisy, tmp_path):
     app = typer.Typer()
     app.command()(check_labels_cli)
-    arguments = [noisy / "corpus", noisy / "tasks" / "datasets.yml", "--out", tmp_path / "check", "--config", CPU]
+    arguments = [noisy / "corpus", "--out", tmp_path / "check", "--config", CPU]
     result = CliRunner().invoke(app, [*map(str, arguments), "--folds", "0"])
     assert result.exit_code == 0, result.output
     assert "Fix first" in result.output

@@ -4,7 +4,8 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from labelwise.common.spans import is_integer
+from labelwise.common.spans import is_integer, trim_usable
+from labelwise.corpus.places import AnswerPlace
 from labelwise.sources.declarations import DataSet
 from labelwise.sources.prodigy import ANSWERS, Kind, Task, annotator_of, kind_of
 
@@ -58,6 +59,19 @@ def annotator(answer: Answer) -> tuple[str, str]:
     """Tell who answered: a name, or else the data set, of which all unnamed answers are one annotator's."""
     name = annotator_of(answer.task)
     return ("", answer.dataset.name) if not name or UNNAMED.search(name) else (name, "")
+
+
+def place_of(text: str, answer: Answer) -> AnswerPlace | None:
+    """Say where an answer is, and which spans it is about; None if it leaves no trace, whatever the others are."""
+    complete = answer.kind == "complete"
+    if why_not(answer) or (complete and answer.task.answer != "accept"):
+        return None
+    place = AnswerPlace(answer.dataset.name, *answer.name, annotator_of(answer.task))
+    if answer.task.document or not complete:
+        spans = [(trim_usable(text, span.start, span.end), span.place) for span in answer.task.spans or ()]
+        place.judged = None if complete else [offsets for offsets, _ in spans]
+        place.lines = [(*offsets, *found) for offsets, found in spans if found]
+    return place
 
 
 def why_not(answer: Answer) -> str:

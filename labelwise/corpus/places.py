@@ -1,0 +1,95 @@
+"""Where the annotation of each text is in the sources, and who made it.
+
+`places.jsonl` begins with the labels that each data set declares; then it has a line for each text of the corpus, with
+the answers that may count, sorted by key:
+
+    {"drug": ["DRUG"], "place": ["PLACE"]}
+    {"key": "0a5f…", "answers": [{"dataset": "drug", "file": "drug.jsonl", "line": 7, "annotator": "ann"}]}
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from labelwise.common.decoding import DECODE_ERRORS
+from labelwise.common.errors import InputError
+from labelwise.common.outputs import check_finished
+from labelwise.corpus.manifest import MERGE
+
+PLACES = "places.jsonl"
+Read = TypeVar("Read")
+
+
+class AnswerPlace(msgspec.Struct, omit_defaults=True):
+    """Where an answer is.
+
+    file (str): the name of the file, or of the brat document.
+    line (int): 0 for a document.
+    annotator (str): empty if nobody is named.
+    judged (list | None): of single judged spans start and end; None if the answer is about all of the text.
+    lines (list): of spans that have a line of their own: start, end, file and line.
+    """
+
+    dataset: str
+    file: str
+    line: int = 0
+    annotator: str = ""
+    judged: list[tuple[int, int]] | None = None
+    lines: list[tuple[int, int, str, int]] = []
+
+
+class TextPlaces(msgspec.Struct):
+    """Where the answers about a text are.
+
+    key (str): of the text, in hexadecimal.
+    """
+
+    key: str
+    answers: list[AnswerPlace]
+
+
+_encode = msgspec.json.Encoder().encode
+
+
+def declared_line(declared: Mapping[str, Sequence[str]]) -> bytes:
+    """Make the first line of the file: the labels by data set."""
+    return _encode(declared) + b"\n"
+
+
+def places_line(key: bytes, answers: list[AnswerPlace]) -> bytes:
+    """Make the line of a text."""
+    return _encode(TextPlaces(key.hex(), answers)) + b"\n"
+
+
+def read_declared(corpus: Path) -> dict[str, tuple[str, ...]]:
+    """Read the labels that each data set of a corpus declares.
+
+    RAISES (InputError): a merge hasn't written them.
+    """
+    return next(_read(corpus, dict[str, tuple[str, ...]], last=1), {})
+
+
+def read_places(corpus: Path) -> Iterator[TextPlaces]:
+    """Yield the texts of a corpus.
+
+    RAISES (InputError): a merge hasn't written them.
+    """
+    return _read(corpus, TextPlaces, first=2)
+
+
+def _read(corpus: Path, kind: type[Read], first: int = 1, last: int | None = None) -> Iterator[Read]:
+    """Yield some lines of the file, by their numbers."""
+    file = corpus / PLACES
+    check_finished(corpus / MERGE)
+    if not file.is_file():
+        raise InputError(f"{file}: there is no such file; run the merge")
+    decode = msgspec.json.Decoder(kind).decode
+    with file.open("rb") as lines:
+        for number, line in enumerate(islice(lines, first - 1, last), first):
+            try:
+                yield decode(line)
+            except DECODE_ERRORS as error:
+                raise InputError(f"{file}:{number}: not what a merge writes ({error}); run the merge again") from error

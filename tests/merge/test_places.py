@@ -1,0 +1,75 @@
+"""Where the annotation of each text is in the sources, as a merge writes it down."""
+
+import json
+
+from labelwise.common.keys import text_key
+from labelwise.corpus.places import AnswerPlace, read_declared, read_places
+from tests.conftest import Merging
+
+
+def places(merging: Merging) -> dict[str, list[AnswerPlace]]:
+    return {text.key: text.answers for text in read_places(merging.root / "corpus")}
+
+
+def key(text: str) -> str:
+    return text_key(text.encode()).hex()
+
+
+def test_each_answer_that_may_count_is_there_with_its_line_and_its_annotator(merging):
+    """The older of two answers, too; not one that is ignored, rejected, of another interface, or about a text alone."""
+    merging.add(
+        "a",
+        ["A"],
+        [
+            {"text": "one", "_annotator_id": "ann"},
+            {"text": "two", "answer": "ignore"},
+            {"text": "one", "_session_id": "bob"},
+            {"text": "three", "answer": "reject"},
+        ],
+    )
+    merging.add("b", ["B", "C"], [{"text": "two"}, {"text": "one", "_view_id": "classification"}])
+    merging.run()
+    assert read_declared(merging.root / "corpus") == {"a": ("A",), "b": ("B", "C")}
+    assert places(merging) == {
+        key("one"): [AnswerPlace("a", "a.jsonl", 1, "ann"), AnswerPlace("a", "a.jsonl", 3, "bob")],
+        key("two"): [AnswerPlace("b", "b.jsonl", 1)],
+    }
+
+
+def test_a_binary_answer_is_about_its_spans_without_white_space(merging):
+    spans = [{"start": 3, "end": 7, "label": "A"}]
+    rows = [{"text": "big cat", "spans": spans, "_view_id": "ner", "answer": name} for name in ("accept", "reject")]
+    merging.add("a", ["A"], rows)
+    merging.run()
+    assert places(merging) == {
+        key("big cat"): [AnswerPlace("a", "a.jsonl", line, judged=[(4, 7)]) for line in (1, 2)],
+    }
+
+
+def test_a_brat_document_has_the_lines_of_its_spans(merging):
+    folder = merging.root / "tasks" / "brat"
+    folder.mkdir(parents=True)
+    (folder / "one.txt").write_text("big cat")
+    (folder / "one.ann").write_text("T1\tB 0 3\tbig\nT2\tA 4 7\tcat\n")
+    merging.declared.append({"name": "brat", "path": "brat", "labels": ["A", "B"]})
+    merging.add("c", ["C"], [])
+    merging.run()
+    ((answer,),) = places(merging).values()
+    assert (answer.file, answer.line) == ("one.txt", 0)
+    assert sorted(answer.lines) == [(0, 3, "one.ann", 1), (4, 7, "one.ann", 2)]
+
+
+def test_texts_are_sorted_by_key_and_lines_move_with_their_file(merging):
+    """Whatever the partitions and the cache; a text that moves to another line is in the cache as it was."""
+    rows = [{"text": f"text {number}"} for number in range(30)]
+    merging.add("a", ["A"], rows)
+    merging.run(docs_per_partition=3)
+    first = merging.files()["places.jsonl"]
+    assert [json.loads(line)["key"] for line in first.splitlines()[1:]] == sorted(key(row["text"]) for row in rows)
+    merging.run(docs_per_partition=100)
+    assert merging.files()["places.jsonl"] == first
+    (merging.root / "tasks" / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in reversed(rows)))
+    merging.run(docs_per_partition=100)
+    assert {name: [one.line for one in found] for name, found in places(merging).items()} == {
+        key(row["text"]): [30 - number] for number, row in enumerate(rows)
+    }
