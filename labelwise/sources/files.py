@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from glob import has_magic
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NoReturn
 
 from labelwise.common.errors import InputError
 
@@ -60,35 +60,28 @@ def _dvc_cache(project: Path) -> Path | None:
         return None
 
 
-def list_folder(folder: Path) -> list[Path]:
-    """List what is in a folder, sorted.
+def walk(root: Path, *, hidden: bool = True) -> Iterator[tuple[Path, list[Path]]]:
+    """Yield a folder and those below, each once and with what is in it, sorted.
 
-    RAISES (InputError): it can't be read.
-    """
-    try:
-        return sorted(Path(entry.path) for entry in os.scandir(folder))
-    except OSError as error:
-        raise _unreadable(folder, error) from error
+    A folder comes under its own name, or else that of the first link to it.
 
-
-def find_folders(root: Path, *, hidden: bool = True) -> Iterator[Path]:
-    """Yield a folder and those below, each once: under its own name, or else that of the first link to it.
-
-    hidden (bool): those whose names begin with a dot, too.
+    hidden (bool): what has a name that begins with a dot, too.
     RAISES (InputError): a folder can't be read.
     """
     seen: set[tuple[int, int]] = set()
-    waiting, links = deque([root]), deque[Path]()
-    while waiting or links:
-        folder = waiting.popleft() if waiting else links.popleft()
-        status = folder.stat()
-        if (status.st_dev, status.st_ino) in seen:
-            continue
-        seen.add((status.st_dev, status.st_ino))
-        yield folder
-        for path in list_folder(folder):
-            if (hidden or not path.name.startswith(".")) and is_folder(path) and not is_link_outside(path, root):
-                (links if path.is_symlink() else waiting).append(path)
+    waiting = deque([root])  # links are followed last
+    while waiting:
+        for name, folders, files in os.walk(waiting.popleft(), onerror=_refuse):
+            folder = Path(name)
+            status = folder.stat()
+            new = (status.st_dev, status.st_ino) not in seen
+            folders[:] = sorted(name for name in folders if new and (hidden or not name.startswith(".")))
+            if new:
+                seen.add((status.st_dev, status.st_ino))
+                found = sorted(folder / name for name in (*folders, *files) if hidden or not name.startswith("."))
+                links = (path for path in found if is_folder(path) and path.is_symlink())
+                waiting.extend(path for path in links if not is_outside(path, root))
+                yield folder, found
 
 
 def folders_outside(root: Path, *, hidden: bool = True) -> list[Path]:
@@ -96,9 +89,8 @@ def folders_outside(root: Path, *, hidden: bool = True) -> list[Path]:
 
     RAISES (InputError): a folder can't be read.
     """
-    found = (path for folder in find_folders(root, hidden=hidden) for path in list_folder(folder))
-    shown = (path for path in found if hidden or not path.name.startswith("."))
-    return sorted(path for path in shown if is_link_outside(path, root) and is_folder(path))
+    found = (path for _, paths in walk(root, hidden=hidden) for path in paths)
+    return sorted(path for path in found if is_link_outside(path, root) and is_folder(path))
 
 
 def find_files(root: Path, suffixes: tuple[str, ...], *, hidden: bool = True) -> list[Path]:
@@ -108,13 +100,9 @@ def find_files(root: Path, suffixes: tuple[str, ...], *, hidden: bool = True) ->
 
     RAISES (InputError): a folder can't be read.
     """
-    found = [
-        path
-        for folder in find_folders(root, hidden=hidden)
-        for path in list_folder(folder)
-        if path.name.endswith(suffixes) and (hidden or not path.name.startswith(".")) and not is_folder(path)
-    ]
-    return sorted(found, key=lambda path: path.relative_to(root).parts)
+    found = (path for _, paths in walk(root, hidden=hidden) for path in paths)
+    files = (path for path in found if path.name.endswith(suffixes) and not is_folder(path))
+    return sorted(files, key=lambda path: path.relative_to(root).parts)
 
 
 def match_pattern(folder: Path, pattern: str) -> list[Path]:
@@ -131,15 +119,15 @@ def match_pattern(folder: Path, pattern: str) -> list[Path]:
 def _match(folder: Path, parts: tuple[str, ...]) -> Iterator[Path]:
     part, rest = parts[0], parts[1:]
     if part == "**":
-        for below in find_folders(folder, hidden=False):
+        for below, _ in walk(folder, hidden=False):
             yield from _match(below, rest or ("*",))
         return
     if not has_magic(part):
         found = [folder / part] if _mode(folder / part, follow=False) else []
     else:
-        shown = part.startswith(".")
-        found = [path for path in list_folder(folder) if fnmatchcase(path.name, part)]
-        found = [path for path in found if shown or not path.name.startswith(".")]
+        _, names, files = next(os.walk(folder, onerror=_refuse))
+        shown = [name for name in (*names, *files) if part.startswith(".") or not name.startswith(".")]
+        found = [folder / name for name in shown if fnmatchcase(name, part)]
     for path in found:
         if not rest:
             yield path
@@ -189,7 +177,7 @@ def _mode(path: Path, *, follow: bool = True) -> int:
     try:
         return path.stat(follow_symlinks=follow).st_mode
     except PermissionError as error:
-        raise _unreadable(path, error) from error
+        _refuse(error)
     except OSError:
         return 0
 
@@ -199,11 +187,11 @@ def printable(path: Path) -> str:
     return os.fsencode(path.as_posix()).decode("utf8", "backslashreplace")
 
 
-def _unreadable(path: Path, error: OSError) -> InputError:
-    return InputError(
-        f"{printable(path)}: this folder can't be read, so what is in it would be left out: {error.strerror}; make it "
-        "readable, or move it elsewhere"
-    )
+def _refuse(error: OSError) -> NoReturn:
+    raise InputError(
+        f"{printable(Path(error.filename))}: this folder can't be read, so what is in it would be left out: "
+        f"{error.strerror}; make it readable, or move it elsewhere"
+    ) from error
 
 
 FileStat = tuple[str, int, int, int, int]
