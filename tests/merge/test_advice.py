@@ -39,7 +39,7 @@ def test_answers_left_out_for_their_split_are_named_with_both_data_sets(merging:
     merging.add("new", ["B"], rows(range(4)))
     ledger = merging.run()
     assert ledger.rows == Counter({"merged": 9, "other split": 2})
-    assert "Data set 'other': 2 answers left out; 'own' declares another split for their texts: " in said(ledger)
+    assert "Data set 'other': 2 answers left out; 'own' declares another split for their texts. " in said(ledger)
     assert "'new'" not in said(ledger)
 
 
