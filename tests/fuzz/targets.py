@@ -63,9 +63,11 @@ DATASETS = (
 LABELS = ["A", "B", "C"]
 FULL = 239  # a byte of options above it has Docs made
 POLICIES = [
-    Policies(*values)
-    for values in product(*map(get_args, (Duplicates, Conflicts, Overlap, Coverage, Alignment)))
-    if "error" not in values
+    Policies(duplicates, conflicts=conflicts, overlap=overlap, coverage=coverage, alignment=alignment)
+    for duplicates, conflicts, overlap, coverage, alignment in product(
+        *map(get_args, (Duplicates, Conflicts, Overlap, Coverage, Alignment))
+    )
+    if "error" not in (duplicates, conflicts, overlap, alignment)
 ]
 
 
