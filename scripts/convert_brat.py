@@ -9,7 +9,6 @@ from labelwise.common.wording import counted
 from labelwise.sources.brat import Discontinuous, MissingAnn, Shifted
 from labelwise.sources.convert_brat import PROBLEMS, convert_brat
 from scripts.console import msg, print_counts, progress, run, user_errors
-from scripts.declare import declare
 
 Option = typer.Option
 BratSplit = Literal["auto", "folder", "train", "dev", "test"]
@@ -39,8 +38,6 @@ def convert_brat_cli(
 ) -> None:
     """Convert a brat folder to Prodigy data sets, one per label."""
     with user_errors("Nothing was converted"):
-        if unless and unless.is_dir():
-            declare(unless)  # here, as this is the first command that depends on the folder
         wanted = [label.strip() for label in labels.split(",") if label.strip()]
         report = convert_brat(
             brat_dir,

@@ -3,13 +3,16 @@
 from pathlib import Path
 
 from labelwise.corpus.tasks import DATASETS
-from labelwise.sources.infer import declare_folder
 from scripts.console import msg, print_table
 
 
 def declare(folder: Path) -> None:
     """Have a folder of data sets declared, if it isn't, and print what was found."""
-    found = [] if (folder / DATASETS).is_file() else declare_folder(folder)
+    if (folder / DATASETS).is_file():
+        return
+    from labelwise.sources.infer import declare_folder  # imports spaCy, which takes seconds
+
+    found = declare_folder(folder)
     rows = [
         [one.name, ", ".join(one.labels), ", ".join(one.kinds), one.split, f"{one.texts:,}", f"{one.spans:,}"]
         for one in found

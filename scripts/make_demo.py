@@ -6,8 +6,10 @@ from typing import Annotated
 import typer
 
 from labelwise.demo.grammar import LABELS
-from labelwise.demo.write import DemoFormat, make_demo
+from labelwise.demo.write import DemoFormat, make_demo, write_brat
+from labelwise.sources.own_data import find_own_data, has_data
 from scripts.console import msg, progress, run, user_errors
+from scripts.declare import declare
 
 
 def make_demo_cli(
@@ -22,9 +24,21 @@ def make_demo_cli(
     ] = None,
     noise: Annotated[float, typer.Option(help="Share of the tags that are wrong, to try checks on.")] = 0.0,
     seed: Annotated[int, typer.Option(help="Seed of all that is random; document N depends only on it and on N.")] = 0,
+    unless_brat: Annotated[
+        Path | None, typer.Option(help="Folder for brat documents; if it has some, OUT is made empty.")
+    ] = None,
+    unless_prodigy: Annotated[
+        Path | None, typer.Option(help="Folder for data sets; the same. They are declared if they aren't.")
+    ] = None,
 ) -> None:
     """Write a demo corpus of texts from nine domains, annotated with up to twenty labels."""
     with user_errors("No demo corpus was made"):
+        if unless_prodigy and has_data(unless_prodigy):
+            declare(unless_prodigy)  # here, as this is the first command that depends on the folder
+        if own := find_own_data(unless_brat, unless_prodigy):
+            write_brat([], out)
+            msg.info(f"{own} has data of your own: {out} is left empty")
+            return
         counts = make_demo(
             out, format=format, docs=docs, labels=labels, words=words, seed=seed, noise=noise, progress=progress
         )

@@ -14,9 +14,8 @@ from tests.conftest import ROOT
 
 pytestmark = pytest.mark.slow
 
+DEMO = "scripts.make_demo assets/demo"
 TINY = {
-    "demo_docs": "24",
-    "demo_labels": "3",
     "docs_per_partition": "8",
     "dev_ratio": "0.2",
     "test_ratio": "0.2",
@@ -50,13 +49,17 @@ class Copy:
             if (ROOT / name).is_file() and not name.startswith(("tests/", "metrics/", "plots/", "dvc.lock")):
                 (root / name).parent.mkdir(parents=True, exist_ok=True)
                 (root / name).write_bytes((ROOT / name).read_bytes())
+        for name in ("project.yml", "dvc.yaml"):
+            text = (root / name).read_text(encoding="utf8")
+            assert text.count(DEMO) == 1
+            (root / name).write_text(text.replace(DEMO, f"{DEMO} --docs 24 --labels 3"), encoding="utf8")
         for name, value in TINY.items():
             self.set(name, value)
         self.run("git", "init", "-q", "-b", "main")
         self.commit("start")
 
     def set(self, name: str, value: str) -> None:
-        """Change a variable of project.yml."""
+        """Change a variable of project.yml, or a key of one of its sections."""
         path = self.root / "project.yml"
         text, count = re.subn(rf"(?m)^  {name}: \S+", f"  {name}: {value}", path.read_text(encoding="utf8"))
         assert count == 1, name
@@ -234,14 +237,26 @@ def test_nothing_leaves_the_machine(by_weasel, by_dvc):
     copies[0].connections.unlink()
 
 
-def test_ones_own_data_replace_the_demo(tmp_path):
+@pytest.mark.parametrize("tool", ["weasel run", "dvc repro"])
+def test_ones_own_data_replace_the_demo_as_long_as_they_are_there(tmp_path, tool):
     copy = Copy(tmp_path)
     for number in range(12):
         (tmp_path / f"assets/brat/{number}.txt").write_text(f"Ms {number} Smith met Mr Jones.")
         (tmp_path / f"assets/brat/{number}.ann").write_text(f"T1\tNAME 0 {9 + len(str(number))}\tMs {number} Smith\n")
-    copy.run("weasel", "run", "make-demo")
-    copy.run("weasel", "run", "convert-brat")
+
+    def run() -> int:
+        """Run what there is to run; returns how many commands that was."""
+        return sum(copy.run(*tool.split(), name).count("Running ") for name in ("make-demo", "convert-brat"))
+
+    assert run() == 2
+    assert list((tmp_path / "assets/demo").iterdir()) == []
     assert (tmp_path / "corpus/tasks/NAME.jsonl").read_text().count("\n") == 12
+    assert run() == 0
+    for file in (tmp_path / "assets/brat").glob("*.*"):
+        file.unlink()
+    assert run() == 2
+    assert len(list((tmp_path / "assets/demo").rglob("*.txt"))) == 24
+    assert run() == 0
 
 
 @pytest.mark.long

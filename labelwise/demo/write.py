@@ -6,11 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import spacy
 import yaml
-from spacy.tokens import Doc
 
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import check_replaceable, staged
@@ -18,6 +16,9 @@ from labelwise.common.progress import Progress, no_progress
 from labelwise.corpus.tasks import DATASETS, input_hash, task_hash
 from labelwise.demo.corpus import DemoDoc, Span, add_noise, count_words, make_doc
 from labelwise.demo.grammar import DOMAINS, LABELS
+
+if TYPE_CHECKING:
+    from spacy.tokens import Doc
 
 DemoFormat = Literal["brat", "prodigy"]
 ANNOTATORS = ("alice", "bob", "carol", "dan")
@@ -79,9 +80,9 @@ def write_brat(docs: Iterable[DemoDoc], out: Path) -> None:
     """
     _check_replaceable(out, rf"({'|'.join(DOMAINS)})/doc-\d{{5,}}\.(txt|ann)")
     with staged(out, folder=True) as folder:
-        for domain in DOMAINS:
-            (folder / domain).mkdir(parents=True)
+        folder.mkdir()
         for doc in docs:
+            (folder / doc.path).parent.mkdir(exist_ok=True)
             (folder / doc.path).write_text(doc.text, encoding="utf-8", newline="")
             (folder / doc.path).with_suffix(".ann").write_text(_brat_lines(doc), encoding="utf-8", newline="")
 
@@ -106,6 +107,8 @@ def write_prodigy(docs: Iterable[DemoDoc], labels: Iterable[str], out: Path) -> 
 
     RAISES (InputError): something else is in the folder.
     """
+    import spacy  # takes seconds, which the brat corpus is made without
+
     labels = list(labels)
     _check_replaceable(out, rf"({'|'.join(LABELS)})\.jsonl|{DATASETS}")
     made = [_declare(LABELS[:number]).encode() for number in range(1, len(LABELS) + 1)]
@@ -144,7 +147,7 @@ def _declare(labels: Iterable[str]) -> str:
     return yaml.safe_dump(datasets, sort_keys=False, default_flow_style=None)
 
 
-def _prodigy_task(doc: Doc, spans: list[Span]) -> tuple[bytes, list[dict[str, Any]]]:
+def _prodigy_task(doc: "Doc", spans: list[Span]) -> tuple[bytes, list[dict[str, Any]]]:
     """Return what the tasks of all labels share, as JSON without its last brace, and the spans to distribute."""
     text_hash = input_hash(doc.text)
     task = {

@@ -25,7 +25,7 @@ from labelwise.sources.brat import (
 )
 from labelwise.sources.declarations import AnySplit
 from labelwise.sources.files import printable, stat_of
-from labelwise.sources.infer import has_data
+from labelwise.sources.own_data import has_data
 from labelwise.sources.prodigy_datasets import PROBLEMS, REPORT, Report, write_datasets
 
 SPLIT_FOLDERS: Mapping[str, Split] = {
@@ -142,11 +142,12 @@ def choose_folder(brat_dir: Path, fallback: Path | None, tell: Callable[[str], A
     RAISES (InputError): there is no document.
     """
     stems = find_documents(brat_dir)
-    if not stems and fallback:
+    if not stems and fallback and (stems := find_documents(fallback)):
         tell(f"{brat_dir} has no documents: converting {fallback}")
-        brat_dir, stems = fallback, find_documents(fallback)
+        return fallback, stems
     if not stems:
-        raise InputError(f"{brat_dir}: no .txt or .ann file here or below; put a brat corpus there")
+        other = ", or run make-demo" if fallback else ""
+        raise InputError(f"{brat_dir}: no .txt or .ann file here or below; put a brat corpus there{other}")
     return brat_dir, stems
 
 

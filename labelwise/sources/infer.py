@@ -18,11 +18,11 @@ from labelwise.corpus.tasks import DATASETS
 from labelwise.sources.conll import SUFFIXES
 from labelwise.sources.files import LINK_OUTSIDE, is_link_outside
 from labelwise.sources.formats import read_items
+from labelwise.sources.own_data import is_data
 from labelwise.sources.prodigy import kind_of, labels_of
 
 FILES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".json", ".parquet", ".spacy", ".tsv", *SUFFIXES)
 DATABASES = (".db", ".sqlite", ".sqlite3")
-NOT_DATA = (".md", ".example", DATASETS)  # of names that are ignored without a message
 TEST, DEV, TRAIN = "test|eval|evaluation", "dev|devel|valid|validation|val", "train|training"
 SPLITS = re.compile(rf"(?:^|[^a-z])(?:(?P<test>{TEST})|(?P<dev>{DEV})|(?P<train>{TRAIN}))(?=$|[^a-z])")
 HEADER = """\
@@ -53,17 +53,12 @@ class FoundDataSet(msgspec.Struct):
     kinds: list[str] = []
 
 
-def has_data(folder: Path) -> bool:
-    """Tell whether there is anything in a folder that may be a data set, or that declares some elsewhere."""
-    return folder.is_dir() and any(file.name == DATASETS or _is_data(file) for file in folder.iterdir())
-
-
 def find_datasets(folder: Path) -> list[FoundDataSet]:
     """Read all that may be a data set in a folder, but not below it; some may have no labels, or be something else.
 
     RAISES (InputError): a file can't be read.
     """
-    found = [one for file in sorted(filter(_is_data, folder.iterdir())) for one in _find_in(file)]
+    found = [one for file in sorted(filter(is_data, folder.iterdir())) for one in _find_in(file)]
     if not {"dev", "test"} <= {one.split for one in found}:
         for one in found:
             one.split = "auto" if one.split == "train" else one.split
@@ -141,11 +136,6 @@ def split_of(name: str) -> str:
 
 def _is_source(file: Path) -> bool:
     return file.is_file() and file.name.endswith((*FILES, *DATABASES))
-
-
-def _is_data(file: Path) -> bool:
-    """Tell whether something in a folder is, or may be meant to be, a data set."""
-    return not file.name.startswith(".") and not file.name.endswith(NOT_DATA)
 
 
 def _why_not(file: Path) -> str:

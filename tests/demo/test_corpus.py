@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 import spacy
+import typer
 import yaml
+from typer.testing import CliRunner
 
 from labelwise.common.errors import InputError
 from labelwise.corpus.tasks import input_hash
@@ -16,6 +18,7 @@ from labelwise.demo.corpus import DemoDoc, add_noise, count_words, make_doc
 from labelwise.demo.grammar import DOMAINS, LABELS
 from labelwise.demo.write import make_demo, write_brat, write_prodigy
 from labelwise.sources.brat import find_documents, read_document
+from scripts.make_demo import make_demo_cli
 from tests.conftest import ROOT
 
 
@@ -223,3 +226,45 @@ def test_no_noise_changes_nothing(docs, tmp_path):
     assert read_tree(tmp_path / "plain") == read_tree(tmp_path / "none") != read_tree(tmp_path / "noisy")
     with pytest.raises(InputError, match=r"--noise 1\.5"):
         make_demo(tmp_path / "x", noise=1.5)
+
+
+OWN = ["--unless-brat", "brat", "--unless-prodigy", "prodigy", "--docs", "2"]
+
+
+@pytest.mark.parametrize("own", ["", "brat/deep/a.ann", "prodigy/a.jsonl", "prodigy/datasets.yml"])
+def test_beside_data_of_ones_own_the_demo_corpus_is_empty(tmp_path: Path, monkeypatch, own: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "brat/deep").mkdir(parents=True)
+    (tmp_path / "prodigy").mkdir()
+    (tmp_path / "prodigy/datasets.yml.example").touch()
+    if own:
+        (tmp_path / own).write_text("" if own.endswith(".yml") else '{"text": "a b", "spans": []}')
+    app = typer.Typer()
+    app.command()(make_demo_cli)
+    for there in (own, "", own):  # it is made again where one's own data are gone, and emptied where they come
+        if own and not there:
+            (tmp_path / own).rename(tmp_path / "away")
+        elif own and not (tmp_path / own).exists():
+            (tmp_path / "away").rename(tmp_path / own)
+        result = CliRunner().invoke(app, ["demo", *OWN])
+        assert result.exit_code == 0, result.output
+        assert len(read_tree(tmp_path / "demo")) == (0 if there else 4)
+        assert (tmp_path / "demo").is_dir()
+        assert ("has data of your own: demo is left empty" in result.output) == bool(there)
+
+
+def test_data_sets_are_declared_by_the_first_command_that_depends_on_them(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"text": "a b", "spans": [{"start": 0, "end": 1, "label": "A"}]}')
+    app = typer.Typer()
+    app.command()(make_demo_cli)
+    CliRunner().invoke(app, [str(tmp_path / "demo"), "--unless-prodigy", str(tmp_path)])
+    assert "labels:\n  - A" in (tmp_path / "datasets.yml").read_text()
+
+
+def test_data_of_ones_own_are_found_without_spacy(tmp_path: Path) -> None:
+    """Its import takes longer than all the rest."""
+    (tmp_path / "a.txt").touch()
+    code = "import sys, scripts.make_demo as made; sys.argv = ['', 'demo', '--unless-brat', '.']\n"
+    code += "try: made.typer.run(made.make_demo_cli)\nfinally: assert 'spacy' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    assert list((tmp_path / "demo").iterdir()) == []

@@ -146,6 +146,8 @@ def test_the_fallback_is_for_a_folder_without_documents(brat, tmp_path):
     assert len(tasks(next((tmp_path / "tasks").glob("N*.jsonl")))) == 3
     with pytest.raises(InputError, match="put a brat corpus there"):
         convert_brat(tmp_path / "none", tmp_path / "tasks")
+    with pytest.raises(InputError, match=r"none: no .* put a brat corpus there, or run make-demo"):
+        convert_brat(tmp_path / "none", tmp_path / "tasks", fallback=tmp_path / "none")
     with pytest.raises(InputError, match="no such folder"):
         convert_brat(tmp_path / "typo", tmp_path / "tasks", fallback=brat)
 

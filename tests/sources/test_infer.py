@@ -15,7 +15,8 @@ from labelwise.merge.run import merge
 from labelwise.sources import infer
 from labelwise.sources.convert_brat import convert_brat
 from labelwise.sources.declarations import load_datasets
-from labelwise.sources.infer import declare_folder, find_datasets, has_data, split_of
+from labelwise.sources.infer import declare_folder, find_datasets, split_of
+from labelwise.sources.own_data import has_data
 from scripts.merge import merge_cli
 from tests.conftest import Merging, write_jsonl
 from tests.sources.test_formats import make_database
