@@ -113,7 +113,7 @@ def annotate_again(
 
 def merge(name: str, *declarations: Path) -> Path:
     """Merge to a corpus."""
-    options = ("--tokenizer", "project.yml", "--test-ratio", "0")
+    options = ("--project", "project.yml", "--test-ratio", "0")
     measure("scripts.merge", *map(str, declarations), str(OUT / name / "corpus"), *options)
     return OUT / name / "corpus"
 
@@ -153,7 +153,8 @@ def main(
         corpora[name] = merge(name, declared, held_out)
 
     build("noisy")
-    options: list[Any] = ["--out", OUT / "check", "--config", CONFIG, "--folds", folds, "--max-steps", steps]
+    (OUT / "check.yml").write_text(f"check: {{folds: {folds}, steps: {steps}}}\n")
+    options: list[Any] = ["--out", OUT / "check", "--config", CONFIG, "--project", OUT / "check.yml"]
     options += ["--most", 10**6, "--workers", 2]
     measure("scripts.check_labels", *map(str, [corpora["noisy"], *options]))
     planted = find_planted(docs, noise)

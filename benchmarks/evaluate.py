@@ -24,7 +24,7 @@ def make_corpus(docs: int, folder: Path) -> Path:
     if not (corpus / "manifest.json").exists():
         tasks = folder / f"tasks-{docs}"
         measure("scripts.make_demo", str(tasks), *f"--format prodigy --docs {docs} --labels 5 --words 300".split())
-        options = "--tokenizer project.yml --near-duplicates off --dev-ratio 0.02 --test-ratio 0.9"
+        options = "--project project.yml --near-duplicates off --dev-ratio 0.02 --test-ratio 0.9"
         measure("scripts.merge", str(tasks / "datasets.yml"), str(corpus), *options.split())
         shutil.rmtree(tasks)
         shutil.rmtree(corpus / ".cache")

@@ -40,7 +40,7 @@ def merge(folder: Path, out: Path, *options: str, extra: Path | None = None, kee
     if not keep:
         shutil.rmtree(out, ignore_errors=True)
     declared = [str(folder / "datasets.yml"), *([str(extra)] if extra else [])]
-    return measure("scripts.merge", *declared, str(out), "--tokenizer", "project.yml", *options)
+    return measure("scripts.merge", *declared, str(out), "--project", "project.yml", *options)
 
 
 def make_workload(folder: Path, docs: int) -> None:

@@ -36,7 +36,7 @@ def main(
     if not corpus.exists():
         measure("scripts.make_demo", str(OUT / "brat"))
         measure("scripts.convert_brat", str(OUT / "brat"), str(OUT / "tasks"))
-        measure("scripts.merge", str(OUT / "tasks" / "datasets.yml"), str(corpus), "--tokenizer", "project.yml")
+        measure("scripts.merge", str(OUT / "tasks" / "datasets.yml"), str(corpus), "--project", "project.yml")
     rows = []
     for name in recognizer:
         for portable in ("no", "yes"):

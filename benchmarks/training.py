@@ -32,7 +32,7 @@ def make_corpus(docs: int, out: Path) -> Path:
     if not (corpus / "manifest.json").exists():
         tasks = out / f"tasks-{docs}"
         measure("scripts.make_demo", str(tasks), *f"--format prodigy --docs {docs} --labels 5 --words 790".split())
-        options = f"--tokenizer project.yml --near-duplicates off --dev-ratio {DEV / docs} --test-ratio 0"
+        options = f"--project project.yml --near-duplicates off --dev-ratio {DEV / docs} --test-ratio 0"
         measure("scripts.merge", str(tasks / "datasets.yml"), str(corpus), *options.split())
         shutil.rmtree(tasks)
         shutil.rmtree(corpus / ".cache")

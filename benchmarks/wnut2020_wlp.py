@@ -27,7 +27,7 @@ def merge_commands(corpus: Path) -> dict[str, list[Any]]:
         "convert dev": ["convert_brat", corpus / "dev", dev, "--prefix", "dev-", "--split", "test"],
         "merge": [
             *("merge", train / "datasets.yml", dev / "datasets.yml", OUT / "corpus", "--metrics", OUT / "merge.json"),
-            *("--tokenizer", "project.yml", "--test-ratio", 0),
+            *("--project", "project.yml", "--test-ratio", 0),
         ],
     }
 

@@ -3,11 +3,13 @@
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 
 from labelwise.check.findings import KINDS
 from labelwise.check.run import FindingGroup, Summary, check
 from labelwise.check.worklists import TABLE, TASKS
+from labelwise.common.sections import read_section
 from labelwise.common.wording import counted
 from labelwise.train.pipeline import training_overrides
 from scripts.console import msg, print_table, run, user_errors
@@ -16,14 +18,22 @@ Option = typer.Option
 SHOWN = 15  # rows of the table
 
 
+class CheckSection(msgspec.Struct, frozen=True):
+    """The section `check` of project.yml.
+
+    folds (int): pipelines, each trained without a part of train; 0 for none, which finds less.
+    steps (int): updates of each; 0 for what the config says.
+    """
+
+    folds: int = 3
+    steps: Annotated[int, msgspec.Meta(ge=0)] = 400
+
+
 def check_labels_cli(
     corpus: Annotated[Path, typer.Argument(help="Folder that the merge wrote")],
     out: Annotated[Path, Option(help="Folder for the table and the tasks of each label")],
     config: Annotated[Path, Option(help="spaCy config of the pipelines that give their opinion")],
-    folds: Annotated[
-        int, Option(help="Pipelines, each trained without a part of train; 0 for none, which finds less")
-    ] = 3,
-    max_steps: Annotated[int, Option(help="Updates of each pipeline; 0 for what the config says")] = 0,
+    project: Annotated[Path | None, Option(help="YAML file with a section `check`")] = None,
     most: Annotated[int, Option(help="Findings that are kept of each label")] = 500,
     predictions: Annotated[Path | None, Option(help="What a pipeline predicted for test, whose mistakes count")] = None,
     seed: Annotated[int, Option(help="Random seed")] = 0,
@@ -31,15 +41,16 @@ def check_labels_cli(
 ) -> None:
     """Find annotations that contradict the others, and write work lists: what to fix first, label by label."""
     with user_errors("Nothing was checked"):
+        section = read_section(project, "check", CheckSection)
         summary = check(
             corpus,
             out,
             config=config,
-            folds=folds,
+            folds=section.folds,
             most=most,
             predictions=predictions,
             tell=msg.info,
-            overrides=training_overrides(config, seed, max_steps, "", "", -1),
+            overrides=training_overrides(config, seed, section.steps, "", "", -1),
             workers=workers,
             resume=True,
         )

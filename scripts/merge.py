@@ -3,20 +3,22 @@
 from pathlib import Path
 from typing import Annotated, Literal
 
+import msgspec
 import typer
 
 from labelwise.common.memory import measure_peak
+from labelwise.common.sections import read_section
 from labelwise.common.wording import counted
 from labelwise.common.workers import Engine
 from labelwise.corpus.annotation import check_coverage
 from labelwise.corpus.manifest import SPLITS
-from labelwise.corpus.tokenizer import TokenizerRules, read_rules
+from labelwise.corpus.tokenizer import read_rules
 from labelwise.merge.advice import Before, changes, read_before, warnings
 from labelwise.merge.partition import LOST_SPANS
 from labelwise.merge.rules.agreement import pairwise_f
 from labelwise.merge.rules.ledger import Ledger
 from labelwise.merge.rules.policies import Alignment, Conflicts, Duplicates, Overlap, Policies
-from labelwise.merge.rules.settings import NearDuplicates, Settings
+from labelwise.merge.rules.settings import MergeSection, NearDuplicates, Settings
 from labelwise.merge.run import merge
 from scripts.console import msg, print_counts, print_table, progress_bytes, run, user_errors
 from scripts.declare import declare
@@ -32,7 +34,7 @@ def merge_cli(
     out: Annotated[Path, typer.Argument(help="Folder for train, dev, test, labels and the manifest")],
     metrics: Annotated[Path | None, Option(help="JSON file for the ledger")] = None,
     lang: Annotated[str, Option(help="spaCy's code for the language")] = "en",
-    tokenizer: Annotated[Path | None, Option(help="YAML file whose section `tokenizer` has more rules")] = None,
+    project: Annotated[Path | None, Option(help="YAML file with sections `tokenizer` and `merge`")] = None,
     duplicates: Annotated[Duplicates, Option(help="An annotator answered a text twice")] = "latest",
     annotators: Annotated[
         str, Option(metavar="[half|all|union|NAME, ...]", help="Several annotators answered: which spans stand")
@@ -45,32 +47,31 @@ def merge_cli(
     alignment: Annotated[Alignment, Option(help="A span doesn't fall on token boundaries")] = "drop",
     dev_ratio: Annotated[float, Option(help="Share of texts for dev, of data sets with split auto")] = 0.1,
     test_ratio: Annotated[float, Option(help="Share of texts for test, of data sets with split auto")] = 0.1,
-    split_salt: Annotated[str, Option(help="Another salt gives another split")] = "labelwise",
     split_by: Annotated[str, Option(help="Key of meta; texts with the same value stay in one split")] = "",
     normalize: Annotated[YesNo, Option(help="Texts that differ only in Unicode form or white space are one")] = "no",
     near_duplicates: Annotated[NearDuplicates, Option(help="Nearly equal texts in two splits")] = "report",
-    near_similarity: Annotated[float, Option(help="How similar those are, 0.5 to 1")] = 0.8,
-    docs_per_partition: Annotated[int, Option(help="The most texts in a partition, on average")] = 200,
     workers: Annotated[int, Option(help="Processes; 0 for one per core")] = 0,
-    memory: Annotated[str, Option(help="Use fewer workers if they would need more than this, such as 256MB")] = "",
+    memory: Annotated[
+        str,
+        Option(envvar="LABELWISE_MEMORY", help="Use fewer workers if they would need more, such as 256MB"),
+    ] = "",
     engine: Annotated[Engine, Option(help="Where the work is done")] = "processes",
     address: Annotated[str, Option(help="Address of a dask scheduler, such as tcp://box:8786")] = "",
     strict: Annotated[bool, Option("--strict", help="Fail, and write nothing, if any row or span is bad")] = False,
 ) -> None:
     """Merge data sets into one corpus of partitioned .spacy files."""
     with user_errors("Nothing was merged"):
+        rarely = read_section(project, "merge", MergeSection)
         settings = Settings(
             lang=lang,
-            tokenizer=read_rules(tokenizer) if tokenizer else TokenizerRules(),
+            tokenizer=read_rules(project),
             policies=Policies(duplicates, annotators, conflicts, overlap, check_coverage(coverage), alignment),
             dev_ratio=dev_ratio,
             test_ratio=test_ratio,
-            split_salt=split_salt,
             split_by=split_by,
             normalize=normalize == "yes",
             near_duplicates=near_duplicates,
-            near_similarity=near_similarity,
-            docs_per_partition=docs_per_partition,
+            **msgspec.structs.asdict(rarely),
         )
         for folder in filter(Path.is_dir, datasets):
             declare(folder)

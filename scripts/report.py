@@ -3,8 +3,10 @@
 from pathlib import Path
 from typing import Annotated, Literal
 
+import msgspec
 import typer
 
+from labelwise.common.sections import read_section
 from labelwise.common.wording import counted
 from labelwise.compare.revisions import read_revision
 from labelwise.evaluate.results import load_results
@@ -16,14 +18,23 @@ Option = typer.Option
 Pipeline = Literal["cpu", "gpu"]
 
 
+class ReportSection(msgspec.Struct, frozen=True):
+    """The section `report` of project.yml.
+
+    base (str): a git revision, such as main, to tell the difference to; empty for none.
+    """
+
+    base: str = ""
+
+
 def report_cli(
     out: Annotated[Path, typer.Argument(metavar="OUT.html", help="HTML file to write")],
     pipeline: Annotated[Pipeline, Option(help="Which pipeline's results to report")],
-    root: Annotated[Path, Option(help="Folder of the project")] = Path(),
-    base: Annotated[str, Option(help="A git revision, such as main, to tell the difference to")] = "",
+    root: Annotated[Path, Option(help="Folder of the project, whose project.yml has a section `report`")] = Path(),
 ) -> None:
     """Write the report of a pipeline: one HTML page with its scores, curves and mistakes."""
     with user_errors("No report was written"):
+        base = read_section(root / "project.yml", "report", ReportSection).base
         against = Base(base, read_revision(base, pipeline, root).metrics) if base else None
         write_report(root, pipeline, out, base=against)
         results = load_results(root, pipeline)

@@ -5,7 +5,7 @@ Before that, project.yml itself is written as DVC writes it, so that `dvc exp ru
 1. dvc.yaml names project.yml under `vars`, so `${vars.seed}` means in DVC what it means in weasel, and a change of one
    variable re-runs the stages whose commands have it.
 2. `outputs` become `outs`; of `outputs_no_cache`, which stay in git, JSON files become metrics and TSV files plots.
-3. A dependency on project.yml becomes one on its section `tokenizer`, the only one that a command reads by itself.
+3. A dependency on project.yml becomes one on the sections that the command reads by itself, as parameters.
 4. A command without outputs isn't a stage.
 5. A command is one line, where project.yml has a line for each option.
 """
@@ -27,6 +27,14 @@ from scripts.console import msg, run, user_errors
 
 VARIABLE = re.compile(r"'?\$\{vars\.(?P<name>\w+)\}")
 WORDS = re.compile(r"[\w@%+=:,./*?\[\] -]*[^\W_][\w@%+=:,./*?\[\] -]*")  # what a shell reads as words
+SECTIONS = {  # that commands read by themselves
+    "merge": ["tokenizer", "merge"],
+    "check": ["check"],
+    "report": ["report"],
+    "report-gpu": ["report"],
+    "package": ["package"],
+    "package-gpu": ["package"],
+}
 KEPT = ("corpus/fetched",)  # outputs that DVC doesn't delete before their stage runs, as it looks at what is there
 HEADER = "# Made from project.yml by `python -m scripts.update_dvc`; edit that, then run this.\n"
 
@@ -64,7 +72,7 @@ def as_dvc_writes(project: Path) -> str:
     for number, line in enumerate(before.splitlines(), 1):
         if line.lstrip().startswith("#") and line not in kept:
             raise InputError(
-                f"{project}:{number}: DVC would delete this comment; put it above `vars` or into it: {line}"
+                f"{project}:{number}: DVC would delete this comment; put it above a section or into one: {line}"
             )
     if before.count("${vars.") != after.count("${vars."):
         raise InputError(
@@ -114,7 +122,7 @@ def _stage(command: dict[str, Any], project: str) -> dict[str, Any]:
         "deps": [dep for dep in command["deps"] if dep != project],
     }
     if project in command["deps"]:
-        stage["params"] = [{project: ["tokenizer"]}]
+        stage["params"] = [{project: SECTIONS[command["name"]]}]
     if command.get("outputs"):
         stage["outs"] = [{path: {"persist": True}} if path in KEPT else path for path in command["outputs"]]
     for path in command.get("outputs_no_cache", []):

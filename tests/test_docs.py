@@ -93,7 +93,7 @@ def test_every_block_is_run_or_says_why_not():
 def project(tmp_path_factory) -> Copy:
     """A copy of the project with a small brat corpus of two labels, some of whose tags are wrong; all was run."""
     copy = Copy(tmp_path_factory.mktemp("project"))
-    for name, value in {"check_folds": "2", "check_steps": "10"}.items():
+    for name, value in {"folds": "2", "steps": "10"}.items():
         copy.set(name, value)
     write_brat((noisy(made(number)) for number in range(24)), copy.root / "assets" / "brat" / "noisy")
     copy.run("weasel", "run", "all")

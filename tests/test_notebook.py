@@ -34,7 +34,7 @@ def test_the_notebook_runs_from_top_to_bottom(tiny_bert, tmp_path, monkeypatch):
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     nbformat.validate(notebook)
     (settings,) = (cell for cell in notebook.cells if "parameters" in cell.metadata.get("tags", ()))
-    values = {"transformer_name": str(tiny_bert), "gpu_steps": 2, "package_name": "tiny"}
+    values = {"transformer_name": str(tiny_bert), "gpu_steps": 2}
     for name, value in (
         ("REPOSITORY", str(copy.root)),
         ("DATA", "data.zip"),
@@ -61,8 +61,8 @@ def test_the_notebook_runs_from_top_to_bottom(tiny_bert, tmp_path, monkeypatch):
     assert (project / "assets/brat").is_dir()
     (shown,) = next(cell for cell in notebook.cells if cell.id == "report").outputs
     assert "The GPU pipeline" in shown["data"]["text/html"]
-    assert (project / "dist-gpu/en_tiny-0.1.0-py3-none-any.whl").is_file()
-    assert str(project / "dist-gpu/en_tiny-0.1.0-py3-none-any.whl") in printed["package"]
+    assert (project / "dist-gpu/en_ner-0.1.0-py3-none-any.whl").is_file()
+    assert str(project / "dist-gpu/en_ner-0.1.0-py3-none-any.whl") in printed["package"]
 
 
 def test_it_is_committed_without_output():

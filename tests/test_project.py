@@ -8,17 +8,23 @@ import sys
 from pathlib import Path
 from typing import get_args, get_type_hints
 
+import msgspec
 import pytest
 import srsly
 import yaml
 from dvc.utils.hydra import apply_overrides
 
 from labelwise.common.errors import InputError
+from labelwise.common.sections import read_section
 from labelwise.merge import cache as merge_cache
 from labelwise.merge.rules.policies import Annotators, Policies
+from labelwise.merge.rules.settings import MergeSection
+from labelwise.package.wheel import PackageName
 from labelwise.sources.brat import Discontinuous, MissingAnn, Shifted
 from labelwise.train import checkpoints as train_checkpoints
-from scripts.update_dvc import check_values
+from scripts.check_labels import CheckSection
+from scripts.report import ReportSection
+from scripts.update_dvc import SECTIONS, check_values
 from tests.conftest import ROOT, real_corpus
 
 PROJECT = srsly.read_yaml(ROOT / "project.yml")  # as weasel does
@@ -76,8 +82,8 @@ def test_no_command_depends_on_code_that_it_does_not_use(name):
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_deps_can_be_read_at_a_glance(name):
-    most = {"check": 13, "report": 15, "report-gpu": 15}  # which read corpus and predictions
-    assert len(COMMANDS[name]["deps"]) <= most.get(name, 12)
+    most = {"check": 14, "report": 16, "report-gpu": 16}  # which read corpus and predictions
+    assert len(COMMANDS[name]["deps"]) <= most.get(name, 13)
 
 
 @pytest.mark.parametrize(
@@ -139,6 +145,25 @@ def test_variables_are_scalars_and_used():
         assert f"${{vars.{name}}}" in lines, name
     for name in re.findall(r"\$\{vars\.(\w+)\}", lines):
         assert name in PROJECT["vars"]
+
+
+@pytest.mark.parametrize(
+    ("section", "kind"),
+    [("merge", MergeSection), ("check", CheckSection), ("report", ReportSection), ("package", PackageName)],
+)
+def test_a_section_lists_all_its_keys_with_their_defaults(section, kind):
+    assert PROJECT[section] == {field.name: field.default for field in msgspec.structs.fields(kind)}
+    assert read_section(ROOT / "project.yml", section, kind) == kind()
+
+
+def test_a_command_runs_again_if_a_section_that_it_reads_has_changed():
+    """Under DVC that section alone, under weasel the file."""
+    stages = srsly.read_yaml(ROOT / "dvc.yaml")["stages"]
+    read = {name: stage["params"][0]["project.yml"] for name, stage in stages.items() if "params" in stage}
+    assert read == SECTIONS
+    assert read.keys() == {name for name, command in COMMANDS.items() if "project.yml" in command["deps"]}
+    own = {"title", "description", "vars", "directories", "assets", "workflows", "commands"}  # weasel's
+    assert {section for sections in read.values() for section in sections} == PROJECT.keys() - own
 
 
 @pytest.mark.parametrize("asset", PROJECT["assets"], ids=lambda asset: asset["dest"])
@@ -208,13 +233,21 @@ def test_the_project_can_be_read_through():
     assert (ROOT / "project.yml").read_text(encoding="utf8").count("\n") < 75 + 30 * len(COMMANDS)
 
 
-def test_the_project_is_written_as_dvc_writes_it(tmp_path):
+@pytest.mark.parametrize(
+    ("override", "line", "changed"),
+    [
+        ("vars.seed=1", "  seed: 0\n", "  seed: 1\n"),
+        ("merge.split_salt=x", "  split_salt: labelwise       # ", "  split_salt: x               # "),
+    ],
+)
+def test_the_project_is_written_as_dvc_writes_it(tmp_path, override, line, changed):
     """What `dvc exp run -S` does to it: one line changes, and neither comments nor `${vars...}` are lost."""
     file = tmp_path / "project.yml"
     before = (ROOT / "project.yml").read_text(encoding="utf8")
     file.write_text(before, encoding="utf8")
-    apply_overrides(file, ["vars.seed=1"])
-    assert file.read_text(encoding="utf8") == before.replace("\n  seed: 0\n", "\n  seed: 1\n")
+    apply_overrides(file, [override])
+    assert before.count(line) == 1
+    assert file.read_text(encoding="utf8") == before.replace(line, changed)
 
 
 @pytest.mark.parametrize("value", ["", "a b", '$HOME `x` \\ "', "; exit 3", "#", "é # x"])

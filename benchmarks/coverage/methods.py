@@ -56,7 +56,7 @@ def merge(declarations: Sequence[Path], corpus: Path, *options: Any) -> dict[str
     """Merge data sets, unless they are merged; return the number of texts in each split."""
     ledger = corpus.with_name(f"{corpus.name}.json")
     if not ledger.exists():
-        command("merge", *declarations, corpus, "--metrics", ledger, "--tokenizer", "project.yml", *options)
+        command("merge", *declarations, corpus, "--metrics", ledger, "--project", "project.yml", *options)
     return json.loads(ledger.read_text(encoding="utf8"))["texts"]
 
 

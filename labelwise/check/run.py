@@ -94,7 +94,7 @@ def check(
         raises.
     """
     if folds == 1 or folds < 0:
-        raise InputError(f"--folds {folds}: give at least 2, or 0 for none")
+        raise InputError(f"folds {folds}: give at least 2, or 0 for none, in the section `check` of project.yml")
     if most < 1:
         raise InputError(f"--most {most}: give at least 1")
     check_replaceable(out, (TABLE, INCONSISTENCIES, SUMMARY), "check")

@@ -72,7 +72,7 @@ def parse_size(size: str) -> int:
     """
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMG])I?B?\s*", size.upper())
     if not match:
-        raise InputError(f"--memory {size!r}: write a size such as 400MB or 1.5GB")
+        raise InputError(f"memory {size!r}: write a size such as 400MB or 1.5GB")
     return int(float(match[1]) * UNITS[match[2] + "B"])
 
 

@@ -13,8 +13,8 @@ from spacy.tokenizer import Tokenizer
 from spacy.tokens import Doc
 from spacy.util import compile_infix_regex
 
-from labelwise.common.decoding import decode_yaml
 from labelwise.common.errors import InputError
+from labelwise.common.sections import read_section
 
 WORDS_AND_SPACES = re.compile(r"\S+|\s+")  # what spaCy's tokenizer takes for a word, and remembers
 NUMBERED = re.compile(r"(?<!\\)(?:\\\\)*(?:\\[1-9]|\(\?\([1-9])")  # a reference to a group by its number
@@ -43,19 +43,15 @@ class TokenizerRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 try:
                     re.compile(pattern)
                 except re.error as error:
-                    raise InputError(f"tokenizer {name}: {pattern!r} isn't a regular expression: {error}") from error
+                    raise InputError(f"{name}: {pattern!r} isn't a regular expression: {error}") from error
 
 
-def read_rules(project: Path) -> TokenizerRules:
-    """Read the section `tokenizer` of project.yml; no section, no rules.
+def read_rules(project: Path | None) -> TokenizerRules:
+    """Read the section `tokenizer` of project.yml; no file or section, no rules.
 
     RAISES (InputError): it has other keys or types, or a pattern doesn't compile.
     """
-
-    class Project(msgspec.Struct):
-        tokenizer: TokenizerRules = TokenizerRules()
-
-    return decode_yaml(project.read_bytes(), Project, str(project), "see its section `tokenizer`").tokenizer
+    return read_section(project, "tokenizer", TokenizerRules)
 
 
 def write_tokenizer(path: Path, lang: str, rules: TokenizerRules) -> None:

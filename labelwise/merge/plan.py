@@ -125,5 +125,5 @@ def plan_workers(budget: int, most: int) -> int:
     now = tree_pss(psutil.Process().pid)
     if now + ALONE > budget:
         least = (now + ALONE) / 2**20
-        raise InputError(f"--memory {budget / 2**20:.0f}MB: the least possible is {least:.0f}MB")
+        raise InputError(f"memory {budget / 2**20:.0f}MB: the least possible is {least:.0f}MB")
     return max(1, min(most, (budget - now) // PER_WORKER))

@@ -94,7 +94,9 @@ def merge(
         raise InputError(f"--workers {workers}: give a number of processes, or 0 for one per core")
     workers = workers or os.cpu_count() or 1
     if memory and engine != "processes":
-        raise InputError("--memory plans processes on this machine; a cluster has limits of its own")
+        raise InputError(
+            "--memory, or LABELWISE_MEMORY, plans processes on this machine; a cluster has limits of its own"
+        )
     if memory:
         # What all workers share has to be loaded before memory is planned.
         load_tokenizer(settings)

@@ -71,18 +71,30 @@ class Package(NamedTuple):
     contents: Contents
 
 
-class PackageName(NamedTuple):
-    """What a package is called.
+class PackageName(msgspec.Struct, frozen=True):
+    """What a package is called: the section `package` of project.yml.
 
     name (str): without the language, which spaCy puts before it.
     license (str): an identifier, such as mit, that the hub knows; empty for none.
     description (str): what it is for; empty if there is nothing to say.
     """
 
-    name: str
-    version: str
+    name: str = "ner"
+    version: str = "0.1.0"
     license: str = ""
     description: str = ""
+
+    def __post_init__(self) -> None:
+        """Check that a package can be called that.
+
+        RAISES (InputError): it can't.
+        """
+        if not NAME.fullmatch(self.name):
+            raise InputError(
+                f"name: {self.name!r}: write small letters, digits and single underscores, such as ner_lab"
+            )
+        if not VERSION.fullmatch(self.version):
+            raise InputError(f"version: {self.version!r}: write it as pip does, such as 1.0.0 or 2.1.0rc1")
 
 
 def make_package(root: Path, pipeline: str, out: Path, identity: PackageName) -> Package:
@@ -90,9 +102,8 @@ def make_package(root: Path, pipeline: str, out: Path, identity: PackageName) ->
 
     root (Path): the project's folder: it has training/PIPELINE/model-best, metrics/ and corpus/.
     pipeline (str): "cpu" or "gpu".
-    RAISES (InputError): something of that isn't there, or a name or version can't be one, or the wheel can't be built.
+    RAISES (InputError): something of that isn't there, or the wheel can't be built.
     """
-    check_identity(identity)
     check_replaceable(out, (CARD,), "package")
     model, corpus = root / "training" / pipeline / "model-best", root / "corpus"
     contents = inspect_contents(model, corpus / "tokenizer.json")
@@ -129,19 +140,6 @@ def make_package(root: Path, pipeline: str, out: Path, identity: PackageName) ->
             )
         (made / CARD).write_text(str(card), encoding="utf8")
     return Package(out / wheel, (out / wheel).stat().st_size, contents)
-
-
-def check_identity(identity: PackageName) -> None:
-    """Check that a package can be called what it is to be called.
-
-    RAISES (InputError): it can't.
-    """
-    if not NAME.fullmatch(identity.name):
-        raise InputError(
-            f"--name {identity.name!r}: write small letters, digits and single underscores, such as ner_lab"
-        )
-    if not VERSION.fullmatch(identity.version):
-        raise InputError(f"--version {identity.version!r}: write it as pip does, such as 1.0.0 or 2.1.0rc1")
 
 
 def _describe(

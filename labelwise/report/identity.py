@@ -13,6 +13,7 @@ from scmrepo.exceptions import SCMError
 from labelwise.evaluate.results import Results
 
 DEFAULTS = Path(__file__).with_name("defaults.yml")
+SECTIONS = ("merge", "check", "report", "package")
 
 
 class Identity(NamedTuple):
@@ -21,7 +22,7 @@ class Identity(NamedTuple):
     commit (str): the commit, and whether files that git tracks differ from it; empty outside of a repository.
     corpus (str): the first digits of a digest of the corpus.
     texts (dict): by split.
-    settings (dict): variables of project.yml that aren't the defaults.
+    settings (dict): what project.yml sets otherwise than the project does.
     seconds (float): of training; 0 if it isn't known.
     """
 
@@ -57,10 +58,13 @@ def find_commit(root: Path) -> str:
 
 
 def changed_settings(project: Path) -> dict[str, Any]:
-    """List the variables of a project.yml that aren't the defaults."""
+    """List the variables of a project.yml that aren't the defaults, and keys of its sections, as merge.split_salt."""
     defaults = yaml.safe_load(DEFAULTS.read_text(encoding="utf8"))
     try:
-        settings = yaml.safe_load(project.read_text(encoding="utf8"))["vars"]
+        content = yaml.safe_load(project.read_text(encoding="utf8"))
+        settings = dict(content["vars"])
+        for section in SECTIONS:
+            settings |= {f"{section}.{key}": value for key, value in (content.get(section) or {}).items()}
         return {name: value for name, value in settings.items() if name not in defaults or defaults[name] != value}
     except (OSError, ValueError, yaml.YAMLError, LookupError, TypeError, AttributeError):
         return {}

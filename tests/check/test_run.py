@@ -211,7 +211,7 @@ def test_a_finding_explains_the_mistakes_of_its_own_label_or_pair_alone(tmp_path
 
 
 @pytest.mark.parametrize(
-    ("options", "message"), [({"folds": 1}, "--folds 1: give at least 2"), ({"most": 0}, "--most 0: give at least 1")]
+    ("options", "message"), [({"folds": 1}, "folds 1: give at least 2"), ({"most": 0}, "--most 0: give at least 1")]
 )
 def test_numbers_out_of_range_are_errors(options, message, noisy, tmp_path):
     with pytest.raises(InputError, match=message):
@@ -285,7 +285,8 @@ def test_what_is_counted_and_who_does_not_agree_is_said(merging):
     corpus = merging.root / "corpus"
     app = typer.Typer()
     app.command()(check_labels_cli)
-    arguments = [corpus, "--out", merging.root / "check", "--config", CPU, "--folds", "0"]
+    (merging.root / "mine.yml").write_text("check: {folds: 0}")
+    arguments = [corpus, "--out", merging.root / "check", "--config", CPU, "--project", merging.root / "mine.yml"]
     result = CliRunner().invoke(app, list(map(str, arguments)), env={"COLUMNS": "200"})
     assert result.exit_code == 0, result.output
     found = json.loads((merging.root / "check" / "check.json").read_text())
@@ -327,8 +328,9 @@ def test_a_folder_that_is_no_check_is_not_replaced(noisy, tmp_path):
 def test_the_command_says_what_to_fix_first(noisy, tmp_path):
     app = typer.Typer()
     app.command()(check_labels_cli)
-    arguments = [noisy / "corpus", "--out", tmp_path / "check", "--config", CPU]
-    result = CliRunner().invoke(app, [*map(str, arguments), "--folds", "0"])
+    (tmp_path / "mine.yml").write_text("check: {folds: 0}")
+    arguments = [noisy / "corpus", "--out", tmp_path / "check", "--config", CPU, "--project", tmp_path / "mine.yml"]
+    result = CliRunner().invoke(app, list(map(str, arguments)))
     assert result.exit_code == 0, result.output
     assert "Fix first" in result.output
     assert (tmp_path / "check" / "check.json").is_file()

@@ -50,8 +50,11 @@ def test_rules_add_to_the_languages_own():
     [
         ("tokenizer: {infixes: ['(?<=a']}", r"infixes: '\(\?<=a' isn't a regular expression: missing \)"),
         ("tokenizer: {no_exceptions: ['[']}", r"no_exceptions: '\[' isn't a regular expression"),
-        ("tokenizer: {infix: ['a']}", r"project\.yml: .*unknown field `infix`"),
-        ("tokenizer: {infixes: 'a'}", r"project\.yml: Expected `array`, got `str`"),
+        (
+            "tokenizer: {infix: ['a']}",
+            r"project\.yml: tokenizer: infix: .*; its keys are infixes, no_exceptions",
+        ),
+        ("tokenizer: {infixes: 'a'}", r"project\.yml: tokenizer: infixes: 'a': Expected `array`, got `str`"),
     ],
 )
 def test_wrong_rules_say_what_is_wrong(tmp_path, section, message):

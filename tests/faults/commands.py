@@ -37,6 +37,7 @@ from tests.sources.servers import PASSWORD, postgresql
 CONFIG = Path(__file__).parents[2] / "configs" / "cpu.cfg"
 VOLATILE = ("cpu_resources.tsv", "speed.json")  # they tell times
 MORE = '{"text": "Two mg of salt, in the year %d."}\n'
+PROJECT = "{merge: {docs_per_partition: 6}, package: {version: 1.0.%d}}\n"
 DECLARED = "- {name: more, path: more.jsonl, labels: [%s]}\n"
 SERVED = "- {name: person, db: '%s', labels: [PERSON]}\n"
 SERVER = "LABELWISE_FAULTS_SERVER"  # the variable with the address of a database
@@ -63,7 +64,7 @@ COMMANDS = (
     Command(
         "merge",
         merge_cli,
-        "tasks/datasets.yml more.yml corpus --metrics metrics/merge.json --docs-per-partition 6 --dev-ratio 0.2 "
+        "tasks/datasets.yml more.yml corpus --metrics metrics/merge.json --project project.yml --dev-ratio 0.2 "
         "--test-ratio 0.2 --workers 1",
         ("corpus", "metrics/merge.json"),
         {
@@ -104,7 +105,7 @@ COMMANDS = (
             "the comparison": lambda root: read_revision("workspace", "cpu", root),
         },
     ),
-    Command("package", package_cli, "dist --pipeline cpu --name ner --version 1.0.{docs}", ("dist",)),
+    Command("package", package_cli, "dist --pipeline cpu", ("dist",)),
     Command("report", report_cli, "report/cpu.html --pipeline cpu", ("report/cpu.html",)),
 )
 
@@ -180,6 +181,7 @@ def prepare(root: Path, docs: int, last: str) -> None:
     small = re.sub(r"eval_frequency = \d+|max_steps = \d+", lambda found: SMALLER[found[0][:4]], small)
     (root / "small.cfg").write_text(small, encoding="utf8")
     (root / "more.jsonl").write_text("".join(MORE % year for year in range(docs)), encoding="utf8")
+    (root / "project.yml").write_text(PROJECT % docs, encoding="utf8")
     (root / "more.yml").write_text(DECLARED % "CHEMICAL", encoding="utf8")
     (root / "again.yml").write_text("- {name: again, path: corpus, labels: [CHEMICAL]}\n", encoding="utf8")
     (root / "server.yml").write_text(SERVED % os.environ.get(SERVER, ""), encoding="utf8")

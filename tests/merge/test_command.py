@@ -79,7 +79,9 @@ def test_options_reach_the_settings(merging, run, monkeypatch):
     monkeypatch.setattr(
         "labelwise.merge.run.merge_datasets", lambda *args, **kwargs: seen.append((args, kwargs)) or FAILED()
     )
-    (merging.root / "rules.yml").write_text("tokenizer: {infixes: [a]}")
+    (merging.root / "mine.yml").write_text(
+        "tokenizer: {infixes: [a]}\nmerge: {split_salt: x, near_similarity: 0.9, docs_per_partition: 7}"
+    )
     values = {
         "duplicates": "union",
         "conflicts": "latest",
@@ -89,22 +91,45 @@ def test_options_reach_the_settings(merging, run, monkeypatch):
         "lang": "de",
         "dev-ratio": "0.3",
         "test-ratio": "0.2",
-        "split-salt": "x",
         "split-by": "doc",
-        "docs-per-partition": "7",
-        "tokenizer": "rules.yml",
+        "project": "mine.yml",
     }
     run("--strict", *(item for name, value in values.items() for item in (f"--{name}", value)))
     [((_, _, settings), options)] = seen
     assert options["strict"] is True
     assert settings != Settings()
+    assert settings.tokenizer.infixes == ("a",)
+    assert (settings.split_salt, settings.near_similarity, settings.docs_per_partition) == ("x", 0.9, 7)
     given = {**json.loads(json.dumps({f: getattr(settings, f) for f in settings.__struct_fields__}, default=str))}
     for name, value in values.items():
         field = name.replace("-", "_")
-        if field == "tokenizer":
-            assert settings.tokenizer.infixes == ("a",)
-        else:
+        if field != "project":
             assert str(given.get(field, getattr(settings.policies, field, None))) == value
+
+
+@pytest.mark.parametrize(
+    ("section", "message"),
+    [
+        ("{near_similarity: 0.3}", "mine.yml: merge: near_similarity: 0.3: Expected `float` >= 0.5"),
+        ("{docs_per_partition: 0}", "mine.yml: merge: docs_per_partition: 0: Expected `int` >= 1"),
+        ("{salt: x}", "mine.yml: merge: salt: 'x': the section has no such key; its keys are split_salt, near_sim"),
+    ],
+)
+def test_a_wrong_section_is_an_error(merging, run, section, message):
+    merging.add("a", ["A"], [spans()])
+    (merging.root / "mine.yml").write_text(f"merge: {section}")
+    code, printed = run("--project", "mine.yml")
+    assert code == 1
+    assert message in printed
+
+
+def test_the_memory_is_set_in_the_environment_or_by_an_option_which_wins(merging, run, monkeypatch):
+    merging.add("a", ["A"], [spans()])
+    monkeypatch.setenv("LABELWISE_MEMORY", "1MB")
+    code, printed = run()
+    assert (code, "memory 1MB: the least possible is" in printed) == (1, True)
+    assert run("--memory", "900GB")[0] == 0
+    assert run("--memory", "")[0] == 0
 
 
 class FAILED:

@@ -20,5 +20,5 @@ def test_workers_are_as_many_as_fit(monkeypatch, beyond, most, workers):
 
 def test_the_least_is_named(monkeypatch):
     monkeypatch.setattr(plan, "tree_pss", lambda pid: 100 * MB)
-    with pytest.raises(InputError, match=f"--memory 50MB: the least possible is {100 + ALONE // MB}MB"):
+    with pytest.raises(InputError, match=f"memory 50MB: the least possible is {100 + ALONE // MB}MB"):
         plan_workers(50 * MB, 2)

@@ -79,6 +79,7 @@ def write_results(root: Path, docs: list[PredictedDoc], pipeline: str = "cpu") -
     write_json(root / "metrics" / "merge.json", make_ledger())
     write_plots(root / "plots", pipeline)
     write_lost(root / "corpus")
+    (root / "project.yml").write_text("vars: {}\n")
 
 
 def write_json(path: Path, content: Any) -> None:

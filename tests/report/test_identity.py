@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from labelwise.evaluate.scores import Metrics
-from labelwise.report.identity import DEFAULTS, changed_settings, find_commit
+from labelwise.report.identity import DEFAULTS, SECTIONS, changed_settings, find_commit
 from labelwise.report.page import Base, render_report
 from tests.conftest import ROOT
 from tests.report.report_inputs import make_docs, write_results
@@ -65,9 +65,11 @@ def test_outside_of_a_repository_there_is_no_commit(tmp_path):
 
 
 def test_every_variable_has_a_default():
-    """A variable without one would be called changed in every report."""
-    variables = yaml.safe_load((ROOT / "project.yml").read_text(encoding="utf8"))["vars"]
-    assert yaml.safe_load(DEFAULTS.read_text(encoding="utf8")).keys() == variables.keys()
+    """A variable, or a key of a section, without one would be called changed in every report."""
+    project = yaml.safe_load((ROOT / "project.yml").read_text(encoding="utf8"))
+    keys = {f"{section}.{key}" for section in SECTIONS for key in project[section]}
+    assert yaml.safe_load(DEFAULTS.read_text(encoding="utf8")).keys() == project["vars"].keys() | keys
+    assert changed_settings(ROOT / "project.yml") == {}
 
 
 def test_settings_that_were_changed_or_added_are_named(tmp_path):
@@ -75,7 +77,9 @@ def test_settings_that_were_changed_or_added_are_named(tmp_path):
     assert changed_settings(project) == {}
     project.write_text("vars: {seed: 1, lang: en, mine: x, coverage: outside}")
     assert changed_settings(project) == {"seed": 1, "mine": "x", "coverage": "outside"}
-    for other in ("", "[", "vars:", "a: 1"):
+    project.write_text("vars: {lang: en}\nmerge: {split_salt: x, docs_per_partition: 200}")
+    assert changed_settings(project) == {"merge.split_salt": "x"}
+    for other in ("", "[", "vars:", "a: 1", "{vars: {seed: 1}, merge: 1}"):
         project.write_text(other)
         assert changed_settings(project) == {}
 

@@ -1,7 +1,7 @@
 """The settings of a merge: all that the corpus depends on besides the data."""
 
 from functools import lru_cache
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -10,6 +10,14 @@ from labelwise.corpus.tokenizer import LearningTokenizer, TokenizerRules, make_n
 from labelwise.merge.rules.policies import Policies
 
 NearDuplicates = Literal["report", "group", "off"]
+
+
+class MergeSection(msgspec.Struct, frozen=True):
+    """The section `merge` of project.yml: the settings that are set rarely. See `Settings`."""
+
+    split_salt: str = "labelwise"
+    near_similarity: Annotated[float, msgspec.Meta(ge=0.5, le=1)] = 0.8
+    docs_per_partition: Annotated[int, msgspec.Meta(ge=1)] = 200
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -21,7 +29,7 @@ class Settings(msgspec.Struct, frozen=True):
     normalize (bool): texts that differ only in Unicode composition or white space are one (see `normalize`).
     near_duplicates (str): "report" texts that are nearly equal and in two splits, keep them in one split ("group"), or
         don't look for them ("off").
-    near_similarity (float): how similar those are, from 0.5 to 1 (see `near_duplicates`).
+    near_similarity (float): how similar those are, 0.5 to 1: below that, most pairs are missed (see `near_duplicates`).
     docs_per_partition (int): the most texts in a partition, on average, at least 1.
     """
 
@@ -46,14 +54,8 @@ class Settings(msgspec.Struct, frozen=True):
             raise InputError(
                 f"dev_ratio {self.dev_ratio} and test_ratio {self.test_ratio}: give shares that leave some for train"
             )
-        if not 0.5 <= self.near_similarity <= 1:
-            raise InputError(
-                f"near_similarity {self.near_similarity}: give 0.5 to 1; below that, most pairs are missed"
-            )
         if self.near_duplicates == "group" and self.split_by:
             raise InputError("near_duplicates group and split_by both choose what stays in one split; use one of them")
-        if self.docs_per_partition < 1:
-            raise InputError(f"docs_per_partition {self.docs_per_partition}: give at least 1")
 
 
 @lru_cache(maxsize=1)

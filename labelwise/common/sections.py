@@ -1,0 +1,39 @@
+"""The sections of project.yml that commands read by themselves: what is set rarely, or is a list."""
+
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from labelwise.common.decoding import decode_yaml
+from labelwise.common.errors import InputError
+
+Section = TypeVar("Section", bound=msgspec.Struct)
+
+
+def read_section(project: Path | None, name: str, kind: type[Section]) -> Section:
+    """Read a section of project.yml; what is missing, be it the file, has its defaults.
+
+    RAISES (InputError): it has another key, or a value of another type or out of its range.
+    """
+    if project is None:
+        return kind()
+    content = decode_yaml(project.read_bytes(), dict[str, Any], str(project), "write it as weasel reads it")
+    section = content.get(name) or {}
+    types = {field.name: field.type for field in msgspec.structs.fields(kind)}
+    allowed = f"its keys are {', '.join(types)}"
+    if not isinstance(section, dict):
+        raise InputError(f"{project}: {name}: {section!r} isn't a section; {allowed}")
+    values = {}
+    for key, value in section.items():
+        where = f"{project}: {name}: {key}: {value!r}"
+        if key not in types:
+            raise InputError(f"{where}: the section has no such key; {allowed}")
+        try:
+            values[key] = msgspec.convert(value, types[key])
+        except msgspec.ValidationError as error:
+            raise InputError(f"{where}: {error}{'; put it in quotes' if types[key] is str else ''}") from error
+    try:
+        return kind(**values)
+    except InputError as error:
+        raise InputError(f"{project}: {name}: {error}") from error

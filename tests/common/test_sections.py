@@ -1,0 +1,52 @@
+"""Sections of project.yml: what is read, and how errors name it."""
+
+from typing import Annotated
+
+import msgspec
+import pytest
+
+from labelwise.common.errors import InputError
+from labelwise.common.sections import read_section
+
+
+class Pets(msgspec.Struct, frozen=True):
+    name: str = "Tom"
+    legs: Annotated[int, msgspec.Meta(ge=1)] = 4
+    share: float = 0.5
+
+    def __post_init__(self) -> None:
+        if self.name == "Rex":
+            raise InputError("name: 'Rex': that is a dog")
+
+
+@pytest.mark.parametrize(
+    ("content", "pets"),
+    [
+        ("pets: {name: Kit, share: 1}", Pets("Kit", share=1.0)),
+        ("pets:\nvars: {seed: 0}", Pets()),
+        ("vars: {seed: 0}", Pets()),
+    ],
+)
+def test_what_is_missing_has_its_default(tmp_path, content, pets):
+    (tmp_path / "project.yml").write_text(content)
+    assert read_section(tmp_path / "project.yml", "pets", Pets) == pets
+    assert read_section(None, "pets", Pets) == Pets()
+
+
+@pytest.mark.parametrize(
+    ("section", "message"),
+    [
+        ("{leg: 3}", "pets: leg: 3: the section has no such key; its keys are name, legs, share"),
+        ("{legs: many}", "pets: legs: 'many': Expected `int`, got `str`"),
+        ("{legs: 0}", "pets: legs: 0: Expected `int` >= 1"),
+        ("{name: 1.10}", "pets: name: 1.1: Expected `str`, got `float`; put it in quotes"),
+        ("{name: Rex}", "pets: name: 'Rex': that is a dog"),
+        ("[Tom]", "pets: ['Tom'] isn't a section; its keys are name, legs, share"),
+        ("{", "project.yml: while parsing"),
+    ],
+)
+def test_an_error_names_file_key_and_value_and_what_may_be_there(tmp_path, section, message):
+    (tmp_path / "project.yml").write_text(f"pets: {section}")
+    with pytest.raises(InputError) as error:
+        read_section(tmp_path / "project.yml", "pets", Pets)
+    assert str(error.value).startswith(f"{tmp_path}/{'' if 'project' in message else 'project.yml: '}{message}")
