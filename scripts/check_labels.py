@@ -11,7 +11,7 @@ from labelwise.check.run import FindingGroup, Summary, check
 from labelwise.check.worklists import TABLE, TASKS
 from labelwise.common.sections import read_section
 from labelwise.common.wording import counted
-from labelwise.train.pipeline import training_overrides
+from labelwise.train.recipe import Recipe
 from scripts.console import msg, print_table, run, user_errors
 
 Option = typer.Option
@@ -42,18 +42,8 @@ def check_labels_cli(
     """Find annotations that contradict the others, and write work lists: what to fix first, label by label."""
     with user_errors("Nothing was checked"):
         section = read_section(project, "check", CheckSection)
-        summary = check(
-            corpus,
-            out,
-            config=config,
-            folds=section.folds,
-            most=most,
-            predictions=predictions,
-            tell=msg.info,
-            overrides=training_overrides(config, seed, section.steps, "", "", -1),
-            workers=workers,
-            resume=True,
-        )
+        recipe = Recipe(config, corpus, seed=seed, max_steps=section.steps, workers=workers, resume=True)
+        summary = check(recipe, out, folds=section.folds, most=most, predictions=predictions, tell=msg.info)
     print_summary(summary, corpus)
     msg.good(f"{out / TABLE} lists the findings, {out / TASKS} has tasks for each label, best first")
 

@@ -9,8 +9,8 @@ import typer
 from labelwise.common.errors import InputError
 from labelwise.common.memory import parse_size
 from labelwise.common.outputs import staged
-from labelwise.train.batch_size import SHARE, Trial, find_batch_size
-from labelwise.train.pipeline import Recognizer, transformer_overrides
+from labelwise.train.batch_size import SHARE, find_batch_size
+from labelwise.train.recipe import Recipe, Recognizer
 from scripts.console import msg, run, user_errors
 
 Option = typer.Option
@@ -33,10 +33,17 @@ def find_batch_size_cli(
             raise InputError(
                 f"--gpu-id {gpu_id}, --memory {memory!r}: give a GPU, or the CPU (-1) and a size such as 2GB"
             )
-        overrides = transformer_overrides(transformer_name, precision, gpu_id)
-        trial = Trial(config, corpus, overrides, init_from, gpu_id, parse_size(memory) if memory else 0, recognizer)
+        recipe = Recipe(
+            config,
+            corpus,
+            gpu_id=gpu_id,
+            transformer_name=transformer_name,
+            precision=precision,
+            recognizer=recognizer,
+            init_from=init_from,
+        )
         with staged(out) as path:
-            found = find_batch_size(trial, report)
+            found = find_batch_size(recipe, report, memory=parse_size(memory) if memory else 0)
             path.write_text(json.dumps(found._asdict(), indent=1) + "\n", encoding="utf8")
     msg.good(f"{found.device}: {found.size:,} {found.unit} ({SHARE:.0%} of the largest that fitted) is in {out}")
 

@@ -7,7 +7,7 @@ import typer
 
 from labelwise.check.learning_curve import measure_curve
 from labelwise.evaluate.scores import LearningCurve, Line
-from labelwise.train.pipeline import Recognizer, training_overrides
+from labelwise.train.recipe import Recipe, Recognizer
 from scripts.console import msg, print_table, run, user_errors
 
 Option = typer.Option
@@ -24,15 +24,8 @@ def learning_curve_cli(
 ) -> None:
     """Train on growing shares of the texts, and say of which labels more annotation is likely to help."""
     with user_errors("No learning curve was measured"):
-        curve = measure_curve(
-            config,
-            corpus,
-            out,
-            overrides=training_overrides(config, seed, max_steps, "", "", -1),
-            recognizer=recognizer,
-            workers=workers,
-            tell=msg.info,
-        )
+        recipe = Recipe(config, corpus, seed=seed, max_steps=max_steps, recognizer=recognizer, workers=workers)
+        curve = measure_curve(recipe, out, tell=msg.info)
     print_curve(curve)
     msg.good(f"{out} has the curves; report shows them (weasel run report --force)")
 

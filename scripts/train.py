@@ -11,8 +11,8 @@ from labelwise.common.portable import make_portable
 from labelwise.common.wording import counted
 from labelwise.train.calibration import Optimize
 from labelwise.train.loop import OnOom
-from labelwise.train.pipeline import Recognizer, training_overrides
 from labelwise.train.ranks import is_launched, launch
+from labelwise.train.recipe import Recipe, Recognizer
 from labelwise.train.run import Trained, train
 from scripts.console import msg, print_counts, run, user_errors
 
@@ -53,27 +53,25 @@ def train_cli(
             launch(gpus)
         if gpu_id >= 0 and is_launched():
             gpu_id = int(os.environ["LOCAL_RANK"])
-        overrides = training_overrides(config, seed, max_steps, transformer_name, precision, gpu_id)
-        if loader:
-            overrides["corpora.train.loader"] = loader
-        trained = train(
+        recipe = Recipe(
             config,
             corpus,
-            out,
-            curve,
-            resources=resources,
+            seed=seed,
+            max_steps=max_steps,
             gpu_id=gpu_id,
-            overrides=overrides,
-            init_from=init_from,
+            transformer_name=transformer_name,
+            precision=precision,
             recognizer=recognizer,
+            init_from=init_from,
             freeze=freeze == "yes",
             optimize=optimize,
             batch_size=batch_size,
             on_oom=on_oom,
-            resume=resume,
             workers=workers,
-            tell=msg.info,
+            resume=resume,
+            overrides={"corpora.train.loader": loader} if loader else {},
         )
+        trained = train(recipe, out, curve, resources=resources, tell=msg.info)
     if trained is None:  # one of several processes, of which the first says everything
         return
     print_summary(trained)

@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,7 @@ def other_seed() -> Iterator[None]:
         patched.setattr(
             pipeline,
             "read_config",
-            lambda config, corpus, overrides: read(config, corpus, {"system.seed": int(seed), **overrides}),
+            lambda recipe: read(replace(recipe, overrides={"system.seed": int(seed), **recipe.overrides})),
         )
         yield
 

@@ -24,6 +24,7 @@ from labelwise.sources.assets import verify_assets
 from labelwise.sources.declarations import load_datasets
 from labelwise.sources.spacy_docs import read_spacy
 from labelwise.train.checkpoints import State, restore
+from labelwise.train.recipe import Recipe
 from labelwise.train.run import train
 from scripts.update_dvc import dvc_yaml
 from tests.conftest import ROOT
@@ -191,7 +192,12 @@ def test_curves_are_numbers_and_so_no_formulas(demo_corpus, tmp_path):
     """A spreadsheet would compute a cell of a TSV file that begins with `=`, `+`, `-` or `@`, if it isn't a number."""
     overrides = {"training.max_steps": 2, "training.eval_frequency": 1, "components.tok2vec.model.encode.width": 16}
     files = [tmp_path / "curve.tsv", tmp_path / "resources.tsv"]
-    train(ROOT / "configs" / "cpu.cfg", demo_corpus, tmp_path / "m", files[0], resources=files[1], overrides=overrides)
+    train(
+        Recipe(ROOT / "configs" / "cpu.cfg", demo_corpus, overrides=overrides),
+        tmp_path / "m",
+        files[0],
+        resources=files[1],
+    )
     for file in files:
         header, *rows = [line.split("\t") for line in file.read_text(encoding="utf8").splitlines()]
         assert all(name.isidentifier() for name in header)

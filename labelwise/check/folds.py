@@ -1,6 +1,7 @@
 """Pipelines that were trained without the texts that they give an opinion on, one for each fold of train."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ from labelwise.corpus.manifest import SPLITS, Split, partitions_of
 from labelwise.corpus.streaming import forgetting, take_batch
 from labelwise.recognizer.per_label import decode
 from labelwise.train.reader import fold_of
+from labelwise.train.recipe import Recipe
 from labelwise.train.run import train
 
 
@@ -23,16 +25,15 @@ class CheckedDoc(NamedTuple):
     opinion: Opinion | Nobody
 
 
-def train_fold(config: Path, corpus: Path, out: Path, fold: int, folds: int, **options: Any) -> Path:
+def train_fold(recipe: Recipe, out: Path, fold: int, folds: int) -> Path:
     """Train a pipeline without the texts of a fold of train.
 
     out (Path): the folder for it.
-    options (Any): those of `train.run.train`.
     RETURNS (Path): its folder.
     """
-    overrides = {**options.pop("overrides", {}), "corpora.train.leave_out": f"{fold}/{folds}"}
+    left_out = {**recipe.overrides, "corpora.train.leave_out": f"{fold}/{folds}"}
     model = out / f"fold-{fold}"
-    train(config, corpus, model, out / f"fold-{fold}.tsv", overrides=overrides, recognizer="per-label", **options)
+    train(replace(recipe, recognizer="per-label", overrides=left_out), model, out / f"fold-{fold}.tsv")
     return model
 
 

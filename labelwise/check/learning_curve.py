@@ -7,6 +7,7 @@ compare such curves). The line is fitted by least squares, each point weighted b
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import log, sqrt
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,6 +22,7 @@ from labelwise.common.wording import counted
 from labelwise.corpus.manifest import pinned, read_manifest, read_split
 from labelwise.evaluate.run import evaluate
 from labelwise.evaluate.scores import LearningCurve, Line, Scores
+from labelwise.train.recipe import Recipe
 from labelwise.train.run import train
 
 SHARES = (0.25, 0.5, 0.75, 1.0)
@@ -30,19 +32,17 @@ UNSURE = 0.1  # the standard deviation of an F that has no interval
 
 
 def measure_curve(
-    config: Path,
-    corpus: Path,
+    recipe: Recipe,
     out: Path,
     *,
     shares: Sequence[float] = SHARES,
     tell: Callable[[str], Any] = lambda message: None,
-    **options: Any,
 ) -> LearningCurve:
     """Train on growing shares of train, evaluate each pipeline on test, and write what that shows as JSON.
 
-    options (Any): those of `train.run.train`.
     RAISES (InputError): there are too few texts for the shares, or what training and evaluation raise.
     """
+    corpus = recipe.corpus
     whole = read_split(corpus / "train")
     total = whole["texts"]
     counts = [round(share * total) for share in shares]
@@ -50,13 +50,12 @@ def measure_curve(
         raise InputError(f"{corpus}: {counted(total, 'text')} in train, too few for a learning curve")
     labels = read_manifest(corpus)["labels"]
     scores = []
-    overrides = options.pop("overrides", {})
     with pinned(corpus), staged(out) as path, TemporaryDirectory() as folder:
         for count in counts:
             tell(f"Training on {count:,} of {total:,} texts")
-            limited = {**overrides, "corpora.train.limit": 0 if count == total else count}
+            limited = {**recipe.overrides, "corpora.train.limit": 0 if count == total else count}
             model = Path(folder) / str(count)
-            train(config, corpus, model, Path(folder) / "curve.tsv", overrides=limited, **options)
+            train(replace(recipe, overrides=limited), model, Path(folder) / "curve.tsv")
             scores.append(evaluate(model, corpus / "test").metrics.all_gold)
         lines = {label: fit_line(counts, [one.labels[label] for one in scores]) for label in labels}
         curve = LearningCurve(counts, MORE, fit_line(counts, scores), lines, whole["digest"])

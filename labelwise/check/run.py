@@ -27,6 +27,7 @@ from labelwise.corpus.forms import Forms
 from labelwise.corpus.manifest import AnnotatorPair, pinned, read_annotators, read_manifest
 from labelwise.corpus.pipeline import load_pipeline
 from labelwise.corpus.places import read_declared
+from labelwise.train.recipe import Recipe
 
 FEW = 20  # spans in train below which a label has few
 
@@ -72,24 +73,21 @@ class Summary(msgspec.Struct):
 
 
 def check(
-    corpus: Path,
+    recipe: Recipe,
     out: Path,
     *,
-    config: Path,
     folds: int = 3,
     most: int = 500,
     predictions: Path | None = None,
     tell: Callable[[str], Any] = lambda message: None,
-    **options: Any,
 ) -> Summary:
     """Check the annotation of a corpus, and write work lists to a folder, which is replaced as a whole.
 
-    config (Path): of the pipelines of the folds.
+    recipe (Recipe): of the pipelines of the folds, and with it the corpus.
     folds (int): how many; 0 for no opinions, which takes seconds, and finds much less.
     most (int): findings of each label that are kept.
     predictions (Path | None): those for test, whose mistakes may be explained.
     tell (Callable): is told what is going on.
-    options (Any): those of `train.run.train`, for the pipelines.
     RAISES (InputError): a number is out of its range, there is no corpus, `out` has something else, or what `train`
         raises.
     """
@@ -98,6 +96,7 @@ def check(
     if most < 1:
         raise InputError(f"--most {most}: give at least 1")
     check_replaceable(out, (TABLE, INCONSISTENCIES, SUMMARY), "check")
+    corpus = recipe.corpus
     labels, declared = read_manifest(corpus)["labels"], read_declared(corpus)
     if predictions and not predictions.is_file():
         raise InputError(f"{predictions}: there is no such file; run the evaluation")
@@ -111,7 +110,7 @@ def check(
             docs: Iterator[CheckedDoc] = read_checked(corpus, fold, folds or 1)
             if folds:
                 tell(f"Training pipeline {fold + 1} of {folds}, without a part of train")
-                model = train_fold(config, corpus, pipelines, fold, folds, **options)
+                model = train_fold(recipe, pipelines, fold, folds)
                 docs = add_opinions(load_pipeline(model), docs, labels)
             for doc in docs:
                 kept.add(doc, forms)

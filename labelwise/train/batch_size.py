@@ -24,32 +24,14 @@ from labelwise.common.device import device_name, use_gpu
 from labelwise.common.errors import InputError
 from labelwise.train.batches import Batch, Cost, batch_cost
 from labelwise.train.out_of_memory import is_out_of_memory
-from labelwise.train.pipeline import Recognizer, make_pipeline, read_settings
+from labelwise.train.pipeline import make_pipeline, read_settings
+from labelwise.train.recipe import Recipe
 
 SHARE = 0.85  # of the largest that fits: the rest is for what no trial has seen
 PRECISE = 1.05  # the search ends when what fits and what doesn't are this close
 MOST = 2**20  # cost of the largest trial
 SCANNED = 2000  # texts that the worst are chosen from
 WORST = 32  # texts that are chosen
-
-
-class Trial(NamedTuple):
-    """What is tried out.
-
-    config, corpus (Path): as for training.
-    overrides (dict): values of the config.
-    init_from (str): a pipeline that components are taken from.
-    gpu_id (int): the GPU, -1 for the CPU.
-    memory (int): bytes that the process may have, 0 for no limit: a stand-in for the GPU's memory, on the CPU.
-    """
-
-    config: Path
-    corpus: Path
-    overrides: dict[str, Any]
-    init_from: str = ""
-    gpu_id: int = -1
-    memory: int = 0
-    recognizer: Recognizer = "per-label"
 
 
 class LargestBatch(NamedTuple):
@@ -69,25 +51,26 @@ class LargestBatch(NamedTuple):
     size: int
 
 
-def find_batch_size(trial: Trial, report: Callable[[int, bool], None]) -> LargestBatch:
+def find_batch_size(recipe: Recipe, report: Callable[[int, bool], None], *, memory: int = 0) -> LargestBatch:
     """Find the largest batch that fits.
 
+    memory (int): bytes that a trial may have, 0 for no limit: a stand-in for the GPU's memory, on the CPU.
     report (Callable): is told the cost of each trial, and whether it fitted.
     RAISES (InputError): not even one text fits, or a trial fails in another way.
     """
 
     def fits(cost: int) -> tuple[bool, int]:
         """Try a cost in a process of its own; see `search`."""
-        fitted, taken = run_apart(trial, cost)
+        fitted, taken = run_apart(recipe, memory, cost)
         report(taken, fitted)
         return fitted, taken
 
     largest = search(fits)
     if not largest:
         raise InputError("not even one text fits into memory; set max_words of corpora.train, or use a smaller model")
-    settings, _ = read_settings(trial.config, trial.corpus, trial.overrides, trial.init_from, trial.recognizer)
+    settings = read_settings(recipe)
     unit = settings["training"]["batcher"]["unit"]
-    return LargestBatch(device_name(trial.gpu_id), pipeline_digest(settings), unit, largest, int(SHARE * largest))
+    return LargestBatch(device_name(recipe.gpu_id), pipeline_digest(settings), unit, largest, int(SHARE * largest))
 
 
 def read_batch_size(path: Path | None, gpu_id: int, settings: Config) -> int:
@@ -132,14 +115,14 @@ def search(fits: Callable[[int], tuple[bool, int]]) -> int:
     return low
 
 
-def run_apart(trial: Trial, cost: int) -> tuple[bool, int]:
+def run_apart(recipe: Recipe, memory: int, cost: int) -> tuple[bool, int]:
     """Run a trial in a process of its own; return whether it fitted, and what the batch cost.
 
     RAISES (InputError): it failed other than by running out of memory.
     """
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=try_out, args=(trial, cost, sender), daemon=True)
+    process = context.Process(target=try_out, args=(recipe, memory, cost, sender), daemon=True)
     # An interrupt reaches all processes of a terminal; this one ends the trial, if it ends.
     handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
     process.start()
@@ -161,16 +144,13 @@ def run_apart(trial: Trial, cost: int) -> tuple[bool, int]:
     return process.exitcode == 0, taken
 
 
-def try_out(trial: Trial, cost: int, sender: Connection) -> None:
+def try_out(recipe: Recipe, memory: int, cost: int, sender: Connection) -> None:
     """Make two updates with a batch of the worst texts, and predict; exit with status 1 when memory runs out."""
     try:
-        if trial.memory:
-            resource.setrlimit(resource.RLIMIT_DATA, (trial.memory, trial.memory))
-        use_gpu(trial.gpu_id)
-        settings, transformer = read_settings(
-            trial.config, trial.corpus, trial.overrides, trial.init_from, trial.recognizer
-        )
-        nlp = make_pipeline(settings, transformer, trial.gpu_id)
+        if memory:
+            resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
+        use_gpu(recipe.gpu_id)
+        nlp = make_pipeline(recipe, read_settings(recipe))
         training = registry.resolve(nlp.config.interpolate()["training"])
         [corpus] = resolve_dot_names(nlp.config.interpolate(), [training["train_corpus"]])
         training["batcher"].bind(nlp)
@@ -183,7 +163,7 @@ def try_out(trial: Trial, cost: int, sender: Connection) -> None:
         predict(nlp, worst)
     except Exception as error:
         # With too little memory, libraries fail to load or to start threads, with all kinds of errors.
-        starved = bool(trial.memory) and not isinstance(error, InputError | ValueError)
+        starved = bool(memory) and not isinstance(error, InputError | ValueError)
         if not (is_out_of_memory(error) or starved):
             sender.send(str(error) if isinstance(error, InputError) else repr(error))
         raise SystemExit(1) from None

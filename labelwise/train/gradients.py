@@ -32,6 +32,8 @@ class Gradients:
 
 def share_parameters(nlp: Language, ranks: Ranks) -> None:
     """Give the pipelines of all ranks the parameters of the first one's."""
+    if ranks.count == 1:
+        return
     slots = find_slots(nlp)
     values = [slot.get() for slot in slots]
     shared = ranks.sum([value if ranks.rank == 0 else 0 * value for value in values])

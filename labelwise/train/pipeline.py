@@ -1,10 +1,9 @@
 """The pipeline that is trained: its config, fitted to a corpus, and components taken from another pipeline."""
 
 import json
-from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import spacy
 from spacy.language import Language
@@ -20,81 +19,37 @@ from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import find_partitions, read_manifest
 from labelwise.corpus.tokenizer import read_tokenizer
 from labelwise.recognizer.per_label import PerLabelRecognizer
+from labelwise.train.recipe import Recipe, Recognizer
 
 PER_LABEL = "labelwise_per_label"
 SOURCED = ("tok2vec", "transformer", "ner")
-Recognizer = Literal["per-label", "ner"]
 
 
-def read_settings(
-    config: Path, corpus: Path, overrides: Mapping[str, Any], init_from: str, recognizer: Recognizer = "per-label"
-) -> tuple[Config, dict[str, Any]]:
-    """Read a config, fit it to a corpus, choose the recognizer, and take components from another pipeline.
+def read_settings(recipe: Recipe) -> Config:
+    """Read a recipe's config, fit it to the corpus, choose the recognizer, and take components from another pipeline.
 
-    init_from (str): its name or folder; empty for none.
-    recognizer (str): what the component `ner` is: one with a head for each label ("per-label"), or spaCy's "ner".
-    RETURNS (tuple): the config, and the block of the transformer's model before one was taken.
-    RAISES (InputError): the config needs a package that isn't installed, or nothing can be taken.
+    RAISES (InputError): the config isn't valid, or needs a package that isn't installed; nothing can be taken, or
+        frozen.
     """
-    settings = read_config(config, corpus, overrides)
-    choose_recognizer(settings, corpus, recognizer)
-    transformer = dict(settings["components"].get("transformer", {}).get("model", {}))
-    if init_from:
-        source_components(settings, init_from, corpus)
-    return settings, transformer
+    settings = read_config(recipe)
+    choose_recognizer(settings, recipe.corpus, recipe.recognizer)
+    if recipe.init_from:
+        source_components(settings, recipe.init_from, recipe.corpus)
+    if recipe.freeze:
+        freeze_components(settings)
+    return settings
 
 
-def training_overrides(
-    config: Path, seed: int, max_steps: int, transformer_name: str, precision: str, gpu_id: int
-) -> dict[str, Any]:
-    """Give what in a config has to be other for what a command was given.
+def read_config(recipe: Recipe) -> Config:
+    """Read a recipe's config, and fit it to the corpus.
 
-    RAISES (InputError): the number of steps is negative.
+    RAISES (InputError): the config isn't valid, needs a package that isn't installed, or names pretrained weights that
+        spaCy would leave out in silence.
     """
-    return {
-        "system.seed": seed,
-        **step_overrides(config, max_steps),
-        **transformer_overrides(transformer_name, precision, gpu_id),
-    }
-
-
-def step_overrides(config: Path, max_steps: int) -> dict[str, Any]:
-    """Give what in a config has to be other for a number of updates; 0 leaves it as it is.
-
-    RAISES (InputError): the number is negative.
-    """
-    if max_steps < 0:
-        raise InputError(f"--max-steps {max_steps}: give a number of updates, or 0 for what the config says")
-    if not max_steps:
-        return {}
-    # Some step after the first is evaluated, or the best pipeline would be an untrained one.
-    every = load_config(config)["training"]["eval_frequency"]
-    return {"training.max_steps": max_steps, "training.eval_frequency": min(every, max_steps)}
-
-
-def transformer_overrides(name: str, precision: str, gpu_id: int) -> dict[str, Any]:
-    """Give what in a config has to be other for a transformer and its precision; empty strings leave it as it is.
-
-    On the CPU, fp32 takes the place of fp16, which is too slow there.
-    """
-    overrides: dict[str, Any] = {}
-    if name:
-        overrides["components.transformer.model.name"] = name
-    if precision:
-        slow = gpu_id < 0 and precision == "fp16"
-        overrides["components.transformer.model.precision"] = "fp32" if slow else precision
-    return overrides
-
-
-def read_config(config: Path, corpus: Path, overrides: Mapping[str, Any]) -> Config:
-    """Read a config, and fit it to a corpus.
-
-    RAISES (InputError): the config needs a package that isn't installed, or names pretrained weights that spaCy would
-        leave out in silence.
-    """
-    lang, _ = read_tokenizer(corpus / "tokenizer.json")
-    overrides = {**overrides, "paths.corpus": str(corpus), "nlp.lang": lang}
+    config = recipe.config
+    lang, _ = read_tokenizer(recipe.corpus / "tokenizer.json")
     try:
+        overrides = {**recipe.all_overrides(), "paths.corpus": str(recipe.corpus), "nlp.lang": lang}
         settings = load_config(config, overrides, interpolate=False)
     except (ConfigValidationError, ValueError) as error:
         raise InputError(f"{config}: {error}") from error
@@ -167,8 +122,11 @@ def source_components(settings: Config, init_from: str, corpus: Path) -> None:
     listener = settings["components"]["ner"].get("model", {}).get("tok2vec", {})
     if "width" in listener and "tok2vec" in names and "ner" not in names:
         listener["width"] = source.get_pipe("tok2vec").model.get_dim("nO")  # type: ignore[attr-defined]
+    model = transformer_model(settings)
     for name in names:
         settings["components"][name] = {"source": init_from}
+    if "transformer" in names:  # spaCy doesn't look at it, and it is trained in its precision
+        settings["components"]["transformer"]["model"] = model
     if "ner" in names:
         settings["initialize"]["components"].pop("ner", None)
 
@@ -188,32 +146,37 @@ def freeze_components(settings: Config) -> None:
     settings["training"] |= {"frozen_components": embeddings, "annotating_components": embeddings}
 
 
-def make_pipeline(settings: Config, transformer: Mapping[str, Any], gpu_id: int, *, freeze: bool = False) -> Language:
+def make_pipeline(recipe: Recipe, settings: Config) -> Language:
     """Make and initialize a pipeline.
 
-    freeze (bool): train only the heads of labels that are added; see `freeze_components`.
-
-    transformer (Mapping): the block of the transformer's model before one was taken from another pipeline, which is
-        then trained in the precision of this block.
-    RAISES (ConfigValidationError): the config isn't valid.
-    RAISES (InputError): all is to be frozen, and there is no label to add.
+    settings (Config): what `read_settings` has read.
+    RAISES (InputError): the config isn't valid; all is to be frozen, and there is no label to add.
     """
-    nlp = init_nlp(settings, use_gpu=gpu_id)
+    try:
+        nlp = init_nlp(settings, use_gpu=recipe.gpu_id)
+    except ConfigValidationError as error:
+        raise InputError(f"{recipe.config}: {error}") from error
     ner: Any = nlp.get_pipe("ner")
     before = len(ner.labels)
-    if freeze:
+    if recipe.freeze:
         ner.freeze()
     elif isinstance(ner, PerLabelRecognizer):
         ner.uncalibrate()
     add_labels(nlp)
-    if freeze and len(ner.labels) == before:
+    if recipe.freeze and len(ner.labels) == before:
         raise InputError(f"freeze: nothing to train, as the pipeline has all {before} labels of the corpus")
-    if "precision" in transformer and "source" in settings["components"]["transformer"]:
+    model = transformer_model(settings)
+    if "precision" in model and "source" in settings["components"]["transformer"]:
         from labelwise.train.precision import set_precision
 
         sourced: Any = nlp.get_pipe("transformer")
-        set_precision(sourced.model, transformer["precision"], transformer["grad_scaler_config"])
+        set_precision(sourced.model, model["precision"], model["grad_scaler_config"])
     return nlp
+
+
+def transformer_model(settings: Config) -> dict[str, Any]:
+    """Return the block of the transformer's model, also where it is taken from another pipeline; empty for none."""
+    return settings["components"].get("transformer", {}).get("model", {})
 
 
 def add_labels(nlp: Language) -> None:

@@ -69,6 +69,9 @@ class Alone:
         """Return the arrays."""
         return list(arrays)
 
+    def close(self) -> None:
+        """Part from nobody."""
+
 
 class Failed(str):
     """In the place of a value: why a rank has failed."""

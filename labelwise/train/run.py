@@ -2,9 +2,9 @@
 
 import shutil
 import sys
-from collections.abc import Callable, Mapping
-from contextlib import nullcontext
-from copy import deepcopy
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,22 +12,21 @@ from typing import Any, NamedTuple
 from spacy.language import Language
 from spacy.util import resolve_dot_names
 from thinc.api import Config
-from thinc.config import ConfigValidationError
 
 from labelwise.common.collector import rare_collections
 from labelwise.common.device import use_gpu
-from labelwise.common.errors import InputError
 from labelwise.common.outputs import Output, check_replaceable, real_path, staged_together, workspace
 from labelwise.corpus.manifest import check_pinned, pinned
 from labelwise.train.batch_size import read_batch_size
 from labelwise.train.calibration import Fitted, Optimize, fit, write_fitted
 from labelwise.train.checkpoints import Checkpoints, State, copy, facts_of
 from labelwise.train.gradients import share_parameters
-from labelwise.train.loop import OnOom, Run
+from labelwise.train.loop import Run
 from labelwise.train.monitor import Monitor, idle_gpu, open_nvml
 from labelwise.train.parameters import find_slots
-from labelwise.train.pipeline import Recognizer, freeze_components, make_pipeline, read_settings
-from labelwise.train.ranks import Ranks, TorchRanks, forked, is_launched
+from labelwise.train.pipeline import make_pipeline, read_settings, transformer_model
+from labelwise.train.ranks import Alone, Ranks, TorchRanks, forked, is_launched
+from labelwise.train.recipe import Recipe
 from labelwise.train.tidy import tidy_pipeline
 
 
@@ -56,110 +55,42 @@ class Trained(NamedTuple):
     fitted: Fitted | None
 
 
-class Plan(NamedTuple):
-    """What each process of a training makes its pipeline and its run of.
-
-    config (Path): what the settings were read from.
-    settings, transformer: see `pipeline.make_pipeline`.
-    skip_first (bool): see `Run`.
-    """
-
-    config: Path
-    settings: Config
-    transformer: Mapping[str, Any]
-    gpu_id: int
-    freeze: bool
-    on_oom: OnOom
-    skip_first: bool
-
-    def make_pipeline(self, launched: TorchRanks | None) -> Language:
-        """Make the pipeline, with the same parameters in all ranks that torchrun has started.
-
-        RAISES (InputError): the config isn't valid.
-        """
-        try:
-            nlp = make_pipeline(self.settings, self.transformer, self.gpu_id, freeze=self.freeze)
-        except ConfigValidationError as error:
-            raise InputError(f"{self.config}: {error}") from error
-        if launched:
-            share_parameters(nlp, launched)
-        return nlp
-
-    def make_run(
-        self,
-        output: Path | None,
-        monitor: Monitor,
-        found: tuple[Path, State] | None,
-        checkpoints: Checkpoints | None = None,
-    ) -> Run:
-        """Make the run, from a checkpoint if one was found."""
-        return Run(
-            output,
-            monitor=monitor,
-            checkpoints=checkpoints,
-            resumed=found,
-            on_oom=self.on_oom,
-            skip_first=self.skip_first,
-        )
-
-
 def train(
-    config: Path,
-    corpus: Path,
+    recipe: Recipe,
     out: Path,
     curve: Path,
     *,
     resources: Path | None = None,
-    gpu_id: int = -1,
-    overrides: Mapping[str, Any] | None = None,
-    init_from: str = "",
-    recognizer: Recognizer = "per-label",
-    freeze: bool = False,
-    optimize: Optimize = "",
-    batch_size: Path | None = None,
-    on_oom: OnOom = "stop",
-    resume: bool = False,
-    workers: int = 1,
     tell: Callable[[str], Any] = lambda message: None,
 ) -> Trained | None:
     """Train a pipeline; what was at `out` stays until training has ended well.
 
     In each of several processes that torchrun has started, this is one rank of the training; see `ranks`.
 
+    out (Path): the folder for the pipeline.
+    curve (Path): a TSV file for the scores over time.
     resources (Path | None): a TSV file for memory, processors and GPU over time.
-    overrides (Mapping): values of the config, by dotted name.
-    init_from (str): a pipeline to start from, by name or folder; see `pipeline.source_components`.
-    recognizer (str): "per-label" or "ner"; see `pipeline.read_settings`.
-    freeze (bool): of the recognizer that is taken from `init_from`, train only the heads of labels that it lacks; see
-        `pipeline.freeze_components`.
-    optimize (str): what a per-label recognizer's thresholds are to be best for; see `calibration`.
-    batch_size (Path | None): what scripts.find_batch_size has written; used if it is for this device.
-    on_oom (str): when memory runs out, "stop", or "halve" what the device is given, and continue.
-    resume (bool): resume from the last checkpoint, if there is one of a training with the same config, corpus and code.
-        They are in a folder beside `out`, and deleted when training has ended well.
-    workers (int): processes that share each batch, on the CPU of this machine. Their number changes the result no more
-        than another seed would: by which texts are computed with, and what dropout draws.
     tell (Callable): is told, before the first step, which step training resumes from, or why it starts over.
     RAISES (InputError): `out` has something other than a pipeline, the GPU can't be used, the corpus isn't whole, the
         config isn't valid, another process is training to `out`, memory ran out, or a process was killed.
     RETURNS (Trained | None): None in ranks that torchrun has started, but for the first.
     """
-    if workers < 1 or (workers > 1 and (gpu_id >= 0 or is_launched())):
-        raise InputError(f"--workers {workers}: give at least 1, and no more with GPUs or torchrun (--gpus)")
     check_replaceable(out, ("meta.json", "config.cfg"), "pipeline")
-    use_gpu(gpu_id)
-    with pinned(corpus):
-        settings, transformer = read_settings(config, corpus, overrides or {}, init_from, recognizer)
-        if freeze:
-            freeze_components(settings)
-        if device_size := read_batch_size(batch_size, gpu_id, settings):
+    use_gpu(recipe.gpu_id)
+    with pinned(recipe.corpus):
+        settings = read_settings(recipe)
+        if device_size := read_batch_size(recipe.batch_size, recipe.gpu_id, settings):
             settings["training"]["batcher"]["device_size"] = device_size
-        plan = Plan(config, settings, transformer, gpu_id, freeze, on_oom, _skips_first(settings, init_from))
-        launched = TorchRanks(gpu_id) if is_launched() else None
-        if launched and launched.rank:
-            _join(plan, launched)
+        ranks = TorchRanks(recipe.gpu_id) if is_launched() else Alone()
+        make_run = partial(Run, on_oom=recipe.on_oom, skip_first=_skips_first(settings, recipe.init_from))
+        if ranks.rank:
+            (found,) = next(found for found in ranks.exchange(None) if found)
+            nlp = make_pipeline(recipe, settings)
+            share_parameters(nlp, ranks)
+            _follow(partial(make_run, resumed=found), nlp, recipe.gpu_id, ranks)
+            ranks.close()
             return None
-        facts = facts_of(settings, corpus, gpu_id)
+        facts = facts_of(settings, recipe.corpus, recipe.gpu_id)
         checkpoints = Checkpoints(out.with_name(f"{out.name}.checkpoints"), facts)
         place = real_path(out)
         with (
@@ -167,47 +98,36 @@ def train(
             workspace(place.with_name(f"{place.name}.training")) as folder,
         ):
             folder.mkdir()
-            found = _find_start(checkpoints, resume, tell)
+            found = _find_start(checkpoints, recipe.resume, tell)
+            make_run = partial(make_run, resumed=found)
             settings["paths"]["curve"] = str(folder / "curve.tsv")
-            if launched:
-                launched.exchange((found,))
-            nlp = plan.make_pipeline(launched)
-            check_pinned(corpus)
-            monitor = Monitor(folder / "resources.tsv", open_nvml(gpu_id))
-            run = plan.make_run(folder, monitor, found, checkpoints)
-            fitted = optimize if recognizer == "per-label" else None
-            trained = _run(run, plan, nlp, folder, fitted, launched or workers)
-            tidy_pipeline(folder / "model-best", curve, nlp, transformer.get("precision", ""))
+            ranks.exchange((found,))
+            nlp = make_pipeline(recipe, settings)
+            share_parameters(nlp, ranks)
+            check_pinned(recipe.corpus)
+            monitor = Monitor(folder / "resources.tsv", open_nvml(recipe.gpu_id))
+            run = make_run(folder, monitor=monitor, checkpoints=checkpoints)
+            follow = partial(_follow, make_run, nlp, recipe.gpu_id)
+            floats = sum(slot.get().size for slot in find_slots(nlp))
+            together = nullcontext(ranks) if is_launched() else forked(recipe.workers, floats, follow)
+            trained = _lead(run, recipe, nlp, folder, together)
+            tidy_pipeline(folder / "model-best", curve, nlp, transformer_model(settings).get("precision", ""))
             for name, file in zip(("model-best", "curve.tsv", "resources.tsv"), files, strict=True):
                 if file:
                     shutil.move(folder / name, file)
         checkpoints.delete()
-    if launched:
-        launched.close()
+    ranks.close()
     return trained
 
 
-def _run(
-    run: Run, plan: Plan, nlp: Language, folder: Path, optimize: Optimize | None, ranks: TorchRanks | int
-) -> Trained:
-    """Train in a folder, and fit what is fitted on dev.
-
-    optimize (str | None): None if nothing is to be fitted.
-    ranks (TorchRanks | int): the processes that torchrun has started, or the number of those to fork.
-    """
-    found = deepcopy(run.resumed)  # training moves its state
-    if found:
-        copy(found[0] / "curve.tsv", folder / "curve.tsv")
-
-    def follow(ranks: Ranks) -> None:
-        """Be another rank of the same training."""
-        _follow(plan.make_run(None, Monitor(), found), nlp, plan.gpu_id, ranks)
-
-    floats = sum(slot.get().size for slot in find_slots(nlp))
-    processes = forked(ranks, floats, follow) if isinstance(ranks, int) else nullcontext(ranks)
-    with rare_collections(), processes as run.ranks, run.monitor:
-        run.train(nlp, plan.gpu_id, sys.stdout, sys.stderr)
-    fitted = None if optimize is None else _fit(nlp, folder / "model-best", optimize)
+def _lead(run: Run, recipe: Recipe, nlp: Language, folder: Path, ranks: AbstractContextManager[Ranks]) -> Trained:
+    """Be the first rank: train in a folder, and fit what is fitted on dev."""
+    resumed = run.state.step if run.resumed else None
+    if run.resumed:
+        copy(run.resumed[0] / "curve.tsv", folder / "curve.tsv")
+    with rare_collections(), ranks as run.ranks, run.monitor:
+        run.train(nlp, recipe.gpu_id, sys.stdout, sys.stderr)
+    fitted = _fit(nlp, folder / "model-best", recipe.optimize) if recipe.recognizer == "per-label" else None
     shares = run.clock.shares()
     return Trained(
         shares=shares,
@@ -216,25 +136,17 @@ def _run(
         words=run.state.words,
         texts=dict(getattr(run.corpus, "last_counts", {}) or getattr(run.corpus, "counts", {})),
         halved=run.state.halved,
-        resumed=found[1].step if found else None,
+        resumed=resumed,
         warning=idle_gpu(run.monitor.gpu_percent(), shares),
         fitted=fitted,
     )
 
 
-def _join(plan: Plan, launched: TorchRanks) -> None:
-    """Be a rank after the first of those that torchrun has started."""
-    (found,) = next(found for found in launched.exchange(None) if found)
-    _follow(plan.make_run(None, Monitor(), found), plan.make_pipeline(launched), plan.gpu_id, launched)
-    launched.close()
-
-
-def _follow(run: Run, nlp: Language, gpu_id: int, ranks: Ranks) -> None:
+def _follow(make_run: Callable[..., Run], nlp: Language, gpu_id: int, ranks: Ranks) -> None:
     """Be a rank of a training after the first: take the same steps, and write nothing."""
-    run.ranks = ranks
     nlp.config["training"]["logger"] = {"@loggers": "labelwise.TsvLogger.v1", "path": None}
     with rare_collections():
-        run.train(nlp, gpu_id, StringIO(), StringIO())
+        make_run(None, monitor=Monitor(), ranks=ranks).train(nlp, gpu_id, StringIO(), StringIO())
 
 
 def _skips_first(settings: Config, init_from: str) -> bool:

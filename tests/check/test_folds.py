@@ -1,6 +1,7 @@
 """A pipeline gives its opinion on texts that it wasn't trained on, and each text has one opinion."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 import spacy
@@ -10,6 +11,7 @@ from labelwise.check.folds import add_opinions, read_checked, train_fold
 from labelwise.corpus.manifest import read_manifest
 from labelwise.corpus.tokenizer import extend_tokenizer, read_tokenizer
 from labelwise.train.reader import PartitionedCorpus
+from labelwise.train.recipe import Recipe
 from tests.conftest import ROOT
 
 NLP = spacy.blank("en")
@@ -33,14 +35,11 @@ def test_each_text_is_in_the_fold_that_training_leaves_out(folds, demo_corpus):
 
 def test_training_is_told_what_to_leave_out(demo_corpus, tmp_path, monkeypatch):
     told = []
-    monkeypatch.setattr(module, "train", lambda *given, **options: told.append((given[2], options)))
-    model = train_fold(ROOT / "configs" / "cpu.cfg", demo_corpus, tmp_path, 1, 3, overrides={"system.seed": 5})
-    assert told == [
-        (
-            tmp_path / "fold-1",
-            {"overrides": {"system.seed": 5, "corpora.train.leave_out": "1/3"}, "recognizer": "per-label"},
-        )
-    ]
+    monkeypatch.setattr(module, "train", lambda *given: told.append(given[:2]))
+    recipe = Recipe(ROOT / "configs" / "cpu.cfg", demo_corpus, workers=2, overrides={"system.seed": 5})
+    model = train_fold(recipe, tmp_path, 1, 3)
+    changed = {"system.seed": 5, "corpora.train.leave_out": "1/3"}
+    assert told == [(replace(recipe, overrides=changed), tmp_path / "fold-1")]
     assert model == tmp_path / "fold-1"
 
 

@@ -14,6 +14,7 @@ from labelwise.common.errors import InputError
 from labelwise.corpus.manifest import read_split
 from labelwise.evaluate.scores import Scores
 from labelwise.report.page import render_report
+from labelwise.train.recipe import Recipe
 from scripts.learning_curve import learning_curve_cli
 from tests.conftest import ROOT
 from tests.report.report_inputs import make_docs, write_results
@@ -69,7 +70,7 @@ def test_trainings_read_growing_shares_of_train(demo_corpus, tmp_path, monkeypat
 
     monkeypatch.setattr(module, "train", watched)
     small = {"training.max_steps": 6, "training.eval_frequency": 3, "training.batcher.size": 300}
-    curve = measure_curve(CPU, demo_corpus, tmp_path / "curve.json", overrides=small, recognizer="per-label")
+    curve = measure_curve(Recipe(CPU, demo_corpus, overrides=small), tmp_path / "curve.json")
     total = read_split(demo_corpus / "train")["texts"]
     assert curve.texts == read == [round(share * total) for share in (0.25, 0.5, 0.75, 1)]
     assert len(curve.total.f) == 4
@@ -87,7 +88,7 @@ def test_too_few_texts_are_an_error(merging, tmp_path):
     merging.add("a", ["A"], [{"text": "one"}, {"text": "two"}], split="train")
     merging.run()
     with pytest.raises(InputError, match="2 texts in train, too few"):
-        measure_curve(CPU, merging.root / "corpus", tmp_path / "curve.json")
+        measure_curve(Recipe(CPU, merging.root / "corpus"), tmp_path / "curve.json")
 
 
 @pytest.mark.slow

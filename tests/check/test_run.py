@@ -24,6 +24,7 @@ from labelwise.evaluate.predictions import PredictedDoc, write_predictions
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge
 from labelwise.sources.convert_brat import convert_brat
+from labelwise.train.recipe import Recipe
 from scripts.check_labels import check_labels_cli
 from tests.conftest import ROOT
 
@@ -68,7 +69,7 @@ def spans_of(row: dict) -> set[tuple]:
 @pytest.fixture(scope="module")
 def checked(noisy) -> Path:
     out = noisy / "check"
-    check(noisy / "corpus", out, config=CPU, folds=2, overrides=SMALL)
+    check(Recipe(CPU, noisy / "corpus", overrides=SMALL), out, folds=2)
     return out
 
 
@@ -135,7 +136,7 @@ def test_a_task_that_is_saved_to_its_own_data_set_takes_nothing_from_other_label
     merging.add("both", ["PET", "PLACE"], rows)
     merging.add("verb", ["VERB"], [{"text": row["text"]} for row in rows])
     before = merging.run()
-    check(merging.root / "corpus", merging.root / "check", config=CPU, folds=0)
+    check(Recipe(CPU, merging.root / "corpus"), merging.root / "check", folds=0)
     (first, *_) = [json.loads(line) for line in (merging.root / "check/tasks/PET.jsonl").read_text().splitlines()]
     assert (first["text"], first["meta"]["labels"]) == (rows[0]["text"], "PET,PLACE")
     corrected = {**first, "spans": [*first["spans"], {"start": 6, "end": 9, "label": "PET"}]}
@@ -149,7 +150,7 @@ def test_a_task_that_is_saved_to_its_own_data_set_takes_nothing_from_other_label
 
 def test_without_pipelines_the_forms_alone_are_looked_at(noisy, tmp_path, monkeypatch):
     monkeypatch.setattr(folds, "train", None)
-    summary = check(noisy / "corpus", tmp_path / "check", config=CPU, folds=0)
+    summary = check(Recipe(CPU, noisy / "corpus"), tmp_path / "check", folds=0)
     rows = rows_of(tmp_path / "check")
     assert summary.texts == 120
     assert sum(sum(kinds.values()) for kinds in summary.findings.values()) == len(rows) > 20
@@ -159,7 +160,7 @@ def test_without_pipelines_the_forms_alone_are_looked_at(noisy, tmp_path, monkey
 
 def test_the_best_of_each_label_are_kept(noisy, tmp_path):
     for most in (3, 1000):
-        check(noisy / "corpus", tmp_path / str(most), config=CPU, folds=0, most=most)
+        check(Recipe(CPU, noisy / "corpus"), tmp_path / str(most), folds=0, most=most)
     few, all_rows = rows_of(tmp_path / "3"), rows_of(tmp_path / "1000")
     for label in LABELS:
         scores = [[row["score"] for row in rows if row["label"] == label] for rows in (few, all_rows)]
@@ -168,7 +169,7 @@ def test_the_best_of_each_label_are_kept(noisy, tmp_path):
 
 def test_equal_checks_write_equal_bytes(noisy, tmp_path):
     for name in ("one", "two"):
-        check(noisy / "corpus", tmp_path / name, config=CPU, folds=0)
+        check(Recipe(CPU, noisy / "corpus"), tmp_path / name, folds=0)
     one, two = (
         {path.relative_to(tmp_path / name): path.read_bytes() for path in (tmp_path / name).rglob("*.*")}
         for name in ("one", "two")
@@ -178,14 +179,14 @@ def test_equal_checks_write_equal_bytes(noisy, tmp_path):
 
 def test_mistakes_on_test_say_what_pays_most(noisy, tmp_path):
     """The form of which most mistakes are made leads the groups."""
-    check(noisy / "corpus", tmp_path / "first", config=CPU, folds=0)
+    check(Recipe(CPU, noisy / "corpus"), tmp_path / "first", folds=0)
     row = rows_of(tmp_path / "first")[10]
     label = row["label"]
     docs = [PredictedDoc(f"{n:02d}", row["form"], [], [(0, len(row["form"]), label)], [], doc="x") for n in range(7)]
     with (tmp_path / "predictions.jsonl").open("wb") as file:
         write_predictions(docs, file)
     predictions = tmp_path / "predictions.jsonl"
-    summary = check(noisy / "corpus", tmp_path / "second", config=CPU, folds=0, predictions=predictions)
+    summary = check(Recipe(CPU, noisy / "corpus"), tmp_path / "second", folds=0, predictions=predictions)
     assert (summary.groups[0].form, summary.groups[0].explains) == (row["form"], 7)
     explained = {one["form"] for one in rows_of(tmp_path / "second") if one["explains"] == "7"}
     assert explained == {row["form"]}
@@ -215,7 +216,7 @@ def test_a_finding_explains_the_mistakes_of_its_own_label_or_pair_alone(tmp_path
 )
 def test_numbers_out_of_range_are_errors(options, message, noisy, tmp_path):
     with pytest.raises(InputError, match=message):
-        check(noisy / "corpus", tmp_path / "out", config=CPU, **options)
+        check(Recipe(CPU, noisy / "corpus"), tmp_path / "out", **options)
 
 
 @pytest.mark.parametrize("damage", ["no predictions", "no places", "no JSON"])
@@ -234,7 +235,7 @@ def test_what_is_not_there_is_said_before_anything_is_trained(damage, noisy, tmp
         "no JSON": r"places\.jsonl:1: not what a merge writes \(.*\); run the merge again",
     }[damage]
     with pytest.raises(InputError, match=message):
-        check(tmp_path / "corpus", tmp_path / "out", config=CPU, predictions=predictions)
+        check(Recipe(CPU, tmp_path / "corpus"), tmp_path / "out", predictions=predictions)
 
 
 @pytest.mark.parametrize(
@@ -321,7 +322,7 @@ def lines_of(corpus: Path, label: str) -> list:
 def test_a_folder_that_is_no_check_is_not_replaced(noisy, tmp_path):
     (tmp_path / "thesis.txt").write_text("mine")
     with pytest.raises(InputError, match="check"):
-        check(noisy / "corpus", tmp_path, config=CPU, folds=0)
+        check(Recipe(CPU, noisy / "corpus"), tmp_path, folds=0)
     assert (tmp_path / "thesis.txt").read_text() == "mine"
 
 

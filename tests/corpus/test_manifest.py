@@ -16,6 +16,7 @@ from labelwise.evaluate import run as evaluation
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge
 from labelwise.train.reader import read_docs
+from labelwise.train.recipe import Recipe
 from labelwise.train.run import train
 from tests.conftest import ROOT
 from tests.evaluate.test_predict import save_demo_ruler
@@ -42,11 +43,11 @@ def merge_again(corpus: Path, declared: Path) -> None:
 READERS: dict[str, tuple[str, Callable[[Path, Path], object]]] = {
     "training": (
         "train",
-        lambda corpus, model: train(CPU, corpus, corpus.parent / "m", corpus.parent / "c", overrides=ONE_STEP),
+        lambda corpus, model: train(Recipe(CPU, corpus, overrides=ONE_STEP), corpus.parent / "m", corpus.parent / "c"),
     ),
     "scores while training": (
         "dev",
-        lambda corpus, model: train(CPU, corpus, corpus.parent / "m", corpus.parent / "c", overrides=ONE_STEP),
+        lambda corpus, model: train(Recipe(CPU, corpus, overrides=ONE_STEP), corpus.parent / "m", corpus.parent / "c"),
     ),
     "evaluation": ("test", lambda corpus, model: evaluation.evaluate(model, corpus / "test")),
     "evaluation in processes": ("test", lambda corpus, model: evaluation.evaluate(model, corpus / "test", workers=2)),

@@ -19,6 +19,7 @@ from labelwise.evaluate.mistakes import KINDS
 from labelwise.evaluate.predictions import read_predictions
 from labelwise.evaluate.schemes import SCHEMES
 from labelwise.evaluate.scoring import Scoring
+from labelwise.train.recipe import Recipe
 from labelwise.train.run import train
 from scripts.evaluate import evaluate_cli
 from tests.conftest import ROOT, another_process
@@ -259,7 +260,7 @@ def transformer(demo_corpus, tiny_bert, tmp_path_factory) -> Path:
         "training.batcher.size": 500,
         "corpora.dev.limit": 1,
     }
-    train(ROOT / "configs" / "gpu.cfg", demo_corpus, root / "model", root / "c.tsv", overrides=overrides)
+    train(Recipe(ROOT / "configs" / "gpu.cfg", demo_corpus, overrides=overrides), root / "model", root / "c.tsv")
     return root / "model"
 
 

@@ -22,6 +22,7 @@ from labelwise.evaluate.predictions import read_predictions
 from labelwise.evaluate.run import evaluate
 from labelwise.package.wheel import PackageName, make_package
 from labelwise.train.reader import read_docs
+from labelwise.train.recipe import Recipe
 from labelwise.train.run import train
 from tests.bare import bare_environment
 from tests.conftest import NO_DROPOUT, ROOT
@@ -50,7 +51,7 @@ def project(root: Path, corpus: Path, pipeline: str, **options: Any) -> Path:
     (root / "metrics").mkdir()
     shutil.copy(corpus.parent / "merge.json", root / "metrics")
     model = root / "training" / pipeline / "model-best"
-    train(ROOT / "configs" / f"{pipeline}.cfg", corpus, model, root / "curve.tsv", **options)
+    train(Recipe(ROOT / "configs" / f"{pipeline}.cfg", corpus, **options), model, root / "curve.tsv")
     evaluation = evaluate(model, corpus / "test", predictions=root / "predictions.jsonl")
     (root / "metrics" / f"{pipeline}.json").write_bytes(msgspec.json.encode(evaluation.metrics))
     (root / "training" / pipeline / "details.json").write_bytes(msgspec.json.encode(evaluation.details))

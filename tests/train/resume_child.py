@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from labelwise.train.out_of_memory import Updates
+from labelwise.train.recipe import Recipe
 from labelwise.train.run import train
 
 KILLED = {"left": int(sys.argv[2])}
@@ -27,10 +28,7 @@ def update(*given, **options):
 Updates.update = update
 given = json.loads(sys.argv[1])
 train(
-    Path(given["config"]),
-    Path(given["corpus"]),
+    Recipe(Path(given["config"]), Path(given["corpus"]), overrides=given["overrides"], resume=True),
     Path("model"),
     Path("curve.tsv"),
-    overrides=given["overrides"],
-    resume=True,
 )

@@ -5,7 +5,6 @@ from spacy.util import load_config
 
 from labelwise.common.errors import InputError
 from labelwise.train.batch_size import (
-    Trial,
     fill,
     find_batch_size,
     pipeline_digest,
@@ -14,6 +13,7 @@ from labelwise.train.batch_size import (
     worst_texts,
 )
 from labelwise.train.batches import Batch, Cost
+from labelwise.train.recipe import Recipe
 from tests.conftest import ROOT
 
 CPU = ROOT / "configs" / "cpu.cfg"
@@ -60,8 +60,8 @@ def test_the_worst_texts_are_the_widest_and_of_those_the_longest():
 def test_what_fits_into_a_limited_memory_is_found(demo_corpus, monkeypatch):
     monkeypatch.setattr("labelwise.train.batch_size.PRECISE", 2)
     tried = []
-    trial = Trial(CPU, demo_corpus, {}, memory=900 * 2**20)
-    found = find_batch_size(trial, lambda cost, fitted: tried.append((cost, fitted)))
+    recipe = Recipe(CPU, demo_corpus)
+    found = find_batch_size(recipe, lambda cost, fitted: tried.append((cost, fitted)), memory=900 * 2**20)
     assert (found.device, found.unit) == ("CPU", "words")
     assert found.largest == max(cost for cost, fitted in tried if fitted)
     assert found.largest < min(cost for cost, fitted in tried if not fitted)
@@ -71,12 +71,13 @@ def test_what_fits_into_a_limited_memory_is_found(demo_corpus, monkeypatch):
 @pytest.mark.long
 def test_too_little_memory_is_an_error(demo_corpus):
     with pytest.raises(InputError, match="memory ran out before any text was read: the pipeline alone needs more"):
-        find_batch_size(Trial(CPU, demo_corpus, {}, memory=300 * 2**20), lambda cost, fitted: None)
+        find_batch_size(Recipe(CPU, demo_corpus), lambda cost, fitted: None, memory=300 * 2**20)
 
 
 def test_a_trial_that_fails_otherwise_is_an_error(demo_corpus):
-    with pytest.raises(InputError, match=r"a trial failed: .*'pages' is not"):
-        find_batch_size(Trial(CPU, demo_corpus, {"training.batcher.unit": "pages"}), lambda cost, fitted: None)
+    recipe = Recipe(CPU, demo_corpus, overrides={"training.batcher.unit": "pages"})
+    with pytest.raises(InputError, match=r"(?s)a trial failed: .*cpu\.cfg: .*'pages' is not"):
+        find_batch_size(recipe, lambda cost, fitted: None)
 
 
 def test_a_size_is_used_for_its_device_and_its_pipeline(tmp_path):

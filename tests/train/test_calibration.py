@@ -16,6 +16,7 @@ from labelwise.recognizer.reliability import Reliability
 from labelwise.sources.convert_brat import convert_brat
 from labelwise.train.calibration import fit
 from labelwise.train.reader import PartitionedCorpus
+from labelwise.train.recipe import Recipe
 from labelwise.train.run import train
 from tests.train.test_resume import CPU
 
@@ -29,7 +30,9 @@ def trained(tmp_path_factory):
     merge([folder / "tasks" / "datasets.yml"], folder / "corpus", Settings(dev_ratio=0.7, test_ratio=0.1))
     overrides = {"training.max_steps": 35, "training.eval_frequency": 35}
     return folder, {
-        optimize: train(CPU, folder / "corpus", folder / name, folder / "c.tsv", overrides=overrides, optimize=optimize)
+        optimize: train(
+            Recipe(CPU, folder / "corpus", overrides=overrides, optimize=optimize), folder / name, folder / "c.tsv"
+        )
         for optimize, name in (("", "plain"), ("precision", "precision"), ("recall", "recall"))
     }
 
@@ -142,7 +145,7 @@ def test_more_training_forgets_what_was_fitted(trained, tmp_path):
     folder, _ = trained
     start = str(folder / "recall")
     overrides = {"training.max_steps": 1, "training.eval_frequency": 1}
-    train(CPU, folder / "corpus", tmp_path / "more", tmp_path / "c.tsv", overrides=overrides, init_from=start)
+    train(Recipe(CPU, folder / "corpus", overrides=overrides, init_from=start), tmp_path / "more", tmp_path / "c.tsv")
     before, after = (spacy.load(path).get_pipe("ner").cfg for path in (start, tmp_path / "more"))
     assert before["offsets"]
     assert not after["offsets"]

@@ -5,6 +5,7 @@ import spacy
 
 from labelwise.common.errors import InputError
 from labelwise.evaluate.run import evaluate
+from labelwise.train.recipe import Recipe
 from labelwise.train.run import train
 from tests.train.test_resume import CPU
 
@@ -26,7 +27,7 @@ def growing(merging):
         merging.add(label.lower(), [label], [{"text": text, "spans": spans(text, label)} for text in TEXTS])
     merging.run("two")
     out = merging.root / "old"
-    train(CPU, merging.root / "two", out, merging.root / "c.tsv", overrides=STEPS)
+    train(Recipe(CPU, merging.root / "two", overrides=STEPS), out, merging.root / "c.tsv")
     merging.add("times", ["TIMES"], [{"text": text, "spans": spans(text, "TIMES")} for text in TEXTS[::2]])
     merging.run("three")
     return merging.root
@@ -43,7 +44,9 @@ def found(nlp: spacy.Language, text: str, *labels: str) -> list[tuple[object, ..
 def test_the_other_labels_predictions_stay_to_the_bit(growing):
     new = growing / "new"
     trained = train(
-        CPU, growing / "three", new, growing / "c.tsv", overrides=STEPS, init_from=str(growing / "old"), freeze=True
+        Recipe(CPU, growing / "three", overrides=STEPS, init_from=str(growing / "old"), freeze=True),
+        new,
+        growing / "c.tsv",
     )
     assert trained.words
     one, other = spacy.load(growing / "old"), spacy.load(new)
@@ -61,7 +64,7 @@ def test_the_other_labels_predictions_stay_to_the_bit(growing):
 @pytest.mark.long
 def test_without_freezing_all_labels_go_on_learning(growing):
     new = growing / "new"
-    train(CPU, growing / "three", new, growing / "c.tsv", overrides=STEPS, init_from=str(growing / "old"))
+    train(Recipe(CPU, growing / "three", overrides=STEPS, init_from=str(growing / "old")), new, growing / "c.tsv")
     scores = evaluate(new, growing / "three" / "test").metrics.all_gold
     assert {label: row.f > 0.9 for label, row in scores.labels.items()} == {"LOC": True, "PER": True, "TIMES": True}
     assert (growing / "old/tok2vec/model").read_bytes() != (new / "tok2vec/model").read_bytes()
@@ -80,5 +83,5 @@ def test_without_freezing_all_labels_go_on_learning(growing):
 def test_where_there_is_nothing_to_freeze_or_to_train_is_said(growing, start, recognizer, corpus, message):
     given = {"init_from": str(growing / start) if start else "", "recognizer": recognizer, "freeze": True}
     with pytest.raises(InputError, match=message):
-        train(CPU, growing / corpus, growing / "new", growing / "c.tsv", overrides=STEPS, **given)
+        train(Recipe(CPU, growing / corpus, overrides=STEPS, **given), growing / "new", growing / "c.tsv")
     assert not (growing / "new").exists()

@@ -7,8 +7,9 @@ import sys
 import pytest
 
 from labelwise.evaluate.run import evaluate
-from labelwise.train.batch_size import Trial, find_batch_size
+from labelwise.train.batch_size import find_batch_size
 from labelwise.train.monitor import open_nvml
+from labelwise.train.recipe import Recipe
 from labelwise.train.run import train
 from tests.conftest import ROOT
 
@@ -34,7 +35,7 @@ def test_each_precision_trains_and_what_it_saves_loads_on_gpu_and_cpu(demo_corpu
     overrides["components.transformer.model.precision"] = precision
     resources = tmp_path / "resources.tsv"
     model = tmp_path / "model"
-    train(GPU, demo_corpus, model, tmp_path / "curve.tsv", resources=resources, gpu_id=0, overrides=overrides)
+    train(Recipe(GPU, demo_corpus, gpu_id=0, overrides=overrides), model, tmp_path / "curve.tsv", resources=resources)
     rows = [line.split("\t") for line in (tmp_path / "curve.tsv").read_text().splitlines()]
     assert float(rows[-1][4]) < float(rows[2][4])  # the loss of ner
     assert resources.read_text().splitlines()[0].endswith("gpu_percent\tgpu_memory_mb\tgpu_power_w")
@@ -49,7 +50,7 @@ def test_training_goes_on_from_a_checkpoint(demo_corpus, overrides, tmp_path, mo
 
     def go(resume):
         out, curve = tmp_path / "model", tmp_path / "curve.tsv"
-        return train(GPU, demo_corpus, out, curve, gpu_id=0, overrides=overrides, resume=resume)
+        return train(Recipe(GPU, demo_corpus, gpu_id=0, overrides=overrides, resume=resume), out, curve)
 
     with monkeypatch.context() as patch:
         patch.setattr("labelwise.train.run.tidy_pipeline", stop)
@@ -70,9 +71,11 @@ def test_a_batch_size_is_found_and_used(demo_corpus, overrides, tmp_path):
     """In a small part of the memory, so that the search is short."""
     code = (
         "import sys, torch; from pathlib import Path; torch.cuda.set_per_process_memory_fraction(0.02)\n"
+        "from labelwise.train.recipe import Recipe\n"
         "from labelwise.train.run import train\n"
-        "import json; trained = train(Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]), Path(sys.argv[4]),"
-        " gpu_id=0, overrides=json.loads(sys.argv[5]), on_oom='halve')\n"
+        "import json; config, corpus, out, curve = map(Path, sys.argv[1:5])\n"
+        "recipe = Recipe(config, corpus, gpu_id=0, overrides=json.loads(sys.argv[5]), on_oom='halve')\n"
+        "trained = train(recipe, out, curve)\n"
         "print('halved', trained.halved)\n"
     )
     huge = {**overrides, "training.batcher.size": 10_000_000, "training.max_steps": 2}
@@ -82,6 +85,6 @@ def test_a_batch_size_is_found_and_used(demo_corpus, overrides, tmp_path):
     )
     assert "halved" in done.stdout, done.stderr
     small = {key: value for key, value in overrides.items() if key.startswith("components")}
-    found = find_batch_size(Trial(GPU, demo_corpus, small, gpu_id=0), lambda cost, fitted: None)
+    found = find_batch_size(Recipe(GPU, demo_corpus, gpu_id=0, overrides=small), lambda cost, fitted: None)
     assert found.size == int(0.85 * found.largest) > 0
     assert found.device == torch.cuda.get_device_name(0)

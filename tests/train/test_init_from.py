@@ -13,6 +13,7 @@ from labelwise.common.errors import InputError
 from labelwise.corpus.manifest import MANIFEST
 from labelwise.train.parameters import find_slots
 from labelwise.train.pipeline import make_pipeline, read_settings
+from labelwise.train.recipe import Recipe
 from labelwise.train.run import train
 from tests.conftest import ROOT
 
@@ -32,13 +33,14 @@ def sources(demo_corpus, tiny_bert, tmp_path_factory) -> dict[str, Path]:
     """A pipeline that is trained for two steps by each config: "cpu" and "gpu"."""
     root = tmp_path_factory.mktemp("sources")
     for kind, config in (("cpu", CPU), ("gpu", GPU)):
-        train(config, demo_corpus, root / kind, root / "c.tsv", overrides=overrides_for(kind, tiny_bert))
+        train(Recipe(config, demo_corpus, overrides=overrides_for(kind, tiny_bert)), root / kind, root / "c.tsv")
     return {kind: root / kind for kind in ("cpu", "gpu")}
 
 
 def begin(config: Path, corpus: Path, source: Path, overrides: dict):
     """Make the pipeline as training begins with it."""
-    return make_pipeline(*read_settings(config, corpus, overrides, str(source)), -1)
+    recipe = Recipe(config, corpus, init_from=str(source), overrides=overrides)
+    return make_pipeline(recipe, read_settings(recipe))
 
 
 def parameters(nlp, pipe: str) -> list[np.ndarray]:
@@ -87,7 +89,7 @@ def test_ner_is_not_taken_if_it_has_labels_that_the_corpus_lacks(sources, demo_c
     """Its tok2vec is, of another width than the config's."""
     labels = corpus_labels(demo_corpus)[:-1]
     corpus = relabelled(demo_corpus, tmp_path / "fewer", labels)
-    settings, _ = read_settings(CPU, corpus, {}, str(sources["cpu"]))
+    settings = read_settings(Recipe(CPU, corpus, init_from=str(sources["cpu"])))
     assert settings["components"]["tok2vec"] == {"source": str(sources["cpu"])}
     nlp = begin(CPU, corpus, sources["cpu"], {})
     assert sorted(nlp.get_pipe("ner").labels) == labels
@@ -103,13 +105,13 @@ def test_labels_that_the_sourced_ner_lacks_are_added(sources, demo_corpus, tmp_p
     corpus = relabelled(demo_corpus, tmp_path / "more", labels)
     nlp = begin(CPU, corpus, sources["cpu"], {})
     assert set(nlp.get_pipe("ner").labels) == set(labels)
-    train(CPU, corpus, tmp_path / "model", tmp_path / "c.tsv", overrides=SMALL, init_from=str(sources["cpu"]))
+    train(Recipe(CPU, corpus, overrides=SMALL, init_from=str(sources["cpu"])), tmp_path / "model", tmp_path / "c.tsv")
     assert set(spacy.load(tmp_path / "model").get_pipe("ner").labels) == set(labels)
 
 
 def test_a_pipeline_that_is_not_there_is_an_error(demo_corpus, tmp_path):
     with pytest.raises(InputError, match=r"init_from '.*nowhere': "):
-        read_settings(CPU, demo_corpus, {}, str(tmp_path / "nowhere"))
+        read_settings(Recipe(CPU, demo_corpus, init_from=str(tmp_path / "nowhere")))
 
 
 def test_a_pipeline_that_has_nothing_to_take_is_an_error(demo_corpus, tmp_path):
@@ -117,14 +119,14 @@ def test_a_pipeline_that_has_nothing_to_take_is_an_error(demo_corpus, tmp_path):
     nlp.add_pipe("sentencizer")
     nlp.to_disk(tmp_path / "source")
     with pytest.raises(InputError, match=r"it has \['sentencizer'\], of which none can be taken"):
-        read_settings(CPU, demo_corpus, {}, str(tmp_path / "source"))
+        read_settings(Recipe(CPU, demo_corpus, init_from=str(tmp_path / "source")))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("config", "kind"), [(CPU, "gpu"), (GPU, "cpu")])
 def test_ner_is_not_taken_without_what_it_listens_to(config, kind, sources, demo_corpus, tiny_bert):
     with pytest.raises(InputError, match="none can be taken"):
-        read_settings(config, demo_corpus, {}, str(sources[kind]))
+        read_settings(Recipe(config, demo_corpus, init_from=str(sources[kind])))
 
 
 @pytest.mark.slow

@@ -19,6 +19,7 @@ from labelwise.train.out_of_memory import Updates
 from labelwise.train.parameters import find_slots
 from labelwise.train.pipeline import read_settings
 from labelwise.train.reader import PartitionedCorpus
+from labelwise.train.recipe import Recipe
 from labelwise.train.run import train
 from tests.conftest import ROOT
 
@@ -43,8 +44,8 @@ def test_memory_zones_change_nothing(demo_corpus, tmp_path, monkeypatch, resume)
             with monkeypatch.context() as patched:
                 patched.setattr("labelwise.train.run.tidy_pipeline", lambda *given: 1 / 0)
                 with pytest.raises(ZeroDivisionError):
-                    train(CPU, demo_corpus, out / "m", out / "c.tsv", overrides=SMALL)
-        train(CPU, demo_corpus, out / "m", out / "c.tsv", overrides=SMALL, resume=resume)
+                    train(Recipe(CPU, demo_corpus, overrides=SMALL), out / "m", out / "c.tsv")
+        train(Recipe(CPU, demo_corpus, overrides=SMALL, resume=resume), out / "m", out / "c.tsv")
         results.append({path.relative_to(out): path.read_bytes() for path in out.rglob("*") if path.is_file()})
     one, other = results
     config = next(path for path in one if path.name == "config.cfg")
@@ -54,7 +55,7 @@ def test_memory_zones_change_nothing(demo_corpus, tmp_path, monkeypatch, resume)
 
 def test_epochs_are_counted_and_streamed(demo_corpus, tmp_path):
     overrides = {**SMALL, "training.max_epochs": 2, "training.max_steps": 0}
-    trained = train(CPU, demo_corpus, tmp_path / "m", tmp_path / "c.tsv", overrides=overrides)
+    trained = train(Recipe(CPU, demo_corpus, overrides=overrides), tmp_path / "m", tmp_path / "c.tsv")
     last = (tmp_path / "c.tsv").read_text().splitlines()[-1].split("\t")
     assert last[1] == "1"
     assert trained.texts["texts"] == trained.texts["pieces"] > 0
@@ -62,7 +63,11 @@ def test_epochs_are_counted_and_streamed(demo_corpus, tmp_path):
 
 def test_the_dev_set_is_streamed(demo_corpus, tmp_path):
     with pytest.raises(InputError, match=r"corpora\.dev: the loader in_memory is for training only"):
-        train(CPU, demo_corpus, tmp_path / "m", tmp_path / "c", overrides={**SMALL, "corpora.dev.loader": "in_memory"})
+        train(
+            Recipe(CPU, demo_corpus, overrides={**SMALL, "corpora.dev.loader": "in_memory"}),
+            tmp_path / "m",
+            tmp_path / "c",
+        )
 
 
 class Reference(NamedTuple):
@@ -117,7 +122,7 @@ def both(demo_corpus, tmp_path, monkeypatch):
     def train_both(recognizer: str, overrides: dict, prepare: Callable = lambda config: None):
         made = {}
         for name in ("spacys", "ours"):
-            settings, _ = read_settings(CPU, demo_corpus, {**SMALL, **overrides}, "", recognizer)
+            settings = read_settings(Recipe(CPU, demo_corpus, recognizer=recognizer, overrides={**SMALL, **overrides}))
             nlp, scores, out = init_nlp(settings), [], tmp_path / name
             prepare(nlp.config)
             out.mkdir()
@@ -166,7 +171,7 @@ def test_the_steps_are_those_of_spacys_loop_to_the_bit(both, recognizer, overrid
 
 def test_a_training_without_a_second_evaluation_keeps_the_first(demo_corpus, tmp_path):
     overrides = {**SMALL, "training.max_steps": 3, "training.eval_frequency": 10}
-    train(CPU, demo_corpus, tmp_path / "m", tmp_path / "c.tsv", overrides=overrides)
+    train(Recipe(CPU, demo_corpus, overrides=overrides), tmp_path / "m", tmp_path / "c.tsv")
     assert [line.split("\t")[0] for line in (tmp_path / "c.tsv").read_text().splitlines()] == ["step", "0"]
 
 
@@ -187,6 +192,8 @@ def test_examples_of_an_epoch_that_is_held_are_not_changed(demo_corpus, tmp_path
     monkeypatch.setattr(PartitionedCorpus, "__call__", reading)
     monkeypatch.setattr(Updates, "update", watched)
     overrides = {**SMALL, "corpora.train.loader": "in_memory", "training.annotating_components": ["ner"]}
-    train(CPU, demo_corpus, tmp_path / "m", tmp_path / "c.tsv", overrides={**overrides, "training.max_steps": 8})
+    train(
+        Recipe(CPU, demo_corpus, overrides={**overrides, "training.max_steps": 8}), tmp_path / "m", tmp_path / "c.tsv"
+    )
     assert written == [True] * 9
     assert not any(eg.predicted.has_annotation("ENT_IOB") for eg in held)

@@ -5,6 +5,7 @@ import spacy
 
 from benchmarks.minilm import find_minilm
 from labelwise.evaluate.run import evaluate
+from labelwise.train.recipe import Recipe
 from labelwise.train.run import train
 from tests.conftest import ROOT
 
@@ -23,7 +24,11 @@ def test_minilm_learns(demo_corpus, tmp_path):
         "training.optimizer.learn_rate.warmup_steps": 1,
         "training.optimizer.learn_rate.initial_rate": 0.0005,
     }
-    train(ROOT / "configs" / "gpu.cfg", demo_corpus, tmp_path / "model", tmp_path / "curve.tsv", overrides=overrides)
+    train(
+        Recipe(ROOT / "configs" / "gpu.cfg", demo_corpus, overrides=overrides),
+        tmp_path / "model",
+        tmp_path / "curve.tsv",
+    )
     header, first, last = [line.split("\t") for line in (tmp_path / "curve.tsv").read_text().splitlines()]
     loss, words = header.index("loss_ner"), header.index("words")
     a_word_before, a_word_after = (

@@ -22,6 +22,7 @@ from labelwise.train.monitor import Monitor
 from labelwise.train.out_of_memory import is_out_of_memory
 from labelwise.train.parameters import find_slots
 from labelwise.train.pipeline import read_config
+from labelwise.train.recipe import Recipe
 from labelwise.train.run import train
 from tests.conftest import NO_DROPOUT, ROOT
 
@@ -58,7 +59,7 @@ def pipeline(demo_corpus, tiny_bert):
             overrides |= {"components.transformer.model.transformer_config": NO_DROPOUT}
         else:
             overrides |= {"components.tok2vec.model.encode.width": 16}
-        nlp = init_nlp(read_config(GPU if kind == "transformer" else CPU, demo_corpus, overrides))
+        nlp = init_nlp(read_config(Recipe(GPU if kind == "transformer" else CPU, demo_corpus, overrides=overrides)))
         corpus = registry.resolve(nlp.config.interpolate()["corpora"])["train"]
         return nlp, list(corpus(nlp))[:6]
 
@@ -215,7 +216,9 @@ def test_training_goes_on_and_tells_how_often_it_halved(demo_corpus, tmp_path, m
 
     monkeypatch.setattr(loop, "update_components", update_all)
     overrides = {"training.max_steps": 2, "training.eval_frequency": 2, "training.batcher.size": 800}
-    trained = train(CPU, demo_corpus, tmp_path / "model", tmp_path / "c.tsv", overrides=overrides, on_oom="halve")
+    trained = train(
+        Recipe(CPU, demo_corpus, overrides=overrides, on_oom="halve"), tmp_path / "model", tmp_path / "c.tsv"
+    )
     assert trained.halved == len(failed) > 0
     assert (tmp_path / "model" / "config.cfg").exists()
 
@@ -225,6 +228,7 @@ import json, resource, sys
 from pathlib import Path
 import labelwise.train.pipeline as pipeline
 from labelwise.common.errors import InputError
+from labelwise.train.recipe import Recipe
 from labelwise.train.run import train
 config, corpus, overrides, extra = json.loads(sys.argv[1])
 init_nlp = pipeline.init_nlp
@@ -237,7 +241,7 @@ def limited(*given, **options):
 
 pipeline.init_nlp = limited
 try:
-    train(Path(config), Path(corpus), Path("model"), Path("c.tsv"), overrides=overrides)
+    train(Recipe(Path(config), Path(corpus), overrides=overrides), Path("model"), Path("c.tsv"))
 except InputError as error:
     print("InputError:", error)
 """

@@ -14,6 +14,7 @@ from thinc.api import ArgsKwargs, PyTorchShim
 from labelwise.common.errors import InputError
 from labelwise.train.pipeline import read_config
 from labelwise.train.precision import DTYPES, GradScaler, PrecisionShim
+from labelwise.train.recipe import Recipe
 from labelwise.train.run import train
 from tests.conftest import NO_DROPOUT, ROOT
 
@@ -45,7 +46,11 @@ def trained(demo_corpus, tiny_bert, tmp_path_factory) -> dict[str, Path]:
     root = tmp_path_factory.mktemp("precision")
     for name in ("fp32", "bf16", "fp16"):
         overrides = overrides_for(name, tiny_bert)
-        train(GPU, demo_corpus, root / name / "model", root / name / "c.tsv", overrides=overrides, recognizer="ner")
+        train(
+            Recipe(GPU, demo_corpus, overrides=overrides, recognizer="ner"),
+            root / name / "model",
+            root / name / "c.tsv",
+        )
     return {name: root / name for name in ("fp32", "bf16", "fp16")}
 
 
@@ -101,7 +106,7 @@ def test_the_pipeline_loads_without_labelwise(precision, trained, tmp_path):
 @pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
 @pytest.mark.parametrize("training", [False, True])
 def test_layers_compute_in_the_precision_and_the_rest_is_single(precision, training, demo_corpus, tiny_bert):
-    nlp = init_nlp(read_config(GPU, demo_corpus, overrides_for(precision, tiny_bert)))
+    nlp = init_nlp(read_config(Recipe(GPU, demo_corpus, overrides=overrides_for(precision, tiny_bert))))
     model = nlp.get_pipe("transformer").model
     module = model.layers[0].shims[0]._model
     seen = set()
@@ -189,4 +194,4 @@ def test_a_step_without_overflow_is_made():
 def test_wrong_settings(name, value, message, demo_corpus, tiny_bert):
     overrides = {**overrides_for("fp16", tiny_bert), f"{MODEL}.{name}": value}
     with pytest.raises(InputError, match=message):
-        init_nlp(read_config(GPU, demo_corpus, overrides))
+        init_nlp(read_config(Recipe(GPU, demo_corpus, overrides=overrides)))

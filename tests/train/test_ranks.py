@@ -21,6 +21,7 @@ from labelwise.train.out_of_memory import Updates
 from labelwise.train.parameters import find_slots
 from labelwise.train.ranks import Alone, forked
 from labelwise.train.reader import PartitionedCorpus
+from labelwise.train.recipe import Recipe
 from labelwise.train.run import train
 from tests.conftest import NO_DROPOUT, ROOT
 
@@ -52,7 +53,7 @@ def losses(folder: Path) -> list[float]:
 
 def train_in(folder: Path, corpus: Path, overrides: dict, config: Path = CPU, **options):
     folder.mkdir(exist_ok=True)
-    return train(config, corpus, folder / "model", folder / "curve.tsv", overrides=overrides, **options)
+    return train(Recipe(config, corpus, overrides=overrides, **options), folder / "model", folder / "curve.tsv")
 
 
 # What ranks tell each other.
@@ -291,6 +292,7 @@ CHILD = """
 import json, os, sys
 from pathlib import Path
 from labelwise.train.reader import PartitionedCorpus
+from labelwise.train.recipe import Recipe
 from labelwise.train.run import train
 from labelwise.train.loop import Run
 from labelwise.train.monitor import Monitor
@@ -303,7 +305,8 @@ def compared(self, losses):
     return total(self, losses)
 if int(os.environ.get("WORLD_SIZE", "1")) > 1:
     Run.total_losses = compared
-train(Path(config), Path(corpus), Path(folder) / "model", Path(folder) / "curve.tsv", overrides=overrides)
+recipe = Recipe(Path(config), Path(corpus), overrides=overrides)
+train(recipe, Path(folder) / "model", Path(folder) / "curve.tsv")
 """
 
 

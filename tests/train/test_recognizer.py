@@ -12,6 +12,7 @@ from labelwise.merge.rules.policies import Policies
 from labelwise.recognizer.per_label import PerLabelRecognizer
 from labelwise.train.out_of_memory import Updates
 from labelwise.train.pipeline import read_settings
+from labelwise.train.recipe import Recipe
 from labelwise.train.run import train
 from tests.conftest import NO_DROPOUT, ROOT
 from tests.train.test_resume import CPU, GPU, files, train_in
@@ -28,7 +29,7 @@ SMALL = {
 @pytest.mark.long
 def test_the_whole_way(demo_corpus, tmp_path):
     overrides = {"training.max_steps": 60, "training.eval_frequency": 20}
-    train(CPU, demo_corpus, tmp_path / "model", tmp_path / "c.tsv", overrides=overrides, recognizer="per-label")
+    train(Recipe(CPU, demo_corpus, overrides=overrides, recognizer="per-label"), tmp_path / "model", tmp_path / "c.tsv")
     nlp = spacy.load(tmp_path / "model")
     pipe = nlp.get_pipe("ner")
     assert isinstance(pipe, PerLabelRecognizer)
@@ -71,7 +72,7 @@ def test_a_transformer_embeds_for_it(demo_corpus, tiny_bert, tmp_path, precision
         "components.transformer.model.name": str(tiny_bert),
         "components.transformer.model.precision": precision,
     }
-    train(GPU, demo_corpus, tmp_path / "model", tmp_path / "c.tsv", overrides=overrides, recognizer="per-label")
+    train(Recipe(GPU, demo_corpus, overrides=overrides, recognizer="per-label"), tmp_path / "model", tmp_path / "c.tsv")
     nlp = spacy.load(tmp_path / "model")
     assert nlp("Heat 5 mL.").spans["labels"].attrs["scores"] is not None
 
@@ -110,7 +111,7 @@ def test_in_fp16_an_overflow_skips_the_transformers_step_and_then_it_learns(
         "corpora.dev.limit": 2,
     }
     curve = tmp_path / "c.tsv"
-    train(GPU, demo_corpus, tmp_path / "model", curve, overrides=overrides, recognizer="per-label")
+    train(Recipe(GPU, demo_corpus, overrides=overrides, recognizer="per-label"), tmp_path / "model", curve)
     many = steps.count("skipped")
     assert 3 <= many <= 12
     assert steps == ["skipped"] * many + ["learned"] * (25 - many)
@@ -147,7 +148,11 @@ def test_labels_that_are_never_annotated_on_the_same_text_are_learned_both(mergi
         out = merging.root / recognizer
         overrides = {**SMALL, "training.max_steps": 40, "training.eval_frequency": 40}
         overrides["corpora.train.coverage"] = coverage
-        train(CPU, merging.root / "corpus", out, merging.root / "c.tsv", overrides=overrides, recognizer=recognizer)
+        train(
+            Recipe(CPU, merging.root / "corpus", overrides=overrides, recognizer=recognizer),
+            out,
+            merging.root / "c.tsv",
+        )
         found[recognizer] = evaluate(out, merging.root / "corpus" / "test").metrics.all_gold.f
     assert found["per-label"] == 1.0 > found["ner"]
 
@@ -157,7 +162,7 @@ def test_where_unmarked_means_no_entity_the_recognizer_is_told_so(merging, cover
     merging.add("a", ["A"], [{"text": "big cat"}])
     merging.add("b", ["B"], [{"text": "big dog"}])
     merging.run(policies=Policies(coverage=coverage))
-    settings, _ = read_settings(CPU, merging.root / "corpus", {}, "", "per-label")
+    settings = read_settings(Recipe(CPU, merging.root / "corpus"))
     assert settings["corpora"]["train"]["coverage"] == coverage
 
 
@@ -166,16 +171,17 @@ def test_a_config_without_the_block_is_refused(demo_corpus, tmp_path):
     text = (ROOT / "configs" / "cpu.cfg").read_text()
     start, end = text.index("[components.per_label]"), text.index("[corpora]")
     config.write_text(text[:start] + text[end:])
-    read_settings(config, demo_corpus, {}, "", "ner")
+    read_settings(Recipe(config, demo_corpus, recognizer="ner"))
     with pytest.raises(InputError, match=r"recognizer per-label: the config has no \[components\.per_label\]"):
-        read_settings(config, demo_corpus, {}, "", "per-label")
+        read_settings(Recipe(config, demo_corpus))
 
 
 @pytest.mark.slow
 def test_another_kind_of_recognizer_is_not_taken_from_a_pipeline(demo_corpus, tmp_path):
     """Of a pipeline with spaCy's ner, tok2vec alone, or the recognizer wouldn't be what was asked for."""
     one_step = {**SMALL, "training.max_steps": 1}
-    train(CPU, demo_corpus, tmp_path / "model", tmp_path / "c.tsv", overrides=one_step, recognizer="ner")
+    train(Recipe(CPU, demo_corpus, overrides=one_step, recognizer="ner"), tmp_path / "model", tmp_path / "c.tsv")
     for recognizer, taken in (("per-label", {"tok2vec"}), ("ner", {"tok2vec", "ner"})):
-        settings, _ = read_settings(CPU, demo_corpus, SMALL, str(tmp_path / "model"), recognizer)
+        recipe = Recipe(CPU, demo_corpus, recognizer=recognizer, init_from=str(tmp_path / "model"), overrides=SMALL)
+        settings = read_settings(recipe)
         assert {name for name, block in settings["components"].items() if "source" in block} == taken

@@ -26,6 +26,7 @@ from labelwise.train.loaders import Streamed
 from labelwise.train.out_of_memory import Updates
 from labelwise.train.parameters import find_scalers, find_slots
 from labelwise.train.pipeline import read_config
+from labelwise.train.recipe import Recipe
 from labelwise.train.run import train
 from tests.conftest import ROOT
 
@@ -62,7 +63,7 @@ def train_in(folder: Path, monkeypatch, config: Path, corpus: Path, overrides: d
     """Train to folder/model and folder/curve.tsv; the paths are relative, as the saved config has them."""
     folder.mkdir(exist_ok=True)
     monkeypatch.chdir(folder)
-    return train(config, corpus, Path("model"), Path("curve.tsv"), overrides=overrides, **options)
+    return train(Recipe(config, corpus, overrides=overrides, **options), Path("model"), Path("curve.tsv"))
 
 
 def kill_in(folder: Path, config: Path, corpus: Path, overrides: dict, at: int) -> list[str]:
@@ -195,7 +196,7 @@ def made(demo_corpus, tiny_bert, tmp_path):
         if kind == "transformer":
             overrides = {key: value for key, value in overrides_for("fp16", tiny_bert).items() if "trans" in key}
         overrides["training.seed"] = seed
-        nlp = init_nlp(read_config(GPU if kind == "transformer" else CPU, demo_corpus, overrides))
+        nlp = init_nlp(read_config(Recipe(GPU if kind == "transformer" else CPU, demo_corpus, overrides=overrides)))
         corpus = registry.resolve(nlp.config.interpolate()["corpora"])["train"]
         return nlp, Adam(0.001, use_averages=True), list(corpus(nlp))
 

@@ -21,6 +21,7 @@ from labelwise.evaluate.run import evaluate
 from labelwise.train import run
 from labelwise.train.loggers import ProgressTable
 from labelwise.train.reader import read_docs
+from labelwise.train.recipe import Recipe
 from labelwise.train.registry import make_corpus_tokenizer
 from labelwise.train.run import train
 from scripts import train as train_script
@@ -36,7 +37,7 @@ def trained(demo_corpus, tmp_path_factory) -> Path:
     """A folder with a pipeline trained for a few steps, `model`, and its curve, `curve.tsv`."""
     folder = tmp_path_factory.mktemp("cpu")
     overrides = {"training.max_steps": 30, "training.eval_frequency": 10}
-    train(CPU, demo_corpus, folder / "model", folder / "curve.tsv", overrides=overrides)
+    train(Recipe(CPU, demo_corpus, overrides=overrides), folder / "model", folder / "curve.tsv")
     return folder
 
 
@@ -50,7 +51,7 @@ def test_training_gives_a_pipeline_and_a_curve(trained):
 
 def test_training_again_gives_the_same_curve_and_scores(trained, demo_corpus, tmp_path):
     overrides = {"training.max_steps": 30, "training.eval_frequency": 10}
-    train(CPU, demo_corpus, tmp_path / "model", tmp_path / "curve.tsv", overrides=overrides)
+    train(Recipe(CPU, demo_corpus, overrides=overrides), tmp_path / "model", tmp_path / "curve.tsv")
     assert (tmp_path / "curve.tsv").read_bytes() == (trained / "curve.tsv").read_bytes()
     one, other = (evaluate(folder / "model", demo_corpus / "test")[0] for folder in (trained, tmp_path))
     one.pipeline_digest = other.pipeline_digest  # the config names the curve's file
@@ -62,7 +63,7 @@ def test_no_time_left_is_told_before_there_is_a_basis(trained, demo_corpus, tmp_
     """A pipeline that starts from another one is evaluated after its first step."""
     overrides = {"training.max_steps": 4, "training.eval_frequency": 2}
     model = str(trained / "model")
-    train(CPU, demo_corpus, tmp_path / "model", tmp_path / "curve.tsv", overrides=overrides, init_from=model)
+    train(Recipe(CPU, demo_corpus, overrides=overrides, init_from=model), tmp_path / "model", tmp_path / "curve.tsv")
     rows = [line.split() for line in capsys.readouterr().out.splitlines()]
     (start,) = (place for place, row in enumerate(rows) if row[-1:] == ["LEFT"])
     assert [(row[1], ":" in row[-1]) for row in rows[start + 2 : start + 5]] == [("0", False), ("2", True), ("4", True)]
@@ -102,7 +103,7 @@ def test_pretrained_weights_that_spacy_would_leave_out_are_an_error(demo_corpus,
     """Without [pretraining], spaCy ignores init_tok2vec."""
     overrides = {"training.max_steps": 1, "paths.init_tok2vec": str(tmp_path / "model9.bin")}
     with pytest.raises(InputError, match=r"init_tok2vec is set, but \[pretraining\] is empty"):
-        train(CPU, demo_corpus, tmp_path / "model", tmp_path / "curve.tsv", overrides=overrides)
+        train(Recipe(CPU, demo_corpus, overrides=overrides), tmp_path / "model", tmp_path / "curve.tsv")
 
 
 def test_all_labels_are_known_whichever_texts_come_first(trained, demo_corpus):
@@ -165,7 +166,7 @@ def test_stopped_training_leaves_the_old_pipeline(trained, demo_corpus, tmp_path
     for name in ("meta.json", "config.cfg", "old"):
         (tmp_path / "model" / name).touch()
     with pytest.raises(KeyboardInterrupt):
-        train(CPU, demo_corpus, tmp_path / "model", tmp_path / "curve.tsv")
+        train(Recipe(CPU, demo_corpus), tmp_path / "model", tmp_path / "curve.tsv")
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
     assert (tmp_path / "model" / "old").exists()
 
@@ -178,7 +179,7 @@ def test_only_a_pipeline_is_replaced(demo_corpus, tmp_path, mine, monkeypatch):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("mine")
     with pytest.raises(InputError, match=r"cpu would be replaced, and isn't an earlier pipeline, as it has no"):
-        train(CPU, demo_corpus, tmp_path / "cpu", tmp_path / "curve.tsv")
+        train(Recipe(CPU, demo_corpus), tmp_path / "cpu", tmp_path / "curve.tsv")
     assert path.read_text() == "mine"
 
 
@@ -188,7 +189,7 @@ def test_another_training_to_the_same_folder_is_refused_at_once(demo_corpus, tmp
         another_process(locked(tmp_path / "model")) as other,
         pytest.raises(InputError, match=rf"process {other} is writing model there; wait until it ends"),
     ):
-        train(CPU, demo_corpus, tmp_path / "model", tmp_path / "curve.tsv")
+        train(Recipe(CPU, demo_corpus), tmp_path / "model", tmp_path / "curve.tsv")
 
 
 def test_transformer_trains_on_the_cpu_in_full_precision(demo_corpus, tiny_bert, tmp_path):
@@ -198,7 +199,7 @@ def test_transformer_trains_on_the_cpu_in_full_precision(demo_corpus, tiny_bert,
         "components.transformer.model.name": str(tiny_bert),
         "components.transformer.model.precision": "fp32",
     }
-    train(GPU, demo_corpus, tmp_path / "model", tmp_path / "curve.tsv", gpu_id=-1, overrides=overrides)
+    train(Recipe(GPU, demo_corpus, gpu_id=-1, overrides=overrides), tmp_path / "model", tmp_path / "curve.tsv")
     config = load_config(tmp_path / "model" / "config.cfg")
     assert config["components"]["transformer"]["model"]["mixed_precision"] is False
     assert len((tmp_path / "curve.tsv").read_text().splitlines()) == 3
@@ -252,7 +253,7 @@ def test_without_a_gpu_training_for_one_stops_at_once(demo_corpus, tmp_path):
 
 def test_a_corpus_without_manifest_is_not_trained_on(demo_corpus, tmp_path):
     with pytest.raises(InputError, match=r"manifest\.json: there is no such file; run the merge to completion"):
-        train(CPU, tmp_path, tmp_path / "model", tmp_path / "curve.tsv")
+        train(Recipe(CPU, tmp_path), tmp_path / "model", tmp_path / "curve.tsv")
 
 
 def test_a_pipeline_of_another_language_is_refused(demo_corpus):

@@ -16,6 +16,7 @@ from labelwise.evaluate.run import evaluate
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge
 from labelwise.sources.convert_brat import convert_brat
+from labelwise.train.recipe import Recipe
 from labelwise.train.run import train
 from tests.conftest import ROOT
 
@@ -56,7 +57,7 @@ def corpus(tmp_path_factory) -> Path:
 def model(request, corpus, tmp_path_factory) -> Path:
     """A pipeline with each recognizer."""
     root = tmp_path_factory.mktemp(request.param)
-    train(CPU, corpus, root / "model", root / "curve.tsv", overrides=STEPS, recognizer=request.param)
+    train(Recipe(CPU, corpus, overrides=STEPS, recognizer=request.param), root / "model", root / "curve.tsv")
     return root / "model"
 
 

@@ -8,6 +8,7 @@ import spacy
 from spacy.tokens import DocBin
 
 from labelwise.train import run
+from labelwise.train.recipe import Recipe
 from labelwise.train.run import train
 from labelwise.train.tidy import sorted_deeply
 from tests.conftest import ROOT
@@ -33,7 +34,7 @@ def both(demo_corpus, tmp_path_factory):
             tidy(saved, *given)
 
         patched.setattr(run, "tidy_pipeline", watch)
-        train(ROOT / "configs" / "cpu.cfg", demo_corpus, folder / "model", folder / "c.tsv", overrides=SMALL)
+        train(Recipe(ROOT / "configs" / "cpu.cfg", demo_corpus, overrides=SMALL), folder / "model", folder / "c.tsv")
     return folder
 
 
