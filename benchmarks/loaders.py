@@ -24,7 +24,7 @@ LOADERS = ["in_memory", "indexed", "streamed"]
 
 def train(corpus: Path, steps: int, loader: str) -> Trained:
     """Train for `steps` steps, evaluating only at the first and the last."""
-    taken, seen = train_steps(CONFIG, corpus, OUT, steps, "--loader", loader)
+    taken, seen = train_steps(CONFIG, corpus, OUT, steps, loader=loader)
     return Trained(mean(row["words_per_second"] for row in seen), taken)
 
 

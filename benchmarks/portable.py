@@ -2,9 +2,9 @@
 
     python -m benchmarks.portable
 
-The demo corpus is trained on and evaluated, as this processor does it and as `--portable yes` does, and each also with
-the code that other processors would have chosen. A line has the digests of the pipeline's weights and of what it
-predicts for the test texts. On another machine, the lines of `--portable yes` should be the same.
+The demo corpus is trained on and evaluated, as this processor does it and as it does with `portable = true` in the
+config, and each also with the code that other processors would have chosen. A line has the digests of the pipeline's
+weights and of what it predicts for the test texts. On another machine, the lines of `portable` should be the same.
 """
 
 import hashlib
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from spacy.util import load_config
 
 from benchmarks.measure import measure, write_result
 from labelwise.common.portable import DISABLED, KERNELS
@@ -46,11 +47,11 @@ def main(
                 for variable in (*KERNELS, DISABLED):
                     os.environ.pop(variable, None)
                 os.environ.update(environment)
-                options = ["--max-steps", str(steps), "--recognizer", name, "--portable", portable]
-                measure(
-                    "scripts.train", "configs/cpu.cfg", str(corpus), str(model), "--curve", str(OUT / "c.tsv"), *options
-                )
-                measure("scripts.evaluate", str(model), str(corpus / "test"), str(scores), "--portable", portable)
+                config = load_config("configs/cpu.cfg", {"labelwise.portable": portable == "yes"}, interpolate=False)
+                config.to_disk(OUT / "own.cfg")
+                options = ["--curve", str(OUT / "c.tsv"), "--max-steps", str(steps), "--recognizer", name]
+                measure("scripts.train", str(OUT / "own.cfg"), str(corpus), str(model), *options)
+                measure("scripts.evaluate", str(model), str(corpus / "test"), str(scores))
                 found = json.loads(scores.read_text(encoding="utf8"))
                 weights = hashlib.sha256((model / "tok2vec" / "model").read_bytes())
                 weights.update((model / "ner" / "model").read_bytes())

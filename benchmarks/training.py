@@ -40,7 +40,7 @@ def make_corpus(docs: int, out: Path) -> Path:
 
 
 def train_steps(
-    config_file: Path, corpus: Path, out: Path, steps: int, *options: str
+    config_file: Path, corpus: Path, out: Path, steps: int, *options: str, loader: str = "streamed"
 ) -> tuple[Measured, list[dict[str, float]]]:
     """Train for `steps` steps, evaluating only at the first and the last.
 
@@ -48,6 +48,7 @@ def train_steps(
     """
     config = load_config(config_file, interpolate=False)
     config["training"] |= {"max_steps": steps, "eval_frequency": steps}
+    config["corpora"]["train"]["loader"] = loader
     config.to_disk(out / "config.cfg")
     resources = out / "resources.tsv"
     files = [str(out / "config.cfg"), str(corpus), str(out / "model"), "--curve", str(out / "curve.tsv")]

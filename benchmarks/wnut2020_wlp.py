@@ -13,6 +13,7 @@ from statistics import mean
 from typing import Annotated, Any
 
 import typer
+from spacy.util import load_config
 
 from benchmarks.measure import Measured, measure, write_result
 
@@ -44,13 +45,16 @@ def main(
     loader: Annotated[list[str], typer.Option(help="streamed, indexed or in_memory")] = ["streamed"],  # noqa: B006
 ) -> None:
     """Convert, merge, train on the CPU and evaluate; where there are several loaders, write what F each gives."""
+    OUT.mkdir(parents=True, exist_ok=True)
     commands, merged = merge_commands(corpus), OUT / "corpus"
     trainings = [f"{name}-{seed}" for name in loader for seed in range(seeds)]
     for training in trainings:
         name, seed = training.split("-")
+        config = load_config("configs/cpu.cfg", {"corpora.train.loader": name}, interpolate=False)
+        config.to_disk(OUT / f"{name}.cfg")
         commands[f"train, {name}, seed {seed}"] = [
-            *("train", "configs/cpu.cfg", merged, OUT / training, "--curve", OUT / f"{training}.tsv"),
-            *("--max-steps", steps, "--seed", seed, "--loader", name),
+            *("train", OUT / f"{name}.cfg", merged, OUT / training, "--curve", OUT / f"{training}.tsv"),
+            *("--max-steps", steps, "--seed", seed),
         ]
         scores = OUT / f"{training}.json"
         commands[f"evaluate, {name}, seed {seed}"] = ["evaluate", OUT / training, merged / "test", scores]

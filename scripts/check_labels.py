@@ -9,6 +9,7 @@ import typer
 from labelwise.check.findings import KINDS
 from labelwise.check.run import FindingGroup, Summary, check
 from labelwise.check.worklists import TABLE, TASKS
+from labelwise.common.portable import obey
 from labelwise.common.sections import read_section
 from labelwise.common.wording import counted
 from labelwise.train.recipe import Recipe
@@ -42,6 +43,7 @@ def check_labels_cli(
     """Find annotations that contradict the others, and write work lists: what to fix first, label by label."""
     with user_errors("Nothing was checked"):
         section = read_section(project, "check", CheckSection)
+        obey(config)
         recipe = Recipe(config, corpus, seed=seed, max_steps=section.steps, workers=workers, resume=True)
         summary = check(recipe, out, folds=section.folds, most=most, predictions=predictions, tell=msg.info)
     print_summary(summary, corpus)

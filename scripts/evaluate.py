@@ -3,13 +3,13 @@
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 import typer
 
 from labelwise.common.outputs import staged_together
-from labelwise.common.portable import make_portable
+from labelwise.common.portable import obey
 from labelwise.common.wording import counted
 from labelwise.evaluate.run import evaluate
 from labelwise.evaluate.scores import Details, Metrics, Scores
@@ -17,7 +17,6 @@ from labelwise.evaluate.uncovered import Rate, implausible
 from scripts.console import msg, print_table, progress_texts, run, user_errors
 
 Option = typer.Option
-YesNo = Literal["no", "yes"]
 WIDEST = 40  # characters of a span in a table
 
 
@@ -31,12 +30,10 @@ def evaluate_cli(
     speed: Annotated[Path | None, Option(help="JSON file for words per second, which vary")] = None,
     gpu_id: Annotated[int, Option(help="Number of the GPU; -1 for the CPU")] = -1,
     workers: Annotated[int, Option(help="Processes that predict, on the CPU")] = 1,
-    portable: Annotated[YesNo, Option(help="Compute what every x86-64-v3 processor does, to the byte; no GPU")] = "no",
 ) -> None:
     """Evaluate a trained pipeline on a split of the corpus, label by label."""
     with user_errors("Nothing was evaluated"):
-        if portable == "yes":
-            make_portable()
+        obey(model / "config.cfg")
         with staged_together("evaluate", metrics, details, speed, predictions) as (*files, staged_predictions):
             found = evaluate(
                 model,

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from labelwise.check.learning_curve import measure_curve
+from labelwise.common.portable import obey
 from labelwise.evaluate.scores import LearningCurve, Line
 from labelwise.train.recipe import Recipe, Recognizer
 from scripts.console import msg, print_table, run, user_errors
@@ -24,6 +25,7 @@ def learning_curve_cli(
 ) -> None:
     """Train on growing shares of the texts, and say of which labels more annotation is likely to help."""
     with user_errors("No learning curve was measured"):
+        obey(config)
         recipe = Recipe(config, corpus, seed=seed, max_steps=max_steps, recognizer=recognizer, workers=workers)
         curve = measure_curve(recipe, out, tell=msg.info)
     print_curve(curve)

@@ -8,6 +8,7 @@ import typer
 
 from labelwise.common.device import use_gpu
 from labelwise.common.memory import measure_peak
+from labelwise.common.portable import obey
 from labelwise.common.wording import counted
 from labelwise.common.workers import Engine, check_workers
 from labelwise.evaluate.predict_texts import predict_texts
@@ -30,6 +31,7 @@ def predict_cli(
     problems: Counter[str] = Counter()
     texts = words = 0
     with user_errors("Nothing was predicted"), measure_peak() as peak:
+        obey(model / "config.cfg")
         check_workers(workers, gpu_id)
         use_gpu(gpu_id)
         raw = usable_texts(inputs, problems)

@@ -2,22 +2,20 @@
 
 import os
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 from tqdm import tqdm
 
-from labelwise.common.portable import make_portable
+from labelwise.common.portable import obey
 from labelwise.common.wording import counted
-from labelwise.train.calibration import Optimize
-from labelwise.train.loop import OnOom
+from labelwise.train.pipeline import load_settings
 from labelwise.train.ranks import is_launched, launch
 from labelwise.train.recipe import Recipe, Recognizer
 from labelwise.train.run import Trained, train
 from scripts.console import msg, print_counts, run, user_errors
 
 Option = typer.Option
-YesNo = Literal["no", "yes"]
 
 
 def train_cli(
@@ -29,27 +27,20 @@ def train_cli(
     gpu_id: Annotated[int, Option(help="Number of the GPU; -1 for the CPU")] = -1,
     seed: Annotated[int, Option(help="Random seed")] = 0,
     max_steps: Annotated[int, Option(help="Number of updates; 0 for what the config says")] = 0,
-    loader: Annotated[str, Option(help="streamed | indexed | in_memory; empty for what the config says")] = "",
     transformer_name: Annotated[str, Option(help="Name (on the hub) or folder of the transformer")] = "",
     precision: Annotated[
         str, Option(help="fp16 | bf16 | fp32, of a transformer; on the CPU, fp32 is used for fp16, which is too slow")
     ] = "",
     init_from: Annotated[str, Option(help="Name or folder of a pipeline to start from")] = "",
     recognizer: Annotated[Recognizer, Option(help="A head for each label, or spaCy's ner")] = "per-label",
-    freeze: Annotated[YesNo, Option(help="Train only heads of labels that the pipeline of --init-from lacks")] = "no",
-    optimize: Annotated[Optimize, Option(help="f | precision | recall: fit the labels' thresholds on dev for it")] = "",
     batch_size: Annotated[Path | None, Option(help="JSON file that scripts.find_batch_size has written")] = None,
-    on_oom: Annotated[OnOom, Option(help="When memory runs out: stop, or halve what the device is given")] = "stop",
-    portable: Annotated[YesNo, Option(help="Compute what every x86-64-v3 processor does, to the byte; no GPU")] = "no",
     workers: Annotated[int, Option(help="Processes that share each batch on the CPU")] = 1,
-    gpus: Annotated[int, Option(help="GPUs of this machine that share each batch: those numbered from 0")] = 1,
     resume: Annotated[bool, Option("--resume", help="Resume where the same training was killed")] = False,
 ) -> None:
     """Train a pipeline from the partitions of a corpus."""
     with user_errors("Nothing was trained"):
-        if portable == "yes":
-            make_portable()
-        if gpu_id >= 0 and gpus > 1 and not is_launched():
+        obey(config)
+        if gpu_id >= 0 and not is_launched() and (gpus := load_settings(config, {})["labelwise"]["gpus"]) > 1:
             launch(gpus)
         if gpu_id >= 0 and is_launched():
             gpu_id = int(os.environ["LOCAL_RANK"])
@@ -63,13 +54,9 @@ def train_cli(
             precision=precision,
             recognizer=recognizer,
             init_from=init_from,
-            freeze=freeze == "yes",
-            optimize=optimize,
             batch_size=batch_size,
-            on_oom=on_oom,
             workers=workers,
             resume=resume,
-            overrides={"corpora.train.loader": loader} if loader else {},
         )
         trained = train(recipe, out, curve, resources=resources, tell=msg.info)
     if trained is None:  # one of several processes, of which the first says everything

@@ -15,6 +15,7 @@ from labelwise.recognizer.per_label import decode
 from labelwise.train.reader import fold_of
 from labelwise.train.recipe import Recipe
 from labelwise.train.run import train
+from labelwise.train.section import PLAIN
 
 
 class CheckedDoc(NamedTuple):
@@ -31,7 +32,7 @@ def train_fold(recipe: Recipe, out: Path, fold: int, folds: int) -> Path:
     out (Path): the folder for it.
     RETURNS (Path): its folder.
     """
-    left_out = {**recipe.overrides, "corpora.train.leave_out": f"{fold}/{folds}"}
+    left_out = {**recipe.overrides, **PLAIN, "corpora.train.leave_out": f"{fold}/{folds}"}
     model = out / f"fold-{fold}"
     train(replace(recipe, recognizer="per-label", overrides=left_out), model, out / f"fold-{fold}.tsv")
     return model

@@ -24,6 +24,7 @@ from labelwise.evaluate.run import evaluate
 from labelwise.evaluate.scores import LearningCurve, Line, Scores
 from labelwise.train.recipe import Recipe
 from labelwise.train.run import train
+from labelwise.train.section import PLAIN
 
 SHARES = (0.25, 0.5, 0.75, 1.0)
 MORE = 100  # texts whose gain is estimated
@@ -53,7 +54,7 @@ def measure_curve(
     with pinned(corpus), staged(out) as path, TemporaryDirectory() as folder:
         for count in counts:
             tell(f"Training on {count:,} of {total:,} texts")
-            limited = {**recipe.overrides, "corpora.train.limit": 0 if count == total else count}
+            limited = {**recipe.overrides, **PLAIN, "corpora.train.limit": 0 if count == total else count}
             model = Path(folder) / str(count)
             train(replace(recipe, overrides=limited), model, Path(folder) / "curve.tsv")
             scores.append(evaluate(model, corpus / "test").metrics.all_gold)

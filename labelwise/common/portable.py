@@ -11,13 +11,16 @@ https://numpy.org/doc/stable/reference/simd/build-options.html
 import os
 import platform
 import sys
+from pathlib import Path
 
 import numpy as np
+from spacy.util import load_config
 
 from labelwise.common.errors import InputError
 
 KERNELS = {"OPENBLAS_CORETYPE": "Haswell", "OPENBLAS_NUM_THREADS": "1"}
 DISABLED = "NPY_DISABLE_CPU_FEATURES"
+REMEDY = "set portable = false in the config"
 V3 = {"X86_V3", "AVX2"}  # what numpy calls it; before 2.4, by its parts
 
 
@@ -38,6 +41,20 @@ def is_portable() -> bool:
     return kernels and bool(V3 & _simd()) and not beyond_v3()
 
 
+def obey(config: Path) -> None:
+    """Make this process portable if a config, such as that of a trained pipeline, has `portable = true` in [labelwise].
+
+    One that can't be read is for those to refuse who need more of it.
+    RAISES (InputError): what `make_portable` raises.
+    """
+    try:
+        section = load_config(config, interpolate=False).get("labelwise", {})
+    except (OSError, ValueError):
+        return
+    if section.get("portable") is True:
+        make_portable()
+
+
 def make_portable() -> None:
     """Start this process anew, with the same arguments, unless it is portable.
 
@@ -46,10 +63,10 @@ def make_portable() -> None:
     if is_portable():
         return
     if not V3 & _simd():
-        raise InputError(f"portable: this processor ({platform.machine()}) isn't an x86-64-v3 one; say portable: no")
+        raise InputError(f"portable: this processor ({platform.machine()}) isn't an x86-64-v3 one; {REMEDY}")
     disabled = os.environ.get(DISABLED, "").split()
     if again := [name for name in beyond_v3() if name in disabled]:
-        raise InputError(f"portable: numpy uses {', '.join(again)}, although {DISABLED} names it; say portable: no")
+        raise InputError(f"portable: numpy uses {', '.join(again)}, although {DISABLED} names it; {REMEDY}")
     sys.stdout.flush()
     environment = {**os.environ, **KERNELS, DISABLED: " ".join([*disabled, *beyond_v3()])}
     os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)  # noqa: S606  our own command line

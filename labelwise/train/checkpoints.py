@@ -125,11 +125,13 @@ class Checkpoints:
 def facts_of(settings: Config, corpus: Path, gpu_id: int) -> dict[str, str]:
     """List what is the same for trainings that take the same steps: config, corpus, device, packages and code.
 
-    What the device is given at a time isn't among them, as that is what to change when memory has run out.
+    What the device is given at a time isn't among them, as that is what to change when memory has run out. Nor is the
+    section [labelwise]: what of it matters to a step is in other settings, too, or a fact of its own.
     RETURNS (dict[str, str]): digests, names and versions, by what they belong to, such as "labelwise/train/loop.py".
     """
     settings = settings.copy()
     settings["training"]["batcher"].pop("device_size", None)
+    settings.pop("labelwise")
     packages = ["spacy", "thinc", "numpy", "torch", "transformers", "spacy_transformers"]
     return {
         "the config": hashlib.sha256(settings.to_str(interpolate=False).encode()).hexdigest(),

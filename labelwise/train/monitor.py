@@ -120,7 +120,7 @@ def idle_gpu(percent: float | None, shares: Mapping[str, float]) -> str:
     if percent is None or percent >= BUSY:
         return ""
     remedies = {
-        "reading": "set `loader` to in_memory, if the texts fit into memory",
+        "reading": "set `loader` of corpora.train to in_memory, if the texts fit into memory",
         "batching": "count `words` rather than wordpieces in training.batcher",
         "evaluation": "raise training.eval_frequency, or set `limit` of corpora.dev",
         "saving": "raise training.eval_frequency: every evaluation saves",

@@ -79,7 +79,7 @@ class Updates:
         else:
             remedy = (
                 f"set training.batcher.device_size below {batch.cost}, let scripts.find_batch_size find what fits, or "
-                "continue with smaller sub-batches: --on-oom halve"
+                'continue with smaller sub-batches: on_oom = "halve" in the config'
             )
         return f"at {size}; the longest has {longest:,} words. Remedy: {remedy}"
 

@@ -1,6 +1,7 @@
 """The pipeline that is trained: its config, fitted to a corpus, and components taken from another pipeline."""
 
 import json
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,11 @@ from labelwise.corpus.manifest import find_partitions, read_manifest
 from labelwise.corpus.tokenizer import read_tokenizer
 from labelwise.recognizer.per_label import PerLabelRecognizer
 from labelwise.train.recipe import Recipe, Recognizer
+from labelwise.train.section import read_section
 
 PER_LABEL = "labelwise_per_label"
 SOURCED = ("tok2vec", "transformer", "ner")
+STARTS = "Remedy: for configs/cpu.cfg, name a pipeline with tok2vec; for configs/gpu.cfg, one with a transformer"
 
 
 def read_settings(recipe: Recipe) -> Config:
@@ -35,7 +38,7 @@ def read_settings(recipe: Recipe) -> Config:
     choose_recognizer(settings, recipe.corpus, recipe.recognizer)
     if recipe.init_from:
         source_components(settings, recipe.init_from, recipe.corpus)
-    if recipe.freeze:
+    if settings["labelwise"]["freeze"]:
         freeze_components(settings)
     return settings
 
@@ -48,19 +51,35 @@ def read_config(recipe: Recipe) -> Config:
     """
     config = recipe.config
     lang, _ = read_tokenizer(recipe.corpus / "tokenizer.json")
-    try:
-        overrides = {**recipe.all_overrides(), "paths.corpus": str(recipe.corpus), "nlp.lang": lang}
-        settings = load_config(config, overrides, interpolate=False)
-    except (ConfigValidationError, ValueError) as error:
-        raise InputError(f"{config}: {error}") from error
+    overrides = {**recipe.all_overrides(), "paths.corpus": str(recipe.corpus), "nlp.lang": lang}
+    settings = load_settings(config, overrides)
     if "transformer" in settings["nlp"]["pipeline"] and find_spec("spacy_transformers") is None:
         raise InputError(f"{config} needs spacy-transformers; use the environment of `make gpu`")
     interpolated = settings.interpolate()
+    if recipe.max_steps:
+        # Some step after the first is evaluated, or the best pipeline would be an untrained one.
+        every = interpolated["training"]["eval_frequency"]
+        settings["training"]["eval_frequency"] = min(every, recipe.max_steps)
     if interpolated["initialize"].get("init_tok2vec") and not interpolated.get("pretraining"):
         raise InputError(
             f"{config}: init_tok2vec is set, but [pretraining] is empty, without which spaCy doesn't load it; give it "
             "the block that `spacy pretrain` had"
         )
+    return settings
+
+
+def load_settings(config: Path, overrides: Mapping[str, Any]) -> Config:
+    """Read a config, with its section [labelwise] complete, which it needn't have.
+
+    RAISES (InputError): it isn't valid.
+    """
+    own = {name: value for name, value in overrides.items() if name.startswith("labelwise.")}
+    try:
+        settings = load_config(config, {name: overrides[name] for name in overrides if name not in own}, False)
+    except (ConfigValidationError, ValueError) as error:
+        raise InputError(f"{config}: {error}") from error
+    section = settings.get("labelwise", {}) | {name.removeprefix("labelwise."): value for name, value in own.items()}
+    settings["labelwise"] = read_section(section, config)
     return settings
 
 
@@ -105,7 +124,7 @@ def source_components(settings: Config, init_from: str, corpus: Path) -> None:
     try:
         source = spacy.load(init_from)
     except (OSError, ValueError, ImportError) as error:
-        raise InputError(f"init_from {init_from!r}: {error}") from error
+        raise InputError(f"init_from {init_from!r}: {error}. {STARTS}") from error
     labels = set(read_manifest(corpus)["labels"])
     names = [name for name in SOURCED if name in source.pipe_names and name in settings["nlp"]["pipeline"]]
     embeddings = {"tok2vec", "transformer"} & set(source.pipe_names)
@@ -117,7 +136,8 @@ def source_components(settings: Config, init_from: str, corpus: Path) -> None:
     if not names:
         raise InputError(
             f"init_from {init_from!r}: it has {source.pipe_names}, of which none can be taken into a pipeline of "
-            f"{settings['nlp']['pipeline']}; its ner only with what it listens to, and if the corpus has all its labels"
+            f"{settings['nlp']['pipeline']}; its ner only with what it listens to, and if the corpus has all its "
+            f"labels. {STARTS}"
         )
     listener = settings["components"]["ner"].get("model", {}).get("tok2vec", {})
     if "width" in listener and "tok2vec" in names and "ner" not in names:
@@ -139,8 +159,8 @@ def freeze_components(settings: Config) -> None:
     ner = settings["components"]["ner"]
     if "source" not in ner or spacy.load(ner["source"]).get_pipe_meta("ner").factory != PER_LABEL:
         raise InputError(
-            "freeze: there is no recognizer to freeze; set cpu_init_from (or gpu_init_from) to a pipeline that was "
-            "trained with recognizer: per-label, and whose labels the corpus has"
+            "freeze: there is no recognizer to freeze; set init_from to a pipeline that was trained with "
+            "recognizer: per-label, and whose labels the corpus has"
         )
     embeddings = [name for name in settings["nlp"]["pipeline"] if name != "ner"]
     settings["training"] |= {"frozen_components": embeddings, "annotating_components": embeddings}
@@ -157,13 +177,13 @@ def make_pipeline(recipe: Recipe, settings: Config) -> Language:
     except ConfigValidationError as error:
         raise InputError(f"{recipe.config}: {error}") from error
     ner: Any = nlp.get_pipe("ner")
-    before = len(ner.labels)
-    if recipe.freeze:
+    before, freeze = len(ner.labels), settings["labelwise"]["freeze"]
+    if freeze:
         ner.freeze()
     elif isinstance(ner, PerLabelRecognizer):
         ner.uncalibrate()
     add_labels(nlp)
-    if recipe.freeze and len(ner.labels) == before:
+    if freeze and len(ner.labels) == before:
         raise InputError(f"freeze: nothing to train, as the pipeline has all {before} labels of the corpus")
     model = transformer_model(settings)
     if "precision" in model and "source" in settings["components"]["transformer"]:

@@ -29,7 +29,7 @@ from labelwise.common.errors import InputError
 from labelwise.common.workers import begin_worker
 
 KILLED = (
-    "a process of the training was killed, perhaps for lack of memory. Remedy: fewer of them (cpu_workers in "
+    "a process of the training was killed, perhaps for lack of memory. Remedy: fewer of them (workers in "
     "project.yml, --workers)"
 )
 

@@ -5,8 +5,6 @@ from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from spacy.util import load_config
-
 from labelwise.common.errors import InputError
 from labelwise.train.ranks import is_launched
 
@@ -17,7 +15,7 @@ Recognizer = Literal["per-label", "ner"]
 class Recipe:
     """What is trained, of what, and how. Where it goes isn't part of it: folds and shares of a corpus have one recipe.
 
-    config (Path): a spaCy config.
+    config (Path): a spaCy config, whose section [labelwise] has the rest; see `section.Section`.
     corpus (Path): the folder that the merge wrote.
     seed (int | None): None for the config's.
     max_steps (int): updates; 0 for the config's.
@@ -27,16 +25,12 @@ class Recipe:
         too slow there.
     recognizer (str): what the component `ner` is: one with a head for each label ("per-label"), or spaCy's "ner".
     init_from (str): a pipeline to start from, by name or folder; see `pipeline.source_components`. Empty for none.
-    freeze (bool): of the recognizer that is taken from `init_from`, train only the heads of labels that it lacks; see
-        `pipeline.freeze_components`.
-    optimize (str): what a per-label recognizer's thresholds are to be best for; see `calibration`.
     batch_size (Path | None): what scripts.find_batch_size has written; used if it is for this device.
-    on_oom (str): when memory runs out, "stop", or "halve" what the device is given, and continue.
     workers (int): processes that share each batch, on the CPU of this machine. Their number changes the result no more
         than another seed would: by which texts are computed with, and what dropout draws.
     resume (bool): resume from the last checkpoint, if there is one of a training with the same config, corpus and code.
         They are in a folder beside the pipeline, and deleted when training has ended well.
-    overrides (Mapping): other values of the config, by dotted name.
+    overrides (Mapping): other values of the config, by dotted name, such as "labelwise.freeze".
     RAISES (InputError): a number is out of its range.
     """
 
@@ -50,10 +44,7 @@ class Recipe:
     precision: str = ""
     recognizer: Recognizer = "per-label"
     init_from: str = ""
-    freeze: bool = False
-    optimize: Literal["", "f", "precision", "recall"] = ""
     batch_size: Path | None = None
-    on_oom: Literal["stop", "halve"] = "stop"
     workers: int = 1
     resume: bool = False
     overrides: Mapping[str, Any] = field(default_factory=dict)
@@ -63,7 +54,7 @@ class Recipe:
         if self.max_steps < 0:
             raise InputError(f"--max-steps {self.max_steps}: give a number of updates, or 0 for what the config says")
         if self.workers < 1 or (self.workers > 1 and (self.gpu_id >= 0 or is_launched())):
-            raise InputError(f"--workers {self.workers}: give at least 1, and no more with GPUs or torchrun (--gpus)")
+            raise InputError(f"--workers {self.workers}: give at least 1, and no more with GPUs or torchrun (gpus)")
 
     def all_overrides(self) -> dict[str, Any]:
         """List the values of the config that are to be other ones, by dotted name."""
@@ -71,9 +62,7 @@ class Recipe:
         if self.seed is not None:
             changed["system.seed"] = self.seed
         if self.max_steps:
-            # Some step after the first is evaluated, or the best pipeline would be an untrained one.
-            every = load_config(self.config)["training"]["eval_frequency"]
-            changed |= {"training.max_steps": self.max_steps, "training.eval_frequency": min(every, self.max_steps)}
+            changed["training.max_steps"] = self.max_steps
         if self.transformer_name:
             changed["components.transformer.model.name"] = self.transformer_name
         if self.precision:

@@ -18,7 +18,7 @@ from labelwise.common.device import use_gpu
 from labelwise.common.outputs import Output, check_replaceable, real_path, staged_together, workspace
 from labelwise.corpus.manifest import check_pinned, pinned
 from labelwise.train.batch_size import read_batch_size
-from labelwise.train.calibration import Fitted, Optimize, fit, write_fitted
+from labelwise.train.calibration import Fitted, fit, write_fitted
 from labelwise.train.checkpoints import Checkpoints, State, copy, facts_of
 from labelwise.train.gradients import share_parameters
 from labelwise.train.loop import Run
@@ -82,7 +82,9 @@ def train(
         if device_size := read_batch_size(recipe.batch_size, recipe.gpu_id, settings):
             settings["training"]["batcher"]["device_size"] = device_size
         ranks = TorchRanks(recipe.gpu_id) if is_launched() else Alone()
-        make_run = partial(Run, on_oom=recipe.on_oom, skip_first=_skips_first(settings, recipe.init_from))
+        make_run = partial(
+            Run, on_oom=settings["labelwise"]["on_oom"], skip_first=_skips_first(settings, recipe.init_from)
+        )
         if ranks.rank:
             (found,) = next(found for found in ranks.exchange(None) if found)
             nlp = make_pipeline(recipe, settings)
@@ -127,7 +129,7 @@ def _lead(run: Run, recipe: Recipe, nlp: Language, folder: Path, ranks: Abstract
         copy(run.resumed[0] / "curve.tsv", folder / "curve.tsv")
     with rare_collections(), ranks as run.ranks, run.monitor:
         run.train(nlp, recipe.gpu_id, sys.stdout, sys.stderr)
-    fitted = _fit(nlp, folder / "model-best", recipe.optimize) if recipe.recognizer == "per-label" else None
+    fitted = _fit(nlp, folder / "model-best") if recipe.recognizer == "per-label" else None
     shares = run.clock.shares()
     return Trained(
         shares=shares,
@@ -155,12 +157,12 @@ def _skips_first(settings: Config, init_from: str) -> bool:
     return not init_from and not 0 < training["max_steps"] < training["eval_frequency"]
 
 
-def _fit(nlp: Language, folder: Path, optimize: Optimize) -> Fitted | None:
+def _fit(nlp: Language, folder: Path) -> Fitted | None:
     """Make a pipeline the best one that training has saved, fit that on dev, and save what was fitted with it."""
     nlp.from_disk(folder)
     config = nlp.config.interpolate()
     (dev,) = resolve_dot_names(config, [config["training"]["dev_corpus"]])
-    fitted = fit(nlp, dev(nlp), optimize)
+    fitted = fit(nlp, dev(nlp), config["labelwise"]["optimize"])
     if fitted:
         write_fitted(folder, fitted)
     return fitted

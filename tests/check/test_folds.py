@@ -38,7 +38,7 @@ def test_training_is_told_what_to_leave_out(demo_corpus, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "train", lambda *given: told.append(given[:2]))
     recipe = Recipe(ROOT / "configs" / "cpu.cfg", demo_corpus, workers=2, overrides={"system.seed": 5})
     model = train_fold(recipe, tmp_path, 1, 3)
-    changed = {"system.seed": 5, "corpora.train.leave_out": "1/3"}
+    changed = {"system.seed": 5, "labelwise.freeze": False, "labelwise.optimize": "", "corpora.train.leave_out": "1/3"}
     assert told == [(replace(recipe, overrides=changed), tmp_path / "fold-1")]
     assert model == tmp_path / "fold-1"
 

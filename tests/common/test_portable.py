@@ -1,14 +1,17 @@
 """Processes that compute what every x86-64-v3 processor does."""
 
+import importlib
 import os
 import subprocess
 import sys
 
 import pytest
+import typer
+from typer.testing import CliRunner
 
 from labelwise.common import portable
 from labelwise.common.errors import InputError
-from labelwise.common.portable import DISABLED, KERNELS, V3, beyond_v3, is_portable, make_portable
+from labelwise.common.portable import DISABLED, KERNELS, V3, beyond_v3, is_portable, make_portable, obey
 
 needs_v3 = pytest.mark.skipif(not V3 & portable._simd(), reason="this isn't an x86-64-v3 processor")
 # Its products differ from kernel to kernel, its exponentials and sums from one group of instructions to another.
@@ -53,8 +56,55 @@ def test_arguments_survive_the_new_start():
 def test_another_processor_is_refused(monkeypatch):
     monkeypatch.setattr(portable, "_simd", lambda: {"NEON"})
     assert not is_portable()
-    with pytest.raises(InputError, match="isn't an x86-64-v3 one; say portable: no"):
+    with pytest.raises(InputError, match="isn't an x86-64-v3 one; set portable = false"):
         make_portable()
+
+
+@pytest.mark.parametrize(
+    ("content", "asked"),
+    [
+        ("[labelwise]\nportable = true", True),
+        ("[labelwise]\nportable = false", False),
+        ("[labelwise]\nfreeze = true", False),
+        ('[nlp]\nlang = "en"', False),
+        ("not a config", False),
+        (None, False),
+    ],
+)
+def test_a_config_asks_for_it(content, asked, tmp_path, monkeypatch):
+    told = []
+    monkeypatch.setattr(portable, "make_portable", lambda: told.append(True))
+    if content is not None:
+        (tmp_path / "config.cfg").write_text(content)
+    obey(tmp_path / "config.cfg")
+    assert bool(told) == asked
+
+
+def begin_anew() -> None:
+    """Be what would start the process anew."""
+    raise InputError("begun anew")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "train {config} corpus model --curve c.tsv",
+        "check_labels corpus --out check --config {config}",
+        "learning_curve {config} corpus curve.json",
+        "evaluate {folder} corpus/test scores.json",
+        "predict {folder} raw --out raw.jsonl",
+    ],
+)
+def test_commands_begin_anew_where_the_config_of_training_or_pipeline_asks_for_it(line, tmp_path, monkeypatch):
+    """Before anything that is counted: none of the other files is there."""
+    config = tmp_path / "config.cfg"
+    config.write_text("[labelwise]\nportable = true")
+    monkeypatch.setattr(portable, "make_portable", begin_anew)
+    name, *arguments = line.format(config=config, folder=tmp_path).split()
+    script = importlib.import_module(f"scripts.{name}")
+    app = typer.Typer()
+    app.command()(getattr(script, f"{name}_cli"))
+    assert "begun anew" in CliRunner().invoke(app, arguments).output
 
 
 def test_a_numpy_that_does_not_listen_is_no_endless_loop(monkeypatch):

@@ -31,7 +31,9 @@ def trained(tmp_path_factory):
     overrides = {"training.max_steps": 35, "training.eval_frequency": 35}
     return folder, {
         optimize: train(
-            Recipe(CPU, folder / "corpus", overrides=overrides, optimize=optimize), folder / name, folder / "c.tsv"
+            Recipe(CPU, folder / "corpus", overrides={**overrides, "labelwise.optimize": optimize}),
+            folder / name,
+            folder / "c.tsv",
         )
         for optimize, name in (("", "plain"), ("precision", "precision"), ("recall", "recall"))
     }

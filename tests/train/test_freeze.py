@@ -10,6 +10,7 @@ from labelwise.train.run import train
 from tests.train.test_resume import CPU
 
 STEPS = {"training.max_steps": 120, "training.eval_frequency": 60}
+FREEZE = {**STEPS, "labelwise.freeze": True}
 TEXTS = [f"{name} saw {place} {n} times." for n in range(60) for name, place in (("Ann", "Rome"), ("Bob", "Oslo"))]
 
 
@@ -44,7 +45,7 @@ def found(nlp: spacy.Language, text: str, *labels: str) -> list[tuple[object, ..
 def test_the_other_labels_predictions_stay_to_the_bit(growing):
     new = growing / "new"
     trained = train(
-        Recipe(CPU, growing / "three", overrides=STEPS, init_from=str(growing / "old"), freeze=True),
+        Recipe(CPU, growing / "three", overrides=FREEZE, init_from=str(growing / "old")),
         new,
         growing / "c.tsv",
     )
@@ -81,7 +82,7 @@ def test_without_freezing_all_labels_go_on_learning(growing):
 )
 @pytest.mark.long
 def test_where_there_is_nothing_to_freeze_or_to_train_is_said(growing, start, recognizer, corpus, message):
-    given = {"init_from": str(growing / start) if start else "", "recognizer": recognizer, "freeze": True}
+    given = {"init_from": str(growing / start) if start else "", "recognizer": recognizer}
     with pytest.raises(InputError, match=message):
-        train(Recipe(CPU, growing / corpus, overrides=STEPS, **given), growing / "new", growing / "c.tsv")
+        train(Recipe(CPU, growing / corpus, overrides=FREEZE, **given), growing / "new", growing / "c.tsv")
     assert not (growing / "new").exists()

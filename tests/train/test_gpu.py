@@ -74,11 +74,11 @@ def test_a_batch_size_is_found_and_used(demo_corpus, overrides, tmp_path):
         "from labelwise.train.recipe import Recipe\n"
         "from labelwise.train.run import train\n"
         "import json; config, corpus, out, curve = map(Path, sys.argv[1:5])\n"
-        "recipe = Recipe(config, corpus, gpu_id=0, overrides=json.loads(sys.argv[5]), on_oom='halve')\n"
+        "recipe = Recipe(config, corpus, gpu_id=0, overrides=json.loads(sys.argv[5]))\n"
         "trained = train(recipe, out, curve)\n"
         "print('halved', trained.halved)\n"
     )
-    huge = {**overrides, "training.batcher.size": 10_000_000, "training.max_steps": 2}
+    huge = {**overrides, "training.batcher.size": 10_000_000, "training.max_steps": 2, "labelwise.on_oom": "halve"}
     arguments = [GPU, demo_corpus, tmp_path / "model", tmp_path / "curve.tsv", json.dumps(huge)]
     done = subprocess.run(
         [sys.executable, "-c", code, *map(str, arguments)], cwd=ROOT, capture_output=True, text=True, check=False

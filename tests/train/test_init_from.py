@@ -114,6 +114,18 @@ def test_a_pipeline_that_is_not_there_is_an_error(demo_corpus, tmp_path):
         read_settings(Recipe(CPU, demo_corpus, init_from=str(tmp_path / "nowhere")))
 
 
+def test_a_transformer_where_there_is_no_package_for_it_is_an_error_with_a_remedy(demo_corpus, tmp_path):
+    """The environment of the CPU can't even load such a pipeline."""
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sentencizer", name="transformer")
+    nlp.to_disk(tmp_path / "source")
+    for file in ("meta.json", "config.cfg"):
+        text = (tmp_path / "source" / file).read_text()
+        (tmp_path / "source" / file).write_text(text.replace('"sentencizer"', '"nowhere.transformer"'))
+    with pytest.raises(InputError, match=r"(?s)Can't find factory for .*Remedy: for configs/cpu\.cfg, name a pipeline"):
+        read_settings(Recipe(CPU, demo_corpus, init_from=str(tmp_path / "source")))
+
+
 def test_a_pipeline_that_has_nothing_to_take_is_an_error(demo_corpus, tmp_path):
     nlp = spacy.blank("en")
     nlp.add_pipe("sentencizer")
@@ -125,7 +137,10 @@ def test_a_pipeline_that_has_nothing_to_take_is_an_error(demo_corpus, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize(("config", "kind"), [(CPU, "gpu"), (GPU, "cpu")])
 def test_ner_is_not_taken_without_what_it_listens_to(config, kind, sources, demo_corpus, tiny_bert):
-    with pytest.raises(InputError, match="none can be taken"):
+    message = (
+        r"none can be taken .* Remedy: for configs/cpu\.cfg, name a pipeline with tok2vec; for configs/gpu\.cfg, one"
+    )
+    with pytest.raises(InputError, match=message):
         read_settings(Recipe(config, demo_corpus, init_from=str(sources[kind])))
 
 

@@ -170,7 +170,7 @@ def test_there_is_nothing_to_read_on_the_cpu():
         (
             49.0,
             {"update": 0.6, "reading": 0.4},
-            "The GPU was 49% busy, because reading took 40% of the time: set `loader` to",
+            "The GPU was 49% busy, because reading took 40% of the time: set `loader` of corpora.train to",
         ),
         (20.0, {"batching": 0.4, "reading": 0.3}, "because batching took 40% of the time: count `words` rather than"),
         (

@@ -182,7 +182,7 @@ def test_stopping_names_the_step_and_a_remedy(error, pipeline, tmp_path):
     words = [len(eg.predicted) for eg in examples]
     message = (
         f"Step 42: out of memory at 6 text\\(s\\) that cost {sum(words):,} words together; the longest has "
-        f"{max(words):,} words. .*device_size below {sum(words)}, .*--on-oom halve"
+        f"{max(words):,} words. .*device_size below {sum(words)}, .*on_oom = .halve. in the config"
     )
     with pytest.raises(InputError, match=message):
         step(nlp, examples, run, own)
@@ -216,9 +216,8 @@ def test_training_goes_on_and_tells_how_often_it_halved(demo_corpus, tmp_path, m
 
     monkeypatch.setattr(loop, "update_components", update_all)
     overrides = {"training.max_steps": 2, "training.eval_frequency": 2, "training.batcher.size": 800}
-    trained = train(
-        Recipe(CPU, demo_corpus, overrides=overrides, on_oom="halve"), tmp_path / "model", tmp_path / "c.tsv"
-    )
+    recipe = Recipe(CPU, demo_corpus, overrides={**overrides, "labelwise.on_oom": "halve"})
+    trained = train(recipe, tmp_path / "model", tmp_path / "c.tsv")
     assert trained.halved == len(failed) > 0
     assert (tmp_path / "model" / "config.cfg").exists()
 

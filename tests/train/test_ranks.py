@@ -103,7 +103,7 @@ def test_a_rank_that_is_killed_ends_all():
             os.kill(os.getpid(), signal.SIGKILL)
         wait_for_ever(ranks)
 
-    message = r"a process of the training was killed.*cpu_workers"
+    message = r"a process of the training was killed.*workers in project"
     with pytest.raises(InputError, match=message), forked(3, 1, die) as ranks:
         wait_for_ever(ranks)
     assert children() == before

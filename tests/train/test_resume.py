@@ -59,11 +59,11 @@ def files(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
 
 
-def train_in(folder: Path, monkeypatch, config: Path, corpus: Path, overrides: dict, **options):
+def train_in(folder: Path, monkeypatch, config: Path, corpus: Path, overrides: dict, tell=lambda told: None, **options):
     """Train to folder/model and folder/curve.tsv; the paths are relative, as the saved config has them."""
     folder.mkdir(exist_ok=True)
     monkeypatch.chdir(folder)
-    return train(Recipe(config, corpus, overrides=overrides, **options), Path("model"), Path("curve.tsv"))
+    return train(Recipe(config, corpus, overrides=overrides, **options), Path("model"), Path("curve.tsv"), tell=tell)
 
 
 def kill_in(folder: Path, config: Path, corpus: Path, overrides: dict, at: int) -> list[str]:
