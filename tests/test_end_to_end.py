@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.conftest import ROOT
+from tests.conftest import ROOT, write_jsonl
 
 pytestmark = pytest.mark.slow
 
@@ -135,6 +135,23 @@ def test_a_second_run_does_nothing(by_weasel, by_dvc):
     again = by_dvc[0].run("dvc", "repro", "report")
     assert "Running stage" not in again
     assert "up to date" in again
+
+
+@pytest.mark.long
+def test_a_new_file_is_merged_by_the_next_run_and_then_nothing_is_done(tmp_path):
+    copy = Copy(tmp_path)
+    rows = [{"text": f"Ann saw {n} dogs.", "spans": [{"start": 0, "end": 3, "label": "PERSON"}]} for n in range(40)]
+    write_jsonl(tmp_path / "assets/prodigy/person.jsonl", rows)
+    copy.run("weasel", "run", "all")
+    animals = [{**row, "spans": [{"start": 10, "end": 14, "label": "ANIMAL"}]} for row in rows[:30]]
+    write_jsonl(tmp_path / "assets/prodigy/animal.jsonl", animals)
+    printed = " ".join(copy.run("weasel", "run", "all").split())
+    assert "datasets.yml has new data sets: check it" in printed
+    assert set(json.loads((tmp_path / "metrics/merge.json").read_text())["labels"]) == {"PERSON", "ANIMAL"}
+    again = copy.run("weasel", "run", "all")
+    assert ("Running command" in again, again.count("Skipping")) == (False, 7)
+    copy.run("dvc", "repro", "report")
+    assert "Running stage" not in copy.run("dvc", "repro", "report")
 
 
 @pytest.mark.long

@@ -4,10 +4,11 @@ What is found is written as a `datasets.yml` to be checked: a label that was nev
 aren't complete for it.
 """
 
+import hashlib
 import re
 import sqlite3
-from contextlib import closing
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import msgspec
 import yaml
@@ -18,17 +19,18 @@ from labelwise.corpus.tasks import DATASETS
 from labelwise.sources.conll import SUFFIXES
 from labelwise.sources.files import LINK_OUTSIDE, is_link_outside
 from labelwise.sources.formats import read_items
-from labelwise.sources.own_data import is_data
-from labelwise.sources.prodigy import kind_of, labels_of
+from labelwise.sources.own_data import DATABASES, find_undeclared, names_in, paths_of, read_declared
+from labelwise.sources.prodigy import annotator_of, kind_of, labels_of
 
 FILES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".json", ".parquet", ".spacy", ".tsv", *SUFFIXES)
-DATABASES = (".db", ".sqlite", ".sqlite3")
 TEST, DEV, TRAIN = "test|eval|evaluation", "dev|devel|valid|validation|val", "train|training"
 SPLITS = re.compile(rf"(?:^|[^a-z])(?:(?P<test>{TEST})|(?P<dev>{DEV})|(?P<train>{TRAIN}))(?=$|[^a-z])")
 HEADER = """\
 # Found in this folder, to be checked. `labels` has those that were used, as a label that never was can't be seen: list
 # all that the annotators were shown. See docs/data.md for what else can be declared.
+# As long as nobody edits this file, new files of the folder are added to it: {digest}
 """
+WRITTEN = re.compile(rb"(?:#.*\n){2}#.*: ([0-9a-f]{16})\n")
 
 
 class FoundDataSet(msgspec.Struct):
@@ -40,6 +42,8 @@ class FoundDataSet(msgspec.Struct):
     texts, spans (int): tasks with a text, and their spans.
     problem (str): why nothing of it can be used, or the first row that can't be.
     kinds (list[str]): what its tasks asked: "complete", "binary" or "other".
+    answers (set[int]): what tells its answers apart from others, in another export of the same data set.
+    later_than (str): the data set that it is a later export of, by at least half of that one's answers; or empty.
     """
 
     name: str
@@ -51,22 +55,50 @@ class FoundDataSet(msgspec.Struct):
     database: bool = False
     problem: str = ""
     kinds: list[str] = []
+    answers: set[int] = set()
+    later_than: str = ""
 
 
 def find_datasets(folder: Path) -> list[FoundDataSet]:
     """Read all that may be a data set in a folder, but not below it; some may have no labels, or be something else.
 
+    Those that its datasets.yml declares are left out.
+
     RAISES (InputError): a file can't be read.
     """
-    found = [one for file in sorted(filter(is_data, folder.iterdir())) for one in _find_in(file)]
-    if not {"dev", "test"} <= {one.split for one in found}:
+    declared = read_declared(folder)
+    known = {one.get("name") for one in declared}
+    found = [
+        one
+        for file in sorted(find_undeclared(folder, declared))
+        for one in _find_in(file)
+        if not one.database or one.name not in known
+    ]
+    if not {"dev", "test"} <= {one.split for one in found} | {one.get("split") for one in declared}:
         for one in found:
             one.split = "auto" if one.split == "train" else one.split
-    names = [one.name for one in found]
+    _find_exports(found, declared, folder)
+    names = [*known, *(one.name for one in found)]
     for one in found:
         if names.count(one.name) > 1 and not one.database:
             one.name += "-" + one.file.removeprefix(one.name).strip(".").replace(".", "-")
     return found
+
+
+def _find_exports(found: list[FoundDataSet], declared: list[dict[str, Any]], folder: Path) -> None:
+    """Find out which files are later exports of others: of the same labels, they have half of the answers, or more."""
+    earlier: list[FoundDataSet] = []
+    if any(one.answers for one in found):
+        for each in declared:
+            for path in paths_of(each):
+                if (folder / path).is_file():
+                    earlier.append(_read(folder / path, str(each.get("name")), is_database=False))
+    for one in found:
+        for other in earlier if one.answers else ():
+            same = one.labels == other.labels and one.split == other.split and not other.database
+            if same and 2 * len(one.answers & other.answers) >= len(other.answers) > 0:
+                one.later_than = other.later_than or other.name
+        earlier.append(one)
 
 
 def _find_in(file: Path) -> list[FoundDataSet]:
@@ -77,7 +109,7 @@ def _find_in(file: Path) -> list[FoundDataSet]:
     if not _is_source(file):
         return [_nothing(file, _why_not(file))]
     try:
-        names = _names_in(file) if is_database else [_name_of(file)]
+        names = names_in(file) if is_database else [_name_of(file)]
     except sqlite3.DatabaseError as error:
         if "locked" in str(error):  # another time, it can be read
             raise InputError(f"{file}: {error}; stop what is writing to it, or try again") from error
@@ -100,28 +132,66 @@ def _read(file: Path, name: str, is_database: bool) -> FoundDataSet:
             one.spans += len(item.task.spans or ())
             labels |= labels_of(item.task)
             kinds.add(kind_of(item.task))
+            if item.task.task_hash is not None:
+                one.answers.add(hash((str(item.task.task_hash), annotator_of(item.task))))
         one.problem = one.problem or (item.problem and f"line {item.line}: {item.problem}")
     one.labels, one.kinds = sorted(labels), sorted(kinds)
     return one
 
 
-def declare_folder(folder: Path) -> list[FoundDataSet]:
-    """Write `datasets.yml` for a folder that has none, of what has labels; nothing is written if nothing has any.
+class Declared(NamedTuple):
+    """What came of declaring a folder.
 
-    RETURNS (list[FoundDataSet]): all that was found, with labels or without.
+    found (list[FoundDataSet]): all that wasn't declared, with labels or without.
+    lines (str): the declarations of it, as YAML; empty if nothing has labels.
+    written (bool): they were written; else somebody has edited the file, which isn't touched.
+    """
+
+    found: list[FoundDataSet]
+    lines: str
+    written: bool
+
+
+def declare_folder(folder: Path) -> Declared:
+    """Write what isn't declared yet into a folder's `datasets.yml`, unless somebody has edited that.
+
     RAISES (InputError): a file can't be read.
     """
+    file = folder / DATASETS
+    before = file.read_bytes() if file.is_file() else b""
     found = find_datasets(folder)
-    declared = [
+    new = [
         {"name": one.name, "db" if one.database else "path": one.file, "labels": one.labels, "kind": "auto"}
         | {"split": one.split}
         for one in found
-        if one.labels
+        if one.labels and not one.later_than
     ]
-    if declared:
-        content = yaml.safe_dump(declared, sort_keys=False, allow_unicode=True)
-        write_among_data(folder / DATASETS, (HEADER + content).encode())
-    return found
+    if before and not is_unedited(before):
+        later = [{"name": one.later_than, "path": ["...", one.file]} for one in found if one.labels and one.later_than]
+        return Declared(found, _as_yaml([*new, *later]), written=False)
+    declared = [*read_declared(folder), *new]
+    for one in found:
+        for each in declared:
+            if one.labels and each["name"] == one.later_than:
+                each["path"] = [*paths_of(each), one.file]
+    content = _as_yaml(declared)
+    if content and any(one.labels for one in found):
+        write_among_data(file, HEADER.format(digest=_digest(content.encode())).encode() + content.encode())
+    return Declared(found, content, written=True)
+
+
+def _as_yaml(declared: list[dict[str, Any]]) -> str:
+    return yaml.safe_dump(declared, sort_keys=False, allow_unicode=True) if declared else ""
+
+
+def is_unedited(content: bytes) -> bool:
+    """Tell whether a datasets.yml is as `declare_folder` has written it."""
+    header = WRITTEN.match(content)
+    return header is not None and header[1].decode() == _digest(content[header.end() :])
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
 
 
 def split_of(name: str) -> str:
@@ -151,14 +221,3 @@ def _name_of(file: Path) -> str:
     """Name a data set after its file, without what tells the format."""
     suffix = max((suffix for suffix in FILES if file.name.endswith(suffix)), key=len)
     return file.name.removesuffix(suffix)
-
-
-def _names_in(file: Path) -> list[str]:
-    """List the data sets in a Prodigy database, but for those of sessions.
-
-    RAISES (sqlite3.DatabaseError): it is something else.
-    """
-    with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)) as connection:
-        columns = [name for _, name, *_ in connection.execute("pragma table_info(dataset)")]
-        own = "where not coalesce(session, 0)" if "session" in columns else ""
-        return [str(name) for (name,) in connection.execute(f"select name from dataset {own} order by name")]  # noqa: S608  constants

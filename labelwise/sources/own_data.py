@@ -1,10 +1,18 @@
 """Data of one's own, beside which the demo corpus isn't needed; looked for without spaCy, in a fraction of a second."""
 
+import sqlite3
+from contextlib import closing
+from fnmatch import fnmatch
 from pathlib import Path
+from typing import Any
 
+import yaml
+
+from labelwise.common.decoding import YAML_ERRORS
 from labelwise.corpus.tasks import DATASETS
 from labelwise.sources.brat import find_documents
 
+DATABASES = (".db", ".sqlite", ".sqlite3")
 NOT_DATA = (".md", ".example", DATASETS)  # of names that are ignored without a message
 
 
@@ -26,3 +34,48 @@ def has_data(folder: Path) -> bool:
 def is_data(file: Path) -> bool:
     """Tell whether something in a folder is, or may be meant to be, a data set."""
     return not file.name.startswith(".") and not file.name.endswith(NOT_DATA)
+
+
+def read_declared(folder: Path) -> list[dict[str, Any]]:
+    """Read what the datasets.yml of a folder declares; nothing if there is none, or it isn't a list of declarations."""
+    try:
+        declared = yaml.load((folder / DATASETS).read_bytes(), yaml.CSafeLoader)
+    except (OSError, *YAML_ERRORS):
+        return []
+    return [one for one in declared if isinstance(one, dict)] if isinstance(declared, list) else []
+
+
+def paths_of(declaration: dict[str, Any]) -> list[str]:
+    """List the paths of a declaration, which may be one, or a list."""
+    path = declaration.get("path") or []
+    return [str(one) for one in path] if isinstance(path, list) else [str(path)]
+
+
+def find_undeclared(folder: Path, declared: list[dict[str, Any]]) -> list[Path]:
+    """List the files of a folder that aren't declared and may be data sets, and databases of which not all is."""
+    # The first part of a path: a folder that is declared in parts is known, too.
+    names = [path.removeprefix("./").partition("/")[0] for one in declared for path in paths_of(one)]
+    databases = {(str(one.get("db")), one.get("name")) for one in declared}
+    found = []
+    for file in filter(is_data, folder.iterdir()):
+        if file.suffix in DATABASES and any(file.name == name for name, _ in databases):
+            try:
+                if all((file.name, name) in databases for name in names_in(file)):
+                    continue
+            except sqlite3.DatabaseError:  # the merge says so
+                continue
+        elif any(fnmatch(file.name, name) for name in names):
+            continue
+        found.append(file)
+    return found
+
+
+def names_in(file: Path) -> list[str]:
+    """List the data sets in a Prodigy database, but for those of sessions.
+
+    RAISES (sqlite3.DatabaseError): it is something else.
+    """
+    with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+        columns = [name for _, name, *_ in connection.execute("pragma table_info(dataset)")]
+        own = "where not coalesce(session, 0)" if "session" in columns else ""
+        return [str(name) for (name,) in connection.execute(f"select name from dataset {own} order by name")]  # noqa: S608  constants

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from labelwise.common.errors import InputError
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge
-from labelwise.sources import infer
+from labelwise.sources import own_data
 from labelwise.sources.convert_brat import convert_brat
 from labelwise.sources.declarations import load_datasets
 from labelwise.sources.infer import declare_folder, find_datasets, split_of
@@ -73,6 +73,57 @@ def test_it_is_declared_so_that_it_can_be_merged(folder, tmp_path):
     assert (ledger.texts["test"] >= 1, ledger.texts["dev"] >= 1) == (True, True)
 
 
+def test_a_new_file_is_added_to_what_nobody_has_edited(folder):
+    declare_folder(folder)
+    before = yaml.safe_load((folder / "datasets.yml").read_text())
+    write_jsonl(folder / "brand.jsonl", [task("Gap", "BRAND")])
+    (folder / "prodigy.db").unlink()
+    make_database(folder / "prodigy.db", {"drug": [task("Aspirin", "DRUG")], "dose": [task("5 mg", "DOSE")]})
+    (folder / "person.conll").write_text("Bob B-PERSON\n")
+    assert {one.name for one in declare_folder(folder).found if one.labels} == {"brand", "dose", "person-conll"}
+    after = yaml.safe_load((folder / "datasets.yml").read_text())
+    assert after[: len(before)] == before
+    assert {one["name"]: one["labels"] for one in after[len(before) :]} == {
+        "brand": ["BRAND"],
+        "dose": ["DOSE"],
+        "person-conll": ["PERSON"],
+    }
+    written = (folder / "datasets.yml").read_bytes()
+    declare_folder(folder)
+    assert (folder / "datasets.yml").read_bytes() == written
+
+
+def test_what_somebody_has_edited_is_never_touched_and_the_lines_to_add_are_given(folder):
+    declare_folder(folder)
+    edited = (folder / "datasets.yml").read_text().replace("- NAME\n", "- NAME\n  - TITLE\n", 1)
+    (folder / "datasets.yml").write_text(edited)
+    write_jsonl(folder / "brand.jsonl", [task("Gap", "BRAND")])
+    declared = declare_folder(folder)
+    assert not declared.written
+    line = {"name": "brand", "path": "brand.jsonl", "labels": ["BRAND"], "kind": "auto", "split": "auto"}
+    assert yaml.safe_load(declared.lines) == [line]
+    assert (folder / "datasets.yml").read_text() == edited
+
+
+def test_a_later_export_joins_the_data_set_that_it_is_of(tmp_path):
+    """It has the same labels, and at least half of the answers; then the later counts, and nothing comes twice."""
+    rows = [task(f"Ann {number}", "PERSON") | {"_task_hash": number, "_view_id": "ner_manual"} for number in range(6)]
+    write_jsonl(tmp_path / "person.jsonl", rows)
+    declare_folder(tmp_path)
+    later = [
+        *rows[:2],
+        {**rows[2], "spans": []},
+        *(task(f"Bob {n}", "PERSON") | {"_task_hash": 9 + n} for n in range(9)),
+    ]
+    write_jsonl(tmp_path / "person-2026-11-20.jsonl", later)
+    write_jsonl(tmp_path / "staff.jsonl", [{**row, "_task_hash": row["_task_hash"] + 4} for row in rows])  # a third
+    assert [one.later_than for one in declare_folder(tmp_path).found] == ["person", ""]
+    declared = yaml.safe_load((tmp_path / "datasets.yml").read_text())
+    assert [one["path"] for one in declared] == [["person.jsonl", "person-2026-11-20.jsonl"], "staff.jsonl"]
+    ledger = merge([tmp_path / "datasets.yml"], tmp_path / "corpus", Settings())
+    assert (ledger.rows["superseded"], ledger.spans["in superseded task"]) == (3, 3)
+
+
 def test_nothing_that_is_there_is_passed_over_in_silence(tmp_path):
     """Capitals, other formats, a database that is none, one of an old Prodigy, and two files of one name."""
     for name in ("DRUG.JSONL", "export.zip", "train.conll.gz", "prodigy.db", "README.md", "datasets.yml.example"):
@@ -83,7 +134,7 @@ def test_nothing_that_is_there_is_passed_over_in_silence(tmp_path):
         database.commit()
     write_jsonl(tmp_path / "person.jsonl", [task("Ann", "PERSON")])
     (tmp_path / "person.conll").write_text("Bob B-PERSON\n")
-    found = declare_folder(tmp_path)
+    found = declare_folder(tmp_path).found
     said = {one.name: one.problem.partition(":")[0].partition(";")[0] for one in found if one.problem}
     assert said == {
         "DRUG.JSONL": "its suffix isn't in small letters",
@@ -102,7 +153,7 @@ def test_a_database_that_is_being_written_is_an_error(tmp_path, monkeypatch):
     """Else it would be missing in what is written, for good."""
     make_database(tmp_path / "prodigy.db", {"drug": [task("Aspirin", "DRUG")]})
     connect = sqlite3.connect
-    monkeypatch.setattr(infer.sqlite3, "connect", lambda *given, **options: connect(*given, **options, timeout=0.1))
+    monkeypatch.setattr(own_data.sqlite3, "connect", lambda *given, **options: connect(*given, **options, timeout=0.1))
     with closing(connect(tmp_path / "prodigy.db")) as writer:
         writer.execute("begin exclusive")
         with pytest.raises(InputError, match=r"prodigy\.db: database is locked; stop what is writing to it"):
@@ -148,7 +199,7 @@ def test_a_folder_without_data_sets_is_passed_over(tmp_path):
     (tmp_path / "empty").mkdir()
     write_jsonl(tmp_path / "a.jsonl", [task("Ann", "A")])
     (tmp_path / "datasets.yml").write_text("- {name: a, path: a.jsonl, labels: [A]}\n")
-    assert declare_folder(tmp_path / "empty") == []
+    assert declare_folder(tmp_path / "empty").found == []
     assert not has_data(tmp_path / "empty")
     assert not has_data(tmp_path / "nowhere")
     assert has_data(tmp_path), "its datasets.yml declares some, wherever they are"
