@@ -10,11 +10,11 @@ import yaml
 
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import locked
+from labelwise.corpus import tasks as tasks_module
 from labelwise.corpus.tasks import file_names, input_hash, task_hash
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge
 from labelwise.sources import convert_brat as convert
-from labelwise.sources import prodigy_datasets
 from labelwise.sources.convert_brat import convert_brat
 from tests.conftest import another_process
 from tests.merge.test_run import read_docs
@@ -235,7 +235,7 @@ def test_file_names_differ_where_a_label_looks_like_one(labels):
 
 def test_file_names_differ_where_digests_begin_alike(monkeypatch):
     digest = lambda data: SimpleNamespace(hexdigest=lambda: "0" * 60 + f"{len(data):04}")  # noqa: E731
-    monkeypatch.setattr(prodigy_datasets.hashlib, "sha256", digest)
+    monkeypatch.setattr(tasks_module.hashlib, "sha256", digest)
     names = file_names(["a/b", "a//b", "c", "a///b"])
     assert len(set(names.values())) == 4
     assert names["c"] == "c.jsonl"
@@ -291,7 +291,7 @@ def test_there_may_be_more_labels_than_files_that_can_be_open(tmp_path):
 
 def test_tasks_are_in_order_however_many_wait(brat, tmp_path, monkeypatch):
     convert_brat(brat, tmp_path / "tasks")
-    monkeypatch.setattr(prodigy_datasets, "WAITING", 0)
+    monkeypatch.setattr(tasks_module, "WAITING", 0)
     convert_brat(brat, tmp_path / "others")
     files = [{file.name: file.read_bytes() for file in (tmp_path / name).iterdir()} for name in ("tasks", "others")]
     assert files[0] == files[1]
