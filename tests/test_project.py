@@ -138,6 +138,11 @@ def test_help_is_one_imperative_line(name):
     assert not text.endswith(".")
 
 
+def test_variables_are_few():
+    """What is set rarely stands in a section, or in a config."""
+    assert len(PROJECT["vars"]) <= 29
+
+
 def test_variables_are_scalars_and_used():
     lines = "".join(line for command in COMMANDS.values() for line in [*command["script"], *command["deps"]])
     for name, value in PROJECT["vars"].items():
