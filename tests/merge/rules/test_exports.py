@@ -5,7 +5,9 @@ from collections import Counter
 
 import pytest
 
+from labelwise.merge.advice import warnings
 from labelwise.merge.rules.policies import Policies
+from labelwise.merge.rules.settings import Settings
 from tests.conftest import Merging
 
 ZOE, LABS = (0, 3), (14, 26)
@@ -92,6 +94,14 @@ def test_in_files_of_one_data_set_prodigys_task_hash_tells_the_annotation(mergin
     outcomes, rows, found = merged(merging, files, split=False, policies=Policies(duplicates="union"))
     assert (outcomes, rows) == (["entity", "in superseded task"], Counter(merged=2, superseded=1))
     assert found == {'["a.jsonl","b.jsonl"]': 1, '["a.jsonl",""]': 1, '["b.jsonl",""]': 1}
+
+
+def test_what_is_in_two_exports_is_reported_and_what_the_later_lacks(merging):
+    files = {"a.jsonl": [prodigys(ZOE, LABS), {**prodigys(task=6), "text": "Gone."}], "b.jsonl": [prodigys(ZOE)]}
+    merged(merging, files, split=False)
+    said = " ".join(f"{title} {remedy}" for title, remedy in warnings(merging.run(), Settings()))
+    expected = "1 answer of a.jsonl superseded: b.jsonl has them as they are now. 1 answer of it is in no later export"
+    assert expected in said
 
 
 def test_another_annotators_answer_is_another_annotation(merging):
