@@ -11,6 +11,7 @@ import murmurhash
 import srsly
 
 DATASETS = "datasets.yml"  # what declares the data sets of a folder
+PREDICTED = "predicted"  # the key of `meta` that marks spans which a pipeline found
 WAITING = 2**22  # bytes of tasks that wait to be written
 
 

@@ -19,6 +19,7 @@ class ExportDoc(NamedTuple):
     spans (list[SpanKey]): sorted.
     scores (Mapping): the probabilities of spans, if there are any.
     unknown (Mapping[str, str]): the labels that the text isn't complete for.
+    predicted (bool): a pipeline found the spans, and nobody has looked at them.
     """
 
     text: str
@@ -27,6 +28,7 @@ class ExportDoc(NamedTuple):
     spans: list[SpanKey]
     scores: Mapping[SpanKey, float]
     unknown: Mapping[str, str]
+    predicted: bool = False
 
 
 def read_corpus(corpus: Path, splits: Sequence[str] = SPLITS) -> Iterator[ExportDoc]:
@@ -75,4 +77,4 @@ def read_predicted(path: Path) -> Iterator[ExportDoc]:
 def predicted_doc(doc: PredictedDoc) -> ExportDoc:
     """Take the spans that were predicted: with heads for labels all that were found, which may overlap."""
     scores = {(start, end, label): score for start, end, label, score in doc.found}
-    return ExportDoc(doc.text, doc.doc, doc.key, sorted(scores or doc.predicted), scores, doc.uncovered)
+    return ExportDoc(doc.text, doc.doc, doc.key, sorted(scores or doc.predicted), scores, doc.uncovered, predicted=True)

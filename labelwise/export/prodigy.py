@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from labelwise.corpus.tasks import LabelFiles, file_names, input_hash, task_hash
+from labelwise.corpus.tasks import PREDICTED, LabelFiles, file_names, input_hash, task_hash
 from labelwise.export.docs import ExportDoc
 
 
@@ -87,6 +87,7 @@ def encode_task(doc: ExportDoc, label: str | None) -> bytes:
         for start, end, name in doc.spans
         if label in (None, name)
     ]
+    meta = ({"doc": doc.name} if doc.name else {}) | ({PREDICTED: "yes"} if doc.predicted else {})
     text_hash = input_hash(doc.text)
     plain = [{key: span[key] for key in ("start", "end", "label")} for span in spans]
     task = {
@@ -96,8 +97,9 @@ def encode_task(doc: ExportDoc, label: str | None) -> bytes:
         "_is_binary": False,
         "_view_id": "ner_manual",
         "spans": spans,
-        "answer": "accept",
-        **({"meta": {"doc": doc.name}} if doc.name else {}),
+        # What nobody has looked at has no answer, and a mark, which the merge knows: see `answers.why_not`.
+        **({} if doc.predicted else {"answer": "accept"}),
+        **({"meta": meta} if meta else {}),
         # So that a merge doesn't take what nobody has looked for as missing.
         **({"_labelwise_uncovered": dict(doc.unknown)} if label is None and doc.unknown else {}),
     }

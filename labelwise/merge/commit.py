@@ -85,6 +85,11 @@ def check_ledger(ledger: Ledger, folder: Path, *, strict: bool, may_be_empty: bo
         first = f"; the first that can't be used: {_first_problem(folder / PROBLEMS)}" if ledger.problems() else ""
         raise InputError(f"the corpus would have no text; what became of the rows: {rows}{first}")
     ledger.check()
+    if strict and ledger.rows["prediction"]:
+        raise InputError(
+            f"{counted(ledger.rows['prediction'], 'prediction')} that nobody has saved; annotate them, leave them out, or "
+            "leave out --strict"
+        )
     if strict and ledger.problems():
         raise InputError(
             f"{counted(ledger.problems(), 'row or span', 'rows or spans')} can't be used, the first in "

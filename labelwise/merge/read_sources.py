@@ -11,6 +11,7 @@ import msgspec
 
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import create
+from labelwise.corpus.tasks import PREDICTED
 from labelwise.merge.jobs import ReadJob
 from labelwise.merge.rules.ledger import PROBLEM_SPANS, Problem, decode_counter, outcome_of, problem_line
 from labelwise.merge.task_store import ENTRY, TaskWriter, task_file_path
@@ -93,6 +94,8 @@ def read_slice(job: ReadJob) -> Extract:
 def _only_needed(task: Task, job: ReadJob) -> Task:
     """Keep only the values of `meta` that may be needed, and the annotator's name; normalize the text if asked."""
     meta = task.meta if isinstance(task.meta, dict) else {}
-    task.meta = {key: str(meta[key]) for key in (DOCUMENT, job.split_by) if meta.get(key) is not None} or None
+    task.meta = {
+        key: str(meta[key]) for key in (DOCUMENT, PREDICTED, job.split_by) if meta.get(key) is not None
+    } or None
     task.annotator_id, task.session_id = annotator_of(task) or None, None
     return normalize_task(task) if job.normalize else task

@@ -124,6 +124,25 @@ def write(folder: Path, *docs: PredictedDoc) -> Path:
     return path
 
 
+@pytest.mark.parametrize("format", ["prodigy", "prodigy-by-label"])
+def test_a_prediction_is_no_gold_before_somebody_has_saved_it(merging, tmp_path, format):
+    spans = [(0, 4, "A")]
+    docs = [PredictedDoc(n * 24, f"text {n}", spans, [], [], doc="d", uncovered={"A": "none"}) for n in "12"]
+    export(write(tmp_path, *docs), tmp_path / "out", format)
+    (file,) = (tmp_path / "out").glob("*.jsonl")
+    exported = read_tasks(file)
+    assert [("answer" in task, task["meta"]) for task in exported] == [(False, {"doc": "d", "predicted": "yes"})] * 2
+    for task in exported:
+        task.pop("_labelwise_uncovered", None)
+    saved = {**exported[1], "answer": "accept", "_timestamp": 1_790_000_000}
+    merging.add("a", ["A"], [exported[0], saved])
+    ledger = merging.run()
+    assert ledger.rows == {"prediction": 1, "merged": 1}
+    assert (ledger.spans["in prediction task"], ledger.spans["entity"]) == (1, 1)
+    with pytest.raises(InputError, match="1 prediction that nobody has saved; annotate them"):
+        merging.run(strict=True)
+
+
 def test_predictions_of_raw_texts_are_in_no_order(tmp_path):
     docs = [PredictedDoc(key * 24, f"text {key}", [], [], [], doc=key) for key in "cab"]
     assert export(write(tmp_path, *docs), tmp_path / "out", "brat").texts == 3

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from labelwise.common.spans import is_integer, trim_usable
 from labelwise.corpus.places import AnswerPlace
+from labelwise.corpus.tasks import PREDICTED
 from labelwise.sources.declarations import DataSet
 from labelwise.sources.prodigy import ANSWERS, Kind, Task, annotator_of, kind_of
 
@@ -75,7 +76,12 @@ def place_of(text: str, answer: Answer) -> AnswerPlace | None:
 
 
 def why_not(answer: Answer) -> str:
-    """Return the outcome of an answer that leaves no trace, whatever the others are; empty if it may count."""
+    """Return the outcome of an answer that leaves no trace, whatever the others are; empty if it may count.
+
+    An exported prediction that nobody has saved is none: Prodigy gives a time to what is saved.
+    """
+    if isinstance(answer.task.meta, dict) and PREDICTED in answer.task.meta and answer.task.timestamp is None:
+        return "prediction"
     if answer.task.answer == "ignore":
         return "ignored"
     if answer.task.answer not in ANSWERS:
