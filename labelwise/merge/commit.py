@@ -87,7 +87,7 @@ def check_ledger(ledger: Ledger, folder: Path, *, strict: bool, may_be_empty: bo
     ledger.check()
     if strict and ledger.rows["prediction"]:
         raise InputError(
-            f"{counted(ledger.rows['prediction'], 'prediction')} that nobody has saved; annotate them, leave them out, or "
+            f"{counted(ledger.rows['prediction'], 'prediction')} that nobody has saved; annotate or remove them, or "
             "leave out --strict"
         )
     if strict and ledger.problems():
