@@ -30,11 +30,14 @@ class ReportSection(msgspec.Struct, frozen=True):
 def report_cli(
     out: Annotated[Path, typer.Argument(metavar="OUT.html", help="HTML file to write")],
     pipeline: Annotated[Pipeline, Option(help="Which pipeline's results to report")],
-    root: Annotated[Path, Option(help="Folder of the project, whose project.yml has a section `report`")] = Path(),
+    root: Annotated[
+        Path, Option(help="Folder of the project; its project.yml, if there is one, has a section `report`")
+    ] = Path(),
 ) -> None:
     """Write the report of a pipeline: one HTML page with its scores, curves and mistakes."""
     with user_errors("No report was written"):
-        base = read_section(root / "project.yml", "report", ReportSection).base
+        project = root / "project.yml"
+        base = read_section(project if project.is_file() else None, "report", ReportSection).base
         against = Base(base, read_revision(base, pipeline, root).metrics) if base else None
         write_report(root, pipeline, out, base=against)
         results = load_results(root, pipeline)

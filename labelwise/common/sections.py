@@ -12,7 +12,7 @@ Section = TypeVar("Section", bound=msgspec.Struct)
 
 
 def read_section(project: Path | None, name: str, kind: type[Section]) -> Section:
-    """Read a section of project.yml; what is missing, be it the file, has its defaults.
+    """Read a section of project.yml; what is missing has its default, and so has all of it without a file.
 
     RAISES (InputError): it has another key, or a value of another type or out of its range.
     """

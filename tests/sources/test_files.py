@@ -373,7 +373,7 @@ def test_links_into_dvcs_cache_are_followed_wherever_that_is(tmp_path, monkeypat
 def test_inference_says_which_file_is_a_link_outside(tmp_path, private):
     (tmp_path / "prodigy").mkdir()
     (tmp_path / "prodigy/diary.jsonl").symlink_to(private / "diary.jsonl")
-    (found,) = declare_folder(tmp_path / "prodigy")
+    (found,) = declare_folder(tmp_path / "prodigy").found
     assert found.problem.startswith("link outside of this folder and the project: declare the file that it leads to")
     assert found.texts == 0
 
