@@ -254,7 +254,7 @@ def test_nothing_leaves_the_machine(by_weasel, by_dvc):
     copies[0].connections.unlink()
 
 
-@pytest.mark.parametrize("tool", ["weasel run", "dvc repro"])
+@pytest.mark.parametrize("tool", ["weasel run", pytest.param("dvc repro", marks=pytest.mark.long)])
 def test_ones_own_data_replace_the_demo_as_long_as_they_are_there(tmp_path, tool):
     copy = Copy(tmp_path)
     for number in range(12):

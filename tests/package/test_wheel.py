@@ -58,7 +58,7 @@ def project(root: Path, corpus: Path, pipeline: str, **options: Any) -> Path:
     return root
 
 
-@pytest.fixture(scope="module", params=["per-label", "ner"])
+@pytest.fixture(scope="module", params=["per-label", pytest.param("ner", marks=pytest.mark.long)])
 def trained(request, demo_corpus, tmp_path_factory) -> Path:
     use_gpu(-1)  # as a command does
     overrides = {"training.max_steps": 60, "training.eval_frequency": 60, "training.optimizer.learn_rate": 0.01}
