@@ -14,7 +14,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from spacy.util import load_config
 
 from labelwise.common.errors import InputError
 
@@ -47,6 +46,8 @@ def obey(config: Path) -> None:
     One that can't be read is for those to refuse who need more of it.
     RAISES (InputError): what `make_portable` raises.
     """
+    from spacy.util import load_config  # takes seconds, and nothing else here needs it
+
     try:
         section = load_config(config, interpolate=False).get("labelwise", {})
     except (OSError, ValueError):
