@@ -3,14 +3,14 @@
 from pathlib import Path
 
 from labelwise.corpus.tasks import DATASETS
-from labelwise.sources.own_data import find_undeclared, read_declared
+from labelwise.sources.own_data import declarations_in, find_undeclared
 from scripts.console import msg, print_table
 
 
 def declare(folder: Path) -> None:
     """Have the files of a folder declared that aren't, and print what was found."""
     there = (folder / DATASETS).is_file()
-    if there and not find_undeclared(folder, read_declared(folder)):
+    if there and not find_undeclared(folder, declarations_in(folder)):
         return
     from labelwise.sources.infer import declare_folder  # imports spaCy, which takes seconds
 

@@ -26,7 +26,7 @@ from labelwise.common.outputs import check_replaceable, own_folder, own_name, re
 from labelwise.corpus.forms import Forms
 from labelwise.corpus.manifest import AnnotatorPair, pinned, read_annotators, read_manifest
 from labelwise.corpus.pipeline import load_pipeline
-from labelwise.corpus.places import read_declared
+from labelwise.corpus.places import read_declared_labels
 from labelwise.train.recipe import Recipe
 
 FEW = 20  # spans in train below which a label has few
@@ -97,7 +97,7 @@ def check(
         raise InputError(f"--most {most}: give at least 1")
     check_replaceable(out, (TABLE, INCONSISTENCIES, SUMMARY), "check")
     corpus = recipe.corpus
-    labels, declared = read_manifest(corpus)["labels"], read_declared(corpus)
+    labels, declared = read_manifest(corpus)["labels"], read_declared_labels(corpus)
     if predictions and not predictions.is_file():
         raise InputError(f"{predictions}: there is no such file; run the evaluation")
     pipelines = own_name(out, "folds")

@@ -64,7 +64,7 @@ def places_line(key: bytes, answers: list[AnswerPlace]) -> bytes:
     return _encode(TextPlaces(key.hex(), answers)) + b"\n"
 
 
-def read_declared(corpus: Path) -> dict[str, tuple[str, ...]]:
+def read_declared_labels(corpus: Path) -> dict[str, tuple[str, ...]]:
     """Read the labels that each data set of a corpus declares.
 
     RAISES (InputError): a merge hasn't written them.

@@ -19,7 +19,7 @@ from labelwise.corpus.tasks import DATASETS
 from labelwise.sources.conll import SUFFIXES
 from labelwise.sources.files import LINK_OUTSIDE, is_link_outside
 from labelwise.sources.formats import read_items
-from labelwise.sources.own_data import DATABASES, find_undeclared, names_in, paths_of, read_declared
+from labelwise.sources.own_data import DATABASES, declarations_in, find_undeclared, names_in, paths_of
 from labelwise.sources.prodigy import annotator_of, kind_of, labels_of
 
 FILES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".json", ".parquet", ".spacy", ".tsv", *SUFFIXES)
@@ -66,7 +66,7 @@ def find_datasets(folder: Path) -> list[FoundDataSet]:
 
     RAISES (InputError): a file can't be read.
     """
-    declared = read_declared(folder)
+    declared = declarations_in(folder)
     known = {one.get("name") for one in declared}
     found = [
         one
@@ -88,10 +88,11 @@ def find_datasets(folder: Path) -> list[FoundDataSet]:
 def _find_exports(found: list[FoundDataSet], declared: list[dict[str, Any]], folder: Path) -> None:
     """Find out which files are later exports of others: of the same labels, they have half of the answers, or more."""
     earlier: list[FoundDataSet] = []
+    labels = [one.labels for one in found]
     if any(one.answers for one in found):
         for each in declared:
             for path in paths_of(each):
-                if (folder / path).is_file():
+                if each.get("labels") in labels and (folder / path).is_file():
                     earlier.append(_read(folder / path, str(each.get("name")), is_database=False))
     for one in found:
         for other in earlier if one.answers else ():
@@ -169,7 +170,7 @@ def declare_folder(folder: Path) -> Declared:
     if before and not is_unedited(before):
         later = [{"name": one.later_than, "path": ["...", one.file]} for one in found if one.labels and one.later_than]
         return Declared(found, _as_yaml([*new, *later]), written=False)
-    declared = [*read_declared(folder), *new]
+    declared = [*declarations_in(folder), *new]
     for one in found:
         for each in declared:
             if one.labels and each["name"] == one.later_than:

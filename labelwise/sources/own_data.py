@@ -6,9 +6,8 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from labelwise.common.decoding import YAML_ERRORS
+from labelwise.common.decoding import decode_yaml
+from labelwise.common.errors import InputError
 from labelwise.corpus.tasks import DATASETS
 from labelwise.sources.brat import find_documents
 
@@ -36,13 +35,12 @@ def is_data(file: Path) -> bool:
     return not file.name.startswith(".") and not file.name.endswith(NOT_DATA)
 
 
-def read_declared(folder: Path) -> list[dict[str, Any]]:
+def declarations_in(folder: Path) -> list[dict[str, Any]]:
     """Read what the datasets.yml of a folder declares; nothing if there is none, or it isn't a list of declarations."""
     try:
-        declared = yaml.load((folder / DATASETS).read_bytes(), yaml.CSafeLoader)
-    except (OSError, *YAML_ERRORS):
+        return decode_yaml((folder / DATASETS).read_bytes(), list[dict[str, Any]], DATASETS, "")
+    except (OSError, InputError):  # the merge says so
         return []
-    return [one for one in declared if isinstance(one, dict)] if isinstance(declared, list) else []
 
 
 def paths_of(declaration: dict[str, Any]) -> list[str]:

@@ -21,7 +21,7 @@ from labelwise.corpus.manifest import find_partitions, read_manifest
 from labelwise.corpus.tokenizer import read_tokenizer
 from labelwise.recognizer.per_label import PerLabelRecognizer
 from labelwise.train.recipe import Recipe, Recognizer
-from labelwise.train.section import read_section
+from labelwise.train.section import check_section
 
 PER_LABEL = "labelwise_per_label"
 SOURCED = ("tok2vec", "transformer", "ner")
@@ -79,7 +79,7 @@ def load_settings(config: Path, overrides: Mapping[str, Any]) -> Config:
     except (ConfigValidationError, ValueError) as error:
         raise InputError(f"{config}: {error}") from error
     section = settings.get("labelwise", {}) | {name.removeprefix("labelwise."): value for name, value in own.items()}
-    settings["labelwise"] = read_section(section, config)
+    settings["labelwise"] = check_section(section, config)
     return settings
 
 

@@ -33,7 +33,7 @@ PLAIN = {"labelwise.freeze": False, "labelwise.optimize": ""}
 VALUES: dict[str, tuple[Any, ...]] = {key: get_args(hint) for key, hint in get_type_hints(Section).items()}
 
 
-def read_section(given: Mapping[str, Any], config: Path) -> Section:
+def check_section(given: Mapping[str, Any], config: Path) -> Section:
     """Check a section, and complete it.
 
     config (Path): what it was read from.

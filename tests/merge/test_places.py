@@ -3,7 +3,7 @@
 import json
 
 from labelwise.common.keys import text_key
-from labelwise.corpus.places import AnswerPlace, read_declared, read_places
+from labelwise.corpus.places import AnswerPlace, read_declared_labels, read_places
 from tests.conftest import Merging
 
 
@@ -29,7 +29,7 @@ def test_each_answer_that_may_count_is_there_with_its_line_and_its_annotator(mer
     )
     merging.add("b", ["B", "C"], [{"text": "two"}, {"text": "one", "_view_id": "classification"}])
     merging.run()
-    assert read_declared(merging.root / "corpus") == {"a": ("A",), "b": ("B", "C")}
+    assert read_declared_labels(merging.root / "corpus") == {"a": ("A",), "b": ("B", "C")}
     assert places(merging) == {
         key("one"): [AnswerPlace("a", "a.jsonl", 1, "ann"), AnswerPlace("a", "a.jsonl", 3, "bob")],
         key("two"): [AnswerPlace("b", "b.jsonl", 1)],

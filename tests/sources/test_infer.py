@@ -2,6 +2,8 @@
 
 import json
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -18,7 +20,7 @@ from labelwise.sources.declarations import load_datasets
 from labelwise.sources.infer import declare_folder, find_datasets, split_of
 from labelwise.sources.own_data import has_data
 from scripts.merge import merge_cli
-from tests.conftest import Merging, write_jsonl
+from tests.conftest import ROOT, Merging, write_jsonl
 from tests.sources.test_formats import make_database
 
 
@@ -103,6 +105,16 @@ def test_what_somebody_has_edited_is_never_touched_and_the_lines_to_add_are_give
     line = {"name": "brand", "path": "brand.jsonl", "labels": ["BRAND"], "kind": "auto", "split": "auto"}
     assert yaml.safe_load(declared.lines) == [line]
     assert (folder / "datasets.yml").read_text() == edited
+
+
+def test_a_declaration_of_a_stranger_is_an_error_whatever_is_in_it(folder, tmp_path):
+    """YAML that is nested too deeply ends the process where nothing looks first."""
+    (folder / "datasets.yml").write_text("[" * 100_000)
+    code = "import sys; from pathlib import Path; from scripts.declare import declare; declare(Path(sys.argv[1]))"
+    done = subprocess.run([sys.executable, "-c", code, str(folder)], cwd=ROOT, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    with pytest.raises(InputError, match="it is nested more than"):
+        merge([folder], tmp_path / "corpus", Settings())
 
 
 def test_a_later_export_joins_the_data_set_that_it_is_of(tmp_path):

@@ -7,7 +7,7 @@ from labelwise.common.errors import InputError
 from labelwise.train.checkpoints import facts_of
 from labelwise.train.pipeline import load_settings, read_settings
 from labelwise.train.recipe import Recipe
-from labelwise.train.section import VALUES, read_section
+from labelwise.train.section import VALUES, check_section
 from tests.conftest import ROOT
 
 CPU, GPU = ROOT / "configs" / "cpu.cfg", ROOT / "configs" / "gpu.cfg"
@@ -19,13 +19,13 @@ def test_the_configs_have_what_is_meant_where_nothing_is_said(config):
     """What the other device has no use for isn't in a config."""
     section = load_config(config)["labelwise"]
     assert PLAIN.keys() - section.keys() == ({"gpus"} if config == CPU else {"portable"})
-    assert load_settings(config, {})["labelwise"] == read_section({}, config) == PLAIN
+    assert load_settings(config, {})["labelwise"] == check_section({}, config) == PLAIN
 
 
 @pytest.mark.parametrize("key", VALUES)
 def test_each_value_is_taken(key):
     for value in VALUES[key]:
-        assert read_section({key: value}, CPU) == {**PLAIN, key: value}
+        assert check_section({key: value}, CPU) == {**PLAIN, key: value}
 
 
 @pytest.mark.parametrize(
