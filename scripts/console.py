@@ -15,7 +15,7 @@ from tqdm import tqdm
 from wasabi import Printer
 
 from labelwise.common.errors import InputError
-from labelwise.common.outputs import FULL
+from labelwise.common.own_files import FULL
 from scripts import quit_quietly
 
 WIDEST = 100  # characters in a column

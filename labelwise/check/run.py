@@ -22,7 +22,8 @@ from labelwise.check.kept import Kept
 from labelwise.check.look_up import explain, locate, read_texts
 from labelwise.check.worklists import INCONSISTENCIES, SUMMARY, TABLE, TASKS, Finding, write_table, write_tasks
 from labelwise.common.errors import InputError
-from labelwise.common.outputs import check_replaceable, own_folder, own_name, remove, staged
+from labelwise.common.outputs import check_replaceable, staged
+from labelwise.common.own_files import own_folder, own_name, remove
 from labelwise.corpus.forms import Forms
 from labelwise.corpus.manifest import AnnotatorPair, pinned, read_annotators, read_manifest
 from labelwise.corpus.pipeline import load_pipeline

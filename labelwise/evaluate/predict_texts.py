@@ -12,7 +12,8 @@ from typing import NamedTuple
 from labelwise.common.code import digest_folder
 from labelwise.common.collector import rare_collections
 from labelwise.common.keys import text_key
-from labelwise.common.outputs import check_kind, own_folder, own_name, remove, staged
+from labelwise.common.outputs import check_kind, staged
+from labelwise.common.own_files import own_folder, own_name, remove
 from labelwise.common.workers import Engine, open_executor, run_in_order
 from labelwise.corpus.annotation import entities
 from labelwise.evaluate.predict import Done, all_found, hold_pipeline, predict_each

@@ -16,7 +16,8 @@ import spacy
 
 from labelwise.common.code import digest_code
 from labelwise.common.errors import InputError
-from labelwise.common.outputs import own_folder, remove, staged
+from labelwise.common.outputs import staged
+from labelwise.common.own_files import own_folder, remove
 
 CACHE = ".cache"
 DIGEST = "[0-9a-f]{16}"  # as `digest_code` makes it

@@ -20,7 +20,8 @@ import numpy.typing as npt
 from rensa import RMinHash
 
 from labelwise.common.keys import join_key
-from labelwise.common.outputs import remove, staged
+from labelwise.common.outputs import staged
+from labelwise.common.own_files import remove
 from labelwise.corpus.manifest import SPLITS, Split
 from labelwise.merge.jobs import MergeJob, Source, SplitGroup
 from labelwise.merge.rules.ledger import Ledger

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from labelwise.common.errors import InputError
-from labelwise.common.outputs import create
+from labelwise.common.own_files import create
 from labelwise.corpus.tasks import PREDICTED
 from labelwise.merge.jobs import ReadJob
 from labelwise.merge.rules.ledger import PROBLEM_SPANS, Problem, decode_counter, outcome_of, problem_line

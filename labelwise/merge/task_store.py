@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from labelwise.common.keys import key_parts, text_key
-from labelwise.common.outputs import create
+from labelwise.common.own_files import create
 from labelwise.sources.prodigy import Task
 
 # The key in two parts, the line in its source, a digest of the task without text, and the lengths of task and text.

@@ -14,7 +14,7 @@ import msgspec
 import yaml
 
 from labelwise.common.errors import InputError
-from labelwise.common.outputs import write_among_data
+from labelwise.common.own_files import write_among_data
 from labelwise.corpus.tasks import DATASETS
 from labelwise.sources.conll import SUFFIXES
 from labelwise.sources.files import LINK_OUTSIDE, is_link_outside

@@ -15,7 +15,8 @@ from thinc.api import Config
 
 from labelwise.common.collector import rare_collections
 from labelwise.common.device import use_gpu
-from labelwise.common.outputs import Output, check_replaceable, real_path, staged_together, workspace
+from labelwise.common.outputs import Output, check_replaceable, staged_together, workspace
+from labelwise.common.own_files import real_path
 from labelwise.corpus.manifest import check_pinned, pinned
 from labelwise.train.batch_size import read_batch_size
 from labelwise.train.calibration import Fitted, fit, write_fitted

@@ -11,18 +11,8 @@ import pytest
 
 from labelwise.common import outputs
 from labelwise.common.errors import InputError
-from labelwise.common.outputs import (
-    Output,
-    check_finished,
-    check_replaceable,
-    locked,
-    own_folder,
-    own_name,
-    staged,
-    staged_together,
-    workspace,
-    write_among_data,
-)
+from labelwise.common.outputs import Output, check_finished, check_replaceable, staged, staged_together, workspace
+from labelwise.common.own_files import locked, own_folder, own_name, write_among_data
 from tests.conftest import another_process
 
 

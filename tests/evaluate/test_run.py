@@ -11,7 +11,7 @@ import typer
 from typer.testing import CliRunner
 
 from labelwise.common.errors import InputError
-from labelwise.common.outputs import locked
+from labelwise.common.own_files import locked
 from labelwise.corpus.manifest import MANIFEST, read_manifest
 from labelwise.evaluate import predict
 from labelwise.evaluate import run as evaluation

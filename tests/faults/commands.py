@@ -13,7 +13,7 @@ import pytest
 import spacy
 from thinc.api import Config
 
-from labelwise.common.outputs import remove
+from labelwise.common.own_files import remove
 from labelwise.compare.revisions import read_revision
 from labelwise.corpus.manifest import SPLITS, find_partitions, read_annotators, read_manifest, read_partition
 from labelwise.corpus.pipeline import load_pipeline

@@ -16,7 +16,7 @@ import pytest
 
 from labelwise.common import outputs
 from labelwise.common.errors import InputError
-from labelwise.common.outputs import locked, remove
+from labelwise.common.own_files import locked, remove
 from labelwise.corpus import docbin_writer
 from labelwise.merge import cache, commit, partition, read_sources, run
 from labelwise.merge.rules.policies import Policies

@@ -5,7 +5,7 @@ import json
 import msgspec
 import pytest
 
-from labelwise.common.outputs import remove
+from labelwise.common.own_files import remove
 from labelwise.corpus.merge_counts import MergeCounts
 from labelwise.evaluate.results import load_results
 from labelwise.evaluate.scores import Details, Metrics, prf

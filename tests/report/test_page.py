@@ -10,7 +10,7 @@ import typer
 from typer.testing import CliRunner
 
 from labelwise.common.errors import InputError
-from labelwise.common.outputs import locked
+from labelwise.common.own_files import locked
 from labelwise.evaluate.results import Table
 from labelwise.report.page import format_share, hash_of, render_report, write_report
 from labelwise.report.sections import CONFUSED, draw_curves, split_gold, tabulate_confusion

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from labelwise.common.errors import InputError
-from labelwise.common.outputs import locked
+from labelwise.common.own_files import locked
 from labelwise.corpus import tasks as tasks_module
 from labelwise.corpus.tasks import file_names, input_hash, task_hash
 from labelwise.merge.rules.settings import Settings

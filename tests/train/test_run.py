@@ -15,7 +15,7 @@ from spacy.util import load_config
 from typer.testing import CliRunner
 
 from labelwise.common.errors import InputError
-from labelwise.common.outputs import locked
+from labelwise.common.own_files import locked
 from labelwise.corpus.tokenizer import make_nlp, read_rules
 from labelwise.evaluate.run import evaluate
 from labelwise.train import run
