@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from labelwise.common.errors import InputError
 from labelwise.common.wording import counted
 from labelwise.sources.brat import Discontinuous, MissingAnn, Shifted
 from labelwise.sources.convert_brat import PROBLEMS, convert_brat
@@ -19,6 +20,9 @@ def convert_brat_cli(
     out: Annotated[Path, typer.Argument(help="Folder for the data sets; replaced as a whole")],
     fallback: Annotated[Path | None, Option(help="Folder to convert when BRAT_DIR has no documents")] = None,
     unless: Annotated[Path | None, Option(help="Folder of other data sets, beside which FALLBACK isn't needed")] = None,
+    rename: Annotated[
+        list[str] | None, Option(metavar="OLD=NEW", help="A label's new name; once for each label that gets one")
+    ] = None,
     labels: Annotated[str, Option(help="Labels to convert, separated by commas; empty for all")] = "",
     missing_ann: Annotated[
         MissingAnn, Option(help="A text without an annotation file: leave it out, or no entities")
@@ -44,6 +48,7 @@ def convert_brat_cli(
             out,
             fallback=fallback,
             unless=unless,
+            rename=parse_renaming(rename or []),
             labels=wanted,
             missing_ann=missing_ann,
             discontinuous=discontinuous,
@@ -71,6 +76,20 @@ def convert_brat_cli(
         msg.info(f"{left_out:,} have a label that wasn't asked for")
     if lost:
         msg.warn(f"{lost:,} can't be converted", f"{out / PROBLEMS} lists the file, line and reason of each")
+
+
+def parse_renaming(rename: list[str]) -> dict[str, str]:
+    """Read OLD=NEW.
+
+    RAISES (InputError): it is something else, or a label gets two names.
+    """
+    pairs = [one.partition("=") for one in rename]
+    for one, (old, equals, _) in zip(rename, pairs, strict=True):
+        if not old or not equals:
+            raise InputError(f"--rename {one!r}: write it as OLD=NEW, such as --rename PER=PERSON")
+        if sum(old == other for other, *_ in pairs) > 1:
+            raise InputError(f"--rename: {old!r} gets two names; give it one")
+    return {old: new for old, _, new in pairs}
 
 
 LINES = {

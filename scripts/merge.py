@@ -12,6 +12,7 @@ from labelwise.common.wording import counted
 from labelwise.common.workers import Engine
 from labelwise.corpus.annotation import check_coverage
 from labelwise.corpus.manifest import SPLITS
+from labelwise.corpus.places import read_declared_labels
 from labelwise.corpus.tokenizer import read_rules
 from labelwise.merge.advice import Before, changes, read_before, warnings
 from labelwise.merge.partition import LOST_SPANS
@@ -20,6 +21,7 @@ from labelwise.merge.rules.ledger import Ledger
 from labelwise.merge.rules.policies import Alignment, Conflicts, Duplicates, Overlap, Policies
 from labelwise.merge.rules.settings import MergeSection, NearDuplicates, Settings
 from labelwise.merge.run import merge
+from labelwise.merge.similar_labels import doubts_about_labels
 from scripts.console import msg, print_counts, print_table, progress_bytes, run, user_errors
 from scripts.declare import declare
 
@@ -112,7 +114,7 @@ def print_warnings(ledger: Ledger, settings: Settings, out: Path) -> None:
     """Say what was lost, and what would be a surprise later."""
     if lost := sum(ledger.spans[reason] for reason in LOST):
         msg.info(f"{counted(lost, 'span')} lost to others, or without token boundaries: {out / LOST_SPANS}")
-    for doubt in warnings(ledger, settings):
+    for doubt in (*warnings(ledger, settings), *doubts_about_labels(ledger, out, read_declared_labels(out))):
         msg.warn(doubt.what, doubt.remedy)
 
 
@@ -129,7 +131,10 @@ def print_ledger(ledger: Ledger) -> None:
         most = sorted(pairs, key=lambda pair: (-pair[2], pair))[:MOST_PAIRS]
         rows = [[f"{reason}: {labels.replace(', ', ' lost to ')}", f"{n:,}"] for reason, labels, n in most]
         print_table([f"Lost spans, by reason and labels ({len(most)} of {len(pairs)})", ""], rows)
+    print_counts("Spans whose label was renamed", ledger.renamed)
     print_agreement(ledger)
+    if trimmed := ledger.trimmed.total():
+        msg.info(f"{counted(trimmed, 'span')} had white space at the edges: without it, they are learnt")
     if ledger.stored_hash_differs:
         msg.info(
             f"{counted(ledger.stored_hash_differs, 'row')} with an _input_hash that isn't the text's: it was recomputed"

@@ -48,6 +48,11 @@ def doubts_about_merge(counts: MergeCounts) -> Iterator[Doubt]:
             f"Spans of undeclared labels aren't used: {names}.",
             "If the texts were annotated for a label, add it to the labels of their data set in datasets.yml.",
         )
+    if unused := sorted(name for name, spans in counts.renamed.items() if not spans):
+        yield Doubt(
+            f"Renamed, but no span has such a label: {', '.join(unused[:NAMED])}.",
+            "Correct `rename` in datasets.yml.",
+        )
     if counts.inferred:
         yield Doubt(
             f"The labels are inferred of {', '.join(sorted(counts.inferred)[:NAMED])}: labels nobody used are missing.",

@@ -21,6 +21,7 @@ class MergeCounts(msgspec.Struct):
     digest (str): of the corpus.
     problems (int): rows and spans that can't be used.
     compared (bool): nearly equal texts were looked for.
+    renamed (dict): spans by data set, old and new name of their label.
     inferred (dict): data sets whose labels were inferred, with their number.
     """
 
@@ -35,4 +36,5 @@ class MergeCounts(msgspec.Struct):
     digest: str = ""
     problems: int = 0
     compared: bool = True
+    renamed: dict[str, int] = {}
     inferred: dict[str, int] = {}

@@ -32,6 +32,7 @@ class ReadJob(msgspec.Struct):
     size (int): bytes to be read, compressed ones where the file is compressed.
     out (Path): task files and extract are written to this path with other suffixes.
     buffer (int): bytes of tasks to hold before a task file is written.
+    rename (dict[str, str]): new names of labels; see `declarations.DataSet`.
     """
 
     number: int
@@ -45,6 +46,7 @@ class ReadJob(msgspec.Struct):
     buffer: int
     normalize: bool
     split_by: str
+    rename: dict[str, str]
 
 
 class SplitGroup(NamedTuple):

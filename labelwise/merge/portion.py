@@ -171,6 +171,7 @@ def _count_merged(ledger: Ledger, merged: Merged, labels: Sequence[str]) -> None
     """Count what merging did to rows and spans, the text's coverage, and agreement."""
     ledger.rows.update(merged.rows)
     ledger.spans.update(merged.spans)
+    ledger.trimmed.update(merged.trimmed)
     for names, rows in merged.other_split.items():
         ledger.other_split[msgspec.json.encode(names).decode()] += rows
     for names, rows in merged.exported.items():

@@ -19,7 +19,7 @@ from labelwise.sources.brat import DOCUMENT_SUFFIXES
 from labelwise.sources.files import stat_of
 from labelwise.sources.formats import read_items
 from labelwise.sources.normalize import normalize_task
-from labelwise.sources.prodigy import DOCUMENT, Task, annotator_of
+from labelwise.sources.prodigy import DOCUMENT, Task, annotator_of, rename_labels
 
 
 class Extract(msgspec.Struct):
@@ -29,6 +29,7 @@ class Extract(msgspec.Struct):
     files (list[tuple[int, int]]): for each task file the number of tasks, and the bytes of its `.tasks` file.
     rows, spans (Counter): what can't be used, by reason; each is a line of the `.problems` file.
     problems (int): the bytes of that file.
+    renamed (Counter): spans by the label that they were renamed from.
     """
 
     lines: int = 0
@@ -36,6 +37,7 @@ class Extract(msgspec.Struct):
     rows: Counter[str] = msgspec.field(default_factory=Counter)
     spans: Counter[str] = msgspec.field(default_factory=Counter)
     problems: int = 0
+    renamed: Counter[str] = msgspec.field(default_factory=Counter)
 
     @property
     def tasks(self) -> int:
@@ -72,6 +74,7 @@ def read_slice(job: ReadJob) -> Extract:
         for item in read_items(job.path, job.dataset, job.start, job.end):
             extract.lines = item.line
             if item.task is not None:
+                extract.renamed += rename_labels(item.task, job.rename)
                 waiting.add(item.line, _only_needed(item.task, job))
                 if waiting.size > job.buffer:
                     extract.files.append(waiting.write(len(extract.files)))

@@ -145,6 +145,7 @@ def merge_datasets(
     sources = [Source(dataset, file) for dataset in datasets for file in dataset.files]
     ledger = Ledger(labels={label: Counter() for label in labels})
     ledger.datasets.update(dict.fromkeys((dataset.name for dataset in datasets), 0))
+    ledger.renamed.update({_renamed(dataset, old): 0 for dataset in datasets for old in dataset.rename})
     ledger.inferred.update({dataset.name: len(dataset.labels) for dataset in datasets if dataset.inferred})
     run = Runner(executor, ahead, progress)
     with staged_together("merge", Output(out / MERGE, "items"), metrics) as (folder, metrics_file):
@@ -209,6 +210,10 @@ def _read(
     return files
 
 
+def _renamed(dataset: DataSet, old: str) -> str:
+    return f"{dataset.name}: {old} to {dataset.rename[old]}"
+
+
 def _note_links_outside(datasets: Sequence[DataSet], ledger: Ledger, problems: Path) -> None:
     """Enter the links that aren't read into the ledger, and list them: each counts as a row."""
     links = [(dataset.name, link) for dataset in datasets for link in dataset.outside]
@@ -228,6 +233,7 @@ def _note_extract(
     ledger.datasets[source.dataset.name] += extract.rows.total()
     ledger.spans_read += extract.spans.total()
     ledger.spans.update(extract.spans)
+    ledger.renamed.update({_renamed(source.dataset, old): spans for old, spans in extract.renamed.items()})
     with job.out.with_suffix(".problems").open("rb") as lines:
         for line in lines:
             problem = Problem(**msgspec.json.decode(line))

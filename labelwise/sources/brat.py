@@ -123,7 +123,10 @@ def count_labels(stems: Iterable[Path], root: Path, encoding: str = "utf-8") -> 
     """Count the labels of all well-formed T lines, reading only the annotation files."""
     counts: Counter[str] = Counter()
     for stem in stems:
-        for _, _, row in _lines(_read_annotations(stem, root)[0], encoding):
+        files, unread = _read_annotations(stem, root)
+        if unread or _read_text(stem, root, encoding)[0] is None:
+            continue
+        for _, _, row in _lines(files, encoding):
             if row is not None and (match := T_LINE.fullmatch(row)):
                 counts[match[1]] += 1
     return counts
@@ -133,6 +136,7 @@ def read_document(
     stem: Path,
     root: Path,
     *,
+    rename: Mapping[str, str] = {},
     labels: frozenset[str] | None = None,
     missing_ann: MissingAnn = "skip",
     discontinuous: Discontinuous = "drop",
@@ -143,7 +147,8 @@ def read_document(
 
     stem (Path): path without suffix, from `find_documents`.
     root (Path): the folder that the document's path is relative to.
-    labels (frozenset[str] | None): the labels to keep; None keeps all.
+    rename (Mapping[str, str]): new names of labels.
+    labels (frozenset[str] | None): the labels to keep, by their new names; None keeps all.
     missing_ann (str): a text without an annotation file is not annotated ("skip") or has no entities ("empty").
     discontinuous (str): "drop" a span in pieces, keep its "first" piece, or "cover" from first to last character.
     shifted (str): "drop" a span whose mention differs, or move it to the "nearest" occurrence of the mention, if no
@@ -168,7 +173,7 @@ def read_document(
         document.problems.append(BratProblem(path, 0, "no annotation file", ""))
     else:
         document = document._replace(text=text)
-    candidates = _find_candidates(document, _lines(files, encoding), labels, why_not)
+    candidates = _find_candidates(document, _lines(files, encoding), rename, labels, why_not)
     if document.text is not None:
         _convert(document, document.text, candidates, discontinuous, shifted)
     return document
@@ -183,7 +188,11 @@ class _Candidate(NamedTuple):
 
 
 def _find_candidates(
-    document: Document, lines: Iterable[tuple[str, int, str | None]], labels: frozenset[str] | None, why_not: str
+    document: Document,
+    lines: Iterable[tuple[str, int, str | None]],
+    rename: Mapping[str, str],
+    labels: frozenset[str] | None,
+    why_not: str,
 ) -> list[tuple[BratProblem, _Candidate]]:
     """Count a document's lines, and add a problem for each that is one.
 
@@ -192,7 +201,7 @@ def _find_candidates(
     """
     found = []
     for suffix, number, row in lines:
-        kind, candidate = _parse_line(row, labels)
+        kind, candidate = _parse_line(row, rename, labels)
         document.lines[kind] += 1
         if kind == "T" and document.text is None:
             candidate = why_not
@@ -307,7 +316,9 @@ def _split_lines(content: bytes) -> list[bytes]:
     return lines if lines[-1] else lines[:-1]
 
 
-def _parse_line(row: str | None, labels: frozenset[str] | None) -> tuple[str, _Candidate | str | None]:
+def _parse_line(
+    row: str | None, rename: Mapping[str, str], labels: frozenset[str] | None
+) -> tuple[str, _Candidate | str | None]:
     """Return a line's kind with what it holds: a candidate, the reason why it holds none, or None if it needn't."""
     if row is None:
         return "T", "not decodable"  # it may have been one, so it is counted as one
@@ -321,7 +332,8 @@ def _parse_line(row: str | None, labels: frozenset[str] | None) -> tuple[str, _C
     match = T_LINE.fullmatch(row)
     if not match:
         return "T", "malformed"
-    label, offsets, quoted = match.groups()
+    written, offsets, quoted = match.groups()
+    label = rename.get(written, written)
     if labels is not None and label not in labels:
         return "T", "other label"
     fragments = sorted((int(start), int(end)) for start, end in (piece.split() for piece in offsets.split(";")))

@@ -23,7 +23,7 @@ from labelwise.sources.brat import (
     find_utf16,
     read_document,
 )
-from labelwise.sources.declarations import AnySplit
+from labelwise.sources.declarations import AnySplit, check_renaming
 from labelwise.sources.files import printable, stat_of
 from labelwise.sources.own_data import has_data
 from labelwise.sources.prodigy_datasets import PROBLEMS, REPORT, Report, write_datasets
@@ -42,6 +42,7 @@ def convert_brat(
     *,
     fallback: Path | None = None,
     unless: Path | None = None,
+    rename: Mapping[str, str] = {},
     labels: list[str] | None = None,
     missing_ann: MissingAnn = "skip",
     discontinuous: Discontinuous = "drop",
@@ -59,13 +60,14 @@ def convert_brat(
     fallback (Path | None): the folder to convert when `brat_dir` has no documents.
     unless (Path | None): a folder of other data sets; if there are some, there is no need for the fallback, nor for
         any document.
-    labels (list[str] | None): those to convert; all if there are none.
+    rename (Mapping[str, str]): new names of labels.
+    labels (list[str] | None): those to convert, by their new names; all if there are none.
     missing_ann, discontinuous, shifted, encoding (str): see `brat.read_document`.
     split (str): that of all texts; "auto" by hash; "folder" by the folders that they are in, see `split_folders`.
     prefix (str): see `prodigy_datasets.write_datasets`.
     strict (bool): it is an error if any line can't be converted; nothing is written then.
     progress (Callable): shows progress; takes what is iterated over, and a name for it.
-    tell (Callable): is told when it is `fallback` that is converted.
+    tell (Callable): is told when it is `fallback` that is converted, and what becomes of renamed labels.
 
     RAISES (InputError): no document, no label, no such encoding, a folder that mustn't be replaced, or that another
         process is writing, a corpus that isn't what project.yml says, or changes meanwhile, or, with `strict`, a line
@@ -73,6 +75,7 @@ def convert_brat(
     """
     check_out(out, [folder for folder in (brat_dir, fallback) if folder])
     check_encoding(encoding)
+    check_renaming(rename, labels or (), "--rename")
     if unless and has_data(unless) and brat_dir.is_dir() and not find_documents(brat_dir):
         tell(f"{brat_dir} has no documents, and {unless} has data sets: nothing to convert")
         with staged(out, folder=True) as folder:
@@ -84,11 +87,13 @@ def convert_brat(
         found = count_labels(progress(stems, "labels"), brat_dir, encoding)
         if not found and (file := find_utf16(stems, brat_dir)):
             raise InputError(f"{printable(file)}: this is UTF-16; convert it to UTF-8: iconv -f UTF-16 -t UTF-8")
+        found = rename_counts(found, rename, tell)
         chosen = choose_labels(labels, found, brat_dir)
         documents = (
             read_document(
                 stem,
                 brat_dir,
+                rename=rename,
                 labels=frozenset(chosen),
                 missing_ann=missing_ann,
                 discontinuous=discontinuous,
@@ -151,13 +156,28 @@ def choose_folder(brat_dir: Path, fallback: Path | None, tell: Callable[[str], A
     return brat_dir, stems
 
 
+def rename_counts(found: Counter[str], rename: Mapping[str, str], tell: Callable[[str], Any]) -> Counter[str]:
+    """Count labels by their new names.
+
+    tell (Callable): is told of each renamed label how many spans there are.
+    """
+    for old, new in rename.items():
+        tell(f"{old} renamed to {new}: {counted(found[old], 'span')}")
+    renamed: Counter[str] = Counter()
+    for label, spans in found.items():
+        renamed[rename.get(label, label)] += spans
+    return renamed
+
+
 def choose_labels(wanted: list[str] | None, found: Counter[str], brat_dir: Path) -> list[str]:
     """Choose the labels to convert: those wanted, once each, or all.
 
     RAISES (InputError): one that is wanted doesn't occur, or none does.
     """
     if not found:
-        raise InputError(f"{brat_dir}: no annotation in any .ann, .a1 or .a2 file, so there is nothing to learn")
+        raise InputError(
+            f"{brat_dir}: no annotation in any .ann, .a1 or .a2 file whose text can be read: nothing to learn"
+        )
     unknown = [label for label in wanted or () if label not in found]
     if unknown:
         raise InputError(f"{brat_dir}: no span has the label {unknown[0]!r}; the labels are {', '.join(sorted(found))}")

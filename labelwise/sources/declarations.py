@@ -6,6 +6,7 @@
   kind: auto              # auto | complete | binary
   split: auto             # auto | train | dev | test   (auto: by hash)
   absent: [PLACE]         # labels of other data sets that don't occur in these texts; none by default
+  rename: {PER: PERSON}   # labels of its spans, and what they are called from here on, in `labels` and `absent`, too
 - name: company
   path: company.jsonl
   labels: auto            # those that were used; one that never was isn't known of, so better list them
@@ -20,7 +21,7 @@ What `path` may be: see `formats`.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from glob import has_magic
 from pathlib import Path
 from typing import Literal
@@ -54,7 +55,8 @@ FETCHED = "fetched"  # the folder of a corpus that has the snapshots of data set
 
 SYNTAX = (
     "write a list of `{name: person, path: person.jsonl, labels: [PERSON]}`, or `db: prodigy.db` instead of the path, "
-    "optionally with `kind: auto | complete | binary`, `split: auto | train | dev | test` and `absent: [OTHER_LABEL]`"
+    "optionally with `kind: auto | complete | binary`, `split: auto | train | dev | test`, `absent: [OTHER_LABEL]` and "
+    "`rename: {OLD_LABEL: NEW_LABEL}`"
 )
 
 
@@ -64,6 +66,7 @@ class DataSet(msgspec.Struct, frozen=True):
     files (tuple[Path, ...]): what its tasks are read from, in order.
     database (bool): the file is a Prodigy database, in SQLite, which holds the data set.
     absent (tuple[str, ...]): labels of other data sets that don't occur in its texts, which are complete for them.
+    rename (dict[str, str]): new names of labels, by those that its spans have.
     inferred (bool): its labels are those that were used; nobody has listed them.
     outside (tuple[Path, ...]): links among what it declares that lead elsewhere, and aren't read; see `files`.
     """
@@ -75,6 +78,7 @@ class DataSet(msgspec.Struct, frozen=True):
     split: AnySplit = "auto"
     database: bool = False
     absent: tuple[str, ...] = ()
+    rename: dict[str, str] = {}
     inferred: bool = False
     outside: tuple[Path, ...] = ()
 
@@ -89,6 +93,7 @@ class _Declaration(msgspec.Struct, forbid_unknown_fields=True):
     kind: AnyKind = "auto"
     split: AnySplit = "auto"
     absent: tuple[str, ...] = ()
+    rename: dict[str, str] = {}
 
 
 def load_datasets(declarations: Sequence[Path], fetched: Path = Path(FETCHED)) -> list[DataSet]:
@@ -107,6 +112,7 @@ def load_datasets(declarations: Sequence[Path], fetched: Path = Path(FETCHED)) -
                 raise InputError(f"data set {dataset.name!r}: {printable(file)}: its name isn't UTF-8; rename it")
         if not all(label.strip() for label in dataset.labels):
             raise InputError(f"data set {dataset.name!r}: an empty label; give it a name")
+        check_renaming(dataset.rename, dataset.labels, f"data set {dataset.name!r}")
         if not dataset.labels:
             raise InputError(f"data set {dataset.name!r}: no labels; list those that its annotators were shown")
         if dataset.name in names:
@@ -131,6 +137,20 @@ def load_datasets(declarations: Sequence[Path], fetched: Path = Path(FETCHED)) -
     if not datasets:
         raise InputError(f"no data set is declared in {', '.join(map(str, declarations))}")
     return datasets
+
+
+def check_renaming(rename: Mapping[str, str], labels: Iterable[str], where: str) -> None:
+    """Check new names of labels.
+
+    labels (Iterable[str]): the labels, by their new names.
+    where (str): the place of the renaming, for the error.
+    RAISES (InputError): a new name is empty, or one of the labels is called by its old one.
+    """
+    for old, new in rename.items():
+        if not new.strip():
+            raise InputError(f"{where}: `rename` gives {old!r} an empty name; give it another")
+        if old in labels and old not in rename.values():
+            raise InputError(f"{where}: {old!r} is renamed to {new!r}, and listed as a label; list {new!r}")
 
 
 def _expand(declarations: Sequence[Path]) -> list[Path]:
@@ -186,6 +206,7 @@ def _make_dataset(item: _Declaration, files: tuple[Path, ...], outside: tuple[Pa
         item.split,
         database=_is_database(item),
         absent=item.absent,
+        rename=item.rename,
         inferred=item.labels == "auto",
         outside=outside,
     )
@@ -205,7 +226,7 @@ def used_labels(item: _Declaration, files: Sequence[Path]) -> tuple[str, ...]:
     because = ""
     for file in files:
         for row in read_items(file, inside):
-            labels |= labels_of(row.task) if row.task else set()
+            labels |= {item.rename.get(label, label) for label in labels_of(row.task)} if row.task else set()
             because = because or (row.problem and f" ({file.name}, line {row.line}: {row.problem})")
     if not labels:
         raise InputError(f"data set {item.name!r}: `labels: auto`, but no span has a label{because}; list the labels")

@@ -115,7 +115,10 @@ def _find_in(file: Path) -> list[FoundDataSet]:
         if "locked" in str(error):  # another time, it can be read
             raise InputError(f"{file}: {error}; stop what is writing to it, or try again") from error
         return [_nothing(file, f"it can't be read as a Prodigy database: {error}")]
-    return [_read(file, name, is_database) for name in names]
+    found = [_read(file, name, is_database) for name in names]
+    if is_database and not any(one.texts for one in found) and (sessions := names_in(file, sessions=True)):
+        return [_nothing(file, f"all rows are in data sets of sessions, such as {sessions[0]}: declare them by name")]
+    return found
 
 
 def _nothing(file: Path, problem: str) -> FoundDataSet:

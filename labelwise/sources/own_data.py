@@ -68,12 +68,13 @@ def find_undeclared(folder: Path, declared: list[dict[str, Any]]) -> list[Path]:
     return found
 
 
-def names_in(file: Path) -> list[str]:
-    """List the data sets in a Prodigy database, but for those of sessions.
+def names_in(file: Path, *, sessions: bool = False) -> list[str]:
+    """List the data sets in a Prodigy database, or else those of sessions.
 
     RAISES (sqlite3.DatabaseError): it is something else.
     """
     with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)) as connection:
         columns = [name for _, name, *_ in connection.execute("pragma table_info(dataset)")]
-        own = "where not coalesce(session, 0)" if "session" in columns else ""
-        return [str(name) for (name,) in connection.execute(f"select name from dataset {own} order by name")]  # noqa: S608  constants
+        kind = "coalesce(session, 0) <> 0" if "session" in columns else "0"
+        found = connection.execute(f"select name from dataset where ({kind}) = ? order by name", [sessions])  # noqa: S608  constants
+        return [str(name) for (name,) in found]

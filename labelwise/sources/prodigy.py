@@ -9,6 +9,8 @@ A task is one line of JSONL:
 ways: only character offsets count. The interface: https://prodi.gy/docs/api-interfaces
 """
 
+from collections import Counter
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -105,6 +107,21 @@ def kind_of(task: Task) -> Kind:
 def annotator_of(task: Task) -> str:
     """Name who answered a task: its annotator, or else its session; empty if neither is a name."""
     return next((name for name in (task.annotator_id, task.session_id) if name and isinstance(name, str)), "")
+
+
+def rename_labels(task: Task, rename: Mapping[str, str]) -> Counter[str]:
+    """Give the labels of a task their new names, each once, so that two can be exchanged.
+
+    RETURNS (Counter): spans by their old label.
+    """
+    renamed: Counter[str] = Counter()
+    for span in task.spans or ():
+        if isinstance(span.label, str) and span.label in rename:
+            renamed[span.label] += 1
+            span.label = rename[span.label]
+    if task.uncovered:
+        task.uncovered = {rename.get(label, label): state for label, state in task.uncovered.items()}
+    return renamed
 
 
 def labels_of(task: Task) -> set[str]:

@@ -36,6 +36,8 @@ COUNTERS = (
     "near_duplicates",
     "other_split",
     "exported",
+    "renamed",
+    "trimmed",
 )
 Key = tuple[int, int, str]
 Says = dict[Key, tuple[str, ...]]  # the names of the data sets that say so
@@ -74,10 +76,19 @@ class Oracle:
                 self.ledger["rows"][problem] += 1
                 self.problems[dataset["name"], line, problem] += 1
             else:
-                tasks.append(task_of(dataset, line, row))
+                tasks.append(self.rename(task_of(dataset, line, row), dataset.get("rename", {})))
                 self.ledger["spans_read"] += len(tasks[-1]["spans"])
                 self.ledger["stored_hash_differs"] += row.get("_input_hash") not in (None, prodigys_hash(row["text"]))
         return tasks
+
+    def rename(self, task: dict, names: dict[str, str]) -> dict:
+        new = []
+        for span in task["spans"]:
+            old = span.get("label")
+            if isinstance(old, str) and old in names:
+                self.ledger["renamed"][f"{task['name']}: {old} to {names[old]}"] += 1
+            new.append({**span, "label": names.get(old, old)} if isinstance(old, str) else span)
+        return task | {"spans": new}
 
     def merge_text(self, text: str, tasks: list[dict], split: str) -> None:
         # The contract takes from traceless tasks alone the power to declare a split: a rejected task has it.
@@ -164,6 +175,8 @@ class Oracle:
                 start, end = inside[0], inside[-1] + 1
                 fate = "ignored" if verdict not in ("accept", "reject") else ""
                 fate = fate if label in task["labels"] else "undeclared label"
+        if fate in ("", "ignored"):
+            self.ledger["trimmed"][task["name"]] += (start, end) != (span["start"], span["end"])
         if not fate:
             return [{"key": (start, end, label), "verdict": verdict, "task": task}]
         self.ledger["spans"][fate] += 1
@@ -478,10 +491,14 @@ def several_datasets(draw: st.DrawFn) -> list[dict[str, Any]]:
     made = []
     for name in "badc"[: draw(st.sampled_from([2, 1, 3, 4]))]:  # not in the order of their names; labels neither
         labels = draw(st.lists(st.sampled_from("BAC"), min_size=1, max_size=3, unique=True))
+        rename = draw(
+            st.sampled_from([{}, {}, {"A": "B", "B": "A"}, {"C": "A"}, {"undeclared": "C", "C": "undeclared"}])
+        )
+        rename = {} if any(old in labels and old not in rename.values() for old in rename) else rename
         kind = draw(st.sampled_from(["auto", "auto", "complete", "binary"]))
         split = draw(st.sampled_from([*["auto"] * 7, "train", "dev", "test"]))
         tasks = draw(st.lists(rows(texts, labels), min_size=draw(st.sampled_from([0, 3, 6])), max_size=9))
-        made.append({"name": name, "labels": labels, "kind": kind, "split": split, "rows": tasks})
+        made.append({"name": name, "labels": labels, "kind": kind, "split": split, "rename": rename, "rows": tasks})
     return made
 
 

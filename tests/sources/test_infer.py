@@ -161,6 +161,15 @@ def test_nothing_that_is_there_is_passed_over_in_silence(tmp_path):
     assert has_data(tmp_path / "other"), "the demo isn't trained in its place"
 
 
+def test_a_database_whose_rows_are_all_in_sessions_says_so(tmp_path):
+    make_database(tmp_path / "prodigy.db", {"drug": [task("Aspirin", "DRUG")]})
+    with closing(sqlite3.connect(tmp_path / "prodigy.db")) as database, database:
+        database.execute("delete from link where dataset_id < 100")
+    (one,) = find_datasets(tmp_path)
+    assert (one.texts, one.labels) == (0, [])
+    assert one.problem == "all rows are in data sets of sessions, such as 2020-01-01_12-00-00: declare them by name"
+
+
 def test_a_database_that_is_being_written_is_an_error(tmp_path, monkeypatch):
     """Else it would be missing in what is written, for good."""
     make_database(tmp_path / "prodigy.db", {"drug": [task("Aspirin", "DRUG")]})

@@ -20,6 +20,8 @@ COUNTERS = (
     "near_duplicates",
     "other_split",
     "exported",
+    "renamed",
+    "trimmed",
 )
 TABLES = ("labels", "lost_spans", "agreement", "pairs", "gold")
 
@@ -76,6 +78,8 @@ class Ledger(msgspec.Struct):
     exported (dict): rows of annotations whose exports can be told apart, by "FILE, LATER FILE" as JSON: the later has
         them, too, and counts; empty if none has.
     inferred (dict): of data sets whose labels nobody has listed, how many labels were used.
+    renamed (dict): spans by "DATA SET: OLD to NEW", the names of their label.
+    trimmed (dict): by data set, usable spans that had white space at their edges.
     without_split_by (int): texts that have no value for `split_by`.
     stored_hash_differs (int): rows whose stored `_input_hash` isn't that of their text.
     """
@@ -99,6 +103,8 @@ class Ledger(msgspec.Struct):
     exported: Counter[str] = msgspec.field(default_factory=Counter)
     other_split: Counter[str] = msgspec.field(default_factory=Counter)
     inferred: Counter[str] = msgspec.field(default_factory=Counter)
+    renamed: Counter[str] = msgspec.field(default_factory=Counter)
+    trimmed: Counter[str] = msgspec.field(default_factory=Counter)
     without_split_by: int = 0
     stored_hash_differs: int = 0
 
@@ -132,7 +138,7 @@ class Ledger(msgspec.Struct):
     def sorted(self) -> "Ledger":
         """Copy without what was never counted, in alphabetical order, so that equal ledgers are written alike."""
         fields = {name: getattr(self, name) for name in self.__struct_fields__}
-        fields |= {name: _sorted(fields[name]) for name in COUNTERS if name != "datasets"}
+        fields |= {name: _sorted(fields[name]) for name in COUNTERS if name not in ("datasets", "renamed")}
         fields["labels"] = {label: _sorted(counts) for label, counts in self.labels.items()}
         fields["lost_spans"] = {reason: _sorted(counts) for reason, counts in sorted(self.lost_spans.items())}
         fields["gold"] = {split: _sorted(counts) for split, counts in sorted(self.gold.items())}

@@ -47,6 +47,7 @@ class Merged(NamedTuple):
     other_split (Counter): rows left out, by their data set, and the one that declares the text's split.
     exported (Counter): rows of annotations whose exports can be told apart, by file, and the file of a later export
         that supersedes them; none if it stands.
+    trimmed (Counter): by data set, usable spans that had white space at their edges.
     """
 
     text: str
@@ -62,6 +63,7 @@ class Merged(NamedTuple):
     versions: dict[str, list[Version]]
     other_split: Counter[tuple[str, str]]
     exported: Counter[tuple[str, str]]
+    trimmed: Counter[str]
 
     @property
     def datasets(self) -> list[str]:
@@ -78,7 +80,7 @@ def merge_text(text: str, answers: Iterable[Answer], policies: Policies, split: 
     """
     answers = list(answers)
     name = value_of_meta(answers, DOCUMENT) or ""
-    merged = Merged(text, [], name, {}, {}, {}, [], [], Counter(), Counter(), {}, Counter(), Counter())
+    merged = Merged(text, [], name, {}, {}, {}, [], [], Counter(), Counter(), {}, Counter(), Counter(), Counter())
     complete: dict[tuple[str, tuple[str, str]], list[Answer]] = {}
     binary: dict[str, list[Answer]] = {}
     later = {id(answer): by for answer, by in superseded(answers)}
@@ -191,6 +193,8 @@ def _usable_spans(merged: Merged, answer: Answer) -> Iterable[tuple[SpanKey, Tas
                 f"{span.label} {start} {end}: nobody looked for {span.label}, says `uncovered`",
             )
         else:
+            if (start, end) != (span.start, span.end):
+                merged.trimmed[answer.dataset.name] += 1
             yield (start, end, span.label), span
             continue
         merged.spans[problem] += 1
