@@ -1,4 +1,4 @@
-"""What annotations come from: brat, Prodigy, `.spacy` files, and how data sets are declared.
+"""The sources of annotations: brat, Prodigy, `.spacy` files, and how data sets are declared.
 
 It imports common and corpus.
 """

@@ -21,10 +21,10 @@ class _Project(msgspec.Struct):
 def verify_assets(folder: Path, project: Path = Path("project.yml")) -> list[str]:
     """Check every asset of the project that is inside a folder, or that the folder is inside.
 
-    folder (Path): what is about to be read, or the project's folder for all assets.
+    folder (Path): the source about to be read, or the project's folder for all assets.
     project (Path): the file that declares the assets, whose paths are relative to it. Without it there are none.
     RETURNS (list[str]): the assets that are there and match.
-    RAISES (InputError): an asset's checksum isn't what the project says, or the project can't be read.
+    RAISES (InputError): an asset's checksum isn't the project's, or the project can't be read.
     """
     if not project.is_file():
         return []

@@ -11,8 +11,8 @@ The format: https://brat.nlplab.org/standoff.html
    otherwise, other readings are tried (`brat_offsets.READINGS`): the one that most mentions of the document agree with.
 2. A line is split at its first two tabs only: mentions can contain tabs.
 3. Fragments are sorted, and joined where only white space lies between them (brat breaks spans at line ends).
-   What is still in several pieces is for the `discontinuous` policy.
-4. A mention that isn't what the text has at its offsets is for the `shifted` policy.
+   A mention that is still in several pieces is for the `discontinuous` policy.
+4. A mention that isn't at its offsets is for the `shifted` policy.
 5. White space at the edges of a span is trimmed by moving the offsets.
 """
 
@@ -80,7 +80,7 @@ class Mention(NamedTuple):
 
 
 class BratProblem(NamedTuple):
-    """A line, or a whole file (line 0), that yielded nothing, or not what it says."""
+    """A line, or a whole file (line 0), that yielded nothing, or something else than it says."""
 
     file: str
     line: int
@@ -89,7 +89,7 @@ class BratProblem(NamedTuple):
 
 
 class Document(NamedTuple):
-    """One text with its mentions, and what happened to each line of its annotation files.
+    """One text with its mentions, and the outcome of each line of its annotation files.
 
     path (str): path of the text relative to the root, with `/` on every machine.
     text (str | None): None when there is nothing to annotate: no text, or no annotation file.
@@ -319,7 +319,7 @@ def _split_lines(content: bytes) -> list[bytes]:
 def _parse_line(
     row: str | None, rename: Mapping[str, str], labels: frozenset[str] | None
 ) -> tuple[str, _Candidate | str | None]:
-    """Return a line's kind with what it holds: a candidate, the reason why it holds none, or None if it needn't."""
+    """Return a line's kind and content: a candidate, the reason why it holds none, or None if it needn't."""
     if row is None:
         return "T", "not decodable"  # it may have been one, so it is counted as one
     if not row.strip():

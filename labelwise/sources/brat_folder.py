@@ -8,7 +8,7 @@ from labelwise.sources.files import LINK_OUTSIDE
 from labelwise.sources.items import Item
 from labelwise.sources.prodigy import Task, TaskSpan
 
-# What becomes of a document that has no text, by the reason; others are malformed.
+# The outcome of a document that has no text, by the reason; others are malformed.
 OUTCOMES = {"no annotation file": "not annotated: no annotation file", LINK_OUTSIDE: LINK_OUTSIDE}
 
 

@@ -47,12 +47,12 @@ def to_code_points(fragments: Fragments, table: OffsetTable | None) -> Fragments
     """Map fragments through an offset table; they stay as they are without one, and if they reach past its end."""
     if table is None or last_end(fragments) > len(table):
         return fragments
-    # The end comes from the last character inside: what isn't counted after it doesn't belong to the span.
+    # The end comes from the last character inside: uncounted ones after it aren't the span's.
     return [(table[start], table[end - 1] + 1) for start, end in fragments]
 
 
 def choose_reading(text: str, mentions: Sequence[tuple[Fragments, str | None]]) -> tuple[OffsetTable | None, str]:
-    """Find how offsets count a text: the reading by which the most mentions are what the text has there.
+    """Find how offsets count a text: the reading by which most mentions quote the text at their offsets.
 
     mentions (Sequence): fragments, sorted, with the mention as quoted, or None where it isn't quoted.
     RETURNS (tuple): an offset table, None if code points are counted, and the reading's name, empty if they are.

@@ -1,4 +1,4 @@
-"""Convert a brat folder to Prodigy data sets: check what was asked for, read, write, and replace what was there."""
+"""Convert a brat folder to Prodigy data sets: check the request, read, write, and replace the earlier conversion."""
 
 import json
 from collections import Counter
@@ -66,12 +66,12 @@ def convert_brat(
     split (str): that of all texts; "auto" by hash; "folder" by the folders that they are in, see `split_folders`.
     prefix (str): see `prodigy_datasets.write_datasets`.
     strict (bool): it is an error if any line can't be converted; nothing is written then.
-    progress (Callable): shows progress; takes what is iterated over, and a name for it.
-    tell (Callable): is told when it is `fallback` that is converted, and what becomes of renamed labels.
+    progress (Callable): shows progress; takes an iterable, and a name for it.
+    tell (Callable): is told that `fallback` is converted, and how many spans are renamed.
 
     RAISES (InputError): no document, no label, no such encoding, a folder that mustn't be replaced, or that another
-        process is writing, a corpus that isn't what project.yml says, or changes meanwhile, or, with `strict`, a line
-        that can't be converted.
+        process is writing, a corpus with another checksum than in project.yml, or that changes meanwhile, or, with
+        `strict`, a line that can't be converted.
     """
     check_out(out, [folder for folder in (brat_dir, fallback) if folder])
     check_encoding(encoding)
@@ -118,7 +118,7 @@ def split_folders(stems: Sequence[Path], brat_dir: Path, tell: Callable[[str], A
 
     Where dev or test has no folder, the texts of train are split by hash, so that there is one.
 
-    tell (Callable): is told what was found.
+    tell (Callable): is told the splits.
     """
     names = {stem.relative_to(brat_dir).parts[0] for stem in stems if len(stem.relative_to(brat_dir).parts) > 1}
     found = {name: SPLIT_FOLDERS[name.lower()] for name in sorted(names) if name.lower() in SPLIT_FOLDERS}
@@ -202,7 +202,7 @@ def check_encoding(encoding: str) -> None:
     RAISES (InputError): there isn't, or they don't.
     """
     try:
-        # First what looks like an escape, then all characters.
+        # First a seeming escape, then all characters.
         usable = all(sample.decode(encoding) == sample.decode("ascii") for sample in (b"\\u0041", bytes(range(128))))
     except UnicodeError:
         usable = False
@@ -213,7 +213,7 @@ def check_encoding(encoding: str) -> None:
 
 
 def check_strictly(problems: Path) -> None:
-    """Check that every file and line could be read and converted, except for what options leave out.
+    """Check that every file and line could be read and converted, except for the lines that options leave out.
 
     RAISES (InputError): one couldn't.
     """

@@ -6,7 +6,7 @@
   kind: auto              # auto | complete | binary
   split: auto             # auto | train | dev | test   (auto: by hash)
   absent: [PLACE]         # labels of other data sets that don't occur in these texts; none by default
-  rename: {PER: PERSON}   # labels of its spans, and what they are called from here on, in `labels` and `absent`, too
+  rename: {PER: PERSON}   # labels of its spans, and their names from here on, in `labels` and `absent`, too
 - name: company
   path: company.jsonl
   labels: auto            # those that were used; one that never was isn't known of, so better list them
@@ -14,7 +14,7 @@
   db: prodigy.db          # instead of `path`: the data set of that name in a Prodigy database
   labels: [PLACE]
 - name: drug
-  db: postgresql://anna@db.example.com/prodigy   # or mysql://...: what `fetch-prodigy` has taken from there
+  db: postgresql://anna@db.example.com/prodigy   # or mysql://...: a snapshot of it, by `fetch-prodigy`
   labels: [DRUG]
 
 What `path` may be: see `formats`.
@@ -63,12 +63,12 @@ SYNTAX = (
 class DataSet(msgspec.Struct, frozen=True):
     """One data set.
 
-    files (tuple[Path, ...]): what its tasks are read from, in order.
+    files (tuple[Path, ...]): the sources of its tasks, in order.
     database (bool): the file is a Prodigy database, in SQLite, which holds the data set.
     absent (tuple[str, ...]): labels of other data sets that don't occur in its texts, which are complete for them.
     rename (dict[str, str]): new names of labels, by those that its spans have.
     inferred (bool): its labels are those that were used; nobody has listed them.
-    outside (tuple[Path, ...]): links among what it declares that lead elsewhere, and aren't read; see `files`.
+    outside (tuple[Path, ...]): links that lead elsewhere, and aren't read; see `files`.
     """
 
     name: str
@@ -154,7 +154,7 @@ def check_renaming(rename: Mapping[str, str], labels: Iterable[str], where: str)
 
 
 def _expand(declarations: Sequence[Path]) -> list[Path]:
-    """Replace patterns with the files that they match, as weasel and DVC don't, and folders with what declares them."""
+    """Replace patterns with the files that they match, as weasel and DVC don't, and folders with their declarations."""
     found = [file for path in declarations for file in _matches(path)]
     return [
         file / DATASETS if file.is_dir() else file for file in found if not file.is_dir() or (file / DATASETS).exists()
@@ -234,9 +234,9 @@ def used_labels(item: _Declaration, files: Sequence[Path]) -> tuple[str, ...]:
 
 
 def _find_files(item: _Declaration, file: Path, fetched: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
-    """List what a declaration names: the `.spacy` files of a folder, a folder of brat documents, files, a snapshot.
+    """List the sources of a declaration: the `.spacy` files of a folder, a folder of brat documents, files, a snapshot.
 
-    RETURNS (tuple): what is to be read, and links that lead elsewhere.
+    RETURNS (tuple): the sources, and links that lead elsewhere.
     """
     if bool(item.path) == bool(item.db):
         raise InputError(f"{file}: data set {item.name!r} needs either a path or a db; {SYNTAX}")
@@ -249,7 +249,7 @@ def _find_files(item: _Declaration, file: Path, fetched: Path) -> tuple[tuple[Pa
 
 
 def _find_named(item: _Declaration, file: Path, declared: str) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
-    """List what one path of a declaration names, and links that lead elsewhere."""
+    """List the sources that one path of a declaration names, and links that lead elsewhere."""
     if "\0" in declared:
         raise InputError(f"{file}: data set {item.name!r}: no path can have the character \\0; correct {declared!r}")
     path = Path(os.path.realpath(file.parent / declared))  # Path.resolve raises a RuntimeError where links loop
@@ -286,7 +286,7 @@ def _find_named(item: _Declaration, file: Path, declared: str) -> tuple[tuple[Pa
 
 
 def _match_files(item: _Declaration, folder: Path, pattern: str) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
-    """List what a pattern matches, and the links among it that lead elsewhere."""
+    """List the files that a pattern matches, and the links among them that lead elsewhere."""
     parts = Path(pattern).parts
     fixed = next(number for number, part in enumerate(parts) if has_magic(part))
     root = folder.joinpath(*parts[:fixed])

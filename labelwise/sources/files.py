@@ -1,8 +1,8 @@
 """Find the files of a source: a folder that can't be read is an error, and each folder is read once, links or not.
 
-Data may come from anywhere, and with links to any file of this machine. Links are followed to what lies in the folder
+Data may come from anywhere, and with links to any file of this machine. Links are followed into the folder
 that was declared, in the project, or in DVC's cache, which has the files of a tracked folder if `cache.type` is
-symlink. Others are counted as `LINK_OUTSIDE`, and what they lead to isn't read.
+symlink. Others are counted as `LINK_OUTSIDE`, and aren't read.
 """
 
 import errno
@@ -26,7 +26,7 @@ PROJECT = "project.yml"  # is in the working directory if that is a project
 
 
 def is_outside(path: Path, root: Path) -> bool:
-    """Tell whether links lead from a path in a source to what isn't to be read.
+    """Tell whether links lead from a path in a source to a place that isn't read.
 
     root (Path): the folder that was declared.
     """
@@ -41,7 +41,7 @@ def is_outside(path: Path, root: Path) -> bool:
 
 
 def is_link_outside(path: Path, root: Path) -> bool:
-    """Tell whether a path is a link to what isn't to be read; the folder that it is in has been looked into."""
+    """Tell whether a path is a link to a place that isn't read; its folder has been looked into."""
     return path.is_symlink() and is_outside(path, root)
 
 
@@ -61,11 +61,11 @@ def _dvc_cache(project: Path) -> Path | None:
 
 
 def walk(root: Path, *, hidden: bool = True) -> Iterator[tuple[Path, list[Path]]]:
-    """Yield a folder and those below, each once and with what is in it, sorted.
+    """Yield a folder and those below, each once, with its content, sorted.
 
     A folder comes under its own name, or else that of the first link to it.
 
-    hidden (bool): what has a name that begins with a dot, too.
+    hidden (bool): names that begin with a dot, too.
     RAISES (InputError): a folder can't be read.
     """
     seen: set[tuple[int, int]] = set()
@@ -106,9 +106,9 @@ def find_files(root: Path, suffixes: tuple[str, ...], *, hidden: bool = True) ->
 
 
 def match_pattern(folder: Path, pattern: str) -> list[Path]:
-    """List what a pattern matches, sorted: as `glob` does, recursively, but for folders that can't be read.
+    """List the matches of a pattern, sorted: as `glob` does, recursively, but for folders that can't be read.
 
-    folder (Path): what the pattern is relative to.
+    folder (Path): the pattern is relative to it.
     RAISES (InputError): a folder that may hold a match can't be read.
     """
     parts = Path(pattern).parts
@@ -139,7 +139,7 @@ def open_file(path: Path) -> BinaryIO:
     """Open a file.
 
     RAISES (FileNotFoundError): nothing is there, not even a link.
-    RAISES (InputError): what is there can't be read: a link to nothing, a folder, a file that mustn't be read; or a
+    RAISES (InputError): it can't be read: a link to nothing, a folder, a file that mustn't be read; or a
         pipe, which might be waited for, or a device, which might be read, without end.
     """
     try:
@@ -173,7 +173,7 @@ def is_folder(path: Path) -> bool:
 
 
 def _mode(path: Path, *, follow: bool = True) -> int:
-    """Return the kind and the permissions of what is at a path; 0 if nothing is there."""
+    """Return the kind and the permissions of a path; 0 if nothing is there."""
     try:
         return path.stat(follow_symlinks=follow).st_mode
     except PermissionError as error:
@@ -198,7 +198,7 @@ FileStat = tuple[str, int, int, int, int]
 
 
 def stat_of(path: Path, suffixes: tuple[str, ...]) -> list[FileStat]:
-    """List name, inode, size, and times of modification and change of what a path names, to tell whether it changed.
+    """List name, inode, size, and times of modification and change of a source, to tell whether it changed.
 
     The time of change is the system's alone: programs such as `cp -p` and `touch` set back that of modification.
 
@@ -208,7 +208,7 @@ def stat_of(path: Path, suffixes: tuple[str, ...]) -> list[FileStat]:
     if path.is_dir():
         found = find_files(path, suffixes)
     else:
-        wal = path.with_name(path.name + "-wal")  # what SQLite hasn't written to the database yet
+        wal = path.with_name(path.name + "-wal")  # SQLite hasn't written its content to the database yet
         found = [path, wal] if wal.exists() and wal.stat().st_size else [path]
     # Links to nothing are among a folder's files, too.
     stats = [(printable(file), file.stat() if file.exists() else file.lstat()) for file in found]

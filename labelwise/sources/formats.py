@@ -1,4 +1,4 @@
-"""Read the tasks of a data set from whatever holds them: the table FORMATS says what that may be.
+"""Read the tasks of a data set in any of the formats of the table FORMATS.
 
 They are read one by one, except for a `.spacy` file, whose format needs it in memory as a whole.
 """
@@ -24,8 +24,8 @@ from labelwise.sources.spacy_docs import read_spacy
 from labelwise.sources.tagged_rows import is_tagged, parse_tagged, read_parquet
 from labelwise.sources.webanno import read_webanno
 
-# What is raised where a file is damaged. By sqlite3 also a UnicodeDecodeError, of a message that quotes what can't be
-# read, and a MemoryError, where a length is larger than memory.
+# Raised where a file is damaged. By sqlite3 also a UnicodeDecodeError, of a message that quotes unreadable bytes, and a
+# MemoryError, where a length is larger than memory.
 DAMAGES = (
     *(EOFError, zlib.error, zstd.ZstdError, gzip.BadGzipFile, sqlite3.DatabaseError),
     *(UnicodeDecodeError, MemoryError),
@@ -122,7 +122,7 @@ def can_be_cut(path: Path) -> bool:
 
 
 def read_items(path: Path, dataset: str = "", start: int = 0, end: int | None = None) -> Iterator[Item]:
-    """Yield what a file or folder holds; the arguments are a Slice's.
+    """Yield the tasks and problems of a file or folder; the arguments are a Slice's.
 
     RAISES (InputError): it can't be read: not a database, a schema that isn't Prodigy's, a damaged file.
     """

@@ -1,7 +1,7 @@
-"""Find out what data sets a folder has, so that a first model needs no declaration written by hand.
+"""Find the data sets of a folder, so that a first model needs no declaration written by hand.
 
-What is found is written as a `datasets.yml` to be checked: a label that was never used can't be seen, and so the texts
-aren't complete for it.
+They are written as a `datasets.yml` to be checked: a label that nobody used can't be inferred, so the texts aren't
+complete for it.
 """
 
 import hashlib
@@ -41,8 +41,8 @@ class FoundDataSet(msgspec.Struct):
     split (str): "test" or "dev" if the name says so, and "train" if there are both of these besides, else "auto".
     texts, spans (int): tasks with a text, and their spans.
     problem (str): why nothing of it can be used, or the first row that can't be.
-    kinds (list[str]): what its tasks asked: "complete", "binary" or "other".
-    answers (set[int]): what tells its answers apart from others, in another export of the same data set.
+    kinds (list[str]): of its tasks: "complete", "binary" or "other".
+    answers (set[int]): digests that tell its answers apart, in another export of the same data set, too.
     later_than (str): the data set that it is a later export of, by at least half of that one's answers; or empty.
     """
 
@@ -144,7 +144,7 @@ def _read(file: Path, name: str, is_database: bool) -> FoundDataSet:
 
 
 class Declared(NamedTuple):
-    """What came of declaring a folder.
+    """The outcome of declaring a folder.
 
     found (list[FoundDataSet]): all that wasn't declared, with labels or without.
     lines (str): the declarations of it, as YAML; empty if nothing has labels.
@@ -157,7 +157,7 @@ class Declared(NamedTuple):
 
 
 def declare_folder(folder: Path) -> Declared:
-    """Write what isn't declared yet into a folder's `datasets.yml`, unless somebody has edited that.
+    """Write undeclared data sets into a folder's `datasets.yml`, unless somebody has edited that.
 
     RAISES (InputError): a file can't be read.
     """
@@ -222,6 +222,6 @@ def _why_not(file: Path) -> str:
 
 
 def _name_of(file: Path) -> str:
-    """Name a data set after its file, without what tells the format."""
+    """Name a data set after its file, without the format's suffix."""
     suffix = max((suffix for suffix in FILES if file.name.endswith(suffix)), key=len)
     return file.name.removesuffix(suffix)

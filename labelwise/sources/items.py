@@ -1,4 +1,4 @@
-"""What a source yields, whatever its format: one task after another, or why there is none."""
+"""The items of a source, whatever its format: one task after another, or why there is none."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ from labelwise.sources.prodigy import Task
 
 
 class Item(NamedTuple):
-    """One line, or what counts as one: a task with a text, a problem, or nothing (a blank line).
+    """One line, or a unit that counts as one: a task with a text, a problem, or nothing (a blank line).
 
     line (int): from 1.
     problem (str): why the row, or a span of it, can't be used.

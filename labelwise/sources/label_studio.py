@@ -1,4 +1,4 @@
-"""Read what Label Studio exports as JSON, or as JSON-MIN: https://labelstud.io/guide/task_format
+"""Read Label Studio's exports, JSON and JSON-MIN: https://labelstud.io/guide/task_format
 
     [{"id": 1, "data": {"text": "Add 5 mL"},
       "annotations": [{"completed_by": 3, "was_cancelled": false, "updated_at": "2021-03-09T22:16:08.728378Z",
@@ -11,8 +11,8 @@
 - Each annotation is one answer, of its annotator; one that was cancelled is ignored. Predictions aren't annotations.
   In two exports, it has the same ids, and the later counts (see `merge.rules.exports`); ground truth is a review.
 - Offsets were UTF-16 code units once, and are code points (label-studio issues 1347 and 1559): where spans have their
-  `text`, the reading by which the most of them are what the text has there is taken for all of an annotation.
-- A span whose text is something else than what is at its offsets, however they count, is invalid.
+  `text`, the reading by which most of them fit the text is taken for all of an annotation.
+- A span whose text isn't at its offsets, however they count, is invalid.
 - A result of several labels is a span for each. Choices, relations and the like aren't spans. Where a project shows
   several texts, each is a text of its own.
 
@@ -98,7 +98,7 @@ def _is_spans(value: Any) -> bool:
 
 
 def _find_field(path: Path) -> str:
-    """Find which of the tasks' data is annotated, by the first task of which only one is what its spans quote."""
+    """Find which of the tasks' data is annotated, by the first task of whose data its spans quote only one."""
     for element in read_array(path):
         if isinstance(element, dict):
             quoted = _quoting_values(_annotations(element))
@@ -133,14 +133,14 @@ def _quoting_values(annotations: Sequence[Mapping[str, Any]]) -> list[dict[str, 
 
 
 def _fit(text: str, quoted: Sequence[Mapping[str, Any]]) -> int:
-    """Count the spans that are what the text has there."""
+    """Count the spans whose quote is at their offsets."""
     return sum(text[value["start"] : value["end"]] == value["text"] for value in quoted)
 
 
 def _read_annotation(
     number: int, element: Mapping[str, Any], text: str, annotation: Mapping[str, Any]
 ) -> Iterator[Item]:
-    """Make a task of an annotation, and problems of what isn't a span in it."""
+    """Make a task of an annotation, and a problem of each result in it that can't be a span."""
     values, problems = _values(annotation)
     mentions = [([(value["start"], value["end"])], _quote(value)) for value in values]
     sane = [mention for mention in mentions if 0 <= mention[0][0][0] < mention[0][0][1]]
@@ -148,7 +148,7 @@ def _read_annotation(
     spans = []
     for value, mention in zip(values, mentions, strict=True):
         ((start, end),) = to_code_points(mention[0], table) if mention in sane else mention[0]
-        # Spans of whole words once had as their text what the annotator had marked of them.
+        # Spans of whole words once quoted only the part that the annotator had marked.
         if mention[1] is not None and mention in sane and fold(mention[1]) not in fold(text[start:end]):
             problems.append(f"invalid: {mention[1][:40]!r} isn't at {value['start']} {value['end']}")
             continue
@@ -175,12 +175,12 @@ def _read_annotation(
 
 
 def _values(annotation: Mapping[str, Any]) -> tuple[list[dict[str, Any]], list[str]]:
-    """List what in an annotation is a span with labels, and the problems of what should be."""
+    """List the results of an annotation that are spans with labels, and the problems of those that should be."""
     values, problems = [], []
     labelled = {result.get("id") for result in _results(annotation) if result.get("type") not in NOT_SPANS}
     for result in _results(annotation):
         value, kind = result.get("value"), result.get("type")
-        # What a labelled region was asked besides, such as choices, has its offsets, too.
+        # Further questions about a labelled region, such as choices, have its offsets, too.
         if kind in NOT_SPANS and (kind != "taxonomy" or not _has_offsets(value) or result.get("id") in labelled):
             continue
         if not isinstance(value, dict) or not _has_offsets(value):

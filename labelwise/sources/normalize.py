@@ -25,7 +25,7 @@ def normalize_task(task: Task) -> Task:
     if new == old:
         return task
     for span in task.spans or ():
-        # What isn't a span of the text is left as it is, unless it would become one.
+        # A span outside of the text is left as it is, unless that would bring it inside.
         if is_integer(span.start) and is_integer(span.end):
             if 0 <= span.start < span.end <= len(old):
                 span.start, span.end = bisect_right(ends, span.start), bisect_left(starts, span.end)
@@ -40,8 +40,8 @@ def normalize_task(task: Task) -> Task:
 def normalize(text: str) -> tuple[str, list[int], list[int]]:
     """Normalize a text.
 
-    RETURNS (tuple): the normal form, and for each of its characters, where what it stands for begins and ends in
-        `text`, in two lists.
+    RETURNS (tuple): the normal form, and for each of its characters the start and the end, in `text`, of those it
+        stands for, in two lists.
     """
     pieces: list[str] = []
     starts: list[int] = []

@@ -36,7 +36,7 @@ def is_data(file: Path) -> bool:
 
 
 def declarations_in(folder: Path) -> list[dict[str, Any]]:
-    """Read what the datasets.yml of a folder declares; nothing if there is none, or it isn't a list of declarations."""
+    """Read the declarations in the datasets.yml of a folder; none if it is absent, or isn't a list of declarations."""
     try:
         return decode_yaml((folder / DATASETS).read_bytes(), list[dict[str, Any]], DATASETS, "")
     except (OSError, InputError):  # the merge says so

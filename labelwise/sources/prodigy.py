@@ -1,4 +1,4 @@
-"""Read Prodigy tasks, without what the project doesn't need.
+"""Read the parts of Prodigy tasks that the project needs.
 
 A task is one line of JSONL:
 
@@ -27,7 +27,7 @@ BINARY_VIEWS = ("ner", "spans")
 
 
 class TaskSpan(msgspec.Struct, omit_defaults=True):
-    """A span of a task, as read: anything, so that a bad span doesn't cost its task. What is missing is None.
+    """A span of a task, as read: anything, so that a bad span doesn't cost its task. A missing key is None.
 
     place (tuple | None): the annotation file of a brat document, and the line of it; not a key of Prodigy's.
     """
@@ -46,8 +46,8 @@ class Task(msgspec.Struct, omit_defaults=True):
     spans (list[TaskSpan] | None): None means that nothing was marked, just as an empty list does.
     answer (Any): one of ANSWERS, if it is valid.
     no_missing (bool | None): old versions' switch for "what is unmarked isn't an entity".
-    task_hash (Any): what tells the task apart in its data set.
-    annotation (str | None): what tells the answer apart from all others, in whatever data set; not a key of Prodigy's.
+    task_hash (Any): tells the task apart in its data set.
+    annotation (str | None): tells the answer apart from all others, in whatever data set; not a key of Prodigy's.
     document (str | None): the name of the brat document that it is, if any; not a key of Prodigy's.
     annotator_id, session_id (Any): who answered; see `annotator_of`.
     uncovered (dict[str, State] | None): the labels that it isn't complete for: not a key of Prodigy's, but what an
@@ -89,7 +89,7 @@ def parse_task(row: bytes | str) -> tuple[Task | None, str]:
 def kind_of(task: Task) -> Kind:
     """Tell whether a task asked for everything at once ("complete") or for yes or no on its spans ("binary").
 
-    A review has the kind of what was reviewed. A task that doesn't say is binary if its spans carry answers. Tasks of
+    A review has the kind of the tasks reviewed. A task that doesn't say is binary if its spans carry answers. Tasks of
     other interfaces, such as `classification`, say nothing about spans ("other").
     """
     view = task.reviewed_view_id if task.view_id == "review" else task.view_id
@@ -125,5 +125,5 @@ def rename_labels(task: Task, rename: Mapping[str, str]) -> Counter[str]:
 
 
 def labels_of(task: Task) -> set[str]:
-    """List the labels of a task's spans, but for what can't be a label."""
+    """List the labels of a task's spans, but for values that can't be labels."""
     return {span.label for span in task.spans or () if isinstance(span.label, str) and span.label.strip()}

@@ -23,11 +23,11 @@ PROBLEMS, REPORT = "problems.jsonl", "report.json"
 
 
 class Report(msgspec.Struct):
-    """What happened to a brat corpus, in counts.
+    """The outcome of each part of a brat corpus, in counts.
 
-    documents (dict): "converted", and by reason what wasn't.
+    documents (dict): "converted", and the others by reason.
     lines (dict): lines of the annotation files by kind; "T" are the annotations.
-    annotations (dict): T lines "converted", and by reason what wasn't; adds up to lines["T"].
+    annotations (dict): T lines "converted", and the others by reason; adds up to lines["T"].
     notes (dict): converted, but not exactly as written (see brat.Document); these overlap.
     labels (dict): converted spans by label.
     """
@@ -53,7 +53,7 @@ def write_datasets(
     documents (Iterable[Document]): consumed once, nothing is kept.
     labels (list[str]): a file is made for each, even if no span has it.
     out (Path): a folder that doesn't exist.
-    split (str): what `datasets.yml` says of all of them, but for those in `folders`.
+    split (str): that of all of them, but for those in `folders`.
     folders (Mapping[str, str]): splits by folder of the corpus; they get data sets of their own, SPLIT-LABEL.
     prefix (str): goes before each label to name the data set.
     RAISES (RuntimeError): the counts don't balance, which is a bug in this program.

@@ -1,11 +1,11 @@
 """Take snapshots of data sets in a Prodigy database on a PostgreSQL, MySQL or MariaDB server.
 
-A server can't be seen by weasel or DVC, and changes while a team annotates. What is merged is therefore a snapshot: a
+A server can't be seen by weasel or DVC, and changes while a team annotates. The merge therefore reads a snapshot: a
 JSONL file for each data set, as `prodigy db-out` writes them, and `digests.json`, which says where each came from:
 
     {"person": {"db": "postgresql://anna@box/prodigy", "snapshot": "May", "file": "person.jsonl", "tasks": 412, ...}}
 
-A snapshot has a name. As long as that stays, what was taken stays, and experiments have the same data.
+A snapshot has a name. As long as that stays, its files stay, and experiments have the same data.
 
 The password comes from the environment (or, for PostgreSQL, from ~/.pgpass), and is written nowhere.
 """
@@ -38,7 +38,7 @@ class Server(NamedTuple):
     """A kind of server.
 
     dialect (str): SQLAlchemy's name of it, with the driver.
-    packages (str): what pip installs for it.
+    packages (str): for pip to install.
     password (str): the environment variable that has the password: the one that the server's own programs read.
     read_only (str): the statement that makes a transaction read-only, all of it as the data were at its start.
     """
@@ -64,7 +64,7 @@ SERVERS = {
 
 
 class Snapshot(msgspec.Struct):
-    """What was taken of a data set.
+    """The tasks taken of a data set.
 
     db (str): the server and database that it was in, as declared.
     snapshot (str): the snapshot's name.
@@ -125,7 +125,7 @@ def take_snapshots(
 ) -> dict[str, Snapshot]:
     """Write the declared data sets of servers to a folder, which is replaced as a whole; returns them by name.
 
-    What is there of the same snapshot is kept, also while it isn't declared. All that is taken from a database is read
+    Files of the same snapshot are kept, also while they aren't declared. All that is taken from a database is read
     in one transaction, and so as it was at one moment.
 
     datasets (Sequence[tuple[str, str]]): name and database of each, none twice.
@@ -218,7 +218,7 @@ def reading(db: str) -> Iterator[Any]:
         raise InputError(f"{db}: to read it, install what is needed: pip install {server.packages}") from error
     try:
         connected = engine.connect()
-    except (TypeError, ValueError, RuntimeError) as error:  # of the driver, to which what follows ? is handed
+    except (TypeError, ValueError, RuntimeError) as error:  # of the driver, which is handed the part behind ?
         raise InputError(f"{db}: {error}; take out of the address what {server.dialect} doesn't know") from None
     except sqlalchemy.exc.SQLAlchemyError as error:
         raise _refused(db, server, error) from None
@@ -226,7 +226,7 @@ def reading(db: str) -> Iterator[Any]:
         with connected as connection:
             connection.execute(sqlalchemy.text(server.read_only))
             if server is _MYSQL:
-                connection.rollback()  # what was set holds from the next transaction on
+                connection.rollback()  # the setting holds from the next transaction on
             yield connection
     except sqlalchemy.exc.SQLAlchemyError as error:
         raise _refused(db, server, error) from None
@@ -277,7 +277,7 @@ def _write(connection: Any, name: str, db: str, path: Path, tell: Callable[[str,
 
 
 def as_line(content: bytes | memoryview | str | object) -> bytes:
-    r"""Write what a row has, as the driver gives it, as one line, which is counted whatever is in it.
+    r"""Write the content of a row, as the driver gives it, as one line, which counts whatever it holds.
 
     Between its values, JSON may have line ends, which are as good as spaces. Within strings it can't, and so it is
     damaged, and stays so.

@@ -16,7 +16,7 @@ from labelwise.sources.prodigy import Task, TaskSpan
 
 
 def read_spacy(path: Path) -> Iterator[Item]:
-    """Yield the Docs of a `.spacy` file as tasks; where tokens have the missing value, only what is marked is known.
+    """Yield the Docs of a `.spacy` file as tasks; where tokens have the missing value, only the marked spans are known.
 
     RAISES (InputError): it isn't such a file, or a partition that has changed since it was merged.
     """

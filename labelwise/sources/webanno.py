@@ -14,11 +14,11 @@ r"""Read WebAnno TSV 3, which INCEpTION and WebAnno export: a file is a document
 - The labels are the `value` of NamedEntity, and the first feature of each span layer of a project's own: any but those
   of DKPro Core. Where a span has no such value, its label is the layer's name.
 - A value has the number of its annotation behind it, `[1]`, if that has several tokens or stands on others, which are
-  separated by `|`. Rows such as `1-4.1` are parts of tokens. `\` escapes what means something.
-- Offsets are UTF-16 code units; some writers count code points, which is found out by what is there.
-- What is between sentences isn't in the file: here it is a line end and spaces.
-- In an export, a document is a folder, which names it, and a file of it an annotator's; INITIAL_CAS is what it was
-  before anyone annotated.
+  separated by `|`. Rows such as `1-4.1` are parts of tokens. `\` escapes special characters.
+- Offsets are UTF-16 code units; some writers count code points, which the text at the offsets tells.
+- The file lacks the characters between sentences: here they are a line end and spaces.
+- In an export, a document is a folder, which names it, and a file of it an annotator's; INITIAL_CAS is the
+  document before anyone annotated it.
 
 The format is in the appendix of INCEpTION's user guide: https://inception-project.github.io/documentation/
 """
@@ -87,7 +87,7 @@ def read_webanno(path: Path) -> Iterator[Item]:
 
 
 class MalformedError(ValueError):
-    """A line isn't what the format has.
+    """A line isn't of the format.
 
     line (int): its number.
     """
