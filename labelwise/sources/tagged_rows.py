@@ -3,8 +3,8 @@
     {"id": "0", "tokens": ["EU", "rejects", "German"], "ner_tags": ["B-ORG", "O", "B-MISC"]}      (JSONL)
 
 Parquet files are read with pyarrow, which `pip install pyarrow` brings. Tags may be numbers; the feature that the
-`datasets` library keeps with the schema names them (https://huggingface.co/docs/datasets/about_dataset_features), which JSONL
-doesn't have. The text is the tokens with one space between them; `conll` reads the tags.
+`datasets` library keeps with the schema names them (https://huggingface.co/docs/datasets/about_dataset_features). JSONL
+has none. The text is the tokens with one space between them; `conll` reads the tags.
 """
 
 from collections.abc import Iterator, Sequence
@@ -75,7 +75,7 @@ def read_parquet(path: Path) -> Iterator[Item]:
 
 
 def tag_names(metadata: dict[bytes, bytes], column: str) -> Sequence[str]:
-    """Find the names of numbered tags in the feature that the `datasets` library keeps with a schema, if it is there."""
+    """Find the names of numbered tags in the feature that `datasets` keeps with a schema, if there is one."""
     try:
         feature = msgspec.json.decode(metadata.get(b"huggingface", b"{}"))["info"]["features"][column]
         names = feature.get("feature", feature).get("names", ())
