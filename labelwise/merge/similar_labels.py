@@ -36,8 +36,8 @@ def doubts_about_labels(ledger: Ledger, corpus: Path, declared: Mapping[str, Seq
         dataset = next(name for name, labels in declared.items() if less in labels)
         yield Doubt(
             f"{less!r} and {more!r} may be one label: {why}.",
-            f"If so, write `rename: {{{less}: {more}}}` under {dataset!r} in datasets.yml, or give convert-brat the "
-            f"option --rename {less}={more}.",
+            f"If so, write `rename: {{{less}: {more}}}` under {dataset!r} in datasets.yml; for a brat corpus, give "
+            f"convert-brat --rename {less}={more}.",
         )
 
 

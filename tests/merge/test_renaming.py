@@ -107,7 +107,7 @@ def test_labels_of_nearly_one_name_are_pointed_out_with_the_line_to_write(mergin
     merging.add("b", ["Persons"], marked("Persons", ["Zoe"], "new"))
     assert doubted(merging) == [
         "'Persons' and 'PERSON' may be one label: their names are nearly equal. If so, write "
-        "`rename: {Persons: PERSON}` under 'b' in datasets.yml, or give convert-brat the option "
+        "`rename: {Persons: PERSON}` under 'b' in datasets.yml; for a brat corpus, give convert-brat "
         "--rename Persons=PERSON."
     ]
     merging.declared[1] |= {"labels": ["PERSON"], "rename": {"Persons": "PERSON"}}
