@@ -263,42 +263,100 @@ def test_what_to_fix_first(project):
 
 @pytest.mark.long
 def test_label_by_label(project):
-    """What people do in between is done here: a wrong tag is put right, and DATE is annotated on half of the texts."""
-    first, check, again, keep, texts, more, compare, last = blocks("label-by-label.md")
+    """A wrong tag is put right in between."""
+    first, check, again = blocks("label-by-label.md")
     for name in ("name", "email"):
         project.run("git", "config", f"user.{name}", "t")
-    project.run(*first[0])
-    project.run(*check[0])
+    for command in (*first, *check):
+        project.run(*command)
     doc = next(doc for doc in map(made, range(24)) if noisy(doc) != doc)
     file = (project.root / "assets" / "brat" / "noisy" / doc.path).with_suffix(".ann")
     right = [standoff(doc.text, span, number) for number, span in enumerate(doc.spans, 1)]
     file.write_text("".join(right), encoding="utf8", newline="")
     assert "Skipping 'convert-brat'" not in project.run(*again[0])
-    for command in keep:
-        project.run(*command)
-    project.run(*texts[0])
-    tasks = lines(project.root / "texts" / "texts.jsonl")
-    assert len(tasks) == 24
-    dates = {made(number).text: made(number, ("DATE",)).spans for number in range(24)}
-    for task in tasks[::2]:
-        task["spans"] = [{"start": s, "end": e, "label": label} for s, e, label in dates[task["text"]]]
-    annotated = "".join(json.dumps(task) + "\n" for task in tasks[::2])
-    (project.root / "assets/prodigy/date.jsonl").write_text(annotated, encoding="utf8")
-    page = (ROOT / "docs" / "label-by-label.md").read_text(encoding="utf8")
-    (declared,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
-    assert yaml.safe_load(declared)[0]["labels"] == ["DATE"]
-    (project.root / "assets/prodigy/datasets.yml").write_text(declared, encoding="utf8")
-    project.run(*more[0])
-    merged = json.loads((project.root / "metrics/merge.json").read_text(encoding="utf8"))["labels"]
-    assert {label: counts["complete"] for label, counts in merged.items()} == {"PERSON": 24, "PLACE": 24, "DATE": 12}
-    compared = project.run(*compare[0])
-    # Ten steps find nothing, so there is no interval; p needs the predictions of before, from DVC's cache.
-    compared_rows = [line.split() for line in compared.splitlines() if line.startswith((*LABELS, "all"))]
-    assert {row[0]: "1.0000" in row for row in compared_rows} == {"PERSON": True, "PLACE": True, "all": True}
-    assert "No intervals" not in compared
-    assert "DATE" in compared.partition("mean (macro)")[2]
-    for command in last:
-        project.run(*command)
-    to_annotate = {path.stem: lines(path) for path in (project.root / "to-annotate").glob("*.jsonl")}
-    assert {label: len(tasks) for label, tasks in to_annotate.items()} == {"PERSON": 0, "PLACE": 0, "DATE": 12}
-    assert {task["text"] for task in to_annotate["DATE"]} == {task["text"] for task in tasks[1::2]}
+    compared = project.run(*again[1])
+    assert "No intervals" not in compared, "the predictions of before are in DVC's cache"
+    # Ten steps find nothing, so there is no interval.
+    rows = [line.split() for line in compared.splitlines() if line.startswith((*LABELS, "all"))]
+    assert {row[0]: "1.0000" in row for row in rows} == {"PERSON": True, "PLACE": True, "all": True}
+
+
+def exported(label: str, numbers: Sequence[int], time: int, name: str | None = None) -> list[dict]:
+    """Answers for one label as Prodigy exports them, with the ids that two exports have in common."""
+    docs = [make_doc(number, labels=("PERSON", "PLACE", "DATE"), words=60) for number in numbers]
+    return [
+        {
+            "text": doc.text,
+            "spans": [{"start": s, "end": e, "label": name or label} for s, e, own in doc.spans if own == label],
+            "answer": "accept",
+            "_view_id": "ner_manual",
+            "_task_hash": number,
+            "_timestamp": time + number,
+        }
+        for number, doc in zip(numbers, docs, strict=True)
+    ]
+
+
+@pytest.mark.long
+def test_the_second_week(tmp_path):
+    """What people do in between is done here: export, annotate, and edit datasets.yml as the page says."""
+    copy = Copy(tmp_path)
+    folder, declarations = tmp_path / "assets/prodigy", tmp_path / "assets/prodigy/datasets.yml"
+    export, colleague, both, texts, extend, again, predict = blocks("second-week.md")
+    leos, dates = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/second-week.md").read_text(encoding="utf8"), re.DOTALL)
+
+    def run(commands: list[list[str]]) -> str:
+        return " ".join("".join(copy.run(*command) for command in commands).split())
+
+    write_jsonl(folder / "person.jsonl", first := exported("PERSON", range(16), 1000))
+    write_jsonl(folder / "place.jsonl", exported("PLACE", range(24), 1000))
+    run([["weasel", "run", "all"]])
+    assert merged(tmp_path)["labels"]["PERSON"]["gold"] == sum(len(row["spans"]) for row in first)
+
+    later = exported("PERSON", range(1, 20), 2000)
+    deleted = next(row for row in later if row["spans"])["spans"].pop()
+    write_jsonl(folder / "person-2026-06-01.jsonl", later)
+    said = run(export)
+    assert "15 answers of person.jsonl superseded" in said
+    assert "1 answer of it is in no later export, and counted" in said
+    assert deleted["label"] == "PERSON"
+    expected = sum(len(row["spans"]) for row in (first[0], *later))
+    assert merged(tmp_path)["labels"]["PERSON"]["gold"] == expected
+    assert merged(tmp_path)["rows"] == {"merged": 44, "superseded": 15}
+
+    write_jsonl(folder / "leo.jsonl", leo := exported("PERSON", range(8, 24), 1000, "PER"))
+    assert "leo PER" in run(colleague)
+    one = next(one for one in yaml.safe_load(declarations.read_text(encoding="utf8")) if one["name"] == "leo")
+    assert one["labels"] == ["PER"]
+    others = [one for one in yaml.safe_load(declarations.read_text(encoding="utf8")) if one["name"] != "leo"]
+    declarations.write_text(yaml.safe_dump([*others, *yaml.safe_load(leos)]), encoding="utf8")
+    run(both)
+    assert merged(tmp_path)["labels"].keys() == {"PERSON", "PLACE"}
+    assert merged(tmp_path)["renamed"] == {"leo: PER to PERSON": sum(len(row["spans"]) for row in leo)}
+    assert merged(tmp_path)["agreement"]["PERSON"]["texts"] == 12
+
+    run(texts)
+    listed = {row["text"] for row in lines(tmp_path / "texts/texts.jsonl")}
+    annotated = [row for row in exported("DATE", range(0, 24, 2), 3000) if row["text"] in listed]
+    assert (len(listed), len(annotated)) == (24, 12)
+    write_jsonl(folder / "date.jsonl", annotated)
+    declarations.write_text(declarations.read_text(encoding="utf8") + dates, encoding="utf8")
+    before = (tmp_path / "training/cpu/model-best/ner/model").read_bytes()
+    said = run(extend)
+    assert "training/cpu/extended finds DATE, too" in said
+    assert (tmp_path / "training/cpu/model-best/ner/model").read_bytes() == before
+    run(again)
+    assert merged(tmp_path)["labels"]["DATE"]["complete"] == 12
+
+    run(predict)
+    work = lines(tmp_path / "to-annotate/DATE.jsonl")
+    assert {row["text"] for row in work} == listed - {row["text"] for row in annotated}
+    # One of them is corrected and saved; the others are merged as they are.
+    work[0] |= {"answer": "accept", "spans": [], "_timestamp": 4000}
+    write_jsonl(folder / "more-dates.jsonl", work)
+    declared = yaml.safe_load(declarations.read_text(encoding="utf8"))
+    declared[-1]["path"] = ["date.jsonl", "more-dates.jsonl"]
+    declarations.write_text(yaml.safe_dump(declared), encoding="utf8")
+    run(export)
+    assert merged(tmp_path)["rows"]["prediction"] == 11
+    assert merged(tmp_path)["labels"]["DATE"]["complete"] == 13
