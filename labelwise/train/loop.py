@@ -35,10 +35,9 @@ from labelwise.train.batches import Batch, CostBatcher, Item, word_cost
 from labelwise.train.checkpoints import Checkpoints, State, copy, restore
 from labelwise.train.clock import Clock
 from labelwise.train.dev_scores import EntityCounts, count_entities, weighted_score
-from labelwise.train.gradients import Gradients
 from labelwise.train.monitor import Monitor
 from labelwise.train.out_of_memory import OnOom, Updates, is_out_of_memory
-from labelwise.train.parameters import find_scalers
+from labelwise.train.parameters import find_scalers, find_slots, sum_gradients
 from labelwise.train.ranks import Alone, Ranks
 from labelwise.train.reader import PartitionedCorpus
 
@@ -97,7 +96,7 @@ class Run:
             self.resume(nlp, optimizer, dropouts)
         with nlp.select_pipes(disable=frozen):
             log, close = training["logger"](nlp, stdout, stderr)
-        self.gradients = Gradients(nlp, self.ranks)
+        self.slots = find_slots(nlp)
         self.clock = Clock()
         trimmer, before, start = Trimmer(), self.state.seconds, time.perf_counter()
         losses: dict[str, float] = {}
@@ -211,7 +210,7 @@ class Run:
                 made = sub_batch.made()
             self.updates.update(nlp, update, made, losses=losses, drop=drop)
         with self.clock.phase("waiting for the other processes"):
-            self.gradients.sum()
+            sum_gradients(self.slots, self.ranks)
 
     def score(
         self,

@@ -103,13 +103,8 @@ def forget_gradients(nlp: Language) -> None:
             for name in owner.grad_names:
                 if owner.has_grad(name):
                     owner.set_grad(name, owner.ops.alloc(owner.get_grad(name).shape))
-            forget_outputs(owner)
+            if hasattr(owner, "_backprop"):  # a listener
+                owner._batch_id = owner._outputs = owner._backprop = None
     gc.collect()
     if (torch := used_torch()) and torch.cuda.is_available():
         torch.cuda.empty_cache()
-
-
-def forget_outputs(node: Any) -> None:
-    """Make a listener forget the outputs that it was given."""
-    if hasattr(node, "_backprop"):
-        node._batch_id = node._outputs = node._backprop = None

@@ -1,13 +1,15 @@
-"""The parameters of a pipeline: thinc's, and those of other frameworks' modules within shims."""
+"""The parameters of a pipeline, thinc's and those of other frameworks' modules within shims, and their gradients."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from spacy.language import Language
 from thinc.api import Model
 from thinc.shims import Shim
+
+from labelwise.train.ranks import Ranks
 
 
 class Slot(NamedTuple):
@@ -68,7 +70,7 @@ def find_slots(nlp: Language) -> list[Slot]:
     return slots
 
 
-def find_owners(nlp: Language) -> Iterator[Model | Shim]:
+def find_owners(nlp: Language) -> Iterator[Any]:
     """Yield the thinc models of a pipeline, and the shims around other frameworks' modules, each once."""
     seen = set()
     for _, pipe in nlp.pipeline:
@@ -78,6 +80,29 @@ def find_owners(nlp: Language) -> Iterator[Model | Shim]:
                 seen.add(node.id)
                 yield node
                 yield from node.shims
+
+
+def sum_gradients(slots: Sequence[Slot], ranks: Ranks) -> None:
+    """Wait for all ranks, and give each parameter the sum of its gradients in all of them.
+
+    A parameter that has a gradient in one of them has one in all, which may be zero: a rank may have no text, or none
+    that a parameter sees. Those that are scaled, of a transformer in fp16, are summed as they are; what overflows in
+    one rank overflows in the sum, so that all of them skip the step.
+    """
+    if ranks.count == 1:
+        return
+    told = ranks.exchange([slot.has_gradient() for slot in slots])
+    slots = [slot for slot, has in zip(slots, zip(*told, strict=True), strict=True) if any(has)]
+    for slot, total in zip(slots, ranks.sum([slot.gradient() for slot in slots]), strict=True):
+        slot.set_gradient(total)
+
+
+def share_parameters(slots: Sequence[Slot], ranks: Ranks) -> None:
+    """Give the pipelines of all ranks the parameters of the first one's."""
+    if ranks.count > 1:
+        shared = ranks.sum([slot.get() * (ranks.rank == 0) for slot in slots])
+        for slot, value in zip(slots, shared, strict=True):
+            slot.set(value)
 
 
 def find_scalers(nlp: Language) -> list[Any]:

@@ -21,10 +21,9 @@ from labelwise.corpus.manifest import check_pinned, pinned
 from labelwise.train.batch_size import read_batch_size
 from labelwise.train.calibration import Fitted, fit, write_fitted
 from labelwise.train.checkpoints import Checkpoints, State, copy, facts_of
-from labelwise.train.gradients import share_parameters
 from labelwise.train.loop import Run
 from labelwise.train.monitor import Monitor, idle_gpu, open_nvml
-from labelwise.train.parameters import find_slots
+from labelwise.train.parameters import find_slots, share_parameters
 from labelwise.train.pipeline import make_pipeline, read_settings, transformer_model
 from labelwise.train.ranks import Alone, Ranks, TorchRanks, forked, is_launched
 from labelwise.train.recipe import Recipe
@@ -89,7 +88,7 @@ def train(
         if ranks.rank:
             (found,) = next(found for found in ranks.exchange(None) if found)
             nlp = make_pipeline(recipe, settings)
-            share_parameters(nlp, ranks)
+            share_parameters(find_slots(nlp), ranks)
             _follow(partial(make_run, resumed=found), nlp, recipe.gpu_id, ranks)
             ranks.close()
             return None
@@ -106,12 +105,13 @@ def train(
             settings["paths"]["curve"] = str(folder / "curve.tsv")
             ranks.exchange((found,))
             nlp = make_pipeline(recipe, settings)
-            share_parameters(nlp, ranks)
+            slots = find_slots(nlp)
+            share_parameters(slots, ranks)
             check_pinned(recipe.corpus)
             monitor = Monitor(folder / "resources.tsv", open_nvml(recipe.gpu_id))
             run = make_run(folder, monitor=monitor, checkpoints=checkpoints)
             follow = partial(_follow, make_run, nlp, recipe.gpu_id)
-            floats = sum(slot.get().size for slot in find_slots(nlp))
+            floats = sum(slot.get().size for slot in slots)
             together = nullcontext(ranks) if is_launched() else forked(recipe.workers, floats, follow)
             trained = _lead(run, recipe, nlp, folder, together)
             tidy_pipeline(folder / "model-best", curve, nlp, transformer_model(settings).get("precision", ""))

@@ -16,7 +16,6 @@ from spacy.util import registry
 from labelwise.common.errors import InputError
 from labelwise.train import loop
 from labelwise.train.batches import Batch, word_cost
-from labelwise.train.gradients import Gradients
 from labelwise.train.loop import Run, update_components
 from labelwise.train.monitor import Monitor
 from labelwise.train.out_of_memory import is_out_of_memory
@@ -101,7 +100,7 @@ def failing(nlp, most: int, error: Exception = ERRORS[0]):
 def step(nlp, examples, run: Run, own=None, count: int = 1) -> dict[str, float]:
     """Compute the gradients of a step as the loop does; give the losses, which begin with those of before."""
     losses = {"ner": 1000.0}
-    run.gradients = Gradients(nlp, run.ranks)
+    run.slots = find_slots(nlp)
     run.learn(nlp, batch_of(examples), own or partial(update_components, nlp), 0.0, losses, count)
     return losses
 

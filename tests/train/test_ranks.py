@@ -13,12 +13,12 @@ import pytest
 import spacy
 
 from labelwise.common.errors import InputError
+from labelwise.train import loop
 from labelwise.train.batches import Batch, Cost, batch_cost
-from labelwise.train.gradients import Gradients
 from labelwise.train.loop import Run
 from labelwise.train.monitor import Monitor
 from labelwise.train.out_of_memory import Updates
-from labelwise.train.parameters import find_slots
+from labelwise.train.parameters import find_slots, sum_gradients
 from labelwise.train.ranks import Alone, forked
 from labelwise.train.reader import PartitionedCorpus
 from labelwise.train.recipe import Recipe
@@ -149,9 +149,8 @@ def test_a_gradient_that_one_rank_has_is_given_to_all():
         slots = find_slots(nlp)
         if ranks.rank == 1:
             slots[0].set_gradient(np.full(slots[0].get().shape, 3, "float32"))
-        gradients = Gradients(nlp, ranks)
-        gradients.sum()
-        return [(slot.has_gradient(), float(slot.gradient().sum()) / slot.get().size) for slot in gradients.slots]
+        sum_gradients(slots, ranks)
+        return [(slot.has_gradient(), float(slot.gradient().sum()) / slot.get().size) for slot in slots]
 
     size = sum(slot.get().size for slot in find_slots(nlp))
     with forked(2, size, lambda ranks: ranks.exchange(work(ranks))) as ranks:
@@ -176,7 +175,7 @@ def test_ranks_stay_equal_and_train_what_one_process_does(workers, alone, demo_c
     total = Run.total_losses
 
     def compared(self, losses):
-        told = self.ranks.exchange([slot.get() for slot in self.gradients.slots])
+        told = self.ranks.exchange([slot.get() for slot in self.slots])
         equal.append(all(np.array_equal(*pair) for one in told for pair in zip(one, told[0], strict=True)))
         return total(self, losses)
 
@@ -201,13 +200,12 @@ def test_a_rank_without_texts_takes_part(demo_corpus, tmp_path):
 def test_what_is_random_differs_between_ranks_and_steps_and_again_is_the_same(demo_corpus, tmp_path, monkeypatch):
     overrides = {**EXACT, "training.dropout": 0.2, "training.eval_frequency": 3}
     seen = []
-    add_up = Gradients.sum
 
-    def watched(self):
-        seen.extend(self.ranks.exchange(int(np.random.get_state()[1][0])))
-        add_up(self)
+    def watched(slots, ranks):
+        seen.extend(ranks.exchange(int(np.random.get_state()[1][0])))
+        sum_gradients(slots, ranks)
 
-    monkeypatch.setattr(Gradients, "sum", watched)
+    monkeypatch.setattr(loop, "sum_gradients", watched)
     curves = []
     for number in range(2):
         train_in(tmp_path / str(number), demo_corpus, overrides, workers=2)
@@ -300,7 +298,7 @@ import numpy as np
 config, corpus, folder, overrides = json.loads(sys.argv[1])
 total = Run.total_losses
 def compared(self, losses):
-    told = self.ranks.exchange([slot.get() for slot in self.gradients.slots])
+    told = self.ranks.exchange([slot.get() for slot in self.slots])
     assert all(np.array_equal(*pair) for one in told for pair in zip(one, told[0], strict=True)), "ranks differ"
     return total(self, losses)
 if int(os.environ.get("WORLD_SIZE", "1")) > 1:
