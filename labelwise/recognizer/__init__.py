@@ -1,4 +1,4 @@
-"""What finds entities: the recognizer with a head for each label, and spaCy's ner, computed faster; no other library.
+"""The recognizer with a head for each label, as a spaCy component that a wheel can carry, and its reliability.
 
 It imports no other folder of labelwise.
 """

@@ -21,6 +21,7 @@ This module needs nothing else of labelwise: `spacy package --code` can put it i
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -330,17 +331,11 @@ class PerLabelRecognizer(TrainablePipe):
         """Set `doc.spans["labels"]` to all spans found, with their probabilities, and `doc.ents` to a choice."""
         labels = self.labels
         for doc, spans in zip(docs, found, strict=True):
-            made = [
-                Span(doc, start, end, label=labels[label])
-                for label, start, end in zip(
-                    spans.labels.tolist(), spans.starts.tolist(), spans.ends.tolist(), strict=True
-                )
-            ]
+            made = [Span(doc, start, end, label=labels[label]) for start, end, label in spans.rows()]
             group = SpanGroup(doc, name=SPANS_KEY, spans=made)
             group.attrs["scores"] = spans.probabilities.astype("float32")
             doc.spans[SPANS_KEY] = group
-            chosen = choose_flat(spans)
-            doc.set_ents([made[number] for number in chosen], default="outside")
+            doc.set_ents([made[number] for number in choose_flat(spans)], default="outside")
 
     def update(
         self,
@@ -361,18 +356,17 @@ class PerLabelRecognizer(TrainablePipe):
         if not any(len(eg.predicted) for eg in examples):
             return losses
         set_dropout_rate(self.model, drop)
-        logits, backprop = self._begin_update([eg.predicted for eg in examples])
+        docs = [eg.predicted for eg in examples]
+        if self._frozen:
+            logits, backprop = self.model.layers[-1].begin_update(self.model.get_ref("trunk").predict(docs))
+        else:
+            logits, backprop = self.model.begin_update(docs)
         loss, gradient = self.get_loss(examples, logits)
         backprop(gradient)
         if sgd is not None:
             self.finish_update(sgd)
         losses[self.name] += loss
         return losses
-
-    def _begin_update(self, docs: list[Doc]) -> tuple[list[Floats2d], Callable]:
-        if not self._frozen:
-            return self.model.begin_update(docs)
-        return self.model.layers[-1].begin_update(self.model.get_ref("trunk").predict(docs))
 
     def get_loss(self, examples: Iterable[Example], logits: list[Floats2d]) -> tuple[float, list[Floats2d]]:
         """Compute the loss of logits, and its gradient.
@@ -398,6 +392,7 @@ class PerLabelRecognizer(TrainablePipe):
         return loss, self.model.ops.unflatten(gradient, self.model.ops.asarray1i([len(part) for part in logits]))
 
 
+@dataclass(eq=False)
 class FoundSpans:
     """The spans that were found in a doc, sorted by label, then start; arrays with a row for each.
 
@@ -406,13 +401,18 @@ class FoundSpans:
     probabilities (np.ndarray): between 0 and 1; the geometric mean of those of the span's tags.
     """
 
-    def __init__(self, labels: np.ndarray, starts: np.ndarray, ends: np.ndarray, probabilities: np.ndarray) -> None:
-        """Take the columns."""
-        self.labels, self.starts, self.ends, self.probabilities = labels, starts, ends, probabilities
+    labels: np.ndarray
+    starts: np.ndarray
+    ends: np.ndarray
+    probabilities: np.ndarray
 
     def __len__(self) -> int:
         """Give the number of spans."""
         return len(self.labels)
+
+    def rows(self) -> Iterator[tuple[int, int, int]]:
+        """Yield the start, the end and the label's number of each."""
+        return zip(self.starts.tolist(), self.ends.tolist(), self.labels.tolist(), strict=True)
 
     @classmethod
     def nothing(cls) -> "FoundSpans":
@@ -444,7 +444,7 @@ def targets_of(eg: Example, place: dict[str, int]) -> tuple[np.ndarray, list[tup
     if merged is None:
         missing = reference.to_array(ENT_IOB) == 0
         if missing.any():
-            tags[missing if same else _missing_tokens(eg)] = UNKNOWN
+            tags[missing if same else [value in (None, 0) for value in eg.get_aligned("ENT_IOB")]] = UNKNOWN
     else:
         for start, end, label in lost_gold(reference, merged["gold"]):
             if label in place:
@@ -453,20 +453,21 @@ def targets_of(eg: Example, place: dict[str, int]) -> tuple[np.ndarray, list[tup
         _aligned(eg, gold_spans(reference), same), key=lambda span: (span[0] - span[1], span)
     ):
         if label in place and states.get(label) != "none":
-            column = tags[:, place[label]]
-            inside = column[start:end]
+            inside = tags[start:end, place[label]]
             # Of spans of one label that overlap, the longest counts.
-            if not ((inside > OUT).any()):
-                inside[:] = IN
-                inside[0], inside[-1] = BEGIN, LAST
-                if end - start == 1:
-                    inside[0] = UNIT
+            if not (inside > OUT).any():
+                inside[:] = tags_of(end - start)
     rejected = [
         (start, end, place[label])
         for start, end, label in _aligned(eg, reference.spans.get(REJECTED, ()), same)
         if label in place and (states.get(label) == "partial" or merged is None)
     ]
     return tags, rejected
+
+
+def tags_of(length: int) -> np.ndarray:
+    """List the tags of a span of so many tokens."""
+    return np.array([UNIT] if length == 1 else [BEGIN, *[IN] * (length - 2), LAST], np.int8)
 
 
 def lost_gold(doc: Doc, gold: Iterable[Sequence[Any]]) -> Iterator[tuple[int, int, str]]:
@@ -498,11 +499,6 @@ def _aligned(eg: Example, spans: Iterable[Span], same: bool) -> list[tuple[int, 
     return [(span.start, span.end, span.label_) for span in spans]
 
 
-def _missing_tokens(eg: Example) -> np.ndarray:
-    aligned = eg.get_aligned("ENT_IOB")
-    return np.array([value in (None, 0) for value in aligned], bool)
-
-
 def log_softmax(logits: Arrays, xp: Any = np) -> Arrays:
     """Compute the logarithm of the softmax over the last axis."""
     shifted = logits - logits.max(axis=-1, keepdims=True)
@@ -528,12 +524,8 @@ def loss_and_gradient(
     gradient -= wanted
     gradient *= known[:, :, None]
     for start, end, label in rejected:
-        shape = np.full(end - start, IN)
-        shape[0], shape[-1] = BEGIN, LAST
-        if end - start == 1:
-            shape[0] = UNIT
         rows = xp.arange(start, end)
-        chosen = xp.asarray(shape)
+        chosen = xp.asarray(tags_of(end - start))
         probability = min(float(xp.exp(log_p[rows, label, chosen].sum())), 1 - TINY)
         loss -= float(np.log1p(-probability))
         weight = probability / (1 - probability)

@@ -125,10 +125,7 @@ def _judge(eg: Example) -> tuple[set[SpanKey], Annotation]:
 
 
 def _judged(doc: Doc, found: FoundSpans, labels: Sequence[str], accepted: set[SpanKey], merged: Annotation) -> Judged:
-    keys = [
-        (doc[start].idx, doc[end - 1].idx + len(doc[end - 1]), labels[label])
-        for label, start, end in zip(found.labels.tolist(), found.starts.tolist(), found.ends.tolist(), strict=True)
-    ]
+    keys = [(doc[start].idx, doc[end - 1].idx + len(doc[end - 1]), labels[label]) for start, end, label in found.rows()]
     may = merged.judgeable(keys)
     kept = np.array([key in may for key in keys], bool)
     right = np.array([key in accepted for key in keys], bool)
