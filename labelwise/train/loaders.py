@@ -9,7 +9,7 @@ import tempfile
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -18,14 +18,6 @@ from labelwise.corpus.annotation import Annotation
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 
 Files = Sequence[tuple[Path, int | None]]  # with the number of texts to take from each, None for all
-
-
-class Loader(Protocol):
-    """Yields the texts of an epoch."""
-
-    def epoch(self, rng: random.Random | None) -> Iterator[StoredDoc]:
-        """Yield every text once, in an order that the generator decides; None for the corpus's own order."""
-        ...
 
 
 class Indexed:
@@ -43,7 +35,7 @@ class Indexed:
         self.offsets = np.array(offsets)
 
     def epoch(self, rng: random.Random | None) -> Iterator[StoredDoc]:
-        """Yield every text, in any order."""
+        """Yield every text, in an order that the generator decides; None for the corpus's own."""
         for number in shuffled(range(len(self.offsets) - 1), rng):
             start, end = self.offsets[number : number + 2].tolist()
             self.file.seek(start)
@@ -61,7 +53,7 @@ class Streamed:
         self.files = files
 
     def epoch(self, rng: random.Random | None) -> Iterator[StoredDoc]:
-        """Yield every text, in an order that the generator decides."""
+        """Yield every text, in an order that the generator decides; None for the corpus's own."""
         files = shuffled(self.files, rng)
         return (doc for file in files for doc in shuffled(list(read_all([file])), rng))
 

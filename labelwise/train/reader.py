@@ -19,7 +19,7 @@ from labelwise.corpus.annotation import Coverage, check_coverage
 from labelwise.corpus.docbin_reader import MISSING, OUTSIDE, StoredDoc, read_stored_docs
 from labelwise.corpus.manifest import find_partitions, read_partition
 from labelwise.corpus.tokenizer import LearningTokenizer
-from labelwise.train.loaders import Files, Indexed, Loader, Streamed
+from labelwise.train.loaders import Files, Indexed, Streamed
 from labelwise.train.long_texts import cut_doc
 
 LoaderName = Literal["streamed", "indexed", "in_memory"]
@@ -66,7 +66,7 @@ class PartitionedCorpus:
     Every call is an epoch, with a random generator of its own, so that neither other components nor what is read
     elsewhere changes the order.
 
-    path (Path): folder of `.spacy` files.
+    path (Path): folder of `.spacy` files; a config has a string.
     shuffle (bool): False reads in order, as evaluation wants it.
     seed (int): equal seeds give equal orders.
     limit (int): the number of texts to read, the same in all epochs; 0 for all.
@@ -103,8 +103,8 @@ class PartitionedCorpus:
                 raise InputError(f"{name} {value}: give a number from 1, or 0 for none")
         if loader not in get_args(LoaderName):
             raise InputError(f"loader {loader!r}: give {' or '.join(get_args(LoaderName))}")
-        self.path = path
-        self.files = find_partitions(path)
+        self.path = Path(path)
+        self.files = find_partitions(self.path)
         self.shuffle = shuffle
         self.seed = seed
         self.limit = limit
@@ -115,7 +115,7 @@ class PartitionedCorpus:
         self.epoch = 0
         self.counts: Counter[str] = Counter()
         self.last_counts: Counter[str] = Counter()
-        self._loader: Loader | None = None
+        self._loader: Indexed | Streamed | None = None
         self._held: list[Example] = []
 
     def __call__(self, nlp: Language) -> Iterator[Example]:
@@ -161,13 +161,14 @@ class PartitionedCorpus:
     def _prepared(self, rng: random.Random | None, counts: Counter[str]) -> Iterator[StoredDoc]:
         """Yield the texts, under the policies, and count what becomes of each."""
         if self._loader is None:
-            self._loader = self._open_loader()
+            files = take(self.files, self.limit)
+            self._loader = Indexed(files) if self.loader == "indexed" else Streamed(files)
         for doc in self._loader.epoch(rng):
             if not len(doc):
                 counts["without tokens"] += 1
             elif self.leave_out and fold_of(doc.text, self.leave_out[1]) == self.leave_out[0]:
                 counts["left out"] += 1
-            elif self.coverage == "drop" and not is_covered(doc):
+            elif self.coverage == "drop" and doc.annotation.uncovered:
                 counts["not covered"] += 1
             else:
                 counts["texts"] += 1
@@ -177,10 +178,6 @@ class PartitionedCorpus:
                 counts["pieces"] += len(pieces)
                 counts["pieces that couldn't be cut"] += sum(len(piece) > self.max_words > 0 for piece in pieces)
                 yield from pieces
-
-    def _open_loader(self) -> Loader:
-        files = take(self.files, self.limit)
-        return Indexed(files) if self.loader == "indexed" else Streamed(files)
 
 
 def take(files: list[Path], limit: int) -> Files:
@@ -210,11 +207,6 @@ def parse_fold(fold: str) -> tuple[int, int]:
 def fold_of(text: str, count: int) -> int:
     """Put a text into one of so many folds, by a digest, so that it stays there when others are added."""
     return int.from_bytes(text_key(text.encode("utf8"))[4:8], "big") % count
-
-
-def is_covered(doc: StoredDoc) -> bool:
-    """Tell whether a text is complete for all labels."""
-    return not doc.annotation.uncovered
 
 
 def without_missing(doc: StoredDoc) -> StoredDoc:

@@ -13,41 +13,15 @@ from spacy.language import Language
 import labelwise.recognizer.per_label  # noqa: F401  registers its component
 from labelwise.common.errors import InputError
 from labelwise.corpus.tokenizer import extend_tokenizer, read_tokenizer
-from labelwise.train.batches import CostBatcher, Unit
+from labelwise.train.batches import CostBatcher
 from labelwise.train.loggers import Curve, ProgressTable
-from labelwise.train.reader import Coverage, LoaderName, PartitionedCorpus
+from labelwise.train.reader import PartitionedCorpus
 
 Logger = Callable[[Language, IO[str], IO[str]], tuple[Callable[[dict[str, Any] | None], None], Callable[[], None]]]
 
 
-@spacy.registry.readers("labelwise.PartitionedCorpus.v1")
-def make_partitioned_corpus(
-    path: Path,
-    shuffle: bool,
-    seed: int,
-    limit: int,
-    loader: LoaderName = "streamed",
-    max_words: int = 0,
-    coverage: Coverage = "by-label",
-    leave_out: str = "",
-) -> PartitionedCorpus:
-    """Make a reader of a folder of partitions; see `reader.PartitionedCorpus`."""
-    return PartitionedCorpus(
-        Path(path),
-        shuffle=shuffle,
-        seed=seed,
-        limit=limit,
-        loader=loader,
-        max_words=max_words,
-        coverage=coverage,
-        leave_out=leave_out,
-    )
-
-
-@spacy.registry.batchers("labelwise.batch_by_cost.v1")
-def make_cost_batcher(size: int, unit: Unit, device_size: int = 0) -> CostBatcher:
-    """Make a batcher by words or wordpieces; see `batches.CostBatcher`."""
-    return CostBatcher(size, unit, device_size)
+spacy.registry.readers("labelwise.PartitionedCorpus.v1", func=PartitionedCorpus)
+spacy.registry.batchers("labelwise.batch_by_cost.v1", func=CostBatcher)
 
 
 @spacy.registry.architectures("labelwise.TransformerModel.v1")

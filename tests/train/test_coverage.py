@@ -1,20 +1,13 @@
-"""What the reader takes for covered, and unmarked tokens for, where a text isn't complete for all labels."""
+"""How the reader takes unmarked tokens where a text isn't complete for all labels."""
 
 import pytest
 import spacy
 
 from labelwise.corpus.annotation import Annotation, annotate
-from labelwise.train.reader import is_covered, without_missing
+from labelwise.train.reader import without_missing
 from tests.train.stored import store
 
 NLP = spacy.blank("en")
-
-
-@pytest.mark.parametrize(("uncovered", "covered"), [({}, True), ({"A": "none"}, False), ({"A": "partial"}, False)])
-def test_a_text_is_covered_if_no_label_is_uncovered(uncovered, covered):
-    doc = NLP.make_doc("a")
-    annotate(doc, Annotation([], [], uncovered))
-    assert is_covered(store(doc)) is covered
 
 
 @pytest.mark.parametrize(
