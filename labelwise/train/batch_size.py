@@ -15,7 +15,6 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from spacy.language import Language
 from spacy.training import Example
 from spacy.util import registry, resolve_dot_names
 from thinc.api import Config
@@ -160,7 +159,8 @@ def try_out(recipe: Recipe, memory: int, cost: int, sender: Connection) -> None:
         # First one text, so that gradients and the optimizer's state exist.
         for sub_batch in (worst.take([0]), batch, batch):
             nlp.update(sub_batch, drop=training["dropout"], sgd=training["optimizer"])
-        predict(nlp, worst)
+        docs = (eg.predicted.copy() for eg in islice(cycle(worst), nlp.batch_size))  # as evaluation does
+        list(nlp.pipe(docs))
     except Exception as error:
         # With too little memory, libraries fail to load or to start threads, with all kinds of errors.
         starved = bool(memory) and not isinstance(error, InputError | ValueError)
@@ -185,10 +185,3 @@ def fill(worst: Batch, cost: int) -> Batch:
             break
         chosen = more
     return worst.take(chosen)
-
-
-def predict(nlp: Language, worst: Batch) -> None:
-    """Predict as many texts as evaluation does at a time."""
-    docs = islice(cycle(worst), nlp.batch_size)
-    for _ in nlp.pipe(eg.predicted.copy() for eg in docs):
-        pass

@@ -1,6 +1,7 @@
 """Batches by what they cost in memory: words, or wordpieces with their padding; and their division into sub-batches."""
 
 import random
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Literal, NamedTuple
@@ -98,13 +99,7 @@ def cut_evenly(costs: Sequence[Cost], count: int) -> list[range]:
     """Cut a row of texts into at most `count` runs, the costliest of which costs as little as possible."""
     low = max((batch_cost([cost]) for cost in costs), default=0)
     high = max(low, batch_cost(costs))
-    while low < high:
-        middle = (low + high) // 2
-        if len(cut(costs, middle)) <= count:
-            high = middle
-        else:
-            low = middle + 1
-    return cut(costs, high)
+    return cut(costs, low + bisect_left(range(low, high), True, key=lambda most: len(cut(costs, most)) <= count))
 
 
 def cut(costs: Sequence[Cost], most: int) -> list[range]:

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -160,15 +159,6 @@ def copy(source: Path, target: Path) -> None:
         shutil.copyfile(source, target)
 
 
-def restore(checkpoint: Path, state: State, nlp: Language, optimizer: Optimizer) -> None:
-    """Restore parameters, optimizer and gradient scalers from a checkpoint."""
-    with np.load(checkpoint / "arrays.npz") as arrays:
-        put_arrays(nlp, optimizer, arrays)
-    for slot, count in zip(find_slots(nlp), state.updates, strict=True):
-        if count:
-            optimizer.nr_update[slot.key] = count
-
-
 def take_arrays(nlp: Language, optimizer: Optimizer) -> dict[str, np.ndarray]:
     """Copy everything that is an array."""
     arrays = {}
@@ -185,14 +175,17 @@ def take_arrays(nlp: Language, optimizer: Optimizer) -> dict[str, np.ndarray]:
     return arrays
 
 
-def put_arrays(nlp: Language, optimizer: Optimizer, arrays: Any) -> None:
-    """Put back what `take_arrays` copied."""
-    for number, slot in enumerate(find_slots(nlp)):
-        slot.set(arrays[f"parameter-{number}"])
-        for name in STATES:
-            if f"{name}-{number}" in arrays:
-                getattr(optimizer, name)[slot.key] = get_current_ops().asarray(arrays[f"{name}-{number}"])
-    for number, scaler in enumerate(find_scalers(nlp)):
-        scaler._scale.copy_(scaler._scale.new_tensor(arrays[f"scale-{number}"]))
-        scaler._growth_tracker.copy_(scaler._growth_tracker.new_tensor(arrays[f"growth-{number}"]))
-        scaler.skipped = int(arrays[f"skipped-{number}"])
+def restore(checkpoint: Path, state: State, nlp: Language, optimizer: Optimizer) -> None:
+    """Restore parameters, optimizer and gradient scalers from a checkpoint."""
+    with np.load(checkpoint / "arrays.npz") as arrays:
+        for number, (slot, count) in enumerate(zip(find_slots(nlp), state.updates, strict=True)):
+            slot.set(arrays[f"parameter-{number}"])
+            for name in STATES:
+                if f"{name}-{number}" in arrays:
+                    getattr(optimizer, name)[slot.key] = get_current_ops().asarray(arrays[f"{name}-{number}"])
+            if count:
+                optimizer.nr_update[slot.key] = count
+        for number, scaler in enumerate(find_scalers(nlp)):
+            scaler._scale.copy_(scaler._scale.new_tensor(arrays[f"scale-{number}"]))
+            scaler._growth_tracker.copy_(scaler._growth_tracker.new_tensor(arrays[f"growth-{number}"]))
+            scaler.skipped = int(arrays[f"skipped-{number}"])

@@ -182,7 +182,8 @@ def make_pipeline(recipe: Recipe, settings: Config) -> Language:
         ner.freeze()
     elif isinstance(ner, PerLabelRecognizer):
         ner.uncalibrate()
-    add_labels(nlp)
+    for label in json.loads((recipe.corpus / "labels" / "per_label.json").read_text(encoding="utf8")):
+        ner.add_label(label)  # if it lacks it
     if freeze and len(ner.labels) == before:
         raise InputError(f"freeze: nothing to train, as the pipeline has all {before} labels of the corpus")
     model = transformer_model(settings)
@@ -197,12 +198,3 @@ def make_pipeline(recipe: Recipe, settings: Config) -> Language:
 def transformer_model(settings: Config) -> dict[str, Any]:
     """Return the block of the transformer's model, also where it is taken from another pipeline; empty for none."""
     return settings["components"].get("transformer", {}).get("model", {})
-
-
-def add_labels(nlp: Language) -> None:
-    """Add the corpus's labels that a sourced ner lacks, in alphabetical order."""
-    labels = Path(nlp.config.interpolate()["paths"]["corpus"]) / "labels" / "ner.json"
-    ner: Any = nlp.get_pipe("ner")
-    for label in sorted({name for by_label in json.loads(labels.read_text()).values() for name in by_label} - {""}):
-        if label not in ner.labels:
-            ner.add_label(label)

@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 from spacy.language import Language
 from spacy.util import load_config
@@ -18,7 +17,7 @@ def tidy_pipeline(folder: Path, curve: Path, nlp: Language, precision: str) -> N
     which may be nobody else's business; the model knows hashes only.
     """
     meta = json.loads((folder / "meta.json").read_text(encoding="utf8"))
-    meta["performance"] = sorted_deeply(meta["performance"])
+    meta["performance"] = json.loads(json.dumps(meta["performance"], sort_keys=True))
     rewrite(folder / "meta.json", json.dumps(meta, indent=2, ensure_ascii=False))
     config = load_config(folder / "config.cfg", interpolate=False)
     config["paths"]["curve"] = str(curve)
@@ -37,8 +36,3 @@ def rewrite(path: Path, text: str) -> None:
     """Replace a file, rather than write into one that may have another name elsewhere."""
     path.unlink()
     path.write_text(text, encoding="utf8")
-
-
-def sorted_deeply(value: Any) -> Any:
-    """Copy nested dicts with their keys in alphabetical order."""
-    return {key: sorted_deeply(value[key]) for key in sorted(value)} if isinstance(value, dict) else value

@@ -10,7 +10,6 @@ from spacy.tokens import DocBin
 from labelwise.train import run
 from labelwise.train.recipe import Recipe
 from labelwise.train.run import train
-from labelwise.train.tidy import sorted_deeply
 from tests.conftest import ROOT
 
 SMALL = {
@@ -69,8 +68,3 @@ def test_predictions_are_those_of_the_untidy_pipeline(both, docs):
     )
     assert one == other
     assert any(one)
-
-
-def test_keys_are_sorted_at_every_depth():
-    found = sorted_deeply({"b": {"d": [2, 1], "c": None}, "a": 1})
-    assert json.dumps(found) == '{"a": 1, "b": {"c": null, "d": [2, 1]}}'
