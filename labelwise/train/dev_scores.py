@@ -1,7 +1,7 @@
 """Evaluation during training that streams: what `nlp.evaluate` computes, without holding the dev set."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from spacy.language import Language
@@ -65,12 +65,16 @@ class EntityCounts:
                 total.by_label[label] += count
         return total
 
-    def scores(self) -> dict[str, Any]:
-        """Compute what spaCy's scorer of named entities gives; None where there is nothing to compute it from."""
-        total = sum(self.by_label.values(), PRFScore())
+    def scores(self, but: Collection[str] = ()) -> dict[str, Any]:
+        """Compute what spaCy's scorer of named entities gives; None where there is nothing to compute it from.
+
+        but (Collection[str]): labels that don't count.
+        """
+        counts = {label: count for label, count in sorted(self.by_label.items()) if label not in but}
+        total = sum(counts.values(), PRFScore())
         if not len(total):
             return dict.fromkeys(("ents_p", "ents_r", "ents_f", "ents_per_type"))
-        per_type = {label: count.to_dict() for label, count in sorted(self.by_label.items())}
+        per_type = {label: count.to_dict() for label, count in counts.items()}
         return {
             "ents_p": total.precision,
             "ents_r": total.recall,

@@ -56,10 +56,10 @@ def read_config(recipe: Recipe) -> Config:
     if "transformer" in settings["nlp"]["pipeline"] and find_spec("spacy_transformers") is None:
         raise InputError(f"{config} needs spacy-transformers; use the environment of `make gpu`")
     interpolated = settings.interpolate()
-    if recipe.max_steps:
+    steps = interpolated["training"]["max_steps"]
+    if 0 < steps < interpolated["training"]["eval_frequency"]:
         # Some step after the first is evaluated, or the best pipeline would be an untrained one.
-        every = interpolated["training"]["eval_frequency"]
-        settings["training"]["eval_frequency"] = min(every, recipe.max_steps)
+        settings["training"]["eval_frequency"] = steps
     if interpolated["initialize"].get("init_tok2vec") and not interpolated.get("pretraining"):
         raise InputError(
             f"{config}: init_tok2vec is set, but [pretraining] is empty, without which spaCy doesn't load it; give it "
@@ -112,19 +112,27 @@ def is_partial(split: Path) -> bool:
     return any(doc.annotation.uncovered for file in find_partitions(split) for doc in read_stored_docs(file))
 
 
+def load_source(init_from: str) -> Language:
+    """Load the pipeline that a training starts from.
+
+    RAISES (InputError): there is none.
+    """
+    check_finished(Path(init_from))
+    try:
+        return spacy.load(init_from)
+    except (OSError, ValueError, ImportError) as error:
+        raise InputError(f"init_from {init_from!r}: {error}. {STARTS}") from error
+
+
 def source_components(settings: Config, init_from: str, corpus: Path) -> None:
     """Take tok2vec, transformer and ner from a pipeline, those of them that both have; in place.
 
     Its ner is taken only if it is of the kind that the config asks for, and the corpus has all its labels, as it would
     keep predicting the others, and only with what it listens to.
 
-    RAISES (InputError): there is no such pipeline, or it has none of the components.
+    RAISES (InputError): what `load_source` raises, or the pipeline has none of the components.
     """
-    check_finished(Path(init_from))
-    try:
-        source = spacy.load(init_from)
-    except (OSError, ValueError, ImportError) as error:
-        raise InputError(f"init_from {init_from!r}: {error}. {STARTS}") from error
+    source = load_source(init_from)
     labels = set(read_manifest(corpus)["labels"])
     names = [name for name in SOURCED if name in source.pipe_names and name in settings["nlp"]["pipeline"]]
     embeddings = {"tok2vec", "transformer"} & set(source.pipe_names)

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 from spacy.language import Language
 from spacy.util import resolve_dot_names
-from thinc.api import Config
 
 from labelwise.common.collector import rare_collections
 from labelwise.common.device import use_gpu
@@ -82,9 +81,9 @@ def train(
         if device_size := read_batch_size(recipe.batch_size, recipe.gpu_id, settings):
             settings["training"]["batcher"]["device_size"] = device_size
         ranks = TorchRanks(recipe.gpu_id) if is_launched() else Alone()
-        make_run = partial(
-            Run, on_oom=settings["labelwise"]["on_oom"], skip_first=_skips_first(settings, recipe.init_from)
-        )
+        # What hasn't learnt anything isn't evaluated.
+        skip_first = not recipe.init_from or settings["labelwise"]["freeze"]
+        make_run = partial(Run, on_oom=settings["labelwise"]["on_oom"], skip_first=skip_first)
         if ranks.rank:
             (found,) = next(found for found in ranks.exchange(None) if found)
             nlp = make_pipeline(recipe, settings)
@@ -150,12 +149,6 @@ def _follow(make_run: Callable[..., Run], nlp: Language, gpu_id: int, ranks: Ran
     nlp.config["training"]["logger"] = {"@loggers": "labelwise.TsvLogger.v1", "path": None}
     with rare_collections():
         make_run(None, monitor=Monitor(), ranks=ranks).train(nlp, gpu_id, StringIO(), StringIO())
-
-
-def _skips_first(settings: Config, init_from: str) -> bool:
-    """Tell whether the pipeline needn't be evaluated after its first step: it starts from nothing, and others come."""
-    training = settings.interpolate()["training"]
-    return not init_from and not 0 < training["max_steps"] < training["eval_frequency"]
 
 
 def _fit(nlp: Language, folder: Path) -> Fitted | None:
