@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 import yaml
+from spacy.tokens import Doc
 
+from labelwise.corpus.docbin_writer import DocWriter
 from labelwise.corpus.tokenizer import read_rules
 from labelwise.demo.write import make_demo
 from labelwise.merge.rules.ledger import Ledger
@@ -40,6 +42,14 @@ def write_jsonl(path: Path, rows: list[Any]) -> None:
     lines = [row if isinstance(row, str) else json.dumps(row) for row in rows]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(line + "\n" for line in lines), encoding="utf8")
+
+
+def write_docs(docs: Iterable[Doc], path: Path) -> None:
+    """Write Docs as the merge does."""
+    writer = DocWriter()
+    for doc in docs:
+        writer.add(doc)
+    writer.write(path)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -22,8 +22,3 @@ def key_parts(key: bytes) -> tuple[int, int]:
 def join_key(high: int, low: int) -> bytes:
     """Make a key from its two numbers."""
     return _KEY.pack(high, low)
-
-
-def split_keys(keys: bytes) -> list[bytes]:
-    """Split joined keys."""
-    return [keys[start : start + KEY_BYTES] for start in range(0, len(keys), KEY_BYTES)]

@@ -13,12 +13,11 @@ from spacy.language import Language
 from labelwise.common.errors import InputError
 from labelwise.common.wording import counted
 from labelwise.corpus.manifest import ANNOTATORS, MANIFEST, SPLITS, AnnotatorPair, is_corpus, write_manifest
-from labelwise.corpus.places import PLACES
 from labelwise.corpus.tokenizer import write_tokenizer
 from labelwise.merge.cache import CACHE, is_cache
 from labelwise.merge.jobs import Source
 from labelwise.merge.near_duplicates import NEAR_DUPLICATES
-from labelwise.merge.partition import DISAGREEMENTS, LOST_SPANS, PROBLEMS
+from labelwise.merge.partition import LINES, PROBLEMS
 from labelwise.merge.rules.agreement import kappa, pairwise_f
 from labelwise.merge.rules.ledger import PROBLEM_ROWS, PROBLEM_SPANS, Ledger, outcome_of
 from labelwise.merge.rules.settings import Settings
@@ -28,10 +27,7 @@ OUTPUTS = (
     *SPLITS,
     "labels",
     "tokenizer.json",
-    LOST_SPANS,
-    DISAGREEMENTS,
-    PROBLEMS,
-    PLACES,
+    *LINES,
     NEAR_DUPLICATES,
     ANNOTATORS,
     MANIFEST,

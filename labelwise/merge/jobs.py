@@ -12,7 +12,7 @@ import msgspec
 
 from labelwise.corpus.manifest import Split
 from labelwise.merge.rules.settings import Settings
-from labelwise.merge.task_store import KeyRange
+from labelwise.merge.task_store import KeyRange, read_index
 from labelwise.sources.declarations import DataSet
 from labelwise.sources.files import FileStat
 
@@ -74,20 +74,17 @@ class MergeJob(msgspec.Struct):
     folder: Path
     groups: Mapping[bytes, SplitGroup] = {}
 
-    def identity(self) -> bytes:
-        """Digest what the work is: where the tasks are, in files that never change, and all else that counts.
-
-        It tells sooner than TaskTable.fingerprint that nothing is new, but not that what is new has the same content.
-        """
-        places = [(keys.path.name, keys.source, keys.base, keys.first, keys.count) for keys in self.ranges]
-        declared = {keys.source: declaration_digest(self.sources[keys.source]) for keys in self.ranges}
-        facts = [places, list(declared.values()), self.common, sorted(self.groups.items())]
-        return hashlib.blake2b(msgspec.msgpack.encode(facts), digest_size=16).digest()
-
-    @property
-    def common(self) -> bytes:
-        """What all partitions of a merge depend on."""
-        return msgspec.json.encode([self.settings, self.labels])
+    def fingerprint(self) -> str:
+        """Digest all that the result depends on: the tasks, their declarations, and the settings."""
+        facts = [self.settings, self.labels, sorted(self.groups.items())]
+        digest = hashlib.blake2b(msgspec.msgpack.encode(facts), digest_size=16)
+        for keys in self.ranges:
+            dataset, path = msgspec.structs.astuple(self.sources[keys.source])
+            several = len(dataset.files) > 1  # then exports of one annotation can be told apart
+            declared = [dataset.name, dataset.labels, dataset.absent, dataset.kind, dataset.split, several, path.name]
+            digest.update(msgspec.msgpack.encode([keys.base, *declared]))
+            digest.update(read_index(keys.path, keys.first, keys.count).tobytes())
+        return digest.hexdigest()
 
     @property
     def tasks(self) -> int:
@@ -98,10 +95,3 @@ class MergeJob(msgspec.Struct):
     def size(self) -> int:
         """Their bytes in the task files."""
         return sum(keys.size for keys in self.ranges)
-
-
-def declaration_digest(source: Source) -> int:
-    """Digest what is declared about a source, and what its problems call it."""
-    dataset = source.dataset
-    facts = [dataset.name, dataset.labels, dataset.absent, dataset.kind, dataset.split, source.path.name]
-    return int.from_bytes(hashlib.blake2b(msgspec.json.encode(facts), digest_size=8).digest(), "little")

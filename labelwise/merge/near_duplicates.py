@@ -8,6 +8,7 @@ pair of similarity 0.8 is found with a probability of 95%, one of 0.9 with more 
 Signatures are on disk, by partition; memory holds 8 bytes per text, and the pairs.
 """
 
+import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, pairwise
@@ -19,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from rensa import RMinHash
 
-from labelwise.common.keys import join_key
+from labelwise.common.keys import join_key, key_parts
 from labelwise.common.outputs import staged
 from labelwise.common.own_files import remove
 from labelwise.corpus.manifest import SPLITS, Split
@@ -27,7 +28,7 @@ from labelwise.merge.jobs import MergeJob, Source, SplitGroup
 from labelwise.merge.rules.ledger import Ledger
 from labelwise.merge.rules.splits import declared_split
 from labelwise.merge.task_store import TaskReader
-from labelwise.merge.task_table import TaskTable, read_answer, read_text
+from labelwise.merge.text_places import find_texts, read_answer, read_text
 
 NEAR_DUPLICATES = "near_duplicates.jsonl"
 BANDS, ROWS, SHINGLE = 16, 8, 3
@@ -73,54 +74,32 @@ class NearPair(NamedTuple):
     other: Place
 
 
-def signature_file(job: MergeJob) -> Path:
-    """Name the file for the signatures of a partition's texts."""
-    return job.folder.parent.parent / "signatures" / f"{job.number:05d}-{job.identity().hex()}"
-
-
-def sign_partition(job: MergeJob) -> int:
-    """Write the signatures of a partition's texts; those that an earlier run left aren't computed again.
-
-    RETURNS (int): the number of texts.
-    """
-    file = signature_file(job)
+def sign_partition(job: MergeJob) -> Path:
+    """Write the signatures of a partition's texts, unless an earlier run did; return their file."""
+    sources = ",".join(str(keys.source) for keys in job.ranges)
+    name = hashlib.blake2b(f"{job.fingerprint()} {sources}".encode(), digest_size=16).hexdigest()
+    folder = job.folder.parent.parent / "signatures"
+    file = folder / f"{job.number:05d}-{name}"
     if file.is_file():
-        return file.stat().st_size // SIGNED.itemsize
-    others = list(file.parent.glob(f"{job.number:05d}-*"))
-    earlier = np.concatenate([np.zeros(0, SIGNED), *map(read_signatures, others)])
-    known = {
-        key: number for number, key in enumerate(zip(earlier["high"].tolist(), earlier["low"].tolist(), strict=True))
-    }
+        return file
+    others = list(folder.glob(f"{job.number:05d}-*"))
+    earlier = np.concatenate([np.zeros(0, SIGNED), *(np.fromfile(other, SIGNED) for other in others)])
+    keys = map(join_key, earlier["high"].tolist(), earlier["low"].tolist())
+    known = dict(zip(keys, earlier["signature"], strict=True))
     declares = any(source.dataset.split != "auto" for source in job.sources)
-    tasks = TaskTable(job)
-    cuts = tasks.cut_texts()
-    firsts = [first for first, _ in cuts]
-    texts = np.zeros(len(cuts), SIGNED)
-    for name in ("high", "low", "line"):
-        texts[name] = tasks.columns[name][firsts]
-    texts["source"] = np.array([keys.source for keys in job.ranges], "<u4")[tasks.columns["key_range"][firsts]]
+    found = find_texts(job)
+    signed = np.zeros(len(found), SIGNED)
     with TaskReader() as reader:
-        for number, (first, last) in enumerate(cuts):
-            key = int(texts["high"][number]), int(texts["low"][number])
-            if declares and (
-                split := declared_split([read_answer(row, job, reader) for row in tasks.rows(first, last)])
-            ):
-                texts["declared"][number] = SPLITS.index(split) + 1
-            if key in known:
-                texts["signature"][number] = earlier["signature"][known[key]]
-            else:
-                (row,) = tasks.rows(first, first + 1)
-                texts["signature"][number] = sign(read_text(join_key(*key), row, job, reader))
+        for number, (key, places) in enumerate(found):
+            split = declared_split([read_answer(place, job, reader) for place in places]) if declares else None
+            declared = SPLITS.index(split) + 1 if split else 0
+            signature = known[key] if key in known else sign(read_text(key, places[0], job, reader))
+            signed[number] = (*key_parts(key), places[0].keys.source, places[0].line, declared, signature)
     with staged(file) as path:
-        path.write_bytes(texts.tobytes())
+        path.write_bytes(signed.tobytes())
     for other in others:
         remove(other)
-    return len(texts)
-
-
-def read_signatures(file: Path) -> npt.NDArray[np.void]:
-    """Read a partition's signatures; none if there is no file."""
-    return np.fromfile(file, SIGNED) if file.is_file() else np.zeros(0, SIGNED)
+    return file
 
 
 def sign(text: str) -> list[int]:
@@ -187,7 +166,7 @@ def hash_band(files: Sequence[Path], band: int) -> npt.NDArray[np.uint64]:
     hashes = np.zeros(sum(counts), "<u8")
     start = 0
     for file, count in zip(files, counts, strict=True):
-        signatures = read_signatures(file)["signature"][:, columns].astype(np.uint64)
+        signatures = np.fromfile(file, SIGNED)["signature"][:, columns].astype(np.uint64)
         hashes[start : start + count] = (signatures * factors).sum(axis=1)
         start += count
     return hashes

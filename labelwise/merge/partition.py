@@ -1,7 +1,7 @@
-"""Merge one partition: the work of one process.
+"""Merge one partition: the work of one process; one text's tasks are held at a time.
 
-The result of each portion of its texts is kept in the cache with a fingerprint of all that it depends on; a later run
-takes it from there if that is the same.
+The result is kept in the cache, with a fingerprint of all that it depends on: a later run takes it from there if that
+is the same.
 """
 
 import hashlib
@@ -11,86 +11,87 @@ from pathlib import Path
 import msgspec
 
 from labelwise.common.outputs import staged
-from labelwise.corpus.docbin_writer import write_docs
-from labelwise.corpus.manifest import SPLITS
-from labelwise.corpus.places import PLACES
+from labelwise.corpus.docbin_writer import DocWriter
+from labelwise.corpus.manifest import SPLITS, Split
+from labelwise.corpus.places import PLACES, places_line
+from labelwise.corpus.streaming import forgetting
 from labelwise.merge.jobs import MergeJob
-from labelwise.merge.portion import Portion, merge_portion
-from labelwise.merge.rules.ledger import Ledger, decode_counter
+from labelwise.merge.rules.agreement import disagreement_tasks
+from labelwise.merge.rules.answers import place_of
+from labelwise.merge.rules.ledger import Ledger, decode_counter, problem_line
+from labelwise.merge.rules.lost_spans import lost_span_tasks
+from labelwise.merge.rules.settings import load_tokenizer
 from labelwise.merge.task_store import TaskReader
-from labelwise.merge.task_table import TaskTable
+from labelwise.merge.text_places import find_texts, read_answer, read_text
+from labelwise.merge.text_result import merge_one
 
 LOST_SPANS, DISAGREEMENTS, PROBLEMS = "lost_spans.jsonl", "disagreements.jsonl", "problems.jsonl"
-NAMES = "names.json"
+LINES = (LOST_SPANS, DISAGREEMENTS, PROBLEMS, PLACES)  # files of a partition, of lines of JSON
 
 
 class PartitionResult(msgspec.Struct):
-    """The result of a partition, except for what is in files of its folder: Docs, lost spans, problems, places, ….
+    """The result of a partition, except for its files: LINES, and one of Docs for each split that has any.
 
-    identity, fingerprint (bytes): digests of what it depends on: by place, and by content.
+    fingerprint (str): see `MergeJob.fingerprint`.
+    keys (dict[Split, list[bytes]]): of the Docs' texts, in order.
+    names (dict[bytes, str]): the documents that texts are, by key, of those that have a name.
     files (dict[str, str]): the names of its files, with their digests.
     """
 
-    identity: bytes
-    fingerprint: bytes
+    fingerprint: str
     ledger: Ledger
-    keys: dict[str, bytes]
+    keys: dict[Split, list[bytes]]
+    names: dict[bytes, str]
     files: dict[str, str]
 
 
 _decode_result = msgspec.msgpack.Decoder(PartitionResult, dec_hook=decode_counter).decode
-_decode_portions = msgspec.msgpack.Decoder(list[Portion], dec_hook=decode_counter).decode
 
 
 def merge_partition(job: MergeJob) -> PartitionResult:
-    """Merge the texts of one partition and write its Docs and lost spans, or take what an earlier run left.
+    """Merge the texts of one partition and write its files, or take what an earlier run left.
 
     RAISES (InputError): an "error" policy met its case.
     """
-    identity = job.identity()
+    fingerprint = job.fingerprint()
     earlier = _read_result(job.folder)
-    if earlier and earlier.identity == identity:
-        return earlier
-    tasks = TaskTable(job)
-    portions = [(tasks.fingerprint(first, last), first, last) for first, last in tasks.cut_portions()]
-    fingerprint = hashlib.blake2b(job.common + b"".join(name for name, _, _ in portions), digest_size=16).digest()
     if earlier and earlier.fingerprint == fingerprint:
         return earlier
-    kept = _read_earlier_portions(job.folder)
-    with TaskReader() as reader:
-        merged = [
-            kept.get(name) or merge_portion(job, name, tasks.texts(first, last), reader)
-            for name, first, last in portions
-        ]
     ledger = Ledger(labels={label: Counter() for label in job.labels})
-    result = PartitionResult(identity, fingerprint, ledger, dict.fromkeys(SPLITS, b""), {})
+    result = PartitionResult(fingerprint, ledger, {split: [] for split in SPLITS}, {}, {})
+    docs = {split: DocWriter() for split in SPLITS}
+    lines: dict[str, list[bytes]] = {name: [] for name in LINES}
+    tokenizer = load_tokenizer(job.settings)
+    with TaskReader() as reader:
+        for key, places in find_texts(job):
+            text = read_text(key, places[0], job, reader)
+            answers = [read_answer(place, job, reader) for place in places]
+            with forgetting(tokenizer.nlp):
+                split, doc, merged = merge_one(key, text, answers, job, tokenizer, ledger)
+                if doc is not None:
+                    docs[split].add(doc)
+                    result.keys[split].append(key)
+                    lines[PLACES].append(
+                        places_line(key, [one for answer in answers if (one := place_of(text, answer))])
+                    )
+            if merged.name:
+                result.names[key] = merged.name
+            lines[LOST_SPANS] += lost_span_tasks(text, merged.lost, merged.places, merged.name)
+            lines[DISAGREEMENTS] += disagreement_tasks(text, merged.versions, merged.places, merged.name)
+            lines[PROBLEMS] += map(problem_line, merged.problems)
     with staged(job.folder, folder=True) as folder:
         folder.mkdir()
         for split in SPLITS:
-            result.keys[split] = b"".join(portion.keys[split] for portion in merged)
             if result.keys[split]:
-                write_docs([portion.docs[split] for portion in merged], folder / f"{split}.spacy")
-        (folder / LOST_SPANS).write_bytes(b"".join(portion.lost_spans for portion in merged))
-        (folder / DISAGREEMENTS).write_bytes(b"".join(portion.disagreements for portion in merged))
-        (folder / PROBLEMS).write_bytes(b"".join(portion.problems for portion in merged))
-        (folder / PLACES).write_bytes(b"".join(portion.places for portion in merged))
-        names = {key: name for portion in merged for key, name in portion.names.items()}
-        (folder / NAMES).write_bytes(msgspec.json.encode(names))
-        for portion in merged:
-            ledger.add(portion.ledger)
-        result.files = {file.name: digest_of(file) for file in sorted(folder.iterdir())}
-        (folder / "portions").write_bytes(msgspec.msgpack.encode(merged))
+                docs[split].write(folder / f"{split}.spacy")
+        for name, content in lines.items():
+            (folder / name).write_bytes(b"".join(content))
+        result.files = {file.name: _digest_file(file) for file in sorted(folder.iterdir())}
         (folder / "result").write_bytes(msgspec.msgpack.encode(result))
     return result
 
 
-def read_names(folder: Path) -> dict[str, str]:
-    """Read the documents that texts of a partition are, by key in hexadecimal, of those that have a name."""
-    return msgspec.json.decode((folder / NAMES).read_bytes(), type=dict[str, str])
-
-
-def digest_of(file: Path) -> str:
-    """Digest a file."""
+def _digest_file(file: Path) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
@@ -98,15 +99,7 @@ def _read_result(folder: Path) -> PartitionResult | None:
     """Read what an earlier run made of a partition, if it is complete and unchanged."""
     try:
         result = _decode_result((folder / "result").read_bytes())
-        whole = all(digest_of(folder / name) == digest for name, digest in result.files.items())
+        whole = all(_digest_file(folder / name) == digest for name, digest in result.files.items())
     except (OSError, msgspec.DecodeError):
         return None
     return result if whole else None
-
-
-def _read_earlier_portions(folder: Path) -> dict[bytes, Portion]:
-    try:
-        portions = _decode_portions((folder / "portions").read_bytes())
-    except (OSError, msgspec.DecodeError):
-        return {}
-    return {portion.fingerprint: portion for portion in portions}

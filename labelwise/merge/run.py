@@ -25,7 +25,6 @@ from typing import IO, NamedTuple, TypeVar
 import msgspec
 
 from labelwise.common.errors import InputError
-from labelwise.common.keys import split_keys
 from labelwise.common.memory import parse_size
 from labelwise.common.outputs import Output, link, staged_together
 from labelwise.common.workers import Engine, open_executor, run_in_order
@@ -41,10 +40,9 @@ from labelwise.merge.near_duplicates import (
     find_pairs,
     group_texts,
     sign_partition,
-    signature_file,
     write_near_duplicates,
 )
-from labelwise.merge.partition import DISAGREEMENTS, LOST_SPANS, PROBLEMS, merge_partition, read_names
+from labelwise.merge.partition import LINES, PROBLEMS, merge_partition
 from labelwise.merge.plan import TaskFile, count_partitions, plan_merging, plan_reading, plan_workers
 from labelwise.merge.read_sources import Extract, read_slice
 from labelwise.merge.rules.ledger import Ledger, Problem, problem_line
@@ -243,7 +241,7 @@ def _note_extract(
 
 def _compare(run: Runner, jobs: Iterable[MergeJob], total: int, settings: Settings) -> list[NearPair]:
     """Find the pairs of texts that are nearly equal."""
-    files = [signature_file(job) for job, _ in run.run("compare", sign_partition, jobs, total)]
+    files = [file for _, file in run.run("compare", sign_partition, jobs, total)]
     return find_pairs(files, settings.near_similarity)
 
 
@@ -257,17 +255,14 @@ def _merge(
     digests = {split: hashlib.sha256() for split in SPLITS}
     partitions: dict[str, str] = {}
     with ExitStack() as stack:
-        whole = {
-            name: stack.enter_context((folder / name).open("ab"))
-            for name in (LOST_SPANS, DISAGREEMENTS, PROBLEMS, PLACES)
-        }
+        whole = {name: stack.enter_context((folder / name).open("ab")) for name in LINES}
         for job, result in run.run("merge", merge_partition, jobs, total):
             ledger.add(result.ledger)
             for split in SPLITS:
-                digests[split].update(result.keys[split])
-                if found := [key for key in split_keys(result.keys[split]) if key in homes]:
-                    names = read_names(job.folder)
-                    homes.update((key, Home(split, names.get(key.hex(), ""))) for key in found)
+                digests[split].update(b"".join(result.keys[split]))
+                homes.update(
+                    (key, Home(split, result.names.get(key, ""))) for key in result.keys[split] if key in homes
+                )
                 if digest := result.files.get(f"{split}.spacy"):
                     name = f"{split}/part-{job.number:05d}.spacy"
                     link(job.folder / f"{split}.spacy", folder / name)

@@ -1,11 +1,11 @@
 """Packed Docs are what DocBin makes of them."""
 
-import pytest
 import spacy
 from spacy.tokens import Doc, DocBin
 
 from labelwise.corpus.annotation import GOLD, INCORRECT, Annotation, annotate
-from labelwise.corpus.docbin_writer import encode_docs, write_docs
+from labelwise.corpus.docbin_writer import DocWriter
+from tests.conftest import write_docs
 
 
 def make_docs(nlp) -> list[Doc]:
@@ -27,11 +27,10 @@ def view(doc: Doc):
     return doc.text, tokens, spans, doc.user_data, doc.cats, doc.has_unknown_spaces
 
 
-@pytest.mark.parametrize("cut", [0, 1, 3])
-def test_they_read_as_those_of_a_docbin(tmp_path, cut):
+def test_they_read_as_those_of_a_docbin(tmp_path):
     nlp = spacy.blank("en")
     docs = make_docs(nlp)
-    write_docs([encode_docs(docs[:cut]), encode_docs(docs[cut:])], tmp_path / "ours.spacy")
+    write_docs(docs, tmp_path / "ours.spacy")
     DocBin(["ENT_IOB", "ENT_TYPE"], store_user_data=True, docs=docs).to_disk(tmp_path / "theirs.spacy")
     ours, theirs = (
         [view(doc) for doc in DocBin().from_disk(tmp_path / name).get_docs(spacy.blank("xx").vocab)]
@@ -43,4 +42,7 @@ def test_they_read_as_those_of_a_docbin(tmp_path, cut):
 
 def test_span_groups_are_spacys_bytes():
     docs = make_docs(spacy.blank("en"))
-    assert encode_docs(docs).groups == [doc.spans.to_bytes() for doc in docs]
+    writer = DocWriter()
+    for doc in docs:
+        writer.add(doc)
+    assert writer.groups == [doc.spans.to_bytes() for doc in docs]

@@ -8,9 +8,9 @@ import spacy
 
 from labelwise.corpus.annotation import GOLD, Annotation, annotate
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
-from labelwise.corpus.docbin_writer import encode_docs, write_docs
 from labelwise.corpus.forms import LONGEST, Forms
 from labelwise.corpus.manifest import find_partitions, read_manifest
+from tests.conftest import write_docs
 
 LABELS = ["A", "B"]
 
@@ -26,7 +26,7 @@ def stored(folder, *texts: tuple[str, list[tuple[int, int, str]], dict]) -> list
         gold = [(doc[s:e].start_char, doc[s:e].end_char, label, ["a"]) for s, e, label in dict.fromkeys(spans)]
         annotate(doc, Annotation(gold, [], unknown, ["a"]))
         docs.append(doc)
-    write_docs([encode_docs(docs)], folder / "a.spacy")
+    write_docs(docs, folder / "a.spacy")
     return list(read_stored_docs(folder / "a.spacy"))
 
 

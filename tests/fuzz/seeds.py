@@ -10,7 +10,7 @@ import spacy
 from spacy.tokens import Doc, DocBin, Span
 
 from labelwise.corpus.annotation import Annotation, annotate
-from labelwise.corpus.docbin_writer import encode_docs, write_docs
+from tests.conftest import write_docs
 from tests.fuzz.mutate import pack
 from tests.fuzz.targets import NO_TEXT, folder
 
@@ -114,7 +114,7 @@ def docs() -> list[bytes]:
     gold = [(4, 8, "A", ["one"]), (0, 2, "B", ["two"])]
     annotate(merged, Annotation(gold, [(0, 3, "B")], {"C": "none"}, ["one", "two"]))
     path = folder() / "seed.spacy"
-    write_docs([encode_docs([merged, merged])], path)
+    write_docs([merged, merged], path)
     made = [path.read_bytes()]
     for attrs in (
         ["ORTH", "ENT_IOB", "ENT_TYPE"],

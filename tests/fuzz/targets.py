@@ -31,11 +31,9 @@ from labelwise.common.errors import InputError
 from labelwise.common.keys import text_key
 from labelwise.corpus.annotation import Coverage
 from labelwise.corpus.docbin_reader import read_stored_docs
-from labelwise.corpus.docbin_writer import encode_docs, write_docs
 from labelwise.corpus.manifest import SPLITS
 from labelwise.corpus.streaming import forgetting
 from labelwise.merge.jobs import MergeJob
-from labelwise.merge.portion import merge_one
 from labelwise.merge.rules.answers import Answer
 from labelwise.merge.rules.ledger import PROBLEM_SPANS, Ledger, Problem, outcome_of, problem_line
 from labelwise.merge.rules.lost_spans import lost_span_tasks
@@ -44,6 +42,7 @@ from labelwise.merge.rules.policies import Alignment, Conflicts, Duplicates, Ove
 from labelwise.merge.rules.settings import Settings, load_tokenizer
 from labelwise.merge.rules.splits import declared_split
 from labelwise.merge.task_store import TaskWriter, decode_task
+from labelwise.merge.text_result import merge_one
 from labelwise.sources import brat, declarations
 from labelwise.sources.declarations import DataSet, load_datasets
 from labelwise.sources.formats import read_items
@@ -52,6 +51,7 @@ from labelwise.sources.jsonl import read_jsonl
 from labelwise.sources.normalize import normalize_task
 from labelwise.sources.prodigy_datasets import declare, tasks
 from labelwise.sources.prodigy_db import MOST
+from tests.conftest import write_docs
 from tests.fuzz.mutate import Bytes, mutate_lines, mutate_packed
 
 FILE = Path("fuzz.jsonl")
@@ -170,7 +170,7 @@ def _make_docs(texts: dict[bytes, list[Answer]], settings: Settings, ledger: Led
         check(ledger.spans["entity"] == sum(len(doc.ents) for doc in docs), ledger)
         check(sum(ledger.texts[split] for split in SPLITS) == len(docs), ledger)
         path = folder() / "written.spacy"
-        write_docs([encode_docs(docs)], path)
+        write_docs(docs, path)
         stored = list(read_stored_docs(path))
         check([doc.text for doc in stored] == [doc.text for doc in docs])
         gold = sum(len(doc.annotation.gold) for doc in stored)

@@ -24,7 +24,7 @@ from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge
 from labelwise.merge.task_store import TaskWriter
 from labelwise.sources.declarations import load_datasets
-from tests.conftest import ROOT, another_process
+from tests.conftest import ROOT, another_process, write_jsonl
 from tests.merge.test_run import random_datasets
 
 KILLS = 30
@@ -120,20 +120,20 @@ def test_a_killed_merge_leaves_nothing_partial_and_can_be_run_again(merging):
 
 
 def count_work(monkeypatch) -> dict[str, int]:
-    """Count the task files that are written and the portions that are merged, from now on."""
-    done = {"files": 0, "portions": 0}
-    add, portion = TaskWriter.add, partition.merge_portion
+    """Count the task files that are written and the texts that are merged, from now on."""
+    done = {"files": 0, "texts": 0}
+    add, merge_one = TaskWriter.add, partition.merge_one
 
     def counting_add(self, *args):
         done["files"] += not self.tasks
         return add(self, *args)
 
-    def counting_portion(*args):
-        done["portions"] += 1
-        return portion(*args)
+    def counting_merge(*args):
+        done["texts"] += 1
+        return merge_one(*args)
 
     monkeypatch.setattr(TaskWriter, "add", counting_add)
-    monkeypatch.setattr(partition, "merge_portion", counting_portion)
+    monkeypatch.setattr(partition, "merge_one", counting_merge)
     return done
 
 
@@ -147,7 +147,7 @@ def test_a_data_set_more_costs_what_it_touches(merging, monkeypatch):
     done = count_work(monkeypatch)
     ledger = merging.run(**settings)
     assert done["files"] == 1
-    assert 1 <= done["portions"] <= 3
+    assert 3 <= done["texts"] < 3 * 100, "three of sixteen partitions"
     same = [path for path, inode in written.items() if path.stat().st_ino == inode]
     assert len(written) - len(same) <= 3 * 3, "three partitions, a file for each split"
     assert len(written) > 20
@@ -162,7 +162,7 @@ def test_nothing_is_done_when_nothing_is_new(merging, monkeypatch):
     whole = merging.files()
     done = count_work(monkeypatch)
     assert merging.run() == ledger
-    assert done == {"files": 0, "portions": 0}
+    assert done == {"files": 0, "texts": 0}
     assert merging.files() == whole
 
 
@@ -181,9 +181,9 @@ def test_other_settings_redo_all(merging, monkeypatch, settings):
     merging.run("fresh", **settings)
     done = count_work(monkeypatch)
     merging.run()
-    once = done["portions"]
+    once = done["texts"]
     merging.run(**settings)
-    assert done["portions"] == 2 * once
+    assert done["texts"] == 2 * once
     monkeypatch.undo()
     assert merging.files() == merging.files("fresh")
 
@@ -199,13 +199,24 @@ def test_another_declaration_redoes_what_it_says(merging, options):
     assert merging.files() == merging.files("fresh")
 
 
+def test_a_file_more_of_a_data_set_redoes_all_of_it(merging):
+    """Now that there are two, exports of one annotation can be told apart by their hashes, which is counted."""
+    rows = [{"text": f"text {i}", "spans": [], "_task_hash": i} for i in range(30)]
+    merging.add("a", ["A"], rows)
+    merging.run(docs_per_partition=3)
+    write_jsonl(merging.root / "tasks" / "b.jsonl", [{"text": "another", "spans": []}])
+    merging.declared[0]["path"] = ["a.jsonl", "b.jsonl"]
+    merging.add("c", ["A"], [])
+    assert merging.run(docs_per_partition=3) == merging.run("fresh", docs_per_partition=3)
+
+
 def test_other_code_redoes_all(merging, monkeypatch):
     random_datasets(merging, 1)
     merging.run()
     monkeypatch.setattr(cache, "digest_code", lambda *facts: "newer")
     done = count_work(monkeypatch)
     merging.run()
-    assert done["portions"]
+    assert done["texts"]
     assert {path.name for path in (merging.root / "corpus/.cache").iterdir()} == {"CACHEDIR.TAG", "newer"}
 
 
@@ -264,7 +275,7 @@ def test_the_cache_forgets_what_is_no_longer_used(merging):
     assert sizes[0] == sizes[1]
 
 
-@pytest.mark.parametrize("name", ["portions", "result", "train.spacy", "*.tasks", "*.index", "*.extract", "*.problems"])
+@pytest.mark.parametrize("name", ["result", "train.spacy", "*.tasks", "*.index", "*.extract", "*.problems"])
 @pytest.mark.parametrize("damage", ["cut", "gone"])
 def test_a_damaged_cache_does_no_harm(merging, name, damage):
     random_datasets(merging, 1)
@@ -468,7 +479,7 @@ FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     ("module", "name"),
     [
         (read_sources, "create"),
-        (partition, "write_docs"),
+        (docbin_writer.DocWriter, "write"),
         (docbin_writer, "encode"),
         (run, "_append"),
         (commit, "write_manifest"),

@@ -1,8 +1,4 @@
-"""Merge the texts of one portion, a small share of a partition; one text's tasks are held at a time.
-
-The tasks of a text are read from the task files, merged (`one_text`), put into a split (`splits`), and made into a
-Doc (`to_doc`).
-"""
+"""One text: its answers are merged (`one_text`), it is put into a split (`splits`), and made into a Doc (`to_doc`)."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -14,45 +10,18 @@ from spacy.attrs import IDX, LENGTH
 from spacy.tokens import Doc
 
 from labelwise.common.errors import InputError
-from labelwise.corpus.docbin_writer import EncodedDocs, encode_docs
-from labelwise.corpus.manifest import SPLITS, Split
-from labelwise.corpus.places import places_line
-from labelwise.corpus.streaming import forgetting
+from labelwise.corpus.manifest import Split
 from labelwise.corpus.tasks import input_hash
 from labelwise.corpus.tokenizer import LearningTokenizer
 from labelwise.merge.jobs import MergeJob, SplitGroup
-from labelwise.merge.rules.agreement import count_agreement, count_pairs, disagreement_tasks
-from labelwise.merge.rules.answers import Answer, place_of, why_not
-from labelwise.merge.rules.ledger import Ledger, outcome_of, problem_line
-from labelwise.merge.rules.lost_spans import LostSpan, lost_span_tasks
+from labelwise.merge.rules.agreement import count_agreement, count_pairs
+from labelwise.merge.rules.answers import Answer, why_not
+from labelwise.merge.rules.ledger import Ledger, outcome_of
+from labelwise.merge.rules.lost_spans import LostSpan
 from labelwise.merge.rules.one_text import Merged, merge_text, missing_labels
 from labelwise.merge.rules.policies import COVERAGE
-from labelwise.merge.rules.settings import load_tokenizer
 from labelwise.merge.rules.splits import declared_split, hashed_split, value_of_meta
 from labelwise.merge.rules.to_doc import Projection, to_doc
-from labelwise.merge.task_store import TaskReader
-from labelwise.merge.task_table import Texts, read_answer, read_text
-
-
-class Portion(msgspec.Struct):
-    """The result of a portion.
-
-    fingerprint (bytes): digest of all that this depends on.
-    docs (dict[str, EncodedDocs]): by split.
-    keys (dict[str, bytes]): by split, the keys of the Docs' texts.
-    names (dict[str, str]): the documents that texts are, by key, of those that have a name.
-    lost_spans, disagreements, problems, places (bytes): lines of JSON.
-    """
-
-    fingerprint: bytes
-    ledger: Ledger
-    docs: dict[str, EncodedDocs]
-    keys: dict[str, bytes]
-    names: dict[str, str]
-    lost_spans: bytes
-    disagreements: bytes
-    problems: bytes
-    places: bytes
 
 
 class TextResult(NamedTuple):
@@ -65,40 +34,6 @@ class TextResult(NamedTuple):
     split: Split
     doc: Doc | None
     merged: Merged
-
-
-def merge_portion(job: MergeJob, fingerprint: bytes, texts: Texts, reader: TaskReader) -> Portion:
-    """Merge the texts of one portion.
-
-    RAISES (InputError): an "error" policy met its case.
-    """
-    ledger = Ledger(labels={label: Counter() for label in job.labels})
-    docs: dict[Split, list[Doc]] = {split: [] for split in SPLITS}
-    keys: dict[str, bytes] = dict.fromkeys(SPLITS, b"")
-    names: dict[str, str] = {}
-    lost_spans: list[bytes] = []
-    disagreements: list[bytes] = []
-    problems: list[bytes] = []
-    places: list[bytes] = []
-    tokenizer = load_tokenizer(job.settings)
-    with forgetting(tokenizer.nlp):
-        for key, rows in texts:
-            text = read_text(key, rows[0], job, reader)
-            answers = [read_answer(row, job, reader) for row in rows]
-            result = merge_one(key, text, answers, job, tokenizer, ledger)
-            if result.doc is not None:
-                docs[result.split].append(result.doc)
-                keys[result.split] += key
-                places.append(places_line(key, [place for one in answers if (place := place_of(text, one))]))
-            merged = result.merged
-            if merged.name:
-                names[key.hex()] = merged.name
-            lost_spans += lost_span_tasks(text, merged.lost, merged.places, merged.name)
-            disagreements += disagreement_tasks(text, merged.versions, merged.places, merged.name)
-            problems += map(problem_line, merged.problems)
-        encoded: dict[str, EncodedDocs] = {split: encode_docs(docs[split]) for split in SPLITS}
-    lines = map(b"".join, (lost_spans, disagreements, problems, places))
-    return Portion(fingerprint, ledger, encoded, keys, names, *lines)
 
 
 def merge_one(
