@@ -7,23 +7,6 @@ import msgspec
 
 PROBLEM_ROWS = ("bad JSON", "no text", "malformed", "link outside")
 PROBLEM_SPANS = ("invalid", "undeclared label")
-COUNTERS = (
-    "rows",
-    "spans",
-    "texts",
-    "words",
-    "datasets",
-    "partly",
-    "undeclared",
-    "marked",
-    "inferred",
-    "near_duplicates",
-    "other_split",
-    "exported",
-    "renamed",
-    "trimmed",
-)
-TABLES = ("labels", "lost_spans", "agreement", "pairs", "gold")
 
 
 class Problem(NamedTuple):
@@ -110,15 +93,15 @@ class Ledger(msgspec.Struct):
 
     def add(self, other: "Ledger") -> None:
         """Add another's counts to these."""
-        self.rows_read += other.rows_read
-        self.spans_read += other.spans_read
-        self.without_split_by += other.without_split_by
-        self.stored_hash_differs += other.stored_hash_differs
-        for name in COUNTERS:
-            getattr(self, name).update(getattr(other, name))
-        for name in TABLES:
-            for row, counts in getattr(other, name).items():
-                getattr(self, name).setdefault(row, Counter()).update(counts)
+        for name in self.__struct_fields__:
+            mine, theirs = getattr(self, name), getattr(other, name)
+            if isinstance(mine, int):
+                setattr(self, name, mine + theirs)
+            elif isinstance(mine, Counter):
+                mine.update(theirs)
+            else:
+                for row, counts in theirs.items():
+                    mine.setdefault(row, Counter()).update(counts)
 
     def check(self) -> None:
         """Check that everything read has one outcome.
@@ -138,7 +121,8 @@ class Ledger(msgspec.Struct):
     def sorted(self) -> "Ledger":
         """Copy without what was never counted, in alphabetical order, so that equal ledgers are written alike."""
         fields = {name: getattr(self, name) for name in self.__struct_fields__}
-        fields |= {name: _sorted(fields[name]) for name in COUNTERS if name not in ("datasets", "renamed")}
+        counters = {name: counts for name, counts in fields.items() if isinstance(counts, Counter)}
+        fields |= {name: _sorted(counts) for name, counts in counters.items() if name not in ("datasets", "renamed")}
         fields["labels"] = {label: _sorted(counts) for label, counts in self.labels.items()}
         fields["lost_spans"] = {reason: _sorted(counts) for reason, counts in sorted(self.lost_spans.items())}
         fields["gold"] = {split: _sorted(counts) for split, counts in sorted(self.gold.items())}
