@@ -1,9 +1,10 @@
 """Spans of characters: trim them, and group those that overlap."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Literal, TypeGuard
+from typing import Any, Literal, TypeGuard, TypeVar
 
 SpanKey = tuple[int, int, str]  # start and end, label
+Offsets = TypeVar("Offsets", SpanKey, tuple[int, int])
 State = Literal["partial", "none"]  # of a label that a text isn't complete for
 
 
@@ -29,10 +30,10 @@ def trim_usable(text: str, start: Any, end: Any) -> tuple[int, int]:
 
 
 def overlapping_groups(
-    one: Iterable[SpanKey], other: Iterable[SpanKey]
-) -> Iterator[tuple[list[SpanKey], list[SpanKey]]]:
+    one: Iterable[Offsets], other: Iterable[Offsets]
+) -> Iterator[tuple[list[Offsets], list[Offsets]]]:
     """Yield (one, other) for each stretch of a text whose borders no span crosses, in text order, sorted."""
-    group: tuple[list[SpanKey], list[SpanKey]] = ([], [])
+    group: tuple[list[Offsets], list[Offsets]] = ([], [])
     end = 0
     for span, side in sorted([*((span, 0) for span in one), *((span, 1) for span in other)]):
         if span[0] >= end and any(group):

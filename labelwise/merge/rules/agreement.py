@@ -24,8 +24,8 @@ import numpy as np
 import numpy.typing as npt
 
 from labelwise.common.spans import trim_usable
-from labelwise.corpus.tasks import input_hash, task_hash
-from labelwise.merge.rules.answers import UNNAMED, Answer
+from labelwise.merge.rules.answers import UNNAMED, Answer, by_label
+from labelwise.merge.rules.lost_spans import review_task
 from labelwise.sources.prodigy import annotator_of
 
 Offsets = tuple[int, int]
@@ -119,29 +119,17 @@ def disagreement_tasks(
             | {"annotators": sorted(version.who for version in group if (start, end) in version.marked)}
             for start, end in marked
         ]
-        files = ", ".join(dict.fromkeys(f"{file}:{line}" if line else file for _, file, line in places))
-        meta = {"annotators": ", ".join(sorted(version.who for version in group)), "doc": name, "from": files}
-        text_hash = input_hash(text)
-        task = {"text": text, "_input_hash": text_hash, "_task_hash": task_hash(text_hash, spans), "spans": spans}
-        kept = {key: value for key, value in meta.items() if value}
-        yield msgspec.json.encode({**task, "meta": {"label": label, **kept}}) + b"\n"
+        who = ", ".join(sorted(version.who for version in group))
+        yield review_task(text, spans, {"label": label, "annotators": who, "doc": name}, places)
 
 
 def _latest_answers(answers: Sequence[Answer]) -> dict[str, list[Answer]]:
     """Find the latest answer of each annotator, for each label that has several annotators."""
-    covering: dict[str, list[Answer]] = {}
-    for answer in answers if len(answers) > 1 else ():
-        if answer.task.answer == "accept":
-            uncovered = answer.task.uncovered or ()
-            for label in answer.dataset.labels:
-                if label not in uncovered:
-                    covering.setdefault(label, []).append(answer)
     groups = {}
-    for label, group in covering.items():
-        if len(group) > 1:
-            latest = {_who(answer): answer for answer in sorted(group, key=lambda answer: answer.order)}
-            if len(latest) > 1:
-                groups[label] = list(latest.values())
+    for label, group in by_label([answer for answer in answers if answer.task.answer == "accept"]).items():
+        latest = {_who(answer): answer for answer in sorted(group, key=lambda answer: answer.order)}
+        if len(latest) > 1:
+            groups[label] = list(latest.values())
     return groups
 
 

@@ -1,6 +1,7 @@
 """Answers: tasks with what is known about them, when they came, and whether they count."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,8 +13,6 @@ from labelwise.sources.prodigy import ANSWERS, Kind, Task, annotator_of, kind_of
 
 # How Prodigy names a session that nobody named: after its time.
 UNNAMED = re.compile(r"\d{4}-\d\d-\d\d[_T ]\d\d-\d\d-\d\d")
-
-
 # A date in a file's name, with a time of day or without: project-1-at-2026-11-20-10-32-0f3c.json.
 DATE = re.compile(r"((?:19|20)\d\d)[-_.]?([01]\d)[-_.]?([0-3]\d)(?:[-_.T ]+([0-2]\d)[-_.:]?([0-5]\d))?(?!\d)")
 
@@ -60,6 +59,16 @@ def annotator(answer: Answer) -> tuple[str, str]:
     """Tell who answered: a name, or else the data set, of which all unnamed answers are one annotator's."""
     name = annotator_of(answer.task)
     return ("", answer.dataset.name) if not name or UNNAMED.search(name) else (name, "")
+
+
+def by_label(answers: Sequence[Answer]) -> dict[str, list[Answer]]:
+    """List the complete answers by the labels that they cover, if there are several."""
+    covering: dict[str, list[Answer]] = {}
+    for answer in answers if len(answers) > 1 else ():
+        for label in answer.dataset.labels:
+            if label not in (answer.task.uncovered or ()):
+                covering.setdefault(label, []).append(answer)
+    return covering
 
 
 def place_of(text: str, answer: Answer) -> AnswerPlace | None:

@@ -8,7 +8,7 @@ Each becomes a task that Prodigy can show, with what it lost to:
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -43,32 +43,33 @@ def lost_span_tasks(
 
     places, name: see `one_text.Merged`; the files and lines of the data sets that disagree are in `meta`.
     """
-    text_hash = input_hash(text) if lost else 0
     for one in sorted(lost, key=lambda one: (one.lost.span, one.reason)):
-        datasets = {dataset for claim in (one.lost, one.kept) if claim for dataset in claim.datasets}
-        files = [f"{file}:{line}" if line else file for dataset, file, line in places if dataset in datasets]
-        meta = {"doc": name, "from": ", ".join(dict.fromkeys(files))}
-        yield _lost_span_task(text, text_hash, one, {key: value for key, value in meta.items() if value})
+        claims = [claim for claim in (one.lost, one.kept) if claim]
+        spans = [
+            {
+                "start": claim.span[0],
+                "end": claim.span[1],
+                "label": claim.span[2],
+                "claim": claim.answer,
+                "datasets": claim.datasets,
+                "lost": claim is one.lost,
+            }
+            for claim in claims
+        ]
+        datasets = {dataset for claim in claims for dataset in claim.datasets}
+        files = [place for place in places if place[0] in datasets]
+        yield review_task(text, spans, {"reason": one.reason, "doc": name}, files)
 
 
-def _lost_span_task(text: str, text_hash: int, one: LostSpan, meta: dict[str, str]) -> bytes:
-    spans = [
-        {
-            "start": claim.span[0],
-            "end": claim.span[1],
-            "label": claim.span[2],
-            "claim": claim.answer,
-            "datasets": claim.datasets,
-            "lost": claim is one.lost,
-        }
-        for claim in (one.lost, one.kept)
-        if claim
-    ]
-    task = {
-        "text": text,
-        "_input_hash": text_hash,
-        "_task_hash": task_hash(text_hash, spans),
-        "spans": spans,
-        "meta": {"reason": one.reason, **meta},
-    }
-    return msgspec.json.encode(task) + b"\n"
+def review_task(
+    text: str, spans: list[dict[str, Any]], meta: dict[str, str], places: Sequence[tuple[str, str, int]]
+) -> bytes:
+    """Make a line of JSON, a task that Prodigy can show.
+
+    places: its files and lines become `meta.from`; an empty value isn't written.
+    """
+    files = dict.fromkeys(f"{file}:{line}" if line else file for _, file, line in places)
+    meta = {key: value for key, value in (*meta.items(), ("from", ", ".join(files))) if value}
+    text_hash = input_hash(text)
+    hashes = {"_input_hash": text_hash, "_task_hash": task_hash(text_hash, spans)}
+    return msgspec.json.encode({"text": text, **hashes, "spans": spans, "meta": meta}) + b"\n"

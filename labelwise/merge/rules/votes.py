@@ -10,10 +10,10 @@
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
-from labelwise.common.spans import SpanKey
-from labelwise.merge.rules.answers import Answer, annotator
+from labelwise.common.spans import SpanKey, overlapping_groups
+from labelwise.merge.rules.answers import Answer, annotator, by_label
 from labelwise.merge.rules.policies import ANNOTATORS, half
 
 Offsets = tuple[int, int]
@@ -27,7 +27,7 @@ def outvoted(answers: Sequence[Answer], accepted: Mapping[SpanKey, Sequence[Answ
     policy (str): see `policies.Policies.annotators`.
     """
     lost: list[SpanKey] = []
-    for label, voting in _covering(answers).items():
+    for label, voting in by_label(answers).items():
         deciding = _deciding(voting, policy)
         if not deciding:
             continue
@@ -50,25 +50,11 @@ def standing(marked: Sequence[Collection[Offsets]], needed: float) -> set[Offset
     if not needed:
         return set(times)
     kept: set[Offsets] = set()
-    for candidate in _candidates(sorted(times)):
-        if sum(not candidate.isdisjoint(spans) for spans in marked) >= needed:
+    for candidate, _ in overlapping_groups(times, ()):
+        if sum(any(offsets in spans for offsets in candidate) for spans in marked) >= needed:
             sure = {offsets for offsets in candidate if times[offsets] > len(marked) / 2}
             kept |= sure or _most_chosen({offsets: times[offsets] for offsets in candidate})
     return kept
-
-
-def _candidates(spans: Sequence[Offsets]) -> Iterator[set[Offsets]]:
-    """Part sorted spans where none of them goes on."""
-    candidate: set[Offsets] = set()
-    end = 0
-    for offsets in spans:
-        if candidate and offsets[0] >= end:
-            yield candidate
-            candidate = set()
-        candidate.add(offsets)
-        end = max(end, offsets[1])
-    if candidate:
-        yield candidate
 
 
 def _most_chosen(times: Mapping[Offsets, int]) -> set[Offsets]:
@@ -78,16 +64,6 @@ def _most_chosen(times: Mapping[Offsets, int]) -> set[Offsets]:
         if all(end <= first or last <= start for first, last in chosen):
             chosen.add((start, end))
     return chosen
-
-
-def _covering(answers: Sequence[Answer]) -> dict[str, list[Answer]]:
-    """List the answers that are complete for each label."""
-    covering: dict[str, list[Answer]] = {}
-    for answer in answers if len(answers) > 1 else ():
-        for label in answer.dataset.labels:
-            if label not in (answer.task.uncovered or ()):
-                covering.setdefault(label, []).append(answer)
-    return covering
 
 
 def _deciding(voting: Sequence[Answer], policy: str) -> Sequence[list[Answer]]:
