@@ -17,7 +17,6 @@ import psutil
 from labelwise.common.errors import InputError
 
 INTERVAL = 0.2  # seconds between two samples
-UNITS = {"B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30}
 
 
 class Trimmer:
@@ -73,7 +72,7 @@ def parse_size(size: str) -> int:
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMG])I?B?\s*", size.upper())
     if not match:
         raise InputError(f"memory {size!r}: write a size such as 400MB or 1.5GB")
-    return int(float(match[1]) * UNITS[match[2] + "B"])
+    return int(float(match[1]) * 2 ** (10 * " KMG".index(match[2])))
 
 
 class Peak:

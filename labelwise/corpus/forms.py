@@ -5,6 +5,7 @@ that label. Tokens are compared as they are written; single spaces between them 
 """
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from spacy.strings import get_string_id
@@ -17,7 +18,7 @@ _FACTOR = np.uint64(0x9E3779B97F4A7C15)  # of the golden ratio: neighbouring num
 _OTHER = np.uint64(0xC2B2AE3D27D4EB4F)
 
 
-class Occurrences:
+class Occurrences(NamedTuple):
     """The places of a text whose words are a form that is looked for, each with a label that it is free for.
 
     starts, ends (np.ndarray): in tokens.
@@ -25,9 +26,10 @@ class Occurrences:
     keys (np.ndarray): of form and label.
     """
 
-    def __init__(self, starts: np.ndarray, ends: np.ndarray, labels: np.ndarray, keys: np.ndarray) -> None:
-        """Take the columns."""
-        self.starts, self.ends, self.labels, self.keys = starts, ends, labels, keys
+    starts: np.ndarray
+    ends: np.ndarray
+    labels: np.ndarray
+    keys: np.ndarray
 
 
 class Forms:

@@ -31,7 +31,6 @@ class ReadJob(msgspec.Struct):
     path, dataset, start, end: what `formats.read_items` takes; `stat` is the source's `stat_of` when this was planned.
     size (int): bytes to be read, compressed ones where the file is compressed.
     out (Path): task files and extract are written to this path with other suffixes.
-    buffer (int): bytes of tasks to hold before a task file is written.
     rename (dict[str, str]): new names of labels; see `declarations.DataSet`.
     """
 
@@ -43,7 +42,6 @@ class ReadJob(msgspec.Struct):
     size: int
     stat: list[FileStat]
     out: Path
-    buffer: int
     normalize: bool
     split_by: str
     rename: dict[str, str]

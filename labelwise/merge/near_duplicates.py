@@ -123,16 +123,14 @@ def find_pairs(files: Sequence[Path], threshold: float) -> list[NearPair]:
     def read(number: int) -> npt.NDArray[np.void]:
         """Read the signature of the text with this number, of all files."""
         file = int(np.searchsorted(starts, number, side="right")) - 1
-        offset = (number - int(starts[file])) * SIGNED.itemsize
-        return np.frombuffer(reader.read(files[file], offset, SIGNED.itemsize), SIGNED)[0]
+        return np.fromfile(files[file], SIGNED, 1, offset=(number - int(starts[file])) * SIGNED.itemsize)[0]
 
     pairs_found = []
-    with TaskReader(suffix="") as reader:
-        for code in candidates.tolist():
-            one, other = read(code // total), read(code % total)
-            similarity = float((one["signature"] == other["signature"]).mean())
-            if similarity >= threshold:
-                pairs_found.append(NearPair(similarity, _place(one), _place(other)))
+    for code in candidates.tolist():
+        one, other = read(code // total), read(code % total)
+        similarity = float((one["signature"] == other["signature"]).mean())
+        if similarity >= threshold:
+            pairs_found.append(NearPair(similarity, _place(one), _place(other)))
     return sorted(pairs_found, key=lambda pair: (-pair.similarity, pair.one.key, pair.other.key))
 
 

@@ -23,7 +23,6 @@ from labelwise.sources.formats import can_be_cut
 
 BLOCK = 256  # partitions that are planned at a time
 SLICE_BYTES = 2**26  # of a source that can be cut: 64 MB are read by one process in about a second
-BUFFER_BYTES = 2**24  # of tasks that wait to be sorted
 TEXT_BYTES = 2**22  # in a partition, on average: a worker holds it all
 # Bytes that a merge takes beyond what this process has when it begins: by itself, and for each worker. Measured by
 # `make bench`, plus a tenth.
@@ -63,7 +62,6 @@ def plan_reading(sources: Sequence[Source], cache: Cache, settings: Settings) ->
                     size=(end or size) - start,
                     stat=stat,
                     out=cache.tasks / name,
-                    buffer=BUFFER_BYTES,
                     normalize=settings.normalize,
                     split_by=settings.split_by,
                     rename=source.dataset.rename,

@@ -21,6 +21,8 @@ from labelwise.sources.formats import read_items
 from labelwise.sources.normalize import normalize_task
 from labelwise.sources.prodigy import DOCUMENT, Task, annotator_of, rename_labels
 
+BUFFER_BYTES = 2**24  # of tasks that wait to be sorted
+
 
 class Extract(msgspec.Struct):
     """What was read from one slice of a source.
@@ -76,7 +78,7 @@ def read_slice(job: ReadJob) -> Extract:
             if item.task is not None:
                 extract.renamed += rename_labels(item.task, job.rename)
                 waiting.add(item.line, _only_needed(item.task, job))
-                if waiting.size > job.buffer:
+                if waiting.size > BUFFER_BYTES:
                     extract.files.append(waiting.write(len(extract.files)))
             if item.problem:
                 outcome = outcome_of(item.problem)

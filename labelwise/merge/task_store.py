@@ -10,7 +10,6 @@ MessagePack, each followed by its text, in the same order.
 
 import hashlib
 import os
-import struct
 from bisect import bisect_left
 from pathlib import Path
 
@@ -26,7 +25,6 @@ from labelwise.sources.prodigy import Task
 ENTRY = np.dtype(
     [("high", "<u8"), ("low", "<u4"), ("line", "<u4"), ("digest", "<u8"), ("task", "<u4"), ("text", "<u4")]
 )
-_ENTRY = struct.Struct("<QIIQII")
 TASK_OVERHEAD = 400  # roughly the bytes of Python objects for a task that waits to be sorted
 
 # What a range of keys has in a task file: the number of the range, its first entry, how many, and the same in bytes.
@@ -95,13 +93,15 @@ class TaskWriter:
         """
         self.tasks.sort()
         path = task_file_path(self.out, number)
+        entries = []
         with create(path.with_suffix(".tasks")) as tasks, create(path.with_suffix(".index")) as index:
             for key, line, encoded, text in self.tasks:
                 digest = int.from_bytes(hashlib.blake2b(encoded, digest_size=8).digest(), "little")
-                index.write(_ENTRY.pack(*key_parts(key), line, digest, len(encoded), len(text)))
+                entries.append((*key_parts(key), line, digest, len(encoded), len(text)))
                 tasks.write(encoded)
                 tasks.write(text)
-            written = len(self.tasks), tasks.tell()
+            index.write(np.array(entries, ENTRY).tobytes())
+            written = len(entries), tasks.tell()
         self.tasks, self.size = [], 0
         return written
 
@@ -169,16 +169,12 @@ def cut_task_file(path: Path, numbers: range, of: int, offset: int) -> tuple[Cel
 
 
 class TaskReader:
-    """Reads from files by offset; they are opened when first read from, at most MOST at a time.
-
-    suffix (str): that of the files; task files by default.
-    """
+    """Reads from task files; they are opened when first read from, at most MOST at a time."""
 
     MOST = 200
 
-    def __init__(self, suffix: str = ".tasks") -> None:
+    def __init__(self) -> None:
         """Open nothing yet."""
-        self.suffix = suffix
         self.files: dict[Path, int] = {}
 
     def __enter__(self) -> "TaskReader":
@@ -195,5 +191,5 @@ class TaskReader:
         if path not in self.files:
             if len(self.files) == self.MOST:
                 os.close(self.files.pop(next(iter(self.files))))
-            self.files[path] = os.open(path.with_suffix(self.suffix), os.O_RDONLY)
+            self.files[path] = os.open(path.with_suffix(".tasks"), os.O_RDONLY)
         return os.pread(self.files[path], length, offset)

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from labelwise.merge import plan
+from labelwise.merge import plan, read_sources
 from labelwise.merge.task_store import count_texts, cut_task_file, read_index
 from tests.merge.test_run import random_datasets
 
@@ -25,7 +25,7 @@ def test_how_sources_are_cut_changes_nothing(merging, monkeypatch, size, buffer)
     merging.add("again", ["A"], [*rows, {"text": "0 big"}, "", "{oops", {"text": "x", "spans": [{"start": 9}]}])
     ledger = merging.run("whole", docs_per_partition=10)
     monkeypatch.setattr(plan, "SLICE_BYTES", size)
-    monkeypatch.setattr(plan, "BUFFER_BYTES", buffer)
+    monkeypatch.setattr(read_sources, "BUFFER_BYTES", buffer)
     assert merging.run("slices", docs_per_partition=10) == ledger
     assert merging.files("slices") == merging.files("whole")
     problems = [json.loads(line) for line in sorted_problems(merging, "slices")]
