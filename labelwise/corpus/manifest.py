@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import msgspec
 
@@ -66,8 +66,7 @@ def check_pinned(corpus: Path) -> None:
 
 def manifest_digest(corpus: Path) -> str:
     """Return the SHA-256 of the manifest of a corpus: of the one that was pinned, if one was."""
-    file = corpus.resolve() / MANIFEST
-    return hashlib.sha256(_PINNED.get(file) or file.read_bytes()).hexdigest()
+    return hashlib.sha256(_content(corpus)).hexdigest()
 
 
 def write_manifest(
@@ -101,10 +100,14 @@ def read_manifest(corpus: Path) -> dict[str, Any]:
 
     RAISES (InputError): there is none, or a merge is replacing the corpus.
     """
+    return json.loads(_content(corpus))
+
+
+def _content(corpus: Path) -> bytes:
     if (content := _PINNED.get(corpus.resolve() / MANIFEST)) is None:
         check_whole(corpus)
         content = (corpus / MANIFEST).read_bytes()
-    return json.loads(content)
+    return content
 
 
 def is_corpus(folder: Path) -> bool:
@@ -146,17 +149,18 @@ def find_partitions(path: Path) -> list[Path]:
 
     RAISES (InputError): there is none, or they aren't those that a merge lists beside the folder.
     """
-    listed = _find_list(path)
+    listed = _listed(path)
     files = sorted(path.glob("*.spacy"))
-    if listed:
+    if listed is not None:
+        manifest = path.resolve().parent / MANIFEST
         found = {file.name for file in files}
-        expected = {name.partition("/")[2] for name in listed.digests if name.startswith(f"{path.resolve().name}/")}
+        expected = {name.partition("/")[2] for name in listed if name.startswith(f"{path.resolve().name}/")}
         if found != expected:
-            check_pinned(listed.file.parent)
+            check_pinned(manifest.parent)
         for name in sorted(expected - found):
-            raise InputError(f"{path / name}: there is no such file, but {listed.file} lists it; run the merge again")
+            raise InputError(f"{path / name}: there is no such file, but {manifest} lists it; run the merge again")
         for name in sorted(found - expected):
-            raise InputError(f"{path / name}: {listed.file} doesn't list it; delete it, or run the merge again")
+            raise InputError(f"{path / name}: {manifest} doesn't list it; delete it, or run the merge again")
     if not files:
         raise InputError(f"{path}: no .spacy file; run the merge, with a share for this split")
     return files
@@ -176,38 +180,30 @@ def read_partition(file: Path) -> bytes:
 
     RAISES (InputError): it isn't what the merge that lists it has written.
     """
-    listed = _find_list(file.parent)
+    folder = file.parent.resolve()
+    listed = _listed(folder) or {}
     try:
         content = file.read_bytes()
     except FileNotFoundError as error:
         check_pinned(file.parent.parent)
         raise InputError(f"{file}: there is no such file any more") from error
-    expected = listed and listed.digests.get(f"{file.parent.resolve().name}/{file.name}")
-    if listed and expected and hashlib.sha256(content).hexdigest() != expected:
-        check_pinned(listed.file.parent)
-        raise InputError(f"{file}: it has changed since {listed.file} was written; run the merge again")
+    expected = listed.get(f"{folder.name}/{file.name}")
+    if expected and hashlib.sha256(content).hexdigest() != expected:
+        check_pinned(folder.parent)
+        raise InputError(f"{file}: it has changed since {folder.parent / MANIFEST} was written; run the merge again")
     return content
 
 
-class _List(NamedTuple):
-    """What says which partitions there are: SHA-256 by path from the file's folder."""
-
-    file: Path
-    digests: Mapping[str, str]
-
-
-def _find_list(split: Path) -> _List | None:
-    """Find what lists the partitions of a folder; None if no merge made it.
+def _listed(split: Path) -> Mapping[str, str] | None:
+    """Return the digests that the manifest beside a folder lists, by path from there; None if no merge made it.
 
     RAISES (InputError): a merge is replacing them, or was killed while it did.
     """
     corpus = split.resolve().parent
     if content := _PINNED.get(corpus / MANIFEST):
-        return _List(corpus / MANIFEST, _digests_in(content) or {})
+        return _digests_in(content)
     check_finished(corpus / MERGE)
-    file = corpus / MANIFEST
-    digests = _digests_in(file.read_bytes()) if file.is_file() else None
-    return None if digests is None else _List(file, digests)
+    return _digests_in((corpus / MANIFEST).read_bytes()) if (corpus / MANIFEST).is_file() else None
 
 
 @lru_cache(maxsize=8)

@@ -49,31 +49,22 @@ def is_cache(folder: Path) -> bool:
         return False
 
 
-def check_cache(folder: Path) -> None:
-    """Check that there is no cache yet, or a merge's.
-
-    RAISES (InputError): there is a link, a file, or a folder that something else made.
-    """
-    empty = not os.path.lexists(folder) or (folder.is_dir() and not folder.is_symlink() and not any(folder.iterdir()))
-    if not empty and not is_cache(folder):
-        raise InputError(
-            f"{folder}: this isn't marked as the cache of a merge (an older version didn't mark it); delete it if you "
-            "don't need it, or merge to another folder"
-        )
-
-
 def open_cache(folder: Path) -> Cache:
     """Make the cache that this code may use; what other code left is deleted.
 
-    RAISES (InputError): what is there is no cache.
+    RAISES (InputError): there is a link, a file, or a folder that something else made.
     """
-    check_cache(folder)
     versions = [spacy.__version__, np.__version__, msgspec.__version__, platform.python_version()]
     own = folder / digest_code(CODE, versions)
-    if not is_cache(folder):
+    if not os.path.lexists(folder) or (folder.is_dir() and not folder.is_symlink() and not any(folder.iterdir())):
         with staged(folder, folder=True) as new:
             new.mkdir()
             (new / MARK).write_bytes(MARKED)
+    elif not is_cache(folder):
+        raise InputError(
+            f"{folder}: this isn't marked as the cache of a merge; delete it if you don't need it, or merge to another "
+            "folder"
+        )
     for other in folder.iterdir():
         if re.fullmatch(DIGEST, other.name) and other.is_dir() and other != own:
             remove(other)

@@ -86,21 +86,21 @@ class TaskWriter:
         self.tasks.append((text_key(text), line, encoded, text))
         self.size += len(encoded) + len(text) + TASK_OVERHEAD
 
-    def write(self, number: int) -> tuple[int, int]:
+    def write(self, file: int) -> tuple[int, int]:
         """Write a task file and forget its tasks.
 
         RETURNS (tuple): the number of tasks, and the bytes of the `.tasks` file.
         """
         self.tasks.sort()
-        path = task_file_path(self.out, number)
-        entries = []
+        path = task_file_path(self.out, file)
+        entries = np.zeros(len(self.tasks), ENTRY)
         with create(path.with_suffix(".tasks")) as tasks, create(path.with_suffix(".index")) as index:
-            for key, line, encoded, text in self.tasks:
+            for number, (key, line, encoded, text) in enumerate(self.tasks):
                 digest = int.from_bytes(hashlib.blake2b(encoded, digest_size=8).digest(), "little")
-                entries.append((*key_parts(key), line, digest, len(encoded), len(text)))
+                entries[number] = (*key_parts(key), line, digest, len(encoded), len(text))
                 tasks.write(encoded)
                 tasks.write(text)
-            index.write(np.array(entries, ENTRY).tobytes())
+            index.write(entries.tobytes())
             written = len(entries), tasks.tell()
         self.tasks, self.size = [], 0
         return written

@@ -231,8 +231,7 @@ def _settle(
 
 
 def _names(answers: Iterable[Answer]) -> list[str]:
-    names = {answer.dataset.name for answer in answers}
-    return sorted(names) if len(names) > 1 else list(names)
+    return sorted({answer.dataset.name for answer in answers})
 
 
 def _drop(merged: Merged, answer: Answer, outcome: str) -> None:
