@@ -1,4 +1,4 @@
-"""What the command lines share: how they are run, progress bars, tables, and errors without a traceback."""
+"""Shared by the command lines: how they are run, progress bars, tables, and errors without a traceback."""
 
 import io
 import os

@@ -111,7 +111,7 @@ def print_changes(before: Before, ledger: Ledger) -> None:
 
 
 def print_warnings(ledger: Ledger, settings: Settings, out: Path) -> None:
-    """Say what was lost, and what would be a surprise later."""
+    """Print where lost spans are listed, and the warnings."""
     if lost := sum(ledger.spans[reason] for reason in LOST):
         msg.info(f"{counted(lost, 'span')} lost to others, or without token boundaries: {out / LOST_SPANS}")
     for doubt in (*warnings(ledger, settings), *doubts_about_labels(ledger, out, read_declared_labels(out))):

@@ -1,4 +1,4 @@
-"""What decoders raise, how deep YAML may be nested, and how large it may become."""
+"""The errors of decoders, and limits of depth and size for YAML."""
 
 from typing import TypeVar
 
@@ -9,11 +9,11 @@ from labelwise.common.errors import InputError
 
 Kind = TypeVar("Kind")
 
-# What msgspec raises for JSON: bytes that aren't UTF-8 and deep nesting have exceptions of their own.
+# The errors of msgspec for JSON: bytes that aren't UTF-8 and deep nesting have exceptions of their own.
 DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 DEEPEST = 100  # levels; the C library behind YAML's decoder crashes at some ten thousand
 LARGEST = 10**6  # values; each that is referred to, as `*name`, counts again: a kilobyte can be billions of them
-# What YAML's decoder raises: values may not be what their tags say, as in `!!int ""`, or `2020-13-01`, a date.
+# The errors of YAML's decoder: values may not be what their tags say, as in `!!int ""`, or `2020-13-01`, a date.
 YAML_ERRORS = (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 
 

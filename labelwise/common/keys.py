@@ -1,4 +1,4 @@
-"""What identifies a text: the digest of its bytes, by which tasks are merged and docs are sorted."""
+"""The key of a text: the digest of its bytes, by which tasks are merged and docs are sorted."""
 
 import hashlib
 import struct

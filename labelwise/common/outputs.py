@@ -30,13 +30,13 @@ from labelwise.common.own_files import (
 )
 
 RENAME_EXCHANGE, AT_FDCWD = 2, -100
-# What renameat2 says where the kernel or the file system can't exchange.
+# The errors of renameat2 where the kernel or the file system can't exchange.
 NO_EXCHANGE = (errno.ENOSYS, errno.EINVAL, errno.EXDEV)
 JOURNAL_SHOWN = 100  # characters
 
 
 class Output(NamedTuple):
-    """What a command writes.
+    """An output of a command.
 
     kind (str): "file", "folder", or "items": what is built is a folder, and each thing in it goes beside `path`, which
         names the whole, over the one with its name there.

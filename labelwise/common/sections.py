@@ -1,4 +1,4 @@
-"""The sections of project.yml that commands read by themselves: what is set rarely, or is a list."""
+"""The sections of project.yml that commands read by themselves: rare settings, and lists."""
 
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,7 +12,7 @@ Section = TypeVar("Section", bound=msgspec.Struct)
 
 
 def read_section(project: Path | None, name: str, kind: type[Section]) -> Section:
-    """Read a section of project.yml; what is missing has its default, and so has all of it without a file.
+    """Read a section of project.yml; a missing key has its default, and so has all of it without a file.
 
     RAISES (InputError): it has another key, or a value of another type or out of its range.
     """

@@ -18,7 +18,7 @@ def trim(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def is_integer(value: Any) -> TypeGuard[int]:
-    """Tell whether what was read is an integer; true and false aren't, though Python takes them for 1 and 0."""
+    """Tell whether a value is an integer; true and false aren't, though Python takes them for 1 and 0."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 

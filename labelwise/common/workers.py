@@ -70,7 +70,7 @@ def run_in_order(
 
 @contextmanager
 def open_executor(engine: Engine, workers: int, address: str = "") -> Iterator[Executor | None]:
-    """Open what does the work, and close it at the end.
+    """Open an executor, and close it at the end.
 
     engine (str): "processes" on this machine, or a "dask" cluster.
     workers (int): how many processes; one is this process itself. A cluster with an address has its own.

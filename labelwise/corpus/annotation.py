@@ -1,4 +1,4 @@
-"""What a merged Doc carries, and how to get at it.
+"""The annotation of a merged Doc, and how to get at it.
 
 A Doc carries three views of its annotation:
 
@@ -66,7 +66,7 @@ def is_merged(doc: Doc) -> bool:
 
 
 def annotation_of(doc: Doc) -> Annotation:
-    """Return what a merge stored with a Doc.
+    """Return the annotation that a merge stored with a Doc.
 
     RAISES (InputError): it isn't from a merge.
     RAISES (msgspec.ValidationError): what is stored isn't an annotation.

@@ -32,7 +32,7 @@ TokenSpan = tuple[int, int, int]  # start and end in tokens, hash of the label
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredDoc:
-    """A text with what training needs of its annotation.
+    """A text, with the annotation that training needs.
 
     words (np.ndarray): hashes of its tokens.
     spaces (np.ndarray): whether a space follows, for each token.
@@ -40,7 +40,7 @@ class StoredDoc:
     gold, rejected (list): the accepted spans that have token boundaries, nested ones too, and the rejected ones, as
         (start, end, hash of the label), in tokens.
     strings (dict[int, str]): of the whole file, by hash.
-    merged (Annotation | None): what a merge knows of it; None if it isn't from a merge.
+    merged (Annotation | None): by a merge; None if it isn't from a merge.
     """
 
     words: np.ndarray
@@ -58,7 +58,7 @@ class StoredDoc:
 
     @property
     def annotation(self) -> Annotation:
-        """What a merge knows of it.
+        """Its annotation by a merge.
 
         RAISES (InputError): it isn't from a merge.
         """
@@ -79,7 +79,7 @@ class StoredDoc:
         return ends - lengths, ends
 
     def to_doc(self, vocab: Vocab) -> Doc:
-        """Make the gold Doc: its entities, all accepted and rejected spans, and what a merge says of it."""
+        """Make the gold Doc: its entities, all accepted and rejected spans, and its annotation by a merge."""
         of_spans = {label for _, _, label in (*self.gold, *self.rejected)}
         for string in {*self.words.tolist(), *self.labels.tolist(), *of_spans} - {0}:
             vocab.strings.add(self.strings[string])

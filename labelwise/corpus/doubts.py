@@ -1,4 +1,4 @@
-"""Reasons not to trust what is learned from a corpus, or scored on it, which the merge and the report both say."""
+"""Reasons not to trust a pipeline that learned from a corpus, or its scores; the merge and the report both say them."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -16,14 +16,14 @@ FOLLOWS = {
 
 
 class Doubt(NamedTuple):
-    """A reason not to trust the scores, and what to do about it."""
+    """A reason not to trust the scores, and a remedy."""
 
     what: str
     remedy: str
 
 
 def doubts_about_split(split: Split, texts: int, without_gold: Sequence[str]) -> Iterator[Doubt]:
-    """Yield what is wrong with the size of a split.
+    """Yield doubts about the size of a split.
 
     texts (int): those in it.
     without_gold (Sequence[str]): the labels that it has no gold of.
@@ -36,7 +36,7 @@ def doubts_about_split(split: Split, texts: int, without_gold: Sequence[str]) ->
 
 
 def doubts_about_merge(counts: MergeCounts) -> Iterator[Doubt]:
-    """Yield what was left out of a corpus, isn't known of it, or is in two splits."""
+    """Yield doubts about things left out, unknown, or in two splits."""
     if counts.problems:
         yield Doubt(
             f"{counted(counts.problems, 'row or span', 'rows or spans')} can't be used.",

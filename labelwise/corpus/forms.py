@@ -64,7 +64,7 @@ class Forms:
         self.marked.add(self.keys(self.form_keys(doc, spans), np.array([number for *_, number in spans], int)))
 
     def release(self, doc: StoredDoc) -> None:
-        """Count the free occurrences of a text, of what is looked for."""
+        """Count the free occurrences in a text of the forms that are looked for."""
         self.free.add(self.occurrences(doc).keys)
 
     def spans(self, doc: StoredDoc) -> list[TokenSpan]:
@@ -81,7 +81,7 @@ class Forms:
             return (forms ^ (self.hashes[labels] * _OTHER)) * _FACTOR
 
     def occurrences(self, doc: StoredDoc) -> Occurrences:
-        """Find what is free in a text, of what is looked for."""
+        """Find the free occurrences in a text of the forms that are looked for."""
         unknown = doc.annotation.uncovered
         known = np.array([number for number, label in enumerate(self.labels) if label not in unknown], int)
         taken = np.zeros((len(self.labels), len(doc) + 1), np.int64)

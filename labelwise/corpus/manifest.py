@@ -1,4 +1,4 @@
-"""The manifest of a merged corpus: what it was made with, and what it holds.
+"""The manifest of a merged corpus: its settings, and its content.
 
 Whoever reads a corpus lists its partitions with `find_partitions`, and reads each with `read_partition`, which check
 them against the manifest; within `pinned`, against the one that was there at the beginning.
@@ -120,7 +120,7 @@ def is_corpus(folder: Path) -> bool:
 
 
 def read_split(split: Path) -> dict[str, Any]:
-    """Read what the manifest says of a split, such as corpus/test: its "texts", "words" and "digest".
+    """Read the entry of a split, such as corpus/test, in the manifest: its "texts", "words" and "digest".
 
     RAISES (InputError): it isn't a split of a merged corpus.
     """
@@ -208,7 +208,7 @@ def _listed(split: Path) -> Mapping[str, str] | None:
 
 @lru_cache(maxsize=8)
 def _digests_in(content: bytes) -> Mapping[str, str] | None:
-    """Find the digests of partitions in what a file has; None if it is something else."""
+    """Find the digests of partitions in a manifest; None if it is something else."""
     try:
         found = json.loads(content)
     except (ValueError, RecursionError):
@@ -237,7 +237,7 @@ class AnnotatorPair(msgspec.Struct):
 
 
 def read_annotators(corpus: Path) -> list[AnnotatorPair]:
-    """Read how far annotators agree; an empty list if an older merge made the corpus."""
+    """Read how far annotators agree; none if there is no such file."""
     check_finished(corpus / MERGE)
     file = corpus / ANNOTATORS
     return msgspec.json.decode(file.read_bytes(), type=list[AnnotatorPair]) if file.is_file() else []

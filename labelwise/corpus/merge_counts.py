@@ -1,4 +1,4 @@
-"""What a merge counted, as far as others read it in metrics/merge.json."""
+"""The counts of a merge, as far as others read them in metrics/merge.json."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""What is written of texts for Prodigy: the hashes that it gives tasks, and a file of tasks for each label."""
+"""Tasks for Prodigy: the hashes that it gives them, and a file for each label."""
 
 import hashlib
 import re
@@ -10,7 +10,7 @@ from typing import Any
 import murmurhash
 import srsly
 
-DATASETS = "datasets.yml"  # what declares the data sets of a folder
+DATASETS = "datasets.yml"  # the declarations of a folder
 PREDICTED = "predicted"  # the key of `meta` that marks spans which a pipeline found
 WAITING = 2**22  # bytes of tasks that wait to be written
 

@@ -22,7 +22,7 @@ MAX_LENGTH = 2**31 - 1  # characters of a text: spaCy's limit of a million is ab
 
 
 class TokenizerRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is added to a language's tokenizer, and what is dropped from it.
+    """Infixes added to a language's tokenizer, and exceptions dropped from it.
 
     infixes (tuple[str, ...]): regular expressions of further infixes. One that matches only a position, between two
         characters that it looks at, splits there.
@@ -55,13 +55,13 @@ def read_rules(project: Path | None) -> TokenizerRules:
 
 
 def write_tokenizer(path: Path, lang: str, rules: TokenizerRules) -> None:
-    """Write what a pipeline must know to have the tokenizer of a corpus."""
+    """Write the language and the rules, from which a pipeline makes the tokenizer of a corpus."""
     content = {"lang": lang, **msgspec.to_builtins(rules)}
     path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf8")
 
 
 def read_tokenizer(path: Path) -> tuple[str, TokenizerRules]:
-    """Read what `write_tokenizer` wrote: language and rules.
+    """Read language and rules, as `write_tokenizer` wrote them.
 
     RAISES (InputError): there is no such file, or it is something else.
     """

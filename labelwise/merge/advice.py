@@ -1,4 +1,4 @@
-"""What to say of a merge before anything is trained: what would be a surprise later, and what is new."""
+"""Warnings after a merge, before anything is trained, and the labels whose counts have changed."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ MISSED = 0.05  # the probability that is accepted of a label missing in a split
 
 
 class Before(msgspec.Struct):
-    """What an earlier merge counted, of which `changes` tells the difference."""
+    """The counts of an earlier merge, for `changes`."""
 
     texts: dict[str, int] = {}
     labels: dict[str, dict[str, int]] = {}
@@ -34,7 +34,7 @@ class Change(msgspec.Struct):
 
 
 def read_before(metrics: Path) -> Before | None:
-    """Read what the merge before has counted; None if there was none, or its file is something else."""
+    """Read the counts of the merge before; None if there was none, or its file is something else."""
     try:
         return msgspec.json.decode(metrics.read_bytes(), type=Before)
     except (OSError, *DECODE_ERRORS):
@@ -54,7 +54,7 @@ def changes(before: Before, ledger: Ledger) -> list[Change]:
 
 
 def warnings(ledger: Ledger, settings: Settings) -> Iterator[Doubt]:
-    """Yield what would be a surprise later, each with a remedy."""
+    """Yield the warnings, each with a remedy."""
     compared = settings.near_duplicates != "off"
     yield from doubts_about_merge(msgspec.convert(metrics_of(ledger, compared=compared), MergeCounts))
     for names, rows in ledger.other_split.items():
@@ -98,7 +98,7 @@ def _exports(ledger: Ledger) -> Iterator[Doubt]:
 
 
 def _fewest(ledger: Ledger) -> str:
-    """Say which labels are known on the fewest texts, and what that means for training."""
+    """Name the labels that are known on the fewest texts, and the consequence for training."""
     complete = sorted((counts["complete"], label) for label, counts in ledger.labels.items())
     fewest = ", ".join(f"{label} {texts:,}" for texts, label in complete[:NAMED] if texts)
     return (

@@ -1,6 +1,6 @@
-"""The cache of a merge, the folder `.cache` in the corpus: what a later run takes from an earlier one.
+"""The cache of a merge, the folder `.cache` in the corpus, from which a later run takes results of earlier ones.
 
-It has one folder, named after the digest of the code that made it; what other code left there is deleted. A file marks
+It has one folder, named after the digest of the code that made it; folders of other code are deleted. A file marks
 it as a merge's: another `.cache`, such as that of a home folder, stays.
 """
 
@@ -31,7 +31,7 @@ MARKED = b"Signature: 8a477f597d28d172789f06886806bc55\n# A cache of labelwise's
 class Cache(NamedTuple):
     """The folders of the cache.
 
-    tasks (Path): what was read from the sources; see `task_store`.
+    tasks (Path): of the sources; see `task_store`.
     partitions (Path): the results of partitions; see `partition`.
     signatures (Path): of texts, by partition; see `near_duplicates`.
     """
@@ -50,7 +50,7 @@ def is_cache(folder: Path) -> bool:
 
 
 def open_cache(folder: Path) -> Cache:
-    """Make the cache that this code may use; what other code left is deleted.
+    """Make the cache that this code may use; those of other code are deleted.
 
     RAISES (InputError): there is a link, a file, or a folder that something else made.
     """
@@ -75,9 +75,9 @@ def open_cache(folder: Path) -> Cache:
 
 
 def forget_unused(folder: Path, used: set[str]) -> None:
-    """Delete from a folder of the cache what this merge didn't use.
+    """Delete from a folder of the cache all files that this merge didn't use.
 
-    used (set[str]): what the names of used files begin with, before the first dash or dot.
+    used (set[str]): the names of used files, up to the first dash or dot.
     """
     for item in folder.iterdir():
         if re.split(r"[-.]", item.name)[0] not in used:

@@ -1,4 +1,4 @@
-"""The end of a merge: whether the ledger is as it should be, and what is written beside the partitions."""
+"""The end of a merge: the ledger is checked, and all other files are written beside the partitions."""
 
 import hashlib
 import json
@@ -35,16 +35,16 @@ OUTPUTS = (
 
 
 class Made(NamedTuple):
-    """What the partitions yielded: a digest of all keys of each split, and one of each `.spacy` file."""
+    """The result of all partitions: a digest of the keys of each split, and one of each `.spacy` file."""
 
     keys: dict[str, str]
     partitions: dict[str, str]
 
 
 def check_out(out: Path, sources: Sequence[Source]) -> None:
-    """Check that what will be replaced comes from a merge, and isn't read by this one.
+    """Check that the files to be replaced come from a merge, and aren't read by this one.
 
-    RAISES (InputError): it doesn't, or it is.
+    RAISES (InputError): some don't, or are.
     """
     folder = out.resolve()
     for source in sources:
@@ -101,7 +101,7 @@ def _first_problem(path: Path) -> str:
 
 
 def write_rest(folder: Path, nlp: Language, settings: Settings, ledger: Ledger, made: Made) -> None:
-    """Write what the partitions don't hold."""
+    """Write all other files."""
     labels = list(ledger.labels)
     write_tokenizer(folder / "tokenizer.json", settings.lang, settings.tokenizer)
     _write_labels(nlp, labels, folder / "labels")
@@ -121,7 +121,7 @@ def write_rest(folder: Path, nlp: Language, settings: Settings, ledger: Ledger, 
 
 
 def _write_labels(nlp: Language, labels: Sequence[str], folder: Path) -> None:
-    """Write what `spacy.read_labels.v1` reads: for spaCy's ner counts by action of the parser, else a list."""
+    """Write the files for `spacy.read_labels.v1`: for spaCy's ner counts by action of the parser, else a list."""
     folder.mkdir()
     ner: Any = nlp.create_pipe("ner")
     actions = ner.moves.get_actions(entity_types=sorted(labels))

@@ -1,4 +1,4 @@
-"""What goes to a worker: a slice of a source to be read, and a partition to be merged.
+"""Jobs for workers: a slice of a source to be read, and a partition to be merged.
 
 A partition is a range of text keys; a list of KeyRanges says where its tasks are in the task files.
 """
@@ -28,7 +28,7 @@ class ReadJob(msgspec.Struct):
     """A slice of a source to be read.
 
     number (int): the source's position among all.
-    path, dataset, start, end: what `formats.read_items` takes; `stat` is the source's `stat_of` when this was planned.
+    path, dataset, start, end: see `formats.read_items`; `stat` is the source's `stat_of` when this was planned.
     size (int): bytes to be read, compressed ones where the file is compressed.
     out (Path): task files and extract are written to this path with other suffixes.
     rename (dict[str, str]): new names of labels; see `declarations.DataSet`.
@@ -48,7 +48,7 @@ class ReadJob(msgspec.Struct):
 
 
 class SplitGroup(NamedTuple):
-    """What nearly equal texts share: what their split is hashed from, and the split that one of them declares."""
+    """Nearly equal texts, which stay in one split: the key that it is hashed from, or the split that one declares."""
 
     unit: bytes
     declared: Split | None
@@ -59,7 +59,7 @@ class MergeJob(msgspec.Struct):
 
     number, of (int): the position of the partition, and how many there are; a power of two, so its keys begin alike.
     ranges (list[KeyRange]): where its tasks are, in the order of sources and lines.
-    folder (Path): where the results go; what an earlier run left there is used.
+    folder (Path): where the results go, and those of an earlier run may be.
     groups (Mapping[bytes, SplitGroup]): of the texts, by key, that have to be in one split with others.
     """
 

@@ -49,7 +49,7 @@ _decode_result = msgspec.msgpack.Decoder(PartitionResult, dec_hook=decode_counte
 
 
 def merge_partition(job: MergeJob) -> PartitionResult:
-    """Merge the texts of one partition and write its files, or take what an earlier run left.
+    """Merge the texts of one partition and write its files, or take those of an earlier run.
 
     RAISES (InputError): an "error" policy met its case.
     """
@@ -96,7 +96,7 @@ def _digest_file(file: Path) -> str:
 
 
 def _read_result(folder: Path) -> PartitionResult | None:
-    """Read what an earlier run made of a partition, if it is complete and unchanged."""
+    """Read the result of an earlier run, if its files are complete and unchanged."""
     try:
         result = _decode_result((folder / "result").read_bytes())
         whole = all(_digest_file(folder / name) == digest for name, digest in result.files.items())

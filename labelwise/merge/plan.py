@@ -1,4 +1,4 @@
-"""What a merge has to do: the slices of the sources to read, the partitions to make, the workers to do it."""
+"""The work of a merge: the slices of the sources to read, the partitions to make, the workers to do it."""
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence

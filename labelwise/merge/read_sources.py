@@ -1,7 +1,7 @@
 """Read sources to task files (see `task_store`).
 
-Reading is the costly step, so every source is read once, in slices that are read side by side. An Extract says what
-was found in a slice; it is written last of all.
+Reading is the costly step, so every source is read once, in slices that are read side by side. An Extract counts
+what a slice has; it is written last of all.
 """
 
 from collections import Counter
@@ -25,11 +25,11 @@ BUFFER_BYTES = 2**24  # of tasks that wait to be sorted
 
 
 class Extract(msgspec.Struct):
-    """What was read from one slice of a source.
+    """The content of one slice of a source, in counts.
 
     lines (int): lines in it, so that counting can continue in the next slice; 0 where a source is read as a whole.
     files (list[tuple[int, int]]): for each task file the number of tasks, and the bytes of its `.tasks` file.
-    rows, spans (Counter): what can't be used, by reason; each is a line of the `.problems` file.
+    rows, spans (Counter): unusable ones, by reason; each is a line of the `.problems` file.
     problems (int): the bytes of that file.
     renamed (Counter): spans by the label that they were renamed from.
     """
@@ -48,7 +48,7 @@ class Extract(msgspec.Struct):
 
 
 def read_extract(out: Path) -> Extract | None:
-    """Read what an earlier run found; None if there is none, or not all of its files."""
+    """Read the extract of an earlier run; None if there is none, or not all of its files."""
     try:
         content = out.with_suffix(".extract").read_bytes()
         extract = msgspec.json.decode(content, type=Extract, dec_hook=decode_counter)
@@ -64,7 +64,7 @@ def read_extract(out: Path) -> Extract | None:
 
 
 def read_slice(job: ReadJob) -> Extract:
-    """Read a slice of a source and write its task files, or take what an earlier run left.
+    """Read a slice of a source and write its task files, or take those of an earlier run.
 
     RAISES (InputError): the source changed in the meantime, or can't be read.
     """

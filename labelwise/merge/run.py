@@ -5,10 +5,10 @@
    partition follows from its key, so it depends neither on the number of workers nor on the order of files.
 3. Merge: the partitions are worked on, one by one or side by side (`partition`).
 4. Account: every row and span read has one outcome, or the command fails.
-5. Commit: what was put together in a folder beside the corpus is moved there, as a whole.
+5. Commit: the files, put together in a folder beside the corpus, are moved there as a whole.
 
-The cache holds what 1 and 3 made. A later run takes from there what was made from the same data, settings and code, so
-that it does only what is new, and a run that was killed resumes.
+The cache holds the results of 1 and 3. A later run takes those that were made from the same data, settings and code, so
+that it does only new work, and a run that was killed resumes.
 """
 
 import hashlib
@@ -191,7 +191,7 @@ class Runner(NamedTuple):
 def _read(
     run: Runner, sources: Sequence[Source], settings: Settings, cache: Cache, ledger: Ledger, folder: Path
 ) -> list[TaskFile]:
-    """Read all sources to task files, and note what can't be used."""
+    """Read all sources to task files, and note unusable rows and spans."""
     jobs = plan_reading(sources, cache, settings)
     files: list[TaskFile] = []
     base = 0
@@ -225,7 +225,7 @@ def _note_links_outside(datasets: Sequence[DataSet], ledger: Ledger, problems: P
 def _note_extract(
     extract: Extract, job: ReadJob, source: Source, base: int, ledger: Ledger, problems: IO[bytes]
 ) -> None:
-    """Enter what couldn't be used into the ledger, and list it, with its data set, its file and its line."""
+    """Enter unusable rows and spans into the ledger, and list them, with data set, file and line."""
     ledger.rows_read += extract.rows.total()
     ledger.rows.update(extract.rows)
     ledger.datasets[source.dataset.name] += extract.rows.total()

@@ -1,8 +1,8 @@
-"""Tasks on disk, sorted by the keys of their texts: what is left of the data sets once they have been read.
+"""Tasks on disk, sorted by the keys of their texts: the data sets once they have been read.
 
 What the merge needs from a slice of a source goes to task files, about a tenth of it, since tokens aren't needed: each
 is held in memory once, sorted, and written. The tasks of one text are then together in every task file, and a merge of
-any range of keys reads just what it needs.
+any range of keys reads nothing else.
 
 A task file is a pair. `.index` has an ENTRY of 32 bytes for each task; `.tasks` has the tasks themselves as
 MessagePack, each followed by its text, in the same order.
@@ -27,7 +27,7 @@ ENTRY = np.dtype(
 )
 TASK_OVERHEAD = 400  # roughly the bytes of Python objects for a task that waits to be sorted
 
-# What a range of keys has in a task file: the number of the range, its first entry, how many, and the same in bytes.
+# A range of keys in a task file: the number of the range, its first entry, how many, and the same in bytes.
 CELL = np.dtype(
     [("number", "<u4"), ("file", "<u4"), ("first", "<u4"), ("count", "<u4"), ("offset", "<u8"), ("size", "<u8")]
 )

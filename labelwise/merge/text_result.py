@@ -25,7 +25,7 @@ from labelwise.merge.rules.to_doc import Projection, to_doc
 
 
 class TextResult(NamedTuple):
-    """What became of one text.
+    """The outcome of one text.
 
     doc (Doc | None): None if the text is left out of the corpus.
     merged (Merged): its annotation; `lost` has all of its spans that aren't entities.
@@ -39,7 +39,7 @@ class TextResult(NamedTuple):
 def merge_one(
     key: bytes, text: str, answers: Sequence[Answer], job: MergeJob, tokenizer: LearningTokenizer, ledger: Ledger
 ) -> TextResult:
-    """Merge all answers about one text, choose its split, and make its Doc; what became of everything is counted.
+    """Merge all answers about one text, choose its split, and make its Doc; every outcome is counted.
 
     key (bytes): the text's.
     answers (Sequence[Answer]): in the order of sources and lines.
@@ -92,7 +92,7 @@ def _other_split(key: bytes, answers: Sequence[Answer], job: MergeJob, ledger: L
 
 
 def _count_read(ledger: Ledger, text: str, answers: Sequence[Answer]) -> None:
-    """Count what was read, and the hashes that aren't the text's."""
+    """Count rows and spans read, and the hashes that aren't the text's."""
     stored = [answer.task.input_hash for answer in answers if answer.task.input_hash is not None]
     right = input_hash(text) if stored else None
     ledger.stored_hash_differs += sum(value != right for value in stored)
@@ -103,7 +103,7 @@ def _count_read(ledger: Ledger, text: str, answers: Sequence[Answer]) -> None:
 
 
 def _count_merged(ledger: Ledger, merged: Merged, labels: Sequence[str]) -> None:
-    """Count what merging did to rows and spans, the text's coverage, and agreement."""
+    """Count the outcomes of rows and spans, the text's coverage, and agreement."""
     ledger.rows.update(merged.rows)
     ledger.spans.update(merged.spans)
     ledger.trimmed.update(merged.trimmed)

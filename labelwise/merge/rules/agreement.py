@@ -32,7 +32,7 @@ Offsets = tuple[int, int]
 
 
 class Version(msgspec.Struct):
-    """What an annotator marked with a label in a text.
+    """The spans that an annotator marked with a label in a text.
 
     who (str): the annotator, or the data set, if nobody is named.
     """
@@ -78,7 +78,7 @@ def count_pairs(
     """Compare the versions of one text, annotator by annotator.
 
     starts, ends (np.ndarray): of the text's tokens, in characters.
-    YIELDS (tuple): label and both annotators, as JSON, and what `AnnotatorPair` is made from.
+    YIELDS (tuple): label and both annotators, as JSON, and the counts for `AnnotatorPair`.
     """
     for label, group in versions.items():
         tokens = []
@@ -106,7 +106,7 @@ def count_pairs(
 def disagreement_tasks(
     text: str, versions: Mapping[str, Sequence[Version]], places: Sequence[tuple[str, str, int]] = (), name: str = ""
 ) -> Iterator[bytes]:
-    """Yield lines of JSON, tasks that Prodigy can show: what several people marked differently, label by label.
+    """Yield lines of JSON, tasks that Prodigy can show: spans that several people marked differently, label by label.
 
     places, name: see `one_text.Merged`.
     """
@@ -167,7 +167,7 @@ def pairwise_f(both: int, spans: int) -> float | None:
 
 
 def kappa(tokens: int, one: int, other: int, same: int) -> float | None:
-    """Compute Cohen's kappa: agreement beyond what chance would give two people who mark as many tokens each.
+    """Compute Cohen's kappa: agreement beyond that by chance, of two people who mark as many tokens each.
 
     tokens (int): all of them.
     one, other (int): those that the one and the other have in a span.

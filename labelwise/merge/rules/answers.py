@@ -1,4 +1,4 @@
-"""Answers: tasks with what is known about them, when they came, and whether they count."""
+"""Answers: tasks with their data set, file and line; their order, and whether they count."""
 
 import re
 from collections.abc import Sequence
@@ -87,7 +87,7 @@ def place_of(text: str, answer: Answer) -> AnswerPlace | None:
 def why_not(answer: Answer) -> str:
     """Return the outcome of an answer that leaves no trace, whatever the others are; empty if it may count.
 
-    An exported prediction that nobody has saved is none: Prodigy gives a time to what is saved.
+    An exported prediction that nobody has saved is none: Prodigy gives a time to saved ones.
     """
     if isinstance(answer.task.meta, dict) and PREDICTED in answer.task.meta and answer.task.timestamp is None:
         return "prediction"

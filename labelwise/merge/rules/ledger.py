@@ -28,7 +28,7 @@ def outcome_of(reason: str) -> str:
 
 
 def decode_counter(kind: type[Counter[str]], value: dict[str, int]) -> Counter[str]:
-    """Turn what msgspec wrote of a Counter back into one, as its `dec_hook`."""
+    """Make a Counter again of the map that msgspec wrote, as its `dec_hook`."""
     return kind(value)
 
 
@@ -38,7 +38,7 @@ def problem_line(problem: Problem) -> bytes:
 
 
 class Ledger(msgspec.Struct):
-    """What happened to everything that was read, in counts.
+    """The outcomes of all rows and spans, in counts.
 
     rows (dict): rows of the data sets by outcome; they add up to `rows_read`.
     spans (dict): spans by outcome; they add up to `spans_read`.
@@ -119,7 +119,7 @@ class Ledger(msgspec.Struct):
         return sum(self.rows[reason] for reason in PROBLEM_ROWS) + sum(self.spans[reason] for reason in PROBLEM_SPANS)
 
     def sorted(self) -> "Ledger":
-        """Copy without what was never counted, in alphabetical order, so that equal ledgers are written alike."""
+        """Copy without counts of zero, in alphabetical order, so that equal ledgers are written alike."""
         fields = {name: getattr(self, name) for name in self.__struct_fields__}
         counters = {name: counts for name, counts in fields.items() if isinstance(counts, Counter)}
         fields |= {name: _sorted(counts) for name, counts in counters.items() if name not in ("datasets", "renamed")}

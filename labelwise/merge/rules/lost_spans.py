@@ -1,6 +1,6 @@
 """Spans that lost: to a rejection, to an overlapping span, or to the tokenizer.
 
-Each becomes a task that Prodigy can show, with what it lost to:
+Each becomes a task that Prodigy can show, with its winner:
 
     {"text": "Add 5 mL", "spans": [{"start": 4, "end": 8, "label": "Amount", "claim": "accept", "datasets": ["amount"],
      "lost": true}, …], "_input_hash": …, "_task_hash": …,
@@ -28,7 +28,7 @@ class LostSpan(NamedTuple):
     """A span that lost.
 
     reason (str): "outvoted", "accept/reject", "same span", "nested", "crossing" or "no token boundary".
-    kept (Claim | None): what it lost to.
+    kept (Claim | None): its winner.
     """
 
     reason: str
@@ -39,7 +39,7 @@ class LostSpan(NamedTuple):
 def lost_span_tasks(
     text: str, lost: Sequence[LostSpan], places: Sequence[tuple[str, str, int]] = (), name: str = ""
 ) -> Iterator[bytes]:
-    """Yield lines of JSON, tasks that Prodigy can show: each span that lost, and what it lost to.
+    """Yield lines of JSON, tasks that Prodigy can show: each span that lost, and its winner.
 
     places, name: see `one_text.Merged`; the files and lines of the data sets that disagree are in `meta`.
     """

@@ -43,7 +43,7 @@ class Merged(NamedTuple):
     lost (list[LostSpan]): accepted spans that were rejected elsewhere, or the other way round.
     problems (list[Problem]): the spans that can't be used.
     rows, spans (Counter): everything read, by outcome, except for what is in `accepted` and `rejected`.
-    versions (dict[str, list[Version]]): what several annotators marked, by label.
+    versions (dict[str, list[Version]]): the spans of each of several annotators, by label.
     other_split (Counter): rows left out, by their data set, and the one that declares the text's split.
     exported (Counter): rows of annotations whose exports can be told apart, by file, and the file of a later export
         that supersedes them; none if it stands.
@@ -128,7 +128,7 @@ def merge_text(text: str, answers: Iterable[Answer], policies: Policies, split: 
 
 
 def _cover(merged: Merged, answer: Answer) -> None:
-    """Note what a complete answer covers: its data set's labels, but those it says it doesn't, and absent ones."""
+    """Note the labels that a complete answer covers: its data set's, but those it says it doesn't, and absent ones."""
     coverage = merged.coverage
     for label in answer.dataset.labels:
         state = (answer.task.uncovered or {}).get(label, "complete")
@@ -156,7 +156,7 @@ def _choose(merged: Merged, group: list[Answer], policies: Policies) -> list[Ans
 
 
 def _judgements(merged: Merged, group: list[Answer], policies: Policies) -> dict[tuple[SpanKey, bool], Answer]:
-    """Collect what a data set's binary answers say about each span; with `union`, that can be both."""
+    """Collect the verdicts of a data set's binary answers on each span; with `union`, that can be both."""
     by_span: dict[SpanKey, list[tuple[bool, Answer]]] = {}
     for answer in group:
         merged.rows["merged"] += 1

@@ -1,6 +1,6 @@
 """Turn a merged annotation into a Doc: the only place where token boundaries and overlaps are decided, by policies.
 
-What the Doc carries is described in `annotation`.
+See `annotation` for the content of the Doc.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -18,7 +18,7 @@ from labelwise.merge.rules.policies import ALIGNMENT, OVERLAP, Policies, Unmarke
 
 
 class Projection(NamedTuple):
-    """A Doc and what didn't get into its entities.
+    """A Doc, and the spans that aren't among its entities.
 
     entities (list[str]): the labels of the entities.
     lost (list[LostSpan]): accepted spans that aren't entities.
