@@ -7,6 +7,7 @@ what is in use. `malloc_trim` gives back all free pages, wherever they are.
 """
 
 import ctypes
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -80,10 +81,6 @@ class Peak:
 
     bytes = 0
 
-    def look(self) -> None:
-        """Take a sample of this process and its descendants."""
-        self.bytes = max(self.bytes, tree_pss(psutil.Process().pid))
-
 
 @contextmanager
 def measure_peak() -> Iterator[Peak]:
@@ -97,10 +94,10 @@ def measure_peak() -> Iterator[Peak]:
     def look() -> None:
         """Look again and again, until all is done."""
         while not ended.wait(INTERVAL):
-            peak.look()
+            peak.bytes = max(peak.bytes, tree_pss(os.getpid()))
 
     thread = Thread(target=look, daemon=True)
-    peak.look()
+    peak.bytes = tree_pss(os.getpid())
     thread.start()
     try:
         yield peak

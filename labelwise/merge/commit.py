@@ -146,15 +146,14 @@ def _write_annotators(ledger: Ledger, path: Path) -> None:
     path.write_bytes(msgspec.json.format(msgspec.json.encode(rows), indent=1) + b"\n")
 
 
-def metrics_of(ledger: Ledger, *, compared: bool) -> dict[str, Any]:
+def metrics_of(ledger: Ledger, *, compared: bool, digest: str = "") -> dict[str, Any]:
     """Put the ledger as JSON has it, with F between annotators beside its counts.
 
     compared (bool): nearly equal texts were looked for.
+    digest (str): of the corpus.
     """
     content = msgspec.to_builtins(ledger.sorted())
-    content["digest"] = ""  # of the corpus, which isn't known here
-    content["problems"] = ledger.problems()
-    content["compared"] = compared
+    content |= {"digest": digest, "problems": ledger.problems(), "compared": compared}
     del content["pairs"]
     for row in content["agreement"].values():
         row["f"] = pairwise_f(row["both"], row["spans"])
@@ -167,5 +166,5 @@ def write_metrics(ledger: Ledger, path: Path, made: Mapping[str, str], *, compar
     made (Mapping[str, str]): digests of the partitions.
     """
     digest = hashlib.sha256(msgspec.json.encode(sorted(made.items()))).hexdigest()
-    content = metrics_of(ledger, compared=compared) | {"digest": digest}
+    content = metrics_of(ledger, compared=compared, digest=digest)
     path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf8")
