@@ -19,10 +19,8 @@ def explain(findings: Sequence[Finding], predictions: Path) -> None:
     for doc in read_predictions(predictions):
         for pair in pairs_of(doc):
             if pair.kind:
-                spans = [span for span in pair if span]
-                labels = frozenset(label for _, _, label in spans)
-                forms = {" ".join(doc.text[start:end].split()) for start, end, _ in spans}
-                mistakes.update((form, labels) for form in forms & wanted)
+                forms = {doc.form(span) for span in pair if span}
+                mistakes.update((form, frozenset(pair.labels) - {""}) for form in forms & wanted)
     for one in findings:
         own = {frozenset(one.labels), frozenset((one.label,))}
         one.explains = sum(mistakes[one.form, labels] for labels in own)

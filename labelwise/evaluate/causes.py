@@ -80,7 +80,7 @@ def _missed(forms: Forms, stored: StoredDoc, doc: PredictedDoc) -> list[tuple[tu
     for start, end, number in forms.spans(stored):
         span = (starts[start], ends[end - 1], forms.labels[number])
         if span in judged and span not in found:
-            missed.append(((start, end, number), " ".join(doc.text[span[0] : span[1]].split())))
+            missed.append(((start, end, number), doc.form(span)))
     return missed
 
 

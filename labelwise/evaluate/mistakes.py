@@ -23,6 +23,7 @@ from labelwise.evaluate.scores import FrequentMistake
 Kind = Literal["missed", "spurious", "wrong boundaries", "wrong label", "wrong label and boundaries"]
 KINDS: tuple[Kind, ...] = Kind.__args__  # type: ignore[attr-defined]
 NOTHING = "(nothing)"  # in place of a label, where a span has no partner
+Surface = tuple[str, str, str, str]  # the gold form and its label, the predicted ones; empty where there is no span
 
 
 class SpanPair(NamedTuple):
@@ -30,6 +31,11 @@ class SpanPair(NamedTuple):
 
     gold: SpanKey | None
     predicted: SpanKey | None
+
+    @property
+    def labels(self) -> tuple[str, str]:
+        """The gold label and the predicted one; empty where there is no span."""
+        return self.gold[2] if self.gold else "", self.predicted[2] if self.predicted else ""
 
     @property
     def kind(self) -> Kind | None:
@@ -93,12 +99,10 @@ class Mistakes:
 
     def add(self, doc: PredictedDoc) -> None:
         """Count the mistakes of a doc."""
-        forms = []
-        for pair in pairs_of(doc):
-            gold, predicted = _form(doc, pair.gold), _form(doc, pair.predicted)
-            self.confusion.setdefault(gold[1] or NOTHING, Counter())[predicted[1] or NOTHING] += 1
-            if pair.kind:
-                forms.append((pair.kind, *gold, *predicted))
+        pairs = pairs_of(doc)
+        for gold, predicted in (pair.labels for pair in pairs):
+            self.confusion.setdefault(gold or NOTHING, Counter())[predicted or NOTHING] += 1
+        forms = ((pair.kind, *surface_of(doc, pair)) for pair in pairs if pair.kind)
         self._forms.executemany("INSERT INTO forms VALUES (?,?,?,?,?,1) ON CONFLICT DO UPDATE SET n = n + 1", forms)
 
     def frequent(self, most: int) -> dict[str, list[FrequentMistake]]:
@@ -110,6 +114,7 @@ class Mistakes:
         return {kind: [FrequentMistake(*row) for row in self._forms.execute(query, (kind, most))] for kind in KINDS}
 
 
-def _form(doc: PredictedDoc, span: SpanKey | None) -> tuple[str, str]:
-    """Return the surface form of a span, each run of white space made one space, and its label."""
-    return (" ".join(doc.text[span[0] : span[1]].split()), span[2]) if span else ("", "")
+def surface_of(doc: PredictedDoc, pair: SpanPair) -> Surface:
+    """Tell a mistake by its words."""
+    (gold, predicted), labels = (doc.form(span) if span else "" for span in pair), pair.labels
+    return gold, labels[0], predicted, labels[1]

@@ -51,6 +51,10 @@ class PredictedDoc(msgspec.Struct):
         """
         return judgeable(spans, (*self.gold, *self.rejected, *also), self.uncovered)
 
+    def form(self, span: SpanKey) -> str:
+        """Return the surface form of a span, with each run of white space made one space."""
+        return " ".join(self.text[span[0] : span[1]].split())
+
     def only(self, labels: Collection[str]) -> "PredictedDoc":
         """Copy with only what is about some labels."""
 

@@ -7,7 +7,7 @@ that stays in the next run is likely to stay an example.
 import hashlib
 import heapq
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from markupsafe import Markup
@@ -15,13 +15,12 @@ from spacy import displacy
 from spacy.util import escape_html
 
 from labelwise.common.spans import SpanKey
-from labelwise.evaluate.mistakes import KINDS, Kind, SpanPair, pairs_of
+from labelwise.evaluate.mistakes import KINDS, Kind, SpanPair, Surface, pairs_of, surface_of
 from labelwise.evaluate.predictions import PredictedDoc
 
 MOST = 10  # examples for each kind and label
 MOST_ALIKE = 3  # for each pattern, and for each frequent mistake
-Pattern = tuple[Kind, str, str]
-Surface = tuple[str, str, str, str]
+Pattern = tuple[Kind, str, str]  # what is alike of mistakes: the kind, the gold label and the predicted one
 AROUND = 60  # characters shown on either side of a mistake
 LONGEST = 600  # characters shown of a mistake itself
 MARK = '<mark class="{mark}">{text}<span class="label">{label}</span></mark>'
@@ -44,94 +43,77 @@ class Window(NamedTuple):
     hidden: int
     doc: str = ""
 
+    @property
+    def pattern(self) -> Pattern:
+        """Its pattern."""
+        return self.kind, *self.pair.labels
+
+    @property
+    def form(self) -> str:
+        """The words that the mistake is about."""
+        start, end, _ = self.pair.gold or self.pair.predicted or (0, 0, "")
+        return " ".join(self.text[start:end].split())
+
 
 class MistakeExample(NamedTuple):
     """A mistake to be shown.
 
-    labels (list[str]): those that it is an example of: the gold label, the predicted label, or both.
-    alike (int): all mistakes of its pattern: of the same kind, with the same gold and predicted labels.
+    alike (int): all mistakes of its pattern.
     first (bool): of those of its pattern, it is the first.
     """
 
     window: Window
-    labels: list[str]
-    alike: int = 1
-    first: bool = True
+    alike: int
+    first: bool
 
 
 class MistakeExamples:
-    """Keeps the examples with the smallest digests, and counts all.
+    """Keeps the examples with the smallest digests, and counts all mistakes by pattern.
 
     Besides those of each kind and label, there are some of each pattern, and of mistakes that are listed as frequent.
-
-    totals (Counter): mistakes by (kind, label). One with two labels counts for each.
-    kinds (Counter): mistakes by kind.
-    patterns (Counter): mistakes by `pattern_of`.
     """
 
     def __init__(self, most: int = MOST, frequent: Iterable[Surface] = ()) -> None:
         """Take how many examples to keep for each kind and label, and the mistakes that must have one."""
         self.most = most
         self.frequent = set(frequent)
-        self.totals: Counter[tuple[Kind, str]] = Counter()
-        self.kinds: Counter[Kind] = Counter()
         self.patterns: Counter[Pattern] = Counter()
         self._heaps: dict[tuple[str, ...], list[tuple[int, Window]]] = {}
 
     def add(self, doc: PredictedDoc) -> None:
         """Take the mistakes of a doc."""
         for pair in pairs_of(doc):
-            kind = pair.kind
-            if kind is None:
+            if not (kind := pair.kind):
                 continue
-            self.kinds[kind] += 1
-            pattern = pattern_of(kind, pair)
+            pattern, surface = (kind, *pair.labels), surface_of(doc, pair)
             self.patterns[pattern] += 1
-            rank = -digest(doc.key, pair)
-            for label in {span[2] for span in pair if span}:
-                self.totals[kind, label] += 1
-                self._keep((kind, label), self.most, rank, doc, pair, kind)
-            self._keep(pattern, MOST_ALIKE, rank, doc, pair, kind)
-            if (surface := surface_of(doc, pair)) in self.frequent:
-                self._keep(surface, MOST_ALIKE, rank, doc, pair, kind)
+            groups: dict[tuple[str, ...], int] = {(kind, label): self.most for label in pair.labels if label}
+            groups[pattern] = MOST_ALIKE
+            if surface in self.frequent:
+                groups[surface] = MOST_ALIKE
+            self._keep(groups, doc, pair, kind)
 
-    def _keep(
-        self, group: tuple[str, ...], most: int, rank: int, doc: PredictedDoc, pair: SpanPair, kind: Kind
-    ) -> None:
-        """Keep an example of a group, if its rank is among the best."""
-        heap = self._heaps.setdefault(group, [])
-        if len(heap) < most:
-            heapq.heappush(heap, (rank, window_of(doc, pair, kind)))
-        elif rank > heap[0][0]:
-            heapq.heapreplace(heap, (rank, window_of(doc, pair, kind)))
+    def _keep(self, groups: Mapping[tuple[str, ...], int], doc: PredictedDoc, pair: SpanPair, kind: Kind) -> None:
+        """Keep an example of each group of which its digest is among the smallest, as many as the group may have."""
+        rank = -digest(doc.key, pair)
+        for group, most in groups.items():
+            heap = self._heaps.setdefault(group, [])
+            if len(heap) < most:
+                heapq.heappush(heap, (rank, window_of(doc, pair, kind)))
+            elif rank > heap[0][0]:
+                heapq.heapreplace(heap, (rank, window_of(doc, pair, kind)))
 
     def chosen(self) -> list[MistakeExample]:
         """List an example of each pattern, the most frequent first, and then the others by kind and digest."""
         windows = {(KINDS.index(one.kind), -rank): one for heap in self._heaps.values() for rank, one in heap}
-        firsts: dict[Pattern, MistakeExample] = {}
-        others = []
+        firsts: dict[Pattern, Window] = {}
         for place in sorted(windows):
-            window = windows[place]
-            pattern = pattern_of(window.kind, window.pair)
-            labels = sorted({span[2] for span in window.pair if span})
-            example = MistakeExample(window, labels, self.patterns[pattern], pattern not in firsts)
-            if example.first:
-                firsts[pattern] = example
-            else:
-                others.append(example)
-        return sorted(firsts.values(), key=lambda example: -example.alike) + others
-
-
-def surface_of(doc: PredictedDoc, pair: SpanPair) -> Surface:
-    """Tell a mistake by its words: the gold form and its label, and the predicted ones."""
-    gold, predicted = ((" ".join(doc.text[s[0] : s[1]].split()), s[2]) if s else ("", "") for s in pair)
-    return *gold, *predicted
-
-
-def pattern_of(kind: Kind, pair: SpanPair) -> Pattern:
-    """Tell what is alike of mistakes: their kind, the gold label and the predicted one."""
-    gold, predicted = (span[2] if span else "" for span in pair)
-    return kind, gold, predicted
+            firsts.setdefault(windows[place].pattern, windows[place])
+        examples = [
+            MistakeExample(one, self.patterns[one.pattern], firsts[one.pattern] is one)
+            for _, one in sorted(windows.items())
+        ]
+        return sorted(examples, key=lambda example: -example.alike if example.first else 0)
 
 
 def digest(key: str, pair: SpanPair) -> int:
@@ -184,14 +166,10 @@ def mark_up(text: str, spans: list[SpanKey], focus: SpanKey | None) -> Markup:
 
     focus (SpanKey | None): the span that the mistake is about, which is marked differently.
     """
-    ents = [
-        {"start": span[0], "end": span[1], "label": escape_html(span[2]), "params": {"mark": _class(span == focus)}}
-        for span in spans
-    ]
+    ents = []
+    for start, end, label in spans:
+        mark = "ent focus" if (start, end, label) == focus else "ent"
+        ents.append({"start": start, "end": end, "label": escape_html(label), "params": {"mark": mark}})
     doc = {"text": text, "ents": ents, "title": None}
     html = displacy.render(doc, style="ent", manual=True, page=False, jupyter=False, options={"template": MARK})
     return Markup(html)  # noqa: S704  text and labels have just been escaped
-
-
-def _class(is_focus: bool) -> str:
-    return "ent focus" if is_focus else "ent"

@@ -10,7 +10,7 @@ The same results make the same bytes on the same day and at the same commit.
 import base64
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,7 +31,7 @@ from labelwise.report.advice import doubts, tabulate_causes
 from labelwise.report.charts import draw_whisker, short_number
 from labelwise.report.identity import identify
 from labelwise.report.lost import group_lost
-from labelwise.report.mistake_examples import MistakeExamples, Window, mark_up
+from labelwise.report.mistake_examples import MistakeExamples, Pattern, mark_up
 from labelwise.report.sections import (
     COVERAGE,
     change_of,
@@ -124,7 +124,12 @@ def make_environment() -> Environment:
         "counted": counted,
         "duration": tqdm.format_interval,
     }
-    environment.globals |= {"whisker": draw_whisker, "include_raw": _include_raw, "hash_of": hash_of}
+    environment.globals |= {
+        "whisker": draw_whisker,
+        "mark_up": mark_up,
+        "include_raw": _include_raw,
+        "hash_of": hash_of,
+    }
     return environment
 
 
@@ -167,37 +172,17 @@ def collect_examples(path: Path, metrics: Metrics, details: Details | None) -> d
         examples.add(doc.only(metrics.all_gold.labels))
     if metrics.predictions_digest not in ("", digest.hexdigest()):
         raise InputError(f"{path}: not the predictions that the scores were computed from; run the evaluation again")
-    labels = sorted({label for _, label in examples.totals})
-    shown = [
-        {
-            "window": example.window,
-            "labels": " ".join(str(labels.index(label)) for label in example.labels),
-            "kind": KINDS.index(example.window.kind),
-            "alike": example.alike,
-            "first": example.first,
-            "form": _form(example.window),
-            "gold": mark_up(example.window.text, example.window.gold, example.window.pair.gold),
-            "predicted": mark_up(example.window.text, example.window.predicted, example.window.pair.predicted),
-        }
-        for example in examples.chosen()
-    ]
-    return {"examples": shown, "labels": labels, "most": examples.most, "totals": totals_by_filter(examples, labels)}
+    labels = sorted({label for _, *pair in examples.patterns for label in pair if label})
+    totals = totals_by_filter(examples.patterns, labels)
+    return {"examples": examples.chosen(), "labels": labels, "most": examples.most, "totals": totals}
 
 
-def _form(window: Window) -> str:
-    """Give the words that a mistake is about."""
-    start, end, _ = window.pair.gold or window.pair.predicted or (0, 0, "")
-    return " ".join(window.text[start:end].split())
-
-
-def totals_by_filter(examples: MistakeExamples, labels: Sequence[str]) -> dict[str, int]:
+def totals_by_filter(patterns: Mapping[Pattern, int], labels: Sequence[str]) -> dict[str, int]:
     """Count the mistakes for each choice: "KIND LABEL", by their numbers, or * for all, and "KIND GOLD→PREDICTED"."""
-    totals = Counter({f"{number} *": examples.kinds[kind] for number, kind in enumerate(KINDS)})
-    totals["* *"] = examples.kinds.total()
-    for (kind, label), n in examples.totals.items():
-        for number in (str(KINDS.index(kind)), "*"):
-            totals[f"{number} {labels.index(label)}"] += n
-    for (kind, gold, predicted), n in examples.patterns.items():
-        for number in (str(KINDS.index(kind)), "*"):
-            totals[f"{number} {gold or NOTHING}→{predicted or NOTHING}"] += n
+    totals = Counter({"* *": 0})
+    for (kind, gold, predicted), n in patterns.items():
+        numbers = {str(labels.index(label)) for label in (gold, predicted) if label}
+        for one in (str(KINDS.index(kind)), "*"):
+            for other in ("*", f"{gold or NOTHING}→{predicted or NOTHING}", *numbers):
+                totals[f"{one} {other}"] += n
     return dict(sorted(totals.items()))
