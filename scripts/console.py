@@ -139,14 +139,12 @@ def progress_bytes(name: str, total: int) -> Iterator[Callable[[int, int], None]
         yield advance
 
 
-@contextmanager
-def progress_texts(total: int) -> Iterator[Callable[[int], object]]:
-    """Show a bar with texts and the time left; nothing when the output isn't a terminal.
-
-    YIELDS (Callable[[int], object]): takes the number of texts that are done.
-    """
+def progress_texts(parts: Iterable[Any], total: int) -> Iterator[Any]:
+    """Show a bar with texts and the time left while parts of them are consumed; nothing without a terminal."""
     with tqdm(desc="evaluate", total=total, unit=" texts", disable=None, dynamic_ncols=True) as bar:
-        yield bar.update
+        for done in parts:
+            yield done
+            bar.update(done.texts)
 
 
 def progress(items: Iterable[Any], name: str) -> Iterable[Any]:

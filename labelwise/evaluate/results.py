@@ -18,12 +18,7 @@ from labelwise.corpus.merge_counts import MergeCounts
 from labelwise.evaluate.scores import Details, LearningCurve, Metrics
 
 Read = TypeVar("Read")
-
-
-class Table(NamedTuple):
-    """The columns of a TSV file; a value can be NaN."""
-
-    columns: dict[str, list[float]]
+Table = dict[str, list[float]]  # the columns of a TSV file; a value can be NaN
 
 
 class Results(NamedTuple):
@@ -105,7 +100,7 @@ def read_table(path: Path, first: str, remedy: str) -> Table | None:
     if names[:1] != [first] or len(set(names)) < len(names):
         raise InputError(f"{path}:1: not a header that begins with {first!r}; {remedy}")
     rows = [_read_row(f"{path}:{number}", line, len(names), remedy) for number, line in enumerate(lines[1:], 2)]
-    return Table({name: [row[index] for row in rows] for index, name in enumerate(names)})
+    return {name: [row[index] for row in rows] for index, name in enumerate(names)}
 
 
 def _read_row(place: str, line: str, width: int, remedy: str) -> list[float]:

@@ -1,11 +1,10 @@
 """Evaluate a pipeline: let it predict a split, and score what it predicted."""
 
 import time
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from labelwise.common.code import digest_folder
 from labelwise.common.device import use_gpu
@@ -16,14 +15,14 @@ from labelwise.common.workers import check_workers
 from labelwise.corpus.manifest import pinned, read_manifest, read_split
 from labelwise.corpus.merge_counts import Agreement
 from labelwise.evaluate.causes import find_causes
-from labelwise.evaluate.predict import predict_split
+from labelwise.evaluate.predict import Done, predict_split
 from labelwise.evaluate.predictions import new_digest, read_predictions
 from labelwise.evaluate.results import read_merge_counts
 from labelwise.evaluate.scores import Details, Metrics
 from labelwise.evaluate.scoring import Scoring
 
-# Shows progress, given the number of texts to come: yields a function of the number of texts just done.
-TextProgress = Callable[[int], AbstractContextManager[Callable[[int], Any]]]
+# Shows progress: passes on what is done, given the number of texts to come.
+Progress = Callable[[Iterable[Done], int], Iterable[Done]]
 
 
 class Speed(NamedTuple):
@@ -41,11 +40,6 @@ class Evaluation(NamedTuple):
     speed: Speed
 
 
-def no_text_progress(total: int) -> AbstractContextManager[Callable[[int], Any]]:
-    """Show nothing."""
-    return nullcontext(lambda done: None)
-
-
 def evaluate(
     model: Path,
     split: Path,
@@ -54,7 +48,7 @@ def evaluate(
     merge_metrics: Path | None = None,
     gpu_id: int = -1,
     workers: int = 1,
-    progress: TextProgress = no_text_progress,
+    progress: Progress = lambda done, texts: done,
 ) -> Evaluation:
     """Let a pipeline predict a split, and score what it predicted.
 
@@ -83,7 +77,7 @@ def predict(
     *,
     gpu_id: int = -1,
     workers: int = 1,
-    progress: TextProgress = no_text_progress,
+    progress: Progress = lambda done, texts: done,
 ) -> Speed:
     """Let a pipeline predict a split; memory doesn't grow with the number of texts.
 
@@ -93,11 +87,8 @@ def predict(
     use_gpu(gpu_id)
     texts = read_split(split)["texts"]
     partitions = predict_split(model, split, predictions, workers=workers)
-    words, start = 0, time.perf_counter()
-    with progress(texts) as advance:
-        for done in partitions:
-            words += done.words
-            advance(done.texts)
+    start = time.perf_counter()
+    words = sum(done.words for done in progress(partitions, texts))
     return Speed(round(words / (time.perf_counter() - start)), words)
 
 

@@ -43,7 +43,7 @@ def identify(root: Path, results: Results, today: date) -> Identity:
         merge.digest[:8] if merge else "",
         {split: n for split in ("train", "dev", "test") if (n := merge.texts.get(split, 0))} if merge else {},
         changed_settings(root / "project.yml"),
-        max(resources.columns["seconds"], default=0.0) if resources else 0.0,
+        max(resources["seconds"], default=0.0) if resources else 0.0,
     )
 
 

@@ -128,7 +128,7 @@ def draw_curves(curve: Table) -> list[tuple[str, LineChart]]:
 
     Losses are per word: what the curve has are sums since the evaluation before. That of the first step says nothing.
     """
-    columns = dict(curve.columns)
+    columns = dict(curve)
     steps = columns.pop("step")
     if columns.get("score") == columns.get("ents_f"):
         columns.pop("score", None)
@@ -150,8 +150,8 @@ def draw_curves(curve: Table) -> list[tuple[str, LineChart]]:
 
 def draw_resources(resources: Table) -> list[tuple[str, LineChart]]:
     """Draw what training took over time, each in a chart of its own."""
-    seconds = resources.columns["seconds"]
-    found = {title: resources.columns[name] for name, title in RESOURCES.items() if name in resources.columns}
+    seconds = resources["seconds"]
+    found = {title: resources[name] for name, title in RESOURCES.items() if name in resources}
     return [(title, draw_lines(seconds, {title: ys})) for title, ys in found.items()] if seconds else []
 
 

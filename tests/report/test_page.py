@@ -11,7 +11,6 @@ from typer.testing import CliRunner
 
 from labelwise.common.errors import InputError
 from labelwise.common.own_files import locked
-from labelwise.evaluate.results import Table
 from labelwise.report.page import format_share, hash_of, render_report, write_report
 from labelwise.report.sections import CONFUSED, draw_curves, split_gold, tabulate_confusion
 from scripts.report import report_cli
@@ -291,7 +290,7 @@ def test_the_confusion_is_square_with_nothing_first():
 
 def test_a_score_of_its_own_and_a_gradient_scale_are_drawn():
     columns = {"step": [1.0], "score": [0.5], "ents_f": [0.4], "loss_ner": [9.0], "grad_scale": [64.0]}
-    charts = dict(draw_curves(Table(columns)))
+    charts = dict(draw_curves(columns))
     assert list(charts) == ["Scores on dev", "Loss of ner", "Grad scale"]
     assert [line.name for line in charts["Scores on dev"].lines] == ["score", "F"]
 
@@ -304,7 +303,7 @@ def test_losses_are_per_word_and_without_the_first_step():
         "loss_ner": [50.0, 2000.0, 3000.0],
         "score": [0.0, 0.5, 0.6],
     }
-    (line,) = dict(draw_curves(Table(columns)))["Loss of ner per word"].lines
+    (line,) = dict(draw_curves(columns))["Loss of ner per word"].lines
     assert (line.last, line.highest) == (1.5, 2.0)
 
 
