@@ -27,7 +27,8 @@ def package_cli(
     tell = msg.warn if made.contents.words else msg.info
     tell(made.contents.describe())
     msg.info(f"{out / 'README.md'} is its model card")
-    msg.good(f"{made.wheel} has {made.size / 2**20:,.1f} MB; install it with: pip install {made.wheel}")
+    size = made.wheel.stat().st_size / 2**20
+    msg.good(f"{made.wheel} has {size:,.1f} MB; install it with: pip install {made.wheel}")
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ class ComparedScores(msgspec.Struct):
     support: int | None = None
 
 
-class Comparison(msgspec.Struct):
+class Comparison(msgspec.Struct, kw_only=True):
     """What was found.
 
     gold (str): the revision whose gold counts, or "own".
@@ -70,11 +70,11 @@ class Comparison(msgspec.Struct):
     revisions: list[str]
     gold: str
     texts: int
-    gold_differs: int | None
-    left_out: dict[str, int]
-    only: dict[str, dict[str, float | None]]
-    missing: list[str]
-    behind: list[str]
+    gold_differs: int | None = None
+    left_out: dict[str, int] = {}
+    only: dict[str, dict[str, float | None]] = {}
+    missing: list[str] = []
+    behind: list[str] = []
     labels: dict[str, ComparedScores]
     micro: ComparedScores
     macro: ComparedScores
@@ -144,9 +144,6 @@ def _resample(revisions: Sequence[Revision], labels: list[str], gold: GoldOf) ->
         texts=texts,
         gold_differs=gold_differs,
         left_out={name: n for name, n in zip(names, aligned.left_out, strict=True) if n},
-        only={},
-        missing=[],
-        behind=[],
         **_rows(names, labels, f_scores(totals)),
     )
     _add_support(made, totals[0 if gold == "first" else -1, :, 2].tolist())
@@ -202,24 +199,15 @@ def _from_metrics(revisions: Sequence[Revision], labels: list[str]) -> Compariso
     """Compare by the metrics alone, each revision with its own gold."""
     names = [revision.name for revision in revisions]
     scores = [revision.metrics.all_gold for revision in revisions]
-    # An average over other labels can't be compared.
-    averages = all(score.labels.keys() == set(labels) for score in scores)
-    f = [
-        [
-            *(score.labels[label].shown().f for label in labels),
-            *((score.f, score.macro.f) if averages else (None, None)),
-        ]
-        for score in scores
-    ]
+    f = []
+    for score in scores:
+        # An average over other labels can't be compared.
+        averages = (score.f, score.macro.f) if all(one.labels.keys() == set(labels) for one in scores) else (None, None)
+        f.append([*(score.labels[label].shown().f for label in labels), *averages])
     made = Comparison(
         revisions=names,
         gold="own",
         texts=revisions[-1].metrics.texts,
-        gold_differs=None,
-        left_out={},
-        only={},
-        missing=[],
-        behind=[],
         **_rows(names, labels, np.array(f, float)),
     )
     _add_support(made, [scores[-1].labels[label].support or 0 for label in labels])

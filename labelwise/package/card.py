@@ -70,26 +70,17 @@ def write_card(
         for name in contents.labels
         if name in merge.labels
     ]
-    splits = manifest["splits"]
     values = {
-        "lang": meta["lang"],
+        "meta": meta,
         "name": f"{meta['lang']}_{meta['name']}",
-        "version": meta["version"],
-        "license": meta["license"],
-        "description": meta["description"],
         "labels": labels,
         "all": metrics.all_gold,
         "scored": metrics.texts,
         "calibration": metrics.calibration_error,
-        "base": contents.base,
+        "contents": contents,
         "foreign": [name for name in contents.labels if name not in merge.labels],
-        "per_label": contents.per_label,
-        "total": sum(splits[split]["texts"] for split in splits),
-        "texts": {split: splits[split]["texts"] for split in splits},
-        "words": {split: splits[split]["words"] for split in splits},
-        "digests": {split: splits[split]["digest"] for split in splits},
+        "splits": manifest["splits"],
         "digest": merge.digest[:8],
-        "privacy": contents.describe(),
         "wheel": wheel,
         "counted": counted,
     }

@@ -60,14 +60,9 @@ IMPORT = "\nfrom . import per_label  # noqa: F401\n"
 
 
 class Package(NamedTuple):
-    """What was made.
-
-    wheel (Path): the file.
-    size (int): its bytes.
-    """
+    """The file that was made, and what the pipeline in it has."""
 
     wheel: Path
-    size: int
     contents: Contents
 
 
@@ -139,7 +134,7 @@ def make_package(root: Path, pipeline: str, out: Path, identity: PackageName) ->
                 f"pip made {[file.name for file in made.iterdir()]}, and not {wheel}: please report this"
             )
         (made / CARD).write_text(str(card), encoding="utf8")
-    return Package(out / wheel, (out / wheel).stat().st_size, contents)
+    return Package(out / wheel, contents)
 
 
 def _describe(
