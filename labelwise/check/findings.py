@@ -49,7 +49,7 @@ class Correction(NamedTuple):
 
 
 class Opinion:
-    """What a pipeline that was trained without a text thinks of it; `Nobody` thinks nothing.
+    """What a pipeline that was trained without a text thinks of it.
 
     found (set[Place]): the spans that it finds.
     """
@@ -86,21 +86,10 @@ class Opinion:
         return float(np.exp(total / (end - start)))
 
 
-class Nobody:
-    """In the place of an opinion."""
-
-    found: frozenset[Place] = frozenset()
-
-    def log_odds(self, span: Place | None, against: Place | None) -> float:
-        """Say nothing."""
-        return 0.0
-
-
-def find_corrections(
-    doc: StoredDoc, forms: Forms, opinion: Opinion | Nobody, unknown: set[int]
-) -> Iterator[Correction]:
+def find_corrections(doc: StoredDoc, forms: Forms, opinion: Opinion | None, unknown: set[int]) -> Iterator[Correction]:
     """Yield what seems wrong in a text, each span at most once, the surest first.
 
+    opinion (Opinion | None): None if no pipeline was asked.
     unknown (set[int]): numbers of the labels that the text isn't complete for, of which nothing is proposed.
     """
     gold = set(forms.spans(doc))
@@ -109,12 +98,13 @@ def find_corrections(
     marked, unmarked = forms.marked.of(free.keys).tolist(), forms.free.of(free.keys).tolist()
     counts = {place: (m, u) for place, m, u in zip(rows, marked, unmarked, strict=True)}
     often = {place for place, (m, u) in counts.items() if m >= ENOUGH and _odds(m, u - 1) >= LEAST}
-    proposed = {place for place in (opinion.found | often) - gold if place[2] not in unknown}
+    proposed = {place for place in often.union(opinion.found if opinion else ()) - gold if place[2] not in unknown}
     evidence = _Evidence(doc, forms, [*gold, *proposed])
 
     def score(current: Place | None, better: Place | None) -> float:
         """Add up what speaks for a change."""
-        return opinion.log_odds(better, current) + max(-MOST_FORM, min(MOST_FORM, evidence.odds(current, better)))
+        thought = opinion.log_odds(better, current) if opinion else 0.0
+        return thought + max(-MOST_FORM, min(MOST_FORM, evidence.odds(current, better)))
 
     missing = {place: score(None, place) for place in proposed}
     corrections = [Correction(None, place, worth) for place, worth in missing.items()]
@@ -122,7 +112,7 @@ def find_corrections(
         wrong = score(span, None)
         corrections.append(Correction(span, None, wrong))
         same = ((span[0], span[1], number) for *_, number in evidence.labels_of(span))
-        others = {*same, *(place for place in proposed if _rivals(place, span))} - gold
+        others = {*same, *(place for place in proposed if place[:2] == span[:2] or _clash(place, span))} - gold
         for place in others:
             if place[2] not in unknown:
                 corrections.append(Correction(span, place, _worth(span, place, score(span, place), wrong, missing)))
@@ -130,7 +120,10 @@ def find_corrections(
     for correction in sorted(corrections, key=lambda one: (-one.score, one.proposed is None, str(one))):
         # Where a span is there already under another label, that is what is inconsistent.
         spans = {span for span in (correction.current, correction.proposed) if span}
-        if correction.score > 0 and taken.isdisjoint(spans) and not _is_settled(correction, gold):
+        # A span that is missing, and would overlap one of its label, would be another's boundaries.
+        better = correction.proposed if correction.current is None else None
+        settled = better and any(_clash(better, span) for span in gold)
+        if correction.score > 0 and taken.isdisjoint(spans) and not settled:
             taken |= spans
             yield correction
 
@@ -148,19 +141,9 @@ def _worth(span: Place, place: Place, change: float, wrong: float, missing: dict
     return max(change, wrong) if change > 0 else change
 
 
-def _is_settled(correction: Correction, gold: set[Place]) -> bool:
-    """Tell whether a span that is proposed overlaps one of its label, and so would be another's boundaries."""
-    place = correction.proposed
-    if correction.current is not None or place is None:
-        return False
-    return any(span[2] == place[2] and span[0] < place[1] and place[0] < span[1] for span in gold)
-
-
-def _rivals(place: Place, span: Place) -> bool:
-    """Tell whether a span could be there instead of another: the same offsets, or the same label and some overlap."""
-    if place[:2] == span[:2]:
-        return True
-    return place[2] == span[2] and place[0] < span[1] and span[0] < place[1]
+def _clash(one: Place, other: Place) -> bool:
+    """Tell whether two spans of a label overlap, so that only one of them can be right."""
+    return one[2] == other[2] and one[0] < other[1] and other[0] < one[1]
 
 
 class _Evidence:

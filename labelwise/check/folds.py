@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from spacy.language import Language
 
-from labelwise.check.findings import Nobody, Opinion
+from labelwise.check.findings import Opinion
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 from labelwise.corpus.manifest import SPLITS, Split, partitions_of
 from labelwise.corpus.streaming import forgetting, take_batch
@@ -19,11 +19,11 @@ from labelwise.train.section import PLAIN
 
 
 class CheckedDoc(NamedTuple):
-    """A text of a corpus, and what a pipeline that was trained without it thinks of its annotation."""
+    """A text of a corpus, and the opinion of a pipeline that was trained without it, if there is one."""
 
     split: Split
     stored: StoredDoc
-    opinion: Opinion | Nobody
+    opinion: Opinion | None = None
 
 
 def train_fold(recipe: Recipe, out: Path, fold: int, folds: int) -> Path:
@@ -44,7 +44,7 @@ def read_checked(corpus: Path, fold: int = 0, folds: int = 1) -> Iterator[Checke
         for file in partitions_of(corpus, split):
             for doc in read_stored_docs(file):
                 if len(doc) and (split != "train" or fold_of(doc.text, folds) == fold):
-                    yield CheckedDoc(split, doc, Nobody())
+                    yield CheckedDoc(split, doc)
 
 
 def add_opinions(nlp: Language, docs: Iterator[CheckedDoc], labels: Sequence[str]) -> Iterator[CheckedDoc]:

@@ -48,12 +48,8 @@ def locate(findings: Sequence[Finding], corpus: Path, declared: Mapping[str, tup
 
 def read_texts(corpus: Path, keys: set[str]) -> dict[str, Text]:
     """Read some texts of a corpus, by key."""
-    found = {}
-    for doc in read_checked(corpus):
-        key = text_key(doc.stored.text.encode("utf8")).hex()
-        if key in keys:
-            found[key] = Text(doc.stored.text, sorted(doc.stored.annotation.accepted))
-    return found
+    texts = ((doc.stored.text, doc.stored.annotation.accepted) for doc in read_checked(corpus))
+    return {key: text for text in texts if (key := text_key(text[0].encode("utf8")).hex()) in keys}
 
 
 def _place(answer: AnswerPlace, finding: Finding) -> str:

@@ -131,8 +131,8 @@ def check(
             texts=counts.texts,
             findings=kept.counts,
             groups=groups,
-            few=counts.few(),
-            only=counts.only(),
+            few={label: here["train"] for label, here in counts.spans.items() if here["train"] < FEW},
+            only={label: split for label, here in counts.spans.items() if len(here) == 1 for split in here},
             without_letters=counts.blank,
             inconsistencies=[inconsistency for inconsistency in disagreeing if inconsistency.rarer],
             annotators=annotators,
@@ -144,34 +144,22 @@ def check(
 
 
 class LabelCounts:
-    """Counts spans by label and split, and those without letters and digits.
-
-    texts (int): those counted.
-    blank (dict): by label, spans that have neither letters nor digits.
-    """
+    """Counts texts, spans by label and split, and by label those that have neither letters nor digits ("blank")."""
 
     def __init__(self, labels: Sequence[str]) -> None:
         """Start empty."""
         self.texts = 0
-        self.blank: dict[str, int] = {}
-        self._spans: dict[str, Counter[str]] = {label: Counter() for label in labels}
+        self.blank: Counter[str] = Counter()
+        self.spans: dict[str, Counter[str]] = {label: Counter() for label in labels}
 
     def add(self, doc: CheckedDoc) -> None:
         """Count the spans of a text."""
         self.texts += 1
         text = doc.stored.text
         for start, end, label, _ in doc.stored.annotation.gold:
-            self._spans[label][doc.split] += 1
+            self.spans[label][doc.split] += 1
             if not any(char.isalnum() for char in text[start:end]):
-                self.blank[label] = self.blank.get(label, 0) + 1
-
-    def few(self) -> dict[str, int]:
-        """List the labels with few spans in train, each with their number."""
-        return {label: counts["train"] for label, counts in self._spans.items() if counts["train"] < FEW}
-
-    def only(self) -> dict[str, str]:
-        """List the labels whose spans are in one split alone, each with the split."""
-        return {label: split for label, counts in self._spans.items() if len(counts) == 1 for split in counts}
+                self.blank[label] += 1
 
 
 def count_corpus(corpus: Path, labels: Sequence[str]) -> tuple[Forms, LabelCounts, Inconsistencies]:

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from labelwise.check.findings import Kind
+from labelwise.common.spans import SpanKey
 from labelwise.corpus.tasks import file_names, input_hash, task_hash
 
 TABLE, INCONSISTENCIES, SUMMARY, TASKS = "findings.tsv", "inconsistencies.tsv", "check.json", "tasks"
@@ -35,8 +36,8 @@ class Finding(msgspec.Struct):
     kind: Kind
     label: str
     form: str
-    current: tuple[int, int, str] | None
-    proposed: tuple[int, int, str] | None
+    current: SpanKey | None
+    proposed: SpanKey | None
     split: str
     doc: str
     key: str
@@ -74,11 +75,7 @@ class Finding(msgspec.Struct):
         return f"{text[start:end]!r} is {label} elsewhere"
 
 
-class Text(msgspec.Struct):
-    """A text with its accepted spans, as the corpus has it."""
-
-    text: str
-    gold: list[tuple[int, int, str]]
+Text = tuple[str, set[SpanKey]]  # with its accepted spans
 
 
 def write_table(findings: Sequence[Finding], file: Path) -> None:
@@ -109,23 +106,23 @@ def write_tasks(findings: Iterable[Finding], texts: Mapping[str, Text], labels: 
     for label, by_text in by_label.items():
         with (folder / names[label]).open("wb") as file:
             for key, found in by_text.items():
-                file.write(msgspec.json.encode(_task(texts[key], label, found)) + b"\n")
+                file.write(msgspec.json.encode(_task(*texts[key], label, found)) + b"\n")
 
 
-def _task(text: Text, label: str, findings: Sequence[Finding]) -> dict[str, Any]:
-    text_hash = input_hash(text.text)
+def _task(text: str, gold: set[SpanKey], label: str, findings: Sequence[Finding]) -> dict[str, Any]:
+    text_hash = input_hash(text)
     declared = [labels for one in findings for labels in one.datasets.values() if label in labels]
     labels = sorted({label}.union(*declared))
-    spans = [{"start": start, "end": end, "label": name} for start, end, name in text.gold if name in labels]
+    spans = [{"start": start, "end": end, "label": name} for start, end, name in sorted(gold) if name in labels]
     meta = {
-        "look": "; ".join(dict.fromkeys(f"{one.start}: {one.advice(text.text)}" for one in findings)),
+        "look": "; ".join(dict.fromkeys(f"{one.start}: {one.advice(text)}" for one in findings)),
         "doc": findings[0].doc,
         "from": "; ".join(dict.fromkeys(place for one in findings for place in one.places)),
         "score": round(findings[0].score, 2),
         "labels": ",".join(labels) if len(labels) > 1 else "",
     }
     return {
-        "text": text.text,
+        "text": text,
         "_input_hash": text_hash,
         "_task_hash": task_hash(text_hash, spans),
         "_view_id": "ner_manual",

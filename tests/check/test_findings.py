@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from labelwise.check.findings import Correction, Nobody, Opinion, find_corrections
+from labelwise.check.findings import Correction, Opinion, find_corrections
 from labelwise.recognizer.per_label import TAGS, decode
 from tests.corpus.test_forms import LABELS, count, stored
 
@@ -14,7 +14,7 @@ def found(tmp_path, *texts, opinion=None) -> list[Correction]:
     """What is found in the last of some texts."""
     docs = stored(tmp_path, *texts)
     unknown = {LABELS.index(label) for label in texts[-1][2]}
-    return list(find_corrections(docs[-1], count(docs, LABELS), opinion or Nobody(), unknown))
+    return list(find_corrections(docs[-1], count(docs, LABELS), opinion, unknown))
 
 
 def summary(corrections: list[Correction]) -> list[tuple]:

@@ -2,7 +2,6 @@
 
 import pytest
 
-from labelwise.check.findings import Nobody
 from labelwise.check.folds import CheckedDoc
 from labelwise.check.inconsistencies import FEWEST, MOST, Inconsistencies, edges
 from labelwise.corpus.forms import Forms
@@ -22,7 +21,7 @@ def inconsistencies(tmp_path, *texts) -> dict:
         forms.release(doc)
         found.count(doc)
     for doc in docs:
-        found.add(CheckedDoc("train", doc, Nobody()))
+        found.add(CheckedDoc("train", doc))
     return {(one.label, one.what, one.word): (one.taken_in, one.left_out, rows) for one, rows in found.found().items()}
 
 
