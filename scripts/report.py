@@ -11,7 +11,7 @@ from labelwise.common.wording import counted
 from labelwise.compare.revisions import read_revision
 from labelwise.evaluate.results import load_results
 from labelwise.report.advice import summarize
-from labelwise.report.page import Base, write_report
+from labelwise.report.page import write_report
 from scripts.console import msg, run, user_errors
 
 Option = typer.Option
@@ -38,8 +38,7 @@ def report_cli(
     with user_errors("No report was written"):
         project = root / "project.yml"
         base = read_section(project if project.is_file() else None, "report", ReportSection).base
-        against = Base(base, read_revision(base, pipeline, root).metrics) if base else None
-        write_report(root, pipeline, out, base=against)
+        write_report(root, pipeline, out, base=read_revision(base, pipeline, root) if base else None)
         results = load_results(root, pipeline)
     if results.metrics:
         digest = summarize(results.merge, results.metrics, results.details)

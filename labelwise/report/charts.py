@@ -37,15 +37,6 @@ class LineChart(NamedTuple):
     y_ticks: list[Tick]
 
 
-class Whisker(NamedTuple):
-    """A score and the ends of its interval, each as a share of the axis, 0 to 100; None where there is none."""
-
-    at: float | None
-    low: float | None
-    high: float | None
-    mark: float | None
-
-
 def nice_step(highest: float, most: int) -> float:
     """Choose 1, 2 or 5 times a power of ten, so that an axis up to `highest` has at most `most` steps."""
     if not highest > 0:
@@ -71,9 +62,9 @@ def draw_lines(
 
     highest (float | None): the end of the y axis; None for one that suits the highest value.
     """
-    finite = [y for ys in series.values() for y in ys if not math.isnan(y)]
-    y_step = nice_step(max(finite, default=0.0) if highest is None else highest, 5)
-    y_end = (highest or _end(max(finite, default=0.0), y_step)) or 1.0
+    top = highest or max((y for ys in series.values() for y in ys if not math.isnan(y)), default=0.0)
+    y_step = nice_step(top, 5)
+    y_end = highest or math.ceil(top / y_step * (1 - 1e-9)) * y_step or 1.0
     x_last = max((x for x in xs if not math.isnan(x)), default=0.0)
     x_step = nice_step(x_last, 5)
 
@@ -98,10 +89,6 @@ def draw_lines(
     )
 
 
-def _end(highest: float, step: float) -> float:
-    return math.ceil(highest / step * (1 - 1e-9)) * step
-
-
 def _ticks(end: float, step: float) -> list[float]:
     return [index * step for index in range(int(end / step * (1 + 1e-9)) + 1)]
 
@@ -113,8 +100,3 @@ def _path(points: Sequence[tuple[float, float] | None]) -> str:
             parts.append(f"{pen}{point[0]:g} {point[1]:g}")
         pen = "L" if point else "M"
     return "".join(parts)
-
-
-def draw_whisker(at: float | None, low: float | None, high: float | None, mark: float | None = None) -> Whisker:
-    """Lay out a score, the ends of its interval, and a mark, which are 0 to 1."""
-    return Whisker(*(None if value is None else round(100 * value, 1) for value in (at, low, high, mark)))

@@ -1,5 +1,6 @@
 """Geometry of flow charts (Sankey diagrams): counts become bars and ribbons, which a template draws as SVG."""
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -50,12 +51,11 @@ def draw_flow(flows: Mapping[str, Mapping[str, int]], *, named: bool = True) -> 
     """
     flows = {source: {name: n for name, n in targets.items() if n > 0} for source, targets in flows.items()}
     out = {source: sum(targets.values()) for source, targets in flows.items() if targets}
-    into: dict[str, int] = {}
+    into: Counter[str] = Counter()
     for targets in flows.values():
-        for name, n in targets.items():
-            into[name] = into.get(name, 0) + n
+        into.update(targets)
     total = sum(out.values())
-    heights = [_stack_height(sums, total) for sums in (out, into)]
+    heights = [sum(_advance(n, total) for n in sums.values()) for sums in (out, into)]
     height = max(*heights, PITCH)
     begin = LABEL_WIDTH if named else 0.0
     end = begin + NODE_WIDTH + RIBBON_WIDTH
@@ -72,10 +72,6 @@ def _thickness(n: int, total: int) -> float:
 
 def _advance(n: int, total: int) -> float:
     return max(_thickness(n, total) + GAP, PITCH)
-
-
-def _stack_height(sums: Mapping[str, int], total: int) -> float:
-    return sum(_advance(n, total) for n in sums.values())
 
 
 def _stack(sums: Mapping[str, int], total: int, x: float, y: float) -> dict[str, Node]:

@@ -1,50 +1,16 @@
-"""What a report is of: date, commit, corpus, settings that aren't the defaults, and how long training took."""
+"""What a report is of: the commit, and the settings that aren't the defaults."""
 
 from contextlib import closing
-from datetime import date
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml
 from dvc.exceptions import DvcException
 from dvc.scm import SCM
 from scmrepo.exceptions import SCMError
 
-from labelwise.evaluate.results import Results
-
 DEFAULTS = Path(__file__).with_name("defaults.yml")
 SECTIONS = ("merge", "check", "report", "package")
-
-
-class Identity(NamedTuple):
-    """What a report is of.
-
-    commit (str): the commit, and whether files that git tracks differ from it; empty outside of a repository.
-    corpus (str): the first digits of a digest of the corpus.
-    texts (dict): by split.
-    settings (dict): what project.yml sets otherwise than the project does.
-    seconds (float): of training; 0 if it isn't known.
-    """
-
-    made: date
-    commit: str
-    corpus: str
-    texts: dict[str, int]
-    settings: dict[str, Any]
-    seconds: float
-
-
-def identify(root: Path, results: Results, today: date) -> Identity:
-    """Find out what a report is of."""
-    merge, resources = results.merge, results.resources
-    return Identity(
-        today,
-        find_commit(root),
-        merge.digest[:8] if merge else "",
-        {split: n for split in ("train", "dev", "test") if (n := merge.texts.get(split, 0))} if merge else {},
-        changed_settings(root / "project.yml"),
-        max(resources["seconds"], default=0.0) if resources else 0.0,
-    )
 
 
 def find_commit(root: Path) -> str:

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -22,14 +22,15 @@ from tqdm import tqdm
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import staged
 from labelwise.common.wording import counted
+from labelwise.compare.revisions import Revision
 from labelwise.corpus.manifest import is_corpus, read_split
 from labelwise.evaluate.mistakes import KINDS, NOTHING
 from labelwise.evaluate.predictions import new_digest, read_predictions
 from labelwise.evaluate.results import Details, Metrics, load_results
 from labelwise.evaluate.scores import LearningCurve
 from labelwise.report.advice import doubts, tabulate_causes
-from labelwise.report.charts import draw_whisker, short_number
-from labelwise.report.identity import identify
+from labelwise.report.charts import short_number
+from labelwise.report.identity import changed_settings, find_commit
 from labelwise.report.lost import group_lost
 from labelwise.report.mistake_examples import MistakeExamples, Pattern, mark_up
 from labelwise.report.sections import (
@@ -43,24 +44,18 @@ from labelwise.report.sections import (
     tabulate_scores,
 )
 
-
-class Base(NamedTuple):
-    """What a report's scores are compared with: those of another revision, and its name."""
-
-    name: str
-    metrics: Metrics
-
-
 LOST_SPANS = "lost_spans.jsonl"
 FREQUENT = 8  # mistakes of a kind that are shown
 
 
-def write_report(root: Path, pipeline: str, out: Path, *, base: Base | None = None, today: date | None = None) -> None:
+def write_report(
+    root: Path, pipeline: str, out: Path, *, base: Revision | None = None, today: date | None = None
+) -> None:
     """Write the report of a pipeline.
 
     root (Path): the folder of the project.
     pipeline (str): "cpu" or "gpu".
-    base (Base | None): the scores to tell the difference to.
+    base (Revision | None): the scores to tell the difference to.
     today (date | None): the date that is in it; None for that of today.
     RAISES (InputError): there are no results, a file of them isn't what it should be, or another process is writing
         the report.
@@ -69,7 +64,7 @@ def write_report(root: Path, pipeline: str, out: Path, *, base: Base | None = No
         path.write_text(render_report(root, pipeline, base=base, today=today), encoding="utf8", newline="\n")
 
 
-def render_report(root: Path, pipeline: str, *, base: Base | None = None, today: date | None = None) -> str:
+def render_report(root: Path, pipeline: str, *, base: Revision | None = None, today: date | None = None) -> str:
     """Make the page; see `write_report`."""
     results = load_results(root, pipeline)
     merge, metrics, details = results.merge, results.metrics, results.details
@@ -78,7 +73,10 @@ def render_report(root: Path, pipeline: str, *, base: Base | None = None, today:
         pipeline=pipeline,
         metrics=metrics,
         details=details,
-        identity=identify(root, results, today or date.today()),
+        made=today or date.today(),
+        commit=find_commit(root),
+        settings=changed_settings(root / "project.yml"),
+        seconds=max(results.resources["seconds"], default=0.0) if results.resources else 0.0,
         base=base,
         change=metrics and base and change_of(metrics, base.metrics),
         lost=group_lost(root / "corpus" / LOST_SPANS, root / "corpus" / "tokenizer.json"),
@@ -125,7 +123,6 @@ def make_environment() -> Environment:
         "duration": tqdm.format_interval,
     }
     environment.globals |= {
-        "whisker": draw_whisker,
         "mark_up": mark_up,
         "include_raw": _include_raw,
         "hash_of": hash_of,

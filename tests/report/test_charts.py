@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from labelwise.report.charts import draw_lines, draw_whisker, nice_step, short_number
+from labelwise.report.charts import draw_lines, nice_step, short_number
 from labelwise.report.flows import HEIGHT, PITCH, draw_flow
 
 
@@ -82,7 +82,3 @@ def test_bars_of_hardly_anything_leave_room_for_their_names():
     assert min(after - before for before, after in pairwise(middles[1:])) >= PITCH - 0.1
     assert chart.targets[-1].y + chart.targets[-1].height <= chart.height
     assert chart.sources[0].x == 0, "what has no name needs no room for it"
-
-
-def test_a_whisker_is_in_percent_of_the_axis():
-    assert draw_whisker(0.5, 0.4, None, 0.93) == (50, 40, None, 93)

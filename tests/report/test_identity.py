@@ -9,9 +9,10 @@ import msgspec
 import pytest
 import yaml
 
+from labelwise.compare.revisions import Revision
 from labelwise.evaluate.scores import Metrics
 from labelwise.report.identity import DEFAULTS, SECTIONS, changed_settings, find_commit
-from labelwise.report.page import Base, render_report
+from labelwise.report.page import render_report
 from tests.conftest import ROOT
 from tests.report.report_inputs import make_docs, write_results
 
@@ -91,7 +92,7 @@ def test_the_difference_to_another_revision_is_shown_by_label(tmp_path):
     assert now is not None
     metrics.all_gold.labels["PLACE"].f = now - 0.125
     del metrics.all_gold.labels["DRUG"]
-    html = render_report(tmp_path, "cpu", base=Base("main", metrics))
+    html = render_report(tmp_path, "cpu", base=Revision("main", metrics, None))
     (table,) = re.findall(r'<section id="scores".*?</section>', html, re.DOTALL)
     found = re.findall(r'<tr><th scope="row">(.*?)</th>(.*?)</tr>', table, re.DOTALL)
     column = re.findall(r"<th .*?>(.*?)</th>", table).index("F since main") - 1
@@ -106,6 +107,9 @@ def test_the_difference_of_all_labels_is_told_if_they_are_the_same(tmp_path):
     metrics = msgspec.json.decode((tmp_path / "metrics/cpu.json").read_bytes(), type=Metrics)
     assert metrics.all_gold.f is not None
     metrics.all_gold.f -= 0.25
-    assert "; +0.250 since main" in render_report(tmp_path, "cpu", base=Base("main", metrics))
+    base = Revision("main", metrics, None)
+    assert "; +0.250 since main" in render_report(tmp_path, "cpu", base=base)
     metrics.all_gold.labels["NEW"] = metrics.all_gold.labels["DRUG"]
-    assert " since main" not in render_report(tmp_path, "cpu", base=Base("main", metrics)).replace("F since main", "")
+    assert " since main" not in render_report(tmp_path, "cpu", base=Revision("main", metrics, None)).replace(
+        "F since main", ""
+    )
