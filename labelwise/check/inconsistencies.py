@@ -19,8 +19,7 @@ from spacy.strings import get_string_id
 
 from labelwise.check.findings import Correction, Place
 from labelwise.check.folds import CheckedDoc
-from labelwise.check.kept import finding_of
-from labelwise.check.worklists import Finding
+from labelwise.check.worklists import Finding, finding_of
 from labelwise.corpus.counts import Counts
 from labelwise.corpus.docbin_reader import StoredDoc
 from labelwise.corpus.forms import Forms, digest

@@ -18,9 +18,8 @@ import msgspec
 
 from labelwise.check.folds import CheckedDoc, add_opinions, read_checked, train_fold
 from labelwise.check.inconsistencies import Inconsistencies, Inconsistency
-from labelwise.check.kept import Kept
 from labelwise.check.look_up import explain, locate, read_texts
-from labelwise.check.worklists import INCONSISTENCIES, SUMMARY, TABLE, TASKS, Finding, write_table, write_tasks
+from labelwise.check.worklists import INCONSISTENCIES, SUMMARY, TABLE, TASKS, Finding, Kept, write_table, write_tasks
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import check_replaceable, staged
 from labelwise.common.own_files import own_folder, own_name, remove

@@ -50,12 +50,12 @@ def evaluate(
     workers: int = 1,
     progress: Progress = lambda done, texts: done,
 ) -> Evaluation:
-    """Let a pipeline predict a split, and score what it predicted.
+    """Let a pipeline predict a split, and score what it predicted; memory doesn't grow with the number of texts.
 
     predictions (Path | None): the file to keep the predictions in, if any.
     merge_metrics (Path | None): what the merge counted, for the agreement of annotators.
-    RAISES (InputError): what `predict` and `score` raise; there are no metrics of a merge, or a folder where
-        the predictions are to be kept.
+    RAISES (InputError): there is no model, no partition, or no such GPU; several workers on a GPU; there are no metrics
+        of a merge, or a folder where the predictions are to be kept; what `score` raises.
     """
     if predictions:
         check_kind(predictions, folder=False)
@@ -64,32 +64,16 @@ def evaluate(
         raise InputError(f"{merge_metrics}: there is no such file; run the merge")
     with pinned(split.resolve().parent), TemporaryDirectory() as folder:
         file = predictions or Path(folder) / "predictions.jsonl"
-        speed = predict(model, split, file, gpu_id=gpu_id, workers=workers, progress=progress)
+        check_workers(workers, gpu_id)
+        use_gpu(gpu_id)
+        texts = read_split(split)["texts"]
+        partitions = predict_split(model, split, file, workers=workers)
+        start = time.perf_counter()
+        words = sum(done.words for done in progress(partitions, texts))
+        speed = Speed(round(words / (time.perf_counter() - start)), words)
         metrics, details = score(file, split, counts.agreement if counts else {})
         metrics.pipeline_digest = digest_folder(model)
     return Evaluation(metrics, details, speed)
-
-
-def predict(
-    model: Path,
-    split: Path,
-    predictions: Path,
-    *,
-    gpu_id: int = -1,
-    workers: int = 1,
-    progress: Progress = lambda done, texts: done,
-) -> Speed:
-    """Let a pipeline predict a split; memory doesn't grow with the number of texts.
-
-    RAISES (InputError): there is no model, no partition, or no such GPU; several workers on a GPU.
-    """
-    check_workers(workers, gpu_id)
-    use_gpu(gpu_id)
-    texts = read_split(split)["texts"]
-    partitions = predict_split(model, split, predictions, workers=workers)
-    start = time.perf_counter()
-    words = sum(done.words for done in progress(partitions, texts))
-    return Speed(round(words / (time.perf_counter() - start)), words)
 
 
 def score(predictions: Path, split: Path, agreement: Mapping[str, Agreement]) -> tuple[Metrics, Details]:
