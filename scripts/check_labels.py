@@ -13,7 +13,7 @@ from labelwise.common.portable import obey
 from labelwise.common.sections import read_section
 from labelwise.common.wording import counted
 from labelwise.train.recipe import Recipe
-from scripts.console import msg, print_table, run, user_errors
+from scripts.console import figure, msg, print_table, run, user_errors
 
 Option = typer.Option
 SHOWN = 15  # rows of the table
@@ -67,7 +67,7 @@ def print_summary(summary: Summary, corpus: Path) -> None:
     ]
     print_table([f"Inconsistencies ({len(rows)} of {len(summary.inconsistencies):,})", "in", "out"], rows)
     rows = [
-        [f"{pair.label}: {pair.one}, {pair.other}", f"{pair.texts:,}", _score(pair.f), _score(pair.kappa)]
+        [f"{pair.label}: {pair.one}, {pair.other}", f"{pair.texts:,}", figure(pair.f) or "-", figure(pair.kappa) or "-"]
         for pair in summary.annotators[:SHOWN]
     ]
     print_table([f"Annotators ({len(rows)} of {len(summary.annotators):,})", "texts", "F", "kappa"], rows)
@@ -79,10 +79,6 @@ def print_summary(summary: Summary, corpus: Path) -> None:
         msg.warn(f"{label}: all its spans are in {split}; annotate more texts for it, or declare another split")
     for label, count in sorted(summary.without_letters.items()):
         msg.info(f"{label}: {counted(count, 'span')} without letters and digits")
-
-
-def _score(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
 
 
 def _name(group: FindingGroup) -> str:

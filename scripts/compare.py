@@ -12,7 +12,7 @@ from labelwise.common.wording import counted
 from labelwise.compare.comparison import Change, Comparison, GoldOf, compare
 from labelwise.compare.revisions import WORKSPACE, read_revision
 from labelwise.compare.spread import Spread, spread
-from scripts.console import msg, print_table, run, user_errors, visible
+from scripts.console import figure, msg, print_table, run, user_errors, visible
 
 Option = typer.Option
 Pipeline = Literal["cpu", "gpu"]
@@ -74,9 +74,9 @@ def table(comparison: Comparison) -> list[list[str]]:
     lines = []
     for name, row in rows:
         base, *others = comparison.revisions
-        cells = [name, _figure(row.f[base])]
+        cells = [name, figure(row.f[base])]
         for other in others:
-            cells += [_figure(row.f[other]), *_change(row.changes[other])[: 1 if comparison.missing else None]]
+            cells += [figure(row.f[other]), *_change(row.changes[other])[: 1 if comparison.missing else None]]
         lines.append([*cells, "" if row.support is None else f"{row.support:,}"])
     return lines
 
@@ -84,7 +84,7 @@ def table(comparison: Comparison) -> list[list[str]]:
 def spread_table(rows: Mapping[str, Spread | None]) -> list[list[str]]:
     """Make the rows of `--spread`."""
     return [
-        [name, _figure(row.mean), _figure(row.deviation), f"{row.least:.3f} to {row.greatest:.3f}"]
+        [name, figure(row.mean), figure(row.deviation), f"{row.least:.3f} to {row.greatest:.3f}"]
         if row
         else [name, "", "", ""]
         for name, row in rows.items()
@@ -124,11 +124,7 @@ def to_markdown(comparison: Comparison, pipeline: str) -> str:
 def _change(change: Change) -> list[str]:
     between = "" if change.low is None or change.high is None else f"{change.low:+.3f} to {change.high:+.3f}"
     p = "" if change.p is None else f"{change.p:.4f}{'*' * (change.p < SIGNIFICANT)}"
-    return [_figure(change.difference, "+.3f"), between, p]
-
-
-def _figure(value: float | None, form: str = ".3f") -> str:
-    return "" if value is None else format(value, form)
+    return [figure(change.difference, "+.3f"), between, p]
 
 
 def _escape(text: str) -> str:

@@ -166,6 +166,11 @@ def user_errors(title: str) -> Iterator[None]:
         raise typer.Exit(130) from interrupt
 
 
+def figure(value: float | None, form: str = ".3f") -> str:
+    """Write a score; nothing where there is none."""
+    return "" if value is None else format(value, form)
+
+
 def print_counts(title: str, counts: Mapping[str, int]) -> None:
     """Print the counts that aren't zero, the largest first."""
     print_table([title, ""], [(name, f"{n:,}") for name, n in sorted(counts.items(), key=lambda item: -item[1]) if n])

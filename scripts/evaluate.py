@@ -14,7 +14,7 @@ from labelwise.common.wording import counted
 from labelwise.evaluate.run import evaluate
 from labelwise.evaluate.scores import Details, Metrics, Scores
 from labelwise.evaluate.uncovered import Rate, implausible
-from scripts.console import msg, print_table, progress_texts, run, user_errors
+from scripts.console import figure, msg, print_table, progress_texts, run, user_errors
 
 Option = typer.Option
 WIDEST = 40  # characters of a span in a table
@@ -66,15 +66,15 @@ def print_scores(metrics: Metrics) -> None:
     for name, row in sorted(metrics.all_gold.labels.items()):
         flat, agreement = metrics.flat_gold.labels[name], metrics.agreement.get(name)
         ceiling = agreement.f if agreement else None
-        rows.append([name, *_figures(row.shown()), _figure(flat.shown().f), _figure(ceiling), f"{row.support:,}"])
+        rows.append([name, *_figures(row.shown()), figure(flat.shown().f), figure(ceiling), f"{row.support:,}"])
     total, flat_gold = metrics.all_gold, metrics.flat_gold
-    rows.append(["all (micro)", *_figures(total), _figure(flat_gold.f), "", f"{total.support:,}"])
-    rows.append(["mean (macro)", *_figures(total.macro), _figure(flat_gold.macro.f), "", ""])
+    rows.append(["all (micro)", *_figures(total), figure(flat_gold.f), "", f"{total.support:,}"])
+    rows.append(["mean (macro)", *_figures(total.macro), figure(flat_gold.macro.f), "", ""])
     header = ["Label", "P", "R", "F", "95%", "F flat gold", "Agreement", "Support"]
     empty = [] if metrics.agreement else [header.index("Agreement")]
     kept = [[cell for place, cell in enumerate(row) if place not in empty] for row in (header, *rows)]
     print_table(kept[0], kept[1:])
-    schemes = [[name, _figure(row.p), _figure(row.r), _figure(row.f)] for name, row in metrics.schemes.items()]
+    schemes = [[name, figure(row.p), figure(row.r), figure(row.f)] for name, row in metrics.schemes.items()]
     print_table(["SemEval 2013", "P", "R", "F"], schemes)
 
 
@@ -91,11 +91,7 @@ def print_mistakes(details: Details, most: int = 3) -> None:
 
 def _figures(row: Scores) -> list[str]:
     between = f"{row.f_low:.3f}-{row.f_high:.3f}" if row.f_low is not None and row.f_high is not None else ""
-    return [_figure(row.p), _figure(row.r), _figure(row.f), between]
-
-
-def _figure(value: float | None) -> str:
-    return "" if value is None else f"{value:.3f}"
+    return [figure(row.p), figure(row.r), figure(row.f), between]
 
 
 def warn_implausible(rates: Iterable[Rate]) -> None:

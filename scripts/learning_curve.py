@@ -9,7 +9,7 @@ from labelwise.check.learning_curve import measure_curve
 from labelwise.common.portable import obey
 from labelwise.evaluate.scores import LearningCurve, Line
 from labelwise.train.recipe import Recipe, Recognizer
-from scripts.console import msg, print_table, run, user_errors
+from scripts.console import figure, msg, print_table, run, user_errors
 
 Option = typer.Option
 
@@ -40,7 +40,7 @@ def print_curve(curve: LearningCurve) -> None:
 
 
 def _row(name: str, line: Line) -> list[str]:
-    f = ["" if value is None else f"{value:.3f}" for value in line.f]
+    f = list(map(figure, line.f))
     if line.gain is None:
         return [name, *f, "", ""]
     return [name, *f, f"{line.gain:+.3f}", f"{line.low:+.3f} to {line.high:+.3f}"]

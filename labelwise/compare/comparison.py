@@ -144,9 +144,8 @@ def _resample(revisions: Sequence[Revision], labels: list[str], gold: GoldOf) ->
         texts=texts,
         gold_differs=gold_differs,
         left_out={name: n for name, n in zip(names, aligned.left_out, strict=True) if n},
-        **_rows(names, labels, f_scores(totals)),
+        **_rows(names, labels, f_scores(totals), totals[0 if gold == "first" else -1, :, 2].tolist()),
     )
-    _add_support(made, totals[0 if gold == "first" else -1, :, 2].tolist())
     _add_chance(made, bootstrap, swaps)
     return made
 
@@ -165,20 +164,14 @@ def _count(docs: list[PredictedDoc], gold: GoldOf, labels: Sequence[str]) -> lis
     ]
 
 
-def _rows(names: Sequence[str], labels: Sequence[str], f: np.ndarray) -> dict[str, Any]:
-    """Make the rows of F, of the shape (revisions, labels + 2)."""
+def _rows(names: Sequence[str], labels: Sequence[str], f: np.ndarray, support: list[int]) -> dict[str, Any]:
+    """Make the rows of F, of the shape (revisions, labels + 2); the macro average has no support."""
     rows = []
-    for base, *others in f.T.tolist():
+    for (base, *others), spans in zip(f.T.tolist(), (*support, sum(support), None), strict=True):
         scores = dict(zip(names, map(_number, (base, *others)), strict=True))
         changes = dict(zip(names[1:], (Change(_number(other - base)) for other in others), strict=True))
-        rows.append(ComparedScores(scores, changes))
+        rows.append(ComparedScores(scores, changes, spans))
     return {"labels": dict(zip(labels, rows, strict=False)), "micro": rows[-2], "macro": rows[-1]}
-
-
-def _add_support(made: Comparison, support: list[int]) -> None:
-    for row, spans in zip(made.labels.values(), support, strict=True):
-        row.support = spans
-    made.micro.support = sum(support)
 
 
 def _add_chance(made: Comparison, bootstrap: Bootstrap, swaps: Sequence[Swaps]) -> None:
@@ -204,14 +197,9 @@ def _from_metrics(revisions: Sequence[Revision], labels: list[str]) -> Compariso
         # An average over other labels can't be compared.
         averages = (score.f, score.macro.f) if all(one.labels.keys() == set(labels) for one in scores) else (None, None)
         f.append([*(score.labels[label].shown().f for label in labels), *averages])
-    made = Comparison(
-        revisions=names,
-        gold="own",
-        texts=revisions[-1].metrics.texts,
-        **_rows(names, labels, np.array(f, float)),
-    )
-    _add_support(made, [scores[-1].labels[label].support or 0 for label in labels])
-    return made
+    support = [scores[-1].labels[label].support or 0 for label in labels]
+    rows = _rows(names, labels, np.array(f, float), support)
+    return Comparison(revisions=names, gold="own", texts=revisions[-1].metrics.texts, **rows)
 
 
 def _number(value: float) -> float | None:
