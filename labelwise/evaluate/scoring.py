@@ -64,7 +64,7 @@ class Scoring:
         self._schemes.add(predicted, gold)
         self._mistakes.add(doc)
         self._add_found(doc, gold)
-        self._add_rates(doc)
+        self._rates.add(doc, self.labels)
         self._block.append(counts)
         if len(self._block) == BLOCK:
             self._resample()
@@ -76,12 +76,6 @@ class Scoring:
         scored = doc.scored(spans or doc.predicted)
         self._all_spans += count(scored, gold, self.labels)
         self._reliability.add((p, span in gold) for span, p in spans.items() if span in scored)
-
-    def _add_rates(self, doc: PredictedDoc) -> None:
-        found = [label for _, _, label, *_ in doc.found or doc.predicted]
-        self._rates.add_unknown(doc.text, doc.uncovered, doc.datasets, found)
-        covered = [label for label in self.labels if label not in doc.uncovered]
-        self._rates.add_known(doc.text, covered, found, [label for _, _, label in doc.gold])
 
     def metrics(self) -> Metrics:
         """Compute the scores, the same for equal docs, once all have been added."""

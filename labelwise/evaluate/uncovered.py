@@ -5,10 +5,12 @@ doesn't have the others' labels. What it predicts there can't be judged, but cou
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from math import sqrt
 
 import msgspec
+
+from labelwise.evaluate.predictions import PredictedDoc
 
 PER = 1000  # words
 FACTOR = 2.0
@@ -44,31 +46,21 @@ class Rates:
         self._unknown: dict[tuple[str, str], Counter[str]] = {}
         self._known: dict[str, Counter[str]] = {}
 
-    def add_unknown(
-        self, text: str, uncovered: Iterable[str], datasets: Sequence[str], predicted: Iterable[str]
-    ) -> None:
-        """Count what is predicted where nobody looked.
+    def add(self, doc: PredictedDoc, labels: Iterable[str]) -> None:
+        """Count what is predicted in a text that the pipeline wasn't trained on.
 
-        uncovered (Iterable[str]): the labels that the text isn't complete for.
-        datasets (Sequence[str]): those that the text is from.
-        predicted (Iterable[str]): the label of each span.
+        labels (Iterable[str]): all labels.
         """
-        words, found = len(text.split()), Counter(predicted)
-        for label in uncovered:
-            for dataset in datasets:
-                counts = self._unknown.setdefault((dataset, label), Counter())
-                counts.update(words=words, predicted=found[label])
-
-    def add_known(self, text: str, covered: Iterable[str], predicted: Iterable[str], gold: Iterable[str]) -> None:
-        """Count what is predicted where somebody looked, in a text that the pipeline wasn't trained on.
-
-        covered (Iterable[str]): the labels that the text is complete for.
-        predicted, gold (Iterable[str]): the label of each span.
-        """
-        words, found, true = len(text.split()), Counter(predicted), Counter(gold)
-        for label in covered:
-            counts = self._known.setdefault(label, Counter())
-            counts.update(words=words, predicted=found[label], gold=true[label])
+        words = len(doc.text.split())
+        found = Counter(label for _, _, label, *_ in doc.found or doc.predicted)
+        gold = Counter(label for _, _, label in doc.gold)
+        for label in labels:
+            if label not in doc.uncovered:
+                counts = self._known.setdefault(label, Counter())
+                counts.update(words=words, predicted=found[label], gold=gold[label])
+                continue
+            for dataset in doc.datasets:
+                self._unknown.setdefault((dataset, label), Counter()).update(words=words, predicted=found[label])
 
     def rates(self) -> list[Rate]:
         """List the rates, sorted by data set and label; labels that are known nowhere have none."""

@@ -2,14 +2,22 @@
 
 import pytest
 
+from labelwise.evaluate.predictions import PredictedDoc
 from labelwise.evaluate.uncovered import Rates, implausible, is_plausible
+
+
+def doc_of(text: str, predicted: str, *, gold: str = "", uncovered: str = "", datasets: list[str] | None = None):
+    """A text with a span for each letter, which is its label."""
+    found, true = ([(place, place + 1, label) for place, label in enumerate(labels)] for labels in (predicted, gold))
+    unknown = dict.fromkeys(uncovered, "none")
+    return PredictedDoc("k", text, found, true, true, uncovered=unknown, datasets=datasets or [])
 
 
 def test_rates_are_those_of_the_words():
     rates = Rates()
-    rates.add_known("one two three four", ["A", "B"], ["A", "A", "B"], ["A"])
-    rates.add_known("five six seven eight", ["A"], ["A"], ["A", "A"])
-    rates.add_unknown("nine ten", ["A", "C"], ["x", "y"], ["A", "C"])
+    rates.add(doc_of("one two three four", "AAB", gold="A"), "AB")
+    rates.add(doc_of("five six seven eight", "A", gold="AA"), "A")
+    rates.add(doc_of("nine ten", "AC", uncovered="AC", datasets=["x", "y"]), "AC")
     found = {(rate.dataset, rate.label): rate for rate in rates.rates()}
     assert set(found) == {("x", "A"), ("y", "A")}  # C is known nowhere
     rate = found["x", "A"]
@@ -40,9 +48,9 @@ def test_what_is_plausible(here, known, plausible):
 
 def test_what_is_not_plausible_is_grouped_by_data_set():
     rates = Rates()
-    rates.add_known("word " * 1000, ["A", "B"], ["A"] * 200 + ["B"] * 10, [])
-    rates.add_unknown("word " * 1000, ["A", "B"], ["x", "y"], ["B"] * 12)
-    rates.add_unknown("word " * 1000, ["A"], ["z"], ["A"] * 150)
+    rates.add(doc_of("word " * 1000, "A" * 200 + "B" * 10), "AB")
+    rates.add(doc_of("word " * 1000, "B" * 12, uncovered="AB", datasets=["x", "y"]), "AB")
+    rates.add(doc_of("word " * 1000, "A" * 150, uncovered="A", datasets=["z"]), "A")
     assert {name: [rate.label for rate in found] for name, found in implausible(rates.rates()).items()} == {
         "x": ["A"],
         "y": ["A"],
