@@ -1,4 +1,4 @@
-"""Hand spans back to where people annotate: a corpus or predictions to brat or Prodigy."""
+"""Hand spans back to where people annotate: to brat, Prodigy, Label Studio or doccano."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,19 +6,15 @@ from typing import Annotated
 import typer
 
 from labelwise.common.wording import counted
-from labelwise.export.run import ExportFormat, export
+from labelwise.export.run import FORMATS, ExportFormat, export
 from scripts.console import msg, run, user_errors
 
 
 def export_cli(
-    source: Annotated[Path, typer.Argument(help="Folder of a merged corpus, or a JSONL file of predictions")],
+    source: Annotated[Path, typer.Argument(help="Folder of a merged corpus, or a JSONL file of predictions or tasks")],
     out: Annotated[Path, typer.Argument(help="Folder to write; an earlier export there is replaced")],
     format: Annotated[
-        ExportFormat,
-        typer.Option(
-            help="brat: .txt and .ann | prodigy: all.jsonl | prodigy-by-label: LABEL.jsonl; of predictions, the texts "
-            "that aren't complete for the label, the least certain first | texts: texts.jsonl, without any span"
-        ),
+        ExportFormat, typer.Option(help=" | ".join(f"{name}: {one.files}" for name, one in FORMATS.items()))
     ] = "brat",
     splits: Annotated[str, typer.Option(help="Splits of the corpus, separated by commas")] = "train,dev,test",
     annotated: Annotated[
@@ -26,12 +22,12 @@ def export_cli(
         typer.Option(help="Merged corpus: of predictions by label, texts that are complete there are left out"),
     ] = None,
 ) -> None:
-    """Hand spans back to where people annotate: a corpus or predictions to brat or Prodigy."""
+    """Hand spans back to where people annotate: to brat, Prodigy, Label Studio or doccano."""
     with user_errors("Nothing was exported"):
         done = export(source, out, format, splits.split(","), annotated=annotated)
     msg.good(f"{counted(done.texts, 'text')} with {counted(done.spans, 'span')}: {out}")
     if done.ordered_by:
-        msg.info(f"In each file, {done.ordered_by}")
+        msg.info(f"In {FORMATS[format].ordered}, {done.ordered_by}")
 
 
 if __name__ == "__main__":

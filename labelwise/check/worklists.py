@@ -185,7 +185,7 @@ def _task(text: str, gold: set[SpanKey], label: str, findings: Sequence[Finding]
         "doc": findings[0].doc,
         "from": "; ".join(dict.fromkeys(place for one in findings for place in one.places)),
         "score": round(findings[0].score, 2),
-        "labels": ",".join(labels) if len(labels) > 1 else "",
+        "labels": ",".join(labels),
     }
     return {
         "text": text,

@@ -12,6 +12,7 @@ import srsly
 
 DATASETS = "datasets.yml"  # the declarations of a folder
 PREDICTED = "predicted"  # the key of `meta` that marks spans which a pipeline found
+UNCOVERED = "_labelwise_uncovered"  # the key of the labels that a text isn't complete for
 WAITING = 2**22  # bytes of tasks that wait to be written
 
 

@@ -1,4 +1,4 @@
-"""Hand spans back to where people annotate: brat folders, Prodigy's JSONL.
+"""Hand spans back to where people annotate: brat, Prodigy, Label Studio, doccano.
 
-It imports common, corpus and evaluate.
+It imports common, corpus, evaluate and sources.
 """

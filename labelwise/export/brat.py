@@ -1,44 +1,80 @@
 """Write texts with spans as a brat folder: https://brat.nlplab.org/standoff.html"""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from labelwise.common.errors import InputError
 from labelwise.common.spans import SpanKey
-from labelwise.export.docs import ExportDoc
+from labelwise.export.docs import ExportDoc, worth
+from labelwise.export.source import Source, highest_first
+from labelwise.sources.brat_predicted import digest_of, write_predicted
 
 LINE_ENDS = re.compile(r"[\r\n]+")
 LONGEST = 200  # bytes of a name
+# All four sections have to be there; the special relation has brat accept spans that overlap.
+CONFIG = """\
+[entities]
+{}
+
+[relations]
+<OVERLAP>\tArg1:<ENTITY>, Arg2:<ENTITY>, <OVL-TYPE>:<ANY>
+
+[events]
+
+[attributes]
+"""
 UNSAFE = re.compile(r'[\x00-\x1f<>:"|?*\\]')
 
 
-def write_brat(docs: Iterable[ExportDoc], folder: Path) -> int:
-    """Write NAME.txt and NAME.ann for each text; returns the number of spans.
+def write_brat(source: Source, folder: Path) -> int:
+    """Write NAME.txt and NAME.ann for each text, annotation.conf, and a list of them; returns the number of spans.
 
     A text keeps its document's name and folders; without a name, it is named after its digest. What a text isn't
-    complete for can't be said in brat.
+    complete for can't be said in brat. documents.tsv lists predictions with the least certain first.
 
     RAISES (InputError): two labels are the same without white space, which brat's labels don't have.
     """
     names: dict[str, str] = {}
-    folder.mkdir(parents=True, exist_ok=True)
+    for label in source.labels:
+        if names.setdefault(brat_label(label), label) != label:
+            raise InputError(f"labels {label!r} and {names[brat_label(label)]!r} are the same in brat; rename one")
+    (folder / "annotation.conf").write_text(CONFIG.format("\n".join(names)), encoding="utf8")
+    digests: dict[str, str] = {}
     spans = 0
-    for doc in docs:
-        file = folder / document_path(doc)
-        if file.with_suffix(".ann").exists():  # two texts with one name
-            file = file.with_name(f"{file.stem}-{doc.key[:12]}.txt")
-        if file.is_dir() or any(parent.is_file() for parent in file.parents):
-            file = folder / f"{doc.key}.txt"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(doc.text, encoding="utf8", newline="")
-        for label in {label for _, _, label in doc.spans}:
-            if names.setdefault(brat_label(label), label) != label:
-                raise InputError(f"labels {label!r} and {names[brat_label(label)]!r} are the same in brat; rename one")
-        lines = [standoff(doc.text, span, number) for number, span in enumerate(doc.spans, 1)]
-        file.with_suffix(".ann").write_text("".join(lines), encoding="utf8", newline="")
-        spans += len(lines)
+
+    def lines() -> Iterator[tuple[float, bytes]]:
+        """Write the texts, and encode the lines of the list."""
+        nonlocal spans
+        for doc in source.read():
+            spans += len(doc.spans)
+            file = write_document(doc, folder)
+            name = file.relative_to(folder).as_posix()
+            if doc.predicted:
+                digests[name] = digest_of(file.read_bytes())
+            uncertainty = f"{worth(doc):.3f}" if doc.scores else ""
+            yield worth(doc), f"{name}\t{uncertainty}\t{' '.join(doc.look.split())}\n".encode()
+
+    with (folder / "documents.tsv").open("wb") as file:
+        file.write(b"document\tuncertainty\tlook\n")
+        file.writelines(highest_first(lines()))
+    if digests:
+        write_predicted(digests, folder)
     return spans
+
+
+def write_document(doc: ExportDoc, folder: Path) -> Path:
+    """Write a text and its spans; returns the file of these."""
+    file = folder / document_path(doc)
+    if file.with_suffix(".ann").exists():  # two texts with one name
+        file = file.with_name(f"{file.stem}-{doc.key[:12]}.txt")
+    if file.is_dir() or any(parent.is_file() for parent in file.parents):
+        file = folder / f"{doc.key}.txt"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(doc.text, encoding="utf8", newline="")
+    lines = [standoff(doc.text, span, number) for number, span in enumerate(doc.spans, 1)]
+    file.with_suffix(".ann").write_text("".join(lines), encoding="utf8", newline="")
+    return file.with_suffix(".ann")
 
 
 def document_path(doc: ExportDoc) -> PurePosixPath:

@@ -20,6 +20,8 @@ class ExportDoc(NamedTuple):
     scores (Mapping): the probabilities of spans, if there are any.
     unknown (Mapping[str, str]): the labels that the text isn't complete for.
     predicted (bool): a pipeline found the spans, and nobody has looked at them.
+    look (str): what an annotator should look at; empty if nothing is known.
+    shown (Sequence[str]): labels that annotators should be shown, used or not.
     """
 
     text: str
@@ -29,6 +31,19 @@ class ExportDoc(NamedTuple):
     scores: Mapping[SpanKey, float]
     unknown: Mapping[str, str]
     predicted: bool = False
+    look: str = ""
+    shown: Sequence[str] = ()
+
+
+def worth(doc: ExportDoc, label: str | None = None) -> float:
+    """Say how much there is to learn from a prediction, of a label or of all; 0 for what isn't one.
+
+    It is from 0 to 1 where spans have probabilities, by the least certain one; else the number of spans.
+    """
+    spans = [span for span in doc.spans if doc.predicted and label in (None, span[2])]
+    if not doc.scores:
+        return float(len(spans))
+    return max((1 - abs(2 * doc.scores[span] - 1) for span in spans if span in doc.scores), default=0.0)
 
 
 def read_corpus(corpus: Path, splits: Sequence[str] = SPLITS) -> Iterator[ExportDoc]:
@@ -77,4 +92,5 @@ def read_predicted(path: Path) -> Iterator[ExportDoc]:
 def predicted_doc(doc: PredictedDoc) -> ExportDoc:
     """Take the spans that were predicted: with heads for labels all that were found, which may overlap."""
     scores = {(start, end, label): score for start, end, label, score in doc.found}
-    return ExportDoc(doc.text, doc.doc, doc.key, sorted(scores or doc.predicted), scores, doc.uncovered, predicted=True)
+    spans = sorted(scores or doc.predicted)
+    return ExportDoc(doc.text, doc.doc, doc.key, spans, scores, doc.uncovered, predicted=True, shown=[*doc.uncovered])

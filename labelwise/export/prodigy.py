@@ -1,82 +1,73 @@
 """Write texts with spans as tasks for Prodigy: https://prodi.gy/docs/api-interfaces"""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import Any
 
 import msgspec
-import numpy as np
 
-from labelwise.corpus.tasks import PREDICTED, LabelFiles, file_names, input_hash, task_hash
-from labelwise.export.docs import ExportDoc
+from labelwise.corpus.tasks import PREDICTED, UNCOVERED, LabelFiles, file_names, input_hash, task_hash
+from labelwise.export.docs import ExportDoc, worth
+from labelwise.export.source import Source, highest_first
 
 
-def write_together(docs: Iterable[ExportDoc], folder: Path) -> int:
+def write_together(source: Source, folder: Path) -> int:
     """Write all labels to one file, all.jsonl, in the order of the texts; returns the number of spans."""
     spans = 0
     with (folder / "all.jsonl").open("wb") as file:
-        for doc in docs:
+        for doc in source.read():
             file.write(encode_task(doc, None))
             spans += len(doc.spans)
     return spans
 
 
-def write_texts(docs: Iterable[ExportDoc], folder: Path) -> None:
+def write_texts(source: Source, folder: Path) -> int:
     """Write all texts, without any span, to one file, texts.jsonl: what a new label is annotated on."""
     with (folder / "texts.jsonl").open("wb") as file:
-        for doc in docs:
+        for doc in source.read():
             meta = {"meta": {"doc": doc.name}} if doc.name else {}
             file.write(msgspec.json.encode({"text": doc.text, **meta}) + b"\n")
+    return 0
 
 
-def write_by_label(docs: Iterable[ExportDoc], folder: Path, labels: Sequence[str]) -> int:
-    """Write LABEL.jsonl for each label: the texts that are complete for it; returns the number of spans."""
+def write_by_label(source: Source, folder: Path) -> int:
+    """Write LABEL.jsonl for each label: the texts that are complete for it; of predictions, those that aren't.
+
+    RETURNS (int): the number of spans.
+    """
+    if source.predicted:
+        return write_to_annotate(source, folder)
     spans = 0
-    with LabelFiles(folder, labels) as files:
-        for doc in docs:
-            for label in labels:
+    with LabelFiles(folder, source.labels) as files:
+        for doc in source.read():
+            for label in source.labels:
                 if label not in doc.unknown:
                     files.write(label, encode_task(doc, label))
                     spans += sum(name == label for _, _, name in doc.spans)
     return spans
 
 
-def write_to_annotate(read: Callable[[], Iterator[ExportDoc]], folder: Path, labels: Sequence[str]) -> int:
+def write_to_annotate(source: Source, folder: Path) -> int:
     """Write LABEL.jsonl for each label: the texts that aren't complete for it, with what was predicted.
 
     Those come first of which a pipeline is least certain; without probabilities, those with the most spans.
 
-    read (Callable): yields the texts; it is called twice.
     RETURNS (int): the number of spans.
     """
     spans = 0
-    names = file_names(labels)
-    for label in labels:
-        worth = np.array([_worth(doc, label) for doc in read()])
-        order = np.argsort(-worth, kind="stable")
-        sizes = np.zeros(len(worth), np.int64)
-        with TemporaryFile() as lines:
-            for number, doc in enumerate(read()):
-                if worth[number] >= 0:
-                    sizes[number] = lines.write(encode_task(doc, label))
-                    spans += sum(name == label for _, _, name in doc.spans)
-            starts = np.cumsum(sizes) - sizes
-            with (folder / names[label]).open("wb") as file:
-                for number in order:
-                    lines.seek(starts[number])
-                    file.write(lines.read(sizes[number]))
+
+    def lines(label: str) -> Iterator[tuple[float, bytes]]:
+        """Encode the texts for a label."""
+        nonlocal spans
+        for doc in source.read():
+            if label in doc.unknown:
+                spans += sum(name == label for _, _, name in doc.spans)
+                yield worth(doc, label), encode_task(doc, label)
+
+    for label, name in file_names(source.labels).items():
+        with (folder / name).open("wb") as file:
+            file.writelines(highest_first(lines(label)))
     return spans
-
-
-def _worth(doc: ExportDoc, label: str) -> float:
-    """Say how much there is to learn from a text; less than 0 if it is complete for the label."""
-    if label not in doc.unknown:
-        return -1.0
-    spans = [span for span in doc.spans if span[2] == label]
-    if not doc.scores:
-        return float(len(spans))
-    return max((1 - abs(2 * doc.scores[span] - 1) for span in spans), default=0.0)
 
 
 def encode_task(doc: ExportDoc, label: str | None) -> bytes:
@@ -87,7 +78,8 @@ def encode_task(doc: ExportDoc, label: str | None) -> bytes:
         for start, end, name in doc.spans
         if label in (None, name)
     ]
-    meta = ({"doc": doc.name} if doc.name else {}) | ({PREDICTED: "yes"} if doc.predicted else {})
+    meta = {"doc": doc.name, PREDICTED: "yes" if doc.predicted else "", "labels": label if doc.predicted else ""}
+    meta = {name: value for name, value in meta.items() if value}
     text_hash = input_hash(doc.text)
     plain = [{key: span[key] for key in ("start", "end", "label")} for span in spans]
     task = {
@@ -100,7 +92,7 @@ def encode_task(doc: ExportDoc, label: str | None) -> bytes:
         # What nobody has looked at has no answer, and a mark, which the merge knows: see `answers.why_not`.
         **({} if doc.predicted else {"answer": "accept"}),
         **({"meta": meta} if meta else {}),
-        # So that a merge doesn't take what nobody has looked for as missing.
-        **({"_labelwise_uncovered": dict(doc.unknown)} if label is None and doc.unknown else {}),
+        # So that a merge doesn't take what nobody has looked for as missing; who saves a prediction has looked.
+        **({UNCOVERED: dict(doc.unknown)} if label is None and doc.unknown and not doc.predicted else {}),
     }
     return msgspec.json.encode(task) + b"\n"

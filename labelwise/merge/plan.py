@@ -17,7 +17,7 @@ from labelwise.merge.cache import Cache
 from labelwise.merge.jobs import MergeJob, ReadJob, Source, SplitGroup
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.task_store import CELL, KeyRange, count_texts, cut_task_file
-from labelwise.sources.brat import DOCUMENT_SUFFIXES
+from labelwise.sources.brat import READ_SUFFIXES
 from labelwise.sources.files import stat_of
 from labelwise.sources.formats import can_be_cut
 
@@ -43,7 +43,7 @@ def plan_reading(sources: Sequence[Source], cache: Cache, settings: Settings) ->
     """Cut the sources into slices to read, in order."""
     jobs = []
     for number, source in enumerate(sources):
-        stat = stat_of(source.path, DOCUMENT_SUFFIXES)
+        stat = stat_of(source.path, READ_SUFFIXES)
         size = sum(file_size for _, _, file_size, *_ in stat)
         dataset = source.dataset.name if source.dataset.database else ""
         cut = not dataset and can_be_cut(source.path)

@@ -15,7 +15,7 @@ from labelwise.corpus.tasks import PREDICTED
 from labelwise.merge.jobs import ReadJob
 from labelwise.merge.rules.ledger import PROBLEM_SPANS, Problem, decode_counter, outcome_of, problem_line
 from labelwise.merge.task_store import ENTRY, TaskWriter, task_file_path
-from labelwise.sources.brat import DOCUMENT_SUFFIXES
+from labelwise.sources.brat import READ_SUFFIXES
 from labelwise.sources.files import stat_of
 from labelwise.sources.formats import read_items
 from labelwise.sources.normalize import normalize_task
@@ -87,7 +87,7 @@ def read_slice(job: ReadJob) -> Extract:
     if waiting.tasks:
         extract.files.append(waiting.write(len(extract.files)))
     # A query sees a database as it was when it began.
-    if not job.dataset and stat_of(job.path, DOCUMENT_SUFFIXES) != job.stat:
+    if not job.dataset and stat_of(job.path, READ_SUFFIXES) != job.stat:
         raise InputError(f"{job.path}: the file changed while it was read; run the merge again")
     unfinished = job.out.with_suffix(".extract.tmp")
     with create(unfinished) as file:

@@ -34,10 +34,12 @@ from labelwise.sources.brat_offsets import (
     says,
     to_code_points,
 )
+from labelwise.sources.brat_predicted import LIST, digest_of
 from labelwise.sources.files import LINK_OUTSIDE, find_files, folders_outside, is_link_outside, printable, read_file
 
 SUFFIXES = (".ann", ".a1", ".a2")
 DOCUMENT_SUFFIXES = (".txt", *SUFFIXES)
+READ_SUFFIXES = (*DOCUMENT_SUFFIXES, LIST)  # of all files that are read
 KINDS = "TERAMN#*"  # text-bound, event, relation, attribute (A, M), normalization, note, equivalence
 
 Discontinuous = Literal["drop", "first", "cover"]
@@ -51,6 +53,7 @@ NOT_CONVERTED = {
     "not readable": "the text or an annotation file is a link to nothing, a folder, or mustn't be read",
     "UTF-16": "the text or an annotation file is UTF-16; convert it to UTF-8: iconv -f UTF-16 -t UTF-8",
     "not decodable": "the text or the line isn't valid in the given encoding",
+    "prediction": "nobody has changed the annotation file since it was exported; see brat_predicted",
     "malformed": "not `ID<TAB>LABEL START END[;START END...]<TAB>MENTION` with START <= END",
     "other label": "the label isn't among those asked for",
     "out of range": "the span ends past the end of the text",
@@ -142,6 +145,7 @@ def read_document(
     discontinuous: Discontinuous = "drop",
     shifted: Shifted = "drop",
     encoding: str = "utf-8",
+    predicted: Mapping[Path, str] = {},
 ) -> Document:
     """Read one document.
 
@@ -153,6 +157,7 @@ def read_document(
     discontinuous (str): "drop" a span in pieces, keep its "first" piece, or "cover" from first to last character.
     shifted (str): "drop" a span whose mention differs, or move it to the "nearest" occurrence of the mention, if no
         other is equally near.
+    predicted (Mapping[Path, str]): digests of files that are predictions as long as they are unchanged.
     RETURNS (Document): every T line read is in `mentions` or in `problems`.
     """
     name = printable(stem.relative_to(root))
@@ -171,6 +176,9 @@ def read_document(
         document.problems.append(BratProblem(path, 0, why_not, ""))
     elif not files and missing_ann == "skip":
         document.problems.append(BratProblem(path, 0, "no annotation file", ""))
+    elif ".ann" in files and predicted.get(stem.with_name(stem.name + ".ann")) == digest_of(files[".ann"]):
+        why_not = "prediction"
+        document.problems.append(BratProblem(f"{name}.ann", 0, why_not, ""))
     else:
         document = document._replace(text=text)
     candidates = _find_candidates(document, _lines(files, encoding), rename, labels, why_not)

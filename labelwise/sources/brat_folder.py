@@ -4,12 +4,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from labelwise.sources.brat import NOT_CONVERTED, find_documents, read_document
+from labelwise.sources.brat_predicted import find_predicted
 from labelwise.sources.files import LINK_OUTSIDE
 from labelwise.sources.items import Item
 from labelwise.sources.prodigy import Task, TaskSpan
 
 # The outcome of a document that has no text, by the reason; others are malformed.
-OUTCOMES = {"no annotation file": "not annotated: no annotation file", LINK_OUTSIDE: LINK_OUTSIDE}
+OUTCOMES = {
+    "no annotation file": "not annotated: no annotation file",
+    LINK_OUTSIDE: LINK_OUTSIDE,
+    "prediction": "prediction",
+}
 
 
 def read_brat(folder: Path) -> Iterator[Item]:
@@ -17,8 +22,9 @@ def read_brat(folder: Path) -> Iterator[Item]:
 
     A document's number in the folder counts as its line.
     """
+    predicted = find_predicted(folder)
     for number, stem in enumerate(find_documents(folder), 1):
-        document = read_document(stem, folder)
+        document = read_document(stem, folder, predicted=predicted)
         for problem in document.problems:
             # Without a text, the document is the problem, and its lines don't count.
             if document.text is None and problem.line == 0:

@@ -14,7 +14,7 @@ from labelwise.corpus.manifest import Split
 from labelwise.corpus.tasks import DATASETS
 from labelwise.sources.assets import verify_assets
 from labelwise.sources.brat import (
-    DOCUMENT_SUFFIXES,
+    READ_SUFFIXES,
     Discontinuous,
     MissingAnn,
     Shifted,
@@ -23,6 +23,7 @@ from labelwise.sources.brat import (
     find_utf16,
     read_document,
 )
+from labelwise.sources.brat_predicted import find_predicted
 from labelwise.sources.declarations import AnySplit, check_renaming
 from labelwise.sources.files import printable, stat_of
 from labelwise.sources.own_data import has_data
@@ -82,13 +83,14 @@ def convert_brat(
             return write_datasets([], [], folder)
     with staged(out, folder=True) as folder:
         brat_dir, stems = choose_folder(brat_dir, fallback, tell)
-        before = stat_of(brat_dir, DOCUMENT_SUFFIXES)
+        before = stat_of(brat_dir, READ_SUFFIXES)
         verify_assets(brat_dir)
         found = count_labels(progress(stems, "labels"), brat_dir, encoding)
         if not found and (file := find_utf16(stems, brat_dir)):
             raise InputError(f"{printable(file)}: this is UTF-16; convert it to UTF-8: iconv -f UTF-16 -t UTF-8")
         found = rename_counts(found, rename, tell)
         chosen = choose_labels(labels, found, brat_dir)
+        predicted = find_predicted(brat_dir)
         documents = (
             read_document(
                 stem,
@@ -99,6 +101,7 @@ def convert_brat(
                 discontinuous=discontinuous,
                 shifted=shifted,
                 encoding=encoding,
+                predicted=predicted,
             )
             for stem in progress(stems, "convert")
         )
@@ -106,7 +109,7 @@ def convert_brat(
         own = "auto" if split == "folder" else split
         report = write_datasets(documents, chosen, folder, split=own, folders=folders, prefix=prefix)
         # The annotations are read twice: first for their labels.
-        if stat_of(brat_dir, DOCUMENT_SUFFIXES) != before:
+        if stat_of(brat_dir, READ_SUFFIXES) != before:
             raise InputError(f"{brat_dir}: a file changed while it was read; convert again")
         if strict:
             check_strictly(folder / PROBLEMS)

@@ -4,6 +4,9 @@
     {"id": 1, "text": "Add 5 mL", "entities": [{"id": 7, "label": "Amount", "start_offset": 4, "end_offset": 8}],
      "relations": []}
 
+All else that doccano was given with a text are keys of the row: of our own exports, the document's name, and what was
+predicted. As long as the spans are still these, nobody is known to have looked at them.
+
 Offsets count code points; the very first versions counted UTF-16 code units (doccano pull request 99). An export with
 "annotations" has numbers in place of labels, which only doccano knows.
 """
@@ -13,6 +16,8 @@ from typing import Any
 import msgspec
 
 from labelwise.common.decoding import DECODE_ERRORS
+from labelwise.corpus.tasks import PREDICTED
+from labelwise.sources.carried import name_of, uncovered_of
 from labelwise.sources.prodigy import DOCUMENT, Task, TaskSpan
 
 KEYS = ("label", "labels", "entities")
@@ -46,11 +51,25 @@ def parse_doccano(row: bytes) -> tuple[Task | None, str]:
     if not isinstance(marked, list):
         numbered = "annotations" in content
         return None, "malformed: " + ("its labels are numbers; export them as text" if numbered else "no list of spans")
-    meta = {DOCUMENT: str(content["id"])} if "id" in content else None
     user = content.get("username") or content.get("user")
-    who = user if isinstance(user, str) else None
-    spans = [_span(one) for one in marked]
-    return Task(text, spans, view_id="spans_manual", annotator_id=who, meta=meta, task_hash=content.get("id")), ""
+    task = Task(
+        text,
+        [_span(one) for one in marked],
+        view_id="spans_manual",
+        annotator_id=user if isinstance(user, str) else None,
+        meta={DOCUMENT: name} if (name := name_of(content, content, text)) else None,
+        task_hash=content.get("id"),
+        uncovered=uncovered_of(content),
+    )
+    if _is_unchanged(task, content.get(PREDICTED)):
+        task.meta = {**(task.meta or {}), PREDICTED: "yes"}
+    return task, ""
+
+
+def _is_unchanged(task: Task, predicted: Any) -> bool:
+    """Tell whether a row's spans are the ones that it says were predicted, if it says so."""
+    spans = [[span.start, span.end, span.label] for span in task.spans or ()]
+    return isinstance(predicted, list) and sorted(spans, key=str) == sorted(predicted, key=str)
 
 
 def _span(one: Any) -> TaskSpan:

@@ -26,6 +26,7 @@ from typing import Any
 
 from labelwise.common.spans import is_integer
 from labelwise.sources.brat_offsets import choose_reading, fold, to_code_points
+from labelwise.sources.carried import name_of, uncovered_of
 from labelwise.sources.items import Item
 from labelwise.sources.json_array import read_array
 from labelwise.sources.prodigy import DOCUMENT, Task, TaskSpan
@@ -142,6 +143,7 @@ def _read_annotation(
 ) -> Iterator[Item]:
     """Make a task of an annotation, and a problem of each result in it that can't be a span."""
     values, problems = _values(annotation)
+    data = element.get("data", element)
     mentions = [([(value["start"], value["end"])], _quote(value)) for value in values]
     sane = [mention for mention in mentions if 0 <= mention[0][0][0] < mention[0][0][1]]
     table, _ = choose_reading(text, sane)
@@ -169,7 +171,8 @@ def _read_annotation(
             reviewed_view_id="spans_manual",
             annotator_id=_who(annotation.get("completed_by")),
             annotation=_identity(element, annotation),
-            meta={DOCUMENT: str(element["id"])} if "id" in element else None,
+            meta={DOCUMENT: name} if (name := name_of(element, data, text)) else None,
+            uncovered=uncovered_of(data),
         ),
     )
 

@@ -17,6 +17,7 @@ import msgspec
 
 from labelwise.common.decoding import DECODE_ERRORS
 from labelwise.common.spans import State
+from labelwise.corpus.tasks import UNCOVERED
 
 Kind = Literal["complete", "binary", "other"]
 DOCUMENT = "doc"  # the key of `meta` that names the document that a text is
@@ -69,7 +70,7 @@ class Task(msgspec.Struct, omit_defaults=True):
     no_missing: Any = None
     meta: Any = None
     document: str | None = msgspec.field(default=None, name="_labelwise_document")
-    uncovered: dict[str, State] | None = msgspec.field(default=None, name="_labelwise_uncovered")
+    uncovered: dict[str, State] | None = msgspec.field(default=None, name=UNCOVERED)
 
 
 _decoder = msgspec.json.Decoder(Task)

@@ -1,0 +1,71 @@
+"""Tasks that `check` has written for a label, or an export for Prodigy, so that another tool can be given them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from labelwise.common.decoding import DECODE_ERRORS
+from labelwise.common.errors import InputError
+from labelwise.common.keys import text_key
+from labelwise.corpus.tasks import PREDICTED, UNCOVERED
+from labelwise.export.docs import ExportDoc
+
+
+class _Span(msgspec.Struct):
+    start: int
+    end: int
+    label: str
+    score: float | None = None
+
+
+class _Task(msgspec.Struct):
+    """A task as `check` and `export` write it."""
+
+    text: str
+    spans: list[_Span]
+    meta: dict[str, Any] = {}
+    answer: Literal["accept"] = "accept"
+    uncovered: dict[str, str] = msgspec.field(default_factory=dict, name=UNCOVERED)
+
+
+_decode = msgspec.json.Decoder(_Task).decode
+
+
+def is_tasks(path: Path) -> bool:
+    """Tell whether a file has tasks rather than predictions, by its first line."""
+    with path.open("rb") as lines:
+        try:
+            first = msgspec.json.decode(next(lines, b""))
+        except DECODE_ERRORS:
+            return False
+    return isinstance(first, dict) and "spans" in first
+
+
+def read_tasks(path: Path) -> Iterator[ExportDoc]:
+    """Yield the tasks of a file that `check` has written for a label, or an export for Prodigy.
+
+    RAISES (InputError): a line isn't such a task.
+    """
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                task = _decode(line)
+            except DECODE_ERRORS as error:
+                raise InputError(
+                    f"{path}:{number}: not a task of check or of an export ({error}); merge other tasks, and export "
+                    "the corpus"
+                ) from error
+            scores = {(one.start, one.end, one.label): one.score for one in task.spans if one.score is not None}
+            yield ExportDoc(
+                task.text,
+                str(task.meta.get("doc", "")),
+                text_key(task.text.encode("utf8")).hex(),
+                sorted((one.start, one.end, one.label) for one in task.spans),
+                scores,
+                task.uncovered,
+                predicted=PREDICTED in task.meta,
+                look=str(task.meta.get("look", "")),
+                shown=[label for label in str(task.meta.get("labels", "")).split(",") if label],
+            )
