@@ -17,7 +17,7 @@ test: .venv-dev/.ready ## Set up .venv-dev and pass the tests, but for the long 
 test-all: .venv-dev/.ready ## Pass the long tests, too, as CI does: 25 minutes.
 	$(PYTEST) -m "not nightly" $(ARGS)
 
-nightly: .venv-dev/.ready rounding ## All tests, those that train on other processors, too: hours.
+nightly: .venv-dev/.ready .venv-tools/.ready .venv-doccano/.ready rounding ## All tests, those that train on other processors or run other tools, too: hours.
 	$(PYTEST) $(ARGS)
 
 # As on a processor without AVX, on one whose numpy has no vectors either, and with two other seeds. SkylakeX needs AVX-512.
@@ -51,6 +51,8 @@ sbom: .venv/.ready .venv-sbom/.ready ## List what .venv consists of, with licens
 .venv-docs/.ready: requirements/docs.txt
 .venv-gpu/.ready: requirements/gpu.txt
 .venv-sbom/.ready: requirements/sbom.txt
+.venv-tools/.ready: requirements/tools.txt
+.venv-doccano/.ready: requirements/doccano.txt
 %/.ready:
 	$(PYTHON) -m venv $*
 	@echo 'Installing the packages of $<, which takes $(if $(filter %/gpu.txt,$<),some ten minutes and 5 GB of disk,a minute or two)'
@@ -65,8 +67,10 @@ lock: ## Pin the dependencies of pyproject.toml anew (needs uv).
 	(echo "# make lock"; $(COMPILE) --extra bench --extra fuzz) > requirements/bench.txt
 	(echo "# make lock"; $(UV) pip compile -q --python-version 3.11 --no-annotate --no-header --group docs) > requirements/docs.txt
 	(echo "# make lock"; $(UV) pip compile -q --python-version 3.11 --no-annotate --no-header --group sbom) > requirements/sbom.txt
+	(echo "# make lock"; $(UV) pip compile -q --python-version 3.11 --no-annotate --no-header --group tools) > requirements/tools.txt
+	(echo "# make lock"; $(UV) pip compile -q --python-version 3.11 --no-annotate --no-header --group doccano) > requirements/doccano.txt
 	(echo "# make lock"; $(COMPILE) --extra gpu) > requirements/gpu.txt
 	(echo "# make lock"; $(COMPILE) --extra dev | grep -vE '^(nvidia|cuda|triton)') > requirements/dev.txt
 
 clean: ## Delete what can be made again: environments and caches, not corpora or models.
-	rm -rf .venv .venv-bench .venv-dev .venv-docs .venv-gpu .venv-sbom .weasel .pytest_cache .ruff_cache .mypy_cache
+	rm -rf .venv .venv-bench .venv-dev .venv-doccano .venv-docs .venv-gpu .venv-sbom .venv-tools .weasel .pytest_cache .ruff_cache .mypy_cache

@@ -52,7 +52,7 @@ def write_brat(source: Source, folder: Path) -> int:
             name = file.relative_to(folder).as_posix()
             if doc.predicted:
                 digests[name] = digest_of(file.read_bytes())
-            uncertainty = f"{worth(doc):.3f}" if doc.scores else ""
+            uncertainty = f"{worth(doc):.3f}" if source.certain else ""
             yield worth(doc), f"{name}\t{uncertainty}\t{' '.join(doc.look.split())}\n".encode()
 
     with (folder / "documents.tsv").open("wb") as file:

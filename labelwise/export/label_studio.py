@@ -24,7 +24,7 @@ def write_label_studio(source: Source, folder: Path) -> int:
         nonlocal spans
         for doc in source.read():
             spans += len(doc.spans)
-            yield worth(doc), msgspec.json.encode(make_task(doc, source.version))
+            yield worth(doc), msgspec.json.encode(make_task(doc, source))
 
     with (folder / "tasks.json").open("wb") as file:
         for number, line in enumerate(highest_first(lines())):
@@ -34,7 +34,7 @@ def write_label_studio(source: Source, folder: Path) -> int:
     return spans
 
 
-def make_task(doc: ExportDoc, version: str) -> dict[str, Any]:
+def make_task(doc: ExportDoc, source: Source) -> dict[str, Any]:
     """Make a task: gold is an annotation of it, and what somebody has to look at first is a prediction."""
     results = [
         {"id": str(number), "from_name": "label", "to_name": "text", "type": "labels"}
@@ -45,10 +45,10 @@ def make_task(doc: ExportDoc, version: str) -> dict[str, Any]:
     data = {"text": doc.text, "doc": doc.name}
     if doc.predicted or doc.look:
         # Certainty, by which its table of tasks can be sorted.
-        score = {"score": 1 - worth(doc)} if doc.scores else {}
+        score = {"score": 1 - worth(doc)} if source.certain else {}
         return {
             "data": data | ({"look": doc.look} if doc.look else {}),
-            "predictions": [{"model_version": version, "result": results, **score}],
+            "predictions": [{"model_version": source.version, "result": results, **score}],
         }
     # It takes imported annotations for ground truth, which would win over all others, unless they say otherwise.
     uncovered = {UNCOVERED: doc.unknown} if doc.unknown else {}

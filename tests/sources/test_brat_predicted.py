@@ -1,0 +1,55 @@
+"""A document that nobody has changed since it was predicted isn't gold; it is in a list, which can be deleted."""
+
+import json
+
+import pytest
+
+from labelwise.common.errors import InputError
+from labelwise.evaluate.predictions import PredictedDoc, write_predictions
+from labelwise.export.run import export
+from labelwise.sources.brat_predicted import LIST
+from labelwise.sources.convert_brat import convert_brat
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A brat folder with two predicted documents, the second of which somebody has changed."""
+    docs = [PredictedDoc(name * 24, f"{name} cat", [(2, 5, "A")], [], [], doc=f"sub/{name}.txt") for name in "12"]
+    with (tmp_path / "raw.jsonl").open("wb") as file:
+        write_predictions(docs, file)
+    export(tmp_path / "raw.jsonl", tmp_path / "brat" / "batch", "brat")
+    with (tmp_path / "brat" / "batch" / "sub" / "2.ann").open("a") as file:
+        file.write("T2\tB 0 1\t2\n")
+    return tmp_path / "brat"
+
+
+def test_an_unchanged_document_counts_as_a_prediction(folder, merging):
+    """The folder is a data set by itself; the merge's cache knows the list, too."""
+    merging.add("a", ["A", "B"], [])
+    merging.declared[0]["path"] = str(folder)
+    merging.add("b", ["B"], [{"text": "dog"}])
+    ledger = merging.run()
+    assert (ledger.rows, ledger.spans["entity"]) == ({"merged": 2, "prediction": 1}, 2)
+    with pytest.raises(InputError, match="1 prediction that nobody has saved"):
+        merging.run(strict=True)
+    digests = json.loads((folder / "batch" / LIST).read_text())
+    (folder / "batch" / LIST).write_text(json.dumps(digests | {"sub/1.ann": "another"}))
+    assert merging.run().rows == {"merged": 3}
+    (folder / "batch" / LIST).unlink()
+    assert merging.run(strict=True).rows == {"merged": 3}
+
+
+def test_the_converter_counts_it_and_refuses_it_strictly(folder, tmp_path):
+    report = convert_brat(folder, tmp_path / "tasks")
+    assert report.documents == {"converted": 1, "prediction": 1}
+    assert report.annotations == {"converted": 2, "prediction": 1}
+    with pytest.raises(InputError, match=r"batch/sub/1\.ann:0 \(prediction\)"):
+        convert_brat(folder, tmp_path / "tasks", strict=True)
+    (folder / "batch" / LIST).unlink()
+    assert convert_brat(folder, tmp_path / "tasks", strict=True).documents == {"converted": 2}
+
+
+def test_a_list_that_is_none_is_named(folder, tmp_path):
+    (folder / "batch" / LIST).write_text("{oops")
+    with pytest.raises(InputError, match=r"batch/PREDICTED\.json: not a list of predictions .* or delete it"):
+        convert_brat(folder, tmp_path / "tasks")
