@@ -55,6 +55,25 @@ def test_what_cannot_be_used_is_told_and_costs_nothing_else(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("predicted", "unchanged"),
+    [
+        ([[4, 8, "A"], [0, 3, "B"]], True),
+        ([[4, 8, "A"]], False),
+        ([], False),
+        (None, False),
+        ("yes", False),
+        ([3], False),
+    ],
+)
+def test_a_row_says_what_was_predicted(tmp_path, predicted, unchanged):
+    """As pandas writes it for a row that hasn't said it, too; spans that can't be used are compared as they are."""
+    (item,) = read(tmp_path, {"id": 1, "text": "Add 5 mL", "label": [[0, 3, "B"], [4, 8, "A"]], "predicted": predicted})
+    assert item.task.meta == {"doc": "1"} | ({"predicted": "yes"} if unchanged else {})
+    (item,) = read(tmp_path, {"text": "x", "label": [[None, 3]], "predicted": [[None, 3], None]})
+    assert item.task.meta is None
+
+
+@pytest.mark.parametrize(
     ("row", "name"),
     [
         ({"text": "x", "label": []}, "doccano's JSONL"),

@@ -212,6 +212,24 @@ def test_a_taxonomy_of_spans_is_their_label_unless_they_have_one(tmp_path):
     assert [spans(item) for item in items] == [[(4, 8, "Volume")], [(4, 8, "A")]]
 
 
+@pytest.mark.parametrize("small", [True, False])
+def test_what_an_export_of_ours_has_besides_comes_back(tmp_path, small):
+    """The document's name, and labels that the text isn't complete for, unless somebody else's data are called so."""
+    data = {"text": "Add 5 mL", "doc": "a longer name than the text.txt", "_labelwise_uncovered": {"B": "none", "C": 3}}
+    other = {"text": "Stir", "doc": "Stir", "_labelwise_uncovered": "none"}
+    if small:
+        who = {"annotator": 1, "annotation_id": 2, "label": [{"start": 4, "end": 8, "text": "5 mL", "labels": ["A"]}]}
+        rows = [{"id": 1, **data, **who}, {"id": 2, **other, "annotator": 1, "annotation_id": 3}]
+    else:
+        rows = [{"id": 1, "data": data, "annotations": [annotation(result(4, 8, text="5 mL"))]}]
+        rows.append({"id": 2, "data": other, "annotations": [annotation()]})
+    items = read(tmp_path, rows)
+    assert [(item.task.text, item.task.meta, item.task.uncovered) for item in items] == [
+        ("Add 5 mL", {"doc": data["doc"]}, {"B": "none"}),
+        ("Stir", {"doc": "2"}, None),
+    ]
+
+
 def test_it_is_merged_with_agreement_and_the_ledger_balances(merging: Merging):
     exported = [
         task("Add 5 mL", annotation(result(4, 8), result(0, 99)), annotation(result(4, 8), who=2)),
