@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, TypeGuard, TypeVar
 
 SpanKey = tuple[int, int, str]  # start and end, label
-Offsets = TypeVar("Offsets", SpanKey, tuple[int, int])
+Offsets = TypeVar("Offsets", bound=tuple[Any, ...])  # start and end come first
 State = Literal["partial", "none"]  # of a label that a text isn't complete for
 
 
