@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import spacy
 import yaml
 
 from tests.conftest import ROOT, write_jsonl
@@ -152,6 +153,48 @@ def test_a_new_file_is_merged_by_the_next_run_and_then_nothing_is_done(tmp_path)
     assert ("Running command" in again, again.count("Skipping")) == (False, 7)
     copy.run("dvc", "repro", "report")
     assert "Running stage" not in copy.run("dvc", "repro", "report")
+
+
+def found_by(pipeline: Path, texts: list[str], label: str) -> list[tuple[str, int, int, float]]:
+    """All spans of a label, with their probabilities."""
+    groups = [doc.spans["labels"] for doc in spacy.load(pipeline).pipe(texts)]
+    spans = [pair for group in groups for pair in zip(group, group.attrs["scores"], strict=True)]
+    return [(span.doc.text, span.start, span.end, float(p)) for span, p in spans if span.label_ == label]
+
+
+@pytest.mark.long
+def test_a_label_is_added_to_the_pipeline_that_is_there(tmp_path):
+    """The other labels stay, to the bit; once all were trained together, there is nothing to add."""
+    copy = Copy(tmp_path)
+    copy.set("cpu_steps", "60")
+    texts = [f"Ann saw {n} dogs." for n in range(60)]
+    write_jsonl(
+        tmp_path / "assets/prodigy/person.jsonl",
+        [{"text": text, "spans": [{"start": 0, "end": 3, "label": "PERSON"}]} for text in texts],
+    )
+    copy.run("weasel", "run", "all")
+    before = copy.results()
+    animals = [(text, text.index("dogs")) for text in texts[:40]]
+    write_jsonl(
+        tmp_path / "assets/prodigy/animal.jsonl",
+        [{"text": text, "spans": [{"start": at, "end": at + 4, "label": "ANIMAL"}]} for text, at in animals],
+    )
+    copy.run("weasel", "run", "merge")
+    printed = copy.run("weasel", "run", "add-label")
+    assert re.search(r"(?m)^ANIMAL +\d\.\d+ *$\n^PERSON +(\d\.\d+) +\1 *$", printed), printed
+    assert "finds ANIMAL, too; in test, that takes the place of 0 entities of other labels" in printed
+    folder, after = "training/cpu/model-best/", copy.results()
+    for name in before:
+        if name.startswith(folder):
+            assert after[name] == after[name.replace("model-best", "base")] == before[name]
+    model, extended = (tmp_path / "training/cpu" / name for name in ("model-best", "extended"))
+    assert found_by(model, texts, "PERSON") == found_by(extended, texts, "PERSON") != []
+    assert found_by(extended, texts, "ANIMAL") != []
+    copy.run("weasel", "run", "all")
+    assert "Nothing to add" in copy.run("weasel", "run", "add-label")
+    after = copy.results()
+    assert after[folder + "ner/model"] == after["training/cpu/extended/ner/model"] != before[folder + "ner/model"]
+    assert "add-label" not in copy.run("dvc", "repro", "--dry")
 
 
 @pytest.mark.long

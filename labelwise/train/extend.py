@@ -16,6 +16,8 @@ from labelwise.train.pipeline import load_source
 from labelwise.train.recipe import Recipe
 from labelwise.train.run import Trained, train
 
+RATE = 0.005  # of learning: heads that learn alone, from nothing, can take larger steps than a whole pipeline
+
 
 class Extended(NamedTuple):
     """A pipeline that was extended.
@@ -51,7 +53,8 @@ def extend(recipe: Recipe, out: Path, tell: Callable[[str], Any] = lambda messag
         if unseen := [label for label in added if label not in find_entity_labels(recipe.corpus / "dev")]:
             decision = "the last pipeline is kept" if unseen == added else "the other new labels decide which is best"
             tell(f"dev has no entity of {', '.join(unseen)}: {decision}. Remedy: annotate some of its texts")
-        frozen = replace(recipe, init_from=str(base), overrides={**recipe.overrides, "labelwise.freeze": True})
+        overrides = {"training.optimizer.learn_rate": RATE, **recipe.overrides, "labelwise.freeze": True}
+        frozen = replace(recipe, init_from=str(base), overrides=overrides)
         return Extended(base, added, train(frozen, out, out.with_name(f"{out.name}.tsv"), tell=tell))
 
 

@@ -1,10 +1,20 @@
 """A label is added, and nothing that was there changes."""
 
+from pathlib import Path
+from types import SimpleNamespace
+
 import pytest
 import spacy
+from spacy.scorer import PRFScore
 
 from labelwise.common.errors import InputError
+from labelwise.evaluate.displaced import find_displaced
 from labelwise.evaluate.run import evaluate
+from labelwise.train.dev_scores import EntityCounts
+from labelwise.train.extend import extend
+from labelwise.train.loop import Run
+from labelwise.train.monitor import Monitor
+from labelwise.train.pipeline import read_config
 from labelwise.train.recipe import Recipe
 from labelwise.train.run import train
 from tests.train.test_resume import CPU
@@ -86,3 +96,93 @@ def test_where_there_is_nothing_to_freeze_or_to_train_is_said(growing, start, re
     with pytest.raises(InputError, match=message):
         train(Recipe(CPU, growing / corpus, overrides=FREEZE, **given), growing / "new", growing / "c.tsv")
     assert not (growing / "new").exists()
+
+
+def files(folder: Path) -> dict[Path, bytes]:
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_a_pipeline_is_extended_by_the_labels_that_it_lacks(growing):
+    """Then there is nothing to add to what came out, also where that is put in its own place."""
+    out, told = growing / "extended", []
+    recipe = Recipe(CPU, growing / "three", overrides=STEPS, init_from=str(growing / "old"))
+    extended = extend(recipe, out, told.append)
+    assert (extended.added, extended.base, told) == (["TIMES"], growing / "base", [])
+    assert files(growing / "base") == files(growing / "old")
+    steps = [line.split("\t")[0] for line in (growing / "extended.tsv").read_text().splitlines()]
+    assert steps == ["step", "60", "120"]
+    scores = []
+    for model in (growing / "old", out):
+        found = evaluate(model, growing / "three" / "test", predictions=growing / f"{model.name}.jsonl")
+        scores.append(found.metrics.all_gold.labels)
+    assert scores[1]["TIMES"].f > 0.9
+    displaced = find_displaced(growing / "old.jsonl", growing / "extended.jsonl", ["TIMES"])
+    assert (displaced.entities, displaced.spans) == ({}, 0)
+    assert {**scores[0], "TIMES": None} == {**scores[1], "TIMES": None}
+    before = files(out)
+    again = extend(Recipe(CPU, growing / "three", init_from=str(out)), out)
+    assert (again.added, again.trained) == ([], None)
+    assert files(out) == files(growing / "base") == before
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_a_label_without_an_entity_in_dev_is_named(growing, merging):
+    merging.add("more", ["MORE"], [{"text": text, "spans": []} for text in TEXTS])
+    merging.run("four")
+    told = []
+    recipe = Recipe(CPU, growing / "four", overrides=STEPS, init_from=str(growing / "old"))
+    extend(recipe, growing / "extended", told.append)
+    assert told == [
+        "dev has no entity of MORE: the other new labels decide which is best. Remedy: annotate some of its texts"
+    ]
+
+
+def test_a_pipeline_has_to_be_there(tmp_path):
+    with pytest.raises(InputError, match="model-best: there is no pipeline to add a label to; weasel run all, or name"):
+        extend(Recipe(CPU, tmp_path), tmp_path / "extended")
+
+
+# Which pipeline is the best.
+
+
+def counts(**by_label: tuple[int, int, int]) -> EntityCounts:
+    """Right, wrong and missed entities of labels."""
+    made = EntityCounts()
+    made.by_label.update({label: PRFScore(tp=tp, fp=fp, fn=fn) for label, (tp, fp, fn) in by_label.items()})
+    return made
+
+
+OLD = [(8, 1, 1), (9, 0, 0), (1, 9, 9), (2, 8, 8)]
+
+
+@pytest.mark.parametrize(
+    ("new", "saved"),
+    [
+        ([(0, 0, 9), (5, 0, 5), (6, 0, 4), (4, 0, 6)], [True, True, True, False]),
+        ([(0, 0, 9), (0, 0, 9), (1, 5, 8), (0, 0, 9)], [True, True, True, False]),
+        ([(0, 0, 0), (0, 0, 0), (0, 3, 0), (0, 1, 0)], [True, True, True, True]),  # none in dev: the last
+    ],
+)
+def test_the_best_pipeline_is_that_of_the_new_labels_and_never_the_first(new, saved, tmp_path, monkeypatch):
+    """At the first of the steps, nothing is evaluated."""
+    nlp = spacy.blank("en")
+    run = Run(tmp_path, monitor=Monitor(), skip_first=True)
+    frozen = SimpleNamespace(pipeline=[("ner", SimpleNamespace(frozen=("OLD",)))])
+    made = []
+    for old, added in zip(OLD, new, strict=True):
+        monkeypatch.setattr(run, "evaluate", lambda *given, both=(old, added): counts(OLD=both[0], NEW=both[1]))
+        scores = run.score(frozen, None, {"ents_f": 1.0})
+        assert set(scores.get("ents_per_type") or {}) == ({"OLD", "NEW"} if made else set())
+        run.save_best(nlp, SimpleNamespace(averages={}), None)
+        made.append((tmp_path / "model-best").exists())
+        (tmp_path / "model-best").rename(tmp_path / f"{len(made)}") if made[-1] else None
+    assert made == saved
+
+
+def test_some_step_after_the_first_is_evaluated(demo_corpus):
+    for given, every in ((30, 30), (150, 100), (0, 100)):
+        settings = read_config(Recipe(CPU, demo_corpus, overrides={"training.max_steps": given}))
+        assert settings["training"]["eval_frequency"] == every
