@@ -122,12 +122,14 @@ def find_documents(root: Path) -> list[Path]:
     return sorted({*stems, *folders_outside(root)}, key=lambda stem: stem.relative_to(root).parts)
 
 
-def count_labels(stems: Iterable[Path], root: Path, encoding: str = "utf-8") -> Counter[str]:
-    """Count the labels of all well-formed T lines, reading only the annotation files."""
+def count_labels(
+    stems: Iterable[Path], root: Path, encoding: str = "utf-8", predicted: Mapping[Path, str] = {}
+) -> Counter[str]:
+    """Count the labels of all well-formed T lines of documents that are read; see `read_document`."""
     counts: Counter[str] = Counter()
     for stem in stems:
         files, unread = _read_annotations(stem, root)
-        if unread or _read_text(stem, root, encoding)[0] is None:
+        if unread or _is_predicted(stem, files, predicted) or _read_text(stem, root, encoding)[0] is None:
             continue
         for _, _, row in _lines(files, encoding):
             if row is not None and (match := T_LINE.fullmatch(row)):
@@ -176,7 +178,7 @@ def read_document(
         document.problems.append(BratProblem(path, 0, why_not, ""))
     elif not files and missing_ann == "skip":
         document.problems.append(BratProblem(path, 0, "no annotation file", ""))
-    elif ".ann" in files and predicted.get(stem.with_name(stem.name + ".ann")) == digest_of(files[".ann"]):
+    elif _is_predicted(stem, files, predicted):
         why_not = "prediction"
         document.problems.append(BratProblem(f"{name}.ann", 0, why_not, ""))
     else:
@@ -302,6 +304,12 @@ def _read_annotations(stem: Path, root: Path) -> tuple[dict[str, bytes], dict[st
         else:
             files[suffix] = content
     return files, unread
+
+
+def _is_predicted(stem: Path, files: Mapping[str, bytes], predicted: Mapping[Path, str]) -> bool:
+    """Tell whether a document is as it was predicted."""
+    digest = predicted.get(stem.with_name(stem.name + ".ann"))
+    return digest is not None and ".ann" in files and digest == digest_of(files[".ann"])
 
 
 def _lines(files: Mapping[str, bytes], encoding: str) -> Iterator[tuple[str, int, str | None]]:

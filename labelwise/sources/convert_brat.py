@@ -85,12 +85,12 @@ def convert_brat(
         brat_dir, stems = choose_folder(brat_dir, fallback, tell)
         before = stat_of(brat_dir, READ_SUFFIXES)
         verify_assets(brat_dir)
-        found = count_labels(progress(stems, "labels"), brat_dir, encoding)
+        predicted = find_predicted(brat_dir)
+        found = count_labels(progress(stems, "labels"), brat_dir, encoding, predicted)
         if not found and (file := find_utf16(stems, brat_dir)):
             raise InputError(f"{printable(file)}: this is UTF-16; convert it to UTF-8: iconv -f UTF-16 -t UTF-8")
         found = rename_counts(found, rename, tell)
         chosen = choose_labels(labels, found, brat_dir)
-        predicted = find_predicted(brat_dir)
         documents = (
             read_document(
                 stem,

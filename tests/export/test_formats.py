@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from labelwise.check.worklists import Finding, Text, write_tasks
+from labelwise.check.worklists import Finding, write_tasks
 from labelwise.common.errors import InputError
 from labelwise.evaluate.predictions import PredictedDoc, write_predictions
 from labelwise.export.run import FORMATS, ExportFormat, export
@@ -37,7 +37,7 @@ def tasks(tmp_path) -> Path:
         )
 
     found = [finding("two", None, (0, 3, "A")), finding("one", (0, 3, "A"), None), finding("two", None, (4, 7, "A"))]
-    texts = {"one": Text("one text", [(0, 3, "A")]), "two": Text("two text", [(4, 8, "B")])}
+    texts = {"one": ("one text", {(0, 3, "A")}), "two": ("two text", {(4, 8, "B")})}
     write_tasks(found, texts, ["A", "B"], tmp_path / "tasks")
     return tmp_path / "tasks" / "A.jsonl"
 
@@ -113,6 +113,8 @@ def test_a_corpus_stays_in_its_order(format, merging, tmp_path):
     texts = [json.loads(line)["text"] for line in (tmp_path / "all" / "all.jsonl").read_text().splitlines()]
     found = written(merging.root / "corpus", tmp_path / "out", format)
     assert [row.get("text") or row["data"]["text"] for row in found] == texts
+    # Label Studio takes imported annotations for ground truth unless they say otherwise.
+    assert not any(row["annotations"][0]["ground_truth"] for row in found if "data" in row)
 
 
 def test_what_check_lists_can_be_looked_at_in_label_studio(tasks, tmp_path):

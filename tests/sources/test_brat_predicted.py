@@ -49,6 +49,14 @@ def test_the_converter_counts_it_and_refuses_it_strictly(folder, tmp_path):
     assert convert_brat(folder, tmp_path / "tasks", strict=True).documents == {"converted": 2}
 
 
+def test_a_label_of_predictions_alone_is_none_of_the_corpus(folder, tmp_path):
+    """Else all other documents would be complete for it, without a span."""
+    (folder / "batch" / "sub" / "2.ann").write_text("T2\tB 0 1\t2\n")
+    assert convert_brat(folder, tmp_path / "tasks").labels == {"B": 1}
+    (folder / "batch" / LIST).unlink()
+    assert convert_brat(folder, tmp_path / "tasks").labels == {"A": 1, "B": 1}
+
+
 def test_a_list_that_is_none_is_named(folder, tmp_path):
     (folder / "batch" / LIST).write_text("{oops")
     with pytest.raises(InputError, match=r"batch/PREDICTED\.json: not a list of predictions .* or delete it"):
