@@ -157,9 +157,11 @@ def test_a_new_file_is_merged_by_the_next_run_and_then_nothing_is_done(tmp_path)
 
 def found_by(pipeline: Path, texts: list[str], label: str) -> list[tuple[str, int, int, float]]:
     """All spans of a label, with their probabilities."""
-    groups = [doc.spans["labels"] for doc in spacy.load(pipeline).pipe(texts)]
-    spans = [pair for group in groups for pair in zip(group, group.attrs["scores"], strict=True)]
-    return [(span.doc.text, span.start, span.end, float(p)) for span, p in spans if span.label_ == label]
+    found = []
+    for doc in spacy.load(pipeline).pipe(texts):
+        rows = zip(doc.spans["labels"], doc.spans["labels"].attrs["scores"], strict=True)
+        found += [(doc.text, span.start, span.end, float(p)) for span, p in rows if span.label_ == label]
+    return found
 
 
 @pytest.mark.long
@@ -194,7 +196,9 @@ def test_a_label_is_added_to_the_pipeline_that_is_there(tmp_path):
     assert "Nothing to add" in copy.run("weasel", "run", "add-label")
     after = copy.results()
     assert after[folder + "ner/model"] == after["training/cpu/extended/ner/model"] != before[folder + "ner/model"]
-    assert "add-label" not in copy.run("dvc", "repro", "--dry")
+    stages = copy.run("dvc", "stage", "list")  # what a bare `dvc repro` runs
+    assert "add-label" not in stages
+    assert "train-cpu" in stages
 
 
 @pytest.mark.long
