@@ -50,7 +50,7 @@ from thinc.types import Floats2d
 OUT, BEGIN, IN, LAST, UNIT = range(5)
 TAGS = 5
 UNKNOWN = -1
-OWN_WIDTH, OWN_PIECES = 32, 2  # of the hidden layer of a label that is added
+OWN_WIDTH, OWN_PIECES = 64, 3  # of the hidden layer of a label that is added
 SPANS_KEY = "labels"
 FITTED = ("offsets", "slopes", "intercepts")  # settings of the component, by label; see `calibrated`
 GOLD, REJECTED, MERGED = "gold", "incorrect_spans", "labelwise"  # where a merge puts what a Doc carries
@@ -134,14 +134,15 @@ def _heads_init(model: Model, X: Any, Y: Any = None) -> None:
 def _heads_forward(model: Model, X: Any, is_train: bool) -> tuple[Any, Callable]:
     """Compute logits, in a block for each time that labels were added.
 
-    The labels of the first block share a hidden layer. One that is added later has a small one of its own: what the
-    others share was never told of it, and may be frozen. A block's products don't depend on the others, so that more
-    labels don't change a bit of the logits that were there. A block whose gradient is zero isn't updated at all: no
-    weight decay, no average.
+    The labels of the first block share a hidden layer. A later block reads it, too, beside a small one of its own:
+    the shared one learns where the first block does, and may be frozen. A block's products don't depend on the
+    others, so that more labels don't change a bit of the logits that were there. A block whose gradient is zero isn't
+    updated at all: no weight decay, no average.
     """
     ops: Any = model.ops
     widths = model.attrs["widths"]
-    hidden = [model.layers[0](X, is_train), *(_own_hidden(model, number, X) for number in range(1, len(widths)))]
+    shared = model.layers[0](X, is_train)
+    hidden = [shared, *(_own_hidden(model, number, X, shared[0]) for number in range(1, len(widths)))]
     Y = ops.xp.concatenate(
         [
             ops.gemm(H, model.get_param(f"W{number}"), trans2=True) + model.get_param(f"b{number}")
@@ -153,20 +154,25 @@ def _heads_forward(model: Model, X: Any, is_train: bool) -> tuple[Any, Callable]
     def backprop(dY: Any) -> Any:
         """Add up the blocks' gradients of the input, and keep those of their weights."""
         dX = ops.alloc_f(X.shape)
-        starts = np.cumsum([0, *widths]).tolist()
-        for number, ((start, end), (H, backprop_hidden)) in enumerate(zip(pairwise(starts), hidden, strict=True)):
-            part = ops.as_contig(dY[:, start:end])
+        d_shared = ops.alloc_f(shared[0].shape)
+        parts = [ops.as_contig(part) for part in ops.xp.split(dY, np.cumsum(widths[:-1]).tolist(), axis=1)]
+        for number, (part, (H, backprop_own)) in enumerate(zip(parts, hidden, strict=True)):
             if len(widths) == 1 or part.any():
                 model.inc_grad(f"W{number}", ops.gemm(part, H, trans1=True))
                 model.inc_grad(f"b{number}", part.sum(axis=0))
-                dX += backprop_hidden(ops.gemm(part, model.get_param(f"W{number}")))
+                dH = ops.gemm(part, model.get_param(f"W{number}"))
+                d_shared += dH[:, -d_shared.shape[1] :]
+                if number:
+                    dX += backprop_own(ops.as_contig(dH[:, :OWN_WIDTH]))
+        if len(widths) == 1 or parts[0].any():
+            dX += shared[1](d_shared)
         return dX
 
     return Y, backprop
 
 
-def _own_hidden(model: Model, number: int, X: Any) -> tuple[Any, Callable]:
-    """Compute the hidden layer of a block that was added."""
+def _own_hidden(model: Model, number: int, X: Any, shared: Any) -> tuple[Any, Callable]:
+    """Compute the hidden layer of a block that was added, beside the shared one."""
     ops: Any = model.ops
     H, c = model.get_param(f"H{number}"), model.get_param(f"c{number}")
     Y, which = ops.maxout((ops.gemm(X, H, trans2=True) + c).reshape(len(X), -1, OWN_PIECES))
@@ -178,7 +184,7 @@ def _own_hidden(model: Model, number: int, X: Any) -> tuple[Any, Callable]:
         model.inc_grad(f"c{number}", dZ.sum(axis=0))
         return ops.gemm(dZ, H)
 
-    return Y, backprop
+    return ops.xp.concatenate([Y, shared], axis=1), backprop
 
 
 def _add_heads(output: Model, labels: int) -> None:
@@ -188,7 +194,7 @@ def _add_heads(output: Model, labels: int) -> None:
         shape = (OWN_WIDTH * OWN_PIECES, output.get_dim("nI"))
         output.set_param(f"H{number}", glorot_uniform_init(ops, shape))
         output.set_param(f"c{number}", ops.alloc_f(shape[:1]))
-        output.set_param(f"W{number}", ops.alloc_f((width, OWN_WIDTH)))
+        output.set_param(f"W{number}", ops.alloc_f((width, OWN_WIDTH + output.get_dim("nH"))))
     else:
         output.set_param("W0", glorot_uniform_init(ops, (width, output.get_dim("nH"))))
     output.set_param(f"b{number}", ops.alloc_f((width,)))
