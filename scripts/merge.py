@@ -1,5 +1,6 @@
 """Merge data sets into one corpus of partitioned .spacy files."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -12,6 +13,7 @@ from labelwise.common.wording import counted
 from labelwise.common.workers import Engine
 from labelwise.corpus.annotation import check_coverage
 from labelwise.corpus.manifest import SPLITS
+from labelwise.corpus.merge_counts import split_gold, tell_gold
 from labelwise.corpus.places import read_declared_labels
 from labelwise.corpus.tokenizer import read_rules
 from labelwise.merge.advice import Before, changes, read_before, warnings
@@ -111,9 +113,11 @@ def print_changes(before: Before, ledger: Ledger) -> None:
 
 
 def print_warnings(ledger: Ledger, settings: Settings, out: Path) -> None:
-    """Print where lost spans are listed, and the warnings."""
-    if lost := sum(ledger.spans[reason] for reason in LOST):
-        msg.info(f"{counted(lost, 'span')} lost to others, or without token boundaries: {out / LOST_SPANS}")
+    """Print what can be learnt of the accepted spans, and the warnings."""
+    if told := tell_gold(ledger.labels):
+        msg.info(f"{told}.")
+    if ledger.lost_spans:
+        msg.info(f"Each that isn't an entity, and why: {out / LOST_SPANS}")
     for doubt in (*warnings(ledger, settings), *doubts_about_labels(ledger, out, read_declared_labels(out))):
         msg.warn(doubt.what, doubt.remedy)
 
@@ -123,14 +127,15 @@ def print_ledger(ledger: Ledger) -> None:
     print_counts(f"Rows read: {ledger.rows_read:,}", ledger.rows)
     print_counts(f"Spans read: {ledger.spans_read:,}", ledger.spans)
     print_counts("Texts", ledger.texts)
-    columns = [name for name in LABEL_COLUMNS if any(counts[name] for counts in ledger.labels.values())]
-    rows = [[label, *(f"{counts[name]:,}" for name in columns)] for label, counts in ledger.labels.items()]
+    labels = {label: counts | Counter(split_gold(counts)) for label, counts in ledger.labels.items()}
+    columns = [name for name in LABEL_COLUMNS if any(counts[name] for counts in labels.values())]
+    rows = [[label, *(f"{counts[name]:,}" for name in columns)] for label, counts in labels.items()]
     print_table(["Label", *columns], rows)
     pairs = [(reason, labels, n) for reason, counts in ledger.lost_spans.items() for labels, n in counts.items()]
     if pairs:
         most = sorted(pairs, key=lambda pair: (-pair[2], pair))[:MOST_PAIRS]
         rows = [[f"{reason}: {labels.replace(', ', ' lost to ')}", f"{n:,}"] for reason, labels, n in most]
-        print_table([f"Lost spans, by reason and labels ({len(most)} of {len(pairs)})", ""], rows)
+        print_table([f"Not among the entities, by reason and labels ({len(most)} of {len(pairs)})", ""], rows)
     print_counts("Spans whose label was renamed", ledger.renamed)
     print_agreement(ledger)
     if trimmed := ledger.trimmed.total():
@@ -151,17 +156,17 @@ def print_agreement(ledger: Ledger) -> None:
     print_table(["Agreement where texts were annotated twice", "Texts", "F"], rows)
 
 
-LOST = ("outvoted", "accept/reject", "same span", "nested", "crossing", "no token boundary")
 MOST_PAIRS = 10
 LABEL_COLUMNS = (
     "gold",
     "entity",
+    "learnt as well",
+    "lost",
     "realigned",
     "no token boundary",
     "same span",
     "nested",
     "crossing",
-    "overlaps own label",
     "outvoted",
     "rejected",
     "complete",

@@ -1,6 +1,11 @@
 """The counts of a merge, as far as others read them in metrics/merge.json."""
 
+from collections import Counter
+from collections.abc import Mapping
+
 import msgspec
+
+from labelwise.common.wording import counted
 
 
 class Agreement(msgspec.Struct):
@@ -38,3 +43,27 @@ class MergeCounts(msgspec.Struct):
     compared: bool = True
     renamed: dict[str, int] = {}
     inferred: dict[str, int] = {}
+
+
+def split_gold(counts: Mapping[str, int]) -> dict[str, int]:
+    """Split a label's accepted spans, by its counts, into what a pipeline can learn of them and what it can't.
+
+    An "entity" is flat. Another span is "learnt as well" by a head for its label, where it overlaps other labels alone.
+    What is "lost" has no token boundaries, or overlaps a longer span of its label; nothing learns it.
+    """
+    entities, more = counts.get("entity", 0), counts.get("learnt as well", 0)
+    return {"entity": entities, "learnt as well": more, "lost": counts.get("gold", 0) - entities - more}
+
+
+def tell_gold(labels: Mapping[str, Mapping[str, int]]) -> str:
+    """Say what can be learnt of all accepted spans, given the counts of each label; nothing if all are entities."""
+    total: Counter[str] = Counter()
+    for counts in labels.values():
+        total.update(split_gold(counts))
+    if total["entity"] == total.total():
+        return ""
+    return (
+        f"{counted(total.total(), 'accepted span')}: "
+        f"{counted(total['entity'], 'flat entity', 'flat entities')}; {total['learnt as well']:,} "
+        f'learnt as well, in doc.spans["labels"] (recognizer: per-label); {total["lost"]:,} lost'
+    )

@@ -137,13 +137,14 @@ def _count_doc(ledger: Ledger, split: Split, merged: Merged, projection: Project
         ledger.labels[label]["rejected"] += 1
     for label in projection.realigned:
         ledger.labels[label]["realigned"] += 1
-    for label in projection.overlapping:
-        ledger.labels[label]["overlaps own label"] += 1
     for label in projection.entities:
         ledger.labels[label]["entity"] += 1
     for one in projection.lost:
+        counts = ledger.labels[one.lost.span[2]]
         ledger.spans[one.reason] += 1
-        ledger.labels[one.lost.span[2]][one.reason] += 1
+        counts[one.reason] += 1
+        if one.learnt:
+            counts["learnt as well"] += 1
 
 
 def _count_lost(ledger: Ledger, lost: Sequence[LostSpan]) -> None:

@@ -61,9 +61,11 @@ class Oracle:
         tasks = [task for dataset in datasets for task in self.read(dataset)]
         for text in {task["text"] for task in tasks}:
             self.merge_text(text, [task for task in tasks if task["text"] == text], hashed[text])
-        self.ledger["lost_spans"] = {reason: Counter() for _, reason, _ in self.lost_spans}
+        self.ledger["lost_spans"] = {reason.removesuffix(", learnt"): Counter() for _, reason, _ in self.lost_spans}
         for (_, reason, told), count in self.lost_spans.items():
-            self.ledger["lost_spans"][reason][", ".join(label for _, _, label, *_ in told)] += count
+            self.ledger["lost_spans"][reason.removesuffix(", learnt")][
+                ", ".join(label for _, _, label, *_ in told)
+            ] += count
 
     def read(self, dataset: dict) -> list[dict]:
         tasks = []
@@ -245,6 +247,7 @@ class Oracle:
         places = {key: place(text, key, self.policies.alignment) for key in accepted}  # in numbers of tokens
         chars = {key: chars_of(text, places[key], key[2]) for key in accepted if places[key]}
         entities: list[Key] = []
+        losers: dict[Key, tuple] = {}
         for key in sorted(accepted, key=self.rank):
             # Where a span overlaps several, the contract doesn't say which one is named: the first in the text.
             winners = [other for other in entities if {*places[other]} & {*places[key]}]
@@ -256,12 +259,14 @@ class Oracle:
                 entities.append(key)
             else:
                 told = tuple((*claim, "accept", accepted[claim]) for claim in (key, *winners))
-                self.lost_spans[text, fate, told] += 1
-        learned: list[Key] = []  # by a head for each label: the longest in tokens, and of equally long ones the first
-        for key in sorted(chars, key=lambda key: (-len(places[key]), places[key])):
-            clash = any(other[2] == key[2] and {*places[other]} & {*places[key]} for other in learned)
-            self.ledger["labels"][key[2]]["overlaps own label"] += clash
-            learned += [] if clash else [key]
+                losers[key] = fate, told
+        learnt: list[Key] = []  # by a head for each label: the longest in tokens, the first of those, or the entity
+        for key in sorted(chars, key=lambda key: (-len(places[key]), places[key], key in losers, key)):
+            clash = any(other[2] == key[2] and {*places[other]} & {*places[key]} for other in learnt)
+            learnt += [] if clash else [key]
+        for key, (fate, told) in losers.items():
+            self.ledger["labels"][key[2]]["learnt as well"] += key in learnt
+            self.lost_spans[text, fate + ", learnt" * (key in learnt), told] += 1
         incorrect = sorted(key for key in rejected if place(text, key, "drop"))
         self.ledger["spans"]["rejected"] += len(incorrect)
         self.ledger["spans"]["rejected, no token boundary"] += len(rejected) - len(incorrect)
@@ -526,7 +531,8 @@ def merge(root: Path, datasets: list[dict[str, Any]], policies: Policies) -> dic
     for task in map(json.loads, merging.files()["lost_spans.jsonl"].splitlines()):
         assert [span["lost"] for span in task["spans"]] == [True, False][: len(task["spans"])]
         told = [(s["start"], s["end"], s["label"], s["claim"], tuple(s["datasets"])) for s in task["spans"]]
-        lost_spans[task["text"], task["meta"]["reason"], tuple(told)] += 1
+        reason = task["meta"]["reason"] + ", learnt" * task["meta"].get("learnt", False)
+        lost_spans[task["text"], reason, tuple(told)] += 1
     problems = map(json.loads, merging.files()["problems.jsonl"].splitlines())
     return {
         "ledger": {name: getattr(ledger, name) for name in ledger.__struct_fields__},

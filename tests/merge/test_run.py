@@ -250,7 +250,7 @@ def test_lost_spans_and_docs_say_where_they_are_from(merging):
     merging.add("c", ["C"], [{"text": "one"}, {"text": "two"}, {"text": "big cat"}])
     merging.run()
     (lost,) = map(json.loads, merging.files()["lost_spans.jsonl"].splitlines())
-    assert lost["meta"] == {"reason": "nested", "doc": "p1.txt", "from": "a.jsonl:2, b.jsonl:1"}
+    assert lost["meta"] == {"reason": "nested", "learnt": True, "doc": "p1.txt", "from": "a.jsonl:2, b.jsonl:1"}
     docs = read_docs(merging.root)
     assert {text: annotation_of(doc).doc for text, (_, doc) in docs.items()} == {
         "big cat": "p1.txt",

@@ -45,8 +45,8 @@ class Ledger(msgspec.Struct):
     texts (dict): distinct texts by split, or "no usable answer", or "not covered" (policy `drop`).
     words (dict): tokens by split.
     labels (dict): for each label: the accepted spans ("gold"), what became of them, the rejected spans, and the texts
-        on which the label is complete, partial or none. "overlaps own label" is no outcome: whatever became of them, so
-        many of its spans share tokens with a longer one of the same label.
+        on which the label is complete, partial or none. "learnt as well" isn't an outcome: so many of the spans that
+        aren't entities overlap other labels alone; see `merge_counts.split_gold`.
     datasets (dict): rows read of each data set.
     partly (dict): by split, the texts that aren't complete for all labels.
     undeclared (dict): spans by "DATA SET: LABEL", where the data set doesn't declare the label.

@@ -4,10 +4,10 @@ Each becomes a task that Prodigy can show, with its winner:
 
     {"text": "Add 5 mL", "spans": [{"start": 4, "end": 8, "label": "Amount", "claim": "accept", "datasets": ["amount"],
      "lost": true}, …], "_input_hash": …, "_task_hash": …,
-     "meta": {"reason": "nested", "doc": "p1.txt", "from": "amount.jsonl:7, device.jsonl:7"}}
+     "meta": {"reason": "nested", "learnt": true, "doc": "p1.txt", "from": "amount.jsonl:7, device.jsonl:7"}}
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -29,11 +29,13 @@ class LostSpan(NamedTuple):
 
     reason (str): "outvoted", "accept/reject", "same span", "nested", "crossing" or "no token boundary".
     kept (Claim | None): its winner.
+    learnt (bool): it isn't an entity, but a head for its label learns it as well: it overlaps other labels alone.
     """
 
     reason: str
     lost: Claim
     kept: Claim | None
+    learnt: bool = False
 
 
 def lost_span_tasks(
@@ -58,11 +60,11 @@ def lost_span_tasks(
         ]
         datasets = {dataset for claim in claims for dataset in claim.datasets}
         files = [place for place in places if place[0] in datasets]
-        yield review_task(text, spans, {"reason": one.reason, "doc": name}, files)
+        yield review_task(text, spans, {"reason": one.reason, "learnt": one.learnt, "doc": name}, files)
 
 
 def review_task(
-    text: str, spans: list[dict[str, Any]], meta: dict[str, str], places: Sequence[tuple[str, str, int]]
+    text: str, spans: list[dict[str, Any]], meta: Mapping[str, str | bool], places: Sequence[tuple[str, str, int]]
 ) -> bytes:
     """Make a line of JSON, a task that Prodigy can show.
 

@@ -3,7 +3,7 @@
 See `annotation` for the content of the Doc.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from spacy.attrs import IDX, LENGTH
@@ -24,7 +24,6 @@ class Projection(NamedTuple):
     lost (list[LostSpan]): accepted spans that aren't entities.
     rejected (int): how many rejected spans have token boundaries.
     realigned (list[str]): the labels of the spans that were expanded or contracted.
-    overlapping (list[str]): the labels of the spans that `overlapping_own_label` lists.
     """
 
     doc: Doc
@@ -32,7 +31,6 @@ class Projection(NamedTuple):
     lost: list[LostSpan]
     rejected: int
     realigned: list[str]
-    overlapping: list[str]
 
 
 def to_doc(
@@ -81,7 +79,11 @@ def to_doc(
         doc=merged.name,
     )
     annotate(doc, annotation)
-    overlapped = [LostSpan(overlap_kind(loser, winner), claim(loser), claim(winner)) for loser, winner in lost]
+    losers = {loser for loser, _ in lost}
+    learnt = learnt_by_heads(aligned, losers) if lost else set()
+    overlapped = [
+        LostSpan(overlap_kind(loser, winner), claim(loser), claim(winner), loser in learnt) for loser, winner in lost
+    ]
     realigned = [key[2] for key, span in aligned if (span.start_char, span.end_char) != key[:2]]
     return Projection(
         doc,
@@ -89,7 +91,6 @@ def to_doc(
         without_boundaries + overlapped,
         len(rejected),
         realigned,
-        overlapping_own_label(aligned) if lost else [],
     )
 
 
@@ -132,22 +133,28 @@ def flatten(
     return sorted(kept, key=lambda span: span.start), sorted(lost)
 
 
-def overlapping_own_label(spans: Iterable[tuple[SpanKey, Span]]) -> list[str]:
-    """List the labels of the spans that a head for each label can't learn, since it learns a longer one of their label.
+def learnt_by_heads(spans: Iterable[tuple[SpanKey, Span]], losers: Collection[SpanKey]) -> set[SpanKey]:
+    """Find the spans that a head for each label learns: where those of one label share a token, it learns one of them.
 
-    Of spans of one label that share a token, the longest in tokens is learned, of equally long ones the first.
+    That is the longest in tokens, of equally long ones the first, and of two in the same tokens the entity.
 
     spans (Iterable): each with the offsets that were annotated.
+    losers (Collection): those that aren't entities.
     """
-    learned: set[tuple[str, int]] = set()
-    overlapping = []
-    for (_, _, label), span in sorted(spans, key=lambda item: (item[1].start - item[1].end, item[1].start)):
-        tokens = {(label, token) for token in range(span.start, span.end)}
-        if learned.isdisjoint(tokens):
-            learned |= tokens
-        else:
-            overlapping.append(label)
-    return overlapping
+
+    def order(item: tuple[SpanKey, Span]) -> tuple[int, int, bool, SpanKey]:
+        """Put first what is learnt."""
+        key, span = item
+        return span.start - span.end, span.start, key in losers, key
+
+    taken: set[tuple[str, int]] = set()
+    learnt = set()
+    for key, span in sorted(spans, key=order):
+        tokens = {(key[2], token) for token in range(span.start, span.end)}
+        if taken.isdisjoint(tokens):
+            taken |= tokens
+            learnt.add(key)
+    return learnt
 
 
 def overlap_kind(one: SpanKey, other: SpanKey) -> str:
