@@ -71,6 +71,8 @@ def header(comparison: Comparison) -> list[str]:
 def table(comparison: Comparison) -> list[list[str]]:
     """Make the rows: labels, then the averages; a star marks what is significant."""
     rows = [*comparison.labels.items(), ("all (micro)", comparison.micro), ("mean (macro)", comparison.macro)]
+    if comparison.all_spans:
+        rows.append(("all spans (micro)", comparison.all_spans))
     lines = []
     for name, row in rows:
         base, *others = comparison.revisions

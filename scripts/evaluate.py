@@ -11,6 +11,8 @@ import typer
 from labelwise.common.outputs import staged_together
 from labelwise.common.portable import obey
 from labelwise.common.wording import counted
+from labelwise.corpus.merge_counts import tell_gold
+from labelwise.evaluate.results import read_merge_counts
 from labelwise.evaluate.run import evaluate
 from labelwise.evaluate.scores import Details, Metrics, Scores
 from labelwise.evaluate.uncovered import Rate, implausible
@@ -49,6 +51,9 @@ def evaluate_cli(
                     text = json.dumps(msgspec.to_builtins(content), indent=2, ensure_ascii=False)
                     file.write_text(text + "\n", encoding="utf8")
     print_scores(found.metrics)
+    merge = read_merge_counts(merge_metrics) if merge_metrics else None
+    if told := merge and tell_gold(merge.labels):
+        msg.info(f"The corpus: {told}.")
     print_mistakes(found.details)
     if found.metrics.unscored:
         unscored = counted(found.metrics.unscored, "prediction")
@@ -62,17 +67,18 @@ def evaluate_cli(
 
 def print_scores(metrics: Metrics) -> None:
     """Print the scores of each label, and of all."""
+    kinds = [metrics.all_gold, metrics.flat_gold, metrics.all_spans or metrics.all_gold]
     rows = []
-    for name, row in sorted(metrics.all_gold.labels.items()):
-        flat, agreement = metrics.flat_gold.labels[name], metrics.agreement.get(name)
-        ceiling = agreement.f if agreement else None
-        rows.append([name, *_figures(row.shown()), figure(flat.shown().f), figure(ceiling), f"{row.support:,}"])
-    total, flat_gold = metrics.all_gold, metrics.flat_gold
-    rows.append(["all (micro)", *_figures(total), figure(flat_gold.f), "", f"{total.support:,}"])
-    rows.append(["mean (macro)", *_figures(total.macro), figure(flat_gold.macro.f), "", ""])
-    header = ["Label", "P", "R", "F", "95%", "F flat gold", "Agreement", "Support"]
-    empty = [] if metrics.agreement else [header.index("Agreement")]
-    kept = [[cell for place, cell in enumerate(row) if place not in empty] for row in (header, *rows)]
+    for name in sorted(metrics.all_gold.labels):
+        row, flat, spans = (kind.labels[name].shown() for kind in kinds)
+        ceiling = figure(metrics.agreement[name].f) if name in metrics.agreement else ""
+        rows.append([name, *_figures(row), figure(spans.f), figure(flat.f), ceiling, f"{row.support:,}"])
+    total, flat, spans = kinds
+    rows.append(["all (micro)", *_figures(total), figure(spans.f), figure(flat.f), "", f"{total.support:,}"])
+    rows.append(["mean (macro)", *_figures(total.macro), figure(spans.macro.f), figure(flat.macro.f), "", ""])
+    header = ["Label", "P", "R", "F", "95%", "F all spans", "F flat gold", "Agreement", "Support"]
+    absent = {"F all spans": not metrics.all_spans, "Agreement": not metrics.agreement}
+    kept = [[cell for name, cell in zip(header, row, strict=True) if not absent.get(name)] for row in (header, *rows)]
     print_table(kept[0], kept[1:])
     schemes = [[name, figure(row.p), figure(row.r), figure(row.f)] for name, row in metrics.schemes.items()]
     print_table(["SemEval 2013", "P", "R", "F"], schemes)

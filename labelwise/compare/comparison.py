@@ -65,6 +65,9 @@ class Comparison(msgspec.Struct, kw_only=True):
     only (dict): labels that not all revisions have, by revision, each with its F there.
     missing (list): why there are no intervals and no p, for each revision whose predictions aren't available.
     behind (list): stages that would run again, as the workspace's results aren't those of its files.
+    micro (ComparedScores): all entities.
+    macro (ComparedScores): the mean of the labels.
+    all_spans (ComparedScores | None): all spans, which may overlap, where gold overlaps.
     """
 
     revisions: list[str]
@@ -78,6 +81,7 @@ class Comparison(msgspec.Struct, kw_only=True):
     labels: dict[str, ComparedScores]
     micro: ComparedScores
     macro: ComparedScores
+    all_spans: ComparedScores | None = None
 
 
 def compare(revisions: Sequence[Revision], *, gold: GoldOf | None = None, common: bool = False) -> Comparison:
@@ -101,12 +105,18 @@ def compare(revisions: Sequence[Revision], *, gold: GoldOf | None = None, common
     if not labels:
         raise InputError(f"{', '.join(names)}: there is no label that all of them have")
     missing = [revision.missing for revision in revisions if not revision.predictions]
-    if not missing:
-        made = _resample(revisions, labels, gold or "last")
-    elif texts_differ or gold in ("last", "first"):
+    if missing and (texts_differ or gold in ("last", "first")):
         raise InputError(f"{'; '.join(missing)}. --common, and --gold last or first, need them")
-    else:
-        made = _from_metrics(revisions, labels)
+
+    def score(*, all_spans: bool = False) -> Comparison:
+        """Compare entities, or all spans."""
+        if missing:
+            return _from_metrics(revisions, labels, all_spans=all_spans)
+        return _resample(revisions, labels, gold or "last", all_spans=all_spans)
+
+    made = score()
+    if any(revision.metrics.all_spans for revision in revisions):
+        made.all_spans = score(all_spans=True).micro
     made.missing = missing
     made.behind = [stage for revision in revisions for stage in revision.behind]
     made.only = {
@@ -117,7 +127,7 @@ def compare(revisions: Sequence[Revision], *, gold: GoldOf | None = None, common
     return made
 
 
-def _resample(revisions: Sequence[Revision], labels: list[str], gold: GoldOf) -> Comparison:
+def _resample(revisions: Sequence[Revision], labels: list[str], gold: GoldOf, *, all_spans: bool) -> Comparison:
     """Compare by predictions."""
     aligned = Aligned([revision.predictions() for revision in revisions if revision.predictions])
     shape = (len(labels), 3)
@@ -130,7 +140,7 @@ def _resample(revisions: Sequence[Revision], labels: list[str], gold: GoldOf) ->
         texts += len(block)
         chosen = [[doc.only(labels) for doc in group] for group in block]
         gold_differs += sum(any(_truth(doc) != _truth(group[-1]) for doc in group) for group in chosen)
-        counts = np.array([_count(group, gold, labels) for group in chosen])
+        counts = np.array([_count(group, gold, labels, all_spans=all_spans) for group in chosen])
         bootstrap.add(counts)
         totals += counts.sum(0)
         for number, swap in enumerate(swaps, 1):
@@ -155,11 +165,11 @@ def _truth(doc: PredictedDoc) -> tuple[Any, ...]:
     return doc.gold, doc.uncovered, doc.rejected
 
 
-def _count(docs: list[PredictedDoc], gold: GoldOf, labels: Sequence[str]) -> list[np.ndarray]:
+def _count(docs: list[PredictedDoc], gold: GoldOf, labels: Sequence[str], *, all_spans: bool) -> list[np.ndarray]:
     """Count the spans of one text at each revision."""
     truths = {"last": docs[-1:] * len(docs), "first": docs[:1] * len(docs), "own": docs}[gold]
     return [
-        count(truth.scored(doc.predicted), truth.scored(truth.gold), labels)
+        count(truth.scored(doc.all_spans() if all_spans else doc.predicted), truth.scored(truth.gold), labels)
         for doc, truth in zip(docs, truths, strict=True)
     ]
 
@@ -188,10 +198,11 @@ def _add_chance(made: Comparison, bootstrap: Bootstrap, swaps: Sequence[Swaps]) 
                 row.changes[name] = Change(difference, *map(_number, figures))
 
 
-def _from_metrics(revisions: Sequence[Revision], labels: list[str]) -> Comparison:
+def _from_metrics(revisions: Sequence[Revision], labels: list[str], *, all_spans: bool) -> Comparison:
     """Compare by the metrics alone, each revision with its own gold."""
     names = [revision.name for revision in revisions]
-    scores = [revision.metrics.all_gold for revision in revisions]
+    metrics = [revision.metrics for revision in revisions]
+    scores = [one.all_spans if all_spans and one.all_spans else one.all_gold for one in metrics]
     f = []
     for score in scores:
         # An average over other labels can't be compared.

@@ -51,6 +51,10 @@ class PredictedDoc(msgspec.Struct):
         """
         return judgeable(spans, (*self.gold, *self.rejected, *also), self.uncovered)
 
+    def all_spans(self) -> list[SpanKey]:
+        """List all spans that were found, which may overlap; the entities, if a recognizer has nothing else."""
+        return [(start, end, label) for start, end, label, _ in self.found] or self.predicted
+
     def form(self, span: SpanKey) -> str:
         """Return the surface form of a span, with each run of white space made one space."""
         return " ".join(self.text[span[0] : span[1]].split())

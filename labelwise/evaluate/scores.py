@@ -58,7 +58,8 @@ class Metrics(msgspec.Struct):
     texts (int): those scored.
     unscored (int): predictions that can't be judged.
     all_gold, flat_gold (AllScores): see `scoring`.
-    all_spans (AllScores | None): all spans that a per-label recognizer found, which may overlap, against all gold.
+    all_spans (AllScores | None): all spans that a per-label recognizer found, which may overlap, against all gold; None
+        where no gold overlaps.
     calibration_error (float | None): how far their probabilities are off; see `recognizer.reliability`.
     schemes (dict): over all labels, by scheme.
     agreement (dict): of the annotators, for each label that they marked twice.

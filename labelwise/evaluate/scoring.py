@@ -15,7 +15,7 @@ from math import isnan
 
 import numpy as np
 
-from labelwise.common.spans import SpanKey
+from labelwise.common.spans import SpanKey, overlapping_groups
 from labelwise.evaluate.mistakes import Mistakes
 from labelwise.evaluate.predictions import PredictedDoc
 from labelwise.evaluate.resampling import BLOCK, Bootstrap, interval, wilson_interval
@@ -44,7 +44,7 @@ class Scoring:
         self._bootstrap = Bootstrap(self._all_gold.shape)
         self._block: list[np.ndarray] = []
         self._schemes = SchemeCounts()
-        self._has_found = False
+        self._has_found = self._gold_overlaps = False
         self._all_spans = np.zeros((len(labels), 3), int)
         self._reliability = Reliability()
         self._rates = Rates()
@@ -70,10 +70,11 @@ class Scoring:
             self._resample()
 
     def _add_found(self, doc: PredictedDoc, gold: set[SpanKey]) -> None:
-        """Count what may overlap, with its probabilities; entities, if there is nothing else."""
+        """Count all spans, which may overlap, and their probabilities."""
         self._has_found |= bool(doc.found)
+        self._gold_overlaps |= any(len(group) > 1 for group, _ in overlapping_groups(gold, ()))
         spans = {(start, end, label): p for start, end, label, p in doc.found}
-        scored = doc.scored(spans or doc.predicted)
+        scored = doc.scored(doc.all_spans())
         self._all_spans += count(scored, gold, self.labels)
         self._reliability.add((p, span in gold) for span, p in spans.items() if span in scored)
 
@@ -85,7 +86,7 @@ class Scoring:
             texts=self.texts,
             all_gold=_with_intervals(self._all_gold, self._bootstrap, self.labels),
             flat_gold=score_table(self._flat_gold, self.labels),
-            all_spans=score_table(self._all_spans, self.labels) if self._has_found else None,
+            all_spans=score_table(self._all_spans, self.labels) if self._has_found and self._gold_overlaps else None,
             calibration_error=self._reliability.error(),
             unscored=self.unscored,
             schemes={name: Scores(schemes[name].p, schemes[name].r, schemes[name].f) for name in SCHEMES},

@@ -36,12 +36,14 @@ class CardLabel(NamedTuple):
     """A label on the card.
 
     scores (Scores | None): None if test has no gold of it.
+    spans (Scores | None): those of all spans, where gold nests.
     complete (int): texts that were annotated for it.
     gold (dict): its spans by split.
     """
 
     name: str
     scores: Scores | None
+    spans: Scores | None
     complete: int
     gold: dict[str, int]
 
@@ -64,6 +66,7 @@ def write_card(
         CardLabel(
             name,
             scores if (scores := metrics.all_gold.labels.get(name)) and scores.support else None,
+            metrics.all_spans and metrics.all_spans.labels.get(name),
             merge.labels[name].get("complete", 0),
             {split: merge.gold.get(split, {}).get(name, 0) for split in SPLITS},
         )
@@ -75,6 +78,7 @@ def write_card(
         "name": f"{meta['lang']}_{meta['name']}",
         "labels": labels,
         "all": metrics.all_gold,
+        "all_spans": metrics.all_spans,
         "scored": metrics.texts,
         "calibration": metrics.calibration_error,
         "contents": contents,

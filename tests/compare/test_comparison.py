@@ -10,6 +10,7 @@ from labelwise.compare.comparison import Change, compare
 from labelwise.compare.revisions import Revision
 from labelwise.evaluate.predictions import PredictedDoc
 from labelwise.evaluate.scoring import Scoring
+from scripts.compare import table
 
 A, A2, B = (0, 3, "A"), (4, 7, "A"), (4, 7, "B")
 
@@ -137,6 +138,24 @@ def test_coverage_counts_as_gold_does():
     assert made.gold_differs == 1
     made = compare([make_results("main", base), make_results("branch", other)])
     assert made.labels["A"].f == {"main": 0.0, "branch": 0.0}
+
+
+@pytest.mark.parametrize("predictions", [True, False])
+def test_where_gold_overlaps_all_spans_are_compared_as_well(predictions):
+    """The base has entities alone; the branch finds the nested span, too."""
+    both, nested = [A, (0, 7, "B")], [(0, 7, "B")]
+    base = [PredictedDoc(key, "abc def ghi", [A], both, nested) for key in "12"]
+    found = [(*span, 0.9) for span in both]
+    other = [PredictedDoc(key, "abc def ghi", nested, both, nested, found=found) for key in "12"]
+    made = compare([make_results("main", base, predictions=predictions), make_results("branch", other)])
+    assert made.micro.f == {"main": f(2, 2, 4), "branch": f(2, 2, 4)}
+    assert made.all_spans.f == {"main": f(2, 2, 4), "branch": 1.0}
+    change = made.all_spans.changes["branch"]
+    assert (change.difference, made.all_spans.support) == (pytest.approx(1 / 3), 4)
+    assert (change.p is None) == (not predictions)
+    assert ["all spans (micro)", "0.667", "1.000", "+0.333"] in [row[:4] for row in table(made)]
+    flat = [make_doc("1", [A], [A], found=[(*A, 0.9)])]
+    assert compare([make_results("main", flat), make_results("branch", flat)]).all_spans is None
 
 
 def test_labels_that_one_revision_has_alone():

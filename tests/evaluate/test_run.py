@@ -16,12 +16,12 @@ from labelwise.corpus.manifest import MANIFEST, read_manifest
 from labelwise.evaluate import predict
 from labelwise.evaluate import run as evaluation
 from labelwise.evaluate.mistakes import KINDS
-from labelwise.evaluate.predictions import read_predictions
+from labelwise.evaluate.predictions import PredictedDoc, read_predictions
 from labelwise.evaluate.schemes import SCHEMES
 from labelwise.evaluate.scoring import Scoring
 from labelwise.train.recipe import Recipe
 from labelwise.train.run import train
-from scripts.evaluate import evaluate_cli
+from scripts.evaluate import evaluate_cli, print_scores
 from tests.conftest import ROOT, another_process
 from tests.evaluate.test_predict import save_demo_ruler, save_ruler, spans
 
@@ -141,6 +141,29 @@ def test_the_table_has_a_row_for_each_label(run, model, demo_corpus, tmp_path):
         assert f"{name} {row['p']:.3f} {row['r']:.3f} {row['f']:.3f}" in printed
     assert f"nobody knows whether it is right: {metrics['unscored']} predictions" in printed
     assert f"on {metrics['texts']} texts of" in printed
+
+
+def test_where_gold_overlaps_all_spans_are_scored_and_what_is_learnt_is_said(capsys, run, merging, tmp_path):
+    rows = [{"text": f"big cat {n}", "spans": spans((0, 7, "A"), (4, 7, "B"))} for n in range(5)]
+    merging.add("a", ["A", "B"], rows, split="test")
+    merging.run()
+    counts = {"A": {"gold": 5, "entity": 5}, "B": {"gold": 6, "learnt as well": 5}}
+    (tmp_path / "merge.json").write_text(json.dumps({"rows": {}, "spans": {}, "labels": counts}))
+    model = save_ruler(tmp_path / "model", {"cat": "B"})
+    test = tmp_path / "corpus" / "test"
+    printed = evaluate_all(run, model, test, tmp_path / "out", "--merge-metrics", tmp_path / "merge.json")
+    assert 'The corpus: 11 accepted spans: 5 flat entities; 5 learnt as well, in doc.spans["labels"]' in printed
+    assert "F all spans" not in printed  # of a pipeline that has entities alone
+    scoring = Scoring(["A", "B"])
+    gold, found = [(0, 7, "A"), (4, 7, "B")], [(0, 7, "A", 0.9), (4, 7, "B", 0.8)]
+    scoring.add(PredictedDoc("1", "big cat 1", gold[:1], gold, gold[:1], found=found))
+    print_scores(scoring.metrics())
+    table = [line.split() for line in capsys.readouterr().out.splitlines() if line]
+    assert "F all spans F flat gold Support" in " ".join(table[0])
+    assert {row[0]: row[-3:] for row in table[2:4]} == {
+        "A": ["1.000", "1.000", "1"],
+        "B": ["0.000", "1.000", "1"],
+    }  # nothing is flat gold of B
 
 
 def test_frequent_mistakes_are_printed(run, merging, tmp_path):

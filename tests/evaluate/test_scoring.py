@@ -269,6 +269,16 @@ def test_nothing_to_score_is_none_everywhere(docs, labels):
     assert details["confusion"] == {}
 
 
+def test_all_spans_are_scored_where_gold_overlaps_alone():
+    """Flat entities hold one of two nested spans; a head for each label finds both."""
+    both, one = [(0, 7, "A"), (4, 7, "B")], [(0, 7, "A")]
+    found = [(*span, 0.9) for span in both]
+    scores, _ = score([make_doc(one, both, one, found=found)])
+    assert (scores["all_gold"]["f"], scores["all_spans"]["f"]) == (pytest.approx(2 / 3), 1.0)
+    assert score([make_doc(one, both, one)])[0]["all_spans"] is None
+    assert score([make_doc(one, [(0, 3, "A"), (3, 7, "B")], found=found)])[0]["all_spans"] is None
+
+
 def test_one_label_without_spans_is_none_beside_another():
     scores, details = score([make_doc([(0, 3, "A")], [(0, 3, "A")])] * FEWEST)
     nothing = {"p": None, "r": None, "f": None, "support": 0}

@@ -17,9 +17,13 @@ import spacy
 from labelwise.common.code import digest_folder
 from labelwise.common.device import use_gpu
 from labelwise.common.errors import InputError
+from labelwise.corpus.merge_counts import MergeCounts
 from labelwise.corpus.tokenizer import make_nlp, read_tokenizer
 from labelwise.evaluate.predictions import read_predictions
 from labelwise.evaluate.run import evaluate
+from labelwise.evaluate.scores import AllScores, Metrics, Scores
+from labelwise.package.card import write_card
+from labelwise.package.contents import Contents
 from labelwise.package.wheel import PackageName, make_package
 from labelwise.train.reader import read_docs
 from labelwise.train.recipe import Recipe
@@ -294,6 +298,31 @@ def test_every_number_of_the_card_is_one_of_the_metrics(trained, demo_corpus, tm
     }
     assert meta["labelwise"]["corpus"] == merged["digest"]
     assert (meta["license"], meta["description"]) == ("mit", "For <b>tests</b>: 'yes'")
+
+
+def test_the_card_has_f_of_all_spans_where_gold_overlaps():
+    right, half = Scores(1.0, 1.0, 1.0, 9), Scores(0.5, 0.5, 0.5, 9)
+    rows = [AllScores(row.p, row.r, row.f, 9, macro=row, labels={"A": row}) for row in (half, right)]
+    merge = MergeCounts({}, {}, {"A": {"complete": 3}})
+    manifest = {"splits": {split: {"texts": 1, "words": 2, "digest": ""} for split in ("train", "test")}}
+    contents = Contents(["A"], per_label=True, words=0, vectors=False)
+    bodies = [
+        write_card(
+            {"lang": "en", "name": "a", "version": "1", "description": "", "license": ""},
+            metrics=Metrics(9, rows[0], rows[0], all_spans=found),
+            merge=merge,
+            manifest=manifest,
+            contents=contents,
+            wheel="a.whl",
+        ).body
+        for found in (None, rows[1])
+    ]
+    assert "| Label | P | R | F | 95% | Gold spans |\n|---|---|---|---|---|---|\n| `A` | 0.500 |" in bodies[0]
+    assert "F, all spans" not in bodies[0]
+    assert "| Label | P | R | F | 95% | F, all spans | Gold spans |\n|---|---|---|---|---|---|---|\n" in bodies[1]
+    for name in ("`A`", "all (micro)", "mean of the labels (macro)"):
+        assert f"| {name} | 0.500 | 0.500 | 0.500 | – | 1.000 |" in bodies[1]
+    assert "*F, all spans* is of" in bodies[1]
 
 
 def meta_of(folder: Path) -> dict[str, Any]:
