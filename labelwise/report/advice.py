@@ -5,11 +5,10 @@ from typing import Any, NamedTuple
 
 from labelwise.common.wording import counted
 from labelwise.corpus.doubts import NAMED, Doubt, doubts_about_merge, doubts_about_split
-from labelwise.corpus.merge_counts import MergeCounts
+from labelwise.corpus.merge_counts import MergeCounts, split_gold, tell_gold
 from labelwise.evaluate.scores import CAUSES, Details, Metrics, MissedForm
 
 WEAKEST = 3
-UNLEARNED = ("no token boundary", "same span", "nested", "crossing")  # accepted spans that are no entities
 REMEDIES = {
     "unseen": "annotate more texts; weasel run learning-curve says of which label",
     "inconsistent": "fix annotations, unless the words are ambiguous; weasel run check lists them",
@@ -30,14 +29,14 @@ def doubts(merge: MergeCounts | None, metrics: Metrics, details: Details | None 
     if merge is None:
         return
     yield from doubts_about_merge(merge)
-    gold = sum(counts.get("gold", 0) for counts in merge.labels.values())
-    lost = {name: sum(counts.get(name, 0) for counts in merge.labels.values()) for name in UNLEARNED}
-    total = sum(lost.values())
-    if lost["no token boundary"] or total > gold / 100:
-        how = ", ".join(f"{name} {n:,}" for name, n in lost.items() if n)
+    gold = [split_gold(counts) for counts in merge.labels.values()]
+    # spaCy's ner, which has no scores of overlapping spans, learns entities alone.
+    lost = sum(one["lost"] + (0 if metrics.all_spans else one["learnt as well"]) for one in gold)
+    total = sum(sum(one.values()) for one in gold)
+    if lost > total / 100 or any(counts.get("no token boundary") for counts in merge.labels.values()):
         yield Doubt(
-            f"{total:,} of {gold:,} accepted spans are no entities, and hard or impossible to learn: {how}.",
-            "Lost spans, below, says what would save them; corpus/lost_spans.jsonl has each.",
+            f"{tell_gold(merge.labels)}.",
+            "Not among the entities, below, says what would save them; corpus/lost_spans.jsonl has each.",
         )
 
 
@@ -109,8 +108,10 @@ def summarize(merge: MergeCounts | None, metrics: Metrics, details: Details | No
         advice = (
             f"{tile['remedy']} ({tile['count']:,} of {found['missed']:,} missed spans are {tile['cause']} in train)"
         )
+    spans = metrics.all_spans
+    also = f", of all spans {spans.f:.3f}" if spans and spans.f is not None else ""
     return Digest(
-        f"{all_gold.f:.3f}{between}" if all_gold.support and all_gold.f is not None else "unknown",
+        f"{all_gold.f:.3f}{between}{also}" if all_gold.support and all_gold.f is not None else "unknown",
         [f"{label} {f:.3f}" for f, label in sorted(known)[:WEAKEST]],
         list(doubts(merge, metrics, details)),
         advice,

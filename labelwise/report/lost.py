@@ -1,4 +1,4 @@
-"""Accepted spans that are no entities: what they lost to, and what would save them.
+"""Accepted spans that aren't entities: the spans that they lost to, and what would save them.
 
 Where a span has no token boundaries, an infix that would split the tokens there is proposed, and tried: on how many of
 the spans that were looked at it gives boundaries. None is proposed that would split words of letters alone.
@@ -27,11 +27,9 @@ MOVE = "alignment: expand takes all of the word; or put the span right"
 REMEDIES = {
     "accept/reject": "conflicts, in project.yml, says which answer counts",
     "outvoted": "annotators, in project.yml, says how many have to agree",
-    **dict.fromkeys(
-        ("same span", "nested", "crossing"),
-        "nothing is lost for recognizer: per-label, which learns both; overlap says which is the entity",
-    ),
 }
+BOTH = "recognizer: per-label learns both; overlap, in project.yml, says which is the entity"
+OWN_LABEL = "spans of one label that overlap can't be learnt: keep one, or give the other a label of its own"
 
 
 class LostTask(msgspec.Struct):
@@ -46,9 +44,10 @@ class LostTask(msgspec.Struct):
         lost: bool
 
     class Meta(msgspec.Struct):
-        """Why, and in which document."""
+        """Why, whether a head for its label learns it as well, and in which document."""
 
         reason: str
+        learnt: bool = False
         doc: str = ""
 
     text: str
@@ -75,11 +74,13 @@ class LostGroup(NamedTuple):
     """Spans that lost for the same reason to the same: to a label, or to the tokenizer between the same characters.
 
     what (str): "LOST, KEPT": labels; or the characters between which there is no boundary; see `_class`.
+    learnt (int): spans that a head for each label learns as well.
     """
 
     reason: str
     what: str
     spans: int
+    learnt: int
     remedy: str
     examples: list[Example]
 
@@ -95,16 +96,24 @@ def group_lost(file: Path, tokenizer: Path) -> list[LostGroup]:
     lang, rules = read_tokenizer(tokenizer)
     nlp: Any = make_nlp(lang, rules)
     counts: Counter[tuple[str, str]] = Counter()
+    learnt: Counter[tuple[str, str]] = Counter()
     kept: dict[tuple[str, str], list[Example]] = {}
     for task in _read(file):
         example = _example(task, nlp)
         name = task.meta.reason, _what(task, example, nlp)
         counts[name] += 1
+        learnt[name] += task.meta.learnt
         if len(kept.setdefault(name, [])) < TRIED:
             kept[name].append(example)
     most = sorted(counts, key=lambda name: (-counts[name], name))[:MOST]
     return [
-        LostGroup(*name, counts[name], _remedy(name, kept[name], nlp, lang, rules), kept[name][:EXAMPLES])
+        LostGroup(
+            *name,
+            counts[name],
+            learnt[name],
+            _remedy(name, learnt[name], kept[name], nlp, lang, rules),
+            kept[name][:EXAMPLES],
+        )
         for name in most
     ]
 
@@ -159,10 +168,12 @@ def _class(char: str) -> str:
     return char
 
 
-def _remedy(name: tuple[str, str], examples: list[Example], nlp: Any, lang: str, rules: TokenizerRules) -> str:
+def _remedy(
+    name: tuple[str, str], learnt: int, examples: list[Example], nlp: Any, lang: str, rules: TokenizerRules
+) -> str:
     reason, what = name
     if reason != NO_BOUNDARY:
-        return REMEDIES.get(reason, "")
+        return REMEDIES.get(reason, BOTH if learnt else OWN_LABEL)
     if len(examples) < FEWEST:
         return MOVE
     cut = sorted({token for one in examples for token in one.against})

@@ -24,6 +24,7 @@ from labelwise.common.outputs import staged
 from labelwise.common.wording import counted
 from labelwise.compare.revisions import Revision
 from labelwise.corpus.manifest import is_corpus, read_split
+from labelwise.corpus.merge_counts import tell_gold
 from labelwise.evaluate.mistakes import KINDS, NOTHING
 from labelwise.evaluate.predictions import new_digest, read_predictions
 from labelwise.evaluate.results import Details, Metrics, load_results
@@ -79,6 +80,7 @@ def render_report(root: Path, pipeline: str, *, base: Revision | None = None, to
         seconds=max(results.resources["seconds"], default=0.0) if results.resources else 0.0,
         base=base,
         change=metrics and base and change_of(metrics, base.metrics),
+        told=merge and tell_gold(merge.labels),
         lost=group_lost(root / "corpus" / LOST_SPANS, root / "corpus" / "tokenizer.json"),
         doubts=metrics and list(doubts(merge, metrics, details)),
         causes=metrics and details and tabulate_causes(metrics, details),

@@ -6,7 +6,7 @@ from itertools import pairwise
 from math import nan
 from typing import Any
 
-from labelwise.corpus.merge_counts import MergeCounts
+from labelwise.corpus.merge_counts import MergeCounts, split_gold
 from labelwise.evaluate.mistakes import NOTHING
 from labelwise.evaluate.results import Table
 from labelwise.evaluate.scores import Details, Metrics, Scores
@@ -15,7 +15,6 @@ from labelwise.report.flows import draw_flow
 
 COVERAGE = ("complete", "partial", "none")
 CONFUSED = 40  # labels that the confusion has at most
-OUTCOMES = ("entity", "same span", "nested", "crossing", "no token boundary")  # of accepted spans
 SCORE_NAMES = {"ents_f": "F", "ents_p": "P", "ents_r": "R"}
 RESOURCES = {
     "words_per_second": "Words per second",
@@ -40,12 +39,6 @@ def draw_ledger(merge: MergeCounts) -> list[dict[str, Any]]:
         for title, flow, named in flows
         if any(n > 0 for counts in flow.values() for n in counts.values())
     ]
-
-
-def split_gold(counts: Mapping[str, int]) -> dict[str, int]:
-    """Tell what became of a label's accepted spans; they add up to its gold."""
-    split = {name: counts.get(name, 0) for name in OUTCOMES}
-    return split | {"otherwise lost": counts.get("gold", 0) - sum(split.values())}
 
 
 def _largest_first(counts: Mapping[str, int]) -> dict[str, int]:
@@ -81,6 +74,7 @@ def tabulate_scores(
     for label, scored in metrics.all_gold.labels.items():
         scores = scored.shown()
         flat = metrics.flat_gold.labels.get(label)
+        spans = metrics.all_spans and metrics.all_spans.labels.get(label)
         schemes = details.schemes.get(label, {}) if details else {}
         agreement = metrics.agreement.get(label)
         rows.append(
@@ -89,6 +83,7 @@ def tabulate_scores(
                 "scores": scores,
                 **count_errors(scores, sum(row.get(label, 0) for row in confusion.values())),
                 "flat": flat.shown().f if flat else None,
+                "spans": spans.shown().f if spans else None,
                 "partial": schemes["partial"].f if "partial" in schemes and scores.support else None,
                 "type": schemes["type"].f if "type" in schemes and scores.support else None,
                 "agreement": agreement.f if agreement else None,

@@ -71,9 +71,10 @@ def test_nothing_to_say_where_all_is_well():
             "near_duplicates: report",
         ),
         (
-            {"labels": {"A": {"complete": 1, "gold": 100, "nested": 2, "no token boundary": 5}}},
+            {"labels": {"A": {"complete": 1, "gold": 100, "entity": 93, "learnt as well": 2, "no token boundary": 5}}},
             None,
-            "7 of 100 accepted spans are no entities, and hard or impossible to learn: no token boundary 5, nested 2",
+            '100 accepted spans: 93 flat entities; 2 learnt as well, in doc.spans["labels"] (recognizer: per-label); '
+            "5 lost.",
             "lost_spans.jsonl",
         ),
     ],
@@ -121,8 +122,18 @@ def test_a_learning_curve_of_another_corpus_is_called_so(tmp_path, demo_corpus):
 
 
 def test_few_lost_spans_are_no_doubt():
-    labels = {"A": {"complete": 1, "gold": 100, "nested": 1}}
+    labels = {"A": {"complete": 1, "gold": 100, "entity": 99, "nested": 1}}
     assert list(doubts(make_merge(labels=labels), make_metrics())) == []
+
+
+def test_spans_that_are_learnt_as_well_are_a_doubt_only_where_nothing_learns_them():
+    """spaCy's ner learns entities alone, and has no scores of other spans."""
+    merge = make_merge(labels={"A": {"complete": 1, "gold": 100, "entity": 90, "nested": 10, "learnt as well": 10}})
+    (doubt,) = doubts(merge, make_metrics())
+    assert "90 flat entities; 10 learnt as well" in doubt.what
+    metrics = make_metrics()
+    metrics.all_spans = metrics.all_gold
+    assert list(doubts(merge, metrics)) == []
 
 
 def test_what_was_missed_leads_to_what_is_next():
@@ -144,7 +155,9 @@ def test_the_page_says_it(tmp_path):
     assert "Inconsistent 66%" in page.text("next")
     assert "weasel run check" in page.text("next")
     assert "NEVER_SEEN without gold in test" in page.text("trust")
-    assert "accepted spans are no entities" in page.text("trust")
+    told = '1,680 flat entities; 50 learnt as well, in doc.spans["labels"] (recognizer: per-label); 7 lost.'
+    assert told in page.text("trust")
+    assert told in page.text("annotations")
 
 
 def test_older_results_have_no_causes(tmp_path):
@@ -170,6 +183,9 @@ def test_a_report_in_a_few_lines(tmp_path):
     assert digest.next.startswith("fix annotations, unless the words are ambiguous; weasel run check")
     assert digest.next.endswith("(33 of 50 missed spans are inconsistent in train)")
     assert len(digest.doubts) == 3
+    scores.f_low = scores.f_high = None
+    results.metrics.all_spans = msgspec.structs.replace(scores, f=0.5)
+    assert summarize(results.merge, results.metrics, None).f == f"{scores.f:.3f}, of all spans 0.500"
     assert summarize(None, results.metrics, None).next == ""
 
 

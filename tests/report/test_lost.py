@@ -10,7 +10,7 @@ import yaml
 from labelwise.common.errors import InputError
 from labelwise.corpus.tokenizer import TokenizerRules, extend_tokenizer, write_tokenizer
 from labelwise.merge.rules.settings import Settings
-from labelwise.report.lost import EXAMPLES, MOVE, group_lost, propose_infix
+from labelwise.report.lost import BOTH, EXAMPLES, MOVE, OWN_LABEL, group_lost, propose_infix
 
 
 def groups(merging, rows: list[tuple[str, str, str]], labels: str = "A", **rules):
@@ -90,11 +90,20 @@ def test_overlaps_are_grouped_by_labels_the_most_frequent_first(merging):
     merging.run()
     corpus = merging.root / "corpus"
     found = group_lost(corpus / "lost_spans.jsonl", corpus / "tokenizer.json")
-    expected = [("nested", "A, B", 5), ("same span", "B, A", 1)]
-    assert [(group.reason, group.what, group.spans) for group in found] == expected
-    assert "recognizer: per-label" in found[0].remedy
+    expected = [("nested", "A, B", 5, 5), ("same span", "B, A", 1, 1)]
+    assert [(group.reason, group.what, group.spans, group.learnt) for group in found] == expected
+    assert found[0].remedy == BOTH
     assert found[0].examples[0].against == [text]
     assert found[1].examples[0].doc == "one.txt"
+
+
+def test_overlapping_spans_of_one_label_cannot_be_learnt(merging):
+    spans = [{"start": 0, "end": 17, "label": "A"}, {"start": 0, "end": 8, "label": "A"}]
+    merging.add("a", ["A"], [{"text": "New York Marathon", "spans": spans}])
+    merging.run()
+    corpus = merging.root / "corpus"
+    (group,) = group_lost(corpus / "lost_spans.jsonl", corpus / "tokenizer.json")
+    assert (group.what, group.spans, group.learnt, group.remedy) == ("A, A", 1, 0, OWN_LABEL)
 
 
 def test_a_file_that_is_not_there_has_no_spans_and_one_that_is_something_else_is_named(tmp_path):
