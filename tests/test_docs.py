@@ -203,7 +203,6 @@ def test_the_pages_on_data_and_evaluation(tmp_path):
     copy.run("python", "-m", "scripts.merge", "novels", "novels/corpus", "--metrics", "novels/merge.json")
     novels = json.loads((tmp_path / "novels/merge.json").read_text())["labels"]
     assert {label: n["complete"] for label, n in novels.items()} == {"PER": 4, "LOC": 4, "Reagent": 8, "Action": 8}
-    run_block(copy, block("docs/training.md", "weasel run train-cpu"))
 
 
 @pytest.mark.long
