@@ -24,6 +24,7 @@ from labelwise.sources.assets import verify_assets
 from labelwise.sources.declarations import load_datasets
 from labelwise.sources.spacy_docs import read_spacy
 from labelwise.train.checkpoints import State, restore
+from labelwise.train.parameters import find_slots
 from labelwise.train.recipe import Recipe
 from labelwise.train.run import train
 from scripts.update_dvc import dvc_yaml
@@ -97,9 +98,11 @@ def test_no_checkpoint_runs_anything(tmp_path, mark):
     nlp = spacy.blank("en")
     nlp.add_pipe("labelwise_per_label").add_label("A")
     nlp.initialize()
-    np.savez(tmp_path / "arrays.npz", **{"parameter-0": np.array([Bomb(mark)], dtype=object)})
+    bomb = np.array([Bomb(mark)], dtype=object)
+    slots = len(find_slots(nlp))
+    np.savez(tmp_path / "arrays.npz", **{f"parameter-{number}": bomb for number in range(slots)})
     with pytest.raises(ValueError, match="allow_pickle=False"):
-        restore(tmp_path, State(), nlp, nlp.create_optimizer())
+        restore(tmp_path, State(updates=[0] * slots), nlp, nlp.create_optimizer())
     assert not mark.exists()
 
 

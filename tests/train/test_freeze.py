@@ -19,7 +19,7 @@ from labelwise.train.recipe import Recipe
 from labelwise.train.run import train
 from tests.train.test_resume import CPU
 
-STEPS = {"training.max_steps": 120, "training.eval_frequency": 60}
+STEPS = {"training.max_steps": 40, "training.eval_frequency": 20}
 FREEZE = {**STEPS, "labelwise.freeze": True}
 TEXTS = [f"{name} saw {place} {n} times." for n in range(60) for name, place in (("Ann", "Rome"), ("Bob", "Oslo"))]
 

@@ -169,10 +169,10 @@ def test_the_steps_are_those_of_spacys_loop_to_the_bit(both, recognizer, overrid
         assert all(np.array_equal(one, other) for one, other in zip(ours, spacys, strict=True))
 
 
-def test_a_training_without_a_second_evaluation_keeps_the_first(demo_corpus, tmp_path):
+def test_a_training_that_ends_before_its_first_evaluation_is_evaluated_at_its_end(demo_corpus, tmp_path):
     overrides = {**SMALL, "training.max_steps": 3, "training.eval_frequency": 10}
     train(Recipe(CPU, demo_corpus, overrides=overrides), tmp_path / "m", tmp_path / "c.tsv")
-    assert [line.split("\t")[0] for line in (tmp_path / "c.tsv").read_text().splitlines()] == ["step", "0"]
+    assert [line.split("\t")[0] for line in (tmp_path / "c.tsv").read_text().splitlines()] == ["step", "3"]
 
 
 def test_examples_of_an_epoch_that_is_held_are_not_changed(demo_corpus, tmp_path, monkeypatch):
