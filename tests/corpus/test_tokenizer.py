@@ -83,6 +83,7 @@ def test_an_unknown_language():
         make_nlp("xq", RULES)
 
 
+@pytest.mark.long
 def test_few_spans_of_a_real_corpus_are_lost():
     folder = real_corpus("wnut2020_wlp/train")
     lost, spans, _ = count_lost(folder, RULES)

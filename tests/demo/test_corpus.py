@@ -31,7 +31,7 @@ def read_tree(root: Path) -> dict[str, bytes]:
     return {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
 
-@pytest.mark.parametrize("format", ["brat", "prodigy"])
+@pytest.mark.parametrize("format", ["brat", pytest.param("prodigy", marks=pytest.mark.long)])
 def test_bytes_depend_on_neither_process_nor_hash_seed(tmp_path: Path, format: str) -> None:
     make_demo(tmp_path / "here", format=format, docs=5, words=50)
     command = [sys.executable, "-m", "scripts.make_demo", str(tmp_path / "there"), "--format", format]

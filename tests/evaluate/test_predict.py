@@ -129,14 +129,14 @@ def test_the_size_of_partitions_does_not_matter(merging, tmp_path):
     random_datasets(merging, 2)
     model = save_ruler(tmp_path / "model", {"big": "A", "cat sat": "B", "60degC": "C", "mat": "UNKNOWN"})
     files = []
-    for size in (1, 7, 100):
+    for size in (3, 100):
         merging.run(f"corpus{size}", docs_per_partition=size, dev_ratio=0.0, test_ratio=0.9)
         done, found = predict(
             model, tmp_path / f"corpus{size}" / "test", tmp_path / f"{size}.jsonl", workers=size % 2 + 1
         )
         files.append((tmp_path / f"{size}.jsonl").read_bytes())
         assert len(done) == len(find_partitions(tmp_path / f"corpus{size}" / "test"))
-    assert files[0] == files[1] == files[2]
+    assert files[0] == files[1]
     assert len(found) > 40
     assert any(set(doc.gold) - set(doc.entities) for doc in found)
     assert any(doc.uncovered for doc in found)

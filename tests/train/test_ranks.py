@@ -168,7 +168,7 @@ def alone(demo_corpus, tmp_path_factory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("workers", [2, 3])
+@pytest.mark.parametrize("workers", [2, pytest.param(3, marks=pytest.mark.long)])
 def test_ranks_stay_equal_and_train_what_one_process_does(workers, alone, demo_corpus, tmp_path, monkeypatch):
     """The first has its parameters compared after every step; dev is scored in shares."""
     equal = []
