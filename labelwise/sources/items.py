@@ -4,6 +4,8 @@ from typing import NamedTuple
 
 from labelwise.sources.prodigy import Task
 
+MISCOUNTED = "miscounted"  # the outcome of a file whose bytes have more than was read of it
+
 
 class Item(NamedTuple):
     """One line, or a unit that counts as one: a task with a text, a problem, or nothing (a blank line).
@@ -17,3 +19,13 @@ class Item(NamedTuple):
     task: Task | None
     problem: str = ""
     file: str = ""
+
+
+def miscounted(line: int, there: int, what: str, read: int) -> Item:
+    """Make the problem of a file that has more than was read of it.
+
+    line (int): where the first of it that wasn't read is; 0 if that isn't known.
+    there (int): how many there are, by a count of its own, straight from the file's content.
+    what (str): what was counted, such as "sentences".
+    """
+    return Item(line, None, f"{MISCOUNTED}: {there:,} {what}, of which {read:,} were read")

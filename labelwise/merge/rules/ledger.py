@@ -5,7 +5,9 @@ from typing import NamedTuple
 
 import msgspec
 
-PROBLEM_ROWS = ("bad JSON", "no text", "malformed", "link outside")
+from labelwise.sources.items import MISCOUNTED
+
+PROBLEM_ROWS = ("bad JSON", "no text", "malformed", "link outside", MISCOUNTED)
 PROBLEM_SPANS = ("invalid", "undeclared label")
 
 

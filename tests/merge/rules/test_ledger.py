@@ -3,7 +3,8 @@ from collections import Counter
 import msgspec
 import pytest
 
-from labelwise.merge.rules.ledger import Ledger
+from labelwise.merge.rules.ledger import PROBLEM_ROWS, Ledger, outcome_of
+from labelwise.sources.items import miscounted
 
 
 @pytest.mark.parametrize("ledger", [Ledger(rows_read=2, rows=Counter(merged=1)), Ledger(spans_read=1)])
@@ -30,3 +31,8 @@ def test_adding_and_sorting():
     assert (ledger.rows_read, ledger.stored_hash_differs) == (3, 1)
     assert list(ledger.sorted().rows.items()) == [("a", 2), ("b", 1)]
     assert ledger.sorted().labels == {"A": Counter(gold=3), "B": Counter(entity=1)}
+
+
+def test_a_file_of_which_not_all_was_read_is_a_problem():
+    assert outcome_of(miscounted(3, 1200, "sentences", 1199).problem) in PROBLEM_ROWS
+    assert Ledger(rows_read=2, rows=Counter(merged=1, miscounted=1)).problems() == 1
