@@ -19,95 +19,79 @@ Files don't have the text: it is the tokens with one space between them. After -
 the document; `split_by: doc` keeps its sentences in one split.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, groupby
 from pathlib import Path
 
+from labelwise.sources.conll_columns import (
+    DOCUMENT_START,
+    NAMED_COLUMNS,
+    OUTSIDE,
+    PREFIXED,
+    WHITE,
+    Columns,
+    cells_of,
+    is_comment,
+    is_marked,
+    layout_of,
+    named_columns,
+    numbered_columns,
+    shape_of,
+)
+from labelwise.sources.conll_count import compare, count_sentences
 from labelwise.sources.items import Item
 from labelwise.sources.prodigy import DOCUMENT, Task, TaskSpan
 
 SUFFIXES = (".conll", ".bio", ".iob", ".iob2", ".bioes", ".iobes", ".bilou")
-BOM = b"\xef\xbb\xbf"
-NAMED_COLUMNS = re.compile(r"#\s*global\.columns\s*=\s*(.+)")
-# Such as `# sent_id = 3`, `# id 5b4a domain=train`, or `#begin document (a); part 000`; `#` with a tag is a token.
-COMMENT = re.compile(r"#\s*\S+\s*=.*|#\s*|#(?:begin|end) document.*|# .*(?<![ \t]O)(?<![ \t]_)")
-TOKENS, TAGS = ("FORM", "TOKEN", "WORD"), ("NER", "TAG", "NER_TAG", "LABEL")
-PREFIXED = re.compile(r"([BIUSLE])-(.+)", re.DOTALL)
-SPACES = re.compile("[ \t]+")
-OUTSIDE = ("O", "_", "-", "")
-
-Columns = tuple[int, int]  # of the token and of the tag
 NumberedRow = tuple[int, list[str]]  # the number of a line, and its columns
 
 
 def read_conll(path: Path) -> Iterator[Item]:
     """Yield the sentences of a file as tasks; a sentence with a line that can't be read is a problem of that line."""
-    columns: Columns | None = None
-    document, numbered_tokens = 0, _is_numbered(path)
-    with path.open("rb") as file:
-        numbered = enumerate((line.removeprefix(BOM) for line in file), 1)
-        for blank, lines in groupby(numbered, lambda item: not item[1].strip()):
-            rows: list[NumberedRow] = []
-            problem = None
-            for number, content in () if blank else lines:
-                try:
-                    line = content.decode("utf8").strip("\r\n")
-                except UnicodeDecodeError as error:
-                    problem = problem or Item(number, None, f"malformed: not UTF-8 ({error.reason})")
-                    continue
-                if line.startswith("-DOCSTART-"):
-                    document += 1
-                elif not rows and (found := NAMED_COLUMNS.fullmatch(line)):
-                    columns = _named_columns(found[1].split())
-                elif rows or not _is_comment(line):
-                    rows.append((number, _cells(line)))
-            if problem or rows:
-                place = columns or (_numbered_columns(rows) if numbered_tokens else (0, -1))
-                yield problem or _read_sentence(rows, place, document)
+    return compare(_read_sentences(path), count_sentences(path))
 
 
-def _cells(line: str) -> list[str]:
-    """Cut a line into its columns; a tab at its end is none."""
-    cells = line.split("\t") if "\t" in line else SPACES.split(line.strip(" "))
-    return cells[:-1] if len(cells) > 2 and not cells[-1] else cells
+def _lines(path: Path) -> Iterator[str]:
+    """Yield the lines of a file, which end in LF, CR, CRLF, or CR CRLF, as CRLF becomes where it is converted again."""
+    after_cr = False
+    with path.open(encoding="utf8", errors="surrogateescape", newline="") as file:
+        for line in file:
+            if not (after_cr and line == "\r\n"):
+                yield line.removeprefix("\ufeff").rstrip("\r\n")
+            after_cr = line.endswith("\r")
 
 
-def _is_comment(line: str) -> bool:
-    return bool(COMMENT.fullmatch(line)) and not (line.startswith("# ") and PREFIXED.fullmatch(_cells(line)[-1]))
+def _read_sentences(path: Path) -> Iterator[tuple[Item, int]]:
+    """Yield the sentences, each with the column of its tags."""
+    layout = layout_of(_lines(path))
+    named: Columns | None = None
+    document = 0
+    for blank, block in groupby(enumerate(_lines(path), 1), lambda item: not item[1].strip(WHITE)):
+        lines = [] if blank else list(block)
+        shape = next((shape_of(line) for _, line in lines if not is_marked(line)), layout.shape)
+        rows: list[NumberedRow] = []
+        problem = None
+        for number, line in lines:
+            if not line.isascii() and (why := _not_utf8(line)):
+                problem = problem or Item(number, None, f"malformed: not UTF-8 ({why})")
+            elif line.startswith(DOCUMENT_START):
+                document += 1
+            elif not rows and (found := NAMED_COLUMNS.fullmatch(line)):
+                named = named_columns(found[1].split())
+            elif rows or not is_comment(line, shape, named[1] if named else -1, layout):
+                rows.append((number, cells_of(line)))
+        if problem or rows:
+            columns = named or (numbered_columns([cells for _, cells in rows]) if layout.numbered else (0, -1))
+            yield problem or _read_sentence(rows, columns, document), columns[1]
 
 
-def _is_numbered(path: Path) -> bool:
-    """Tell whether the first column numbers the tokens, by the first sentence of several."""
-    rows: list[list[str]] = []
-    with path.open("rb") as file:
-        for content in file:
-            line = content.removeprefix(BOM).decode("utf8", "replace").strip("\r\n")
-            if line.strip() and (rows or not (_is_comment(line) or line.startswith("-DOCSTART-"))):
-                rows.append(_cells(line))
-            elif not line.strip():
-                if len(rows) > 1:
-                    break
-                rows = []
-    return len(rows) > 1 and all(len(row) > 2 and row[0] == str(n) for n, row in enumerate(rows, 1))
-
-
-def _numbered_columns(rows: Sequence[NumberedRow]) -> Columns:
-    """Find the tags of a sentence whose tokens are numbered: the last column with nothing else."""
-    width = min(len(cells) for _, cells in rows)
-    tags = [
-        place
-        for place in range(2, width)
-        if all(cells[place] == "O" or PREFIXED.fullmatch(cells[place]) for _, cells in rows)
-    ]
-    return 1, tags[-1] if tags else -1
-
-
-def _named_columns(names: Sequence[str]) -> Columns:
-    """Find token and tag among the names of columns; the first and the last one, if there is none of a known name."""
-    names = [name.upper().rpartition(":")[2] for name in names]
-    token = next((place for place, name in enumerate(names) if name in TOKENS), 0)
-    return token, next((place for place, name in enumerate(names) if name in TAGS), -1)
+def _not_utf8(line: str) -> str:
+    """Say why the bytes of a line aren't UTF-8; empty if they are."""
+    try:
+        line.encode("utf8", "surrogateescape").decode("utf8")
+    except UnicodeDecodeError as error:
+        return error.reason
+    return ""
 
 
 def _read_sentence(rows: Sequence[NumberedRow], columns: Columns, document: int) -> Item:

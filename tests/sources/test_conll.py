@@ -6,6 +6,7 @@ import pytest
 from spacy.training.converters import conll_ner_to_docs
 from spacy.training.iob_utils import biluo_tags_to_offsets, iob_to_biluo, offsets_to_biluo_tags
 
+from labelwise.sources import conll
 from labelwise.sources.conll import decode_tags
 from labelwise.sources.formats import read_items
 from tests.conftest import Merging, real_corpus
@@ -176,3 +177,107 @@ def test_a_row_of_more_columns_than_its_sentence_has_is_told(tmp_path):
     assert (first.line, first.task) == (2, None)
     assert first.problem == "malformed: 4 columns, where the sentence's first line has 3"
     assert second.task.text == "Bob"
+
+
+TWO = "EU NNP B-ORG\nin X O\nNew NNP B-LOC\nYork NNP I-LOC\n\n# id = 1\nAnn NNP B-PER\n\n\nran VB O\n"
+
+
+@pytest.mark.parametrize("end", ["\r", "\r\n", "\r\r\n"])
+def test_whatever_ends_lines_they_are_read_alike(tmp_path, end):
+    """CR alone, as old Macs write it, and what a file becomes whose CRLF is converted to CRLF once more."""
+    (tmp_path / "a.conll").write_bytes(TWO.encode())
+    (tmp_path / "b.conll").write_bytes(TWO.replace("\n", end).encode())
+    assert read(tmp_path / "b.conll") == read(tmp_path / "a.conll")
+    assert [line for line, *_ in read(tmp_path / "a.conll")] == [1, 7, 10]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["emerging.dev.conll", "wnut17train.conll"])
+def test_a_public_corpus_with_other_line_ends_has_the_same_spans(tmp_path, name):
+    content = (real_corpus("formats") / "conll" / name).read_bytes()
+    (tmp_path / "a.conll").write_bytes(content)
+    (tmp_path / "b.conll").write_bytes(content.replace(b"\n", b"\r"))
+    assert read(tmp_path / "b.conll") == read(tmp_path / "a.conll")
+
+
+@pytest.mark.parametrize(
+    ("content", "words", "labels"),
+    [
+        ("#win=now\tB-TAG\n!\tO\n", ["#win=now", "!"], ["TAG"]),
+        ("#url?a=1 NN B-X\nis VB O\n", ["#url?a=1", "is"], ["X"]),
+        ("#end document\tB-X\nran\tO\n", ["#end document", "ran"], ["X"]),
+        ("# LABEL\nran O\n", ["#", "ran"], ["LABEL"]),
+        ("#a=1 TAG\nAnn PER\n", ["#a=1", "Ann"], ["TAG", "PER"]),
+        ("Ann O\n\n#win=now B-TAG\n", ["#win=now"], ["TAG"]),
+        ("#win=now\tB-TAG\n", ["#win=now"], ["TAG"]),
+        # Comments, as their columns don't fit, or their last word is no tag of the file.
+        ("# text = to B-12\nAnn\tB-PER\n", ["Ann"], ["PER"]),
+        ("# text = B-12\nAnn _ B-PER\n", ["Ann"], ["PER"]),
+        ("# sent_id = 3\nAnn NNP X B-PER\n", ["Ann"], ["PER"]),
+        ("# newpar\nAnn PER\n", ["Ann"], ["PER"]),
+        ("# text = Ann\nAnn X X PER\n", ["Ann"], ["PER"]),
+        ("# global.columns = FORM NER\n# id = O\nAnn B-PER\n", ["Ann"], ["PER"]),
+    ],
+)
+def test_a_line_that_looks_like_a_comment_is_a_token_where_the_columns_fit(tmp_path, content, words, labels):
+    (tmp_path / "a.conll").write_text(content)
+    *_, (_, text, spans) = read(tmp_path / "a.conll")
+    assert (text, [label for _, label in spans]) == (" ".join(words), labels)
+
+
+def test_a_bad_byte_in_a_file_with_numbered_tokens_costs_its_sentence_only(tmp_path):
+    (tmp_path / "a.conll").write_bytes(b"1\tAnn\tB-PER\n2\tran\tO\n\n1\tBad\xff\tO\n\n1\tBob\tB-PER\n")
+    assert read(tmp_path / "a.conll") == [
+        (1, "Ann ran", [("Ann", "PER")]),
+        (4, "malformed: not UTF-8 (invalid start byte)"),
+        (6, "Bob", [("Bob", "PER")]),
+    ]
+
+
+def lose_a_sentence(items):
+    return (found for found in items if found[0].line != 7)
+
+
+def lose_tokens(items):
+    for item, tag in items:
+        item.task.text = item.task.text.removesuffix(" in New York")
+        yield item, tag
+
+
+def lose_a_span(items):
+    for item, tag in items:
+        del item.task.spans[1:]
+        yield item, tag
+
+
+@pytest.mark.parametrize(
+    ("lose", "problem"),
+    [
+        (lose_a_sentence, (6, "miscounted: 3 sentences, of which 2 were read")),
+        (lose_tokens, (1, "miscounted: 6 tokens, of which 3 were read")),
+        (lose_a_span, (1, "miscounted: 3 tags that begin a span, of which 2 were read")),
+        (lambda items: iter(()), (1, "miscounted: 3 sentences, of which 0 were read")),
+    ],
+)
+def test_what_a_reader_loses_is_counted(tmp_path, monkeypatch, lose, problem):
+    (tmp_path / "a.conll").write_text(TWO)
+    assert not any("miscounted" in str(found) for found in read(tmp_path / "a.conll"))
+    reading = conll._read_sentences
+    monkeypatch.setattr(conll, "_read_sentences", lambda path: lose(reading(path)))
+    *_, last = read(tmp_path / "a.conll")
+    assert last == problem
+
+
+def test_a_file_that_is_miscounted_fails_no_merge(merging: Merging, monkeypatch):
+    merging.add("a", ["LOC"], [])
+    (merging.root / "tasks" / "a.jsonl").rename(merging.root / "tasks" / "a.conll")
+    (merging.root / "tasks" / "a.conll").write_text(TWO.replace("PER", "LOC").replace("ORG", "LOC"))
+    merging.declared[0]["path"] = "a.conll"
+    merging.add("b", ["X"], [{"text": "Paris"}])
+    reading = conll._read_sentences
+    monkeypatch.setattr(conll, "_read_sentences", lambda path: lose_a_sentence(reading(path)))
+    ledger = merging.run()
+    assert (ledger.rows, ledger.problems()) == ({"merged": 3, "miscounted": 1}, 1)
+    assert '"file":"a.conll","line":6,"reason":"miscounted: 3 sentences' in (
+        merging.root / "corpus" / "problems.jsonl"
+    ).read_text(encoding="utf8")
