@@ -14,7 +14,8 @@ r"""Read WebAnno TSV 3, which INCEpTION and WebAnno export: a file is a document
 - The labels are the `value` of NamedEntity, and the first feature of each span layer of a project's own: any but those
   of DKPro Core. Where a span has no such value, its label is the layer's name.
 - A value has the number of its annotation behind it, `[1]`, if that has several tokens or stands on others, which are
-  separated by `|`. Rows such as `1-4.1` are parts of tokens. `\` escapes special characters.
+  separated by `|`; see `webanno_cells`. Rows such as `1-4.1` are parts of tokens.
+- `\` escapes special characters in `#Text=` and in values. INCEpTION doesn't escape tokens; other writers do.
 - Offsets are UTF-16 code units; some writers count code points, which the text at the offsets tells.
 - The file lacks the characters between sentences: here they are a line end and spaces.
 - In an export, a document is a folder, which names it, and a file of it an annotator's; INITIAL_CAS is the
@@ -31,12 +32,13 @@ from typing import NamedTuple
 from labelwise.sources.brat_offsets import offset_table
 from labelwise.sources.items import Item
 from labelwise.sources.prodigy import DOCUMENT, Task, TaskSpan
+from labelwise.sources.webanno_cells import unescape, values_of
+from labelwise.sources.webanno_count import compare
 
 ENTITIES, DKPRO = ".NamedEntity", "de.tudarmstadt.ukp.dkpro.core."
 INITIAL = "INITIAL_CAS"
-VALUE = re.compile(r"((?:\\.|[^\\|\[])*)(?:\[(\d+)\])?(?:\||$)", re.DOTALL)
-ESCAPED = re.compile(r"\\(.)", re.DOTALL)
-ESCAPES = {"t": "\t", "n": "\n", "r": "\r"}
+OFFSETS = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
+MOST_SPACES = 2**20  # between sentences, which the file lacks
 
 
 class Layer(NamedTuple):
@@ -80,10 +82,14 @@ def read_webanno(path: Path) -> Iterator[Item]:
             yield Item(1, None, f"not annotated: {INITIAL} is the document before anyone annotated it")
             return
         in_folder = "." in path.parent.name  # such as a.txt/ann.tsv
-        task = Task(text, _spans(columns, sentences, starts), view_id="spans_manual")
+        rows = [row for sentence in sentences for row in sentence.rows]
+        spans, problems = _spans(columns, rows, starts)
+        task = Task(text, spans, view_id="spans_manual")
         task.annotator_id = path.stem if in_folder else None
         task.meta = {DOCUMENT: path.parent.name if in_folder else path.name}
+        unread = list(compare(path, columns, task, len(rows), len(problems)))
         yield Item(1, task)
+        yield from (*problems, *unread)
 
 
 class MalformedError(ValueError):
@@ -113,7 +119,7 @@ def _parse(lines: Sequence[str]) -> tuple[dict[int, Layer], list[Sentence]]:
             name, *features = line.partition("=")[2].split("|")
             layers.append((name if line.startswith("#T_SP") else "", features or [""]))
         elif line.startswith("#Text="):
-            text = _unescape(line.removeprefix("#Text="))
+            text = unescape(line.removeprefix("#Text="))
             if sentences and not sentences[-1].rows:  # a sentence of several lines
                 sentences[-1] = Sentence(f"{sentences[-1].text}\n{text}", [])
             else:
@@ -121,16 +127,17 @@ def _parse(lines: Sequence[str]) -> tuple[dict[int, Layer], list[Sentence]]:
         elif line.strip() and not line.startswith("#"):
             if not sentences:
                 raise MalformedError(number, "a token before the first #Text=")
-            sentences[-1].rows.append(_parse_row(number, line))
+            sentences[-1].rows.append(_parse_row(number, line, sentences[-1].text))
     return _label_columns(layers), [sentence for sentence in sentences if sentence.rows]
 
 
-def _parse_row(number: int, line: str) -> TokenRow:
+def _parse_row(number: int, line: str, sentence: str) -> TokenRow:
     cells = line.split("\t")
-    offsets = re.fullmatch(r"(\d+)-(\d+)", cells[1]) if len(cells) > 2 else None
+    offsets = OFFSETS.fullmatch(cells[1]) if len(cells) > 2 else None
     if offsets is None:
         raise MalformedError(number, "no token with its offsets")
-    return TokenRow(number, int(offsets[1]), int(offsets[2]), _unescape(cells[2]), cells[3:])
+    form = cells[2] if "\\" not in cells[2] or cells[2] in sentence else unescape(cells[2])
+    return TokenRow(number, int(offsets[1]), int(offsets[2]), form, cells[3:])
 
 
 def _label_columns(layers: Sequence[tuple[str, list[str]]]) -> dict[int, Layer]:
@@ -163,39 +170,48 @@ def _join(sentences: Sequence[Sentence]) -> tuple[str, dict[int, int]]:
 
 
 def _join_by(sentences: Sequence[Sentence], *, utf16: bool) -> tuple[str, dict[int, int]]:
-    text, length = "", 0  # the length in the file's units
+    text, length, spaces = "", 0, 0  # the length in the file's units
     for sentence in sentences:
         first = sentence.rows[0]
         before = max(sentence.text.find(first.form), 0)
         gap = first.start - before - length
         if gap < 0:
             raise MalformedError(first.line, f"its offset {first.start} is in the sentence before")
+        spaces += gap
+        if spaces > MOST_SPACES:
+            raise MalformedError(first.line, f"its offset {first.start} is {gap:,} behind the sentence before")
         text += ("\n" if text and gap else "") + " " * (gap - bool(text and gap)) + sentence.text
         length = first.start - before + (len(sentence.text.encode("utf-16-le")) // 2 if utf16 else len(sentence.text))
     table = [*offset_table(text, ["utf16"] if utf16 else []), len(text)]
     places: dict[int, int] = {}
     for row in (row for sentence in sentences for row in sentence.rows):
-        if row.end >= len(table) or text[table[row.start] : table[row.end]] != row.form:
+        if not row.start <= row.end < len(table) or text[table[row.start] : table[row.end]] != row.form:
             raise MalformedError(row.line, f"{row.form!r} isn't at {row.start}-{row.end}")
         places |= {row.start: table[row.start], row.end: table[row.end]}
     return text, places
 
 
-def _spans(columns: dict[int, Layer], sentences: Sequence[Sentence], places: dict[int, int]) -> list[TaskSpan]:
-    """Collect the annotations of the columns that have labels: the rows with the same number are one."""
+def _spans(
+    columns: dict[int, Layer], rows: Sequence[TokenRow], places: dict[int, int]
+) -> tuple[list[TaskSpan], list[Item]]:
+    """Collect the annotations of the columns that have labels: the rows with the same number are one.
+
+    RETURNS (tuple): the spans, and the problems.
+    """
     found: dict[tuple[int, str], TaskSpan] = {}
-    for row in (row for sentence in sentences for row in sentence.rows):
+    problems = []
+    for row in rows:
         for column, layer in columns.items():
-            cell = row.features[column] if column < len(row.features) else "_"
-            for place, (value, number) in enumerate(VALUE.findall(cell) if cell not in ("_", "") else ()):
-                if not value and not number:
-                    continue  # the end of the cell
+            if column >= len(row.features):
+                problems.append(Item(row.line, None, f"invalid: no column for {layer.name}"))
+                continue
+            for place, (value, number, written) in enumerate(values_of(row.features[column])):
+                if value is None:
+                    why = "a [, ] or \\ that belongs to a value has a \\ before it"
+                    problems.append(Item(row.line, None, f"invalid: {written!r}: {why}"))
+                    continue
                 start, end = places[row.start], places[row.end]
-                label = layer.name if not layer.valued or value in ("*", "_", "") else _unescape(value)
+                label = value if layer.valued and value else layer.name
                 span = found.setdefault((column, number or f"{row.line}.{place}"), TaskSpan(start, end, label))
                 span.start, span.end = min(span.start, start), max(span.end, end)
-    return list(found.values())
-
-
-def _unescape(text: str) -> str:
-    return ESCAPED.sub(lambda match: ESCAPES.get(match[1], match[1]), text)
+    return list(found.values()), problems

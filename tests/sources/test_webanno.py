@@ -2,6 +2,7 @@
 
 import pytest
 
+from labelwise.sources import webanno
 from labelwise.sources.formats import read_items
 from tests.conftest import Merging
 
@@ -167,3 +168,109 @@ def test_annotators_of_an_export_are_compared(merging: Merging):
     ledger = merging.run()
     assert ledger.rows == {"merged": 3}
     assert ledger.agreement["PER"] == {"texts": 1, "both": 0, "spans": 1}
+
+
+@pytest.mark.parametrize(
+    ("cell", "labels", "written"),
+    [
+        ("PER\\[1", ["PER[1"], []),
+        ("X\\[a\\]", ["X[a]"], []),
+        ("a\\_b\\->c\\;\\*\\\\|B[2]", ["a_b->c;*\\", "B"], []),
+        ("PER[1", [], ["PER[1"]),
+        ("X[a]|B", ["B"], ["X[a]"]),
+        ("A|B]|C[1][2]|D[]|E\\", ["A"], ["B]", "C[1][2]", "D[]", "E\\"]),
+    ],
+)
+def test_values_are_escaped_as_inception_escapes_them_or_else_counted(tmp_path, cell, labels, written):
+    """As its class Escaping says: https://github.com/inception-project/inception."""
+    path = write(tmp_path / "a.tsv", NER, "", "#Text=Ann", f"1-1\t0-3\tAnn\t_\t{cell}\t")
+    document, *problems = read_items(path)
+    assert [span.label for span in document.task.spans] == labels
+    why = "a [, ] or \\ that belongs to a value has a \\ before it"
+    assert [(item.line, item.problem) for item in problems] == [(5, f"invalid: {one!r}: {why}") for one in written]
+
+
+def test_tokens_are_as_in_the_text_or_escaped(tmp_path):
+    """INCEpTION escapes the text of sentences, and not that of tokens."""
+    path = write(
+        tmp_path / "a.tsv",
+        *(NER, "", "#Text=\\\\textbf \\\\no\\f"),
+        *("1-1\t0-7\t\\textbf\t_\tA\t", "1-2\t8-11\t\\\\no\t_\tB\t"),
+    )
+    assert read(path) == ("\\textbf \\no\f", [("\\textbf", "A"), ("\\no", "B")])
+
+
+@pytest.mark.parametrize(
+    ("offsets", "why"),
+    [
+        ("44-7", "'Bob' isn't at 44-7"),
+        ("99999999999999999999-3", "no token with its offsets"),
+        ("9" * 5000 + "-3", "no token with its offsets"),
+        ("\u0663-\u0666", "no token with its offsets"),
+        ("7-4", "'Bob' isn't at 7-4"),
+    ],
+)
+def test_offsets_that_are_none_are_told(tmp_path, offsets, why):
+    path = write(
+        tmp_path / "a.tsv", NER, "", "#Text=Ann Bob", "1-1\t0-3\tAnn\t_\tPER\t", f"1-2\t{offsets}\tBob\t_\tPER\t"
+    )
+    (item,) = read_items(path)
+    assert (item.line, item.task, item.problem) == (6, None, f"malformed: {why}")
+
+
+def test_a_gap_that_would_fill_the_memory_is_told(tmp_path):
+    lines = ("#Text=Ann", "1-1\t0-3\tAnn\t_\t_", "", "#Text=B", "2-1\t900000000-900000001\tB\t_\t_")
+    (item,) = read_items(write(tmp_path / "a.tsv", NER, "", *lines))
+    assert item.line == 8
+    assert item.problem == "malformed: its offset 900000000 is 899,999,997 behind the sentence before"
+
+
+def test_a_row_without_the_column_of_a_layer_is_counted(tmp_path):
+    document, problem = read_items(write(tmp_path / "a.tsv", NER, "", "#Text=Ann", "1-1\t0-3\tAnn\t_"))
+    assert document.task.text == "Ann"
+    assert (problem.line, problem.problem) == (5, "invalid: no column for NamedEntity")
+
+
+WHOLE = (
+    *(NER, "#T_SP=custom.Drug|kind", "", "#Text=Ann took", "#Text=a pill"),
+    *("1-1\t0-3\tAnn\t_\tPER\t_\t", "1-2\t4-8\ttook\t_\t_\t_\t"),
+    *("1-3\t9-10\ta\t_\t_\tX[1]|Y[2]\t", "1-4\t11-15\tpill\t_\tA\\|B\tX[1]|*\t"),
+    *("", "#Text=So did Bob", "2-1\t17-19\tSo\t_\t_\t_\t", "2-2\t20-23\tdid\t_\t_\t_\t", "2-3\t24-27\tBob\t_\tPER\t_"),
+)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_nothing_is_miscounted(tmp_path, end):
+    path = tmp_path / "a.tsv"
+    path.write_bytes(end.join(("#FORMAT=WebAnno TSV 3.3", *WHOLE)).encode())
+    (item,) = read_items(path)
+    assert [span.label for span in item.task.spans] == ["PER", "X", "Y", "A|B", "Drug", "PER"]
+
+
+@pytest.mark.parametrize(
+    ("lose", "problem"),
+    [
+        ("text", "3 sentences, of which 2 were read"),
+        ("rows", "7 rows of tokens, of which 6 were read"),
+        ("spans", "6 annotations, of which 5 were read"),
+    ],
+)
+def test_what_a_reader_loses_is_counted(tmp_path, monkeypatch, lose, problem):
+    compare = webanno.compare
+
+    def lossy(path, columns, task, rows, invalid):
+        if lose == "text":
+            task.text = task.text.replace("So did Bob", "")
+        if lose == "spans":
+            del task.spans[2]
+        return compare(path, columns, task, rows - (lose == "rows"), invalid)
+
+    monkeypatch.setattr(webanno, "compare", lossy)
+    _, item = read_items(write(tmp_path / "a.tsv", *WHOLE))
+    assert (item.line, item.problem) == (0, f"miscounted: {problem}")
+
+
+def test_a_sentence_without_tokens_is_counted(tmp_path):
+    path = write(tmp_path / "a.tsv", NER, "", "#Text=Ann", "1-1\t0-3\tAnn\t_\tPER\t", "", "#Text=lost")
+    _, item = read_items(path)
+    assert item.problem == "miscounted: 2 sentences, of which 1 were read"
