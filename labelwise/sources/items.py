@@ -8,7 +8,7 @@ MISCOUNTED = "miscounted"  # the outcome of a file whose bytes have more than wa
 
 
 class Item(NamedTuple):
-    """One line, or a unit that counts as one: a task with a text, a problem, or nothing (a blank line).
+    """One line, or a unit that counts as one: a task with a text, a problem, nothing (a blank line), or the first two.
 
     line (int): from 1.
     problem (str): why the row, or a span of it, can't be used.

@@ -17,7 +17,8 @@ from labelwise.common.decoding import DECODE_ERRORS
 from labelwise.common.errors import InputError
 from labelwise.common.spans import is_integer
 from labelwise.sources.conll import make_task
-from labelwise.sources.items import Item
+from labelwise.sources.conll_count import BEGINS
+from labelwise.sources.items import Item, miscounted
 from labelwise.sources.prodigy import Task
 
 TOKENS, TAGS = ("tokens", "words"), ("ner_tags", "ner", "tags", "labels")
@@ -70,6 +71,8 @@ def read_parquet(path: Path) -> Iterator[Item]:
             for tokens, tags in zip(*(batch.column(name).to_pylist() for name in columns), strict=True):
                 number += 1
                 yield Item(number, *make_named(tokens, tags, names))
+        if number < file.metadata.num_rows:
+            yield miscounted(number + 1, file.metadata.num_rows, "rows", number)
     except (pyarrow.ArrowException, OSError) as error:
         raise InputError(f"{path}: it can't be read as Parquet ({error}); make it again") from error
 
@@ -79,13 +82,13 @@ def tag_names(metadata: dict[bytes, bytes], column: str) -> Sequence[str]:
     try:
         feature = msgspec.json.decode(metadata.get(b"huggingface", b"{}"))["info"]["features"][column]
         names = feature.get("feature", feature).get("names", ())
-        return names if all(isinstance(name, str) for name in names) else ()
+        return names if isinstance(names, list) and all(isinstance(name, str) for name in names) else ()
     except (*DECODE_ERRORS, LookupError, TypeError, AttributeError):
         return ()
 
 
 def make_named(tokens: Any, tags: Any, names: Sequence[str]) -> tuple[Task | None, str]:
-    """Make a task of tokens and tags, or say why they can't be used."""
+    """Make a task of tokens and tags, or say why they can't be used, or that it has fewer spans than tags begin."""
     if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
         return None, "malformed: `tokens` isn't a list of strings"
     if not isinstance(tags, list) or len(tags) != len(tokens):
@@ -95,7 +98,11 @@ def make_named(tokens: Any, tags: Any, names: Sequence[str]) -> tuple[Task | Non
     if numbers:
         other = numbers[0]
         return None, f"malformed: the tag {other!r} has no name; write the tags' names, or Parquet with them"
-    return make_task(tokens, named)
+    task, problem = make_task(tokens, named)
+    begun = sum(bool(BEGINS.match(tag)) for tag in named)
+    if task and begun > len(task.spans or ()):
+        problem = miscounted(0, begun, "tags that begin a span", len(task.spans or ())).problem
+    return task, problem
 
 
 def _first(row: dict[str, Any], names: Sequence[str]) -> Any:

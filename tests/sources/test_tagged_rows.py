@@ -5,6 +5,7 @@ import json
 import pytest
 
 from labelwise.common.errors import InputError
+from labelwise.sources import conll
 from labelwise.sources.formats import read_items
 from tests.conftest import Merging
 
@@ -100,3 +101,40 @@ def test_it_is_merged(merging: Merging):
     merging.add("a", ["ORG", "PER", "MISC"], ROWS)
     ledger = merging.run()
     assert (ledger.rows["merged"], ledger.rows["no text"], ledger.spans["entity"]) == (2, 1, 3)
+
+
+def write_parquet(path, rows, names=None):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    features = {"ner_tags": {"feature": {"names": names}}}
+    table = pyarrow.Table.from_pylist(rows).replace_schema_metadata(
+        {"huggingface": json.dumps({"info": {"features": features}})}
+    )
+    parquet.write_table(table, path)
+    return path
+
+
+@pytest.mark.parametrize("names", [{"0": "O"}, "OB", 3, None, [None], [["O"]]])
+def test_names_that_are_no_list_of_names_are_told(tmp_path, names):
+    path = write_parquet(tmp_path / "a.parquet", [{"tokens": ["a"], "ner_tags": [0]}], names)
+    assert read(path) == ["malformed: the tag 0 has no name; write the tags' names, or Parquet with them"]
+
+
+def test_spans_that_a_reader_loses_are_counted(tmp_path, monkeypatch):
+    """The row is merged as it was read, and its file has a problem."""
+    monkeypatch.setattr(conll, "decode_tags", lambda tags: iter(()))
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    problem = "miscounted: 2 tags that begin a span, of which 0 were read"
+    for path in (tmp_path / "a.jsonl", write_parquet(tmp_path / "a.parquet", ROWS)):
+        first, *_ = read_items(path)
+        assert (first.task.text, first.problem) == ("EU rejects German call", problem)
+
+
+def test_rows_of_parquet_that_a_reader_loses_are_counted(tmp_path, monkeypatch):
+    path = write_parquet(tmp_path / "a.parquet", ROWS)
+    from pyarrow.parquet import ParquetFile
+
+    whole = ParquetFile.iter_batches
+    monkeypatch.setattr(ParquetFile, "iter_batches", lambda *args, **options: (b[:2] for b in whole(*args, **options)))
+    assert read(path) == [*FOUND, "miscounted: 3 rows, of which 2 were read"]
