@@ -76,10 +76,10 @@ def _read_sentences(path: Path) -> Iterator[tuple[Item, int]]:
                 problem = problem or Item(number, None, f"malformed: not UTF-8 ({why})")
             elif line.startswith(DOCUMENT_START):
                 document += 1
-            elif not rows and (found := NAMED_COLUMNS.fullmatch(line)):
-                named = named_columns(found[1].split())
             elif rows or not is_comment(line, shape, named[1] if named else -1, layout):
                 rows.append((number, cells_of(line)))
+            elif found := NAMED_COLUMNS.fullmatch(line):
+                named = named_columns(found[1].split())
         if problem or rows:
             columns = named or (numbered_columns([cells for _, cells in rows]) if layout.numbered else (0, -1))
             yield problem or _read_sentence(rows, columns, document), columns[1]

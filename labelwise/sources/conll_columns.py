@@ -8,7 +8,7 @@ from typing import NamedTuple
 DOCUMENT_START = "-DOCSTART-"
 WHITE = " \t\r\n\f\v"  # a line of nothing else is blank
 HEAD = 1000  # lines that tell the layout of a file
-NAMED_COLUMNS = re.compile(r"#\s*global\.columns\s*=\s*(.+)")
+NAMED_COLUMNS = re.compile(r"#\s*global\.columns\s*=\s*([^\t]+)")
 # Such as `# sent_id = 3`, `# id 5b4a domain=train`, or `#begin document (a); part 000`, unless the columns fit.
 COMMENT = re.compile(r"#\s*\S+\s*=.*|#\s*|#(?:begin|end) document.*|# .*")
 # Comments also where labels alone are tags.
@@ -77,9 +77,10 @@ def is_comment(line: str, shape: Shape | None, tag: int, layout: Layout) -> bool
     cells = cells_of(line)
     if len(cells) < 2 or len(cells) <= tag or shape not in (None, shape_of(line)):
         return True
-    if cells[tag] in OUTSIDE or PREFIXED.fullmatch(cells[tag]):
+    label = cells[tag].strip()
+    if label in OUTSIDE or PREFIXED.fullmatch(label):
         return False
-    return shape is None or layout.prefixed or "=" in cells[tag] or bool(STANDARD.fullmatch(line))
+    return shape is None or layout.prefixed or "=" in label or bool(STANDARD.fullmatch(line))
 
 
 def numbered_columns(rows: Sequence[Sequence[str]]) -> Columns:

@@ -35,7 +35,7 @@ class Sentence(NamedTuple):
             if "-" in line and not line.startswith(DOCUMENT_START):
                 cells = cells_of(line)
                 begins = len(cells) > max(tag, 1) and BEGINS.match(cells[tag].strip())
-                if begins and (not is_marked(line) or shape_of(line) == shape_of(self.lines[-1])):
+                if begins and (not is_marked(line) or (tag == -1 and shape_of(line) == shape_of(self.lines[-1]))):
                     begun += 1
                     tokens += is_marked(line)
         return tokens, begun
@@ -90,5 +90,5 @@ def compare(read: Iterator[tuple[Item, int]], counted: Iterable[Sentence]) -> It
     while item:
         yield item
         item, tag = next(read, (None, 0))
-    for what, number in (+lost).items():
+    for what, number in list((+lost).items())[:1]:
         yield miscounted(where, there[what], what, there[what] - number)

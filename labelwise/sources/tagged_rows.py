@@ -68,13 +68,28 @@ def read_parquet(path: Path) -> Iterator[Item]:
         names = tag_names(file.schema_arrow.metadata or {}, columns[1])
         number = 0
         for batch in file.iter_batches(ROWS, columns=columns):
-            for tokens, tags in zip(*(batch.column(name).to_pylist() for name in columns), strict=True):
+            for tokens, tags in zip(*(_values(batch.column(name)) for name in columns), strict=True):
                 number += 1
                 yield Item(number, *make_named(tokens, tags, names))
         if number < file.metadata.num_rows:
             yield miscounted(number + 1, file.metadata.num_rows, "rows", number)
     except (pyarrow.ArrowException, OSError) as error:
         raise InputError(f"{path}: it can't be read as Parquet ({error}); make it again") from error
+
+
+def _values(column: Any) -> list[Any]:
+    """List the values of a column; one that isn't UTF-8 is None, and costs its row only."""
+    try:
+        return column.to_pylist()
+    except UnicodeDecodeError:
+        return list(map(_value, column))
+
+
+def _value(scalar: Any) -> Any:
+    try:
+        return scalar.as_py()
+    except UnicodeDecodeError:
+        return None
 
 
 def tag_names(metadata: dict[bytes, bytes], column: str) -> Sequence[str]:

@@ -210,6 +210,8 @@ def test_a_public_corpus_with_other_line_ends_has_the_same_spans(tmp_path, name)
         ("#a=1 TAG\nAnn PER\n", ["#a=1", "Ann"], ["TAG", "PER"]),
         ("Ann O\n\n#win=now B-TAG\n", ["#win=now"], ["TAG"]),
         ("#win=now\tB-TAG\n", ["#win=now"], ["TAG"]),
+        ("#win=now\t B-TAG\nis\tO\n", ["#win=now", "is"], ["TAG"]),
+        ("# global.columns = FORM NER\n# global.columns = x\tB-X\nAnn\tO\n", ["# global.columns = x", "Ann"], ["X"]),
         # Comments, as their columns don't fit, or their last word is no tag of the file.
         ("# text = to B-12\nAnn\tB-PER\n", ["Ann"], ["PER"]),
         ("# text = B-12\nAnn _ B-PER\n", ["Ann"], ["PER"]),

@@ -138,3 +138,8 @@ def test_rows_of_parquet_that_a_reader_loses_are_counted(tmp_path, monkeypatch):
     whole = ParquetFile.iter_batches
     monkeypatch.setattr(ParquetFile, "iter_batches", lambda *args, **options: (b[:2] for b in whole(*args, **options)))
     assert read(path) == [*FOUND, "miscounted: 3 rows, of which 2 were read"]
+
+
+def test_a_string_of_parquet_that_is_not_utf_8_costs_its_row_alone(tmp_path):
+    path = write_parquet(tmp_path / "a.parquet", [ROWS[0], {"tokens": ["a", b"\xff"], "ner_tags": ["O", "O"]}, ROWS[1]])
+    assert read(path) == [FOUND[0], "malformed: `tokens` isn't a list of strings", FOUND[1]]
