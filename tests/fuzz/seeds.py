@@ -11,8 +11,10 @@ from spacy.tokens import Doc, DocBin, Span
 
 from labelwise.corpus.annotation import Annotation, annotate
 from tests.conftest import write_docs
+from tests.fuzz import text_formats
 from tests.fuzz.mutate import pack
-from tests.fuzz.targets import NO_TEXT, folder
+from tests.fuzz.promises import folder
+from tests.fuzz.targets import NO_TEXT
 
 TEXT = "Add 5 mL of a cat's don't, twice."
 TASKS = [
@@ -144,4 +146,8 @@ SEEDS: dict[str, Callable[[], list[bytes]]] = {
     "cells": cells,
     "spacy": docs,
     "declarations": declarations,
+    "conll": text_formats.conlls,
+    "webanno": text_formats.webannos,
+    "tags": text_formats.tags,
+    "parquet": text_formats.parquets,
 }

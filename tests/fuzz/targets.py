@@ -1,25 +1,16 @@
 """What is fuzzed: each target takes any bytes, and raises an exception that is no InputError if a promise is broken.
 
-1. Nothing but an InputError, or the system's error about a file, comes out of a reader.
-2. Everything that was read has one counted outcome: after reading, the tasks are merged, and the ledger balances.
-3. What the merge makes of it can be written, and read again.
-
-The first bytes choose options, such as policies; the rest is the file.
+The promises are in `promises`. The first bytes choose options, such as policies; the rest is the file.
 """
 
-import atexit
 import re
-import shutil
 import sqlite3
 import zlib
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from io import BytesIO
-from itertools import product
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any, NamedTuple, get_args
 from unittest import mock
 
@@ -28,47 +19,18 @@ import yaml
 
 from labelwise.common.decoding import decode_yaml
 from labelwise.common.errors import InputError
-from labelwise.common.keys import text_key
-from labelwise.corpus.annotation import Coverage
 from labelwise.corpus.docbin_reader import read_stored_docs
-from labelwise.corpus.manifest import SPLITS
 from labelwise.corpus.streaming import forgetting
-from labelwise.merge.jobs import MergeJob
-from labelwise.merge.rules.answers import Answer
-from labelwise.merge.rules.ledger import PROBLEM_SPANS, Ledger, Problem, outcome_of, problem_line
-from labelwise.merge.rules.lost_spans import lost_span_tasks
-from labelwise.merge.rules.one_text import merge_text
-from labelwise.merge.rules.policies import Alignment, Conflicts, Duplicates, Overlap, Policies
 from labelwise.merge.rules.settings import Settings, load_tokenizer
-from labelwise.merge.rules.splits import declared_split
-from labelwise.merge.task_store import TaskWriter, decode_task
-from labelwise.merge.text_result import merge_one
 from labelwise.sources import brat, declarations
-from labelwise.sources.declarations import DataSet, load_datasets
+from labelwise.sources.declarations import load_datasets
 from labelwise.sources.formats import read_items
 from labelwise.sources.items import Item
 from labelwise.sources.jsonl import read_jsonl
-from labelwise.sources.normalize import normalize_task
 from labelwise.sources.prodigy_datasets import declare, tasks
-from labelwise.sources.prodigy_db import MOST
-from tests.conftest import write_docs
+from tests.fuzz import text_formats
 from tests.fuzz.mutate import Bytes, mutate_lines, mutate_packed
-
-FILE = Path("fuzz.jsonl")
-DATASETS = (
-    DataSet("one", (FILE,), ("A", "B"), absent=("C",)),
-    DataSet("two", (FILE,), ("A",), kind="binary"),
-    DataSet("three", (FILE,), ("C", "A"), split="test"),
-)
-LABELS = ["A", "B", "C"]
-FULL = 239  # a byte of options above it has Docs made
-POLICIES = [
-    Policies(duplicates, conflicts=conflicts, overlap=overlap, coverage=coverage, alignment=alignment)
-    for duplicates, conflicts, overlap, coverage, alignment in product(
-        *map(get_args, (Duplicates, Conflicts, Overlap, Coverage, Alignment))
-    )
-    if "error" not in (duplicates, conflicts, overlap, alignment)
-]
+from tests.fuzz.promises import FULL, balance, check, folder, read_file
 
 
 class Target(NamedTuple):
@@ -85,96 +47,6 @@ class Target(NamedTuple):
     change: Callable[..., bytes]
     words: tuple[str, ...] = ()
     head: int = 0
-
-
-@cache
-def folder() -> Path:
-    """Make this process's folder."""
-    made = mkdtemp(prefix="labelwise-fuzz-")
-    atexit.register(shutil.rmtree, made)
-    return Path(made)
-
-
-def check(promise: bool, *found: Any) -> None:
-    """Raise an error if a promise is broken."""
-    if not promise:
-        raise AssertionError(found)
-
-
-def balance(items: Iterable[Item], option: int = 0, *, normalize: bool = False, docs: bool = False) -> Ledger:
-    """Merge tasks as a merge does, in memory; the ledger must balance.
-
-    option (int): the number of the policies.
-    docs (bool): make Docs, too, which takes most of the time, write them to a file, and read that: they must hold what
-        the ledger says. Without, the spans that count are entered as entities.
-    """
-    ledger = Ledger(labels={label: Counter() for label in LABELS})
-    settings = Settings(policies=POLICIES[option % len(POLICIES)], normalize=normalize)
-    writer = TaskWriter(FILE)
-    read = spans = 0
-    for item in items:
-        check(0 <= item.line <= MOST, item)
-        if item.task is not None:
-            read += 1
-            spans += len(item.task.spans or ())
-            item.task.meta = None
-            writer.add(item.line, normalize_task(item.task) if normalize else item.task)
-        if item.problem:
-            outcome = outcome_of(item.problem)
-            counter = ledger.spans if outcome in PROBLEM_SPANS else ledger.rows
-            counter[outcome] += 1
-            problem_line(Problem("", item.file, item.line, item.problem))
-    ledger.rows_read, ledger.spans_read = ledger.rows.total(), ledger.spans.total()
-    expected = ledger.rows_read + read, ledger.spans_read + spans
-    texts: dict[bytes, list[Answer]] = {}
-    for key, line, encoded, text in sorted(writer.tasks):
-        check(key == text_key(text))
-        answer = Answer(DATASETS[line % len(DATASETS)], line, decode_task(encoded), FILE)
-        texts.setdefault(text, []).append(answer)
-    (_make_docs if docs else _merge_only)(texts, settings, ledger)
-    check((ledger.rows_read, ledger.spans_read) == expected, expected, ledger)
-    ledger.check()
-    msgspec.json.encode(ledger.sorted())
-    return ledger
-
-
-def _merge_only(texts: dict[bytes, list[Answer]], settings: Settings, ledger: Ledger) -> None:
-    for text, answers in texts.items():
-        answers.sort(key=lambda answer: DATASETS.index(answer.dataset))
-        ledger.rows_read += len(answers)
-        ledger.spans_read += sum(len(answer.task.spans or ()) for answer in answers)
-        decoded = text.decode("utf8", "surrogatepass")
-        merged = merge_text(decoded, answers, settings.policies, declared_split(answers))
-        ledger.rows.update(merged.rows)
-        ledger.spans.update(merged.spans)
-        ledger.spans["entity"] += len(merged.accepted) + len(merged.rejected)
-        list(lost_span_tasks(decoded, merged.lost, merged.places, merged.name))
-        list(map(problem_line, merged.problems))
-        for start, end, label in (*merged.accepted, *merged.rejected):
-            check(0 <= start < end <= len(decoded) and label in LABELS, merged)
-
-
-def _make_docs(texts: dict[bytes, list[Answer]], settings: Settings, ledger: Ledger) -> None:
-    job = MergeJob(0, 1, [], [], LABELS, settings, folder())
-    tokenizer = load_tokenizer(Settings())
-    with forgetting(tokenizer.nlp):
-        docs = []
-        for text, answers in texts.items():
-            decoded = text.decode("utf8", "surrogatepass")
-            answers.sort(key=lambda answer: DATASETS.index(answer.dataset))
-            result = merge_one(text_key(text), decoded, answers, job, tokenizer, ledger)
-            list(lost_span_tasks(decoded, result.merged.lost, result.merged.places, result.merged.name))
-            list(map(problem_line, result.merged.problems))
-            if result.doc is not None:
-                docs.append(result.doc)
-        check(ledger.spans["entity"] == sum(len(doc.ents) for doc in docs), ledger)
-        check(sum(ledger.texts[split] for split in SPLITS) == len(docs), ledger)
-        path = folder() / "written.spacy"
-        write_docs(docs, path)
-        stored = list(read_stored_docs(path))
-        check([doc.text for doc in stored] == [doc.text for doc in docs])
-        gold = sum(len(doc.annotation.gold) for doc in stored)
-        check(gold == sum(ledger.labels[label]["gold"] for label in LABELS), gold, ledger)
 
 
 def fuzz_rows(data: bytes) -> int:
@@ -234,14 +106,6 @@ def fuzz_brat(data: bytes) -> int:
         ledger = balance(read_jsonl(BytesIO(rows)), head[0], docs=True)
         check(ledger.spans_read == len(document.mentions), document, ledger)
     return document.lines["T"]
-
-
-def read_file(data: bytes, name: str, dataset: str = "") -> Iterator[Item]:
-    """Write a file, and read it."""
-    path = folder() / name
-    path.write_bytes(data)
-    with suppress(InputError):
-        yield from read_items(path, dataset)
 
 
 def fuzz_database(data: bytes) -> int:
@@ -360,4 +224,8 @@ TARGETS = {
     "cells": Target(fuzz_cells, mutate_packed),
     "spacy": Target(fuzz_spacy, mutate_packed, head=1),
     "declarations": Target(fuzz_declarations, plain, YAML_WORDS),
+    "conll": Target(text_formats.fuzz_conll, text_formats.mutate_text, text_formats.WORDS),
+    "webanno": Target(text_formats.fuzz_webanno, text_formats.mutate_text, text_formats.WORDS),
+    "tags": Target(text_formats.fuzz_tags, mutate_lines, text_formats.WORDS),
+    "parquet": Target(text_formats.fuzz_parquet, mutate_packed, head=1),
 }

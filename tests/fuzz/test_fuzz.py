@@ -1,10 +1,9 @@
 """What fuzzing runs, on some hundred inputs of each kind, without a fuzzer; and what fuzzing has found."""
 
-import random
-
 import pytest
 
-from tests.fuzz.mutate import any_bytes, mutated
+from labelwise.sources import conll, webanno
+from tests.fuzz.blind import run_changed
 from tests.fuzz.seeds import SEEDS
 from tests.fuzz.targets import TARGETS
 
@@ -16,14 +15,38 @@ def test_whatever_is_read_is_an_error_that_says_so_or_balances(name):
     target, seeds = TARGETS[name], SEEDS[name]()
     # A promise that is broken is an exception. That something was read, and so could break one, is what returns.
     assert sum(target.run(seed) > 0 for seed in seeds) > len(seeds) / 2
-    rng = random.Random(0)
-    read = []
-    for _ in range(INPUTS):
-        data = rng.choice(seeds)
-        for _ in range(rng.randrange(1, 4)):
-            data = mutated(target.change, data, rng.randrange(2**32), any_bytes(rng), head=target.head)
-        read.append(target.run(data))
-    assert any(read), "each change left nothing to read"
+    assert run_changed(name, INPUTS), "each change left nothing to read"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["conll", "webanno", "tags", "parquet"])
+def test_no_sentence_row_or_annotation_is_lost_of_many_inputs(name):
+    assert run_changed(name, 2000, seed=1) > 200
+
+
+def lose_sentences(path):
+    """Read a file, but for every tenth sentence, as a reader with a mistake might."""
+    return (found for place, found in enumerate(conll_sentences(path)) if place % 10 != 1)
+
+
+def lose_spans(columns, rows, places):
+    spans, problems = webanno_spans(columns, rows, places)
+    return spans[:4], problems
+
+
+conll_sentences, webanno_spans = conll._read_sentences, webanno._spans
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "function", "lossy"),
+    [("conll", conll, "_read_sentences", lose_sentences), ("webanno", webanno, "_spans", lose_spans)],
+)
+def test_a_reader_that_loses_something_breaks_a_promise(monkeypatch, name, module, function, lossy):
+    monkeypatch.setattr(module, function, lossy)
+    # Without the product's own count, those of the target must see it.
+    monkeypatch.setattr(module, "compare", lambda read, *more: (item for item, _ in read) if name == "conll" else [])
+    with pytest.raises(AssertionError):
+        run_changed(name, 300)
 
 
 @pytest.mark.parametrize("name", TARGETS)
