@@ -68,7 +68,9 @@ def _read_sentences(path: Path) -> Iterator[tuple[Item, int]]:
     document = 0
     for blank, block in groupby(enumerate(_lines(path), 1), lambda item: not item[1].strip(WHITE)):
         lines = [] if blank else list(block)
-        shape = next((shape_of(line) for _, line in lines if not is_marked(line)), layout.shape)
+        shape = layout.shape
+        if lines and is_marked(lines[0][1]):
+            shape = next((shape_of(line) for _, line in lines if not is_marked(line)), shape)
         rows: list[NumberedRow] = []
         problem = None
         for number, line in lines:
