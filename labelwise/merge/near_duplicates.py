@@ -1,15 +1,17 @@
 """Find texts that are nearly equal, so that no model is tested on what it was trained on.
 
-Two texts are as similar as their sets of three successive words, in lower case, are (Jaccard similarity). It is
-estimated by MinHash, and only for pairs that share a band of their signatures, so that not every pair is looked at:
-Leskovec, Rajaraman, Ullman, Mining of Massive Datasets, chapter 3 (http://www.mmds.org). With 16 bands of 8 numbers, a
-pair of similarity 0.8 is found with a probability of 95%, one of 0.9 with more than 99.9%.
+Two texts are as similar as their sets of three successive words are (Jaccard similarity), whatever their case, and
+however their letters are composed (Unicode NFKC, case folded). It is estimated by MinHash, and only for pairs that
+share a band of their signatures, so that not every pair is looked at: Leskovec, Rajaraman, Ullman, Mining of Massive
+Datasets, chapter 3 (http://www.mmds.org). With 16 bands of 8 numbers, a pair of similarity 0.8 is found with a
+probability of 95%, one of 0.9 with more than 99.9%.
 
 Signatures are on disk, by partition; memory holds 8 bytes per text, and the pairs.
 """
 
 import hashlib
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, pairwise
 from pathlib import Path
@@ -103,8 +105,11 @@ def sign_partition(job: MergeJob) -> Path:
 
 
 def sign(text: str) -> list[int]:
-    """Compute a text's MinHash signature."""
-    words = WORDS.findall(text.lower()) or [text]
+    """Compute a text's MinHash signature.
+
+    A word would end at the accent of a decomposed letter. What is ASCII, or normalized already, costs no more.
+    """
+    words = WORDS.findall(unicodedata.normalize("NFKC", text).casefold()) or [text]
     minhash = RMinHash(BANDS * ROWS, 0)
     minhash.update([" ".join(words[i : i + SHINGLE]) for i in range(max(1, len(words) - SHINGLE + 1))])
     return minhash.digest()

@@ -2,6 +2,7 @@
 
 import json
 import random
+import unicodedata
 from collections import Counter
 
 import pytest
@@ -43,6 +44,26 @@ def test_the_signature_estimates_the_similarity():
     assert sum(errors) / len(errors) < 0.04
     assert sign("One, two: THREE four") == sign("one two three four")
     assert sign("...") != sign("!!!")
+
+
+WORDING = "Zoë Müller rührt 5 µl Weißwein in den Kaffee, öffnet die Tür und grüßt 20 müde Ärzte auf der Straße"
+
+
+@pytest.mark.parametrize(
+    "copy",
+    [unicodedata.normalize("NFD", WORDING), unicodedata.normalize("NFKC", WORDING), WORDING.upper().replace("ß", "SS")],
+    ids=["decomposed", "compatible", "capitals"],
+)
+def test_another_way_of_writing_the_same_letters_is_the_same_text(copy):
+    assert copy != WORDING
+    assert sign(copy) == sign(WORDING)
+
+
+def test_a_decomposed_copy_in_another_split_is_reported(merging):
+    merging.add("a", ["A"], [{"text": WORDING}], split="train")
+    merging.add("b", ["A"], [{"text": unicodedata.normalize("NFD", WORDING)}], split="test")
+    assert merging.run().near_duplicates == {"train, test": 1}
+    assert json.loads(merging.files()["near_duplicates.jsonl"])["similarity"] == 1.0
 
 
 def add(merging, texts, **options) -> None:
