@@ -16,10 +16,11 @@ def fetch_prodigy_cli(
     datasets: Annotated[list[Path], Argument(help="datasets.yml files, or folders that have one")],
     out: Annotated[Path, Argument(help="Folder for the snapshot, which is replaced")],
     snapshot: Annotated[str, Option(help="Any name; what was taken under it is kept")] = "",
+    servers: Annotated[str, Option(help="Hosts that may get a password, separated by spaces or commas")] = "",
 ) -> None:
     """Take a snapshot of the data sets that are declared with the address of a server as their `db`."""
     with user_errors("Nothing was fetched"):
-        servers = load_servers(datasets)
+        declared = load_servers(datasets)
         with tqdm(unit=" tasks", disable=None, dynamic_ncols=True) as bar:
 
             def tell(name: str, tasks: int) -> None:
@@ -27,7 +28,7 @@ def fetch_prodigy_cli(
                 bar.set_description(name, refresh=False)
                 bar.update(tasks)
 
-            taken = take_snapshots(servers, out, snapshot, tell)
+            taken = take_snapshots(declared, out, snapshot, servers, tell)
     if not taken:
         msg.info("No data set is declared on a server: nothing to fetch")
         return

@@ -18,6 +18,7 @@ import yaml
 from labelwise.demo.corpus import DemoDoc, add_noise, make_doc
 from labelwise.demo.write import write_brat
 from labelwise.export.brat import standoff
+from labelwise.sources.addresses import check_host
 from labelwise.sources.declarations import load_servers
 from tests.conftest import ROOT, write_jsonl
 from tests.test_end_to_end import Copy
@@ -193,7 +194,9 @@ def test_the_pages_on_data_and_evaluation(tmp_path):
     assert {label: n["complete"] for label, n in counts.items()} == {"PERSON": 16, "PLACE": 24}
     server = tmp_path / "server.yml"
     server.write_text(block("docs/data.md", "- name: person          # as in Prodigy"), encoding="utf8")
-    assert load_servers([server]) == [("person", "postgresql://anna@db.example.com/prodigy")]
+    ((name, address),) = load_servers([server])
+    assert (name, str(address)) == ("person", "postgresql://db.example.com/prodigy")
+    check_host(address, *re.findall(r"`servers: ([^`]+)`", (ROOT / "docs/data.md").read_text(encoding="utf8")))
     run_block(copy, block("docs/evaluation.md", "weasel run evaluate-cpu", MODEL="training/cpu/model-best"))
     scores, metrics = (json.loads((tmp_path / name).read_text()) for name in ("scores.json", "metrics/cpu.json"))
     assert scores["all_gold"] == metrics["all_gold"]

@@ -32,6 +32,7 @@ from labelwise.common.decoding import decode_yaml
 from labelwise.common.errors import InputError
 from labelwise.corpus.manifest import find_partitions, is_corpus, read_manifest
 from labelwise.corpus.tasks import DATASETS
+from labelwise.sources.addresses import Address, is_address, parse_address
 from labelwise.sources.brat import find_documents
 from labelwise.sources.files import (
     find_files,
@@ -46,7 +47,7 @@ from labelwise.sources.files import (
 )
 from labelwise.sources.formats import read_items
 from labelwise.sources.prodigy import labels_of
-from labelwise.sources.prodigy_server import check_server, find_snapshot, is_server
+from labelwise.sources.prodigy_server import find_snapshot
 
 AnySplit = Literal["auto", "train", "dev", "test"]
 AnyKind = Literal["auto", "complete", "binary"]
@@ -170,15 +171,18 @@ def _matches(path: Path) -> list[Path]:
     return found
 
 
-def load_servers(declarations: Sequence[Path]) -> list[tuple[str, str]]:
+def load_servers(declarations: Sequence[Path]) -> list[tuple[str, Address]]:
     """List the declared data sets that are on servers: name and database of each.
 
     RAISES (InputError): a file isn't a list of declarations, a name comes twice, a database has no right address.
     """
-    found = [(item.name, item.db) for file in sorted(_expand(declarations)) for item in _declared(file) if item.db]
-    servers = [(name, db) for name, db in found if is_server(db)]
-    for name, db in servers:
-        check_server(db)
+    servers = [
+        (item.name, _address(item, item.db, file))
+        for file in sorted(_expand(declarations))
+        for item in _declared(file)
+        if item.db and is_address(item.db)
+    ]
+    for name, _ in servers:
         if sum(name == other for other, _ in servers) > 1:
             raise InputError(f"data set {name!r} is declared twice; give each its own name")
     return servers
@@ -194,6 +198,13 @@ def _declared(file: Path) -> list[_Declaration]:
     except FileNotFoundError as error:
         raise InputError(f"{file}: there is no such file; it declares data sets, see docs/data.md") from error
     return decode_yaml(content, list[_Declaration], str(file), SYNTAX)
+
+
+def _address(item: _Declaration, db: str, file: Path) -> Address:
+    """Read the address of a data set's database; errors name the file, and the line if it stands there as it is."""
+    before, written, _ = read_file(file).partition(db.encode("utf8", "surrogatepass"))
+    line = 1 + before.count(b"\n")
+    return parse_address(db, f"{file}{f', line {line}' if written else ''}: data set {item.name!r}")
 
 
 def _make_dataset(item: _Declaration, files: tuple[Path, ...], outside: tuple[Path, ...]) -> DataSet:
@@ -213,7 +224,7 @@ def _make_dataset(item: _Declaration, files: tuple[Path, ...], outside: tuple[Pa
 
 
 def _is_database(item: _Declaration) -> bool:
-    return item.db is not None and not is_server(item.db)
+    return item.db is not None and not is_address(item.db)
 
 
 def used_labels(item: _Declaration, files: Sequence[Path]) -> tuple[str, ...]:
@@ -240,9 +251,14 @@ def _find_files(item: _Declaration, file: Path, fetched: Path) -> tuple[tuple[Pa
     """
     if bool(item.path) == bool(item.db):
         raise InputError(f"{file}: data set {item.name!r} needs either a path or a db; {SYNTAX}")
-    if item.db and is_server(item.db):
-        return (find_snapshot(item.name, item.db, fetched),), ()
+    if item.db and is_address(item.db):
+        return (find_snapshot(item.name, _address(item, item.db, file), fetched),), ()
     listed = item.path if isinstance(item.path, list) else [item.path or item.db or ""]
+    if any(map(is_address, listed)):
+        raise InputError(
+            f"{file}: data set {item.name!r}: its path looks like an address, and isn't repeated, as it may have a "
+            "password in it; write the address of a database as `db:`, and rename a file that has such a name"
+        )
     found = [_find_named(item, file, declared) for declared in listed]
     files, outside = ([path for part in parts for path in part] for parts in zip(*found, strict=True))
     return tuple(dict.fromkeys(files)), tuple(dict.fromkeys(outside))

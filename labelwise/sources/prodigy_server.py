@@ -3,7 +3,7 @@
 A server can't be seen by weasel or DVC, and changes while a team annotates. The merge therefore reads a snapshot: a
 JSONL file for each data set, as `prodigy db-out` writes them, and `digests.json`, which says where each came from:
 
-    {"person": {"db": "postgresql://anna@box/prodigy", "snapshot": "May", "file": "person.jsonl", "tasks": 412, ...}}
+    {"person": {"db": "postgresql://box/prodigy", "snapshot": "May", "file": "person.jsonl", "tasks": 412, ...}}
 
 A snapshot has a name. As long as that stays, its files stay, and experiments have the same data.
 
@@ -12,13 +12,11 @@ The password comes from the environment (or, for PostgreSQL, from ~/.pgpass), an
 
 import hashlib
 import os
-import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
-from urllib.parse import parse_qsl, urlsplit
+from typing import Any
 
 import msgspec
 
@@ -26,47 +24,18 @@ from labelwise.common.decoding import DECODE_ERRORS
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import check_replaceable, staged
 from labelwise.corpus.tasks import file_names
+from labelwise.sources.addresses import MYSQL, Address, check_host
 from labelwise.sources.prodigy_db import DATASET_NAMES, SCHEMA, TASKS, check_schema, no_such_dataset
 
 DIGESTS = "digests.json"
 BUFFERED = 100  # rows that are held at a time
 PATIENCE = 10  # seconds to wait for a connection
-SECRET = re.compile(r"(?i)passw|^pass$|pwd|secret|token")  # in the name of an option; `passfile` is a path
-
-
-class Server(NamedTuple):
-    """A kind of server.
-
-    dialect (str): SQLAlchemy's name of it, with the driver.
-    packages (str): for pip to install.
-    password (str): the environment variable that has the password: the one that the server's own programs read.
-    read_only (str): the statement that makes a transaction read-only, all of it as the data were at its start.
-    """
-
-    dialect: str
-    packages: str
-    password: str
-    read_only: str
-
-
-_MYSQL = Server(
-    *("mysql+pymysql", 'sqlalchemy "pymysql[rsa]"', "MYSQL_PWD"),
-    "set session transaction isolation level repeatable read, read only",
-)
-SERVERS = {
-    "postgresql": Server(
-        *("postgresql+psycopg", 'sqlalchemy "psycopg[binary]"', "PGPASSWORD"),
-        "set transaction isolation level repeatable read, read only",
-    ),
-    "mysql": _MYSQL,
-    "mariadb": _MYSQL,
-}
 
 
 class Snapshot(msgspec.Struct):
     """The tasks taken of a data set.
 
-    db (str): the server and database that it was in, as declared.
+    db (str): the server and database that it was in.
     snapshot (str): the snapshot's name.
     file (str): the JSONL file's name.
     tasks (int): its rows.
@@ -80,47 +49,11 @@ class Snapshot(msgspec.Struct):
     sha256: str
 
 
-def is_server(db: str) -> bool:
-    """Tell whether a declared database is on a server, rather than a file."""
-    return "://" in db
-
-
-def check_server(db: str) -> Server:
-    """Check the address of a database on a server.
-
-    RAISES (InputError): it names no server of a known kind, or has a password in it, which is not repeated.
-    """
-    shown = re.sub(r"(?<=://)([^:/@]*):(?!\d+(?:[/?]|$)).*@", r"\1:***@", db).partition("?")[0]
-    secret = ":***@" in shown
-    try:
-        parts = urlsplit(db)
-        if not secret:
-            parts.port  # noqa: B018  a ValueError, if it isn't a number
-        keys = [key for key, _ in parse_qsl(parts.query, keep_blank_values=True)]
-        secret = secret or parts.password is not None or any(SECRET.search(key) for key in keys)
-    except ValueError:
-        raise InputError(f"db: {shown}: this isn't an address; {_ADDRESS}") from None
-    server = SERVERS.get(parts.scheme)
-    if secret:
-        variable = server.password if server else "PGPASSWORD or MYSQL_PWD"
-        raise InputError(
-            f"db: {shown}: a password would end up in git, in DVC's lock file and in logs; take it "
-            f"out, and set {variable} in the environment"
-        )
-    if server is None:
-        raise InputError(f"db: {shown}: {parts.scheme!r} isn't one of {', '.join(SERVERS)}; {_ADDRESS}")
-    if not parts.path.strip("/"):
-        raise InputError(f"db: {shown}: it names no database; {_ADDRESS}")
-    return server
-
-
-_ADDRESS = "write postgresql://user@host/prodigy or mysql://user@host/prodigy, or the path of an SQLite file"
-
-
 def take_snapshots(
-    datasets: Sequence[tuple[str, str]],
+    datasets: Sequence[tuple[str, Address]],
     out: Path,
     snapshot: str = "",
+    servers: str = "",
     tell: Callable[[str, int], object] = lambda name, tasks: None,
 ) -> dict[str, Snapshot]:
     """Write the declared data sets of servers to a folder, which is replaced as a whole; returns them by name.
@@ -128,14 +61,15 @@ def take_snapshots(
     Files of the same snapshot are kept, also while they aren't declared. All that is taken from a database is read
     in one transaction, and so as it was at one moment.
 
-    datasets (Sequence[tuple[str, str]]): name and database of each, none twice.
+    datasets (Sequence[tuple[str, Address]]): name and database of each, none twice.
     snapshot (str): any name; with another one, all is taken anew.
+    servers (str): hosts that may get a password; see `check_host`.
     tell (Callable): is told a data set's name, and how many of its tasks have been written since it was told before.
-    RAISES (InputError): a server can't be reached, refuses, isn't Prodigy's, or lacks a data set.
+    RAISES (InputError): a server isn't named, can't be reached, refuses, isn't Prodigy's, or lacks a data set.
     """
     check_replaceable(out, (DIGESTS,), "snapshot")
     before = _read_digests(out) if (out / DIGESTS).is_file() else {}
-    declared = dict(datasets)
+    declared = {name: str(address) for name, address in datasets}
     taken = {
         name: one
         for name, one in before.items()
@@ -150,31 +84,30 @@ def take_snapshots(
         for name, one in taken.items():
             shutil.copy2(out / one.file, folder / files[name])
             one.file = files[name]
-        for db in dict.fromkeys(db for name, db in datasets if name not in taken):
-            with reading(db) as connection:
-                _check_tables(connection, db)
-                for name in (name for name, own in datasets if own == db and name not in taken):
-                    tasks, digest = _write(connection, name, db, folder / files[name], tell)
-                    taken[name] = Snapshot(db, snapshot, files[name], tasks, digest)
+        for address in dict.fromkeys(address for name, address in datasets if name not in taken):
+            with reading(address, servers) as connection:
+                _check_tables(connection, address)
+                for name in (name for name, own in datasets if own == address and name not in taken):
+                    tasks, digest = _write(connection, name, address, folder / files[name], tell)
+                    taken[name] = Snapshot(declared[name], snapshot, files[name], tasks, digest)
         content = {name: taken[name] for name in sorted(taken)}
         (folder / DIGESTS).write_bytes(msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
     return {name: taken[name] for name in declared}
 
 
-def find_snapshot(name: str, db: str, fetched: Path) -> Path:
+def find_snapshot(name: str, address: Address, fetched: Path) -> Path:
     """Find the file that a data set of a server was written to.
 
     RAISES (InputError): there is none, or one of another database.
     """
-    check_server(db)
     digests = fetched / DIGESTS
     if not digests.is_file():
-        raise InputError(f"data set {name!r} is in {db}, and {fetched} has no snapshot of it; {_REMEDY}")
+        raise InputError(f"data set {name!r} is in {address}, and {fetched} has no snapshot of it; {_REMEDY}")
     taken = _read_digests(fetched)
     snapshot = taken.get(name)
-    if snapshot is None or snapshot.db != db:
-        found = f"was taken from {snapshot.db}" if snapshot else f"has only {', '.join(map(repr, taken)) or 'none'}"
-        raise InputError(f"data set {name!r} is in {db}, but the snapshot in {fetched} {found}; {_REMEDY}")
+    if snapshot is None or snapshot.db != str(address):
+        found = "is of another database" if snapshot else f"has only {', '.join(map(repr, taken)) or 'none'}"
+        raise InputError(f"data set {name!r} is in {address}, but the snapshot in {fetched} {found}; {_REMEDY}")
     path = fetched.resolve() / snapshot.file  # which may be a link into DVC's cache
     if path.name != snapshot.file or not path.is_file():
         raise InputError(f"{digests}: it names {snapshot.file!r}, which isn't there; {_REMEDY}")
@@ -200,48 +133,59 @@ def _digest(path: Path) -> str:
 
 
 @contextmanager
-def reading(db: str) -> Iterator[Any]:
+def reading(address: Address, servers: str = "") -> Iterator[Any]:
     """Connect to a server, in a transaction that can't write.
 
-    RAISES (InputError): the packages for that aren't installed, or the server reports an error.
+    servers (str): hosts that may get a password; see `check_host`.
+    RAISES (InputError): it isn't among them, its packages aren't installed, or it reports an error.
     """
-    server = check_server(db)
+    check_host(address, servers)
+    server = address.server
     try:
         import sqlalchemy
 
-        url = sqlalchemy.make_url(db).set(drivername=server.dialect)
+        url = sqlalchemy.URL.create(
+            server.dialect,
+            address.user,
+            None,
+            address.host or None,
+            address.port,
+            address.database,
+            dict(address.options),
+        )
         options: dict[str, Any] = {} if "connect_timeout" in url.query else {"connect_timeout": PATIENCE}
-        if server is _MYSQL:  # libpq, below psycopg, reads its variable itself; pymysql would encode a str as Latin-1
+        if server is MYSQL:  # libpq, below psycopg, reads its variable itself; pymysql would encode a str as Latin-1
             options["password"] = os.environ.get(server.password, "").encode("utf8", "surrogateescape")
         engine = sqlalchemy.create_engine(url, connect_args=options, poolclass=sqlalchemy.NullPool)
     except ImportError as error:
-        raise InputError(f"{db}: to read it, install what is needed: pip install {server.packages}") from error
+        raise InputError(f"{address}: to read it, install what is needed: pip install {server.packages}") from error
     try:
         connected = engine.connect()
-    except (TypeError, ValueError, RuntimeError) as error:  # of the driver, which is handed the part behind ?
-        raise InputError(f"{db}: {error}; take out of the address what {server.dialect} doesn't know") from None
+    except (TypeError, ValueError, RuntimeError, OSError) as error:  # of the driver, which is handed the options
+        raise InputError(f"{address}: {address.hide(str(error))}; correct its options") from None
     except sqlalchemy.exc.SQLAlchemyError as error:
-        raise _refused(db, server, error) from None
+        raise _refused(address, error) from None
     try:
         with connected as connection:
             connection.execute(sqlalchemy.text(server.read_only))
-            if server is _MYSQL:
+            if server is MYSQL:
                 connection.rollback()  # the setting holds from the next transaction on
             yield connection
     except sqlalchemy.exc.SQLAlchemyError as error:
-        raise _refused(db, server, error) from None
+        raise _refused(address, error) from None
     finally:
         engine.dispose()
 
 
-def _refused(db: str, server: Server, error: Exception) -> InputError:
+def _refused(address: Address, error: Exception) -> InputError:
     why = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
     return InputError(
-        f"{db}: {why}; check user, host and database, and that {server.password} in the environment is the password"
+        f"{address}: {address.hide(why)}; check user, host and database, and that {address.server.password} in the "
+        "environment is the password"
     )
 
 
-def _check_tables(connection: Any, db: str) -> None:
+def _check_tables(connection: Any, address: Address) -> None:
     """Check that a database is Prodigy's.
 
     RAISES (InputError): a table or column is missing.
@@ -253,16 +197,18 @@ def _check_tables(connection: Any, db: str) -> None:
         name: {column["name"] for column in inspector.get_columns(name)} if name in SCHEMA else set()
         for name in inspector.get_table_names()
     }
-    check_schema(db, tables)
+    check_schema(address, tables)
 
 
-def _write(connection: Any, name: str, db: str, path: Path, tell: Callable[[str, int], object]) -> tuple[int, str]:
+def _write(
+    connection: Any, name: str, address: Address, path: Path, tell: Callable[[str, int], object]
+) -> tuple[int, str]:
     """Write the tasks of a data set, in the order of their ids; returns their number, and the file's digest."""
     import sqlalchemy
 
     names = [name for (name,) in connection.execute(sqlalchemy.text(DATASET_NAMES))]
     if name not in names:
-        raise no_such_dataset(db, name, names)
+        raise no_such_dataset(address, name, names)
     digest, tasks = hashlib.sha256(), 0
     streaming = connection.execution_options(stream_results=True, max_row_buffer=BUFFERED)
     with path.open("wb") as file, streaming.execute(sqlalchemy.text(TASKS), {"name": name}) as rows:
