@@ -69,7 +69,10 @@ def run(command: Callable[..., None]) -> None:
     What standard output can't encode is printed as escapes. If it can't be written to, because the disk is full, or
     nobody reads it any more, the command goes on; that is said at the end, and the status isn't 0. A command that is
     terminated, or whose terminal is closed, deletes what it has begun to write, as one that is interrupted does.
+    Where names of files aren't read as UTF-8, nothing is done: they would be written otherwise than they are.
     """
+    if (encoding := sys.getfilesystemencoding()) != "utf-8":
+        sys.exit(f"Names of files would be read as {encoding}, and not as UTF-8: set PYTHONUTF8=1, or LC_ALL=C.UTF-8")
     output = _open_output()
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_DFL:  # nohup has it ignored

@@ -76,6 +76,23 @@ def test_bars_show_rows_speed_and_time_left_on_terminals_alone(monkeypatch, is_o
         assert shown == ""
 
 
+@pytest.mark.parametrize(("utf8", "works"), [("", True), ("1", True), ("0", False)])
+def test_a_folder_with_an_umlaut_in_the_posix_locale(tmp_path, utf8, works):
+    """Python reads names as UTF-8 there unless it is told not to."""
+    folder = tmp_path / "Büro"
+    command = [str(folder / "Öl") if part == "OUT" else part for part in MAKE_DEMO]
+    done = run(command, env=os.environ | {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": utf8})
+    if works:
+        assert done.returncode == 0, done.stderr
+        assert len(list((folder / "Öl").rglob("*.ann"))) == 2
+    else:
+        assert done.returncode == 1
+        assert done.stderr == (
+            "Names of files would be read as ascii, and not as UTF-8: set PYTHONUTF8=1, or LC_ALL=C.UTF-8\n"
+        )
+        assert not folder.exists()
+
+
 def test_a_command_whose_output_is_full_does_its_work_and_says_so(tmp_path):
     command = [str(tmp_path / "demo") if part == "OUT" else part for part in MAKE_DEMO]
     with Path("/dev/full").open("w") as full:

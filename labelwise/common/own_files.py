@@ -7,6 +7,7 @@ too, is an error with its name. No lock lies among data: there, the folder itsel
 import errno
 import fcntl
 import os
+import re
 import shutil
 import stat
 from collections.abc import Iterator
@@ -170,13 +171,16 @@ def full_disk_named(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno == errno.EIO and error.filename is None:
+        # A copied folder's error is a list of files, each with its error as text.
+        copied = re.search(r"\[Errno (\d+)\]", str(error)) if isinstance(error, shutil.Error) else None
+        code = int(copied[1]) if copied else error.errno
+        if code == errno.EIO and error.filename is None:
             raise InputError(
-                f"{folder}: {error.strerror}, when something was written there or read for it; check the disks. What "
-                "was there is unchanged"
+                f"{folder}: {os.strerror(code)}, when something was written there or read for it; check the disks. "
+                "What was there is unchanged"
             ) from error
-        if error.errno not in FULL:
+        if code not in FULL:
             raise
         raise InputError(
-            f"{folder}: {error.strerror}; free some, or choose another folder. What was there is unchanged"
+            f"{folder}: {os.strerror(code)}; free some, or choose another folder. What was there is unchanged"
         ) from error

@@ -76,7 +76,7 @@ def open_executor(engine: Engine, workers: int, address: str = "") -> Iterator[E
     workers (int): how many processes; one is this process itself. A cluster with an address has its own.
     address (str): that of a dask cluster's scheduler, which sees the same files; without one, a cluster is made of
         processes on this machine.
-    RAISES (InputError): the engine isn't installed, or can't be reached.
+    RAISES (InputError): the engine isn't installed, or can't be reached, or /dev/shm isn't there.
     """
     if engine == "dask":
         with _open_dask(workers, address) as executor:
@@ -88,7 +88,14 @@ def open_executor(engine: Engine, workers: int, address: str = "") -> Iterator[E
     else:
         # Forked workers share what is loaded, spaCy above all, as long as the garbage collector doesn't write to it.
         context = get_context("fork")
-        with frozen(), ProcessPoolExecutor(workers, mp_context=context, initializer=begin_worker) as executor:
+        try:
+            executor = ProcessPoolExecutor(workers, mp_context=context, initializer=begin_worker)
+        except OSError as error:
+            raise InputError(
+                f"--workers {workers}: processes need shared memory, and /dev/shm can't be used: {error.strerror}; "
+                "mount it (mount -t tmpfs shm /dev/shm), or give --workers 1"
+            ) from error
+        with frozen(), executor:
             yield executor
 
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import msgspec
 from dvc.api import DVCFileSystem
 from dvc.exceptions import DvcException
+from pygit2 import GitError
 
 from labelwise.common.decoding import DECODE_ERRORS
 from labelwise.common.errors import InputError
@@ -35,7 +36,7 @@ class Revision(NamedTuple):
 def read_revision(name: str, pipeline: str, root: Path = Path()) -> Revision:
     """Read the results of a pipeline, such as "cpu", at a git revision, or in the WORKSPACE.
 
-    RAISES (InputError): there is no such repository, revision, or evaluation.
+    RAISES (InputError): there is no such repository, revision, or evaluation, or the repository is another user's.
     """
     metrics, predictions = f"metrics/{pipeline}.json", f"training/{pipeline}/predictions.jsonl"
     remedy = f"run `dvc repro evaluate-{pipeline}`" + ("" if name == WORKSPACE else " there, and commit it")
@@ -50,6 +51,12 @@ def read_revision(name: str, pipeline: str, root: Path = Path()) -> Revision:
         raise InputError(f"{name}: {metrics} isn't what an evaluation writes now ({error}); {remedy}") from error
     except DvcException as error:
         raise InputError(f"{name}: {error}; give revisions of this git repository, such as main") from error
+    except GitError as error:
+        there = next((folder for folder in (root, *root.resolve().parents) if (folder / ".git").exists()), root)
+        raise InputError(
+            f"{name}: {error}; if it is another user's, and you trust it: git config --global --add safe.directory "
+            f"'{there.resolve()}'"
+        ) from error
 
     def read() -> Iterator[PredictedDoc]:
         """Read the predictions, and check in the end that they are those of the metrics."""

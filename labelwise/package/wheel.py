@@ -5,6 +5,7 @@ CPU its matrices are multiplied by numpy, as in training and evaluation here, wh
 same predictions, to the bit, and faster than with thinc's own (docs/scale.md).
 """
 
+import errno
 import json
 import os
 import re
@@ -186,6 +187,7 @@ def _build(copy: Path, folder: Path, out: Path, meta: dict[str, Any], contents: 
     """Build the wheel of a pipeline's folder, without a look at the package index.
 
     RAISES (InputError): pip couldn't.
+    RAISES (OSError): the disk is full.
     """
     (sources := folder / "sources").mkdir()
     make_sources(copy, sources, create_sdist=False, create_wheel=False, require_parent=True)
@@ -208,5 +210,7 @@ def _build(copy: Path, folder: Path, out: Path, meta: dict[str, Any], contents: 
         text=True,
         check=False,
     )
+    if os.strerror(errno.ENOSPC) in done.stderr:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     if done.returncode:
         raise InputError(f"pip couldn't build the wheel: {done.stderr.strip()[-500:]}; is setuptools installed?")

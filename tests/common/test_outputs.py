@@ -1,6 +1,7 @@
 import errno
 import fcntl
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import count
@@ -437,3 +438,19 @@ def test_a_full_disk_is_named(tmp_path, code):
 
     with pytest.raises(InputError, match=f"{tmp_path}: {os.strerror(code)}; free some, or choose another folder"):
         write()
+
+
+def test_a_disk_that_is_full_while_a_folder_is_copied_is_named(tmp_path):
+    """What `shutil.copytree` raises has a list of files, each with its error as text."""
+    (tmp_path / "model").mkdir()
+    for name in "ab":
+        (tmp_path / "model" / name).touch()
+
+    def fail(source, copy):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), copy)
+
+    with (
+        pytest.raises(InputError, match=f"^{tmp_path}: {os.strerror(errno.ENOSPC)}; free some, or choose another"),
+        staged(tmp_path / "x", folder=True) as out,
+    ):
+        shutil.copytree(tmp_path / "model", out, copy_function=fail)

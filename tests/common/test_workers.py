@@ -1,5 +1,6 @@
 """Where work is done: order, back-pressure, failures, a cluster."""
 
+import errno
 import os
 import signal
 from concurrent.futures import Executor, Future
@@ -102,3 +103,17 @@ def test_a_cluster_that_is_not_there_is_named(monkeypatch):
     no_scheduler = pytest.raises(InputError, match=r"--address tcp://127\.0\.0\.1:9: no dask scheduler")
     with no_scheduler, open_executor("dask", 2, "tcp://127.0.0.1:9"):
         pass
+
+
+def test_without_shared_memory_it_is_said_what_is_missing(monkeypatch):
+    """As where /dev/shm isn't mounted."""
+
+    def fail(*given):
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+
+    monkeypatch.setattr("multiprocessing.synchronize._multiprocessing.SemLock", fail)
+    missing = r"--workers 2: .*shared memory, and /dev/shm .*: No such file.*; mount it .*, or give --workers 1"
+    with pytest.raises(InputError, match=missing), open_executor("processes", 2):
+        pass
+    with open_executor("processes", 1) as executor:
+        assert executor is None

@@ -102,6 +102,22 @@ def test_a_project_in_a_folder_of_its_repository(tmp_path):
     assert found(made)["micro"]["f"] == {"HEAD": pytest.approx(8 / 24), "workspace": pytest.approx(24 / 32)}
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to others")
+def test_a_repository_of_another_user(tmp_path):
+    made = Repository(tmp_path, below="models")
+    made.evaluate(4)
+    made.commit("main")
+    for path in (tmp_path, *tmp_path.rglob("*")):
+        os.lchown(path, 12345, 12345)
+    made.environment["HOME"] = str(tmp_path)
+    printed = " ".join(made.compare(fails=True).split())
+    assert "Traceback" not in printed
+    command = f"git config --global --add safe.directory '{tmp_path}'"
+    assert f"if it is another user's, and you trust it: {command}" in printed
+    made.run("sh", "-c", command)
+    assert found(made)["revisions"] == ["HEAD", "workspace"]
+
+
 @pytest.mark.parametrize("given", [[], ["main"], ["HEAD", "workspace"]])
 def test_the_workspace_is_what_is_there_now(repository, given):
     made = found(repository, *given)

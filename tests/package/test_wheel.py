@@ -239,6 +239,13 @@ def test_scores_of_another_pipeline_or_corpus_are_refused(trained, tmp_path):
         make_package(root, "cpu", tmp_path / "dist", PackageName("brands", "1.2.0"))
 
 
+def test_a_disk_that_is_full_while_pip_builds_is_named(trained, tmp_path, monkeypatch):
+    failed = subprocess.CompletedProcess([], 1, "", "Traceback ...\nOSError: [Errno 28] No space left on device\n")
+    monkeypatch.setattr("labelwise.package.wheel.subprocess.run", lambda *given, **options: failed)
+    with pytest.raises(InputError, match=f"^{tmp_path}: No space left on device; free some, or choose another folder"):
+        make_package(trained, "cpu", tmp_path / "dist", PackageName())
+
+
 def test_nothing_of_this_machine_is_in_the_wheel(trained, tmp_path):
     made = make_package(trained, "cpu", tmp_path / "dist", PackageName("brands", "1.2.0"))
     assert words_in(made.wheel, {str(trained.parent)}) == set()
