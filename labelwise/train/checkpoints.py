@@ -19,13 +19,14 @@ from spacy.language import Language
 from thinc.api import Config, Optimizer, get_current_ops
 from thinc.backends import get_array_ops
 
-from labelwise.common.code import digest_files
+from labelwise.common.code import digest_files, digest_folder
 from labelwise.common.device import device_name
 from labelwise.common.outputs import link, staged
 from labelwise.common.own_files import remove
 from labelwise.common.portable import is_portable
 from labelwise.corpus.manifest import manifest_digest
 from labelwise.train.parameters import find_scalers, find_slots
+from labelwise.train.sources import source_folders
 
 # The folders of this package that a training depends on.
 CODE = ("common", "corpus", "recognizer", "train")
@@ -123,7 +124,7 @@ class Checkpoints:
 
 
 def facts_of(settings: Config, corpus: Path, gpu_id: int) -> dict[str, str]:
-    """List what is the same for trainings that take the same steps: config, corpus, device, packages and code.
+    """List what is the same for trainings that take the same steps: config, corpus, sources, device, packages, code.
 
     What the device is given at a time isn't among them, as that is what to change when memory has run out. Nor is the
     section [labelwise]: what of it matters to a step is in other settings, too, or a fact of its own.
@@ -136,6 +137,7 @@ def facts_of(settings: Config, corpus: Path, gpu_id: int) -> dict[str, str]:
     return {
         "the config": hashlib.sha256(settings.to_str(interpolate=False).encode()).hexdigest(),
         "the corpus": manifest_digest(corpus),
+        **{f"the pipeline {name}": digest_folder(folder) for name, folder in source_folders(settings).items()},
         "the device": device_name(gpu_id),
         **({"portable": "yes"} if is_portable() else {}),
         **{name: version(name) for name in packages if find_spec(name)},
