@@ -9,7 +9,7 @@ import typer
 
 from labelwise.common.errors import InputError
 from labelwise.common.wording import counted
-from labelwise.compare.comparison import Change, Comparison, GoldOf, compare
+from labelwise.compare.comparison import Change, Comparison, GoldOf, compare, seen_by
 from labelwise.compare.revisions import WORKSPACE, read_revision
 from labelwise.compare.spread import Spread, spread
 from scripts.console import figure, msg, print_table, run, user_errors, visible
@@ -49,6 +49,8 @@ def compare_cli(
             msg.info(
                 f"{len(results)} revisions, {counted(results[0].metrics.texts, 'text')}; the deviation is the sample's"
             )
+            for name, said in seen_by(results).items():
+                msg.info(f"{name}: {said}")
             return
         comparison = compare(results, gold=gold, common=common)
     if as_json:
@@ -105,6 +107,7 @@ def notes(comparison: Comparison) -> list[str]:
     for name, labels in comparison.only.items():
         listed = ", ".join(label if f is None else f"{label} (F {f:.3f})" for label, f in labels.items())
         lines.append(f"Labels of {name} that not all revisions have, not compared: {listed}")
+    lines += [f"{name}: {said}" for name, said in comparison.seen.items()]
     if comparison.behind:
         lines.append(f"The workspace's results are out of date: DVC would run {', '.join(comparison.behind)} again")
     if comparison.missing:

@@ -15,6 +15,7 @@ from labelwise.corpus.merge_counts import tell_gold
 from labelwise.evaluate.results import read_merge_counts
 from labelwise.evaluate.run import evaluate
 from labelwise.evaluate.scores import Details, Metrics, Scores
+from labelwise.evaluate.seen import REMEDY, tell_seen
 from labelwise.evaluate.uncovered import Rate, implausible
 from scripts.console import figure, msg, print_table, progress_texts, run, user_errors
 
@@ -51,6 +52,7 @@ def evaluate_cli(
                     text = json.dumps(msgspec.to_builtins(content), indent=2, ensure_ascii=False)
                     file.write_text(text + "\n", encoding="utf8")
     print_scores(found.metrics)
+    print_seen(found.metrics)
     merge = read_merge_counts(merge_metrics) if merge_metrics else None
     if told := merge and tell_gold(merge.labels):
         msg.info(f"The corpus: {told}.")
@@ -82,6 +84,13 @@ def print_scores(metrics: Metrics) -> None:
     print_table(kept[0], kept[1:])
     schemes = [[name, figure(row.p), figure(row.r), figure(row.f)] for name, row in metrics.schemes.items()]
     print_table(["SemEval 2013", "P", "R", "F"], schemes)
+
+
+def print_seen(metrics: Metrics) -> None:
+    """Warn if the pipeline was trained on some of the texts, or say that this is unknown."""
+    if said := tell_seen(metrics):
+        tell = msg.warn if metrics.seen and metrics.seen.texts else msg.info
+        tell(said, REMEDY)
 
 
 def print_mistakes(details: Details, most: int = 3) -> None:

@@ -17,11 +17,14 @@ def package_cli(
     out: Annotated[Path, typer.Argument(help="Folder for the wheel and its card, which is replaced")],
     pipeline: Annotated[Pipeline, Option(help="Which pipeline")],
     root: Annotated[Path, Option(help="Folder of the project, whose project.yml has a section `package`")] = Path(),
+    with_digests: Annotated[
+        bool, Option("--with-digests", help="With digests, by which anybody can test whether a text was in training")
+    ] = False,
 ) -> None:
     """Put the best pipeline into an installable wheel, with scores by label and a model card."""
     with user_errors("No package was made"):
         identity = read_section(root / "project.yml", "package", PackageName)
-        made = make_package(root, pipeline, out, identity)
+        made = make_package(root, pipeline, out, identity, with_digests=with_digests)
     if not identity.license:
         msg.warn("No licence is named", "license in project.yml: nobody else may use a pipeline without one")
     tell = msg.warn if made.contents.words else msg.info

@@ -22,6 +22,7 @@ from labelwise.compare.revisions import Revision
 from labelwise.evaluate.predictions import Aligned, PredictedDoc
 from labelwise.evaluate.resampling import BLOCK, Bootstrap, Swaps, f_scores, holm, interval
 from labelwise.evaluate.scores import count
+from labelwise.evaluate.seen import tell_seen
 
 GoldOf = Literal["last", "first", "own"]
 
@@ -65,6 +66,7 @@ class Comparison(msgspec.Struct, kw_only=True):
     only (dict): labels that not all revisions have, by revision, each with its F there.
     missing (list): why there are no intervals and no p, for each revision whose predictions aren't available.
     behind (list): stages that would run again, as the workspace's results aren't those of its files.
+    seen (dict): what is said of a pipeline that was trained on texts of its test set, or may have been, by revision.
     micro (ComparedScores): all entities.
     macro (ComparedScores): the mean of the labels.
     all_spans (ComparedScores | None): all spans, which may overlap, where gold overlaps.
@@ -78,6 +80,7 @@ class Comparison(msgspec.Struct, kw_only=True):
     only: dict[str, dict[str, float | None]] = {}
     missing: list[str] = []
     behind: list[str] = []
+    seen: dict[str, str] = {}
     labels: dict[str, ComparedScores]
     micro: ComparedScores
     macro: ComparedScores
@@ -119,12 +122,18 @@ def compare(revisions: Sequence[Revision], *, gold: GoldOf | None = None, common
         made.all_spans = score(all_spans=True).micro
     made.missing = missing
     made.behind = [stage for revision in revisions for stage in revision.behind]
+    made.seen = seen_by(revisions)
     made.only = {
         revision.name: {label: scores.shown().f for label, scores in sorted(own.items()) if label not in labels}
         for revision in revisions
         if (own := revision.metrics.all_gold.labels).keys() - set(labels)
     }
     return made
+
+
+def seen_by(revisions: Sequence[Revision]) -> dict[str, str]:
+    """Say which pipelines were trained on texts that they are scored on, or of which that is unknown."""
+    return {one.name: said for one in revisions if (said := tell_seen(one.metrics))}
 
 
 def _resample(revisions: Sequence[Revision], labels: list[str], gold: GoldOf, *, all_spans: bool) -> Comparison:

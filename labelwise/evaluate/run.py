@@ -14,6 +14,7 @@ from labelwise.common.wording import counted
 from labelwise.common.workers import check_workers
 from labelwise.corpus.manifest import pinned, read_manifest, read_split
 from labelwise.corpus.merge_counts import Agreement
+from labelwise.corpus.seen_texts import SeenTexts, read_seen
 from labelwise.evaluate.causes import find_causes
 from labelwise.evaluate.predict import Done, predict_split
 from labelwise.evaluate.predictions import new_digest, read_predictions
@@ -55,7 +56,8 @@ def evaluate(
     predictions (Path | None): the file to keep the predictions in, if any.
     merge_metrics (Path | None): what the merge counted, for the agreement of annotators.
     RAISES (InputError): there is no model, no partition, or no such GPU; several workers on a GPU; there are no metrics
-        of a merge, or a folder where the predictions are to be kept; what `score` raises.
+        of a merge, or a folder where the predictions are to be kept; the pipeline's digests can't be read; what `score`
+        raises.
     """
     if predictions:
         check_kind(predictions, folder=False)
@@ -67,25 +69,29 @@ def evaluate(
         check_workers(workers, gpu_id)
         use_gpu(gpu_id)
         texts = read_split(split)["texts"]
+        seen = read_seen(model)
         partitions = predict_split(model, split, file, workers=workers)
         start = time.perf_counter()
         words = sum(done.words for done in progress(partitions, texts))
         speed = Speed(round(words / (time.perf_counter() - start)), words)
-        metrics, details = score(file, split, counts.agreement if counts else {})
+        metrics, details = score(file, split, counts.agreement if counts else {}, seen)
         metrics.pipeline_digest = digest_folder(model)
     return Evaluation(metrics, details, speed)
 
 
-def score(predictions: Path, split: Path, agreement: Mapping[str, Agreement]) -> tuple[Metrics, Details]:
+def score(
+    predictions: Path, split: Path, agreement: Mapping[str, Agreement], seen: SeenTexts | None = None
+) -> tuple[Metrics, Details]:
     """Score what was predicted for a split.
 
     agreement (Mapping): what the merge found.
+    seen (SeenTexts | None): the texts that the pipeline was trained on, if it has their digests.
     RETURNS (tuple): scores, the same for equal predictions, and details.
     RAISES (InputError): a file isn't there, or isn't what it should be.
     """
     corpus = split.resolve().parent
     labels = read_manifest(corpus)["labels"]
-    scoring = Scoring(labels)
+    scoring = Scoring(labels, seen)
     digest = new_digest()
     listed = read_split(split)
     for doc in read_predictions(predictions, digest):

@@ -52,6 +52,19 @@ class SchemeScores(msgspec.Struct):
     spurious: int
 
 
+class Seen(msgspec.Struct):
+    """Scored texts that were in train or dev of the pipeline, or of one that it began with.
+
+    texts (int): how many.
+    f_without (float | None): F of all gold without them.
+    whole (bool): there are no more; false if it began with a pipeline that has no digests of its texts.
+    """
+
+    texts: int
+    f_without: Score
+    whole: bool
+
+
 class Metrics(msgspec.Struct):
     """The scores of a pipeline, as the evaluation writes them.
 
@@ -63,6 +76,7 @@ class Metrics(msgspec.Struct):
     calibration_error (float | None): how far their probabilities are off; see `recognizer.reliability`.
     schemes (dict): over all labels, by scheme.
     agreement (dict): of the annotators, for each label that they marked twice.
+    seen (Seen | None): those that the pipeline was trained on; None if it has no digests of its texts.
     texts_digest, predictions_digest (str): the same for the same texts, and for the same predictions.
     pipeline_digest (str): of the files of the pipeline that was evaluated.
     """
@@ -75,6 +89,7 @@ class Metrics(msgspec.Struct):
     unscored: int = 0
     schemes: dict[str, Scores] = {}
     agreement: dict[str, Agreement] = {}
+    seen: Seen | None = None
     texts_digest: str = ""
     predictions_digest: str = ""
     pipeline_digest: str = ""

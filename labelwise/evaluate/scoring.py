@@ -16,11 +16,12 @@ from math import isnan
 import numpy as np
 
 from labelwise.common.spans import SpanKey, overlapping_groups
+from labelwise.corpus.seen_texts import SeenTexts
 from labelwise.evaluate.mistakes import Mistakes
 from labelwise.evaluate.predictions import PredictedDoc
 from labelwise.evaluate.resampling import BLOCK, Bootstrap, interval, wilson_interval
 from labelwise.evaluate.schemes import SCHEMES, SchemeCounts
-from labelwise.evaluate.scores import AllScores, Bin, Details, Metrics, Scores, count, score_table
+from labelwise.evaluate.scores import AllScores, Bin, Details, Metrics, Scores, Seen, count, prf, score_table
 from labelwise.evaluate.uncovered import Rates
 from labelwise.recognizer.reliability import Reliability
 
@@ -31,15 +32,18 @@ class Scoring:
     """Scores docs one after another; nothing is kept of them but counts.
 
     labels (Sequence[str]): those of the corpus; predictions of others can't be judged.
+    seen (SeenTexts | None): the texts that the pipeline was trained on, if it has their digests.
     texts (int): docs so far.
     unscored (int): predictions that can't be judged.
     """
 
-    def __init__(self, labels: Sequence[str]) -> None:
+    def __init__(self, labels: Sequence[str], seen: SeenTexts | None = None) -> None:
         """Start empty."""
         self.labels = labels
-        self.texts = self.unscored = 0
+        self.seen = seen
+        self.texts = self.unscored = self._seen_texts = 0
         self._all_gold = np.zeros((len(labels), 3), int)
+        self._seen_gold = np.zeros((len(labels), 3), int)
         self._flat_gold = np.zeros((len(labels), 3), int)
         self._bootstrap = Bootstrap(self._all_gold.shape)
         self._block: list[np.ndarray] = []
@@ -59,6 +63,9 @@ class Scoring:
         self.texts += 1
         self.unscored += found - len(predicted)
         self._all_gold += counts
+        if self.seen and self.seen.has(doc.key):
+            self._seen_texts += 1
+            self._seen_gold += counts
         predicted_flat, flat = (doc.scored(spans, doc.entities) for spans in (doc.predicted, doc.entities))
         self._flat_gold += count(predicted_flat, flat, self.labels)
         self._schemes.add(predicted, gold)
@@ -82,6 +89,7 @@ class Scoring:
         """Compute the scores, the same for equal docs, once all have been added."""
         self._resample()
         schemes = self._schemes.scores()
+        without = prf(*(self._all_gold - self._seen_gold).sum(0).tolist()).f
         return Metrics(
             texts=self.texts,
             all_gold=_with_intervals(self._all_gold, self._bootstrap, self.labels),
@@ -90,6 +98,7 @@ class Scoring:
             calibration_error=self._reliability.error(),
             unscored=self.unscored,
             schemes={name: Scores(schemes[name].p, schemes[name].r, schemes[name].f) for name in SCHEMES},
+            seen=self.seen and Seen(self._seen_texts, without, self.seen.whole),
         )
 
     def details(self) -> Details:

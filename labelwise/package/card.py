@@ -12,6 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from labelwise.common.wording import counted
 from labelwise.corpus.merge_counts import MergeCounts
 from labelwise.evaluate.scores import Metrics, Score, Scores
+from labelwise.evaluate.seen import tell_seen
 from labelwise.package.contents import Contents
 
 SPLITS = ("train", "dev", "test")
@@ -56,11 +57,13 @@ def write_card(
     manifest: dict[str, Any],
     contents: Contents,
     wheel: str,
+    digests: bool = False,
 ) -> Card:
     """Write the card of a pipeline.
 
     meta (dict): of the package: lang, name, version, license, description.
     wheel (str): the file's name.
+    digests (bool): it has those of its training's texts.
     """
     labels = [
         CardLabel(
@@ -80,12 +83,14 @@ def write_card(
         "all": metrics.all_gold,
         "all_spans": metrics.all_spans,
         "scored": metrics.texts,
+        "seen": tell_seen(metrics),
         "calibration": metrics.calibration_error,
         "contents": contents,
         "foreign": [name for name in contents.labels if name not in merge.labels],
         "splits": manifest["splits"],
         "digest": merge.digest[:8],
         "wheel": wheel,
+        "digests": digests,
         "counted": counted,
     }
     templates = (_environment().get_template(name) for name in ("head.yml.jinja", "card.md.jinja"))

@@ -24,6 +24,7 @@ from labelwise.common.errors import InputError
 from labelwise.common.outputs import check_replaceable, staged, workspace
 from labelwise.corpus.manifest import read_manifest
 from labelwise.corpus.merge_counts import MergeCounts
+from labelwise.corpus.seen_texts import SEEN_TEXTS
 from labelwise.evaluate.results import load_results
 from labelwise.evaluate.scores import Metrics
 from labelwise.package.card import write_card
@@ -93,16 +94,19 @@ class PackageName(msgspec.Struct, frozen=True):
             raise InputError(f"version: {self.version!r}: write it as pip does, such as 1.0.0 or 2.1.0rc1")
 
 
-def make_package(root: Path, pipeline: str, out: Path, identity: PackageName) -> Package:
+def make_package(root: Path, pipeline: str, out: Path, identity: PackageName, *, with_digests: bool = False) -> Package:
     """Put the best pipeline into a wheel, in a folder that is replaced as a whole, beside its card, README.md.
 
     root (Path): the project's folder: it has training/PIPELINE/model-best, metrics/ and corpus/.
     pipeline (str): "cpu" or "gpu".
+    with_digests (bool): with the digests of its training's texts; see `corpus.seen_texts`.
     RAISES (InputError): something of that isn't there, or the wheel can't be built.
     """
     check_replaceable(out, (CARD,), "package")
     model, corpus = root / "training" / pipeline / "model-best", root / "corpus"
     contents = inspect_contents(model, corpus / "tokenizer.json")
+    if with_digests and not (model / SEEN_TEXTS).is_file():
+        raise InputError(f"--with-digests: {model} has no {SEEN_TEXTS}; run train-{pipeline} again")
     results = load_results(root, pipeline)
     if results.metrics is None or results.merge is None:
         raise InputError(f"{root / 'metrics'}: there are no scores of the pipeline; run evaluate-{pipeline}")
@@ -115,7 +119,7 @@ def make_package(root: Path, pipeline: str, out: Path, identity: PackageName) ->
         )
     with workspace(out.with_name(f"{out.name}.parts")) as folder, staged(out, folder=True) as made:
         copy = folder / "pipeline"
-        shutil.copytree(model, copy)
+        shutil.copytree(model, copy, ignore=None if with_digests else shutil.ignore_patterns(SEEN_TEXTS))
         meta = _describe(copy, identity, results.metrics, results.merge, manifest, contents)
         wheel = f"{meta['lang']}_{identity.name}-{identity.version}-py3-none-any.whl"
         card = write_card(
@@ -125,6 +129,7 @@ def make_package(root: Path, pipeline: str, out: Path, identity: PackageName) ->
             manifest=manifest,
             contents=contents,
             wheel=wheel,
+            digests=with_digests,
         )
         # Without the head: spacy-huggingface-hub puts one of its own there, from meta.json.
         (copy / CARD).write_text(card.body, encoding="utf8")

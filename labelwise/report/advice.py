@@ -7,6 +7,7 @@ from labelwise.common.wording import counted
 from labelwise.corpus.doubts import NAMED, Doubt, doubts_about_merge, doubts_about_split
 from labelwise.corpus.merge_counts import MergeCounts, split_gold, tell_gold
 from labelwise.evaluate.scores import CAUSES, Details, Metrics, MissedForm
+from labelwise.evaluate.seen import REMEDY, tell_seen
 
 WEAKEST = 3
 REMEDIES = {
@@ -18,6 +19,8 @@ REMEDIES = {
 
 def doubts(merge: MergeCounts | None, metrics: Metrics, details: Details | None = None) -> Iterator[Doubt]:
     """Yield the reasons not to trust the scores."""
+    if said := tell_seen(metrics):
+        yield Doubt(f"{said}.", f"{REMEDY}.")
     without_gold = [label for label, scores in metrics.all_gold.labels.items() if not scores.support]
     yield from doubts_about_split("test", metrics.texts, without_gold)
     if metrics.unscored:

@@ -17,6 +17,7 @@ from labelwise.common.device import use_gpu
 from labelwise.common.outputs import Output, check_replaceable, staged_together, workspace
 from labelwise.common.own_files import real_path
 from labelwise.corpus.manifest import check_pinned, pinned
+from labelwise.corpus.seen_texts import collect_seen, write_seen
 from labelwise.train.batch_size import read_batch_size
 from labelwise.train.calibration import Fitted, fit, write_fitted
 from labelwise.train.checkpoints import Checkpoints, State, copy, facts_of
@@ -26,6 +27,7 @@ from labelwise.train.parameters import find_slots, share_parameters
 from labelwise.train.pipeline import make_pipeline, read_settings, transformer_model
 from labelwise.train.ranks import Alone, Ranks, TorchRanks, forked, is_launched
 from labelwise.train.recipe import Recipe
+from labelwise.train.sources import source_folders
 from labelwise.train.tidy import tidy_pipeline
 
 
@@ -92,6 +94,7 @@ def train(
             ranks.close()
             return None
         facts = facts_of(settings, recipe.corpus, recipe.gpu_id)
+        seen = collect_seen(recipe.corpus, source_folders(settings).values())
         checkpoints = Checkpoints(out.with_name(f"{out.name}.checkpoints"), facts)
         place = real_path(out)
         with (
@@ -114,6 +117,7 @@ def train(
             together = nullcontext(ranks) if is_launched() else forked(recipe.workers, floats, follow)
             trained = _lead(run, recipe, nlp, folder, together)
             tidy_pipeline(folder / "model-best", curve, nlp, transformer_model(settings).get("precision", ""))
+            write_seen(folder / "model-best", seen)
             for name, file in zip(("model-best", "curve.tsv", "resources.tsv"), files, strict=True):
                 if file:
                     shutil.move(folder / name, file)

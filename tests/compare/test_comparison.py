@@ -9,8 +9,9 @@ from labelwise.common.errors import InputError
 from labelwise.compare.comparison import Change, compare
 from labelwise.compare.revisions import Revision
 from labelwise.evaluate.predictions import PredictedDoc
+from labelwise.evaluate.scores import Seen
 from labelwise.evaluate.scoring import Scoring
-from scripts.compare import table
+from scripts.compare import notes, table, to_markdown
 
 A, A2, B = (0, 3, "A"), (4, 7, "A"), (4, 7, "B")
 
@@ -211,6 +212,19 @@ def test_without_predictions_the_metrics_are_compared():
     made = compare([make_results("main", base, "ABC", predictions=False), make_results("branch", other)])
     assert made.micro.f == made.macro.f == {"main": None, "branch": None}
     assert made.labels["B"].f["branch"] == pytest.approx(whole.labels["B"].f["branch"])
+
+
+def test_pipelines_that_were_trained_on_their_test_sets_or_may_have_been_are_named():
+    docs = random_docs(5, 0.7, 10)
+    results = [make_results(name, docs) for name in ("old", "main", "leaky")]
+    results[1].metrics.seen = Seen(0, 0.5, whole=True)
+    results[2].metrics.seen = Seen(9, 0.25, whole=True)
+    made = compare(results)
+    said = [note for note in notes(made) if "trained on" in note]
+    assert said[0].startswith("old: Unknown whether the pipeline was trained on some of the 10 texts")
+    assert said[1].startswith("leaky: The pipeline was trained on 9 of the 10 texts")
+    assert said[1].endswith("without them 0.250")
+    assert [note for note in to_markdown(made, "cpu").splitlines() if "trained on" in note] == [f"- {n}" for n in said]
 
 
 @pytest.mark.parametrize("names", [["main"], ["main", "main"], []])

@@ -1,11 +1,13 @@
 """The evaluation's command line: the files it writes, what it prints, and what it refuses."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 import typer
 from typer.testing import CliRunner
@@ -13,12 +15,15 @@ from typer.testing import CliRunner
 from labelwise.common.errors import InputError
 from labelwise.common.own_files import locked
 from labelwise.corpus.manifest import MANIFEST, read_manifest
+from labelwise.corpus.seen_texts import SEEN_TEXTS, SeenTexts, write_seen
 from labelwise.evaluate import predict
 from labelwise.evaluate import run as evaluation
 from labelwise.evaluate.mistakes import KINDS
 from labelwise.evaluate.predictions import PredictedDoc, read_predictions
 from labelwise.evaluate.schemes import SCHEMES
+from labelwise.evaluate.scores import AllScores, Metrics, Scores, Seen
 from labelwise.evaluate.scoring import Scoring
+from labelwise.evaluate.seen import tell_seen
 from labelwise.train.recipe import Recipe
 from labelwise.train.run import train
 from scripts.evaluate import evaluate_cli, print_scores
@@ -69,7 +74,7 @@ def test_files_are_written_and_no_other(run, model, demo_corpus, tmp_path):
     metrics, details, speed = (json.loads((out / f"{n}.json").read_text()) for n in ("metrics", "details", "speed"))
     manifest = read_manifest(demo_corpus)
     scores = ["texts", "all_gold", "flat_gold", "all_spans", "calibration_error", "unscored", "schemes", "agreement"]
-    assert list(metrics) == [*scores, "texts_digest", "predictions_digest", "pipeline_digest"]
+    assert list(metrics) == [*scores, "seen", "texts_digest", "predictions_digest", "pipeline_digest"]
     assert metrics["texts"] == manifest["splits"]["test"]["texts"]
     assert metrics["texts_digest"] == manifest["splits"]["test"]["digest"]
     for gold in ("all_gold", "flat_gold"):
@@ -105,6 +110,58 @@ def test_scores_are_those_of_the_predictions_that_are_written(run, model, demo_c
     assert sum(sum(counts.values()) for counts in causes["labels"].values()) == metrics["all_gold"]["support"] - found
     assert metrics["all_gold"]["support"] == sum(len(doc.gold) for doc in docs)
     assert metrics["flat_gold"]["support"] == sum(len(doc.entities) for doc in docs)
+
+
+def test_texts_that_the_pipeline_was_trained_on_are_told_and_f_is_without_them_as_well(
+    run, model, demo_corpus, tmp_path
+):
+    split = demo_corpus / "train"
+    assert "ℹ Unknown whether the pipeline was trained on some of the" in evaluate_all(run, model, split, tmp_path)
+    before = json.loads((tmp_path / "metrics.json").read_text())
+    assert before["seen"] is None
+    docs = list(read_predictions(tmp_path / "predictions.json"))
+    trained = Path(shutil.copytree(model, tmp_path / "model"))
+    for seen in (0, 9):
+        digests = np.array(sorted(int(doc.key[:16], 16) for doc in docs[:seen]), np.uint64)
+        write_seen(trained, SeenTexts(digests, whole=True))
+        printed = evaluate_all(run, trained, split, tmp_path)
+        metrics = json.loads((tmp_path / "metrics.json").read_text())
+        scoring = Scoring(read_manifest(demo_corpus)["labels"])
+        for doc in docs[seen:]:
+            scoring.add(doc)
+        f, without = (found["all_gold"]["f"] for found in (metrics, msgspec.to_builtins(scoring.metrics())))
+        assert metrics["seen"] == {"texts": seen, "f_without": without, "whole": True}
+        assert [name for name in metrics if metrics[name] != before[name]] == ["seen", "pipeline_digest"]
+        warning = f"⚠ The pipeline was trained on {seen} of the {len(docs)} texts (in its train or dev): F is {f:.3f}"
+        assert (f"{warning}, without them {without:.3f} Evaluate it on test" in printed) == bool(seen)
+        assert ("trained on" in printed) == (without != f) == bool(seen)
+
+
+def test_digests_that_cannot_be_read_are_an_error_that_names_the_file(model, demo_corpus, tmp_path):
+    damaged = Path(shutil.copytree(model, tmp_path / "model"))
+    (damaged / SEEN_TEXTS).write_bytes(b"")
+    with pytest.raises(InputError, match=f"{SEEN_TEXTS}: not the digests"):
+        evaluation.evaluate(damaged, demo_corpus / "test")
+
+
+@pytest.mark.parametrize(
+    ("seen", "said"),
+    [
+        (None, "Unknown whether the pipeline was trained on some of the 1,200 texts: it, or"),
+        (Seen(0, 0.9, whole=False), "Unknown whether the pipeline was trained on some of the 1,200 texts: it, or"),
+        (
+            Seen(1100, 0.5, whole=True),
+            "on 1,100 of the 1,200 texts (in its train or dev): F is 0.900, without them 0",
+        ),
+        (
+            Seen(7, None, whole=False),
+            "on at least 7 of the 1,200 texts (in its train or dev): F is 0.900, without them",
+        ),
+    ],
+)
+def test_what_is_known_of_texts_that_the_pipeline_was_trained_on_is_said(seen, said):
+    scores = AllScores(0.9, 0.9, 0.9, 9, macro=Scores(0.9, 0.9, 0.9), labels={})
+    assert said in tell_seen(Metrics(1200, scores, scores, seen=seen))
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3])

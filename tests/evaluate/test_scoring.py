@@ -261,6 +261,7 @@ def test_nothing_to_score_is_none_everywhere(docs, labels):
         "unscored": sum(len(doc.predicted) for doc in docs),
         "schemes": dict.fromkeys(SCHEMES, nothing),
         "agreement": {},
+        "seen": None,
         "texts_digest": "",
         "predictions_digest": "",
         "pipeline_digest": "",

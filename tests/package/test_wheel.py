@@ -18,16 +18,18 @@ from labelwise.common.code import digest_folder
 from labelwise.common.device import use_gpu
 from labelwise.common.errors import InputError
 from labelwise.corpus.merge_counts import MergeCounts
+from labelwise.corpus.seen_texts import SEEN_TEXTS
 from labelwise.corpus.tokenizer import make_nlp, read_tokenizer
 from labelwise.evaluate.predictions import read_predictions
 from labelwise.evaluate.run import evaluate
-from labelwise.evaluate.scores import AllScores, Metrics, Scores
+from labelwise.evaluate.scores import AllScores, Metrics, Scores, Seen
 from labelwise.package.card import write_card
 from labelwise.package.contents import Contents
 from labelwise.package.wheel import PackageName, make_package
 from labelwise.train.reader import read_docs
 from labelwise.train.recipe import Recipe
 from labelwise.train.run import train
+from scripts.package import package_cli
 from tests.bare import bare_environment
 from tests.conftest import NO_DROPOUT, ROOT
 
@@ -251,6 +253,33 @@ def test_nothing_of_this_machine_is_in_the_wheel(trained, tmp_path):
     assert words_in(made.wheel, {str(trained.parent)}) == set()
 
 
+@pytest.mark.parametrize("with_digests", [False, True])
+def test_digests_of_the_texts_are_in_a_wheel_only_if_asked_and_without_them_is_unknown(
+    with_digests, trained, demo_corpus, tmp_path
+):
+    root = Path(shutil.copytree(trained, tmp_path / "project", symlinks=True))
+    (root / "project.yml").write_text("vars: {}\n")
+    package_cli(tmp_path / "dist", "cpu", root, with_digests=with_digests)
+    (wheel,) = (tmp_path / "dist").glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "wheel")
+    metrics = evaluate(tmp_path / "wheel" / "en_ner" / "en_ner-0.1.0", demo_corpus / "test").metrics
+    card = (tmp_path / "dist" / "README.md").read_text()
+    assert ("digests of them let anybody test whether a text was in train or dev" in card) == with_digests
+    if with_digests:
+        assert (metrics.seen.texts, metrics.seen.whole) == (0, True)
+    else:
+        assert metrics.seen is None
+        assert list((tmp_path / "wheel").rglob(SEEN_TEXTS)) == []
+
+
+def test_digests_that_a_pipeline_lacks_cannot_be_asked_for(trained, tmp_path):
+    root = Path(shutil.copytree(trained, tmp_path / "project", symlinks=True))
+    (root / "training/cpu/model-best" / SEEN_TEXTS).unlink()
+    with pytest.raises(InputError, match=f"--with-digests: .*model-best has no {SEEN_TEXTS}; run train-cpu again"):
+        make_package(root, "cpu", tmp_path / "dist", PackageName("brands", "1.2.0"), with_digests=True)
+
+
 @pytest.mark.long
 def test_equal_pipelines_give_equal_wheels(trained, tmp_path):
     first, second = (
@@ -307,29 +336,44 @@ def test_every_number_of_the_card_is_one_of_the_metrics(trained, demo_corpus, tm
     assert (meta["license"], meta["description"]) == ("mit", "For <b>tests</b>: 'yes'")
 
 
+def body_of_card(**metrics: Any) -> str:
+    """What people read of the card of a pipeline whose F is 0.5."""
+    half = Scores(0.5, 0.5, 0.5, 9)
+    row = AllScores(0.5, 0.5, 0.5, 9, macro=half, labels={"A": half})
+    return write_card(
+        {"lang": "en", "name": "a", "version": "1", "description": "", "license": ""},
+        metrics=Metrics(9, row, row, **metrics),
+        merge=MergeCounts({}, {}, {"A": {"complete": 3}}),
+        manifest={"splits": {split: {"texts": 1, "words": 2, "digest": ""} for split in ("train", "test")}},
+        contents=Contents(["A"], per_label=True, words=0, vectors=False),
+        wheel="a.whl",
+    ).body
+
+
 def test_the_card_has_f_of_all_spans_where_gold_overlaps():
-    right, half = Scores(1.0, 1.0, 1.0, 9), Scores(0.5, 0.5, 0.5, 9)
-    rows = [AllScores(row.p, row.r, row.f, 9, macro=row, labels={"A": row}) for row in (half, right)]
-    merge = MergeCounts({}, {}, {"A": {"complete": 3}})
-    manifest = {"splits": {split: {"texts": 1, "words": 2, "digest": ""} for split in ("train", "test")}}
-    contents = Contents(["A"], per_label=True, words=0, vectors=False)
-    bodies = [
-        write_card(
-            {"lang": "en", "name": "a", "version": "1", "description": "", "license": ""},
-            metrics=Metrics(9, rows[0], rows[0], all_spans=found),
-            merge=merge,
-            manifest=manifest,
-            contents=contents,
-            wheel="a.whl",
-        ).body
-        for found in (None, rows[1])
-    ]
+    right = Scores(1.0, 1.0, 1.0, 9)
+    all_spans = AllScores(1.0, 1.0, 1.0, 9, macro=right, labels={"A": right})
+    bodies = [body_of_card(all_spans=found) for found in (None, all_spans)]
     assert "| Label | P | R | F | 95% | Gold spans |\n|---|---|---|---|---|---|\n| `A` | 0.500 |" in bodies[0]
     assert "F, all spans" not in bodies[0]
     assert "| Label | P | R | F | 95% | F, all spans | Gold spans |\n|---|---|---|---|---|---|---|\n" in bodies[1]
     for name in ("`A`", "all (micro)", "mean of the labels (macro)"):
         assert f"| {name} | 0.500 | 0.500 | 0.500 | – | 1.000 |" in bodies[1]
     assert "*F, all spans* is of" in bodies[1]
+
+
+@pytest.mark.parametrize(
+    ("seen", "on", "said"),
+    [
+        (Seen(0, 0.5, whole=True), "On 9 texts that weren't used in training; a span", "has no width).\n"),
+        (Seen(3, 0.4, whole=True), "On 9 texts; a span", "width). The pipeline was trained on 3 of the 9 texts"),
+        (None, "On 9 texts; a span", "width). Unknown whether the pipeline was trained on some of the 9 texts"),
+    ],
+)
+def test_the_card_says_whether_the_pipeline_was_trained_on_the_texts(seen, on, said):
+    body = body_of_card(seen=seen)
+    assert on in body
+    assert said in body
 
 
 def meta_of(folder: Path) -> dict[str, Any]:

@@ -26,7 +26,8 @@ def make_merge(**fields) -> MergeCounts:
 def make_metrics(**fields) -> Metrics:
     scores = {"p": 0.5, "r": 0.5, "f": 0.5, "support": 9}
     gold = {**scores, "macro": scores, "labels": {"A": scores}}
-    return msgspec.convert({"texts": 20, "all_gold": gold, "flat_gold": gold, **fields}, Metrics)
+    unseen = {"texts": 0, "f_without": 0.5, "whole": True}
+    return msgspec.convert({"texts": 20, "all_gold": gold, "flat_gold": gold, "seen": unseen, **fields}, Metrics)
 
 
 def without_gold(*labels: str) -> Metrics:
@@ -48,6 +49,13 @@ def test_nothing_to_say_where_all_is_well():
         ({}, without_gold("B"), "Label B without gold in test: nothing is known", "Annotate more"),
         ({}, without_gold("B", "C"), "Labels B, C without gold in test: nothing is known", "Annotate more"),
         ({}, without_gold(*"BCDEFGHI"), "Labels B, C, D, E, F, G and 2 more without gold", "test_ratio"),
+        ({}, make_metrics(seen=None), "Unknown whether the pipeline was trained on some of the 20", "train it again."),
+        (
+            {},
+            make_metrics(seen={"texts": 5, "f_without": 0.4, "whole": True}),
+            "The pipeline was trained on 5 of the 20 texts (in its train or dev): F is 0.500, without them 0.400.",
+            "Evaluate it on test of the corpus that it was trained on",
+        ),
         ({}, make_metrics(unscored=1234), "1,234 predicted spans can't be judged", "absent in datasets.yml"),
         (
             {"near_duplicates": {"train, test": 3, "dev, test": 1, "train, dev": 7}},

@@ -1,0 +1,79 @@
+"""The texts that a pipeline was trained on, as digests in its folder: they tell whether it has seen a text.
+
+The file is a map in msgpack: `digests`, the first 8 bytes of the texts' keys, sorted, and `whole`. Whoever has it can
+test whether a text was in training, and so a wheel has it only if asked.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from labelwise.common.decoding import DECODE_ERRORS
+from labelwise.common.errors import InputError
+from labelwise.common.keys import key_parts, text_key
+from labelwise.corpus.docbin_reader import read_stored_docs
+from labelwise.corpus.manifest import partitions_of
+
+SEEN_TEXTS = "seen_texts.msgpack"
+DIGEST = ">u8"
+
+
+class SeenTexts(NamedTuple):
+    """The texts of train and dev of a pipeline, and of the pipelines that it began with.
+
+    digests (np.ndarray): of the texts, each once, sorted.
+    whole (bool): these are all; false if it began with a pipeline that has no digests.
+    """
+
+    digests: np.ndarray
+    whole: bool
+
+    def has(self, key: str) -> bool:
+        """Tell whether a text is among them, by its key in hexadecimal."""
+        digest = np.uint64(int(key[:16], 16))
+        place = np.searchsorted(self.digests, digest)
+        return bool(digest in self.digests[place : place + 1])
+
+
+def collect_seen(corpus: Path, sources: Iterable[Path]) -> SeenTexts:
+    """Collect train and dev of a corpus, and what the pipelines have seen that a training begins with.
+
+    RAISES (InputError): the corpus isn't whole, or the digests of a pipeline can't be read.
+    """
+    files = (file for split in ("train", "dev") for file in partitions_of(corpus, split))
+    texts = (doc.text for file in files for doc in read_stored_docs(file))
+    own = np.fromiter((key_parts(text_key(text.encode()))[0] for text in texts), np.uint64)
+    before = [read_seen(folder) for folder in sources]
+    digests = np.concatenate([own, *(seen.digests for seen in before if seen)])
+    return SeenTexts(np.unique(digests), all(seen and seen.whole for seen in before))
+
+
+class _Packed(msgspec.Struct):
+    digests: bytes
+    whole: bool
+
+
+def write_seen(pipeline: Path, seen: SeenTexts) -> None:
+    """Write the file into the folder of a pipeline; equal texts give equal bytes."""
+    packed = _Packed(seen.digests.astype(DIGEST).tobytes(), seen.whole)
+    (pipeline / SEEN_TEXTS).write_bytes(msgspec.msgpack.encode(packed))
+
+
+def read_seen(pipeline: Path) -> SeenTexts | None:
+    """Read the file from the folder of a pipeline; None if there is none.
+
+    RAISES (InputError): it isn't what `write_seen` writes.
+    """
+    file = pipeline / SEEN_TEXTS
+    if not file.is_file():
+        return None
+    try:
+        packed = msgspec.msgpack.decode(file.read_bytes(), type=_Packed)
+        return SeenTexts(np.frombuffer(packed.digests, DIGEST).astype(np.uint64), packed.whole)
+    except (*DECODE_ERRORS, ValueError) as error:
+        raise InputError(
+            f"{file}: not the digests of a training's texts ({error}); train the pipeline again, or delete the file"
+        ) from error

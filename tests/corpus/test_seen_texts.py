@@ -1,0 +1,65 @@
+"""The digests that a pipeline has of its training's texts: their form, and what is found in them."""
+
+import hashlib
+
+import msgspec
+import numpy as np
+import pytest
+
+from labelwise.common.errors import InputError
+from labelwise.common.keys import text_key
+from labelwise.corpus.seen_texts import SEEN_TEXTS, collect_seen, read_seen, write_seen
+from labelwise.corpus.tokenizer import make_nlp, read_tokenizer
+from labelwise.train.reader import read_docs
+
+
+@pytest.fixture
+def texts(demo_corpus) -> dict[str, list[str]]:
+    nlp = make_nlp(*read_tokenizer(demo_corpus / "tokenizer.json"))
+    return {split: [doc.text for doc in read_docs(demo_corpus / split, nlp)] for split in ("train", "dev", "test")}
+
+
+def test_the_file_has_eight_bytes_of_each_text_of_train_and_dev_sorted(demo_corpus, texts, tmp_path):
+    write_seen(tmp_path, collect_seen(demo_corpus, []))
+    keys = (hashlib.blake2b(text.encode(), digest_size=12).digest() for text in (*texts["train"], *texts["dev"]))
+    content = msgspec.msgpack.decode((tmp_path / SEEN_TEXTS).read_bytes())
+    assert content == {"digests": b"".join(sorted(key[:8] for key in keys)), "whole": True}
+
+
+def test_texts_of_train_and_dev_are_found_and_no_others(demo_corpus, texts, tmp_path):
+    write_seen(tmp_path, collect_seen(demo_corpus, []))
+    seen = read_seen(tmp_path)
+    found = {split: [seen.has(text_key(text.encode()).hex()) for text in texts[split]] for split in texts}
+    assert {split: set(each) for split, each in found.items()} == {"train": {True}, "dev": {True}, "test": {False}}
+    assert not seen._replace(digests=seen.digests[:0]).has(text_key(b"").hex())
+
+
+def test_those_of_pipelines_that_it_began_with_are_united_and_whole_if_each_is(demo_corpus, tmp_path):
+    own = collect_seen(demo_corpus, [])
+    known, unknown, in_part = (tmp_path / name for name in ("known", "unknown", "in part"))
+    for folder in (known, unknown, in_part):
+        folder.mkdir()
+    other = own._replace(digests=np.array([1, 2], np.uint64))
+    write_seen(known, other)
+    write_seen(in_part, other._replace(whole=False))
+    for sources, whole in (([known], True), ([known, unknown], False), ([in_part], False), ([known, in_part], False)):
+        seen = collect_seen(demo_corpus, sources)
+        assert seen.digests.tolist() == sorted({*own.digests.tolist(), 1, 2})
+        assert seen.whole is whole
+    assert collect_seen(demo_corpus, [unknown]).digests.tolist() == own.digests.tolist()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"not msgpack",
+        msgspec.msgpack.encode({"digests": [1], "whole": True}),
+        msgspec.msgpack.encode({"digests": bytes(7), "whole": True}),
+    ],
+)
+def test_another_file_of_that_name_is_an_error_that_names_it(tmp_path, content):
+    assert read_seen(tmp_path) is None
+    (tmp_path / SEEN_TEXTS).write_bytes(content)
+    with pytest.raises(InputError, match=rf"{SEEN_TEXTS}: not the digests of a training's texts \(.*; train .* again"):
+        read_seen(tmp_path)
