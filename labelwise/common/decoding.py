@@ -1,4 +1,4 @@
-"""The errors of decoders, and limits of depth and size for YAML."""
+"""The errors of decoders, what can be written again, and limits of depth and size for YAML."""
 
 from typing import TypeVar
 
@@ -15,6 +15,15 @@ DEEPEST = 100  # levels; the C library behind YAML's decoder crashes at some ten
 LARGEST = 10**6  # values; each that is referred to, as `*name`, counts again: a kilobyte can be billions of them
 # The errors of YAML's decoder: values may not be what their tags say, as in `!!int ""`, or `2020-13-01`, a date.
 YAML_ERRORS = (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
+
+
+def is_text(value: str) -> bool:
+    """Tell whether a string can be written: it has no half of a surrogate pair, such as JSON may have it escaped."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def decode_yaml(content: bytes, kind: type[Kind], name: str, remedy: str) -> Kind:

@@ -13,9 +13,6 @@ Offsets count code points; the very first versions counted UTF-16 code units (do
 
 from typing import Any
 
-import msgspec
-
-from labelwise.common.decoding import DECODE_ERRORS
 from labelwise.corpus.tasks import PREDICTED
 from labelwise.sources.carried import name_of, uncovered_of
 from labelwise.sources.prodigy import DOCUMENT, Task, TaskSpan
@@ -24,37 +21,41 @@ KEYS = ("label", "labels", "entities")
 TEXTS = ("text", "data")
 
 
-def is_doccano(row: Any) -> bool:
-    """Tell whether a row of JSONL is doccano's."""
-    return (
-        isinstance(row, dict)
-        and any(isinstance(row.get(key), str) for key in TEXTS)
-        and "spans" not in row
-        and any(isinstance(row.get(key), list) for key in (*KEYS, "annotations"))
-    )
+def marked_lists(row: dict[str, Any]) -> list[list[Any]] | None:
+    """List what a row has under doccano's keys that are lists; None if it isn't doccano's, and none if all are null."""
+    if not any(isinstance(row.get(key), str) for key in TEXTS):
+        return None
+    found = [row[key] for key in KEYS if isinstance(row.get(key), list)]
+    null = any(row.get(key, ...) is None for key in KEYS)
+    return found if found or null or isinstance(row.get("annotations"), list) else None
 
 
-def parse_doccano(row: bytes) -> tuple[Task | None, str]:
-    """Decode a row, or say why it can't be used; see `prodigy.parse_task`."""
-    try:
-        content = msgspec.json.decode(row)
-    except DECODE_ERRORS:
-        return None, "bad JSON"
-    if not isinstance(content, dict):
-        return None, f"malformed: a row is an object, not {type(content).__name__}"
+def sorted_spans(marked: Any, *names: str) -> list[str]:
+    """Sort spans as text, so that two lists of them can be compared.
+
+    names (str): the keys of their offsets, where they aren't doccano's.
+    """
+    return sorted(str(_offsets(one, *names)) for one in marked) if isinstance(marked, list) else []
+
+
+def parse_doccano(content: dict[str, Any]) -> tuple[Task | None, str]:
+    """Make a task of a row, or say why it can't be used; see `prodigy.parse_task`."""
     text = next((content[key] for key in TEXTS if key in content), None)
     if not isinstance(text, str) or not text.strip():
         return None, "no text"
-    marked = next((content[key] for key in KEYS if key in content), None)
-    if marked is None and any(key in content for key in KEYS):
+    lists = marked_lists(content) or []
+    if not lists and any(key in content for key in KEYS):
         return None, "not annotated: no list of spans"
-    if not isinstance(marked, list):
+    if not lists:
         numbered = "annotations" in content
         return None, "malformed: " + ("its labels are numbers; export them as text" if numbered else "no list of spans")
+    filled = [one for one in lists if one] or lists
+    if any(sorted_spans(one) != sorted_spans(filled[0]) for one in filled):
+        return None, f"malformed: its {' and '.join(key for key in KEYS if content.get(key))} differ; keep one of them"
     user = content.get("username") or content.get("user")
     task = Task(
         text,
-        [_span(one) for one in marked],
+        [TaskSpan(*_offsets(one)) for one in filled[0]],
         view_id="spans_manual",
         annotator_id=user if isinstance(user, str) else None,
         meta={DOCUMENT: name} if (name := name_of(content, content, text)) else None,
@@ -63,7 +64,8 @@ def parse_doccano(row: bytes) -> tuple[Task | None, str]:
     )
     if _is_unchanged(task, content.get(PREDICTED)):
         task.meta = {**(task.meta or {}), PREDICTED: "yes"}
-    return task, ""
+    there, read = max(len(content[key]) for key in KEYS if isinstance(content.get(key), list)), len(task.spans or ())
+    return task, "" if there == read else f"miscounted: {there} spans, of which {read} were read"
 
 
 def _is_unchanged(task: Task, predicted: Any) -> bool:
@@ -72,8 +74,8 @@ def _is_unchanged(task: Task, predicted: Any) -> bool:
     return isinstance(predicted, list) and sorted(spans, key=str) == sorted(predicted, key=str)
 
 
-def _span(one: Any) -> TaskSpan:
-    """Read a span, in either form; anything else becomes one that can't be used."""
+def _offsets(one: Any, start: str = "start_offset", end: str = "end_offset") -> tuple[Any, ...]:
+    """Return start, end and label of a span, in either form; of anything else, nothing, which can't be used."""
     if isinstance(one, dict):
-        return TaskSpan(one.get("start_offset"), one.get("end_offset"), one.get("label"))
-    return TaskSpan(*one[:3]) if isinstance(one, list) and len(one) >= 3 else TaskSpan()
+        return one.get(start), one.get(end), one.get("label")
+    return tuple(one[:3]) if isinstance(one, list) and len(one) >= 3 else ()

@@ -8,20 +8,19 @@ import sqlite3
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from backports import zstd
 
 from labelwise.common.errors import InputError
 from labelwise.sources.brat_folder import read_brat
 from labelwise.sources.conll import SUFFIXES, read_conll
-from labelwise.sources.doccano import is_doccano, parse_doccano
 from labelwise.sources.items import Item
-from labelwise.sources.jsonl import Parse, first_rows, read_jsonl_file
+from labelwise.sources.jsonl import read_jsonl_file
 from labelwise.sources.label_studio import read_label_studio
 from labelwise.sources.prodigy_db import read_database
 from labelwise.sources.spacy_docs import read_spacy
-from labelwise.sources.tagged_rows import is_tagged, parse_tagged, read_parquet
+from labelwise.sources.tagged_rows import read_parquet
 from labelwise.sources.webanno import read_webanno
 
 # Raised where a file is damaged. By sqlite3 also a UnicodeDecodeError, of a message that quotes unreadable bytes, and a
@@ -64,22 +63,6 @@ def is_plain(path: Path) -> bool:
     return path.is_file() and path.suffix not in (".gz", ".zst")
 
 
-def rows_format(name: str, is_it: Callable[[Any], bool], parse: Parse) -> Format:
-    """Make a format of JSONL that is recognized by its rows, each of which is an accepted task."""
-    return Format(
-        name,
-        lambda piece: is_it(_deciding_row(piece.path)),
-        lambda piece: read_jsonl_file(piece.path, piece.start, piece.end, parse),
-        is_plain,
-    )
-
-
-def _deciding_row(path: Path) -> Any:
-    """Find the first row of JSONL that tells its format, among the first ones; None if none does."""
-    rows = (row for row in first_rows(path) if isinstance(row, dict))
-    return next((row for row in rows if "spans" in row or is_tagged(row) or is_doccano(row)), None)
-
-
 FORMATS = (
     # The tasks of the data set of that name, in the order of their ids, which count as lines.
     Format(
@@ -99,9 +82,7 @@ FORMATS = (
     Format("Label Studio", lambda piece: piece.path.suffix == ".json", lambda piece: read_label_studio(piece.path)),
     # Each row is an accepted task.
     Format("`.parquet`", lambda piece: piece.path.suffix == ".parquet", lambda piece: read_parquet(piece.path)),
-    rows_format("JSONL of tokens and tags", is_tagged, parse_tagged),
-    rows_format("doccano's JSONL", is_doccano, parse_doccano),
-    # Any other file: the last entry.
+    # Any other file: the last entry. Each row is what its own keys say.
     Format(
         "`.jsonl`, `.jsonl.gz`, `.jsonl.zst`",
         lambda piece: True,

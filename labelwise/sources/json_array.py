@@ -5,25 +5,25 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from labelwise.common.errors import InputError
-
 CHUNK = 2**20  # characters that are read at a time, at first
 SPACES = " \t\r\n"
 _decoder = json.JSONDecoder()
 
 
-def read_array(path: Path) -> Iterator[Any]:
-    """Yield the elements of a file that is one array, or the one value that it is instead.
+def read_array(path: Path) -> Iterator[tuple[Any, str]]:
+    """Yield the elements of a file that has an array, or several, or values one after another, each with no problem.
 
-    RAISES (InputError): it isn't JSON, or ends before the array does.
+    Where it isn't JSON, it can't be read on: that is the last element, with the problem. Bytes that aren't UTF-8 are
+    half a character each (see PEP 383), and so is an escape that stands for that.
     """
-    text, place, size = "", 0, CHUNK
-    with path.open(encoding="utf-8-sig", errors="strict", newline="") as file:
+    text, place, size, line = "", 0, CHUNK, 1
+    with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
 
         def more() -> bool:
             """Read on, more each time, so that an element of any size takes few attempts."""
-            nonlocal text, place, size
+            nonlocal text, place, size, line
             read = file.read(size)
+            line += text.count("\n", 0, place)
             text, place, size = text[place:] + read, 0, size * 2
             return bool(read)
 
@@ -36,27 +36,27 @@ def read_array(path: Path) -> Iterator[Any]:
                 if place < len(text) or not more():
                     return text[place : place + 1]
 
-        try:
-            is_array = skip() == "["
-            place += is_array
-            while (found := skip()) and found != "]":
-                while True:
-                    try:
-                        element, end = _decoder.raw_decode(text, place)
-                        break
-                    except json.JSONDecodeError:
-                        if not more():
-                            raise
-                # A number at the end of what was read may go on.
-                if end == len(text) and more():
+        inside = False
+        while found := skip():
+            if found == "," or (found == "]" if inside else found == "["):
+                inside = inside if found == "," else not inside
+                place += 1
+                continue
+            while True:
+                try:
+                    element, end = _decoder.raw_decode(text, place)
+                except (ValueError, RecursionError) as error:  # too many digits, or too deep
+                    if not isinstance(error, json.JSONDecodeError) or not more():
+                        line += text.count("\n", 0, place)
+                        yield None, f"malformed: from line {line} on, it isn't JSON ({error}); export it again"
+                        return
                     continue
-                place, size = end, CHUNK
-                yield element
-                if is_array and skip() == ",":
-                    place += 1
-                elif is_array and skip() != "]" and skip():
-                    raise InputError(f"{path}: it isn't JSON (no comma after {str(element)[:40]!r}); export it again")
-            if is_array and found != "]":
-                raise InputError(f"{path}: the JSON array has no end; export it again")
-        except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise InputError(f"{path}: it isn't JSON ({error}); export it again") from error
+                # A number at the end of what was read may go on.
+                if end < len(text) or not more():
+                    break
+            place, size = end, CHUNK
+            yield element, ""
+        if inside:
+            yield None, "malformed: the array has no end; export it again"
+        if rest := text[place:] + file.read(CHUNK):
+            yield None, f"miscounted: a file with {len(rest)} characters or more behind those that were read"

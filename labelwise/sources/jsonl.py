@@ -1,8 +1,8 @@
-"""Read Prodigy's JSONL, plain or compressed: a task per line (see `prodigy`)."""
+"""Read JSONL, plain or compressed: a task per line, each by its own keys (see `rows`)."""
 
 import gzip
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any
@@ -13,10 +13,10 @@ from backports import zstd
 from labelwise.common.decoding import DECODE_ERRORS
 from labelwise.common.errors import InputError
 from labelwise.sources.items import Item
-from labelwise.sources.prodigy import Task, parse_task
+from labelwise.sources.rows import Shape, parse_row, shape_of
 
 BOM = b"\xef\xbb\xbf"  # some editors begin a file with it
-LONGEST = 2**24  # bytes that a row may have by which a format is recognized
+LONGEST = 2**24  # bytes that a row may have by which the format of those that say nothing is decided
 DECIDING = 50  # rows that are looked at for that
 UNREADABLE = (OSError, EOFError, zlib.error, zstd.ZstdError)
 HEADERS = {
@@ -30,19 +30,21 @@ HEADERS = {
 }
 
 
-Parse = Callable[[bytes], tuple[Task | None, str]]  # makes a task of a row, or says why it can't be used
-
-
-def read_jsonl_file(path: Path, start: int = 0, end: int | None = None, parse: Parse = parse_task) -> Iterator[Item]:
+def read_jsonl_file(path: Path, start: int = 0, end: int | None = None) -> Iterator[Item]:
     """Yield the rows of a file, or of a plain one those that begin at `start` or after it, before `end`.
 
     RAISES (InputError): it isn't JSONL, but a database, or compressed in a way that its name doesn't tell.
     """
     with _open(path) as lines:
-        yield from read_jsonl(lines, start, end, parse)
+        yield from read_jsonl(lines, start, end, _first_shape(path))
 
 
-def first_rows(path: Path) -> Iterator[Any]:
+def _first_shape(path: Path) -> Shape:
+    """Find the format of the first row of a file, among the first ones, whose keys say what it is."""
+    return next(filter(None, map(shape_of, _first_rows(path))), "prodigy")
+
+
+def _first_rows(path: Path) -> Iterator[Any]:
     """Decode the first rows of a file, but for blank ones, as long as they are JSON."""
     try:
         with _open(path) as lines:
@@ -53,24 +55,31 @@ def first_rows(path: Path) -> Iterator[Any]:
         return
 
 
-def read_jsonl(lines: IO[bytes], start: int = 0, end: int | None = None, parse: Parse = parse_task) -> Iterator[Item]:
-    """Yield the rows of JSONL that begin at `start` or after it, before `end`."""
+def read_jsonl(lines: IO[bytes], start: int = 0, end: int | None = None, unsaid: Shape = "prodigy") -> Iterator[Item]:
+    """Yield the rows of JSONL that begin at `start` or after it, before `end`.
+
+    unsaid (Shape): see `parse_row`.
+    """
     position = start
     if start:
         # The line that the byte before belongs to is the previous slice's.
         lines.seek(start - 1)
         position += len(lines.readline()) - 1
     number = 0
+    ahead = 0  # bytes that were read and are the next slice's
     for line in lines:
         if end is not None and position >= end:
-            return
+            ahead = len(line)
+            break
         # As Prodigy reads it, CR alone ends a line, too; JSON has none in its strings. Here, all that LF ends is cut as
         # one, so such rows are the slice's that the first of them is in.
         for row in line.splitlines() if b"\r" in line else (line,):
             number += 1
             content = row.removeprefix(BOM) if position == 0 and number == 1 else row
-            yield Item(number, None) if not content or content.isspace() else Item(number, *parse(content))
+            yield Item(number, None) if not content or content.isspace() else Item(number, *parse_row(content, unsaid))
         position += len(line)
+    if (there := lines.tell() - ahead) != position:
+        yield Item(number, None, f"miscounted: {there - start} bytes, of which {position - start} were read")
 
 
 def _open(path: Path) -> IO[bytes]:

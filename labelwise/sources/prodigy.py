@@ -84,6 +84,11 @@ def parse_task(row: bytes | str) -> tuple[Task | None, str]:
         return None, f"malformed: {error}"
     except DECODE_ERRORS:
         return None, "bad JSON"
+    return check_text(task)
+
+
+def check_text(task: Task) -> tuple[Task | None, str]:
+    """Return a task that has a text, or say that it has none."""
     return (task, "") if task.text and not task.text.isspace() else (None, "no text")
 
 

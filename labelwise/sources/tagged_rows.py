@@ -25,27 +25,20 @@ TOKENS, TAGS = ("tokens", "words"), ("ner_tags", "ner", "tags", "labels")
 ROWS = 1000  # that are read from a Parquet file at a time
 
 
-def is_tagged(row: Any) -> bool:
-    """Tell whether a row of JSONL has tokens and tags, and no spans."""
-    if not isinstance(row, dict) or "spans" in row:
-        return False
+def tags_of(row: dict[str, Any]) -> list[Any] | None:
+    """Return the tags of a row of JSONL that has tokens; None if it hasn't both."""
     tokens, tags = (_first(row, names) for names in (TOKENS, TAGS))
     if not isinstance(tokens, list) or not isinstance(tags, list):
-        return False
+        return None
     # Beside a text, lists may be something else, such as spans.
     kinds = (str, int) if "text" in row else object
-    return all(isinstance(token, str) for token in tokens) and all(isinstance(tag, kinds) for tag in tags)
+    is_it = all(isinstance(token, str) for token in tokens) and all(isinstance(tag, kinds) for tag in tags)
+    return tags if is_it else None
 
 
-def parse_tagged(row: bytes) -> tuple[Task | None, str]:
-    """Decode a row of JSONL, or say why it can't be used; see `prodigy.parse_task`."""
-    try:
-        content = msgspec.json.decode(row)
-    except DECODE_ERRORS:
-        return None, "bad JSON"
-    if not isinstance(content, dict):
-        return None, f"malformed: a row is an object, not {type(content).__name__}"
-    return make_named(_first(content, TOKENS), _first(content, TAGS), ())
+def parse_tagged(row: dict[str, Any]) -> tuple[Task | None, str]:
+    """Make a task of a row of JSONL, or say why it can't be used; see `prodigy.parse_task`."""
+    return make_named(_first(row, TOKENS), _first(row, TAGS), ())
 
 
 def read_parquet(path: Path) -> Iterator[Item]:

@@ -1,11 +1,12 @@
-"""doccano's JSONL, in all its forms, told from Prodigy's by its first row."""
+"""doccano's JSONL, in all its forms."""
 
-import gzip
 import json
 
 import pytest
 
-from labelwise.sources.formats import Slice, format_of, read_items
+from labelwise.sources import doccano
+from labelwise.sources.formats import read_items
+from labelwise.sources.prodigy import Task
 from tests.conftest import Merging
 
 ENTITY = {"id": 7, "label": "A", "start_offset": 4, "end_offset": 8}
@@ -73,47 +74,20 @@ def test_a_row_says_what_was_predicted(tmp_path, predicted, unchanged):
     assert item.task.meta is None
 
 
-@pytest.mark.parametrize(
-    ("row", "name"),
-    [
-        ({"text": "x", "label": []}, "doccano's JSONL"),
-        ({"text": "x", "annotations": []}, "doccano's JSONL"),
-        ({"tokens": ["x"], "ner_tags": ["O"]}, "JSONL of tokens and tags"),
-        ({"tokens": ["x"], "ner_tags": [0], "text": "x"}, "JSONL of tokens and tags"),
-        ({"text": "x", "spans": [], "label": []}, "`.jsonl`, `.jsonl.gz`, `.jsonl.zst`"),
-        ({"text": "x", "label": "A"}, "`.jsonl`, `.jsonl.gz`, `.jsonl.zst`"),
-        ({"text": "x", "tokens": [{"text": "x"}], "tags": []}, "`.jsonl`, `.jsonl.gz`, `.jsonl.zst`"),
-        ("x", "`.jsonl`, `.jsonl.gz`, `.jsonl.zst`"),
-        ({"data": "x", "label": [[0, 1, "A"]]}, "doccano's JSONL"),
-        ({"text": "x", "tokens": ["x"], "label": [], "ner_tags": ["B-A"]}, "JSONL of tokens and tags"),
-        ({"text": "x", "tokens": ["x"], "labels": [[0, 1, "A"]]}, "doccano's JSONL"),
-    ],
-)
-def test_a_file_is_what_its_first_row_is(tmp_path, row, name):
-    for file, write in (("a.jsonl", bytes), ("a.jsonl.gz", gzip.compress)):
-        (tmp_path / file).write_bytes(write(b"\xef\xbb\xbf\n" + json.dumps(row).encode() + b"\n{}\n"))
-        assert format_of(Slice(tmp_path / file)).name == name
+@pytest.mark.parametrize("empty", ["label", "labels", "entities"])
+def test_a_list_that_is_empty_does_not_hide_another(tmp_path, empty):
+    marked = {"label": [[4, 8, "A"]], "entities": [ENTITY]}
+    first, second = read(tmp_path, {"text": "Add 5 mL", **marked}, {"text": "Add 5 mL", **marked, empty: []})
+    assert [len(item.task.spans) for item in (first, second)] == [1, 1]
+    (item,) = read(tmp_path, {"text": "Add 5 mL", **marked, "labels": [[0, 3, "A"]]})
+    assert (item.task, item.problem) == (None, "malformed: its label and labels and entities differ; keep one of them")
 
 
-def test_rows_that_tell_no_format_leave_it_to_the_next_ones(tmp_path):
-    """Nothing says of the first two that anybody has annotated them; they don't make the others Prodigy's."""
-    rows = [{"text": "one", "label": None}, {"text": "two", "meta": {}}, {"data": "Add 5 mL", "label": [[4, 8, "A"]]}]
-    first, second, third = read(tmp_path, *rows)
-    assert (first.task, first.problem) == (None, "not annotated: no list of spans")
-    assert second.task is None
-    assert (third.task.text, [(span.start, span.end, span.label) for span in third.task.spans]) == (
-        "Add 5 mL",
-        [(4, 8, "A")],
-    )
-    row = {"text": "x", "spans": []}
-    (tmp_path / "b.jsonl").write_text("".join(json.dumps(one) + "\n" for one in (row, *rows)))
-    assert format_of(Slice(tmp_path / "b.jsonl")).name.startswith("`.jsonl`"), "the first one that tells"
-
-
-@pytest.mark.parametrize("content", [b"", b"\xff", b"\n \n", b"[" * 100_000])
-def test_what_is_no_json_is_left_to_prodigys_reader(tmp_path, content):
-    (tmp_path / "a.jsonl").write_bytes(content)
-    assert format_of(Slice(tmp_path / "a.jsonl")).name.startswith("`.jsonl`")
+def test_spans_that_get_lost_are_miscounted(tmp_path, monkeypatch):
+    """As if they were read by code that is wrong."""
+    monkeypatch.setattr(doccano, "Task", lambda text, spans, **rest: Task(text, spans[:3], **rest))
+    (item,) = read(tmp_path, {"text": "Add 5 mL", "label": [[n, n + 1, "A"] for n in range(5)]})
+    assert (len(item.task.spans), item.problem) == (3, "miscounted: 5 spans, of which 3 were read")
 
 
 def test_slices_have_every_row_once(tmp_path):

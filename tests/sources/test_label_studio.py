@@ -5,8 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from labelwise.common.errors import InputError
-from labelwise.sources import json_array
+from labelwise.sources import json_array, label_studio
 from labelwise.sources.formats import read_items
 from tests.conftest import Merging
 
@@ -246,21 +245,128 @@ def test_it_is_merged_with_agreement_and_the_ledger_balances(merging: Merging):
     assert ledger.agreement["A"]["texts"] == 1
 
 
+ELEMENTS = [[], [1], [12345, "a]b", {"x": [1, {"y": "\\u00e9}"}]}, None, [2]], [{"a": "x" * 50}] * 9]
+
+
 @pytest.mark.parametrize("chunk", [1, 7, 1000])
-@pytest.mark.parametrize(
-    "values", [[], [1], [12345, "a]b", {"x": [1, {"y": "\\u00e9}"}]}, None, [2]], [{"a": "x" * 50}] * 9]
-)
+@pytest.mark.parametrize("values", ELEMENTS)
 def test_an_array_of_any_size_is_read_element_by_element(chunk, values, tmp_path, monkeypatch):
+    """So are two in a file, with anything between them."""
     monkeypatch.setattr(json_array, "CHUNK", chunk)
     for indent in (None, 2):
-        (tmp_path / "a.json").write_text(json.dumps(values, indent=indent) + "\n")
-        assert list(json_array.read_array(tmp_path / "a.json")) == values
-    (tmp_path / "a.json").write_text('\ufeff {"id": 1} ', encoding="utf8")
-    assert list(json_array.read_array(tmp_path / "a.json")) == [{"id": 1}]
+        one = json.dumps(values, indent=indent) + "\n"
+        for content, expected in ((one, values), (one + one, values * 2), (one + ",\n[]" + one, values * 2)):
+            (tmp_path / "a.json").write_text(content)
+            assert list(json_array.read_array(tmp_path / "a.json")) == [(value, "") for value in expected]
+    (tmp_path / "a.json").write_text('\ufeff {"id": 1} {"id": 2}', encoding="utf8")
+    assert list(json_array.read_array(tmp_path / "a.json")) == [({"id": 1}, ""), ({"id": 2}, "")]
 
 
-@pytest.mark.parametrize("content", [b"[1, 2", b"[1, oops]", b"[1 2]x", b'["\xff"]', b"[" * 100_000, b'[{"a": 1'])
-def test_a_file_that_is_damaged_is_named(content, tmp_path):
+@pytest.mark.parametrize("chunk", [1, 1000])
+@pytest.mark.parametrize(
+    ("content", "before", "said"),
+    [
+        (b"[1,\n2", [1, 2], "the array has no end"),
+        (b"[1,\n oops,\n2]", [1], "from line 2 on, it isn't JSON (Expecting value"),
+        (b"[1, 2]\n[3]\n\nx", [1, 2, 3], "from line 4 on, it isn't JSON (Expecting value"),
+        (b"[1]]", [1], "from line 1 on, it isn't JSON (Expecting value"),
+        (b"[[" + b"[" * 100_000, [], "from line 1 on, it isn't JSON (maximum recursion depth"),
+        (b"[0, " + b"1" * 5000 + b"]", [0], "from line 1 on, it isn't JSON (Exceeds the limit"),
+        (b'[0, {"a": 1', [0], "from line 1 on, it isn't JSON (Expecting ',' delimiter"),
+        ("[1]".encode("utf-16"), [], "from line 1 on, it isn't JSON (Expecting value"),
+    ],
+)
+def test_where_a_file_is_damaged_costs_only_what_follows(content, before, said, chunk, tmp_path, monkeypatch):
+    if len(content) < 5000:
+        monkeypatch.setattr(json_array, "CHUNK", chunk)
     (tmp_path / "a.json").write_bytes(content)
-    with pytest.raises(InputError, match=r"a\.json: .*export it again"):
-        list(json_array.read_array(tmp_path / "a.json"))
+    *found, (element, problem) = json_array.read_array(tmp_path / "a.json")
+    assert (found, element) == ([(value, "") for value in before], None)
+    assert problem.startswith(f"malformed: {said}")
+    assert problem.endswith("export it again")
+
+
+def test_garbage_behind_an_export_does_not_stop_a_merge(merging: Merging):
+    merging.add("a", ["A"], [])
+    export = json.dumps([task("Add 5 mL", annotation(result(4, 8)))])
+    other = json.dumps([task("Stir", annotation(result(0, 4)), number=2)])
+    (merging.root / "tasks" / "a.json").write_text(f"{export}\n{other}\noops")
+    merging.declared[0]["path"] = "a.json"
+    merging.add("b", ["B"], [{"text": "x"}])
+    ledger = merging.run()
+    assert +ledger.rows == {"merged": 3, "malformed": 1}
+    problem = json.loads(merging.files()["problems.jsonl"])
+    assert (problem["file"], problem["line"]) == ("a.json", 3)
+
+
+@pytest.mark.parametrize("code", [0xD83D, 0xDCFF, 0xDE00])
+def test_half_a_character_costs_only_its_row_or_its_span(tmp_path, code):
+    """Of a text, of a label, and of what else goes into the corpus; bytes that aren't UTF-8 are the same."""
+    half = chr(code)
+    whole = task("Add \U0001f600", annotation(result(0, 3)))
+    content = [
+        task(f"Add {half}", annotation(result(0, 3))),
+        task("Add", annotation(result(0, 3), result(0, 2, half), result("4", 8) | {"type": half})),
+        task("Add", annotation(result(0, 3), who=half)),
+        task("Add", annotation(result(0, 3)), doc=half),
+        whole,
+    ]
+    path = tmp_path / "export.json"
+    path.write_text(json.dumps(content))
+    items = list(read_items(path))
+    assert [item.problem.partition(" ")[0] if item.problem else len(item.task.spans) for item in items] == [
+        *("malformed:", "invalid:", "invalid:", 1, "malformed:", "malformed:", 1),
+    ]
+    assert all(json.dumps(item.problem, ensure_ascii=False).encode() for item in items)
+    path.write_bytes(json.dumps(content[4:]).encode().replace(b"Add", b"A\xff"))
+    assert [item.problem.partition(":")[0] for item in read_items(path)] == ["malformed"]
+
+
+def test_values_that_are_no_spans_are_counted_one_by_one(tmp_path):
+    """One without a start, in JSON-MIN; an annotation, a result, or results of another type."""
+    span = {"start": 4, "end": 8, "text": "5 mL", "labels": ["A"]}
+    broken = {key: value for key, value in span.items() if key != "start"}
+    small = {"id": 1, "text": "Add 5 mL", "annotator": 3, "annotation_id": 5}
+    items = read(tmp_path, [{**small, "label": [span, broken, "x"]}, {**small, "label": [broken]}])
+    invalid = "invalid: labels without offsets in the text"
+    assert [item.problem or spans(item) for item in items] == [invalid, invalid, [(4, 8, "A")], invalid, []]
+    full = {"id": 1, "data": {"text": "Add 5 mL"}}
+    results = ["x", None, {**result(4, 8, text="5 mL"), "id": [], "to_name": {}}]
+    items = read(tmp_path, [full | {"annotations": ["x", {"id": 1, "result": "x"}, annotation(*results)]}])
+    malformed = "malformed: an annotation without a list of results"
+    objects = ["invalid: a result is an object"] * 2
+    assert [item.problem or spans(item) for item in items] == [malformed, malformed, *objects, [(4, 8, "A")]]
+
+
+@pytest.mark.parametrize("later", [True, False])
+def test_where_two_texts_fit_a_quote_its_control_decides(tmp_path, later):
+    """By another task, before or after, or by its name."""
+    data = {"title": "Add 5 mL", "body": "Add 5 mL, and stir for long"}
+    one, other = ({**result(4, 8, text="5 mL"), "to_name": name} for name in ("t", "b"))
+    ambiguous = [{"id": 1, "data": data, "annotations": [annotation(one)]}]
+    ambiguous += [{"id": 2, "data": data, "annotations": [annotation(one, other)]}]
+    decided = {"id": 3, "data": {"title": "5 mL", "body": "Stir it for 5 min"}}
+    decided["annotations"] = [annotation({**result(0, 4, text="5 mL"), "to_name": "t"})]
+    decided["annotations"] += [annotation({**result(0, 4, text="Stir"), "to_name": "b"})]
+    items = read(tmp_path, [*ambiguous, decided] if later else [decided, *ambiguous])
+    texts = [item.task.text for item in items]
+    found = texts[:3] if later else texts[2:]
+    assert found == [data["title"], data["title"], data["body"]]
+    named = [{**task_, "annotations": [annotation({**one, "to_name": "title"})]} for task_ in ambiguous]
+    assert [item.task.text for item in read(tmp_path, named)] == [data["title"]] * 2
+
+
+def test_where_two_texts_fit_a_quote_in_json_min_its_control_decides(tmp_path):
+    value = {"start": 4, "end": 8, "text": "5 mL", "labels": ["A"]}
+    who = {"annotator": 1, "annotation_id": 2}
+    ambiguous = {"id": 1, "head": "Add 5 mL", "body": "Add 5 mL, and stir", "ner": [value], **who}
+    decided = {"id": 2, "head": "Add 5 mL", "body": "Stir", "ner": [value], **who}
+    assert [item.task.text for item in read(tmp_path, [ambiguous, decided])] == ["Add 5 mL"] * 2
+
+
+def test_spans_that_get_lost_are_miscounted(tmp_path, monkeypatch):
+    """As if they were read by code that is wrong."""
+    values = label_studio._values
+    monkeypatch.setattr(label_studio, "_values", lambda annotation: (values(annotation)[0][:1], []))
+    *_, item = read(tmp_path, [task("Add 5 mL", annotation(result(4, 8), result(0, 3)))])
+    assert item.problem == "miscounted: 2 labels of spans, of which 1 were read"

@@ -5,9 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from labelwise.sources.items import MISCOUNTED
-
-PROBLEM_ROWS = ("bad JSON", "no text", "malformed", "link outside", MISCOUNTED)
+PROBLEM_ROWS = ("bad JSON", "no text", "malformed", "link outside", "miscounted", "other format")
 PROBLEM_SPANS = ("invalid", "undeclared label")
 
 

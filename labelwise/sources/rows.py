@@ -1,0 +1,103 @@
+"""Read a row of JSONL by its own keys, whatever the rows beside it are.
+
+    {"text": "Add 5 mL", "spans": [...], "answer": "accept"}      Prodigy's
+    {"text": "Add 5 mL", "label": [[4, 8, "Amount"]]}             doccano's
+    {"tokens": ["Add", "5"], "ner_tags": ["O", "B-Amount"]}       tokens and tags
+
+A row whose keys contradict one another is of no format that can be known: it is counted as `other format`. One whose
+keys say nothing, such as `{"text": "Add"}`, is read like the first row of its file that says something.
+
+Rows with Prodigy's keys alone are decoded once; others, once more, with all that they have.
+"""
+
+from operator import attrgetter
+from typing import Any, Literal
+
+import msgspec
+
+from labelwise.common.decoding import DECODE_ERRORS
+from labelwise.sources.conll import OUTSIDE
+from labelwise.sources.doccano import KEYS, marked_lists, parse_doccano, sorted_spans
+from labelwise.sources.prodigy import ANSWERS, Task, check_text, parse_task
+from labelwise.sources.tagged_rows import TAGS, parse_tagged, tags_of
+
+Shape = Literal["prodigy", "doccano", "tags"]
+
+PRODIGYS = {"spans", "_input_hash", "_task_hash", "_view_id", "_session_id", "_annotator_id", "_timestamp"}
+FOREIGN = tuple(dict.fromkeys((*KEYS, "annotations", *TAGS)))
+ABSENT = (False,) * len(FOREIGN)
+
+
+class _Row(Task, omit_defaults=True):
+    """A task with the values of FOREIGN; False, which no task file has, where a key is absent."""
+
+    label: Any = False
+    labels: Any = False
+    entities: Any = False
+    annotations: Any = False
+    ner_tags: Any = False
+    ner: Any = False
+    tags: Any = False
+
+
+_decode = msgspec.json.Decoder(_Row).decode
+_foreign = attrgetter(*FOREIGN)
+
+
+def parse_row(row: bytes, unsaid: Shape = "prodigy") -> tuple[Task | None, str]:
+    """Decode a row, or say why it can't be used; see `prodigy.parse_task`.
+
+    unsaid (Shape): the format of a row whose keys say nothing.
+    """
+    try:
+        task = _decode(row)
+        if _foreign(task) == ABSENT and (task.spans is not None or unsaid == "prodigy"):
+            return check_text(task)
+    except msgspec.ValidationError:  # as Prodigy's
+        pass
+    except DECODE_ERRORS:
+        return None, "bad JSON"
+    try:
+        content = msgspec.json.decode(row)
+    except DECODE_ERRORS:
+        return None, "bad JSON"
+    if contradiction := find_contradiction(content):
+        return None, f"other format: {contradiction}"
+    shape = shape_of(content) or unsaid
+    if shape == "prodigy":
+        return parse_task(row)
+    if not isinstance(content, dict):
+        return None, f"malformed: a row is an object, not {type(content).__name__}"
+    return parse_doccano(content) if shape == "doccano" else parse_tagged(content)
+
+
+def shape_of(row: Any) -> Shape | None:
+    """Tell whose keys a row has; None if they say nothing."""
+    if not isinstance(row, dict):
+        return None
+    if _is_prodigys(row):
+        return "prodigy"
+    if tags_of(row) is not None:
+        return "tags"
+    return "doccano" if marked_lists(row) is not None else None
+
+
+def _is_prodigys(row: dict[str, Any]) -> bool:
+    return bool(PRODIGYS & row.keys()) or row.get("answer") in ANSWERS
+
+
+def find_contradiction(row: Any) -> str:
+    """Say why the keys of a row can't be of one format; empty if they can."""
+    if not isinstance(row, dict):
+        return ""
+    tags, marked = tags_of(row), next(filter(None, marked_lists(row) or ()), [])
+    # Prodigy's tasks may have a list of the labels that were shown.
+    of_text = tags is None and marked and not any(isinstance(one, list | dict) for one in marked)
+    if not _is_prodigys(row):
+        return "its labels are the text's, and have no offsets" if of_text else ""
+    spans = row.get("spans")
+    if tags is not None:
+        differ = not spans and any(tag not in (*OUTSIDE, 0) for tag in tags)
+    else:
+        differ = not of_text and bool(marked) and sorted_spans(spans, "start", "end") != sorted_spans(marked)
+    return "it has Prodigy's keys, and other annotation in those of another tool; keep one of them" if differ else ""

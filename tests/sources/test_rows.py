@@ -1,0 +1,155 @@
+"""Rows of JSONL: each is read by its own keys, or counted."""
+
+import gzip
+import json
+import random
+
+import pytest
+
+from labelwise.sources import jsonl, rows
+from labelwise.sources.formats import read_items
+from labelwise.sources.prodigy import parse_task
+
+PRODIGY = {"text": "Add 5 mL", "spans": [{"start": 0, "end": 3, "label": "P"}], "_input_hash": 1}
+REJECTED = {"text": "Add", "labels": ["A", "B"], "answer": "reject"}
+DOCCANO = {"text": "Add 5 mL", "label": [[4, 8, "D"]]}
+TAGGED = {"tokens": ["Add", "5"], "ner_tags": ["B-T", "O"]}
+SILENT = {"text": "Stir"}
+OTHER = "other format: it has Prodigy's keys, and other annotation in those of another tool; keep one of them"
+
+
+def read(path, *content) -> list:
+    path.write_text("".join(json.dumps(row) + "\n" for row in content))
+    return [
+        (item.task.answer, [(span.start, span.end, span.label) for span in item.task.spans or ()])
+        if item.task
+        else item.problem
+        for item in read_items(path)
+    ]
+
+
+@pytest.mark.parametrize("first", range(4))
+def test_each_row_is_read_by_its_own_keys_whatever_comes_first(tmp_path, first):
+    """A rejected task of Prodigy's is never an accepted one."""
+    expected = {
+        "P": (PRODIGY, ("accept", [(0, 3, "P")])),
+        "R": (REJECTED, ("reject", [])),
+        "D": (DOCCANO, ("accept", [(4, 8, "D")])),
+        "T": (TAGGED, ("accept", [(0, 3, "T")])),
+    }
+    order = list(expected.values())
+    order = order[first:] + order[:first]
+    assert read(tmp_path / "a.jsonl", *(row for row, _ in order)) == [found for _, found in order]
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ([SILENT], ("accept", [])),
+        ([PRODIGY, SILENT], ("accept", [])),
+        ([DOCCANO, SILENT], "malformed: no list of spans"),
+        ([{"data": "x", "labels": []}, SILENT], "malformed: no list of spans"),
+        ([{"text": "x", "annotations": []}, SILENT], "malformed: no list of spans"),
+        ([{"text": "x", "tokens": ["x"], "labels": [[0, 1, "A"]]}, SILENT], "malformed: no list of spans"),
+        ([TAGGED, SILENT], "malformed: `tokens` isn't a list of strings"),
+        ([{"tokens": ["x"], "ner_tags": [0], "text": "x"}, SILENT], "malformed: `tokens` isn't a list of strings"),
+        ([{"text": "x", "words": ["x"], "label": [], "ner": ["O"]}, {}], "malformed: `tokens` isn't a list of strings"),
+        ([{"text": "x", "label": "A"}, SILENT], ("accept", [])),
+        ([{"text": "x", "tokens": [{"text": "x"}], "tags": []}, SILENT], ("accept", [])),
+        ([SILENT, "x", DOCCANO, SILENT], "malformed: no list of spans"),
+        ([SILENT, PRODIGY, DOCCANO, SILENT], ("accept", [])),
+    ],
+)  # fmt: skip
+def test_a_row_that_says_nothing_is_read_like_the_first_one_that_does(tmp_path, rows, expected):
+    assert read(tmp_path / "a.jsonl", *rows)[-1] == expected
+    packed = b"\xef\xbb\xbf\n" + (tmp_path / "a.jsonl").read_bytes()
+    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(packed))
+    *_, item = read_items(tmp_path / "a.jsonl.gz")
+    assert item.problem == (expected if isinstance(expected, str) else "")
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        ({"text": "Add", "label": None}, "not annotated: no list of spans"),
+        ({"text": "Add", "label": None, "answer": "reject"}, ("reject", [])),
+        ({"text": "Add", "labels": ["A", "B"]}, "other format: its labels are the text's, and have no offsets"),
+        ({**DOCCANO, "answer": "reject"}, OTHER),
+        ({**DOCCANO, "answer": "42"}, ("accept", [(4, 8, "D")])),
+        ({**DOCCANO, "spans": []}, OTHER),
+        ({**DOCCANO, "spans": [{"start": 0, "end": 3, "label": "P"}]}, OTHER),
+        ({**DOCCANO, "spans": [{"start": 4, "end": 8, "label": "D"}]}, ("accept", [(4, 8, "D")])),
+        ({**PRODIGY, "label": []}, ("accept", [(0, 3, "P")])),
+        ({**PRODIGY, "label": "A", "tags": ["x"]}, ("accept", [(0, 3, "P")])),
+        ({**PRODIGY, "tokens": ["Add", "5"], "ner_tags": ["B-A", "O"]}, ("accept", [(0, 3, "P")])),
+        ({"text": "Add 5", "spans": [], "tokens": ["Add", "5"], "ner_tags": ["B-A", "O"]}, OTHER),
+        ({"text": "Add 5", "spans": [], "tokens": ["Add", "5"], "ner_tags": ["O", "O"]}, ("accept", [])),
+        ({"text": "x", "spans": "x", "label": [[0, 1, "A"]]}, OTHER),
+        ({"text": "x", "spans": "x"}, "malformed: Expected `array | null`, got `str` - at `$.spans`"),
+    ],
+)
+def test_keys_that_contradict_one_another_are_counted(tmp_path, row, expected):
+    assert read(tmp_path / "a.jsonl", row) == [expected]
+
+
+def test_the_keys_of_other_formats_are_decoded():
+    assert rows._Row.__struct_fields__[-len(rows.FOREIGN) :] == rows.FOREIGN
+
+
+def test_it_is_counted_in_a_merge(merging):
+    merging.add("a", ["P", "D", "T"], [PRODIGY, REJECTED, {**DOCCANO, "answer": "reject"}, TAGGED])
+    ledger = merging.run()
+    assert (ledger.rows["merged"], ledger.rows["rejected"], ledger.rows["other format"]) == (2, 1, 1)
+
+
+@pytest.mark.parametrize("width", [1, 7, 60, 100])
+def test_rows_of_all_formats_are_the_same_wherever_a_file_is_cut(tmp_path, width):
+    rng = random.Random(0)
+    path = tmp_path / "a.jsonl"
+    content = rng.choices([PRODIGY, REJECTED, DOCCANO, TAGGED, SILENT, [], {**DOCCANO, "answer": "reject"}], k=40)
+    path.write_text("\n".join(map(json.dumps, content)))
+    size = path.stat().st_size
+    parts = [list(read_items(path, start=start, end=start + width)) for start in range(0, size, width)]
+    assert [item[1:] for part in parts for item in part] == [item[1:] for item in read_items(path)]
+
+
+def test_a_row_of_prodigys_is_decoded_once(monkeypatch):
+    monkeypatch.setattr(rows, "parse_task", None)
+    monkeypatch.setattr(rows, "shape_of", None)
+    for row in (PRODIGY, {**PRODIGY, "spans": None}, {"text": "x", "tokens": [{"text": "x"}], "meta": {}}):
+        task, _ = rows.parse_row(json.dumps(row).encode())
+        assert task.text == row["text"]
+
+
+def test_a_row_that_is_taken_back_is_what_prodigys_reader_has():
+    for row in (PRODIGY, {**PRODIGY, "label": "A", "tags": 3}, {**PRODIGY, "labels": ["A"]}, SILENT):
+        content = json.dumps(row).encode()
+        found, same = rows.parse_row(content)[0], parse_task(content)[0]
+        assert rows.msgspec.msgpack.encode(found) == rows.msgspec.msgpack.encode(same)
+
+
+def test_bytes_that_are_not_read_are_miscounted(tmp_path, monkeypatch):
+    """As if a slice ended too early, or a line were lost."""
+
+    class Losing:
+        def __init__(self, file):
+            self.file, self.tell = file, file.tell
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *exception):
+            self.file.close()
+
+        def __iter__(self):
+            return (line for number, line in enumerate(self.file) if number != 1)
+
+        def readline(self, *size):
+            return self.file.readline(*size)
+
+    monkeypatch.setattr(jsonl, "_open", lambda path: Losing(path.open("rb")))
+    assert read(tmp_path / "a.jsonl", *[SILENT] * 3) == [
+        ("accept", []),
+        ("accept", []),
+        "miscounted: 51 bytes, of which 34 were read",
+    ]
