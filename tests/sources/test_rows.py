@@ -7,8 +7,10 @@ import random
 import pytest
 
 from labelwise.sources import jsonl, rows
+from labelwise.sources.doccano import KEYS
 from labelwise.sources.formats import read_items
-from labelwise.sources.prodigy import parse_task
+from labelwise.sources.prodigy import Task, parse_task
+from labelwise.sources.tagged_rows import TAGS
 
 PRODIGY = {"text": "Add 5 mL", "spans": [{"start": 0, "end": 3, "label": "P"}], "_input_hash": 1}
 REJECTED = {"text": "Add", "labels": ["A", "B"], "answer": "reject"}
@@ -92,8 +94,11 @@ def test_keys_that_contradict_one_another_are_counted(tmp_path, row, expected):
     assert read(tmp_path / "a.jsonl", row) == [expected]
 
 
-def test_the_keys_of_other_formats_are_decoded():
-    assert rows._Row.__struct_fields__[-len(rows.FOREIGN) :] == rows.FOREIGN
+def test_the_keys_of_other_formats_are_looked_for():
+    found = set(rows._Row.__struct_fields__) - set(Task.__struct_fields__)
+    assert found == {*KEYS, "annotations", *TAGS}
+    for key in found:
+        assert rows.parse_row(json.dumps({**PRODIGY, key: None}).encode())[0] == parse_task(json.dumps(PRODIGY))[0]
 
 
 def test_it_is_counted_in_a_merge(merging):
