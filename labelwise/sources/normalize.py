@@ -70,11 +70,16 @@ def normalize(text: str) -> tuple[str, list[int], list[int]]:
 
 @cache
 def _joins() -> frozenset[str]:
-    """All characters that can combine with the one before: combining marks, and the second halves of composed ones."""
-    joins = {chr(code) for code in range(maxunicode + 1) if unicodedata.combining(chr(code))}
+    """All characters that can combine with the one before: combining marks, and the second halves of composed ones.
+
+    A mark may be composed of others, and is none by its own class then, such as U+0F73.
+    """
+    joins: set[str] = set()
     for code in range(maxunicode + 1):
-        parts = unicodedata.normalize("NFD", chr(code)) if unicodedata.decomposition(chr(code))[:1] != "<" else ""
+        parts = unicodedata.normalize("NFD", chr(code))
         joins.update(parts[1:])
+        if unicodedata.combining(parts[0]):
+            joins.add(chr(code))
     # Hangul syllables are composed of a leading consonant with a vowel, and that with a trailing consonant.
     joins.update(map(chr, range(0x1161, 0x1176)), map(chr, range(0x11A8, 0x11C3)))
     return frozenset(joins)

@@ -1,6 +1,7 @@
 """The normal form of texts, and where their spans go."""
 
 import unicodedata
+from sys import maxunicode
 
 import pytest
 from hypothesis import given
@@ -27,14 +28,42 @@ from tests.merge.test_run import read_docs
         ("\u0958", "\u0915\u093c"),  # a character that gets two
         ("\ufb01", "\ufb01"),  # a ligature isn't one of canonical equivalence
         ("e \u0301", "e \u0301"),  # a mark on a space
+        ("\u0f74\u0f73", "\u0f71\u0f72\u0f74"),  # a mark of two, on both sides of one
     ],
 )
 def test_normal_forms(text, normal):
     assert normalize(text)[0] == normal
 
 
+def test_it_is_that_of_unicode_for_characters_that_are_composed_alone_and_beside_marks():
+    """Also where a mark is composed of others, such as U+0F73."""
+    every = map(chr, range(maxunicode + 1))
+    characters = [char for char in every if unicodedata.decomposition(char)[:1] not in ("", "<")]
+    marks = ["", "\u0301", "\u0323", "\u0f71", "\u0f73", "\u0f74", "\u0f81", "\u0344", "\u1161", "\u11a8"]
+    for char in (one for one in characters if not one.isspace()):
+        for mark in marks:
+            for text in (char + mark, mark + char, "\u0f74" + char + mark):
+                assert normalize(text)[0] == unicodedata.normalize("NFC", text), ascii(text)
+
+
 pieces = st.sampled_from(
-    [*"ab e", "\u0301", "\u0323", " ", "\t", "\r", "\n", "\xa0", "\u1100", "\u1161", "\u11a8", "\u0958"]
+    [
+        *"ab e",
+        "\u0301",
+        "\u0323",
+        " ",
+        "\t",
+        "\r",
+        "\n",
+        "\xa0",
+        "\u1100",
+        "\u1161",
+        "\u11a8",
+        "\u0958",
+        "\u0f71",
+        "\u0f73",
+        "\u0f74",
+    ]
 )
 
 
