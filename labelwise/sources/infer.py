@@ -17,7 +17,7 @@ from labelwise.common.errors import InputError
 from labelwise.common.own_files import write_among_data
 from labelwise.corpus.tasks import DATASETS
 from labelwise.sources.conll import SUFFIXES
-from labelwise.sources.files import LINK_OUTSIDE, is_link_outside
+from labelwise.sources.files import LINK_OUTSIDE, is_link_outside, open_file, printable
 from labelwise.sources.formats import read_items
 from labelwise.sources.own_data import DATABASES, declarations_in, find_undeclared, names_in, paths_of
 from labelwise.sources.prodigy import annotator_of, kind_of, labels_of
@@ -107,8 +107,8 @@ def _find_in(file: Path) -> list[FoundDataSet]:
     is_database = file.suffix in DATABASES
     if is_link_outside(file, file.parent):
         return [_nothing(file, f"{LINK_OUTSIDE} of this folder and the project: declare the file that it leads to")]
-    if not _is_source(file):
-        return [_nothing(file, _why_not(file))]
+    if problem := _why_not(file):
+        return [_nothing(file, problem)]
     try:
         names = names_in(file) if is_database else [_name_of(file)]
     except sqlite3.DatabaseError as error:
@@ -122,7 +122,8 @@ def _find_in(file: Path) -> list[FoundDataSet]:
 
 
 def _nothing(file: Path, problem: str) -> FoundDataSet:
-    return FoundDataSet(file.name, file.name, [], "auto", 0, 0, problem=problem)
+    name = printable(Path(file.name))
+    return FoundDataSet(name, name, [], "auto", 0, 0, problem=problem)
 
 
 def _read(file: Path, name: str, is_database: bool) -> FoundDataSet:
@@ -208,14 +209,18 @@ def split_of(name: str) -> str:
     return next((split for split, there in match.groupdict().items() if there), "auto") if match else "auto"
 
 
-def _is_source(file: Path) -> bool:
-    return file.is_file() and file.name.endswith((*FILES, *DATABASES))
-
-
 def _why_not(file: Path) -> str:
-    """Say why nothing is read from something in a folder."""
+    """Say why nothing is read from something in a folder; empty if it may be a source."""
     if file.is_dir():
         return "a folder isn't looked into; declare a pattern or a folder in datasets.yml"
+    try:
+        open_file(file).close()
+    except InputError as error:
+        return str(error).removeprefix(f"{printable(file)}: ")
+    if printable(file) != file.as_posix():
+        return "its name isn't UTF-8; rename it"
+    if file.name.endswith((*FILES, *DATABASES)):
+        return ""
     if file.name.lower().endswith((*FILES, *DATABASES)):
         return "its suffix isn't in small letters; rename it"
     return f"no format has such a name; they end with {', '.join((*FILES, *DATABASES))}"

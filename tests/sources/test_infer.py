@@ -1,6 +1,7 @@
 """What is found in a folder of data sets that nobody has declared."""
 
 import json
+import os
 import sqlite3
 import subprocess
 import sys
@@ -159,6 +160,28 @@ def test_nothing_that_is_there_is_passed_over_in_silence(tmp_path):
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "export.zip").write_bytes(b"x")
     assert has_data(tmp_path / "other"), "the demo isn't trained in its place"
+
+
+def test_what_cannot_be_read_is_told_as_what_it_is(tmp_path):
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    (tmp_path / "link.jsonl").symlink_to("nothing")
+    write_jsonl(tmp_path / os.fsdecode(b"caf\xe9.jsonl"), [task("Ann", "PERSON")])
+    write_jsonl(tmp_path / "other.jsonl", [task("Ann", "PERSON")])
+    assert {one.file: one.problem.partition(";")[0] for one in declare_folder(tmp_path).found if one.problem} == {
+        "pipe.jsonl": "this is neither a file nor a folder",
+        "link.jsonl": "a link to nothing",
+        "caf\\xe9.jsonl": "its name isn't UTF-8",
+    }
+    assert [dataset.name for dataset in load_datasets([tmp_path])] == ["other"], "what was written can be read"
+
+
+def test_a_label_with_half_a_character_is_not_declared(tmp_path):
+    value = {"start": 0, "end": 3, "text": "Ann", "labels": ["\udcff", "PERSON"]}
+    row = {"id": 1, "text": "Ann", "annotator": 1, "annotation_id": 1, "label": [value]}
+    (tmp_path / "export.json").write_text(json.dumps([row]))
+    (one,) = declare_folder(tmp_path).found
+    assert (one.labels, one.problem) == (["PERSON"], "line 1: invalid: half a character in the label '\\udcff'")
+    assert load_datasets([tmp_path])[0].labels == ("PERSON",)
 
 
 def test_a_database_whose_rows_are_all_in_sessions_says_so(tmp_path):
