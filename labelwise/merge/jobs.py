@@ -31,7 +31,7 @@ class ReadJob(msgspec.Struct):
     path, dataset, start, end: see `formats.read_items`; `stat` is the source's `stat_of` when this was planned.
     size (int): bytes to be read, compressed ones where the file is compressed.
     out (Path): task files and extract are written to this path with other suffixes.
-    rename (dict[str, str]): new names of labels; see `declarations.DataSet`.
+    rename (dict[str, str]), spans (str): see `declarations.DataSet`.
     """
 
     number: int
@@ -45,6 +45,7 @@ class ReadJob(msgspec.Struct):
     normalize: bool
     split_by: str
     rename: dict[str, str]
+    spans: str
 
 
 class SplitGroup(NamedTuple):

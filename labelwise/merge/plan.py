@@ -50,7 +50,8 @@ def plan_reading(sources: Sequence[Source], cache: Cache, settings: Settings) ->
         starts = range(0, max(size, 1), SLICE_BYTES) if cut else (0,)
         for start in starts:
             end = start + SLICE_BYTES if start + SLICE_BYTES < size and cut else None
-            facts = [stat, dataset, start, end, settings.normalize, settings.split_by, source.dataset.rename]
+            declared = source.dataset.rename, source.dataset.spans
+            facts = [stat, dataset, start, end, settings.normalize, settings.split_by, *declared]
             name = hashlib.blake2b(msgspec.json.encode(facts), digest_size=16).hexdigest()
             jobs.append(
                 ReadJob(
@@ -65,6 +66,7 @@ def plan_reading(sources: Sequence[Source], cache: Cache, settings: Settings) ->
                     normalize=settings.normalize,
                     split_by=settings.split_by,
                     rename=source.dataset.rename,
+                    spans=source.dataset.spans,
                 )
             )
     return jobs

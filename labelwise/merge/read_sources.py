@@ -73,7 +73,7 @@ def read_slice(job: ReadJob) -> Extract:
     extract = Extract()
     waiting = TaskWriter(job.out)
     with create(job.out.with_suffix(".problems")) as problems:
-        for item in read_items(job.path, job.dataset, job.start, job.end):
+        for item in read_items(job.path, job.dataset, job.start, job.end, job.spans):
             extract.lines = item.line
             if item.task is not None:
                 extract.renamed += rename_labels(item.task, job.rename)

@@ -7,6 +7,7 @@
   split: auto             # auto | train | dev | test   (auto: by hash)
   absent: [PLACE]         # labels of other data sets that don't occur in these texts; none by default
   rename: {PER: PERSON}   # labels of its spans, and their names from here on, in `labels` and `absent`, too
+  spans: sc               # of `.spacy` files: doc.spans["sc"]; `ents` for doc.ents; by default what a Doc has
 - name: company
   path: company.jsonl
   labels: auto            # those that were used; one that never was isn't known of, so better list them
@@ -56,8 +57,8 @@ FETCHED = "fetched"  # the folder of a corpus that has the snapshots of data set
 
 SYNTAX = (
     "write a list of `{name: person, path: person.jsonl, labels: [PERSON]}`, or `db: prodigy.db` instead of the path, "
-    "optionally with `kind: auto | complete | binary`, `split: auto | train | dev | test`, `absent: [OTHER_LABEL]` and "
-    "`rename: {OLD_LABEL: NEW_LABEL}`"
+    "optionally with `kind: auto | complete | binary`, `split: auto | train | dev | test`, `absent: [OTHER_LABEL]`, "
+    "`rename: {OLD_LABEL: NEW_LABEL}`, and for .spacy files `spans: sc`"
 )
 
 
@@ -68,6 +69,7 @@ class DataSet(msgspec.Struct, frozen=True):
     database (bool): the file is a Prodigy database, in SQLite, which holds the data set.
     absent (tuple[str, ...]): labels of other data sets that don't occur in its texts, which are complete for them.
     rename (dict[str, str]): new names of labels, by those that its spans have.
+    spans (str): the key of its `.spacy` files' spans, if it is declared; see `spacy_docs`.
     inferred (bool): its labels are those that were used; nobody has listed them.
     outside (tuple[Path, ...]): links that lead elsewhere, and aren't read; see `files`.
     """
@@ -82,6 +84,7 @@ class DataSet(msgspec.Struct, frozen=True):
     rename: dict[str, str] = {}
     inferred: bool = False
     outside: tuple[Path, ...] = ()
+    spans: str = ""
 
 
 class _Declaration(msgspec.Struct, forbid_unknown_fields=True):
@@ -95,6 +98,7 @@ class _Declaration(msgspec.Struct, forbid_unknown_fields=True):
     split: AnySplit = "auto"
     absent: tuple[str, ...] = ()
     rename: dict[str, str] = {}
+    spans: str = ""
 
 
 def load_datasets(declarations: Sequence[Path], fetched: Path = Path(FETCHED)) -> list[DataSet]:
@@ -116,6 +120,8 @@ def load_datasets(declarations: Sequence[Path], fetched: Path = Path(FETCHED)) -
         check_renaming(dataset.rename, dataset.labels, f"data set {dataset.name!r}")
         if not dataset.labels:
             raise InputError(f"data set {dataset.name!r}: no labels; list those that its annotators were shown")
+        if dataset.spans and not all(file.suffix == ".spacy" for file in dataset.files):
+            raise InputError(f"data set {dataset.name!r}: `spans` is of .spacy files; leave it out")
         if dataset.name in names:
             raise InputError(f"data set {dataset.name!r} is declared twice; give each its own name")
         names.add(dataset.name)
@@ -220,6 +226,7 @@ def _make_dataset(item: _Declaration, files: tuple[Path, ...], outside: tuple[Pa
         rename=item.rename,
         inferred=item.labels == "auto",
         outside=outside,
+        spans=item.spans,
     )
 
 
@@ -236,7 +243,7 @@ def used_labels(item: _Declaration, files: Sequence[Path]) -> tuple[str, ...]:
     labels: set[str] = set()
     because = ""
     for file in files:
-        for row in read_items(file, inside):
+        for row in read_items(file, inside, spans=item.spans):
             labels |= {item.rename.get(label, label) for label in labels_of(row.task)} if row.task else set()
             because = because or (row.problem and f" ({file.name}, line {row.line}: {row.problem})")
     if not labels:

@@ -35,6 +35,7 @@ class Slice(NamedTuple):
     """A source, or a slice of one, to be read.
 
     dataset (str): the data set's name in a Prodigy database; otherwise empty.
+    spans (str): the declared key of a `.spacy` file's spans; see `spacy_docs`.
     start, end (int): of a file that can be cut: the lines that begin between them, counted from `start`.
     """
 
@@ -42,6 +43,7 @@ class Slice(NamedTuple):
     dataset: str = ""
     start: int = 0
     end: int | None = None
+    spans: str = ""
 
 
 class Format(NamedTuple):
@@ -72,8 +74,8 @@ FORMATS = (
     ),
     # Each document is an accepted task.
     Format("folder of brat documents", lambda piece: piece.path.is_dir(), lambda piece: read_brat(piece.path)),
-    # Each Doc is an accepted task: `doc.spans["gold"]` if there, else `doc.ents`.
-    Format("`.spacy`", lambda piece: piece.path.suffix == ".spacy", lambda piece: read_spacy(piece.path)),
+    # Each Doc is an accepted task: the declared spans, or `doc.spans["gold"]` if there, else `doc.ents`.
+    Format("`.spacy`", lambda piece: piece.path.suffix == ".spacy", lambda piece: read_spacy(piece.path, piece.spans)),
     # Each sentence is an accepted task.
     Format("CoNLL", lambda piece: piece.path.suffix in SUFFIXES, lambda piece: read_conll(piece.path)),
     # A file is one accepted task.
@@ -102,12 +104,14 @@ def can_be_cut(path: Path) -> bool:
     return format_of(Slice(path)).can_be_cut(path)
 
 
-def read_items(path: Path, dataset: str = "", start: int = 0, end: int | None = None) -> Iterator[Item]:
+def read_items(
+    path: Path, dataset: str = "", start: int = 0, end: int | None = None, spans: str = ""
+) -> Iterator[Item]:
     """Yield the tasks and problems of a file or folder; the arguments are a Slice's.
 
     RAISES (InputError): it can't be read: not a database, a schema that isn't Prodigy's, a damaged file.
     """
-    piece = Slice(path, dataset, start, end)
+    piece = Slice(path, dataset, start, end, spans)
     try:
         yield from format_of(piece).read(piece)
     except sqlite3.OperationalError as error:

@@ -14,21 +14,24 @@ from labelwise.corpus.manifest import read_partition
 from labelwise.sources.items import Item
 from labelwise.sources.prodigy import Task, TaskSpan
 
+ENTS = "ents"  # what a declaration calls `doc.ents`
 
-def read_spacy(path: Path) -> Iterator[Item]:
+
+def read_spacy(path: Path, key: str = "") -> Iterator[Item]:
     """Yield the Docs of a `.spacy` file as tasks; where tokens have the missing value, only the marked spans are known.
 
+    key (str): the declared spans, `doc.spans[key]`, or ENTS; empty for those that a Doc has, if that is certain.
     RAISES (InputError): it isn't such a file, or a partition that has changed since it was merged.
     """
     content = read_partition(path)
     try:
         check_arrays(decode(zlib.decompress(content)))
-        yield from _read_docs(content)
+        yield from _read_docs(content, key)
     except DAMAGES as error:
         raise InputError(f"{path}: spaCy can't read it: {error}; make it again") from error
 
 
-def _read_docs(content: bytes) -> Iterator[Item]:
+def _read_docs(content: bytes, key: str) -> Iterator[Item]:
     # spaCy is needed only for this: a process that reads JSONL doesn't load it.
     import spacy
     from spacy.tokens import DocBin
@@ -40,20 +43,40 @@ def _read_docs(content: bytes) -> Iterator[Item]:
         except msgspec.ValidationError as error:
             yield Item(number, None, f"malformed: its user data: {error}")
             continue
-        task = Task(doc.text, _doc_spans(doc, merged), view_id="spans_manual")
-        if merged:
-            task.uncovered = merged.uncovered
-        elif any(token.ent_iob == 0 for token in doc):
-            task.is_binary = True
-        yield Item(number, task) if not doc.text.isspace() and doc.text else Item(number, None, "no text")
+        if not doc.text or doc.text.isspace():
+            yield Item(number, None, "no text")
+        elif problem := "" if merged else _why_not(doc, key):
+            yield Item(number, None, problem)
+        else:
+            task = Task(doc.text, _doc_spans(doc, merged, key), view_id="spans_manual")
+            if merged:
+                task.uncovered = merged.uncovered
+            elif any(token.ent_iob == 0 for token in doc) and key in ("", ENTS):
+                task.is_binary = True
+            yield Item(number, task)
 
 
-def _doc_spans(doc: Any, merged: Annotation | None) -> list[TaskSpan]:
+def _why_not(doc: Any, key: str) -> str:
+    """Say why it isn't known which spans of a Doc are its annotation; empty if it is."""
+    ents = {(span.start, span.end, span.label) for span in doc.ents}
+    groups = {name: {(span.start, span.end, span.label) for span in doc.spans[name]} for name in doc.spans}
+    if key:
+        return "" if key == ENTS or key in groups else f"not annotated: it has no spans[{key!r}]"
+    if GOLD in groups:
+        said = f"other format: spans['{GOLD}'] lacks some of its ents; declare `spans: {GOLD}` or `spans: {ENTS}`"
+        return "" if ents <= groups[GOLD] else said
+    others = sorted(name for name in groups if groups[name] and name != INCORRECT)
+    if ents or not others:
+        return ""
+    return f"other format: its spans are in spans[{others[0]!r}]; declare `spans: {others[0]}`, or `spans: {ENTS}`"
+
+
+def _doc_spans(doc: Any, merged: Annotation | None, key: str) -> list[TaskSpan]:
     """List the accepted spans of a Doc, with those in characters that a merge kept, and the rejected ones."""
     if merged:
         spans = [TaskSpan(*span[:3]) for span in merged.gold]
     else:
-        accepted = doc.spans.get(GOLD, doc.ents)
+        accepted = doc.ents if key == ENTS else doc.spans.get(key or GOLD, doc.ents)
         spans = [TaskSpan(span.start_char, span.end_char, span.label_) for span in accepted]
     rejected = doc.spans.get(INCORRECT, ())
     return spans + [TaskSpan(span.start_char, span.end_char, span.label_, "reject") for span in rejected]

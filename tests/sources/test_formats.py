@@ -187,6 +187,57 @@ def test_docs_of_other_projects(tmp_path):
         read(tmp_path / "bad.spacy")
 
 
+SC = "other format: its spans are in spans['sc']; declare `spans: sc`, or `spans: ents`"
+LACKS = "other format: spans['gold'] lacks some of its ents; declare `spans: gold` or `spans: ents`"
+
+
+@pytest.mark.parametrize(
+    ("ents", "groups", "key", "expected"),
+    [
+        ([], {}, "", []),
+        (["E"], {}, "", ["E"]),
+        (["E"], {"sc": ["S"]}, "", ["E"]),
+        (["E"], {"sc": ["S"]}, "sc", ["S"]),
+        ([], {"sc": ["S"]}, "", SC),
+        ([], {"sc": []}, "", []),
+        ([], {"sc": []}, "sc", []),
+        ([], {"sc": ["S"]}, "ents", []),
+        ([], {"incorrect_spans": ["I"]}, "", ["I"]),
+        (["E"], {"gold": ["G", "E"]}, "", ["G", "E"]),
+        (["E"], {"gold": ["G"]}, "", LACKS),
+        (["E"], {"gold": ["G"]}, "gold", ["G"]),
+        (["E"], {"gold": ["G"]}, "ents", ["E"]),
+        (["E"], {}, "sc", "not annotated: it has no spans['sc']"),
+    ],
+)
+def test_the_spans_of_docs_are_those_declared_or_said(tmp_path, ents, groups, key, expected):
+    doc = spacy.blank("en")("Jordan drinks tea")
+    doc.set_ents([spacy.tokens.Span(doc, 0, 1, label) for label in ents])
+    for name, labels in groups.items():
+        doc.spans[name] = [spacy.tokens.Span(doc, 0, 1, label) for label in labels]
+    DocBin(docs=[doc], store_user_data=True).to_disk(tmp_path / "a.spacy")
+    (item,) = read_items(tmp_path / "a.spacy", spans=key)
+    assert (item.problem or [span.label for span in item.task.spans]) == expected
+
+
+def test_the_spans_of_docs_are_declared(merging):
+    doc = spacy.blank("en")("Jordan drinks tea")
+    doc.spans["sc"] = [spacy.tokens.Span(doc, 0, 1, "A")]
+    (merging.root / "tasks").mkdir()
+    DocBin(docs=[doc]).to_disk(merging.root / "tasks/a.spacy")
+    declare(merging, {"name": "a", "path": "a.spacy", "labels": ["A"]})
+    assert merging.run().rows == Counter({"other format": 1})
+    merging.declared[0]["spans"] = "sc"
+    declare(merging)
+    ledger = merging.run()
+    assert (ledger.rows, ledger.spans["entity"]) == (Counter(merged=1), 1)
+    (merging.root / "tasks/a.jsonl").write_text("")
+    merging.declared[0]["path"] = "a.jsonl"
+    declare(merging)
+    with pytest.raises(InputError, match=r"data set 'a': `spans` is of \.spacy files; leave it out"):
+        merging.run()
+
+
 @pytest.mark.parametrize(
     "change",
     [
