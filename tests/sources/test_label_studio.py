@@ -245,6 +245,17 @@ def test_it_is_merged_with_agreement_and_the_ledger_balances(merging: Merging):
     assert ledger.agreement["A"]["texts"] == 1
 
 
+def test_annotations_that_are_equal_have_an_outcome_each(merging: Merging):
+    """Two of one task that have no ids are equal in all."""
+    one = {"result": [result(4, 8)]}
+    merging.add("a", ["A"], [])
+    (merging.root / "tasks" / "a.json").write_text(json.dumps([task("Add 5 mL", one, one)]))
+    merging.declared[0]["path"] = "a.json"
+    merging.add("b", ["B"], [{"text": "x"}])
+    ledger = merging.run()
+    assert (ledger.rows["merged"], ledger.rows["superseded"], ledger.spans["entity"]) == (2, 1, 1)
+
+
 ELEMENTS = [[], [1], [12345, "a]b", {"x": [1, {"y": "\\u00e9}"}]}, None, [2]], [{"a": "x" * 50}] * 9]
 
 

@@ -147,10 +147,11 @@ def _locate(merged: Merged, answer: Answer) -> None:
 def _choose(merged: Merged, group: list[Answer], policies: Policies) -> list[Answer]:
     """Choose among an annotator's complete answers, count the others, and leave out the rejected."""
     chosen = DUPLICATES[policies.duplicates](group)
+    counting = {id(answer) for answer in chosen}  # two may be equal: annotations of one task that have no ids
     for answer in group:
         if answer.task.answer == "reject":
-            _drop(merged, answer, "rejected" if answer in chosen else "superseded")
-        elif answer not in chosen:
+            _drop(merged, answer, "rejected" if id(answer) in counting else "superseded")
+        elif id(answer) not in counting:
             _drop(merged, answer, "superseded")
     return [answer for answer in chosen if answer.task.answer != "reject"]
 
