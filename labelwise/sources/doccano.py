@@ -15,6 +15,7 @@ from typing import Any
 
 from labelwise.corpus.tasks import PREDICTED
 from labelwise.sources.carried import name_of, uncovered_of
+from labelwise.sources.items import miscounted
 from labelwise.sources.prodigy import DOCUMENT, Task, TaskSpan
 
 KEYS = ("label", "labels", "entities")
@@ -65,7 +66,7 @@ def parse_doccano(content: dict[str, Any]) -> tuple[Task | None, str]:
     if _is_unchanged(task, content.get(PREDICTED)):
         task.meta = {**(task.meta or {}), PREDICTED: "yes"}
     there, read = max(len(content[key]) for key in KEYS if isinstance(content.get(key), list)), len(task.spans or ())
-    return task, "" if there == read else f"miscounted: {there} spans, of which {read} were read"
+    return task, "" if there == read else miscounted(0, there, "spans", read).problem
 
 
 def _is_unchanged(task: Task, predicted: Any) -> bool:

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from labelwise.sources.prodigy import Task
 
-MISCOUNTED = "miscounted"  # the outcome of a file whose bytes have more than was read of it
+MISCOUNTED = "miscounted"  # the outcome of a file, or a row, that has more than was read of it
 
 
 class Item(NamedTuple):
@@ -22,7 +22,7 @@ class Item(NamedTuple):
 
 
 def miscounted(line: int, there: int, what: str, read: int) -> Item:
-    """Make the problem of a file that has more than was read of it.
+    """Make the problem of a file, or a row, that has more than was read of it.
 
     line (int): where the first of it that wasn't read is; 0 if that isn't known.
     there (int): how many there are, by a count of its own, straight from the file's content.

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from labelwise.sources.items import MISCOUNTED
+
 CHUNK = 2**20  # characters that are read at a time, at first
 SPACES = " \t\r\n"
 _decoder = json.JSONDecoder()
@@ -59,4 +61,4 @@ def read_array(path: Path) -> Iterator[tuple[Any, str]]:
         if inside:
             yield None, "malformed: the array has no end; export it again"
         if rest := text[place:] + file.read(CHUNK):
-            yield None, f"miscounted: a file with {len(rest)} characters or more behind those that were read"
+            yield None, f"{MISCOUNTED}: a file with {len(rest)} characters or more behind those that were read"

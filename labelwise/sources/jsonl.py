@@ -12,7 +12,7 @@ from backports import zstd
 
 from labelwise.common.decoding import DECODE_ERRORS
 from labelwise.common.errors import InputError
-from labelwise.sources.items import Item
+from labelwise.sources.items import Item, miscounted
 from labelwise.sources.rows import Shape, parse_row, shape_of
 
 BOM = b"\xef\xbb\xbf"  # some editors begin a file with it
@@ -79,7 +79,7 @@ def read_jsonl(lines: IO[bytes], start: int = 0, end: int | None = None, unsaid:
             yield Item(number, None) if not content or content.isspace() else Item(number, *parse_row(content, unsaid))
         position += len(line)
     if (there := lines.tell() - ahead) != position:
-        yield Item(number, None, f"miscounted: {there - start} bytes, of which {position - start} were read")
+        yield miscounted(number, there - start, "bytes", position - start)
 
 
 def _open(path: Path) -> IO[bytes]:

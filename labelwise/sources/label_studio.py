@@ -31,7 +31,7 @@ import msgspec
 from labelwise.common.decoding import is_text
 from labelwise.sources.brat_offsets import choose_reading, fold, to_code_points
 from labelwise.sources.carried import name_of, uncovered_of
-from labelwise.sources.items import Item
+from labelwise.sources.items import Item, miscounted
 from labelwise.sources.json_array import read_array
 from labelwise.sources.label_studio_texts import (
     LABELS,
@@ -84,7 +84,7 @@ def _read_element(number: int, element: Mapping[str, Any], texts: Texts) -> Iter
         read = sum(len(item.task.spans or ()) if item.task else item.problem.startswith("invalid") for item in items)
         whole = all(item.task or item.problem.startswith("invalid") for item in items)
         if whole and read < (there := count_labels(element)):
-            yield Item(number, None, f"miscounted: {there} labels of spans, of which {read} were read")
+            yield miscounted(number, there, "labels of spans", read)
 
 
 def _by_text(
