@@ -11,7 +11,7 @@ from spacy.tokens import Doc, DocBin, Span
 
 from labelwise.corpus.annotation import Annotation, annotate
 from tests.conftest import write_docs
-from tests.fuzz import text_formats
+from tests.fuzz import json_formats, text_formats
 from tests.fuzz.mutate import pack
 from tests.fuzz.promises import folder
 from tests.fuzz.targets import NO_TEXT
@@ -150,4 +150,6 @@ SEEDS: dict[str, Callable[[], list[bytes]]] = {
     "webanno": text_formats.webannos,
     "tags": text_formats.tags,
     "parquet": text_formats.parquets,
+    "label-studio": json_formats.label_studios,
+    "doccano": json_formats.rows,
 }

@@ -28,7 +28,7 @@ from labelwise.sources.formats import read_items
 from labelwise.sources.items import Item
 from labelwise.sources.jsonl import read_jsonl
 from labelwise.sources.prodigy_datasets import declare, tasks
-from tests.fuzz import text_formats
+from tests.fuzz import json_formats, text_formats
 from tests.fuzz.mutate import Bytes, mutate_lines, mutate_packed
 from tests.fuzz.promises import FULL, balance, check, folder, read_file
 
@@ -127,7 +127,12 @@ def fuzz_cells(data: bytes) -> int:
         items.extend(read_items(path, "a"))
         wanted = {number for number, name in rows["dataset"] if name == "a" and number is not None}
         linked = {example for example, number in rows["link"] if number in wanted and example is not None}
-        check(len(items) == sum(number in linked for number, _ in rows["example"] if number == number), items, rows)  # noqa: PLR0124
+        examples = [row for row in rows["example"] if row[0] == row[0] and row[0] in linked]
+        check(len(items) == len(examples), items, rows)
+        contents = {number: content for number, content in examples if isinstance(content, bytes)}
+        if len(contents) == len(examples):
+            for item in items:
+                json_formats.check_row(json_formats.decode(contents.get(item.line, b"null")), item)
     return balance(items).rows_read
 
 
@@ -167,6 +172,10 @@ def fuzz_declarations(data: bytes) -> int:
         check(all(dataset.labels and dataset.files for dataset in datasets))
         check(len({dataset.name for dataset in datasets}) == len(datasets))
         check(all(file.is_relative_to(root) for dataset in datasets for file in dataset.files), datasets)
+        declared = {item["name"]: item["labels"] for item in yaml.load(data, Loader=yaml.CSafeLoader)}
+        check(declared.keys() == {dataset.name for dataset in datasets}, datasets)
+        for dataset in datasets:
+            check(declared[dataset.name] == "auto" or declared[dataset.name] == [*dataset.labels], datasets)
         msgspec.json.encode(datasets, enc_hook=str)
         return len(datasets)
     return 0
@@ -228,4 +237,6 @@ TARGETS = {
     "webanno": Target(text_formats.fuzz_webanno, text_formats.mutate_text, text_formats.WORDS),
     "tags": Target(text_formats.fuzz_tags, mutate_lines, text_formats.WORDS),
     "parquet": Target(text_formats.fuzz_parquet, mutate_packed, head=1),
+    "label-studio": Target(json_formats.fuzz_label_studio, mutate_lines, json_formats.WORDS),
+    "doccano": Target(json_formats.fuzz_jsonl, mutate_lines, json_formats.WORDS, head=1),
 }
