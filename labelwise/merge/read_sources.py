@@ -22,6 +22,7 @@ from labelwise.sources.normalize import normalize_task
 from labelwise.sources.prodigy import DOCUMENT, Task, annotator_of, rename_labels
 
 BUFFER_BYTES = 2**24  # of tasks that wait to be sorted
+LONGEST = 10**7  # characters of a text, each of which takes some 60 bytes in the merge
 
 
 class Extract(msgspec.Struct):
@@ -75,15 +76,16 @@ def read_slice(job: ReadJob) -> Extract:
     with create(job.out.with_suffix(".problems")) as problems:
         for item in read_items(job.path, job.dataset, job.start, job.end, job.spans):
             extract.lines = item.line
-            if item.task is not None:
+            too_long = _too_long(item.task)
+            if item.task is not None and not too_long:
                 extract.renamed += rename_labels(item.task, job.rename)
                 waiting.add(item.line, _only_needed(item.task, job))
                 if waiting.size > BUFFER_BYTES:
                     extract.files.append(waiting.write(len(extract.files)))
-            if item.problem:
-                outcome = outcome_of(item.problem)
+            for problem in filter(None, (item.problem, too_long)):
+                outcome = outcome_of(problem)
                 (extract.spans if outcome in PROBLEM_SPANS else extract.rows)[outcome] += 1
-                extract.problems += problems.write(problem_line(Problem("", item.file, item.line, item.problem)))
+                extract.problems += problems.write(problem_line(Problem("", item.file, item.line, problem)))
     if waiting.tasks:
         extract.files.append(waiting.write(len(extract.files)))
     # A query sees a database as it was when it began.
@@ -94,6 +96,12 @@ def read_slice(job: ReadJob) -> Extract:
         file.write(msgspec.json.encode(extract))
     unfinished.replace(job.out.with_suffix(".extract"))
     return extract
+
+
+def _too_long(task: Task | None) -> str:
+    """Say why a task's text would take more memory than a merge should; empty if it doesn't."""
+    length = len(task.text or "") if task else 0
+    return f"malformed: a text of {length:,} characters; cut it into texts of {LONGEST:,} at most" * (length > LONGEST)
 
 
 def _only_needed(task: Task, job: ReadJob) -> Task:

@@ -7,7 +7,8 @@ The quote tells, unless several texts have it there. Then `to_name` does, the na
 is the one that its spans quote in another task, where only one of the data fits.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +22,11 @@ Annotation = Mapping[str, Any]
 
 
 class Texts:
-    """The texts of an export's tasks.
-
-    keys (dict[str, str]): the data that each text of the project is, by its name there; "" for any of them.
-    """
+    """The texts of an export's tasks."""
 
     def __init__(self, path: Path) -> None:
         """Take the export, which is read only where several texts fit."""
         self.path = path
-        self.keys: dict[str, str] = {}
 
     def find(self, element: Mapping[str, Any], annotations: Sequence[Annotation]) -> str | None:
         """Find the text that was annotated; None if the data have no string.
@@ -42,24 +39,26 @@ class Texts:
         best = {key: text for key, text in texts.items() if fits[key] == max(fits.values())}
         if len({*best.values()}) > 1:
             names = {name for one in annotations for name in by_name(one) if name} or {""}
-            keys = {self._key_of(name) for name in names}
+            keys = {self.keys.get(name, name) for name in names}
             return max((key in keys, key == "text", len(text), text) for key, text in best.items())[-1]
         return next(iter(best.values()), None)
 
-    def _key_of(self, name: str) -> str:
-        """Find the data that a text of the project is, by the first task of whose data its spans quote only one."""
-        if name not in self.keys:
-            self.keys[name] = next(self._decided(name), name)
-        return self.keys[name]
+    @cached_property
+    def keys(self) -> dict[str, str]:
+        """The data that each text of the project is, by its name there; "" for any of them.
 
-    def _decided(self, name: str) -> Iterator[str]:
+        The first task tells it of whose data its spans quote only one.
+        """
+        keys: dict[str, str] = {}
         for element, _ in read_array(self.path):
             for annotation in annotations_of(element) if isinstance(element, dict) else ():
-                for other, results in by_name(annotation).items() if isinstance(annotation, dict) else ():
+                for name, results in by_name(annotation).items() if isinstance(annotation, dict) else ():
                     quoted = _quoted([result.get("value") for result in results])
-                    if quoted and name in (other, ""):
-                        fitting = [key for key, text in texts_of(element).items() if _fit(text, quoted) == len(quoted)]
-                        yield from fitting if len(fitting) == 1 else ()
+                    fitting = [key for key, text in texts_of(element).items() if _fit(text, quoted) == len(quoted)]
+                    if quoted and len(fitting) == 1:
+                        keys.setdefault(name, fitting[0])
+                        keys.setdefault("", fitting[0])
+        return keys
 
 
 def annotations_of(element: Mapping[str, Any]) -> list[Any]:

@@ -48,6 +48,17 @@ def test_long_texts_make_more_partitions(merging, monkeypatch):
     assert 4 <= len(files[1]) <= 8, "40 KB of text, 10 KB in a partition, a power of two of them"
 
 
+def test_a_text_that_would_take_gigabytes_is_counted_with_its_size(merging, monkeypatch):
+    monkeypatch.setattr(read_sources, "LONGEST", 1000)
+    span = {"start": 0, "end": 3, "label": "A"}
+    merging.add("a", ["A"], [{"text": "one " * n, "spans": [span, span | {"end": 99}]} for n in (250, 251)])
+    ledger = merging.run()
+    assert (ledger.rows, ledger.spans_read) == (Counter({"merged": 1, "malformed": 1}), 2)
+    problem = json.loads(merging.files()["problems.jsonl"])
+    assert (problem["file"], problem["line"]) == ("a.jsonl", 2)
+    assert problem["reason"] == "malformed: a text of 1,004 characters; cut it into texts of 1,000 at most"
+
+
 def test_counting_texts_and_cutting_chunks(merging):
     texts = [f"text number {i}" for i in range(600)]
     merging.add("a", ["A"], [{"text": text} for text in texts])
