@@ -45,6 +45,7 @@ from labelwise.sources.label_studio_texts import (
     results_of,
 )
 from labelwise.sources.prodigy import DOCUMENT, Task, TaskSpan
+from labelwise.sources.rows import shape_of
 
 NOT_SPANS = ("choices", "relation", "textarea", "rating", "number", "datetime", "taxonomy", "pairwise")
 HALF = "malformed: it has half a character, a \\ud800 to \\udfff alone, or bytes that aren't UTF-8; export it again"
@@ -70,7 +71,8 @@ def _read_element(number: int, element: Mapping[str, Any], texts: Texts) -> Iter
     elif not text.strip():
         yield Item(number, None, "no text")
     elif not annotations:
-        yield Item(number, None, "not annotated: no annotation")
+        other = "other format: its keys are those of JSONL; write it as that, a row per line"
+        yield Item(number, None, other if shape_of(element) else "not annotated: no annotation")
     elif not is_text(text):
         yield Item(number, None, HALF)
     else:
@@ -112,18 +114,20 @@ def _read_annotation(number: int, element: Mapping[str, Any], text: str, annotat
     mentions = [([(value["start"], value["end"])], _quote(value)) for value in values]
     sane = [mention for mention in mentions if 0 <= mention[0][0][0] < mention[0][0][1]]
     table, _ = choose_reading(text, sane)
-    spans = []
+    spans, placed = [], 0
     for value, mention in zip(values, mentions, strict=True):
         ((start, end),) = to_code_points(mention[0], table) if mention in sane else mention[0]
         for label in _labels(value):
             # Spans of whole words once quoted only the part that the annotator had marked.
             if mention[1] is not None and mention in sane and fold(mention[1]) not in fold(text[start:end]):
                 problems.append(f"invalid: {mention[1][:40]!r} isn't at {value['start']} {value['end']}")
-            elif isinstance(label, str) and not is_text(label):
+                continue
+            placed += 1
+            if isinstance(label, str) and not is_text(label):
                 problems.append(f"invalid: half a character in the label {label!r}")
             else:
                 spans.append(TaskSpan(start, end, label))
-    if problems and not spans and any(quote is not None for _, quote in mentions):
+    if problems and not placed and any(quote is not None for _, quote in mentions):
         yield Item(number, None, "malformed: none of its strings is the text that its spans are of")
         return
     task = Task(

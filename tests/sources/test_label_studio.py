@@ -333,6 +333,21 @@ def test_half_a_character_costs_only_its_row_or_its_span(tmp_path, code):
     assert [item.problem.partition(":")[0] for item in read_items(path)] == ["malformed"]
 
 
+def test_a_label_with_half_a_character_does_not_hide_which_text_it_is_of(tmp_path):
+    path = tmp_path / "export.json"
+    path.write_text(json.dumps([task("Add 5 mL", annotation(result(4, 8, "\ud83d", text="5 mL")))]))
+    problem, item = read_items(path)
+    assert problem.problem == "invalid: half a character in the label '\\ud83d'"
+    assert (item.task.text, item.task.spans) == ("Add 5 mL", [])
+
+
+@pytest.mark.parametrize("row", [{"text": "Add", "spans": []}, {"text": "Add", "label": [[0, 3, "A"]]}])
+def test_rows_of_jsonl_are_told(tmp_path, row):
+    items = read(tmp_path, [row, {"id": 1, "text": "Add"}])
+    reasons = [item.problem.partition(":")[0] for item in items]
+    assert reasons == ["other format", "not annotated"]
+
+
 def test_values_that_are_no_spans_are_counted_one_by_one(tmp_path):
     """One without a start, in JSON-MIN; an annotation, a result, or results of another type."""
     span = {"start": 4, "end": 8, "text": "5 mL", "labels": ["A"]}
