@@ -279,7 +279,8 @@ def _find_named(item: _Declaration, file: Path, declared: str) -> tuple[tuple[Pa
     if has_magic(declared) and not path.exists():
         return _match_files(item, file.parent, declared)
     if not path.exists():
-        raise FileNotFoundError(f"data set {item.name!r}: there is no file {path}")
+        link = f", where {declared} leads" if (file.parent / declared).is_symlink() else ""
+        raise FileNotFoundError(f"data set {item.name!r}: there is no file {path}{link}")
     written = Path(os.path.normpath(file.parent / declared))
     if written.is_relative_to(os.path.normpath(file.parent)) and is_outside(written, file.parent):
         return (), (written,)

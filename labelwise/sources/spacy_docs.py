@@ -58,17 +58,16 @@ def _read_docs(content: bytes, key: str) -> Iterator[Item]:
 
 def _why_not(doc: Any, key: str) -> str:
     """Say why it isn't known which spans of a Doc are its annotation; empty if it is."""
-    ents = {(span.start, span.end, span.label) for span in doc.ents}
-    groups = {name: {(span.start, span.end, span.label) for span in doc.spans[name]} for name in doc.spans}
+    named = {**doc.spans, ENTS: doc.ents}
+    groups = {name: {(span.start, span.end, span.label) for span in spans} for name, spans in named.items()}
     if key:
-        return "" if key == ENTS or key in groups else f"not annotated: it has no spans[{key!r}]"
-    if GOLD in groups:
-        said = f"other format: spans['{GOLD}'] lacks some of its ents; declare `spans: {GOLD}` or `spans: {ENTS}`"
-        return "" if ents <= groups[GOLD] else said
-    others = sorted(name for name in groups if groups[name] and name != INCORRECT)
-    if ents or not others:
+        return "" if key in groups else f"not annotated: it has no spans[{key!r}]"
+    read = GOLD if GOLD in groups else ENTS
+    more = min((name for name in groups if name != INCORRECT and not groups[name] <= groups[read]), default=None)
+    if more is None:
         return ""
-    return f"other format: its spans are in spans[{others[0]!r}]; declare `spans: {others[0]}`, or `spans: {ENTS}`"
+    one, other = (name if name == ENTS else f"spans[{name!r}]" for name in (more, read))
+    return f"other format: {other} lacks spans of {one}; declare `spans: {more}` or `spans: {read}`"
 
 
 def _doc_spans(doc: Any, merged: Annotation | None, key: str) -> list[TaskSpan]:

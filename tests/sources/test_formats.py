@@ -187,8 +187,8 @@ def test_docs_of_other_projects(tmp_path):
         read(tmp_path / "bad.spacy")
 
 
-SC = "other format: its spans are in spans['sc']; declare `spans: sc`, or `spans: ents`"
-LACKS = "other format: spans['gold'] lacks some of its ents; declare `spans: gold` or `spans: ents`"
+SC = "other format: ents lacks spans of spans['sc']; declare `spans: sc` or `spans: ents`"
+LACKS = "other format: spans['gold'] lacks spans of ents; declare `spans: ents` or `spans: gold`"
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,8 @@ LACKS = "other format: spans['gold'] lacks some of its ents; declare `spans: gol
     [
         ([], {}, "", []),
         (["E"], {}, "", ["E"]),
-        (["E"], {"sc": ["S"]}, "", ["E"]),
+        (["E"], {"sc": ["S"]}, "", SC),
+        (["E"], {"sc": ["E"]}, "", ["E"]),
         (["E"], {"sc": ["S"]}, "sc", ["S"]),
         ([], {"sc": ["S"]}, "", SC),
         ([], {"sc": []}, "", []),
@@ -401,6 +402,13 @@ def test_problems_in_brat_files_are_located_and_counted(merging):
 def test_wrong_sources(merging, declared, message):
     declare(merging, {"name": "a", "labels": ["A"], **declared})
     with pytest.raises((InputError, FileNotFoundError), match=message):
+        merging.run()
+
+
+def test_a_declared_link_to_nothing_is_told(merging):
+    declare(merging, {"name": "a", "path": "a.jsonl", "labels": ["A"]})
+    (merging.root / "tasks/a.jsonl").symlink_to("b.jsonl")
+    with pytest.raises(FileNotFoundError, match=r"there is no file .*b\.jsonl, where a\.jsonl leads$"):
         merging.run()
 
 
