@@ -50,10 +50,8 @@ def read_array(path: Path) -> Iterator[tuple[Any, str]]:
                 except (ValueError, RecursionError) as error:  # too many digits, or too deep
                     if not isinstance(error, json.JSONDecodeError) or not more():
                         line += text.count("\n", 0, place)
-                        yield (
-                            None,
-                            f"malformed: from line {line} on, it isn't JSON ({getattr(error, 'msg', error)}); export it again",
-                        )
+                        why = getattr(error, "msg", error)  # without its place, which is one in `text`
+                        yield None, f"malformed: from line {line} on, it isn't JSON ({why}); export it again"
                         return
                     continue
                 # A number at the end of what was read may go on.

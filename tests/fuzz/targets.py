@@ -129,10 +129,13 @@ def fuzz_cells(data: bytes) -> int:
         linked = {example for example, number in rows["link"] if number in wanted and example is not None}
         examples = [row for row in rows["example"] if row[0] == row[0] and row[0] in linked]
         check(len(items) == len(examples), items, rows)
-        contents = {number: content for number, content in examples if isinstance(content, bytes)}
-        if len(contents) == len(examples):
-            for item in items:
-                json_formats.check_row(json_formats.decode(contents.get(item.line, b"null")), item)
+        numbers = [number for number, _ in examples]
+        for number, content in examples:
+            encoded = content.encode() if isinstance(content, str) else content
+            if type(number) is int and number and numbers.count(number) == 1 and isinstance(encoded, bytes):
+                for item in items:
+                    if item.line == number:
+                        json_formats.check_row(json_formats.decode(encoded), item)
     return balance(items).rows_read
 
 
