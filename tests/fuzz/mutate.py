@@ -8,6 +8,9 @@ from functools import partial
 from typing import Any
 
 import msgspec
+import yaml
+
+from labelwise.common.decoding import YAML_ERRORS
 
 # What is put in place of a value.
 VALUES: list[Any] = [
@@ -79,6 +82,15 @@ def mutate_lines(data: bytes, rng: random.Random, mutate: Bytes) -> bytes:
     at = rng.randrange(len(lines))
     lines[at] = json.dumps(mutate_tree(json.loads(lines[at]), rng, mutate), default=repr).encode()
     return b"\n".join(lines)
+
+
+def mutate_yaml(data: bytes, rng: random.Random, mutate: Bytes) -> bytes:
+    """Change YAML so that it stays that."""
+    try:
+        tree = yaml.load(data, Loader=yaml.CSafeLoader)
+        return yaml.safe_dump(mutate_tree(tree, rng, mutate), allow_unicode=True).encode()
+    except YAML_ERRORS:
+        return mutate(data)
 
 
 def mutated(

@@ -29,7 +29,7 @@ from labelwise.sources.items import Item
 from labelwise.sources.jsonl import read_jsonl
 from labelwise.sources.prodigy_datasets import declare, tasks
 from tests.fuzz import json_formats, text_formats
-from tests.fuzz.mutate import Bytes, mutate_lines, mutate_packed
+from tests.fuzz.mutate import Bytes, mutate_lines, mutate_packed, mutate_yaml
 from tests.fuzz.promises import FULL, balance, check, folder, read_file
 
 
@@ -188,8 +188,8 @@ def _decode_inside(*arguments: Any) -> Any:
     """Decode declarations, and refuse paths that lead out of the folder: the whole disk would be searched."""
     declared = decode_yaml(*arguments)
     for item in declared:
-        path = (item.path or "") + (item.db or "")
-        if path.startswith("/") or ".." in path:
+        listed = item.path if isinstance(item.path, list) else [item.path or ""]
+        if any(path.startswith("/") or ".." in path for path in (*listed, item.db or "")):
             raise InputError("outside")
     return declared
 
@@ -235,7 +235,7 @@ TARGETS = {
     "database": Target(fuzz_database, plain, ("SQLite format 3", "CREATE TABLE ", "dataset", "example", "link")),
     "cells": Target(fuzz_cells, mutate_packed),
     "spacy": Target(fuzz_spacy, mutate_packed, head=1),
-    "declarations": Target(fuzz_declarations, plain, YAML_WORDS),
+    "declarations": Target(fuzz_declarations, mutate_yaml, YAML_WORDS),
     "conll": Target(text_formats.fuzz_conll, text_formats.mutate_text, text_formats.WORDS),
     "webanno": Target(text_formats.fuzz_webanno, text_formats.mutate_text, text_formats.WORDS),
     "tags": Target(text_formats.fuzz_tags, mutate_lines, text_formats.WORDS),
