@@ -1,6 +1,6 @@
 """The errors of decoders, what can be written again, and limits of depth and size for YAML."""
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import yaml
@@ -17,10 +17,10 @@ LARGEST = 10**6  # values; each that is referred to, as `*name`, counts again: a
 YAML_ERRORS = (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 
 
-def is_text(value: str) -> bool:
-    """Tell whether a string can be written: it has no half of a surrogate pair, such as JSON may have it escaped."""
+def is_text(value: Any) -> bool:
+    """Tell whether a value can be written: it has no half of a surrogate pair, such as JSON may have it escaped."""
     try:
-        value.encode()
+        msgspec.json.encode(value)
     except UnicodeEncodeError:
         return False
     return True

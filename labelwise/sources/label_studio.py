@@ -22,11 +22,8 @@ Exports of Label Studio 1.23, of several annotators and controls, were read: off
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from json import dumps
 from pathlib import Path
 from typing import Any
-
-import msgspec
 
 from labelwise.common.decoding import is_text
 from labelwise.sources.brat_offsets import choose_reading, fold, to_code_points
@@ -123,7 +120,7 @@ def _read_annotation(number: int, element: Mapping[str, Any], text: str, annotat
                 problems.append(f"invalid: {mention[1][:40]!r} isn't at {value['start']} {value['end']}")
                 continue
             placed += 1
-            if isinstance(label, str) and not is_text(label):
+            if not is_text(label):
                 problems.append(f"invalid: half a character in the label {label!r}")
             else:
                 spans.append(TaskSpan(start, end, label))
@@ -142,7 +139,7 @@ def _read_annotation(number: int, element: Mapping[str, Any], text: str, annotat
         meta={DOCUMENT: name} if (name := name_of(element, data, text)) else None,
         uncovered=uncovered_of(data),
     )
-    if is_text(dumps(msgspec.to_builtins(task), ensure_ascii=False)):
+    if is_text(task):
         yield from (Item(number, None, problem) for problem in problems)
         yield Item(number, task)
     else:

@@ -34,7 +34,8 @@ class Texts:
         It is the string that has the most quoted spans at their offsets, or else the one that the spans' `to_name`
         means, `text`, or the longest.
         """
-        texts, quoted = texts_of(element), _quoted([value for one in annotations for value in _values(one)])
+        texts = texts_of(element)
+        quoted = _quoted([value for one in annotations for value in _values(one)]) if len(texts) > 1 else []
         fits = {key: _fit(text, quoted) for key, text in texts.items()}
         best = {key: text for key, text in texts.items() if fits[key] == max(fits.values())}
         if len({*best.values()}) > 1:
