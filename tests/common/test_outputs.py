@@ -4,8 +4,10 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from itertools import count
 from pathlib import Path
+from shutil import copytree
 from tempfile import TemporaryDirectory
 
 import pytest
@@ -105,12 +107,13 @@ def write_twice(target: Path, folder: bool) -> None:
 def test_no_link_that_came_with_data_is_written_through(tmp_path, victim, kind, folder, hard):
     work = tmp_path / "work"
     work.mkdir()
+    victim.write_text("1912")  # a number, as a lock has: it isn't refused for its content
     for name in ("x", "y"):
         link = own_name(work / name, kind)
         link.hardlink_to(victim) if hard else link.symlink_to(victim)
     with suppress(InputError):
         write_twice(work / "x", folder)
-    assert victim.read_text() == "years of work"
+    assert victim.read_text() == "1912"
 
 
 def test_a_link_in_the_place_of_a_folder_is_deleted_not_emptied(tmp_path, victim):
@@ -261,6 +264,16 @@ def test_outputs_of_a_killed_command_are_old_or_new_or_refused_and_right_after_t
         assert set(state_of(root).values()) == {"newest"}
         assert not list(root.glob(".*"))
     assert seen == {"old", "new", "refused"}
+
+
+def test_a_command_that_is_killed_again_while_it_finishes_its_moves_is_refused_too(tmp_path):
+    """The first time, just when the first output has got its journal: from then on, the next run goes on."""
+    begun = (own_name(root / "model", "journal") for root in killed_everywhere(tmp_path, write_old, write_new))
+    killed = next(journal.parent for journal in begun if journal.exists())
+    (tmp_path / "again").mkdir()
+    for root in killed_everywhere(tmp_path / "again", partial(copytree, killed, dirs_exist_ok=True), write_new):
+        refused = [name for name in ("whole", "model", "scores") if refuses(root / name)]
+        assert len(set(state_of(root).values())) == 1 or refused == ["whole", "model", "scores"]
 
 
 def refuses(path: Path) -> bool:

@@ -97,9 +97,9 @@ def lengths(*values: int) -> bytes:
 
 
 def reach_out(content: dict) -> None:
-    """Let a span end behind its text."""
-    group = encode({"name": "gold", "attrs": {}, "spans": [SPAN.pack(0, 0, 0, 0, 9, 0, 9)]})
-    content["span_groups"][0] = encode({group: ["gold"]})
+    """Let a span end behind its text, at a token that the file has."""
+    group = encode({"name": "gold", "attrs": {}, "spans": [SPAN.pack(0, 0, 0, 0, 4, 0, 9)]})
+    content["span_groups"][1] = encode({group: ["gold"]})
 
 
 DAMAGED = {
@@ -141,5 +141,5 @@ def test_arrays_that_do_not_fit_together_are_an_error(tmp_path, damage):
 
 def test_a_span_outside_of_its_text_is_an_error(tmp_path):
     write_damaged(tmp_path / "a.spacy", reach_out)
-    with pytest.raises(InputError, match=r"text 1 has a span that isn't inside it"):
+    with pytest.raises(InputError, match=r"text 2 has a span that isn't inside it"):
         list(read_stored_docs(tmp_path / "a.spacy"))

@@ -2,9 +2,11 @@
 
 import gzip
 import json
+import re
 import sqlite3
 import zlib
 from collections import Counter
+from collections.abc import Callable
 
 import pytest
 import spacy
@@ -544,3 +546,59 @@ def test_a_doc_that_says_nonsense_of_its_annotation_costs_only_itself(tmp_path, 
     assert problem.startswith("malformed: its user data: ")
     with pytest.raises(InputError, match=r"a\.spacy: not a \.spacy file with entities .*; run the merge again"):
         list(read_stored_docs(tmp_path / "a.spacy"))
+
+
+# Texts of 1 to 30 words, each of which is an entity.
+MANY = [" ".join(f"word{number}" for number in range(length)) for length in range(1, 31)]
+
+
+def words_of(text: str) -> list[tuple[int, int, str]]:
+    """The words as spans, with labels in turn."""
+    return [(*word.span(), "ABC"[number % 3]) for number, word in enumerate(re.finditer(r"\S+", text))]
+
+
+def result(start: int, end: int, label: str) -> dict:
+    value = {"start": start, "end": end, "labels": [label]}
+    return {"from_name": "label", "to_name": "text", "type": "labels", "value": value}
+
+
+def json_lines(make: Callable[[str], dict]) -> Callable[[], str]:
+    return lambda: "".join(json.dumps(make(text)) + "\n" for text in MANY)
+
+
+MANY_AS = {
+    "prodigy.jsonl": json_lines(
+        lambda text: {"text": text, "spans": [{"start": s, "end": e, "label": label} for s, e, label in words_of(text)]}
+    ),
+    "doccano.jsonl": json_lines(lambda text: {"text": text, "label": words_of(text)}),
+    "relations.jsonl": json_lines(
+        lambda text: {
+            "text": text,
+            "entities": [{"start_offset": s, "end_offset": e, "label": label} for s, e, label in words_of(text)],
+        }
+    ),
+    "tags.jsonl": json_lines(
+        lambda text: {"tokens": text.split(), "ner_tags": [f"B-{label}" for *_, label in words_of(text)]}
+    ),
+    "a.conll": lambda: "\n".join(
+        "".join(f"{text[start:end]} B-{label}\n" for start, end, label in words_of(text)) for text in MANY
+    ),
+    "studio.json": lambda: json.dumps(
+        [
+            {
+                "id": n,
+                "data": {"text": text},
+                "annotations": [{"id": n, "result": [result(*s) for s in words_of(text)]}],
+            }
+            for n, text in enumerate(MANY)
+        ]
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MANY_AS)
+def test_nothing_of_a_file_is_lost_however_much_there_is(tmp_path, name):
+    (tmp_path / name).write_text(MANY_AS[name]())
+    tasks = [item.task for item in read_items(tmp_path / name)]
+    assert [task.text for task in tasks] == MANY
+    assert [[(span.start, span.end, span.label) for span in task.spans] for task in tasks] == list(map(words_of, MANY))
