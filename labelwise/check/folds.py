@@ -12,6 +12,7 @@ from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 from labelwise.corpus.manifest import SPLITS, Split, partitions_of
 from labelwise.corpus.streaming import forgetting, take_batch
 from labelwise.recognizer.per_label import decode
+from labelwise.recognizer.transformer import joined
 from labelwise.train.reader import fold_of
 from labelwise.train.recipe import Recipe
 from labelwise.train.run import train
@@ -54,15 +55,16 @@ def add_opinions(nlp: Language, docs: Iterator[CheckedDoc], labels: Sequence[str
     """
     component: Any = nlp.get_pipe("ner")
     numbers = [list(labels).index(label) for label in component.labels]
-    while True:
-        with forgetting(nlp), nlp.select_pipes(disable="ner"):
-            batch = take_batch(docs, nlp.batch_size, lambda doc: len(doc.stored))
-            if not batch:
-                return
-            made = list(nlp.pipe([nlp.make_doc(doc.stored.text) for doc in batch]))
-            scores = component.log_probabilities(made)
-            start = 0
-            for doc, found in zip(batch, decode(scores, [len(one) for one in made]), strict=True):
-                end = start + len(doc.stored)
-                yield doc._replace(opinion=Opinion(scores[start:end], found, numbers))
-                start = end
+    with joined(nlp):
+        while True:
+            with forgetting(nlp), nlp.select_pipes(disable="ner"):
+                batch = take_batch(docs, nlp.batch_size, lambda doc: len(doc.stored))
+                if not batch:
+                    return
+                made = list(nlp.pipe([nlp.make_doc(doc.stored.text) for doc in batch]))
+                scores = component.log_probabilities(made)
+                start = 0
+                for doc, found in zip(batch, decode(scores, [len(one) for one in made]), strict=True):
+                    end = start + len(doc.stored)
+                    yield doc._replace(opinion=Opinion(scores[start:end], found, numbers))
+                    start = end

@@ -24,6 +24,7 @@ from labelwise.corpus.pipeline import load_pipeline
 from labelwise.corpus.streaming import forgetting, take_batch
 from labelwise.evaluate.predictions import PredictedDoc, write_predictions
 from labelwise.recognizer.per_label import SPANS_KEY
+from labelwise.recognizer.transformer import joined
 
 Item = TypeVar("Item")
 
@@ -60,12 +61,13 @@ def predict_each(
 
     text, words (Callable): give the text of an item, and roughly how many words it has.
     """
-    while True:
-        with forgetting(nlp):
-            batch = take_batch(items, nlp.batch_size, words)
-            if not batch:
-                return
-            yield from zip(batch, nlp.pipe([nlp.make_doc(text(item)) for item in batch]), strict=True)
+    with joined(nlp):
+        while True:
+            with forgetting(nlp):
+                batch = take_batch(items, nlp.batch_size, words)
+                if not batch:
+                    return
+                yield from zip(batch, nlp.pipe([nlp.make_doc(text(item)) for item in batch]), strict=True)
 
 
 def predict_split(model: Path, split: Path, out: Path, *, workers: int = 1) -> Iterator[Done]:

@@ -23,7 +23,7 @@ This module needs nothing else of labelwise: `spacy package --code` can put it i
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from spacy.attrs import ENT_IOB, IDX, LENGTH
@@ -40,7 +40,6 @@ from thinc.api import (
     Model,
     Optimizer,
     chain,
-    expand_window,
     glorot_uniform_init,
     set_dropout_rate,
     with_array,
@@ -97,12 +96,11 @@ def make_heads(
     dropout (float): after this layer, beside the pipeline's.
     context (bool): it sees the mean of the text's vectors as well, and so what kind of text it is.
     """
-    window: Model = with_array(expand_window(window_size=window_size), pad=window_size)
-    layers = [window, Model("context", _context_forward)] if context else [window]
+    around: Model = Model("around", _around_forward, attrs={"window_size": window_size, "context": context})
     hidden: Model = Maxout(nO=hidden_width, nP=maxout_pieces, normalize=True, dropout=dropout)
     dims = {"nI": None, "nH": hidden_width}
     output: Model = Model("heads", _heads_forward, init=_heads_init, dims=dims, layers=[hidden], attrs={"widths": []})
-    trunk: Model = chain(tok2vec, *layers)
+    trunk: Model = chain(tok2vec, around)
     model: Model[list[Doc], list[Floats2d]] = chain(trunk, with_array(output))
     model.name = "per_label_heads"
     model.set_ref("tok2vec", tok2vec)
@@ -111,19 +109,43 @@ def make_heads(
     return model
 
 
-def _context_forward(model: Model, Xs: list[Any], is_train: bool) -> tuple[list[Any], Callable]:
-    """Put the mean of a text's vectors beside each of them."""
-    xp = model.ops.xp
-    Ys = [xp.concatenate([X, xp.broadcast_to(X.sum(axis=0) / max(len(X), 1), X.shape)], axis=1) for X in Xs]
+def _around_forward(model: Model, Xs: list[Any], is_train: bool) -> tuple[list[Any], Callable]:
+    """Put its neighbours' vectors, and the mean of the text's windows, beside each vector; all texts at a time.
+
+    A text of a batch has a few arrays of its own on the CPU alone: a GPU is asked as often for one as for many.
+    """
+    ops: Any = model.ops
+    window_size, lengths = model.attrs["window_size"], np.array([len(X) for X in Xs], "int32")
+    number = np.repeat(np.arange(len(Xs), dtype="int32"), lengths)  # of its text, for each token
+    # Zeros stand before, between and behind the texts, so that none has neighbours in another.
+    rows = ops.asarray(np.arange(len(number), dtype="int32") + window_size * (number + 1))
+    size = len(number) + window_size * (len(Xs) + 1)
+    text, divisors = ops.asarray(number), ops.asarray(np.maximum(lengths, 1).astype("float32")[:, None])
+
+    def apart(X: Any) -> Any:
+        """Put zeros between the texts."""
+        Y = ops.alloc_f((size, X.shape[1]))
+        Y[rows] = X
+        return Y
+
+    def means(X: Any) -> Any:
+        """Compute the mean of each text, for each of its tokens."""
+        sums = ops.alloc_f((len(lengths), X.shape[1]))
+        ops.scatter_add(sums, text, X)
+        return (sums / divisors)[text]
 
     def backprop(dYs: list[Any]) -> list[Any]:
-        """Give each vector its own gradient, and its share of the mean's."""
-        widths = [dY.shape[1] // 2 for dY in dYs]
-        return [
-            dY[:, :width] + dY[:, width:].sum(axis=0) / max(len(dY), 1) for dY, width in zip(dYs, widths, strict=True)
-        ]
+        """Give each vector its own gradient, and its shares of its neighbours' and the mean's."""
+        dY = ops.flatten(dYs)
+        if model.attrs["context"]:
+            width = dY.shape[1] // 2
+            dY = dY[:, :width] + means(ops.as_contig(dY[:, width:]))
+        return ops.unflatten(ops.backprop_seq2col(apart(dY), window_size)[rows], lengths)
 
-    return Ys, backprop
+    Y = ops.seq2col(apart(ops.flatten(Xs)), window_size)[rows]
+    if model.attrs["context"]:
+        Y = ops.xp.concatenate([Y, means(Y)], axis=1)
+    return ops.unflatten(Y, lengths), backprop
 
 
 def _heads_init(model: Model, X: Any, Y: Any = None) -> None:
@@ -156,15 +178,18 @@ def _heads_forward(model: Model, X: Any, is_train: bool) -> tuple[Any, Callable]
         dX = ops.alloc_f(X.shape)
         d_shared = ops.alloc_f(shared[0].shape)
         parts = [ops.as_contig(part) for part in ops.xp.split(dY, np.cumsum(widths[:-1]).tolist(), axis=1)]
+        learning = [True]
+        if len(widths) > 1:  # one wait for the device, however many there are
+            learning = ops.to_numpy(ops.xp.stack([part.any() for part in parts])).tolist()
         for number, (part, (H, backprop_own)) in enumerate(zip(parts, hidden, strict=True)):
-            if len(widths) == 1 or part.any():
+            if learning[number]:
                 model.inc_grad(f"W{number}", ops.gemm(part, H, trans1=True))
                 model.inc_grad(f"b{number}", part.sum(axis=0))
                 dH = ops.gemm(part, model.get_param(f"W{number}"))
                 d_shared += dH[:, -d_shared.shape[1] :]
                 if number:
                     dX += backprop_own(ops.as_contig(dH[:, :OWN_WIDTH]))
-        if len(widths) == 1 or parts[0].any():
+        if learning[0]:
             dX += shared[1](d_shared)
         return dX
 
@@ -356,46 +381,61 @@ class PerLabelRecognizer(TrainablePipe):
         RETURNS (dict[str, float]): the losses, with this component's added.
         """
         losses = {} if losses is None else losses
-        losses.setdefault(self.name, 0.0)
         examples = list(examples)
         validate_examples(examples, "PerLabelRecognizer.update")
-        if not any(len(eg.predicted) for eg in examples):
-            return losses
-        set_dropout_rate(self.model, drop)
-        docs = [eg.predicted for eg in examples]
-        if self._frozen:
-            logits, backprop = self.model.layers[-1].begin_update(self.model.get_ref("trunk").predict(docs))
-        else:
-            logits, backprop = self.model.begin_update(docs)
-        loss, gradient = self.get_loss(examples, logits)
-        backprop(gradient)
+        self.learn([eg.predicted for eg in examples], self.targets(examples), drop=drop, losses=losses)
         if sgd is not None:
             self.finish_update(sgd)
-        losses[self.name] += loss
         return losses
+
+    def learn(
+        self, texts: Sequence[Any], targets: "Sequence[Targets]", *, drop: float, losses: dict[str, float]
+    ) -> None:
+        """Compute the gradients of texts.
+
+        texts (Sequence): Docs, or whatever else the model takes.
+        targets (Sequence[Targets]): what is known of each.
+        """
+        losses.setdefault(self.name, 0.0)
+        if not any(len(known.tags) for known in targets):
+            return
+        set_dropout_rate(self.model, drop)
+        if self._frozen:
+            logits, backprop = self.model.layers[-1].begin_update(self.model.get_ref("trunk").predict(texts))
+        else:
+            logits, backprop = self.model.begin_update(texts)
+        loss, gradient = self._loss_of(targets, logits)
+        backprop(gradient)
+        losses[self.name] += loss
+
+    def targets(self, examples: Iterable[Example]) -> "list[Targets]":
+        """Tell what each example teaches."""
+        place = {label: number for number, label in enumerate(self.labels)}
+        return [targets_of(eg, place) for eg in examples]
 
     def get_loss(self, examples: Iterable[Example], logits: list[Floats2d]) -> tuple[float, list[Floats2d]]:
         """Compute the loss of logits, and its gradient.
 
         RETURNS (tuple): the sum of the losses of all labels and tokens that are known, and the gradient of each doc.
         """
-        examples = list(examples)
-        place = {label: number for number, label in enumerate(self.labels)}
-        known = [targets_of(eg, place) for eg in examples]
-        tags = np.concatenate([targets for targets, _ in known])
+        return self._loss_of(self.targets(examples), logits)
+
+    def _loss_of(self, targets: "Sequence[Targets]", logits: list[Floats2d]) -> tuple[float, list[Floats2d]]:
+        tags = np.concatenate([known.tags for known in targets])
         tags[:, : self._frozen] = UNKNOWN
-        starts = np.cumsum([0, *(len(targets) for targets, _ in known)])
+        starts = np.cumsum([0, *(len(known.tags) for known in targets)]).tolist()
         rejected = [
-            (start + int(base), end + int(base), label)
-            for base, (_, spans) in zip(starts, known, strict=False)
-            for start, end, label in spans
+            (start + base, end + base, label)
+            for base, known in zip(starts, targets, strict=False)
+            for start, end, label in known.rejected
             if label >= self._frozen
         ]
         xp = self.model.ops.xp
         flat = xp.concatenate(logits)
         loss, gradient = loss_and_gradient(flat.reshape(len(flat), -1, TAGS), tags, rejected, xp)
         gradient = self.model.ops.as_contig(gradient.reshape(flat.shape))
-        return loss, self.model.ops.unflatten(gradient, self.model.ops.asarray1i([len(part) for part in logits]))
+        lengths: Any = np.array([len(part) for part in logits], "int32")
+        return loss, self.model.ops.unflatten(gradient, lengths)
 
 
 @dataclass(eq=False)
@@ -432,12 +472,21 @@ def gold_spans(doc: Doc) -> list[Span]:
     return list(doc.spans[GOLD]) if GOLD in doc.spans else list(doc.ents)
 
 
-def targets_of(eg: Example, place: dict[str, int]) -> tuple[np.ndarray, list[tuple[int, int, int]]]:
+class Targets(NamedTuple):
+    """What is known of a text.
+
+    tags (np.ndarray): of the shape (tokens, labels), UNKNOWN where nobody knows.
+    rejected (list): spans that aren't entities, of labels that aren't complete, as (start, end, label's number).
+    """
+
+    tags: np.ndarray
+    rejected: list[tuple[int, int, int]]
+
+
+def targets_of(eg: Example, place: dict[str, int]) -> Targets:
     """Tell what an example teaches.
 
     place (dict[str, int]): the numbers of the labels.
-    RETURNS (tuple): the tags, of the shape (tokens, labels), UNKNOWN where nobody knows; and the rejected spans of
-        labels that aren't complete, as (start, end, label's number).
     """
     reference, size = eg.reference, len(eg.predicted)
     merged = reference.user_data.get(MERGED)
@@ -468,7 +517,7 @@ def targets_of(eg: Example, place: dict[str, int]) -> tuple[np.ndarray, list[tup
         for start, end, label in _aligned(eg, reference.spans.get(REJECTED, ()), same)
         if label in place and (states.get(label) == "partial" or merged is None)
     ]
-    return tags, rejected
+    return Targets(tags, rejected)
 
 
 def tags_of(length: int) -> np.ndarray:
@@ -524,20 +573,33 @@ def loss_and_gradient(
     targets = xp.asarray(tags)
     known = targets != UNKNOWN
     wanted = (xp.arange(TAGS, dtype="int8") == targets[:, :, None]) & known[:, :, None]
-    loss = -float((log_p * wanted).sum())
+    loss = -(log_p * wanted).sum().astype("float64")
     # In place, since an array of this shape may be the largest of all of a training's.
     gradient = xp.exp(log_p)
     gradient -= wanted
     gradient *= known[:, :, None]
-    for start, end, label in rejected:
-        rows = xp.arange(start, end)
-        chosen = xp.asarray(tags_of(end - start))
-        probability = min(float(xp.exp(log_p[rows, label, chosen].sum())), 1 - TINY)
-        loss -= float(np.log1p(-probability))
-        weight = probability / (1 - probability)
-        one_hot = (xp.arange(TAGS) == chosen[:, None]).astype(log_p.dtype)
-        gradient[rows, label] += weight * (one_hot - xp.exp(log_p[rows, label]))
-    return loss, gradient.astype(logits.dtype, copy=False)
+    if rejected:
+        # All spans at a time: a device is asked once, and waited for once.
+        span, token, label, tag = xp.asarray(rejected_tags(rejected))
+        sums = xp.zeros(len(rejected), log_p.dtype)
+        xp.add.at(sums, span, log_p[token, label, tag])
+        probabilities = xp.minimum(xp.exp(sums).astype("float64"), 1 - TINY)
+        loss -= xp.log1p(-probabilities).sum()
+        weights = (probabilities / (1 - probabilities)).astype(log_p.dtype)[span]
+        one_hot = (xp.arange(TAGS) == tag[:, None]).astype(log_p.dtype)
+        xp.add.at(gradient, (token, label), weights[:, None] * (one_hot - xp.exp(log_p[token, label])))
+    return float(loss), gradient.astype(logits.dtype, copy=False)
+
+
+def rejected_tags(rejected: Sequence[tuple[int, int, int]]) -> np.ndarray:
+    """List the tags of rejected spans: four rows, the span's number, token, label and tag."""
+    return np.concatenate(
+        [
+            [np.full(end - start, number), np.arange(start, end), np.full(end - start, label), tags_of(end - start)]
+            for number, (start, end, label) in enumerate(rejected)
+        ],
+        axis=1,
+    )
 
 
 def calibrated(probabilities: np.ndarray, slopes: np.ndarray, intercepts: np.ndarray) -> np.ndarray:

@@ -21,6 +21,8 @@ from thinc.api import Config
 
 from labelwise.common.device import device_name, use_gpu
 from labelwise.common.errors import InputError
+from labelwise.recognizer.transformer import joined
+from labelwise.recognizer.wordpieces import wordpieces_of
 from labelwise.train.batches import Batch, Cost, batch_cost
 from labelwise.train.out_of_memory import is_out_of_memory
 from labelwise.train.pipeline import make_pipeline, read_settings
@@ -152,15 +154,16 @@ def try_out(recipe: Recipe, memory: int, cost: int, sender: Connection) -> None:
         nlp = make_pipeline(recipe, read_settings(recipe))
         training = registry.resolve(nlp.config.interpolate()["training"])
         [corpus] = resolve_dot_names(nlp.config.interpolate(), [training["train_corpus"]])
-        training["batcher"].bind(nlp)
+        training["batcher"].bind(wordpieces_of(nlp))
         worst = worst_texts(corpus(nlp), training["batcher"].cost)
         batch = fill(worst, cost)
         sender.send(batch.cost)
-        # First one text, so that gradients and the optimizer's state exist.
-        for sub_batch in (worst.take([0]), batch, batch):
-            nlp.update(sub_batch, drop=training["dropout"], sgd=training["optimizer"])
-        docs = (eg.predicted.copy() for eg in islice(cycle(worst), nlp.batch_size))  # as evaluation does
-        list(nlp.pipe(docs))
+        with joined(nlp):
+            # First one text, so that gradients and the optimizer's state exist.
+            for sub_batch in (worst.take([0]), batch, batch):
+                nlp.update(sub_batch, drop=training["dropout"], sgd=training["optimizer"])
+            docs = (eg.predicted.copy() for eg in islice(cycle(worst), nlp.batch_size))  # as evaluation does
+            list(nlp.pipe(docs))
     except Exception as error:
         # With too little memory, libraries fail to load or to start threads, with all kinds of errors.
         starved = bool(memory) and not isinstance(error, InputError | ValueError)

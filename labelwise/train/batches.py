@@ -4,14 +4,13 @@ import random
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
-import numpy as np
-from spacy.attrs import ORTH
-from spacy.language import Language
 from spacy.training import Example
 
 from labelwise.common.errors import InputError
+from labelwise.recognizer.wordpieces import Wordpieces
 from labelwise.train.reader import Text
 
 Item = Example | Text
@@ -92,7 +91,9 @@ class Batch(list[Any]):
 
 def own_example(item: Item) -> Example:
     """Make an Example of a text; one that exists is copied, as whoever made it may hold it for other epochs."""
-    return item.example() if isinstance(item, Text) else Example(item.predicted.copy(), item.reference)
+    if isinstance(item, Example):
+        return Example(item.predicted.copy(), item.reference)
+    return item.example() if isinstance(item, Text) else item
 
 
 def cut_evenly(costs: Sequence[Cost], count: int) -> list[range]:
@@ -139,13 +140,15 @@ class CostBatcher:
         self.device_size = device_size
         self.cost: Callable[[Item], Cost] | None = word_cost if unit == "words" else None
 
-    def bind(self, nlp: Language) -> None:
-        """Take the pipeline whose transformer's wordpieces are counted.
+    def bind(self, wordpieces: Wordpieces | None) -> None:
+        """Take what finds the wordpieces of the pipeline's transformer.
 
-        RAISES (InputError): it has none.
+        RAISES (InputError): they are to be counted, and there is no transformer.
         """
         if self.unit == "wordpieces":
-            self.cost = WordpieceCost(nlp)
+            if wordpieces is None:
+                raise InputError("batches of wordpieces need a transformer, which the pipeline lacks; count words")
+            self.cost = partial(wordpiece_cost, wordpieces=wordpieces)
 
     def __call__(
         self, items: Iterable[Item], zone: Callable[[], AbstractContextManager[Any]] = nullcontext
@@ -189,41 +192,7 @@ def word_cost(item: Item) -> Cost:
     return Cost(len(item), 1)
 
 
-class WordpieceCost:
-    """Counts the spans that a pipeline's transformer is given of a text, and the wordpieces of the longest.
-
-    Wordpieces are counted word by word, each distinct word once, rather than by tokenizing the text again. The count
-    is about right for WordPiece, and up to a sixth too high for byte-level BPE, which joins pieces across tokens but
-    not across spaces.
-    """
-
-    REMEMBERED = 200_000  # words, of about a hundred bytes each
-
-    def __init__(self, nlp: Language) -> None:
-        """Take a pipeline.
-
-        RAISES (InputError): it has no transformer.
-        """
-        if "transformer" not in nlp.pipe_names:
-            raise InputError(f"batches of wordpieces need a transformer, which {nlp.pipe_names} lacks; count words")
-        self.model: Any = nlp.get_pipe("transformer").model  # type: ignore[attr-defined]
-        self.counts: dict[int, int] = {}
-
-    def __call__(self, item: Item) -> Cost:
-        """Count those for a text."""
-        doc = item.predicted
-        tokenizer = self.model.tokenizer
-        words = doc.to_array(ORTH).tolist()
-        new = list(dict.fromkeys(word for word in words if word not in self.counts))
-        if len(self.counts) + len(new) > self.REMEMBERED:
-            self.counts = {}
-            new = list(dict.fromkeys(words))
-        if new:
-            # Byte-level tokenizers treat the space before a word as part of it.
-            texts = [" " + doc.vocab.strings[word] for word in new]
-            pieces = tokenizer(texts, add_special_tokens=False)["input_ids"]
-            self.counts.update(zip(new, map(len, pieces), strict=True))
-        ends = np.cumsum([0, *(self.counts[word] for word in words)])
-        [spans] = self.model.attrs["get_spans"]([doc])
-        longest = max((int(ends[span.end] - ends[span.start]) for span in spans), default=0)
-        return Cost(len(spans), min(longest + tokenizer.num_special_tokens_to_add(), tokenizer.model_max_length))
+def wordpiece_cost(item: Item, wordpieces: Wordpieces) -> Cost:
+    """Count the spans that a transformer is given of a text, and the wordpieces of the longest."""
+    pieces = wordpieces.of(item.predicted)
+    return Cost(len(pieces.sizes), int(pieces.sizes.max(initial=0)))

@@ -24,6 +24,7 @@ from labelwise.corpus.annotation import Annotation, annotation_of, entities, is_
 from labelwise.corpus.streaming import forgetting, take_batch
 from labelwise.recognizer.per_label import OUT, TINY, FoundSpans, PerLabelRecognizer, calibrated, decode
 from labelwise.recognizer.reliability import Reliability
+from labelwise.recognizer.transformer import joined
 from labelwise.train.tidy import rewrite
 
 Optimize = Literal["", "f", "precision", "recall"]
@@ -99,21 +100,24 @@ def _collect(
     place = {label: number for number, label in enumerate(component.labels)}
     gold = np.zeros(len(place), int)
     examples = iter(examples)
-    while True:
-        with forgetting(nlp), nlp.select_pipes(disable="ner"):
-            batch = take_batch(examples, nlp.batch_size, lambda eg: len(eg.predicted))
-            if not batch:
-                return [_stack(found) for found in rows], gold
-            docs = list(nlp.pipe(eg.predicted for eg in batch))
-            scores = component.log_probabilities(docs)
-            truths = [_judge(eg) for eg in batch]
-            for label in (label for accepted, _ in truths for _, _, label in accepted if label in place):
-                gold[place[label]] += 1
-            for number, offset in enumerate(offsets):
-                shifted = scores.copy()
-                shifted[:, :, OUT] += offset
-                for doc, spans, truth in zip(docs, decode(shifted, [len(doc) for doc in docs]), truths, strict=True):
-                    rows[number].append(_judged(doc, spans, component.labels, *truth))
+    with joined(nlp):
+        while True:
+            with forgetting(nlp), nlp.select_pipes(disable="ner"):
+                batch = take_batch(examples, nlp.batch_size, lambda eg: len(eg.predicted))
+                if not batch:
+                    return [_stack(found) for found in rows], gold
+                docs = list(nlp.pipe(eg.predicted for eg in batch))
+                scores = component.log_probabilities(docs)
+                truths = [_judge(eg) for eg in batch]
+                for label in (label for accepted, _ in truths for _, _, label in accepted if label in place):
+                    gold[place[label]] += 1
+                for number, offset in enumerate(offsets):
+                    shifted = scores.copy()
+                    shifted[:, :, OUT] += offset
+                    for doc, spans, truth in zip(
+                        docs, decode(shifted, [len(doc) for doc in docs]), truths, strict=True
+                    ):
+                        rows[number].append(_judged(doc, spans, component.labels, *truth))
 
 
 def _judge(eg: Example) -> tuple[set[SpanKey], Annotation]:

@@ -15,9 +15,9 @@ import shutil
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import contextmanager, nullcontext
 from functools import partial
-from itertools import chain, count, islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -30,14 +30,15 @@ from thinc.api import Optimizer, constant, fix_random_seed, set_gpu_allocator
 
 from labelwise.common.errors import InputError
 from labelwise.common.memory import Trimmer
-from labelwise.corpus.streaming import forgetting
-from labelwise.train.batches import Batch, CostBatcher, Item, word_cost
+from labelwise.recognizer.transformer import joined
+from labelwise.train.batches import Batch, CostBatcher
 from labelwise.train.checkpoints import Checkpoints, State, copy, restore
 from labelwise.train.clock import Clock
 from labelwise.train.dev_scores import EntityCounts, count_entities, weighted_score
 from labelwise.train.monitor import Monitor
 from labelwise.train.out_of_memory import OnOom, Updates, is_out_of_memory
 from labelwise.train.parameters import find_scalers, find_slots, sum_gradients
+from labelwise.train.prepared import NextBatch, PreparedText, Reading, learn_prepared, open_batches
 from labelwise.train.ranks import Alone, Ranks
 from labelwise.train.reader import PartitionedCorpus
 
@@ -53,6 +54,7 @@ class Run:
     resumed (tuple | None): the checkpoint to resume from, and its state.
     on_oom (str): when memory runs out, "stop", or "halve" what the device is given at a time, and continue.
     skip_first (bool): after the first step, don't evaluate the pipeline, which has learnt nothing yet.
+    texts (dict[str, int]): what became of the corpus's texts in the last whole epoch, or in the first so far.
     updates (Updates): what updates the pipeline, and knows what to do when memory runs out.
     """
 
@@ -78,6 +80,7 @@ class Run:
         self.state = resumed[1] if resumed else State()
         self.updates = Updates(self.state, on_oom)
         self.corpus: Any = None
+        self.texts: dict[str, int] = {}
         monitor.begin(self.state.step, self.state.words)
 
     def train(self, nlp: Language, gpu_id: int, stdout: IO[str], stderr: IO[str]) -> None:
@@ -101,34 +104,30 @@ class Run:
         trimmer, before, start = Trimmer(), self.state.seconds, time.perf_counter()
         losses: dict[str, float] = {}
         try:
-            for step, epoch, batch in self.batches(nlp, training):
-                if training["before_update"]:
-                    training["before_update"](nlp, {"step": step, "epoch": epoch})
-                self.learn(nlp, batch, update, next(dropouts), losses, training["accumulate_gradient"])
-                take_step(nlp, optimizer, frozen)
-                self.state.step, self.state.words = step, self.state.words + sum(map(len, batch))
-                evaluated = step % training["eval_frequency"] == 0
-                if evaluated:
-                    with nlp.use_params(optimizer.averages):
-                        scores = self.score(nlp, dev, weights)
-                self.state.seconds = before + time.perf_counter() - start
-                self.monitor.step, self.monitor.words = step, self.state.words
-                trimmer.look()
-                if evaluated:
-                    info = {"step": step, "epoch": epoch, "losses": self.total_losses(losses), "other_scores": scores}
-                    info |= self.progress(nlp, training["max_steps"])
-                    with self.clock.phase("saving"):
-                        with nlp.select_pipes(disable=frozen):
-                            update_meta(training, nlp, info)
-                        self.save_best(nlp, optimizer, training["before_to_disk"])
-                        log(info)
-                        if scores and self.checkpoints and self.output:
-                            self.checkpoints.save(self.state, nlp, optimizer, self.output)
-                    losses.clear()
-                else:
-                    log(None)
-                if self.is_over(training):
-                    break
+            # It may have been killed after its last step.
+            with self.batches(nlp, training, gpu_id) as batches:
+                for step, batch in () if self.is_over(training) else batches:
+                    if training["before_update"]:
+                        training["before_update"](nlp, {"step": step, "epoch": batch.epoch})
+                    self.learn(nlp, batch.share, update, next(dropouts), losses, training["accumulate_gradient"])
+                    take_step(nlp, optimizer, frozen)
+                    self.state.step, self.state.words = step, self.state.words + batch.words
+                    evaluated = step % training["eval_frequency"] == 0
+                    if evaluated:
+                        with nlp.use_params(optimizer.averages):
+                            scores = self.score(nlp, dev, weights)
+                    self.state.seconds = before + time.perf_counter() - start
+                    self.monitor.step, self.monitor.words = step, self.state.words
+                    trimmer.look()
+                    if evaluated:
+                        info = {"step": step, "epoch": batch.epoch, "other_scores": scores}
+                        info |= {"losses": self.total_losses(losses), **self.progress(nlp, training["max_steps"])}
+                        self.keep(nlp, training, optimizer, info, log)
+                        losses.clear()
+                    else:
+                        log(None)
+                    if self.is_over(training):
+                        break
         except Exception as error:
             if is_out_of_memory(error):
                 raise self.updates.fail(
@@ -157,45 +156,35 @@ class Run:
             optimizer.step_schedules()
             next(dropouts)
 
-    def batches(self, nlp: Language, training: Mapping[str, Any]) -> Iterator[tuple[int, int, Batch]]:
-        """Yield the step, the epoch and the batch of each step, for `max_epochs` epochs, or forever if less than 1.
+    @contextmanager
+    def batches(
+        self, nlp: Language, training: Mapping[str, Any], gpu_id: int
+    ) -> Iterator[Iterator[tuple[int, NextBatch]]]:
+        """Make a block in which the batches come, each with its step, for `max_epochs` epochs, or forever if it is 0.
 
-        Texts that are done with are forgotten. A training that resumes goes on at its place in the corpus.
         RAISES (InputError): the corpus is empty.
         """
-        corpus, batcher, max_epochs = self.corpus, training["batcher"], training["max_epochs"]
-        zone: Callable[[], AbstractContextManager[Any]] = nullcontext
-        read: Callable[[Language], Iterable[Item]] = corpus
-        if isinstance(corpus, PartitionedCorpus) and corpus.loader != "in_memory":
-            zone = partial(forgetting, nlp)
-            if isinstance(batcher, CostBatcher):
-                read = corpus.texts
+        batcher, ranks = training["batcher"], self.ranks
+        place = (self.state.epoch, self.state.batches)
+        reading = Reading(self.corpus, batcher, *place, training["max_epochs"], ranks.rank, ranks.count)
         if isinstance(batcher, CostBatcher):
-            batcher.bind(nlp)
             self.updates.unit = batcher.unit
             self.state.device_size = min(filter(None, (self.state.device_size, batcher.device_size)), default=0)
-        start, skip, step = self.state.epoch, self.state.batches, self.state.step + 1
-        if self.is_over(training):  # it was killed after its last step
-            return
-        for epoch in count(start):
-            if 0 < max_epochs <= epoch:
-                return
-            if isinstance(corpus, PartitionedCorpus):
-                corpus.epoch = epoch
-            items = self.clock.during("reading", read(nlp))
-            batches = batcher(items, zone) if isinstance(batcher, CostBatcher) else batcher(items)
-            number = 0
-            for number, batch in enumerate(self.clock.during("batching", batches), 1):
-                if number > skip or epoch > start:
-                    self.state.epoch, self.state.batches = epoch, number
-                    fix_random_seed(zlib.crc32(f"{training['seed']}/{step}/{self.ranks.rank}".encode()))
-                    yield step, epoch, batch if isinstance(batch, Batch) else Batch(batch, map(word_cost, batch))
-                    step += 1
-            if not number:
-                raise InputError("training.train_corpus: the corpus is empty")
+        # A transformer that is frozen gives its vectors by annotating the Docs.
+        transformer = nullcontext() if training["frozen_components"] else joined(nlp)
+        with transformer as joint, open_batches(nlp, reading, joint, self.clock, gpu_id) as batches:
+            yield self.steps(batches, training["seed"])
+
+    def steps(self, batches: Iterable[NextBatch], seed: int) -> Iterator[tuple[int, NextBatch]]:
+        """Yield the batch of each step, with the generators seeded; what is random follows from seed, step and rank."""
+        for step, batch in enumerate(batches, self.state.step + 1):
+            self.state.epoch, self.state.batches = batch.epoch, batch.number
+            self.texts = batch.counts
+            fix_random_seed(zlib.crc32(f"{seed}/{step}/{self.ranks.rank}".encode()))
+            yield step, batch
 
     def learn(
-        self, nlp: Language, batch: Batch, update: Callable[..., Any], drop: float, losses: dict[str, float], parts: int
+        self, nlp: Language, share: Batch, update: Callable[..., Any], drop: float, losses: dict[str, float], parts: int
     ) -> None:
         """Compute the gradients of a step: of this rank's share of the batch, part by part; then sum those of all.
 
@@ -204,7 +193,6 @@ class Run:
         RAISES (InputError): memory ran out.
         """
         self.updates.begin()
-        share = batch.shares(self.ranks.count)[self.ranks.rank]
         for sub_batch in share.sub_batches(parts, self.state.device_size):
             with self.clock.phase("reading"):
                 made = sub_batch.made()
@@ -241,6 +229,23 @@ class Run:
             share = islice(dev_corpus(nlp), rank, None, count)
         counts = count_entities(nlp, share)
         return EntityCounts.total(self.ranks.exchange(counts))
+
+    def keep(
+        self,
+        nlp: Language,
+        training: dict[str, Any],
+        optimizer: Optimizer,
+        info: dict[str, Any],
+        log: Callable[[dict[str, Any]], None],
+    ) -> None:
+        """Save the pipeline that was evaluated, if it is the best one, its scores, and a checkpoint."""
+        with self.clock.phase("saving"):
+            with nlp.select_pipes(disable=training["frozen_components"]):
+                update_meta(training, nlp, info)
+            self.save_best(nlp, optimizer, training["before_to_disk"])
+            log(info)
+            if info["other_scores"] and self.checkpoints and self.output:
+                self.checkpoints.save(self.state, nlp, optimizer, self.output)
 
     def save_best(self, nlp: Language, optimizer: Optimizer, before: Callable[[Language], Language] | None) -> None:
         """Save the pipeline if it is the best so far, with the averages of its parameters."""
@@ -288,17 +293,20 @@ def resolve_training(nlp: Language, gpu_id: int) -> tuple[dict[str, Any], Any, A
 
 def update_components(
     nlp: Language,
-    examples: Sequence[Example],
+    examples: Sequence[Any],
     *,
     drop: float,
     losses: dict[str, float],
     exclude: Sequence[str] = (),
     annotates: Sequence[str] = (),
 ) -> None:
-    """Compute the gradients of Examples, as `Language.update` does, which would copy them first.
+    """Compute the gradients of Examples, as `Language.update` does, which would copy them first; or of prepared texts.
 
-    examples (Sequence[Example]): those of one update alone, as their predicted Docs are written into.
+    examples (Sequence): those of one update alone, as Examples' predicted Docs are written into.
     """
+    if examples and isinstance(examples[0], PreparedText):
+        learn_prepared(nlp, examples, drop=drop, losses=losses)
+        return
     for name, component in nlp.pipeline:
         if name not in exclude and hasattr(component, "update"):
             component.update(examples, sgd=None, losses=losses, drop=drop)

@@ -72,7 +72,7 @@ class Updates:
         return InputError(f"Step {self.state.step + 1}: out of memory {what}")
 
     def _too_much(self, batch: Batch) -> str:
-        longest = max(len(eg.predicted) for eg in batch)
+        longest = max(map(len, batch))
         size = f"{len(batch)} text(s) that cost {batch.cost:,} {self.unit} together"
         if len(batch) == 1:
             remedy = f"set max_words of corpora.train below {longest}, which cuts long texts"

@@ -140,7 +140,7 @@ def _lead(run: Run, recipe: Recipe, nlp: Language, folder: Path, ranks: Abstract
         seconds=run.state.seconds,
         peak=run.monitor.peak,
         words=run.state.words,
-        texts=dict(getattr(run.corpus, "last_counts", {}) or getattr(run.corpus, "counts", {})),
+        texts=run.texts,
         halved=run.state.halved,
         resumed=resumed,
         warning=idle_gpu(run.monitor.gpu_percent(), shares),

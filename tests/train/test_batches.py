@@ -4,7 +4,6 @@ import random
 from collections import Counter
 from contextlib import contextmanager
 from itertools import combinations, pairwise
-from types import SimpleNamespace
 
 import pytest
 import spacy
@@ -16,7 +15,8 @@ from spacy.training.loop import subdivide_batch
 
 from labelwise.common.errors import InputError
 from labelwise.corpus.tokenizer import make_nlp, read_rules
-from labelwise.train.batches import Batch, Cost, CostBatcher, WordpieceCost, batch_cost
+from labelwise.recognizer.wordpieces import wordpieces_of
+from labelwise.train.batches import Batch, Cost, CostBatcher, batch_cost, wordpiece_cost
 from labelwise.train.reader import read_docs
 from tests.conftest import ROOT
 
@@ -261,13 +261,13 @@ def test_wordpieces_need_a_transformer():
     batcher = CostBatcher(10, "wordpieces")
     with pytest.raises(InputError, match=r"batches of wordpieces need the transformer: train with `python -m"):
         next(batcher(make_examples([1])))
-    with pytest.raises(InputError, match=r"need a transformer, which \[\] lacks; count words"):
-        batcher.bind(spacy.blank("en"))
+    with pytest.raises(InputError, match="need a transformer, which the pipeline lacks; count words"):
+        batcher.bind(wordpieces_of(spacy.blank("en")))
 
 
 def test_words_need_none():
     batcher = CostBatcher(10, "words")
-    batcher.bind(spacy.blank("en"))
+    batcher.bind(wordpieces_of(spacy.blank("en")))
     assert [len(batch) for batch in batcher(make_examples([5, 5]))] == [2]
 
 
@@ -309,62 +309,21 @@ def true_shape(nlp, docs: list[Doc]) -> tuple[int, int]:
 def test_wordpieces_are_those_of_the_longest_span(bert, text, cost):
     doc = bert.make_doc(text)
     assert true_shape(bert, [doc]) == cost
-    assert WordpieceCost(bert)(Example(doc, doc)) == cost
+    assert wordpiece_cost(Example(doc, doc), wordpieces_of(bert)) == cost
 
 
 def test_a_batch_costs_what_its_spans_are_padded_to(bert, demo_corpus):
     docs = [bert.make_doc(doc.text) for split in ("dev", "test") for doc in read_docs(demo_corpus / split, bert)]
-    count = WordpieceCost(bert)
-    costs = [count(Example(doc, doc)) for doc in docs]
+    wordpieces = wordpieces_of(bert)
+    costs = [wordpiece_cost(Example(doc, doc), wordpieces) for doc in docs]
     rows, width = true_shape(bert, docs)
-    assert batch_cost(costs) == pytest.approx(rows * width, rel=0.02)
-    for doc, cost in zip(docs, costs, strict=True):
-        rows, width = true_shape(bert, [doc])
-        assert cost.rows == rows
-        assert width <= cost.width <= 1.02 * width
-
-
-@pytest.fixture(scope="module", params=["byte-level", "wordpieces"])
-def learnt(request, demo_corpus, tmp_path_factory):
-    """A subword tokenizer, learnt from the demo corpus, of RoBERTa's or BERT's kind; how far off counts may be."""
-    tokenizers, transformers = (pytest.importorskip(name) for name in ("tokenizers", "transformers"))
-    folder = tmp_path_factory.mktemp("learnt")
-    texts = [doc.text for doc in read_docs(demo_corpus / "train", spacy.blank("en"))]
-    if request.param == "byte-level":
-        learner = tokenizers.ByteLevelBPETokenizer()
-        special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
-        learner.train_from_iterator(texts, vocab_size=600, special_tokens=special, show_progress=False)
-        tokenizer = transformers.RobertaTokenizerFast(*learner.save_model(str(folder)), model_max_length=512)
-        return tokenizer, 1.0, 1.15
-    learner = tokenizers.BertWordPieceTokenizer(lowercase=False)
-    learner.train_from_iterator(texts, vocab_size=600, show_progress=False)
-    [vocab] = learner.save_model(str(folder))
-    return transformers.BertTokenizerFast(vocab, do_lower_case=False, model_max_length=512), 0.98, 1.02
-
-
-def test_subwords_are_counted_closely(learnt, demo_corpus):
-    tokenizer, least, most = learnt
-    model = SimpleNamespace(tokenizer=tokenizer, attrs={"get_spans": lambda docs: [[doc[:]] for doc in docs]})
-    pipeline = SimpleNamespace(pipe_names=["transformer"], get_pipe=lambda name: SimpleNamespace(model=model))
-    count = WordpieceCost(pipeline)
-    for doc in read_docs(demo_corpus / "dev", spacy.blank("en")):
-        [pieces] = tokenizer([doc.text])["input_ids"]
-        assert least * len(pieces) <= count(Example(doc, doc)).width <= most * len(pieces)
-
-
-def test_few_words_are_remembered_and_all_are_counted(bert, monkeypatch):
-    monkeypatch.setattr(WordpieceCost, "REMEMBERED", 3)
-    count = WordpieceCost(bert)
-    texts = ["a bb", "ccc a", "dddd eeeee", "a bb ccc dddd eeeee", "a a"]
-    for text, width in zip(texts, [5, 6, 11, 17, 4], strict=True):
-        doc = bert.make_doc(text)
-        assert count(Example(doc, doc)).width == width
-        assert len(count.counts) <= max(3, len(set(text.split())))
+    assert batch_cost(costs) == rows * width
+    assert costs == [true_shape(bert, [doc]) for doc in docs]
 
 
 def test_a_bound_batcher_counts_wordpieces(bert):
     batcher = CostBatcher(12, "wordpieces")
-    batcher.bind(bert)
+    batcher.bind(wordpieces_of(bert))
     docs = [bert.make_doc(text) for text in ("ab", "cd", "abcdefghij", "ef")]  # of 4, 4, 12 and 4 wordpieces
     batches = [[eg.predicted.text for eg in batch] for batch in batcher(Example(doc, doc) for doc in docs)]
     assert sorted(batches) == [["ab", "cd", "ef"], ["abcdefghij"]]
