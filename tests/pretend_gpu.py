@@ -20,6 +20,8 @@ from thinc.api import NumpyOps
 from thinc.backends import context_ops
 from thinc.backends.cupy_ops import CupyOps
 
+import labelwise.train.precision  # noqa: F401  what is loaded later would keep what is pretended
+
 VIEWS = ("reshape", "view", "transpose", "ravel", "split", "array_split", "broadcast_to", "expand_dims", "shape")
 FROM_HERE = ("asarray", "array", "ascontiguousarray", "asfortranarray")
 KERNELS = (
@@ -154,7 +156,7 @@ class Cupy:
     @staticmethod
     def scatter_add(table: Array, key: Any, values: Any) -> None:
         COUNTS.launches[here()] += 1
-        np.add.at(given(table), tuple(given(list(key))) if isinstance(key, tuple) else given(key), given(values))
+        np.add.at(given(table), table._key(key), given(values))
 
     def __getattr__(self, name: str) -> Any:
         own = getattr(np, name)
@@ -162,6 +164,8 @@ class Cupy:
             return own
 
         def function(*inputs: Any, **named: Any) -> Any:
+            if name == "save":
+                return own(*inputs, **named)  # takes either
             if name in FROM_HERE and isinstance(inputs[0], np.ndarray | list):
                 COUNTS.copies[here()] += 1
                 return made(own(*inputs, **named))
@@ -212,11 +216,25 @@ for _name in KERNELS.split():
     setattr(DeviceOps, _name, kernel(_name))
 
 
+def from_torch(tensor: Any, *, ops: Any = None) -> Array:
+    """Take a tensor that PyTorch has on the device; it stays where it is."""
+    return Array(tensor.detach().numpy())
+
+
+def to_torch(array: Any, requires_grad: bool = False, device: Any = None) -> Any:
+    """Give PyTorch an array; one of numpy's is copied to the device."""
+    COUNTS.copies[here()] += isinstance(array, np.ndarray)
+    tensor = sys.modules["torch"].from_numpy(array.array if isinstance(array, Array) else array)
+    return tensor.requires_grad_(requires_grad) if requires_grad else tensor
+
+
 @contextmanager
 def pretended() -> Iterator[Counts]:
     """Make a block in which models that are made are on the device, and give the counts, which begin at none."""
-    names = {"cupy": CUPY, "has_cupy": True, "has_cupy_gpu": False}
-    modules = [module for name, module in sys.modules.items() if name.startswith(("thinc.", "spacy."))]
+    names = {"cupy": CUPY, "has_cupy": True, "has_cupy_gpu": False, "torch2xp": from_torch, "xp2torch": to_torch}
+    names["get_torch_default_device"] = lambda: sys.modules["torch"].device("cpu")
+    packages = ("thinc.", "spacy.", "spacy_transformers.", "labelwise.")
+    modules = [module for name, module in list(sys.modules.items()) if name.startswith(packages)]
     fakes = [(module, name, fake) for module in modules for name, fake in names.items() if name in vars(module)]
     fakes.append((thinc.backends, "CupyOps", DeviceOps))
     before, ops = [(module, name, getattr(module, name)) for module, name, _ in fakes], context_ops.get()

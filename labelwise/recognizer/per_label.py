@@ -139,7 +139,7 @@ def _around_forward(model: Model, Xs: list[Any], is_train: bool) -> tuple[list[A
         dY = ops.flatten(dYs)
         if model.attrs["context"]:
             width = dY.shape[1] // 2
-            dY = dY[:, :width] + means(ops.as_contig(dY[:, width:]))
+            dY = dY[:, :width] + means(dY[:, width:])
         return ops.unflatten(ops.backprop_seq2col(apart(dY), window_size)[rows], lengths)
 
     Y = ops.seq2col(apart(ops.flatten(Xs)), window_size)[rows]
