@@ -32,7 +32,7 @@ def predict_cli(
     texts = words = 0
     with user_errors("Nothing was predicted"), measure_peak() as peak:
         obey(model / "config.cfg")
-        check_workers(workers, gpu_id)
+        check_workers(workers, gpu_id, engine)
         use_gpu(gpu_id)
         raw = usable_texts(inputs, problems)
         parts = predict_texts(model, raw, out, workers=workers, engine=engine, address=address)

@@ -20,7 +20,7 @@ from thinc.api import NumpyOps
 from thinc.backends import context_ops
 from thinc.backends.cupy_ops import CupyOps
 
-import labelwise.train.precision  # noqa: F401  what is loaded later would keep what is pretended
+import labelwise.recognizer.precision  # noqa: F401  what is loaded later would keep what is pretended
 
 VIEWS = ("reshape", "view", "transpose", "ravel", "split", "array_split", "broadcast_to", "expand_dims", "shape")
 FROM_HERE = ("asarray", "array", "ascontiguousarray", "asfortranarray")

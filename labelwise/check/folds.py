@@ -10,7 +10,7 @@ from spacy.language import Language
 from labelwise.check.findings import Opinion
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 from labelwise.corpus.manifest import SPLITS, Split, partitions_of
-from labelwise.corpus.streaming import forgetting, take_batch
+from labelwise.corpus.streaming import forgetting, take_batch, texts_at_a_time
 from labelwise.recognizer.per_label import decode
 from labelwise.recognizer.transformer import joined
 from labelwise.train.reader import fold_of
@@ -58,7 +58,7 @@ def add_opinions(nlp: Language, docs: Iterator[CheckedDoc], labels: Sequence[str
     with joined(nlp):
         while True:
             with forgetting(nlp), nlp.select_pipes(disable="ner"):
-                batch = take_batch(docs, nlp.batch_size, lambda doc: len(doc.stored))
+                batch = take_batch(docs, texts_at_a_time(nlp), lambda doc: len(doc.stored))
                 if not batch:
                     return
                 made = list(nlp.pipe([nlp.make_doc(doc.stored.text) for doc in batch]))

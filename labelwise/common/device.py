@@ -49,9 +49,38 @@ def use_gpu(gpu_id: int) -> None:
         thinc.api.require_gpu(gpu_id)
     except Exception as error:  # ValueError from thinc, others from CUDA's libraries
         raise InputError(
-            f"GPU {gpu_id} can't be used: {error}. Is there one (nvidia-smi)? Is this the environment of `make gpu`? "
-            "The CPU does the same, slowly: --gpu-id -1, or gpu_id: -1 in project.yml"
+            f"GPU {gpu_id} can't be used: {why_not(error)}. The CPU does the same, slowly: --gpu-id -1, or gpu_id: -1 "
+            "in project.yml"
         ) from error
+
+
+def why_not(error: Exception) -> str:
+    """Say why GPUs can't be used, and what helps: thinc says the same of a driver that is too old as of no GPU at all.
+
+    error (Exception): thinc's.
+    """
+    try:
+        import cupy
+        import cupy.cublas  # loads libcublas and libcublasLt
+
+        count = cupy.cuda.runtime.getDeviceCount()
+    except ModuleNotFoundError:
+        return f"{error}. cupy isn't installed: use the environment of `make gpu`"
+    except ImportError as missing:
+        return f"{missing}. A library of CUDA is missing: make the environment anew, by `make gpu`"
+    except Exception as failed:  # CUDA's own
+        said = str(failed)
+        if "InsufficientDriver" in said:
+            return f"{said}. The driver is older than CUDA needs (13: R580; nvidia-smi shows it); install a newer"
+        return f"{said}. Is there a GPU, and its driver (nvidia-smi)?"
+    return f"{error}. This machine has {count}, numbered from 0"
+
+
+def cupy_version() -> str:
+    """Give cupy's version, whose package has a name for each version of CUDA."""
+    import cupy
+
+    return cupy.__version__
 
 
 def device_name(gpu_id: int) -> str:

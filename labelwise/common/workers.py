@@ -25,11 +25,15 @@ Result = TypeVar("Result")
 Engine = Literal["processes", "dask"]
 
 
-def check_workers(workers: int, gpu_id: int) -> None:
+def check_workers(workers: int, gpu_id: int, engine: Engine = "processes") -> None:
     """Check a number of processes that predict.
 
-    RAISES (InputError): it is less than 1, or more on a GPU.
+    RAISES (InputError): it is less than 1, or more on a GPU, or they are a cluster's, which has none of our GPUs.
     """
+    if engine == "dask" and gpu_id >= 0:
+        raise InputError(
+            f"--engine dask --gpu-id {gpu_id}: a cluster's workers predict on their CPUs; leave one of the two away"
+        )
     if workers < 1 or (workers > 1 and gpu_id >= 0):
         raise InputError(f"--workers {workers}: give 1 or more, and 1 on a GPU, which processes would contend for")
 

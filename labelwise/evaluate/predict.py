@@ -21,7 +21,7 @@ from labelwise.corpus.annotation import entities
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 from labelwise.corpus.manifest import find_partitions
 from labelwise.corpus.pipeline import load_pipeline
-from labelwise.corpus.streaming import forgetting, take_batch
+from labelwise.corpus.streaming import forgetting, take_batch, texts_at_a_time
 from labelwise.evaluate.predictions import PredictedDoc, write_predictions
 from labelwise.recognizer.per_label import SPANS_KEY
 from labelwise.recognizer.transformer import joined
@@ -61,13 +61,15 @@ def predict_each(
 
     text, words (Callable): give the text of an item, and roughly how many words it has.
     """
+    most = texts_at_a_time(nlp)
     with joined(nlp):
         while True:
             with forgetting(nlp):
-                batch = take_batch(items, nlp.batch_size, words)
+                batch = take_batch(items, most, words)
                 if not batch:
                     return
-                yield from zip(batch, nlp.pipe([nlp.make_doc(text(item)) for item in batch]), strict=True)
+                docs = [nlp.make_doc(text(item)) for item in batch]
+                yield from zip(batch, nlp.pipe(docs, batch_size=most), strict=True)
 
 
 def predict_split(model: Path, split: Path, out: Path, *, workers: int = 1) -> Iterator[Done]:

@@ -48,7 +48,8 @@ class JoinedTransformer:
         texts = [self.wordpieces.of(one) if isinstance(one, Doc) else one for one in inputs]
         if is_train:
             return self._run(layer.ops, texts, is_train)
-        found: list[Any] = [None] * len(texts)
+        nothing = layer.ops.alloc_f((0, self.transformer.model.get_dim("nO")))
+        found: list[Any] = [nothing] * len(texts)
         for part in self._parts(texts):
             vectors, _ = self._run(layer.ops, [texts[number] for number in part], is_train)
             for number, own in zip(part, vectors, strict=True):
@@ -66,6 +67,8 @@ class JoinedTransformer:
         # The kernels of thinc know single precision alone; a pipeline that was trained in fp16 may predict in it.
         X = hidden.reshape(-1, hidden.shape[-1]).astype("float32", copy=False)
         places = ops.asarray(padded.places)
+        if not len(padded.places):  # of white space alone, for which kernels aren't made
+            return ops.unflatten(ops.alloc_f((counts.sum(), X.shape[1])), counts), lambda gradients: []
         pooled, backprop_pooling = self.pooling(Ragged(X[places], ops.asarray(padded.lengths)), is_train)
 
         def backprop(gradients: list[Any]) -> list[Any]:
@@ -80,18 +83,33 @@ class JoinedTransformer:
         return ops.unflatten(pooled, counts), backprop
 
     def _parts(self, texts: Sequence[Pieces]) -> Iterator[list[int]]:
-        """Divide texts to predict into parts of similar width that the device has room for."""
+        """Divide texts that have wordpieces into parts of similar width that the device has room to predict."""
         width = [int(text.sizes.max(initial=0)) for text in texts]
+        most = max(self.transformer.cfg["max_batch_items"], cells_for_memory(self.transformer.model.transformer))
         part: list[int] = []
         rows = 0
-        for number in sorted(range(len(texts)), key=width.__getitem__):
+        for number in sorted(filter(width.__getitem__, range(len(texts))), key=width.__getitem__):
             rows += len(texts[number].sizes)
-            if part and rows * width[number] > self.transformer.cfg["max_batch_items"]:
+            if part and rows * width[number] > most:
                 yield part
                 part, rows = [], len(texts[number].sizes)
             part.append(number)
         if part:
             yield part
+
+
+def cells_for_memory(module: Any) -> int:
+    """Tell how many cells a PyTorch module on a GPU can predict at a time, in a quarter of the memory that is free.
+
+    A layer's attention and its wide hidden layer take some 64 bytes for each number of a wordpiece's vector.
+    RETURNS (int): 0 on the CPU.
+    """
+    import torch
+
+    if module.device.type != "cuda":
+        return 0
+    free, _ = torch.cuda.mem_get_info(module.device)
+    return free // 4 // (64 * module.config.hidden_size)
 
 
 def as_batch(padded: PaddedPieces) -> Any:
@@ -112,6 +130,12 @@ def joined(nlp: Language) -> Iterator[JoinedTransformer | None]:
     if layer is None:
         yield None
         return
+    import torch
+
+    from labelwise.recognizer.precision import predict_as_trained
+
+    predict_as_trained(nlp)
+    torch.backends.cuda.matmul.allow_tf32 = True  # of fp32: enough for training, and several times as fast
     transformer: Any = nlp.get_pipe("transformer")
     to_vectors, before = layer.layers[1], layer._func
     joint = JoinedTransformer(transformer, to_vectors.layers[0], to_vectors.attrs["grad_factor"])

@@ -21,7 +21,7 @@ from spacy.training import Example
 
 from labelwise.common.spans import SpanKey
 from labelwise.corpus.annotation import Annotation, annotation_of, entities, is_merged
-from labelwise.corpus.streaming import forgetting, take_batch
+from labelwise.corpus.streaming import forgetting, take_batch, texts_at_a_time
 from labelwise.recognizer.per_label import OUT, TINY, FoundSpans, PerLabelRecognizer, calibrated, decode
 from labelwise.recognizer.reliability import Reliability
 from labelwise.recognizer.transformer import joined
@@ -103,7 +103,7 @@ def _collect(
     with joined(nlp):
         while True:
             with forgetting(nlp), nlp.select_pipes(disable="ner"):
-                batch = take_batch(examples, nlp.batch_size, lambda eg: len(eg.predicted))
+                batch = take_batch(examples, texts_at_a_time(nlp), lambda eg: len(eg.predicted))
                 if not batch:
                     return [_stack(found) for found in rows], gold
                 docs = list(nlp.pipe(eg.predicted for eg in batch))

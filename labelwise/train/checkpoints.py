@@ -20,7 +20,7 @@ from thinc.api import Config, Optimizer, get_current_ops
 from thinc.backends import get_array_ops
 
 from labelwise.common.code import digest_files, digest_folder
-from labelwise.common.device import device_name
+from labelwise.common.device import cupy_version, device_name
 from labelwise.common.outputs import link, staged
 from labelwise.common.own_files import remove
 from labelwise.common.portable import is_portable
@@ -141,6 +141,7 @@ def facts_of(settings: Config, corpus: Path, gpu_id: int) -> dict[str, str]:
         "the device": device_name(gpu_id),
         **({"portable": "yes"} if is_portable() else {}),
         **{name: version(name) for name in packages if find_spec(name)},
+        **({"cupy": cupy_version()} if gpu_id >= 0 else {}),
         **digest_files(CODE),
     }
 

@@ -10,7 +10,7 @@ from spacy.training import Example
 
 from labelwise.common.errors import InputError
 from labelwise.corpus.annotation import Annotation, annotation_of, entities, is_merged
-from labelwise.corpus.streaming import forgetting, take_batch
+from labelwise.corpus.streaming import forgetting, take_batch, texts_at_a_time
 
 
 class EntityCounts:
@@ -87,11 +87,12 @@ def count_entities(nlp: Language, examples: Iterable[Example]) -> EntityCounts:
     """Predict and count, batch by batch; predictions go into the Examples' predicted Docs."""
     counts = EntityCounts()
     examples = iter(examples)
-    held = True
+    most, held = texts_at_a_time(nlp), True
     while held:
         with forgetting(nlp):
-            batch = take_batch(examples, nlp.batch_size, lambda eg: len(eg.predicted))
-            for eg, doc in zip(batch, nlp.pipe(eg.predicted for eg in batch), strict=True):
+            batch = take_batch(examples, most, lambda eg: len(eg.predicted))
+            docs = nlp.pipe((eg.predicted for eg in batch), batch_size=most)
+            for eg, doc in zip(batch, docs, strict=True):
                 eg.predicted = doc
                 counts.add(eg)
             held = bool(batch)

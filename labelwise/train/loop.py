@@ -131,8 +131,8 @@ class Run:
         except Exception as error:
             if is_out_of_memory(error):
                 raise self.updates.fail(
-                    "in the optimizer or in evaluation. Remedy: a smaller model, or lower nlp.batch_size, or "
-                    "max_batch_items of a transformer"
+                    "in the optimizer or in evaluation. Remedy: a smaller model, or lower max_batch_items of "
+                    "a transformer"
                 ) from error
             raise
         finally:

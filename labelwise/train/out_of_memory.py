@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from spacy.language import Language
+from thinc.backends import context_pools
 from thinc.shims import Shim
 
 from labelwise.common.errors import InputError
@@ -88,8 +89,9 @@ def is_out_of_memory(error: BaseException) -> bool:
     """Tell whether memory ran out, in any of the libraries: numpy, cupy, PyTorch on a CPU or a GPU."""
     if isinstance(error, MemoryError) or type(error).__name__ in ("OutOfMemoryError", "AcceleratorOutOfMemoryError"):
         return True
-    # PyTorch reports it in a RuntimeError, the system in an OSError or, when a library can't be loaded, an ImportError.
-    said = ("out of memory", "can't allocate memory", "Cannot allocate memory")
+    # PyTorch and CUDA's libraries report it in a RuntimeError, the system in an OSError or, when a library can't be
+    # loaded, an ImportError.
+    said = ("out of memory", "can't allocate memory", "Cannot allocate memory", "ALLOC_FAILED", "ALLOCATION_FAILED")
     return isinstance(error, RuntimeError | OSError | ImportError) and any(words in str(error) for words in said)
 
 
@@ -106,5 +108,8 @@ def forget_gradients(nlp: Language) -> None:
             if hasattr(owner, "_backprop"):  # a listener
                 owner._batch_id = owner._outputs = owner._backprop = None
     gc.collect()
+    # cupy's pools hold blocks of PyTorch's memory, where gpu_allocator is "pytorch".
+    for pool in context_pools.get().values():
+        pool.free_all_blocks()
     if (torch := used_torch()) and torch.cuda.is_available():
         torch.cuda.empty_cache()

@@ -196,7 +196,7 @@ def make_pipeline(recipe: Recipe, settings: Config) -> Language:
         raise InputError(f"freeze: nothing to train, as the pipeline has all {before} labels of the corpus")
     model = transformer_model(settings)
     if "precision" in model and "source" in settings["components"]["transformer"]:
-        from labelwise.train.precision import set_precision
+        from labelwise.recognizer.precision import set_precision
 
         sourced: Any = nlp.get_pipe("transformer")
         set_precision(sourced.model, model["precision"], model["grad_scaler_config"])

@@ -36,7 +36,7 @@ def make_transformer_model(
     """Make spacy-transformers' TransformerModel.v3 in a precision; see `precision.set_precision`."""
     from spacy_transformers import TransformerModel
 
-    from labelwise.train.precision import set_precision
+    from labelwise.recognizer.precision import set_precision
 
     model = TransformerModel(name, get_spans, tokenizer_config, transformer_config)
     set_precision(model, precision, grad_scaler_config)

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 from spacy.language import Language
 from spacy.util import load_config
@@ -18,13 +19,15 @@ def tidy_pipeline(folder: Path, curve: Path, nlp: Language, precision: str) -> N
     """
     meta = json.loads((folder / "meta.json").read_text(encoding="utf8"))
     meta["performance"] = json.loads(json.dumps(meta["performance"], sort_keys=True))
-    rewrite(folder / "meta.json", json.dumps(meta, indent=2, ensure_ascii=False))
     config = load_config(folder / "config.cfg", interpolate=False)
     config["paths"]["curve"] = str(curve)
     if precision:
-        from labelwise.train.precision import as_saved
+        from labelwise.recognizer.precision import META, as_saved
 
-        as_saved(config["components"]["transformer"]["model"], precision)
+        meta[META] = precision
+        model: Any = nlp.get_pipe("transformer").model  # type: ignore[attr-defined]
+        as_saved(config["components"]["transformer"]["model"], precision, model.layers[0].shims[0].single)
+    rewrite(folder / "meta.json", json.dumps(meta, indent=2, ensure_ascii=False))
     rewrite(folder / "config.cfg", config.to_str())
     if not nlp.vocab.vectors.size:
         lang, rules = read_tokenizer(Path(config.interpolate()["paths"]["corpus"]) / "tokenizer.json")

@@ -1,14 +1,17 @@
 """What computes: the CPU, with which library."""
 
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Callable
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import thinc.api
 
-from labelwise.common.device import CpuOps, use_gpu
+from labelwise.common.device import CpuOps, use_gpu, why_not
 from labelwise.common.errors import InputError
 
 
@@ -22,6 +25,52 @@ def test_on_the_cpu_numpy_multiplies_matrices():
 def test_a_gpu_that_isnt_there_is_named():
     with pytest.raises(InputError, match="GPU 77 can't be used"):
         use_gpu(77)
+
+
+def count(number: int | Exception) -> Callable[[], int]:
+    """What asks CUDA for the number of GPUs."""
+
+    def ask() -> int:
+        if isinstance(number, Exception):
+            raise number
+        return number
+
+    return ask
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        (1, "This machine has 1, numbered from 0"),
+        (
+            RuntimeError("cudaErrorInsufficientDriver: too old"),
+            r": too old\. The driver is older than CUDA needs",
+        ),
+        (
+            RuntimeError("cudaErrorNoDevice: no CUDA-capable device"),
+            r"no CUDA-capable device\. Is there a GPU",
+        ),
+    ],
+)
+def test_why_a_gpu_cannot_be_used(monkeypatch, number, said):
+    cupy = SimpleNamespace(cuda=SimpleNamespace(runtime=SimpleNamespace(getDeviceCount=count(number))))
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    monkeypatch.setitem(sys.modules, "cupy.cublas", SimpleNamespace())
+    assert re.search(said, why_not(ValueError("No GPU devices detected")))
+
+
+def test_a_library_that_is_missing_is_named(monkeypatch, tmp_path):
+    (tmp_path / "cupy").mkdir()
+    (tmp_path / "cupy" / "__init__.py").touch()
+    failing = "raise ImportError('libcublasLt.so.13: cannot open shared object file')"
+    (tmp_path / "cupy" / "cublas.py").write_text(failing)
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("cupy", "cupy.cublas"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    said = why_not(ValueError("CuPy is not installed"))
+    for name in ("cupy", "cupy.cublas"):
+        sys.modules.pop(name, None)
+    assert said.startswith("libcublasLt.so.13: cannot open shared object file. A library of CUDA is missing")
 
 
 @pytest.mark.parametrize("given", ["", "2"])

@@ -153,3 +153,10 @@ def test_the_command_counts_what_cannot_be_used(model, inputs, tmp_path, monkeyp
     assert result.exit_code == 0, result.output
     assert "11 texts of 21 words" in result.output
     assert "not UTF-8" in result.output
+
+
+def test_a_cluster_is_not_asked_for_a_gpu(model, tmp_path, capsys):
+    with pytest.raises(typer.Exit):
+        predict_cli(model, [tmp_path], tmp_path / "out.jsonl", gpu_id=0, engine="dask")
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "--engine dask --gpu-id 0: a cluster's workers predict on their CPUs" in printed

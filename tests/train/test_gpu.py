@@ -1,6 +1,7 @@
 """What needs a GPU: `python -m pytest -m gpu`, in the environment of `make gpu` with pytest."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -68,22 +69,27 @@ def test_nvml_is_read():
 
 
 def test_a_batch_size_is_found_and_used(demo_corpus, overrides, tmp_path):
-    """In a small part of the memory, so that the search is short."""
+    """In less memory than a batch takes of all texts, which is found out before."""
     code = (
-        "import sys, torch; from pathlib import Path; torch.cuda.set_per_process_memory_fraction(0.02)\n"
+        "import sys, torch; from pathlib import Path\n"
         "from labelwise.train.recipe import Recipe\n"
         "from labelwise.train.run import train\n"
         "import json; config, corpus, out, curve = map(Path, sys.argv[1:5])\n"
         "recipe = Recipe(config, corpus, gpu_id=0, overrides=json.loads(sys.argv[5]))\n"
-        "trained = train(recipe, out, curve)\n"
-        "print('halved', trained.halved)\n"
+        "assert train(recipe, out, curve).halved == 0\n"
+        "taken = torch.cuda.max_memory_reserved()\n"
+        "torch.cuda.empty_cache()\n"
+        "torch.cuda.set_per_process_memory_fraction(0.6 * taken / torch.cuda.get_device_properties(0).total_memory)\n"
+        "print('halved', train(recipe, out, curve).halved)\n"
     )
     huge = {**overrides, "training.batcher.size": 10_000_000, "training.max_steps": 2, "labelwise.on_oom": "halve"}
     arguments = [GPU, demo_corpus, tmp_path / "model", tmp_path / "curve.tsv", json.dumps(huge)]
     done = subprocess.run(
         [sys.executable, "-c", code, *map(str, arguments)], cwd=ROOT, capture_output=True, text=True, check=False
     )
-    assert "halved" in done.stdout, done.stderr
+    halved = re.search(r"halved (\d+)", done.stdout)
+    assert halved, done.stderr
+    assert int(halved[1]) > 0
     small = {key: value for key, value in overrides.items() if key.startswith("components")}
     found = find_batch_size(Recipe(GPU, demo_corpus, gpu_id=0, overrides=small), lambda cost, fitted: None)
     assert found.size == int(0.85 * found.largest) > 0

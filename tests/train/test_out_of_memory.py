@@ -33,6 +33,10 @@ ERRORS = [
     torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB"),
     RuntimeError(TORCH_CPU),
     type("OutOfMemoryError", (Exception,), {})("Out of memory allocating 512 bytes"),
+    RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+    type("CUBLASError", (RuntimeError,), {})("CUBLAS_STATUS_ALLOC_FAILED"),
+    RuntimeError("cuDNN error: CUDNN_STATUS_ALLOC_FAILED"),
+    RuntimeError("cuDNN error: CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED"),
 ]
 
 

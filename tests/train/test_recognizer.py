@@ -83,7 +83,7 @@ def test_in_fp16_an_overflow_skips_the_transformers_step_and_then_it_learns(
     demo_corpus, tiny_bert, tmp_path, monkeypatch
 ):
     """Gradients, which are a sum over all labels and tokens, fit when the scale has been halved a few times."""
-    from labelwise.train.precision import PrecisionShim
+    from labelwise.recognizer.precision import PrecisionShim
 
     own, steps = PrecisionShim.finish_update, []
 

@@ -12,8 +12,8 @@ from spacy.training.initialize import init_nlp
 from thinc.api import ArgsKwargs, PyTorchShim
 
 from labelwise.common.errors import InputError
+from labelwise.recognizer.precision import DTYPES, GradScaler, PrecisionShim
 from labelwise.train.pipeline import read_config
-from labelwise.train.precision import DTYPES, GradScaler, PrecisionShim
 from labelwise.train.recipe import Recipe
 from labelwise.train.run import train
 from tests.conftest import NO_DROPOUT, ROOT

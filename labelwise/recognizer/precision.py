@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+from spacy.language import Language
 from spacy_transformers import TransformerModel
 from spacy_transformers.layers.hf_shim import HFShim
 from thinc.api import ArgsKwargs, Optimizer, PyTorchGradScaler, get_torch_default_device
@@ -16,6 +17,7 @@ from thinc.api import ArgsKwargs, Optimizer, PyTorchGradScaler, get_torch_defaul
 from labelwise.common.errors import InputError
 
 DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
+META = "precision"  # the key in the meta.json of a pipeline with a transformer
 SAVED_ARCHITECTURE = "spacy-transformers.TransformerModel.v3"
 
 
@@ -53,6 +55,7 @@ class PrecisionShim(HFShim):
     """A transformer whose forward pass is autocast to a precision; its outputs and its parameters are in fp32."""
 
     dtype: torch.dtype | None = None
+    single = True  # the model's own outputs were in single precision, as those of a last LayerNorm are
     _grad_scaler: GradScaler
 
     def predict(self, inputs: ArgsKwargs) -> Any:
@@ -90,6 +93,7 @@ class PrecisionShim(HFShim):
                 output = forward(*args, **kwargs)
             for name, value in output.items():
                 if torch.is_tensor(value) and value.is_floating_point():
+                    self.single &= value.dtype == torch.float32 or name != "last_hidden_state"
                     output[name] = value.float()
             return output
 
@@ -121,12 +125,23 @@ def set_precision(model: TransformerModel, precision: str, grad_scaler_config: M
     model.layers[0].shims[0] = shim
 
 
-def as_saved(block: dict[str, Any], precision: str) -> None:
+def predict_as_trained(nlp: Language) -> None:
+    """Have a loaded pipeline predict in bf16, if it was trained in it, where the GPU can."""
+    model: Any = nlp.get_pipe("transformer").model  # type: ignore[attr-defined]
+    gpu = get_torch_default_device().type == "cuda"
+    loaded = not isinstance(model.layers[0].shims[0], PrecisionShim)
+    if loaded and nlp.meta.get(META) == "bf16" and gpu and torch.cuda.is_bf16_supported():
+        set_precision(model, "bf16", {})
+
+
+def as_saved(block: dict[str, Any], precision: str, single: bool) -> None:
     """Rewrite the config of a model that was trained in a precision, in place, so that it loads without labelwise.
 
     After fp16 it predicts in fp16 on a GPU, as it was trained; otherwise in fp32.
+
+    single (bool): its last layer gave single precision: where it doesn't, thinc's kernels can't take what it predicts.
     """
-    half = precision == "fp16"
+    half = precision == "fp16" and single
     block.pop("precision", None)
     block |= {"@architectures": SAVED_ARCHITECTURE, "mixed_precision": half}
     block.setdefault("grad_scaler_config", {})["enabled"] = half
