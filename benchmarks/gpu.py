@@ -1,30 +1,64 @@
-"""Speed, memory and utilization of training on a GPU: each precision at equal batches; what fits; a whole train-gpu.
+"""The first ten minutes on a GPU: what works, what doesn't, and how busy it is; step by step, the simplest first.
 
     make gpu && .venv-gpu/bin/python -m benchmarks.gpu
 
-No hub is needed: the transformer has the shape of roberta-base, random weights, and a tokenizer that is trained here.
-So speed and memory are a real one's, and scores aren't. Without a GPU, `--gpu-id -1 --tiny` tries it all on the CPU.
+Each step is a process of its own, and what it found, or its error, is a row of benchmarks/results/gpu.json as soon as
+it has ended. No hub is needed: the transformer has the shape of roberta-base, random weights, and a tokenizer that is
+trained here. So speed and memory are a real one's, and scores aren't. `--gpu-id -1 --tiny` tries what a CPU can, and
+writes nothing there.
 """
 
 import json
-from collections.abc import Iterator
-from math import isnan
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from statistics import mean
 from typing import Annotated, Any
 
 import spacy
 import typer
+from spacy.util import load_config
 
-from benchmarks.measure import measure, write_result
-from benchmarks.training import make_corpus, train_steps
+from benchmarks.measure import Cell, write_result
+from benchmarks.training import make_corpus
 from labelwise.common.device import device_name, use_gpu
 from labelwise.train.reader import read_docs
 
 OUT = Path("benchmarks/out/gpu")
 CONFIG = Path("configs/gpu.cfg")
-PRECISIONS = ["fp32", "fp16", "bf16"]
-BUSY, FASTER = 85, 1.8  # aims: percent that the GPU is busy, and times fp32's words per second
+COLUMNS = {"step": "", "seconds": ",.0f", "found": ""}
+
+CONVERSIONS = """
+import cupy, torch
+from thinc.api import require_gpu, set_gpu_allocator, xp2torch
+require_gpu(0)
+set_gpu_allocator("pytorch")
+array = cupy.zeros(2**20, "float32")
+seen = []
+for number in range(1000):
+    xp2torch(array * 2)
+    if number % 100 == 99:
+        seen.append(torch.cuda.memory_allocated() // 2**20)
+print(f"MB after each hundred: {seen}" + (" - a LEAK" if seen[-1] > seen[0] + 8 else ""))
+"""
+RESEEDING = """
+import time
+from thinc.api import fix_random_seed, get_current_ops, require_gpu
+require_gpu(0)
+ops = get_current_ops()
+def milliseconds(seed):
+    start = time.perf_counter()
+    for number in range(100):
+        if seed:
+            fix_random_seed(number)
+        ops.xp.random.uniform(0, 1, 1000)
+    ops.xp.cuda.Stream.null.synchronize()
+    return 10 * (time.perf_counter() - start)
+milliseconds(True)
+print(f"{milliseconds(True):.2f} ms a step with a new seed, {milliseconds(False):.2f} without")
+"""
 
 
 def make_transformer(corpus: Path, folder: Path, *, tiny: bool) -> None:
@@ -51,49 +85,110 @@ def make_transformer(corpus: Path, folder: Path, *, tiny: bool) -> None:
     RobertaModel(RobertaConfig(**shape)).save_pretrained(folder)
 
 
-def train(corpus: Path, transformer: Path, gpu_id: int, steps: int, *options: str) -> dict[str, float]:
-    """Train for `steps` steps; return the means of what the monitor saw in them, and the most memory."""
-    given = ["--gpu-id", str(gpu_id), "--transformer-name", str(transformer), *options]
-    _, rows = train_steps(CONFIG, corpus, OUT, steps, *given)
-    # What a GPU can't tell at some moment is NaN.
-    columns = {name: [row[name] for row in rows if not isnan(row[name])] for name in rows[0]}
-    seen = {name: mean(values) for name, values in columns.items() if values}
-    return seen | {"gpu_memory_mb": max(columns.get("gpu_memory_mb") or [0.0])}
+def run(*command: object) -> str:
+    """Run a command of Python's, and return what it prints.
+
+    RAISES (RuntimeError): it failed; with the end of what it has said.
+    """
+    done = subprocess.run([sys.executable, *map(str, command)], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError((done.stderr or done.stdout).strip()[-300:])
+    return done.stdout.strip()
+
+
+def train(name: str, corpus: Path, transformer: Path, steps: int, gpu_id: int, **changed: Any) -> str:
+    """Train some steps, and say where the time went; keys of the config have two underscores for a dot."""
+    config = load_config(CONFIG, interpolate=False)
+    config["training"] |= {"max_steps": steps, "eval_frequency": steps}
+    config["components"]["transformer"]["model"] |= {"name": str(transformer)}
+    for key, value in changed.items():
+        block: Any = config
+        *path, last = key.split("__")
+        for part in path:
+            block = block[part]
+        block[last] = value
+    config.to_disk(OUT / f"{name}.cfg")
+    options = ["--curve", OUT / f"{name}.tsv", "--resources", OUT / f"{name}_resources.tsv", "--gpu-id", gpu_id]
+    printed = run("-m", "scripts.train", OUT / f"{name}.cfg", corpus, OUT / name, *options)
+    said = " ".join(printed.split())
+    told = re.search(r"Time: .*? per second", said)
+    halved = re.search(r"Memory ran out \d+ times?", said)
+    header, *rows = [line.split("\t") for line in (OUT / f"{name}_resources.tsv").read_text().splitlines()]
+    column = header.index("gpu_percent") if "gpu_percent" in header else 0
+    busy = [float(row[column]) for row in rows if int(row[1]) > 0] if column else []
+    parts = [told[0] if told else said[-200:], halved[0] if halved else ""]
+    parts += [f"the GPU was busy {sum(busy) / len(busy):.0f} %" if busy else ""]
+    return "; ".join(filter(None, parts))
+
+
+def losses(name: str) -> str:
+    """Read the losses that a training has logged last."""
+    header, *_, last = [line.split("\t") for line in (OUT / f"{name}.tsv").read_text().splitlines()]
+    return ", ".join(f"{key} {value}" for key, value in zip(header, last, strict=True) if key.startswith("loss"))
+
+
+def evaluate(model: Path, split: Path, gpu_id: int, cells: int) -> str:
+    """Evaluate a pipeline that is given so many wordpieces at a time, at least, and say how fast it was."""
+    cfg = json.loads((model / "transformer" / "cfg").read_text())
+    (model / "transformer" / "cfg").write_text(json.dumps(cfg | {"max_batch_items": cells}))
+    printed = run("-m", "scripts.evaluate", model, split, OUT / "scores.json", "--gpu-id", gpu_id)
+    found = re.search(r"[\d,]+ words? (?:a|per) second", " ".join(printed.split()))
+    return found[0] if found else printed[-200:]
 
 
 def main(
     corpus: Annotated[Path | None, typer.Option(help="Merged corpus; one of 2,000 texts is made if not given")] = None,
     gpu_id: Annotated[int, typer.Option(help="Number of the GPU")] = 0,
-    steps: Annotated[int, typer.Option(help="Steps of each training")] = 100,
+    steps: Annotated[int, typer.Option(help="Steps of each training")] = 50,
     tiny: Annotated[bool, typer.Option("--tiny", help="A tiny transformer")] = False,
 ) -> None:
-    """Measure, and write the table with the hardware's name."""
-    use_gpu(gpu_id)
+    """Take the steps in order; write the table after each."""
     OUT.mkdir(parents=True, exist_ok=True)
-    corpus = corpus or make_corpus(2000, OUT)
+    rows: list[list[Cell]] = []
+    on_gpu = gpu_id >= 0
+
+    def step(name: str, work: Callable[..., str], *given: Any, **options: Any) -> None:
+        """Take a step, and write what it found."""
+        start = time.perf_counter()
+        try:
+            found = work(*given, **options)
+        except Exception as error:  # whatever fails, what comes after may work
+            found = f"FAILED: {error}"
+        rows.append([name, time.perf_counter() - start, " ".join(found.split())])
+        print(*rows[-1], sep="\n   ", flush=True)
+        if on_gpu:
+            write_result("gpu", COLUMNS, rows, note=f"On {machine}.")
+
+    machine = "a GPU that can't be used"
+    if on_gpu:
+        query = ["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"]
+        step("driver", lambda: subprocess.check_output(query, text=True))
+        step("CUDA's libraries", run, "-c", "import cupy, cupy.cublas; cupy.show_config()")
+    try:
+        use_gpu(gpu_id)
+        machine = device_name(gpu_id)
+    finally:
+        step("thinc", lambda: machine)
+    if on_gpu:
+        step("1,000 arrays of 4 MB to PyTorch", run, "-c", CONVERSIONS)
+        step("tests", lambda: run("-m", "pytest", "-q", "-m", "gpu", "tests")[-300:])
+    made = corpus or make_corpus(2000, OUT)
     transformer = OUT / "transformer"
-    make_transformer(corpus, transformer, tiny=tiny)
-    seen = {}
-    for precision in PRECISIONS:
-        seen[precision] = train(corpus, transformer, gpu_id, steps, "--precision", precision)
-    found, scores = OUT / "batch_size.json", OUT / "scores.json"
-    given = [CONFIG, corpus, found, "--gpu-id", gpu_id, "--transformer-name", transformer]
-    given += ["--memory", "3GB", "--precision", "fp32"] if gpu_id < 0 else ["--precision", "fp16"]
-    search = measure("scripts.find_batch_size", *map(str, given))
-    whole = train(corpus, transformer, gpu_id, 3 * steps, "--precision", "fp16", "--batch-size", str(found))
-    measure("scripts.evaluate", *map(str, [OUT / "model", corpus / "dev", scores, "--gpu-id", gpu_id]))
-    rows = []
-    for name, row in {**seen, "fp16, after find-batch-size": whole}.items():
-        rate = row["words_per_second"]
-        gpu = [row.get(column) for column in ("gpu_memory_mb", "gpu_percent", "gpu_power_w")]
-        rows.append((name, rate, rate / seen["fp32"]["words_per_second"], *gpu))
-    columns = {"training": "", "words per second": ",.0f", "of fp32": ".2f", "GPU memory, MB": ",.0f"}
-    write_result("gpu", columns | {"GPU busy, %": ",.0f", "power, W": ",.0f"}, rows, note=f"On {device_name(gpu_id)}.")
-    print(f"\nfind_batch_size took {search.seconds:.0f} seconds: {json.loads(found.read_text())}")
-    print(f"F on dev, of random weights: {json.loads(scores.read_text())['all_gold']['f']:.4f}")
-    fastest = max(seen[name]["words_per_second"] for name in ("fp16", "bf16")) / seen["fp32"]["words_per_second"]
-    busy = max(row.get("gpu_percent", 0.0) for row in seen.values())
-    print(f"Busy: {busy:.0f}% (aim: {BUSY}); half precision against fp32: {fastest:.2f} (aim: {FASTER})")
+    make_transformer(made, transformer, tiny=tiny)
+    for precision in ("fp32", "fp16", "bf16"):
+        own = {"components__transformer__model__precision": precision}
+        step(f"{steps} steps in {precision}", train, precision, made, transformer, steps, gpu_id, **own)
+    if on_gpu:
+        step("a new seed for each step", run, "-c", RESEEDING)
+        halve: dict[str, Any] = {"labelwise__on_oom": "halve", "training__batcher__size": 20_000_000}
+        step("a batch that doesn't fit", train, "halve", made, transformer, 2, gpu_id, **halve)
+    for cells in (4096, 65536):
+        step(f"evaluation, {cells:,} wordpieces", evaluate, OUT / "fp32", made / "dev", gpu_id, cells)
+    if on_gpu and int(run("-c", "import cupy; print(cupy.cuda.runtime.getDeviceCount())")) > 1:
+        step("losses on one GPU", losses, "fp32")
+        two = {"components__transformer__model__precision": "fp32", "labelwise__gpus": 2}
+        step("two GPUs", train, "two", made, transformer, steps, gpu_id, **two)
+        step("losses on two GPUs", losses, "two")
 
 
 if __name__ == "__main__":
