@@ -15,6 +15,7 @@ from spacy_transformers.layers.hf_shim import HFShim
 from thinc.api import ArgsKwargs, Optimizer, PyTorchGradScaler, get_torch_default_device
 
 from labelwise.common.errors import InputError
+from labelwise.recognizer.adam import Adam, takes_at_once
 
 DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 META = "precision"  # the key in the meta.json of a pipeline with a transformer
@@ -56,6 +57,7 @@ class PrecisionShim(HFShim):
 
     dtype: torch.dtype | None = None
     single = True  # the model's own outputs were in single precision, as those of a last LayerNorm are
+    _adam: Adam
     _grad_scaler: GradScaler
 
     def predict(self, inputs: ArgsKwargs) -> Any:
@@ -72,7 +74,14 @@ class PrecisionShim(HFShim):
         """Take the optimizer's step with the sum of the gradients, unless it has overflowed."""
         gradients = [tensor.grad for tensor in self._model.parameters() if tensor.grad is not None]
         self._grad_scaler.unscale_sum(gradients)
-        super().finish_update(optimizer)
+        if self.device.type != "cuda" or not takes_at_once(optimizer):
+            super().finish_update(optimizer)
+            return
+        if self._grad_scaler.found_inf:
+            torch._foreach_zero_(gradients)
+        else:
+            self._adam.step(optimizer, self.id, self._model.named_parameters())
+        self._grad_scaler.update()
 
     @contextmanager
     def _autocast(self) -> Iterator[None]:
@@ -120,6 +129,7 @@ def set_precision(model: TransformerModel, precision: str, grad_scaler_config: M
     own: Any = model.layers[0].shims[0]
     shim = PrecisionShim(own._hfmodel, grad_scaler_config={"enabled": False})
     shim.dtype = DTYPES.get(precision)
+    shim._adam = Adam()
     shim._grad_scaler = GradScaler(enabled=precision == "fp16", **scaler)
     shim._grad_scaler.to_(get_torch_default_device())
     model.layers[0].shims[0] = shim

@@ -120,6 +120,7 @@ def idle_gpu(percent: float | None, shares: Mapping[str, float]) -> str:
     if percent is None or percent >= BUSY:
         return ""
     remedies = {
+        "waiting for data": "another process prepares its batches; give that one a core of its own",
         "reading": "set `loader` of corpora.train to in_memory, if the texts fit into memory",
         "batching": "count `words` rather than wordpieces in training.batcher",
         "evaluation": "raise training.eval_frequency, or set `limit` of corpora.dev",

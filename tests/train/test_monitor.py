@@ -178,6 +178,7 @@ def test_there_is_nothing_to_read_on_the_cpu():
             {"evaluation": 0.4, "saving": 0.3},
             "because evaluation took 40% of the time: raise training.eval_frequency",
         ),
+        (20.0, {"waiting for data": 0.4}, "because waiting for data took 40% of the time: another process prepares"),
         (20.0, {"saving": 0.4}, "because saving took 40% of the time: raise training.eval_frequency: every"),
         (20.0, {"update": 0.92, "reading": 0.08}, "The GPU was 20% busy: its batches are small; raise `size`"),
         (20.0, {}, "its batches are small"),
