@@ -28,6 +28,9 @@ KERNELS = (
     "maxout backprop_maxout seq2col backprop_seq2col reduce_mean backprop_reduce_mean reduce_sum backprop_reduce_sum "
     "hash gather_add mish backprop_mish adam"
 )
+# Kernels of thinc that check what they are given, and wait for the device to know: how often.
+WAITING = {"reduce_mean": 2, "backprop_reduce_mean": 2, "reduce_sum": 2, "backprop_reduce_sum": 2}
+WAITING |= {"backprop_maxout": 1, "gather_add": 1}
 CPU = NumpyOps(use_blis=False)
 
 Line = str  # of code that asked for something, such as "labelwise/recognizer/per_label.py:120"
@@ -204,7 +207,9 @@ def kernel(name: str) -> Callable[..., Any]:
         return given(value)
 
     def method(self: DeviceOps, *inputs: Any, **named: Any) -> Any:
-        COUNTS.launches[here()] += 1
+        waits = 2 if named.get("lengths") is not None else WAITING.get(name, 0)
+        COUNTS.launches[here()] += 1 + waits
+        COUNTS.waits[here()] += waits
         return made(
             getattr(CPU, name)(*map(contiguous, inputs), **{key: contiguous(one) for key, one in named.items()})
         )

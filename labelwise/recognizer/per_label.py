@@ -38,6 +38,7 @@ from thinc.api import (
     Config,
     Maxout,
     Model,
+    NumpyOps,
     Optimizer,
     chain,
     glorot_uniform_init,
@@ -115,37 +116,63 @@ def _around_forward(model: Model, Xs: list[Any], is_train: bool) -> tuple[list[A
     A text of a batch has a few arrays of its own on the CPU alone: a GPU is asked as often for one as for many.
     """
     ops: Any = model.ops
-    window_size, lengths = model.attrs["window_size"], np.array([len(X) for X in Xs], "int32")
-    number = np.repeat(np.arange(len(Xs), dtype="int32"), lengths)  # of its text, for each token
-    # Zeros stand before, between and behind the texts, so that none has neighbours in another.
-    rows = ops.asarray(np.arange(len(number), dtype="int32") + window_size * (number + 1))
-    size = len(number) + window_size * (len(Xs) + 1)
-    text, divisors = ops.asarray(number), ops.asarray(np.maximum(lengths, 1).astype("float32")[:, None])
-
-    def apart(X: Any) -> Any:
-        """Put zeros between the texts."""
-        Y = ops.alloc_f((size, X.shape[1]))
-        Y[rows] = X
-        return Y
-
-    def means(X: Any) -> Any:
-        """Compute the mean of each text, for each of its tokens."""
-        sums = ops.alloc_f((len(lengths), X.shape[1]))
-        ops.scatter_add(sums, text, X)
-        return (sums / divisors)[text]
+    lengths = np.array([len(X) for X in Xs], "int32")
+    texts = ops.asarray(np.repeat(np.arange(len(Xs), dtype="int32"), lengths))  # of each token
+    means = averaging(ops, lengths)
+    to_windows, from_windows = _windows(ops, model.attrs["window_size"], lengths)
 
     def backprop(dYs: list[Any]) -> list[Any]:
         """Give each vector its own gradient, and its shares of its neighbours' and the mean's."""
         dY = ops.flatten(dYs)
         if model.attrs["context"]:
             width = dY.shape[1] // 2
-            dY = dY[:, :width] + means(dY[:, width:])
-        return ops.unflatten(ops.backprop_seq2col(apart(dY), window_size)[rows], lengths)
+            dY = dY[:, :width] + means(ops.as_contig(dY[:, width:]))[texts]
+        return ops.unflatten(from_windows(dY), lengths)
 
-    Y = ops.seq2col(apart(ops.flatten(Xs)), window_size)[rows]
+    Y = to_windows(ops.flatten(Xs))
     if model.attrs["context"]:
-        Y = ops.xp.concatenate([Y, means(Y)], axis=1)
+        Y = ops.xp.concatenate([Y, means(Y)[texts]], axis=1)
     return ops.unflatten(Y, lengths), backprop
+
+
+def _windows(ops: Any, size: int, lengths: np.ndarray) -> tuple[Callable, Callable]:
+    """Make what puts neighbours' vectors beside each vector, none of another text, and what gives them gradients."""
+    if isinstance(ops, NumpyOps):
+        return (
+            lambda X: ops.seq2col(X, size, lengths=lengths),
+            lambda dY: ops.backprop_seq2col(dY, size, lengths=lengths),
+        )
+    # cupy's kernel would wait for the device to check the lengths: zeros stand before, between and behind the texts.
+    number = np.repeat(np.arange(len(lengths), dtype="int32"), lengths)
+    rows = ops.asarray(np.arange(len(number), dtype="int32") + size * (number + 1))
+
+    def apart(X: Any) -> Any:
+        """Put zeros between the texts."""
+        Y = ops.alloc_f((len(number) + size * (len(lengths) + 1), X.shape[1]))
+        Y[rows] = X
+        return Y
+
+    return lambda X: ops.seq2col(apart(X), size)[rows], lambda dY: ops.backprop_seq2col(apart(dY), size)[rows]
+
+
+def averaging(ops: Any, lengths: np.ndarray) -> Callable[[Any], Any]:
+    """Make what computes the mean of each run of rows, zeros of one that is empty.
+
+    lengths (np.ndarray): of the runs, on the CPU.
+    """
+    if isinstance(ops, NumpyOps):
+        return lambda X: ops.reduce_mean(X, lengths) if len(X) else ops.alloc_f((len(lengths), X.shape[1]))
+    # cupy's kernel would wait for the device to check the lengths.
+    runs = ops.asarray(np.repeat(np.arange(len(lengths), dtype="int32"), lengths))
+    divisors = ops.asarray(np.maximum(lengths, 1).astype("float32")[:, None])
+
+    def means(X: Any) -> Any:
+        """Compute the means."""
+        sums = ops.alloc_f((len(lengths), X.shape[1]))
+        ops.scatter_add(sums, runs, X)
+        return sums / divisors
+
+    return means
 
 
 def _heads_init(model: Model, X: Any, Y: Any = None) -> None:

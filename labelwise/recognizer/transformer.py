@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc
-from thinc.api import Model
+from thinc.api import Model, NumpyOps
 from thinc.types import Ragged
 
+from labelwise.recognizer.per_label import averaging
 from labelwise.recognizer.wordpieces import PaddedPieces, Pieces, Wordpieces
 
 
@@ -69,18 +70,28 @@ class JoinedTransformer:
         places = ops.asarray(padded.places)
         if not len(padded.places):  # of white space alone, for which kernels aren't made
             return ops.unflatten(ops.alloc_f((counts.sum(), X.shape[1])), counts), lambda gradients: []
-        pooled, backprop_pooling = self.pooling(Ragged(X[places], ops.asarray(padded.lengths)), is_train)
+        pooled, backprop_pooling = self._pool(ops, X[places], padded.lengths, is_train)
 
         def backprop(gradients: list[Any]) -> list[Any]:
             """Add up the gradients of each wordpiece's vector, and give them to the transformer."""
             dX = ops.alloc_f(X.shape)
-            d_pieces = backprop_pooling(ops.flatten(gradients)).dataXd
+            d_pieces = backprop_pooling(ops.flatten(gradients))
             ops.scatter_add(dX, places, d_pieces * self.grad_factor if self.grad_factor != 1 else d_pieces)
             self.losses[self.transformer.name] += float((dX**2).sum())  # what the component calls its loss
             backprop_transformer({"last_hidden_state": xp2torch(dX.reshape(hidden.shape))})
             return []
 
         return ops.unflatten(pooled, counts), backprop
+
+    def _pool(self, ops: Any, X: Any, lengths: np.ndarray, is_train: bool) -> tuple[Any, Callable]:
+        """Make each token's vector of those of its wordpieces."""
+        if isinstance(ops, NumpyOps) or self.pooling.name != "reduce_mean":
+            pooled, backprop = self.pooling(Ragged(X, ops.asarray(lengths)), is_train)
+            return pooled, lambda gradient: backprop(gradient).dataXd
+        # thinc's layer would wait for the device, to check the lengths, twice on each way.
+        tokens = ops.asarray(np.repeat(np.arange(len(lengths), dtype="int32"), lengths))
+        divisors = ops.asarray(np.maximum(lengths, 1).astype("float32")[:, None])
+        return averaging(ops, lengths)(X), lambda gradient: (gradient / divisors)[tokens]
 
     def _parts(self, texts: Sequence[Pieces]) -> Iterator[list[int]]:
         """Divide texts that have wordpieces into parts of similar width that the device has room to predict."""

@@ -125,7 +125,7 @@ def test_a_whole_life_asks_for_nothing_that_a_gpu_refuses(request, tmp_path, wit
 
 @pytest.mark.parametrize("texts", [8, 24])
 def test_a_step_asks_as_often_for_many_texts_as_for_few(tiny_bert, texts):
-    """Besides the transformer and the optimizer; the layers of thinc take some 60 of the launches."""
+    """Besides the transformer and the optimizer. Losses are two of the waits; thinc's maxout checks its input."""
     with pretended() as counts:
         nlp = make_pipeline(tiny_bert)
         ner: Any = nlp.get_pipe("ner")
@@ -134,7 +134,7 @@ def test_a_step_asks_as_often_for_many_texts_as_for_few(tiny_bert, texts):
             learn_prepared(nlp, batch, drop=0.1, losses={})  # with gradients to add to
             counts.clear()
             learn_prepared(nlp, batch, drop=0.1, losses={})
-    assert total(counts) == {"launches": 131, "copies": 12, "waits": 2}
+    assert total(counts) == {"launches": 136, "copies": 16, "waits": 3}
 
 
 @pytest.mark.slow
@@ -152,14 +152,11 @@ def test_a_training(demo_corpus, tiny_bert, tmp_path, monkeypatch, precision):
 
 
 MIXED = {  # what is in place of what
-    "a table of another kind": ("Y = ops.alloc_f((size,", "Y = np.zeros((size,"),
-    "divisors that stay on the CPU": ("ops.asarray(np.maximum(", "np.asarray(np.maximum("),
+    "a table of another kind": ("Y = ops.alloc_f((len(number)", "Y = np.zeros((len(number)"),
+    "divisors that stay on the CPU": ("divisors = ops.asarray(", "divisors = np.asarray("),
     "sums on the CPU": ("sums = ops.alloc_f((len(lengths),", "sums = np.zeros((len(lengths),"),
     "a gradient on the CPU": ("d_shared = ops.alloc_f(", "d_shared = np.zeros("),
-    "a part that isn't contiguous": (
-        "ops.seq2col(apart(ops.flatten(Xs)),",
-        "ops.seq2col(apart(ops.flatten(Xs))[:, ::-1],",
-    ),
+    "a part that isn't contiguous": ("ops.seq2col(apart(X),", "ops.seq2col(apart(X)[:, ::-1],"),
     "weights of an added head on the CPU": ('f"c{number}", ops.alloc_f(', 'f"c{number}", np.zeros('),
     "logits that aren't fetched": ("flat = self.model.ops.to_numpy(", "flat = np.asarray("),
     "targets on the CPU": ("targets = xp.asarray(tags)", "targets = tags"),
