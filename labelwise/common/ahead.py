@@ -3,14 +3,13 @@
 import multiprocessing
 import os
 import queue
-import signal
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from labelwise.common.errors import InputError
-from labelwise.common.workers import begin_worker
+from labelwise.common.workers import begin_worker, start_uninterrupted
 
 Item = TypeVar("Item")
 WAIT = 1.0  # seconds, after which it is looked whether the process is still there
@@ -28,13 +27,11 @@ def made_ahead(make: Callable[..., Iterator[Item]], *given: Any, most: int = 8) 
     context = multiprocessing.get_context("spawn")
     ready: Any = context.Queue(most)
     process = context.Process(target=_serve, args=(ready, make, given), daemon=True)
-    # An interrupt reaches all processes of a terminal; this one ends the other.
-    handler, devices = signal.signal(signal.SIGINT, signal.SIG_IGN), os.environ.get("CUDA_VISIBLE_DEVICES")
+    devices = os.environ.get("CUDA_VISIBLE_DEVICES")
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
     try:
-        process.start()
+        start_uninterrupted(process)
     finally:
-        signal.signal(signal.SIGINT, handler)
         os.environ.pop("CUDA_VISIBLE_DEVICES")
         os.environ |= {"CUDA_VISIBLE_DEVICES": devices} if devices is not None else {}
     try:

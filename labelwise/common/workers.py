@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
 from multiprocessing import get_context
+from multiprocessing.process import BaseProcess
 from tempfile import TemporaryDirectory
 from typing import Literal, TypeVar
 
@@ -116,6 +117,15 @@ def begin_worker() -> None:
     pr_set_pdeathsig = 1
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+
+
+def start_uninterrupted(process: BaseProcess) -> None:
+    """Start a process that an interrupt doesn't reach, as it does all of a terminal: whoever started it ends it."""
+    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        process.start()
+    finally:
+        signal.signal(signal.SIGINT, handler)
 
 
 @contextmanager

@@ -7,7 +7,6 @@ import hashlib
 import json
 import multiprocessing
 import resource
-import signal
 from collections.abc import Callable, Iterable
 from heapq import nlargest
 from itertools import cycle, islice
@@ -21,6 +20,7 @@ from thinc.api import Config
 
 from labelwise.common.device import device_name, use_gpu
 from labelwise.common.errors import InputError
+from labelwise.common.workers import start_uninterrupted
 from labelwise.recognizer.transformer import joined
 from labelwise.recognizer.wordpieces import wordpieces_of
 from labelwise.train.batches import Batch, Cost, batch_cost
@@ -124,10 +124,7 @@ def run_apart(recipe: Recipe, memory: int, cost: int) -> tuple[bool, int]:
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=try_out, args=(recipe, memory, cost, sender), daemon=True)
-    # An interrupt reaches all processes of a terminal; this one ends the trial, if it ends.
-    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    process.start()
-    signal.signal(signal.SIGINT, handler)
+    start_uninterrupted(process)
     sender.close()
     messages = []
     try:

@@ -8,7 +8,6 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from spacy.language import Language
@@ -128,14 +127,13 @@ class Preparing(NamedTuple):
     tokenizer: Any
     wordpieces: Wordpieces
     labels: tuple[str, ...]
-    corpus: Path
     digest: str
 
 
 def preparing(nlp: Language, reading: Reading, wordpieces: Wordpieces, labels: tuple[str, ...]) -> Preparing:
     """Collect what another process needs."""
-    corpus = reading.corpus.path.parent
-    return Preparing(reading, str(nlp.lang), nlp.tokenizer, wordpieces, labels, corpus, manifest_digest(corpus))
+    digest = manifest_digest(reading.corpus.path.parent)
+    return Preparing(reading, str(nlp.lang), nlp.tokenizer, wordpieces, labels, digest)
 
 
 def prepare_batches(given: Preparing) -> Iterator[NextBatch]:
@@ -146,9 +144,10 @@ def prepare_batches(given: Preparing) -> Iterator[NextBatch]:
     nlp = get_lang_class(given.lang)(vocab=given.tokenizer.vocab)
     nlp.tokenizer = given.tokenizer
     nlp.max_length = MAX_LENGTH
-    with pinned(given.corpus):
-        if manifest_digest(given.corpus) != given.digest:
-            raise InputError(f"{given.corpus}: the corpus was merged anew meanwhile; start again")
+    corpus = given.reading.corpus.path.parent
+    with pinned(corpus):
+        if manifest_digest(corpus) != given.digest:
+            raise InputError(f"{corpus}: the corpus was merged anew meanwhile; start again")
         given.reading.batcher.bind(given.wordpieces)
         yield from prepared(read_batches(nlp, given.reading, Clock()), given.wordpieces, given.labels)
 

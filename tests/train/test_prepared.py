@@ -60,6 +60,6 @@ def test_a_training_of_prepared_texts_is_one_of_examples(demo_corpus, tiny_bert,
 def test_a_corpus_that_was_merged_anew_meanwhile_is_not_read(demo_corpus):
     nlp = spacy.blank("en")
     reading = Reading(PartitionedCorpus(demo_corpus / "train"), CostBatcher(100), 0, 0, 1, 0, 1)
-    given = Preparing(reading, "en", nlp.tokenizer, Wordpieces(None, None), (), demo_corpus, "another")
+    given = Preparing(reading, "en", nlp.tokenizer, Wordpieces(None, None), (), "another")
     with pytest.raises(InputError, match="was merged anew meanwhile; start again"):
         next(prepare_batches(given))
