@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import pickle
 import queue
 import traceback
 from collections.abc import Callable, Iterator
@@ -26,7 +27,10 @@ def made_ahead(make: Callable[..., Iterator[Item]], *given: Any, most: int = 8) 
     """
     context = multiprocessing.get_context("spawn")
     ready: Any = context.Queue(most)
-    process = context.Process(target=_serve, args=(ready, make, given), daemon=True)
+    # A queue is written to by a thread: what a process is started with would be waited for, also if it ends at once.
+    asked: Any = context.Queue()
+    asked.put(pickle.dumps((make, given)))
+    process = context.Process(target=_serve, args=(ready, asked), daemon=True)
     devices = os.environ.get("CUDA_VISIBLE_DEVICES")
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
     try:
@@ -37,14 +41,16 @@ def made_ahead(make: Callable[..., Iterator[Item]], *given: Any, most: int = 8) 
     try:
         yield _take(ready, process)
     finally:
+        asked.cancel_join_thread()
         process.kill()
         process.join()
 
 
-def _serve(ready: Any, make: Callable[..., Iterator[Any]], given: tuple[Any, ...]) -> None:
+def _serve(ready: Any, asked: Any) -> None:
     """Be the other process."""
     begin_worker()
     try:
+        make, given = pickle.loads(asked.get())  # noqa: S301  of this program's own making
         for item in make(*given):
             ready.put((item, None))
         ready.put((None, None))

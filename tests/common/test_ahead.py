@@ -61,3 +61,18 @@ def test_a_process_that_is_killed_is_named(tmp_path):
         os.kill(int((tmp_path / "pid").read_text().split()[0]), signal.SIGKILL)
         with pytest.raises(InputError, match="prepares batches was killed, perhaps for lack of memory"):
             list(items)
+
+
+class Ending:
+    """Ends the process that unpickles it."""
+
+    def __reduce__(self) -> tuple:
+        return os._exit, (1,)
+
+
+def test_a_process_that_ends_before_it_has_read_what_it_is_given_is_not_waited_for():
+    with (
+        made_ahead(numbers, Ending(), b"more than a pipe holds" * 10**5) as items,
+        pytest.raises(InputError, match="was killed"),
+    ):
+        next(items)
