@@ -20,11 +20,11 @@ from spacy.tokens import Doc, Span, SpanGroup
 from spacy.vocab import Vocab
 
 from labelwise.common.errors import InputError
-from labelwise.corpus.annotation import GOLD, INCORRECT, Annotation, annotate, decode_annotation, not_merged
+from labelwise.corpus.annotation import GOLD, INCORRECT, Annotation, SpanKey, annotate, decode_annotation, not_merged
 from labelwise.corpus.docbin_writer import SPAN
 from labelwise.corpus.manifest import read_partition
 
-MISSING, INSIDE, OUTSIDE, MOST_IOB = 0, 1, 2, 3  # spaCy's ENT_IOB
+MISSING, INSIDE, OUTSIDE, BEGIN = 0, 1, 2, 3  # spaCy's ENT_IOB
 decode = msgspec.msgpack.Decoder().decode
 
 TokenSpan = tuple[int, int, int]  # start and end in tokens, hash of the label
@@ -77,6 +77,16 @@ class StoredDoc:
         lengths = np.array([len(self.strings[word]) for word in self.words.tolist()], int)
         ends = np.cumsum(lengths + self.spaces) - self.spaces
         return ends - lengths, ends
+
+    def entities(self) -> set[SpanKey]:
+        """Return its entities, in characters."""
+        starts, ends = self.offsets()
+        begins = np.flatnonzero(self.iob == BEGIN)
+        # An entity ends before the next token that isn't inside of one.
+        outside = np.append(np.flatnonzero(self.iob != INSIDE), len(self))
+        lasts = outside[np.searchsorted(outside, begins, side="right")] - 1
+        columns = starts[begins].tolist(), ends[lasts].tolist(), self.labels[begins].tolist()
+        return {(start, end, self.strings[label]) for start, end, label in zip(*columns, strict=True)}
 
     def to_doc(self, vocab: Vocab) -> Doc:
         """Make the gold Doc: its entities, all accepted and rejected spans, and its annotation by a merge."""
@@ -141,7 +151,7 @@ def _decode_docs(content: Any) -> Iterator[StoredDoc]:
     spaces = np.frombuffer(content["spaces"], bool)
     strings = {get_string_id(string): string for string in content["strings"]}
     strings[0] = ""
-    if set(np.unique(tokens[:, columns[::2]]).tolist()) - strings.keys() or (tokens[:, columns[1]] > MOST_IOB).any():
+    if set(np.unique(tokens[:, columns[::2]]).tolist()) - strings.keys() or (tokens[:, columns[1]] > BEGIN).any():
         raise ValueError("it has words or labels that it doesn't spell out")
     ends = np.cumsum(np.frombuffer(content["lengths"], "<i4")).tolist()
     for number, (start, end) in enumerate(pairwise([0, *ends])):

@@ -113,14 +113,13 @@ def predict_partition(job: PredictJob) -> Done:
 
 def join(stored: StoredDoc, predicted: Doc) -> PredictedDoc:
     """Put together what a corpus has about a text and what a pipeline found in it."""
-    gold = stored.to_doc(predicted.vocab)
     merged = stored.annotation
     return PredictedDoc(
         key=text_key(predicted.text.encode()).hex(),
         text=predicted.text,
         predicted=sorted(entities(predicted)),
         gold=sorted(merged.accepted),
-        entities=sorted(entities(gold)),
+        entities=sorted(stored.entities()),
         rejected=sorted(merged.rejected),
         uncovered=dict(merged.uncovered),
         datasets=merged.datasets,

@@ -9,6 +9,7 @@ import srsly
 from spacy.tokens import Doc, DocBin, Span
 
 from labelwise.common.errors import InputError
+from labelwise.corpus.annotation import entities
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.docbin_writer import SPAN, encode
 from labelwise.sources.formats import read_items
@@ -50,6 +51,7 @@ def test_docs_are_those_that_spacy_reads(tmp_path, attrs, user_data):
     vocab = spacy.blank("xx").vocab
     assert [view(doc.to_doc(vocab)) for doc in stored] == [view(doc) for doc in expected]
     assert [doc.text for doc in stored] == [doc.text for doc in expected]
+    assert [doc.entities() for doc in stored] == [entities(doc) for doc in expected]
     assert [len(doc) for doc in stored] == [8, 0, 4, 2]
     # The file has something to get wrong.
     assert [token[2] for token in view(expected[0])[1]] == [3, 1, 0, 2, 2, 3, 2, 2]
