@@ -55,6 +55,7 @@ SPANS_KEY = "labels"
 FITTED = ("offsets", "slopes", "intercepts")  # settings of the component, by label; see `calibrated`
 GOLD, REJECTED, MERGED = "gold", "incorrect_spans", "labelwise"  # where a merge puts what a Doc carries
 TINY = 1e-6
+NUMPY = NumpyOps()
 
 Arrays = Any  # numpy's or cupy's
 
@@ -457,12 +458,11 @@ class PerLabelRecognizer(TrainablePipe):
             for start, end, label in known.rejected
             if label >= self._frozen
         ]
-        xp = self.model.ops.xp
-        flat = xp.concatenate(logits)
-        loss, gradient = loss_and_gradient(flat.reshape(len(flat), -1, TAGS), tags, rejected, xp)
-        gradient = self.model.ops.as_contig(gradient.reshape(flat.shape))
-        lengths: Any = np.array([len(part) for part in logits], "int32")
-        return loss, self.model.ops.unflatten(gradient, lengths)
+        ops: Any = self.model.ops
+        flat = ops.xp.concatenate(logits)
+        loss, gradient = loss_and_gradient(flat.reshape(len(flat), -1, TAGS), tags, rejected, ops)
+        gradient = ops.as_contig(gradient.reshape(flat.shape))
+        return loss, ops.unflatten(gradient, np.array([len(part) for part in logits], "int32"))
 
 
 @dataclass(eq=False)
@@ -588,42 +588,49 @@ def log_softmax(logits: Arrays, xp: Any = np) -> Arrays:
 
 
 def loss_and_gradient(
-    logits: Arrays, tags: np.ndarray, rejected: Sequence[tuple[int, int, int]], xp: Any = np
+    logits: Arrays, tags: np.ndarray, rejected: Sequence[tuple[int, int, int]], ops: Any = NUMPY
 ) -> tuple[float, Arrays]:
-    """Compute the loss of each label's tags, and its gradient.
+    """Compute the loss of each label's tags, and its gradient; a GPU is waited for once, however many there are.
 
     logits (Arrays): of the shape (tokens, labels, 5).
     tags (np.ndarray): of the shape (tokens, labels); UNKNOWN has no loss and no gradient.
     rejected (Sequence): spans that aren't entities of a label, (start, end, label's number): each costs -log(1 - p).
+    ops (Any): thinc's, of the logits' device.
     """
-    log_p = log_softmax(logits, xp)
-    targets = xp.asarray(tags)
-    known = targets != UNKNOWN
-    wanted = (xp.arange(TAGS, dtype="int8") == targets[:, :, None]) & known[:, :, None]
-    loss = -(log_p * wanted).sum().astype("float64")
+    log_p = log_softmax(logits, ops.xp)
+    known = tags != UNKNOWN
+    wanted = np.flatnonzero(known) * TAGS + tags[known]
+    span, token, label, tag = rejected_tags(rejected)
+    rows = (token * tags.shape[1] + label)[:, None] * TAGS + np.arange(TAGS)
+    cells = ops.asarray(np.concatenate([wanted, rows.ravel()]))
+    found = ops.to_numpy(log_p.reshape(-1)[cells])
+    loss = -found[: len(wanted)].sum(dtype="float64")
     # In place, since an array of this shape may be the largest of all of a training's.
-    gradient = xp.exp(log_p)
-    gradient -= wanted
-    gradient *= known[:, :, None]
+    gradient = ops.xp.exp(log_p, out=log_p)
+    gradient *= ops.asarray(known[:, :, None])
+    added = np.full(len(found), -1, found.dtype)
     if rejected:
-        # All spans at a time: a device is asked once, and waited for once.
-        span, token, label, tag = xp.asarray(rejected_tags(rejected))
-        sums = xp.zeros(len(rejected), log_p.dtype)
-        xp.add.at(sums, span, log_p[token, label, tag])
-        probabilities = xp.minimum(xp.exp(sums).astype("float64"), 1 - TINY)
-        loss -= xp.log1p(-probabilities).sum()
-        weights = (probabilities / (1 - probabilities)).astype(log_p.dtype)[span]
-        one_hot = (xp.arange(TAGS) == tag[:, None]).astype(log_p.dtype)
-        xp.add.at(gradient, (token, label), weights[:, None] * (one_hot - xp.exp(log_p[token, label])))
+        log_rows = found[len(wanted) :].reshape(-1, TAGS)
+        sums = np.zeros(len(rejected), found.dtype)
+        np.add.at(sums, span, log_rows[np.arange(len(tag)), tag])
+        probabilities = np.minimum(np.exp(sums).astype("float64"), 1 - TINY)
+        loss -= np.log1p(-probabilities).sum()
+        weights = (probabilities / (1 - probabilities)).astype(found.dtype)[span, None]
+        added[len(wanted) :] = (weights * ((np.arange(TAGS) == tag[:, None]) - np.exp(log_rows))).ravel()
+    ops.scatter_add(gradient.reshape(-1), cells, ops.asarray(added))
     return float(loss), gradient.astype(logits.dtype, copy=False)
 
 
 def rejected_tags(rejected: Sequence[tuple[int, int, int]]) -> np.ndarray:
     """List the tags of rejected spans: four rows, the span's number, token, label and tag."""
+    none = np.zeros((4, 0), int)
     return np.concatenate(
         [
-            [np.full(end - start, number), np.arange(start, end), np.full(end - start, label), tags_of(end - start)]
-            for number, (start, end, label) in enumerate(rejected)
+            none,
+            *(
+                [np.full(end - start, number), np.arange(start, end), np.full(end - start, label), tags_of(end - start)]
+                for number, (start, end, label) in enumerate(rejected)
+            ),
         ],
         axis=1,
     )

@@ -77,7 +77,8 @@ class JoinedTransformer:
             dX = ops.alloc_f(X.shape)
             d_pieces = backprop_pooling(ops.flatten(gradients))
             ops.scatter_add(dX, places, d_pieces * self.grad_factor if self.grad_factor != 1 else d_pieces)
-            self.losses[self.transformer.name] += float((dX**2).sum())  # what the component calls its loss
+            # What the component calls its loss; a GPU isn't waited for.
+            self.losses[self.transformer.name] = self.losses[self.transformer.name] + (dX**2).sum()
             backprop_transformer({"last_hidden_state": xp2torch(dX.reshape(hidden.shape))})
             return []
 

@@ -256,7 +256,7 @@ class Run:
 
     def total_losses(self, losses: Mapping[str, float]) -> dict[str, float]:
         """Add up the ranks' losses since the last evaluation."""
-        told = self.ranks.exchange(dict(losses))
+        told = self.ranks.exchange({name: float(loss) for name, loss in losses.items()})
         return {name: sum(one.get(name, 0.0) for one in told) for name in dict.fromkeys(chain(*told))}
 
     def progress(self, nlp: Language, max_steps: int) -> dict[str, Any]:

@@ -41,7 +41,7 @@ def make_doc(pipe: PerLabelRecognizer) -> Doc:
 
 
 def test_an_update_holds_six_arrays(pipe):
-    """The docs' logits, all layers below, the logits in one array, their logarithms, their gradient; then masks."""
+    """The docs' logits, all layers below, the logits in one array, their logarithms, which become the gradient."""
     reference = make_doc(pipe)
     reference.set_ents([], default="outside")
     starts = range(0, WORDS, 10)
