@@ -56,10 +56,6 @@ def here() -> Line:
         frame for frame in traceback.extract_stack() if frame.filename != __file__ and "/numpy/" not in frame.filename
     ]
     own = [frame for frame in frames if "labelwise/" in frame.filename] or frames
-    import os
-
-    if os.environ.get("FINE"):
-        own = frames
     return f"{own[-1].filename}:{own[-1].lineno}"
 
 
