@@ -7,8 +7,8 @@ import msgspec
 import typer
 
 from labelwise.common.sections import read_section
-from labelwise.common.wording import counted
 from labelwise.compare.revisions import read_revision
+from labelwise.evaluate.ranking import SHIP_AT
 from labelwise.evaluate.results import load_results
 from labelwise.report.advice import summarize
 from labelwise.report.page import write_report
@@ -22,9 +22,11 @@ class ReportSection(msgspec.Struct, frozen=True):
     """The section `report` of project.yml.
 
     base (str): a git revision, such as main, to tell the difference to; empty for none.
+    ship_at (float): what the lower end of a label's interval of F must reach for it to be used.
     """
 
     base: str = ""
+    ship_at: Annotated[float, msgspec.Meta(ge=0, le=1)] = SHIP_AT
 
 
 def report_cli(
@@ -37,19 +39,19 @@ def report_cli(
     """Write the report of a pipeline: one HTML page with its scores, curves and mistakes."""
     with user_errors("No report was written"):
         project = root / "project.yml"
-        base = read_section(project if project.is_file() else None, "report", ReportSection).base
-        write_report(root, pipeline, out, base=read_revision(base, pipeline, root) if base else None)
-        results = load_results(root, pipeline)
-    if results.metrics:
-        digest = summarize(results.merge, results.metrics, results.details)
-        msg.info(
-            f"F {digest.f} on {counted(results.metrics.texts, 'text')}; the weakest labels: {', '.join(digest.weakest)}"
-        )
+        section = read_section(project if project.is_file() else None, "report", ReportSection)
+        base = read_revision(section.base, pipeline, root) if section.base else None
+        write_report(root, pipeline, out, base=base, ship_at=section.ship_at)
+        digest = summarize(load_results(root, pipeline))
+    if digest:
         for doubt in digest.doubts:
             msg.warn(doubt.what, doubt.remedy)
-        if digest.next:
-            msg.info(f"Next: {digest.next}")
-    msg.good(f"{out} is the report of the {pipeline} pipeline; any browser shows it, even offline")
+        msg.info(f"F {digest.f}; points to gain: {', '.join(digest.costliest) or 'none'}")
+        if digest.tasks:
+            task = digest.tasks[0]
+            command = f"; {task.command}" if task.command else ""
+            msg.info(f"First: {task.label}{': ' if task.label else ''}{task.do} ({task.why}){command}")
+    msg.good(f"{out.absolute().as_uri()} is the report of the {pipeline} pipeline; any browser shows it, even offline")
 
 
 if __name__ == "__main__":

@@ -86,11 +86,13 @@ class Mistakes:
     """Counts mistakes by labels and by surface form; the forms, which may be many, in a temporary file (SQLite).
 
     confusion (dict): for each gold label, or NOTHING, the predicted labels, or NOTHING; what is right is in it, too.
+    boundaries (Counter): by label, pairs with wrong boundaries.
     """
 
     def __init__(self) -> None:
         """Start empty."""
         self.confusion: dict[str, Counter[str]] = {}
+        self.boundaries: Counter[str] = Counter()
         self._forms = sqlite3.connect("")  # no name: a temporary file, of which SQLite holds some pages in memory
         self._forms.execute(
             "CREATE TABLE forms (kind, gold, gold_label, predicted, predicted_label, n,"
@@ -102,6 +104,7 @@ class Mistakes:
         pairs = pairs_of(doc)
         for gold, predicted in (pair.labels for pair in pairs):
             self.confusion.setdefault(gold or NOTHING, Counter())[predicted or NOTHING] += 1
+        self.boundaries.update(pair.labels[0] for pair in pairs if pair.kind == "wrong boundaries")
         forms = ((pair.kind, *surface_of(doc, pair)) for pair in pairs if pair.kind)
         self._forms.executemany("INSERT INTO forms VALUES (?,?,?,?,?,1) ON CONFLICT DO UPDATE SET n = n + 1", forms)
 

@@ -15,7 +15,7 @@ from labelwise.common.workers import check_workers
 from labelwise.corpus.manifest import pinned, read_manifest, read_split
 from labelwise.corpus.merge_counts import Agreement
 from labelwise.corpus.seen_texts import SeenTexts, read_seen
-from labelwise.evaluate.causes import find_causes
+from labelwise.evaluate.familiarity import find_familiarity
 from labelwise.evaluate.predict import Done, predict_split
 from labelwise.evaluate.predictions import new_digest, read_predictions
 from labelwise.evaluate.results import read_merge_counts
@@ -106,5 +106,5 @@ def score(
     metrics.predictions_digest = digest.hexdigest()
     metrics.agreement = {label: found for label, found in agreement.items() if found.f is not None}
     details = scoring.details()
-    details.causes = find_causes(corpus, split, predictions, labels)
+    details.familiarity = find_familiarity(corpus, split, predictions, labels)
     return metrics, details

@@ -65,6 +65,22 @@ class Seen(msgspec.Struct):
     whole: bool
 
 
+class Errors(msgspec.Struct):
+    """What became of a label's gold and predicted spans, as far as they can be judged, and how many can't be.
+
+    right (int): the same span was predicted with this label.
+    missed, spurious (int): gold and predicted spans with this label, without a partner that has wrong boundaries.
+    boundaries (int): pairs of a gold and a predicted span that overlap, both with this label.
+    unjudged (int): predicted in texts that nobody has annotated for it.
+    """
+
+    right: int = 0
+    missed: int = 0
+    spurious: int = 0
+    boundaries: int = 0
+    unjudged: int = 0
+
+
 class Metrics(msgspec.Struct):
     """The scores of a pipeline, as the evaluation writes them.
 
@@ -75,6 +91,7 @@ class Metrics(msgspec.Struct):
         where no gold overlaps.
     calibration_error (float | None): how far their probabilities are off; see `recognizer.reliability`.
     schemes (dict): over all labels, by scheme.
+    errors (dict): of each label.
     agreement (dict): of the annotators, for each label that they marked twice.
     seen (Seen | None): those that the pipeline was trained on; None if it has no digests of its texts.
     texts_digest, predictions_digest (str): the same for the same texts, and for the same predictions.
@@ -88,6 +105,7 @@ class Metrics(msgspec.Struct):
     calibration_error: Score = None
     unscored: int = 0
     schemes: dict[str, Scores] = {}
+    errors: dict[str, Errors] = {}
     agreement: dict[str, Agreement] = {}
     seen: Seen | None = None
     texts_digest: str = ""
@@ -105,8 +123,8 @@ class FrequentMistake(msgspec.Struct):
     count: int
 
 
-Cause = Literal["unseen", "inconsistent", "consistent"]  # see `causes`
-CAUSES: tuple[Cause, ...] = Cause.__args__  # type: ignore[attr-defined]
+Marking = Literal["alike", "variously", "never"]  # how train marks a form; see `familiarity`
+MARKINGS: tuple[Marking, ...] = Marking.__args__  # type: ignore[attr-defined]
 
 
 class MissedForm(msgspec.Struct):
@@ -122,15 +140,28 @@ class MissedForm(msgspec.Struct):
     train: dict[str, int] = {}
 
 
-class Causes(msgspec.Struct):
-    """The gold spans that weren't found, by cause.
+class Found(msgspec.Struct):
+    """Gold spans: how many there are, how many were found, and how many were missed, not even in part.
 
-    labels (dict): for each label, spans by cause.
-    forms (dict): by cause, the most frequent forms.
+    What is neither has wrong boundaries.
     """
 
-    labels: dict[str, dict[str, int]] = {}
+    gold: int = 0
+    found: int = 0
+    missed: int = 0
+
+
+class Familiarity(msgspec.Struct):
+    """What was found of the forms that train marks alike, variously, and never; see `familiarity`.
+
+    labels (dict): for each label, by marking.
+    forms (dict): by marking, the forms that were missed most often.
+    contradicted (dict): by label, missed spans whose form train leaves unmarked.
+    """
+
+    labels: dict[str, dict[str, Found]] = {}
     forms: dict[str, list[MissedForm]] = {}
+    contradicted: dict[str, int] = {}
 
 
 class Bin(msgspec.Struct):
@@ -146,7 +177,7 @@ class Details(msgspec.Struct):
 
     reliability (list[Bin]): whether probabilities can be trusted; see `recognizer.reliability`.
     uncovered (list[Rate]): what is predicted where nobody looked; see `uncovered`.
-    causes (Causes): why gold spans weren't found.
+    familiarity (Familiarity): what was found, by how train marks the same words.
     """
 
     schemes: dict[str, dict[str, SchemeScores]]
@@ -154,7 +185,7 @@ class Details(msgspec.Struct):
     frequent: dict[str, list[FrequentMistake]]
     reliability: list[Bin] = []
     uncovered: list[Rate] = []
-    causes: Causes = msgspec.field(default_factory=Causes)
+    familiarity: Familiarity = msgspec.field(default_factory=Familiarity)
 
 
 class Line(msgspec.Struct):

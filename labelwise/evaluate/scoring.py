@@ -10,6 +10,7 @@ A label is scored only on texts that are complete for it, and elsewhere on the s
 scorer does with missing values (it ignores predictions, but counts gold) would make precision too high there.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from math import isnan
 
@@ -21,7 +22,7 @@ from labelwise.evaluate.mistakes import Mistakes
 from labelwise.evaluate.predictions import PredictedDoc
 from labelwise.evaluate.resampling import BLOCK, Bootstrap, interval, wilson_interval
 from labelwise.evaluate.schemes import SCHEMES, SchemeCounts
-from labelwise.evaluate.scores import AllScores, Bin, Details, Metrics, Scores, Seen, count, prf, score_table
+from labelwise.evaluate.scores import AllScores, Bin, Details, Errors, Metrics, Scores, Seen, count, prf, score_table
 from labelwise.evaluate.uncovered import Rates
 from labelwise.recognizer.reliability import Reliability
 
@@ -42,6 +43,7 @@ class Scoring:
         self.labels = labels
         self.seen = seen
         self.texts = self.unscored = self._seen_texts = 0
+        self._unjudged: Counter[str] = Counter()
         self._all_gold = np.zeros((len(labels), 3), int)
         self._seen_gold = np.zeros((len(labels), 3), int)
         self._flat_gold = np.zeros((len(labels), 3), int)
@@ -62,6 +64,7 @@ class Scoring:
         counts = count(predicted, gold, self.labels)
         self.texts += 1
         self.unscored += found - len(predicted)
+        self._unjudged.update(label for *_, label in {*doc.predicted} - predicted)
         self._all_gold += counts
         if self.seen and self.seen.has(doc.key):
             self._seen_texts += 1
@@ -98,8 +101,16 @@ class Scoring:
             calibration_error=self._reliability.error(),
             unscored=self.unscored,
             schemes={name: Scores(schemes[name].p, schemes[name].r, schemes[name].f) for name in SCHEMES},
+            errors=self._errors(),
             seen=self.seen and Seen(self._seen_texts, without, self.seen.whole),
         )
+
+    def _errors(self) -> dict[str, Errors]:
+        errors = {}
+        for label, (right, predicted, gold) in zip(self.labels, self._all_gold.tolist(), strict=True):
+            both = self._mistakes.boundaries[label]
+            errors[label] = Errors(right, gold - right - both, predicted - right - both, both, self._unjudged[label])
+        return errors
 
     def details(self) -> Details:
         """Return what is too much for a metric: schemes by label, the confusion of labels, and frequent mistakes."""

@@ -4,30 +4,35 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from labelwise.common.wording import counted
-from labelwise.corpus.doubts import NAMED, Doubt, doubts_about_merge, doubts_about_split
+from labelwise.corpus.doubts import NAMED, Doubt, doubts_about_merge, doubts_about_split, name_labels
 from labelwise.corpus.merge_counts import MergeCounts, split_gold, tell_gold
-from labelwise.evaluate.scores import CAUSES, Details, Metrics, MissedForm
+from labelwise.evaluate.ranking import FEW, rank_labels
+from labelwise.evaluate.results import Results
+from labelwise.evaluate.scores import Details, Metrics
 from labelwise.evaluate.seen import REMEDY, tell_seen
+from labelwise.report.tasks import Task, first_tasks, list_labels
 
-WEAKEST = 3
-REMEDIES = {
-    "unseen": "annotate more texts; weasel run learning-curve says of which label",
-    "inconsistent": "fix annotations, unless the words are ambiguous; weasel run check lists them",
-    "consistent": "train longer (cpu_steps, gpu_steps), or another pipeline (weasel run gpu)",
-}
+COSTLIEST = 3  # labels that are named
 
 
-def doubts(merge: MergeCounts | None, metrics: Metrics, details: Details | None = None) -> Iterator[Doubt]:
+def doubts(merge: MergeCounts | None, metrics: Metrics) -> Iterator[Doubt]:
     """Yield the reasons not to trust the scores."""
     if said := tell_seen(metrics):
         yield Doubt(f"{said}.", f"{REMEDY}.")
     without_gold = [label for label, scores in metrics.all_gold.labels.items() if not scores.support]
     yield from doubts_about_split("test", metrics.texts, without_gold)
     if metrics.unscored:
+        judged = sum(one.right + one.spurious + one.boundaries for one in metrics.errors.values())
         yield Doubt(
-            f"{counted(metrics.unscored, 'predicted span')} can't be judged: texts aren't complete for their labels"
-            f"{_of(details)}.",
-            "Annotate test texts for all labels, or declare labels that don't occur as absent in datasets.yml.",
+            f"{metrics.unscored:,} of {counted(metrics.unscored + judged, 'predicted span')} can't be judged, as texts "
+            f"aren't complete for their labels{_largest(metrics)}.",
+            "Annotate a hundred random test texts for the label in full (weasel run fix lists them in "
+            "training/check/test), or declare labels that don't occur as absent in datasets.yml.",
+        )
+    if few := [row.label for row in rank_labels(metrics) if row.few and row.scores.support]:
+        yield Doubt(
+            f"{name_labels(few)} with fewer than {FEW} spans in test: their scores say little.",
+            "Annotate more test texts.",
         )
     if merge is None:
         return
@@ -43,79 +48,51 @@ def doubts(merge: MergeCounts | None, metrics: Metrics, details: Details | None 
         )
 
 
-def tabulate_causes(metrics: Metrics, details: Details) -> dict[str, Any] | None:
-    """List what was missed by cause, and by label, those with the most errors first; None if nothing is known."""
-    causes = details.causes
-    totals = {cause: sum(counts[cause] for counts in causes.labels.values()) for cause in CAUSES}
-    if not causes.labels:
-        return None
-    missed = sum(totals.values())
-    tiles = [
-        {
-            "cause": cause,
-            "count": totals[cause],
-            "share": totals[cause] / missed,
-            "remedy": REMEDIES[cause],
-            "forms": [describe(form) for form in causes.forms.get(cause, ())],
-        }
-        for cause in CAUSES
-    ]
-    rows = [
-        {
-            "label": label,
-            "f": metrics.all_gold.labels[label].shown().f if label in metrics.all_gold.labels else None,
-            "counts": [counts[cause] for cause in CAUSES],
-            "missed": sum(counts.values()),
-            "next": REMEDIES[max(CAUSES, key=lambda cause: counts[cause])].partition(";")[0],
-        }
-        for label, counts in causes.labels.items()
-    ]
-    return {"tiles": tiles, "rows": sorted(rows, key=lambda row: (-row["missed"], row["label"])), "missed": missed}
+def missed_forms(details: Details) -> list[dict[str, Any]]:
+    """List the forms that were missed most often, by how train marks them, each with what train has."""
+    listed = []
+    for marking, forms in details.familiarity.forms.items():
+        rows = []
+        for form in forms:
+            here = sorted(form.train.items(), key=lambda item: (-item[1], item[0]))
+            train = ", ".join(f"{label or 'unmarked'} {n:,}" for label, n in here)
+            rows.append({"form": form.form, "label": form.label, "count": form.count, "train": train or "nothing"})
+        if rows:
+            listed.append({"marking": marking, "forms": rows})
+    return listed
 
 
-def describe(form: MissedForm) -> dict[str, Any]:
-    """Say how often a form was missed, and what train has of it."""
-    here = sorted(form.train.items(), key=lambda item: (-item[1], item[0]))
-    train = ", ".join(f"{label or 'unmarked'} {n:,}" for label, n in here)
-    return {"form": form.form, "label": form.label, "count": form.count, "train": train or "nothing"}
-
-
-def _of(details: Details | None) -> str:
-    """Name the labels that test texts aren't complete for, if they are known."""
-    names = sorted({rate.label for rate in details.uncovered}) if details else []
-    return f" ({', '.join(names[:NAMED])}{', …' if len(names) > NAMED else ''})" if names else ""
+def _largest(metrics: Metrics) -> str:
+    """Name the labels of predictions that can't be judged, those with the most first."""
+    counts = sorted(((-one.unjudged, label) for label, one in metrics.errors.items() if one.unjudged))
+    names = [f"{label} {-count:,}" for count, label in counts[:NAMED]]
+    return f" ({', '.join(names)}{', …' if len(counts) > NAMED else ''})" if names else ""
 
 
 class Digest(NamedTuple):
     """What is said where a report was written.
 
-    weakest (list[str]): the labels that have gold with the lowest F, each with it.
-    next (str): what to do first, and why; empty if nothing is known.
+    costliest (list[str]): the labels with the most points of F to gain, each with them.
     """
 
     f: str
-    weakest: list[str]
+    costliest: list[str]
     doubts: list[Doubt]
-    next: str
+    tasks: list[Task]
 
 
-def summarize(merge: MergeCounts | None, metrics: Metrics, details: Details | None) -> Digest:
-    """Put a report into a few lines."""
-    all_gold = metrics.all_gold
+def summarize(results: Results) -> Digest | None:
+    """Put a report into a few lines; None if nothing was evaluated."""
+    metrics = results.metrics
+    if not metrics:
+        return None
+    all_gold, spans = metrics.all_gold, metrics.all_spans
     between = f" ({all_gold.f_low:.3f} to {all_gold.f_high:.3f})" if all_gold.f_low is not None else ""
-    known = [(scores.f, label) for label, scores in all_gold.labels.items() if scores.support and scores.f is not None]
-    found = details and tabulate_causes(metrics, details)
-    advice = ""
-    if found:
-        tile = max(found["tiles"], key=lambda tile: tile["count"])
-        advice = (
-            f"{tile['remedy']} ({tile['count']:,} of {found['missed']:,} missed spans are {tile['cause']} in train)"
-        )
-    spans = metrics.all_spans
     also = f", of all spans {spans.f:.3f}" if spans and spans.f is not None else ""
+    rows = list_labels(metrics, results.details, results.learning)
     return Digest(
         f"{all_gold.f:.3f}{between}{also}" if all_gold.support and all_gold.f is not None else "unknown",
-        [f"{label} {f:.3f}" for f, label in sorted(known)[:WEAKEST]],
-        list(doubts(merge, metrics, details)),
-        advice,
+        [f"{row.ranked.label} {row.ranked.points:.1f}" for row in rows[:COSTLIEST] if row.ranked.points],
+        list(doubts(results.merge, metrics)),
+        list(first_tasks(rows, metrics)),
     )

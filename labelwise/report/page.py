@@ -27,9 +27,10 @@ from labelwise.corpus.manifest import is_corpus, read_split
 from labelwise.corpus.merge_counts import tell_gold
 from labelwise.evaluate.mistakes import KINDS, NOTHING
 from labelwise.evaluate.predictions import new_digest, read_predictions
+from labelwise.evaluate.ranking import SHIP_AT
 from labelwise.evaluate.results import Details, Metrics, load_results
-from labelwise.evaluate.scores import LearningCurve
-from labelwise.report.advice import doubts, tabulate_causes
+from labelwise.evaluate.scores import MARKINGS, LearningCurve
+from labelwise.report.advice import doubts, missed_forms
 from labelwise.report.charts import short_number
 from labelwise.report.identity import changed_settings, find_commit
 from labelwise.report.lost import group_lost
@@ -44,31 +45,43 @@ from labelwise.report.sections import (
     tabulate_coverage,
     tabulate_scores,
 )
+from labelwise.report.tasks import first_tasks, list_labels, verdicts
 
 LOST_SPANS = "lost_spans.jsonl"
 FREQUENT = 8  # mistakes of a kind that are shown
 
 
 def write_report(
-    root: Path, pipeline: str, out: Path, *, base: Revision | None = None, today: date | None = None
+    root: Path,
+    pipeline: str,
+    out: Path,
+    *,
+    base: Revision | None = None,
+    ship_at: float = SHIP_AT,
+    today: date | None = None,
 ) -> None:
     """Write the report of a pipeline.
 
     root (Path): the folder of the project.
     pipeline (str): "cpu" or "gpu".
     base (Revision | None): the scores to tell the difference to.
+    ship_at (float): what the lower end of the interval of F must reach for a label to be used.
     today (date | None): the date that is in it; None for that of today.
     RAISES (InputError): there are no results, a file of them isn't what it should be, or another process is writing
         the report.
     """
     with staged(out) as path:
-        path.write_text(render_report(root, pipeline, base=base, today=today), encoding="utf8", newline="\n")
+        page = render_report(root, pipeline, base=base, ship_at=ship_at, today=today)
+        path.write_text(page, encoding="utf8", newline="\n")
 
 
-def render_report(root: Path, pipeline: str, *, base: Revision | None = None, today: date | None = None) -> str:
+def render_report(
+    root: Path, pipeline: str, *, base: Revision | None = None, ship_at: float = SHIP_AT, today: date | None = None
+) -> str:
     """Make the page; see `write_report`."""
     results = load_results(root, pipeline)
     merge, metrics, details = results.merge, results.metrics, results.details
+    rows = metrics and list_labels(metrics, details, results.learning)
     template = make_environment().get_template("report.html.jinja")
     return template.render(
         pipeline=pipeline,
@@ -82,8 +95,13 @@ def render_report(root: Path, pipeline: str, *, base: Revision | None = None, to
         change=metrics and base and change_of(metrics, base.metrics),
         told=merge and tell_gold(merge.labels),
         lost=group_lost(root / "corpus" / LOST_SPANS, root / "corpus" / "tokenizer.json"),
-        doubts=metrics and list(doubts(merge, metrics, details)),
-        causes=metrics and details and tabulate_causes(metrics, details),
+        doubts=metrics and list(doubts(merge, metrics)),
+        rows=rows,
+        tasks=metrics and rows and list(first_tasks(rows, metrics)),
+        verdicts=rows and verdicts(rows, ship_at),
+        ship_at=ship_at,
+        markings=MARKINGS,
+        missed=details and missed_forms(details),
         flows=merge and draw_ledger(merge),
         coverage=merge and tabulate_coverage(merge),
         scores=metrics and tabulate_scores(metrics, details, merge, base and base.metrics),

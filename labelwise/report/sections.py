@@ -9,7 +9,7 @@ from typing import Any
 from labelwise.corpus.merge_counts import MergeCounts, split_gold
 from labelwise.evaluate.mistakes import NOTHING
 from labelwise.evaluate.results import Table
-from labelwise.evaluate.scores import Details, Metrics, Scores
+from labelwise.evaluate.scores import Details, Errors, Metrics
 from labelwise.report.charts import LineChart, draw_lines
 from labelwise.report.flows import draw_flow
 
@@ -70,7 +70,6 @@ def tabulate_scores(
     """
     in_train = merge.gold.get("train", {}) if merge and merge.gold else None
     rows: list[dict[str, Any]] = []
-    confusion = details.confusion if details else {}
     for label, scored in metrics.all_gold.labels.items():
         scores = scored.shown()
         flat = metrics.flat_gold.labels.get(label)
@@ -81,7 +80,7 @@ def tabulate_scores(
             {
                 "label": label,
                 "scores": scores,
-                **count_errors(scores, sum(row.get(label, 0) for row in confusion.values())),
+                **count_errors(metrics.errors.get(label, Errors())),
                 "flat": flat.shown().f if flat else None,
                 "spans": spans.shown().f if spans else None,
                 "partial": schemes["partial"].f if "partial" in schemes and scores.support else None,
@@ -108,14 +107,13 @@ def difference(value: float | None, before: float | None) -> float | None:
     return None if value is None or before is None else value - before
 
 
-def count_errors(scores: Scores, predicted: int) -> dict[str, int]:
-    """Compute how many spans were right ("tp"), spurious ("fp") and missed ("fn"), from precision, recall and support.
-
-    predicted (int): the spans that were predicted, of which none is right where the precision is 0.
-    """
-    gold = scores.support or 0
-    right = round((scores.r or 0) * gold)
-    return {"tp": right, "fp": round(right / scores.p) - right if scores.p else predicted, "fn": gold - right}
+def count_errors(errors: Errors) -> dict[str, int]:
+    """Count the spans that were right ("tp"), spurious ("fp") and missed ("fn"); wrong boundaries are both."""
+    return {
+        "tp": errors.right,
+        "fp": errors.spurious + errors.boundaries,
+        "fn": errors.missed + errors.boundaries,
+    }
 
 
 def draw_curves(curve: Table) -> list[tuple[str, LineChart]]:

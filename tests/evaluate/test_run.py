@@ -73,8 +73,8 @@ def test_files_are_written_and_no_other(run, model, demo_corpus, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["new"]
     metrics, details, speed = (json.loads((out / f"{n}.json").read_text()) for n in ("metrics", "details", "speed"))
     manifest = read_manifest(demo_corpus)
-    scores = ["texts", "all_gold", "flat_gold", "all_spans", "calibration_error", "unscored", "schemes", "agreement"]
-    assert list(metrics) == [*scores, "seen", "texts_digest", "predictions_digest", "pipeline_digest"]
+    scores = ["texts", "all_gold", "flat_gold", "all_spans", "calibration_error", "unscored", "schemes", "errors"]
+    assert list(metrics) == [*scores, "agreement", "seen", "texts_digest", "predictions_digest", "pipeline_digest"]
     assert metrics["texts"] == manifest["splits"]["test"]["texts"]
     assert metrics["texts_digest"] == manifest["splits"]["test"]["digest"]
     for gold in ("all_gold", "flat_gold"):
@@ -85,7 +85,7 @@ def test_files_are_written_and_no_other(run, model, demo_corpus, tmp_path):
         assert "f_low" not in row or row["f_low"] <= row["f"] <= row["f_high"]
     assert {"p", "r", "f"} <= set(metrics["all_gold"]["macro"]) <= {"p", "r", "f", "f_low", "f_high"}
     assert set(metrics["schemes"]) == set(details["schemes"][manifest["labels"][0]]) == set(SCHEMES)
-    assert set(details) == {"schemes", "confusion", "frequent", "reliability", "uncovered", "causes"}
+    assert set(details) == {"schemes", "confusion", "frequent", "reliability", "uncovered", "familiarity"}
     assert list(details["frequent"]) == list(KINDS)
     assert set(speed) == {"words_per_second", "words"}
     assert speed["words"] == manifest["splits"]["test"]["words"]
@@ -104,10 +104,15 @@ def test_scores_are_those_of_the_predictions_that_are_written(run, model, demo_c
     digests = {name: metrics[name] for name in ("texts_digest", "predictions_digest", "pipeline_digest")}
     assert metrics == {**msgspec.to_builtins(scoring.metrics()), **digests}
     details = json.loads((tmp_path / "details.json").read_text())
-    causes = details.pop("causes")
-    assert details | {"causes": {"labels": {}, "forms": {}}} == msgspec.to_builtins(scoring.details())
-    found = sum(counts.get(label, 0) for label, counts in details["confusion"].items())
-    assert sum(sum(counts.values()) for counts in causes["labels"].values()) == metrics["all_gold"]["support"] - found
+    familiarity = details.pop("familiarity")
+    nothing = {"labels": {}, "forms": {}, "contradicted": {}}
+    assert details | {"familiarity": nothing} == msgspec.to_builtins(scoring.details())
+    counts = [one for counts in familiarity["labels"].values() for one in counts.values()]
+    right = sum(counts.get(label, 0) for label, counts in details["confusion"].items())
+    assert sum(one["gold"] for one in counts) == metrics["all_gold"]["support"]
+    assert sum(one["found"] for one in counts) == right == sum(one["right"] for one in metrics["errors"].values())
+    assert sum(one["missed"] for one in counts) == sum(one["missed"] for one in metrics["errors"].values())
+    assert sum(one["unjudged"] for one in metrics["errors"].values()) == metrics["unscored"]
     assert metrics["all_gold"]["support"] == sum(len(doc.gold) for doc in docs)
     assert metrics["flat_gold"]["support"] == sum(len(doc.entities) for doc in docs)
 

@@ -72,7 +72,7 @@ def write_results(root: Path, docs: list[PredictedDoc], pipeline: str = "cpu") -
         "schemes": {label: {name: {**row, **counts} for name, row in schemes.items()} for label in LABELS},
         "confusion": mistakes.confusion,
         "frequent": msgspec.to_builtins(mistakes.frequent(5)),
-        "causes": make_causes(),
+        "familiarity": make_familiarity(),
     }
     write_json(training / "details.json", details)
     write_json(root / "metrics" / f"{pipeline}.json", {**scores, "schemes": schemes})
@@ -102,6 +102,7 @@ def make_scores(docs: list[PredictedDoc]) -> dict[str, Any]:
     return {
         "texts": len(docs),
         "unscored": 3,
+        "errors": make_errors(docs),
         "all_gold": scores,
         "flat_gold": scores,
         "agreement": agreement,
@@ -117,15 +118,39 @@ def with_interval(scores: dict[str, Any]) -> dict[str, Any]:
     return {**scores, "f_low": round(scores["f"] - 0.06, 4), "f_high": round(scores["f"] + 0.04, 4)}
 
 
-def make_causes() -> dict[str, Any]:
+def make_errors(docs: list[PredictedDoc]) -> dict[str, dict[str, int]]:
+    """Count by hand: a span that overlaps one of its label has wrong boundaries."""
+    errors = {label: Counter(unjudged=0) for label in [*LABELS, "NEVER_SEEN"]}
+    for doc in docs:
+        gold, predicted = {*doc.gold}, {*doc.predicted}
+        for start, end, label in gold | predicted:
+            errors[label]["right"] += (start, end, label) in gold & predicted
+        for start, end, label in gold - predicted:
+            cut = any(one[2] == label and one[0] < end and start < one[1] for one in predicted - gold)
+            errors[label]["boundaries" if cut else "missed"] += 1
+        for start, end, label in predicted - gold:
+            if not any(one[2] == label and one[0] < end and start < one[1] for one in gold - predicted):
+                errors[label]["spurious"] += 1
+    errors["DRUG"]["unjudged"] = 3
+    return {label: dict(counts) for label, counts in errors.items()}
+
+
+def make_familiarity() -> dict[str, Any]:
+    def found(*pairs: tuple[int, int]) -> dict[str, dict[str, int]]:
+        return {
+            name: {"gold": gold, "found": gold - missed, "missed": missed}
+            for name, (gold, missed) in zip(("alike", "variously", "never"), pairs, strict=True)
+        }
+
     labels = {
-        "PERSON": {"unseen": 12, "inconsistent": 3, "consistent": 1},
-        "PLACE": {"unseen": 2, "inconsistent": 30, "consistent": 0},
-        HOSTILE: {"unseen": 0, "inconsistent": 0, "consistent": 2},
+        "PERSON": found((30, 1), (10, 3), (20, 12)),
+        "PLACE": found((10, 0), (45, 30), (5, 2)),
+        HOSTILE: found((60, 2), (0, 0), (0, 0)),
     }
     paris = {"form": "Paris", "label": "PLACE", "count": 17, "train": {"PLACE": 40, "COMPANY": 9, "": 1200}}
     hostile = {"form": HOSTILE, "label": HOSTILE, "count": 2, "train": {HOSTILE: 3}}
-    return {"labels": labels, "forms": {"unseen": [], "inconsistent": [paris], "consistent": [hostile]}}
+    forms = {"alike": [hostile], "variously": [paris], "never": []}
+    return {"labels": labels, "forms": forms, "contradicted": {"PLACE": 1}}
 
 
 def make_ledger() -> dict[str, Any]:

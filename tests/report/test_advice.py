@@ -7,13 +7,13 @@ import pytest
 
 from labelwise.common.own_files import remove
 from labelwise.corpus.merge_counts import MergeCounts
+from labelwise.evaluate.ranking import rank_labels
 from labelwise.evaluate.results import load_results
-from labelwise.evaluate.scores import Details, Metrics, prf
-from labelwise.evaluate.uncovered import Rate
-from labelwise.report.advice import doubts, summarize, tabulate_causes
+from labelwise.evaluate.scores import Metrics
+from labelwise.report.advice import doubts, summarize
 from labelwise.report.page import render_report
-from labelwise.report.sections import count_errors, tabulate_scores
-from tests.report.report_inputs import make_causes, make_docs, make_ledger, make_scores, write_results
+from labelwise.report.sections import tabulate_scores
+from tests.report.report_inputs import make_docs, write_results
 from tests.report.test_page import Page
 
 
@@ -24,7 +24,7 @@ def make_merge(**fields) -> MergeCounts:
 
 
 def make_metrics(**fields) -> Metrics:
-    scores = {"p": 0.5, "r": 0.5, "f": 0.5, "support": 9}
+    scores = {"p": 0.5, "r": 0.5, "f": 0.5, "support": 20}
     gold = {**scores, "macro": scores, "labels": {"A": scores}}
     unseen = {"texts": 0, "f_without": 0.5, "whole": True}
     return msgspec.convert({"texts": 20, "all_gold": gold, "flat_gold": gold, "seen": unseen, **fields}, Metrics)
@@ -93,11 +93,12 @@ def test_each_doubt_has_its_remedy(merge, metrics, what, remedy):
     assert remedy in doubt.remedy
 
 
-def test_what_cannot_be_judged_is_named_by_label():
-    rates = [Rate("one", label, 9, 1, 1.0, 1.0, 1.0, plausible=True) for label in ("B", "A", "B")]
-    details = Details({}, {}, {}, uncovered=rates)
-    (doubt,) = doubts(make_merge(), make_metrics(unscored=5), details)
-    assert "aren't complete for their labels (A, B)." in doubt.what
+def test_what_cannot_be_judged_is_named_by_label_the_largest_first():
+    errors = {"B": {"unjudged": 3, "right": 4}, "A": {"unjudged": 1, "spurious": 1, "boundaries": 1}}
+    metrics = msgspec.convert({**msgspec.to_builtins(make_metrics(unscored=5)), "errors": errors}, Metrics)
+    (doubt,) = doubts(make_merge(), metrics)
+    assert "5 of 11 predicted spans can't be judged" in doubt.what
+    assert doubt.what.endswith("(B 3, A 1).")
 
 
 def test_what_is_not_known_is_not_said_to_be_well(tmp_path):
@@ -144,57 +145,31 @@ def test_spans_that_are_learnt_as_well_are_a_doubt_only_where_nothing_learns_the
     assert list(doubts(merge, metrics)) == []
 
 
-def test_what_was_missed_leads_to_what_is_next():
-    details = msgspec.convert({"schemes": {}, "confusion": {}, "frequent": {}, "causes": make_causes()}, Details)
-    found = tabulate_causes(make_metrics(), details)
-    assert found["missed"] == 50
-    tiles = [(tile["cause"], tile["count"], tile["share"]) for tile in found["tiles"]]
-    assert tiles == [("unseen", 14, 0.28), ("inconsistent", 33, 0.66), ("consistent", 3, 0.06)]
-    rows = [(row["label"], row["missed"], row["next"].partition(":")[0].partition(",")[0]) for row in found["rows"]]
-    assert rows[:2] == [("PLACE", 32, "fix annotations"), ("PERSON", 16, "annotate more texts")]
-    assert rows[2][2] == "train longer (cpu_steps"
-    (paris,) = found["tiles"][1]["forms"]
-    assert paris == {"form": "Paris", "label": "PLACE", "count": 17, "train": "unmarked 1,200, PLACE 40, COMPANY 9"}
-
-
 def test_the_page_says_it(tmp_path):
     write_results(tmp_path, make_docs())
     page = Page(render_report(tmp_path, "cpu"))
-    assert "Inconsistent 66%" in page.text("next")
-    assert "weasel run check" in page.text("next")
+    assert "of words that train marks variously" in page.text("next")
+    assert "unmarked 1,200, PLACE 40, COMPANY 9" in page.text("next")
     assert "NEVER_SEEN without gold in test" in page.text("trust")
     told = '1,680 flat entities; 50 learnt as well, in doc.spans["labels"] (recognizer: per-label); 7 lost.'
     assert told in page.text("trust")
     assert told in page.text("annotations")
 
 
-def test_older_results_have_no_causes(tmp_path):
-    write_results(tmp_path, make_docs())
-    path = tmp_path / "training" / "cpu" / "details.json"
-    details = json.loads(path.read_text())
-    del details["causes"]
-    path.write_text(json.dumps(details))
-    page = Page(render_report(tmp_path, "cpu"))
-    assert "weasel run evaluate-cpu" in page.text("next")
-    assert make_scores(make_docs())["texts"] == 60
-    assert make_ledger()["rows"]
-
-
 def test_a_report_in_a_few_lines(tmp_path):
     write_results(tmp_path, make_docs())
     results = load_results(tmp_path, "cpu")
-    digest = summarize(results.merge, results.metrics, results.details)
+    digest = summarize(results)
     scores = results.metrics.all_gold
     assert digest.f == f"{scores.f:.3f} ({scores.f_low:.3f} to {scores.f_high:.3f})"
-    worst = sorted((one.f, label) for label, one in scores.labels.items() if one.support)[:3]
-    assert digest.weakest == [f"{label} {f:.3f}" for f, label in worst]
-    assert digest.next.startswith("fix annotations, unless the words are ambiguous; weasel run check")
-    assert digest.next.endswith("(33 of 50 missed spans are inconsistent in train)")
+    ranked = rank_labels(results.metrics)
+    assert digest.costliest == [f"{row.label} {row.points:.1f}" for row in ranked[:3]]
+    assert digest.tasks[0].label == ranked[0].label
     assert len(digest.doubts) == 3
     scores.f_low = scores.f_high = None
     results.metrics.all_spans = msgspec.structs.replace(scores, f=0.5)
-    assert summarize(results.merge, results.metrics, None).f == f"{scores.f:.3f}, of all spans 0.500"
-    assert summarize(None, results.metrics, None).next == ""
+    assert summarize(results).f == f"{scores.f:.3f}, of all spans 0.500"
+    assert summarize(results._replace(metrics=None)) is None
 
 
 def test_the_most_errors_come_first_and_are_those_of_the_predictions(tmp_path):
@@ -210,7 +185,6 @@ def test_the_most_errors_come_first_and_are_those_of_the_predictions(tmp_path):
     assert {row["label"]: (row["tp"], row["fp"], row["fn"]) for row in rows if row["scores"].support} == errors
     totals = [row["fp"] + row["fn"] for row in rows]
     assert totals == sorted(totals, reverse=True)
-    assert count_errors(prf(0, 7, 5), 7) == {"tp": 0, "fp": 7, "fn": 5}
 
 
 def test_columns_without_any_value_are_left_out(tmp_path):

@@ -82,11 +82,13 @@ def test_the_page_has_all_sections_and_each_is_in_the_navigation(html):
     page = Page(html)
     ids = [attrs["id"] for tag, attrs in page.tags if tag == "section"]
     assert ids == [
-        "trust", "next", "summary", "annotations", "lost", "coverage", "scores", "curves", "resources", "confusion",
-        "frequent", "examples",
+        "decide", "trust", "next", "summary", "annotations", "lost", "coverage", "scores", "curves", "resources",
+        "confusion", "frequent", "examples",
     ]  # fmt: skip
     links = [attrs["href"] for tag, attrs in page.tags if tag == "a"]
-    assert [link for link in links if "&" not in link] == ["#main", *(f"#{name}" for name in ids)]
+    assert [link for link in links if not set("&=") & set(link)][-len(ids) :] == [f"#{name}" for name in ids[1:]] + [
+        "#decide"
+    ]
     assert all(link.startswith("#examples&") for link in links if "&" in link)
     assert "<strong>Missing:" not in html
     assert html.startswith("<!DOCTYPE html>\n")
@@ -343,12 +345,10 @@ def test_the_command_writes_the_page(results, tmp_path):
     assert out.read_text(encoding="utf8") == render_report(results, "cpu")
     printed = " ".join(result.output.split())
     total = json.loads((results / "metrics/cpu.json").read_text())["all_gold"]
-    labels = {label: row["f"] for label, row in total["labels"].items() if row["support"]}
-    weakest = [f"{label} {labels[label]:.3f}" for label in sorted(labels, key=lambda label: (labels[label], label))[:3]]
-    assert f"F {total['f']:.3f} ({total['f_low']:.3f} to {total['f_high']:.3f}) on 60 texts" in printed
-    assert f"the weakest labels: {', '.join(weakest)}" in printed
+    assert f"F {total['f']:.3f} ({total['f_low']:.3f} to {total['f_high']:.3f}); points to gain: " in printed
     assert "Label NEVER_SEEN without gold in test" in printed
-    assert "Next: fix annotations" in printed
+    assert "First: " in printed
+    assert out.as_uri() in "".join(result.output.split())
     assert "\x1b[" not in printed
 
 

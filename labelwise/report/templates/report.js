@@ -30,6 +30,29 @@ function compare(one, other, sign) {
   return sign * (Number(value) - Number(against));
 }
 
+// Commands are copied by a button.
+for (const code of document.querySelectorAll("code.command")) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "copy";
+  button.textContent = "Copy";
+  button.setAttribute("aria-label", `Copy ${code.textContent}`);
+  button.addEventListener("click", async () => {
+    getSelection().selectAllChildren(code); // where a page may not write to the clipboard, the keyboard can
+    await navigator.clipboard?.writeText(code.textContent);
+    button.textContent = "Copied";
+  });
+  code.after(button);
+}
+
+const find = document.getElementById("find-label");
+find?.addEventListener("input", () => {
+  const searched = find.value.trim().toLowerCase();
+  for (const row of document.querySelectorAll(".labels tbody tr")) {
+    row.hidden = !row.cells[0].textContent.toLowerCase().includes(searched);
+  }
+});
+
 // What is chosen stands in the address, as #examples&kind=missed&label=PLACE&pair=PLACE→PERSON&text=york, so that it can
 // be sent, and so that links of the page can choose.
 const STEP = 20;

@@ -1,0 +1,152 @@
+"""What to do about each label: what its errors cost the most, and what answers that.
+
+- missed, and train never marks such words: annotate more texts; but if hardly any of those words is found, or the
+  learning curve says that more texts don't help, a transformer or word vectors.
+- missed, and contradicted by train, more than a hundredth of gold: fix annotations.
+- spurious: look at what is found but not marked; often it is an annotation that is missing.
+- wrong boundaries: decide where spans begin and end.
+- missed, though train marks the words: leave it, that is for the pipeline to learn.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from math import ceil
+from typing import Any, NamedTuple
+
+from labelwise.common.wording import counted
+from labelwise.corpus.tasks import file_names
+from labelwise.evaluate.ranking import FEW, RankedLabel, rank_labels, texts_needed
+from labelwise.evaluate.scores import MARKINGS, Details, Found, LearningCurve, Metrics
+
+FIRST = 3  # tasks
+AT_A_TIME = 50  # texts of a task
+RANDOM = 100  # test texts that are annotated anew for a label
+SECONDS = 6  # for a span, by default
+CONTRADICTED = 0.01  # of the spans in test, from which annotations are to be fixed
+LEAST = 3  # contradicted spans
+FEW_FOUND = 0.25  # of the words that train never marks, below which more texts hardly help
+FLAT = 0.005  # what more texts must add to F, to be worth it
+FIX = "weasel run fix"
+MORE_TEXTS = (
+    "weasel run predict && python -m scripts.export training/cpu/raw.jsonl to-annotate --format prodigy-by-label"
+)
+
+
+class Task(NamedTuple):
+    """What to do about a label.
+
+    do (str): in a few words.
+    why (str): the numbers that speak for it.
+    file (str): the work list that the command writes; empty if there is none.
+    command (str): empty if there is nothing to run.
+    minutes (int): that it takes, at SECONDS a span; 0 if nobody can tell.
+    """
+
+    label: str
+    do: str
+    why: str
+    file: str = ""
+    command: str = ""
+    minutes: int = 0
+
+
+class LabelRow(NamedTuple):
+    """A row of the table of labels.
+
+    found (list[Found]): of the words that train marks alike, variously, and never.
+    """
+
+    ranked: RankedLabel
+    found: list[Found]
+    task: Task
+
+
+def list_labels(metrics: Metrics, details: Details | None, learning: LearningCurve | None = None) -> list[LabelRow]:
+    """List the labels, the one that costs the most first, each with what to do."""
+    ranked = rank_labels(metrics)
+    files = file_names([row.label for row in ranked])
+    found = details.familiarity if details else None
+    total = sum(found.contradicted.values()) if found else 0
+    # Where errors are everywhere, a single one of a label is no chance.
+    least = 1 if total > CONTRADICTED * (metrics.all_gold.support or 0) else LEAST
+    rows = []
+    for row in ranked:
+        by_marking = found.labels.get(row.label, {}) if found else {}
+        contradicted = found.contradicted.get(row.label, 0) if found else 0
+        is_noisy = contradicted >= max(least, CONTRADICTED * (row.scores.support or 0))
+        marked = [by_marking.get(marking, Found()) for marking in MARKINGS]
+        gain = learning.labels[row.label].gain if learning and row.label in learning.labels else None
+        each = max(1.0, (row.scores.support or 0) / max(1, metrics.texts))
+        rows.append(LabelRow(row, marked, choose(row, marked, is_noisy * contradicted, gain, files[row.label], each)))
+    return rows
+
+
+def choose(
+    row: RankedLabel, found: Sequence[Found], contradicted: int, gain: float | None, file: str, each: float
+) -> Task:
+    """Choose what to do about a label.
+
+    found (Sequence[Found]): see `LabelRow`.
+    contradicted (int): spans that train contradicts, if they are many.
+    gain (float | None): what more texts add to F by the learning curve, if there is one.
+    file (str): the name of its work lists.
+    each (float): its spans in a text, at least 1.
+    """
+    errors, label = row.errors, row.label
+    minutes = ceil(AT_A_TIME * each * SECONDS / 60)
+    if row.unjudged:
+        judged = errors.right + errors.spurious + errors.boundaries
+        why = f"{errors.unjudged:,} of its {errors.unjudged + judged:,} predictions can't be judged"
+        do = f"annotate {RANDOM} random test texts for {label}, or declare it absent"
+        return Task(label, do, why, f"training/check/test/{file}", FIX, 2 * minutes)
+    all_of_it = errors.missed + errors.spurious + errors.boundaries
+    if not all_of_it:
+        return Task(label, "leave it", "no error")
+    never = found[MARKINGS.index("never")]
+    few_found = never.gold and never.found < FEW_FOUND * never.gold
+    flat = gain is not None and gain < FLAT
+    unseen = f"{never.found:,} of {never.gold:,} spans found whose words train never marks"
+    groups = {
+        "annotate": never.missed,
+        "look": errors.spurious,
+        "decide": 2 * errors.boundaries,
+        "leave": errors.missed - never.missed,
+    }
+    kind = max(groups, key=lambda name: groups[name])
+    if contradicted:
+        kind = "fix"
+    tasks = f"training/check/tasks/{file}"
+    match kind:
+        case "fix":
+            why = f"{contradicted:,} of {errors.missed:,} missed have words that train leaves unmarked"
+            return Task(label, "fix annotations", why, tasks, FIX, minutes)
+        case "look":
+            why = f"{errors.spurious:,} spurious of {counted(all_of_it, 'error')}"
+            return Task(label, "look at what is found but not marked", why, tasks, FIX, minutes)
+        case "decide":
+            why = f"{errors.boundaries:,} wrong boundaries of {counted(all_of_it, 'error')}"
+            return Task(label, "decide where it begins and ends", why, tasks, FIX, minutes)
+        case "annotate" if few_found or flat:
+            why = f"only {unseen}" if few_found else f"{unseen}, and its learning curve is flat"
+            return Task(label, "a transformer, or word vectors", why, command="weasel run gpu")
+        case "annotate":
+            return Task(label, f"annotate {AT_A_TIME} more texts", unseen, f"to-annotate/{file}", MORE_TEXTS, minutes)
+    known = sum(one.missed for one in found[:2])
+    return Task(label, "leave it, or train longer", f"{known:,} missed whose words train marks")
+
+
+def first_tasks(rows: Iterable[LabelRow], metrics: Metrics) -> Iterator[Task]:
+    """Yield the tasks that gain the most, of labels whose scores say something; or else more test texts."""
+    useful = (row for row in rows if not row.ranked.few and row.ranked.points > 0 and row.task.command)
+    tasks = [row.task for row, _ in zip(useful, range(FIRST), strict=False)]
+    if needed := texts_needed(metrics):
+        why = f"no label has {FEW} spans in test, so that nothing can be said of any"
+        tasks.insert(0, Task("", f"annotate {counted(needed, 'test text')} more", why))
+    yield from tasks
+
+
+def verdicts(rows: Sequence[LabelRow], ship_at: float) -> dict[str, list[str]]:
+    """List the labels by whether they may be used."""
+    found: dict[str, list[Any]] = {"ship": [], "hold": [], "unknown": []}
+    for row in rows:
+        found[row.ranked.verdict(ship_at)].append(row.ranked.label)
+    return found

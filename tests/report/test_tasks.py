@@ -1,0 +1,81 @@
+"""What to do about a label, by what its errors are."""
+
+import pytest
+
+from labelwise.evaluate.ranking import rank_labels
+from labelwise.evaluate.scores import Details, Errors, Familiarity, Found
+from labelwise.report.tasks import choose, first_tasks, list_labels
+from tests.evaluate.test_ranking import make_metrics
+
+NOTHING = [Found(), Found(), Found()]
+
+
+def chosen(
+    errors: Errors, never: Found | None = None, contradicted: int = 0, gain: float | None = None
+) -> tuple[str, str]:
+    (row,) = rank_labels(make_metrics({"A": errors}))
+    task = choose(row, [*NOTHING[:2], never or Found()], contradicted, gain, "A.jsonl", 1.0)
+    return task.do, task.file
+
+
+@pytest.mark.parametrize(
+    ("found", "do", "file"),
+    [
+        ({"errors": Errors(60)}, "leave it", ""),
+        ({"errors": Errors(60, 9, 3, 1), "never": Found(20, 11, 9)}, "annotate 50 more texts", "to-annotate/A.jsonl"),
+        ({"errors": Errors(60, 9, 3, 1), "never": Found(20, 4, 9)}, "a transformer, or word vectors", ""),
+        (
+            {"errors": Errors(60, 9, 3, 1), "never": Found(20, 11, 9), "gain": 0.004},
+            "a transformer, or word vectors",
+            "",
+        ),
+        (
+            {"errors": Errors(60, 9, 3, 1), "never": Found(20, 11, 9), "gain": 0.006},
+            "annotate 50 more texts",
+            "to-annotate/A.jsonl",
+        ),
+        ({"errors": Errors(60, 9, 3, 1), "never": Found(4, 3, 1)}, "leave it, or train longer", ""),
+        ({"errors": Errors(60, 3, 9, 1)}, "look at what is found but not marked", "training/check/tasks/A.jsonl"),
+        ({"errors": Errors(60, 3, 9, 5)}, "decide where it begins and ends", "training/check/tasks/A.jsonl"),
+        ({"errors": Errors(60, 3, 9, 5), "contradicted": 3}, "fix annotations", "training/check/tasks/A.jsonl"),
+        (
+            {"errors": Errors(60, 3, 9, 5), "contradicted": 0},
+            "decide where it begins and ends",
+            "training/check/tasks/A.jsonl",
+        ),
+        (
+            {"errors": Errors(60, 3, 9, unjudged=69)},
+            "look at what is found but not marked",
+            "training/check/tasks/A.jsonl",
+        ),
+        (
+            {"errors": Errors(60, 3, 9, unjudged=70)},
+            "annotate 100 random test texts for A, or declare it absent",
+            "training/check/test/A.jsonl",
+        ),
+    ],
+)
+def test_what_costs_the_most_is_answered(found, do, file):
+    found = {"errors": Errors(), **found}
+    assert chosen(**found) == (do, file)
+
+
+def test_labels_with_few_test_spans_have_no_task_and_if_all_have_few_test_texts_come_first():
+    few, many = Errors(10, 5), Errors(60, 3, 9)
+    metrics = make_metrics({"FEW": few, "MANY": many, "FINE": Errors(70)})
+    assert [task.label for task in first_tasks(list_labels(metrics, None), metrics)] == ["MANY"]
+    metrics = make_metrics({"FEW": few, "FEWER": Errors(3, 1)}, texts=30)
+    (task,) = first_tasks(list_labels(metrics, None), metrics)
+    assert (task.label, task.do) == ("", "annotate 10 test texts more")
+
+
+@pytest.mark.parametrize(
+    ("contradicted", "fixed"),
+    [({"A": 2}, []), ({"A": 3}, ["A"]), ({"B": 3}, []), ({"B": 4}, ["B"]), ({"A": 2, "B": 4}, ["B", "A"])],
+)
+def test_annotations_are_fixed_where_contradictions_are_many(contradicted, fixed):
+    """Three, and a hundredth of the label's gold; one, if they are a hundredth of all."""
+    metrics = make_metrics({"A": Errors(90, 10, 2), "B": Errors(380, 20, 2)})
+    details = Details({}, {}, {}, familiarity=Familiarity(contradicted=contradicted))
+    rows = list_labels(metrics, details)
+    assert [row.ranked.label for row in rows if row.task.do == "fix annotations"] == fixed
