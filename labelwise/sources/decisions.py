@@ -1,0 +1,153 @@
+"""Decisions about spans, which a report's page saves and `scripts.decide` keeps in `assets/decisions`.
+
+    {"dataset": "Material", "text": "0a5f…", "label": "Material", "answer": "91c2…", "verdict": "gold is wrong",
+     "removed": [4, 8], "added": [4, 12], "note": "the unit belongs to it"}
+
+Somebody looked at what a data set says of a label on a text, and at one span there: one that should be removed or
+added, or moved, which is both. "gold is wrong" makes that change, "gold is right" declines it, "policy" asks what holds
+of such spans. What becomes of a decision: see `merge.rules.decisions`.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Literal, NamedTuple
+
+import msgspec
+
+from labelwise.common.decoding import DECODE_ERRORS
+from labelwise.common.errors import InputError
+from labelwise.common.own_files import write_among_data
+from labelwise.common.wording import counted
+from labelwise.sources.files import read_file
+from labelwise.sources.jsonl import BOM
+
+DECISIONS = "decisions.jsonl"  # the file in a project's folder of decisions to which others are added
+SHOWN = 100  # characters of a bad row
+
+Offset = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
+Offsets = tuple[Offset, Offset]
+
+
+class Decision(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """One decision.
+
+    text (str): the key of the text, in hexadecimal.
+    answer (str): the digest of the answer that it was made from; see `places.answer_digest`.
+    removed, added (tuple | None): start and end, in characters; one of them may be None.
+    note (str): what a person wrote.
+    """
+
+    dataset: str
+    text: Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{24}\Z")]
+    label: str
+    answer: Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{12}\Z")]
+    verdict: Literal["gold is wrong", "gold is right", "policy"]
+    removed: Offsets | None = None
+    added: Offsets | None = None
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        """Check that there is a change.
+
+        RAISES (ValueError): there is none, or a span is empty.
+        """
+        for start, end in self.spans:
+            if start >= end:
+                raise ValueError(f"[{start}, {end}] is no span: its end must come after its start")
+        if self.removed == self.added:
+            raise ValueError("`removed` and `added` are the same: one of them must be another span")
+
+    @property
+    def spans(self) -> list[Offsets]:
+        """The spans that it names."""
+        return [span for span in (self.removed, self.added) if span]
+
+    @property
+    def about(self) -> tuple[str, str, str, str, Offsets | None, Offsets | None]:
+        """The span that it is about: the one removed, or else the one added. Of several decisions the last counts."""
+        return (self.dataset, self.text, self.label, self.answer, self.removed, None if self.removed else self.added)
+
+
+class DecisionRow(NamedTuple):
+    """A row of a file of decisions, or why it can't be used."""
+
+    file: str
+    line: int
+    decision: Decision | None
+    problem: str = ""
+
+
+_decode = msgspec.json.Decoder(Decision).decode
+
+
+def read_decisions(file: Path) -> Iterator[DecisionRow]:
+    """Yield the rows of a file, but for blank ones.
+
+    RAISES (InputError): it can't be read.
+    """
+    for line, row in enumerate(read_file(file).removeprefix(BOM).splitlines(), 1):
+        if not row.strip():
+            continue
+        try:
+            yield DecisionRow(file.name, line, _decode(row))
+        except DECODE_ERRORS as error:
+            kind = "malformed" if isinstance(error, msgspec.ValidationError) else "bad JSON"
+            shown = row.decode("utf8", "backslashreplace")[:SHOWN]
+            yield DecisionRow(file.name, line, None, f"{kind}: {error}: {shown}; correct the row, or delete it")
+
+
+def find_decisions(folder: Path) -> Iterator[DecisionRow]:
+    """Yield the rows of a folder's files, by their names.
+
+    RAISES (InputError): there is no such folder, or a file can't be read.
+    """
+    if not folder.is_dir():
+        raise InputError(f"{folder}: there is no such folder; make it, or leave out --decisions")
+    for file in sorted(folder.glob("*.jsonl")):
+        yield from read_decisions(file)
+
+
+class Added(NamedTuple):
+    """What became of a file's decisions: counts, those that can't be used, and how many the project has now."""
+
+    counts: Counter[str]
+    problems: list[DecisionRow]
+    total: int
+
+
+def add_decisions(file: Path, folder: Path) -> Added:
+    """Add the decisions of a file to those of a folder, which keeps the last about each span; bad rows are left out.
+
+    RAISES (InputError): the file has no decision, or that of the folder has a row that can't be used.
+    """
+    kept: dict[tuple[object, ...], Decision] = {}
+    target = folder / DECISIONS
+    for row in read_decisions(target) if target.exists() else ():
+        if row.decision is None:
+            raise InputError(f"{target}:{row.line}: {row.problem}")
+        kept[row.decision.about] = row.decision
+    counts: Counter[str] = Counter()
+    problems = []
+    new: dict[tuple[object, ...], Decision] = {}
+    for row in read_decisions(file):
+        if row.decision is None:
+            problems.append(row)
+        else:
+            counts["decided again"] += new.pop(row.decision.about, None) is not None
+            new[row.decision.about] = row.decision
+    if not new:
+        first = f"; the first of {counted(len(problems), 'row')}: {problems[0].problem}" if problems else ""
+        raise InputError(f"{file}: there is no decision; give the file that a report's page has saved{first}")
+    for about, decision in new.items():
+        known = kept.get(about)
+        if known == decision:
+            counts["duplicate"] += 1
+            continue
+        counts["replaces an earlier one" if kept.pop(about, None) else "new"] += 1
+        kept[about] = decision
+    counts["can't be used"] = len(problems)
+    if counts["new"] or counts["replaces an earlier one"]:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_among_data(target, b"".join(msgspec.json.encode(one) + b"\n" for one in kept.values()))
+    return Added(counts, problems, len(kept))
