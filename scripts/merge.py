@@ -36,6 +36,7 @@ def merge_cli(
         list[Path], typer.Argument(metavar="DATASETS.yml...", help="Declarations, or folders with one")
     ],
     out: Annotated[Path, typer.Argument(help="Folder for train, dev, test, labels and the manifest")],
+    decisions: Annotated[Path | None, Option(help="Folder of the decisions that scripts.decide has put there")] = None,
     metrics: Annotated[Path | None, Option(help="JSON file for the ledger")] = None,
     lang: Annotated[str, Option(help="spaCy's code for the language")] = "en",
     project: Annotated[Path | None, Option(help="YAML file with sections `tokenizer` and `merge`")] = None,
@@ -89,6 +90,7 @@ def merge_cli(
                 memory=memory,
                 engine=engine,
                 address=address,
+                decisions=decisions,
                 metrics=metrics,
                 strict=strict,
                 progress=progress_bytes,

@@ -109,7 +109,9 @@ class Merging:
 
     def run(self, out: str = "corpus", executor=None, strict: bool = False, **settings: Any) -> Ledger:
         datasets = load_datasets([self.root / "tasks" / "datasets.yml"])
-        return merge_datasets(datasets, self.root / out, Settings(**settings), executor=executor, strict=strict)
+        decisions = folder if (folder := self.root / "decisions").is_dir() else None
+        options: dict[str, Any] = {"executor": executor, "strict": strict, "decisions": decisions}
+        return merge_datasets(datasets, self.root / out, Settings(**settings), **options)
 
     def files(self, out: str = "corpus") -> dict[str, bytes]:
         """The corpus's files by path, but for those in hidden folders."""

@@ -4,13 +4,15 @@
 the answers that may count, sorted by key:
 
     {"drug": ["DRUG"], "place": ["PLACE"]}
-    {"key": "0a5f…", "answers": [{"dataset": "drug", "file": "drug.jsonl", "line": 7, "annotator": "ann"}]}
+    {"key": "0a5f…", "answers": [{"dataset": "drug", "file": "drug.jsonl", "line": 7, "annotator": "ann",
+                                  "digests": {"DRUG": "91c2…"}}]}
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import hashlib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -31,6 +33,8 @@ class AnswerPlace(msgspec.Struct, omit_defaults=True):
     annotator (str): empty if nobody is named.
     judged (list | None): of single judged spans start and end; None if the answer is about all of the text.
     lines (list): of spans that have a line of their own: start, end, file and line.
+    digests (dict | None): see `answer_digest`, by label, without those that have no span; None if another answer counts
+        instead of this one.
     """
 
     dataset: str
@@ -39,6 +43,7 @@ class AnswerPlace(msgspec.Struct, omit_defaults=True):
     annotator: str = ""
     judged: list[tuple[int, int]] | None = None
     lines: list[tuple[int, int, str, int]] = []
+    digests: dict[str, str] | None = None
 
 
 class TextPlaces(msgspec.Struct):
@@ -51,7 +56,21 @@ class TextPlaces(msgspec.Struct):
     answers: list[AnswerPlace]
 
 
+class LabelAnswer(NamedTuple):
+    """An answer about a text that counts, for one label: what a decision names, and where it is; see AnswerPlace."""
+
+    dataset: str
+    digest: str
+    file: str
+    line: int
+
+
 _encode = msgspec.json.Encoder().encode
+
+
+def answer_digest(spans: Iterable[tuple[int, int]]) -> str:
+    """Digest an answer for one label: start and end of its accepted spans, which tell it from what it was before."""
+    return hashlib.blake2b(_encode(sorted(spans)), digest_size=6).hexdigest()
 
 
 def declared_line(declared: Mapping[str, Sequence[str]]) -> bytes:
@@ -78,6 +97,28 @@ def read_places(corpus: Path) -> Iterator[TextPlaces]:
     RAISES (InputError): a merge hasn't written them.
     """
     return _read(corpus, TextPlaces, first=2)
+
+
+def find_answers(corpus: Path, wanted: Collection[tuple[str, str]]) -> dict[tuple[str, str], list[LabelAnswer]]:
+    """Find the answers that count, in one pass.
+
+    wanted (Collection): keys of texts, in hexadecimal, each with a label.
+    RETURNS (dict): by those, the answers of all data sets that have the label.
+    RAISES (InputError): a merge hasn't written them.
+    """
+    declared = read_declared_labels(corpus)
+    found: dict[tuple[str, str], list[LabelAnswer]] = {one: [] for one in wanted}
+    labels: dict[str, list[str]] = {}
+    for key, label in found:
+        labels.setdefault(key, []).append(label)
+    for text in read_places(corpus):
+        for label in labels.get(text.key, ()):
+            found[text.key, label] = [
+                LabelAnswer(one.dataset, one.digests.get(label, answer_digest(())), one.file, one.line)
+                for one in text.answers
+                if one.digests is not None and label in declared[one.dataset]
+            ]
+    return found
 
 
 def _read(corpus: Path, kind: type[Read], first: int = 1, last: int | None = None) -> Iterator[Read]:

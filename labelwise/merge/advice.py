@@ -12,6 +12,7 @@ from labelwise.corpus.doubts import NAMED, Doubt, doubts_about_merge, doubts_abo
 from labelwise.corpus.manifest import SPLITS
 from labelwise.corpus.merge_counts import MergeCounts
 from labelwise.merge.commit import metrics_of
+from labelwise.merge.rules.decisions import SUPERSEDED
 from labelwise.merge.rules.ledger import Ledger
 from labelwise.merge.rules.settings import Settings
 
@@ -68,6 +69,11 @@ def warnings(ledger: Ledger, settings: Settings) -> Iterator[Doubt]:
         yield Doubt(
             f"{counted(spans, 'span')} outvoted: several annotators marked these texts, and too few of them agree.",
             "corpus/disagreements.jsonl has the texts to settle; annotators in project.yml says how many must agree.",
+        )
+    if rows := ledger.rows[SUPERSEDED]:
+        yield Doubt(
+            f"{counted(rows, 'decision')} superseded: the answers that they were made from have changed since.",
+            "corpus/problems.jsonl has them; load them into the page of a new report, and decide again.",
         )
     for name, rows in ledger.datasets.items():
         if not rows:

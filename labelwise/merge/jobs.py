@@ -13,6 +13,7 @@ import msgspec
 from labelwise.corpus.manifest import Split
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.task_store import KeyRange, read_index
+from labelwise.sources.decisions import DecisionRow
 from labelwise.sources.declarations import DataSet
 from labelwise.sources.files import FileStat
 
@@ -62,6 +63,7 @@ class MergeJob(msgspec.Struct):
     ranges (list[KeyRange]): where its tasks are, in the order of sources and lines.
     folder (Path): where the results go, and those of an earlier run may be.
     groups (Mapping[bytes, SplitGroup]): of the texts, by key, that have to be in one split with others.
+    decisions (Mapping[bytes, list[DecisionRow]]): by the key of the text that they are about, in order.
     """
 
     number: int
@@ -72,10 +74,11 @@ class MergeJob(msgspec.Struct):
     settings: Settings
     folder: Path
     groups: Mapping[bytes, SplitGroup] = {}
+    decisions: Mapping[bytes, list[DecisionRow]] = {}
 
     def fingerprint(self) -> str:
-        """Digest all that the result depends on: the tasks, their declarations, and the settings."""
-        facts = [self.settings, self.labels, sorted(self.groups.items())]
+        """Digest all that the result depends on: the tasks, their declarations, decisions, and the settings."""
+        facts = [self.settings, self.labels, sorted(self.groups.items()), sorted(self.decisions.items())]
         digest = hashlib.blake2b(msgspec.msgpack.encode(facts), digest_size=16)
         for keys in self.ranges:
             dataset, path = msgspec.structs.astuple(self.sources[keys.source])

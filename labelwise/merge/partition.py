@@ -18,7 +18,8 @@ from labelwise.corpus.streaming import forgetting
 from labelwise.merge.jobs import MergeJob
 from labelwise.merge.rules.agreement import disagreement_tasks
 from labelwise.merge.rules.answers import place_of
-from labelwise.merge.rules.ledger import Ledger, decode_counter, problem_line
+from labelwise.merge.rules.decisions import judge, question_lines
+from labelwise.merge.rules.ledger import Ledger, decode_counter, outcome_of, problem_line
 from labelwise.merge.rules.lost_spans import lost_span_tasks
 from labelwise.merge.rules.settings import load_tokenizer
 from labelwise.merge.task_store import TaskReader
@@ -26,7 +27,8 @@ from labelwise.merge.text_places import find_texts, read_answer, read_text
 from labelwise.merge.text_result import merge_one
 
 LOST_SPANS, DISAGREEMENTS, PROBLEMS = "lost_spans.jsonl", "disagreements.jsonl", "problems.jsonl"
-LINES = (LOST_SPANS, DISAGREEMENTS, PROBLEMS, PLACES)  # files of a partition, of lines of JSON
+QUESTIONS = "policies.md"
+LINES = (LOST_SPANS, DISAGREEMENTS, PROBLEMS, PLACES, QUESTIONS)  # files of a partition, of lines
 
 
 class PartitionResult(msgspec.Struct):
@@ -62,6 +64,7 @@ def merge_partition(job: MergeJob) -> PartitionResult:
     docs = {split: DocWriter() for split in SPLITS}
     lines: dict[str, list[bytes]] = {name: [] for name in LINES}
     tokenizer = load_tokenizer(job.settings)
+    without_text = dict(job.decisions)
     with TaskReader() as reader:
         for key, places in find_texts(job):
             text = read_text(key, places[0], job, reader)
@@ -71,14 +74,20 @@ def merge_partition(job: MergeJob) -> PartitionResult:
                 if doc is not None:
                     docs[split].add(doc)
                     result.keys[split].append(key)
-                    lines[PLACES].append(
-                        places_line(key, [one for answer in answers if (one := place_of(text, answer))])
-                    )
+                    where = [place_of(text, answer, merged.places) for answer in answers]
+                    lines[PLACES].append(places_line(key, list(filter(None, where))))
             if merged.name:
                 result.names[key] = merged.name
             lines[LOST_SPANS] += lost_span_tasks(text, merged.lost, merged.places, merged.name)
             lines[DISAGREEMENTS] += disagreement_tasks(text, merged.versions, merged.places, merged.name)
             lines[PROBLEMS] += map(problem_line, merged.problems)
+            lines[QUESTIONS] += question_lines(text, merged.judged, merged.name)
+            without_text.pop(key, None)
+    for _, rows in sorted(without_text.items()):
+        judged, _ = judge(rows, "", ())
+        ledger.rows_read += len(judged)
+        ledger.rows.update(outcome_of(one.outcome) for one in judged)
+        lines[PROBLEMS] += [problem_line(one.problem()) for one in judged]
     with staged(job.folder, folder=True) as folder:
         folder.mkdir()
         for split in SPLITS:

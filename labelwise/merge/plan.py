@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from math import ceil
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
@@ -18,9 +18,11 @@ from labelwise.merge.jobs import MergeJob, ReadJob, Source, SplitGroup
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.task_store import CELL, KeyRange, count_texts, cut_task_file
 from labelwise.sources.brat import READ_SUFFIXES
+from labelwise.sources.decisions import DecisionRow
 from labelwise.sources.files import stat_of
 from labelwise.sources.formats import can_be_cut
 
+Value = TypeVar("Value")
 BLOCK = 256  # partitions that are planned at a time
 SLICE_BYTES = 2**26  # of a source that can be cut: 64 MB are read by one process in about a second
 TEXT_BYTES = 2**22  # in a partition, on average: a worker holds it all
@@ -87,16 +89,14 @@ def plan_merging(
     settings: Settings,
     cache: Cache,
     groups: Mapping[bytes, SplitGroup] = {},
+    decisions: Mapping[bytes, list[DecisionRow]] = {},
 ) -> Iterator[MergeJob]:
     """Yield the work on each of `count` partitions.
 
     Where their tasks are is found out for BLOCK of them at a time: for all at once, that would grow with the number of
     partitions times that of task files, and so with the square of the data.
     """
-    grouped: dict[int, dict[bytes, SplitGroup]] = {}
-    for key, group in groups.items():
-        number = int.from_bytes(key[:8], "big") * count >> 64
-        grouped.setdefault(number, {})[key] = group
+    grouped, decided = _by_partition(groups, count), _by_partition(decisions, count)
     filled = [file for file in files if file.tasks]
     offsets = [0] * len(filled)
     for start in range(0, count, BLOCK):
@@ -115,7 +115,16 @@ def plan_merging(
                 for cell in block[first:last].tolist()
             ]
             folder = cache.partitions / f"{number:05d}"
-            yield MergeJob(number, count, ranges, sources, labels, settings, folder, grouped.get(number, {}))
+            of_texts = grouped.get(number, {}), decided.get(number, {})
+            yield MergeJob(number, count, ranges, sources, labels, settings, folder, *of_texts)
+
+
+def _by_partition(values: Mapping[bytes, Value], count: int) -> dict[int, dict[bytes, Value]]:
+    """Put what belongs to texts, by key, to the partitions that these are in."""
+    found: dict[int, dict[bytes, Value]] = {}
+    for key, value in values.items():
+        found.setdefault(int.from_bytes(key[:8], "big") * count >> 64, {})[key] = value
+    return found
 
 
 def plan_workers(budget: int, most: int) -> int:

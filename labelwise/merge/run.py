@@ -45,9 +45,10 @@ from labelwise.merge.near_duplicates import (
 from labelwise.merge.partition import LINES, PROBLEMS, merge_partition
 from labelwise.merge.plan import TaskFile, count_partitions, plan_merging, plan_reading, plan_workers
 from labelwise.merge.read_sources import Extract, read_slice
-from labelwise.merge.rules.ledger import Ledger, Problem, problem_line
+from labelwise.merge.rules.ledger import Ledger, Problem, outcome_of, problem_line
 from labelwise.merge.rules.settings import Settings, load_tokenizer
 from labelwise.merge.task_store import task_file_path
+from labelwise.sources.decisions import DecisionRow, find_decisions
 from labelwise.sources.declarations import FETCHED, DataSet, all_labels, load_datasets
 from labelwise.sources.files import LINK_OUTSIDE, printable
 
@@ -72,6 +73,7 @@ def merge(
     memory: str = "",
     engine: Engine = "processes",
     address: str = "",
+    decisions: Path | None = None,
     metrics: Path | None = None,
     strict: bool = False,
     progress: ByteProgress = no_byte_progress,
@@ -83,6 +85,7 @@ def merge(
     workers (int): processes; 0 for one per core.
     memory (str): fewer workers if they would take more than this, such as "256MB"; empty for no limit.
     engine, address (str): see `workers.open_executor`.
+    decisions (Path | None): the folder of decisions.
     metrics (Path | None): the JSON file for the ledger.
     strict (bool): rows and spans that can't be used are an error.
     RAISES (InputError): a declaration, a setting or, with `strict`, a row is wrong.
@@ -109,6 +112,7 @@ def merge(
             progress=progress,
             strict=strict,
             may_be_empty=False,
+            decisions=decisions,
             metrics=metrics,
         )
 
@@ -123,15 +127,17 @@ def merge_datasets(
     progress: ByteProgress = no_byte_progress,
     strict: bool = False,
     may_be_empty: bool = True,
+    decisions: Path | None = None,
     metrics: Path | None = None,
 ) -> Ledger:
-    """Merge data sets: write `train`, `dev`, `test`, `labels`, seven files of everything else, and `manifest.json`.
+    """Merge data sets: write `train`, `dev`, `test`, `labels`, eight files of everything else, and `manifest.json`.
 
     out (Path): the folder to write them to; nothing else in it is touched, except for the cache.
     executor (Executor | None): where sources are read and partitions merged; None is this process.
     ahead (int): the most jobs that the executor has at a time.
     strict (bool): rows and spans that can't be used are an error.
     may_be_empty (bool): it isn't an error if no text goes into the corpus.
+    decisions (Path | None): the folder of decisions.
     metrics (Path | None): the JSON file for the ledger.
     RAISES (InputError): an "error" policy met its case, a file changed meanwhile, another merge is writing to the
         folder, the disk is full.
@@ -152,6 +158,7 @@ def merge_datasets(
         for split in SPLITS:
             (folder / split).mkdir(parents=True)
         _note_links_outside(datasets, ledger, folder / PROBLEMS)
+        decided = _read_decisions(decisions, ledger, folder / PROBLEMS) if decisions else {}
         (folder / PLACES).write_bytes(declared_line({dataset.name: dataset.labels for dataset in datasets}))
         files = _read(run, sources, settings, cache, ledger, folder)
         total = sum(file.size for file in files)
@@ -160,7 +167,7 @@ def merge_datasets(
         pairs = [] if settings.near_duplicates == "off" else _compare(run, plan(), total, settings)
         groups = group_texts(pairs) if settings.near_duplicates == "group" else {}
         homes = {place.key: Home() for pair in pairs for place in (pair.one, pair.other)}
-        made = _merge(run, plan(groups), total, homes, ledger, folder)
+        made = _merge(run, plan(groups, decided), total, homes, ledger, folder)
         for made_before in (cache.partitions, cache.signatures):
             forget_unused(made_before, {f"{number:05d}" for number in range(count)})
         write_near_duplicates(pairs, homes, sources, ledger, folder / NEAR_DUPLICATES)
@@ -220,6 +227,20 @@ def _note_links_outside(datasets: Sequence[DataSet], ledger: Ledger, problems: P
     ledger.datasets.update(name for name, _ in links)
     lines = [problem_line(Problem(name, printable(link), 0, LINK_OUTSIDE)) for name, link in links]
     problems.write_bytes(b"".join(lines))
+
+
+def _read_decisions(decisions: Path, ledger: Ledger, problems: Path) -> dict[bytes, list[DecisionRow]]:
+    """Read the decisions, by the key of their text; enter unusable ones into the ledger, and list them."""
+    found: dict[bytes, list[DecisionRow]] = {}
+    with problems.open("ab") as lines:
+        for row in find_decisions(decisions):
+            if row.decision:
+                found.setdefault(bytes.fromhex(row.decision.text), []).append(row)
+            else:
+                ledger.rows_read += 1
+                ledger.rows[outcome_of(row.problem)] += 1
+                lines.write(problem_line(Problem("", row.file, row.line, row.problem)))
+    return found
 
 
 def _note_extract(

@@ -48,7 +48,9 @@ def merge_one(
     """
     _count_read(ledger, text, answers)
     declared = declared_split(answers)
-    merged = merge_text(text, answers, job.settings.policies, declared)
+    merged = merge_text(text, answers, job.settings.policies, declared, job.decisions.get(key, ()))
+    ledger.rows_read += len(merged.judged)
+    ledger.spans_read += len(merged.added)
     _count_merged(ledger, merged, job.labels)
     split = declared or _other_split(key, answers, job, ledger)
     uncovered = missing_labels(merged.coverage, job.labels)

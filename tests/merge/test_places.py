@@ -1,9 +1,10 @@
 """Where the annotation of each text is in the sources, as a merge writes it down."""
 
+import hashlib
 import json
 
 from labelwise.common.keys import text_key
-from labelwise.corpus.places import AnswerPlace, read_declared_labels, read_places
+from labelwise.corpus.places import AnswerPlace, find_answers, read_declared_labels, read_places
 from tests.conftest import Merging
 
 
@@ -13,6 +14,10 @@ def places(merging: Merging) -> dict[str, list[AnswerPlace]]:
 
 def key(text: str) -> str:
     return text_key(text.encode()).hex()
+
+
+def digest(*spans: list[int]) -> str:
+    return hashlib.blake2b(json.dumps(spans, separators=(",", ":")).encode(), digest_size=6).hexdigest()
 
 
 def test_each_answer_that_may_count_is_there_with_its_line_and_its_annotator(merging):
@@ -31,8 +36,11 @@ def test_each_answer_that_may_count_is_there_with_its_line_and_its_annotator(mer
     merging.run()
     assert read_declared_labels(merging.root / "corpus") == {"a": ("A",), "b": ("B", "C")}
     assert places(merging) == {
-        key("one"): [AnswerPlace("a", "a.jsonl", 1, "ann"), AnswerPlace("a", "a.jsonl", 3, "bob")],
-        key("two"): [AnswerPlace("b", "b.jsonl", 1)],
+        key("one"): [
+            AnswerPlace("a", "a.jsonl", 1, "ann", digests={}),
+            AnswerPlace("a", "a.jsonl", 3, "bob", digests={}),
+        ],
+        key("two"): [AnswerPlace("b", "b.jsonl", 1, digests={})],
     }
 
 
@@ -42,7 +50,27 @@ def test_a_binary_answer_is_about_its_spans_without_white_space(merging):
     merging.add("a", ["A"], rows)
     merging.run()
     assert places(merging) == {
-        key("big cat"): [AnswerPlace("a", "a.jsonl", line, judged=[(4, 7)]) for line in (1, 2)],
+        key("big cat"): [
+            AnswerPlace("a", "a.jsonl", 1, judged=[(4, 7)]),
+            AnswerPlace("a", "a.jsonl", 2, judged=[(4, 7)], digests={}),
+        ],
+    }
+
+
+def test_the_answers_that_count_are_found_for_a_label_with_their_digest(merging):
+    """By the accepted spans in their order, without white space; the older of two answers doesn't count."""
+    spans = [{"start": start, "end": end, "label": label} for start, end, label in ((3, 7, "A"), (0, 3, "A"))]
+    merging.add("a", ["A"], [{"text": "big cat", "spans": spans[:1]}, {"text": "big cat", "spans": spans}])
+    both = [*spans, {"start": 0, "end": 3, "label": "B"}, {"start": 0, "end": 7, "label": "A", "answer": "reject"}]
+    merging.add("b", ["A", "B"], [{"text": "no cat"}, {"text": "big cat", "spans": both}], kind="complete")
+    merging.run()
+    cat, other = key("big cat"), key("no cat")
+    assert find_answers(merging.root / "corpus", [(cat, "A"), (cat, "B"), (other, "B"), (other, "C"), ("00", "A")]) == {
+        (cat, "A"): [("a", digest([0, 3], [4, 7]), "a.jsonl", 2), ("b", digest([0, 3], [4, 7]), "b.jsonl", 2)],
+        (cat, "B"): [("b", digest([0, 3]), "b.jsonl", 2)],
+        (other, "B"): [("b", digest(), "b.jsonl", 1)],
+        (other, "C"): [],
+        ("00", "A"): [],
     }
 
 

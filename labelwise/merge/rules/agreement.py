@@ -23,12 +23,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from labelwise.common.spans import trim_usable
-from labelwise.merge.rules.answers import UNNAMED, Answer, by_label
+from labelwise.merge.rules.answers import UNNAMED, Answer, Offsets, accepted_offsets, by_label
 from labelwise.merge.rules.lost_spans import review_task
 from labelwise.sources.prodigy import annotator_of
-
-Offsets = tuple[int, int]
 
 
 class Version(msgspec.Struct):
@@ -143,17 +140,6 @@ def _name(answer: Answer) -> str:
     """Name who answered, or the data set, if no person is named."""
     name = annotator_of(answer.task)
     return answer.dataset.name if not name or UNNAMED.search(name) else name
-
-
-def accepted_offsets(text: str, answer: Answer) -> dict[str, set[Offsets]]:
-    """List the spans that a complete answer accepts, by label: those that the merge can use, trimmed as there."""
-    found: dict[str, set[Offsets]] = {}
-    for span in answer.task.spans or ():
-        if span.answer in (None, "accept") and isinstance(span.label, str):
-            start, end = trim_usable(text, span.start, span.end)
-            if start != end:
-                found.setdefault(span.label, set()).add((start, end))
-    return found
 
 
 def pairwise_f(both: int, spans: int) -> float | None:

@@ -1,16 +1,17 @@
 """Answers: tasks with their data set, file and line; their order, and whether they count."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from labelwise.common.spans import is_integer, trim_usable
-from labelwise.corpus.places import AnswerPlace
+from labelwise.corpus.places import AnswerPlace, answer_digest
 from labelwise.corpus.tasks import PREDICTED
 from labelwise.sources.declarations import DataSet
 from labelwise.sources.prodigy import ANSWERS, Kind, Task, annotator_of, kind_of
 
+Offsets = tuple[int, int]
 # How Prodigy names a session that nobody named: after its time.
 UNNAMED = re.compile(r"\d{4}-\d\d-\d\d[_T ]\d\d-\d\d-\d\d")
 # A date in a file's name, with a time of day or without: project-1-at-2026-11-20-10-32-0f3c.json.
@@ -71,8 +72,29 @@ def by_label(answers: Sequence[Answer]) -> dict[str, list[Answer]]:
     return covering
 
 
-def place_of(text: str, answer: Answer) -> AnswerPlace | None:
-    """Say where an answer is, and which spans it is about; None if it leaves no trace, whatever the others are."""
+def accepted_offsets(text: str, answer: Answer) -> dict[str, set[Offsets]]:
+    """List the spans that an answer accepts, by label: those that the merge can use, trimmed as there."""
+    found: dict[str, set[Offsets]] = {}
+    for span in answer.task.spans or ():
+        verdict = answer.task.answer if span.answer is None else span.answer
+        if verdict == "accept" and isinstance(span.label, str):
+            start, end = trim_usable(text, span.start, span.end)
+            if start != end:
+                found.setdefault(span.label, set()).add((start, end))
+    return found
+
+
+def digests(text: str, answer: Answer) -> dict[str, str]:
+    """Digest an answer by the labels of its data set; one without a span isn't in it."""
+    spans = accepted_offsets(text, answer)
+    return {label: answer_digest(spans[label]) for label in answer.dataset.labels if label in spans}
+
+
+def place_of(text: str, answer: Answer, counting: Collection[tuple[str, str, int]]) -> AnswerPlace | None:
+    """Say where an answer is, and which spans it is about; None if it leaves no trace, whatever the others are.
+
+    counting (Collection): data set, file and line of the answers that count.
+    """
     complete = answer.kind == "complete"
     if why_not(answer) or (complete and answer.task.answer != "accept"):
         return None
@@ -81,6 +103,8 @@ def place_of(text: str, answer: Answer) -> AnswerPlace | None:
         spans = [(trim_usable(text, span.start, span.end), span.place) for span in answer.task.spans or ()]
         place.judged = None if complete else [offsets for offsets, _ in spans]
         place.lines = [(*offsets, *found) for offsets, found in spans if found]
+    if (answer.dataset.name, *answer.name) in counting:
+        place.digests = digests(text, answer)
     return place
 
 

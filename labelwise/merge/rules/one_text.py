@@ -10,7 +10,8 @@
 3. Binary tasks judge single spans; where a data set judged the same span twice, the `duplicates` policy decides.
    A text judged for a label is `partial` for it, unless it is complete.
 4. A span accepted by one data set and rejected by another is for the `conflicts` policy.
-5. Every row and every span read has one outcome, counted in `Merged.rows` and `Merged.spans`.
+5. Decisions change single spans of all that: see `decisions`.
+6. Every row and every span read has one outcome, counted in `Merged.rows` and `Merged.spans`.
 
 How far annotators agree is counted by `agreement`. Overlaps and token boundaries aren't decided here: see `to_doc`.
 """
@@ -24,12 +25,14 @@ from labelwise.common.spans import SpanKey, State, trim_usable
 from labelwise.corpus.manifest import Split
 from labelwise.merge.rules.agreement import Version, find_versions
 from labelwise.merge.rules.answers import Answer, annotator, why_not
+from labelwise.merge.rules.decisions import Decided, Judged, judge
 from labelwise.merge.rules.exports import identity, superseded
-from labelwise.merge.rules.ledger import Problem
+from labelwise.merge.rules.ledger import Problem, outcome_of
 from labelwise.merge.rules.lost_spans import Claim, LostSpan
 from labelwise.merge.rules.policies import CONFLICTS, DUPLICATES, Policies, only
 from labelwise.merge.rules.splits import value_of_meta
 from labelwise.merge.rules.votes import outvoted
+from labelwise.sources.decisions import DecisionRow
 from labelwise.sources.prodigy import DOCUMENT, TaskSpan
 
 
@@ -48,6 +51,8 @@ class Merged(NamedTuple):
     exported (Counter): rows of annotations whose exports can be told apart, by file, and the file of a later export
         that supersedes them; none if it stands.
     trimmed (Counter): by data set, usable spans that had white space at their edges.
+    judged (list[Judged]): the decisions about it.
+    added (list[SpanKey]): spans that no source has, but a decision.
     """
 
     text: str
@@ -64,6 +69,8 @@ class Merged(NamedTuple):
     other_split: Counter[tuple[str, str]]
     exported: Counter[tuple[str, str]]
     trimmed: Counter[str]
+    judged: list[Judged]
+    added: list[SpanKey]
 
     @property
     def datasets(self) -> list[str]:
@@ -71,16 +78,24 @@ class Merged(NamedTuple):
         return list(dict.fromkeys(dataset for dataset, _, _ in self.places))
 
 
-def merge_text(text: str, answers: Iterable[Answer], policies: Policies, split: Split | None = None) -> Merged:
+def merge_text(
+    text: str,
+    answers: Iterable[Answer],
+    policies: Policies,
+    split: Split | None = None,
+    decisions: Sequence[DecisionRow] = (),
+) -> Merged:
     """Merge all answers about one text, in the order of the data sets.
 
     split (str | None): the split that a data set declares for the text; answers of data sets that declare another one
         don't count.
+    decisions (Sequence[DecisionRow]): those about the text, in order.
     RAISES (InputError): a policy is "error" and there is something to decide.
     """
     answers = list(answers)
     name = value_of_meta(answers, DOCUMENT) or ""
-    merged = Merged(text, [], name, {}, {}, {}, [], [], Counter(), Counter(), {}, Counter(), Counter(), Counter())
+    counters = (Counter[tuple[str, str]](), Counter[tuple[str, str]](), Counter[str]())
+    merged = Merged(text, [], name, {}, {}, {}, [], [], Counter(), Counter(), {}, *counters, [], [])
     complete: dict[tuple[str, tuple[str, str]], list[Answer]] = {}
     binary: dict[str, list[Answer]] = {}
     later = {id(answer): by for answer, by in superseded(answers)}
@@ -113,16 +128,21 @@ def merge_text(text: str, answers: Iterable[Answer], policies: Policies, split: 
                 _note(merged, rejected, key, answer)
             else:
                 merged.spans["ignored"] += 1
-    _vote(merged, chosen, accepted, policies)
-    for group in binary.values():
-        for (key, accept), answer in _judgements(merged, group, policies).items():
-            merged.coverage.setdefault(key[2], "partial")
-            merged.coverage.update(dict.fromkeys(answer.dataset.absent, "complete"))
-            _locate(merged, answer)
-            _note(merged, accepted if accept else rejected, key, answer)
-    _settle(merged, accepted, rejected, policies)
+    judgements = [one for group in binary.values() for one in _judgements(merged, group, policies).items()]
+    judged, decided = judge(decisions, text, [*chosen, *(answer for _, answer in judgements)])
+    _vote(merged, chosen, accepted, policies, decided)
+    for (key, accept), answer in judgements:
+        merged.coverage.setdefault(key[2], "partial")
+        merged.coverage.update(dict.fromkeys(answer.dataset.absent, "complete"))
+        _locate(merged, answer)
+        _note(merged, accepted if accept else rejected, key, answer)
+    merged.judged.extend(judged)
+    _decide(merged, accepted, rejected, decided)
+    _settle(merged, accepted, rejected, policies, decided)
     merged.accepted.update((key, _names(accepted[key])) for key in sorted(accepted))
     merged.rejected.update((key, _names(rejected[key])) for key in sorted(rejected))
+    merged.rows.update(outcome_of(one.outcome) for one in judged)
+    merged.problems.extend(one.problem() for one in judged if ":" in one.outcome)
     merged.versions.update(find_versions(text, list(chain.from_iterable(complete.values()))))
     return merged
 
@@ -207,9 +227,16 @@ def _note(merged: Merged, spans: dict[SpanKey, list[Answer]], key: SpanKey, answ
     spans.setdefault(key, []).append(answer)
 
 
-def _vote(merged: Merged, chosen: Sequence[Answer], accepted: dict[SpanKey, list[Answer]], policies: Policies) -> None:
-    """Take out the accepted spans that too few of several annotators agree on."""
-    lost = {key: accepted.pop(key) for key in outvoted(chosen, accepted, policies.annotators)}
+def _vote(
+    merged: Merged,
+    chosen: Sequence[Answer],
+    accepted: dict[SpanKey, list[Answer]],
+    policies: Policies,
+    decided: Decided,
+) -> None:
+    """Take out the accepted spans that too few of several annotators agree on, unless they are decided."""
+    keys = [key for key in outvoted(chosen, accepted, policies.annotators) if key not in decided]
+    lost = {key: accepted.pop(key) for key in keys}
     for key, answers in lost.items():
         start, end, label = key
         winner = next((one for one in sorted(accepted) if one[2] == label and one[0] < end and start < one[1]), None)
@@ -218,13 +245,35 @@ def _vote(merged: Merged, chosen: Sequence[Answer], accepted: dict[SpanKey, list
         merged.lost.append(LostSpan("outvoted", Claim(key, "accept", _names(answers)), kept))
 
 
+def _decide(
+    merged: Merged, accepted: dict[SpanKey, list[Answer]], rejected: dict[SpanKey, list[Answer]], decided: Decided
+) -> None:
+    """Add and remove the spans that are decided; where single spans are judged, one that is removed is rejected."""
+    for key, answer in decided.items():
+        merged.coverage.setdefault(key[2], "partial")
+        if answer is not None:
+            if key not in accepted:
+                merged.added.append(key)
+                accepted[key] = [answer]
+        elif answers := accepted.pop(key, None):
+            if merged.coverage[key[2]] == "complete":
+                merged.spans["removed by a decision"] += 1
+            else:
+                merged.spans["duplicate"] += key in rejected
+                rejected.setdefault(key, answers)
+
+
 def _settle(
-    merged: Merged, accepted: dict[SpanKey, list[Answer]], rejected: dict[SpanKey, list[Answer]], policies: Policies
+    merged: Merged,
+    accepted: dict[SpanKey, list[Answer]],
+    rejected: dict[SpanKey, list[Answer]],
+    policies: Policies,
+    decided: Decided,
 ) -> None:
     """Decide between spans that are both accepted and rejected."""
     for key in sorted(accepted.keys() & rejected.keys()):
         claims = [Claim(key, "accept", _names(accepted[key])), Claim(key, "reject", _names(rejected[key]))]
-        accept = CONFLICTS[policies.conflicts](accepted[key], rejected[key])
+        accept = key in decided or CONFLICTS[policies.conflicts](accepted[key], rejected[key])
         del (rejected if accept else accepted)[key]
         kept, lost = claims if accept else reversed(claims)
         merged.spans["accept/reject"] += 1

@@ -31,6 +31,8 @@ def project(text, accepted, rejected=(), covered=LABELS, **policies):
         Counter(),
         Counter(),
         Counter(),
+        [],
+        [],
     )
     chosen = Policies(**policies)
     unmarked = "outside" if set(covered) == set(LABELS) else COVERAGE[chosen.coverage]("test")

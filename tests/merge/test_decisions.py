@@ -1,0 +1,316 @@
+"""Decisions about spans: each changes the one span that it names, or is counted and located."""
+
+import hashlib
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from labelwise.common.errors import InputError
+from labelwise.common.keys import text_key
+from labelwise.corpus.docbin_reader import read_stored_docs
+from labelwise.corpus.places import find_answers
+from labelwise.demo.write import make_demo
+from labelwise.merge import partition
+from labelwise.merge.advice import warnings
+from labelwise.merge.rules.ledger import Ledger
+from labelwise.merge.rules.policies import Policies
+from labelwise.merge.rules.settings import Settings
+from labelwise.merge.run import merge
+from labelwise.sources.convert_brat import convert_brat
+from tests.conftest import Merging, write_jsonl
+
+TEXT = "big cat sat on a mat"
+BIG, CAT, BIG_CAT, MAT = [0, 3], [4, 7], [0, 7], [17, 20]
+WRONG, RIGHT, POLICY = "gold is wrong", "gold is right", "policy"
+
+
+def key(text: str = TEXT) -> str:
+    return text_key(text.encode()).hex()
+
+
+def digest(*spans: list[int]) -> str:
+    return hashlib.blake2b(json.dumps(spans, separators=(",", ":")).encode(), digest_size=6).hexdigest()
+
+
+def task(*spans: list[int], text: str = TEXT, **more: Any) -> dict[str, Any]:
+    return {"text": text, "spans": [{"start": start, "end": end, "label": "A"} for start, end in spans], **more}
+
+
+def row(verdict: str, removed: list[int] | None, added: list[int] | None, answer: str = "", **more: Any) -> dict:
+    """A decision that was made from an answer that has BIG and CAT."""
+    made = {"dataset": "a", "text": key(), "label": "A", "answer": answer or digest(BIG, CAT)}
+    return made | {"verdict": verdict, "removed": removed, "added": added} | more
+
+
+def decide(merging: Merging, *rows: Any, name: str = "decisions.jsonl") -> None:
+    write_jsonl(merging.root / "decisions" / name, list(rows))
+
+
+def gold(merging: Merging, out: str = "corpus") -> dict[str, list[tuple]]:
+    """All that the corpus has: accepted and rejected spans, and uncovered labels, by text."""
+    docs = [doc for file in (merging.root / out).glob("*/*.spacy") for doc in read_stored_docs(file)]
+    return {doc.text: [doc.annotation.gold, doc.annotation.rejected, doc.annotation.uncovered] for doc in docs}
+
+
+def spans_of(merging: Merging) -> list[list[int]]:
+    accepted, rejected, uncovered = gold(merging)[TEXT]
+    assert not rejected
+    assert not uncovered
+    return [[start, end] for start, end, *_ in accepted]
+
+
+def problems(merging: Merging) -> list[tuple]:
+    found = map(json.loads, merging.files()["problems.jsonl"].splitlines())
+    return [(one["dataset"], one["file"], one["line"], one["reason"].partition(":")[0]) for one in found]
+
+
+@pytest.mark.parametrize("change", ["removed", "added", "moved"])
+def test_a_decision_about_a_brat_corpus_changes_the_one_span_as_its_file_would(tmp_path: Path, change: str):
+    """brat's answers have no time. The corpus is to the byte what it would be if the file had been corrected."""
+    merging = Merging(tmp_path)
+    make_demo(tmp_path / "brat", docs=30, labels=4, words=60)
+    convert_brat(tmp_path / "brat", tmp_path / "tasks")
+    merging.run(docs_per_partition=8)
+    before = gold(merging)
+    text, [start, end, label, [dataset]] = min((text, spans[0]) for text, [spans, *_] in before.items() if spans)
+    blanks = [n for n, char in enumerate(text) if char.isspace()]
+    free = next(n for n in blanks if not any(one[0] <= n <= one[1] for one in before[text][0]))
+    word = (free + 1, free + 1 + len(text[free + 1 :].split()[0]))
+    wanted = (key(text), label)
+    [(named, answer, *_)] = find_answers(tmp_path / "corpus", [wanted])[wanted]
+    assert named == dataset
+    made = {"dataset": named, "text": key(text), "label": label, "answer": answer, "verdict": WRONG}
+    made |= {"removed": [start, end]} if change != "added" else {}
+    made |= {"added": word} if change != "removed" else {}
+    decide(merging, made)
+    ledger = merging.run(docs_per_partition=8)
+    assert ledger.rows["corrected"] == 1
+    assert ledger.spans["removed by a decision"] == (change != "added")
+    after = gold(merging)
+    assert {text for text in before if before[text] != after[text]} == {text}
+    differing = {one[:3] for one in before[text][0]} ^ {one[:3] for one in after[text][0]}
+    changed = {"removed": {(start, end, label)}, "added": {(*word, label)}}
+    assert differing == changed.get(change, changed["removed"] | changed["added"])
+    decided = merging.files()
+
+    (tmp_path / "decisions" / "decisions.jsonl").unlink()
+    [file] = [one for one in (tmp_path / "brat").rglob("*.txt") if one.read_bytes().decode() == text]
+    annotations = file.with_suffix(".ann")
+    lines = annotations.read_text(encoding="utf8").splitlines()
+    if change != "added":
+        lines = [one for one in lines if one.split("\t")[1] != f"{label} {start} {end}"]
+    if change != "removed":
+        lines.append(f"T999\t{label} {word[0]} {word[1]}\t{text[slice(*word)]}")
+    annotations.write_text("\n".join(lines) + "\n", encoding="utf8")
+    convert_brat(tmp_path / "brat", tmp_path / "tasks")
+    merging.run("corrected", docs_per_partition=8)
+    corrected = merging.files("corrected")
+    assert {name for name in decided if decided[name] != corrected[name]} <= {"places.jsonl", "manifest.json"}
+    assert len([name for name in decided if name.endswith(".spacy")]) > 3
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected", "outcomes"),
+    [
+        ([(WRONG, CAT, None)], [BIG], ["corrected"]),
+        ([(WRONG, None, MAT)], [BIG, CAT, MAT], ["corrected"]),
+        ([(WRONG, CAT, MAT)], [BIG, MAT], ["corrected"]),
+        ([(RIGHT, CAT, None)], [BIG, CAT], ["confirmed"]),
+        ([(POLICY, CAT, MAT)], [BIG, CAT], ["policy question"]),
+        # white space at an edge, which gold never has
+        ([(WRONG, None, [16, 20])], [BIG, CAT, MAT], ["corrected"]),
+        # of different spans of one answer, all
+        ([(WRONG, CAT, None), (WRONG, BIG, BIG_CAT)], [BIG_CAT], ["corrected", "corrected"]),
+        ([(WRONG, CAT, None), (WRONG, None, MAT)], [BIG, MAT], ["corrected", "corrected"]),
+        # about the same span, the later one
+        ([(WRONG, CAT, None), (WRONG, CAT, MAT)], [BIG, MAT], ["decided again", "corrected"]),
+        ([(WRONG, CAT, MAT), (WRONG, CAT, None)], [BIG], ["decided again", "corrected"]),
+        ([(WRONG, CAT, MAT), (RIGHT, CAT, None)], [BIG, CAT], ["decided again", "confirmed"]),
+        ([(RIGHT, None, MAT), (WRONG, None, MAT)], [BIG, CAT, MAT], ["decided again", "corrected"]),
+        ([(WRONG, None, MAT), (POLICY, None, MAT)], [BIG, CAT], ["decided again", "policy question"]),
+        # about what an earlier one made: in a later report
+        ([(WRONG, None, MAT), (WRONG, MAT, None)], [BIG, CAT], ["corrected", "corrected"]),
+        ([(WRONG, None, MAT), (RIGHT, MAT, None)], [BIG, CAT, MAT], ["corrected", "confirmed"]),
+        ([(WRONG, CAT, MAT), (WRONG, MAT, CAT)], [BIG, CAT], ["corrected", "corrected"]),
+        ([(WRONG, CAT, None), (WRONG, None, CAT)], [BIG, CAT], ["corrected", "corrected"]),
+        ([(WRONG, CAT, None), (WRONG, None, CAT), (WRONG, CAT, None)], [BIG], ["decided again", *["corrected"] * 2]),
+    ],
+)
+@pytest.mark.parametrize("files", [1, 2])
+def test_decisions_are_followed_in_their_order_and_each_has_an_outcome(merging, rows, expected, outcomes, files):
+    merging.add("a", ["A"], [task(BIG, CAT), task(MAT, text="a mat, a hat, a big cat")])
+    made = [row(*one) for one in rows]
+    if files == 1:
+        decide(merging, *made)
+    else:  # by name
+        decide(merging, *made[1:], name="later.jsonl")
+        decide(merging, made[0], name="earlier.jsonl")
+    ledger = merging.run()
+    assert spans_of(merging) == expected
+    assert ledger.rows == Counter(merged=2) + Counter(outcomes)
+    assert ledger.rows_read == 2 + len(rows)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"answer": digest(BIG)},
+        {"text": key("gone")},
+        {"dataset": "b"},
+        {"dataset": "gone"},
+        {"label": "B"},
+        {"label": "gone"},
+    ],
+)
+@pytest.mark.parametrize("verdict", [WRONG, RIGHT, POLICY])
+def test_a_decision_whose_answer_is_gone_is_superseded_counted_and_located(merging, change, verdict):
+    merging.add("a", ["A"], [task(BIG, CAT)])
+    merging.add("b", ["B"], [task()])
+    merging.run()
+    before = merging.files()
+    decide(merging, row(RIGHT, BIG, None), row(verdict, CAT, None, **change))
+    ledger = merging.run()
+    assert ledger.rows == Counter({"merged": 2, "confirmed": 1, "superseded decision": 1})
+    assert problems(merging) == [(change.get("dataset", "a"), "decisions.jsonl", 2, "superseded decision")]
+    assert {name for name, content in merging.files().items() if content != before[name]} == {"problems.jsonl"}
+    assert "1 decision superseded" in "".join(doubt.what for doubt in warnings(ledger, Settings()))
+    assert not ledger.problems()
+
+
+def test_a_later_answer_supersedes_a_decision_also_where_the_older_one_stays(merging):
+    """A new export beside the first: its answer is the one that counts."""
+    merging.add("a", ["A"], [task(BIG, CAT, _timestamp=1), task(BIG, _timestamp=2)])
+    decide(merging, row(WRONG, CAT, MAT), row(WRONG, None, MAT, digest(BIG)))
+    ledger = merging.run()
+    assert spans_of(merging) == [BIG, MAT]
+    expected = {"merged": 1, "superseded": 1, "superseded decision": 1, "corrected": 1}
+    assert ledger.rows == Counter(expected)
+
+
+@pytest.mark.parametrize("annotators", ["half", "all", "union"])
+@pytest.mark.parametrize("others", [[BIG, CAT], [BIG, CAT, MAT], [], [BIG_CAT]])
+def test_a_decision_changes_its_span_whatever_other_annotators_say(merging, annotators, others):
+    tasks = [task(BIG, CAT, _annotator_id="ann"), task(*others, _annotator_id="bob"), task(_annotator_id="eve")]
+    merging.add("a", ["A"], tasks)
+    merging.add("b", ["A"], [task(*others)])
+    policies = Policies(annotators=annotators)
+    merging.run(policies=policies)
+    before = spans_of(merging)
+    decide(merging, row(WRONG, CAT, MAT))
+    merging.run(policies=policies)
+    assert spans_of(merging) == sorted([*(span for span in before if span not in (CAT, MAT)), MAT])
+    lost = [json.loads(line)["spans"][0] for line in merging.files()["lost_spans.jsonl"].splitlines()]
+    assert not [span for span in lost if span["start"] in (CAT[0], MAT[0])], "what is decided isn't outvoted"
+
+
+@pytest.mark.parametrize("conflicts", ["accept-wins", "reject-wins", "latest"])
+def test_a_decision_wins_over_judgements_of_other_data_sets(merging, conflicts):
+    merging.add("a", ["A"], [task(BIG, CAT)])
+    judged = [task(MAT, _view_id="ner", answer="reject", _timestamp=5), task(CAT, _view_id="ner", _timestamp=5)]
+    merging.add("b", ["A"], judged)
+    decide(merging, row(WRONG, CAT, MAT))
+    merging.run(policies=Policies(conflicts=conflicts))
+    assert [one[:2] for one in gold(merging)[TEXT][0]] == [tuple(BIG), tuple(MAT)]
+
+
+def test_where_single_spans_are_judged_one_that_is_removed_is_rejected(merging):
+    answers = [task(CAT, _view_id="ner"), task(BIG, _view_id="ner", answer="reject"), task(_view_id="ner")]
+    merging.add("a", ["A", "B"], answers)
+    decide(
+        merging,
+        row(WRONG, CAT, None, digest(CAT)),
+        row(WRONG, None, BIG, digest()),
+        row(WRONG, None, MAT, digest(CAT), label="B"),
+        row(WRONG, None, MAT, digest(), label="B"),
+    )
+    ledger = merging.run()
+    accepted, rejected, uncovered = gold(merging)[TEXT]
+    assert [one[:3] for one in accepted] == [(*BIG, "A"), (*MAT, "B")]
+    assert rejected == [(*CAT, "A")]
+    assert uncovered == {"A": "partial", "B": "partial"}
+    assert ledger.rows["superseded decision"] == 1, "no answer has CAT as B"
+    assert ledger.spans == Counter({"entity": 2, "rejected": 1, "accept/reject": 1})
+
+
+def test_a_bad_row_costs_itself(merging):
+    merging.add("a", ["A"], [task(BIG, CAT)])
+    good = row(WRONG, CAT, None)
+    decide(
+        merging, "{oops", "", good | {"verdict": "maybe"}, row(WRONG, None, [17, 21]), row(WRONG, None, [7, 8]), good
+    )
+    ledger = merging.run()
+    assert spans_of(merging) == [BIG]
+    assert ledger.rows == Counter({"merged": 1, "bad JSON": 1, "malformed": 3, "corrected": 1})
+    file = "decisions.jsonl"
+    expected = [("", file, 1, "bad JSON"), ("", file, 3, "malformed"), ("a", file, 4, "malformed")]
+    assert problems(merging) == [*expected, ("a", file, 5, "malformed")]
+    with pytest.raises(InputError, match=r"4 rows or spans can't be used.*decisions\.jsonl, line 1: bad JSON"):
+        merging.run(strict=True)
+
+
+def test_decisions_cost_what_they_touch_and_leave_nothing_when_they_go(merging, monkeypatch):
+    """Merged twice the bytes are equal, without the file they are what they were, and from nothing the same."""
+    rows = [task([0, 4], text=f"text {number}") for number in range(100)]
+    merging.add("a", ["A"], rows)
+    settings = {"docs_per_partition": 10}
+    merging.run(**settings)
+    before = merging.files()
+    made = {"text": key("text 7"), "answer": digest([0, 4])}
+    decide(merging, row(WRONG, [0, 4], [0, 6], **made), row(POLICY, None, [5, 6], **made))
+    merged: list[Any] = []
+    merge_one = partition.merge_one
+    monkeypatch.setattr(partition, "merge_one", lambda *args: merged.append(args) or merge_one(*args))
+    assert merging.run(**settings).rows["corrected"] == 1
+    assert 1 <= len(merged) < 30, "one partition of sixteen"
+    after = merging.files()
+    changed = {name for name in after if after[name] != before.get(name)}
+    assert len(changed) == 3
+    assert changed - {"manifest.json", "policies.md"} == {name for name in changed if name.endswith(".spacy")}
+    merged.clear()
+    merging.run(**settings)
+    assert not merged
+    assert merging.files() == after
+    merging.run("fresh", **settings)
+    assert merging.files("fresh") == after
+    (merging.root / "decisions" / "decisions.jsonl").unlink()
+    merging.run(**settings)
+    assert merging.files() == before
+
+
+def test_questions_of_policy_are_listed_by_label_and_form_with_their_context(merging):
+    """A line for each, whatever is in text, name or note."""
+    other = "a `cat`\nand <b> " + "x" * 50
+    merging.add("a", ["A"], [task(BIG, CAT), task(text=other, meta={"doc": "p1.txt"})])
+    made = {"text": key(other), "answer": digest()}
+    decide(
+        merging,
+        row(POLICY, None, [8, 14], note="is\n<i>this</i> one?", **made),
+        row(POLICY, CAT, MAT),
+        row(POLICY, BIG, None),
+        row(RIGHT, BIG, None, answer=digest(MAT)),
+    )
+    merging.run()
+    head, blank, *lines = merging.files()["policies.md"].decode().splitlines()
+    assert (head, blank) == ("# What the annotation policy should say", "")
+    assert lines == [
+        f"- `A` `and <b`: `a 'cat' [and <b]> {'x' * 38}` (a p1.txt) is &lt;i&gt;this&lt;/i&gt; one?",
+        "- `A` `big`: `[big] cat sat on a mat` (a)",
+        "- `A` `cat`: `big [cat] sat on a mat` (a)",
+    ]
+
+
+def test_a_folder_that_is_not_there_is_an_error(merging):
+    merging.add("a", ["A"], [task()])
+    (merging.root / "decisions").mkdir()
+    ledger: Ledger = merging.run()
+    assert ledger.rows == Counter(merged=1)
+    with pytest.raises(InputError, match="gone: there is no such folder; make it, or leave out --decisions"):
+        merge(
+            [merging.root / "tasks" / "datasets.yml"],
+            merging.root / "corpus",
+            Settings(),
+            decisions=merging.root / "gone",
+        )
