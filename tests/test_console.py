@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from importlib import import_module
 from pathlib import Path
 
@@ -254,10 +255,35 @@ def test_no_error_steers_the_terminal(capsys):
 
 
 def test_no_table_steers_the_terminal_and_a_cell_is_one_line(capsys):
-    print_table(["Label", HOSTILE], [["B\nC\tD", HOSTILE], [HOSTILE, 7]])
+    print_table([HOSTILE, "F"], [["B\nC\tD", 7], [HOSTILE, 7]])
+    print_table(["F", HOSTILE], [["A", 7]])
     printed = capsys.readouterr().out
     assert printed.count(SHOWN) == 3
     assert r"B\nC\tD" in printed
+
+
+@pytest.mark.parametrize(
+    ("header", "row"),
+    [
+        (["Label", "F"], ["LABEL" * 40, "0.123"]),
+        (["Label", *(f"no token boundary {n}" for n in range(14))], ["LABEL", *["1,234,567"] * 14]),
+        (["Label", "Text"], ["a b c " * 30, "d e f " * 30]),
+        (["Data set", "database", "tasks"], ["name", "postgresql://" + "host" * 40, "1"]),
+    ],
+)
+def test_a_table_fits_a_terminal_and_loses_nothing(capsys, header, row):
+    print_table(header, [row, ["END", *row[1:]]])
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    printed = Counter("".join(lines).replace(" ", "").replace("-", ""))
+    assert printed >= Counter("".join([*header, *row, "END"]).replace(" ", ""))
+
+
+def test_only_what_is_too_wide_is_wrapped(capsys):
+    print_table(["Label", "F flat gold"], [["A" * 66, "0.123"]])
+    head, _, row = capsys.readouterr().out.splitlines()[1:4]
+    assert head == f"{'Label':66}   F flat gold"
+    assert row == f"{'A' * 66}         0.123"
 
 
 def test_no_table_of_a_pull_request_has_control_characters():

@@ -48,6 +48,11 @@ class Task(NamedTuple):
     command: str = ""
     minutes: int = 0
 
+    def line(self) -> str:
+        """Put it into a line, with its command."""
+        about = f", {self.label}" if self.label else ""
+        return f"First{about}: {self.do}{': ' if self.command else ''}{self.command}"
+
 
 class LabelRow(NamedTuple):
     """A row of the table of labels.

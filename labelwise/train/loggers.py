@@ -8,21 +8,23 @@ from spacy.language import Language
 from tqdm import tqdm
 from wasabi import Printer
 
+EMBEDDING = ("tok2vec", "transformer")  # components whose loss is but the size of a gradient
+
 
 class ProgressTable:
     """Prints a row for each evaluation, and on a terminal a bar in between.
 
-        E      #  LOSS NER  ENTS_F  ENTS_P  ENTS_R  WORDS/S  MB   LEFT
-        0    100    3120.5    71.2    73.0    69.5    8,290  412  02:31
+            E      #  LOSS NER  ENTS_F  ENTS_P  ENTS_R  WORDS/S     MB   LEFT
+            0    100    3120.5    71.2    73.0    69.5    8,290    412  02:31
 
-    What spaCy's own loop doesn't report, the last three columns, is left empty there. SCALE and SKIPPED, of the
-    gradient scaler, are there if it is in use.
+    What spaCy's own loop doesn't report, the last three columns, is left empty there. SKIPPED, of the gradient scaler,
+    is there if it is in use. The curve has what a terminal of 80 characters has no room for: see `Curve`.
     """
 
     def __init__(self, nlp: Language, stdout: IO[str], stderr: IO[str]) -> None:
         """Take the pipeline, and what to write to."""
         self.stdout = stdout
-        self.losses = trained(nlp)
+        self.losses = [name for name in trained(nlp) if name not in EMBEDDING]
         training = nlp.config["training"]
         self.scores = [name for name, weight in training["score_weights"].items() if weight is not None]
         total = training["max_steps"] + 1 if training["max_steps"] else None
@@ -45,9 +47,9 @@ class ProgressTable:
         cells["MB"] = f"{info['memory'] / 2**20:,.0f}" if "memory" in info else ""
         cells["LEFT"] = tqdm.format_interval(info["seconds_left"]) if info.get("seconds_left") is not None else ""
         if info.get("grad_scale") is not None:
-            cells |= {"SCALE": f"{info['grad_scale']:g}", "SKIPPED": f"{info['skipped_steps']}"}
+            cells["SKIPPED"] = f"{info['skipped_steps']}"
         if not self.widths:
-            self.widths = [max(len(name), 7) for name in cells]
+            self.widths = [max(len(name), 5) for name in cells]
             self._row(list(cells))
             self._row(["-" * width for width in self.widths])
         score, rate, memory, left = (cells.get(name, "") for name in ("ENTS_F", "WORDS/S", "MB", "LEFT"))
@@ -56,7 +58,7 @@ class ProgressTable:
         self._row(list(cells.values()))
 
     def _row(self, cells: list[str]) -> None:
-        row = self.printer.row(cells, widths=self.widths, aligns=["r"] * len(cells))
+        row = self.printer.row(cells, widths=self.widths, spacing=2, aligns=["r"] * len(cells))
         with tqdm.external_write_mode(file=self.stdout):
             print(row, file=self.stdout, flush=True)
 

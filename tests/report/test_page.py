@@ -345,10 +345,10 @@ def test_the_command_writes_the_page(results, tmp_path):
     assert out.read_text(encoding="utf8") == render_report(results, "cpu")
     printed = " ".join(result.output.split())
     total = json.loads((results / "metrics/cpu.json").read_text())["all_gold"]
-    assert f"F {total['f']:.3f} ({total['f_low']:.3f} to {total['f_high']:.3f}); points to gain: " in printed
     assert "Label NEVER_SEEN without gold in test" in printed
-    assert "First: " in printed
-    assert out.as_uri() in "".join(result.output.split())
+    last = f"F {total['f']:.3f} ({total['f_low']:.3f} to {total['f_high']:.3f}) ℹ First, PLACE: "
+    assert last in printed
+    assert printed.endswith(f"weasel run fix {out.as_uri()}")
     assert "\x1b[" not in printed
 
 

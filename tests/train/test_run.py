@@ -99,6 +99,32 @@ def test_on_a_terminal_the_bar_says_what_is_left_once_there_is_a_basis():
     assert "<" not in shown.getvalue()
 
 
+def test_the_table_fits_a_terminal():
+    """At the end of a day's training in half precision; the loss of what embeds is but the size of a gradient."""
+    nlp = spacy.blank("en")
+    nlp.add_pipe("tok2vec")
+    nlp.add_pipe("ner")
+    shown = io.StringIO()
+    table = ProgressTable(nlp, shown, io.StringIO())
+    table.step(
+        {
+            "epoch": 12345,
+            "step": 99_999,
+            "losses": {"tok2vec": 1.0, "ner": 271948.0},
+            "other_scores": {"ents_f": 1.0, "ents_p": 1.0, "ents_r": 1.0},
+            "words_per_second": 99_999.0,
+            "memory": 9_999 * 2**20,
+            "seconds_left": 3601 * 9,
+            "grad_scale": 65536.0,
+            "skipped_steps": 3,
+        }
+    )
+    head, _, row = shown.getvalue().splitlines()
+    assert head.split()[2:4] == ["LOSS", "NER"]
+    assert "SKIPPED" in head
+    assert max(len(head), len(row)) <= 80
+
+
 def test_pretrained_weights_that_spacy_would_leave_out_are_an_error(demo_corpus, tmp_path):
     """Without [pretraining], spaCy ignores init_tok2vec."""
     overrides = {"training.max_steps": 1, "paths.init_tok2vec": str(tmp_path / "model9.bin")}
