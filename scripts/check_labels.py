@@ -12,6 +12,7 @@ from labelwise.check.worklists import TABLE, TASKS
 from labelwise.common.portable import obey
 from labelwise.common.sections import read_section
 from labelwise.common.wording import counted
+from labelwise.report.check_page import write_check_page
 from labelwise.train.recipe import Recipe
 from scripts.console import figure, msg, print_table, run, user_errors
 
@@ -34,6 +35,7 @@ def check_labels_cli(
     corpus: Annotated[Path, typer.Argument(help="Folder that the merge wrote")],
     out: Annotated[Path, Option(help="Folder for the table and the tasks of each label")],
     config: Annotated[Path, Option(help="spaCy config of the pipelines that give their opinion")],
+    page: Annotated[Path | None, Option(help="HTML file for what was found, which a report beside it links to")] = None,
     project: Annotated[Path | None, Option(help="YAML file with a section `check`")] = None,
     most: Annotated[int, Option(help="Findings that are kept of each label")] = 500,
     predictions: Annotated[Path | None, Option(help="What a pipeline predicted for test, whose mistakes count")] = None,
@@ -46,7 +48,11 @@ def check_labels_cli(
         obey(config)
         recipe = Recipe(config, corpus, seed=seed, max_steps=section.steps, workers=workers, resume=True)
         summary = check(recipe, out, folds=section.folds, most=most, predictions=predictions, tell=msg.info)
+        if page:
+            write_check_page(msgspec.to_builtins(summary), page)
     print_summary(summary, corpus)
+    if page:
+        msg.info(f"{page} shows it, and the report links to that: weasel run report")
     msg.good(f"{out / TABLE} lists the findings, {out / TASKS} has tasks for each label, best first")
 
 

@@ -29,7 +29,7 @@ def learning_curve_cli(
         recipe = Recipe(config, corpus, seed=seed, max_steps=max_steps, recognizer=recognizer, workers=workers)
         curve = measure_curve(recipe, out, tell=msg.info)
     print_curve(curve)
-    msg.good(f"{out} has the curves; report shows them (weasel run report --force)")
+    msg.good(f"{out} has the curves; report shows them (weasel run report)")
 
 
 def print_curve(curve: LearningCurve) -> None:

@@ -24,7 +24,7 @@ from labelwise.common.errors import InputError
 from labelwise.common.outputs import check_replaceable, staged
 from labelwise.common.own_files import own_folder, own_name, remove
 from labelwise.corpus.forms import Forms
-from labelwise.corpus.manifest import AnnotatorPair, pinned, read_annotators, read_manifest
+from labelwise.corpus.manifest import AnnotatorPair, pinned, read_annotators, read_manifest, read_split
 from labelwise.corpus.pipeline import load_pipeline
 from labelwise.corpus.places import read_declared_labels
 from labelwise.train.recipe import Recipe
@@ -60,6 +60,7 @@ class Summary(msgspec.Struct):
     without_letters (dict): by label, spans that have neither letters nor digits.
     inconsistencies (list[Inconsistency]): ways to annotate that don't agree, those with the most to change first.
     annotators (list[AnnotatorPair]): how far each two of them agree, by label; the lowest kappa first.
+    digest (str): of the texts in train.
     """
 
     texts: int
@@ -70,6 +71,7 @@ class Summary(msgspec.Struct):
     without_letters: dict[str, int]
     inconsistencies: list[Inconsistency]
     annotators: list[AnnotatorPair]
+    digest: str
 
 
 def check(
@@ -135,6 +137,7 @@ def check(
             without_letters=counts.blank,
             inconsistencies=[inconsistency for inconsistency in disagreeing if inconsistency.rarer],
             annotators=annotators,
+            digest=read_split(corpus / "train")["digest"],
         )
         content = msgspec.json.format(msgspec.json.encode(summary), indent=1)
         (folder / SUMMARY).write_bytes(content + b"\n")

@@ -7,21 +7,14 @@
 The same results make the same bytes on the same day and at the same commit.
 """
 
-import base64
-import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
-from tqdm import tqdm
-
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import staged
-from labelwise.common.wording import counted
 from labelwise.compare.revisions import Revision
 from labelwise.corpus.manifest import is_corpus, read_split
 from labelwise.corpus.merge_counts import tell_gold
@@ -29,12 +22,13 @@ from labelwise.evaluate.mistakes import KINDS, NOTHING
 from labelwise.evaluate.predictions import new_digest, read_predictions
 from labelwise.evaluate.ranking import SHIP_AT
 from labelwise.evaluate.results import Details, Metrics, load_results
-from labelwise.evaluate.scores import MARKINGS, LearningCurve
+from labelwise.evaluate.scores import MARKINGS
 from labelwise.report.advice import doubts, missed_forms
-from labelwise.report.charts import short_number
+from labelwise.report.check_page import CHECK_PAGE, read_checked_digest
+from labelwise.report.environment import make_environment
 from labelwise.report.identity import changed_settings, find_commit
 from labelwise.report.lost import group_lost
-from labelwise.report.mistake_examples import MistakeExamples, Pattern, mark_up
+from labelwise.report.mistake_examples import MistakeExamples, Pattern
 from labelwise.report.sections import (
     COVERAGE,
     change_of,
@@ -71,14 +65,23 @@ def write_report(
         the report.
     """
     with staged(out) as path:
-        page = render_report(root, pipeline, base=base, ship_at=ship_at, today=today)
+        page = render_report(root, pipeline, base=base, ship_at=ship_at, today=today, beside=out.parent)
         path.write_text(page, encoding="utf8", newline="\n")
 
 
 def render_report(
-    root: Path, pipeline: str, *, base: Revision | None = None, ship_at: float = SHIP_AT, today: date | None = None
+    root: Path,
+    pipeline: str,
+    *,
+    base: Revision | None = None,
+    ship_at: float = SHIP_AT,
+    today: date | None = None,
+    beside: Path | None = None,
 ) -> str:
-    """Make the page; see `write_report`."""
+    """Make the page; see `write_report`.
+
+    beside (Path | None): the folder that it is for, which the page of a check may be in; None if it isn't known.
+    """
     results = load_results(root, pipeline)
     merge, metrics, details = results.merge, results.metrics, results.details
     rows = metrics and list_labels(metrics, details, results.learning)
@@ -107,7 +110,9 @@ def render_report(
         scores=metrics and tabulate_scores(metrics, details, merge, base and base.metrics),
         merge=merge,
         learning=results.learning,
-        learnt_elsewhere=results.learning is not None and not is_of(results.learning, root / "corpus"),
+        learnt_elsewhere=results.learning is not None and not is_of(results.learning.digest, root / "corpus"),
+        check=beside and (beside / CHECK_PAGE).is_file() and CHECK_PAGE,
+        checked_elsewhere=not is_of(read_checked_digest(root), root / "corpus"),
         curves=results.curve and draw_curves(results.curve),
         resources=results.resources and draw_resources(results.resources),
         confusion=details and tabulate_confusion(details.confusion),
@@ -119,62 +124,9 @@ def render_report(
     )
 
 
-def is_of(curve: LearningCurve, corpus: Path) -> bool:
-    """Tell whether a learning curve is of the texts in train; true as well if that can't be known."""
-    return not curve.digest or not is_corpus(corpus) or curve.digest == read_split(corpus / "train")["digest"]
-
-
-def make_environment() -> Environment:
-    """Make what renders the templates: all values are escaped, and an unknown name is an error."""
-    environment = Environment(
-        loader=PackageLoader("labelwise.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {
-        "score": format_score,
-        "short": short_number,
-        "number": "{:,}".format,
-        "share": format_share,
-        "difference": format_difference,
-        "counted": counted,
-        "duration": tqdm.format_interval,
-    }
-    environment.globals |= {
-        "mark_up": mark_up,
-        "include_raw": _include_raw,
-        "hash_of": hash_of,
-    }
-    return environment
-
-
-def _include_raw(name: str) -> Markup:
-    """Return a script or a style sheet of the package, which isn't escaped."""
-    return Markup((Path(__file__).parent / "templates" / name).read_text(encoding="utf8"))  # noqa: S704  our own file
-
-
-def hash_of(text: str) -> str:
-    """Compute the hash by which a page's policy allows an inline script, and no other (CSP, level 2)."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(str(text).encode("utf8")).digest()).decode("ascii")
-
-
-def format_score(value: float | None) -> str:
-    """Write a score with three digits, or a dash where there is nothing to score."""
-    return "–" if value is None else f"{value:.3f}"
-
-
-def format_difference(value: float | None) -> str:
-    """Write a difference of scores, with its sign."""
-    return "–" if value is None else f"{value:+.3f}"
-
-
-def format_share(share: float) -> str:
-    """Write a share in percent; what is neither all nor nothing isn't rounded to either."""
-    if 0 < share < 0.01:
-        return "< 1%"
-    return "> 99%" if 0.99 < share < 1 else f"{share:.0%}"
+def is_of(digest: str, corpus: Path) -> bool:
+    """Tell whether a digest is that of the texts in train; true as well if that can't be known."""
+    return not digest or not is_corpus(corpus) or digest == read_split(corpus / "train")["digest"]
 
 
 def collect_examples(path: Path, metrics: Metrics, details: Details | None) -> dict[str, Any]:

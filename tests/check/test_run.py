@@ -3,6 +3,7 @@
 import csv
 import json
 import shutil
+from html import escape
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from labelwise.check.worklists import Finding
 from labelwise.common.errors import InputError
 from labelwise.common.keys import text_key
 from labelwise.corpus.docbin_reader import read_stored_docs
-from labelwise.corpus.manifest import partitions_of
+from labelwise.corpus.manifest import partitions_of, read_split
 from labelwise.corpus.tasks import input_hash
 from labelwise.demo.corpus import add_noise, make_doc
 from labelwise.demo.write import write_brat
@@ -331,7 +332,11 @@ def test_the_command_says_what_to_fix_first(noisy, tmp_path):
     app.command()(check_labels_cli)
     (tmp_path / "mine.yml").write_text("check: {folds: 0}")
     arguments = [noisy / "corpus", "--out", tmp_path / "check", "--config", CPU, "--project", tmp_path / "mine.yml"]
+    arguments += ["--page", tmp_path / "report" / "check.html"]
     result = CliRunner().invoke(app, list(map(str, arguments)))
     assert result.exit_code == 0, result.output
     assert "Fix first" in result.output
-    assert (tmp_path / "check" / "check.json").is_file()
+    found = json.loads((tmp_path / "check" / "check.json").read_text(encoding="utf8"))
+    assert found["digest"] == read_split(noisy / "corpus" / "train")["digest"]
+    page = (tmp_path / "report" / "check.html").read_text(encoding="utf8")
+    assert f'<td class="form">{escape(found["groups"][0]["form"])}</td>' in page

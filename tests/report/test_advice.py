@@ -11,9 +11,9 @@ from labelwise.evaluate.ranking import rank_labels
 from labelwise.evaluate.results import load_results
 from labelwise.evaluate.scores import Metrics
 from labelwise.report.advice import doubts, summarize
-from labelwise.report.page import render_report
+from labelwise.report.page import render_report, write_report
 from labelwise.report.sections import tabulate_scores
-from tests.report.report_inputs import make_docs, write_results
+from tests.report.report_inputs import make_docs, write_json, write_results
 from tests.report.test_page import Page
 
 
@@ -128,6 +128,24 @@ def test_a_learning_curve_of_another_corpus_is_called_so(tmp_path, demo_corpus):
         curve = {"texts": [20], "more": 100, "total": line, "labels": {"A": line}, "digest": found}
         (tmp_path / "training/cpu/learning_curve.json").write_text(json.dumps(curve))
         assert ("measured on another corpus" in render_report(tmp_path, "cpu")) == warned
+
+
+def test_findings_are_linked_where_they_are_and_those_of_another_corpus_are_called_so(tmp_path, demo_corpus):
+    write_results(tmp_path, make_docs())
+    remove(tmp_path / "corpus")
+    (tmp_path / "corpus").symlink_to(demo_corpus)
+    write_report(tmp_path, "cpu", tmp_path / "report/cpu.html")
+    assert "check.html" not in (tmp_path / "report/cpu.html").read_text(encoding="utf8")
+    digest = json.loads((demo_corpus / "manifest.json").read_text())["splits"]["train"]["digest"]
+    for found, warned in ((digest, False), ("0" * 64, True)):
+        write_json(tmp_path / "training/check/check.json", {"digest": found})
+        (tmp_path / "report/check.html").touch()
+        write_report(tmp_path, "cpu", tmp_path / "report/cpu.html")
+        page = (tmp_path / "report/cpu.html").read_text(encoding="utf8")
+        assert '<a href="check.html">' in page
+        assert ("found it in another corpus" in page) == warned
+        write_report(tmp_path, "cpu", tmp_path / "elsewhere/cpu.html")
+        assert "check.html" not in (tmp_path / "elsewhere/cpu.html").read_text(encoding="utf8")
 
 
 def test_few_lost_spans_are_no_doubt():

@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 
 from labelwise.common.errors import InputError
 from labelwise.common.own_files import locked
-from labelwise.report.page import format_share, hash_of, render_report, write_report
+from labelwise.report.environment import format_share, hash_of
+from labelwise.report.page import render_report, write_report
 from labelwise.report.sections import CONFUSED, draw_curves, split_gold, tabulate_confusion
 from scripts.report import report_cli
 from tests.conftest import another_process
