@@ -244,6 +244,30 @@ def test_the_readme_is_a_door():
         assert page.read_text(encoding="utf8").count("\n") <= 150, page
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+def test_the_door_begins_with_the_report_the_pitch_and_two_commands(page):
+    text = (ROOT / page).read_text(encoding="utf8")
+    picture, pitch, run, test = (
+        text.index(part)
+        for part in (
+            "report.png)",
+            "**Annotate label by label. Know what to fix next.**",
+            "\nmake run ",
+            "\nmake test ",
+        )
+    )
+    assert picture < pitch < run < test < text.index("\n## ")
+
+
+def test_the_reference_of_the_code_stands_apart_from_the_guides():
+    site = srsly.read_yaml(ROOT / "mkdocs.yml")
+    guides, reference = (pages for part in site["nav"] for pages in part.values())
+    assert guides[0] == "index.md"
+    assert [page for page in guides if page.startswith("api/")] == []
+    assert [page for page in reference if not page.startswith("api/")] == []
+    assert "navigation.tabs" in site["theme"]["features"]
+
+
 def test_the_project_can_be_read_through():
     """Thirty lines for a command, on average, and what comes before them."""
     assert (ROOT / "project.yml").read_text(encoding="utf8").count("\n") < 75 + 30 * len(COMMANDS)
