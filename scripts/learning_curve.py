@@ -34,7 +34,7 @@ def learning_curve_cli(
 
 def print_curve(curve: LearningCurve) -> None:
     """Print F by the number of texts, the labels that are likely to gain the most first."""
-    header = ["F with so many texts", *(f"{n:,}" for n in curve.texts), f"{curve.more} more", "95%"]
+    header = ["F by texts", *(f"{n:,}" for n in curve.texts), f"{curve.more} more", "95%"]
     order = sorted(curve.labels.items(), key=lambda item: (item[1].gain is None, -(item[1].gain or 0.0), item[0]))
     print_table(header, [_row(name, line) for name, line in [*order, ("all", curve.total)]])
 

@@ -178,6 +178,7 @@ class Details(msgspec.Struct):
     reliability (list[Bin]): whether probabilities can be trusted; see `recognizer.reliability`.
     uncovered (list[Rate]): what is predicted where nobody looked; see `uncovered`.
     familiarity (Familiarity): what was found, by how train marks the same words.
+    span_lengths, text_lengths (dict): scores by words, of spans, and of texts; see `lengths`.
     """
 
     schemes: dict[str, dict[str, SchemeScores]]
@@ -186,6 +187,8 @@ class Details(msgspec.Struct):
     reliability: list[Bin] = []
     uncovered: list[Rate] = []
     familiarity: Familiarity = msgspec.field(default_factory=Familiarity)
+    span_lengths: dict[str, Scores] = {}
+    text_lengths: dict[str, Scores] = {}
 
 
 class Line(msgspec.Struct):

@@ -18,6 +18,7 @@ import numpy as np
 
 from labelwise.common.spans import SpanKey, overlapping_groups
 from labelwise.corpus.seen_texts import SeenTexts
+from labelwise.evaluate.lengths import Lengths
 from labelwise.evaluate.mistakes import Mistakes
 from labelwise.evaluate.predictions import PredictedDoc
 from labelwise.evaluate.resampling import BLOCK, Bootstrap, interval, wilson_interval
@@ -55,6 +56,7 @@ class Scoring:
         self._reliability = Reliability()
         self._rates = Rates()
         self._mistakes = Mistakes()
+        self._lengths = Lengths()
 
     def add(self, doc: PredictedDoc) -> None:
         """Count a doc."""
@@ -72,6 +74,7 @@ class Scoring:
         predicted_flat, flat = (doc.scored(spans, doc.entities) for spans in (doc.predicted, doc.entities))
         self._flat_gold += count(predicted_flat, flat, self.labels)
         self._schemes.add(predicted, gold)
+        self._lengths.add(doc.text, predicted, gold)
         self._mistakes.add(doc)
         self._add_found(doc, gold)
         self._rates.add(doc, self.labels)
@@ -120,6 +123,8 @@ class Scoring:
             frequent=self._mistakes.frequent(MOST_FREQUENT),
             reliability=[Bin(*found) for found in self._reliability.bins()],
             uncovered=self._rates.rates(),
+            span_lengths=self._lengths.spans(),
+            text_lengths=self._lengths.texts(),
         )
 
     def _resample(self) -> None:

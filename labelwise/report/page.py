@@ -32,11 +32,14 @@ from labelwise.report.mistake_examples import MistakeExamples, Pattern
 from labelwise.report.sections import (
     COVERAGE,
     change_of,
+    draw_calibration,
     draw_curves,
     draw_ledger,
     draw_resources,
     tabulate_confusion,
     tabulate_coverage,
+    tabulate_curves,
+    tabulate_lengths,
     tabulate_scores,
 )
 from labelwise.report.tasks import first_tasks, list_labels, verdicts
@@ -113,6 +116,9 @@ def render_report(
         learnt_elsewhere=results.learning is not None and not is_of(results.learning.digest, root / "corpus"),
         check=beside and (beside / CHECK_PAGE).is_file() and CHECK_PAGE,
         checked_elsewhere=not is_of(read_checked_digest(root), root / "corpus"),
+        curves_by_label=results.learning and tabulate_curves(results.learning),
+        calibration=details and draw_calibration(details.reliability),
+        lengths=tabulate_lengths(details) if details else [],
         curves=results.curve and draw_curves(results.curve),
         resources=results.resources and draw_resources(results.resources),
         confusion=details and tabulate_confusion(details.confusion),

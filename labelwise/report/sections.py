@@ -1,7 +1,7 @@
 """Turn results into the tables and charts of a report's sections."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from math import nan
 from typing import Any
@@ -9,11 +9,12 @@ from typing import Any
 from labelwise.corpus.merge_counts import MergeCounts, split_gold
 from labelwise.evaluate.mistakes import NOTHING
 from labelwise.evaluate.results import Table
-from labelwise.evaluate.scores import Details, Errors, Metrics
-from labelwise.report.charts import LineChart, draw_lines
+from labelwise.evaluate.scores import Bin, Details, Errors, LearningCurve, Line, Metrics
+from labelwise.report.charts import LineChart, draw_lines, draw_small
 from labelwise.report.flows import draw_flow
 
 COVERAGE = ("complete", "partial", "none")
+ONE_WAY = 0.99  # the share that makes a flow not worth a look
 CONFUSED = 40  # labels that the confusion has at most
 SCORE_NAMES = {"ents_f": "F", "ents_p": "P", "ents_r": "R"}
 RESOURCES = {
@@ -27,18 +28,23 @@ RESOURCES = {
 
 
 def draw_ledger(merge: MergeCounts) -> list[dict[str, Any]]:
-    """Draw where rows, spans and gold went, each with the title of its chart; what is empty is left out."""
+    """Draw where rows, spans and gold went, each with the title of its chart; what is empty is left out.
+
+    "one_way" is the outcome of nearly all, if there is one.
+    """
     gold = {label: split_gold(counts) for label, counts in merge.labels.items()}
     flows: list[tuple[str, dict[str, dict[str, int]], bool]] = [
         ("Rows read", {"rows read": _largest_first(merge.rows)}, False),
         ("Spans read", {"spans read": _largest_first(merge.spans)}, False),
         ("Accepted spans, by label", gold, True),
     ]
-    return [
-        {"title": title, "chart": draw_flow(flow, named=named), "flow": flow}
-        for title, flow, named in flows
-        if any(n > 0 for counts in flow.values() for n in counts.values())
-    ]
+    panels = []
+    for title, flow, named in flows:
+        if any(n > 0 for counts in flow.values() for n in counts.values()):
+            chart = draw_flow(flow, named=named)
+            one_way = next((node for node in chart.targets if node.share >= ONE_WAY), None)
+            panels.append({"title": title, "chart": chart, "flow": flow, "one_way": one_way})
+    return panels
 
 
 def _largest_first(counts: Mapping[str, int]) -> dict[str, int]:
@@ -139,6 +145,25 @@ def draw_curves(curve: Table) -> list[tuple[str, LineChart]]:
         title = name.replace("loss_", "Loss of ").replace("_", " ")
         charts.append((title[0].upper() + title[1:], draw_lines(steps, {name: ys})))
     return charts if steps else []
+
+
+def draw_calibration(bins: Sequence[Bin]) -> LineChart | None:
+    """Draw the share of right spans by their probability, beside what it should be; None without any."""
+    probabilities = [one.probability for one in bins]
+    lines = {"right": [one.right for one in bins], "as it should be": probabilities}
+    return draw_lines(probabilities, lines, highest=1.0) if bins else None
+
+
+def tabulate_curves(learning: LearningCurve) -> list[tuple[str, Line, str]]:
+    """List the labels of a learning curve, those first that more texts help the most, each with its line as a path."""
+    order = sorted(learning.labels.items(), key=lambda item: (item[1].gain is None, -(item[1].gain or 0.0), item[0]))
+    return [(label, line, draw_small(line.f)) for label, line in order]
+
+
+def tabulate_lengths(details: Details) -> list[dict[str, Any]]:
+    """List the scores by length, of spans and of texts; what has neither is left out."""
+    panels = (("F by the length of spans", details.span_lengths), ("F by the length of texts", details.text_lengths))
+    return [{"title": title, "rows": list(rows.items())} for title, rows in panels if rows]
 
 
 def draw_resources(resources: Table) -> list[tuple[str, LineChart]]:

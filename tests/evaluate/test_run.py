@@ -85,7 +85,16 @@ def test_files_are_written_and_no_other(run, model, demo_corpus, tmp_path):
         assert "f_low" not in row or row["f_low"] <= row["f"] <= row["f_high"]
     assert {"p", "r", "f"} <= set(metrics["all_gold"]["macro"]) <= {"p", "r", "f", "f_low", "f_high"}
     assert set(metrics["schemes"]) == set(details["schemes"][manifest["labels"][0]]) == set(SCHEMES)
-    assert set(details) == {"schemes", "confusion", "frequent", "reliability", "uncovered", "familiarity"}
+    assert set(details) == {
+        "schemes",
+        "confusion",
+        "frequent",
+        "reliability",
+        "uncovered",
+        "familiarity",
+        "span_lengths",
+        "text_lengths",
+    }
     assert list(details["frequent"]) == list(KINDS)
     assert set(speed) == {"words_per_second", "words"}
     assert speed["words"] == manifest["splits"]["test"]["words"]

@@ -73,6 +73,12 @@ def write_results(root: Path, docs: list[PredictedDoc], pipeline: str = "cpu") -
         "confusion": mistakes.confusion,
         "frequent": msgspec.to_builtins(mistakes.frequent(5)),
         "familiarity": make_familiarity(),
+        "reliability": [
+            {"spans": 20, "probability": 0.35, "right": 0.4},
+            {"spans": 60, "probability": 0.9, "right": 0.8},
+        ],
+        "span_lengths": {"1": counted(30, 40, 50), "2": counted(70, 90, 100)},
+        "text_lengths": {"0 to 49": counted(100, 130, 150)},
     }
     write_json(training / "details.json", details)
     write_json(root / "metrics" / f"{pipeline}.json", {**scores, "schemes": schemes})

@@ -222,7 +222,9 @@ def test_it_begins_with_trust_and_what_to_fix_next(show):
     assert [tile.split("\n")[0] for tile in tiles] == ["Unseen", "Inconsistent", "Consistent"]
     assert "66%" in tiles[1], "33 of 50"
     assert page.locator("#next table").nth(1).locator("tbody tr").count() == len(LABELS), "the learning curve"
-    assert "+0.100" in page.locator("#scores tbody tr", has_text="PLACE").inner_text(), "the difference to main"
+    assert "+0.100" in page.locator("#scores .sortable tbody tr", has_text="PLACE").inner_text(), (
+        "the difference to main"
+    )
     page.emulate_media(media="print")
     style = "(e) => getComputedStyle(e).breakBefore"
     assert [page.locator(f"#{name}").evaluate(style) for name in ("trust", "scores")] == ["auto", "page"]
@@ -280,20 +282,32 @@ def test_the_skip_link_leads_to_the_report(show):
 
 def test_columns_sort_by_keyboard_and_say_so(show):
     page = show()
-    labels = "#scores tbody th"
-    f = page.locator("#scores thead th").nth(3)
+    labels = "#scores .sortable tbody th"
+    f = page.locator("#scores .sortable thead th").nth(3)
     f.locator("button").focus()
     page.keyboard.press("Enter")
     assert f.get_attribute("aria-sort") == "ascending"
-    values = page.locator("#scores tbody td:nth-child(4)").all_inner_texts()
+    values = page.locator("#scores .sortable tbody td:nth-child(4)").all_inner_texts()
     assert values == [*sorted(values[:-1]), "–"], "what has no score comes last"
     page.keyboard.press("Space")
     assert f.get_attribute("aria-sort") == "descending"
-    values = page.locator("#scores tbody td:nth-child(4)").all_inner_texts()
+    values = page.locator("#scores .sortable tbody td:nth-child(4)").all_inner_texts()
     assert values == [*sorted(values[:-1], reverse=True), "–"]
     assert page.locator("#scores [aria-sort]:not([aria-sort=none])").count() == 1
-    page.locator("#scores thead button").first.click()
+    page.locator("#scores .sortable thead button").first.click()
     assert page.locator(labels).all_inner_texts() == sorted([*LABELS, "NEVER_SEEN"])
+
+
+def test_counts_fall_at_the_first_click(show):
+    page = show()
+    support = page.locator("#scores .sortable thead th").nth(4)
+    assert support.inner_text().startswith("Support"), "beside F"
+    support.locator("button").click()
+    assert support.get_attribute("aria-sort") == "descending"
+    values = [int(value) for value in page.locator("#scores .sortable tbody td:nth-child(5)").all_inner_texts()]
+    assert values == sorted(values, reverse=True)
+    support.locator("button").click()
+    assert support.get_attribute("aria-sort") == "ascending"
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

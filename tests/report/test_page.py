@@ -11,9 +11,19 @@ from typer.testing import CliRunner
 
 from labelwise.common.errors import InputError
 from labelwise.common.own_files import locked
+from labelwise.corpus.merge_counts import MergeCounts
+from labelwise.evaluate.scores import LearningCurve, Line
 from labelwise.report.environment import format_share, hash_of
 from labelwise.report.page import render_report, write_report
-from labelwise.report.sections import CONFUSED, draw_curves, split_gold, tabulate_confusion
+from labelwise.report.sections import (
+    CONFUSED,
+    draw_calibration,
+    draw_curves,
+    draw_ledger,
+    split_gold,
+    tabulate_confusion,
+    tabulate_curves,
+)
 from scripts.report import report_cli
 from tests.conftest import another_process
 from tests.report.report_inputs import HOSTILE, LABELS, make_docs, write_results
@@ -283,6 +293,31 @@ def test_where_gold_overlaps_f_of_all_spans_is_beside_the_others(tmp_path):
 )
 def test_shares_are_rounded_but_not_to_nothing_or_all(share, text):
     assert format_share(share) == text
+
+
+def test_a_flow_is_folded_where_nearly_all_goes_one_way():
+    for lost, name in ((1, "merged"), (2, None)):
+        merge = MergeCounts(rows={"merged": 100 - lost, "unreadable": lost}, spans={}, labels={})
+        (panel,) = draw_ledger(merge)
+        assert (panel["one_way"] and panel["one_way"].name) == name
+
+
+def test_labels_that_more_texts_help_the_most_come_first():
+    lines = {"A": Line([0.5]), "B": Line([0.0, 1.0], gain=-0.1), "C": Line([0.5], gain=0.2)}
+    curve = LearningCurve([10], 100, Line([0.5]), lines)
+    assert [(label, path) for label, _, path in tabulate_curves(curve)] == [
+        ("C", "M0 8"),
+        ("B", "M0 16L100 0"),
+        ("A", "M0 8"),
+    ]
+
+
+def test_calibration_and_lengths_are_with_the_scores(html):
+    section = Page(html).text("scores")
+    assert "Can probabilities be trusted?" in section
+    assert "last 0.8, highest 0.8" in section
+    assert "F by the length of spans" in section
+    assert draw_calibration([]) is None
 
 
 def test_what_became_of_gold_adds_up_to_it():

@@ -13,11 +13,14 @@ for (const table of document.querySelectorAll("table.sortable")) {
   });
 }
 
+// Counts fall at first, everything else rises.
 function sortBy(table, headers, column) {
-  const rising = headers[column].getAttribute("aria-sort") !== "ascending";
+  const rows = [...table.tBodies[0].rows];
+  const counts = rows.every((row) => /^\d*$/.test(row.cells[column].dataset.value ?? "-"));
+  const before = headers[column].getAttribute("aria-sort");
+  const rising = before === "none" ? !counts : before === "descending";
   headers.forEach((header) => header.setAttribute("aria-sort", "none"));
   headers[column].setAttribute("aria-sort", rising ? "ascending" : "descending");
-  const rows = [...table.tBodies[0].rows];
   rows.sort((one, other) => compare(one.cells[column], other.cells[column], rising ? 1 : -1));
   table.tBodies[0].append(...rows);
 }
