@@ -212,22 +212,66 @@ def test_the_keyboard_opens_a_cell_of_the_confusion(show):
     assert page.locator("#confusion a[tabindex]").count() == 0
 
 
-def test_it_begins_with_trust_and_what_to_fix_next(show):
+def test_it_begins_with_what_to_decide_and_trust(show):
     """Also on paper, where the first page isn't the heading alone."""
     page = show()
-    assert page.locator("section h2").all_inner_texts()[:3] == ["May I trust this?", "Fix next", "Summary"]
+    assert page.locator("section h2").all_inner_texts()[:3] == ["What to decide", "May I trust this?", "Fix next"]
     doubts = page.locator("#trust li").all_inner_texts()
-    assert any("3 predicted spans can't be judged" in doubt and "datasets.yml" in doubt for doubt in doubts)
-    tiles = page.locator("#next .tile").all_inner_texts()
-    assert [tile.split("\n")[0] for tile in tiles] == ["Unseen", "Inconsistent", "Consistent"]
-    assert "66%" in tiles[1], "33 of 50"
-    assert page.locator("#next table").nth(1).locator("tbody tr").count() == len(LABELS), "the learning curve"
+    assert any(
+        "predicted spans can't be judged" in doubt and "DRUG 3" in doubt and "datasets.yml" in doubt for doubt in doubts
+    )
+    assert page.locator("#next table").first.locator("tbody tr").count() == len(LABELS), "the learning curve"
     assert "+0.100" in page.locator("#scores .sortable tbody tr", has_text="PLACE").inner_text(), (
         "the difference to main"
     )
     page.emulate_media(media="print")
     style = "(e) => getComputedStyle(e).breakBefore"
     assert [page.locator(f"#{name}").evaluate(style) for name in ("trust", "scores")] == ["auto", "page"]
+
+
+def write_labels(root: Path, count: int) -> Path:
+    """Write a report of so many labels."""
+    write_results(root, make_docs())
+    metrics = json.loads((root / "metrics/cpu.json").read_text())
+    scores, names = metrics["all_gold"]["labels"]["PLACE"], [f"LABEL_{number:03}" for number in range(count)]
+    metrics["all_gold"]["labels"] = metrics["flat_gold"]["labels"] = dict.fromkeys(names, scores)
+    metrics["errors"] = {
+        name: {"right": 40 + n % 9, "missed": n % 17, "spurious": n % 5} for n, name in enumerate(names)
+    }
+    (root / "metrics/cpu.json").write_text(json.dumps(metrics))
+    (root / "training/cpu/predictions.jsonl").unlink()
+    write_report(root, "cpu", root / "report.html")
+    return root / "report.html"
+
+
+@pytest.mark.parametrize("count", [2, 20, 500])
+def test_one_screen_has_what_one_decides_with(browser, tmp_path, count):
+    """F, whether it may be used, the first task, and the first three labels; on a phone, F and the first task."""
+    file = write_labels(tmp_path, count)
+    page = browser.new_page(viewport={"width": 1280, "height": 800})
+    page.goto(file.as_uri())
+    assert page.locator(".labels tbody tr").count() == count
+    for place in (".f .value", ".ship p", ".tasks li >> nth=0", f".labels tbody tr >> nth={min(count, 3) - 1}"):
+        box = page.locator(place).bounding_box()
+        assert box["y"] + box["height"] <= 800, place
+        assert box["x"] + box["width"] <= 1280, place
+    if count > 20:
+        page.locator("#find-label").fill("label_499")
+        assert page.locator(".labels tbody tr:visible").count() == 1
+    page.set_viewport_size({"width": PHONE, "height": 640})
+    for place in (".f .value", ".tasks li >> nth=0"):
+        box = page.locator(place).bounding_box()
+        assert box["y"] + box["height"] <= 640, place
+        assert box["x"] + box["width"] <= PHONE, place
+    page.close()
+
+
+def test_a_command_is_copied(show):
+    page = show()
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.locator(".tasks .copy").first.click()
+    page.locator(".tasks .copy", has_text="Copied").first.wait_for(timeout=2000)
+    assert page.evaluate("navigator.clipboard.readText()") == page.locator(".tasks .command").first.inner_text()
 
 
 def test_a_click_chooses_the_name_of_a_document_whole(show):

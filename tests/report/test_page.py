@@ -12,7 +12,9 @@ from typer.testing import CliRunner
 from labelwise.common.errors import InputError
 from labelwise.common.own_files import locked
 from labelwise.corpus.merge_counts import MergeCounts
+from labelwise.evaluate.results import load_results
 from labelwise.evaluate.scores import LearningCurve, Line
+from labelwise.report.advice import summarize
 from labelwise.report.environment import format_share, hash_of
 from labelwise.report.page import render_report, write_report
 from labelwise.report.sections import (
@@ -382,7 +384,8 @@ def test_the_command_writes_the_page(results, tmp_path):
     printed = " ".join(result.output.split())
     total = json.loads((results / "metrics/cpu.json").read_text())["all_gold"]
     assert "Label NEVER_SEEN without gold in test" in printed
-    last = f"F {total['f']:.3f} ({total['f_low']:.3f} to {total['f_high']:.3f}) ℹ First, PLACE: "
+    first = summarize(load_results(results, "cpu")).tasks[0]
+    last = f"F {total['f']:.3f} ({total['f_low']:.3f} to {total['f_high']:.3f}) ℹ First, {first.label}: {first.do}: "
     assert last in printed
     assert printed.endswith(f"weasel run fix {out.as_uri()}")
     assert "\x1b[" not in printed
