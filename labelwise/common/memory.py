@@ -76,6 +76,19 @@ def parse_size(size: str) -> int:
     return int(float(match[1]) * 2 ** (10 * " KMG".index(match[2])))
 
 
+def plan_workers(budget: int, most: int, alone: int, each: int) -> int:
+    """Choose how many workers, at most `most`, some work can have within `budget` bytes; 1 is this process alone.
+
+    alone, each (int): bytes that the work takes beyond what this process has now: by itself, and for each worker.
+    RAISES (InputError): not even that of this process alone fits.
+    """
+    now = tree_pss(os.getpid())
+    if now + alone > budget:
+        least = (now + alone) / 2**20
+        raise InputError(f"memory {budget / 2**20:.0f}MB: the least possible is {least:.0f}MB")
+    return max(1, min(most, (budget - now) // each))
+
+
 class Peak:
     """The most memory that was seen, in bytes."""
 

@@ -9,10 +9,7 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
-import psutil
 
-from labelwise.common.errors import InputError
-from labelwise.common.memory import tree_pss
 from labelwise.merge.cache import Cache
 from labelwise.merge.jobs import MergeJob, ReadJob, Source, SplitGroup
 from labelwise.merge.rules.settings import Settings
@@ -125,15 +122,3 @@ def _by_partition(values: Mapping[bytes, Value], count: int) -> dict[int, dict[b
     for key, value in values.items():
         found.setdefault(int.from_bytes(key[:8], "big") * count >> 64, {})[key] = value
     return found
-
-
-def plan_workers(budget: int, most: int) -> int:
-    """Choose how many workers, at most `most`, a merge can have within `budget` bytes; 1 is this process alone.
-
-    RAISES (InputError): not even that fits.
-    """
-    now = tree_pss(psutil.Process().pid)
-    if now + ALONE > budget:
-        least = (now + ALONE) / 2**20
-        raise InputError(f"memory {budget / 2**20:.0f}MB: the least possible is {least:.0f}MB")
-    return max(1, min(most, (budget - now) // PER_WORKER))

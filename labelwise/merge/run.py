@@ -25,7 +25,7 @@ from typing import IO, NamedTuple, TypeVar
 import msgspec
 
 from labelwise.common.errors import InputError
-from labelwise.common.memory import parse_size
+from labelwise.common.memory import parse_size, plan_workers
 from labelwise.common.outputs import Output, link, staged_together
 from labelwise.common.workers import Engine, open_executor, run_in_order
 from labelwise.corpus.manifest import MERGE, SPLITS
@@ -43,7 +43,7 @@ from labelwise.merge.near_duplicates import (
     write_near_duplicates,
 )
 from labelwise.merge.partition import LINES, PROBLEMS, merge_partition
-from labelwise.merge.plan import TaskFile, count_partitions, plan_merging, plan_reading, plan_workers
+from labelwise.merge.plan import ALONE, PER_WORKER, TaskFile, count_partitions, plan_merging, plan_reading
 from labelwise.merge.read_sources import Extract, read_slice
 from labelwise.merge.rules.ledger import Ledger, Problem, outcome_of, problem_line
 from labelwise.merge.rules.settings import Settings, load_tokenizer
@@ -101,7 +101,7 @@ def merge(
     if memory:
         # What all workers share has to be loaded before memory is planned.
         load_tokenizer(settings)
-        workers = plan_workers(parse_size(memory), workers)
+        workers = plan_workers(parse_size(memory), workers, ALONE, PER_WORKER)
     with open_executor(engine, workers, address) as executor:
         return merge_datasets(
             datasets,

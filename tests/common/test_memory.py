@@ -6,8 +6,9 @@ import time
 
 import pytest
 
+from labelwise.common import memory
 from labelwise.common.errors import InputError
-from labelwise.common.memory import measure_peak, parse_size
+from labelwise.common.memory import measure_peak, parse_size, plan_workers
 
 MB = 2**20
 
@@ -24,6 +25,18 @@ def test_sizes(size, number):
 def test_what_is_no_size(size):
     with pytest.raises(InputError, match="write a size such as 400MB"):
         parse_size(size)
+
+
+@pytest.mark.parametrize(("more", "most", "workers"), [(60, 8, 1), (149, 8, 1), (150, 8, 2), (375, 8, 5), (375, 2, 2)])
+def test_workers_are_as_many_as_fit(more, most, workers, monkeypatch):
+    monkeypatch.setattr(memory, "tree_pss", lambda pid: 100 * MB)
+    assert plan_workers((100 + more) * MB, most, 60 * MB, 75 * MB) == workers
+
+
+def test_the_least_is_named(monkeypatch):
+    monkeypatch.setattr(memory, "tree_pss", lambda pid: 100 * MB)
+    with pytest.raises(InputError, match="memory 50MB: the least possible is 160MB"):
+        plan_workers(50 * MB, 2, 60 * MB, 75 * MB)
 
 
 def test_the_peak_is_that_of_the_whole_tree():
