@@ -124,7 +124,6 @@ def train(corpus: Path, name: str, seed: int, steps: int) -> float:
     options = ["--curve", str(OUT / "curve.tsv"), "--max-steps", str(steps), "--seed", str(seed), "--workers", "2"]
     measure("scripts.train", CONFIG, str(corpus), str(model), *options)
     measure("scripts.evaluate", str(model), str(corpus / "test"), str(scores))
-    shutil.rmtree(model)
     return json.loads(scores.read_text())["all_gold"]["f"]
 
 
@@ -155,6 +154,9 @@ def main(
     build("noisy")
     (OUT / "check.yml").write_text(f"check: {{folds: {folds}, steps: {steps}}}\n")
     options: list[Any] = ["--out", OUT / "check", "--config", CONFIG, "--project", OUT / "check.yml"]
+    if folds:
+        train(corpora["noisy"], "noisy", 0, steps)
+        options += ["--model", OUT / "noisy-0"]
     options += ["--most", 10**6, "--workers", 2]
     measure("scripts.check_labels", *map(str, [corpora["noisy"], *options]))
     planted = find_planted(docs, noise)

@@ -6,6 +6,7 @@ from typing import Annotated
 import msgspec
 import typer
 
+from labelwise.check.blind import BLIND
 from labelwise.check.findings import KINDS
 from labelwise.check.run import FindingGroup, Summary, check
 from labelwise.check.worklists import TABLE, TASKS
@@ -23,7 +24,7 @@ SHOWN = 15  # rows of the table
 class CheckSection(msgspec.Struct, frozen=True):
     """The section `check` of project.yml.
 
-    folds (int): pipelines, each trained without a part of train; 0 for none, which finds less.
+    folds (int): pipelines, each trained without a part of train; 0 for none, which finds less in train.
     steps (int): updates of each; 0 for what the config says.
     """
 
@@ -38,22 +39,35 @@ def check_labels_cli(
     page: Annotated[Path | None, Option(help="HTML file for what was found, which a report beside it links to")] = None,
     project: Annotated[Path | None, Option(help="YAML file with a section `check`")] = None,
     most: Annotated[int, Option(help="Findings that are kept of each label")] = 500,
-    predictions: Annotated[Path | None, Option(help="What a pipeline predicted for test, whose mistakes count")] = None,
+    model: Annotated[Path | None, Option(help="Trained pipeline, whose mistakes on dev say what to fix first")] = None,
     seed: Annotated[int, Option(help="Random seed")] = 0,
-    workers: Annotated[int, Option(help="Processes that share each batch in training")] = 1,
+    workers: Annotated[int, Option(help="Processes that each train a pipeline")] = 1,
+    memory: Annotated[
+        str,
+        Option(envvar="LABELWISE_MEMORY", help="Use fewer workers if they would need more, such as 2GB"),
+    ] = "",
 ) -> None:
     """Find annotations that contradict the others, and write work lists: what to fix first, label by label."""
     with user_errors("Nothing was checked"):
         section = read_section(project, "check", CheckSection)
         obey(config)
-        recipe = Recipe(config, corpus, seed=seed, max_steps=section.steps, workers=workers, resume=True)
-        summary = check(recipe, out, folds=section.folds, most=most, predictions=predictions, tell=msg.info)
+        summary = check(
+            Recipe(config, corpus, seed=seed, max_steps=section.steps, resume=True),
+            out,
+            folds=section.folds,
+            most=most,
+            model=model,
+            workers=workers,
+            memory=memory,
+            tell=msg.info,
+        )
         if page:
             write_check_page(msgspec.to_builtins(summary), page)
     print_summary(summary, corpus)
     if page:
         msg.info(f"{page} shows it, and the report links to that: weasel run report")
     msg.good(f"{out / TABLE} lists the findings, {out / TASKS} has tasks for each label, best first")
+    msg.info(f"They are of train and dev. {out / BLIND} has texts of test to annotate anew, drawn at random")
 
 
 def print_summary(summary: Summary, corpus: Path) -> None:
@@ -66,7 +80,7 @@ def print_summary(summary: Summary, corpus: Path) -> None:
     ]
     print_table(["Label", *KINDS], rows)
     shown = [[_name(row), f"{row.explains:,}", f"{row.findings:,}"] for row in summary.groups[:SHOWN]]
-    print_table(["Fix first", "mistakes on test", "findings"], shown)
+    print_table(["Fix first", "mistakes on dev", "findings"], shown)
     rows = [
         [f"{one.label}: {one.word} ({one.what})", f"{one.taken_in:,}", f"{one.left_out:,}"]
         for one in summary.inconsistencies[:SHOWN]

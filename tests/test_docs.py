@@ -254,7 +254,8 @@ def test_what_to_fix_first(project):
         for command in part:
             project.run(*command)
     found = json.loads((project.root / "training/check/check.json").read_text(encoding="utf8"))
-    assert found["texts"] == 24
+    splits = json.loads((project.root / "corpus/manifest.json").read_text(encoding="utf8"))["splits"]
+    assert found["texts"] == splits["train"]["texts"] + splits["dev"]["texts"] == 24 - splits["test"]["texts"]
     assert (project.root / "training/check/tasks/PERSON.jsonl").is_file()
     assert [path.name for path in (project.root / "training").glob("*check*")] == ["check"]
     assert "More texts: of which label?" in (project.root / "report/cpu.html").read_text(encoding="utf8")

@@ -10,7 +10,7 @@ Of confident learning (Northcutt, Jiang and Chuang, "Confident Learning: Estimat
 
 from collections.abc import Iterator, Sequence
 from math import log
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -32,11 +32,16 @@ class Correction(NamedTuple):
     """A span that is there, one that may rather be, or both.
 
     score (float): how much speaks for it, in log-odds.
+    times, against (int): how often its form is annotated as proposed elsewhere, and how often as it is here.
+    agrees (bool): the pipeline that was asked annotates as proposed.
     """
 
     current: Place | None
     proposed: Place | None
     score: float
+    times: int = 0
+    against: int = 0
+    agrees: bool = False
 
     @property
     def kind(self) -> Kind:
@@ -49,21 +54,22 @@ class Correction(NamedTuple):
 
 
 class Opinion:
-    """What a pipeline that was trained without a text thinks of it.
+    """What a pipeline that wasn't trained on a text thinks of it.
 
     found (set[Place]): the spans that it finds.
     """
 
-    def __init__(self, log_p: np.ndarray, found: FoundSpans, numbers: Sequence[int]) -> None:
+    def __init__(self, log_p: np.ndarray, found: FoundSpans, numbers: Sequence[int | None]) -> None:
         """Take the logarithms of the tags' probabilities, and what was decoded of them.
 
         log_p (np.ndarray): of the shape (tokens, the pipeline's labels, 5).
-        numbers (Sequence[int]): of the pipeline's labels, among all.
+        numbers (Sequence[int | None]): of the pipeline's labels, among all; None for one that isn't among them.
         """
         self._log_p = log_p
         self._column = {number: column for column, number in enumerate(numbers)}
         rows = zip(found.starts.tolist(), found.ends.tolist(), found.labels.tolist(), strict=True)
-        self.found = {(start, end, numbers[label]) for start, end, label in rows}
+        places = ((start, end, numbers[label]) for start, end, label in rows)
+        self.found: set[Place] = {(start, end, number) for start, end, number in places if number is not None}
 
     def log_odds(self, span: Place | None, against: Place | None) -> float:
         """Compute how much more probable a span is than another one; None stands for there being none."""
@@ -73,6 +79,11 @@ class Opinion:
         one = 1 - (other or 0.0) if one is None else one
         other = 1 - one if other is None else other
         return log(max(one, TINY)) - log(max(other, TINY))
+
+    def agrees(self, correction: Correction) -> bool:
+        """Tell whether the pipeline finds what is proposed; or, where that is nothing, doesn't find what is there."""
+        about: Any = correction.proposed or correction.current
+        return about[2] in self._column and (about in self.found) == (correction.proposed is not None)
 
     def probability(self, span: Place | None) -> float | None:
         """Compute a span's probability, the geometric mean of those of its tags."""
@@ -104,7 +115,7 @@ def find_corrections(doc: StoredDoc, forms: Forms, opinion: Opinion | None, unkn
     def score(current: Place | None, better: Place | None) -> float:
         """Add up what speaks for a change."""
         thought = opinion.log_odds(better, current) if opinion else 0.0
-        return thought + max(-MOST_FORM, min(MOST_FORM, evidence.odds(current, better)))
+        return thought + max(-MOST_FORM, min(MOST_FORM, _odds(*evidence.times(current, better))))
 
     missing = {place: score(None, place) for place in proposed}
     corrections = [Correction(None, place, worth) for place, worth in missing.items()]
@@ -125,7 +136,8 @@ def find_corrections(doc: StoredDoc, forms: Forms, opinion: Opinion | None, unkn
         settled = better and any(_clash(better, span) for span in gold)
         if correction.score > 0 and taken.isdisjoint(spans) and not settled:
             taken |= spans
-            yield correction
+            times, against = evidence.times(correction.current, correction.proposed)
+            yield correction._replace(times=times, against=against, agrees=bool(opinion and opinion.agrees(correction)))
 
 
 def _worth(span: Place, place: Place, change: float, wrong: float, missing: dict[Place, float]) -> float:
@@ -169,14 +181,14 @@ class _Evidence:
             self.counts.setdefault(place, (int(marked[place[2]]), 0))
         return [place for place in found if place != span]
 
-    def odds(self, current: Place | None, better: Place | None) -> float:
-        """Compute what the forms say of a change, the span itself left out of the counts."""
+    def times(self, current: Place | None, better: Place | None) -> tuple[int, int]:
+        """Tell how often the forms are elsewhere as a change would have them, and how often as they are here."""
         marked, free = self.counts[better] if better else (0, 0)
         if current is None:
-            return _odds(marked, free - 1)
+            return marked, max(free - 1, 0)
         here, elsewhere = self.counts[current]
-        return _odds(marked if better else elsewhere, here - 1)
+        return marked if better else elsewhere, here - 1
 
 
 def _odds(times: int, against: int) -> float:
-    return log((times + 0.5) / (max(against, 0) + 0.5))
+    return log((times + 0.5) / (against + 0.5))

@@ -1,10 +1,10 @@
-"""Check a corpus: count, let pipelines that were trained without a text give their opinion, and list what to look at.
+"""Check a corpus: count, let pipelines that weren't trained on a text give their opinion, and list what to look at.
 
-1. Count how often each form is marked with each label, and how often it isn't (`forms`): two passes over the corpus.
-2. Train a pipeline for each fold, without the fold (`folds`).
+1. Count how often each form is marked with each label, and how often it isn't (`forms`): two passes over train and dev.
+2. Train a pipeline for each fold of train, without the fold (`folds`); dev is left to the trained pipeline.
 3. Find what contradicts the others, text by text (`findings`), and keep the best findings of each label.
-4. Look up where they are in the sources, which the merge wrote down, and which mistakes on test they are about.
-5. Write work lists (`worklists`).
+4. Look up where they are in the sources, which the merge wrote down, and which mistakes on dev they are about.
+5. Write work lists (`worklists`), and a sample of test to annotate anew (`blind`), which is all that is done with test.
 
 What isn't about single spans comes beside that: ways to annotate that don't agree (`inconsistencies`), and annotators.
 """
@@ -16,13 +16,16 @@ from typing import Any
 
 import msgspec
 
-from labelwise.check.folds import CheckedDoc, add_opinions, read_checked, train_fold
+from labelwise.check.blind import BLIND, write_blind
+from labelwise.check.folds import LOOKED_AT, CheckedDoc, add_opinions, load_per_label, read_checked, train_folds
 from labelwise.check.inconsistencies import Inconsistencies, Inconsistency
-from labelwise.check.look_up import explain, locate, read_texts
+from labelwise.check.look_up import DevMistakes, locate, read_texts
 from labelwise.check.worklists import INCONSISTENCIES, SUMMARY, TABLE, TASKS, Finding, Kept, write_table, write_tasks
 from labelwise.common.errors import InputError
+from labelwise.common.memory import parse_size, plan_workers
 from labelwise.common.outputs import check_replaceable, staged
 from labelwise.common.own_files import own_folder, own_name, remove
+from labelwise.common.workers import check_workers
 from labelwise.corpus.forms import Forms
 from labelwise.corpus.manifest import AnnotatorPair, pinned, read_annotators, read_manifest, read_split
 from labelwise.corpus.pipeline import load_pipeline
@@ -30,12 +33,15 @@ from labelwise.corpus.places import read_declared_labels
 from labelwise.train.recipe import Recipe
 
 FEW = 20  # spans in train below which a label has few
+# Bytes that a training takes beyond what this process has: 220 MB on the wet lab protocols, 18 labels, configs/cpu.cfg;
+# plus a third.
+PER_TRAINING = 300 * 2**20
 
 
 class FindingGroup(msgspec.Struct):
     """Findings of a kind with the same form and labels.
 
-    explains (int): mistakes on test that are about them; see `Finding`.
+    explains (int): mistakes on dev that are about them; see `Finding`.
     worth (float): that of the best of them.
     """
 
@@ -52,9 +58,9 @@ class FindingGroup(msgspec.Struct):
 class Summary(msgspec.Struct):
     """What a check found.
 
-    texts (int): those looked at.
+    texts (int): those looked at, of train and dev.
     findings (dict): by label and kind, all there were, kept or not.
-    groups (list[FindingGroup]): of those kept; first what is worth the most, then the largest.
+    groups (list[FindingGroup]): of those kept; first what is worth the most, then the surest.
     few (dict): labels with few spans in train, each with their number.
     only (dict): labels whose spans are in one split alone, each with the split.
     without_letters (dict): by label, spans that have neither letters nor digits.
@@ -80,15 +86,19 @@ def check(
     *,
     folds: int = 3,
     most: int = 500,
-    predictions: Path | None = None,
+    model: Path | None = None,
+    workers: int = 1,
+    memory: str = "",
     tell: Callable[[str], Any] = lambda message: None,
 ) -> Summary:
     """Check the annotation of a corpus, and write work lists to a folder, which is replaced as a whole.
 
     recipe (Recipe): of the pipelines of the folds, and with it the corpus.
-    folds (int): how many; 0 for no opinions, which takes seconds, and finds much less.
+    folds (int): how many; 0 for no opinions on train, which takes seconds, and finds much less.
     most (int): findings of each label that are kept.
-    predictions (Path | None): those for test, whose mistakes may be explained.
+    model (Path | None): the trained pipeline, which gives opinions on dev if it is there and has a head for each label.
+    workers (int): trainings side by side, at most.
+    memory (str): that all processes may take, such as "2GB": fewer workers if they would need more; empty for no limit.
     tell (Callable): is told what is going on.
     RAISES (InputError): a number is out of its range, there is no corpus, `out` has something else, or what `train`
         raises.
@@ -97,36 +107,48 @@ def check(
         raise InputError(f"folds {folds}: give at least 2, or 0 for none, in the section `check` of project.yml")
     if most < 1:
         raise InputError(f"--most {most}: give at least 1")
+    check_workers(workers, recipe.gpu_id)
     check_replaceable(out, (TABLE, INCONSISTENCIES, SUMMARY), "check")
     corpus = recipe.corpus
     labels, declared = read_manifest(corpus)["labels"], read_declared_labels(corpus)
-    if predictions and not predictions.is_file():
-        raise InputError(f"{predictions}: there is no such file; run the evaluation")
+    if not (trained := load_per_label(model)):
+        tell("No pipeline with a head for each label is trained: no opinion on dev, no mistakes on it to rank by")
+    if memory and folds:
+        workers = plan_workers(parse_size(memory), workers, PER_TRAINING, PER_TRAINING)
     pipelines = own_name(out, "folds")
     own_folder(pipelines)
     with pinned(corpus), staged(out, folder=True) as folder:
         folder.mkdir()
         forms, counts, inconsistencies = count_corpus(corpus, labels)
-        kept = Kept(labels, most)
-        for fold in range(folds or 1):
-            docs: Iterator[CheckedDoc] = read_checked(corpus, fold, folds or 1)
-            if folds:
-                tell(f"Training pipeline {fold + 1} of {folds}, without a part of train")
-                model = train_fold(recipe, pipelines, fold, folds)
-                docs = add_opinions(load_pipeline(model), docs, labels)
-            for doc in docs:
-                kept.add(doc, forms)
-                inconsistencies.add(doc)
+        kept, mistakes = Kept(labels, most), DevMistakes(labels)
+
+        def texts() -> Iterator[CheckedDoc]:
+            """Yield the texts that are looked at, with opinions on them."""
+            dev = read_checked(corpus, "dev")
+            yield from add_opinions(trained, dev, labels) if trained else dev
+            if not folds:
+                yield from read_checked(corpus, "train")
+                return
+            tell(f"Training {folds} pipelines, each without a part of train; the table is that of the first")
+            for fold, pipeline in enumerate(train_folds(recipe, pipelines, folds, workers)):
+                tell(f"Pipeline {fold + 1} of {folds} is trained")
+                docs = read_checked(corpus, "train", fold=fold, folds=folds)
+                yield from add_opinions(load_pipeline(pipeline), docs, labels)
+
+        for doc in texts():
+            kept.add(doc, forms)
+            inconsistencies.add(doc)
+            mistakes.add(doc)
         findings, disagreeing = kept.best(), inconsistencies.found()
         inconsistent = [one for found in disagreeing.values() for one in found]
-        if predictions:
-            explain([*findings, *inconsistent], predictions)
+        mistakes.explain([*findings, *inconsistent])
         locate([*findings, *inconsistent], corpus, declared)
         groups = _group(findings)
         write_table(findings, folder / TABLE)
         write_table(inconsistent, folder / INCONSISTENCIES)
         found = [*sorted(findings, key=lambda one: (-one.worth, -one.score)), *inconsistent]
         write_tasks(found, read_texts(corpus, {one.key for one in found}), labels, folder / TASKS)
+        write_blind(read_checked(corpus, "test"), labels, declared, folder / BLIND)
         annotators = sorted(read_annotators(corpus), key=lambda pair: (pair.kappa is None, pair.kappa or 0.0))
         summary = Summary(
             texts=counts.texts,
@@ -146,7 +168,7 @@ def check(
 
 
 class LabelCounts:
-    """Counts texts, spans by label and split, and by label those that have neither letters nor digits ("blank")."""
+    """Counts spans by label and split; of what is looked at, texts, and spans without letters and digits ("blank")."""
 
     def __init__(self, labels: Sequence[str]) -> None:
         """Start empty."""
@@ -156,24 +178,26 @@ class LabelCounts:
 
     def add(self, doc: CheckedDoc) -> None:
         """Count the spans of a text."""
-        self.texts += 1
-        text = doc.stored.text
+        text, looked_at = doc.stored.text, doc.split in LOOKED_AT
+        self.texts += looked_at
         for start, end, label, _ in doc.stored.annotation.gold:
             self.spans[label][doc.split] += 1
-            if not any(char.isalnum() for char in text[start:end]):
+            if looked_at and not any(char.isalnum() for char in text[start:end]):
                 self.blank[label] += 1
 
 
 def count_corpus(corpus: Path, labels: Sequence[str]) -> tuple[Forms, LabelCounts, Inconsistencies]:
-    """Count forms and labels, in two passes: what is marked, then what of that is free."""
+    """Count forms and labels, in two passes: what is marked, then what of that is free. Of test, only spans count."""
     forms, counts = Forms(labels), LabelCounts(labels)
     inconsistencies = Inconsistencies(forms)
-    for doc in read_checked(corpus):
+    for doc in read_checked(corpus, *LOOKED_AT):
         forms.look_for(doc.stored, forms.spans(doc.stored))
         forms.mark(doc.stored)
         inconsistencies.look_for(doc.stored)
         counts.add(doc)
-    for doc in read_checked(corpus):
+    for doc in read_checked(corpus, "test"):
+        counts.add(doc)
+    for doc in read_checked(corpus, *LOOKED_AT):
         forms.release(doc.stored)
         inconsistencies.count(doc.stored)
     return forms, counts, inconsistencies
@@ -192,4 +216,4 @@ def _group(findings: Sequence[Finding]) -> list[FindingGroup]:
     for name, found in groups.items():
         best = max(found, key=lambda one: one.score)
         rows.append(FindingGroup(*name, len(found), best.explains, best.score, round(best.worth, 2)))
-    return sorted(rows, key=lambda row: (-row.worth, -row.findings, -row.score, row.label, row.form))
+    return sorted(rows, key=lambda row: (-row.worth, -row.score, -row.findings, row.label, row.form))

@@ -14,6 +14,7 @@ from labelwise.check.findings import Correction, Kind, Place, find_corrections
 from labelwise.check.folds import CheckedDoc
 from labelwise.common.keys import text_key
 from labelwise.common.spans import SpanKey
+from labelwise.common.wording import counted
 from labelwise.corpus.forms import Forms
 from labelwise.corpus.tasks import file_names, input_hash, task_hash
 
@@ -30,13 +31,13 @@ class Finding(msgspec.Struct):
     label, form: of the span that is there, or, if none is, of the one that is proposed.
     proposed (list | None): start, end and label of what may rather be there; None if nothing should.
     current (list | None): start, end and label of what is there; None if nothing is.
-    explains (int): mistakes of the pipeline on test that are about the same form and label.
+    explains (int): mistakes of the trained pipeline on dev that are about the same form and label.
     similar (int): findings of this kind with this form and these labels.
     split, doc, key: where the text is: its split, the document's name, and the digest.
     places (list[str]): data set, file and line that the annotation is in, and who annotated, as far as is known.
     datasets (dict): those data sets, each with all the labels that it declares.
     context (str): the text around it.
-    why (str): what speaks for it, in words, if it is an inconsistency; see `inconsistencies`.
+    why (str): what may rather be there, and what speaks for it, in words.
     """
 
     score: float
@@ -49,11 +50,11 @@ class Finding(msgspec.Struct):
     doc: str
     key: str
     context: str
+    why: str
     places: list[str] = []
     datasets: dict[str, tuple[str, ...]] = {}
     explains: int = 0
     similar: int = 1
-    why: str = ""
 
     @property
     def labels(self) -> list[str]:
@@ -70,22 +71,11 @@ class Finding(msgspec.Struct):
         """What fixing it would pay: the mistakes that it explains, as far as it is probable."""
         return self.explains / (1 + math.exp(-self.score))
 
-    def advice(self, text: str) -> str:
-        """Say in words what may rather be there."""
-        if self.why:
-            return self.why
-        if self.proposed is None:
-            return f"{self.form!r} isn't {self.label} elsewhere"
-        start, end, label = self.proposed
-        if self.kind == "wrong boundaries":
-            return f"{self.form!r} should perhaps be {text[start:end]!r}"
-        return f"{text[start:end]!r} is {label} elsewhere"
-
 
 def finding_of(doc: CheckedDoc, correction: Correction, labels: Sequence[str], *, why: str = "") -> Finding:
     """Put what seems wrong in a text into characters, with the text around it.
 
-    why (str): what speaks for it, in words.
+    why (str): what speaks for it, in words; empty for what the correction itself says.
     """
     text = doc.stored.text
     starts, ends = (array.tolist() for array in doc.stored.offsets())
@@ -94,21 +84,51 @@ def finding_of(doc: CheckedDoc, correction: Correction, labels: Sequence[str], *
         """Turn a place in tokens into one in characters."""
         return (starts[place[0]], ends[place[1] - 1], labels[place[2]]) if place else None
 
+    def form_of(span: SpanKey) -> str:
+        """Return the words of a span, with single spaces between them."""
+        return " ".join(text[span[0] : span[1]].split())
+
     current, proposed = in_characters(correction.current), in_characters(correction.proposed)
-    start, end, label = current or proposed or (0, 0, "")
+    start, end, label = here = current or proposed or (0, 0, "")
+    better = proposed or here
     return Finding(
         score=round(correction.score, 4),
         kind=correction.kind,
         label=label,
-        form=" ".join(text[start:end].split()),
+        form=form_of(here),
         current=current,
         proposed=proposed,
         split=doc.split,
         doc=doc.stored.annotation.doc,
         key=text_key(text.encode("utf8")).hex(),
         context=" ".join(text[max(0, start - AROUND) : end + AROUND].split()),
-        why=why,
+        why=why or say_why(correction, form_of(here), label, form_of(better), better[2]),
     )
+
+
+def say_why(correction: Correction, form: str, label: str, better: str, proposed: str) -> str:
+    """Say what may rather be there, and what speaks for it: the form elsewhere, and the pipeline, if they do.
+
+    form, label: of the span that is there; if none is, of the one that is proposed.
+    better, proposed: form and label of what is proposed; if nothing is, of the span that is there.
+
+    >>> say_why(Correction(None, (0, 1, 0), 1.5, 7, 0, True), "Rome", "CITY", "Rome", "CITY")
+    "'Rome' may be CITY: elsewhere it is (7 times), and a pipeline that wasn't trained on this agrees"
+    """
+    change, so, not_so = {
+        "missing": (f"{form!r} may be {label}", "it is", "isn't"),
+        "spurious": (f"{form!r} may not be {label}", "it isn't", "is"),
+        "wrong label": (f"{form!r} may be {proposed}", "it is", f"is {label}"),
+        "wrong boundaries": (f"{form!r} may have to be {better!r}", f"that is {label}", f"{form!r} is"),
+    }[correction.kind]
+    reasons = []
+    if correction.times:
+        reasons.append(f"elsewhere {so} ({counted(correction.times, 'time')})")
+        if correction.against:
+            reasons.append(f"{not_so} ({counted(correction.against, 'time')})")
+    if correction.agrees:
+        reasons.append("a pipeline that wasn't trained on this agrees")
+    return f"{change}: {', and '.join(reasons)}" if reasons else change
 
 
 class Kept:
@@ -181,7 +201,7 @@ def _task(text: str, gold: set[SpanKey], label: str, findings: Sequence[Finding]
     labels = sorted({label}.union(*declared))
     spans = [{"start": start, "end": end, "label": name} for start, end, name in sorted(gold) if name in labels]
     meta = {
-        "look": "; ".join(dict.fromkeys(f"{one.start}: {one.advice(text)}" for one in findings)),
+        "look": "; ".join(dict.fromkeys(f"{one.start}: {one.why}" for one in findings)),
         "doc": findings[0].doc,
         "from": "; ".join(dict.fromkeys(place for one in findings for place in one.places)),
         "score": round(findings[0].score, 2),

@@ -1,13 +1,15 @@
 """A pipeline gives its opinion on texts that it wasn't trained on, and each text has one opinion."""
 
+import time
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import spacy
 
 from labelwise.check import folds as module
-from labelwise.check.folds import add_opinions, read_checked, train_fold
+from labelwise.check.folds import LOOKED_AT, add_opinions, load_per_label, read_checked, train_fold, train_folds
 from labelwise.corpus.manifest import read_manifest
 from labelwise.corpus.tokenizer import extend_tokenizer, read_tokenizer
 from labelwise.train.reader import PartitionedCorpus
@@ -24,37 +26,97 @@ def test_each_text_is_in_the_fold_that_training_leaves_out(folds, demo_corpus):
         trained = {
             eg.reference.text for eg in PartitionedCorpus(demo_corpus / "train", leave_out=f"{fold}/{folds}")(NLP)
         }
-        for doc in read_checked(demo_corpus, fold, folds):
+        for doc in read_checked(demo_corpus, *LOOKED_AT[: 2 if fold == 0 else 1], fold=fold, folds=folds):
             assert doc.stored.text not in trained
             seen[doc.stored.text] += 1
             splits[doc.split] += 1
     expected = read_manifest(demo_corpus)["splits"]
-    assert splits == {split: row["texts"] for split, row in expected.items()}
+    assert splits == {split: expected[split]["texts"] for split in ("train", "dev")}
     assert set(seen.values()) == {1}
 
 
 def test_training_is_told_what_to_leave_out(demo_corpus, tmp_path, monkeypatch):
     told = []
     monkeypatch.setattr(module, "train", lambda *given: told.append(given[:2]))
-    recipe = Recipe(ROOT / "configs" / "cpu.cfg", demo_corpus, workers=2, overrides={"system.seed": 5})
-    model = train_fold(recipe, tmp_path, 1, 3)
+    recipe = Recipe(ROOT / "configs" / "cpu.cfg", demo_corpus, overrides={"system.seed": 5})
+    model = train_fold(recipe, tmp_path, 3, 1)
     changed = {"system.seed": 5, "labelwise.freeze": False, "labelwise.optimize": "", "corpora.train.leave_out": "1/3"}
     assert told == [(replace(recipe, overrides=changed), tmp_path / "fold-1")]
     assert model == tmp_path / "fold-1"
+
+
+def waiting(recipe: Recipe, out: Path, curve: Path) -> None:
+    """Be a training that takes a minute, but for that of the first fold."""
+    if out.name != "fold-0":
+        time.sleep(60)
+
+
+def test_each_fold_has_a_process_and_what_is_trained_in_vain_is_ended(demo_corpus, tmp_path, monkeypatch):
+    """Where the work on the first pipeline fails, nobody waits for the second one."""
+    monkeypatch.setattr(module, "train", waiting)
+    models = train_folds(Recipe(ROOT / "configs" / "cpu.cfg", demo_corpus), tmp_path, 2, workers=2)
+    assert next(models) == tmp_path / "fold-0"
+    start = time.monotonic()
+    models.close()
+    assert time.monotonic() - start < 30
+
+
+def per_label(corpus: Path, *labels: str) -> spacy.Language:
+    """A pipeline with heads that have learnt nothing, and the corpus's tokenizer."""
+    nlp = spacy.blank("en")
+    extend_tokenizer(nlp, read_tokenizer(corpus / "tokenizer.json")[1])
+    component = nlp.add_pipe("labelwise_per_label", name="ner")
+    for label in labels:
+        component.add_label(label)
+    nlp.initialize()
+    return nlp
+
+
+def test_a_label_that_the_corpus_lost_and_one_that_is_new_have_no_opinion(demo_corpus):
+    labels = read_manifest(demo_corpus)["labels"]
+    nlp = per_label(demo_corpus, "LOST", *labels[1:])
+    docs = list(add_opinions(nlp, read_checked(demo_corpus, "dev"), labels))
+    for doc in docs:
+        assert doc.opinion.probability((0, 1, 0)) is None
+        assert doc.opinion.probability((0, 1, 1)) is not None
+        assert {number for *_, number in doc.opinion.found} <= set(range(1, len(labels)))
+    assert any(doc.opinion.found for doc in docs)
+
+
+def test_a_pipeline_with_another_tokenizer_has_no_opinion_on_texts_that_it_splits_otherwise(demo_corpus):
+    labels = read_manifest(demo_corpus)["labels"]
+    nlp = per_label(demo_corpus, *labels)
+    nlp.tokenizer.infix_finditer = None
+    docs = list(add_opinions(nlp, read_checked(demo_corpus, *LOOKED_AT), labels))
+    same = [
+        [token.text for token in nlp.make_doc(stored.text)] == [stored.strings[word] for word in stored.words.tolist()]
+        for stored in (doc.stored for doc in docs)
+    ]
+    assert [doc.opinion is not None for doc in docs] == same
+    assert not all(same)
+
+
+def test_a_pipeline_without_heads_gives_no_opinion(demo_corpus, tmp_path):
+    assert load_per_label(None) is load_per_label(tmp_path / "none") is None
+    spacy.blank("en").to_disk(tmp_path / "blank")
+    assert load_per_label(tmp_path / "blank") is None
+    nlp = spacy.blank("en")
+    nlp.add_pipe("ner").add_label("PERSON")
+    nlp.initialize()
+    nlp.to_disk(tmp_path / "ner")
+    assert load_per_label(tmp_path / "ner") is None
+    per_label(demo_corpus, "PERSON").to_disk(tmp_path / "heads")
+    assert load_per_label(tmp_path / "heads").get_pipe("ner").labels == ("PERSON",)
 
 
 @pytest.mark.parametrize("batch_size", [1, 3, 100])
 def test_opinions_are_those_on_each_text_alone(batch_size, demo_corpus):
     """However texts are put together, whatever order the pipeline has its labels in."""
     labels = read_manifest(demo_corpus)["labels"]
-    nlp = spacy.blank("en")
-    extend_tokenizer(nlp, read_tokenizer(demo_corpus / "tokenizer.json")[1])
-    component = nlp.add_pipe("labelwise_per_label", name="ner")
-    for label in reversed(labels):
-        component.add_label(label)
-    nlp.initialize()
+    nlp = per_label(demo_corpus, *reversed(labels))
+    component = nlp.get_pipe("ner")
     nlp.batch_size = batch_size
-    docs = [doc for doc in read_checked(demo_corpus) if doc.split == "dev"]
+    docs = list(read_checked(demo_corpus, "dev"))
     whole = list(add_opinions(nlp, iter(docs), labels))
     nlp.batch_size = 1
     assert [doc.stored for doc in whole] == [doc.stored for doc in docs]

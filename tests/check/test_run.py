@@ -3,6 +3,7 @@
 import csv
 import json
 import shutil
+from collections import Counter
 from html import escape
 from pathlib import Path
 
@@ -10,24 +11,29 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from labelwise.check import folds
-from labelwise.check.look_up import explain, locate
+from labelwise.check import folds, run
+from labelwise.check.folds import LOOKED_AT, CheckedDoc, read_checked
+from labelwise.check.look_up import DevMistakes, locate
 from labelwise.check.run import check
 from labelwise.check.worklists import Finding
+from labelwise.common import memory
 from labelwise.common.errors import InputError
 from labelwise.common.keys import text_key
-from labelwise.corpus.docbin_reader import read_stored_docs
-from labelwise.corpus.manifest import partitions_of, read_split
+from labelwise.corpus.manifest import read_split
+from labelwise.corpus.pipeline import load_pipeline
 from labelwise.corpus.tasks import input_hash
 from labelwise.demo.corpus import add_noise, make_doc
 from labelwise.demo.write import write_brat
-from labelwise.evaluate.predictions import PredictedDoc, write_predictions
+from labelwise.evaluate.mistakes import pair_spans
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge
 from labelwise.sources.convert_brat import convert_brat
 from labelwise.train.recipe import Recipe
+from labelwise.train.run import train
+from labelwise.train.section import PLAIN
 from scripts.check_labels import check_labels_cli
 from tests.conftest import ROOT
+from tests.corpus.test_forms import stored
 
 CPU = ROOT / "configs" / "cpu.cfg"
 SMALL = {"training.max_steps": 60, "training.eval_frequency": 30, "training.batcher.size": 1000}
@@ -60,6 +66,10 @@ def rows_of(folder: Path) -> list[dict]:
         return list(csv.DictReader(file, delimiter="\t"))
 
 
+def bytes_of(folder: Path) -> dict[Path, bytes]:
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*.*") if path.is_file()}
+
+
 def spans_of(row: dict) -> set[tuple]:
     here = (row["doc"], int(row["start"]), int(row["end"]), row["label"]) if row["start"] else None
     better = ["proposed_start", "proposed_end"]
@@ -68,9 +78,16 @@ def spans_of(row: dict) -> set[tuple]:
 
 
 @pytest.fixture(scope="module")
-def checked(noisy) -> Path:
+def trained(noisy) -> Path:
+    model = noisy / "model"
+    train(Recipe(CPU, noisy / "corpus", overrides={**SMALL, **PLAIN}), model, noisy / "curve.tsv")
+    return model
+
+
+@pytest.fixture(scope="module")
+def checked(noisy, trained) -> Path:
     out = noisy / "check"
-    check(Recipe(CPU, noisy / "corpus", overrides=SMALL), out, folds=2)
+    check(Recipe(CPU, noisy / "corpus", overrides=SMALL), out, folds=2, model=trained, workers=2)
     return out
 
 
@@ -86,7 +103,7 @@ def test_the_first_findings_are_what_is_wrong(checked):
 def test_findings_say_where_they_are(checked, noisy):
     """Document, offsets, data set, file and line are those of the source."""
     rows = rows_of(checked)
-    assert {row["split"] for row in rows} == {"train", "dev", "test"}
+    assert {row["split"] for row in rows} == {"train", "dev"}
     for row in rows[:30]:
         text = (noisy / "brat" / row["doc"]).read_text(encoding="utf8")
         start, end = (
@@ -114,8 +131,6 @@ def test_each_label_has_tasks_that_prodigy_opens(checked):
     for file in files:
         tasks = [json.loads(line) for line in file.read_text(encoding="utf8").splitlines()]
         assert len({task["text"] for task in tasks}) == len(tasks) > 0
-        scores = [task["meta"]["score"] for task in tasks]
-        assert scores == sorted(scores, reverse=True)
         for task in tasks:
             assert task["_input_hash"] == input_hash(task["text"])
             assert {span["label"] for span in task["spans"]} <= {file.stem}
@@ -134,8 +149,8 @@ def test_a_task_that_is_saved_to_its_own_data_set_takes_nothing_from_other_label
     ]
     for n, row in enumerate(rows[1:], 1):
         row["spans"].append({"start": len(f"{n}: my "), "end": len(f"{n}: my cat"), "label": "PET"})
-    merging.add("both", ["PET", "PLACE"], rows)
-    merging.add("verb", ["VERB"], [{"text": row["text"]} for row in rows])
+    merging.add("both", ["PET", "PLACE"], rows, split="train")
+    merging.add("verb", ["VERB"], [{"text": row["text"]} for row in rows], split="train")
     before = merging.run()
     check(Recipe(CPU, merging.root / "corpus"), merging.root / "check", folds=0)
     (first, *_) = [json.loads(line) for line in (merging.root / "check/tasks/PET.jsonl").read_text().splitlines()]
@@ -153,7 +168,7 @@ def test_without_pipelines_the_forms_alone_are_looked_at(noisy, tmp_path, monkey
     monkeypatch.setattr(folds, "train", None)
     summary = check(Recipe(CPU, noisy / "corpus"), tmp_path / "check", folds=0)
     rows = rows_of(tmp_path / "check")
-    assert summary.texts == 120
+    assert summary.texts == len(list(read_checked(noisy / "corpus", *LOOKED_AT))) < 120
     assert sum(sum(kinds.values()) for kinds in summary.findings.values()) == len(rows) > 20
     assert sum(group.findings for group in summary.groups) == len(rows)
     assert max(int(row["similar"]) for row in rows) == max(group.findings for group in summary.groups)
@@ -171,45 +186,97 @@ def test_the_best_of_each_label_are_kept(noisy, tmp_path):
 def test_equal_checks_write_equal_bytes(noisy, tmp_path):
     for name in ("one", "two"):
         check(Recipe(CPU, noisy / "corpus"), tmp_path / name, folds=0)
-    one, two = (
-        {path.relative_to(tmp_path / name): path.read_bytes() for path in (tmp_path / name).rglob("*.*")}
-        for name in ("one", "two")
+    assert bytes_of(tmp_path / "one") == bytes_of(tmp_path / "two")
+
+
+@pytest.mark.slow
+def test_mistakes_on_dev_say_what_pays_most(checked, noisy, trained):
+    """They are counted here from the pipeline's own spans; what pays most leads the groups, and each label's tasks."""
+    nlp = load_pipeline(trained)
+    mistakes = Counter()
+    for doc in read_checked(noisy / "corpus", "dev"):
+        text, gold = doc.stored.text, doc.stored.annotation.accepted
+        predicted = nlp(text)
+        found = {(span.start_char, span.end_char, span.label_) for span in predicted.spans["labels"]}
+        for pair in pair_spans(gold, found):
+            if pair.kind:
+                forms = {" ".join(text[span[0] : span[1]].split()) for span in pair if span}
+                mistakes.update((form, frozenset(pair.labels) - {""}) for form in forms)
+    rows = rows_of(checked)
+    for row in rows:
+        both = {row["label"], row["proposed"]} - {""}
+        expected = sum(mistakes[row["form"], labels] for labels in {frozenset(both), frozenset({row["label"]})})
+        assert int(row["explains"]) == expected
+    assert len({row["explains"] for row in rows}) > 2
+    groups = json.loads((checked / "check.json").read_text())["groups"]
+    worth = [group["worth"] for group in groups]
+    assert worth == sorted(worth, reverse=True)
+    assert groups[0]["explains"] > 1
+    for label in LABELS:
+        (first, *_) = [json.loads(line) for line in (checked / "tasks" / f"{label}.jsonl").read_text().splitlines()]
+        of_label = [group for group in groups if label in (group["label"], group["proposed"])]
+        assert any(f"'{group['form']}'" in first["meta"]["look"] for group in of_label[:2])
+
+
+def test_without_a_pipeline_the_surest_come_first(noisy, tmp_path):
+    told = []
+    summary = check(
+        Recipe(CPU, noisy / "corpus"), tmp_path / "check", folds=0, model=tmp_path / "none", tell=told.append
     )
-    assert one == two
+    scores = [group.score for group in summary.groups]
+    assert scores == sorted(scores, reverse=True)
+    assert {row["explains"] for row in rows_of(tmp_path / "check")} == {"0"}
+    assert told == [
+        "No pipeline with a head for each label is trained: no opinion on dev, no mistakes on it to rank by"
+    ]
 
 
-def test_mistakes_on_test_say_what_pays_most(noisy, tmp_path):
-    """The form of which most mistakes are made leads the groups."""
-    check(Recipe(CPU, noisy / "corpus"), tmp_path / "first", folds=0)
-    row = rows_of(tmp_path / "first")[10]
-    label = row["label"]
-    docs = [PredictedDoc(f"{n:02d}", row["form"], [], [(0, len(row["form"]), label)], [], doc="x") for n in range(7)]
-    with (tmp_path / "predictions.jsonl").open("wb") as file:
-        write_predictions(docs, file)
-    predictions = tmp_path / "predictions.jsonl"
-    summary = check(Recipe(CPU, noisy / "corpus"), tmp_path / "second", folds=0, predictions=predictions)
-    assert (summary.groups[0].form, summary.groups[0].explains) == (row["form"], 7)
-    explained = {one["form"] for one in rows_of(tmp_path / "second") if one["explains"] == "7"}
-    assert explained == {row["form"]}
+class Found:
+    """An opinion that has found some places."""
+
+    def __init__(self, *found: tuple[int, int, int]) -> None:
+        self.found = set(found)
 
 
 def test_a_finding_explains_the_mistakes_of_its_own_label_or_pair_alone(tmp_path):
-    """Of `cat`, which is A and B: A missed, A taken for B, B missed, and A of another form missed."""
-    a, b = [(0, 3, "A")], [(0, 3, "B")]
-    docs = [
-        PredictedDoc(f"{n}", "cat", gold, found, [], doc="x")
-        for n, (gold, found) in enumerate([(a, []), (a, b), (b, [])])
+    """Of `cat`, which is A and B: A missed, A taken for B, B missed, and A of another form missed; and one in train."""
+    texts = [
+        ("cat", [(0, 1, "A")], {}),
+        ("cat", [(0, 1, "A")], {}),
+        ("cat", [(0, 1, "B")], {}),
+        ("dog", [(0, 1, "A")], {}),
     ]
-    docs.append(PredictedDoc("9", "dog", a, [], [], doc="x"))
-    with (tmp_path / "predictions.jsonl").open("wb") as file:
-        write_predictions(docs, file)
+    docs = stored(tmp_path, *texts, texts[0])
+    mistakes = DevMistakes(["A", "B"])
+    for number, (doc, split) in enumerate(zip(docs, ["dev"] * 4 + ["train"], strict=True)):
+        mistakes.add(CheckedDoc(split, doc, Found((0, 1, 1)) if number == 1 else Found()))
     here = (0, 3, "A")
     findings = [
-        Finding(1.0, "wrong label", "A", "cat", here, (0, 3, "B"), "train", "x", "", ""),
-        Finding(1.0, "spurious", "A", "cat", here, None, "train", "x", "", ""),
+        Finding(1.0, "wrong label", "A", "cat", here, (0, 3, "B"), "train", "x", "", "", ""),
+        Finding(1.0, "spurious", "A", "cat", here, None, "train", "x", "", "", ""),
     ]
-    explain(findings, tmp_path / "predictions.jsonl")
+    mistakes.explain(findings)
     assert [finding.explains for finding in findings] == [2, 1]
+
+
+@pytest.mark.slow
+def test_findings_do_not_depend_on_the_number_of_processes(noisy, tmp_path):
+    few = {**SMALL, "training.max_steps": 4, "training.eval_frequency": 2}
+    for workers in (1, 2):
+        check(Recipe(CPU, noisy / "corpus", overrides=few), tmp_path / str(workers), folds=3, workers=workers)
+    assert bytes_of(tmp_path / "1") == bytes_of(tmp_path / "2")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["1", "2"]
+
+
+def test_no_more_is_trained_side_by_side_than_memory_allows(noisy, tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(run, "train_folds", lambda recipe, out, folds, workers: asked.append(workers) or iter(()))
+    monkeypatch.setattr(memory, "tree_pss", lambda pid: 0)
+    for size in ("900GB", "700MB", "300MB"):
+        check(Recipe(CPU, noisy / "corpus"), tmp_path / "check", workers=3, memory=size)
+    assert asked == [3, 2, 1]
+    with pytest.raises(InputError, match="memory 299MB: the least possible is 300MB"):
+        check(Recipe(CPU, noisy / "corpus"), tmp_path / "check", workers=3, memory="299MB")
 
 
 @pytest.mark.parametrize(
@@ -220,7 +287,7 @@ def test_numbers_out_of_range_are_errors(options, message, noisy, tmp_path):
         check(Recipe(CPU, noisy / "corpus"), tmp_path / "out", **options)
 
 
-@pytest.mark.parametrize("damage", ["no predictions", "no places", "no JSON"])
+@pytest.mark.parametrize("damage", ["no pipeline", "no places", "no JSON"])
 def test_what_is_not_there_is_said_before_anything_is_trained(damage, noisy, tmp_path, monkeypatch):
     monkeypatch.setattr(folds, "train", lambda *given, **options: pytest.fail("trained"))
     shutil.copytree(noisy / "corpus", tmp_path / "corpus")
@@ -229,14 +296,13 @@ def test_what_is_not_there_is_said_before_anything_is_trained(damage, noisy, tmp
         places.unlink()
     elif damage == "no JSON":
         places.write_text("{oops\n")
-    predictions = tmp_path / "none.jsonl" if damage == "no predictions" else None
     message = {
-        "no predictions": r"none\.jsonl: there is no such file; run the evaluation",
+        "no pipeline": "no trained pipeline; run the training first",
         "no places": r"places\.jsonl: there is no such file; run the merge",
         "no JSON": r"places\.jsonl:1: not what a merge writes \(.*\); run the merge again",
     }[damage]
     with pytest.raises(InputError, match=message):
-        check(Recipe(CPU, tmp_path / "corpus"), tmp_path / "out", predictions=predictions)
+        check(Recipe(CPU, tmp_path / "corpus"), tmp_path / "out", model=tmp_path if damage == "no pipeline" else None)
 
 
 @pytest.mark.parametrize(
@@ -258,7 +324,7 @@ def test_places_are_those_of_answers_that_say_something_of_the_finding(answer, f
     task = {"text": "big cat", "_view_id": "ner_manual", "_annotator_id": "ann", **answer}
     merging.add("a", ["A"], [task])
     key = text_key(b"big cat").hex()
-    finding = Finding(1.0, "missing", "A", "cat", None, (4, 7, "A"), "train", "", key, "")
+    finding = Finding(1.0, "missing", "A", "cat", None, (4, 7, "A"), "train", "", key, "", "")
     merging.run()
     locate([finding], merging.root / "corpus", {"a": ("A",)})
     assert finding.places == found
@@ -310,14 +376,9 @@ def test_what_is_counted_and_who_does_not_agree_is_said(merging):
 
 
 def lines_of(corpus: Path, label: str) -> list:
-    """The accepted spans of a label, all splits together."""
-    docs = (
-        doc
-        for split in ("train", "dev", "test")
-        for file in partitions_of(corpus, split)
-        for doc in read_stored_docs(file)
-    )
-    return [span for doc in docs for span in doc.annotation.gold if span[2] == label]
+    """The accepted spans of a label, in train and dev together."""
+    docs = read_checked(corpus, *LOOKED_AT)
+    return [span for doc in docs for span in doc.stored.annotation.gold if span[2] == label]
 
 
 def test_a_folder_that_is_no_check_is_not_replaced(noisy, tmp_path):

@@ -33,7 +33,7 @@ def tasks(tmp_path) -> Path:
 
     def finding(key: str, current: tuple | None, proposed: tuple | None) -> Finding:
         return Finding(
-            1.0, "missing", "A", "x", current, proposed, "train", f"{key}.txt", key, "", [], {"d": ("A", "B")}
+            1.0, "missing", "A", "x", current, proposed, "train", f"{key}.txt", key, "", "why", [], {"d": ("A", "B")}
         )
 
     found = [finding("two", None, (0, 3, "A")), finding("one", (0, 3, "A"), None), finding("two", None, (4, 7, "A"))]
@@ -121,8 +121,8 @@ def test_what_check_lists_can_be_looked_at_in_label_studio(tasks, tmp_path):
     """As predictions, as nobody would be shown what has an annotation; with the labels that the data set has."""
     found = written(tasks, tmp_path / "out", "label-studio")
     assert [task["data"] for task in found] == [
-        {"text": "two text", "doc": "two.txt", "look": "0: 'two' is A elsewhere; 4: 'tex' is A elsewhere"},
-        {"text": "one text", "doc": "one.txt", "look": "0: 'x' isn't A elsewhere"},
+        {"text": "two text", "doc": "two.txt", "look": "0: why; 4: why"},
+        {"text": "one text", "doc": "one.txt", "look": "0: why"},
     ]
     spans = [[result["value"]["labels"] for result in task["predictions"][0]["result"]] for task in found]
     assert spans == [[["B"]], [["A"]]]
@@ -136,7 +136,7 @@ def test_what_check_lists_is_gold_in_doccano_and_brat(tasks, tmp_path):
     assert [(row["look"].partition(":")[0], "predicted" in row) for row in rows] == [("0", False)] * 2
     export(tasks, tmp_path / "brat", "brat")
     lines = (tmp_path / "brat" / "documents.tsv").read_text(encoding="utf8").splitlines()
-    assert lines[2] == "one.ann\t\t0: 'x' isn't A elsewhere"
+    assert lines[2] == "one.ann\t\t0: why"
     assert not (tmp_path / "brat" / "PREDICTED.json").exists()
 
 
