@@ -78,7 +78,7 @@ class Forms:
     def keys(self, forms: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """Digest forms with labels."""
         with np.errstate(over="ignore"):
-            return (forms ^ (self.hashes[labels] * _OTHER)) * _FACTOR
+            return (forms * _FACTOR) ^ (self.hashes[labels] * _OTHER)  # no zero where a word is its own label
 
     def occurrences(self, doc: StoredDoc) -> Occurrences:
         """Find the free occurrences in a text of the forms that are looked for."""

@@ -61,6 +61,12 @@ def test_forms_are_marked_or_free_by_label(tmp_path):
     assert counts(0, 1, 2) == [(0, 0), (2, 2)]
 
 
+def test_words_that_are_their_own_labels_are_counted_apart(tmp_path):
+    (doc,) = stored(tmp_path, ("A B", [(0, 1, "A")], {}))
+    forms = Forms(LABELS)
+    assert len(set(forms.keys(forms.form_keys(doc, [(0, 1), (1, 2)]), np.arange(2)).tolist())) == 2
+
+
 def test_counts_are_those_of_looking_at_every_place(demo_corpus):
     labels = read_manifest(demo_corpus)["labels"]
     docs = [doc for file in find_partitions(demo_corpus / "train") for doc in read_stored_docs(file)]
