@@ -5,8 +5,8 @@ random, which needs no predictions: those that a pipeline agrees with and those 
 all of test. No task shows gold or predictions, nor tells which it is.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 
 import msgspec
@@ -21,23 +21,21 @@ MOST = 100  # texts for a label
 def write_blind(
     docs: Iterable[CheckedDoc], labels: Sequence[str], declared: Mapping[str, Sequence[str]], folder: Path
 ) -> None:
-    """Write LABEL.jsonl for each label: a task without spans for each of the first texts that are complete for it.
+    """Write LABEL.jsonl for each label: a task without spans for each of the first texts.
 
-    The first ones are a random sample, the same for the same texts: a corpus is sorted by a digest of the texts.
+    The first ones are a random sample, the same for the same texts: a corpus is sorted by a digest of the texts. Those
+    that nobody has annotated for the label are among them: what is predicted there can't be judged before.
 
     docs (Iterable[CheckedDoc]): test, in order.
     declared (Mapping): the labels of each data set. A task names in `meta.labels` all those of the data sets that it is
         from, as an answer that is saved there again is about these, too.
     """
     folder.mkdir()
-    written: Counter[str] = Counter()
     with LabelFiles(folder, labels) as files:
-        for doc in docs:
+        for doc in islice(docs, MOST):
             text, merged = doc.stored.text, doc.stored.annotation
             datasets = [declared.get(dataset, ()) for dataset in merged.datasets]
             for label in labels:
-                if label not in merged.uncovered and written[label] < MOST:
-                    written[label] += 1
-                    shown = sorted({label}.union(*(names for names in datasets if label in names)))
-                    meta = {"doc": merged.doc, "labels": ",".join(shown)}
-                    files.write(label, msgspec.json.encode({"text": text, "spans": [], "meta": meta}) + b"\n")
+                shown = sorted({label}.union(*(names for names in datasets if label in names)))
+                meta = {"doc": merged.doc, "labels": ",".join(shown)}
+                files.write(label, msgspec.json.encode({"text": text, "spans": [], "meta": meta}) + b"\n")

@@ -39,10 +39,11 @@ class DevMistakes:
                 self._counts.add(_keys((form, {*pair.labels} - {""}) for form in forms))
 
     def explain(self, findings: Iterable[Finding]) -> None:
-        """Tell each finding the mistakes that are about its form, and its label or both of its labels."""
+        """Tell each finding the other mistakes that are about its form, and its label or both of its labels."""
         for one in findings:
             about = {frozenset(one.labels), frozenset((one.label,))}
-            one.explains = int(self._counts.of(_keys((one.form, labels) for labels in about)).sum())
+            mistakes = int(self._counts.of(_keys((one.form, labels) for labels in about)).sum())
+            one.explains = max(0, mistakes - (one.split == "dev"))  # one of dev is a mistake itself
 
 
 def _keys(about: Iterable[tuple[str, Iterable[str]]]) -> np.ndarray:

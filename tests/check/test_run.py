@@ -206,7 +206,7 @@ def test_mistakes_on_dev_say_what_pays_most(checked, noisy, trained):
     for row in rows:
         both = {row["label"], row["proposed"]} - {""}
         expected = sum(mistakes[row["form"], labels] for labels in {frozenset(both), frozenset({row["label"]})})
-        assert int(row["explains"]) == expected
+        assert int(row["explains"]) == max(0, expected - (row["split"] == "dev"))
     assert len({row["explains"] for row in rows}) > 2
     groups = json.loads((checked / "check.json").read_text())["groups"]
     worth = [group["worth"] for group in groups]
