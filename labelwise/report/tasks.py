@@ -5,6 +5,8 @@
 - missed, and contradicted by train, more than a hundredth of gold: fix annotations.
 - spurious: look at what is found but not marked; often it is an annotation that is missing.
 - wrong boundaries: decide where spans begin and end.
+- missed, though train marks the words variously, and hardly found though a pipeline sees their context: decide which
+  of them count.
 - missed, though train marks the words: leave it, that is for the pipeline to learn.
 """
 
@@ -18,12 +20,15 @@ from labelwise.evaluate.ranking import FEW, RankedLabel, rank_labels, texts_need
 from labelwise.evaluate.scores import MARKINGS, Details, Found, LearningCurve, Metrics
 
 FIRST = 3  # tasks
-AT_A_TIME = 50  # texts of a task
+AT_A_TIME = 50  # texts, or findings, of a task
 RANDOM = 100  # test texts that are annotated anew for a label
 SECONDS = 6  # for a span, by default
 CONTRADICTED = 0.01  # of the spans in test, from which annotations are to be fixed
 LEAST = 3  # contradicted spans
+MANY = 0.2  # of those missed
 FEW_FOUND = 0.25  # of the words that train never marks, below which more texts hardly help
+INCONSISTENT = 0.6  # of the words that train marks variously, below which context doesn't explain it
+KNOWN = 10  # of those at least
 FLAT = 0.005  # what more texts must add to F, to be worth it
 FIX = "weasel run fix"
 MORE_TEXTS = (
@@ -103,6 +108,7 @@ def choose(
         why = f"{errors.unjudged:,} of its {errors.unjudged + judged:,} predictions can't be judged"
         do = f"annotate {RANDOM} random test texts for {label}, or declare it absent"
         return Task(label, do, why, f"training/check/test/{file}", FIX, 2 * minutes)
+    review = ceil(AT_A_TIME * SECONDS / 60)
     all_of_it = errors.missed + errors.spurious + errors.boundaries
     if not all_of_it:
         return Task(label, "leave it", "no error")
@@ -117,24 +123,28 @@ def choose(
         "leave": errors.missed - never.missed,
     }
     kind = max(groups, key=lambda name: groups[name])
-    if contradicted:
+    if contradicted > MANY * errors.missed:
         kind = "fix"
     tasks = f"training/check/tasks/{file}"
     match kind:
         case "fix":
             why = f"{contradicted:,} of {errors.missed:,} missed have words that train leaves unmarked"
-            return Task(label, "fix annotations", why, tasks, FIX, minutes)
+            return Task(label, "fix annotations", why, tasks, FIX, review)
         case "look":
             why = f"{errors.spurious:,} spurious of {counted(all_of_it, 'error')}"
-            return Task(label, "look at what is found but not marked", why, tasks, FIX, minutes)
+            return Task(label, "look at what is found but not marked", why, tasks, FIX, review)
         case "decide":
             why = f"{errors.boundaries:,} wrong boundaries of {counted(all_of_it, 'error')}"
-            return Task(label, "decide where it begins and ends", why, tasks, FIX, minutes)
+            return Task(label, "decide where it begins and ends", why, tasks, FIX, review)
         case "annotate" if few_found or flat:
             why = f"only {unseen}" if few_found else f"{unseen}, and its learning curve is flat"
             return Task(label, "a transformer, or word vectors", why, command="weasel run gpu")
         case "annotate":
             return Task(label, f"annotate {AT_A_TIME} more texts", unseen, f"to-annotate/{file}", MORE_TEXTS, minutes)
+    variously = found[MARKINGS.index("variously")]
+    if variously.gold >= KNOWN and variously.found < INCONSISTENT * variously.gold:
+        why = f"only {variously.found:,} of {variously.gold:,} found whose words train marks variously"
+        return Task(label, "decide which of its words count", why, tasks, FIX, review)
     known = sum(one.missed for one in found[:2])
     return Task(label, "leave it, or train longer", f"{known:,} missed whose words train marks")
 

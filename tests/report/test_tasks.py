@@ -7,14 +7,18 @@ from labelwise.evaluate.scores import Details, Errors, Familiarity, Found
 from labelwise.report.tasks import choose, first_tasks, list_labels
 from tests.evaluate.test_ranking import make_metrics
 
-NOTHING = [Found(), Found(), Found()]
+NOTHING = Found()
 
 
 def chosen(
-    errors: Errors, never: Found | None = None, contradicted: int = 0, gain: float | None = None
+    errors: Errors,
+    variously: Found = NOTHING,
+    never: Found = NOTHING,
+    contradicted: int = 0,
+    gain: float | None = None,
 ) -> tuple[str, str]:
     (row,) = rank_labels(make_metrics({"A": errors}))
-    task = choose(row, [*NOTHING[:2], never or Found()], contradicted, gain, "A.jsonl", 1.0)
+    task = choose(row, [NOTHING, variously, never], contradicted, gain, "A.jsonl", 1.0)
     return task.do, task.file
 
 
@@ -22,6 +26,13 @@ def chosen(
     ("found", "do", "file"),
     [
         ({"errors": Errors(60)}, "leave it", ""),
+        ({"errors": Errors(60, 9), "variously": Found(20, 12, 8)}, "leave it, or train longer", ""),
+        (
+            {"errors": Errors(60, 9), "variously": Found(20, 11, 9)},
+            "decide which of its words count",
+            "training/check/tasks/A.jsonl",
+        ),
+        ({"errors": Errors(60, 9), "variously": Found(9, 0, 9)}, "leave it, or train longer", ""),
         ({"errors": Errors(60, 9, 3, 1), "never": Found(20, 11, 9)}, "annotate 50 more texts", "to-annotate/A.jsonl"),
         ({"errors": Errors(60, 9, 3, 1), "never": Found(20, 4, 9)}, "a transformer, or word vectors", ""),
         (
@@ -37,7 +48,7 @@ def chosen(
         ({"errors": Errors(60, 9, 3, 1), "never": Found(4, 3, 1)}, "leave it, or train longer", ""),
         ({"errors": Errors(60, 3, 9, 1)}, "look at what is found but not marked", "training/check/tasks/A.jsonl"),
         ({"errors": Errors(60, 3, 9, 5)}, "decide where it begins and ends", "training/check/tasks/A.jsonl"),
-        ({"errors": Errors(60, 3, 9, 5), "contradicted": 3}, "fix annotations", "training/check/tasks/A.jsonl"),
+        ({"errors": Errors(60, 3, 9, 5), "contradicted": 1}, "fix annotations", "training/check/tasks/A.jsonl"),
         (
             {"errors": Errors(60, 3, 9, 5), "contradicted": 0},
             "decide where it begins and ends",
@@ -74,8 +85,8 @@ def test_labels_with_few_test_spans_have_no_task_and_if_all_have_few_test_texts_
     [({"A": 2}, []), ({"A": 3}, ["A"]), ({"B": 3}, []), ({"B": 4}, ["B"]), ({"A": 2, "B": 4}, ["B", "A"])],
 )
 def test_annotations_are_fixed_where_contradictions_are_many(contradicted, fixed):
-    """Three, and a hundredth of the label's gold; one, if they are a hundredth of all."""
-    metrics = make_metrics({"A": Errors(90, 10, 2), "B": Errors(380, 20, 2)})
+    """Three, and a hundredth of the label's gold; one, if they are a hundredth of all; and a fifth of those missed."""
+    metrics = make_metrics({"A": Errors(91, 9, 2), "B": Errors(382, 18, 2)})
     details = Details({}, {}, {}, familiarity=Familiarity(contradicted=contradicted))
     rows = list_labels(metrics, details)
     assert [row.ranked.label for row in rows if row.task.do == "fix annotations"] == fixed
