@@ -1,0 +1,30 @@
+"""A small merged corpus in which forms are marked variously, with predictions that find nothing."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from labelwise.common.keys import text_key
+from labelwise.corpus.docbin_reader import read_stored_docs
+from labelwise.corpus.manifest import find_partitions
+from labelwise.evaluate.predictions import PredictedDoc, write_predictions
+
+
+def task(text: str, *words: str, label: str = "ANIMAL", doc: str = "") -> dict:
+    """A task that marks words where they are for the first time."""
+    spans = [{"start": text.index(word), "end": text.index(word) + len(word), "label": label} for word in words]
+    return {"text": text, "spans": spans} | ({"meta": {"doc": doc}} if doc else {})
+
+
+def predict_nothing(corpus: Path, out: Path) -> list[PredictedDoc]:
+    """Write the predictions of a pipeline that finds nothing in test."""
+    docs = []
+    for file in find_partitions(corpus / "test"):
+        for stored in read_stored_docs(file):
+            gold: Sequence = sorted({(start, end, label) for start, end, label, _ in stored.annotation.gold})
+            key = text_key(stored.text.encode()).hex()
+            uncovered = stored.annotation.uncovered
+            docs.append(PredictedDoc(key, stored.text, [], [*gold], [*gold], uncovered=uncovered))
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with out.open("wb") as file:
+        write_predictions(docs, file)
+    return docs
