@@ -15,6 +15,7 @@ import heapq
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -24,7 +25,7 @@ from labelwise.corpus.docbin_reader import StoredDoc, TokenSpan, read_stored_doc
 from labelwise.corpus.forms import Forms
 from labelwise.corpus.manifest import find_partitions, partitions_of
 from labelwise.corpus.places import AnswerPlace, read_declared_labels, read_places
-from labelwise.evaluate.causes import NOW_AND_THEN
+from labelwise.evaluate.familiarity import NOW_AND_THEN
 from labelwise.evaluate.predictions import read_predictions
 
 MOST_FORMS = 200
@@ -94,29 +95,38 @@ class VariousForm(msgspec.Struct):
         return msgspec.structs.replace(self, ways=(shown[0], shown[1]))
 
 
+def json_in_page(content: Any) -> bytes:
+    """Write JSON without the character that could end the element of a page that it stands in."""
+    return msgspec.json.encode(content).replace(b"<", b"\\u003c")
+
+
 def digest_answer(spans: Sequence[Sequence[int]]) -> str:
     """Digest what a data set says of a label on a text: start and end of its accepted spans, in characters."""
-    return hashlib.sha256(msgspec.json.encode(sorted(spans))).hexdigest()[:16]
+    return hashlib.blake2b(msgspec.json.encode(sorted(spans)), digest_size=6).hexdigest()
 
 
 class Concordance(msgspec.Struct):
     """The forms that are marked variously, those with the most mistakes first.
 
     others (int): forms that aren't among them.
+    answers (dict): for each data set, texts that are annotated as a whole, and with single judged spans.
+    declared (dict): the labels of each data set.
     """
 
     forms: list[VariousForm]
     others: int = 0
+    answers: dict[str, tuple[int, int]] = {}
+    declared: dict[str, tuple[str, ...]] = {}
 
     def fitting(self, size: int) -> "Concordance":
         """Leave out occurrences, then forms, until no more than `size` bytes of JSON are left."""
         for most in SHOWN:
             forms = [form.with_at_most(most) for form in self.forms]
-            sizes = 1 + np.cumsum([len(msgspec.json.encode(form)) + 1 for form in forms])
+            sizes = 1 + np.cumsum([len(json_in_page(form)) + 1 for form in forms])
             if sum(sizes[-1:]) <= size:
                 break
         kept = int((sizes <= size).sum())
-        return Concordance(forms[:kept], self.others + len(forms) - kept)
+        return msgspec.structs.replace(self, forms=forms[:kept], others=self.others + len(forms) - kept)
 
 
 def find_various(corpus: Path, predictions: Path, labels: Sequence[str]) -> Concordance:
@@ -139,8 +149,9 @@ def find_various(corpus: Path, predictions: Path, labels: Sequence[str]) -> Conc
         for stored in _read(corpus, split):
             gathering.add(stored)
     found = gathering.found(mistakes)
-    _locate(found, gathering.answers, corpus)
-    return Concordance(found, len(ranked) - len(found))
+    declared = read_declared_labels(corpus)
+    answers = _locate(found, gathering.answers, declared, corpus)
+    return Concordance(found, len(ranked) - len(found), answers, declared)
 
 
 def _read(corpus: Path, split: str) -> Iterator[StoredDoc]:
@@ -278,20 +289,31 @@ def _window(words: Sequence[str], start: int, end: int) -> tuple[int, int]:
     return first, last
 
 
-def _locate(found: Sequence[VariousForm], answers: Mapping[tuple[str, str], Mapping[str, str]], corpus: Path) -> None:
-    """Look up data set, file and line of each occurrence, and the answer's digest."""
+def _locate(
+    found: Sequence[VariousForm],
+    digests: Mapping[tuple[str, str], Mapping[str, str]],
+    declared: Mapping[str, Sequence[str]],
+    corpus: Path,
+) -> dict[str, tuple[int, int]]:
+    """Look up data set, file and line of each occurrence, and count the answers of each data set; see `Concordance`.
+
+    digests (Mapping): see `_Gathering`.
+    """
     wanted: dict[str, list[tuple[str, Occurrence]]] = {}
     for form in found:
         for one in (*form.ways[0], *form.ways[1]):
             wanted.setdefault(one.key, []).append((form.label, one))
-    declared = read_declared_labels(corpus)
+    counts: Counter[tuple[str, bool]] = Counter()
     for text in read_places(corpus):
+        counts.update({(answer.dataset, answer.judged is None) for answer in text.answers})
         for label, one in wanted.get(text.key, ()):
             about = [answer for answer in text.answers if label in declared.get(answer.dataset, ())]
-            fitting = [answer for answer in about if _is_about(answer, one)]
-            if fitting:
-                one.dataset, one.file = fitting[0].dataset, place_of(fitting[0], one.span)
-                one.answer = answers[one.key, label].get(one.dataset) or digest_answer([])
+            if answer := next((answer for answer in about if _is_about(answer, one)), None):
+                one.dataset, one.file = answer.dataset, place_of(answer, one.span)
+                one.answer = digests[one.key, label].get(answer.dataset) or digest_answer([])
+    return {
+        dataset: (counts[dataset, True], counts[dataset, False]) for dataset in sorted({name for name, _ in counts})
+    }
 
 
 def place_of(answer: AnswerPlace, span: tuple[int, int]) -> str:

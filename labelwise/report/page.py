@@ -16,17 +16,19 @@ from typing import Any
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import staged
 from labelwise.compare.revisions import Revision
-from labelwise.corpus.manifest import is_corpus, read_split
+from labelwise.corpus.manifest import is_corpus, pinned, read_manifest, read_split
 from labelwise.corpus.merge_counts import tell_gold
-from labelwise.evaluate.mistakes import KINDS, NOTHING
+from labelwise.evaluate.mistakes import KINDS, NOTHING, Mistakes
 from labelwise.evaluate.predictions import new_digest, read_predictions
 from labelwise.evaluate.ranking import SHIP_AT
-from labelwise.evaluate.results import Details, Metrics, load_results
+from labelwise.evaluate.results import Details, Metrics, Results, load_results
 from labelwise.evaluate.scores import MARKINGS
 from labelwise.report.advice import doubts, missed_forms
 from labelwise.report.check_page import CHECK_PAGE, read_checked_digest
+from labelwise.report.concordance import Concordance, find_various
 from labelwise.report.environment import make_environment
 from labelwise.report.identity import changed_settings, find_commit
+from labelwise.report.label_cards import LARGEST, embed, make_cards
 from labelwise.report.lost import group_lost
 from labelwise.report.mistake_examples import MistakeExamples, Pattern
 from labelwise.report.sections import (
@@ -46,6 +48,8 @@ from labelwise.report.tasks import first_tasks, list_labels, verdicts
 
 LOST_SPANS = "lost_spans.jsonl"
 FREQUENT = 8  # mistakes of a kind that are shown
+BOUNDARIES = 5  # wrong ones of a label that are shown
+CARDS = '<script type="application/json" id="cards">'
 
 
 def write_report(
@@ -89,7 +93,9 @@ def render_report(
     merge, metrics, details = results.merge, results.metrics, results.details
     rows = metrics and list_labels(metrics, details, results.learning)
     template = make_environment().get_template("report.html.jinja")
-    return template.render(
+    browser = results.predictions and metrics and collect_examples(results.predictions, metrics, details)
+    concordance = find_concordance(root / "corpus", results)
+    page = template.render(
         pipeline=pipeline,
         metrics=metrics,
         details=details,
@@ -122,12 +128,36 @@ def render_report(
         curves=results.curve and draw_curves(results.curve),
         resources=results.resources and draw_resources(results.resources),
         confusion=details and tabulate_confusion(details.confusion),
-        browser=results.predictions and metrics and collect_examples(results.predictions, metrics, details),
+        browser=browser,
         coverage_states=COVERAGE,
         kinds=KINDS,
         most_frequent=FREQUENT,
         nothing=NOTHING,
     )
+    cards = make_cards(
+        results,
+        browser["boundaries"] if browser else {},
+        concordance,
+        {row.ranked.label: f"{row.task.do}: {row.task.why}" for row in rows or ()},
+    )
+    # The element stands before all that comes from corpora.
+    before, element, after = page.partition(CARDS)
+    words = embed(cards, concordance, LARGEST - len(page.encode("utf8")))
+    return f"{before}{element}{words}{after}"
+
+
+def find_concordance(corpus: Path, results: Results) -> Concordance | None:
+    """Find the forms that are marked variously; None if the predictions aren't of this corpus, or there are none.
+
+    RAISES (InputError): a file isn't what it should be.
+    """
+    if not (results.predictions and results.metrics and is_corpus(corpus)):
+        return None
+    with pinned(corpus):
+        manifest = read_manifest(corpus)
+        if manifest["splits"]["test"]["digest"] != results.metrics.texts_digest:
+            return None
+        return find_various(corpus, results.predictions, manifest["labels"])
 
 
 def is_of(digest: str, corpus: Path) -> bool:
@@ -142,14 +172,22 @@ def collect_examples(path: Path, metrics: Metrics, details: Details | None) -> d
     """
     frequent = [one for found in details.frequent.values() for one in found[:FREQUENT]] if details else []
     surfaces = [(one.gold, one.gold_label, one.predicted, one.predicted_label) for one in frequent]
-    examples, digest = MistakeExamples(frequent=surfaces), new_digest()
+    examples, mistakes, digest = MistakeExamples(frequent=surfaces), Mistakes(), new_digest()
     for doc in read_predictions(path, digest):
-        examples.add(doc.only(metrics.all_gold.labels))
+        scored = doc.only(metrics.all_gold.labels)
+        examples.add(scored)
+        mistakes.add(scored)
     if metrics.predictions_digest not in ("", digest.hexdigest()):
         raise InputError(f"{path}: not the predictions that the scores were computed from; run the evaluation again")
     labels = sorted({label for _, *pair in examples.patterns for label in pair if label})
     totals = totals_by_filter(examples.patterns, labels)
-    return {"examples": examples.chosen(), "labels": labels, "most": examples.most, "totals": totals}
+    return {
+        "examples": examples.chosen(),
+        "labels": labels,
+        "most": examples.most,
+        "totals": totals,
+        "boundaries": mistakes.wrong_boundaries(BOUNDARIES),
+    }
 
 
 def totals_by_filter(patterns: Mapping[Pattern, int], labels: Sequence[str]) -> dict[str, int]:

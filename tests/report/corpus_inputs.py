@@ -3,10 +3,16 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
+
 from labelwise.common.keys import text_key
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import find_partitions
 from labelwise.evaluate.predictions import PredictedDoc, write_predictions
+from labelwise.evaluate.run import score
+from labelwise.merge.rules.settings import Settings
+from labelwise.merge.run import merge
+from tests.conftest import Merging
 
 
 def task(text: str, *words: str, label: str = "ANIMAL", doc: str = "") -> dict:
@@ -28,3 +34,23 @@ def predict_nothing(corpus: Path, out: Path) -> list[PredictedDoc]:
     with out.open("wb") as file:
         write_predictions(docs, file)
     return docs
+
+
+def write_project(root: Path) -> None:
+    """Merge a corpus in which a cat is marked now and then, evaluate a pipeline that finds nothing."""
+    merging = Merging(root)
+    train = [
+        task("😀 I saw a red cat today.", "cat", doc="pets/one & two.txt"),
+        task("The big cat sleeps.", "cat"),
+        task("A wild cat ran."),
+        task("This old cat is a thing."),
+    ]
+    merging.add("animal", ["ANIMAL"], train, split="train")
+    merging.add("thing", ["THING"], [task("This old cat is a thing.", "cat", label="THING")], split="train")
+    merging.add("test", ["ANIMAL"], [task("Test has a cat.", "cat")], split="test")
+    merge([root / "tasks" / "datasets.yml"], root / "corpus", Settings(), metrics=root / "metrics" / "merge.json")
+    predictions = root / "training" / "cpu" / "predictions.jsonl"
+    predict_nothing(root / "corpus", predictions)
+    metrics, details = score(predictions, root / "corpus" / "test", {})
+    (root / "metrics" / "cpu.json").write_bytes(msgspec.json.encode(metrics))
+    predictions.with_name("details.json").write_bytes(msgspec.json.encode(details))

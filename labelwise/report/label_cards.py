@@ -1,0 +1,57 @@
+"""What is known of each label, for a card of its own: what the page's script shows of one label, on one screen."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from markupsafe import Markup
+
+from labelwise.evaluate.results import Results
+from labelwise.report.concordance import Concordance, json_in_page
+
+LARGEST = 8_000_000  # bytes of a page
+RESERVED = 1000  # bytes of what is beside forms and cards
+
+
+def make_cards(
+    results: Results,
+    boundaries: Mapping[str, Sequence[tuple[str, str, int]]],
+    concordance: Concordance | None,
+    advice: Mapping[str, str],
+) -> dict[str, Any]:
+    """Collect what the cards show; the forms aren't in it.
+
+    advice (Mapping): what to do next, by label.
+    """
+    learning = results.learning
+    labels = results.metrics.all_gold.labels if results.metrics else {}
+    answers = concordance.answers if concordance else {}
+    declared = concordance.declared if concordance else {}
+    coverage: dict[str, list[list[Any]]] = {}
+    for dataset, counts in answers.items():
+        for label in declared.get(dataset, ()):
+            coverage.setdefault(label, []).append([dataset, *counts])
+    return {
+        "digest": results.merge.digest if results.merge else "",
+        "curve": learning and {"texts": learning.texts, "more": learning.more},
+        "labels": {
+            label: {
+                "scores": scores.shown(),
+                "curve": learning.labels.get(label) if learning else None,
+                "boundaries": boundaries.get(label, ()),
+                "coverage": coverage.get(label, ()),
+                "next": advice.get(label, ""),
+            }
+            for label, scores in labels.items()
+        },
+    }
+
+
+def embed(cards: Mapping[str, Any], concordance: Concordance | None, size: int) -> Markup:
+    """Write cards, and as many forms as fit, as JSON that can stand in a page.
+
+    size (int): bytes that it may have.
+    """
+    content = json_in_page(cards)
+    fitting = concordance and concordance.fitting(size - len(content) - RESERVED)
+    forms = {"forms": fitting.forms, "others": fitting.others} if fitting else {"forms": None, "others": 0}
+    return Markup(json_in_page({**cards, **forms}).decode())  # noqa: S704  has no < in it
