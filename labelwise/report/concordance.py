@@ -137,14 +137,18 @@ def find_various(corpus: Path, predictions: Path, labels: Sequence[str]) -> Conc
     """
     forms = Forms(labels)
     mistakes: Counter[int] = Counter()
+    parts: dict[int, tuple[int, int]] = {}  # the digest of a form's words, and the number of its label
     for stored, spans in _read_wrong(forms, corpus / "test", predictions):
         forms.look_for(stored, spans)
-        mistakes.update(_keys(forms, stored, spans))
+        keys = _keys(forms, stored, spans)
+        mistakes.update(keys)
+        digests = forms.form_keys(stored, spans).tolist()
+        parts |= zip(keys, zip(digests, [number for *_, number in spans], strict=True), strict=True)
     for stored in _read(corpus, "train"):
         forms.mark(stored)
         forms.release(stored)
     ranked = _rank(forms, mistakes)
-    gathering = _Gathering(forms, ranked[:MOST_FORMS])
+    gathering = _Gathering(labels, {key: parts[key] for key in ranked[:MOST_FORMS]})
     for split in ("train", "dev"):
         for stored in _read(corpus, split):
             gathering.add(stored)
@@ -196,10 +200,12 @@ class _Gathering:
     answers (dict): by text and label, the digest of what each data set says.
     """
 
-    def __init__(self, forms: Forms, keys: Sequence[int]) -> None:
-        self.forms = forms
+    def __init__(self, labels: Sequence[str], keys: Mapping[int, tuple[int, int]]) -> None:
+        self.forms = Forms(labels)
+        for digest, number in keys.values():
+            self.forms.look_for_keys(np.array([digest], np.uint64), np.array([number]))
         self.answers: dict[tuple[str, str], dict[str, str]] = {}
-        self._labels: dict[int, str] = {}
+        self._labels = {key: labels[number] for key, (_, number) in keys.items()}
         self._counts = {key: [0, 0] for key in keys}
         self._heaps: dict[int, tuple[list, list]] = {key: ([], []) for key in keys}
 
@@ -222,7 +228,6 @@ class _Gathering:
         for place, key, way in wanted:
             label = self.forms.labels[place[2]]
             self._counts[key][way] += 1
-            self._labels[key] = label
             rank = -int.from_bytes(hashlib.blake2b(f"{text.key} {place}".encode(), digest_size=6).digest())
             heap = self._heaps[key][way]
             if len(heap) < MOST or rank > heap[0][0]:

@@ -8,6 +8,8 @@ import hashlib
 import heapq
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from itertools import accumulate
+from math import inf
 from typing import NamedTuple
 
 from markupsafe import Markup
@@ -23,6 +25,7 @@ MOST_ALIKE = 3  # for each pattern, and for each frequent mistake
 Pattern = tuple[Kind, str, str]  # what is alike of mistakes: the kind, the gold label and the predicted one
 AROUND = 60  # characters shown on either side of a mistake
 LONGEST = 600  # characters shown of a mistake itself
+BYTES, MARK_BYTES = 900, 80  # of HTML for an example, and for a span in it, besides text and labels
 MARK = '<mark class="{mark}">{text}<span class="label">{label}</span></mark>'
 
 
@@ -103,8 +106,11 @@ class MistakeExamples:
             elif rank > heap[0][0]:
                 heapq.heapreplace(heap, (rank, window_of(doc, pair, kind)))
 
-    def chosen(self) -> list[MistakeExample]:
-        """List an example of each pattern, the most frequent first, and then the others by kind and digest."""
+    def chosen(self, size: float = inf) -> list[MistakeExample]:
+        """List an example of each pattern, the most frequent first, and then the others by kind and digest.
+
+        size (float): bytes of HTML that they take, about; what comes last is left out.
+        """
         windows = {(KINDS.index(one.kind), -rank): one for heap in self._heaps.values() for rank, one in heap}
         firsts: dict[Pattern, Window] = {}
         for place in sorted(windows):
@@ -113,7 +119,15 @@ class MistakeExamples:
             MistakeExample(one, self.patterns[one.pattern], firsts[one.pattern] is one)
             for _, one in sorted(windows.items())
         ]
-        return sorted(examples, key=lambda example: -example.alike if example.first else 0)
+        ranked = sorted(examples, key=lambda example: -example.alike if example.first else 0)
+        total = accumulate(_size(example.window) for example in ranked)
+        return [example for example, bytes_ in zip(ranked, total, strict=True) if bytes_ <= size]
+
+
+def _size(window: Window) -> int:
+    """Estimate the bytes of HTML that an example takes."""
+    labels = sum(MARK_BYTES + len(label) for *_, label in (*window.gold, *window.predicted))
+    return BYTES + labels + 2 * len(escape_html(window.text).encode("utf8"))
 
 
 def digest(key: str, pair: SpanPair) -> int:

@@ -48,6 +48,7 @@ from labelwise.report.tasks import first_tasks, list_labels, verdicts
 
 LOST_SPANS = "lost_spans.jsonl"
 FREQUENT = 8  # mistakes of a kind that are shown
+EXAMPLES_SIZE = 3_000_000  # bytes of examples
 BOUNDARIES = 5  # wrong ones of a label that are shown
 CARDS = '<script type="application/json" id="cards">'
 
@@ -181,8 +182,11 @@ def collect_examples(path: Path, metrics: Metrics, details: Details | None) -> d
         raise InputError(f"{path}: not the predictions that the scores were computed from; run the evaluation again")
     labels = sorted({label for _, *pair in examples.patterns for label in pair if label})
     totals = totals_by_filter(examples.patterns, labels)
+    chosen = examples.chosen()
+    shown = examples.chosen(EXAMPLES_SIZE)
     return {
-        "examples": examples.chosen(),
+        "examples": shown,
+        "left_out": len(chosen) - len(shown),
         "labels": labels,
         "most": examples.most,
         "totals": totals,
