@@ -38,6 +38,9 @@ def convert_brat_cli(
         BratSplit, Option(help="The split of all these texts; auto: by hash; folder: by folders train, dev and test")
     ] = "auto",
     prefix: Annotated[str, Option(help="What the data sets' names begin with; the label follows")] = "",
+    document_url: Annotated[
+        str, Option(help="Where documents are shown, such as https://brat.example.org/#/{doc}; empty for nowhere")
+    ] = "",
     strict: Annotated[bool, Option("--strict", help="Fail, and write nothing, if any line can't be converted")] = False,
 ) -> None:
     """Convert a brat folder to Prodigy data sets, one per label."""
@@ -56,6 +59,7 @@ def convert_brat_cli(
             encoding=encoding,
             split=split,
             prefix=prefix,
+            document_url=document_url,
             strict=strict,
             progress=progress,
             tell=msg.info,

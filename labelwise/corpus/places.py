@@ -1,9 +1,9 @@
 """Where the annotation of each text is in the sources, and who made it.
 
-`places.jsonl` begins with the labels that each data set declares; then it has a line for each text of the corpus, with
-the answers that may count, sorted by key:
+`places.jsonl` begins with what each data set declares: its labels, and where its documents are shown. Then it has
+a line for each text of the corpus, with the answers that may count, sorted by key:
 
-    {"drug": ["DRUG"], "place": ["PLACE"]}
+    {"labels": {"drug": ["DRUG"], "place": ["PLACE"]}, "document_urls": {"place": "https://brat.example.org/#/{doc}"}}
     {"key": "0a5f…", "answers": [{"dataset": "drug", "file": "drug.jsonl", "line": 7, "annotator": "ann",
                                   "digests": {"DRUG": "91c2…"}}]}
 """
@@ -65,6 +65,16 @@ class LabelAnswer(NamedTuple):
     line: int
 
 
+class Declared(msgspec.Struct, omit_defaults=True):
+    """What data sets declare, by their names.
+
+    document_urls (dict): of those that have one; see `declarations`.
+    """
+
+    labels: dict[str, tuple[str, ...]]
+    document_urls: dict[str, str] = {}
+
+
 _encode = msgspec.json.Encoder().encode
 
 
@@ -73,9 +83,10 @@ def answer_digest(spans: Iterable[tuple[int, int]]) -> str:
     return hashlib.blake2b(_encode(sorted(spans)), digest_size=6).hexdigest()
 
 
-def declared_line(declared: Mapping[str, Sequence[str]]) -> bytes:
-    """Make the first line of the file: the labels by data set."""
-    return _encode(declared) + b"\n"
+def declared_line(labels: Mapping[str, Sequence[str]], document_urls: Mapping[str, str]) -> bytes:
+    """Make the first line of the file; see `Declared`."""
+    given = {name: url for name, url in document_urls.items() if url}
+    return _encode(Declared({name: tuple(own) for name, own in labels.items()}, given)) + b"\n"
 
 
 def places_line(key: bytes, answers: list[AnswerPlace]) -> bytes:
@@ -88,7 +99,15 @@ def read_declared_labels(corpus: Path) -> dict[str, tuple[str, ...]]:
 
     RAISES (InputError): a merge hasn't written them.
     """
-    return next(_read(corpus, dict[str, tuple[str, ...]], last=1), {})
+    return read_declared(corpus).labels
+
+
+def read_declared(corpus: Path) -> Declared:
+    """Read what the data sets of a corpus declare.
+
+    RAISES (InputError): a merge hasn't written it.
+    """
+    return next(_read(corpus, Declared, last=1), Declared({}))
 
 
 def read_places(corpus: Path) -> Iterator[TextPlaces]:

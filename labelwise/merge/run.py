@@ -159,7 +159,12 @@ def merge_datasets(
             (folder / split).mkdir(parents=True)
         _note_links_outside(datasets, ledger, folder / PROBLEMS)
         decided = _read_decisions(decisions, ledger, folder / PROBLEMS) if decisions else {}
-        (folder / PLACES).write_bytes(declared_line({dataset.name: dataset.labels for dataset in datasets}))
+        (folder / PLACES).write_bytes(
+            declared_line(
+                {dataset.name: dataset.labels for dataset in datasets},
+                {dataset.name: dataset.document_url for dataset in datasets},
+            )
+        )
         files = _read(run, sources, settings, cache, ledger, folder)
         total = sum(file.size for file in files)
         count = count_partitions(files, settings)

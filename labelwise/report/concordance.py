@@ -24,7 +24,7 @@ from labelwise.common.keys import text_key
 from labelwise.corpus.docbin_reader import StoredDoc, TokenSpan, read_stored_docs
 from labelwise.corpus.forms import Forms
 from labelwise.corpus.manifest import find_partitions, partitions_of
-from labelwise.corpus.places import AnswerPlace, read_declared_labels, read_places
+from labelwise.corpus.places import AnswerPlace, Declared, answer_digest, read_declared, read_places
 from labelwise.evaluate.familiarity import NOW_AND_THEN
 from labelwise.evaluate.predictions import read_predictions
 
@@ -32,6 +32,7 @@ MOST_FORMS = 200
 MOST = 50  # occurrences of a form
 SHOWN = (MOST, 30, 20, 12, 6)  # as many of them as fit
 AROUND = 10  # words on either side
+NOTHING = answer_digest(())
 LONGEST_WORD = 200  # characters; the words around a form end before a longer one
 
 
@@ -39,7 +40,7 @@ class Occurrence(msgspec.Struct, array_like=True):
     """A place of a form, in the order in which the page's script takes it apart.
 
     key (str): of the text, in hexadecimal.
-    answer (str): the digest of the data set's answer; see `digest_answer`.
+    answer (str): the digest of the data set's answer; see `places.answer_digest`; empty if none of its answers counts.
     file (str): with the line, if there is one.
     offset (int): where the words begin, in characters of the text.
     words (list[str]): the form and what is around it, each with the space that follows.
@@ -100,23 +101,18 @@ def json_in_page(content: Any) -> bytes:
     return msgspec.json.encode(content).replace(b"<", b"\\u003c")
 
 
-def digest_answer(spans: Sequence[Sequence[int]]) -> str:
-    """Digest what a data set says of a label on a text: start and end of its accepted spans, in characters."""
-    return hashlib.blake2b(msgspec.json.encode(sorted(spans)), digest_size=6).hexdigest()
-
-
 class Concordance(msgspec.Struct):
     """The forms that are marked variously, those with the most mistakes first.
 
     others (int): forms that aren't among them.
     answers (dict): for each data set, texts that are annotated as a whole, and with single judged spans.
-    declared (dict): the labels of each data set.
+    declared (Declared): what each data set declares.
     """
 
     forms: list[VariousForm]
     others: int = 0
     answers: dict[str, tuple[int, int]] = {}
-    declared: dict[str, tuple[str, ...]] = {}
+    declared: Declared = msgspec.field(default_factory=lambda: Declared({}))
 
     def fitting(self, size: int) -> "Concordance":
         """Leave out occurrences, then forms, until no more than `size` bytes of JSON are left."""
@@ -153,8 +149,8 @@ def find_various(corpus: Path, predictions: Path, labels: Sequence[str]) -> Conc
         for stored in _read(corpus, split):
             gathering.add(stored)
     found = gathering.found(mistakes)
-    declared = read_declared_labels(corpus)
-    answers = _locate(found, gathering.answers, declared, corpus)
+    declared = read_declared(corpus)
+    answers = _locate(found, declared.labels, corpus)
     return Concordance(found, len(ranked) - len(found), answers, declared)
 
 
@@ -195,16 +191,12 @@ def _rank(forms: Forms, mistakes: Mapping[int, int]) -> list[int]:
 
 
 class _Gathering:
-    """Keeps some occurrences of forms, marked and free ones.
-
-    answers (dict): by text and label, the digest of what each data set says.
-    """
+    """Keeps some occurrences of forms, marked and free ones."""
 
     def __init__(self, labels: Sequence[str], keys: Mapping[int, tuple[int, int]]) -> None:
         self.forms = Forms(labels)
         for digest, number in keys.values():
             self.forms.look_for_keys(np.array([digest], np.uint64), np.array([number]))
-        self.answers: dict[tuple[str, str], dict[str, str]] = {}
         self._labels = {key: labels[number] for key, (_, number) in keys.items()}
         self._counts = {key: [0, 0] for key in keys}
         self._heaps: dict[int, tuple[list, list]] = {key: ([], []) for key in keys}
@@ -233,8 +225,6 @@ class _Gathering:
             if len(heap) < MOST or rank > heap[0][0]:
                 push = heapq.heappush if len(heap) < MOST else heapq.heapreplace
                 push(heap, (rank, text.occurrence(*place[:2], label)))
-                if (text.key, label) not in self.answers:
-                    self.answers[text.key, label] = text.answers(label)
 
     def found(self, mistakes: Mapping[int, int]) -> list[VariousForm]:
         """List the forms, in the order in which they were given, with their occurrences as chosen by digest."""
@@ -275,14 +265,6 @@ class _Text:
             self.key, self.annotation.doc, here, "", "", self.starts[first], words, *place, ", ".join(sorted(other))
         )
 
-    def answers(self, label: str) -> dict[str, str]:
-        """Digest what each data set says of a label, if it accepts anything."""
-        accepted: dict[str, list[tuple[int, int]]] = {}
-        for start, end, marked_as, datasets in self.annotation.gold:
-            for dataset in datasets if marked_as == label else ():
-                accepted.setdefault(dataset, []).append((start, end))
-        return {dataset: digest_answer(spans) for dataset, spans in accepted.items()}
-
 
 def _window(words: Sequence[str], start: int, end: int) -> tuple[int, int]:
     """Find the words around some; it ends before one that is too long to be shown."""
@@ -295,15 +277,9 @@ def _window(words: Sequence[str], start: int, end: int) -> tuple[int, int]:
 
 
 def _locate(
-    found: Sequence[VariousForm],
-    digests: Mapping[tuple[str, str], Mapping[str, str]],
-    declared: Mapping[str, Sequence[str]],
-    corpus: Path,
+    found: Sequence[VariousForm], declared: Mapping[str, Sequence[str]], corpus: Path
 ) -> dict[str, tuple[int, int]]:
-    """Look up data set, file and line of each occurrence, and count the answers of each data set; see `Concordance`.
-
-    digests (Mapping): see `_Gathering`.
-    """
+    """Look up data set, file, line and answer of each occurrence, and count the answers; see `Concordance`."""
     wanted: dict[str, list[tuple[str, Occurrence]]] = {}
     for form in found:
         for one in (*form.ways[0], *form.ways[1]):
@@ -312,13 +288,14 @@ def _locate(
     for text in read_places(corpus):
         counts.update({(answer.dataset, answer.judged is None) for answer in text.answers})
         for label, one in wanted.get(text.key, ()):
-            about = [answer for answer in text.answers if label in declared.get(answer.dataset, ())]
-            if answer := next((answer for answer in about if _is_about(answer, one)), None):
-                one.dataset, one.file = answer.dataset, place_of(answer, one.span)
-                one.answer = digests[one.key, label].get(answer.dataset) or digest_answer([])
-    return {
-        dataset: (counts[dataset, True], counts[dataset, False]) for dataset in sorted({name for name, _ in counts})
-    }
+            for answer in text.answers:
+                counts_for = answer.digests is not None and label in declared.get(answer.dataset, ())
+                if counts_for and _is_about(answer, one):
+                    one.dataset, one.file = answer.dataset, place_of(answer, one.span)
+                    one.answer = (answer.digests or {}).get(label, NOTHING)
+                    break
+    datasets = sorted({dataset for dataset, _ in counts})
+    return {dataset: (counts[dataset, True], counts[dataset, False]) for dataset in datasets}
 
 
 def place_of(answer: AnswerPlace, span: tuple[int, int]) -> str:

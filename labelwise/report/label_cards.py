@@ -5,6 +5,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from labelwise.corpus.places import Declared
 from labelwise.evaluate.results import Results
 from labelwise.report.concordance import Concordance, json_in_page
 
@@ -25,13 +26,14 @@ def make_cards(
     learning = results.learning
     labels = results.metrics.all_gold.labels if results.metrics else {}
     answers = concordance.answers if concordance else {}
-    declared = concordance.declared if concordance else {}
+    declared = concordance.declared if concordance else Declared({})
     coverage: dict[str, list[list[Any]]] = {}
     for dataset, counts in answers.items():
-        for label in declared.get(dataset, ()):
+        for label in declared.labels.get(dataset, ()):
             coverage.setdefault(label, []).append([dataset, *counts])
     return {
         "digest": results.merge.digest if results.merge else "",
+        "urls": declared.document_urls,
         "curve": learning and {"texts": learning.texts, "more": learning.more},
         "labels": {
             label: {

@@ -24,7 +24,7 @@ from labelwise.sources.brat import (
     read_document,
 )
 from labelwise.sources.brat_predicted import find_predicted
-from labelwise.sources.declarations import AnySplit, check_renaming
+from labelwise.sources.declarations import AnySplit, check_document_url, check_renaming
 from labelwise.sources.files import printable, stat_of
 from labelwise.sources.own_data import has_data
 from labelwise.sources.prodigy_datasets import PROBLEMS, REPORT, Report, write_datasets
@@ -51,6 +51,7 @@ def convert_brat(
     encoding: str = "utf-8",
     split: AnySplit | Literal["folder"] = "auto",
     prefix: str = "",
+    document_url: str = "",
     strict: bool = False,
     progress: Progress = no_progress,
     tell: Callable[[str], Any] = lambda message: None,
@@ -65,17 +66,18 @@ def convert_brat(
     labels (list[str] | None): those to convert, by their new names; all if there are none.
     missing_ann, discontinuous, shifted, encoding (str): see `brat.read_document`.
     split (str): that of all texts; "auto" by hash; "folder" by the folders that they are in, see `split_folders`.
-    prefix (str): see `prodigy_datasets.write_datasets`.
+    prefix, document_url (str): see `prodigy_datasets.write_datasets`.
     strict (bool): it is an error if any line can't be converted; nothing is written then.
     progress (Callable): shows progress; takes an iterable, and a name for it.
     tell (Callable): is told that `fallback` is converted, and how many spans are renamed.
 
     RAISES (InputError): no document, no label, no such encoding, a folder that mustn't be replaced, or that another
-        process is writing, a corpus with another checksum than in project.yml, or that changes meanwhile, or, with
-        `strict`, a line that can't be converted.
+        process is writing, a corpus with another checksum than in project.yml, or that changes meanwhile, a wrong
+        address, or, with `strict`, a line that can't be converted.
     """
     check_out(out, [folder for folder in (brat_dir, fallback) if folder])
     check_encoding(encoding)
+    check_document_url(document_url, "--document-url")
     check_renaming(rename, labels or (), "--rename")
     if unless and has_data(unless) and brat_dir.is_dir() and not find_documents(brat_dir):
         tell(f"{brat_dir} has no documents, and {unless} has data sets: nothing to convert")
@@ -107,7 +109,9 @@ def convert_brat(
         )
         folders = split_folders(stems, brat_dir, tell) if split == "folder" else {}
         own = "auto" if split == "folder" else split
-        report = write_datasets(documents, chosen, folder, split=own, folders=folders, prefix=prefix)
+        report = write_datasets(
+            documents, chosen, folder, split=own, folders=folders, prefix=prefix, document_url=document_url
+        )
         # The annotations are read twice: first for their labels.
         if stat_of(brat_dir, READ_SUFFIXES) != before:
             raise InputError(f"{brat_dir}: a file changed while it was read; convert again")

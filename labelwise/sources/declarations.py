@@ -7,6 +7,7 @@
   split: auto             # auto | train | dev | test   (auto: by hash)
   absent: [PLACE]         # labels of other data sets that don't occur in these texts; none by default
   rename: {PER: PERSON}   # labels of its spans, and their names from here on, in `labels` and `absent`, too
+  document_url: https://brat.example.org/#/{doc}   # where its documents are shown: meta.doc, without .txt, for {doc}
   spans: sc               # of `.spacy` files: doc.spans["sc"]; `ents` for doc.ents; by default what a Doc has
 - name: company
   path: company.jsonl
@@ -22,6 +23,7 @@ What `path` may be: see `formats`.
 """
 
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from glob import has_magic
 from pathlib import Path
@@ -53,6 +55,7 @@ from labelwise.sources.prodigy_server import find_snapshot
 AnySplit = Literal["auto", "train", "dev", "test"]
 AnyKind = Literal["auto", "complete", "binary"]
 
+DOCUMENT_URL = re.compile(r"https?://[^\s<>\"\\]+")
 FETCHED = "fetched"  # the folder of a corpus that has the snapshots of data sets on servers
 
 SYNTAX = (
@@ -69,6 +72,7 @@ class DataSet(msgspec.Struct, frozen=True):
     database (bool): the file is a Prodigy database, in SQLite, which holds the data set.
     absent (tuple[str, ...]): labels of other data sets that don't occur in its texts, which are complete for them.
     rename (dict[str, str]): new names of labels, by those that its spans have.
+    document_url (str): where its documents are shown, if it is declared.
     spans (str): the key of its `.spacy` files' spans, if it is declared; see `spacy_docs`.
     inferred (bool): its labels are those that were used; nobody has listed them.
     outside (tuple[Path, ...]): links that lead elsewhere, and aren't read; see `files`.
@@ -85,6 +89,7 @@ class DataSet(msgspec.Struct, frozen=True):
     inferred: bool = False
     outside: tuple[Path, ...] = ()
     spans: str = ""
+    document_url: str = ""
 
 
 class _Declaration(msgspec.Struct, forbid_unknown_fields=True):
@@ -99,6 +104,7 @@ class _Declaration(msgspec.Struct, forbid_unknown_fields=True):
     absent: tuple[str, ...] = ()
     rename: dict[str, str] = {}
     spans: str = ""
+    document_url: str = ""
 
 
 def load_datasets(declarations: Sequence[Path], fetched: Path = Path(FETCHED)) -> list[DataSet]:
@@ -198,19 +204,41 @@ def _load(file: Path, fetched: Path) -> list[DataSet]:
     return [_make_dataset(item, *_find_files(item, file, fetched)) for item in _declared(file)]
 
 
+def check_document_url(url: str, where: str) -> None:
+    """Check the address at which documents are shown; empty for none.
+
+    where (str): the place of the address, for the error.
+    RAISES (InputError): it isn't one of http or https, or hasn't {doc}.
+    """
+    if url and not (DOCUMENT_URL.fullmatch(url) and "{doc}" in url):
+        raise InputError(
+            f"{where}: document_url {url!r} isn't an address of http:// or https:// with {{doc}} in it, such as "
+            "https://brat.example.org/#/{doc}"
+        )
+
+
 def _declared(file: Path) -> list[_Declaration]:
     try:
         content = read_file(file)
     except FileNotFoundError as error:
         raise InputError(f"{file}: there is no such file; it declares data sets, see docs/data.md") from error
-    return decode_yaml(content, list[_Declaration], str(file), SYNTAX)
+    declared = decode_yaml(content, list[_Declaration], str(file), SYNTAX)
+    for item in declared:
+        if item.document_url:
+            check_document_url(item.document_url, _place(item, item.document_url, file))
+    return declared
 
 
 def _address(item: _Declaration, db: str, file: Path) -> Address:
-    """Read the address of a data set's database; errors name the file, and the line if it stands there as it is."""
-    before, written, _ = read_file(file).partition(db.encode("utf8", "surrogatepass"))
+    """Read the address of a data set's database."""
+    return parse_address(db, _place(item, db, file))
+
+
+def _place(item: _Declaration, value: str, file: Path) -> str:
+    """Name the file and the data set for an error, and the line if the value stands there as it is."""
+    before, written, _ = read_file(file).partition(value.encode("utf8", "surrogatepass"))
     line = 1 + before.count(b"\n")
-    return parse_address(db, f"{file}{f', line {line}' if written else ''}: data set {item.name!r}")
+    return f"{file}{f', line {line}' if written else ''}: data set {item.name!r}"
 
 
 def _make_dataset(item: _Declaration, files: tuple[Path, ...], outside: tuple[Path, ...]) -> DataSet:
@@ -227,6 +255,7 @@ def _make_dataset(item: _Declaration, files: tuple[Path, ...], outside: tuple[Pa
         inferred=item.labels == "auto",
         outside=outside,
         spans=item.spans,
+        document_url=item.document_url,
     )
 
 

@@ -47,6 +47,7 @@ def write_datasets(
     split: str = "auto",
     folders: Mapping[str, str] = {},
     prefix: str = "",
+    document_url: str = "",
 ) -> Report:
     """Write one data set per label, `datasets.yml`, `report.json` and `problems.jsonl` into a new folder.
 
@@ -56,6 +57,7 @@ def write_datasets(
     split (str): that of all of them, but for those in `folders`.
     folders (Mapping[str, str]): splits by folder of the corpus; they get data sets of their own, SPLIT-LABEL.
     prefix (str): goes before each label to name the data set.
+    document_url (str): where documents are shown; empty for nowhere.
     RAISES (RuntimeError): the counts don't balance, which is a bug in this program.
     """
     out.mkdir(parents=True)
@@ -84,6 +86,7 @@ def write_datasets(
         else:  # a data set without any text would only be warned of
             for path in made.paths.values():
                 path.unlink()
+    declared = [one | ({"document_url": document_url} if document_url else {}) for one in declared]
     (out / DATASETS).write_text(yaml.safe_dump(declared, sort_keys=False, allow_unicode=True), encoding="utf8")
     report = Report(**{field: dict(sorted(counter.items())) for field, counter in counts.items()})
     content = json.dumps(msgspec.to_builtins(report), indent=2, ensure_ascii=False) + "\n"

@@ -4,7 +4,7 @@ import hashlib
 import json
 
 from labelwise.common.keys import text_key
-from labelwise.corpus.places import AnswerPlace, find_answers, read_declared_labels, read_places
+from labelwise.corpus.places import AnswerPlace, find_answers, read_declared, read_declared_labels, read_places
 from tests.conftest import Merging
 
 
@@ -42,6 +42,13 @@ def test_each_answer_that_may_count_is_there_with_its_line_and_its_annotator(mer
         ],
         key("two"): [AnswerPlace("b", "b.jsonl", 1, digests={})],
     }
+
+
+def test_where_documents_are_shown_stands_beside_the_labels(merging):
+    merging.add("a", ["A"], [{"text": "one"}], document_url="https://example.org/#/{doc}")
+    merging.add("b", ["B"], [{"text": "one"}])
+    merging.run()
+    assert read_declared(merging.root / "corpus").document_urls == {"a": "https://example.org/#/{doc}"}
 
 
 def test_a_binary_answer_is_about_its_spans_without_white_space(merging):

@@ -45,7 +45,7 @@ def write_project(root: Path) -> None:
         task("A wild cat ran."),
         task("This old cat is a thing."),
     ]
-    merging.add("animal", ["ANIMAL"], train, split="train")
+    merging.add("animal", ["ANIMAL"], train, split="train", document_url="https://brat.example.org/#/{doc}")
     merging.add("thing", ["THING"], [task("This old cat is a thing.", "cat", label="THING")], split="train")
     merging.add("test", ["ANIMAL"], [task("Test has a cat.", "cat")], split="test")
     merge([root / "tasks" / "datasets.yml"], root / "corpus", Settings(), metrics=root / "metrics" / "merge.json")

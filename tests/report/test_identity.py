@@ -94,7 +94,7 @@ def test_the_difference_to_another_revision_is_shown_by_label(tmp_path):
     del metrics.all_gold.labels["DRUG"]
     html = render_report(tmp_path, "cpu", base=Revision("main", metrics, None))
     (table,) = re.findall(r'<section id="scores".*?</section>', html, re.DOTALL)
-    found = re.findall(r'<tr><th scope="row">(.*?)</th>(.*?)</tr>', table, re.DOTALL)
+    found = re.findall(r'<tr><th scope="row">(?:<a [^>]*>)?([^<]*).*?</th>(.*?)</tr>', table, re.DOTALL)
     column = re.findall(r"<th .*?>(.*?)</th>", table).index("F since main") - 1
     rows = {label: re.findall(r"<td[^>]*>(.*?)</td>", cells, re.DOTALL)[column] for label, cells in found}
     assert (rows["PLACE"], rows["PERSON"], rows["DRUG"], rows["all"]) == ("+0.125", "+0.000", "–", "–")

@@ -86,6 +86,8 @@ def test_the_card_has_what_is_known_of_the_label(show):
     marked = page.locator("#marked li").all_inner_texts()
     assert "sleeps." in marked[0]
     assert "pets/one & two.txt animal animal.jsonl:1" in marked[1]
+    link = page.locator("#marked li a")
+    assert link.get_attribute("href") == "https://brat.example.org/#/pets/one%20%26%20two"
     assert "THING there" in page.locator("#unmarked li").first.inner_text()
 
 

@@ -16,6 +16,7 @@ from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge
 from labelwise.sources import convert_brat as convert
 from labelwise.sources.convert_brat import convert_brat
+from labelwise.sources.declarations import load_datasets
 from tests.conftest import another_process
 from tests.merge.test_run import read_docs
 
@@ -88,6 +89,14 @@ def test_a_span_in_pieces_keeps_them(brat, tmp_path):
     convert_brat(brat, tmp_path / "tasks", discontinuous="cover", labels=["N"])
     [task] = [t for t in tasks(tmp_path / "tasks" / "N.jsonl") if t["meta"]["doc"] == "one.txt"]
     assert {"start": 0, "end": 11, "label": "N", "fragments": [[0, 3], [8, 11]]} in task["spans"]
+
+
+def test_each_data_set_says_where_documents_are_shown(brat, tmp_path):
+    convert_brat(brat, tmp_path / "tasks", document_url="https://example.org/#/{doc}")
+    datasets = load_datasets([tmp_path / "tasks" / "datasets.yml"])
+    assert {dataset.document_url for dataset in datasets} == {"https://example.org/#/{doc}"}
+    with pytest.raises(InputError, match=r"--document-url: document_url 'ftp://.*' isn't an address"):
+        convert_brat(brat, tmp_path / "tasks", document_url="ftp://example.org/{doc}")
 
 
 def test_labels_are_a_choice_that_is_counted(brat, tmp_path):

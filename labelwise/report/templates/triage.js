@@ -8,6 +8,9 @@ const lengthOf = (text) => [...text].length;
 let current = null; // the item that the keys are about
 let chosen = null; // [first, last] word of the corrected span, where one is being chosen
 
+// Of a document, as {doc} stands for it; folders stay folders.
+const nameInUrl = (doc) => encodeURIComponent(doc.replace(/\.txt$/, "")).replaceAll("%2F", "/");
+
 function makePlace(label, marked, [key, doc, dataset, file, answer, offset, words, first, end, other]) {
   const place = { label, marked, key, doc, dataset, file, answer, offset, words, first, end, other };
   place.span = spanOf(place, first, end - 1);
@@ -75,7 +78,8 @@ function say(place) {
 }
 
 function fillItem(item) {
-  const { words, first, end, doc, dataset, file, other, url } = item.place;
+  const { words, first, end, doc, dataset, file, other } = item.place;
+  const url = doc && cards.urls[dataset]?.replaceAll("{doc}", nameInUrl(doc));
   const text = (from, to) => words.slice(from, to).join("").replace(/\s+/g, " ");
   const where = url ? make("a", { href: url, rel: "noreferrer" }, doc) : doc;
   const line = make("p", { className: "kwic" });
