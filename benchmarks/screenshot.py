@@ -60,7 +60,7 @@ def take_picture(page: str, out: Path) -> None:
         raise SystemExit("Chromium is needed: `apt-get install chromium`")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        view = browser.new_page(viewport={"width": 1280, "height": 860}, color_scheme="light")
+        view = browser.new_page(viewport={"width": 1280, "height": 800}, color_scheme="light")
         view.set_content(page)
         taken = view.screenshot()
         browser.close()
