@@ -11,6 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from labelwise.common.wording import counted
 from labelwise.corpus.merge_counts import MergeCounts
+from labelwise.evaluate.ranking import rank_labels
 from labelwise.evaluate.scores import Metrics, Score, Scores
 from labelwise.evaluate.seen import tell_seen
 from labelwise.package.contents import Contents
@@ -82,6 +83,7 @@ def write_card(
         "labels": labels,
         "all": metrics.all_gold,
         "all_spans": metrics.all_spans,
+        "costliest": next((row for row in rank_labels(metrics) if row.points > 0 and not row.few), None),
         "scored": metrics.texts,
         "seen": tell_seen(metrics),
         "calibration": metrics.calibration_error,

@@ -26,6 +26,7 @@ SECONDS = 6  # for a span, by default
 CONTRADICTED = 0.01  # of the spans in test, from which annotations are to be fixed
 LEAST = 3  # contradicted spans
 MANY = 0.2  # of those missed
+WELL_FOUND = 0.9  # of the words that train never marks, from which more texts aren't needed
 FEW_FOUND = 0.25  # of the words that train never marks, below which more texts hardly help
 INCONSISTENT = 0.6  # of the words that train marks variously, below which context doesn't explain it
 KNOWN = 10  # of those at least
@@ -117,7 +118,7 @@ def choose(
     flat = gain is not None and gain < FLAT
     unseen = f"{never.found:,} of {never.gold:,} spans found whose words train never marks"
     groups = {
-        "annotate": never.missed,
+        "annotate": never.missed if never.found < WELL_FOUND * never.gold else 0,
         "look": errors.spurious,
         "decide": 2 * errors.boundaries,
         "leave": errors.missed - never.missed,
@@ -145,8 +146,7 @@ def choose(
     if variously.gold >= KNOWN and variously.found < INCONSISTENT * variously.gold:
         why = f"only {variously.found:,} of {variously.gold:,} found whose words train marks variously"
         return Task(label, "decide which of its words count", why, tasks, FIX, review)
-    known = sum(one.missed for one in found[:2])
-    return Task(label, "leave it, or train longer", f"{known:,} missed whose words train marks")
+    return Task(label, "leave it, or train longer", f"{errors.missed:,} missed of {row.scores.support or 0:,}")
 
 
 def first_tasks(rows: Iterable[LabelRow], metrics: Metrics) -> Iterator[Task]:

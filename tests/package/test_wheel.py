@@ -22,7 +22,7 @@ from labelwise.corpus.seen_texts import SEEN_TEXTS
 from labelwise.corpus.tokenizer import make_nlp, read_tokenizer
 from labelwise.evaluate.predictions import read_predictions
 from labelwise.evaluate.run import evaluate
-from labelwise.evaluate.scores import AllScores, Metrics, Scores, Seen
+from labelwise.evaluate.scores import AllScores, Errors, Metrics, Scores, Seen
 from labelwise.package.card import write_card
 from labelwise.package.contents import Contents
 from labelwise.package.wheel import PackageName, make_package
@@ -342,7 +342,7 @@ def body_of_card(**metrics: Any) -> str:
     row = AllScores(0.5, 0.5, 0.5, 9, macro=half, labels={"A": half})
     return write_card(
         {"lang": "en", "name": "a", "version": "1", "description": "", "license": ""},
-        metrics=Metrics(9, row, row, **metrics),
+        metrics=Metrics(**{"texts": 9, "all_gold": row, "flat_gold": row, **metrics}),
         merge=MergeCounts({}, {}, {"A": {"complete": 3}}),
         manifest={"splits": {split: {"texts": 1, "words": 2, "digest": ""} for split in ("train", "test")}},
         contents=Contents(["A"], per_label=True, words=0, vectors=False),
@@ -360,6 +360,16 @@ def test_the_card_has_f_of_all_spans_where_gold_overlaps():
     for name in ("`A`", "all (micro)", "mean of the labels (macro)"):
         assert f"| {name} | 0.500 | 0.500 | 0.500 | – | 1.000 |" in bodies[1]
     assert "*F, all spans* is of" in bodies[1]
+
+
+def test_the_card_names_the_label_that_costs_the_most():
+    errors = {"A": Errors(right=4, missed=4, spurious=2)}
+    assert "What costs the most" not in body_of_card(errors=errors), "too few spans to say so"
+    half = Scores(0.5, 0.5, 0.5, 30)
+    row = AllScores(0.5, 0.5, 0.5, 30, macro=half, labels={"A": half, "B": half})
+    errors = {"A": Errors(right=20, missed=10), "B": Errors(right=15, missed=15)}
+    body = body_of_card(all_gold=row, errors=errors)
+    assert "What costs the most of F over all labels is `B`: 17.2 points." in body
 
 
 @pytest.mark.parametrize(
