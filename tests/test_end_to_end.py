@@ -123,6 +123,7 @@ def test_weasel_goes_the_whole_way(by_weasel):
         *(f"corpus/tasks/{label}.jsonl" for label in ("PERSON", "PLACE", "COMPANY")),
         *(f"corpus/tasks/{name}" for name in ("datasets.yml", "problems.jsonl", "report.json")),
         "corpus/fetched/digests.json",
+        "corpus/policies.md",
         *(f"corpus/{name}.jsonl" for name in ("lost_spans", "disagreements", "problems", "places", "near_duplicates")),
         *(f"corpus/{name}.json" for name in ("labels/ner", "labels/per_label", "tokenizer", "annotators", "manifest")),
     }

@@ -259,7 +259,7 @@ def test_a_finding_explains_the_mistakes_of_its_own_label_or_pair_alone(tmp_path
     assert [finding.explains for finding in findings] == [2, 1]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_findings_do_not_depend_on_the_number_of_processes(noisy, tmp_path):
     few = {**SMALL, "training.max_steps": 4, "training.eval_frequency": 2}
     for workers in (1, 2):

@@ -71,7 +71,7 @@ class In:
         return self.words[start:end], span[2]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_advice_of_each_finding_of_a_real_corpus_is_true(tmp_path):
     """The forms are counted here anew, word by word; the opinion's places are looked up."""
     convert_brat(real_corpus("wnut2020_wlp/dev"), tmp_path / "tasks")
