@@ -8,6 +8,10 @@ from typing import Any
 import pytest
 
 from labelwise.common.keys import text_key
+from labelwise.corpus.docbin_reader import read_stored_docs
+from labelwise.corpus.manifest import find_partitions
+from labelwise.merge.rules.settings import Settings
+from labelwise.merge.run import merge
 from labelwise.report.page import write_report
 from tests.report.corpus_inputs import write_project
 from tests.report.test_browser import LOWEST_CONTRAST, browser  # noqa: F401  the fixture
@@ -172,6 +176,25 @@ def test_decisions_outlast_a_reload_and_are_loaded_where_they_fit(show, tmp_path
     other.wait_for_function("document.getElementById('decided').textContent.includes('fit')")
     assert other.inner_text("#decided") == "2 of 7 fit this report. 2 decisions."
     assert download(other) == rows
+
+
+def test_one_correction_merged_changes_that_one_span(show, report, tmp_path):
+    page = show()
+    page.locator("#marked li").nth(1).focus()
+    for key in ("w", "ArrowLeft", "Shift+ArrowRight", "Enter"):
+        page.keyboard.press(key)
+    (tmp_path / "decisions").mkdir()
+    (tmp_path / "decisions" / "a.jsonl").write_text("".join(json.dumps(one) + "\n" for one in download(page)))
+    tasks = [report.parent / "tasks" / "datasets.yml"]
+    merge(tasks, tmp_path / "corpus", Settings(), decisions=tmp_path / "decisions")
+    before, after = gold_of(report.parent / "corpus"), gold_of(tmp_path / "corpus")
+    assert (before - after, after - before) == ({(TEXT, 14, 17, "ANIMAL")}, {(TEXT, 10, 17, "ANIMAL")})
+
+
+def gold_of(corpus: Path) -> set[tuple]:
+    files = [file for split in ("train", "test") for file in find_partitions(corpus / split)]
+    docs = [doc for file in files for doc in read_stored_docs(file)]
+    return {(doc.text, *span[:3]) for doc in docs for span in doc.annotation.gold}
 
 
 def test_where_nothing_can_be_kept_the_page_says_so(show):
