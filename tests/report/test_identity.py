@@ -44,8 +44,8 @@ def test_the_page_says_what_it_is_of(repository):
     commit = git(repository, "rev-parse", "HEAD")[:7]
     html = render_report(repository, "cpu", today=date(2026, 3, 1))
     assert shown(html) == (
-        f"2026-03-01, commit {commit}, corpus 01234567: train 320, dev 40, test 40 texts; trained in 02:18; "
-        "not as the project comes: seed: 5"
+        f"labelwise report, 2026-03-01, commit {commit}, corpus 01234567: train 320, dev 40, test 40 texts; "
+        "trained in 02:18; not as the project comes: seed: 5"
     )
 
 
@@ -93,7 +93,7 @@ def test_the_difference_to_another_revision_is_shown_by_label(tmp_path):
     metrics.all_gold.labels["PLACE"].f = now - 0.125
     del metrics.all_gold.labels["DRUG"]
     html = render_report(tmp_path, "cpu", base=Revision("main", metrics, None))
-    (table,) = re.findall(r'<section id="scores".*?</section>', html, re.DOTALL)
+    (table,) = re.findall(r'<section id="scores".*?</table>', html, re.DOTALL)
     found = re.findall(r'<tr><th scope="row">(?:<a [^>]*>)?([^<]*).*?</th>(.*?)</tr>', table, re.DOTALL)
     column = re.findall(r"<th .*?>(.*?)</th>", table).index("F since main") - 1
     rows = {label: re.findall(r"<td[^>]*>(.*?)</td>", cells, re.DOTALL)[column] for label, cells in found}

@@ -239,7 +239,9 @@ wordsOf.addEventListener("pointerover", (event) => {
   if (chosen && event.buttons === 1 && word >= 0) choose([chosen[0], word]);
 });
 
-document.getElementById("download").addEventListener("click", () => {
+const save = make("button", { type: "button", id: "download" }, "Download decisions.jsonl");
+document.querySelector(".decisions label").before(save);
+save.addEventListener("click", () => {
   const lines = [...decisions.values()].map((row) => `${JSON.stringify(row)}\n`);
   const href = URL.createObjectURL(new Blob(lines, { type: "application/jsonl" }));
   make("a", { href, download: "decisions.jsonl" }).click();
