@@ -9,10 +9,10 @@ a line for each text of the corpus, with the answers that may count, sorted by k
 """
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -54,15 +54,6 @@ class TextPlaces(msgspec.Struct):
 
     key: str
     answers: list[AnswerPlace]
-
-
-class LabelAnswer(NamedTuple):
-    """An answer about a text that counts, for one label: what a decision names, and where it is; see AnswerPlace."""
-
-    dataset: str
-    digest: str
-    file: str
-    line: int
 
 
 class Declared(msgspec.Struct, omit_defaults=True):
@@ -116,28 +107,6 @@ def read_places(corpus: Path) -> Iterator[TextPlaces]:
     RAISES (InputError): a merge hasn't written them.
     """
     return _read(corpus, TextPlaces, first=2)
-
-
-def find_answers(corpus: Path, wanted: Collection[tuple[str, str]]) -> dict[tuple[str, str], list[LabelAnswer]]:
-    """Find the answers that count, in one pass.
-
-    wanted (Collection): keys of texts, in hexadecimal, each with a label.
-    RETURNS (dict): by those, the answers of all data sets that have the label.
-    RAISES (InputError): a merge hasn't written them.
-    """
-    declared = read_declared_labels(corpus)
-    found: dict[tuple[str, str], list[LabelAnswer]] = {one: [] for one in wanted}
-    labels: dict[str, list[str]] = {}
-    for key, label in found:
-        labels.setdefault(key, []).append(label)
-    for text in read_places(corpus):
-        for label in labels.get(text.key, ()):
-            found[text.key, label] = [
-                LabelAnswer(one.dataset, one.digests.get(label, answer_digest(())), one.file, one.line)
-                for one in text.answers
-                if one.digests is not None and label in declared[one.dataset]
-            ]
-    return found
 
 
 def _read(corpus: Path, kind: type[Read], first: int = 1, last: int | None = None) -> Iterator[Read]:

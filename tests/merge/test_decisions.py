@@ -11,7 +11,6 @@ import pytest
 from labelwise.common.errors import InputError
 from labelwise.common.keys import text_key
 from labelwise.corpus.docbin_reader import read_stored_docs
-from labelwise.corpus.places import find_answers
 from labelwise.demo.write import make_demo
 from labelwise.merge import partition
 from labelwise.merge.advice import warnings
@@ -21,6 +20,7 @@ from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge
 from labelwise.sources.convert_brat import convert_brat
 from tests.conftest import Merging, write_jsonl
+from tests.merge.test_places import answers
 
 TEXT = "big cat sat on a mat"
 BIG, CAT, BIG_CAT, MAT = [0, 3], [4, 7], [0, 7], [17, 20]
@@ -79,8 +79,7 @@ def test_a_decision_about_a_brat_corpus_changes_the_one_span_as_its_file_would(t
     blanks = [n for n, char in enumerate(text) if char.isspace()]
     free = next(n for n in blanks if not any(one[0] <= n <= one[1] for one in before[text][0]))
     word = (free + 1, free + 1 + len(text[free + 1 :].split()[0]))
-    wanted = (key(text), label)
-    [(named, answer, *_)] = find_answers(tmp_path / "corpus", [wanted])[wanted]
+    [(named, answer, *_)] = answers(tmp_path / "corpus", key(text), label)
     assert named == dataset
     made = {"dataset": named, "text": key(text), "label": label, "answer": answer, "verdict": WRONG}
     made |= {"removed": [start, end]} if change != "added" else {}

@@ -2,9 +2,10 @@
 
 import hashlib
 import json
+from pathlib import Path
 
 from labelwise.common.keys import text_key
-from labelwise.corpus.places import AnswerPlace, find_answers, read_declared, read_declared_labels, read_places
+from labelwise.corpus.places import AnswerPlace, answer_digest, read_declared, read_declared_labels, read_places
 from tests.conftest import Merging
 
 
@@ -64,6 +65,17 @@ def test_a_binary_answer_is_about_its_spans_without_white_space(merging):
     }
 
 
+def answers(corpus: Path, key: str, label: str) -> list[tuple[str, str, str, int]]:
+    """Data set, digest, file and line of each answer that counts about a text and a label."""
+    declared = read_declared_labels(corpus)
+    return [
+        (one.dataset, one.digests.get(label, answer_digest(())), one.file, one.line)
+        for text in read_places(corpus)
+        for one in text.answers
+        if text.key == key and one.digests is not None and label in declared[one.dataset]
+    ]
+
+
 def test_the_answers_that_count_are_found_for_a_label_with_their_digest(merging):
     """By the accepted spans in their order, without white space; the older of two answers doesn't count."""
     spans = [{"start": start, "end": end, "label": label} for start, end, label in ((3, 7, "A"), (0, 3, "A"))]
@@ -72,13 +84,12 @@ def test_the_answers_that_count_are_found_for_a_label_with_their_digest(merging)
     merging.add("b", ["A", "B"], [{"text": "no cat"}, {"text": "big cat", "spans": both}], kind="complete")
     merging.run()
     cat, other = key("big cat"), key("no cat")
-    assert find_answers(merging.root / "corpus", [(cat, "A"), (cat, "B"), (other, "B"), (other, "C"), ("00", "A")]) == {
-        (cat, "A"): [("a", digest([0, 3], [4, 7]), "a.jsonl", 2), ("b", digest([0, 3], [4, 7]), "b.jsonl", 2)],
-        (cat, "B"): [("b", digest([0, 3]), "b.jsonl", 2)],
-        (other, "B"): [("b", digest(), "b.jsonl", 1)],
-        (other, "C"): [],
-        ("00", "A"): [],
-    }
+    corpus = merging.root / "corpus"
+    both = digest([0, 3], [4, 7])
+    assert answers(corpus, cat, "A") == [("a", both, "a.jsonl", 2), ("b", both, "b.jsonl", 2)]
+    assert answers(corpus, cat, "B") == [("b", digest([0, 3]), "b.jsonl", 2)]
+    assert answers(corpus, other, "B") == [("b", digest(), "b.jsonl", 1)]
+    assert answers(corpus, other, "C") == []
 
 
 def test_a_brat_document_has_the_lines_of_its_spans(merging):
