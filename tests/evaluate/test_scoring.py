@@ -228,6 +228,18 @@ def test_labels_that_the_corpus_does_not_know_are_not_scored():
     assert figures(scores["schemes"]["strict"]) == (1, 1, 1)
 
 
+def test_the_errors_of_each_label_are_counted():
+    """A is right, cut short, missed, and once where nobody looked; B is in the place of A, and spurious."""
+    gold = [(0, 3, "A"), (4, 7, "A"), (8, 11, "A"), (12, 14, "A")]
+    doc = make_doc([(0, 3, "A"), (4, 6, "A"), (8, 11, "B"), (15, 17, "B")], gold)
+    scores, _ = score([doc, make_doc([(0, 3, "A")], uncovered={"A": "none"})], "AB")
+    names = ("right", "missed", "spurious", "boundaries", "unjudged")
+    assert {label: tuple(row[name] for name in names) for label, row in scores["errors"].items()} == {
+        "A": (1, 2, 0, 1, 1),
+        "B": (0, 0, 2, 0, 0),
+    }
+
+
 def test_an_unknown_label_on_a_gold_span_leaves_it_missed():
     scores, details = score([make_doc([(0, 3, "UNKNOWN")], [(0, 3, "A")])])
     assert (scores["unscored"], figures(scores["all_gold"])) == (1, (0.0, 0.0, 0.0))
@@ -259,6 +271,11 @@ def test_nothing_to_score_is_none_everywhere(docs, labels):
         "all_spans": None,
         "calibration_error": None,
         "unscored": sum(len(doc.predicted) for doc in docs),
+        "errors": {
+            label: dict.fromkeys(("right", "missed", "spurious", "boundaries"), 0)
+            | {"unjudged": sum(span[2] == label for doc in docs for span in doc.predicted)}
+            for label in labels
+        },
         "schemes": dict.fromkeys(SCHEMES, nothing),
         "agreement": {},
         "seen": None,
