@@ -67,7 +67,7 @@ def locate(findings: Sequence[Finding], corpus: Path, declared: Mapping[str, tup
                 labels = declared.get(answer.dataset, ())
                 if set(one.labels) & set(labels) and _is_about(answer, one):
                     who = f" ({answer.annotator})" if answer.annotator else ""
-                    one.places.append(f"{answer.dataset} {_place(answer, one)}{who}")
+                    one.places.append(f"{answer.dataset} {answer.of(one.current and one.current[:2])}{who}")
                     one.datasets[answer.dataset] = labels
 
 
@@ -75,15 +75,6 @@ def read_texts(corpus: Path, keys: set[str]) -> dict[str, Text]:
     """Read some texts of a corpus, by key."""
     texts = ((doc.stored.text, doc.stored.annotation.accepted) for doc in read_checked(corpus, *LOOKED_AT))
     return {key: text for text in texts if (key := text_key(text[0].encode("utf8")).hex()) in keys}
-
-
-def _place(answer: AnswerPlace, finding: Finding) -> str:
-    """Name the file and the line: those of the span that is there, if it has a line of its own; a document has none."""
-    here = finding.current and finding.current[:2]
-    file, line = next(
-        ((file, line) for start, end, file, line in answer.lines if (start, end) == here), (answer.file, answer.line)
-    )
-    return f"{file}:{line}" if line else file
 
 
 def _is_about(answer: AnswerPlace, finding: Finding) -> bool:

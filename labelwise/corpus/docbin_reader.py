@@ -6,7 +6,7 @@ good, whereas making Docs one by one lets a memory zone forget them.
 
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -77,6 +77,13 @@ class StoredDoc:
         lengths = np.array([len(self.strings[word]) for word in self.words.tolist()], int)
         ends = np.cumsum(lengths + self.spaces) - self.spaces
         return ends - lengths, ends
+
+    def in_tokens(self, spans: Iterable[SpanKey]) -> list[tuple[int, int] | None]:
+        """Find the tokens of spans, as start and end; None for one that has no token boundaries."""
+        starts, ends = (array.tolist() for array in self.offsets())
+        first = {start: number for number, start in enumerate(starts)}
+        last = {end: number for number, end in enumerate(ends, 1)}
+        return [(first[start], last[end]) if start in first and end in last else None for start, end, _ in spans]
 
     def entities(self) -> set[SpanKey]:
         """Return its entities, in characters."""

@@ -45,6 +45,12 @@ class AnswerPlace(msgspec.Struct, omit_defaults=True):
     lines: list[tuple[int, int, str, int]] = []
     digests: dict[str, str] | None = None
 
+    def of(self, span: tuple[int, int] | None) -> str:
+        """Name file and line: those of a span that has a line of its own, or else the answer's; a document has none."""
+        own = ((file, line) for start, end, file, line in self.lines if (start, end) == span)
+        file, line = next(own, (self.file, self.line))
+        return f"{file}:{line}" if line else file
+
 
 class TextPlaces(msgspec.Struct):
     """Where the answers about a text are.

@@ -76,19 +76,12 @@ class _Judged:
     """
 
     def __init__(self, forms: Forms, stored: StoredDoc, doc: PredictedDoc) -> None:
-        starts, ends = (array.tolist() for array in stored.offsets())
-        first = {start: number for number, start in enumerate(starts)}
-        last = {end: number for number, end in enumerate(ends, 1)}
         number_of = {label: number for number, label in enumerate(forms.labels)}
-
-        def in_tokens(span: SpanKey) -> TokenSpan | None:
-            """Find the tokens of a span."""
-            start, end = first.get(span[0]), last.get(span[1])
-            return None if start is None or end is None else (start, end, number_of[span[2]])
 
         def placed(spans: set[SpanKey]) -> dict[TokenSpan, str]:
             """Give the spans that have token boundaries, each with its form."""
-            return {place: doc.form(span) for span in sorted(spans) if (place := in_tokens(span))}
+            places = zip(stored.in_tokens(sorted(spans)), sorted(spans), strict=True)
+            return {(*place, number_of[span[2]]): doc.form(span) for place, span in places if place}
 
         labels = set(forms.labels)
         gold = {span for span in doc.scored(doc.gold) if span[2] in labels}

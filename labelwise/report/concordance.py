@@ -162,18 +162,10 @@ def _read_wrong(forms: Forms, split: Path, predictions: Path) -> Iterator[tuple[
     """Yield the texts of a split, each with the spans that are predicted or gold, and not both."""
     stored_docs = (doc for file in find_partitions(split) for doc in read_stored_docs(file))
     for stored, doc in zip(stored_docs, read_predictions(predictions), strict=True):
-        starts, ends = (array.tolist() for array in stored.offsets())
-        first, last = ({at: number for number, at in enumerate(places)} for places in (starts, ends))
         number_of = {label: number for number, label in enumerate(forms.labels)}
-        wrong = doc.scored(doc.gold) ^ doc.scored(doc.predicted)
-        yield (
-            stored,
-            [
-                (first[start], last[end] + 1, number_of[label])
-                for start, end, label in sorted(wrong)
-                if start in first and end in last and label in number_of
-            ],
-        )
+        wrong = sorted(doc.scored(doc.gold) ^ doc.scored(doc.predicted))
+        places = zip(stored.in_tokens(wrong), wrong, strict=True)
+        yield stored, [(*place, number_of[span[2]]) for place, span in places if place and span[2] in number_of]
 
 
 def _keys(forms: Forms, stored: StoredDoc, spans: Sequence[TokenSpan]) -> list[int]:
@@ -291,18 +283,11 @@ def _locate(
             for answer in text.answers:
                 counts_for = answer.digests is not None and label in declared.get(answer.dataset, ())
                 if counts_for and _is_about(answer, one):
-                    one.dataset, one.file = answer.dataset, place_of(answer, one.span)
+                    one.dataset, one.file = answer.dataset, answer.of(one.span)
                     one.answer = (answer.digests or {}).get(label, NOTHING)
                     break
     datasets = sorted({dataset for dataset, _ in counts})
     return {dataset: (counts[dataset, True], counts[dataset, False]) for dataset in datasets}
-
-
-def place_of(answer: AnswerPlace, span: tuple[int, int]) -> str:
-    """Name the file and the line: those of the span, if it has a line of its own; a document has none."""
-    own = ((file, line) for start, end, file, line in answer.lines if (start, end) == span)
-    file, line = next(own, (answer.file, answer.line))
-    return f"{file}:{line}" if line else file
 
 
 def _is_about(answer: AnswerPlace, one: Occurrence) -> bool:
