@@ -116,16 +116,16 @@ class Mistakes:
         )
         return {kind: [FrequentMistake(*row) for row in self._forms.execute(query, (kind, most))] for kind in KINDS}
 
-    def wrong_boundaries(self, most: int) -> dict[str, list[tuple[str, str, int]]]:
-        """List the most frequent wrong boundaries of each label: the gold form, the predicted one, and how often."""
+    def wrong_boundaries(self, most: int) -> dict[str, list[FrequentMistake]]:
+        """List the most frequent wrong boundaries of each label."""
         query = (
-            "SELECT gold_label, gold, predicted, n FROM (SELECT *, row_number() OVER"
+            "SELECT gold, gold_label, predicted, predicted_label, n FROM (SELECT *, row_number() OVER"
             " (PARTITION BY gold_label ORDER BY n DESC, gold, predicted) AS place FROM forms"
             " WHERE kind = 'wrong boundaries') WHERE place <= ? ORDER BY gold_label, place"
         )
-        found: dict[str, list[tuple[str, str, int]]] = {}
-        for label, *row in self._forms.execute(query, (most,)):
-            found.setdefault(label, []).append((row[0], row[1], row[2]))
+        found: dict[str, list[FrequentMistake]] = {}
+        for row in self._forms.execute(query, (most,)):
+            found.setdefault(row[1], []).append(FrequentMistake(*row))
         return found
 
 

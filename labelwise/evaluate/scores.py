@@ -178,6 +178,7 @@ class Details(msgspec.Struct):
     reliability (list[Bin]): whether probabilities can be trusted; see `recognizer.reliability`.
     uncovered (list[Rate]): what is predicted where nobody looked; see `uncovered`.
     familiarity (Familiarity): what was found, by how train marks the same words.
+    wrong_boundaries (dict): by label, the most frequent ones.
     span_lengths, text_lengths (dict): scores by words, of spans, and of texts; see `lengths`.
     """
 
@@ -187,6 +188,7 @@ class Details(msgspec.Struct):
     reliability: list[Bin] = []
     uncovered: list[Rate] = []
     familiarity: Familiarity = msgspec.field(default_factory=Familiarity)
+    wrong_boundaries: dict[str, list[FrequentMistake]] = {}
     span_lengths: dict[str, Scores] = {}
     text_lengths: dict[str, Scores] = {}
 

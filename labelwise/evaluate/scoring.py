@@ -28,6 +28,7 @@ from labelwise.evaluate.uncovered import Rates
 from labelwise.recognizer.reliability import Reliability
 
 MOST_FREQUENT = 20  # mistakes of a kind
+BOUNDARIES = 5  # wrong ones of a label
 
 
 class Scoring:
@@ -123,6 +124,7 @@ class Scoring:
             frequent=self._mistakes.frequent(MOST_FREQUENT),
             reliability=[Bin(*found) for found in self._reliability.bins()],
             uncovered=self._rates.rates(),
+            wrong_boundaries=self._mistakes.wrong_boundaries(BOUNDARIES),
             span_lengths=self._lengths.spans(),
             text_lengths=self._lengths.texts(),
         )

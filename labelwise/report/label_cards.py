@@ -1,6 +1,6 @@
 """What is known of each label, for a card of its own: what the page's script shows of one label, on one screen."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from markupsafe import Markup
@@ -13,17 +13,13 @@ LARGEST = 8_000_000  # bytes of a page
 RESERVED = 1000  # bytes of what is beside forms and cards
 
 
-def make_cards(
-    results: Results,
-    boundaries: Mapping[str, Sequence[tuple[str, str, int]]],
-    concordance: Concordance | None,
-    advice: Mapping[str, str],
-) -> dict[str, Any]:
+def make_cards(results: Results, concordance: Concordance | None, advice: Mapping[str, str]) -> dict[str, Any]:
     """Collect what the cards show; the forms aren't in it.
 
     advice (Mapping): what to do next, by label.
     """
     learning = results.learning
+    boundaries = results.details.wrong_boundaries if results.details else {}
     labels = results.metrics.all_gold.labels if results.metrics else {}
     answers = concordance.answers if concordance else {}
     declared = concordance.declared if concordance else Declared({})
@@ -39,7 +35,7 @@ def make_cards(
             label: {
                 "scores": scores.shown(),
                 "curve": learning.labels.get(label) if learning else None,
-                "boundaries": boundaries.get(label, ()),
+                "boundaries": [(one.gold, one.predicted, one.count) for one in boundaries.get(label, ())],
                 "coverage": coverage.get(label, ()),
                 "next": advice.get(label, ""),
             }

@@ -18,9 +18,9 @@ from labelwise.common.outputs import staged
 from labelwise.compare.revisions import Revision
 from labelwise.corpus.manifest import is_corpus, pinned, read_manifest, read_split
 from labelwise.corpus.merge_counts import tell_gold
-from labelwise.evaluate.mistakes import KINDS, NOTHING, Mistakes
+from labelwise.evaluate.mistakes import KINDS, NOTHING
 from labelwise.evaluate.predictions import new_digest, read_predictions
-from labelwise.evaluate.ranking import SHIP_AT
+from labelwise.evaluate.ranking import FEW, SHIP_AT
 from labelwise.evaluate.results import Details, Metrics, Results, load_results
 from labelwise.evaluate.scores import MARKINGS
 from labelwise.report.advice import doubts, missed_forms
@@ -44,12 +44,11 @@ from labelwise.report.sections import (
     tabulate_lengths,
     tabulate_scores,
 )
-from labelwise.report.tasks import first_tasks, list_labels, verdicts
+from labelwise.report.tasks import SECONDS, first_tasks, list_labels, verdicts
 
 LOST_SPANS = "lost_spans.jsonl"
 FREQUENT = 8  # mistakes of a kind that are shown
 EXAMPLES_SIZE = 3_000_000  # bytes of examples
-BOUNDARIES = 5  # wrong ones of a label that are shown
 CARDS = '<script type="application/json" id="cards">'
 
 
@@ -113,6 +112,8 @@ def render_report(
         tasks=metrics and rows and list(first_tasks(rows, metrics)),
         verdicts=rows and verdicts(rows, ship_at),
         ship_at=ship_at,
+        few=FEW,
+        seconds_a_span=SECONDS,
         markings=MARKINGS,
         missed=details and missed_forms(details),
         flows=merge and draw_ledger(merge),
@@ -137,7 +138,6 @@ def render_report(
     )
     cards = make_cards(
         results,
-        browser["boundaries"] if browser else {},
         concordance,
         {row.ranked.label: f"{row.task.do}: {row.task.why}" for row in rows or ()},
     )
@@ -173,11 +173,9 @@ def collect_examples(path: Path, metrics: Metrics, details: Details | None) -> d
     """
     frequent = [one for found in details.frequent.values() for one in found[:FREQUENT]] if details else []
     surfaces = [(one.gold, one.gold_label, one.predicted, one.predicted_label) for one in frequent]
-    examples, mistakes, digest = MistakeExamples(frequent=surfaces), Mistakes(), new_digest()
+    examples, digest = MistakeExamples(frequent=surfaces), new_digest()
     for doc in read_predictions(path, digest):
-        scored = doc.only(metrics.all_gold.labels)
-        examples.add(scored)
-        mistakes.add(scored)
+        examples.add(doc.only(metrics.all_gold.labels))
     if metrics.predictions_digest not in ("", digest.hexdigest()):
         raise InputError(f"{path}: not the predictions that the scores were computed from; run the evaluation again")
     labels = sorted({label for _, *pair in examples.patterns for label in pair if label})
@@ -190,7 +188,6 @@ def collect_examples(path: Path, metrics: Metrics, details: Details | None) -> d
         "labels": labels,
         "most": examples.most,
         "totals": totals,
-        "boundaries": mistakes.wrong_boundaries(BOUNDARIES),
     }
 
 

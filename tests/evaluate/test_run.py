@@ -92,6 +92,7 @@ def test_files_are_written_and_no_other(run, model, demo_corpus, tmp_path):
         "reliability",
         "uncovered",
         "familiarity",
+        "wrong_boundaries",
         "span_lengths",
         "text_lengths",
     }

@@ -66,6 +66,7 @@ def test_the_table_of_scores_leads_to_the_card_and_back_again(show):
     page = show("")
     assert not page.is_visible("#card")
     page.click("#scores tbody a:text-is('ANIMAL')")
+    page.locator("#card").wait_for(timeout=5000)  # a change of the address is heard a moment later
     assert page.inner_text("#card-title") == "ANIMAL"
     assert page.is_visible("#card")
     assert not page.is_visible("#scores")
