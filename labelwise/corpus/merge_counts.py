@@ -23,6 +23,8 @@ class MergeCounts(msgspec.Struct):
     undeclared (dict): spans by data set and label, where the data set doesn't declare the label.
     texts (dict): by split, or by why they are in none.
     gold (dict): by split, accepted spans of each label.
+    complete, partial (dict): by data set, the texts that it covers for each label, as a whole or in part.
+    seconds (dict): by data set, the median time between successive answers.
     digest (str): of the corpus.
     problems (int): rows and spans that can't be used.
     compared (bool): nearly equal texts were looked for.
@@ -38,6 +40,9 @@ class MergeCounts(msgspec.Struct):
     undeclared: dict[str, int] = {}
     texts: dict[str, int] = {}
     gold: dict[str, dict[str, int]] = {}
+    complete: dict[str, dict[str, int]] = {}
+    partial: dict[str, dict[str, int]] = {}
+    seconds: dict[str, int] = {}
     digest: str = ""
     problems: int = 0
     compared: bool = True

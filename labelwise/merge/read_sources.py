@@ -11,6 +11,7 @@ import msgspec
 
 from labelwise.common.errors import InputError
 from labelwise.common.own_files import create
+from labelwise.common.spans import is_integer
 from labelwise.corpus.tasks import PREDICTED
 from labelwise.merge.jobs import ReadJob
 from labelwise.merge.rules.ledger import PROBLEM_SPANS, Problem, decode_counter, outcome_of, problem_line
@@ -22,6 +23,7 @@ from labelwise.sources.normalize import normalize_task
 from labelwise.sources.prodigy import DOCUMENT, Task, annotator_of, rename_labels
 
 BUFFER_BYTES = 2**24  # of tasks that wait to be sorted
+BREAK = 600  # seconds
 LONGEST = 10**7  # characters of a text, each of which takes some 60 bytes in the merge
 
 
@@ -33,6 +35,7 @@ class Extract(msgspec.Struct):
     rows, spans (Counter): unusable ones, by reason; each is a line of the `.problems` file.
     problems (int): the bytes of that file.
     renamed (Counter): spans by the label that they were renamed from.
+    seconds (Counter): the times between successive answers of an annotator; longer than BREAK, it was none.
     """
 
     lines: int = 0
@@ -41,6 +44,7 @@ class Extract(msgspec.Struct):
     spans: Counter[str] = msgspec.field(default_factory=Counter)
     problems: int = 0
     renamed: Counter[str] = msgspec.field(default_factory=Counter)
+    seconds: Counter[str] = msgspec.field(default_factory=Counter)
 
     @property
     def tasks(self) -> int:
@@ -73,13 +77,16 @@ def read_slice(job: ReadJob) -> Extract:
         return known
     extract = Extract()
     waiting = TaskWriter(job.out)
+    answered: dict[str, float] = {}
     with create(job.out.with_suffix(".problems")) as problems:
         for item in read_items(job.path, job.dataset, job.start, job.end, job.spans):
             extract.lines = item.line
             too_long = _too_long(item.task)
             if item.task is not None and not too_long:
                 extract.renamed += rename_labels(item.task, job.rename)
-                waiting.add(item.line, _only_needed(item.task, job))
+                task = _only_needed(item.task, job)
+                extract.seconds.update(_since(task, answered))
+                waiting.add(item.line, task)
                 if waiting.size > BUFFER_BYTES:
                     extract.files.append(waiting.write(len(extract.files)))
             for problem in filter(None, (item.problem, too_long)):
@@ -102,6 +109,29 @@ def _too_long(task: Task | None) -> str:
     """Say why a task's text would take more memory than a merge should; empty if it doesn't."""
     length = len(task.text or "") if task else 0
     return f"malformed: a text of {length:,} characters; cut it into texts of {LONGEST:,} at most" * (length > LONGEST)
+
+
+def median_seconds(seconds: Counter[str]) -> int:
+    """Find the lower median of `Extract.seconds`, of which there are some."""
+    left = (seconds.total() + 1) // 2
+    for time in sorted(map(int, seconds)):
+        left -= seconds[str(time)]
+        if left <= 0:
+            break
+    return time
+
+
+def _since(task: Task, answered: dict[str, float]) -> list[str]:
+    """Tell the seconds since its annotator's last answer, if it was made in one go with it.
+
+    answered (dict): the time of the last answer of each annotator, which is brought up to date.
+    """
+    name, time = str(task.annotator_id or ""), task.timestamp
+    if not (is_integer(time) or isinstance(time, float)) or not 0 < time < 2**53:
+        return []
+    passed = time - answered.get(name, time)
+    answered[name] = time
+    return [str(round(passed))] if 1 <= passed <= BREAK else []
 
 
 def _only_needed(task: Task, job: ReadJob) -> Task:

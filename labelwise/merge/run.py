@@ -44,7 +44,7 @@ from labelwise.merge.near_duplicates import (
 )
 from labelwise.merge.partition import LINES, PROBLEMS, merge_partition
 from labelwise.merge.plan import ALONE, PER_WORKER, TaskFile, count_partitions, plan_merging, plan_reading
-from labelwise.merge.read_sources import Extract, read_slice
+from labelwise.merge.read_sources import Extract, median_seconds, read_slice
 from labelwise.merge.rules.ledger import Ledger, Problem, outcome_of, problem_line
 from labelwise.merge.rules.settings import Settings, load_tokenizer
 from labelwise.merge.task_store import task_file_path
@@ -206,6 +206,7 @@ def _read(
     """Read all sources to task files, and note unusable rows and spans."""
     jobs = plan_reading(sources, cache, settings)
     files: list[TaskFile] = []
+    seconds: dict[str, Counter[str]] = {}
     base = 0
     with (folder / PROBLEMS).open("ab") as problems:
         for job, extract in run.run("read", read_slice, jobs, sum(job.size for job in jobs)):
@@ -215,7 +216,9 @@ def _read(
                 for number, (tasks, size) in enumerate(extract.files)
             ]
             _note_extract(extract, job, sources[job.number], base, ledger, problems)
+            seconds.setdefault(sources[job.number].dataset.name, Counter()).update(extract.seconds)
             base += extract.lines
+    ledger.seconds.update({name: median_seconds(found) for name, found in seconds.items() if found})
     forget_unused(cache.tasks, {job.out.name for job in jobs})
     return files
 

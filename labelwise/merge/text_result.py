@@ -115,6 +115,9 @@ def _count_merged(ledger: Ledger, merged: Merged, labels: Sequence[str]) -> None
         ledger.exported[msgspec.json.encode(names).decode()] += rows
     for label in labels:
         ledger.labels[label][merged.coverage.get(label, "none")] += 1
+    for (dataset, label), state in merged.covered.items():
+        texts = ledger.complete if state == "complete" else ledger.partial
+        texts.setdefault(dataset, Counter())[label] += 1
     for problem in merged.problems:
         if outcome_of(problem.reason) == "undeclared label":
             ledger.undeclared[f"{problem.dataset}: {problem.reason.partition(': ')[2]}"] += 1

@@ -105,13 +105,11 @@ class Concordance(msgspec.Struct):
     """The forms that are marked variously, those with the most mistakes first.
 
     others (int): forms that aren't among them.
-    answers (dict): for each data set, texts that are annotated as a whole, and with single judged spans.
     declared (Declared): what each data set declares.
     """
 
     forms: list[VariousForm]
     others: int = 0
-    answers: dict[str, tuple[int, int]] = {}
     declared: Declared = msgspec.field(default_factory=lambda: Declared({}))
 
     def fitting(self, size: int) -> "Concordance":
@@ -150,8 +148,8 @@ def find_various(corpus: Path, predictions: Path, labels: Sequence[str]) -> Conc
             gathering.add(stored)
     found = gathering.found(mistakes)
     declared = read_declared(corpus)
-    answers = _locate(found, declared.labels, corpus)
-    return Concordance(found, len(ranked) - len(found), answers, declared)
+    _locate(found, declared.labels, corpus)
+    return Concordance(found, len(ranked) - len(found), declared)
 
 
 def _read(corpus: Path, split: str) -> Iterator[StoredDoc]:
@@ -268,17 +266,13 @@ def _window(words: Sequence[str], start: int, end: int) -> tuple[int, int]:
     return first, last
 
 
-def _locate(
-    found: Sequence[VariousForm], declared: Mapping[str, Sequence[str]], corpus: Path
-) -> dict[str, tuple[int, int]]:
-    """Look up data set, file, line and answer of each occurrence, and count the answers; see `Concordance`."""
+def _locate(found: Sequence[VariousForm], declared: Mapping[str, Sequence[str]], corpus: Path) -> None:
+    """Look up data set, file, line and answer of each occurrence."""
     wanted: dict[str, list[tuple[str, Occurrence]]] = {}
     for form in found:
         for one in (*form.ways[0], *form.ways[1]):
             wanted.setdefault(one.key, []).append((form.label, one))
-    counts: Counter[tuple[str, bool]] = Counter()
     for text in read_places(corpus):
-        counts.update({(answer.dataset, answer.judged is None) for answer in text.answers})
         for label, one in wanted.get(text.key, ()):
             for answer in text.answers:
                 counts_for = answer.digests is not None and label in declared.get(answer.dataset, ())
@@ -286,8 +280,6 @@ def _locate(
                     one.dataset, one.file = answer.dataset, answer.of(one.span)
                     one.answer = (answer.digests or {}).get(label, NOTHING)
                     break
-    datasets = sorted({dataset for dataset, _ in counts})
-    return {dataset: (counts[dataset, True], counts[dataset, False]) for dataset in datasets}
 
 
 def _is_about(answer: AnswerPlace, one: Occurrence) -> bool:

@@ -5,7 +5,6 @@ from typing import Any
 
 from markupsafe import Markup
 
-from labelwise.corpus.places import Declared
 from labelwise.evaluate.results import Results
 from labelwise.report.concordance import Concordance, json_in_page
 
@@ -18,18 +17,18 @@ def make_cards(results: Results, concordance: Concordance | None, advice: Mappin
 
     advice (Mapping): what to do next, by label.
     """
-    learning = results.learning
+    learning, merge = results.learning, results.merge
     boundaries = results.details.wrong_boundaries if results.details else {}
     labels = results.metrics.all_gold.labels if results.metrics else {}
-    answers = concordance.answers if concordance else {}
-    declared = concordance.declared if concordance else Declared({})
-    coverage: dict[str, list[list[Any]]] = {}
-    for dataset, counts in answers.items():
-        for label in declared.labels.get(dataset, ()):
-            coverage.setdefault(label, []).append([dataset, *counts])
+    complete, partial = (merge.complete, merge.partial) if merge else ({}, {})
+    coverage: dict[str, list[tuple[str, int, int]]] = {}
+    for dataset in sorted(complete.keys() | partial.keys()):
+        whole, single = complete.get(dataset, {}), partial.get(dataset, {})
+        for label in whole.keys() | single.keys():
+            coverage.setdefault(label, []).append((dataset, whole.get(label, 0), single.get(label, 0)))
     return {
-        "digest": results.merge.digest if results.merge else "",
-        "urls": declared.document_urls,
+        "digest": merge.digest if merge else "",
+        "urls": concordance.declared.document_urls if concordance else {},
         "curve": learning and {"texts": learning.texts, "more": learning.more},
         "labels": {
             label: {

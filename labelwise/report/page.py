@@ -33,18 +33,20 @@ from labelwise.report.lost import group_lost
 from labelwise.report.mistake_examples import MistakeExamples, Pattern
 from labelwise.report.sections import (
     COVERAGE,
+    MOST_DATASETS,
     change_of,
     draw_calibration,
     draw_curves,
     draw_ledger,
     draw_resources,
+    most_used,
     tabulate_confusion,
     tabulate_coverage,
     tabulate_curves,
     tabulate_lengths,
     tabulate_scores,
 )
-from labelwise.report.tasks import SECONDS, first_tasks, list_labels, verdicts
+from labelwise.report.tasks import first_tasks, list_labels, verdicts
 
 LOST_SPANS = "lost_spans.jsonl"
 FREQUENT = 8  # mistakes of a kind that are shown
@@ -91,7 +93,7 @@ def render_report(
     """
     results = load_results(root, pipeline)
     merge, metrics, details = results.merge, results.metrics, results.details
-    rows = metrics and list_labels(metrics, details, results.learning)
+    rows = metrics and list_labels(metrics, details, results.learning, merge)
     template = make_environment().get_template("report.html.jinja")
     browser = results.predictions and metrics and collect_examples(results.predictions, metrics, details)
     concordance = find_concordance(root / "corpus", results)
@@ -113,11 +115,12 @@ def render_report(
         verdicts=rows and verdicts(rows, ship_at),
         ship_at=ship_at,
         few=FEW,
-        seconds_a_span=SECONDS,
         markings=MARKINGS,
         missed=details and missed_forms(details),
         flows=merge and draw_ledger(merge),
         coverage=merge and tabulate_coverage(merge),
+        datasets=merge and most_used(merge),
+        more_datasets=merge is not None and len(merge.complete.keys() | merge.partial.keys()) > MOST_DATASETS,
         scores=metrics and tabulate_scores(metrics, details, merge, base and base.metrics),
         merge=merge,
         learning=results.learning,

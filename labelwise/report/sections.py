@@ -13,6 +13,7 @@ from labelwise.evaluate.scores import Bin, Details, Errors, LearningCurve, Line,
 from labelwise.report.charts import LineChart, draw_lines, draw_small
 from labelwise.report.flows import draw_flow
 
+MOST_DATASETS = 20  # columns of a table
 COVERAGE = ("complete", "partial", "none")
 ONE_WAY = 0.99  # the share that makes a flow not worth a look
 CONFUSED = 40  # labels that the confusion has at most
@@ -51,14 +52,29 @@ def _largest_first(counts: Mapping[str, int]) -> dict[str, int]:
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
+def most_used(merge: MergeCounts) -> list[str]:
+    """List the data sets that cover the most, MOST_DATASETS at most."""
+    covered = {name: sum(labels.values()) for name, labels in merge.complete.items()}
+    for name, labels in merge.partial.items():
+        covered[name] = covered.get(name, 0) + sum(labels.values())
+    return sorted(covered, key=lambda name: (-covered[name], name))[:MOST_DATASETS]
+
+
 def tabulate_coverage(merge: MergeCounts) -> list[dict[str, Any]]:
-    """List, for each label, its texts by state, and those that were annotated twice."""
+    """List, for each label, its texts by state, those that were annotated twice, and those of each data set.
+
+    "datasets" has no data sets but those of `most_used`.
+    """
+    shown = most_used(merge)
     return [
         {
             "label": label,
             "texts": {state: counts.get(state, 0) for state in COVERAGE},
             "all": sum(counts.get(state, 0) for state in COVERAGE),
             "twice": merge.agreement[label].texts if label in merge.agreement else 0,
+            "datasets": [
+                [texts.get(name, {}).get(label, 0) for texts in (merge.complete, merge.partial)] for name in shown
+            ],
         }
         for label, counts in merge.labels.items()
     ]

@@ -12,9 +12,11 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from math import ceil
+from statistics import median_low
 from typing import Any, NamedTuple
 
 from labelwise.common.wording import counted
+from labelwise.corpus.merge_counts import MergeCounts
 from labelwise.corpus.tasks import file_names
 from labelwise.evaluate.ranking import FEW, RankedLabel, rank_labels, texts_needed
 from labelwise.evaluate.scores import MARKINGS, Details, Found, LearningCurve, Metrics
@@ -44,7 +46,7 @@ class Task(NamedTuple):
     why (str): the numbers that speak for it.
     file (str): the work list that the command writes; empty if there is none.
     command (str): empty if there is nothing to run.
-    minutes (int): that it takes, at SECONDS a span; 0 if nobody can tell.
+    time (str): that it takes; empty if nobody can tell.
     """
 
     label: str
@@ -52,7 +54,7 @@ class Task(NamedTuple):
     why: str
     file: str = ""
     command: str = ""
-    minutes: int = 0
+    time: str = ""
 
     def line(self) -> str:
         """Put it into a line, with its command."""
@@ -71,7 +73,28 @@ class LabelRow(NamedTuple):
     task: Task
 
 
-def list_labels(metrics: Metrics, details: Details | None, learning: LearningCurve | None = None) -> list[LabelRow]:
+class Pace(NamedTuple):
+    """How long annotation takes.
+
+    spans (float): of the label in a text, at least 1.
+    seconds (int): of an answer about a text, as data sets tell; 0 if none does.
+    """
+
+    spans: float = 1.0
+    seconds: int = 0
+
+    def tell(self, texts: int, spans: float) -> str:
+        """Tell the time that so many texts take, of each of which so many spans are looked at."""
+        minutes = counted(ceil(texts * (self.seconds or spans * SECONDS) / 60), "minute")
+        return f"{minutes} at {f'{self.seconds} s a text' if self.seconds else f'{SECONDS} s a span'}"
+
+
+def list_labels(
+    metrics: Metrics,
+    details: Details | None,
+    learning: LearningCurve | None = None,
+    merge: MergeCounts | None = None,
+) -> list[LabelRow]:
     """List the labels, the one that costs the most first, each with what to do."""
     ranked = rank_labels(metrics)
     files = file_names([row.label for row in ranked])
@@ -86,13 +109,22 @@ def list_labels(metrics: Metrics, details: Details | None, learning: LearningCur
         is_noisy = contradicted >= max(least, CONTRADICTED * (row.scores.support or 0))
         marked = [by_marking.get(marking, Found()) for marking in MARKINGS]
         gain = learning.labels[row.label].gain if learning and row.label in learning.labels else None
-        each = max(1.0, (row.scores.support or 0) / max(1, metrics.texts))
-        rows.append(LabelRow(row, marked, choose(row, marked, is_noisy * contradicted, gain, files[row.label], each)))
+        pace = Pace(max(1.0, (row.scores.support or 0) / max(1, metrics.texts)), _seconds(row.label, merge))
+        rows.append(LabelRow(row, marked, choose(row, marked, is_noisy * contradicted, gain, files[row.label], pace)))
     return rows
 
 
+def _seconds(label: str, merge: MergeCounts | None) -> int:
+    """Find the median time of an answer in data sets about a label; 0 if they have no times."""
+    if merge is None:
+        return 0
+    covered = {name: merge.complete.get(name, {}) | merge.partial.get(name, {}) for name in merge.seconds}
+    found = [merge.seconds[name] for name, labels in covered.items() if label in labels]
+    return median_low(found) if found else 0
+
+
 def choose(
-    row: RankedLabel, found: Sequence[Found], contradicted: int, gain: float | None, file: str, each: float
+    row: RankedLabel, found: Sequence[Found], contradicted: int, gain: float | None, file: str, pace: Pace
 ) -> Task:
     """Choose what to do about a label.
 
@@ -100,16 +132,14 @@ def choose(
     contradicted (int): spans that train contradicts, if they are many.
     gain (float | None): what more texts add to F by the learning curve, if there is one.
     file (str): the name of its work lists.
-    each (float): its spans in a text, at least 1.
     """
     errors, label = row.errors, row.label
-    minutes = ceil(AT_A_TIME * each * SECONDS / 60)
     if row.unjudged:
         judged = errors.right + errors.spurious + errors.boundaries
         why = f"{errors.unjudged:,} of its {errors.unjudged + judged:,} predictions can't be judged"
         do = f"annotate {RANDOM} random test texts for {label}, or declare it absent"
-        return Task(label, do, why, f"training/check/test/{file}", FIX, 2 * minutes)
-    review = ceil(AT_A_TIME * SECONDS / 60)
+        return Task(label, do, why, f"training/check/test/{file}", FIX, pace.tell(RANDOM, pace.spans))
+    review = pace.tell(AT_A_TIME, 1)
     all_of_it = errors.missed + errors.spurious + errors.boundaries
     if not all_of_it:
         return Task(label, "leave it", "no error")
@@ -141,7 +171,14 @@ def choose(
             why = f"only {unseen}" if few_found else f"{unseen}, and its learning curve is flat"
             return Task(label, "a transformer, or word vectors", why, command="weasel run gpu")
         case "annotate":
-            return Task(label, f"annotate {AT_A_TIME} more texts", unseen, f"to-annotate/{file}", MORE_TEXTS, minutes)
+            return Task(
+                label,
+                f"annotate {AT_A_TIME} more texts",
+                unseen,
+                f"to-annotate/{file}",
+                MORE_TEXTS,
+                pace.tell(AT_A_TIME, pace.spans),
+            )
     variously = found[MARKINGS.index("variously")]
     if variously.gold >= KNOWN and variously.found < INCONSISTENT * variously.gold:
         why = f"only {variously.found:,} of {variously.gold:,} found whose words train marks variously"

@@ -55,6 +55,10 @@ class Oracle:
         self.ledger["agreement"] = {}
         self.ledger["pairs"] = {}
         self.ledger["gold"] = {}
+        self.ledger |= {"complete": {}, "partial": {}, "seconds": {}}
+        for dataset in datasets:
+            if gaps := seconds_between(dataset["rows"]):
+                self.ledger["seconds"][dataset["name"]] = sorted(gaps)[(len(gaps) - 1) // 2]
         self.docs: dict[str, dict] = {}
         self.lost_spans: Counter[tuple] = Counter()
         self.problems: Counter[tuple] = Counter()
@@ -100,6 +104,7 @@ class Oracle:
         self.compare_versions(text, able)
         claims: list[dict] = []
         covered: dict[str, str] = {}
+        whole: set[tuple[str, str]] = set()
         for task in tasks:
             fate = fate_of_row(task, able, self.policies)
             self.ledger["rows"][fate] += 1
@@ -112,6 +117,11 @@ class Oracle:
             claims += [claim for span in task["spans"] for claim in self.claims_of(span, task)]
             if task["kind"] == "complete":
                 covered |= dict.fromkeys(task["labels"], "complete")
+                whole |= {(task["name"], label) for label in task["labels"]}
+        single = {(claim["task"]["name"], claim["key"][2]) for claim in claims} - whole
+        for state, pairs in (("complete", whole), ("partial", single)):
+            for name, label in pairs:
+                self.ledger[state].setdefault(name, Counter())[label] += 1
         covered = {claim["key"][2]: "partial" for claim in claims} | covered
         uncovered = {label: covered.get(label, "none") for label in self.labels if covered.get(label) != "complete"}
         for label in self.labels:
@@ -339,6 +349,21 @@ def task_of(dataset: dict, line: int, row: dict) -> dict[str, Any]:
     task["who"] = ("annotator", named[0]) if named else ("data set", dataset["name"])
     task["review"] = row.get("_view_id") == "review"
     return task | {"line": line} | {name: dataset[name] for name in ("name", "labels", "split")}
+
+
+def seconds_between(rows: list) -> list[int]:
+    """List the times that annotators took: from their answer before, in whole seconds, ten minutes at most."""
+    last: dict[str, float] = {}
+    taken = []
+    for row in rows:
+        if (isinstance(row, str) and not row.strip()) or unreadable(row):
+            continue
+        if is_number(row.get("_timestamp"), int, float) and row["_timestamp"] > 0:
+            names = [row.get(key) for key in ("_annotator_id", "_session_id")]
+            who = next((name for name in names if isinstance(name, str) and name), "")
+            taken.append(row["_timestamp"] - last.get(who, row["_timestamp"]))
+            last[who] = row["_timestamp"]
+    return [round(seconds) for seconds in taken if 1 <= seconds <= 600]
 
 
 def traceless(task: dict) -> str:

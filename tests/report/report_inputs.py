@@ -196,6 +196,8 @@ def make_ledger() -> dict[str, Any]:
             "duplicate": 27,
         },
         "texts": {"train": 320, "dev": 40, "test": 40},
+        "complete": {"person": {"PERSON": 400, "PLACE": 20}, "place": {"PLACE": 200}},
+        "partial": {"teach": {"PLACE": 80}},
         "gold": {"train": {"PERSON": 700, "PLACE": 410}, "test": {"PERSON": 60}},
         "digest": "0123456789abcdef",
         "labels": labels,

@@ -22,6 +22,7 @@ from labelwise.report.sections import (
     draw_calibration,
     draw_curves,
     draw_ledger,
+    most_used,
     split_gold,
     tabulate_confusion,
     tabulate_curves,
@@ -311,6 +312,17 @@ def test_labels_that_more_texts_help_the_most_come_first():
         ("B", "M0 16L100 0"),
         ("A", "M0 8"),
     ]
+
+
+def test_coverage_is_told_by_data_set(html):
+    told = Page(html).text("coverage").partition("The same by data set")[2]
+    assert "Label person place teach PERSON 400 PLACE 20 200 (80) COMPANY" in told
+
+
+def test_of_many_data_sets_those_that_cover_the_most_are_shown():
+    many = {f"{number:02d}": {"A": number} for number in range(30)}
+    merge = MergeCounts({}, {}, {"A": {"complete": 29}}, complete=many, partial={"teach": {"A": 100}})
+    assert most_used(merge) == ["teach", *(f"{number:02d}" for number in range(29, 10, -1))]
 
 
 def test_calibration_and_lengths_are_with_the_scores(html):

@@ -2,9 +2,10 @@
 
 import pytest
 
+from labelwise.corpus.merge_counts import MergeCounts
 from labelwise.evaluate.ranking import rank_labels
 from labelwise.evaluate.scores import Details, Errors, Familiarity, Found
-from labelwise.report.tasks import choose, first_tasks, list_labels
+from labelwise.report.tasks import Pace, choose, first_tasks, list_labels
 from tests.evaluate.test_ranking import make_metrics
 
 NOTHING = Found()
@@ -18,7 +19,7 @@ def chosen(
     gain: float | None = None,
 ) -> tuple[str, str]:
     (row,) = rank_labels(make_metrics({"A": errors}))
-    task = choose(row, [NOTHING, variously, never], contradicted, gain, "A.jsonl", 1.0)
+    task = choose(row, [NOTHING, variously, never], contradicted, gain, "A.jsonl", Pace())
     return task.do, task.file
 
 
@@ -80,6 +81,14 @@ def test_labels_with_few_test_spans_have_no_task_and_if_all_have_few_test_texts_
     metrics = make_metrics({"FEW": few, "FEWER": Errors(3, 1)}, texts=30)
     (task,) = first_tasks(list_labels(metrics, None), metrics)
     assert (task.label, task.do) == ("", "annotate 10 test texts more")
+
+
+def test_time_is_told_by_the_answers_of_the_data_sets_about_a_label():
+    metrics = make_metrics({"A": Errors(60, 3, 9), "B": Errors(61, 3, 9)}, texts=20)
+    merge = MergeCounts({}, {}, {}, complete={"a": {"A": 9}, "c": {"A": 1}}, seconds={"a": 14, "c": 20, "d": 1})
+    times = {row.ranked.label: row.task.time for row in list_labels(metrics, None, None, merge)}
+    assert times == {"A": "12 minutes at 14 s a text", "B": "5 minutes at 6 s a span"}
+    assert Pace().tell(100, 3.0) == "30 minutes at 6 s a span"
 
 
 @pytest.mark.parametrize(

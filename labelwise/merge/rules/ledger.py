@@ -56,6 +56,8 @@ class Ledger(msgspec.Struct):
         "both", and the "spans" of the one plus those of the other; see `agreement`.
     pairs (dict): the same by label and two annotators, as JSON, and what `agreement.kappa` takes.
     gold (dict): by split, accepted spans of each label.
+    complete, partial (dict): by data set, the texts that its answers cover for each label, as a whole or in part.
+    seconds (dict): by data set, the median time between successive answers of an annotator, where answers have times.
     near_duplicates (dict): pairs of texts that are nearly equal, by the two splits that they are in.
     other_split (dict): rows left out, by "DATA SET, OTHER" as JSON: the other declares the split of their texts.
     exported (dict): rows of annotations whose exports can be told apart, by "FILE, LATER FILE" as JSON: the later has
@@ -82,6 +84,9 @@ class Ledger(msgspec.Struct):
     agreement: dict[str, Counter[str]] = msgspec.field(default_factory=dict)
     pairs: dict[str, Counter[str]] = msgspec.field(default_factory=dict)
     gold: dict[str, Counter[str]] = msgspec.field(default_factory=dict)
+    complete: dict[str, Counter[str]] = msgspec.field(default_factory=dict)
+    partial: dict[str, Counter[str]] = msgspec.field(default_factory=dict)
+    seconds: Counter[str] = msgspec.field(default_factory=Counter)
     near_duplicates: Counter[str] = msgspec.field(default_factory=Counter)
     exported: Counter[str] = msgspec.field(default_factory=Counter)
     other_split: Counter[str] = msgspec.field(default_factory=Counter)
@@ -125,7 +130,8 @@ class Ledger(msgspec.Struct):
         fields |= {name: _sorted(counts) for name, counts in counters.items() if name not in ("datasets", "renamed")}
         fields["labels"] = {label: _sorted(counts) for label, counts in self.labels.items()}
         fields["lost_spans"] = {reason: _sorted(counts) for reason, counts in sorted(self.lost_spans.items())}
-        fields["gold"] = {split: _sorted(counts) for split, counts in sorted(self.gold.items())}
+        for name in ("gold", "complete", "partial"):
+            fields[name] = {key: _sorted(counts) for key, counts in sorted(getattr(self, name).items())}
         # Annotators may agree on no span, which is a finding.
         fields["agreement"] = {label: Counter(dict(sorted(n.items()))) for label, n in sorted(self.agreement.items())}
         return Ledger(**fields)

@@ -42,6 +42,7 @@ class Merged(NamedTuple):
     places (list): the answers that count: data set, file and line of each; a brat document has no line, which is 0.
     name (str): the document that the text is, as its tasks' `meta.doc` says; empty if none does.
     coverage (dict[str, str]): "complete" or "partial" by label; neither for a label that isn't in it.
+    covered (dict[tuple[str, str], str]): the same by data set and label, of its own answers.
     accepted, rejected (dict): the spans that count, sorted, each with the names of the data sets that say so.
     lost (list[LostSpan]): accepted spans that were rejected elsewhere, or the other way round.
     problems (list[Problem]): the spans that can't be used.
@@ -59,6 +60,7 @@ class Merged(NamedTuple):
     places: list[tuple[str, str, int]]
     name: str
     coverage: dict[str, str]
+    covered: dict[tuple[str, str], str]
     accepted: dict[SpanKey, list[str]]
     rejected: dict[SpanKey, list[str]]
     lost: list[LostSpan]
@@ -95,7 +97,7 @@ def merge_text(
     answers = list(answers)
     name = value_of_meta(answers, DOCUMENT) or ""
     counters = (Counter[tuple[str, str]](), Counter[tuple[str, str]](), Counter[str]())
-    merged = Merged(text, [], name, {}, {}, {}, [], [], Counter(), Counter(), {}, *counters, [], [])
+    merged = Merged(text, [], name, {}, {}, {}, {}, [], [], Counter(), Counter(), {}, *counters, [], [])
     complete: dict[tuple[str, tuple[str, str]], list[Answer]] = {}
     binary: dict[str, list[Answer]] = {}
     later = {id(answer): by for answer, by in superseded(answers)}
@@ -120,7 +122,8 @@ def merge_text(
     chosen = [answer for group in complete.values() for answer in _choose(merged, group, policies)]
     for answer in chosen:
         merged.rows["merged"] += 1
-        _cover(merged, answer)
+        uncovered = answer.task.uncovered or {}
+        _cover(merged, answer, {label: uncovered.get(label, "complete") for label in answer.dataset.labels})
         for key, span in _usable_spans(merged, answer):
             if span.answer in (None, "accept"):
                 _note(merged, accepted, key, answer)
@@ -132,9 +135,7 @@ def merge_text(
     judged, decided = judge(decisions, text, [*chosen, *(answer for _, answer in judgements)])
     _vote(merged, chosen, accepted, policies, decided)
     for (key, accept), answer in judgements:
-        merged.coverage.setdefault(key[2], "partial")
-        merged.coverage.update(dict.fromkeys(answer.dataset.absent, "complete"))
-        _locate(merged, answer)
+        _cover(merged, answer, {key[2]: "partial"})
         _note(merged, accepted if accept else rejected, key, answer)
     merged.judged.extend(judged)
     _decide(merged, accepted, rejected, decided)
@@ -147,18 +148,14 @@ def merge_text(
     return merged
 
 
-def _cover(merged: Merged, answer: Answer) -> None:
-    """Note the labels that a complete answer covers: its data set's, but those it says it doesn't, and absent ones."""
-    coverage = merged.coverage
-    for label in answer.dataset.labels:
-        state = (answer.task.uncovered or {}).get(label, "complete")
-        if state == "complete" or (state == "partial" and label not in coverage):
-            coverage[label] = state
-    coverage.update(dict.fromkeys(answer.dataset.absent, "complete"))
-    _locate(merged, answer)
-
-
-def _locate(merged: Merged, answer: Answer) -> None:
+def _cover(merged: Merged, answer: Answer, states: Mapping[str, str]) -> None:
+    """Note for which labels an answer that counts covers the text, and its place; absent labels are complete."""
+    for label, state in (*states.items(), *((label, "complete") for label in answer.dataset.absent)):
+        if state == "complete":
+            merged.coverage[label] = merged.covered[answer.dataset.name, label] = state
+        elif state == "partial":
+            merged.coverage.setdefault(label, state)
+            merged.covered.setdefault((answer.dataset.name, label), state)
     place = (answer.dataset.name, *answer.name)
     if place not in merged.places:
         merged.places.append(place)
