@@ -117,7 +117,7 @@ def find_corrections(doc: StoredDoc, forms: Forms, opinion: Opinion | None, unkn
         thought = opinion.log_odds(better, current) if opinion else 0.0
         return thought + max(-MOST_FORM, min(MOST_FORM, _odds(*evidence.times(current, better))))
 
-    missing = {place: score(None, place) for place in proposed}
+    missing: dict[Place | None, float] = {place: score(None, place) for place in proposed}
     corrections = [Correction(None, place, worth) for place, worth in missing.items()]
     for span in gold:
         wrong = score(span, None)
@@ -127,6 +127,14 @@ def find_corrections(doc: StoredDoc, forms: Forms, opinion: Opinion | None, unkn
         for place in others:
             if place[2] not in unknown:
                 corrections.append(Correction(span, place, _worth(span, place, score(span, place), wrong, missing)))
+    spurious = {one.current: one.score for one in corrections if one.proposed is None}
+
+    def surety(correction: Correction) -> float:
+        """Return what speaks for a correction; for one to another label, the weaker half: both must hold."""
+        halves = [spurious.get(correction.current, 0.0), missing.get(correction.proposed, 0.0)]
+        labels = {span[2] for span in (correction.current, correction.proposed) if span}
+        return min(halves) if len(labels) > 1 and min(halves) > 0 else correction.score
+
     taken: set[Place] = set()
     for correction in sorted(corrections, key=lambda one: (-one.score, one.proposed is None, str(one))):
         # Where a span is there already under another label, that is what is inconsistent.
@@ -137,10 +145,11 @@ def find_corrections(doc: StoredDoc, forms: Forms, opinion: Opinion | None, unkn
         if correction.score > 0 and taken.isdisjoint(spans) and not settled:
             taken |= spans
             times, against = evidence.times(correction.current, correction.proposed)
-            yield correction._replace(times=times, against=against, agrees=bool(opinion and opinion.agrees(correction)))
+            agrees = bool(opinion and opinion.agrees(correction))
+            yield correction._replace(score=surety(correction), times=times, against=against, agrees=agrees)
 
 
-def _worth(span: Place, place: Place, change: float, wrong: float, missing: dict[Place, float]) -> float:
+def _worth(span: Place, place: Place, change: float, wrong: float, missing: dict[Place | None, float]) -> float:
     """Compute what speaks for a span in the place of another.
 
     Heads of two labels know nothing of each other: that one span is wrong, and that the other is missing, add up. Of

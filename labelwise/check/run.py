@@ -139,7 +139,8 @@ def check(
             kept.add(doc, forms)
             inconsistencies.add(doc)
             mistakes.add(doc)
-        findings, disagreeing = kept.best(), inconsistencies.found()
+        gold = {label: here["train"] + here["dev"] for label, here in counts.spans.items()}
+        findings, disagreeing = kept.best(gold), inconsistencies.found()
         inconsistent = [one for found in disagreeing.values() for one in found]
         mistakes.explain([*findings, *inconsistent])
         locate([*findings, *inconsistent], corpus, declared)

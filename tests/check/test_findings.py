@@ -98,6 +98,18 @@ def test_a_surer_opinion_has_a_higher_score(tmp_path):
     assert len(set(scores)) == 3
 
 
+def test_another_label_is_as_sure_as_the_half_that_is_less_sure(tmp_path):
+    """That it isn't A, of which the pipeline is surer than that it is B; both together, they aren't surer still."""
+    spans = [(1, 2, "A")]
+    (wrong,) = found(tmp_path, ("one owl", spans, {}), opinion=opinion(2))
+    thinks = opinion(2, (1, 2, 1))
+    thinks._log_p[1, 1] = np.log([0.2, 0.05, 0.05, 0.05, 0.65])
+    (other,) = found(tmp_path, ("one owl", spans, {}), opinion=thinks)
+    assert (other.kind, other.proposed) == ("wrong label", (1, 2, 1))
+    assert other.score == pytest.approx(np.log(0.65 / 0.35), abs=0.01)
+    assert other.score < wrong.score
+
+
 def test_nothing_is_proposed_of_labels_that_a_text_is_not_complete_for(tmp_path):
     text = ("one two three", [(0, 1, "A")], {"B": "none"})
     assert found(tmp_path, text, opinion=opinion(3, (0, 1, 0), (1, 2, 1))) == []

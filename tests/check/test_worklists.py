@@ -6,6 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from labelwise.check import worklists
 from labelwise.check.findings import KINDS, Correction, Opinion
 from labelwise.check.folds import LOOKED_AT, CheckedDoc, read_checked
 from labelwise.check.run import count_corpus
@@ -18,6 +19,7 @@ from labelwise.merge.run import merge
 from labelwise.recognizer.per_label import TAGS, decode, log_softmax
 from labelwise.sources.convert_brat import convert_brat
 from tests.conftest import real_corpus
+from tests.corpus.test_forms import stored
 
 HERE, THERE = (3, 4, 0), (2, 4, 0)
 
@@ -71,6 +73,20 @@ class In:
         return self.words[start:end], span[2]
 
 
+def test_where_findings_are_many_each_of_them_says_less(tmp_path, monkeypatch):
+    """A hundred of the two hundred spans of A, and two of those of B; a sure finding of A is still before an unsure."""
+    found = [*[Correction((0, 1, 0), None, 9.0)] * 99, Correction((0, 1, 0), None, 12.0)]
+    found += [Correction((0, 1, 1), None, 8.0), Correction((0, 1, 1), None, 2.0)]
+    monkeypatch.setattr(worklists, "find_corrections", lambda *_: found)
+    (doc,) = stored(tmp_path, ("cat", [], {}))
+    kept = Kept(["A", "B"], 3)
+    kept.add(CheckedDoc("train", doc), None)
+    best = kept.best({"A": 200, "B": 200})
+    less = np.log(50)
+    assert "".join(one.label for one in best) == "ABAAB"
+    assert [one.score for one in best] == pytest.approx([12 - less, 8, 9 - less, 9 - less, 2], abs=1e-4)
+
+
 @pytest.mark.long
 def test_the_advice_of_each_finding_of_a_real_corpus_is_true(tmp_path):
     """The forms are counted here anew, word by word; the opinion's places are looked up."""
@@ -84,7 +100,7 @@ def test_the_advice_of_each_finding_of_a_real_corpus_is_true(tmp_path):
         kept.add(judged, forms)
         docs[text_key(doc.stored.text.encode()).hex()] = judged
     marked, free = Counter(), Counter()
-    about = [(finding, In(docs[finding.key], labels)) for finding in kept.best()]
+    about = [(finding, In(docs[finding.key], labels)) for finding in kept.best({})]
     wanted = {text.form(span) for finding, text in about for span in (finding.current, finding.proposed) if span}
     words_wanted = {words for words, _ in wanted}
     for doc in docs.values():

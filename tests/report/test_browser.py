@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 
 from labelwise.compare.revisions import Revision
 from labelwise.evaluate.scores import Metrics
@@ -98,6 +99,16 @@ def show(browser, report) -> Iterator[Callable[..., Any]]:
     for page in pages:
         page.close()
     assert wrong == []
+
+
+def look_with_axe(browser: Any, address: str, scheme: str) -> list[str]:
+    """List what axe finds against WCAG and its own best practices on a page, each with a place."""
+    context = browser.new_context(viewport={"width": DESK, "height": 800}, color_scheme=scheme)
+    page = context.new_page()
+    page.goto(address)
+    found = Axe().run(page).response["violations"]
+    context.close()
+    return [f"{one['id']}: {one['nodes'][0]['html']}" for one in found]
 
 
 @pytest.fixture(scope="module")
@@ -268,6 +279,11 @@ def test_one_screen_has_what_one_decides_with(browser, tmp_path, count):
         assert box["y"] + box["height"] <= 640, place
         assert box["x"] + box["width"] <= PHONE, place
     page.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(browser, report, scheme):
+    assert look_with_axe(browser, report.as_uri(), scheme) == []
 
 
 def test_a_command_is_copied(show):

@@ -14,7 +14,7 @@ from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge
 from labelwise.report.page import write_report
 from tests.report.corpus_inputs import write_project
-from tests.report.test_browser import LOWEST_CONTRAST, browser  # noqa: F401  the fixture
+from tests.report.test_browser import LOWEST_CONTRAST, browser, look_with_axe  # noqa: F401  the fixture
 
 TEXT = "😀 I saw a red cat today."
 KEY = text_key(TEXT.encode()).hex()
@@ -48,6 +48,11 @@ def show(browser, report) -> Iterator[Callable[..., Any]]:  # noqa: F811
     for context in contexts:
         context.close()
     assert wrong == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_on_a_card(browser, report, scheme):  # noqa: F811
+    assert look_with_axe(browser, f"{report.as_uri()}#label=ANIMAL", scheme) == []
 
 
 def download(page: Any) -> list[dict]:
