@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from labelwise.common.keys import text_key
-from labelwise.report.concordance import Concordance, Occurrence, VariousForm, find_various
+from labelwise.report.concordance import Concordance, VariousForm, find_various
+from labelwise.report.occurrences import Occurrence
 from tests.report.corpus_inputs import predict_nothing, task
 
 
