@@ -15,7 +15,7 @@ from tests.conftest import Merging
 from tests.report.corpus_inputs import predict_nothing
 from tests.report.test_browser import browser  # noqa: F401  the fixture
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.nightly
 TEXTS, LABELS = 6000, [f"LABEL_{number:03}" for number in range(500)]
 
 
