@@ -8,7 +8,8 @@ Of confident learning (Northcutt, Jiang and Chuang, "Confident Learning: Estimat
 2021) it has the idea: predictions out of sample, compared with what was annotated.
 """
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from math import log
 from typing import Any, Literal, NamedTuple
 
@@ -110,12 +111,20 @@ def find_corrections(doc: StoredDoc, forms: Forms, opinion: Opinion | None, unkn
     counts = {place: (m, u) for place, m, u in zip(rows, marked, unmarked, strict=True)}
     often = {place for place, (m, u) in counts.items() if m >= ENOUGH and _odds(m, u - 1) >= LEAST}
     proposed = {place for place in often.union(opinion.found if opinion else ()) - gold if place[2] not in unknown}
-    evidence = _Evidence(doc, forms, [*gold, *proposed])
+    evidence = _Evidence(doc, forms, gold, proposed)
 
     def score(current: Place | None, better: Place | None) -> float:
-        """Add up what speaks for a change."""
-        thought = opinion.log_odds(better, current) if opinion else 0.0
-        return thought + max(-MOST_FORM, min(MOST_FORM, _odds(*evidence.times(current, better))))
+        """Add up what speaks for a change.
+
+        A form that is marked here alone may be a rare sense: no pipeline can know it, and the words say no more. What
+        is marked several times in a text was hardly marked by mistake.
+        """
+        times, against = evidence.times(current, better)
+        words = max(-MOST_FORM, min(MOST_FORM, _odds(times, against)))
+        if opinion is None:
+            return words
+        alone = current is not None and better is None and not against
+        return opinion.log_odds(better, current) + words * (not alone) - log(evidence.here(current))
 
     missing: dict[Place | None, float] = {place: score(None, place) for place in proposed}
     corrections = [Correction(None, place, worth) for place, worth in missing.items()]
@@ -170,14 +179,20 @@ def _clash(one: Place, other: Place) -> bool:
 class _Evidence:
     """How often the forms of some spans of a text are marked, and free."""
 
-    def __init__(self, doc: StoredDoc, forms: Forms, spans: Sequence[Place]) -> None:
+    def __init__(self, doc: StoredDoc, forms: Forms, gold: Iterable[Place], proposed: Iterable[Place]) -> None:
+        spans = [*gold, *proposed]
         self.forms = forms
         self.form = dict(zip(spans, forms.form_keys(doc, spans), strict=True))
+        self._here = Counter((self.form[span], span[2]) for span in gold)
         keys = forms.keys(
             np.array([self.form[span] for span in spans], np.uint64), np.array([span[2] for span in spans], int)
         )
         counts = zip(forms.marked.of(keys).tolist(), forms.free.of(keys).tolist(), strict=True)
         self.counts = dict(zip(spans, counts, strict=True))
+
+    def here(self, span: Place | None) -> int:
+        """Count the spans of this text with a span's form and label, at least 1."""
+        return max(1, self._here[self.form[span], span[2]]) if span else 1
 
     def labels_of(self, span: Place) -> list[Place]:
         """List the labels by which a span's form is marked ENOUGH times, as spans of those labels."""

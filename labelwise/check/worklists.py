@@ -69,8 +69,8 @@ class Finding(msgspec.Struct):
 
     @property
     def worth(self) -> float:
-        """What fixing it would pay: the mistakes that it explains, as far as it is probable."""
-        return self.explains / (1 + math.exp(-self.score))
+        """What fixing it would pay: the mistakes that it explains, as far as it is probable, since slips are rare."""
+        return self.explains / (1 + math.exp(-self.score) / SLIPS)
 
 
 def finding_of(doc: CheckedDoc, correction: Correction, labels: Sequence[str], *, why: str = "") -> Finding:

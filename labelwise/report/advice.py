@@ -41,7 +41,7 @@ def doubts(merge: MergeCounts | None, metrics: Metrics) -> Iterator[Doubt]:
     # spaCy's ner, which has no scores of overlapping spans, learns entities alone.
     lost = sum(one["lost"] + (0 if metrics.all_spans else one["learnt as well"]) for one in gold)
     total = sum(sum(one.values()) for one in gold)
-    if lost > total / 100 or any(counts.get("no token boundary") for counts in merge.labels.values()):
+    if lost > total / 100:
         yield Doubt(
             f"{tell_gold(merge.labels)}.",
             "Not among the entities, below, says what would save them; corpus/lost_spans.jsonl has each.",

@@ -110,6 +110,23 @@ def test_another_label_is_as_sure_as_the_half_that_is_less_sure(tmp_path):
     assert other.score < wrong.score
 
 
+def test_with_an_opinion_a_form_that_is_marked_here_alone_is_no_evidence_of_its_own(tmp_path):
+    others, last = [("an owl sat", [], {})] * 20, ("one owl", [(1, 2, "A")], {})
+    thinks = opinion(2)
+    (alone,) = found(tmp_path, *others, last, opinion=thinks)
+    assert alone.score == pytest.approx(thinks.log_odds(None, (1, 2, 0)))
+    (twice,) = found(tmp_path, *others, ("my owl", [(1, 2, "A")], {}), last, opinion=thinks)
+    assert twice.score == pytest.approx(alone.score + np.log(20.5 / 1.5), abs=0.01)
+
+
+def test_what_is_marked_several_times_in_a_text_was_hardly_marked_by_mistake(tmp_path):
+    others = [("an owl sat", [], {})] * 20
+    many = found(tmp_path, *others, ("owl owl owl", [(n, n + 1, "A") for n in range(3)], {}), opinion=opinion(3))
+    few = found(tmp_path, *others, ("owl owl", [(0, 1, "A"), (1, 2, "A")], {}), opinion=opinion(2))
+    words = np.log(20.5 / 1.5) - np.log(20.5 / 2.5)
+    assert few[0].score - many[0].score == pytest.approx(np.log(3 / 2) + words, abs=0.01)
+
+
 def test_nothing_is_proposed_of_labels_that_a_text_is_not_complete_for(tmp_path):
     text = ("one two three", [(0, 1, "A")], {"B": "none"})
     assert found(tmp_path, text, opinion=opinion(3, (0, 1, 0), (1, 2, 1))) == []
