@@ -18,6 +18,8 @@ from labelwise.common.outputs import staged
 from labelwise.compare.revisions import Revision
 from labelwise.corpus.manifest import is_corpus, pinned, read_manifest, read_split
 from labelwise.corpus.merge_counts import tell_gold
+from labelwise.corpus.places import read_declared_labels
+from labelwise.corpus.tokenizer import read_tokenizer
 from labelwise.evaluate.mistakes import KINDS, NOTHING
 from labelwise.evaluate.predictions import new_digest, read_predictions
 from labelwise.evaluate.ranking import FEW, SHIP_AT
@@ -46,7 +48,7 @@ from labelwise.report.sections import (
     tabulate_lengths,
     tabulate_scores,
 )
-from labelwise.report.tasks import first_tasks, list_labels, verdicts
+from labelwise.report.tasks import LabelRow, Task, first_tasks, list_labels, open_lists, verdicts
 
 LOST_SPANS = "lost_spans.jsonl"
 FREQUENT = 8  # mistakes of a kind that are shown
@@ -111,7 +113,7 @@ def render_report(
         lost=group_lost(root / "corpus" / LOST_SPANS, root / "corpus" / "tokenizer.json"),
         doubts=metrics and list(doubts(merge, metrics)),
         rows=rows,
-        tasks=metrics and rows and list(first_tasks(rows, metrics)),
+        tasks=metrics and rows and find_tasks(root, rows, metrics),
         verdicts=rows and verdicts(rows, ship_at),
         ship_at=ship_at,
         few=FEW,
@@ -162,6 +164,18 @@ def find_concordance(corpus: Path, results: Results) -> Concordance | None:
         if manifest["splits"]["test"]["digest"] != results.metrics.texts_digest:
             return None
         return find_various(corpus, results.predictions, manifest["labels"])
+
+
+def find_tasks(root: Path, rows: Sequence[LabelRow], metrics: Metrics) -> list[Task]:
+    """List what to do first; work lists of this corpus are opened, others have to be made.
+
+    RAISES (InputError): a file of the corpus isn't what it should be.
+    """
+    corpus, tasks = root / "corpus", first_tasks(rows, metrics)
+    if is_corpus(corpus) and is_of(read_checked_digest(root), corpus):
+        lang, _ = read_tokenizer(corpus / "tokenizer.json")
+        tasks = open_lists(tasks, root, lang, read_declared_labels(corpus))
+    return list(tasks)
 
 
 def is_of(digest: str, corpus: Path) -> bool:

@@ -10,8 +10,10 @@
 - missed, though train marks the words: leave it, that is for the pipeline to learn.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import ceil
+from pathlib import Path
 from statistics import median_low
 from typing import Any, NamedTuple
 
@@ -139,7 +141,7 @@ def choose(
         why = f"{errors.unjudged:,} of its {errors.unjudged + judged:,} predictions can't be judged"
         do = f"annotate {RANDOM} random test texts for {label}, or declare it absent"
         return Task(label, do, why, f"training/check/test/{file}", FIX, pace.tell(RANDOM, pace.spans))
-    review = pace.tell(AT_A_TIME, 1)
+    review = f"the first {AT_A_TIME} findings: {pace.tell(AT_A_TIME, 1)}"
     all_of_it = errors.missed + errors.spurious + errors.boundaries
     if not all_of_it:
         return Task(label, "leave it", "no error")
@@ -194,6 +196,21 @@ def first_tasks(rows: Iterable[LabelRow], metrics: Metrics) -> Iterator[Task]:
         why = f"no label has {FEW} spans in test, so that nothing can be said of any"
         tasks.insert(0, Task("", f"annotate {counted(needed, 'test text')} more", why))
     yield from tasks
+
+
+def open_lists(tasks: Iterable[Task], root: Path, lang: str, declared: Mapping[str, Sequence[str]]) -> Iterator[Task]:
+    """Yield tasks; of one whose list a check has written, the command opens that in Prodigy.
+
+    root (Path): the folder of the project.
+    declared (Mapping): the labels of each data set: an answer that is saved there is about all of them.
+    """
+    for task in tasks:
+        name = next((name for name, labels in declared.items() if task.label in labels), "")
+        if task.command == FIX and name and (root / task.file).is_file():
+            words = ["prodigy", "ner.manual", name, f"blank:{lang}", task.file, "--label", ",".join(declared[name])]
+            yield task._replace(command=shlex.join(words))
+        else:
+            yield task
 
 
 def verdicts(rows: Sequence[LabelRow], ship_at: float) -> dict[str, list[str]]:

@@ -5,7 +5,7 @@ import pytest
 from labelwise.corpus.merge_counts import MergeCounts
 from labelwise.evaluate.ranking import rank_labels
 from labelwise.evaluate.scores import Details, Errors, Familiarity, Found
-from labelwise.report.tasks import Pace, choose, first_tasks, list_labels
+from labelwise.report.tasks import FIX, Pace, Task, choose, first_tasks, list_labels, open_lists
 from tests.evaluate.test_ranking import make_metrics
 
 NOTHING = Found()
@@ -87,8 +87,23 @@ def test_time_is_told_by_the_answers_of_the_data_sets_about_a_label():
     metrics = make_metrics({"A": Errors(60, 3, 9), "B": Errors(61, 3, 9)}, texts=20)
     merge = MergeCounts({}, {}, {}, complete={"a": {"A": 9}, "c": {"A": 1}}, seconds={"a": 14, "c": 20, "d": 1})
     times = {row.ranked.label: row.task.time for row in list_labels(metrics, None, None, merge)}
-    assert times == {"A": "12 minutes at 14 s a text", "B": "5 minutes at 6 s a span"}
+    assert times == {
+        "A": "the first 50 findings: 12 minutes at 14 s a text",
+        "B": "the first 50 findings: 5 minutes at 6 s a span",
+    }
     assert Pace().tell(100, 3.0) == "30 minutes at 6 s a span"
+
+
+def test_a_list_that_is_there_is_opened_with_all_labels_of_its_data_set(tmp_path):
+    """An answer that is saved again is about all of them."""
+    file = tmp_path / "training" / "check" / "tasks" / "B.jsonl"
+    file.parent.mkdir(parents=True)
+    file.touch()
+    tasks = [Task(label, "fix", "", f"training/check/tasks/{label}.jsonl", FIX) for label in "BC"]
+    tasks.append(Task("B", "annotate", "", "to-annotate/B.jsonl", "weasel run predict"))
+    commands = [task.command for task in open_lists(tasks, tmp_path, "es", {"x": ["A"], "y": ["B", "C"]})]
+    opened = "prodigy ner.manual y blank:es training/check/tasks/B.jsonl --label B,C"
+    assert commands == [opened, FIX, "weasel run predict"]
 
 
 @pytest.mark.parametrize(
