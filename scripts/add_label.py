@@ -43,11 +43,11 @@ def add_label_cli(
         with TemporaryDirectory() as folder:
             files = Path(folder) / "before.jsonl", Path(folder) / "after.jsonl"
             before, after = (
-                evaluate(model, corpus / "test", predictions=file, workers=workers).metrics.all_gold.labels
+                evaluate(model, corpus / "test", predictions=file, workers=workers, other_tokens=True).metrics.all_gold
                 for model, file in zip((base, out), files, strict=True)
             )
             displaced = find_displaced(*files, added)
-    print_effect(before, after, added, displaced)
+    print_effect(before.labels, after.labels, added, displaced)
     if displaced.spans:
         differ = counted(displaced.spans, "span")
         msg.warn(f"{differ} of other labels differ in doc.spans: the corpus has other tokens than the pipeline had")

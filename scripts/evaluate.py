@@ -33,6 +33,9 @@ def evaluate_cli(
     speed: Annotated[Path | None, Option(help="JSON file for words per second, which vary")] = None,
     gpu_id: Annotated[int, Option(help="Number of the GPU; -1 for the CPU")] = -1,
     workers: Annotated[int, Option(help="Processes that predict, on the CPU")] = 1,
+    other_tokens: Annotated[
+        bool, Option("--other-tokens", help="Score a pipeline whose tokens aren't the corpus's, too")
+    ] = False,
 ) -> None:
     """Evaluate a trained pipeline on a split of the corpus, label by label."""
     with user_errors("Nothing was evaluated"):
@@ -45,6 +48,7 @@ def evaluate_cli(
                 merge_metrics=merge_metrics,
                 gpu_id=gpu_id,
                 workers=workers,
+                other_tokens=other_tokens,
                 progress=progress_texts,
             )
             for file, content in zip(files, (found.metrics, found.details, found.speed._asdict()), strict=True):

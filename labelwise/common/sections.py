@@ -12,13 +12,14 @@ Section = TypeVar("Section", bound=msgspec.Struct)
 
 
 def read_section(project: Path | None, name: str, kind: type[Section]) -> Section:
-    """Read a section of project.yml; a missing key has its default, and so has all of it without a file.
+    """Read a section of project.yml; what is missing or empty has its default: a key, the section, the file.
 
     RAISES (InputError): it has another key, or a value of another type or out of its range.
     """
     if project is None:
         return kind()
-    content = decode_yaml(project.read_bytes(), dict[str, Any], str(project), "write it as weasel reads it")
+    kind_of_file: Any = dict[str, Any] | None
+    content = decode_yaml(project.read_bytes(), kind_of_file, str(project), "write it as weasel reads it") or {}
     section = content.get(name) or {}
     types = {field.name: field.type for field in msgspec.structs.fields(kind)}
     allowed = f"its keys are {', '.join(types)}"
@@ -29,6 +30,8 @@ def read_section(project: Path | None, name: str, kind: type[Section]) -> Sectio
         where = f"{project}: {name}: {key}: {value!r}"
         if key not in types:
             raise InputError(f"{where}: the section has no such key; {allowed}")
+        if value is None:
+            continue
         try:
             values[key] = msgspec.convert(value, types[key])
         except msgspec.ValidationError as error:

@@ -1,44 +1,63 @@
-"""The project's tokenizer: the language's own, but it splits in more places."""
+"""The project's tokenizer: the language's own, or another of spaCy's; one that has rules splits in more places."""
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 import spacy
 from spacy.language import Language
 from spacy.tokenizer import Tokenizer
-from spacy.tokens import Doc
-from spacy.util import compile_infix_regex
+from spacy.util import compile_infix_regex, get_lang_class
 
 from labelwise.common.errors import InputError
 from labelwise.common.sections import read_section
 
-WORDS_AND_SPACES = re.compile(r"\S+|\s+")  # what spaCy's tokenizer takes for a word, and remembers
 NUMBERED = re.compile(r"(?<!\\)(?:\\\\)*(?:\\[1-9]|\(\?\([1-9])")  # a reference to a group by its number
 MAX_LENGTH = 2**31 - 1  # characters of a text: spaCy's limit of a million is about parsers' memory
+# What tokenizers of spaCy need that spaCy doesn't require, by their name, or that of the segmenter.
+PACKAGES = {
+    "spacy.ja.JapaneseTokenizer": ("sudachipy", "sudachidict_core"),
+    "spacy.ko.KoreanTokenizer": ("natto-py",),
+    "spacy.th.ThaiTokenizer": ("pythainlp",),
+    "spacy.vi.VietnameseTokenizer": ("pyvi",),
+    "jieba": ("jieba",),
+}
+Block = dict[str, str | int | float | bool | None]
+OTHERS = (
+    "or, in the section `tokenizer` of project.yml, set `block: {'@tokenizers': spacy.Tokenizer.v1}`, which splits at "
+    "white space and punctuation, or `block: {'@tokenizers': spacy.zh.ChineseTokenizer}`, whose tokens are characters"
+)
 
 
 class TokenizerRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Infixes added to a language's tokenizer, and exceptions dropped from it.
+    """The tokenizer: the section `tokenizer` of project.yml.
+
+    Infixes and exceptions are for tokenizers that have rules, as those of most languages; see `has_rules`.
 
     infixes (tuple[str, ...]): regular expressions of further infixes. One that matches only a position, between two
         characters that it looks at, splits there.
     no_exceptions (tuple[str, ...]): the tokenizer exceptions that one of these matches as a whole are dropped. English
         has `g.` as one, so the full stop after a gram would be part of the token.
+    block (Block | None): `[nlp.tokenizer]` of a spaCy config; None is the language's own.
     """
 
     infixes: tuple[str, ...] = ()
     no_exceptions: tuple[str, ...] = ()
+    block: Block | None = None
 
     def __post_init__(self) -> None:
         """Check the patterns.
 
-        RAISES (InputError): one doesn't compile.
+        RAISES (InputError): one doesn't compile, or the block names no tokenizer.
         """
-        for name in self.__struct_fields__:
+        if self.block is not None and "@tokenizers" not in self.block:
+            raise InputError(f"block: {self.block}: it names no tokenizer: {{'@tokenizers': spacy.Tokenizer.v1}}")
+        if self.block and self.block.get("segmenter") == "pkuseg":
+            raise InputError("block: segmenter pkuseg needs a model, which no corpus has; set jieba, or char")
+        for name in ("infixes", "no_exceptions"):
             for pattern in getattr(self, name):
                 try:
                     re.compile(pattern)
@@ -54,9 +73,9 @@ def read_rules(project: Path | None) -> TokenizerRules:
     return read_section(project, "tokenizer", TokenizerRules)
 
 
-def write_tokenizer(path: Path, lang: str, rules: TokenizerRules) -> None:
-    """Write the language and the rules, from which a pipeline makes the tokenizer of a corpus."""
-    content = {"lang": lang, **msgspec.to_builtins(rules)}
+def write_tokenizer(path: Path, nlp: Language, rules: TokenizerRules) -> None:
+    """Write the language, the rules, and the block that was used: of these, a pipeline makes the same tokenizer."""
+    content = {"lang": nlp.lang, **msgspec.to_builtins(rules), "block": nlp.config["nlp"]["tokenizer"]}
     path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf8")
 
 
@@ -77,51 +96,55 @@ def read_tokenizer(path: Path) -> tuple[str, TokenizerRules]:
 def make_nlp(lang: str, rules: TokenizerRules) -> Language:
     """Make a blank pipeline with the project's tokenizer.
 
-    RAISES (InputError): spaCy has no such language, or it needs a package that isn't installed.
+    RAISES (InputError): spaCy has no such language or tokenizer, or it needs what isn't installed.
     """
     try:
-        nlp = spacy.blank(lang)
-    except ImportError as error:
-        raise InputError(f"language {lang!r}: {error}; set `lang` to one of https://spacy.io/usage/models") from error
+        nlp = spacy.blank(lang, config={"nlp": {"tokenizer": rules.block}} if rules.block else {})
+        nlp.make_doc("1")  # some tokenizers load what they need when they are called first
+    except Exception as error:  # each tokenizer has errors of its own
+        raise InputError(f"language {lang!r}: {_explain(lang, rules, error)}") from error
     extend_tokenizer(nlp, rules)
     return nlp
 
 
-class LearningTokenizer:
-    """Tokenizes as a pipeline does, several times faster, in a fixed amount of memory.
+def _explain(lang: str, rules: TokenizerRules, error: Exception) -> str:
+    """Say why there is no such pipeline, and the remedy."""
+    try:
+        block = rules.block or get_lang_class(lang).default_config["nlp"]["tokenizer"]
+    except ImportError:
+        return f"{error}; set `lang` to one of https://spacy.io/usage/models"
+    needed = packages_of(block)
+    system = ", and MeCab with mecab-ko-dic, which pip doesn't have" if "natto-py" in needed else ""
+    remedy = f"`pip install {' '.join(needed)}`{system}" if needed else "correct it"
+    return f"{block} can't be used: {' '.join(str(error).split())}. Remedy: {remedy}; {OTHERS}"
 
-    spaCy's tokenizer remembers how it split a word, but not if a special case, such as "don't" or "May", came before
-    it in the text: nearly every text has one early on (`has_special` in spacy/tokenizer.pyx is set once per text). So
-    words are tokenized by themselves, which it remembers, as long as there is room in its cache.
+
+def packages_of(block: Mapping[str, Any]) -> tuple[str, ...]:
+    """Name the packages that a tokenizer needs besides spaCy.
+
+    >>> packages_of({"@tokenizers": "spacy.zh.ChineseTokenizer", "segmenter": "jieba"})
+    ('jieba',)
     """
+    if block.get("use_pyvi") is False:
+        return ()
+    return PACKAGES.get(block["@tokenizers"], ()) + PACKAGES.get(block.get("segmenter", ""), ())
 
-    def __init__(self, nlp: Language) -> None:
-        """Take a pipeline."""
-        self.nlp = nlp
-        self.known: set[str] = set()
 
-    def __call__(self, text: str) -> Doc:
-        """Tokenize a text."""
-        tokenizer = self.nlp.tokenizer
-        if isinstance(tokenizer, Tokenizer) and len(self.known) < tokenizer.max_cache_size:
-            new = set(WORDS_AND_SPACES.findall(text)) - self.known
-            for word in new:
-                tokenizer(word)
-            self.known |= new
-        return self.nlp.make_doc(text)
+def has_rules(nlp: Language) -> bool:
+    """Tell whether a pipeline's tokenizer has rules, to which infixes can be added; that of Chinese, say, has none."""
+    return isinstance(nlp.tokenizer, Tokenizer)
 
 
 def extend_tokenizer(nlp: Language, rules: TokenizerRules) -> None:
-    """Add the rules to a pipeline's tokenizer, in place; they are saved with the pipeline. Texts may be of any length.
+    """Add the rules to a pipeline's tokenizer, in place, if it has rules; they are saved with it.
 
-    RAISES (InputError): the language, such as Chinese, has a tokenizer of its own, which has no such rules; or they are
-        valid one by one, but not as the one expression that is made of them.
+    Its texts may then be of any length.
+    RAISES (InputError): they are valid one by one, but not as the one expression that is made of them.
     """
     nlp.max_length = MAX_LENGTH
-    tokenizer = nlp.tokenizer
-    if rules != TokenizerRules() and not isinstance(tokenizer, Tokenizer):
-        raise InputError(f"language {nlp.lang!r} has no rules to extend; empty the section `tokenizer` of project.yml")
-    tokenizer = cast(Tokenizer, tokenizer)
+    if not has_rules(nlp):
+        return
+    tokenizer = cast(Tokenizer, nlp.tokenizer)
     if rules.infixes:
         infixes = [*cast(Sequence[str], nlp.Defaults.infixes or ()), *rules.infixes]
         _check_joined(infixes, len(rules.infixes))

@@ -22,6 +22,7 @@ from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 from labelwise.corpus.manifest import find_partitions
 from labelwise.corpus.pipeline import load_pipeline
 from labelwise.corpus.streaming import forgetting, take_batch, texts_at_a_time
+from labelwise.corpus.tokenizing import tokenize
 from labelwise.evaluate.predictions import PredictedDoc, write_predictions
 from labelwise.recognizer.per_label import SPANS_KEY
 from labelwise.recognizer.transformer import joined
@@ -68,7 +69,7 @@ def predict_each(
                 batch = take_batch(items, most, words)
                 if not batch:
                     return
-                docs = [nlp.make_doc(text(item)) for item in batch]
+                docs = [tokenize(nlp, text(item)) for item in batch]
                 yield from zip(batch, nlp.pipe(docs, batch_size=most), strict=True)
 
 

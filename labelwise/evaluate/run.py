@@ -14,9 +14,10 @@ from labelwise.common.wording import counted
 from labelwise.common.workers import check_workers
 from labelwise.corpus.manifest import pinned, read_manifest, read_split
 from labelwise.corpus.merge_counts import Agreement
+from labelwise.corpus.same_tokens import check_tokens
 from labelwise.corpus.seen_texts import SeenTexts, read_seen
 from labelwise.evaluate.familiarity import find_familiarity
-from labelwise.evaluate.predict import Done, predict_split
+from labelwise.evaluate.predict import Done, hold_pipeline, predict_split
 from labelwise.evaluate.predictions import new_digest, read_predictions
 from labelwise.evaluate.results import read_merge_counts
 from labelwise.evaluate.scores import Details, Metrics
@@ -24,6 +25,8 @@ from labelwise.evaluate.scoring import Scoring
 
 # Shows progress: passes on what is done, given the number of texts to come.
 Progress = Callable[[Iterable[Done], int], Iterable[Done]]
+
+REMEDY = "train it again; score a pipeline that isn't from this corpus with --other-tokens"
 
 
 class Speed(NamedTuple):
@@ -49,15 +52,17 @@ def evaluate(
     merge_metrics: Path | None = None,
     gpu_id: int = -1,
     workers: int = 1,
+    other_tokens: bool = False,
     progress: Progress = lambda done, texts: done,
 ) -> Evaluation:
     """Let a pipeline predict a split, and score what it predicted; memory doesn't grow with the number of texts.
 
     predictions (Path | None): the file to keep the predictions in, if any.
     merge_metrics (Path | None): what the merge counted, for the agreement of annotators.
-    RAISES (InputError): there is no model, no partition, or no such GPU; several workers on a GPU; there are no metrics
-        of a merge, or a folder where the predictions are to be kept; the pipeline's digests can't be read; what `score`
-        raises.
+    other_tokens (bool): the pipeline may make other tokens than the corpus has; spans are compared in characters.
+    RAISES (InputError): there is no model, no partition, or no such GPU; the pipeline makes other tokens; several
+        workers on a GPU; there are no metrics of a merge, or a folder where the predictions are to be kept; the
+        pipeline's digests can't be read; what `score` raises.
     """
     if predictions:
         check_kind(predictions, folder=False)
@@ -71,6 +76,8 @@ def evaluate(
         texts = read_split(split)["texts"]
         seen = read_seen(model)
         partitions = predict_split(model, split, file, workers=workers)
+        if not other_tokens:
+            check_tokens(hold_pipeline(model), split, REMEDY)
         start = time.perf_counter()
         words = sum(done.words for done in progress(partitions, texts))
         speed = Speed(round(words / (time.perf_counter() - start)), words)

@@ -103,7 +103,7 @@ def _first_problem(path: Path) -> str:
 def write_rest(folder: Path, nlp: Language, settings: Settings, ledger: Ledger, made: Made) -> None:
     """Write all other files."""
     labels = list(ledger.labels)
-    write_tokenizer(folder / "tokenizer.json", settings.lang, settings.tokenizer)
+    write_tokenizer(folder / "tokenizer.json", nlp, settings.tokenizer)
     _write_labels(nlp, labels, folder / "labels")
     _write_annotators(ledger, folder / ANNOTATORS)
     _head_questions(folder / QUESTIONS)

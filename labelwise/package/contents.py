@@ -5,13 +5,15 @@ hashes only; what is handed out is looked at once more.
 """
 
 import json
+from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
 from labelwise.common.errors import InputError
 from labelwise.common.wording import counted
 from labelwise.corpus.pipeline import load_pipeline
-from labelwise.corpus.tokenizer import make_nlp, read_tokenizer
+from labelwise.corpus.same_tokens import check_tokens
+from labelwise.corpus.tokenizer import make_nlp, packages_of, read_tokenizer
 from labelwise.recognizer.per_label import PerLabelRecognizer
 
 
@@ -22,6 +24,7 @@ class Contents(NamedTuple):
     per_label (bool): it has a head for each label; otherwise spaCy's ner.
     words (int): strings of its vocabulary that are neither labels nor of spaCy's language and the project's tokenizer.
     vectors (bool): it has word vectors, whose words are in its vocabulary.
+    packages (list[str]): those that its tokenizer needs besides spaCy, in the versions of this environment.
     base (str): the transformer that it began with, by its name on the hub; empty if there is none, or it is a folder.
     """
 
@@ -29,6 +32,7 @@ class Contents(NamedTuple):
     per_label: bool
     words: int
     vectors: bool
+    packages: list[str]
     base: str = ""
 
     def describe(self) -> str:
@@ -47,18 +51,20 @@ class Contents(NamedTuple):
         )
 
 
-def inspect_contents(model: Path, tokenizer: Path) -> Contents:
+def inspect_contents(model: Path, corpus: Path) -> Contents:
     """Look at what is in a pipeline.
 
-    tokenizer (Path): the corpus's tokenizer.json.
-    RAISES (InputError): there is no pipeline, or it has no recognizer named "ner", or there is no such tokenizer.
+    corpus (Path): the one that it was trained on.
+    RAISES (InputError): there is no pipeline, or it has no recognizer named "ner", or it makes other tokens than the
+        corpus has.
     """
     nlp = load_pipeline(model)
     if "ner" not in nlp.pipe_names:
         raise InputError(f"{model}: it has no recognizer named ner, but {', '.join(nlp.pipe_names) or 'nothing'}")
     ner = nlp.get_pipe("ner")
     labels = list(ner.labels)  # type: ignore[attr-defined]
-    lang, rules = read_tokenizer(tokenizer)
+    check_tokens(nlp, corpus / "test", "run all again: packages are other ones now")
+    lang, rules = read_tokenizer(corpus / "tokenizer.json")
     saved = json.loads((model / "vocab" / "strings.json").read_text(encoding="utf8"))
     words = {*saved} - {*make_nlp(lang, rules).vocab.strings} - {*labels}
     base = nlp.config["components"].get("transformer", {}).get("model", {}).get("name", "")
@@ -67,6 +73,7 @@ def inspect_contents(model: Path, tokenizer: Path) -> Contents:
         isinstance(ner, PerLabelRecognizer),
         len(words),
         bool(nlp.vocab.vectors.size),
+        [f"{name}=={version(name)}" for name in packages_of(nlp.config["nlp"]["tokenizer"])],
         "" if is_folder(base) else base,
     )
 

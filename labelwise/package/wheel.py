@@ -104,7 +104,7 @@ def make_package(root: Path, pipeline: str, out: Path, identity: PackageName, *,
     """
     check_replaceable(out, (CARD,), "package")
     model, corpus = root / "training" / pipeline / "model-best", root / "corpus"
-    contents = inspect_contents(model, corpus / "tokenizer.json")
+    contents = inspect_contents(model, corpus)
     if with_digests and not (model / SEEN_TEXTS).is_file():
         raise InputError(f"--with-digests: {model} has no {SEEN_TEXTS}; run train-{pipeline} again")
     results = load_results(root, pipeline)
@@ -203,8 +203,8 @@ def _build(copy: Path, folder: Path, out: Path, meta: dict[str, Any], contents: 
     (package / "__init__.py").write_text(INIT.format(imports=IMPORT if contents.per_label else ""), encoding="utf8")
     found = json.loads((project / "meta.json").read_text(encoding="utf8"))
     # Where labelwise is installed, spaCy counts it among what the pipeline needs; but its code is in the wheel. And it
-    # rounds scores.
-    requirements = [line for line in found["requirements"] if not line.startswith("labelwise")]
+    # rounds scores. What the tokenizer needs is the version whose words the pipeline has learnt.
+    requirements = [line for line in found["requirements"] if not line.startswith("labelwise")] + contents.packages
     meta = found | meta | {"requirements": requirements}
     (project / "meta.json").write_text(json.dumps(meta, indent=2, ensure_ascii=False), encoding="utf8")
     command = [sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "--no-index", "-q"]

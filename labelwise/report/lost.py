@@ -15,7 +15,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from labelwise.common.errors import InputError
-from labelwise.corpus.tokenizer import TokenizerRules, make_nlp, read_tokenizer
+from labelwise.corpus.tokenizer import TokenizerRules, has_rules, make_nlp, read_tokenizer
 
 MOST = 8  # groups
 FEWEST = 2  # spans of a group from which rules are tried
@@ -174,7 +174,7 @@ def _remedy(
     reason, what = name
     if reason != NO_BOUNDARY:
         return REMEDIES.get(reason, BOTH if learnt else OWN_LABEL)
-    if len(examples) < FEWEST:
+    if len(examples) < FEWEST or not has_rules(nlp):
         return MOVE
     cut = sorted({token for one in examples for token in one.against})
     exceptions = "|".join(re.escape(token) for token in cut if token in (nlp.tokenizer.rules or {}))

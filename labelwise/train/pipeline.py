@@ -46,13 +46,19 @@ def read_settings(recipe: Recipe) -> Config:
 def read_config(recipe: Recipe) -> Config:
     """Read a recipe's config, and fit it to the corpus.
 
-    RAISES (InputError): the config isn't valid, needs a package that isn't installed, or names pretrained weights that
-        spaCy would leave out in silence.
+    RAISES (InputError): the config isn't valid, has another kind of tokenizer than the corpus, needs a package that
+        isn't installed, or names pretrained weights that spaCy would leave out in silence.
     """
     config = recipe.config
-    lang, _ = read_tokenizer(recipe.corpus / "tokenizer.json")
+    lang, rules = read_tokenizer(recipe.corpus / "tokenizer.json")
     overrides = {**recipe.all_overrides(), "paths.corpus": str(recipe.corpus), "nlp.lang": lang}
     settings = load_settings(config, overrides)
+    own = settings["nlp"].setdefault("tokenizer", rules.block or {})
+    if rules.block and own.get("@tokenizers") != rules.block["@tokenizers"]:
+        raise InputError(
+            f"{config}: [nlp.tokenizer] is {own}, and {recipe.corpus} was merged with {rules.block}; delete that block "
+            "of the config, and it is the corpus's"
+        )
     if "transformer" in settings["nlp"]["pipeline"] and find_spec("spacy_transformers") is None:
         raise InputError(f"{config} needs spacy-transformers; use the environment of `make gpu`")
     interpolated = settings.interpolate()

@@ -11,13 +11,12 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from spacy.language import Language
-from spacy.util import get_lang_class
 
 from labelwise.common.ahead import made_ahead
 from labelwise.common.errors import InputError
 from labelwise.corpus.manifest import manifest_digest, pinned
 from labelwise.corpus.streaming import forgetting
-from labelwise.corpus.tokenizer import MAX_LENGTH
+from labelwise.corpus.tokenizer import TokenizerRules, make_nlp
 from labelwise.recognizer.per_label import PerLabelRecognizer, Targets, targets_of
 from labelwise.recognizer.transformer import JoinedTransformer
 from labelwise.recognizer.wordpieces import Pieces, Wordpieces, wordpieces_of
@@ -120,11 +119,12 @@ def label_order(nlp: Language) -> tuple[str, ...] | None:
 
 
 class Preparing(NamedTuple):
-    """What another process needs to prepare batches; it can be pickled."""
+    """What another process needs to prepare batches; it can be pickled, which not every tokenizer can."""
 
     reading: Reading
     lang: str
-    tokenizer: Any
+    rules: TokenizerRules
+    tokenizer: bytes
     wordpieces: Wordpieces
     labels: tuple[str, ...]
     digest: str
@@ -133,7 +133,17 @@ class Preparing(NamedTuple):
 def preparing(nlp: Language, reading: Reading, wordpieces: Wordpieces, labels: tuple[str, ...]) -> Preparing:
     """Collect what another process needs."""
     digest = manifest_digest(reading.corpus.path.parent)
-    return Preparing(reading, str(nlp.lang), nlp.tokenizer, wordpieces, labels, digest)
+    rules = TokenizerRules(block=nlp.config["nlp"]["tokenizer"])
+    tokenizer: Any = nlp.tokenizer
+    content = tokenizer.to_bytes(exclude=["vocab"])
+    return Preparing(reading, str(nlp.lang), rules, content, wordpieces, labels, digest)
+
+
+def pipeline_of(given: Preparing) -> Language:
+    """Make a pipeline that makes the same tokens."""
+    nlp: Any = make_nlp(given.lang, given.rules)
+    nlp.tokenizer.from_bytes(given.tokenizer)
+    return nlp
 
 
 def prepare_batches(given: Preparing) -> Iterator[NextBatch]:
@@ -141,9 +151,7 @@ def prepare_batches(given: Preparing) -> Iterator[NextBatch]:
 
     RAISES (InputError): the corpus isn't the one that the training began with.
     """
-    nlp = get_lang_class(given.lang)(vocab=given.tokenizer.vocab)
-    nlp.tokenizer = given.tokenizer
-    nlp.max_length = MAX_LENGTH
+    nlp = pipeline_of(given)
     corpus = given.reading.corpus.path.parent
     with pinned(corpus):
         if manifest_digest(corpus) != given.digest:

@@ -18,7 +18,7 @@ from labelwise.common.keys import text_key
 from labelwise.corpus.annotation import Coverage, check_coverage
 from labelwise.corpus.docbin_reader import MISSING, OUTSIDE, StoredDoc, read_stored_docs
 from labelwise.corpus.manifest import find_partitions, read_partition
-from labelwise.corpus.tokenizer import LearningTokenizer
+from labelwise.corpus.tokenizing import LearningTokenizer
 from labelwise.train.loaders import Files, Indexed, Streamed
 from labelwise.train.long_texts import cut_doc
 

@@ -17,6 +17,7 @@ from labelwise.common.device import use_gpu
 from labelwise.common.outputs import Output, check_replaceable, staged_together, workspace
 from labelwise.common.own_files import real_path
 from labelwise.corpus.manifest import check_pinned, pinned
+from labelwise.corpus.same_tokens import check_tokens
 from labelwise.corpus.seen_texts import collect_seen, write_seen
 from labelwise.train.batch_size import read_batch_size
 from labelwise.train.calibration import Fitted, fit, write_fitted
@@ -73,7 +74,8 @@ def train(
     resources (Path | None): a TSV file for memory, processors and GPU over time.
     tell (Callable): is told, before the first step, which step training resumes from, or why it starts over.
     RAISES (InputError): `out` has something other than a pipeline, the GPU can't be used, the corpus isn't whole, the
-        config isn't valid, another process is training to `out`, memory ran out, or a process was killed.
+        config isn't valid, the pipeline makes other tokens than the corpus has, another process is training to `out`,
+        memory ran out, or a process was killed.
     RETURNS (Trained | None): None in ranks that torchrun has started, but for the first.
     """
     check_replaceable(out, ("meta.json", "config.cfg"), "pipeline")
@@ -107,6 +109,7 @@ def train(
             settings["paths"]["curve"] = str(folder / "curve.tsv")
             ranks.exchange((found,))
             nlp = make_pipeline(recipe, settings)
+            check_tokens(nlp, recipe.corpus / "train", "merge again: packages, or the config, are other ones")
             slots = find_slots(nlp)
             share_parameters(slots, ranks)
             check_pinned(recipe.corpus)

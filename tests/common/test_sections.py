@@ -25,6 +25,8 @@ class Pets(msgspec.Struct, frozen=True):
         ("pets: {name: Kit, share: 1}", Pets("Kit", share=1.0)),
         ("pets:\nvars: {seed: 0}", Pets()),
         ("vars: {seed: 0}", Pets()),
+        ("pets:\n  name:\n  legs: 3", Pets(legs=3)),
+        ("# nothing", Pets()),
     ],
 )
 def test_what_is_missing_has_its_default(tmp_path, content, pets):

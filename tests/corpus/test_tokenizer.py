@@ -1,9 +1,15 @@
+import re
+import sys
+import tomllib
+
 import pytest
+from spacy.tokens import Doc
 
 from benchmarks.tokenizer import count_lost
 from labelwise.common.errors import InputError
 from labelwise.corpus.streaming import forgetting
-from labelwise.corpus.tokenizer import LearningTokenizer, TokenizerRules, make_nlp, read_rules, read_tokenizer
+from labelwise.corpus.tokenizer import PACKAGES, TokenizerRules, make_nlp, read_rules, read_tokenizer
+from labelwise.corpus.tokenizing import LearningTokenizer, tokenize
 from tests.conftest import ROOT, real_corpus
 from tests.merge.test_run import random_datasets
 
@@ -52,7 +58,13 @@ def test_rules_add_to_the_languages_own():
         ("tokenizer: {no_exceptions: ['[']}", r"no_exceptions: '\[' isn't a regular expression"),
         (
             "tokenizer: {infix: ['a']}",
-            r"project\.yml: tokenizer: infix: .*; its keys are infixes, no_exceptions",
+            r"project\.yml: tokenizer: infix: .*; its keys are infixes, no_exceptions, block",
+        ),
+        ("tokenizer: {block: {}}", r"project\.yml: tokenizer: block: \{\}: it names no tokenizer"),
+        ("tokenizer: {block: {'@tokenizers': {a: b}}}", r"tokenizer: block: .*Expected `bool \| int \| float \| str"),
+        (
+            "tokenizer: {block: {'@tokenizers': spacy.zh.ChineseTokenizer, segmenter: pkuseg}}",
+            "segmenter pkuseg needs a model, which no corpus has; set jieba, or char",
         ),
         ("tokenizer: {infixes: 'a'}", r"project\.yml: tokenizer: infixes: 'a': Expected `array`, got `str`"),
     ],
@@ -70,8 +82,55 @@ def test_a_project_without_rules_has_none(tmp_path):
 
 def test_a_language_with_a_tokenizer_of_its_own():
     assert [token.text for token in make_nlp("zh", TokenizerRules()).make_doc("你好")] == ["你", "好"]
-    with pytest.raises(InputError, match="language 'zh' has no rules to extend; empty the section `tokenizer`"):
-        make_nlp("zh", RULES)
+    """It has no rules, and skips those of the section by itself."""
+    assert [token.text for token in make_nlp("zh", RULES).make_doc("60你好")] == ["6", "0", "你", "好"]
+
+
+def test_a_block_takes_the_place_of_the_languages_own_and_is_written_beside_the_corpus(merging, tmp_path):
+    characters = TokenizerRules(block={"@tokenizers": "spacy.zh.ChineseTokenizer"})
+    assert [token.text for token in make_nlp("ko", characters).make_doc("이 사람")] == ["이", "사", "람"]
+    merging.add("a", ["A"], [{"text": "이 사람", "spans": []}])
+    merging.run(lang="ko", tokenizer=characters)
+    lang, rules = read_tokenizer(tmp_path / "corpus/tokenizer.json")
+    assert (lang, rules.block) == ("ko", {"@tokenizers": "spacy.zh.ChineseTokenizer", "segmenter": "char"})
+    merging.run(lang="zh")
+    assert read_tokenizer(tmp_path / "corpus/tokenizer.json")[1].block == rules.block
+
+
+@pytest.mark.parametrize(
+    ("lang", "packages"),
+    [("ja", "sudachipy sudachidict_core`"), ("ko", "natto-py`, and MeCab"), ("th", "pythainlp`"), ("vi", "pyvi`")],
+)
+def test_what_a_language_needs_is_named_with_its_remedy(lang, packages, monkeypatch):
+    for module in ("sudachipy", "natto", "pythainlp", "pyvi"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(InputError, match=rf"'{lang}': .*Tokenizer.* can't be used: .* `pip install {packages}"):
+        make_nlp(lang, TokenizerRules())
+
+
+def test_a_block_that_spacy_lacks_is_named():
+    with pytest.raises(InputError, match=r"language 'zh': \{'@tokenizers': 'nope'\} can't be used: .*correct it; or,"):
+        make_nlp("zh", TokenizerRules(block={"@tokenizers": "nope"}))
+
+
+def test_the_extras_are_what_the_languages_need():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["project"]["optional-dependencies"]
+    for tokenizer, packages in PACKAGES.items():
+        extra = tokenizer.split(".")[1] if "." in tokenizer else tokenizer
+        assert [re.split("[<>=!]", line)[0] for line in extras[extra]] == list(packages)
+
+
+def test_a_text_that_a_tokenizer_cannot_take_is_named_with_its_place(merging):
+    """Sudachi takes 49,149 bytes; MeCab, as spaCy calls it, makes each white space one space."""
+    nlp = make_nlp("zh", TokenizerRules())
+    nlp.tokenizer = lambda text: Doc(nlp.vocab, words=text.split())
+    nlp.tokenizer.vocab = nlp.vocab
+    assert tokenize(nlp, "你 好 ").text == "你 好 "
+    with pytest.raises(InputError, match=r"'你\\n好 '\.\.\. of 4 characters: function can't: it would be another"):
+        tokenize(nlp, "你\n好 ")
+    nlp.tokenizer = lambda text: 1 / 0
+    with pytest.raises(InputError, match="can't: division by zero; cut it or leave it out"):
+        tokenize(nlp, "你")
 
 
 def test_a_long_text_is_no_error():
@@ -120,10 +179,10 @@ def test_words_behind_a_special_case_are_remembered(monkeypatch):
         count(make_nlp("en", TokenizerRules())),
         LearningTokenizer(count(make_nlp("en", TokenizerRules()))),
     )
-    for tokenize, again in ((plain.make_doc, 50), (learning, 0)):
-        tokenize(text)
+    for make, again in ((plain.make_doc, 50), (learning, 0)):
+        make(text)
         asked.clear()
-        tokenize(text)
+        make(text)
         assert len(asked) >= again
         assert again or not asked
 

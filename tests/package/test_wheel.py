@@ -345,7 +345,7 @@ def body_of_card(**metrics: Any) -> str:
         metrics=Metrics(**{"texts": 9, "all_gold": row, "flat_gold": row, **metrics}),
         merge=MergeCounts({}, {}, {"A": {"complete": 3}}),
         manifest={"splits": {split: {"texts": 1, "words": 2, "digest": ""} for split in ("train", "test")}},
-        contents=Contents(["A"], per_label=True, words=0, vectors=False),
+        contents=Contents(["A"], per_label=True, words=0, vectors=False, packages=[]),
         wheel="a.whl",
     ).body
 

@@ -44,6 +44,15 @@ def test_an_infix_that_saves_spans_is_proposed_and_really_does(merging):
     assert ([one.text[one.start : one.end] + "Ωx"], one.label) == (one.against, "A")
 
 
+def test_a_tokenizer_without_rules_has_none_proposed(merging):
+    merging.add("a", ["A"], [{"text": f"{n}km", "spans": [{"start": 0, "end": 1, "label": "A"}]} for n in range(3)])
+    between_spaces = {"@tokenizers": "spacy.vi.VietnameseTokenizer", "use_pyvi": False}
+    merging.run(lang="vi", tokenizer=TokenizerRules(block=between_spaces))
+    corpus = merging.root / "corpus"
+    (group,) = group_lost(corpus / "lost_spans.jsonl", corpus / "tokenizer.json")
+    assert (group.spans, group.remedy) == (3, MOVE)
+
+
 def test_an_exception_of_the_tokenizer_is_named(merging):
     """A smiley in English: no infix splits it."""
     rows = [("that is one (sic): two", "one (sic)", "A"), ("here is one (sic): two", "one (sic)", "A")]
@@ -108,7 +117,7 @@ def test_overlapping_spans_of_one_label_cannot_be_learnt(merging):
 
 def test_a_file_that_is_not_there_has_no_spans_and_one_that_is_something_else_is_named(tmp_path):
     assert group_lost(tmp_path / "lost_spans.jsonl", tmp_path / "tokenizer.json") == []
-    write_tokenizer(tmp_path / "tokenizer.json", "en", Settings().tokenizer)
+    write_tokenizer(tmp_path / "tokenizer.json", spacy.blank("en"), Settings().tokenizer)
     (tmp_path / "lost_spans.jsonl").write_text(json.dumps({"text": "x"}) + "\n")
     with pytest.raises(InputError, match=r"lost_spans\.jsonl:1: not a span that lost .*; run the merge again"):
         group_lost(tmp_path / "lost_spans.jsonl", tmp_path / "tokenizer.json")

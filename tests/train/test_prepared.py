@@ -1,15 +1,17 @@
 """Batches of arrays, made here or in another process."""
 
+import pickle
 from pathlib import Path
 
 import pytest
 import spacy
 
 from labelwise.common.errors import InputError
+from labelwise.corpus.tokenizer import TokenizerRules, make_nlp
 from labelwise.recognizer.wordpieces import Wordpieces
 from labelwise.train import loop
 from labelwise.train.batches import CostBatcher
-from labelwise.train.prepared import PreparedText, Preparing, Reading, prepare_batches
+from labelwise.train.prepared import PreparedText, Preparing, Reading, pipeline_of, prepare_batches, preparing
 from labelwise.train.reader import PartitionedCorpus
 from labelwise.train.recipe import Recipe
 from labelwise.train.run import train
@@ -57,9 +59,18 @@ def test_a_training_of_prepared_texts_is_one_of_examples(demo_corpus, tiny_bert,
     assert not any(isinstance(one, PreparedText) for one in made)
 
 
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_what_another_process_is_given_makes_the_same_tokens(demo_corpus, lang):
+    nlp = make_nlp(lang, TokenizerRules(infixes=("(?<=o)(?=o)",), no_exceptions=("don't",)))
+    reading = Reading(PartitionedCorpus(demo_corpus / "train"), CostBatcher(100), 0, 0, 1, 0, 1)
+    given = pickle.loads(pickle.dumps(preparing(nlp, reading, Wordpieces(None, None), ())))
+    text = "Don't look, don't. 你好"
+    assert [t.text for t in pipeline_of(given).make_doc(text)] == [t.text for t in nlp.make_doc(text)]
+
+
 def test_a_corpus_that_was_merged_anew_meanwhile_is_not_read(demo_corpus):
     nlp = spacy.blank("en")
     reading = Reading(PartitionedCorpus(demo_corpus / "train"), CostBatcher(100), 0, 0, 1, 0, 1)
-    given = Preparing(reading, "en", nlp.tokenizer, Wordpieces(None, None), (), "another")
+    given = Preparing(reading, "en", TokenizerRules(), nlp.tokenizer.to_bytes(), Wordpieces(None, None), (), "another")
     with pytest.raises(InputError, match="was merged anew meanwhile; start again"):
         next(prepare_batches(given))

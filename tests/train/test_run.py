@@ -20,6 +20,7 @@ from labelwise.corpus.tokenizer import make_nlp, read_rules
 from labelwise.evaluate.run import evaluate
 from labelwise.train import run
 from labelwise.train.loggers import ProgressTable
+from labelwise.train.pipeline import read_config
 from labelwise.train.reader import read_docs
 from labelwise.train.recipe import Recipe
 from labelwise.train.registry import make_corpus_tokenizer
@@ -286,6 +287,17 @@ def test_without_a_gpu_training_for_one_stops_at_once(demo_corpus, tmp_path):
 def test_a_corpus_without_manifest_is_not_trained_on(demo_corpus, tmp_path):
     with pytest.raises(InputError, match=r"manifest\.json: there is no such file; run the merge to completion"):
         train(Recipe(CPU, tmp_path), tmp_path / "model", tmp_path / "curve.tsv")
+
+
+def test_a_config_with_another_kind_of_tokenizer_is_refused(demo_corpus, tmp_path):
+    block = '[nlp.tokenizer]\n@tokenizers = "spacy.zh.ChineseTokenizer"\n\n[nlp.vectors]'
+    (tmp_path / "own.cfg").write_text(CPU.read_text().replace("[nlp.vectors]", block))
+    wrong = r"own\.cfg: \[nlp.tokenizer\] is .*ChineseTokenizer.*merged with .*spacy\.Tokenizer\.v1.* delete that block"
+    with pytest.raises(InputError, match=wrong):
+        read_config(Recipe(tmp_path / "own.cfg", demo_corpus))
+    block = block.replace("zh.ChineseTokenizer", "Tokenizer.v1")
+    (tmp_path / "own.cfg").write_text(CPU.read_text().replace("[nlp.vectors]", block))
+    assert read_config(Recipe(tmp_path / "own.cfg", demo_corpus)) == read_config(Recipe(CPU, demo_corpus))
 
 
 def test_a_pipeline_of_another_language_is_refused(demo_corpus):

@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 import msgspec
 
 from labelwise.common.errors import InputError
-from labelwise.corpus.tokenizer import LearningTokenizer, TokenizerRules, make_nlp
+from labelwise.corpus.tokenizer import TokenizerRules, make_nlp
+from labelwise.corpus.tokenizing import LearningTokenizer
 from labelwise.merge.rules.policies import Policies
 
 NearDuplicates = Literal["report", "group", "off"]
@@ -58,7 +59,14 @@ class Settings(msgspec.Struct, frozen=True):
             raise InputError("near_duplicates group and split_by both choose what stays in one split; use one of them")
 
 
-@lru_cache(maxsize=1)
 def load_tokenizer(settings: Settings) -> LearningTokenizer:
-    """Make the settings' tokenizer, once per process."""
-    return LearningTokenizer(make_nlp(settings.lang, settings.tokenizer))
+    """Make the settings' tokenizer, once per process.
+
+    RAISES (InputError): what `make_nlp` raises.
+    """
+    return _load(settings.lang, msgspec.json.encode(settings.tokenizer))
+
+
+@lru_cache(maxsize=1)
+def _load(lang: str, rules: bytes) -> LearningTokenizer:
+    return LearningTokenizer(make_nlp(lang, msgspec.json.decode(rules, type=TokenizerRules)))

@@ -1,0 +1,89 @@
+"""Anyone's language: a corpus has its pipeline's tokens in all of spaCy's, and each kind goes the whole way."""
+
+import pkgutil
+import re
+import zipfile
+
+import msgspec
+import pytest
+import spacy
+import spacy.lang
+
+from labelwise.corpus.tokenizer import make_nlp, packages_of, read_rules, read_tokenizer
+from labelwise.evaluate.run import evaluate
+from labelwise.merge.rules.settings import Settings
+from labelwise.merge.run import merge
+from labelwise.report.page import write_report
+from labelwise.train.reader import read_docs
+from labelwise.train.recipe import Recipe
+from labelwise.train.run import train
+from tests.conftest import ROOT, write_jsonl
+from tests.languages import MADE, make_tasks, sentences
+from tests.test_end_to_end import Copy
+
+RULES = read_rules(ROOT / "project.yml")
+SPACYS = sorted(module.name for module in pkgutil.iter_modules(spacy.lang.__path__) if module.ispkg)
+
+
+def need_packages(lang: str) -> None:
+    """Skip a language whose tokenizer needs what isn't installed."""
+    block = spacy.util.get_lang_class(lang).default_config["nlp"]["tokenizer"]
+    for name in packages_of(block):
+        pytest.importorskip({"natto-py": "natto"}.get(name, name), reason=f"{lang} needs {name}")
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("lang", SPACYS)
+def test_each_language_is_merged_saved_and_loaded_with_the_same_tokens(lang, merging, tmp_path):
+    need_packages(lang)
+    texts = [*sentences(lang)[:2], "  1.\n\n 2 "]
+    merging.add("a", ["A"], [{"text": text, "spans": []} for text in texts], split="train")
+    merging.run(lang=lang, tokenizer=RULES)
+    nlp = make_nlp(*read_tokenizer(tmp_path / "corpus" / "tokenizer.json"))
+    nlp.to_disk(tmp_path / "saved")
+    for pipeline in (nlp, spacy.load(tmp_path / "saved")):
+        docs = list(read_docs(tmp_path / "corpus" / "train", pipeline))
+        assert {doc.text for doc in docs} == set(texts)
+        for doc in docs:
+            made = pipeline(doc.text)
+            assert [(token.text, token.whitespace_) for token in made] == [(t.text, t.whitespace_) for t in doc]
+
+
+@pytest.mark.slow
+def test_a_language_without_rules_goes_from_tasks_to_a_report(merging):
+    merging.add("person", ["PERSON"], make_tasks("zh"))
+    root = merging.root
+    settings = Settings(lang="zh", tokenizer=RULES, dev_ratio=0.2, test_ratio=0.2)
+    merge([root / "tasks/datasets.yml"], root / "corpus", settings, metrics=root / "metrics/merge.json")
+    overrides = {"training.max_steps": 60, "training.eval_frequency": 60, "training.optimizer.learn_rate": 0.01}
+    model = root / "training/cpu/model-best"
+    train(Recipe(ROOT / "configs/cpu.cfg", root / "corpus", overrides=overrides), model, root / "plots/cpu.tsv")
+    predictions = root / "training/cpu/predictions.jsonl"
+    found = evaluate(model, root / "corpus/test", predictions=predictions)
+    for file, content in (("metrics/cpu.json", found.metrics), ("training/cpu/details.json", found.details)):
+        (root / file).write_bytes(msgspec.json.encode(content))
+    write_report(root, "cpu", root / "cpu.html")
+    assert found.metrics.all_gold.f > 0.8
+    assert f"{found.metrics.all_gold.f:.3f}" in (root / "cpu.html").read_text(encoding="utf8")
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("lang", MADE)
+def test_the_whole_way_in_a_language(lang, tmp_path):
+    """From files to report and wheel, with nothing set but `lang`: an easy label is found."""
+    need_packages(lang)
+    copy = Copy(tmp_path / "project")
+    copy.set("lang", lang)
+    copy.set("cpu_steps", "150")
+    write_jsonl(copy.root / "assets/prodigy/person.jsonl", make_tasks(lang))
+    printed = copy.run("weasel", "run", "all")
+    assert "look like" not in printed
+    f = float(re.search(r"(?m)F (0\.\d+|1\.0+)", printed.rpartition("Points of F")[2])[1])
+    assert f > 0.9
+    copy.run("weasel", "run", "package")
+    (wheel,) = (copy.root / "dist").glob("*.whl")
+    assert wheel.name.startswith(f"{lang}_ner-")
+    with zipfile.ZipFile(wheel) as file:
+        needed = next(file.read(name) for name in file.namelist() if name.endswith("METADATA")).decode()
+    _, rules = read_tokenizer(copy.root / "corpus/tokenizer.json")
+    assert all(f"Requires-Dist: {name}==" in needed for name in packages_of(rules.block))
