@@ -2,7 +2,7 @@
 
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 import typer
@@ -15,13 +15,14 @@ from labelwise.corpus.annotation import check_coverage
 from labelwise.corpus.manifest import SPLITS
 from labelwise.corpus.merge_counts import split_gold, tell_gold
 from labelwise.corpus.places import read_declared_labels
-from labelwise.corpus.tokenizer import read_rules
+from labelwise.corpus.tokenizer import has_rules, read_rules
 from labelwise.merge.advice import Before, changes, read_before, warnings
+from labelwise.merge.language import doubts_about_language
 from labelwise.merge.partition import LOST_SPANS
 from labelwise.merge.rules.agreement import pairwise_f
 from labelwise.merge.rules.ledger import Ledger
 from labelwise.merge.rules.policies import Alignment, Conflicts, Duplicates, Overlap, Policies
-from labelwise.merge.rules.settings import MergeSection, NearDuplicates, Settings
+from labelwise.merge.rules.settings import MergeSection, NearDuplicates, Settings, load_tokenizer
 from labelwise.merge.run import merge
 from labelwise.merge.similar_labels import doubts_about_labels
 from scripts.console import msg, print_counts, print_table, progress_bytes, run, user_errors
@@ -120,7 +121,15 @@ def print_warnings(ledger: Ledger, settings: Settings, out: Path) -> None:
         msg.info(f"{told}.")
     if ledger.lost_spans:
         msg.info(f"Each that isn't an entity, and why: {out / LOST_SPANS}")
-    for doubt in (*warnings(ledger, settings), *doubts_about_labels(ledger, out, read_declared_labels(out))):
+    nlp: Any = load_tokenizer(settings).nlp
+    if (settings.tokenizer.infixes or settings.tokenizer.no_exceptions) and not has_rules(nlp):
+        name = type(nlp.tokenizer).__name__
+        msg.info(f"The infixes and no_exceptions of project.yml aren't used: {name} has no rules to add to")
+    for doubt in (
+        *doubts_about_language(out, nlp.lang),
+        *warnings(ledger, settings),
+        *doubts_about_labels(ledger, out, read_declared_labels(out)),
+    ):
         msg.warn(doubt.what, doubt.remedy)
 
 
