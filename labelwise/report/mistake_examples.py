@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from itertools import accumulate
 from math import inf
 from typing import NamedTuple
+from unicodedata import category
 
 from markupsafe import Markup
 from spacy import displacy
@@ -25,6 +26,7 @@ MOST_ALIKE = 3  # for each pattern, and for each frequent mistake
 Pattern = tuple[Kind, str, str]  # what is alike of mistakes: the kind, the gold label and the predicted one
 AROUND = 60  # characters shown on either side of a mistake
 LONGEST = 600  # characters shown of a mistake itself
+MARKS = ("Mn", "Mc", "Me")  # Unicode's categories of characters that combine with the one before
 BYTES, MARK_BYTES = 900, 80  # of HTML for an example, and for a span in it, besides text and labels
 MARK = '<mark class="{mark}">{text}<span class="label">{label}</span></mark>'
 
@@ -157,6 +159,10 @@ def window_bounds(text: str, pair: SpanPair) -> tuple[int, int]:
     if end < len(text):
         space = text[last : end + 1].rfind(" ")
         end = last + space if space >= 0 else end
+    while start < first and category(text[start]) in MARKS:  # of a letter that would stay outside
+        start += 1
+    while end < len(text) and category(text[end]) in MARKS:
+        end += 1
     return start, end
 
 

@@ -48,6 +48,26 @@ def write_project(root: Path) -> None:
     merging.add("animal", ["ANIMAL"], train, split="train", document_url="https://brat.example.org/#/{doc}")
     merging.add("thing", ["THING"], [task("This old cat is a thing.", "cat", label="THING")], split="train")
     merging.add("test", ["ANIMAL"], [task("Test has a cat.", "cat")], split="test")
+    evaluate_nothing(root)
+
+
+def write_project_of_scripts(root: Path) -> None:
+    """The same in Arabic, from right to left, and in Hindi and Thai, with marks that combine with letters."""
+    merging = Merging(root)
+    for label, name, texts in (
+        ("NAME", "عمر", ["جاء {} إلى القاهرة أمس.", "هل رأيت {} في New York اليوم؟", "قال {} نعم."]),
+        ("CITY", "दिल्ली", ["मैं कल {} गया था।", "वह {} में रहती है।", "क्या {} दूर है?"]),
+        ("DRINK", "น้ำชา", ["เขา ดื่ม {} ทุกวัน", "ร้าน นี้ ขาย {} ร้อน", "แก้ว ของ {} แตก"]),
+    ):
+        marked, unmarked, test = (text.format(name) for text in texts)
+        train = [task(marked, name, label=label), task(unmarked, label=label)]
+        merging.add(label.lower(), [label], train, split="train")
+        merging.add(f"{label.lower()}-test", [label], [task(test, name, label=label)], split="test")
+    evaluate_nothing(root)
+
+
+def evaluate_nothing(root: Path) -> None:
+    """Merge what was declared, and evaluate a pipeline that finds nothing."""
     merge([root / "tasks" / "datasets.yml"], root / "corpus", Settings(), metrics=root / "metrics" / "merge.json")
     predictions = root / "training" / "cpu" / "predictions.jsonl"
     predict_nothing(root / "corpus", predictions)

@@ -86,6 +86,8 @@ def test_what_cant_be_told_right_or_wrong_is_no_example():
         ("before " * 20 + "HERE" + " behind" * 20, (140, 144), "before " * 8 + "HERE" + " behind" * 8),
         ("a" * 100 + "HERE" + "b" * 100, (100, 104), "a" * 60 + "HERE" + "b" * 60),
         ("x" * 1000, (0, 1000), "x" * 660),
+        # A letter stays with its marks: "ki" in Hindi is two characters, of which the second one is a mark.
+        ("कि" * 50 + "आज" + "क" + "कि" * 50, (101, 102), "कि" * 29 + "आज" + "क" + "कि" * 30),
     ],
 )
 def test_windows_end_between_words_if_they_can(text, span, shown):

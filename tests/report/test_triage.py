@@ -13,7 +13,7 @@ from labelwise.corpus.manifest import find_partitions
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge
 from labelwise.report.page import write_report
-from tests.report.corpus_inputs import write_project
+from tests.report.corpus_inputs import write_project, write_project_of_scripts
 from tests.report.test_browser import LOWEST_CONTRAST, browser, look_with_axe  # noqa: F401  the fixture
 
 TEXT = "😀 I saw a red cat today."
@@ -28,21 +28,29 @@ def report(tmp_path_factory) -> Path:
     return root / "report.html"
 
 
+@pytest.fixture(scope="module")
+def scripts(tmp_path_factory) -> Path:
+    root = tmp_path_factory.mktemp("scripts")
+    write_project_of_scripts(root)
+    write_report(root, "cpu", root / "report.html")
+    return root / "report.html"
+
+
 @pytest.fixture
 def show(browser, report) -> Iterator[Callable[..., Any]]:  # noqa: F811
-    """Open the report, each time in a browser without memories; in the end, nothing must have gone wrong."""
+    """Open the report, or another, each time in a browser without memories; nothing must have gone wrong in the end."""
     wrong: list[str] = []
     contexts = []
 
-    def open_page(place: str = "#label=ANIMAL", scheme: str = "light", script: str = "") -> Any:
+    def open_page(place: str = "#label=ANIMAL", scheme: str = "light", script: str = "", page: Path = report) -> Any:
         contexts.append(browser.new_context(viewport={"width": 1280, "height": 800}, color_scheme=scheme))
-        page = contexts[-1].new_page()
-        page.on("console", lambda message: wrong.append(f"console: {message.text}"))
-        page.on("pageerror", lambda error: wrong.append(f"error: {error}"))
+        opened = contexts[-1].new_page()
+        opened.on("console", lambda message: wrong.append(f"console: {message.text}"))
+        opened.on("pageerror", lambda error: wrong.append(f"error: {error}"))
         if script:
-            page.add_init_script(script)
-        page.goto(report.as_uri() + place)
-        return page
+            opened.add_init_script(script)
+        opened.goto(page.as_uri() + place)
+        return opened
 
     yield open_page
     for context in contexts:
@@ -221,3 +229,39 @@ def test_the_card_can_be_read(show, scheme):
         contrast, where = page.evaluate(LOWEST_CONTRAST)
         assert contrast >= 4.5, where
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_a_text_from_right_to_left_is_read_and_corrected_in_its_direction(show, scripts):
+    page = show("#label=NAME", page=scripts)
+    item = page.locator("#marked li").first
+    before, mark = (item.locator(one).bounding_box()["x"] for one in (".before", "mark"))
+    assert before > mark
+    item.focus()
+    for key in ("w", "Shift+ArrowLeft", "Enter"):
+        page.keyboard.press(key)
+    (made,) = download(page)
+    text = "جاء عمر إلى القاهرة أمس."
+    assert [text[slice(*made[name])] for name in ("removed", "added")] == ["عمر", "عمر إلى"]
+    page.locator("#unmarked li").first.focus()
+    page.keyboard.press("w")
+    words = page.locator("#unmarked .word")
+    boxes = [words.nth(n).bounding_box() for n in (0, 1, 4, 5)]
+    first, second, new, york = (box["x"] + box["width"] for box in boxes)
+    assert second < first
+    assert new < york
+
+
+@pytest.mark.parametrize(
+    ("label", "text", "words"),
+    [
+        ("CITY", "मैं कल दिल्ली गया था।", ["दिल्ली", "कल दिल्ली"]),
+        ("DRINK", "เขา ดื่ม น้ำชา ทุกวัน", ["น้ำชา", "ดื่ม น้ำชา"]),
+    ],
+)
+def test_offsets_count_marks_that_combine_as_characters(show, scripts, label, text, words):
+    page = show(f"#label={label}", page=scripts)
+    page.locator("#marked li").first.focus()
+    for key in ("w", "ArrowLeft", "Shift+ArrowRight", "Enter"):
+        page.keyboard.press(key)
+    (made,) = download(page)
+    assert [text[slice(*made[name])] for name in ("removed", "added")] == words

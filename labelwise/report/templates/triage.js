@@ -82,7 +82,7 @@ function fillItem(item) {
   const url = doc && cards.urls[dataset]?.replaceAll("{doc}", nameInUrl(doc));
   const text = (from, to) => words.slice(from, to).join("").replace(/\s+/g, " ");
   const where = url ? make("a", { href: url, rel: "noreferrer" }, doc) : doc;
-  const line = make("p", { className: "kwic" });
+  const line = make("p", { className: "kwic", dir: "auto" });
   if (item === current && chosen) {
     words.forEach((word, n) => {
       line.append(make("span", { className: "word" }, word.replace(/\s+/g, " ")));
@@ -219,7 +219,8 @@ wordsOf.addEventListener("keydown", (event) => {
   const { key, target } = event;
   if (!current || event.ctrlKey || event.metaKey || event.altKey || target.closest("a")) return;
   if (target.closest("button") && ["Enter", " "].includes(key)) return;
-  const by = { ArrowLeft: -1, ArrowRight: 1 }[key];
+  const ahead = getComputedStyle(current.querySelector(".kwic")).direction === "rtl" ? "ArrowLeft" : "ArrowRight";
+  const by = { ArrowLeft: -1, ArrowRight: 1 }[key] * (ahead === "ArrowRight" ? 1 : -1);
   if (chosen && by) {
     const last = step(chosen[1], by);
     choose(event.shiftKey ? [chosen[0], last] : [last, last]);
