@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from labelwise.corpus.tokenizer import packages_of, read_rules
 from labelwise.demo.corpus import DemoDoc, add_noise, make_doc
 from labelwise.demo.write import write_brat
 from labelwise.export.brat import standoff
@@ -178,6 +179,37 @@ def test_exports_and_a_database_go_the_whole_way_without_a_declaration(tmp_path,
     (tmp_path / "assets/prodigy/datasets.yml").write_text(block("README.md", "- name: person"), encoding="utf8")
     copy.run("weasel", "run", "merge")
     assert merged(tmp_path) == before
+
+
+@pytest.mark.long
+def test_the_first_hundred_texts(tmp_path):
+    """Annotators save the first half of what rules found; half of that is a prediction to the merge."""
+    copy = Copy(tmp_path)
+    project = (tmp_path / "project.yml").read_text(encoding="utf8")
+    project = project.replace("  - train-cpu\n  - evaluate-cpu\n  - report\n", "")
+    (tmp_path / "project.yml").write_text(project, encoding="utf8")
+    texts = [{"text": f"Acme Corp took {n} mg."} for n in range(20)]
+    write_jsonl(tmp_path / "assets/raw/texts.jsonl", texts)
+    (tmp_path / "rules.py").write_text(block("docs/first-hundred.md", "import spacy"), encoding="utf8")
+    (tmp_path / "training").mkdir()
+    run_block(copy, block("docs/first-hundred.md", "python rules.py"))
+    run_block(copy, block("docs/first-hundred.md", "python -m scripts.export"))
+    rows = lines(tmp_path / "to-annotate/ORG.jsonl")
+    assert [len(row["spans"]) for row in rows] == [1] * 20
+    for row in rows[:10]:
+        row["answer"] = "accept"
+    write_jsonl(tmp_path / "assets/prodigy/org.jsonl", rows)
+    (tmp_path / "assets/prodigy/datasets.yml").write_text(block("docs/first-hundred.md", "- name: org"))
+    printed = run_block(copy, block("docs/first-hundred.md", "weasel run all"))
+    found = merged(tmp_path)
+    assert found["rows"] == {"merged": 10, "prediction": 10}
+    assert found["renamed"] == {"org: ORG to COMPANY": 20}  # as they are read
+    assert "Spans whose label was renamed" in printed
+
+
+def test_a_block_of_a_tokenizer_is_read_as_the_page_has_it(tmp_path):
+    (tmp_path / "project.yml").write_text(block("docs/languages.md", "tokenizer:"), encoding="utf8")
+    assert packages_of(read_rules(tmp_path / "project.yml").block) == ("jieba",)
 
 
 @pytest.mark.long

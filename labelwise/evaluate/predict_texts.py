@@ -9,6 +9,8 @@ from itertools import count, islice
 from pathlib import Path
 from typing import NamedTuple
 
+from spacy.language import Language
+
 from labelwise.common.code import digest_folder
 from labelwise.common.collector import rare_collections
 from labelwise.common.keys import text_key
@@ -84,12 +86,20 @@ def predict_part(job: RawJob) -> Done:
     if job.out.is_file():
         return done
     nlp = hold_pipeline(job.model, job.digest)
-    unknown = dict.fromkeys(sorted(nlp.pipe_labels.get("ner", ())), "none")
+    labels = entity_labels(nlp)
     predicted = predict_each(nlp, iter(job.texts), lambda raw: raw[0], lambda raw: len(raw[0]) // 5)
     with staged(job.out) as path, path.open("wb") as file:
         for (text, name), doc in predicted:
             key = text_key(text.encode("utf8", "surrogatepass")).hex()
-            found = PredictedDoc(key, text, sorted(entities(doc)), [], [], uncovered=unknown, doc=name)
+            spans = sorted(entities(doc))
+            unknown = dict.fromkeys(sorted(labels.union(label for *_, label in spans)), "none")
+            found = PredictedDoc(key, text, spans, [], [], uncovered=unknown, doc=name)
             found.found = all_found(doc)
             write_predictions([found], file)
     return done
+
+
+def entity_labels(nlp: Language) -> set[str]:
+    """List the labels that a pipeline's components give entities: a recognizer, or rules; some don't say theirs."""
+    finders = [name for name in nlp.pipe_names if "doc.ents" in nlp.get_pipe_meta(name).assigns]
+    return {label for name in finders for label in nlp.pipe_labels.get(name, ())}

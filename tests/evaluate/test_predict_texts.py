@@ -10,11 +10,13 @@ import pytest
 import spacy
 import typer
 from backports import zstd
+from spacy.tokens import Span
 from typer.testing import CliRunner
 
 from labelwise.common.errors import InputError
 from labelwise.evaluate import predict_texts as module
 from labelwise.evaluate.predict_texts import predict_texts
+from labelwise.export.run import export
 from labelwise.sources.raw_texts import read_texts, usable_texts
 from scripts.predict import predict_cli
 
@@ -160,3 +162,28 @@ def test_a_cluster_is_not_asked_for_a_gpu(model, tmp_path, capsys):
         predict_cli(model, [tmp_path], tmp_path / "out.jsonl", gpu_id=0, engine="dask")
     printed = " ".join(capsys.readouterr().out.split())
     assert "--engine dask --gpu-id 0: a cluster's workers predict on their CPUs" in printed
+
+
+def test_rules_are_exported_by_label_for_annotators(tmp_path):
+    """Any pipeline of spaCy's predicts: of texts that nobody has seen, no label is known."""
+    nlp = spacy.blank("en")
+    nlp.add_pipe("entity_ruler").add_patterns([{"label": "ORG", "pattern": "Acme"}, {"label": "DOSE", "pattern": "mg"}])
+
+    @spacy.Language.component("finds_by_itself", assigns=["doc.ents"])
+    def find(doc):
+        doc.ents = [*doc.ents, *(Span(doc, token.i, token.i + 1, "DAY") for token in doc if token.text == "today")]
+        return doc
+
+    nlp.add_pipe("finds_by_itself")
+    nlp.to_disk(tmp_path / "rules")
+    list(
+        predict_texts(
+            tmp_path / "rules", [("Acme sells it today", "a"), ("Nothing here", "b")], tmp_path / "found.jsonl"
+        )
+    )
+    export(tmp_path / "found.jsonl", tmp_path / "out", "prodigy-by-label")
+    found = {
+        file.stem: [[span["label"] for span in json.loads(line)["spans"]] for line in file.read_text().splitlines()]
+        for file in (tmp_path / "out").glob("*.jsonl")
+    }
+    assert found == {"ORG": [["ORG"], []], "DOSE": [[], []], "DAY": [["DAY"]]}
