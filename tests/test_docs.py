@@ -197,7 +197,7 @@ def test_the_first_hundred_texts(tmp_path):
     rows = lines(tmp_path / "to-annotate/ORG.jsonl")
     assert [len(row["spans"]) for row in rows] == [1] * 20
     for row in rows[:10]:
-        row["answer"] = "accept"
+        row |= {"answer": "accept", "_timestamp": 1}
     write_jsonl(tmp_path / "assets/prodigy/org.jsonl", rows)
     (tmp_path / "assets/prodigy/datasets.yml").write_text(block("docs/first-hundred.md", "- name: org"))
     printed = run_block(copy, block("docs/first-hundred.md", "weasel run all"))
