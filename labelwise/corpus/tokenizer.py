@@ -100,7 +100,8 @@ def make_nlp(lang: str, rules: TokenizerRules) -> Language:
     """
     try:
         nlp = spacy.blank(lang, config={"nlp": {"tokenizer": rules.block}} if rules.block else {})
-        nlp.make_doc("1")  # some tokenizers load what they need when they are called first
+        if not has_rules(nlp):
+            nlp.make_doc("1")  # some load what they need when they are called first
     except Exception as error:  # each tokenizer has errors of its own
         raise InputError(f"language {lang!r}: {_explain(lang, rules, error)}") from error
     extend_tokenizer(nlp, rules)
@@ -116,7 +117,7 @@ def _explain(lang: str, rules: TokenizerRules, error: Exception) -> str:
     needed = packages_of(block)
     system = ", and MeCab with mecab-ko-dic, which pip doesn't have" if "natto-py" in needed else ""
     remedy = f"`pip install {' '.join(needed)}`{system}" if needed else "correct it"
-    return f"{block} can't be used: {' '.join(str(error).split())}. Remedy: {remedy}; {OTHERS}"
+    return f"{block} can't be used: {' '.join(str(error).split()).rstrip('.')}. Remedy: {remedy}; {OTHERS}"
 
 
 def packages_of(block: Mapping[str, Any]) -> tuple[str, ...]:
