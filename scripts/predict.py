@@ -1,47 +1,7 @@
-"""Let a pipeline predict raw texts, any number of them."""
+"""See labelwise/commands/predict.py."""
 
-from collections import Counter
-from pathlib import Path
-from typing import Annotated
-
-import typer
-
-from labelwise.common.device import use_gpu
-from labelwise.common.memory import measure_peak
-from labelwise.common.portable import obey
-from labelwise.common.wording import counted
-from labelwise.common.workers import Engine, check_workers
-from labelwise.evaluate.predict_texts import predict_texts
-from labelwise.sources.raw_texts import usable_texts
-from scripts.console import msg, print_counts, progress, run, user_errors
-
-Option = typer.Option
-
-
-def predict_cli(
-    model: Annotated[Path, typer.Argument(help="Folder of a trained pipeline")],
-    inputs: Annotated[list[Path], typer.Argument(help="Folders, .txt or .jsonl files, also .gz or .zst")],
-    out: Annotated[Path, Option(help="JSONL file for what is predicted")],
-    gpu_id: Annotated[int, Option(help="Number of the GPU; -1 for the CPU")] = -1,
-    workers: Annotated[int, Option(help="Processes that predict, on the CPU")] = 1,
-    engine: Annotated[Engine, Option(help="Where the work is done")] = "processes",
-    address: Annotated[str, Option(help="Address of a dask scheduler, such as tcp://box:8786")] = "",
-) -> None:
-    """Let a pipeline predict raw texts; a run that was killed goes on where it was."""
-    problems: Counter[str] = Counter()
-    texts = words = 0
-    with user_errors("Nothing was predicted"), measure_peak() as peak:
-        obey(model / "config.cfg")
-        check_workers(workers, gpu_id, engine)
-        use_gpu(gpu_id)
-        raw = usable_texts(inputs, problems)
-        parts = predict_texts(model, raw, out, workers=workers, engine=engine, address=address)
-        for done in progress(parts, "parts"):
-            texts, words = texts + done.texts, words + done.words
-    print_counts("Texts that can't be used", problems)
-    msg.good(f"{counted(texts, 'text')} of {counted(words, 'word')}: {out}")
-    msg.info(f"Memory: {peak.bytes / 2**20:,.0f} MB at most. For annotators: python -m scripts.export {out} FOLDER")
-
+from labelwise.commands.console import run
+from labelwise.commands.predict import predict_cli
 
 if __name__ == "__main__":
     run(predict_cli)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import labelwise  # noqa: F401  # isort: skip  # before numpy, which reads what it sets, is loaded
+import scripts  # noqa: F401  # isort: skip  # before numpy, which reads what it sets, is loaded
 import pytest
 import yaml
 from spacy.tokens import Doc

@@ -37,7 +37,7 @@ def allowed(folder: Path) -> set[str]:
     document = ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf8")))
     first, last = document.split("\n\n")
     assert "\n" not in first, "one sentence says what the folder is"
-    said = re.fullmatch(r"It imports (.*)\.", last)[1]
+    said = re.fullmatch(r"It imports (.*)\.", last.replace("\n", " "))[1]
     return set() if said == "no other folder of labelwise" else set(re.split(r", | and ", said))
 
 

@@ -15,6 +15,7 @@ import spacy
 from spacy.tokens import DocBin
 
 import labelwise.recognizer.per_label  # noqa: F401  registers its component
+from labelwise.commands.update_dvc import dvc_yaml
 from labelwise.common.errors import InputError
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import find_partitions
@@ -27,7 +28,6 @@ from labelwise.train.checkpoints import State, restore
 from labelwise.train.parameters import find_slots
 from labelwise.train.recipe import Recipe
 from labelwise.train.run import train
-from scripts.update_dvc import dvc_yaml
 from tests.conftest import ROOT
 
 

@@ -75,7 +75,7 @@ def find_batch_size(recipe: Recipe, report: Callable[[int, bool], None], *, memo
 
 
 def read_batch_size(path: Path | None, gpu_id: int, settings: Config) -> int:
-    """Read what scripts.find_batch_size has found; 0 if there is nothing, or it is for another device or pipeline."""
+    """Read what find-batch-size has found; 0 if there is nothing, or it is for another device or pipeline."""
     if path is None or not path.is_file():
         return 0
     try:
@@ -83,7 +83,7 @@ def read_batch_size(path: Path | None, gpu_id: int, settings: Config) -> int:
         same = found["device"] == device_name(gpu_id) and found["pipeline"] == pipeline_digest(settings)
         size = found["size"]
     except (ValueError, RecursionError, KeyError, TypeError) as error:
-        raise InputError(f"{path}: not what scripts.find_batch_size writes ({error!r}); run it again") from error
+        raise InputError(f"{path}: not what find-batch-size writes ({error!r}); run it again") from error
     return size if same else 0
 
 

@@ -159,7 +159,7 @@ class CostBatcher:
         RAISES (InputError): wordpieces are to be counted, but the batcher isn't bound to a pipeline.
         """
         if self.cost is None:
-            raise InputError("batches of wordpieces need the transformer: train with `python -m scripts.train`")
+            raise InputError("batches of wordpieces need the transformer: train with the command `train`")
         items = iter(items)
         number = 0
         while True:

@@ -79,7 +79,7 @@ class Updates:
             remedy = f"set max_words of corpora.train below {longest}, which cuts long texts"
         else:
             remedy = (
-                f"set training.batcher.device_size below {batch.cost}, let scripts.find_batch_size find what fits, or "
+                f"set training.batcher.device_size below {batch.cost}, let find-batch-size find what fits, or "
                 'continue with smaller sub-batches: on_oom = "halve" in the config'
             )
         return f"at {size}; the longest has {longest:,} words. Remedy: {remedy}"

@@ -25,7 +25,7 @@ class Recipe:
         too slow there.
     recognizer (str): what the component `ner` is: one with a head for each label ("per-label"), or spaCy's "ner".
     init_from (str): a pipeline to start from, by name or folder; see `pipeline.source_components`. Empty for none.
-    batch_size (Path | None): what scripts.find_batch_size has written; used if it is for this device.
+    batch_size (Path | None): what find-batch-size has written; used if it is for this device.
     workers (int): processes that share each batch, on the CPU of this machine. Their number changes the result no more
         than another seed would: by which texts are computed with, and what dropout draws.
     resume (bool): resume from the last checkpoint, if there is one of a training with the same config, corpus and code.

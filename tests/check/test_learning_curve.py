@@ -10,12 +10,12 @@ from typer.testing import CliRunner
 
 from labelwise.check import learning_curve as module
 from labelwise.check.learning_curve import MORE, fit_line, measure_curve
+from labelwise.commands.learning_curve import learning_curve_cli
 from labelwise.common.errors import InputError
 from labelwise.corpus.manifest import read_split
 from labelwise.evaluate.scores import Scores
 from labelwise.report.page import render_report
 from labelwise.train.recipe import Recipe
-from scripts.learning_curve import learning_curve_cli
 from tests.conftest import ROOT
 from tests.report.report_inputs import make_docs, write_results
 from tests.report.test_page import Page

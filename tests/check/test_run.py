@@ -16,6 +16,7 @@ from labelwise.check.folds import LOOKED_AT, CheckedDoc, read_checked
 from labelwise.check.look_up import DevMistakes, locate
 from labelwise.check.run import check
 from labelwise.check.worklists import Finding
+from labelwise.commands.check_labels import check_labels_cli
 from labelwise.common import memory
 from labelwise.common.errors import InputError
 from labelwise.common.keys import text_key
@@ -31,7 +32,6 @@ from labelwise.sources.convert_brat import convert_brat
 from labelwise.train.recipe import Recipe
 from labelwise.train.run import train
 from labelwise.train.section import PLAIN
-from scripts.check_labels import check_labels_cli
 from tests.conftest import ROOT
 from tests.corpus.test_forms import stored
 

@@ -101,7 +101,7 @@ def test_commands_begin_anew_where_the_config_of_training_or_pipeline_asks_for_i
     config.write_text("[labelwise]\nportable = true")
     monkeypatch.setattr(portable, "make_portable", begin_anew)
     name, *arguments = line.format(config=config, folder=tmp_path).split()
-    script = importlib.import_module(f"scripts.{name}")
+    script = importlib.import_module(f"labelwise.commands.{name}")
     app = typer.Typer()
     app.command()(getattr(script, f"{name}_cli"))
     assert "begun anew" in CliRunner().invoke(app, arguments).output

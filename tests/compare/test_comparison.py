@@ -5,13 +5,13 @@ from itertools import product
 
 import pytest
 
+from labelwise.commands.compare import notes, table, to_markdown
 from labelwise.common.errors import InputError
 from labelwise.compare.comparison import Change, compare
 from labelwise.compare.revisions import Revision
 from labelwise.evaluate.predictions import PredictedDoc
 from labelwise.evaluate.scores import Seen
 from labelwise.evaluate.scoring import Scoring
-from scripts.compare import notes, table, to_markdown
 
 A, A2, B = (0, 3, "A"), (4, 7, "A"), (4, 7, "B")
 

@@ -13,12 +13,12 @@ from backports import zstd
 from spacy.tokens import Span
 from typer.testing import CliRunner
 
+from labelwise.commands.predict import predict_cli
 from labelwise.common.errors import InputError
 from labelwise.evaluate import predict_texts as module
 from labelwise.evaluate.predict_texts import predict_texts
 from labelwise.export.run import export
 from labelwise.sources.raw_texts import read_texts, usable_texts
-from scripts.predict import predict_cli
 
 
 @pytest.fixture

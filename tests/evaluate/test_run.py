@@ -12,6 +12,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from labelwise.commands.evaluate import evaluate_cli, print_scores
 from labelwise.common.errors import InputError
 from labelwise.common.own_files import locked
 from labelwise.corpus.manifest import MANIFEST, read_manifest
@@ -26,7 +27,6 @@ from labelwise.evaluate.scoring import Scoring
 from labelwise.evaluate.seen import tell_seen
 from labelwise.train.recipe import Recipe
 from labelwise.train.run import train
-from scripts.evaluate import evaluate_cli, print_scores
 from tests.conftest import ROOT, another_process
 from tests.evaluate.test_predict import save_demo_ruler, save_ruler, spans
 

@@ -7,6 +7,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from labelwise.commands.export import export_cli
 from labelwise.common.errors import InputError
 from labelwise.common.keys import text_key
 from labelwise.corpus.tasks import input_hash
@@ -20,7 +21,6 @@ from labelwise.merge.run import merge
 from labelwise.sources.brat import find_documents, read_document
 from labelwise.sources.convert_brat import convert_brat
 from labelwise.sources.prodigy import parse_task
-from scripts.export import export_cli
 from tests.conftest import Merging
 
 

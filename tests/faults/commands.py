@@ -13,6 +13,16 @@ import pytest
 import spacy
 from thinc.api import Config
 
+from labelwise.commands.console import run
+from labelwise.commands.convert_brat import convert_brat_cli
+from labelwise.commands.evaluate import evaluate_cli
+from labelwise.commands.export import export_cli
+from labelwise.commands.fetch_prodigy import fetch_prodigy_cli
+from labelwise.commands.make_demo import make_demo_cli
+from labelwise.commands.merge import merge_cli
+from labelwise.commands.package import package_cli
+from labelwise.commands.report import report_cli
+from labelwise.commands.train import train_cli
 from labelwise.common.own_files import remove
 from labelwise.compare.revisions import read_revision
 from labelwise.corpus.manifest import SPLITS, find_partitions, read_annotators, read_manifest, read_partition
@@ -22,16 +32,6 @@ from labelwise.evaluate.results import read_merge_counts, read_table
 from labelwise.report.page import render_report
 from labelwise.sources.declarations import load_datasets
 from labelwise.train.pipeline import source_components
-from scripts.console import run
-from scripts.convert_brat import convert_brat_cli
-from scripts.evaluate import evaluate_cli
-from scripts.export import export_cli
-from scripts.fetch_prodigy import fetch_prodigy_cli
-from scripts.make_demo import make_demo_cli
-from scripts.merge import merge_cli
-from scripts.package import package_cli
-from scripts.report import report_cli
-from scripts.train import train_cli
 from tests.sources.servers import PASSWORD, postgresql
 
 CONFIG = Path(__file__).parents[2] / "configs" / "cpu.cfg"

@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import labelwise.commands.evaluate
 import labelwise.merge.run
 import labelwise.train.run
-import scripts.evaluate
 from labelwise.common import outputs
 from labelwise.common.outputs import Output
 
@@ -45,7 +45,7 @@ def write_no_journal() -> None:
             for output in real:
                 outputs._move(output)
 
-    for module in (labelwise.merge.run, labelwise.train.run, scripts.evaluate):
+    for module in (labelwise.merge.run, labelwise.train.run, labelwise.commands.evaluate):
         module.staged_together = unsaid
 
 

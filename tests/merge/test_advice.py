@@ -6,13 +6,13 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from labelwise.commands.merge import merge_cli
 from labelwise.corpus.doubts import doubts_about_merge
 from labelwise.evaluate.results import read_merge_counts
 from labelwise.merge.advice import Before, changes, enough_texts, read_before, warnings
 from labelwise.merge.rules.ledger import Ledger
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge
-from scripts.merge import merge_cli
 from tests.conftest import Merging, write_jsonl
 
 

@@ -6,11 +6,11 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from labelwise.commands import merge as merge_script
 from labelwise.common import workers as workers_module
 from labelwise.common.errors import InputError
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge
-from scripts import merge as merge_script
 
 TEXT = "big cat at 60degC"
 

@@ -14,6 +14,7 @@ import msgspec
 import pytest
 import spacy
 
+from labelwise.commands.package import package_cli
 from labelwise.common.code import digest_folder
 from labelwise.common.device import use_gpu
 from labelwise.common.errors import InputError
@@ -29,7 +30,6 @@ from labelwise.package.wheel import PackageName, make_package
 from labelwise.train.reader import read_docs
 from labelwise.train.recipe import Recipe
 from labelwise.train.run import train
-from scripts.package import package_cli
 from tests.bare import bare_environment
 from tests.conftest import NO_DROPOUT, ROOT
 

@@ -9,6 +9,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from labelwise.commands.report import report_cli
 from labelwise.common.errors import InputError
 from labelwise.common.own_files import locked
 from labelwise.corpus.merge_counts import MergeCounts
@@ -27,7 +28,6 @@ from labelwise.report.sections import (
     tabulate_confusion,
     tabulate_curves,
 )
-from scripts.report import report_cli
 from tests.conftest import another_process
 from tests.report.report_inputs import HOSTILE, LABELS, make_docs, write_results
 

@@ -12,6 +12,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from labelwise.commands.merge import merge_cli
 from labelwise.common.errors import InputError
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge
@@ -20,7 +21,6 @@ from labelwise.sources.convert_brat import convert_brat
 from labelwise.sources.declarations import load_datasets
 from labelwise.sources.infer import declare_folder, find_datasets, split_of
 from labelwise.sources.own_data import has_data
-from scripts.merge import merge_cli
 from tests.conftest import ROOT, Merging, write_jsonl
 from tests.sources.test_formats import make_database
 
@@ -111,7 +111,7 @@ def test_what_somebody_has_edited_is_never_touched_and_the_lines_to_add_are_give
 def test_a_declaration_of_a_stranger_is_an_error_whatever_is_in_it(folder, tmp_path):
     """YAML that is nested too deeply ends the process where nothing looks first."""
     (folder / "datasets.yml").write_text("[" * 100_000)
-    code = "import sys; from pathlib import Path; from scripts.declare import declare; declare(Path(sys.argv[1]))"
+    code = "import sys, pathlib, labelwise.commands.declare as made; made.declare(pathlib.Path(sys.argv[1]))"
     done = subprocess.run([sys.executable, "-c", code, str(folder)], cwd=ROOT, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
     with pytest.raises(InputError, match="it is nested more than"):

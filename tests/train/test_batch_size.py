@@ -96,5 +96,5 @@ def test_a_size_is_used_for_its_device_and_its_pipeline(tmp_path):
 def test_a_size_that_is_none_is_named(tmp_path, content):
     path = tmp_path / "batch_size.json"
     path.write_text(content)
-    with pytest.raises(InputError, match=r"batch_size\.json: not what scripts.find_batch_size writes .*; run it again"):
+    with pytest.raises(InputError, match=r"batch_size\.json: not what find-batch-size writes .*; run it again"):
         read_batch_size(path, -1, load_config(CPU, interpolate=False))

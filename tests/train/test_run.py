@@ -14,6 +14,7 @@ import typer
 from spacy.util import load_config
 from typer.testing import CliRunner
 
+from labelwise.commands import train as train_script
 from labelwise.common.errors import InputError
 from labelwise.common.own_files import locked
 from labelwise.corpus.tokenizer import make_nlp, read_rules
@@ -25,7 +26,6 @@ from labelwise.train.reader import read_docs
 from labelwise.train.recipe import Recipe
 from labelwise.train.registry import make_corpus_tokenizer
 from labelwise.train.run import train
-from scripts import train as train_script
 from tests.bare import bare_environment
 from tests.conftest import ROOT, another_process
 

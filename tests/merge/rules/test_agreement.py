@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from labelwise.commands.merge import print_ledger
 from labelwise.corpus.manifest import read_annotators
 from labelwise.merge.commit import write_metrics
 from labelwise.merge.rules.agreement import count_agreement, kappa, pairwise_f
@@ -22,7 +23,6 @@ from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge
 from labelwise.sources.declarations import DataSet
 from labelwise.sources.prodigy import Task, TaskSpan, annotator_of, parse_task
-from scripts.merge import print_ledger
 
 TEXT = "Add 5 mL of Jordan water."
 AMOUNT, JORDAN, WATER = (4, 8, "R"), (12, 18, "R"), (12, 24, "R")

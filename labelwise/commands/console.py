@@ -16,9 +16,9 @@ import typer
 from tqdm import tqdm
 from wasabi import Printer
 
+from labelwise.commands.environment import quit_quietly
 from labelwise.common.errors import InputError
 from labelwise.common.own_files import FULL
-from scripts import quit_quietly
 
 WIDTH, GAP = 80, 3  # characters of a table, and those between two columns
 LEAST = 20  # characters of the first column, if it has as many, where the others leave it no more

@@ -15,11 +15,11 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from labelwise.commands import convert_brat as convert_script
+from labelwise.commands import merge as merge_script
+from labelwise.commands.compare import _escape, compare_cli
+from labelwise.commands.console import msg, print_table, progress_bytes, user_errors, visible
 from labelwise.common.errors import InputError
-from scripts import convert_brat as convert_script
-from scripts import merge as merge_script
-from scripts.compare import _escape, compare_cli
-from scripts.console import msg, print_table, progress_bytes, user_errors, visible
 from tests.conftest import ROOT, write_jsonl
 
 # Clear the screen; a title; the same as a single character; back to the line's start; writing from right to left.
@@ -46,7 +46,8 @@ def run(command: list[str], **options) -> subprocess.CompletedProcess:
 def script(body: str, *arguments: object) -> list[str]:
     """A command line whose work is the body of a function."""
     lines = "".join(f"    {line}\n" for line in body.splitlines())
-    source = f"import os\nfrom pathlib import Path\nfrom scripts.console import *\ndef work():\n{lines}\nrun(work)"
+    imports = "import os, scripts\nfrom pathlib import Path\nfrom labelwise.commands.console import *"
+    source = f"{imports}\ndef work():\n{lines}\nrun(work)"
     return [*PYTHON, "-c", f"import sys; given, sys.argv = sys.argv[1:], ['x']\n{source}", *map(str, arguments)]
 
 
@@ -160,8 +161,6 @@ def test_what_an_output_cannot_encode_is_printed_as_escapes(encoding):
 
 @pytest.mark.parametrize("name", sorted(file.stem for file in (ROOT / "scripts").glob("*.py") if file.stem[0] != "_"))
 def test_a_command_that_is_interrupted_while_it_is_loaded_ends_quietly(tmp_path, name):
-    if name == "console":
-        pytest.skip("no command")
     (tmp_path / "typer.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\nraise OSError")
     done = run([*PYTHON, "-m", f"scripts.{name}"], env={**os.environ, "PYTHONPATH": str(tmp_path)})
     assert (done.returncode, done.stderr) == (130, "")
@@ -213,7 +212,7 @@ def test_a_folder_where_a_command_would_write_a_file_is_an_error_before_it_begin
     before = sorted(tmp_path.iterdir())
     monkeypatch.chdir(tmp_path)
     app = typer.Typer()
-    app.command()(getattr(import_module(f"scripts.{name}"), f"{name}_cli"))
+    app.command()(getattr(import_module(f"labelwise.commands.{name}"), f"{name}_cli"))
     words = arguments.replace("TAKEN", "taken").replace("CORPUS", str(demo_corpus)).split()
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 1
@@ -232,7 +231,7 @@ def test_an_empty_revision_is_refused(revisions):
 
 
 def test_every_command_is_run_alike():
-    for file in (ROOT / "scripts").glob("*.py"):
+    for file in (ROOT / "labelwise" / "commands").glob("*.py"):
         assert "typer.run(" not in file.read_text(encoding="utf8") or file.name == "console.py"
 
 

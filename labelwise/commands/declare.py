@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from labelwise.commands.console import msg, print_table
 from labelwise.corpus.tasks import DATASETS
 from labelwise.sources.own_data import declarations_in, find_undeclared
-from scripts.console import msg, print_table
 
 
 def declare(folder: Path) -> None:

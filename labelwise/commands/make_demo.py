@@ -1,0 +1,45 @@
+"""Write a demo corpus, to try everything without your own data."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from labelwise.commands.console import msg, progress, user_errors
+from labelwise.commands.declare import declare
+from labelwise.demo.grammar import LABELS
+from labelwise.demo.write import DemoFormat, make_demo, write_brat
+from labelwise.sources.own_data import find_own_data, has_data
+
+
+def make_demo_cli(
+    out: Annotated[Path, typer.Argument(help="Folder to write to; an earlier demo corpus there is replaced.")],
+    format: Annotated[
+        DemoFormat, typer.Option(help="brat (OUT/DOMAIN/*.txt, *.ann) or prodigy (OUT/LABEL.jsonl).")
+    ] = "brat",
+    docs: Annotated[int, typer.Option(help="Number of documents.")] = 400,
+    labels: Annotated[int, typer.Option(help=f"Number of labels, 1 to {len(LABELS)}.")] = len(LABELS),
+    words: Annotated[
+        int | None, typer.Option(help="Roughly how many words and marks in each; 100 to 300 if not given.")
+    ] = None,
+    noise: Annotated[float, typer.Option(help="Share of the tags that are wrong, to try checks on.")] = 0.0,
+    seed: Annotated[int, typer.Option(help="Seed of all that is random; document N depends only on it and on N.")] = 0,
+    unless_brat: Annotated[
+        Path | None, typer.Option(help="Folder for brat documents; if it has some, OUT is made empty.")
+    ] = None,
+    unless_prodigy: Annotated[
+        Path | None, typer.Option(help="Folder for data sets; the same. They are declared if they aren't.")
+    ] = None,
+) -> None:
+    """Write a demo corpus of texts from nine domains, annotated with up to twenty labels."""
+    with user_errors("No demo corpus was made"):
+        if unless_prodigy and has_data(unless_prodigy):
+            declare(unless_prodigy)  # here, as this is the first command that depends on the folder
+        if own := find_own_data(unless_brat, unless_prodigy):
+            write_brat([], out)
+            msg.info(f"{own} has data of your own: {out} is left empty")
+            return
+        counts = make_demo(
+            out, format=format, docs=docs, labels=labels, words=words, seed=seed, noise=noise, progress=progress
+        )
+    msg.good(f"Wrote {out}", ", ".join(f"{count:,} {what}" for what, count in counts.items()))

@@ -1,0 +1,186 @@
+"""Merge data sets into one corpus of partitioned .spacy files."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+import typer
+
+from labelwise.commands.console import msg, print_counts, print_table, progress_bytes, user_errors
+from labelwise.commands.declare import declare
+from labelwise.common.memory import measure_peak
+from labelwise.common.sections import read_section
+from labelwise.common.wording import counted
+from labelwise.common.workers import Engine
+from labelwise.corpus.annotation import check_coverage
+from labelwise.corpus.manifest import SPLITS
+from labelwise.corpus.merge_counts import split_gold, tell_gold
+from labelwise.corpus.places import read_declared_labels
+from labelwise.corpus.tokenizer import has_rules, read_rules
+from labelwise.merge.advice import Before, changes, read_before, warnings
+from labelwise.merge.language import doubts_about_language
+from labelwise.merge.partition import LOST_SPANS
+from labelwise.merge.rules.agreement import pairwise_f
+from labelwise.merge.rules.ledger import Ledger
+from labelwise.merge.rules.policies import Alignment, Conflicts, Duplicates, Overlap, Policies
+from labelwise.merge.rules.settings import MergeSection, NearDuplicates, Settings, load_tokenizer
+from labelwise.merge.run import merge
+from labelwise.merge.similar_labels import doubts_about_labels
+
+Option = typer.Option
+YesNo = Literal["no", "yes"]
+
+
+def merge_cli(
+    datasets: Annotated[
+        list[Path], typer.Argument(metavar="DATASETS.yml...", help="Declarations, or folders with one")
+    ],
+    out: Annotated[Path, typer.Argument(help="Folder for train, dev, test, labels and the manifest")],
+    decisions: Annotated[Path | None, Option(help="Folder of the decisions that `decide` has put there")] = None,
+    metrics: Annotated[Path | None, Option(help="JSON file for the ledger")] = None,
+    lang: Annotated[str, Option(help="spaCy's code for the language")] = "en",
+    project: Annotated[Path | None, Option(help="YAML file with sections `tokenizer` and `merge`")] = None,
+    duplicates: Annotated[Duplicates, Option(help="An annotator answered a text twice")] = "latest",
+    annotators: Annotated[
+        str, Option(metavar="[half|all|union|NAME, ...]", help="Several annotators answered: which spans stand")
+    ] = "half",
+    conflicts: Annotated[Conflicts, Option(help="One data set accepts a span, another rejects it")] = "accept-wins",
+    overlap: Annotated[Overlap, Option(help="Accepted spans overlap: which is the entity")] = "longest",
+    coverage: Annotated[
+        str, Option(metavar="[by-label|drop|outside]", help="What unmarked tokens mean where labels aren't covered")
+    ] = "by-label",
+    alignment: Annotated[Alignment, Option(help="A span doesn't fall on token boundaries")] = "drop",
+    dev_ratio: Annotated[float, Option(help="Share of texts for dev, of data sets with split auto")] = 0.1,
+    test_ratio: Annotated[float, Option(help="Share of texts for test, of data sets with split auto")] = 0.1,
+    split_by: Annotated[str, Option(help="Key of meta; texts with the same value stay in one split")] = "",
+    normalize: Annotated[YesNo, Option(help="Texts that differ only in Unicode form or white space are one")] = "no",
+    near_duplicates: Annotated[NearDuplicates, Option(help="Nearly equal texts in two splits")] = "report",
+    workers: Annotated[int, Option(help="Processes; 0 for one per core")] = 0,
+    memory: Annotated[
+        str,
+        Option(envvar="LABELWISE_MEMORY", help="Use fewer workers if they would need more, such as 256MB"),
+    ] = "",
+    engine: Annotated[Engine, Option(help="Where the work is done")] = "processes",
+    address: Annotated[str, Option(help="Address of a dask scheduler, such as tcp://box:8786")] = "",
+    strict: Annotated[bool, Option("--strict", help="Fail, and write nothing, if any row or span is bad")] = False,
+) -> None:
+    """Merge data sets into one corpus of partitioned .spacy files."""
+    with user_errors("Nothing was merged"):
+        rarely = read_section(project, "merge", MergeSection)
+        settings = Settings(
+            lang=lang,
+            tokenizer=read_rules(project),
+            policies=Policies(duplicates, annotators, conflicts, overlap, check_coverage(coverage), alignment),
+            dev_ratio=dev_ratio,
+            test_ratio=test_ratio,
+            split_by=split_by,
+            normalize=normalize == "yes",
+            near_duplicates=near_duplicates,
+            **msgspec.structs.asdict(rarely),
+        )
+        for folder in filter(Path.is_dir, datasets):
+            declare(folder)
+        before = read_before(metrics) if metrics else None
+        with measure_peak() as peak:
+            ledger = merge(
+                datasets,
+                out,
+                settings,
+                workers=workers,
+                memory=memory,
+                engine=engine,
+                address=address,
+                decisions=decisions,
+                metrics=metrics,
+                strict=strict,
+                progress=progress_bytes,
+            )
+    print_ledger(ledger)
+    total = sum(ledger.texts[split] for split in SPLITS)
+    entities = counted(ledger.spans["entity"], "span")
+    msg.good(f"{out} has {counted(total, 'text')}, and {entities} as entities")
+    msg.info(f"Memory: {peak.bytes / 2**20:,.0f} MB at most, in all processes")
+    if before:
+        print_changes(before, ledger)
+    print_warnings(ledger, settings, out)
+
+
+def print_changes(before: Before, ledger: Ledger) -> None:
+    """Print how the labels' counts differ from those of the merge before."""
+    rows = [
+        [one.label, *(f"{old:,} → {new:,}" if old != new else f"{new:,}" for old, new in (one.complete, one.gold))]
+        for one in changes(before, ledger)
+    ]
+    print_table(["Changed since the last merge", "complete texts", "spans"], rows)
+
+
+def print_warnings(ledger: Ledger, settings: Settings, out: Path) -> None:
+    """Print what can be learnt of the accepted spans, and the warnings."""
+    if told := tell_gold(ledger.labels):
+        msg.info(f"{told}.")
+    if ledger.lost_spans:
+        msg.info(f"Each that isn't an entity, and why: {out / LOST_SPANS}")
+    nlp: Any = load_tokenizer(settings).nlp
+    if (settings.tokenizer.infixes or settings.tokenizer.no_exceptions) and not has_rules(nlp):
+        name = type(nlp.tokenizer).__name__
+        msg.info(f"The infixes and no_exceptions of project.yml aren't used: {name} has no rules to add to")
+    for doubt in (
+        *doubts_about_language(out, nlp.lang),
+        *warnings(ledger, settings),
+        *doubts_about_labels(ledger, out, read_declared_labels(out)),
+    ):
+        msg.warn(doubt.what, doubt.remedy)
+
+
+def print_ledger(ledger: Ledger) -> None:
+    """Print where every row and span went, and the state of each label."""
+    print_counts(f"Rows read: {ledger.rows_read:,}", ledger.rows)
+    print_counts(f"Spans read: {ledger.spans_read:,}", ledger.spans)
+    print_counts("Texts", ledger.texts)
+    labels = {label: counts | Counter(split_gold(counts)) for label, counts in ledger.labels.items()}
+    columns = [name for name in LABEL_COLUMNS if any(counts[name] for counts in labels.values())]
+    rows = [[label, *(f"{counts[name]:,}" for name in columns)] for label, counts in labels.items()]
+    print_table(["Label", *columns], rows)
+    pairs = [(reason, labels, n) for reason, counts in ledger.lost_spans.items() for labels, n in counts.items()]
+    if pairs:
+        most = sorted(pairs, key=lambda pair: (-pair[2], pair))[:MOST_PAIRS]
+        rows = [[f"{reason}: {labels.replace(', ', ' lost to ')}", f"{n:,}"] for reason, labels, n in most]
+        print_table([f"Not among the entities, by reason and labels ({len(most)} of {len(pairs)})", ""], rows)
+    print_counts("Spans whose label was renamed", ledger.renamed)
+    print_agreement(ledger)
+    if trimmed := ledger.trimmed.total():
+        msg.info(f"{counted(trimmed, 'span')} had white space at the edges: without it, they are learnt")
+    if ledger.stored_hash_differs:
+        msg.info(
+            f"{counted(ledger.stored_hash_differs, 'row')} with an _input_hash that isn't the text's: it was recomputed"
+        )
+
+
+def print_agreement(ledger: Ledger) -> None:
+    """Print how far annotators agree, label by label, in the order of the labels."""
+    rows = []
+    for label in ledger.labels:
+        if counts := ledger.agreement.get(label):
+            f = pairwise_f(counts["both"], counts["spans"])
+            rows.append([label, f"{counts['texts']:,}", "-" if f is None else f"{f:.3f}"])
+    print_table(["Agreement where texts were annotated twice", "Texts", "F"], rows)
+
+
+MOST_PAIRS = 10
+LABEL_COLUMNS = (
+    "gold",
+    "entity",
+    "learnt as well",
+    "lost",
+    "realigned",
+    "no token boundary",
+    "same span",
+    "nested",
+    "crossing",
+    "outvoted",
+    "rejected",
+    "complete",
+    "partial",
+    "none",
+)

@@ -1,0 +1,55 @@
+"""The console command `labelwise`, and the process that commands run in."""
+
+import subprocess
+import sys
+
+import pytest
+
+from labelwise.commands.main import command_names
+from tests.conftest import ROOT
+
+MAIN = "import sys; from labelwise.commands.main import main; main()"
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def labelwise(*arguments: str) -> subprocess.CompletedProcess:
+    return run("-c", MAIN, *arguments)
+
+
+def test_a_clone_has_the_same_commands():
+    fronts = {file.stem for file in (ROOT / "scripts").glob("*.py")} - {"__init__"}
+    assert fronts == set(command_names())
+    for name in fronts:
+        lines = (ROOT / "scripts" / f"{name}.py").read_text(encoding="utf8").splitlines()
+        assert lines[-1] == f"    run({name}_cli)"
+        assert len(lines) == 7
+
+
+@pytest.mark.parametrize("name", ["make-demo", "make_demo"])
+def test_a_command_is_the_same_by_either_name(name):
+    ours, clones = labelwise(name, "--help"), run("-m", "scripts.make_demo", "--help")
+    assert ours.returncode == clones.returncode == 0
+    assert ours.stdout.replace(f"labelwise {name}", "python -m scripts.make_demo").split() == clones.stdout.split()
+
+
+def test_what_is_wrong_has_the_same_status():
+    assert labelwise("merge").returncode == 2
+    assert labelwise("merge", "nothing.yml", "corpus").returncode == 1
+
+
+def test_all_commands_are_listed_with_a_sentence_each():
+    listed = labelwise("--help")
+    assert listed.returncode == 0
+    lines = [line for line in listed.stdout.splitlines() if line.startswith("  ")]
+    assert len(lines) == len(command_names())
+    assert "  make-demo        Write a demo corpus, to try everything without your own data." in lines
+
+
+def test_no_such_command():
+    done = labelwise("marge")
+    assert done.returncode == 1
+    assert done.stderr == "labelwise marge: there is no such command\n"
+    assert "  merge " in done.stdout
