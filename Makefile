@@ -2,7 +2,7 @@
 PYTHON ?= python3
 UV ?= uv
 
-.PHONY: help run test test-all nightly rounding lint docs bench gpu sbom lock clean
+.PHONY: help run test test-all nightly rounding wheel lint docs bench gpu sbom lock clean
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -27,6 +27,11 @@ rounding: .venv-dev/.ready ## Pass the tests that train with the rounding of oth
 	OPENBLAS_CORETYPE=Sandybridge NPY_DISABLE_CPU_FEATURES="AVX2 FMA3" LABELWISE_TEST_SEED=1 $(TRAINING) $(ARGS)
 	OPENBLAS_CORETYPE=Nehalem LABELWISE_TEST_SEED=2 $(TRAINING) $(ARGS)
 	! grep -q avx512f /proc/cpuinfo || OPENBLAS_CORETYPE=SkylakeX $(TRAINING) $(ARGS)
+
+BUILD = from setuptools import build_meta as build; build.build_sdist('build/dist'); build.build_wheel('build/dist')
+wheel: .venv-dev/.ready ## Build a wheel and an sdist of labelwise in build/dist, for pip to install.
+	rm -rf build/lib build/bdist* build/dist labelwise.egg-info && mkdir -p build/dist
+	.venv-dev/bin/python -c "$(BUILD)" > build/dist.log && ls build/dist
 
 lint: .venv-dev/.ready ## Check style, types, and what bandit would find.
 	.venv-dev/bin/ruff check .

@@ -17,7 +17,7 @@ import typer
 from benchmarks.coverage.data import Kept, command, copy, declared, prepare, share
 from benchmarks.coverage.methods import merge
 from benchmarks.measure import Cell, write_result
-from labelwise.evaluate.run import evaluate
+from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.train.extend import extend
 from labelwise.train.recipe import Recipe
 
@@ -58,7 +58,7 @@ def add(corpus: Path, recipe: Recipe) -> tuple[float, float, float]:
     before = cpu_seconds()
     trained = extend(recipe, OUT / "extended").trained
     taken = cpu_seconds() - before
-    f = evaluate(OUT / "extended", corpus / "test").metrics.all_gold.labels[HELD_BACK].f
+    f = evaluate_pipeline(OUT / "extended", corpus / "test").metrics.all_gold.labels[HELD_BACK].f
     return f or 0.0, trained.seconds if trained else 0.0, taken
 
 

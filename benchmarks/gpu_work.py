@@ -143,7 +143,7 @@ def main(
     model = OUT / "gpu_work"
     with pretended():
         fix_random_seed(0)
-        trained = train_run.train(Recipe(config, corpus, overrides=overrides), model, OUT / "gpu_work.tsv")
+        trained = train_run.train_pipeline(Recipe(config, corpus, overrides=overrides), model, OUT / "gpu_work.tsv")
         assert trained
         rows = [row("training", trained.words)]
         parts = predict_split(model, corpus / "dev", OUT / "gpu_work.jsonl")

@@ -1,4 +1,56 @@
 """One named-entity model from annotations made label by label: a folder for each stage, which says what it imports.
 
-Data goes through sources, merge, corpus, train, evaluate; then compare and report.
+Data goes through sources, merge, corpus, train, evaluate; then compare and report. Four functions do these steps from
+Python; they, and their settings and results, are loaded when they are first asked for (docs/library.md).
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from labelwise.common.errors import InputError
+    from labelwise.evaluate.run import Evaluation, evaluate_pipeline
+    from labelwise.merge.rules.ledger import Ledger
+    from labelwise.merge.rules.settings import Settings
+    from labelwise.merge.run import merge_data
+    from labelwise.report.page import write_report
+    from labelwise.train.recipe import Recipe, default_config
+    from labelwise.train.run import Trained, train_pipeline
+
+__version__ = "0.2.0"
+__all__ = [
+    "Evaluation",
+    "InputError",
+    "Ledger",
+    "Recipe",
+    "Settings",
+    "Trained",
+    "default_config",
+    "evaluate_pipeline",
+    "merge_data",
+    "train_pipeline",
+    "write_report",
+]
+_MODULES = {
+    "labelwise.common.errors": ("InputError",),
+    "labelwise.evaluate.run": ("Evaluation", "evaluate_pipeline"),
+    "labelwise.merge.rules.ledger": ("Ledger",),
+    "labelwise.merge.rules.settings": ("Settings",),
+    "labelwise.merge.run": ("merge_data",),
+    "labelwise.report.page": ("write_report",),
+    "labelwise.train.recipe": ("Recipe", "default_config"),
+    "labelwise.train.run": ("Trained", "train_pipeline"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load what is public."""
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(import_module(module), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """List what is public."""
+    return [*globals(), *__all__]

@@ -18,7 +18,7 @@ from labelwise.corpus.tokenizer import read_rules
 from labelwise.demo.write import make_demo
 from labelwise.merge.rules.ledger import Ledger
 from labelwise.merge.rules.settings import Settings
-from labelwise.merge.run import merge, merge_datasets
+from labelwise.merge.run import merge_data, merge_datasets
 from labelwise.sources.convert_brat import convert_brat
 from labelwise.sources.declarations import load_datasets
 from labelwise.train import pipeline
@@ -133,7 +133,7 @@ def demo_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     convert_brat(root / "brat", root / "tasks")
     rules = read_rules(ROOT / "project.yml")
     settings = Settings(tokenizer=rules, dev_ratio=0.2, test_ratio=0.2, docs_per_partition=8)
-    merge([root / "tasks" / "datasets.yml"], root / "corpus", settings, metrics=root / "merge.json")
+    merge_data([root / "tasks" / "datasets.yml"], root / "corpus", settings, metrics=root / "merge.json")
     return root / "corpus"
 
 

@@ -5,6 +5,7 @@ A block that is run stands in a call of `block` in this file, with its page and 
 
 import json
 import re
+import shutil
 import sqlite3
 import subprocess
 import zipfile
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+import labelwise
 from labelwise.corpus.tokenizer import packages_of, read_rules
 from labelwise.demo.corpus import DemoDoc, add_noise, make_doc
 from labelwise.demo.write import write_brat
@@ -22,7 +24,8 @@ from labelwise.export.brat import standoff
 from labelwise.sources.addresses import check_host
 from labelwise.sources.declarations import load_servers
 from tests.conftest import ROOT, write_jsonl
-from tests.test_end_to_end import Copy
+from tests.project.installed import PROJECT, Installed, build, edit, install
+from tests.test_end_to_end import IDENTITY, Copy
 
 pytestmark = pytest.mark.slow
 
@@ -41,6 +44,7 @@ NOT_RUN = {
     ("docs/deploy.md", "pip install dvc"): "example.com; test_end_to_end.py gets a wheel and a pipeline from a folder",
     ("docs/deploy.md", ".venv/bin/pip install spacy-huggingface-hub"): "needs an account on the hub",
     ("docs/experiments.md", "dvc exp run --queue"): "five trainings in the background; test_end_to_end.py runs one",
+    ("docs/install.md", "python3 -m venv"): "would change this environment; the wheel is installed beside it",
     ("docs/scale.md", "python -m scripts.merge ..."): "needs a cluster; common/test_workers.py has one",
     ("docs/training.md", "weasel run find-batch-size"): "needs a GPU",
     ("docs/training.md", "torchrun"): "needs two machines; train/test_ranks.py runs torchrun on one",
@@ -409,3 +413,119 @@ def test_git_ignores_what_the_pages_export_and_predict():
     for folder in {*folders, "assets/raw"}:
         subprocess.run(["git", "check-ignore", "-q", f"{folder}/file.txt"], cwd=ROOT, check=True)
     assert len(folders) > 2
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory) -> Installed:
+    """The wheel, whose projects train for a few steps."""
+    folder = tmp_path_factory.mktemp("installed")
+    found = install(build(folder / "source", folder / "wheels"), folder / "site")
+    edit(found.site / "labelwise" / PROJECT, "  cpu_steps: 600", "  cpu_steps: 10")
+    return found
+
+
+@pytest.mark.long
+def test_a_project_of_the_installed_package_is_run_and_upgraded(installed, tmp_path):
+    bash = ("bash", "-euc")
+    installed.run(*bash, block("docs/install.md", "labelwise init mine"), cwd=tmp_path)
+    project = tmp_path / "mine"
+    assert "<h1>The CPU pipeline</h1>" in (project / "report/cpu.html").read_text(encoding="utf8")
+    assert json.loads((project / "metrics/cpu.json").read_text())["labelwise"] == labelwise.__version__
+    installed.run(*bash, f"git add -A && git {' '.join(IDENTITY)} commit -qm mine", cwd=project)
+    installed.run("dvc", "repro", "report", cwd=project)
+    assert "Running stage" not in installed.run("dvc", "repro", "report", cwd=project)
+    again = installed.run("weasel", "run", "all", cwd=project)
+    assert again.count("Skipping") == 6, "the report shows what other commands have found since"
+    edit(project / "project.yml", "  cpu_steps: 10", "  cpu_steps: 12")
+    later = installed.next(tmp_path / "later", **{PROJECT: ("Merge the data sets", "Now merge the data sets")})
+    assert "`labelwise upgrade .`" in later.run("weasel", "run", "all", cwd=project, status=1)
+    printed = later.run(*bash, block("docs/install.md", "labelwise upgrade ."), cwd=project)
+    assert "--max-steps 12" in printed
+    assert printed.count("Skipping") == 0, "all depend on the code"
+
+
+@pytest.mark.long
+def test_the_four_functions_in_a_notebook(installed, tmp_path, monkeypatch):
+    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
+    installed.run("bash", "-euc", block("docs/library.md", "labelwise make-demo tasks"), cwd=tmp_path)
+    for name, value in installed.environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    code = block("docs/library.md", "from pathlib import Path")
+    # Each paragraph is a cell; what numpy was loaded with before is none of ours.
+    cells = ["import numpy", *code.split("\n\n"), "import labelwise; labelwise.__file__"]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    nbclient.NotebookClient(
+        notebook, timeout=600, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}
+    ).execute()
+    printed = ["".join(output.get("text", "") for output in cell.outputs) for cell in notebook.cells]
+    assert str(installed.site) in str(notebook.cells[-1].outputs)
+    assert any("OPENBLAS_NUM_THREADS=1" in text for text in printed)
+    assert "<h1>The CPU pipeline</h1>" in (tmp_path / "mine/report.html").read_text(encoding="utf8")
+
+
+def test_weasel_clones_the_project_as_git_does(project, tmp_path):
+    project.commit("all")
+    command = block("docs/install.md", "weasel clone", **{"https://github.com/you/labelwise.git": str(project.root)})
+    run_block(project, f"cd {tmp_path}\n{command}")
+    heads = {project.run("git", "-C", str(root), "rev-parse", "HEAD") for root in (project.root, tmp_path / "mydir")}
+    assert len(heads) == 1
+
+
+COMMITTER = {f"GIT_{who}_{what}": "t@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+FIRST = "288ea495ffacef2fdae8c49a60aacba18bd02ffb"  # v0.1
+EDITS = {
+    "  alignment: drop  ": "  alignment: expand",
+    "  test_ratio: 0.1": "  test_ratio: 0.2",
+    "  split_salt: labelwise": "  split_salt: ours",
+    "  check_folds: 3 ": "  check_folds: 2 ",
+    "  - 8-?\\)": "  - ours\\.",
+}
+
+
+@pytest.mark.long
+def test_a_clone_of_the_first_version_is_upgraded(tmp_path):
+    """Variables, tokenizer and data are others than they come; the corpus stays, to the byte."""
+    if subprocess.run(["git", "cat-file", "-e", FIRST], cwd=ROOT, capture_output=True, check=False).returncode:
+        pytest.skip("the repository has no history")
+    today = Copy(tmp_path / "today")
+    mine = Copy.__new__(Copy)
+    mine.root, mine.environment = tmp_path / "mine", {**today.environment, **COMMITTER}
+    origin = tmp_path / "origin"
+    subprocess.run(["git", "clone", "-q", "--no-checkout", ROOT, origin], check=True)
+    subprocess.run(["git", "checkout", "-q", "-B", "main", FIRST], cwd=origin, check=True)
+    subprocess.run(["git", "clone", "-q", origin, mine.root], check=True)
+    for name in subprocess.check_output(["git", "ls-files"], cwd=origin, text=True).splitlines():
+        (origin / name).unlink()
+    shutil.copytree(today.root, origin, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".git"))
+    for name in ("project.yml", "dvc.yaml"):  # which Copy has edited
+        shutil.copy(ROOT / name, origin / name)
+    for command in (["add", "-A"], [*IDENTITY, "commit", "-qm", "later"], ["tag", "v0.2"]):
+        subprocess.run(["git", *command], cwd=origin, check=True)
+    for old, new in EDITS.items():
+        edit(mine.root / "project.yml", old, new)
+    write_brat(map(made, range(24)), mine.root / "assets" / "brat" / "ours")
+    mine.run("git", "add", "-A", "-f", "assets")
+    mine.run("git", "commit", "-qam", "ours")
+    before = corpus_and_ledger(mine)
+    mine.run("bash", "-euc", block("docs/install.md", "git pull"), fails=True)
+    assert mine.run("git", "diff", "--name-only", "--diff-filter=U").split() == ["project.yml"]
+    mine.run("bash", "-euc", block("docs/install.md", "python -m scripts.upgrade"))
+    assert not list(mine.root.glob("*.conflict"))
+    project = yaml.safe_load((mine.root / "project.yml").read_text(encoding="utf8"))
+    assert (project["vars"]["alignment"], project["merge"]["split_salt"]) == ("expand", "ours")
+    assert (project["check"]["folds"], project["tokenizer"]["no_exceptions"][-1]) == (2, "ours\\.")
+    assert corpus_and_ledger(mine) == before
+
+
+def corpus_and_ledger(copy: Copy) -> dict:
+    """What the way up to the merge makes: texts, tokens and spans by their digests, and the outcome of each."""
+    workflow = yaml.safe_load((copy.root / "project.yml").read_text(encoding="utf8"))["workflows"]["all"]
+    for name in workflow[: workflow.index("merge") + 1]:
+        copy.run("weasel", "run", name)
+    manifest = json.loads((copy.root / "corpus/manifest.json").read_text())
+    ledger = merged(copy.root)
+    parts = ("splits", "labels", "datasets", "partitions")
+    return {name: manifest[name] for name in parts} | {
+        f"all {name}": ledger[name] for name in ("rows", "spans", "texts")
+    }

@@ -10,13 +10,13 @@ import spacy
 import spacy.lang
 
 from labelwise.corpus.tokenizer import make_nlp, packages_of, read_rules, read_tokenizer
-from labelwise.evaluate.run import evaluate
+from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.merge.rules.settings import Settings
-from labelwise.merge.run import merge
+from labelwise.merge.run import merge_data
 from labelwise.report.page import write_report
 from labelwise.train.reader import read_docs
 from labelwise.train.recipe import Recipe
-from labelwise.train.run import train
+from labelwise.train.run import train_pipeline
 from tests.conftest import ROOT, write_jsonl
 from tests.languages import MADE, make_tasks, sentences
 from tests.test_end_to_end import Copy
@@ -54,12 +54,14 @@ def test_a_language_without_rules_goes_from_tasks_to_a_report(merging):
     merging.add("person", ["PERSON"], make_tasks("zh"))
     root = merging.root
     settings = Settings(lang="zh", tokenizer=RULES, dev_ratio=0.2, test_ratio=0.2)
-    merge([root / "tasks/datasets.yml"], root / "corpus", settings, metrics=root / "metrics/merge.json")
+    merge_data([root / "tasks/datasets.yml"], root / "corpus", settings, metrics=root / "metrics/merge.json")
     overrides = {"training.max_steps": 60, "training.eval_frequency": 60, "training.optimizer.learn_rate": 0.01}
     model = root / "training/cpu/model-best"
-    train(Recipe(ROOT / "configs/cpu.cfg", root / "corpus", overrides=overrides), model, root / "plots/cpu.tsv")
+    train_pipeline(
+        Recipe(ROOT / "configs/cpu.cfg", root / "corpus", overrides=overrides), model, root / "plots/cpu.tsv"
+    )
     predictions = root / "training/cpu/predictions.jsonl"
-    found = evaluate(model, root / "corpus/test", predictions=predictions)
+    found = evaluate_pipeline(model, root / "corpus/test", predictions=predictions)
     for file, content in (("metrics/cpu.json", found.metrics), ("training/cpu/details.json", found.details)):
         (root / file).write_bytes(msgspec.json.encode(content))
     write_report(root, "cpu", root / "cpu.html")

@@ -16,13 +16,13 @@ from dvc.utils.hydra import apply_overrides
 
 from labelwise.commands.check_labels import CheckSection
 from labelwise.commands.report import ReportSection
-from labelwise.commands.update_dvc import SECTIONS, check_values
 from labelwise.common.errors import InputError
 from labelwise.common.sections import read_section
 from labelwise.merge import cache as merge_cache
 from labelwise.merge.rules.policies import Annotators, Policies
 from labelwise.merge.rules.settings import MergeSection
 from labelwise.package.wheel import PackageName
+from labelwise.project.stages import SECTIONS, check_values
 from labelwise.sources.brat import Discontinuous, MissingAnn, Shifted
 from labelwise.train import checkpoints as train_checkpoints
 from tests.conftest import ROOT, real_corpus

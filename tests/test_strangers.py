@@ -15,19 +15,19 @@ import spacy
 from spacy.tokens import DocBin
 
 import labelwise.recognizer.per_label  # noqa: F401  registers its component
-from labelwise.commands.update_dvc import dvc_yaml
 from labelwise.common.errors import InputError
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import find_partitions
 from labelwise.corpus.tasks import file_names
 from labelwise.corpus.tokenizer import read_rules, read_tokenizer
+from labelwise.project.stages import dvc_yaml
 from labelwise.sources.assets import verify_assets
 from labelwise.sources.declarations import load_datasets
 from labelwise.sources.spacy_docs import read_spacy
 from labelwise.train.checkpoints import State, restore
 from labelwise.train.parameters import find_slots
 from labelwise.train.recipe import Recipe
-from labelwise.train.run import train
+from labelwise.train.run import train_pipeline
 from tests.conftest import ROOT
 
 
@@ -195,7 +195,7 @@ def test_curves_are_numbers_and_so_no_formulas(demo_corpus, tmp_path):
     """A spreadsheet would compute a cell of a TSV file that begins with `=`, `+`, `-` or `@`, if it isn't a number."""
     overrides = {"training.max_steps": 2, "training.eval_frequency": 1, "components.tok2vec.model.encode.width": 16}
     files = [tmp_path / "curve.tsv", tmp_path / "resources.tsv"]
-    train(
+    train_pipeline(
         Recipe(ROOT / "configs" / "cpu.cfg", demo_corpus, overrides=overrides),
         tmp_path / "m",
         files[0],

@@ -25,7 +25,7 @@ from labelwise.recognizer.per_label import PerLabelRecognizer, decode
 from labelwise.recognizer.transformer import joined
 from labelwise.train.reader import fold_of
 from labelwise.train.recipe import Recipe
-from labelwise.train.run import train
+from labelwise.train.run import train_pipeline
 from labelwise.train.section import PLAIN
 
 LOOKED_AT: tuple[Split, ...] = ("train", "dev")
@@ -65,7 +65,7 @@ def train_fold(recipe: Recipe, out: Path, folds: int, fold: int) -> Path:
     with ExitStack() as stack:
         for redirect in (redirect_stdout, redirect_stderr) if fold else ():
             stack.enter_context(redirect(StringIO()))
-        train(replace(recipe, recognizer="per-label", overrides=left_out), model, out / f"fold-{fold}.tsv")
+        train_pipeline(replace(recipe, recognizer="per-label", overrides=left_out), model, out / f"fold-{fold}.tsv")
     return model
 
 

@@ -20,10 +20,10 @@ from labelwise.common.errors import InputError
 from labelwise.common.outputs import staged
 from labelwise.common.wording import counted
 from labelwise.corpus.manifest import pinned, read_manifest, read_split
-from labelwise.evaluate.run import evaluate
+from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.evaluate.scores import LearningCurve, Line, Scores
 from labelwise.train.recipe import Recipe
-from labelwise.train.run import train
+from labelwise.train.run import train_pipeline
 from labelwise.train.section import PLAIN
 
 SHARES = (0.25, 0.5, 0.75, 1.0)
@@ -56,8 +56,8 @@ def measure_curve(
             tell(f"Training on {count:,} of {total:,} texts")
             limited = {**recipe.overrides, **PLAIN, "corpora.train.limit": 0 if count == total else count}
             model = Path(folder) / str(count)
-            train(replace(recipe, overrides=limited), model, Path(folder) / "curve.tsv")
-            scores.append(evaluate(model, corpus / "test").metrics.all_gold)
+            train_pipeline(replace(recipe, overrides=limited), model, Path(folder) / "curve.tsv")
+            scores.append(evaluate_pipeline(model, corpus / "test").metrics.all_gold)
         lines = {label: fit_line(counts, [one.labels[label] for one in scores]) for label in labels}
         curve = LearningCurve(counts, MORE, fit_line(counts, scores), lines, whole["digest"])
         path.write_bytes(msgspec.json.format(msgspec.json.encode(curve), indent=1) + b"\n")

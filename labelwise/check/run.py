@@ -100,8 +100,8 @@ def check(
     workers (int): trainings side by side, at most.
     memory (str): that all processes may take, such as "2GB": fewer workers if they would need more; empty for no limit.
     tell (Callable): is told what is going on.
-    RAISES (InputError): a number is out of its range, there is no corpus, `out` has something else, or what `train`
-        raises.
+    RAISES (InputError): a number is out of its range, there is no corpus, `out` has something else, or what
+        `train_pipeline` raises.
     """
     if folds == 1 or folds < 0:
         raise InputError(f"folds {folds}: give at least 2, or 0 for none, in the section `check` of project.yml")

@@ -12,7 +12,7 @@ from labelwise.commands.train import print_summary
 from labelwise.common.portable import obey
 from labelwise.common.wording import counted
 from labelwise.evaluate.displaced import Displaced, find_displaced
-from labelwise.evaluate.run import evaluate
+from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.evaluate.scores import Scores
 from labelwise.train.extend import extend
 from labelwise.train.recipe import Recipe
@@ -43,7 +43,9 @@ def add_label_cli(
         with TemporaryDirectory() as folder:
             files = Path(folder) / "before.jsonl", Path(folder) / "after.jsonl"
             before, after = (
-                evaluate(model, corpus / "test", predictions=file, workers=workers, other_tokens=True).metrics.all_gold
+                evaluate_pipeline(
+                    model, corpus / "test", predictions=file, workers=workers, other_tokens=True
+                ).metrics.all_gold
                 for model, file in zip((base, out), files, strict=True)
             )
             displaced = find_displaced(*files, added)

@@ -14,7 +14,7 @@ from labelwise.common.portable import obey
 from labelwise.common.wording import counted
 from labelwise.corpus.merge_counts import tell_gold
 from labelwise.evaluate.results import read_merge_counts
-from labelwise.evaluate.run import evaluate
+from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.evaluate.scores import Details, Metrics, Scores
 from labelwise.evaluate.seen import REMEDY, tell_seen
 from labelwise.evaluate.uncovered import Rate, implausible
@@ -41,7 +41,7 @@ def evaluate_cli(
     with user_errors("Nothing was evaluated"):
         obey(model / "config.cfg")
         with staged_together("evaluate", metrics, details, speed, predictions) as (*files, staged_predictions):
-            found = evaluate(
+            found = evaluate_pipeline(
                 model,
                 split,
                 predictions=staged_predictions,

@@ -25,7 +25,7 @@ from labelwise.merge.rules.agreement import pairwise_f
 from labelwise.merge.rules.ledger import Ledger
 from labelwise.merge.rules.policies import Alignment, Conflicts, Duplicates, Overlap, Policies
 from labelwise.merge.rules.settings import MergeSection, NearDuplicates, Settings, load_tokenizer
-from labelwise.merge.run import merge
+from labelwise.merge.run import merge_data
 from labelwise.merge.similar_labels import doubts_about_labels
 
 Option = typer.Option
@@ -83,7 +83,7 @@ def merge_cli(
             declare(folder)
         before = read_before(metrics) if metrics else None
         with measure_peak() as peak:
-            ledger = merge(
+            ledger = merge_data(
                 datasets,
                 out,
                 settings,

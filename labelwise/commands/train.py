@@ -13,7 +13,7 @@ from labelwise.common.wording import counted
 from labelwise.train.pipeline import load_settings
 from labelwise.train.ranks import is_launched, launch
 from labelwise.train.recipe import Recipe, Recognizer
-from labelwise.train.run import Trained, train
+from labelwise.train.run import Trained, train_pipeline
 
 Option = typer.Option
 
@@ -58,7 +58,7 @@ def train_cli(
             workers=workers,
             resume=resume,
         )
-        trained = train(recipe, out, curve, resources=resources, tell=msg.info)
+        trained = train_pipeline(recipe, out, curve, resources=resources, tell=msg.info)
     if trained is None:  # one of several processes, of which the first says everything
         return
     print_summary(trained)

@@ -1,42 +1,19 @@
 """Write dvc.yaml from project.yml, so that DVC runs the very commands that weasel runs.
 
 Before that, project.yml itself is written as DVC writes it, so that `dvc exp run -S` changes one line of it.
-
-1. dvc.yaml names project.yml under `vars`, so `${vars.seed}` means in DVC what it means in weasel, and a change of one
-   variable re-runs the stages whose commands have it.
-2. `outputs` become `outs`; of `outputs_no_cache`, which stay in git, JSON files become metrics and TSV files plots.
-3. A dependency on project.yml becomes one on the sections that the command reads by itself, as parameters.
-4. A command without outputs isn't a stage.
-5. A command is one line, where project.yml has a line for each option.
 """
 
-import re
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Annotated, Any
+from typing import Annotated
 
-import srsly
 import typer
-import yaml
-from dvc.utils.hydra import apply_overrides
 
 from labelwise.commands.console import msg, user_errors
+from labelwise.common.code import command_line
 from labelwise.common.decoding import decode_yaml
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import staged
-
-VARIABLE = re.compile(r"'?\$\{vars\.(?P<name>\w+)\}")
-WORDS = re.compile(r"[\w@%+=:,./*?\[\] -]*[^\W_][\w@%+=:,./*?\[\] -]*")  # what a shell reads as words
-SECTIONS = {  # that commands read by themselves
-    "merge": ["tokenizer", "merge"],
-    "check": ["check"],
-    "report": ["report"],
-    "report-gpu": ["report"],
-    "package": ["package"],
-    "package-gpu": ["package"],
-}
-KEPT = ("corpus/fetched",)  # outputs that DVC doesn't delete before their stage runs, as it looks at what is there
-HEADER = "# Made from project.yml by `python -m scripts.update_dvc`; edit that, then run this.\n"
+from labelwise.project.stages import as_dvc_writes, check_values, dvc_yaml
 
 
 def update_dvc_cli(
@@ -50,91 +27,8 @@ def update_dvc_cli(
         check_values(project)
         contents = {project: as_dvc_writes(project), dvc: dvc_yaml(project)}
         if check and any(content != file.read_text(encoding="utf8") for file, content in contents.items()):
-            raise InputError(f"{project} has changed: run `python -m scripts.update_dvc`")
+            raise InputError(f"{project} has changed: run `{command_line('update_dvc')}`")
         for path, content in contents.items() if not check else ():
             with staged(path) as file:
                 file.write_text(content, encoding="utf8")
     msg.good(f"{dvc} matches {project}")
-
-
-def as_dvc_writes(project: Path) -> str:
-    """Give the content of project.yml as DVC writes it when an experiment changes a variable.
-
-    RAISES (InputError): a comment, or a variable in a command, would be lost.
-    """
-    before = project.read_text(encoding="utf8")
-    with TemporaryDirectory() as folder:
-        copy = Path(folder) / project.name
-        copy.write_text(before, encoding="utf8")
-        apply_overrides(copy, [])
-        after = copy.read_text(encoding="utf8")
-    kept = after.splitlines()
-    for number, line in enumerate(before.splitlines(), 1):
-        if line.lstrip().startswith("#") and line not in kept:
-            raise InputError(
-                f"{project}:{number}: DVC would delete this comment; put it above a section or into one: {line}"
-            )
-    if before.count("${vars.") != after.count("${vars."):
-        raise InputError(
-            f"{project}: DVC would put values in the place of some ${{vars...}}; begin those items with !!str"
-        )
-    return after
-
-
-def check_values(project: Path) -> None:
-    """Check that the values of variables stay what they are where the shell reads a command: it knows of no variables.
-
-    RAISES (InputError): one would end its quotes, or would be read as more than words.
-    """
-    content = srsly.read_yaml(project)
-    for command in content["commands"]:
-        for match in VARIABLE.finditer("\n".join(command["script"])):
-            name, value = match["name"], str(content.get("vars", {}).get(match["name"], "x"))
-            quoted = match[0].startswith("'")
-            if "'" in value if quoted else not WORDS.fullmatch(value):
-                wrong = "an apostrophe would end its quotes" if quoted else "it isn't in quotes, and not made of words"
-                raise InputError(
-                    f"{project}: {name}: {value!r} can't be part of {command['name']}: {wrong}; write another value"
-                )
-
-
-def dvc_yaml(project: Path) -> str:
-    """Make the content of dvc.yaml.
-
-    RAISES (InputError): an uncached output is neither JSON nor TSV, so that DVC couldn't compare it.
-    """
-    commands = srsly.read_yaml(project)["commands"]
-    stages = {command["name"]: _stage(command, project.name) for command in commands if _outputs(command)}
-    # As parameters, its values can be compared: dvc params diff.
-    content = {"params": [project.name], "vars": [project.name], "stages": stages}
-    return HEADER + yaml.safe_dump(content, sort_keys=False, width=110, allow_unicode=True)
-
-
-def _outputs(command: dict[str, Any]) -> list[str]:
-    return [*command.get("outputs", []), *command.get("outputs_no_cache", [])]
-
-
-def _stage(command: dict[str, Any], project: str) -> dict[str, Any]:
-    script = [" ".join(line.split("\n")) for line in command["script"]]
-    stage: dict[str, Any] = {
-        "desc": command["help"],
-        "cmd": script[0] if len(script) == 1 else script,
-        "deps": [dep for dep in command["deps"] if dep != project],
-    }
-    if project in command["deps"]:
-        stage["params"] = [{project: SECTIONS[command["name"]]}]
-    if command.get("outputs"):
-        stage["outs"] = [{path: {"persist": True}} if path in KEPT else path for path in command["outputs"]]
-    for path in command.get("outputs_no_cache", []):
-        kind = {".json": "metrics", ".tsv": "plots"}.get(Path(path).suffix)
-        if kind is None:
-            raise InputError(f"{command['name']}: {path} is neither .json nor .tsv; cache it, as one of `outputs`")
-        options: dict[str, Any] = {"cache": False}
-        if kind == "metrics":
-            # They aren't deleted before the stage runs: a merge says what has changed since the one before.
-            options["persist"] = True
-        else:
-            over_time = path.endswith("_resources.tsv")
-            options |= {"x": "seconds", "y": "memory_mb"} if over_time else {"x": "step", "y": "score"}
-        stage.setdefault(kind, []).append({path: options})
-    return stage

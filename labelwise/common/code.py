@@ -26,6 +26,12 @@ def digest_code(folders: Iterable[str], versions: Iterable[str] = ()) -> str:
     return hashlib.blake2b("\n".join(facts).encode(), digest_size=8).hexdigest()
 
 
+def command_line(name: str) -> str:
+    """Say how a command is called: `labelwise update-dvc`, or in a clone `python -m scripts.update_dvc`."""
+    in_clone = (PACKAGE.parent / "scripts" / f"{name}.py").is_file()
+    return f"python -m scripts.{name}" if in_clone else f"labelwise {name.replace('_', '-')}"
+
+
 def digest_folder(folder: Path) -> str:
     """Digest the files of a folder, a pipeline's for example, with their names."""
     digest = hashlib.sha256()

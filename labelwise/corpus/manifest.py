@@ -14,12 +14,16 @@ from typing import Any, Literal
 
 import msgspec
 
+from labelwise import __version__
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import check_finished
 
 MANIFEST = "manifest.json"
 MERGE = "merge"  # what a merge writes to a corpus, as a whole; see `outputs.Output`
 ANNOTATORS = "annotators.json"
+# Raised when readers must differ. A corpus of an older format is read, or refused with "merge again (the cache is
+# kept)"; manifests without a number are of the first one.
+FORMAT = 1
 Split = Literal["train", "dev", "test"]
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")
 
@@ -86,6 +90,7 @@ def write_manifest(
     partitions (Mapping[str, str]): SHA-256 of every `.spacy` file.
     """
     manifest = {
+        "format": FORMAT,
         "settings": settings,
         "labels": labels,
         "datasets": datasets,
@@ -134,14 +139,20 @@ def read_split(split: Path) -> dict[str, Any]:
 def check_whole(corpus: Path) -> None:
     """Check that the merge of a corpus finished.
 
-    RAISES (InputError): it has no manifest, or one that isn't a merge's, or a merge is replacing it, or was killed
-        while it did.
+    RAISES (InputError): it has no manifest, or one that isn't a merge's, or is a later version's, or a merge is
+        replacing it, or was killed while it did.
     """
     check_finished(corpus / MERGE)
     if not (corpus / MANIFEST).is_file():
         raise InputError(f"{corpus / MANIFEST}: there is no such file; run the merge to completion")
     if not is_corpus(corpus):
         raise InputError(f"{corpus / MANIFEST}: not the manifest of a merge; run the merge again")
+    number = json.loads((corpus / MANIFEST).read_text(encoding="utf8")).get("format", 1)
+    if number != FORMAT:
+        raise InputError(
+            f"{corpus / MANIFEST}: a later labelwise merged this corpus, in format {number!r:.9}, and this one, "
+            f"{__version__}, reads format {FORMAT}; install the later one, or merge again"
+        )
 
 
 def find_partitions(path: Path) -> list[Path]:

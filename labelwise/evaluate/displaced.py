@@ -22,7 +22,7 @@ class Displaced(NamedTuple):
 def find_displaced(before: Path, after: Path, added: Collection[str]) -> Displaced:
     """Compare two files of predictions for the same texts.
 
-    RAISES (InputError): one isn't there, or isn't what `evaluate` wrote.
+    RAISES (InputError): one isn't there, or isn't what `evaluate_pipeline` wrote.
     """
     entities: Counter[str] = Counter()
     spans = 0

@@ -94,7 +94,7 @@ def read_predictions(
 
     digest (hashlib.blake2b | None): is updated with what is read.
     in_order (bool): they have to be sorted by key; those of raw texts aren't.
-    RAISES (InputError): there is no such file, or it isn't what `evaluate` wrote.
+    RAISES (InputError): there is no such file, or it isn't what `evaluate_pipeline` wrote.
     """
     check_finished(path)
     if not path.is_file():
@@ -111,7 +111,7 @@ def parse_predictions(
     name (str): of the file, for errors.
     digest (hashlib.blake2b | None): is updated with the lines.
     in_order (bool): see `read_predictions`.
-    RAISES (InputError): a line isn't what `evaluate` writes, or isn't sorted.
+    RAISES (InputError): a line isn't what `evaluate_pipeline` writes, or isn't sorted.
     """
     last = ""
     for number, line in enumerate(lines, 1):

@@ -6,6 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
+from labelwise import __version__
 from labelwise.common.code import digest_folder
 from labelwise.common.device import use_gpu
 from labelwise.common.errors import InputError
@@ -44,7 +45,7 @@ class Evaluation(NamedTuple):
     speed: Speed
 
 
-def evaluate(
+def evaluate_pipeline(
     model: Path,
     split: Path,
     *,
@@ -83,6 +84,7 @@ def evaluate(
         speed = Speed(round(words / (time.perf_counter() - start)), words)
         metrics, details = score(file, split, counts.agreement if counts else {}, seen)
         metrics.pipeline_digest = digest_folder(model)
+        metrics.labelwise = __version__
     return Evaluation(metrics, details, speed)
 
 

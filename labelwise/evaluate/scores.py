@@ -96,6 +96,7 @@ class Metrics(msgspec.Struct):
     seen (Seen | None): those that the pipeline was trained on; None if it has no digests of its texts.
     texts_digest, predictions_digest (str): the same for the same texts, and for the same predictions.
     pipeline_digest (str): of the files of the pipeline that was evaluated.
+    labelwise (str): the version that evaluated it.
     """
 
     texts: int
@@ -111,6 +112,7 @@ class Metrics(msgspec.Struct):
     texts_digest: str = ""
     predictions_digest: str = ""
     pipeline_digest: str = ""
+    labelwise: str = ""
 
 
 class FrequentMistake(msgspec.Struct):

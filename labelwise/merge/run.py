@@ -64,7 +64,7 @@ def no_byte_progress(name: str, total: int) -> AbstractContextManager[Callable[[
     return nullcontext(lambda done, rows: None)
 
 
-def merge(
+def merge_data(
     declarations: list[Path],
     out: Path,
     settings: Settings,

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from labelwise import __version__
 from labelwise.common.wording import counted
 from labelwise.corpus.merge_counts import MergeCounts
 from labelwise.evaluate.ranking import rank_labels
@@ -79,6 +80,7 @@ def write_card(
     ]
     values = {
         "meta": meta,
+        "version": __version__,
         "name": f"{meta['lang']}_{meta['name']}",
         "labels": labels,
         "all": metrics.all_gold,

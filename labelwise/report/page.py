@@ -13,6 +13,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from labelwise import __version__
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import staged
 from labelwise.compare.revisions import Revision
@@ -100,6 +101,7 @@ def render_report(
     browser = results.predictions and metrics and collect_examples(results.predictions, metrics, details)
     concordance = find_concordance(root / "corpus", results)
     page = template.render(
+        version=__version__,
         pipeline=pipeline,
         metrics=metrics,
         details=details,

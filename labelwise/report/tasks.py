@@ -17,6 +17,7 @@ from pathlib import Path
 from statistics import median_low
 from typing import Any, NamedTuple
 
+from labelwise.common.code import command_line
 from labelwise.common.wording import counted
 from labelwise.corpus.merge_counts import MergeCounts
 from labelwise.corpus.tasks import file_names
@@ -36,9 +37,8 @@ INCONSISTENT = 0.6  # of the words that train marks variously, below which conte
 KNOWN = 10  # of those at least
 FLAT = 0.005  # what more texts must add to F, to be worth it
 FIX = "weasel run fix"
-MORE_TEXTS = (
-    "weasel run predict && python -m scripts.export training/cpu/raw.jsonl to-annotate --format prodigy-by-label"
-)
+EXPORT = f"{command_line('export')} training/cpu/raw.jsonl to-annotate --format prodigy-by-label"
+MORE_TEXTS = f"weasel run predict && {EXPORT}"
 
 
 class Task(NamedTuple):

@@ -14,7 +14,7 @@ from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import find_partitions, pinned, read_manifest
 from labelwise.train.pipeline import load_source
 from labelwise.train.recipe import Recipe
-from labelwise.train.run import Trained, train
+from labelwise.train.run import Trained, train_pipeline
 
 RATE = 0.005  # of learning: heads that learn alone, from nothing, can take larger steps than a whole pipeline
 
@@ -37,8 +37,8 @@ def extend(recipe: Recipe, out: Path, tell: Callable[[str], Any] = lambda messag
 
     recipe (Recipe): `init_from` names the pipeline; if it is empty, that is `model-best` beside `out`.
     out (Path): the folder for the pipeline. Beside it are its curve, and `base`, a copy of the pipeline as it was.
-    tell (Callable): is told of new labels without an entity in dev, and what `train` tells.
-    RAISES (InputError): there is no pipeline, or what `train` raises.
+    tell (Callable): is told of new labels without an entity in dev, and what `train_pipeline` tells.
+    RAISES (InputError): there is no pipeline, or what `train_pipeline` raises.
     """
     first = out.with_name("model-best")
     if not recipe.init_from and not (first / "meta.json").is_file():
@@ -55,7 +55,7 @@ def extend(recipe: Recipe, out: Path, tell: Callable[[str], Any] = lambda messag
             tell(f"dev has no entity of {', '.join(unseen)}: {decision}. Remedy: annotate some of its texts")
         overrides = {"training.optimizer.learn_rate": RATE, **recipe.overrides, "labelwise.freeze": True}
         frozen = replace(recipe, init_from=str(base), overrides=overrides)
-        return Extended(base, added, train(frozen, out, out.with_name(f"{out.name}.tsv"), tell=tell))
+        return Extended(base, added, train_pipeline(frozen, out, out.with_name(f"{out.name}.tsv"), tell=tell))
 
 
 def _copy_pipeline(source: Path, target: Path) -> Path:

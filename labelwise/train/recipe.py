@@ -5,10 +5,17 @@ from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from labelwise.common.code import PACKAGE
 from labelwise.common.errors import InputError
 from labelwise.train.ranks import is_launched
 
 Recognizer = Literal["per-label", "ner"]
+
+
+def default_config(name: Literal["cpu", "gpu"]) -> Path:
+    """Find one of labelwise's own configs."""
+    installed = PACKAGE / "project" / "clone"
+    return (installed if installed.is_dir() else PACKAGE.parent) / "configs" / f"{name}.cfg"
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Train a pipeline from the partitions of a corpus, in a fixed amount of memory."""
 
+import os
 import shutil
 import sys
 from collections.abc import Callable
@@ -57,7 +58,7 @@ class Trained(NamedTuple):
     fitted: Fitted | None
 
 
-def train(
+def train_pipeline(
     recipe: Recipe,
     out: Path,
     curve: Path,
@@ -72,7 +73,8 @@ def train(
     out (Path): the folder for the pipeline.
     curve (Path): a TSV file for the scores over time.
     resources (Path | None): a TSV file for memory, processors and GPU over time.
-    tell (Callable): is told, before the first step, which step training resumes from, or why it starts over.
+    tell (Callable): is told, before the first step, which step training resumes from, or why it starts over; and that
+        rounding may differ from the command's.
     RAISES (InputError): `out` has something other than a pipeline, the GPU can't be used, the corpus isn't whole, the
         config isn't valid, the pipeline makes other tokens than the corpus has, another process is training to `out`,
         memory ran out, or a process was killed.
@@ -80,6 +82,11 @@ def train(
     """
     check_replaceable(out, ("meta.json", "config.cfg"), "pipeline")
     use_gpu(recipe.gpu_id)
+    if recipe.gpu_id < 0 and os.environ.get("OPENBLAS_NUM_THREADS") != "1":
+        tell(
+            "Products of matrices may be computed by several threads, and so be rounded otherwise than by the command; "
+            "for the same bytes, set OPENBLAS_NUM_THREADS=1 before numpy is loaded"
+        )
     with pinned(recipe.corpus):
         settings = read_settings(recipe)
         if device_size := read_batch_size(recipe.batch_size, recipe.gpu_id, settings):

@@ -37,7 +37,7 @@ def test_each_text_is_in_the_fold_that_training_leaves_out(folds, demo_corpus):
 
 def test_training_is_told_what_to_leave_out(demo_corpus, tmp_path, monkeypatch):
     told = []
-    monkeypatch.setattr(module, "train", lambda *given: told.append(given[:2]))
+    monkeypatch.setattr(module, "train_pipeline", lambda *given: told.append(given[:2]))
     recipe = Recipe(ROOT / "configs" / "cpu.cfg", demo_corpus, overrides={"system.seed": 5})
     model = train_fold(recipe, tmp_path, 3, 1)
     changed = {"system.seed": 5, "labelwise.freeze": False, "labelwise.optimize": "", "corpora.train.leave_out": "1/3"}
@@ -53,7 +53,7 @@ def waiting(recipe: Recipe, out: Path, curve: Path) -> None:
 
 def test_each_fold_has_a_process_and_what_is_trained_in_vain_is_ended(demo_corpus, tmp_path, monkeypatch):
     """Where the work on the first pipeline fails, nobody waits for the second one."""
-    monkeypatch.setattr(module, "train", waiting)
+    monkeypatch.setattr(module, "train_pipeline", waiting)
     models = train_folds(Recipe(ROOT / "configs" / "cpu.cfg", demo_corpus), tmp_path, 2, workers=2)
     assert next(models) == tmp_path / "fold-0"
     start = time.monotonic()

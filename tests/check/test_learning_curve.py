@@ -61,14 +61,14 @@ def test_too_few_points_are_no_line(known):
 @pytest.mark.long
 def test_trainings_read_growing_shares_of_train(demo_corpus, tmp_path, monkeypatch):
     read = []
-    train = module.train
+    train = module.train_pipeline
 
     def watched(*given, **options):
         trained = train(*given, **options)
         read.append(trained.texts["texts"])
         return trained
 
-    monkeypatch.setattr(module, "train", watched)
+    monkeypatch.setattr(module, "train_pipeline", watched)
     small = {"training.max_steps": 6, "training.eval_frequency": 3, "training.batcher.size": 300}
     curve = measure_curve(Recipe(CPU, demo_corpus, overrides=small), tmp_path / "curve.json")
     total = read_split(demo_corpus / "train")["texts"]

@@ -27,10 +27,10 @@ from labelwise.demo.corpus import add_noise, make_doc
 from labelwise.demo.write import write_brat
 from labelwise.evaluate.mistakes import pair_spans
 from labelwise.merge.rules.settings import Settings
-from labelwise.merge.run import merge
+from labelwise.merge.run import merge_data
 from labelwise.sources.convert_brat import convert_brat
 from labelwise.train.recipe import Recipe
-from labelwise.train.run import train
+from labelwise.train.run import train_pipeline
 from labelwise.train.section import PLAIN
 from tests.conftest import ROOT
 from tests.corpus.test_forms import stored
@@ -47,7 +47,7 @@ def noisy(tmp_path_factory) -> Path:
     docs = [make_doc(number, labels=LABELS, words=80) for number in range(120)]
     write_brat((add_noise(doc, 0.1, labels=LABELS) for doc in docs), root / "brat")
     convert_brat(root / "brat", root / "tasks")
-    merge([root / "tasks" / "datasets.yml"], root / "corpus", Settings(docs_per_partition=40))
+    merge_data([root / "tasks" / "datasets.yml"], root / "corpus", Settings(docs_per_partition=40))
     return root
 
 
@@ -80,7 +80,7 @@ def spans_of(row: dict) -> set[tuple]:
 @pytest.fixture(scope="module")
 def trained(noisy) -> Path:
     model = noisy / "model"
-    train(Recipe(CPU, noisy / "corpus", overrides={**SMALL, **PLAIN}), model, noisy / "curve.tsv")
+    train_pipeline(Recipe(CPU, noisy / "corpus", overrides={**SMALL, **PLAIN}), model, noisy / "curve.tsv")
     return model
 
 
@@ -165,7 +165,7 @@ def test_a_task_that_is_saved_to_its_own_data_set_takes_nothing_from_other_label
 
 
 def test_without_pipelines_the_forms_alone_are_looked_at(noisy, tmp_path, monkeypatch):
-    monkeypatch.setattr(folds, "train", None)
+    monkeypatch.setattr(folds, "train_pipeline", None)
     summary = check(Recipe(CPU, noisy / "corpus"), tmp_path / "check", folds=0)
     rows = rows_of(tmp_path / "check")
     assert summary.texts == len(list(read_checked(noisy / "corpus", *LOOKED_AT))) < 120
@@ -289,7 +289,7 @@ def test_numbers_out_of_range_are_errors(options, message, noisy, tmp_path):
 
 @pytest.mark.parametrize("damage", ["no pipeline", "no places", "no JSON"])
 def test_what_is_not_there_is_said_before_anything_is_trained(damage, noisy, tmp_path, monkeypatch):
-    monkeypatch.setattr(folds, "train", lambda *given, **options: pytest.fail("trained"))
+    monkeypatch.setattr(folds, "train_pipeline", lambda *given, **options: pytest.fail("trained"))
     shutil.copytree(noisy / "corpus", tmp_path / "corpus")
     places = tmp_path / "corpus" / "places.jsonl"
     if damage == "no places":

@@ -15,7 +15,7 @@ from labelwise.common.keys import text_key
 from labelwise.corpus.forms import LONGEST
 from labelwise.corpus.manifest import read_manifest
 from labelwise.merge.rules.settings import Settings
-from labelwise.merge.run import merge
+from labelwise.merge.run import merge_data
 from labelwise.recognizer.per_label import TAGS, decode, log_softmax
 from labelwise.sources.convert_brat import convert_brat
 from tests.conftest import real_corpus
@@ -91,7 +91,7 @@ def test_where_findings_are_many_each_of_them_says_less(tmp_path, monkeypatch):
 def test_the_advice_of_each_finding_of_a_real_corpus_is_true(tmp_path):
     """The forms are counted here anew, word by word; the opinion's places are looked up."""
     convert_brat(real_corpus("wnut2020_wlp/dev"), tmp_path / "tasks")
-    merge([tmp_path / "tasks" / "datasets.yml"], tmp_path / "corpus", Settings())
+    merge_data([tmp_path / "tasks" / "datasets.yml"], tmp_path / "corpus", Settings())
     labels = read_manifest(tmp_path / "corpus")["labels"]
     forms, *_ = count_corpus(tmp_path / "corpus", labels)
     kept, docs = Kept(labels, 10**6), {}

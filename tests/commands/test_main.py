@@ -21,7 +21,7 @@ def labelwise(*arguments: str) -> subprocess.CompletedProcess:
 
 def test_a_clone_has_the_same_commands():
     fronts = {file.stem for file in (ROOT / "scripts").glob("*.py")} - {"__init__"}
-    assert fronts == set(command_names())
+    assert fronts == set(command_names()) - {"init"}, "a clone has its files"
     for name in fronts:
         lines = (ROOT / "scripts" / f"{name}.py").read_text(encoding="utf8").splitlines()
         assert lines[-1] == f"    run({name}_cli)"

@@ -14,10 +14,10 @@ from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import find_partitions, read_manifest
 from labelwise.evaluate import run as evaluation
 from labelwise.merge.rules.settings import Settings
-from labelwise.merge.run import merge
+from labelwise.merge.run import merge_data
 from labelwise.train.reader import read_docs
 from labelwise.train.recipe import Recipe
-from labelwise.train.run import train
+from labelwise.train.run import train_pipeline
 from tests.conftest import ROOT
 from tests.evaluate.test_predict import save_demo_ruler
 
@@ -37,20 +37,27 @@ def model(demo_corpus, tmp_path_factory) -> Path:
 def merge_again(corpus: Path, declared: Path) -> None:
     file = corpus.parent / "datasets.yml"
     file.write_text(yaml.safe_dump([{"name": "a", "path": str(declared), "labels": ["PERSON"]}]))
-    merge([file], corpus.parent / "merged", Settings())
+    merge_data([file], corpus.parent / "merged", Settings())
 
 
 READERS: dict[str, tuple[str, Callable[[Path, Path], object]]] = {
     "training": (
         "train",
-        lambda corpus, model: train(Recipe(CPU, corpus, overrides=ONE_STEP), corpus.parent / "m", corpus.parent / "c"),
+        lambda corpus, model: train_pipeline(
+            Recipe(CPU, corpus, overrides=ONE_STEP), corpus.parent / "m", corpus.parent / "c"
+        ),
     ),
     "scores while training": (
         "dev",
-        lambda corpus, model: train(Recipe(CPU, corpus, overrides=ONE_STEP), corpus.parent / "m", corpus.parent / "c"),
+        lambda corpus, model: train_pipeline(
+            Recipe(CPU, corpus, overrides=ONE_STEP), corpus.parent / "m", corpus.parent / "c"
+        ),
     ),
-    "evaluation": ("test", lambda corpus, model: evaluation.evaluate(model, corpus / "test")),
-    "evaluation in processes": ("test", lambda corpus, model: evaluation.evaluate(model, corpus / "test", workers=2)),
+    "evaluation": ("test", lambda corpus, model: evaluation.evaluate_pipeline(model, corpus / "test")),
+    "evaluation in processes": (
+        "test",
+        lambda corpus, model: evaluation.evaluate_pipeline(model, corpus / "test", workers=2),
+    ),
     "spaCy's Docs": ("train", lambda corpus, model: list(read_docs(corpus / "train", spacy.blank("en")))),
     "a merge": ("dev", lambda corpus, model: merge_again(corpus, corpus)),
     "a merge of a split": ("dev", lambda corpus, model: merge_again(corpus, corpus / "dev")),
@@ -121,10 +128,23 @@ def digests(corpus: Path) -> dict[str, str]:
 
 def test_predictions_of_fewer_texts_are_refused(corpus, model):
     predictions = corpus.parent / "predictions.jsonl"
-    evaluation.evaluate(model, corpus / "test", predictions=predictions)
+    evaluation.evaluate_pipeline(model, corpus / "test", predictions=predictions)
     lines = predictions.read_bytes().splitlines(keepends=True)
     predictions.write_bytes(b"".join(lines[1:]))
     with pytest.raises(
         InputError, match=rf"predictions\.jsonl: it has {len(lines) - 1} texts, and .*test has {len(lines)};"
     ):
         evaluation.score(predictions, corpus / "test", {})
+
+
+@pytest.mark.parametrize("number", [2, "two", None])
+def test_a_corpus_of_a_later_format_is_refused_and_one_without_is_read(corpus, number):
+    manifest = json.loads((corpus / "manifest.json").read_text())
+    assert manifest.pop("format") == 1
+    (corpus / "manifest.json").write_text(json.dumps(manifest))
+    assert read_manifest(corpus)["splits"]
+    (corpus / "manifest.json").write_text(json.dumps({**manifest, "format": number}))
+    with pytest.raises(
+        InputError, match=r"manifest\.json: a later labelwise merged this corpus, in format .*, reads format 1"
+    ):
+        read_manifest(corpus)

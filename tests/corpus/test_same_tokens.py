@@ -8,10 +8,10 @@ from labelwise.common.errors import InputError
 from labelwise.corpus import same_tokens
 from labelwise.corpus.same_tokens import check_tokens
 from labelwise.corpus.tokenizer import TokenizerRules, make_nlp, read_tokenizer
-from labelwise.evaluate.run import evaluate
+from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.package.contents import inspect_contents
 from labelwise.train.recipe import Recipe
-from labelwise.train.run import train
+from labelwise.train.run import train_pipeline
 from tests.conftest import ROOT
 
 TEXTS = [f"word{number} two, three" for number in range(8)]
@@ -64,14 +64,14 @@ def test_training_evaluation_and_packaging_refuse_such_a_pipeline(demo_corpus, t
     """That of the corpus is trained, then packages, so to say, are other ones."""
     options = {"training.max_steps": 2, "training.eval_frequency": 2}
     recipe = Recipe(ROOT / "configs/cpu.cfg", demo_corpus, overrides=options)
-    train(recipe, tmp_path / "model", tmp_path / "curve.tsv")
+    train_pipeline(recipe, tmp_path / "model", tmp_path / "curve.tsv")
     lang, rules = read_tokenizer(demo_corpus / "tokenizer.json")
     make_nlp(lang, msgspec.structs.replace(rules, infixes=())).tokenizer.to_disk(tmp_path / "model/tokenizer")
     with pytest.raises(InputError, match=r"test/part-.* the corpus has the tokens .* with --other-tokens"):
-        evaluate(tmp_path / "model", demo_corpus / "test")
-    assert evaluate(tmp_path / "model", demo_corpus / "test", other_tokens=True).metrics.texts > 0
+        evaluate_pipeline(tmp_path / "model", demo_corpus / "test")
+    assert evaluate_pipeline(tmp_path / "model", demo_corpus / "test", other_tokens=True).metrics.texts > 0
     with pytest.raises(InputError, match=r"test/part-.* the corpus has the tokens .* run all again"):
         inspect_contents(tmp_path / "model", demo_corpus)
     monkeypatch.setattr("labelwise.train.registry.extend_tokenizer", lambda nlp, rules: None)
     with pytest.raises(InputError, match=r"train/part-.* the corpus has the tokens .* Remedy: merge again"):
-        train(recipe, tmp_path / "other", tmp_path / "curve.tsv")
+        train_pipeline(recipe, tmp_path / "other", tmp_path / "curve.tsv")

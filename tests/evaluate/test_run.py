@@ -26,7 +26,7 @@ from labelwise.evaluate.scores import AllScores, Metrics, Scores, Seen
 from labelwise.evaluate.scoring import Scoring
 from labelwise.evaluate.seen import tell_seen
 from labelwise.train.recipe import Recipe
-from labelwise.train.run import train
+from labelwise.train.run import train_pipeline
 from tests.conftest import ROOT, another_process
 from tests.evaluate.test_predict import save_demo_ruler, save_ruler, spans
 
@@ -74,7 +74,8 @@ def test_files_are_written_and_no_other(run, model, demo_corpus, tmp_path):
     metrics, details, speed = (json.loads((out / f"{n}.json").read_text()) for n in ("metrics", "details", "speed"))
     manifest = read_manifest(demo_corpus)
     scores = ["texts", "all_gold", "flat_gold", "all_spans", "calibration_error", "unscored", "schemes", "errors"]
-    assert list(metrics) == [*scores, "agreement", "seen", "texts_digest", "predictions_digest", "pipeline_digest"]
+    identity = ["texts_digest", "predictions_digest", "pipeline_digest", "labelwise"]
+    assert list(metrics) == [*scores, "agreement", "seen", *identity]
     assert metrics["texts"] == manifest["splits"]["test"]["texts"]
     assert metrics["texts_digest"] == manifest["splits"]["test"]["digest"]
     for gold in ("all_gold", "flat_gold"):
@@ -156,7 +157,7 @@ def test_digests_that_cannot_be_read_are_an_error_that_names_the_file(model, dem
     damaged = Path(shutil.copytree(model, tmp_path / "model"))
     (damaged / SEEN_TEXTS).write_bytes(b"")
     with pytest.raises(InputError, match=f"{SEEN_TEXTS}: not the digests"):
-        evaluation.evaluate(damaged, demo_corpus / "test")
+        evaluation.evaluate_pipeline(damaged, demo_corpus / "test")
 
 
 @pytest.mark.parametrize(
@@ -330,7 +331,7 @@ def test_saved_predictions_are_scored_without_a_pipeline(run, model, demo_corpus
     evaluate_all(run, model, demo_corpus / "test", tmp_path)
     scores, details = evaluation.score(tmp_path / "predictions.json", demo_corpus / "test", {})
     metrics = json.loads((tmp_path / "metrics.json").read_text())
-    assert msgspec.to_builtins(scores) == metrics | {"pipeline_digest": ""}
+    assert msgspec.to_builtins(scores) == metrics | {"pipeline_digest": "", "labelwise": ""}
     assert msgspec.to_builtins(details) == json.loads((tmp_path / "details.json").read_text())
     with pytest.raises(InputError, match=r"none\.jsonl: there is no such file"):
         evaluation.score(tmp_path / "none.jsonl", demo_corpus / "test", {})
@@ -355,7 +356,9 @@ def transformer(demo_corpus, tiny_bert, tmp_path_factory) -> Path:
         "training.batcher.size": 500,
         "corpora.dev.limit": 1,
     }
-    train(Recipe(ROOT / "configs" / "gpu.cfg", demo_corpus, overrides=overrides), root / "model", root / "c.tsv")
+    train_pipeline(
+        Recipe(ROOT / "configs" / "gpu.cfg", demo_corpus, overrides=overrides), root / "model", root / "c.tsv"
+    )
     return root / "model"
 
 

@@ -17,7 +17,7 @@ from labelwise.export.brat import document_path, standoff
 from labelwise.export.docs import ExportDoc
 from labelwise.export.run import export
 from labelwise.merge.rules.settings import Settings
-from labelwise.merge.run import merge
+from labelwise.merge.run import merge_data
 from labelwise.sources.brat import find_documents, read_document
 from labelwise.sources.convert_brat import convert_brat
 from labelwise.sources.prodigy import parse_task
@@ -33,7 +33,7 @@ def spans_of(folder: Path) -> dict[str, tuple[str, list]]:
 def merge_brat(root: Path, brat: Path) -> Path:
     """Convert and merge a folder."""
     convert_brat(brat, root / "tasks", discontinuous="cover")
-    merge([root / "tasks" / "datasets.yml"], root / "corpus", Settings(docs_per_partition=10))
+    merge_data([root / "tasks" / "datasets.yml"], root / "corpus", Settings(docs_per_partition=10))
     return root / "corpus"
 
 

@@ -12,7 +12,7 @@ from labelwise.evaluate.results import read_merge_counts
 from labelwise.merge.advice import Before, changes, enough_texts, read_before, warnings
 from labelwise.merge.rules.ledger import Ledger
 from labelwise.merge.rules.settings import Settings
-from labelwise.merge.run import merge
+from labelwise.merge.run import merge_data
 from tests.conftest import Merging, write_jsonl
 
 
@@ -88,11 +88,11 @@ def test_what_is_new_is_reported_by_label(merging: Merging):
     assert read_before(metrics) is None
     merging.add("same", ["S"], rows(range(5)))
     merging.add("gone", ["G"], rows(range(4)))
-    merge(declared, merging.root / "corpus", Settings(), metrics=metrics)
+    merge_data(declared, merging.root / "corpus", Settings(), metrics=metrics)
     before = read_before(metrics)
     merging.declared.pop()
     merging.add("a", ["A"], rows(range(30), marked=range(7)))
-    ledger = merge(declared, merging.root / "corpus", Settings(), metrics=metrics)
+    ledger = merge_data(declared, merging.root / "corpus", Settings(), metrics=metrics)
     assert before is not None
     assert {one.label: (one.complete, one.gold) for one in changes(before, ledger)} == {
         "A": ((0, 30), (0, 7)),
@@ -136,7 +136,7 @@ def test_the_report_says_in_the_same_words_what_the_merge_says(merging: Merging)
     merging.add("b", ["B"], [{"text": "text two", "spans": [ph]}, {"text": ""}])
     metrics = merging.root / "merge.json"
     declared = [merging.root / "tasks" / "datasets.yml"]
-    ledger = merge(declared, merging.root / "corpus", Settings(near_duplicates="off"), metrics=metrics)
+    ledger = merge_data(declared, merging.root / "corpus", Settings(near_duplicates="off"), metrics=metrics)
     expected = list(doubts_about_merge(read_merge_counts(metrics)))
     assert [doubt.what.split()[0] for doubt in expected] == ["2", "Spans", "The", "Nobody"]
     assert list(warnings(ledger, Settings(near_duplicates="off")))[:4] == expected

@@ -10,7 +10,7 @@ from labelwise.commands import merge as merge_script
 from labelwise.common import workers as workers_module
 from labelwise.common.errors import InputError
 from labelwise.merge.rules.settings import Settings
-from labelwise.merge.run import merge
+from labelwise.merge.run import merge_data
 
 TEXT = "big cat at 60degC"
 
@@ -145,11 +145,11 @@ def test_workers_are_processes(merging, monkeypatch):
         workers_module, "ProcessPoolExecutor", lambda n, **options: made.append(n) or pool(n, **options)
     )
     for workers in (1, 3):
-        merge(declared, merging.root / f"out{workers}", Settings(docs_per_partition=3), workers=workers)
+        merge_data(declared, merging.root / f"out{workers}", Settings(docs_per_partition=3), workers=workers)
     assert made == [3]
     assert merging.files("out1") == merging.files("out3")
     with pytest.raises(InputError, match="--workers -1: give a number"):
-        merge(declared, merging.root / "out", Settings(), workers=-1)
+        merge_data(declared, merging.root / "out", Settings(), workers=-1)
 
 
 def test_texts_without_the_key_to_split_by_are_counted(merging, run):

@@ -17,7 +17,7 @@ from labelwise.merge.advice import warnings
 from labelwise.merge.rules.ledger import Ledger
 from labelwise.merge.rules.policies import Policies
 from labelwise.merge.rules.settings import Settings
-from labelwise.merge.run import merge
+from labelwise.merge.run import merge_data
 from labelwise.sources.convert_brat import convert_brat
 from tests.conftest import Merging, write_jsonl
 from tests.merge.test_places import answers
@@ -307,7 +307,7 @@ def test_a_folder_that_is_not_there_is_an_error(merging):
     ledger: Ledger = merging.run()
     assert ledger.rows == Counter(merged=1)
     with pytest.raises(InputError, match="gone: there is no such folder; make it, or leave out --decisions"):
-        merge(
+        merge_data(
             [merging.root / "tasks" / "datasets.yml"],
             merging.root / "corpus",
             Settings(),

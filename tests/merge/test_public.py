@@ -9,7 +9,7 @@ import yaml
 from labelwise.corpus.tokenizer import read_rules
 from labelwise.merge.rules.ledger import Ledger
 from labelwise.merge.rules.settings import Settings
-from labelwise.merge.run import merge
+from labelwise.merge.run import merge_data
 from labelwise.sources.convert_brat import convert_brat
 from tests.conftest import ROOT, real_corpus
 from tests.merge.test_run import read_docs
@@ -47,7 +47,7 @@ def test_every_row_and_span_of_the_public_corpora_is_somewhere(tmp_path):
         dataset["path"] = str(find(dataset["path"]))
     (tmp_path / "public.yml").write_text(yaml.safe_dump(declared))
     settings = Settings(tokenizer=read_rules(ROOT / "project.yml"))
-    ledger = merge([tmp_path / "public.yml"], tmp_path / "corpus", settings, workers=2)
+    ledger = merge_data([tmp_path / "public.yml"], tmp_path / "corpus", settings, workers=2)
     counts = {dataset["name"]: count_rows(Path(dataset["path"])) for dataset in declared}
     assert ledger.datasets == {name: rows for name, (rows, _) in counts.items()}
     assert ledger.spans_read == sum(spans for _, spans in counts.values())
@@ -66,7 +66,7 @@ def test_every_row_and_span_of_the_public_corpora_is_somewhere(tmp_path):
 
 def check_corpus(declared: Path, out: Path) -> Ledger:
     """Merge, and check that what is in the corpus, with what the ledger says was left out, is all that was read."""
-    ledger = merge([declared], out / "corpus", Settings(tokenizer=read_rules(ROOT / "project.yml")), workers=2)
+    ledger = merge_data([declared], out / "corpus", Settings(tokenizer=read_rules(ROOT / "project.yml")), workers=2)
     assert (ledger.rows.total(), ledger.spans.total()) == (ledger.rows_read, ledger.spans_read)
     docs = read_docs(out)
     assert len(docs) == sum(ledger.texts[split] for split in ("train", "dev", "test"))

@@ -21,7 +21,7 @@ from labelwise.corpus import docbin_writer
 from labelwise.merge import cache, commit, partition, read_sources, run
 from labelwise.merge.rules.policies import Policies
 from labelwise.merge.rules.settings import Settings
-from labelwise.merge.run import merge
+from labelwise.merge.run import merge_data
 from labelwise.merge.task_store import TaskWriter
 from labelwise.sources.declarations import load_datasets
 from tests.conftest import ROOT, another_process, write_jsonl
@@ -44,7 +44,7 @@ def run_in_process_group(merging, out: str, **settings) -> int:
         os.setpgid(0, 0)
         try:
             datasets = [merging.root / "tasks" / "datasets.yml"]
-            merge(datasets, merging.root / out, Settings(**settings), workers=2)
+            merge_data(datasets, merging.root / out, Settings(**settings), workers=2)
             os._exit(0)
         except BaseException:
             traceback.print_exc()
@@ -362,7 +362,7 @@ def test_a_merge_of_nothing_is_an_error(merging):
     with pytest.raises(
         InputError, match=r"the corpus would have no text; .*: 1 bad JSON, 1 ignored; .*'a', a\.jsonl, line 1: bad JSON"
     ):
-        merge([merging.root / "tasks/datasets.yml"], merging.root / "corpus", Settings())
+        merge_data([merging.root / "tasks/datasets.yml"], merging.root / "corpus", Settings())
     assert merging.files() == before
 
 
@@ -375,7 +375,7 @@ def test_what_no_merge_made_is_not_replaced(merging):
         merging.run("mine")
     declared = [merging.root / "tasks/datasets.yml"]
     with pytest.raises(InputError, match=r"tasks: this is a folder, but a file is to be written there"):
-        merge(declared, merging.root / "corpus", Settings(), metrics=merging.root / "tasks")
+        merge_data(declared, merging.root / "corpus", Settings(), metrics=merging.root / "tasks")
     assert mine.read_text() == "mine"
     assert (merging.root / "tasks/a.jsonl").is_file()
 
@@ -500,7 +500,7 @@ def test_a_full_disk_is_an_error_and_the_old_corpus_stays(merging, monkeypatch, 
     with monkeypatch.context() as patch:
         patch.setattr(module, name, fail)
         with pytest.raises(InputError, match=r"corpus\S*: No space left on device; free some"):
-            merge([merging.root / "tasks/datasets.yml"], merging.root / "corpus", Settings(), workers=workers)
+            merge_data([merging.root / "tasks/datasets.yml"], merging.root / "corpus", Settings(), workers=workers)
     assert merging.files() == before
     merging.run()
     merging.run("fresh")

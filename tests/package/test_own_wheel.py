@@ -1,7 +1,6 @@
 """The wheel of labelwise itself has all its files."""
 
 import subprocess
-import sys
 import tomllib
 import zipfile
 from pathlib import Path
@@ -11,9 +10,22 @@ from packaging.requirements import Requirement
 
 from tests.bare import bare_environment
 from tests.conftest import ROOT
+from tests.project.installed import build
 from tests.report.report_inputs import make_docs, write_results
 
-BUILD = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"
+PROJECT_FILES = (
+    *(
+        ".dvc/.gitignore",
+        ".dvc/config",
+        ".dvcignore",
+        ".gitignore",
+        "configs/cpu.cfg",
+        "configs/gpu.cfg",
+        "project.yml",
+    ),
+    *("assets/README.md", "assets/prodigy/datasets.yml.example"),
+    *(f"assets/{name}/.gitkeep" for name in ("brat", "decisions", "prodigy", "raw")),
+)
 REPORT = """
 from pathlib import Path
 import labelwise
@@ -29,18 +41,14 @@ def tracked() -> list[str]:
 
 @pytest.mark.slow
 def test_a_report_is_made_where_the_wheel_alone_is_installed(tmp_path):
-    source = tmp_path / "source"
-    ours = [name for name in tracked() if name.startswith("labelwise/") and (ROOT / name).is_file()]
-    for name in ("pyproject.toml", "README.md", "LICENSE", *ours):
-        (source / name).parent.mkdir(parents=True, exist_ok=True)
-        (source / name).write_bytes((ROOT / name).read_bytes())
-    subprocess.run([sys.executable, "-c", BUILD, str(tmp_path)], cwd=source, check=True, capture_output=True)
-    (wheel,) = tmp_path.glob("*.whl")
+    wheel = build(tmp_path / "source", tmp_path / "wheels")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["project"]
     needed = [Requirement(line).name for line in project["dependencies"]]
     python = bare_environment(tmp_path / "env", *needed)
     with zipfile.ZipFile(wheel) as file:
-        assert {name for name in file.namelist() if name.startswith("labelwise/")} == set(ours)
+        clones = tuple(f"labelwise/project/clone/{name}" for name in PROJECT_FILES)
+        ours = {name for name in tracked() if name.startswith("labelwise/") and (ROOT / name).is_file()}
+        assert {name for name in file.namelist() if ".dist-info/" not in name} == {*ours, *clones}
         file.extractall(next((tmp_path / "env").glob("lib/python*/site-packages")))
     write_results(tmp_path / "project", make_docs())
     done = subprocess.run(

@@ -22,14 +22,14 @@ from labelwise.corpus.merge_counts import MergeCounts
 from labelwise.corpus.seen_texts import SEEN_TEXTS
 from labelwise.corpus.tokenizer import make_nlp, read_tokenizer
 from labelwise.evaluate.predictions import read_predictions
-from labelwise.evaluate.run import evaluate
+from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.evaluate.scores import AllScores, Errors, Metrics, Scores, Seen
 from labelwise.package.card import write_card
 from labelwise.package.contents import Contents
 from labelwise.package.wheel import PackageName, make_package
 from labelwise.train.reader import read_docs
 from labelwise.train.recipe import Recipe
-from labelwise.train.run import train
+from labelwise.train.run import train_pipeline
 from tests.bare import bare_environment
 from tests.conftest import NO_DROPOUT, ROOT
 
@@ -57,8 +57,8 @@ def project(root: Path, corpus: Path, pipeline: str, **options: Any) -> Path:
     (root / "metrics").mkdir()
     shutil.copy(corpus.parent / "merge.json", root / "metrics")
     model = root / "training" / pipeline / "model-best"
-    train(Recipe(ROOT / "configs" / f"{pipeline}.cfg", corpus, **options), model, root / "curve.tsv")
-    evaluation = evaluate(model, corpus / "test", predictions=root / "predictions.jsonl")
+    train_pipeline(Recipe(ROOT / "configs" / f"{pipeline}.cfg", corpus, **options), model, root / "curve.tsv")
+    evaluation = evaluate_pipeline(model, corpus / "test", predictions=root / "predictions.jsonl")
     (root / "metrics" / f"{pipeline}.json").write_bytes(msgspec.json.encode(evaluation.metrics))
     (root / "training" / pipeline / "details.json").write_bytes(msgspec.json.encode(evaluation.details))
     return root
@@ -263,7 +263,7 @@ def test_digests_of_the_texts_are_in_a_wheel_only_if_asked_and_without_them_is_u
     (wheel,) = (tmp_path / "dist").glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path / "wheel")
-    metrics = evaluate(tmp_path / "wheel" / "en_ner" / "en_ner-0.1.0", demo_corpus / "test").metrics
+    metrics = evaluate_pipeline(tmp_path / "wheel" / "en_ner" / "en_ner-0.1.0", demo_corpus / "test").metrics
     card = (tmp_path / "dist" / "README.md").read_text()
     assert ("digests of them let anybody test whether a text was in train or dev" in card) == with_digests
     if with_digests:

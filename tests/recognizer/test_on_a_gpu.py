@@ -20,7 +20,7 @@ from labelwise.train.out_of_memory import forget_gradients
 from labelwise.train.parameters import find_slots
 from labelwise.train.prepared import PreparedText, learn_prepared
 from labelwise.train.recipe import Recipe
-from labelwise.train.run import train
+from labelwise.train.run import train_pipeline
 from tests.conftest import ROOT
 from tests.pretend_gpu import Counts, pretended
 
@@ -146,7 +146,7 @@ def test_a_training(demo_corpus, tiny_bert, tmp_path, monkeypatch, precision):
     overrides |= {"training.eval_frequency": 2, "components.transformer.model.precision": precision}
     with pretended() as counts:
         config = ROOT / "configs" / "gpu.cfg"
-        train(Recipe(config, demo_corpus, overrides=overrides), tmp_path / "model", tmp_path / "curve.tsv")
+        train_pipeline(Recipe(config, demo_corpus, overrides=overrides), tmp_path / "model", tmp_path / "curve.tsv")
         assert total(counts)["launches"] > 4 * 100
     assert spacy.load(tmp_path / "model")("Ann met Bob.").text
 

@@ -15,7 +15,7 @@ from labelwise.common.errors import InputError
 from labelwise.recognizer.precision import DTYPES, GradScaler, PrecisionShim
 from labelwise.train.pipeline import read_config
 from labelwise.train.recipe import Recipe
-from labelwise.train.run import train
+from labelwise.train.run import train_pipeline
 from tests.conftest import NO_DROPOUT, ROOT
 
 GPU = ROOT / "configs" / "gpu.cfg"
@@ -46,7 +46,7 @@ def trained(demo_corpus, tiny_bert, tmp_path_factory) -> dict[str, Path]:
     root = tmp_path_factory.mktemp("precision")
     for name in ("fp32", "bf16", "fp16"):
         overrides = overrides_for(name, tiny_bert)
-        train(
+        train_pipeline(
             Recipe(GPU, demo_corpus, overrides=overrides, recognizer="ner"),
             root / name / "model",
             root / name / "c.tsv",

@@ -11,7 +11,7 @@ from labelwise.corpus.manifest import find_partitions
 from labelwise.evaluate.predictions import PredictedDoc, write_predictions
 from labelwise.evaluate.run import score
 from labelwise.merge.rules.settings import Settings
-from labelwise.merge.run import merge
+from labelwise.merge.run import merge_data
 from tests.conftest import Merging
 
 
@@ -68,7 +68,7 @@ def write_project_of_scripts(root: Path) -> None:
 
 def evaluate_nothing(root: Path) -> None:
     """Merge what was declared, and evaluate a pipeline that finds nothing."""
-    merge([root / "tasks" / "datasets.yml"], root / "corpus", Settings(), metrics=root / "metrics" / "merge.json")
+    merge_data([root / "tasks" / "datasets.yml"], root / "corpus", Settings(), metrics=root / "metrics" / "merge.json")
     predictions = root / "training" / "cpu" / "predictions.jsonl"
     predict_nothing(root / "corpus", predictions)
     metrics, details = score(predictions, root / "corpus" / "test", {})

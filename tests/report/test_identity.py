@@ -9,6 +9,7 @@ import msgspec
 import pytest
 import yaml
 
+import labelwise
 from labelwise.compare.revisions import Revision
 from labelwise.evaluate.scores import Metrics
 from labelwise.report.identity import DEFAULTS, SECTIONS, changed_settings, find_commit
@@ -44,8 +45,8 @@ def test_the_page_says_what_it_is_of(repository):
     commit = git(repository, "rev-parse", "HEAD")[:7]
     html = render_report(repository, "cpu", today=date(2026, 3, 1))
     assert shown(html) == (
-        f"labelwise report, 2026-03-01, commit {commit}, corpus 01234567: train 320, dev 40, test 40 texts; "
-        "trained in 02:18; not as the project comes: seed: 5"
+        f"labelwise {labelwise.__version__}, 2026-03-01, commit {commit}, corpus 01234567: "
+        "train 320, dev 40, test 40 texts; trained in 02:18; not as the project comes: seed: 5"
     )
 
 

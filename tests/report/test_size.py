@@ -9,7 +9,7 @@ import pytest
 from labelwise.evaluate.predictions import write_predictions
 from labelwise.evaluate.run import score
 from labelwise.merge.rules.settings import Settings
-from labelwise.merge.run import merge
+from labelwise.merge.run import merge_data
 from labelwise.report.page import write_report
 from tests.conftest import Merging
 from tests.report.corpus_inputs import predict_nothing
@@ -36,7 +36,7 @@ def report(tmp_path_factory) -> Path:
             text += f"noun{noun} "
         rows.append({"text": f"{text}{number}", "spans": spans})
     Merging(root).add("all", LABELS, rows)
-    merge(
+    merge_data(
         [root / "tasks" / "datasets.yml"], root / "corpus", Settings(), metrics=root / "metrics/merge.json", workers=2
     )
     predictions = root / "training" / "cpu" / "predictions.jsonl"

@@ -11,7 +11,7 @@ from labelwise.common.keys import text_key
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import find_partitions
 from labelwise.merge.rules.settings import Settings
-from labelwise.merge.run import merge
+from labelwise.merge.run import merge_data
 from labelwise.report.page import write_report
 from tests.report.corpus_inputs import write_project, write_project_of_scripts
 from tests.report.test_browser import LOWEST_CONTRAST, browser, look_with_axe  # noqa: F401  the fixture
@@ -200,7 +200,7 @@ def test_one_correction_merged_changes_that_one_span(show, report, tmp_path):
     (tmp_path / "decisions").mkdir()
     (tmp_path / "decisions" / "a.jsonl").write_text("".join(json.dumps(one) + "\n" for one in download(page)))
     tasks = [report.parent / "tasks" / "datasets.yml"]
-    merge(tasks, tmp_path / "corpus", Settings(), decisions=tmp_path / "decisions")
+    merge_data(tasks, tmp_path / "corpus", Settings(), decisions=tmp_path / "decisions")
     before, after = gold_of(report.parent / "corpus"), gold_of(tmp_path / "corpus")
     assert (before - after, after - before) == ({(TEXT, 14, 17, "ANIMAL")}, {(TEXT, 10, 17, "ANIMAL")})
 

@@ -13,7 +13,7 @@ from labelwise.common.own_files import locked
 from labelwise.corpus import tasks as tasks_module
 from labelwise.corpus.tasks import file_names, input_hash, task_hash
 from labelwise.merge.rules.settings import Settings
-from labelwise.merge.run import merge
+from labelwise.merge.run import merge_data
 from labelwise.sources import convert_brat as convert
 from labelwise.sources.convert_brat import convert_brat
 from labelwise.sources.declarations import load_datasets
@@ -291,7 +291,7 @@ def test_there_may_be_more_labels_than_files_that_can_be_open(tmp_path):
     resource.setrlimit(resource.RLIMIT_NOFILE, (opened + 240, before[1]))
     try:
         convert_brat(tmp_path / "brat", tmp_path / "tasks")
-        merge([tmp_path / "tasks" / "datasets.yml"], tmp_path / "corpus", Settings(near_duplicates="off"))
+        merge_data([tmp_path / "tasks" / "datasets.yml"], tmp_path / "corpus", Settings(near_duplicates="off"))
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
     for label in labels:
@@ -317,7 +317,7 @@ def write_folders(root: Path, *folders: str) -> Path:
 
 def splits_of(corpus: Path, declaration: Path) -> dict[str, str]:
     """The split of each text, in a merged corpus."""
-    merge([declaration], corpus, Settings())
+    merge_data([declaration], corpus, Settings())
     return {text: split for text, (split, _) in read_docs(corpus.parent).items()}
 
 

@@ -14,7 +14,7 @@ import yaml
 
 from labelwise.common.errors import InputError
 from labelwise.merge.rules.settings import Settings
-from labelwise.merge.run import merge
+from labelwise.merge.run import merge_data
 from labelwise.sources.brat import find_documents, read_document
 from labelwise.sources.convert_brat import convert_brat
 from labelwise.sources.declarations import load_datasets
@@ -318,7 +318,7 @@ def test_links_out_of_what_is_declared_are_counted_with_their_place_and_not_read
         {"name": "b", "path": "../three.jsonl", "labels": ["B"]},
     ]
     (data / "datasets.yml").write_text(yaml.safe_dump(declared))
-    ledger = merge([data / "datasets.yml"], tmp_path / "corpus", Settings(dev_ratio=0, test_ratio=0))
+    ledger = merge_data([data / "datasets.yml"], tmp_path / "corpus", Settings(dev_ratio=0, test_ratio=0))
     links = [row["file"] for row in read_jsonl(tmp_path / "corpus/problems.jsonl") if row["reason"] == "link outside"]
     expected = {
         "brat": ["deep", "one.txt"],

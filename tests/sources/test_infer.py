@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from labelwise.commands.merge import merge_cli
 from labelwise.common.errors import InputError
 from labelwise.merge.rules.settings import Settings
-from labelwise.merge.run import merge
+from labelwise.merge.run import merge_data
 from labelwise.sources import own_data
 from labelwise.sources.convert_brat import convert_brat
 from labelwise.sources.declarations import load_datasets
@@ -71,7 +71,7 @@ def test_it_is_declared_so_that_it_can_be_merged(folder, tmp_path):
         "person_eval": ["PERSON"],
         "places.dev": ["PLACE"],
     }
-    ledger = merge([folder], tmp_path / "corpus", Settings())
+    ledger = merge_data([folder], tmp_path / "corpus", Settings())
     assert (ledger.rows["merged"], ledger.rows["bad JSON"]) == (5, 1)
     assert (ledger.texts["test"] >= 1, ledger.texts["dev"] >= 1) == (True, True)
 
@@ -115,7 +115,7 @@ def test_a_declaration_of_a_stranger_is_an_error_whatever_is_in_it(folder, tmp_p
     done = subprocess.run([sys.executable, "-c", code, str(folder)], cwd=ROOT, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
     with pytest.raises(InputError, match="it is nested more than"):
-        merge([folder], tmp_path / "corpus", Settings())
+        merge_data([folder], tmp_path / "corpus", Settings())
 
 
 def test_a_later_export_joins_the_data_set_that_it_is_of(tmp_path):
@@ -133,7 +133,7 @@ def test_a_later_export_joins_the_data_set_that_it_is_of(tmp_path):
     assert [one.later_than for one in declare_folder(tmp_path).found] == ["person", ""]
     declared = yaml.safe_load((tmp_path / "datasets.yml").read_text())
     assert [one["path"] for one in declared] == [["person.jsonl", "person-2026-11-20.jsonl"], "staff.jsonl"]
-    ledger = merge([tmp_path / "datasets.yml"], tmp_path / "corpus", Settings())
+    ledger = merge_data([tmp_path / "datasets.yml"], tmp_path / "corpus", Settings())
     assert (ledger.rows["superseded"], ledger.spans["in superseded task"]) == (3, 3)
 
 
@@ -256,7 +256,7 @@ def test_labels_can_be_those_that_were_used_and_the_books_say_so(merging: Mergin
     merging.add("a", "auto", [task("Ann", "PERSON"), task("Rome", "PLACE")])
     merging.add("b", ["PERSON"], [task("Bob", "PERSON")])
     metrics = merging.root / "merge.json"
-    merge([merging.root / "tasks/datasets.yml"], merging.root / "corpus", Settings(), metrics=metrics)
+    merge_data([merging.root / "tasks/datasets.yml"], merging.root / "corpus", Settings(), metrics=metrics)
     written = json.loads(metrics.read_text())
     assert written["inferred"] == {"a": 2}
     assert (written["compared"], written["problems"]) == (True, 0)

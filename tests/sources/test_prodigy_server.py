@@ -16,7 +16,7 @@ import yaml
 from benchmarks.measure import measure
 from labelwise.common.errors import InputError
 from labelwise.merge.rules.settings import Settings
-from labelwise.merge.run import merge
+from labelwise.merge.run import merge_data
 from labelwise.sources.addresses import Address, parse_address
 from labelwise.sources.declarations import load_datasets, load_servers
 from labelwise.sources.prodigy_server import find_snapshot, reading, take_snapshots
@@ -83,7 +83,7 @@ def test_a_merge_takes_the_snapshot_and_counts_what_is_damaged(server, tmp_path)
     server.add("person", [task(1), spread, b"\xff", b"", b'{"text": ', None, b'{"text": "one\ntwo"}'])
     declared = declare(tmp_path / "data", {"name": "person", "db": server.db, "labels": "auto"})
     take_snapshots(load_servers([declared]), tmp_path / "corpus/fetched")
-    ledger = merge([declared], tmp_path / "corpus", Settings(), workers=1)
+    ledger = merge_data([declared], tmp_path / "corpus", Settings(), workers=1)
     assert ledger.rows["merged"] == 2
     assert ledger.rows["bad JSON"] == 3
     assert ledger.rows["malformed"] == 2  # an empty row, and none at all

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from labelwise.train.out_of_memory import Updates
 from labelwise.train.recipe import Recipe
-from labelwise.train.run import train
+from labelwise.train.run import train_pipeline
 
 KILLED = {"left": int(sys.argv[2])}
 UPDATE = Updates.update
@@ -27,7 +27,7 @@ def update(*given, **options):
 
 Updates.update = update
 given = json.loads(sys.argv[1])
-train(
+train_pipeline(
     Recipe(Path(given["config"]), Path(given["corpus"]), overrides=given["overrides"], resume=True),
     Path("model"),
     Path("curve.tsv"),

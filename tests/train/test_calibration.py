@@ -8,16 +8,16 @@ from spacy.training import Example
 
 from labelwise.corpus.annotation import annotation_of
 from labelwise.demo.write import make_demo
-from labelwise.evaluate.run import evaluate
+from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.merge.rules.settings import Settings
-from labelwise.merge.run import merge
+from labelwise.merge.run import merge_data
 from labelwise.recognizer.per_label import FITTED, TAGS, calibrated
 from labelwise.recognizer.reliability import Reliability
 from labelwise.sources.convert_brat import convert_brat
 from labelwise.train.calibration import fit
 from labelwise.train.reader import PartitionedCorpus
 from labelwise.train.recipe import Recipe
-from labelwise.train.run import train
+from labelwise.train.run import train_pipeline
 from tests.train.test_resume import CPU
 
 
@@ -27,10 +27,10 @@ def trained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("trained")
     make_demo(folder / "brat", docs=500, labels=4, words=60)
     convert_brat(folder / "brat", folder / "tasks")
-    merge([folder / "tasks" / "datasets.yml"], folder / "corpus", Settings(dev_ratio=0.7, test_ratio=0.1))
+    merge_data([folder / "tasks" / "datasets.yml"], folder / "corpus", Settings(dev_ratio=0.7, test_ratio=0.1))
     overrides = {"training.max_steps": 35, "training.eval_frequency": 35}
     return folder, {
-        optimize: train(
+        optimize: train_pipeline(
             Recipe(CPU, folder / "corpus", overrides={**overrides, "labelwise.optimize": optimize}),
             folder / name,
             folder / "c.tsv",
@@ -134,7 +134,7 @@ def test_thresholds_trade_precision_for_recall(trained):
     folder, _ = trained
     # On dev, for which they were fitted, and which has most of the texts: of a few, chance decides.
     found = {
-        name: evaluate(folder / name, folder / "corpus" / "dev").metrics.all_gold
+        name: evaluate_pipeline(folder / name, folder / "corpus" / "dev").metrics.all_gold
         for name in ("plain", "precision", "recall")
     }
     assert found["precision"].p > found["plain"].p > found["recall"].p
@@ -147,7 +147,9 @@ def test_more_training_forgets_what_was_fitted(trained, tmp_path):
     folder, _ = trained
     start = str(folder / "recall")
     overrides = {"training.max_steps": 1, "training.eval_frequency": 1}
-    train(Recipe(CPU, folder / "corpus", overrides=overrides, init_from=start), tmp_path / "more", tmp_path / "c.tsv")
+    train_pipeline(
+        Recipe(CPU, folder / "corpus", overrides=overrides, init_from=start), tmp_path / "more", tmp_path / "c.tsv"
+    )
     before, after = (spacy.load(path).get_pipe("ner").cfg for path in (start, tmp_path / "more"))
     assert before["offsets"]
     assert not after["offsets"]

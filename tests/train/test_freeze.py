@@ -9,14 +9,14 @@ from spacy.scorer import PRFScore
 
 from labelwise.common.errors import InputError
 from labelwise.evaluate.displaced import find_displaced
-from labelwise.evaluate.run import evaluate
+from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.train.dev_scores import EntityCounts
 from labelwise.train.extend import extend
 from labelwise.train.loop import Run
 from labelwise.train.monitor import Monitor
 from labelwise.train.pipeline import read_config
 from labelwise.train.recipe import Recipe
-from labelwise.train.run import train
+from labelwise.train.run import train_pipeline
 from tests.train.test_resume import CPU
 
 STEPS = {"training.max_steps": 40, "training.eval_frequency": 20}
@@ -38,7 +38,7 @@ def growing(merging):
         merging.add(label.lower(), [label], [{"text": text, "spans": spans(text, label)} for text in TEXTS])
     merging.run("two")
     out = merging.root / "old"
-    train(Recipe(CPU, merging.root / "two", overrides=STEPS), out, merging.root / "c.tsv")
+    train_pipeline(Recipe(CPU, merging.root / "two", overrides=STEPS), out, merging.root / "c.tsv")
     merging.add("times", ["TIMES"], [{"text": text, "spans": spans(text, "TIMES")} for text in TEXTS[::2]])
     merging.run("three")
     return merging.root
@@ -54,7 +54,7 @@ def found(nlp: spacy.Language, text: str, *labels: str) -> list[tuple[object, ..
 @pytest.mark.slow
 def test_the_other_labels_predictions_stay_to_the_bit(growing):
     new = growing / "new"
-    trained = train(
+    trained = train_pipeline(
         Recipe(CPU, growing / "three", overrides=FREEZE, init_from=str(growing / "old")),
         new,
         growing / "c.tsv",
@@ -64,7 +64,7 @@ def test_the_other_labels_predictions_stay_to_the_bit(growing):
     assert other.get_pipe("ner").labels == ("LOC", "PER", "TIMES")
     for text in [*TEXTS[:40], "Nobody knows Ann of Oslo, 7."]:
         assert found(one, text, "PER", "LOC") == found(other, text, "PER", "LOC")
-    assert evaluate(new, growing / "three" / "test").metrics.all_gold.labels["TIMES"].f > 0.9
+    assert evaluate_pipeline(new, growing / "three" / "test").metrics.all_gold.labels["TIMES"].f > 0.9
     changed = {
         name for name in ("tok2vec/model",) if (growing / "old" / name).read_bytes() != (new / name).read_bytes()
     }
@@ -75,8 +75,10 @@ def test_the_other_labels_predictions_stay_to_the_bit(growing):
 @pytest.mark.long
 def test_without_freezing_all_labels_go_on_learning(growing):
     new = growing / "new"
-    train(Recipe(CPU, growing / "three", overrides=STEPS, init_from=str(growing / "old")), new, growing / "c.tsv")
-    scores = evaluate(new, growing / "three" / "test").metrics.all_gold
+    train_pipeline(
+        Recipe(CPU, growing / "three", overrides=STEPS, init_from=str(growing / "old")), new, growing / "c.tsv"
+    )
+    scores = evaluate_pipeline(new, growing / "three" / "test").metrics.all_gold
     assert {label: row.f > 0.9 for label, row in scores.labels.items()} == {"LOC": True, "PER": True, "TIMES": True}
     assert (growing / "old/tok2vec/model").read_bytes() != (new / "tok2vec/model").read_bytes()
 
@@ -94,7 +96,7 @@ def test_without_freezing_all_labels_go_on_learning(growing):
 def test_where_there_is_nothing_to_freeze_or_to_train_is_said(growing, start, recognizer, corpus, message):
     given = {"init_from": str(growing / start) if start else "", "recognizer": recognizer}
     with pytest.raises(InputError, match=message):
-        train(Recipe(CPU, growing / corpus, overrides=FREEZE, **given), growing / "new", growing / "c.tsv")
+        train_pipeline(Recipe(CPU, growing / corpus, overrides=FREEZE, **given), growing / "new", growing / "c.tsv")
     assert not (growing / "new").exists()
 
 
@@ -115,7 +117,7 @@ def test_a_pipeline_is_extended_by_the_labels_that_it_lacks(growing):
     assert steps == ["step", "20", "40"]
     scores = []
     for model in (growing / "old", out):
-        found = evaluate(model, growing / "three" / "test", predictions=growing / f"{model.name}.jsonl")
+        found = evaluate_pipeline(model, growing / "three" / "test", predictions=growing / f"{model.name}.jsonl")
         scores.append(found.metrics.all_gold.labels)
     assert scores[1]["TIMES"].f > 0.9
     displaced = find_displaced(growing / "old.jsonl", growing / "extended.jsonl", ["TIMES"])

@@ -7,11 +7,11 @@ import sys
 
 import pytest
 
-from labelwise.evaluate.run import evaluate
+from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.train.batch_size import find_batch_size
 from labelwise.train.monitor import open_nvml
 from labelwise.train.recipe import Recipe
-from labelwise.train.run import train
+from labelwise.train.run import train_pipeline
 from tests.conftest import ROOT
 
 torch = pytest.importorskip("torch")
@@ -36,12 +36,14 @@ def test_each_precision_trains_and_what_it_saves_loads_on_gpu_and_cpu(demo_corpu
     overrides["components.transformer.model.precision"] = precision
     resources = tmp_path / "resources.tsv"
     model = tmp_path / "model"
-    train(Recipe(GPU, demo_corpus, gpu_id=0, overrides=overrides), model, tmp_path / "curve.tsv", resources=resources)
+    train_pipeline(
+        Recipe(GPU, demo_corpus, gpu_id=0, overrides=overrides), model, tmp_path / "curve.tsv", resources=resources
+    )
     rows = [line.split("\t") for line in (tmp_path / "curve.tsv").read_text().splitlines()]
     assert float(rows[-1][4]) < float(rows[2][4])  # the loss of ner
     assert resources.read_text().splitlines()[0].endswith("gpu_percent\tgpu_memory_mb\tgpu_power_w")
     for gpu_id in (0, -1):
-        scores, *_ = evaluate(model, demo_corpus / "test", gpu_id=gpu_id)
+        scores, *_ = evaluate_pipeline(model, demo_corpus / "test", gpu_id=gpu_id)
         assert scores.all_gold.support > 0
 
 
@@ -51,7 +53,7 @@ def test_training_goes_on_from_a_checkpoint(demo_corpus, overrides, tmp_path, mo
 
     def go(resume):
         out, curve = tmp_path / "model", tmp_path / "curve.tsv"
-        return train(Recipe(GPU, demo_corpus, gpu_id=0, overrides=overrides, resume=resume), out, curve)
+        return train_pipeline(Recipe(GPU, demo_corpus, gpu_id=0, overrides=overrides, resume=resume), out, curve)
 
     with monkeypatch.context() as patch:
         patch.setattr("labelwise.train.run.tidy_pipeline", stop)
@@ -73,14 +75,14 @@ def test_a_batch_size_is_found_and_used(demo_corpus, overrides, tmp_path):
     code = (
         "import sys, torch; from pathlib import Path\n"
         "from labelwise.train.recipe import Recipe\n"
-        "from labelwise.train.run import train\n"
+        "from labelwise.train.run import train_pipeline\n"
         "import json; config, corpus, out, curve = map(Path, sys.argv[1:5])\n"
         "recipe = Recipe(config, corpus, gpu_id=0, overrides=json.loads(sys.argv[5]))\n"
-        "assert train(recipe, out, curve).halved == 0\n"
+        "assert train_pipeline(recipe, out, curve).halved == 0\n"
         "taken = torch.cuda.max_memory_reserved()\n"
         "torch.cuda.empty_cache()\n"
         "torch.cuda.set_per_process_memory_fraction(0.6 * taken / torch.cuda.get_device_properties(0).total_memory)\n"
-        "print('halved', train(recipe, out, curve).halved)\n"
+        "print('halved', train_pipeline(recipe, out, curve).halved)\n"
     )
     huge = {**overrides, "training.batcher.size": 10_000_000, "training.max_steps": 2, "labelwise.on_oom": "halve"}
     arguments = [GPU, demo_corpus, tmp_path / "model", tmp_path / "curve.tsv", json.dumps(huge)]

@@ -14,7 +14,7 @@ from labelwise.corpus.manifest import MANIFEST
 from labelwise.train.parameters import find_slots
 from labelwise.train.pipeline import make_pipeline, read_settings
 from labelwise.train.recipe import Recipe
-from labelwise.train.run import train
+from labelwise.train.run import train_pipeline
 from tests.conftest import ROOT
 
 CPU, GPU = ROOT / "configs" / "cpu.cfg", ROOT / "configs" / "gpu.cfg"
@@ -33,7 +33,9 @@ def sources(demo_corpus, tiny_bert, tmp_path_factory) -> dict[str, Path]:
     """A pipeline that is trained for two steps by each config: "cpu" and "gpu"."""
     root = tmp_path_factory.mktemp("sources")
     for kind, config in (("cpu", CPU), ("gpu", GPU)):
-        train(Recipe(config, demo_corpus, overrides=overrides_for(kind, tiny_bert)), root / kind, root / "c.tsv")
+        train_pipeline(
+            Recipe(config, demo_corpus, overrides=overrides_for(kind, tiny_bert)), root / kind, root / "c.tsv"
+        )
     return {kind: root / kind for kind in ("cpu", "gpu")}
 
 
@@ -105,7 +107,9 @@ def test_labels_that_the_sourced_ner_lacks_are_added(sources, demo_corpus, tmp_p
     corpus = relabelled(demo_corpus, tmp_path / "more", labels)
     nlp = begin(CPU, corpus, sources["cpu"], {})
     assert set(nlp.get_pipe("ner").labels) == set(labels)
-    train(Recipe(CPU, corpus, overrides=SMALL, init_from=str(sources["cpu"])), tmp_path / "model", tmp_path / "c.tsv")
+    train_pipeline(
+        Recipe(CPU, corpus, overrides=SMALL, init_from=str(sources["cpu"])), tmp_path / "model", tmp_path / "c.tsv"
+    )
     assert set(spacy.load(tmp_path / "model").get_pipe("ner").labels) == set(labels)
 
 

@@ -20,7 +20,7 @@ from labelwise.train.parameters import find_slots
 from labelwise.train.pipeline import read_settings
 from labelwise.train.reader import PartitionedCorpus
 from labelwise.train.recipe import Recipe
-from labelwise.train.run import train
+from labelwise.train.run import train_pipeline
 from tests.conftest import ROOT
 
 CPU = ROOT / "configs" / "cpu.cfg"
@@ -44,8 +44,8 @@ def test_memory_zones_change_nothing(demo_corpus, tmp_path, monkeypatch, resume)
             with monkeypatch.context() as patched:
                 patched.setattr("labelwise.train.run.tidy_pipeline", lambda *given: 1 / 0)
                 with pytest.raises(ZeroDivisionError):
-                    train(Recipe(CPU, demo_corpus, overrides=SMALL), out / "m", out / "c.tsv")
-        train(Recipe(CPU, demo_corpus, overrides=SMALL, resume=resume), out / "m", out / "c.tsv")
+                    train_pipeline(Recipe(CPU, demo_corpus, overrides=SMALL), out / "m", out / "c.tsv")
+        train_pipeline(Recipe(CPU, demo_corpus, overrides=SMALL, resume=resume), out / "m", out / "c.tsv")
         results.append({path.relative_to(out): path.read_bytes() for path in out.rglob("*") if path.is_file()})
     one, other = results
     config = next(path for path in one if path.name == "config.cfg")
@@ -55,7 +55,7 @@ def test_memory_zones_change_nothing(demo_corpus, tmp_path, monkeypatch, resume)
 
 def test_epochs_are_counted_and_streamed(demo_corpus, tmp_path):
     overrides = {**SMALL, "training.max_epochs": 2, "training.max_steps": 0}
-    trained = train(Recipe(CPU, demo_corpus, overrides=overrides), tmp_path / "m", tmp_path / "c.tsv")
+    trained = train_pipeline(Recipe(CPU, demo_corpus, overrides=overrides), tmp_path / "m", tmp_path / "c.tsv")
     last = (tmp_path / "c.tsv").read_text().splitlines()[-1].split("\t")
     assert last[1] == "1"
     assert trained.texts["texts"] == trained.texts["pieces"] > 0
@@ -63,7 +63,7 @@ def test_epochs_are_counted_and_streamed(demo_corpus, tmp_path):
 
 def test_the_dev_set_is_streamed(demo_corpus, tmp_path):
     with pytest.raises(InputError, match=r"corpora\.dev: the loader in_memory is for training only"):
-        train(
+        train_pipeline(
             Recipe(CPU, demo_corpus, overrides={**SMALL, "corpora.dev.loader": "in_memory"}),
             tmp_path / "m",
             tmp_path / "c",
@@ -171,7 +171,7 @@ def test_the_steps_are_those_of_spacys_loop_to_the_bit(both, recognizer, overrid
 
 def test_a_training_that_ends_before_its_first_evaluation_is_evaluated_at_its_end(demo_corpus, tmp_path):
     overrides = {**SMALL, "training.max_steps": 3, "training.eval_frequency": 10}
-    train(Recipe(CPU, demo_corpus, overrides=overrides), tmp_path / "m", tmp_path / "c.tsv")
+    train_pipeline(Recipe(CPU, demo_corpus, overrides=overrides), tmp_path / "m", tmp_path / "c.tsv")
     assert [line.split("\t")[0] for line in (tmp_path / "c.tsv").read_text().splitlines()] == ["step", "3"]
 
 
@@ -192,7 +192,7 @@ def test_examples_of_an_epoch_that_is_held_are_not_changed(demo_corpus, tmp_path
     monkeypatch.setattr(PartitionedCorpus, "__call__", reading)
     monkeypatch.setattr(Updates, "update", watched)
     overrides = {**SMALL, "corpora.train.loader": "in_memory", "training.annotating_components": ["ner"]}
-    train(
+    train_pipeline(
         Recipe(CPU, demo_corpus, overrides={**overrides, "training.max_steps": 8}), tmp_path / "m", tmp_path / "c.tsv"
     )
     assert written == [True] * 9

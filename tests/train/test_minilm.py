@@ -4,9 +4,9 @@ import pytest
 import spacy
 
 from benchmarks.minilm import find_minilm
-from labelwise.evaluate.run import evaluate
+from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.train.recipe import Recipe
-from labelwise.train.run import train
+from labelwise.train.run import train_pipeline
 from tests.conftest import ROOT
 
 
@@ -24,7 +24,7 @@ def test_minilm_learns(demo_corpus, tmp_path):
         "training.optimizer.learn_rate.warmup_steps": 1,
         "training.optimizer.learn_rate.initial_rate": 0.0005,
     }
-    train(
+    train_pipeline(
         Recipe(ROOT / "configs" / "gpu.cfg", demo_corpus, overrides=overrides),
         tmp_path / "model",
         tmp_path / "curve.tsv",
@@ -37,4 +37,4 @@ def test_minilm_learns(demo_corpus, tmp_path):
     )
     assert a_word_after < 0.8 * a_word_before
     assert spacy.load(tmp_path / "model").get_pipe("transformer").model.transformer.config.hidden_size == 384
-    assert evaluate(tmp_path / "model", demo_corpus / "test").metrics.all_gold.support > 0
+    assert evaluate_pipeline(tmp_path / "model", demo_corpus / "test").metrics.all_gold.support > 0

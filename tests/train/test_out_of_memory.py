@@ -22,7 +22,7 @@ from labelwise.train.out_of_memory import is_out_of_memory
 from labelwise.train.parameters import find_slots
 from labelwise.train.pipeline import read_config
 from labelwise.train.recipe import Recipe
-from labelwise.train.run import train
+from labelwise.train.run import train_pipeline
 from tests.conftest import NO_DROPOUT, ROOT
 
 CPU, GPU = ROOT / "configs" / "cpu.cfg", ROOT / "configs" / "gpu.cfg"
@@ -220,7 +220,7 @@ def test_training_goes_on_and_tells_how_often_it_halved(demo_corpus, tmp_path, m
     monkeypatch.setattr(loop, "update_components", update_all)
     overrides = {"training.max_steps": 2, "training.eval_frequency": 2, "training.batcher.size": 800}
     recipe = Recipe(CPU, demo_corpus, overrides={**overrides, "labelwise.on_oom": "halve"})
-    trained = train(recipe, tmp_path / "model", tmp_path / "c.tsv")
+    trained = train_pipeline(recipe, tmp_path / "model", tmp_path / "c.tsv")
     assert trained.halved == len(failed) > 0
     assert (tmp_path / "model" / "config.cfg").exists()
 
@@ -231,7 +231,7 @@ from pathlib import Path
 import labelwise.train.pipeline as pipeline
 from labelwise.common.errors import InputError
 from labelwise.train.recipe import Recipe
-from labelwise.train.run import train
+from labelwise.train.run import train_pipeline
 config, corpus, overrides, extra = json.loads(sys.argv[1])
 init_nlp = pipeline.init_nlp
 
@@ -243,7 +243,7 @@ def limited(*given, **options):
 
 pipeline.init_nlp = limited
 try:
-    train(Recipe(Path(config), Path(corpus), overrides=overrides), Path("model"), Path("c.tsv"))
+    train_pipeline(Recipe(Path(config), Path(corpus), overrides=overrides), Path("model"), Path("c.tsv"))
 except InputError as error:
     print("InputError:", error)
 """

@@ -14,7 +14,7 @@ from labelwise.train.batches import CostBatcher
 from labelwise.train.prepared import PreparedText, Preparing, Reading, pipeline_of, prepare_batches, preparing
 from labelwise.train.reader import PartitionedCorpus
 from labelwise.train.recipe import Recipe
-from labelwise.train.run import train
+from labelwise.train.run import train_pipeline
 from tests.conftest import ROOT
 
 PARTS = ("ner/model", "transformer/model")
@@ -24,7 +24,7 @@ def trained(corpus: Path, bert: Path, out: Path, **changed: object) -> tuple[lis
     """The parameters of a short training, and its curve."""
     overrides = {"components.transformer.model.name": str(bert), "training.max_steps": 6, "training.eval_frequency": 3}
     overrides |= {"components.transformer.model.precision": "fp32", "training.batcher.size": 1500} | changed
-    train(Recipe(ROOT / "configs" / "gpu.cfg", corpus, overrides=overrides), out / "model", out / "curve.tsv")
+    train_pipeline(Recipe(ROOT / "configs" / "gpu.cfg", corpus, overrides=overrides), out / "model", out / "curve.tsv")
     scores = [line.split("\t")[2:6] for line in (out / "curve.tsv").read_text().splitlines()]
     return [(out / "model" / part).read_bytes() for part in PARTS], str(scores)
 

@@ -22,7 +22,7 @@ from labelwise.train.parameters import find_slots, sum_gradients
 from labelwise.train.ranks import Alone, forked
 from labelwise.train.reader import PartitionedCorpus
 from labelwise.train.recipe import Recipe
-from labelwise.train.run import train
+from labelwise.train.run import train_pipeline
 from tests.conftest import NO_DROPOUT, ROOT
 
 CPU, GPU = ROOT / "configs" / "cpu.cfg", ROOT / "configs" / "gpu.cfg"
@@ -53,7 +53,9 @@ def losses(folder: Path) -> list[float]:
 
 def train_in(folder: Path, corpus: Path, overrides: dict, config: Path = CPU, **options):
     folder.mkdir(exist_ok=True)
-    return train(Recipe(config, corpus, overrides=overrides, **options), folder / "model", folder / "curve.tsv")
+    return train_pipeline(
+        Recipe(config, corpus, overrides=overrides, **options), folder / "model", folder / "curve.tsv"
+    )
 
 
 # What ranks tell each other.
@@ -291,7 +293,7 @@ import json, os, sys
 from pathlib import Path
 from labelwise.train.reader import PartitionedCorpus
 from labelwise.train.recipe import Recipe
-from labelwise.train.run import train
+from labelwise.train.run import train_pipeline
 from labelwise.train.loop import Run
 from labelwise.train.monitor import Monitor
 import numpy as np
@@ -304,7 +306,7 @@ def compared(self, losses):
 if int(os.environ.get("WORLD_SIZE", "1")) > 1:
     Run.total_losses = compared
 recipe = Recipe(Path(config), Path(corpus), overrides=overrides)
-train(recipe, Path(folder) / "model", Path(folder) / "curve.tsv")
+train_pipeline(recipe, Path(folder) / "model", Path(folder) / "curve.tsv")
 """
 
 

@@ -7,13 +7,13 @@ import spacy
 import torch
 
 from labelwise.common.errors import InputError
-from labelwise.evaluate.run import evaluate
+from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.merge.rules.policies import Policies
 from labelwise.recognizer.per_label import PerLabelRecognizer
 from labelwise.train.out_of_memory import Updates
 from labelwise.train.pipeline import read_settings
 from labelwise.train.recipe import Recipe
-from labelwise.train.run import train
+from labelwise.train.run import train_pipeline
 from tests.conftest import NO_DROPOUT, ROOT
 from tests.train.test_resume import CPU, GPU, files, train_in
 
@@ -29,12 +29,14 @@ SMALL = {
 @pytest.mark.long
 def test_the_whole_way(demo_corpus, tmp_path):
     overrides = {"training.max_steps": 60, "training.eval_frequency": 20}
-    train(Recipe(CPU, demo_corpus, overrides=overrides, recognizer="per-label"), tmp_path / "model", tmp_path / "c.tsv")
+    train_pipeline(
+        Recipe(CPU, demo_corpus, overrides=overrides, recognizer="per-label"), tmp_path / "model", tmp_path / "c.tsv"
+    )
     nlp = spacy.load(tmp_path / "model")
     pipe = nlp.get_pipe("ner")
     assert isinstance(pipe, PerLabelRecognizer)
     assert list(pipe.labels) == sorted(json.loads((demo_corpus / "manifest.json").read_text())["labels"])
-    scores, *_ = evaluate(tmp_path / "model", demo_corpus / "test")
+    scores, *_ = evaluate_pipeline(tmp_path / "model", demo_corpus / "test")
     assert scores.all_gold.f > 0.2
     last = (tmp_path / "c.tsv").read_text().splitlines()[-1].split("\t")
     assert last[0] == "60"
@@ -72,7 +74,9 @@ def test_a_transformer_embeds_for_it(demo_corpus, tiny_bert, tmp_path, precision
         "components.transformer.model.name": str(tiny_bert),
         "components.transformer.model.precision": precision,
     }
-    train(Recipe(GPU, demo_corpus, overrides=overrides, recognizer="per-label"), tmp_path / "model", tmp_path / "c.tsv")
+    train_pipeline(
+        Recipe(GPU, demo_corpus, overrides=overrides, recognizer="per-label"), tmp_path / "model", tmp_path / "c.tsv"
+    )
     nlp = spacy.load(tmp_path / "model")
     assert nlp("Heat 5 mL.").spans["labels"].attrs["scores"] is not None
 
@@ -111,7 +115,7 @@ def test_in_fp16_an_overflow_skips_the_transformers_step_and_then_it_learns(
         "corpora.dev.limit": 2,
     }
     curve = tmp_path / "c.tsv"
-    train(Recipe(GPU, demo_corpus, overrides=overrides, recognizer="per-label"), tmp_path / "model", curve)
+    train_pipeline(Recipe(GPU, demo_corpus, overrides=overrides, recognizer="per-label"), tmp_path / "model", curve)
     many = steps.count("skipped")
     assert 3 <= many <= 12
     assert steps == ["skipped"] * many + ["learned"] * (25 - many)
@@ -148,12 +152,12 @@ def test_labels_that_are_never_annotated_on_the_same_text_are_learned_both(mergi
         out = merging.root / recognizer
         overrides = {**SMALL, "training.max_steps": 40, "training.eval_frequency": 40}
         overrides["corpora.train.coverage"] = coverage
-        train(
+        train_pipeline(
             Recipe(CPU, merging.root / "corpus", overrides=overrides, recognizer=recognizer),
             out,
             merging.root / "c.tsv",
         )
-        found[recognizer] = evaluate(out, merging.root / "corpus" / "test").metrics.all_gold.f
+        found[recognizer] = evaluate_pipeline(out, merging.root / "corpus" / "test").metrics.all_gold.f
     assert found["per-label"] == 1.0 > found["ner"]
 
 
@@ -180,7 +184,9 @@ def test_a_config_without_the_block_is_refused(demo_corpus, tmp_path):
 def test_another_kind_of_recognizer_is_not_taken_from_a_pipeline(demo_corpus, tmp_path):
     """Of a pipeline with spaCy's ner, tok2vec alone, or the recognizer wouldn't be what was asked for."""
     one_step = {**SMALL, "training.max_steps": 1}
-    train(Recipe(CPU, demo_corpus, overrides=one_step, recognizer="ner"), tmp_path / "model", tmp_path / "c.tsv")
+    train_pipeline(
+        Recipe(CPU, demo_corpus, overrides=one_step, recognizer="ner"), tmp_path / "model", tmp_path / "c.tsv"
+    )
     for recognizer, taken in (("per-label", {"tok2vec"}), ("ner", {"tok2vec", "ner"})):
         recipe = Recipe(CPU, demo_corpus, recognizer=recognizer, init_from=str(tmp_path / "model"), overrides=SMALL)
         settings = read_settings(recipe)

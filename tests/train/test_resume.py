@@ -19,7 +19,7 @@ from labelwise.common.errors import InputError
 from labelwise.corpus.manifest import MANIFEST
 from labelwise.corpus.tokenizer import read_rules
 from labelwise.merge.rules.settings import Settings
-from labelwise.merge.run import merge
+from labelwise.merge.run import merge_data
 from labelwise.train import checkpoints, run
 from labelwise.train.checkpoints import Checkpoints, State, restore
 from labelwise.train.loaders import Streamed
@@ -27,7 +27,7 @@ from labelwise.train.out_of_memory import Updates
 from labelwise.train.parameters import find_scalers, find_slots
 from labelwise.train.pipeline import read_config
 from labelwise.train.recipe import Recipe
-from labelwise.train.run import train
+from labelwise.train.run import train_pipeline
 from tests.conftest import ROOT
 
 CPU, GPU = ROOT / "configs" / "cpu.cfg", ROOT / "configs" / "gpu.cfg"
@@ -63,7 +63,9 @@ def train_in(folder: Path, monkeypatch, config: Path, corpus: Path, overrides: d
     """Train to folder/model and folder/curve.tsv; the paths are relative, as the saved config has them."""
     folder.mkdir(exist_ok=True)
     monkeypatch.chdir(folder)
-    return train(Recipe(config, corpus, overrides=overrides, **options), Path("model"), Path("curve.tsv"), tell=tell)
+    return train_pipeline(
+        Recipe(config, corpus, overrides=overrides, **options), Path("model"), Path("curve.tsv"), tell=tell
+    )
 
 
 def kill_in(folder: Path, config: Path, corpus: Path, overrides: dict, at: int) -> list[str]:
@@ -388,7 +390,7 @@ def test_a_training_ends_when_its_corpus_is_merged_anew_and_is_not_resumed(
             settings = Settings(
                 tokenizer=read_rules(ROOT / "project.yml"), docs_per_partition=8 if what == "other" else 100
             )
-            merge([demo_corpus.parent / "tasks/datasets.yml"], corpus, settings)
+            merge_data([demo_corpus.parent / "tasks/datasets.yml"], corpus, settings)
         return epoch(self, rng)
 
     def train_again(told: list[str]):

@@ -18,14 +18,14 @@ from labelwise.commands import train as train_script
 from labelwise.common.errors import InputError
 from labelwise.common.own_files import locked
 from labelwise.corpus.tokenizer import make_nlp, read_rules
-from labelwise.evaluate.run import evaluate
+from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.train import run
 from labelwise.train.loggers import ProgressTable
 from labelwise.train.pipeline import read_config
 from labelwise.train.reader import read_docs
 from labelwise.train.recipe import Recipe
 from labelwise.train.registry import make_corpus_tokenizer
-from labelwise.train.run import train
+from labelwise.train.run import train_pipeline
 from tests.bare import bare_environment
 from tests.conftest import ROOT, another_process
 
@@ -38,7 +38,7 @@ def trained(demo_corpus, tmp_path_factory) -> Path:
     """A folder with a pipeline trained for a few steps, `model`, and its curve, `curve.tsv`."""
     folder = tmp_path_factory.mktemp("cpu")
     overrides = {"training.max_steps": 30, "training.eval_frequency": 10}
-    train(Recipe(CPU, demo_corpus, overrides=overrides), folder / "model", folder / "curve.tsv")
+    train_pipeline(Recipe(CPU, demo_corpus, overrides=overrides), folder / "model", folder / "curve.tsv")
     return folder
 
 
@@ -52,9 +52,9 @@ def test_training_gives_a_pipeline_and_a_curve(trained):
 
 def test_training_again_gives_the_same_curve_and_scores(trained, demo_corpus, tmp_path):
     overrides = {"training.max_steps": 30, "training.eval_frequency": 10}
-    train(Recipe(CPU, demo_corpus, overrides=overrides), tmp_path / "model", tmp_path / "curve.tsv")
+    train_pipeline(Recipe(CPU, demo_corpus, overrides=overrides), tmp_path / "model", tmp_path / "curve.tsv")
     assert (tmp_path / "curve.tsv").read_bytes() == (trained / "curve.tsv").read_bytes()
-    one, other = (evaluate(folder / "model", demo_corpus / "test")[0] for folder in (trained, tmp_path))
+    one, other = (evaluate_pipeline(folder / "model", demo_corpus / "test")[0] for folder in (trained, tmp_path))
     one.pipeline_digest = other.pipeline_digest  # the config names the curve's file
     assert one == other
     assert one.texts == json.loads((demo_corpus / "manifest.json").read_text())["splits"]["test"]["texts"]
@@ -64,7 +64,9 @@ def test_no_time_left_is_told_before_there_is_a_basis(trained, demo_corpus, tmp_
     """A pipeline that starts from another one is evaluated after its first step."""
     overrides = {"training.max_steps": 4, "training.eval_frequency": 2}
     model = str(trained / "model")
-    train(Recipe(CPU, demo_corpus, overrides=overrides, init_from=model), tmp_path / "model", tmp_path / "curve.tsv")
+    train_pipeline(
+        Recipe(CPU, demo_corpus, overrides=overrides, init_from=model), tmp_path / "model", tmp_path / "curve.tsv"
+    )
     rows = [line.split() for line in capsys.readouterr().out.splitlines()]
     (start,) = (place for place, row in enumerate(rows) if row[-1:] == ["LEFT"])
     assert [(row[1], ":" in row[-1]) for row in rows[start + 2 : start + 5]] == [("0", False), ("2", True), ("4", True)]
@@ -130,7 +132,7 @@ def test_pretrained_weights_that_spacy_would_leave_out_are_an_error(demo_corpus,
     """Without [pretraining], spaCy ignores init_tok2vec."""
     overrides = {"training.max_steps": 1, "paths.init_tok2vec": str(tmp_path / "model9.bin")}
     with pytest.raises(InputError, match=r"init_tok2vec is set, but \[pretraining\] is empty"):
-        train(Recipe(CPU, demo_corpus, overrides=overrides), tmp_path / "model", tmp_path / "curve.tsv")
+        train_pipeline(Recipe(CPU, demo_corpus, overrides=overrides), tmp_path / "model", tmp_path / "curve.tsv")
 
 
 def test_all_labels_are_known_whichever_texts_come_first(trained, demo_corpus):
@@ -184,7 +186,7 @@ def test_evaluation_counts_what_the_merge_lost(trained, merging):
     task = {"text": text, "spans": [{"start": start, "end": end, "label": label} for start, end, label in spans]}
     merging.add("gold", ["PERSON", "COMPANY"], [task], split="test")
     merging.run()
-    scores, *_ = evaluate(trained / "model", merging.root / "corpus" / "test")
+    scores, *_ = evaluate_pipeline(trained / "model", merging.root / "corpus" / "test")
     assert (scores.texts, scores.all_gold.support, scores.flat_gold.support) == (1, 3, 1)
     assert scores.all_gold.labels["PERSON"].support == 1
 
@@ -199,7 +201,7 @@ def test_stopped_training_leaves_the_old_pipeline(trained, demo_corpus, tmp_path
     for name in ("meta.json", "config.cfg", "old"):
         (tmp_path / "model" / name).touch()
     with pytest.raises(KeyboardInterrupt):
-        train(Recipe(CPU, demo_corpus), tmp_path / "model", tmp_path / "curve.tsv")
+        train_pipeline(Recipe(CPU, demo_corpus), tmp_path / "model", tmp_path / "curve.tsv")
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
     assert (tmp_path / "model" / "old").exists()
 
@@ -212,7 +214,7 @@ def test_only_a_pipeline_is_replaced(demo_corpus, tmp_path, mine, monkeypatch):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("mine")
     with pytest.raises(InputError, match=r"cpu would be replaced, and isn't an earlier pipeline, as it has no"):
-        train(Recipe(CPU, demo_corpus), tmp_path / "cpu", tmp_path / "curve.tsv")
+        train_pipeline(Recipe(CPU, demo_corpus), tmp_path / "cpu", tmp_path / "curve.tsv")
     assert path.read_text() == "mine"
 
 
@@ -222,7 +224,7 @@ def test_another_training_to_the_same_folder_is_refused_at_once(demo_corpus, tmp
         another_process(locked(tmp_path / "model")) as other,
         pytest.raises(InputError, match=rf"process {other} is writing model there; wait until it ends"),
     ):
-        train(Recipe(CPU, demo_corpus), tmp_path / "model", tmp_path / "curve.tsv")
+        train_pipeline(Recipe(CPU, demo_corpus), tmp_path / "model", tmp_path / "curve.tsv")
 
 
 def test_transformer_trains_on_the_cpu_in_full_precision(demo_corpus, tiny_bert, tmp_path):
@@ -232,11 +234,11 @@ def test_transformer_trains_on_the_cpu_in_full_precision(demo_corpus, tiny_bert,
         "components.transformer.model.name": str(tiny_bert),
         "components.transformer.model.precision": "fp32",
     }
-    train(Recipe(GPU, demo_corpus, gpu_id=-1, overrides=overrides), tmp_path / "model", tmp_path / "curve.tsv")
+    train_pipeline(Recipe(GPU, demo_corpus, gpu_id=-1, overrides=overrides), tmp_path / "model", tmp_path / "curve.tsv")
     config = load_config(tmp_path / "model" / "config.cfg")
     assert config["components"]["transformer"]["model"]["mixed_precision"] is False
     assert len((tmp_path / "curve.tsv").read_text().splitlines()) == 3
-    scores, *_ = evaluate(tmp_path / "model", demo_corpus / "test")
+    scores, *_ = evaluate_pipeline(tmp_path / "model", demo_corpus / "test")
     assert scores.all_gold.support > 0
 
 
@@ -286,7 +288,7 @@ def test_without_a_gpu_training_for_one_stops_at_once(demo_corpus, tmp_path):
 
 def test_a_corpus_without_manifest_is_not_trained_on(demo_corpus, tmp_path):
     with pytest.raises(InputError, match=r"manifest\.json: there is no such file; run the merge to completion"):
-        train(Recipe(CPU, tmp_path), tmp_path / "model", tmp_path / "curve.tsv")
+        train_pipeline(Recipe(CPU, tmp_path), tmp_path / "model", tmp_path / "curve.tsv")
 
 
 def test_a_config_with_another_kind_of_tokenizer_is_refused(demo_corpus, tmp_path):

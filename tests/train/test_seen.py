@@ -8,11 +8,11 @@ import spacy
 
 from labelwise.common.errors import InputError
 from labelwise.corpus.seen_texts import SEEN_TEXTS, collect_seen, read_seen
-from labelwise.evaluate.run import evaluate
+from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.train.extend import extend
 from labelwise.train.reader import read_docs
 from labelwise.train.recipe import Recipe
-from labelwise.train.run import train
+from labelwise.train.run import train_pipeline
 from tests.conftest import Merging
 from tests.train.test_resume import CPU
 
@@ -33,7 +33,7 @@ def folder(tmp_path_factory) -> Path:
         merging.declared.clear()
         merging.add(label, labels, [{"text": f"Ann saw {n} dogs.", "spans": spans} for n in numbers])
         merging.run(label, dev_ratio=0.2, test_ratio=0.2)
-    train(Recipe(CPU, merging.root / "PER", overrides=SMALL), merging.root / "first", merging.root / "c.tsv")
+    train_pipeline(Recipe(CPU, merging.root / "PER", overrides=SMALL), merging.root / "first", merging.root / "c.tsv")
     return merging.root
 
 
@@ -48,7 +48,7 @@ def test_digests_are_united_with_those_of_the_pipeline_that_it_began_with(how, k
         (first / SEEN_TEXTS).unlink()
     recipe = Recipe(CPU, folder / "LOC", init_from=str(first), overrides=SMALL if how == "init_from" else FREEZE)
     if how == "init_from":
-        train(recipe, tmp_path / "model", tmp_path / "c.tsv")
+        train_pipeline(recipe, tmp_path / "model", tmp_path / "c.tsv")
     else:
         extend(recipe, tmp_path / "model")
     seen = read_seen(tmp_path / "model")
@@ -63,7 +63,7 @@ def test_digests_that_cannot_be_read_are_an_error_before_the_first_step(folder, 
     monkeypatch.setattr("labelwise.train.run._lead", lambda *given: pytest.fail("it was begun"))
     recipe = Recipe(CPU, folder / "LOC", init_from=str(first), overrides=SMALL)
     with pytest.raises(InputError, match=SEEN_TEXTS):
-        train(recipe, tmp_path / "model", tmp_path / "c.tsv")
+        train_pipeline(recipe, tmp_path / "model", tmp_path / "c.tsv")
 
 
 @pytest.mark.slow
@@ -74,6 +74,6 @@ def test_a_test_set_of_another_salt_is_known_to_have_been_trained_on(merging, fo
     merging.add("none", ["PER"], [])
     merging.run(dev_ratio=0.2, test_ratio=0.2, split_salt="another")
     before, test = folder / "PER", texts_of(merging.root / "corpus" / "test")
-    seen = evaluate(folder / "first", merging.root / "corpus" / "test").metrics.seen
+    seen = evaluate_pipeline(folder / "first", merging.root / "corpus" / "test").metrics.seen
     assert 0 < seen.texts == len(test & (texts_of(before / "train") | texts_of(before / "dev"))) < len(test)
-    assert evaluate(folder / "first", before / "test").metrics.seen.texts == 0
+    assert evaluate_pipeline(folder / "first", before / "test").metrics.seen.texts == 0

@@ -12,12 +12,12 @@ from spacy.tokens import DocBin
 
 from labelwise.corpus.tokenizer import read_rules
 from labelwise.demo.write import make_demo
-from labelwise.evaluate.run import evaluate
+from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.merge.rules.settings import Settings
-from labelwise.merge.run import merge
+from labelwise.merge.run import merge_data
 from labelwise.sources.convert_brat import convert_brat
 from labelwise.train.recipe import Recipe
-from labelwise.train.run import train
+from labelwise.train.run import train_pipeline
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.slow
@@ -49,7 +49,7 @@ def corpus(tmp_path_factory) -> Path:
     root = tmp_path_factory.mktemp("demo")
     make_demo(root / "brat", docs=160, labels=3, words=30)
     convert_brat(root / "brat", root / "tasks")
-    merge([root / "tasks" / "datasets.yml"], root / "corpus", Settings(tokenizer=read_rules(ROOT / "project.yml")))
+    merge_data([root / "tasks" / "datasets.yml"], root / "corpus", Settings(tokenizer=read_rules(ROOT / "project.yml")))
     return root / "corpus"
 
 
@@ -57,7 +57,7 @@ def corpus(tmp_path_factory) -> Path:
 def model(request, corpus, tmp_path_factory) -> Path:
     """A pipeline with each recognizer."""
     root = tmp_path_factory.mktemp(request.param)
-    train(Recipe(CPU, corpus, overrides=STEPS, recognizer=request.param), root / "model", root / "curve.tsv")
+    train_pipeline(Recipe(CPU, corpus, overrides=STEPS, recognizer=request.param), root / "model", root / "curve.tsv")
     return root / "model"
 
 
@@ -98,7 +98,7 @@ def test_the_config_of_a_saved_pipeline_is_one_to_train_with(corpus, model, tmp_
 @pytest.mark.long
 def test_evaluate_finds_the_scores_that_labelwise_finds_of_flat_gold(corpus, model):
     printed = run("evaluate", model, corpus / "test", *CODE)
-    scores = evaluate(model, corpus / "test").metrics.flat_gold
+    scores = evaluate_pipeline(model, corpus / "test").metrics.flat_gold
     found = {kind: float(value) / 100 for kind, value in re.findall(r"(?m)^NER ([PRF]) +([0-9.]+)", printed)}
     assert scores.f > 0
     assert found == pytest.approx({"P": scores.p, "R": scores.r, "F": scores.f}, abs=0.0001)

@@ -9,7 +9,7 @@ from spacy.tokens import DocBin
 
 from labelwise.train import run
 from labelwise.train.recipe import Recipe
-from labelwise.train.run import train
+from labelwise.train.run import train_pipeline
 from tests.conftest import ROOT
 
 SMALL = {
@@ -33,7 +33,9 @@ def both(demo_corpus, tmp_path_factory):
             tidy(saved, *given)
 
         patched.setattr(run, "tidy_pipeline", watch)
-        train(Recipe(ROOT / "configs" / "cpu.cfg", demo_corpus, overrides=SMALL), folder / "model", folder / "c.tsv")
+        train_pipeline(
+            Recipe(ROOT / "configs" / "cpu.cfg", demo_corpus, overrides=SMALL), folder / "model", folder / "c.tsv"
+        )
     return folder
 
 

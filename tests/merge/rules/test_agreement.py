@@ -20,7 +20,7 @@ from labelwise.merge.rules.ledger import Ledger
 from labelwise.merge.rules.one_text import merge_text
 from labelwise.merge.rules.policies import Policies
 from labelwise.merge.rules.settings import Settings
-from labelwise.merge.run import merge
+from labelwise.merge.run import merge_data
 from labelwise.sources.declarations import DataSet
 from labelwise.sources.prodigy import Task, TaskSpan, annotator_of, parse_task
 
@@ -251,7 +251,9 @@ def test_the_ledger_has_it_whatever_the_workers_and_what_was_there(merging):
     metrics = merging.root / "merge.json"
 
     def run(out: str, workers: int = 1) -> bytes:
-        merge([merging.root / "tasks/datasets.yml"], merging.root / out, settings, workers=workers, metrics=metrics)
+        merge_data(
+            [merging.root / "tasks/datasets.yml"], merging.root / out, settings, workers=workers, metrics=metrics
+        )
         return metrics.read_bytes()
 
     declare(merging)
@@ -275,7 +277,9 @@ def test_without_a_text_that_was_annotated_twice_there_is_none(merging, capsys):
     merging.add("a", ["A"], rows_of(range(3), "ann", (0, 4, "A")))
     merging.add("b", ["B"], rows_of(range(3), "bob", (0, 4, "B")))
     metrics = merging.root / "merge.json"
-    print_ledger(merge([merging.root / "tasks/datasets.yml"], merging.root / "corpus", Settings(), metrics=metrics))
+    print_ledger(
+        merge_data([merging.root / "tasks/datasets.yml"], merging.root / "corpus", Settings(), metrics=metrics)
+    )
     assert json.loads(metrics.read_bytes())["agreement"] == {}
     assert "Agreement" not in capsys.readouterr().out
 
@@ -344,7 +348,7 @@ def test_tokens_that_touch_a_span_are_not_in_it(merging):
 def test_names_of_annotators_are_not_in_the_metrics(merging):
     merging.add("a", ["A"], [*rows_of(range(5), "ann", (0, 4, "A")), *rows_of(range(5), "bob")])
     metrics = merging.root / "merge.json"
-    merge([merging.root / "tasks/datasets.yml"], merging.root / "corpus", Settings(), metrics=metrics)
+    merge_data([merging.root / "tasks/datasets.yml"], merging.root / "corpus", Settings(), metrics=metrics)
     assert len(read_annotators(merging.root / "corpus")) == 1
     assert "bob" not in metrics.read_text()
 

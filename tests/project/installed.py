@@ -1,0 +1,68 @@
+"""labelwise as its wheel installs it, beside the packages of this environment, and projects that run with it."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.conftest import ROOT
+
+PROJECT = "project/clone/project.yml"  # in the package
+BUILD = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"
+
+
+def edit(file: Path, old: str, new: str) -> None:
+    """Write something otherwise that is there once."""
+    text = file.read_text(encoding="utf8")
+    assert text.count(old) == 1, old
+    file.write_text(text.replace(old, new), encoding="utf8")
+
+
+class Installed:
+    """A folder with the installed package and its command.
+
+    site (Path): with the package and `bin/labelwise`.
+    """
+
+    def __init__(self, site: Path) -> None:
+        self.site = site
+        path = os.pathsep.join([str(site / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]])
+        self.environment = {**os.environ, "PYTHONPATH": str(site), "PATH": path, "COLUMNS": "200"}
+        self.environment.pop("PYTHONDONTWRITEBYTECODE", None)
+
+    def run(self, *command: object, cwd: Path, status: int = 0) -> str:
+        """Run a command in a folder, and give what it prints."""
+        done = subprocess.run(
+            [str(part) for part in command], cwd=cwd, env=self.environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == status, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    def next(self, folder: Path, **edits: tuple[str, str]) -> "Installed":
+        """Install the version after it, in which something is written otherwise: by file, old and new."""
+        shutil.copytree(self.site, folder)
+        edits = {"__init__.py": ('__version__ = "', '__version__ = "9.'), **edits}
+        for name, (old, new) in edits.items():
+            edit(folder / "labelwise" / name, old, new)
+        return Installed(folder)
+
+
+def build(source: Path, folder: Path) -> Path:
+    """Build the wheel of a clone's files, of which git knows or would know."""
+    names = subprocess.check_output(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, text=True).splitlines()
+    for name in names:
+        if not name.startswith(("tests/", "benchmarks/", "docs/")) and (ROOT / name).is_file():
+            (source / name).parent.mkdir(parents=True, exist_ok=True)
+            (source / name).write_bytes((ROOT / name).read_bytes())
+    folder.mkdir(exist_ok=True)
+    subprocess.run([sys.executable, "-c", BUILD, folder], cwd=source, check=True, capture_output=True)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+def install(wheel: Path, site: Path) -> Installed:
+    """Install a wheel without what it requires."""
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--disable-pip-version-check"]
+    subprocess.run([*pip, "--target", site, wheel], check=True, capture_output=True)
+    return Installed(site)

@@ -1,0 +1,73 @@
+"""labelwise in somebody's own process: what is public, and that nothing else is touched."""
+
+import json
+import os
+import subprocess
+import sys
+import typing
+
+import pytest
+
+import labelwise
+from labelwise.train.recipe import default_config
+from labelwise.train.run import train_pipeline
+from tests.conftest import ROOT
+
+FUNCTIONS = ("merge_data", "train_pipeline", "evaluate_pipeline", "write_report")
+STATE = """
+import json, os, signal, sys
+def state():
+    return [dict(os.environ), sys.dont_write_bytecode, str(signal.getsignal(signal.SIGINT)), sys.path, str(sys.stdout)]
+before = state()
+import time; began = time.process_time()
+import labelwise
+took = time.process_time() - began
+print(json.dumps([took, state() == before, sorted({"numpy", "spacy", "typer", "dvc"} & sys.modules.keys())]))
+"""
+
+
+def python(code: str, **environment: str) -> str:
+    """Run code in a process in which nothing of ours was set."""
+    names = ("OPENBLAS_NUM_THREADS", "HF_HUB_DISABLE_TELEMETRY", "ANSI_COLORS_DISABLED", "PYTHONDONTWRITEBYTECODE")
+    clean = {name: value for name, value in os.environ.items() if name not in names}
+    command = [sys.executable, "-B", "-c", code]
+    return subprocess.check_output(command, cwd=ROOT, env=clean | environment, text=True)
+
+
+def test_importing_takes_no_time_and_changes_nothing():
+    took, same, loaded = json.loads(python(STATE))
+    assert took < 0.2
+    assert same
+    assert loaded == []
+
+
+def test_what_is_public_can_be_had_and_is_documented():
+    for name in labelwise.__all__:
+        value = getattr(labelwise, name)
+        assert value.__module__.startswith("labelwise.")
+        assert value.__doc__
+    page = (ROOT / "docs" / "library.md").read_text(encoding="utf8")
+    assert set(FUNCTIONS) < set(labelwise.__all__) <= set(dir(labelwise))
+    assert [name for name in labelwise.__all__ if f"`{name}`" not in page] == []
+
+
+def test_all_of_the_functions_results_are_public():
+    for name in FUNCTIONS:
+        result = typing.get_type_hints(getattr(labelwise, name))["return"]
+        for kind in typing.get_args(result) or (result,):
+            assert kind is type(None) or getattr(labelwise, kind.__name__) is kind
+
+
+def test_what_is_not_there_is_no_attribute():
+    with pytest.raises(AttributeError, match="module 'labelwise' has no attribute 'nothing'"):
+        labelwise.nothing  # noqa: B018
+
+
+@pytest.mark.parametrize(("threads", "said"), [("1", False), ("2", True), ("", True)])
+def test_training_says_that_rounding_may_differ(demo_corpus, tmp_path, monkeypatch, threads, said):
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", threads)
+    told = []
+    steps = {"training.max_steps": 1, "training.eval_frequency": 1}
+    recipe = labelwise.Recipe(default_config("cpu"), demo_corpus, overrides=steps)
+    train_pipeline(recipe, tmp_path / "model", tmp_path / "curve.tsv", tell=told.append)
+    assert any("OPENBLAS_NUM_THREADS=1" in one for one in told) == said
