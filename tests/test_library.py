@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import typing
@@ -71,3 +72,8 @@ def test_training_says_that_rounding_may_differ(demo_corpus, tmp_path, monkeypat
     recipe = labelwise.Recipe(default_config("cpu"), demo_corpus, overrides=steps)
     train_pipeline(recipe, tmp_path / "model", tmp_path / "curve.tsv", tell=told.append)
     assert any("OPENBLAS_NUM_THREADS=1" in one for one in told) == said
+
+
+def test_the_changelog_begins_with_this_version():
+    headings = re.findall(r"(?m)^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf8"))
+    assert headings[0] == labelwise.__version__
