@@ -1,5 +1,7 @@
 """The console command `labelwise`, and the process that commands run in."""
 
+import os
+import shutil
 import subprocess
 import sys
 
@@ -53,3 +55,14 @@ def test_no_such_command():
     assert done.returncode == 1
     assert done.stderr == "labelwise marge: there is no such command\n"
     assert "  merge " in done.stdout
+
+
+def test_a_clone_deletes_the_bytecode_that_others_left_in_the_folders_that_stages_depend_on(tmp_path):
+    """Such as a notebook that loaded a pipeline; weasel's checksum of a folder covers it."""
+    for name in ("labelwise", "scripts"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    folders = [tmp_path / "labelwise" / name / "__pycache__" for name in ("demo", "merge/rules")]
+    for code, left in (("import labelwise.demo, labelwise.merge.rules", True), ("import scripts", False)):
+        subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, check=True)
+        assert [folder.exists() for folder in folders] == [left, left]
