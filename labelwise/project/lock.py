@@ -29,10 +29,9 @@ def current_lock() -> dict[str, str]:
 def read_lock(project: Path) -> dict[str, str]:
     """Read the lock of a project.
 
-    RAISES (InputError): there is none, it isn't one, or an upgrade is moving files.
+    RAISES (InputError): there is none, or it isn't one.
     """
     file = project / LOCK
-    check_finished(file)
     try:
         found = json.loads(file.read_text(encoding="utf8"))
         return {"version": str(found["version"]), "code": str(found["code"])}
@@ -45,8 +44,9 @@ def read_lock(project: Path) -> dict[str, str]:
 def check_lock(project: Path) -> None:
     """Check that a project runs with the code that is installed.
 
-    RAISES (InputError): it runs with another, or what `read_lock` raises.
+    RAISES (InputError): it runs with another, an upgrade is moving files, or what `read_lock` raises.
     """
+    check_finished(project / LOCK)
     if read_lock(project) != (current := current_lock()):
         version = read_lock(project)["version"]
         other = f"another build of {version}" if version == current["version"] else f"labelwise {current['version']}"

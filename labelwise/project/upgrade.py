@@ -8,7 +8,8 @@
 A clone is upgraded by git, which merges the code; of project.yml, it can't decide what both sides changed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +18,7 @@ from labelwise.common.errors import InputError
 from labelwise.common.outputs import staged_together
 from labelwise.project.files import make_files, write_project
 from labelwise.project.git import git
-from labelwise.project.lock import LOCK, current_lock, read_lock
+from labelwise.project.lock import LOCK, read_lock
 from labelwise.project.new import GENERATED, ORIGINALS
 from labelwise.project.three_ways import Merged, merge_lines, merge_project
 
@@ -41,33 +42,36 @@ class Upgrade(NamedTuple):
 def upgrade(project: Path) -> Upgrade:
     """Upgrade a project to the labelwise that is installed; on failure, it is as it was.
 
-    RAISES (InputError): it isn't one that `init` wrote, an earlier upgrade's conflicts are still there, or a file of it
-        can't be read.
+    RAISES (InputError): it isn't one that `init` wrote, or a file of it can't be read.
     """
     before = read_lock(project)
-    if before == current_lock():
-        return Upgrade(before["version"], [], [])
     new = make_files()
-    files: dict[str, bytes] = {LOCK: new[LOCK]}
+    names = [name for name in new if name not in GENERATED]
+    originals, conflicts = [f"{ORIGINALS}/{name}" for name in names], [name + CONFLICT for name in names]
+    # All that could be written, so that the next run finishes what a killed one has begun to move.
+    with _writing(project, [LOCK, "dvc.yaml", *names, *originals, *conflicts]) as write:
+        changed = [name for name, content in _upgraded(project, new) if write(name, content)]
+    shown = sorted(set(changed) - set(originals))
+    return Upgrade(
+        before["version"],
+        [name for name in shown if name not in conflicts],
+        [name for name in shown if name in conflicts],
+    )
+
+
+def _upgraded(project: Path, new: Mapping[str, bytes]) -> Iterator[tuple[str, bytes]]:
+    """Yield the files of an upgraded project, but for those that stay."""
+    yield LOCK, new[LOCK]
     for name, theirs in new.items():
         if name in GENERATED:
             continue
         base, ours = (_read(folder / name) for folder in (project / ORIGINALS, project))
-        files[f"{ORIGINALS}/{name}"] = theirs
-        merged = _merge(name, base, ours, theirs)
-        if merged is None:
-            continue
-        files |= write_project(merged.content) if name == PROJECT else {name: merged.content.encode()}
-        if merged.conflict:
-            files[name + CONFLICT] = merged.conflict.encode()
-    files = {name: content for name, content in files.items() if _read(project / name) != content}
-    _write(project, files)
-    shown = sorted(name for name in files if not name.startswith(ORIGINALS))
-    return Upgrade(
-        before["version"],
-        [name for name in shown if not name.endswith(CONFLICT)],
-        [name for name in shown if name.endswith(CONFLICT)],
-    )
+        yield f"{ORIGINALS}/{name}", theirs
+        if merged := _merge(name, base, ours, theirs):
+            written = write_project(merged.content) if name == PROJECT else {name: merged.content.encode()}
+            yield from written.items()
+            if merged.conflict:
+                yield name + CONFLICT, merged.conflict.encode()
 
 
 def upgrade_clone(clone: Path) -> list[str]:
@@ -81,11 +85,12 @@ def upgrade_clone(clone: Path) -> list[str]:
         raise InputError(f"{clone}: no {LOCK}, and no merge in which {PROJECT} is in conflict: nothing to upgrade")
     base, ours, theirs = (side.stdout.decode() for side in sides)
     merged = merge_project(base, ours, theirs, __version__)
-    files = write_project(merged.content)
-    if merged.conflict:
-        files[PROJECT + CONFLICT] = merged.conflict.encode()
-    _write(clone, files)
-    return [name for name in files if name.endswith(CONFLICT)]
+    with _writing(clone, [PROJECT, "dvc.yaml", PROJECT + CONFLICT]) as write:
+        for name, content in write_project(merged.content).items():
+            write(name, content)
+        if merged.conflict:
+            write(PROJECT + CONFLICT, merged.conflict.encode())
+    return [PROJECT + CONFLICT] if merged.conflict else []
 
 
 def _merge(name: str, base: bytes | None, ours: bytes | None, theirs: bytes) -> Merged | None:
@@ -95,7 +100,7 @@ def _merge(name: str, base: bytes | None, ours: bytes | None, theirs: bytes) -> 
     """
     if ours == base or (ours is None and base is None):
         return Merged(theirs.decode())
-    if ours is None or theirs == base:
+    if ours is None or (theirs == base and name != PROJECT):  # which dvc.yaml is made from, perhaps otherwise now
         return None
     try:
         own = ours.decode()
@@ -109,10 +114,19 @@ def _read(file: Path) -> bytes | None:
     return file.read_bytes() if file.is_file() else None
 
 
-def _write(project: Path, files: Mapping[str, bytes]) -> None:
-    """Write files into a project, all or none."""
-    for name in files:
+@contextmanager
+def _writing(project: Path, names: Sequence[str]) -> Iterator[Callable[[str, bytes], bool]]:
+    """Yield what writes some of these files into a project, unless they are so already: all of them, or none."""
+    for name in names:
         (project / name).parent.mkdir(parents=True, exist_ok=True)
-    with staged_together("labelwise upgrade", *(project / name for name in files)) as paths:
-        for path, content in zip(paths, files.values(), strict=True):
-            path.write_bytes(content)
+    with staged_together("labelwise upgrade", *(project / name for name in names)) as paths:
+        places = dict(zip(names, paths, strict=True))
+
+        def write(name: str, content: bytes) -> bool:
+            """Write a file, and tell whether it is another now."""
+            differs = _read(project / name) != content
+            if differs:
+                places[name].write_bytes(content)
+            return differs
+
+        yield write

@@ -112,8 +112,8 @@ def test_scores_are_those_of_the_predictions_that_are_written(run, model, demo_c
     for doc in docs:
         scoring.add(doc)
     metrics = json.loads((tmp_path / "metrics.json").read_text())
-    digests = {name: metrics[name] for name in ("texts_digest", "predictions_digest", "pipeline_digest")}
-    assert metrics == {**msgspec.to_builtins(scoring.metrics()), **digests}
+    identity = {name: metrics[name] for name in ("texts_digest", "predictions_digest", "pipeline_digest", "labelwise")}
+    assert metrics == {**msgspec.to_builtins(scoring.metrics()), **identity}
     details = json.loads((tmp_path / "details.json").read_text())
     familiarity = details.pop("familiarity")
     nothing = {"labels": {}, "forms": {}, "contradicted": {}}

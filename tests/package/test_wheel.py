@@ -14,6 +14,7 @@ import msgspec
 import pytest
 import spacy
 
+import labelwise
 from labelwise.commands.package import package_cli
 from labelwise.common.code import digest_folder
 from labelwise.common.device import use_gpu
@@ -266,6 +267,7 @@ def test_digests_of_the_texts_are_in_a_wheel_only_if_asked_and_without_them_is_u
     metrics = evaluate_pipeline(tmp_path / "wheel" / "en_ner" / "en_ner-0.1.0", demo_corpus / "test").metrics
     card = (tmp_path / "dist" / "README.md").read_text()
     assert ("digests of them let anybody test whether a text was in train or dev" in card) == with_digests
+    assert card.endswith(f"Made with labelwise {labelwise.__version__}.\n")
     if with_digests:
         assert (metrics.seen.texts, metrics.seen.whole) == (0, True)
     else:

@@ -1,11 +1,19 @@
 """Upgrading a project: settings and data stay, and on failure everything does."""
 
+import json
+import os
 import subprocess
 import sys
 
 import pytest
 import srsly
 
+from labelwise.common import outputs
+from labelwise.common.errors import InputError
+from labelwise.project import upgrade as upgrades
+from labelwise.project.files import derive, write_project
+from labelwise.project.lock import LOCK, check_lock
+from labelwise.project.new import write
 from tests.conftest import ROOT, write_jsonl
 from tests.project.installed import PROJECT, edit
 
@@ -80,6 +88,40 @@ def test_nothing_changes_where_something_cannot_be_read(installed, mine, tmp_pat
     assert broken in printed
     assert "Traceback" not in printed
     assert files(mine) == before
+
+
+@pytest.mark.parametrize("moves", [0, 1, 3])
+def test_an_upgrade_that_is_killed_while_it_moves_files_is_refused_and_then_finished(tmp_path, monkeypatch, moves):
+    """As if power failed: nothing cleans up."""
+    contents = {
+        version: {**write_project(derive((ROOT / "project.yml").read_text(encoding="utf8"))), "a.txt": version.encode()}
+        for version in ("1", "2")
+    }
+    for version, made in contents.items():
+        made[LOCK] = json.dumps({"version": version, "code": version}).encode()
+    for folder in ("killed", "whole"):
+        write(tmp_path / folder, contents["1"])
+    monkeypatch.setattr(upgrades, "make_files", lambda: contents["2"])
+    upgrades.upgrade(tmp_path / "whole")
+    move, left = outputs._move, [None] * moves
+
+    def killed(output: outputs.Output) -> None:
+        if not left:
+            os._exit(9)
+        left.pop()
+        move(output)
+
+    child = os.fork()
+    if not child:
+        outputs._move = killed
+        upgrades.upgrade(tmp_path / "killed")
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+    with pytest.raises(
+        InputError, match="labelwise upgrade is replacing this together with other files, or was killed"
+    ):
+        check_lock(tmp_path / "killed")
+    upgrades.upgrade(tmp_path / "killed")
+    assert files(tmp_path / "killed") == files(tmp_path / "whole")
 
 
 def test_a_folder_that_is_no_project_is_an_error(installed, tmp_path):
