@@ -1,1 +1,5 @@
 """What measures speed and memory; README.md here has the results, each with its command."""
+
+from labelwise.commands.environment import prepare
+
+prepare()

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import scripts  # noqa: F401  # isort: skip  # before numpy, which reads what it sets, is loaded
 import pytest
 import yaml
 from spacy.tokens import Doc
