@@ -16,11 +16,12 @@ import mmap
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import pairwise, starmap
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
+from socket import gethostname
 from typing import Any, Protocol
 
 import numpy as np
@@ -190,6 +191,35 @@ def is_launched() -> bool:
     return int(os.environ.get("WORLD_SIZE", "1")) > 1
 
 
+@contextmanager
+def _losing() -> Iterator[None]:
+    """Say that another rank is lost, where PyTorch says which connection is."""
+    try:
+        yield
+    except RuntimeError as error:
+        raise InputError(
+            f"{gethostname()}: another process of the training is lost ({error}); torchrun names it. Remedy: the same "
+            "command with --resume, which torchrun can do by itself (--max-restarts)"
+        ) from error
+
+
+def compare_facts(ranks: Ranks, facts: Mapping[str, str]) -> None:
+    """Check that all ranks would take the same steps.
+
+    facts (Mapping[str, str]): see `checkpoints.facts_of`.
+    RAISES (InputError): in all of them, if one has another config, corpus, code or package, with its host.
+    """
+    told = ranks.exchange((gethostname(), dict(facts)))
+    (first_host, first), *others = told
+    for rank, (host, own) in enumerate(others, 1):
+        for name in sorted(first.keys() | own.keys()):
+            if first.get(name) != own.get(name):
+                raise InputError(
+                    f"{name} of rank {rank}, on {host}, isn't that of rank 0, on {first_host}: {own.get(name)}, "
+                    f"not {first.get(name)}. Remedy: the same command, code and packages on all machines"
+                )
+
+
 class TorchRanks:
     """One of the processes that torchrun has started.
 
@@ -218,7 +248,8 @@ class TorchRanks:
     def exchange(self, value: Any) -> list[Any]:
         """Wait for all, and give each the values of all; see `Ranks`."""
         values: list[Any] = [None] * self.count
-        self.distributed.all_gather_object(values, value, group=self.messages)
+        with _losing():
+            self.distributed.all_gather_object(values, value, group=self.messages)
         return values
 
     def sum(self, arrays: Sequence[Any]) -> list[Any]:
@@ -229,7 +260,8 @@ class TorchRanks:
             return []
         parts = [array if self.torch.is_tensor(array) else xp2torch(array, device=self.device) for array in arrays]
         flat = self.torch.cat([part.detach().reshape(-1) for part in parts]).to(self.device)
-        self.distributed.all_reduce(flat)
+        with _losing():
+            self.distributed.all_reduce(flat)
         sums: list[Any] = []
         start = 0
         for array in arrays:

@@ -27,7 +27,7 @@ from labelwise.train.loop import Run
 from labelwise.train.monitor import Monitor, idle_gpu, open_nvml
 from labelwise.train.parameters import find_slots, share_parameters
 from labelwise.train.pipeline import make_pipeline, read_settings, transformer_model
-from labelwise.train.ranks import Alone, Ranks, TorchRanks, forked, is_launched
+from labelwise.train.ranks import Alone, Ranks, TorchRanks, compare_facts, forked, is_launched
 from labelwise.train.recipe import Recipe
 from labelwise.train.sources import source_folders
 from labelwise.train.tidy import tidy_pipeline
@@ -91,7 +91,9 @@ def train_pipeline(
         settings = read_settings(recipe)
         if device_size := read_batch_size(recipe.batch_size, recipe.gpu_id, settings):
             settings["training"]["batcher"]["device_size"] = device_size
+        facts = facts_of(settings, recipe.corpus, recipe.gpu_id)
         ranks = TorchRanks(recipe.gpu_id) if is_launched() else Alone()
+        compare_facts(ranks, {name: fact for name, fact in facts.items() if name != "the device"})
         # What hasn't learnt anything isn't evaluated.
         skip_first = not recipe.init_from or settings["labelwise"]["freeze"]
         make_run = partial(Run, on_oom=settings["labelwise"]["on_oom"], skip_first=skip_first)
@@ -102,7 +104,6 @@ def train_pipeline(
             _follow(partial(make_run, resumed=found), nlp, recipe.gpu_id, ranks)
             ranks.close()
             return None
-        facts = facts_of(settings, recipe.corpus, recipe.gpu_id)
         seen = collect_seen(recipe.corpus, source_folders(settings).values())
         checkpoints = Checkpoints(out.with_name(f"{out.name}.checkpoints"), facts)
         place = real_path(out)

@@ -11,6 +11,7 @@ import numpy as np
 import psutil
 import pytest
 import spacy
+from spacy.util import load_config
 
 from labelwise.common.errors import InputError
 from labelwise.train import loop
@@ -19,7 +20,7 @@ from labelwise.train.loop import Run
 from labelwise.train.monitor import Monitor
 from labelwise.train.out_of_memory import Updates
 from labelwise.train.parameters import find_slots, sum_gradients
-from labelwise.train.ranks import Alone, forked
+from labelwise.train.ranks import Alone, compare_facts, forked
 from labelwise.train.reader import PartitionedCorpus
 from labelwise.train.recipe import Recipe
 from labelwise.train.run import train_pipeline
@@ -336,3 +337,80 @@ def test_torchrun_trains_what_one_process_does(precision, demo_corpus, tiny_bert
     if precision == "fp16":
         one, two = ((tmp_path / str(count) / "curve.tsv").read_text().split()[-1] for count in (1, 2))
         assert one == two != "0"
+
+
+class Told(Alone):
+    """Ranks that have said something."""
+
+    def __init__(self, *others: dict) -> None:
+        self.others = others
+
+    def exchange(self, value):
+        return [value, *(("box", other) for other in self.others)]
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        ({"the config": "b", "spacy": "3"}, "the config of rank 2, on box, isn't that of rank 0, on .*: b, not a"),
+        ({"the config": "a"}, "spacy of rank 2, .*: None, not 3"),
+        ({"the config": "a", "spacy": "3", "torch": "2"}, "torch of rank 2, .*: 2, not None"),
+    ],
+)
+def test_ranks_that_would_take_other_steps_are_named(other, said):
+    facts = {"the config": "a", "spacy": "3"}
+    compare_facts(Told(facts, facts), facts)
+    with pytest.raises(InputError, match=said):
+        compare_facts(Told(facts, other), facts)
+
+
+LAUNCHED = """
+import os, signal, sys
+from labelwise.commands.console import run
+from labelwise.commands.train import train_cli
+from labelwise.train.out_of_memory import Updates
+update, kind = Updates.update, sys.argv.pop(1)
+first = os.environ["TORCHELASTIC_RESTART_COUNT"] == "0"
+def die(self, *given, **options):
+    if first and os.environ["RANK"] == "1" and self.state.step == 4:
+        os.kill(os.getpid(), signal.SIGKILL)
+    update(self, *given, **options)
+if kind == "killed":
+    Updates.update = die
+if kind == "other" and os.environ["RANK"] == "1":
+    sys.argv += ["--seed", "7"]
+run(train_cli)
+"""
+
+
+def launch(folder: Path, corpus: Path, kind: str) -> subprocess.CompletedProcess[str]:
+    """Train by torchrun in two processes, which are started again once where one fails."""
+    folder.mkdir()
+    (folder / "child.py").write_text(LAUNCHED)
+    config = folder / "small.cfg"
+    settings = load_config(CPU, EXACT | {"training.eval_frequency": 2})
+    settings.to_disk(config)
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "--max-restarts", "1"]
+    given = [str(folder / "child.py"), kind, str(config), str(corpus), str(folder / "model"), "--resume"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    command = [sys.executable, *launcher, *given, "--curve", str(folder / "curve.tsv")]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.long
+def test_torchrun_starts_a_killed_rank_again_and_the_bytes_are_the_same(demo_corpus, tmp_path):
+    for kind in ("whole", "killed"):
+        done = launch(tmp_path / kind, demo_corpus, kind)
+        assert done.returncode == 0, done.stderr[-3000:]
+    assert "Resuming from step 4" in done.stdout
+    for file in ("curve.tsv", "model/ner/model"):
+        assert (tmp_path / "whole" / file).read_bytes() == (tmp_path / "killed" / file).read_bytes()
+
+
+@pytest.mark.long
+def test_a_rank_with_another_config_is_named_before_the_first_step(demo_corpus, tmp_path):
+    done = launch(tmp_path / "other", demo_corpus, "other")
+    assert done.returncode
+    assert "the config of rank 1" in done.stdout + done.stderr
+    assert 'Traceback (most recent call last):\n  File "' + str(tmp_path) not in done.stderr
+    assert not (tmp_path / "other" / "model").exists()
