@@ -464,6 +464,7 @@ def test_the_four_functions_in_a_notebook(installed, tmp_path, monkeypatch):
     assert "<h1>The CPU pipeline</h1>" in (tmp_path / "mine/report.html").read_text(encoding="utf8")
 
 
+@pytest.mark.long
 def test_weasel_clones_the_project_as_git_does(project, tmp_path):
     project.commit("all")
     command = block("docs/install.md", "weasel clone", **{"https://github.com/you/labelwise.git": str(project.root)})

@@ -282,6 +282,7 @@ def test_nothing_to_score_is_none_everywhere(docs, labels):
         "texts_digest": "",
         "predictions_digest": "",
         "pipeline_digest": "",
+        "labelwise": "",
     }
     assert details["frequent"] == {kind: [] for kind in KINDS}
     assert details["confusion"] == {}

@@ -108,6 +108,7 @@ def test_bytecode_is_no_code(installed, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_projects_share_an_environment(installed, tmp_path):
     """And one another's results aren't touched."""
     commands = (

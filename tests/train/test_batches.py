@@ -259,7 +259,7 @@ def test_arguments_out_of_range_are_errors(arguments, message):
 
 def test_wordpieces_need_a_transformer():
     batcher = CostBatcher(10, "wordpieces")
-    with pytest.raises(InputError, match=r"batches of wordpieces need the transformer: train with `python -m"):
+    with pytest.raises(InputError, match=r"batches of wordpieces need the transformer: train with the command"):
         next(batcher(make_examples([1])))
     with pytest.raises(InputError, match="need a transformer, which the pipeline lacks; count words"):
         batcher.bind(wordpieces_of(spacy.blank("en")))

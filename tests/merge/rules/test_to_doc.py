@@ -21,6 +21,7 @@ def project(text, accepted, rejected=(), covered=LABELS, **policies):
         [("data", "data.jsonl", 1)],
         "",
         dict.fromkeys(covered, "complete"),
+        {},
         {key: ["data"] for key in accepted},
         {key: ["data"] for key in rejected},
         [],
