@@ -8,7 +8,6 @@ from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from dataclasses import replace
 from functools import partial
 from io import StringIO
-from multiprocessing import active_children
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +15,7 @@ import numpy as np
 from spacy.language import Language
 
 from labelwise.check.findings import Opinion
-from labelwise.common.workers import open_executor, run_in_order
+from labelwise.common.engines import EngineName, open_engine
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 from labelwise.corpus.manifest import Split, partitions_of
 from labelwise.corpus.pipeline import load_pipeline
@@ -39,20 +38,17 @@ class CheckedDoc(NamedTuple):
     opinion: Opinion | None = None
 
 
-def train_folds(recipe: Recipe, out: Path, folds: int, workers: int) -> Iterator[Path]:
+def train_folds(
+    recipe: Recipe, out: Path, folds: int, workers: int, engine: EngineName = "processes", address: str = ""
+) -> Iterator[Path]:
     """Train a pipeline for each fold of train without its texts, and yield their folders, in order.
 
     out (Path): the folder for them.
-    workers (int): processes; each trains one pipeline at a time, so that all are the same whatever their number.
+    workers, engine, address: see `engines.open_engine`; each process trains one pipeline at a time, so that all are the
+        same whatever their number.
     """
-    with open_executor("processes", min(workers, folds)) as executor:
-        try:
-            job = partial(train_fold, recipe, out, folds)
-            yield from (model for _, model in run_in_order(executor, job, range(folds), ahead=folds))
-        except BaseException:
-            for process in active_children():  # a training would take minutes to its end
-                process.kill()
-            raise
+    with open_engine(engine, min(workers, folds), address, out) as opened:
+        yield from (model for _, model in opened.map(partial(train_fold, recipe, out, folds), range(folds)))
 
 
 def train_fold(recipe: Recipe, out: Path, folds: int, fold: int) -> Path:

@@ -21,11 +21,11 @@ from labelwise.check.folds import LOOKED_AT, CheckedDoc, add_opinions, load_per_
 from labelwise.check.inconsistencies import Inconsistencies, Inconsistency
 from labelwise.check.look_up import DevMistakes, locate, read_texts
 from labelwise.check.worklists import INCONSISTENCIES, SUMMARY, TABLE, TASKS, Finding, Kept, write_table, write_tasks
+from labelwise.common.engines import EngineName, check_workers
 from labelwise.common.errors import InputError
 from labelwise.common.memory import parse_size, plan_workers
 from labelwise.common.outputs import check_replaceable, staged
 from labelwise.common.own_files import own_folder, own_name, remove
-from labelwise.common.workers import check_workers
 from labelwise.corpus.forms import Forms
 from labelwise.corpus.manifest import AnnotatorPair, pinned, read_annotators, read_manifest, read_split
 from labelwise.corpus.pipeline import load_pipeline
@@ -89,6 +89,8 @@ def check(
     model: Path | None = None,
     workers: int = 1,
     memory: str = "",
+    engine: EngineName = "processes",
+    address: str = "",
     tell: Callable[[str], Any] = lambda message: None,
 ) -> Summary:
     """Check the annotation of a corpus, and write work lists to a folder, which is replaced as a whole.
@@ -98,6 +100,7 @@ def check(
     most (int): findings of each label that are kept.
     model (Path | None): the trained pipeline, which gives opinions on dev if it is there and has a head for each label.
     workers (int): trainings side by side, at most.
+    engine, address (str): where they are done; see `engines.open_engine`.
     memory (str): that all processes may take, such as "2GB": fewer workers if they would need more; empty for no limit.
     tell (Callable): is told what is going on.
     RAISES (InputError): a number is out of its range, there is no corpus, `out` has something else, or what
@@ -107,13 +110,15 @@ def check(
         raise InputError(f"folds {folds}: give at least 2, or 0 for none, in the section `check` of project.yml")
     if most < 1:
         raise InputError(f"--most {most}: give at least 1")
-    check_workers(workers, recipe.gpu_id)
+    check_workers(workers, recipe.gpu_id, engine)
     check_replaceable(out, (TABLE, INCONSISTENCIES, SUMMARY), "check")
+    # A cluster's workers are elsewhere.
+    recipe, out = recipe.absolute(), out.absolute()
     corpus = recipe.corpus
     labels, declared = read_manifest(corpus)["labels"], read_declared_labels(corpus)
     if not (trained := load_per_label(model)):
         tell("No pipeline with a head for each label is trained: no opinion on dev, no mistakes on it to rank by")
-    if memory and folds:
+    if memory and folds and engine == "processes":
         workers = plan_workers(parse_size(memory), workers, PER_TRAINING, PER_TRAINING)
     pipelines = own_name(out, "folds")
     own_folder(pipelines)
@@ -130,7 +135,7 @@ def check(
                 yield from read_checked(corpus, "train")
                 return
             tell(f"Training {folds} pipelines, each without a part of train; the table is that of the first")
-            for fold, pipeline in enumerate(train_folds(recipe, pipelines, folds, workers)):
+            for fold, pipeline in enumerate(train_folds(recipe, pipelines, folds, workers, engine, address)):
                 tell(f"Pipeline {fold + 1} of {folds} is trained")
                 docs = read_checked(corpus, "train", fold=fold, folds=folds)
                 yield from add_opinions(load_pipeline(pipeline), docs, labels)

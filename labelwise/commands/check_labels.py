@@ -10,7 +10,7 @@ from labelwise.check.blind import BLIND
 from labelwise.check.findings import KINDS
 from labelwise.check.run import FindingGroup, Summary, check
 from labelwise.check.worklists import TABLE, TASKS
-from labelwise.commands.console import figure, msg, print_table, user_errors
+from labelwise.commands.console import AddressOption, EngineOption, figure, msg, print_table, user_errors
 from labelwise.common.portable import obey
 from labelwise.common.sections import read_section
 from labelwise.common.wording import counted
@@ -46,6 +46,8 @@ def check_labels_cli(
         str,
         Option(envvar="LABELWISE_MEMORY", help="Use fewer workers if they would need more, such as 2GB"),
     ] = "",
+    engine: EngineOption = "processes",
+    address: AddressOption = "",
 ) -> None:
     """Find annotations that contradict the others, and write work lists: what to fix first, label by label."""
     with user_errors("Nothing was checked"):
@@ -59,6 +61,8 @@ def check_labels_cli(
             model=model,
             workers=workers,
             memory=memory,
+            engine=engine,
+            address=address,
             tell=msg.info,
         )
         if page:

@@ -8,7 +8,15 @@ from typing import Annotated
 import msgspec
 import typer
 
-from labelwise.commands.console import figure, msg, print_table, progress_texts, user_errors
+from labelwise.commands.console import (
+    AddressOption,
+    EngineOption,
+    figure,
+    msg,
+    print_table,
+    progress_texts,
+    user_errors,
+)
 from labelwise.common.outputs import staged_together
 from labelwise.common.portable import obey
 from labelwise.common.wording import counted
@@ -36,6 +44,8 @@ def evaluate_cli(
     other_tokens: Annotated[
         bool, Option("--other-tokens", help="Score a pipeline whose tokens aren't the corpus's, too")
     ] = False,
+    engine: EngineOption = "processes",
+    address: AddressOption = "",
 ) -> None:
     """Evaluate a trained pipeline on a split of the corpus, label by label."""
     with user_errors("Nothing was evaluated"):
@@ -49,6 +59,8 @@ def evaluate_cli(
                 gpu_id=gpu_id,
                 workers=workers,
                 other_tokens=other_tokens,
+                engine=engine,
+                address=address,
                 progress=progress_texts,
             )
             for file, content in zip(files, (found.metrics, found.details, found.speed._asdict()), strict=True):

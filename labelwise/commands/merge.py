@@ -7,12 +7,19 @@ from typing import Annotated, Any, Literal
 import msgspec
 import typer
 
-from labelwise.commands.console import msg, print_counts, print_table, progress_bytes, user_errors
+from labelwise.commands.console import (
+    AddressOption,
+    EngineOption,
+    msg,
+    print_counts,
+    print_table,
+    progress_bytes,
+    user_errors,
+)
 from labelwise.commands.declare import declare
 from labelwise.common.memory import measure_peak
 from labelwise.common.sections import read_section
 from labelwise.common.wording import counted
-from labelwise.common.workers import Engine
 from labelwise.corpus.annotation import check_coverage
 from labelwise.corpus.manifest import SPLITS
 from labelwise.corpus.merge_counts import split_gold, tell_gold
@@ -61,8 +68,8 @@ def merge_cli(
         str,
         Option(envvar="LABELWISE_MEMORY", help="Use fewer workers if they would need more, such as 256MB"),
     ] = "",
-    engine: Annotated[Engine, Option(help="Where the work is done")] = "processes",
-    address: Annotated[str, Option(help="Address of a dask scheduler, such as tcp://box:8786")] = "",
+    engine: EngineOption = "processes",
+    address: AddressOption = "",
     strict: Annotated[bool, Option("--strict", help="Fail, and write nothing, if any row or span is bad")] = False,
 ) -> None:
     """Merge data sets into one corpus of partitioned .spacy files."""

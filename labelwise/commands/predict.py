@@ -6,12 +6,12 @@ from typing import Annotated
 
 import typer
 
-from labelwise.commands.console import msg, print_counts, progress, user_errors
+from labelwise.commands.console import AddressOption, EngineOption, msg, print_counts, progress, user_errors
 from labelwise.common.device import use_gpu
+from labelwise.common.engines import check_workers
 from labelwise.common.memory import measure_peak
 from labelwise.common.portable import obey
 from labelwise.common.wording import counted
-from labelwise.common.workers import Engine, check_workers
 from labelwise.evaluate.predict_texts import predict_texts
 from labelwise.sources.raw_texts import usable_texts
 
@@ -24,8 +24,8 @@ def predict_cli(
     out: Annotated[Path, Option(help="JSONL file for what is predicted")],
     gpu_id: Annotated[int, Option(help="Number of the GPU; -1 for the CPU")] = -1,
     workers: Annotated[int, Option(help="Processes that predict, on the CPU")] = 1,
-    engine: Annotated[Engine, Option(help="Where the work is done")] = "processes",
-    address: Annotated[str, Option(help="Address of a dask scheduler, such as tcp://box:8786")] = "",
+    engine: EngineOption = "processes",
+    address: AddressOption = "",
 ) -> None:
     """Let a pipeline predict raw texts; a run that was killed goes on where it was."""
     problems: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""Tools that belong to no stage: errors, outputs, memory, workers, spans.
+"""Tools that belong to no stage: errors, outputs, memory, engines, spans.
 
 It imports no other folder of labelwise.
 """

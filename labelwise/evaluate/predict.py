@@ -5,7 +5,7 @@ what a transformer computed is freed with its batch. Batches end with their part
 the number of workers.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -13,10 +13,11 @@ from typing import NamedTuple, TypeVar
 from spacy.language import Language
 from spacy.tokens import Doc
 
+from labelwise.common.code import digest_folder
 from labelwise.common.collector import rare_collections
+from labelwise.common.engines import EngineName, open_engine
 from labelwise.common.keys import text_key
 from labelwise.common.outputs import staged, workspace
-from labelwise.common.workers import open_executor, run_in_order
 from labelwise.corpus.annotation import entities
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 from labelwise.corpus.manifest import find_partitions
@@ -31,11 +32,16 @@ Item = TypeVar("Item")
 
 
 class PredictJob(NamedTuple):
-    """A partition to predict: the pipeline's folder, the `.spacy` file, and the file for the predictions."""
+    """A partition to predict: the pipeline's folder and its digest, the `.spacy` file, and the file for predictions."""
 
     model: Path
+    digest: str
     partition: Path
     out: Path
+
+    def __str__(self) -> str:
+        """Name the partition."""
+        return str(self.partition)
 
 
 class Done(NamedTuple):
@@ -46,10 +52,10 @@ class Done(NamedTuple):
 
 
 @lru_cache(maxsize=1)
-def hold_pipeline(model: Path, digest: str = "") -> Language:
+def hold_pipeline(model: Path, digest: str) -> Language:
     """Load a pipeline once; workers that are forked afterwards share it.
 
-    digest (str): of its files, where a worker may have loaded an earlier one from the same folder.
+    digest (str): of its files: a worker may have loaded an earlier one from the same folder.
     RAISES (InputError): there is none.
     """
     return load_pipeline(model)
@@ -73,31 +79,37 @@ def predict_each(
                 yield from zip(batch, nlp.pipe(docs, batch_size=most), strict=True)
 
 
-def predict_split(model: Path, split: Path, out: Path, *, workers: int = 1) -> Iterator[Done]:
+def predict_split(
+    model: Path, split: Path, out: Path, *, workers: int = 1, engine: EngineName = "processes", address: str = ""
+) -> Iterator[Done]:
     """Load a pipeline, and write its predictions for a split of a merged corpus.
 
+    workers, engine, address: see `engines.open_engine`.
     RETURNS (Iterator[Done]): does the work, and yields what was done for each partition; the file is there at the end.
     RAISES (InputError): there is no pipeline, or no partition, or a worker was killed.
     """
-    hold_pipeline.cache_clear()  # it may have been retrained
-    hold_pipeline(model)
-    return _predict_files(model, find_partitions(split), out, workers)
+    model, split, out = model.absolute(), split.absolute(), out.absolute()  # a cluster's workers are elsewhere
+    hold_pipeline.cache_clear()
+    digest = digest_folder(model)
+    hold_pipeline(model, digest)
+    files = find_partitions(split)
 
+    def predict() -> Iterator[Done]:
+        with (
+            staged(out) as whole,
+            workspace(out.with_name(f"{out.name}.parts")) as folder,
+            whole.open("wb") as written,
+            rare_collections(),
+            open_engine(engine, min(workers, len(files)), address, out) as opened,
+        ):
+            folder.mkdir()
+            jobs = (PredictJob(model, digest, file, folder / f"{file.stem}.jsonl") for file in files)
+            for job, done in opened.map(predict_partition, jobs):
+                written.write(job.out.read_bytes())
+                job.out.unlink()
+                yield done
 
-def _predict_files(model: Path, files: Sequence[Path], out: Path, workers: int) -> Iterator[Done]:
-    with (
-        staged(out) as whole,
-        workspace(out.with_name(f"{out.name}.parts")) as folder,
-        whole.open("wb") as written,
-        rare_collections(),
-        open_executor("processes", min(workers, len(files))) as executor,
-    ):
-        folder.mkdir()
-        jobs = (PredictJob(model, file, folder / f"{file.stem}.jsonl") for file in files)
-        for job, done in run_in_order(executor, predict_partition, jobs, ahead=2 * workers):
-            written.write(job.out.read_bytes())
-            job.out.unlink()
-            yield done
+    return predict()
 
 
 def predict_partition(job: PredictJob) -> Done:
@@ -105,7 +117,7 @@ def predict_partition(job: PredictJob) -> Done:
     golds = read_stored_docs(job.partition)
     texts = words = 0
     with job.out.open("wb") as file:
-        for gold, doc in predict_each(hold_pipeline(job.model), golds, lambda gold: gold.text, len):
+        for gold, doc in predict_each(hold_pipeline(job.model, job.digest), golds, lambda gold: gold.text, len):
             texts += 1
             words += len(doc)
             write_predictions([join(gold, doc)], file)

@@ -13,10 +13,10 @@ from spacy.language import Language
 
 from labelwise.common.code import digest_folder
 from labelwise.common.collector import rare_collections
+from labelwise.common.engines import EngineName, open_engine
 from labelwise.common.keys import text_key
 from labelwise.common.outputs import check_kind, staged
 from labelwise.common.own_files import own_folder, own_name, remove
-from labelwise.common.workers import Engine, open_executor, run_in_order
 from labelwise.corpus.annotation import entities
 from labelwise.evaluate.predict import Done, all_found, hold_pipeline, predict_each
 from labelwise.evaluate.predictions import PredictedDoc, write_predictions
@@ -34,6 +34,10 @@ class RawJob(NamedTuple):
     texts: list[NamedText]
     out: Path
 
+    def __str__(self) -> str:
+        """Name the first text."""
+        return f"{self.texts[0][1]} and {len(self.texts) - 1} texts after it"
+
 
 def predict_texts(
     model: Path,
@@ -41,20 +45,21 @@ def predict_texts(
     out: Path,
     *,
     workers: int = 1,
-    engine: Engine = "processes",
+    engine: EngineName = "processes",
     address: str = "",
 ) -> Iterator[Done]:
     """Write predictions for raw texts, in their order; see `evaluate.predictions`. No label is known of any of them.
 
     out (Path): the JSONL file; beside it, while this runs, a folder of parts.
-    workers, engine, address: see `workers.open_executor`.
+    workers, engine, address: see `engines.open_engine`.
     YIELDS (Done): what was done for each part; the file is there at the end.
     RAISES (InputError): there is no pipeline, or a worker was killed.
     """
     check_kind(out, folder=False)
+    model, out = model.absolute(), out.absolute()  # a cluster's workers are elsewhere
     hold_pipeline.cache_clear()
     pipeline = digest_folder(model)
-    hold_pipeline(model.resolve(), pipeline)
+    hold_pipeline(model, pipeline)
     parts = own_name(out, "parts")
     own_folder(parts)
 
@@ -66,15 +71,15 @@ def predict_texts(
             if not part:
                 return
             content = hashlib.sha256(repr((pipeline, part)).encode("utf8", "surrogatepass")).hexdigest()[:16]
-            yield RawJob(model.resolve(), pipeline, part, (parts / f"part-{number:06d}-{content}.jsonl").resolve())
+            yield RawJob(model, pipeline, part, parts / f"part-{number:06d}-{content}.jsonl")
 
     with (
         staged(out) as whole,
         whole.open("wb") as written,
         rare_collections(),
-        open_executor(engine, workers, address) as executor,
+        open_engine(engine, workers, address, out) as opened,
     ):
-        for job, done in run_in_order(executor, predict_part, jobs(), ahead=2 * max(workers, 1)):
+        for job, done in opened.map(predict_part, jobs()):
             written.write(job.out.read_bytes())
             yield done
     remove(parts)

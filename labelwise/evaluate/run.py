@@ -9,10 +9,10 @@ from typing import NamedTuple
 from labelwise import __version__
 from labelwise.common.code import digest_folder
 from labelwise.common.device import use_gpu
+from labelwise.common.engines import EngineName, check_workers
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import check_kind
 from labelwise.common.wording import counted
-from labelwise.common.workers import check_workers
 from labelwise.corpus.manifest import pinned, read_manifest, read_split
 from labelwise.corpus.merge_counts import Agreement
 from labelwise.corpus.same_tokens import check_tokens
@@ -54,16 +54,19 @@ def evaluate_pipeline(
     gpu_id: int = -1,
     workers: int = 1,
     other_tokens: bool = False,
+    engine: EngineName = "processes",
+    address: str = "",
     progress: Progress = lambda done, texts: done,
 ) -> Evaluation:
     """Let a pipeline predict a split, and score what it predicted; memory doesn't grow with the number of texts.
 
     predictions (Path | None): the file to keep the predictions in, if any.
     merge_metrics (Path | None): what the merge counted, for the agreement of annotators.
+    workers, engine, address: see `engines.open_engine`.
     other_tokens (bool): the pipeline may make other tokens than the corpus has; spans are compared in characters.
     RAISES (InputError): there is no model, no partition, or no such GPU; the pipeline makes other tokens; several
         workers on a GPU; there are no metrics of a merge, or a folder where the predictions are to be kept; the
-        pipeline's digests can't be read; what `score` raises.
+        pipeline's digests can't be read; what `score` or `engines.open_engine` raises.
     """
     if predictions:
         check_kind(predictions, folder=False)
@@ -72,18 +75,19 @@ def evaluate_pipeline(
         raise InputError(f"{merge_metrics}: there is no such file; run the merge")
     with pinned(split.resolve().parent), TemporaryDirectory() as folder:
         file = predictions or Path(folder) / "predictions.jsonl"
-        check_workers(workers, gpu_id)
+        check_workers(workers, gpu_id, engine)
         use_gpu(gpu_id)
         texts = read_split(split)["texts"]
         seen = read_seen(model)
-        partitions = predict_split(model, split, file, workers=workers)
+        partitions = predict_split(model, split, file, workers=workers, engine=engine, address=address)
+        digest = digest_folder(model)
         if not other_tokens:
-            check_tokens(hold_pipeline(model), split, REMEDY)
+            check_tokens(hold_pipeline(model.absolute(), digest), split, REMEDY)
         start = time.perf_counter()
         words = sum(done.words for done in progress(partitions, texts))
         speed = Speed(round(words / (time.perf_counter() - start)), words)
         metrics, details = score(file, split, counts.agreement if counts else {}, seen)
-        metrics.pipeline_digest = digest_folder(model)
+        metrics.pipeline_digest = digest
         metrics.labelwise = __version__
     return Evaluation(metrics, details, speed)
 

@@ -48,6 +48,10 @@ class ReadJob(msgspec.Struct):
     rename: dict[str, str]
     spans: str
 
+    def __str__(self) -> str:
+        """Name the source."""
+        return str(self.path)
+
 
 class SplitGroup(NamedTuple):
     """Nearly equal texts, which stay in one split: the key that it is hashed from, or the split that one declares."""
@@ -75,6 +79,10 @@ class MergeJob(msgspec.Struct):
     folder: Path
     groups: Mapping[bytes, SplitGroup] = {}
     decisions: Mapping[bytes, list[DecisionRow]] = {}
+
+    def __str__(self) -> str:
+        """Name the partition."""
+        return f"partition {self.number} of {self.of} ({self.folder})"
 
     def fingerprint(self) -> str:
         """Digest all that the result depends on: the tasks, their declarations, decisions, and the settings."""

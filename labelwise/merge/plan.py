@@ -1,6 +1,7 @@
 """The work of a merge: the slices of the sources to read, the partitions to make, the workers to do it."""
 
 import hashlib
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from math import ceil
@@ -16,7 +17,7 @@ from labelwise.merge.rules.settings import Settings
 from labelwise.merge.task_store import CELL, KeyRange, count_texts, cut_task_file
 from labelwise.sources.brat import READ_SUFFIXES
 from labelwise.sources.decisions import DecisionRow
-from labelwise.sources.files import stat_of
+from labelwise.sources.files import printable, stat_of
 from labelwise.sources.formats import can_be_cut
 
 Value = TypeVar("Value")
@@ -46,11 +47,12 @@ def plan_reading(sources: Sequence[Source], cache: Cache, settings: Settings) ->
         size = sum(file_size for _, _, file_size, *_ in stat)
         dataset = source.dataset.name if source.dataset.database else ""
         cut = not dataset and can_be_cut(source.path)
+        place = printable(Path(os.path.relpath(source.path, cache.tasks)))  # a project may be moved
         starts = range(0, max(size, 1), SLICE_BYTES) if cut else (0,)
         for start in starts:
             end = start + SLICE_BYTES if start + SLICE_BYTES < size and cut else None
             declared = source.dataset.rename, source.dataset.spans
-            facts = [stat, dataset, start, end, settings.normalize, settings.split_by, *declared]
+            facts = [place, stat, dataset, start, end, settings.normalize, settings.split_by, *declared]
             name = hashlib.blake2b(msgspec.json.encode(facts), digest_size=16).hexdigest()
             jobs.append(
                 ReadJob(

@@ -16,7 +16,6 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from functools import partial
 from pathlib import Path
@@ -24,10 +23,11 @@ from typing import IO, NamedTuple, TypeVar
 
 import msgspec
 
+from labelwise.common.engine import Engine
+from labelwise.common.engines import EngineName, open_engine
 from labelwise.common.errors import InputError
 from labelwise.common.memory import parse_size, plan_workers
 from labelwise.common.outputs import Output, link, staged_together
-from labelwise.common.workers import Engine, open_executor, run_in_order
 from labelwise.corpus.manifest import MERGE, SPLITS
 from labelwise.corpus.places import PLACES, declared_line
 from labelwise.merge.cache import CACHE, Cache, forget_unused, open_cache
@@ -54,7 +54,7 @@ from labelwise.sources.files import LINK_OUTSIDE, printable
 
 AnyJob = TypeVar("AnyJob", ReadJob, MergeJob)
 Result = TypeVar("Result")
-CLUSTER_JOBS = 100  # that a cluster has at a time
+HERE = Engine()
 # Shows a phase's progress, given its name and the bytes to come: yields a function of the bytes and rows just done.
 ByteProgress = Callable[[str, int], AbstractContextManager[Callable[[int, int], None]]]
 
@@ -71,7 +71,7 @@ def merge_data(
     *,
     workers: int = 1,
     memory: str = "",
-    engine: Engine = "processes",
+    engine: EngineName = "processes",
     address: str = "",
     decisions: Path | None = None,
     metrics: Path | None = None,
@@ -84,13 +84,14 @@ def merge_data(
     out (Path): the folder for the corpus, which has the snapshots of data sets on servers, if there are any.
     workers (int): processes; 0 for one per core.
     memory (str): fewer workers if they would take more than this, such as "256MB"; empty for no limit.
-    engine, address (str): see `workers.open_executor`.
+    engine, address (str): see `engines.open_engine`.
     decisions (Path | None): the folder of decisions.
     metrics (Path | None): the JSON file for the ledger.
     strict (bool): rows and spans that can't be used are an error.
     RAISES (InputError): a declaration, a setting or, with `strict`, a row is wrong.
     """
-    datasets = load_datasets(declarations, out / FETCHED)
+    out = out.absolute()  # a cluster's workers are elsewhere
+    datasets = load_datasets([path.absolute() for path in declarations], out / FETCHED)
     if workers < 0:
         raise InputError(f"--workers {workers}: give a number of processes, or 0 for one per core")
     workers = workers or os.cpu_count() or 1
@@ -102,13 +103,12 @@ def merge_data(
         # What all workers share has to be loaded before memory is planned.
         load_tokenizer(settings)
         workers = plan_workers(parse_size(memory), workers, ALONE, PER_WORKER)
-    with open_executor(engine, workers, address) as executor:
+    with open_engine(engine, workers, address, out) as opened:
         return merge_datasets(
             datasets,
             out,
             settings,
-            executor=executor,
-            ahead=CLUSTER_JOBS if address else 2 * workers,
+            engine=opened,
             progress=progress,
             strict=strict,
             may_be_empty=False,
@@ -122,8 +122,7 @@ def merge_datasets(
     out: Path,
     settings: Settings,
     *,
-    executor: Executor | None = None,
-    ahead: int = 4,
+    engine: Engine = HERE,
     progress: ByteProgress = no_byte_progress,
     strict: bool = False,
     may_be_empty: bool = True,
@@ -133,8 +132,7 @@ def merge_datasets(
     """Merge data sets: write `train`, `dev`, `test`, `labels`, eight files of everything else, and `manifest.json`.
 
     out (Path): the folder to write them to; nothing else in it is touched, except for the cache.
-    executor (Executor | None): where sources are read and partitions merged; None is this process.
-    ahead (int): the most jobs that the executor has at a time.
+    engine (Engine): where sources are read and partitions merged.
     strict (bool): rows and spans that can't be used are an error.
     may_be_empty (bool): it isn't an error if no text goes into the corpus.
     decisions (Path | None): the folder of decisions.
@@ -151,7 +149,7 @@ def merge_datasets(
     ledger.datasets.update(dict.fromkeys((dataset.name for dataset in datasets), 0))
     ledger.renamed.update({_renamed(dataset, old): 0 for dataset in datasets for old in dataset.rename})
     ledger.inferred.update({dataset.name: len(dataset.labels) for dataset in datasets if dataset.inferred})
-    run = Runner(executor, ahead, progress)
+    run = Runner(engine, progress)
     with staged_together("merge", Output(out / MERGE, "items"), metrics) as (folder, metrics_file):
         check_out(out, sources)
         cache = open_cache(out / CACHE)
@@ -186,8 +184,7 @@ def merge_datasets(
 class Runner(NamedTuple):
     """Runs the jobs of a phase, and shows its progress."""
 
-    executor: Executor | None
-    ahead: int
+    engine: Engine
     progress: ByteProgress
 
     def run(
@@ -195,7 +192,7 @@ class Runner(NamedTuple):
     ) -> Iterator[tuple[AnyJob, Result]]:
         """Yield each job with its result, in order; `total` is the sum of the jobs' `size`, in bytes."""
         with self.progress(phase, total) as advance:
-            for job, result in run_in_order(self.executor, function, jobs, ahead=self.ahead):
+            for job, result in self.engine.map(function, jobs):
                 yield job, result
                 advance(job.size, job.tasks if isinstance(job, MergeJob) else getattr(result, "tasks", 0))
 

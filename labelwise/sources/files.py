@@ -211,5 +211,8 @@ def stat_of(path: Path, suffixes: tuple[str, ...]) -> list[FileStat]:
         wal = path.with_name(path.name + "-wal")  # SQLite hasn't written its content to the database yet
         found = [path, wal] if wal.exists() and wal.stat().st_size else [path]
     # Links to nothing are among a folder's files, too.
-    stats = [(printable(file), file.stat() if file.exists() else file.lstat()) for file in found]
-    return [(name, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns) for name, stat in stats]
+    stats = [(file, file.stat() if file.exists() else file.lstat()) for file in found]
+    return [
+        (printable(file.relative_to(path.parent)), stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
+        for file, stat in stats
+    ]

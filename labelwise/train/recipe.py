@@ -1,7 +1,7 @@
 """What a training is: described once, by a recipe, for all that train."""
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -62,6 +62,10 @@ class Recipe:
             raise InputError(f"--max-steps {self.max_steps}: give a number of updates, or 0 for what the config says")
         if self.workers < 1 or (self.workers > 1 and (self.gpu_id >= 0 or is_launched())):
             raise InputError(f"--workers {self.workers}: give at least 1, and no more with GPUs or torchrun (gpus)")
+
+    def absolute(self) -> "Recipe":
+        """Describe the same for a process that works in another folder."""
+        return replace(self, config=self.config.absolute(), corpus=self.corpus.absolute())
 
     def all_overrides(self) -> dict[str, Any]:
         """List the values of the config that are to be other ones, by dotted name."""

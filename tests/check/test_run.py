@@ -270,7 +270,9 @@ def test_findings_do_not_depend_on_the_number_of_processes(noisy, tmp_path):
 
 def test_no_more_is_trained_side_by_side_than_memory_allows(noisy, tmp_path, monkeypatch):
     asked = []
-    monkeypatch.setattr(run, "train_folds", lambda recipe, out, folds, workers: asked.append(workers) or iter(()))
+    monkeypatch.setattr(
+        run, "train_folds", lambda recipe, out, folds, workers, *where: asked.append(workers) or iter(())
+    )
     monkeypatch.setattr(memory, "tree_pss", lambda pid: 0)
     for size in ("900GB", "700MB", "300MB"):
         check(Recipe(CPU, noisy / "corpus"), tmp_path / "check", workers=3, memory=size)

@@ -9,6 +9,7 @@ import spacy
 from spacy.tokens import Doc
 from spacy.training import Example
 
+from labelwise.common.code import digest_folder
 from labelwise.common.errors import InputError
 from labelwise.corpus.annotation import annotation_of, entities
 from labelwise.corpus.manifest import find_partitions
@@ -147,7 +148,7 @@ def test_the_size_of_partitions_does_not_matter(merging, tmp_path):
 def test_the_size_of_batches_does_not_matter(batch, batch_size, ruler, demo_corpus, tmp_path, monkeypatch):
     predict(ruler, demo_corpus / "train", tmp_path / "a")
     monkeypatch.setattr("labelwise.corpus.streaming.BATCH_WORDS", batch)
-    monkeypatch.setattr(hold_pipeline(ruler), "batch_size", batch_size)
+    monkeypatch.setattr(hold_pipeline(ruler, digest_folder(ruler)), "batch_size", batch_size)
     predict(ruler, demo_corpus / "train", tmp_path / "b")
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
@@ -159,10 +160,10 @@ def test_a_vocabulary_that_forgets_gives_the_same_bytes(model, workers, demo_cor
     monkeypatch.setattr("labelwise.corpus.streaming.BATCH_WORDS", 100)
     hold_pipeline.cache_clear()
     monkeypatch.setattr("labelwise.corpus.streaming.MAX_STRINGS", 0)
-    before = len(hold_pipeline(model).vocab.strings)
+    before = len(hold_pipeline(model, digest_folder(model)).vocab.strings)
     predict(model, demo_corpus / "train", tmp_path / "b", workers=workers)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
-    assert len(hold_pipeline(model).vocab.strings) == before
+    assert len(hold_pipeline(model, digest_folder(model)).vocab.strings) == before
 
 
 def spans(*spans) -> list[dict]:
