@@ -4,7 +4,7 @@ Test isn't looked at: whoever corrected it where a pipeline errs would move it t
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, redirect_stderr, redirect_stdout
+from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout
 from dataclasses import replace
 from functools import partial
 from io import StringIO
@@ -27,6 +27,9 @@ from labelwise.train.recipe import Recipe
 from labelwise.train.run import train_pipeline
 from labelwise.train.section import PLAIN
 
+# Bytes that a training takes beyond what this process has: 220 MB on the wet lab protocols, 18 labels, configs/cpu.cfg;
+# plus a third.
+PER_TRAINING = 300 * 2**20
 LOOKED_AT: tuple[Split, ...] = ("train", "dev")
 
 
@@ -58,11 +61,16 @@ def train_fold(recipe: Recipe, out: Path, folds: int, fold: int) -> Path:
     """
     left_out = {**recipe.overrides, **PLAIN, "corpora.train.leave_out": f"{fold}/{folds}"}
     model = out / f"fold-{fold}"
-    with ExitStack() as stack:
-        for redirect in (redirect_stdout, redirect_stderr) if fold else ():
-            stack.enter_context(redirect(StringIO()))
+    with unseen() if fold else nullcontext():
         train_pipeline(replace(recipe, recognizer="per-label", overrides=left_out), model, out / f"fold-{fold}.tsv")
     return model
+
+
+@contextmanager
+def unseen() -> Iterator[None]:
+    """Make a block that prints nothing: of trainings side by side, one shows its progress for all."""
+    with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+        yield
 
 
 def load_per_label(model: Path | None) -> Language | None:

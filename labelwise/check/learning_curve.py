@@ -7,7 +7,9 @@ compare such curves). The line is fitted by least squares, each point weighted b
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from math import log, sqrt
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,12 +18,14 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from labelwise.check.folds import PER_TRAINING, unseen
+from labelwise.common.engines import EngineName, check_workers, open_engine, plan_processes
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import staged
 from labelwise.common.wording import counted
 from labelwise.corpus.manifest import pinned, read_manifest, read_split
 from labelwise.evaluate.run import evaluate_pipeline
-from labelwise.evaluate.scores import LearningCurve, Line, Scores
+from labelwise.evaluate.scores import AllScores, LearningCurve, Line, Scores
 from labelwise.train.recipe import Recipe
 from labelwise.train.run import train_pipeline
 from labelwise.train.section import PLAIN
@@ -37,12 +41,22 @@ def measure_curve(
     out: Path,
     *,
     shares: Sequence[float] = SHARES,
+    workers: int = 1,
+    memory: str = "",
+    engine: EngineName = "processes",
+    address: str = "",
     tell: Callable[[str], Any] = lambda message: None,
 ) -> LearningCurve:
     """Train on growing shares of train, evaluate each pipeline on test, and write what that shows as JSON.
 
+    workers (int): trainings side by side, at most; each is one process, so that all are the same whatever their number.
+    memory (str): that all processes may take, such as "2GB"; empty for no limit.
+    engine, address (str): see `engines.open_engine`.
     RAISES (InputError): there are too few texts for the shares, or what training and evaluation raise.
     """
+    check_workers(workers, recipe.gpu_id, engine)
+    workers = plan_processes(workers, memory, engine, PER_TRAINING, PER_TRAINING)
+    recipe, out = recipe.absolute(), out.absolute()  # a cluster's workers are elsewhere
     corpus = recipe.corpus
     whole = read_split(corpus / "train")
     total = whole["texts"]
@@ -50,18 +64,29 @@ def measure_curve(
     if len(set(counts)) < len(counts) or min(counts) < 1:
         raise InputError(f"{corpus}: {counted(total, 'text')} in train, too few for a learning curve")
     labels = read_manifest(corpus)["labels"]
-    scores = []
-    with pinned(corpus), staged(out) as path, TemporaryDirectory() as folder:
-        for count in counts:
-            tell(f"Training on {count:,} of {total:,} texts")
-            limited = {**recipe.overrides, **PLAIN, "corpora.train.limit": 0 if count == total else count}
-            model = Path(folder) / str(count)
-            train_pipeline(replace(recipe, overrides=limited), model, Path(folder) / "curve.tsv")
-            scores.append(evaluate_pipeline(model, corpus / "test").metrics.all_gold)
+    tell(f"Training {len(counts)} pipelines, on {counts[0]:,} to {counts[-1]:,} texts; the table is that of the last")
+    with (
+        pinned(corpus),
+        staged(out) as path,
+        open_engine(engine, min(workers, len(counts)), address, out) as opened,
+    ):
+        scores = []
+        for count, found in opened.map(partial(score_share, recipe, total), counts):
+            tell(f"Trained on {count:,} of {total:,} texts")
+            scores.append(found)
         lines = {label: fit_line(counts, [one.labels[label] for one in scores]) for label in labels}
         curve = LearningCurve(counts, MORE, fit_line(counts, scores), lines, whole["digest"])
         path.write_bytes(msgspec.json.format(msgspec.json.encode(curve), indent=1) + b"\n")
     return curve
+
+
+def score_share(recipe: Recipe, total: int, count: int) -> AllScores:
+    """Train on some of all texts, and evaluate that on test."""
+    limited = {**recipe.overrides, **PLAIN, "corpora.train.limit": 0 if count == total else count}
+    with TemporaryDirectory() as folder, nullcontext() if count == total else unseen():
+        model = Path(folder) / "model"
+        train_pipeline(replace(recipe, overrides=limited), model, Path(folder) / "curve.tsv")
+        return evaluate_pipeline(model, recipe.corpus / "test").metrics.all_gold
 
 
 def fit_line(texts: Sequence[int], scores: Sequence[Scores]) -> Line:

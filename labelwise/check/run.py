@@ -17,13 +17,20 @@ from typing import Any
 import msgspec
 
 from labelwise.check.blind import BLIND, write_blind
-from labelwise.check.folds import LOOKED_AT, CheckedDoc, add_opinions, load_per_label, read_checked, train_folds
+from labelwise.check.folds import (
+    LOOKED_AT,
+    PER_TRAINING,
+    CheckedDoc,
+    add_opinions,
+    load_per_label,
+    read_checked,
+    train_folds,
+)
 from labelwise.check.inconsistencies import Inconsistencies, Inconsistency
 from labelwise.check.look_up import DevMistakes, locate, read_texts
 from labelwise.check.worklists import INCONSISTENCIES, SUMMARY, TABLE, TASKS, Finding, Kept, write_table, write_tasks
-from labelwise.common.engines import EngineName, check_workers
+from labelwise.common.engines import EngineName, check_workers, plan_processes
 from labelwise.common.errors import InputError
-from labelwise.common.memory import parse_size, plan_workers
 from labelwise.common.outputs import check_replaceable, staged
 from labelwise.common.own_files import own_folder, own_name, remove
 from labelwise.corpus.forms import Forms
@@ -33,9 +40,6 @@ from labelwise.corpus.places import read_declared_labels
 from labelwise.train.recipe import Recipe
 
 FEW = 20  # spans in train below which a label has few
-# Bytes that a training takes beyond what this process has: 220 MB on the wet lab protocols, 18 labels, configs/cpu.cfg;
-# plus a third.
-PER_TRAINING = 300 * 2**20
 
 
 class FindingGroup(msgspec.Struct):
@@ -118,8 +122,8 @@ def check(
     labels, declared = read_manifest(corpus)["labels"], read_declared_labels(corpus)
     if not (trained := load_per_label(model)):
         tell("No pipeline with a head for each label is trained: no opinion on dev, no mistakes on it to rank by")
-    if memory and folds and engine == "processes":
-        workers = plan_workers(parse_size(memory), workers, PER_TRAINING, PER_TRAINING)
+    if folds:
+        workers = plan_processes(workers, memory, engine, PER_TRAINING, PER_TRAINING)
     pipelines = own_name(out, "folds")
     own_folder(pipelines)
     with pinned(corpus), staged(out, folder=True) as folder:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from labelwise.check.learning_curve import measure_curve
-from labelwise.commands.console import figure, msg, print_table, user_errors
+from labelwise.commands.console import AddressOption, EngineOption, figure, msg, print_table, user_errors
 from labelwise.common.portable import obey
 from labelwise.evaluate.scores import LearningCurve, Line
 from labelwise.train.recipe import Recipe, Recognizer
@@ -21,13 +21,21 @@ def learning_curve_cli(
     max_steps: Annotated[int, Option(help="Updates of each training; 0 for what the config says")] = 0,
     recognizer: Annotated[Recognizer, Option(help="A head for each label, or spaCy's ner")] = "per-label",
     seed: Annotated[int, Option(help="Random seed")] = 0,
-    workers: Annotated[int, Option(help="Processes that share each batch in training")] = 1,
+    workers: Annotated[int, Option(help="Processes that each train a pipeline")] = 1,
+    memory: Annotated[
+        str,
+        Option(envvar="LABELWISE_MEMORY", help="Use fewer workers if they would need more, such as 2GB"),
+    ] = "",
+    engine: EngineOption = "processes",
+    address: AddressOption = "",
 ) -> None:
     """Train on growing shares of the texts, and say of which labels more annotation is likely to help."""
     with user_errors("No learning curve was measured"):
         obey(config)
-        recipe = Recipe(config, corpus, seed=seed, max_steps=max_steps, recognizer=recognizer, workers=workers)
-        curve = measure_curve(recipe, out, tell=msg.info)
+        recipe = Recipe(config, corpus, seed=seed, max_steps=max_steps, recognizer=recognizer)
+        curve = measure_curve(
+            recipe, out, workers=workers, memory=memory, engine=engine, address=address, tell=msg.info
+        )
     print_curve(curve)
     msg.good(f"{out} has the curves; report shows them (weasel run report)")
 

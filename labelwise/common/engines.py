@@ -8,6 +8,7 @@ from typing import Literal
 from labelwise.common.collector import frozen
 from labelwise.common.engine import Engine, Processes
 from labelwise.common.errors import InputError
+from labelwise.common.memory import parse_size, plan_workers
 
 EngineName = Literal["processes", "dask"]
 
@@ -23,6 +24,22 @@ def check_workers(workers: int, gpu_id: int, engine: EngineName = "processes") -
         )
     if workers < 1 or (workers > 1 and gpu_id >= 0):
         raise InputError(f"--workers {workers}: give 1 or more, and 1 on a GPU, which processes would contend for")
+
+
+def plan_processes(workers: int, memory: str, engine: EngineName, alone: int, each: int) -> int:
+    """Choose how many processes, at most `workers`, there is memory for.
+
+    memory (str): such as "256MB"; empty for no limit.
+    alone, each (int): see `memory.plan_workers`.
+    RAISES (InputError): a cluster has limits of its own, or what `parse_size` and `plan_workers` raise.
+    """
+    if not memory:
+        return workers
+    if engine != "processes":
+        raise InputError(
+            "--memory, or LABELWISE_MEMORY, plans processes on this machine; a cluster has limits of its own"
+        )
+    return plan_workers(parse_size(memory), workers, alone, each)
 
 
 @contextmanager

@@ -24,9 +24,8 @@ from typing import IO, NamedTuple, TypeVar
 import msgspec
 
 from labelwise.common.engine import Engine
-from labelwise.common.engines import EngineName, open_engine
+from labelwise.common.engines import EngineName, open_engine, plan_processes
 from labelwise.common.errors import InputError
-from labelwise.common.memory import parse_size, plan_workers
 from labelwise.common.outputs import Output, link, staged_together
 from labelwise.corpus.manifest import MERGE, SPLITS
 from labelwise.corpus.places import PLACES, declared_line
@@ -95,14 +94,8 @@ def merge_data(
     if workers < 0:
         raise InputError(f"--workers {workers}: give a number of processes, or 0 for one per core")
     workers = workers or os.cpu_count() or 1
-    if memory and engine != "processes":
-        raise InputError(
-            "--memory, or LABELWISE_MEMORY, plans processes on this machine; a cluster has limits of its own"
-        )
-    if memory:
-        # What all workers share has to be loaded before memory is planned.
-        load_tokenizer(settings)
-        workers = plan_workers(parse_size(memory), workers, ALONE, PER_WORKER)
+    load_tokenizer(settings)  # which all workers share, so that it is there when memory is planned
+    workers = plan_processes(workers, memory, engine, ALONE, PER_WORKER)
     with open_engine(engine, workers, address, out) as opened:
         return merge_datasets(
             datasets,

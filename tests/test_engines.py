@@ -1,0 +1,113 @@
+"""Each stage that an engine does gives the same bytes in one process, in two, and on a cluster, by relative paths."""
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import spacy
+
+from labelwise.check.learning_curve import measure_curve
+from labelwise.check.run import check
+from labelwise.evaluate.predict_texts import predict_texts
+from labelwise.evaluate.run import evaluate_pipeline
+from labelwise.merge.rules.settings import Settings
+from labelwise.merge.run import merge_data
+from labelwise.sources.raw_texts import usable_texts
+from labelwise.train.recipe import Recipe
+from tests.conftest import ROOT
+from tests.machines import Machines
+from tests.merge.test_run import random_datasets
+
+pytestmark = [pytest.mark.slow, pytest.mark.long]
+SMALL = {"training.max_steps": 4, "training.eval_frequency": 2, "training.batcher.size": 300}
+Stage = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
+    """Two workers, in other folders than the tests."""
+    machines = Machines(tmp_path_factory.mktemp("cluster"))
+    machines.worker(), machines.worker()
+    yield machines
+    machines.close()
+
+
+@pytest.fixture
+def ruler(tmp_path: Path) -> Path:
+    """A pipeline that finds capitalized words."""
+    nlp = spacy.blank("en")
+    nlp.add_pipe("entity_ruler", name="ner").add_patterns([{"label": "PLACE", "pattern": [{"IS_TITLE": True}]}])
+    nlp.to_disk(tmp_path / "model")
+    return Path("model")
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """The files by path, but for those in hidden folders."""
+    found = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
+    return {name: path.read_bytes() for name, path in found.items() if not name.startswith(".")}
+
+
+def check_all_ways(cluster: Machines, stage: Stage, folder: Path) -> None:
+    """Do a stage in each way, each time to another folder, and compare what is there."""
+    ways: dict[str, dict[str, Any]] = {
+        "alone": {},
+        "two": {"workers": 2},
+        "cluster": {"engine": "dask", "address": cluster.address},
+        "local": {"engine": "dask", "workers": 2},
+    }
+    for name, options in ways.items():
+        (folder / name).mkdir()
+        stage(Path(name), **options)
+        assert files(folder / name) == files(folder / "alone") != {}, name
+        assert not [path for path in (folder / name).iterdir() if path.name.startswith(".") and path.name != ".cache"]
+
+
+@pytest.fixture
+def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_merge(cluster, there, merging):
+    random_datasets(merging, 1)
+    declared = [Path("tasks/datasets.yml")]
+    check_all_ways(
+        cluster, lambda out, **options: merge_data(declared, out, Settings(docs_per_partition=7), **options), there
+    )
+
+
+def test_evaluate(cluster, there, ruler, demo_corpus):
+    split = Path(os.path.relpath(demo_corpus / "train", there))
+
+    def stage(out, **options):
+        evaluate_pipeline(ruler, split, predictions=out / "predictions.jsonl", other_tokens=True, **options)
+
+    check_all_ways(cluster, stage, there)
+
+
+def test_predict(cluster, there, ruler, monkeypatch):
+    monkeypatch.setattr("labelwise.evaluate.predict_texts.PART", 3)
+    (there / "texts").mkdir()
+    for number in range(10):
+        (there / "texts" / f"{number}.txt").write_text(f"Text {number}")
+
+    def stage(out, **options):
+        texts = usable_texts([Path("texts")], Counter())
+        list(predict_texts(ruler, texts, out / "predicted.jsonl", **options))
+
+    check_all_ways(cluster, stage, there)
+
+
+def test_check(cluster, there, demo_corpus):
+    recipe = Recipe(ROOT / "configs" / "cpu.cfg", Path(os.path.relpath(demo_corpus, there)), seed=1, overrides=SMALL)
+    check_all_ways(cluster, lambda out, **options: check(recipe, out / "check", folds=2, **options), there)
+
+
+def test_learning_curve(cluster, there, demo_corpus):
+    recipe = Recipe(ROOT / "configs" / "cpu.cfg", Path(os.path.relpath(demo_corpus, there)), seed=1, overrides=SMALL)
+    check_all_ways(
+        cluster, lambda out, **options: measure_curve(recipe, out / "c.json", shares=(0.5, 1.0), **options), there
+    )
