@@ -12,6 +12,7 @@ import spacy
 import yaml
 
 from tests.conftest import ROOT, write_jsonl
+from tests.machines import Machines
 
 pytestmark = pytest.mark.slow
 
@@ -377,3 +378,24 @@ def test_fetched_assets_are_refused_if_they_are_not_what_the_project_says(tmp_pa
             r"checksum [0-9a-f]{32}, but project\.yml says [0-9a-f]{32}; delete", " ".join(printed.split())
         )
     assert not (copy.root / "corpus/tasks").exists()
+
+
+@pytest.mark.long
+def test_what_a_cluster_has_done_is_not_done_again_without_it(tmp_path):
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "copy").mkdir()
+    machines = Machines(tmp_path / "logs")
+    try:
+        copy = Copy(tmp_path / "copy")
+        engine = {"LABELWISE_ENGINE": "dask", "LABELWISE_ADDRESS": machines.address, "LABELWISE_WAIT": "1"}
+        copy.environment |= engine
+        assert "there has been no worker for 1 seconds" in copy.run("dvc", "repro", "merge", fails=True)
+        machines.worker()
+        copy.run("dvc", "repro", "evaluate-cpu")
+        for name in engine:
+            del copy.environment[name]
+    finally:
+        machines.close()
+    assert "Running stage" not in copy.run("dvc", "repro", "evaluate-cpu")
+    for name in ("project.yml", "dvc.yaml", "dvc.lock"):
+        assert machines.address not in (copy.root / name).read_text()

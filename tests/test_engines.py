@@ -11,10 +11,12 @@ import spacy
 
 from labelwise.check.learning_curve import measure_curve
 from labelwise.check.run import check
+from labelwise.demo.write import make_demo
 from labelwise.evaluate.predict_texts import predict_texts
 from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
+from labelwise.sources.convert_brat import convert_brat
 from labelwise.sources.raw_texts import usable_texts
 from labelwise.train.recipe import Recipe
 from tests.conftest import ROOT
@@ -69,6 +71,20 @@ def check_all_ways(cluster: Machines, stage: Stage, folder: Path) -> None:
 def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+def test_convert(cluster, there, monkeypatch):
+    monkeypatch.setattr("labelwise.sources.convert_brat.BLOCK", 4)
+    make_demo(there / "brat", docs=10, labels=3)
+    (there / "brat" / "travel").rename(there / "brat" / "train")
+    (there / "brat" / "finance").rename(there / "brat" / "test")
+    with (there / "brat" / "kitchen" / "doc-00001.ann").open("a") as file:
+        file.write("oops\n")
+    check_all_ways(
+        cluster,
+        lambda out, **options: convert_brat(Path("brat"), out / "tasks", split="folder", **options),
+        there,
+    )
 
 
 def test_merge(cluster, there, merging):

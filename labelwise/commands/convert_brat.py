@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from labelwise.commands.console import msg, print_counts, progress, user_errors
+from labelwise.commands.console import AddressOption, EngineOption, msg, print_counts, progress, user_errors
 from labelwise.common.errors import InputError
 from labelwise.common.wording import counted
 from labelwise.sources.brat import Discontinuous, MissingAnn, Shifted
@@ -41,6 +41,9 @@ def convert_brat_cli(
     document_url: Annotated[
         str, Option(help="Where documents are shown, such as https://brat.example.org/#/{doc}; empty for nowhere")
     ] = "",
+    workers: Annotated[int, Option(help="Processes that read documents")] = 1,
+    engine: EngineOption = "processes",
+    address: AddressOption = "",
     strict: Annotated[bool, Option("--strict", help="Fail, and write nothing, if any line can't be converted")] = False,
 ) -> None:
     """Convert a brat folder to Prodigy data sets, one per label."""
@@ -61,6 +64,9 @@ def convert_brat_cli(
             prefix=prefix,
             document_url=document_url,
             strict=strict,
+            workers=workers,
+            engine=engine,
+            address=address,
             progress=progress,
             tell=msg.info,
         )

@@ -3,11 +3,15 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
+from labelwise.common.engines import EngineName, open_engine
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import check_replaceable, staged
+from labelwise.common.own_files import remove
 from labelwise.common.progress import Progress, no_progress
 from labelwise.common.wording import counted
 from labelwise.corpus.manifest import Split
@@ -16,6 +20,7 @@ from labelwise.sources.assets import verify_assets
 from labelwise.sources.brat import (
     READ_SUFFIXES,
     Discontinuous,
+    Document,
     MissingAnn,
     Shifted,
     count_labels,
@@ -27,13 +32,14 @@ from labelwise.sources.brat_predicted import find_predicted
 from labelwise.sources.declarations import AnySplit, check_document_url, check_renaming
 from labelwise.sources.files import printable, stat_of
 from labelwise.sources.own_data import has_data
-from labelwise.sources.prodigy_datasets import PROBLEMS, REPORT, Report, write_datasets
+from labelwise.sources.prodigy_datasets import PROBLEMS, REPORT, Block, Report, write_block, write_datasets
 
 SPLIT_FOLDERS: Mapping[str, Split] = {
     "train": "train",
     **dict.fromkeys(("dev", "devel", "development", "valid", "validation", "val"), "dev"),
     "test": "test",
 }
+BLOCK = 1000  # documents that a worker reads at a time
 CHOSEN = ("other label", "no annotation file")  # reasons that an option asks for
 
 
@@ -53,6 +59,9 @@ def convert_brat(
     prefix: str = "",
     document_url: str = "",
     strict: bool = False,
+    workers: int = 1,
+    engine: EngineName = "processes",
+    address: str = "",
     progress: Progress = no_progress,
     tell: Callable[[str], Any] = lambda message: None,
 ) -> Report:
@@ -68,6 +77,7 @@ def convert_brat(
     split (str): that of all texts; "auto" by hash; "folder" by the folders that they are in, see `split_folders`.
     prefix, document_url (str): see `prodigy_datasets.write_datasets`.
     strict (bool): it is an error if any line can't be converted; nothing is written then.
+    workers, engine, address: see `engines.open_engine`.
     progress (Callable): shows progress; takes an iterable, and a name for it.
     tell (Callable): is told that `fallback` is converted, and how many spans are renamed.
 
@@ -83,34 +93,43 @@ def convert_brat(
         tell(f"{brat_dir} has no documents, and {unless} has data sets: nothing to convert")
         with staged(out, folder=True) as folder:
             return write_datasets([], [], folder)
-    with staged(out, folder=True) as folder:
+    with ExitStack() as stack:
+        folder = stack.enter_context(staged(out, folder=True))
         brat_dir, stems = choose_folder(brat_dir, fallback, tell)
         before = stat_of(brat_dir, READ_SUFFIXES)
         verify_assets(brat_dir)
-        predicted = find_predicted(brat_dir)
-        found = count_labels(progress(stems, "labels"), brat_dir, encoding, predicted)
+        root = brat_dir.absolute()  # a cluster's workers are elsewhere
+        predicted = find_predicted(root)
+        blocks = [
+            BlockJob(number, [stem.absolute() for stem in stems[start : start + BLOCK]], folder.with_name("blocks"))
+            for number, start in enumerate(range(0, len(stems), BLOCK))
+        ]
+        opened = stack.enter_context(open_engine(engine, min(workers, len(blocks)), address, out.absolute()))
+        count = partial(count_block, root=root, encoding=encoding, predicted=predicted)
+        found: Counter[str] = Counter()
+        for _, counts in opened.map(count, progress(blocks, "labels")):
+            found.update(counts)
         if not found and (file := find_utf16(stems, brat_dir)):
             raise InputError(f"{printable(file)}: this is UTF-16; convert it to UTF-8: iconv -f UTF-16 -t UTF-8")
         found = rename_counts(found, rename, tell)
         chosen = choose_labels(labels, found, brat_dir)
-        documents = (
-            read_document(
-                stem,
-                brat_dir,
-                rename=rename,
-                labels=frozenset(chosen),
-                missing_ann=missing_ann,
-                discontinuous=discontinuous,
-                shifted=shifted,
-                encoding=encoding,
-                predicted=predicted,
-            )
-            for stem in progress(stems, "convert")
+        read = partial(
+            read_document,
+            root=root,
+            rename=rename,
+            labels=frozenset(chosen),
+            missing_ann=missing_ann,
+            discontinuous=discontinuous,
+            shifted=shifted,
+            encoding=encoding,
+            predicted=predicted,
         )
         folders = split_folders(stems, brat_dir, tell) if split == "folder" else {}
         own = "auto" if split == "folder" else split
+        convert = partial(convert_block, read=read, labels=chosen, split=own, folders=folders)
+        made = ((job.folder, block) for job, block in opened.map(convert, progress(blocks, "convert")))
         report = write_datasets(
-            documents, chosen, folder, split=own, folders=folders, prefix=prefix, document_url=document_url
+            made, chosen, folder, split=own, folders=folders, prefix=prefix, document_url=document_url
         )
         # The annotations are read twice: first for their labels.
         if stat_of(brat_dir, READ_SUFFIXES) != before:
@@ -118,6 +137,36 @@ def convert_brat(
         if strict:
             check_strictly(folder / PROBLEMS)
     return report
+
+
+class BlockJob(NamedTuple):
+    """Some documents to convert: the position of the block, their paths without suffix, and the folder for blocks."""
+
+    number: int
+    stems: list[Path]
+    blocks: Path
+
+    def __str__(self) -> str:
+        """Name the first document."""
+        return f"{self.stems[0]} and {len(self.stems) - 1} documents after it"
+
+    @property
+    def folder(self) -> Path:
+        """The folder for what is made of them."""
+        return self.blocks / str(self.number)
+
+
+def count_block(job: BlockJob, *, root: Path, encoding: str, predicted: Mapping[Path, str]) -> Counter[str]:
+    """Count the labels of a block."""
+    return count_labels(job.stems, root, encoding, predicted)
+
+
+def convert_block(
+    job: BlockJob, *, read: Callable[[Path], Document], labels: list[str], split: str, folders: Mapping[str, str]
+) -> Block:
+    """Write the files of a block, over those that another worker may have begun."""
+    remove(job.folder)
+    return write_block(map(read, job.stems), labels, job.folder, split=split, folders=folders)
 
 
 def split_folders(stems: Sequence[Path], brat_dir: Path, tell: Callable[[str], Any]) -> dict[str, Split]:

@@ -3,15 +3,17 @@
 1. Every annotated text becomes one accepted `ner_manual` task for every label, with that label's spans or none:
    a brat document is complete for all labels of its corpus.
 2. Every T line read ends up as one span in the data sets or as one line, with its reason, in `problems.jsonl`.
-3. Documents are read, written and forgotten one by one.
+3. Documents are read, written and forgotten one by one; blocks of them, of which files are made side by side, are put
+   together in their order.
 """
 
 import json
+import shutil
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import yaml
@@ -39,8 +41,49 @@ class Report(msgspec.Struct):
     labels: dict[str, int]
 
 
+class Block(NamedTuple):
+    """Some of the documents: counts as those of a report, and the splits that their texts are in."""
+
+    counts: dict[str, Counter[str]]
+    used: set[str]
+
+
+def write_block(
+    documents: Iterable[Document], labels: list[str], out: Path, *, split: str, folders: Mapping[str, str]
+) -> Block:
+    """Write the files of some documents into a new folder; see `write_datasets`.
+
+    documents (Iterable[Document]): consumed once, nothing is kept.
+    """
+    counts: dict[str, Counter[str]] = {field: Counter() for field in Report.__struct_fields__}
+    used: set[str] = set()
+    with ExitStack() as stack:
+        files = {own: stack.enter_context(made) for own, made in label_files(out, labels, split, folders).items()}
+        problems = stack.enter_context((out / PROBLEMS).open("w", encoding="utf8"))
+        for document in documents:
+            _count(document, counts)
+            for problem in document.problems:
+                problems.write(json.dumps(problem._asdict(), ensure_ascii=False) + "\n")
+            if document.text is not None:
+                own = folders.get(document.path.partition("/")[0], split) if "/" in document.path else split
+                used.add(own)
+                for label, task in tasks(document, document.text, labels):
+                    files[own].write(label, task)
+    return Block(counts, used)
+
+
+def label_files(out: Path, labels: list[str], split: str, folders: Mapping[str, str]) -> dict[str, LabelFiles]:
+    """Make a new folder with an empty file for each label, and one in it for each split that folders have."""
+    out.mkdir(parents=True)
+    files = {split: LabelFiles(out, labels)}
+    for own in sorted({*folders.values()} - {split}):
+        (out / own).mkdir()
+        files[own] = LabelFiles(out / own, labels)
+    return files
+
+
 def write_datasets(
-    documents: Iterable[Document],
+    blocks: Iterable[tuple[Path, Block]],
     labels: list[str],
     out: Path,
     *,
@@ -51,7 +94,7 @@ def write_datasets(
 ) -> Report:
     """Write one data set per label, `datasets.yml`, `report.json` and `problems.jsonl` into a new folder.
 
-    documents (Iterable[Document]): consumed once, nothing is kept.
+    blocks (Iterable[tuple[Path, Block]]): with their folders, which are deleted.
     labels (list[str]): a file is made for each, even if no span has it.
     out (Path): a folder that doesn't exist.
     split (str): that of all of them, but for those in `folders`.
@@ -60,25 +103,19 @@ def write_datasets(
     document_url (str): where documents are shown; empty for nowhere.
     RAISES (RuntimeError): the counts don't balance, which is a bug in this program.
     """
-    out.mkdir(parents=True)
+    files = label_files(out, labels, split, folders)
+    (out / PROBLEMS).touch()
     counts: dict[str, Counter[str]] = {field: Counter() for field in Report.__struct_fields__}
     counts["labels"].update(dict.fromkeys(labels, 0))
-    with ExitStack() as stack:
-        problems = stack.enter_context((out / PROBLEMS).open("w", encoding="utf8"))
-        used: set[str] = set()
-        files = {split: stack.enter_context(LabelFiles(out, labels))}
-        for own in sorted({*folders.values()} - {split}):
-            (out / own).mkdir()
-            files[own] = stack.enter_context(LabelFiles(out / own, labels))
-        for document in documents:
-            _count(document, counts)
-            for problem in document.problems:
-                problems.write(json.dumps(problem._asdict(), ensure_ascii=False) + "\n")
-            if document.text is not None:
-                own = folders.get(document.path.partition("/")[0], split) if "/" in document.path else split
-                used.add(own)
-                for label, task in tasks(document, document.text, labels):
-                    files[own].write(label, task)
+    used: set[str] = set()
+    for folder, block in blocks:
+        for field, counter in block.counts.items():
+            counts[field].update(counter)
+        used |= block.used
+        for file in filter(Path.is_file, folder.rglob("*")):
+            with file.open("rb") as part, (out / file.relative_to(folder)).open("ab") as whole:
+                shutil.copyfileobj(part, whole)
+        shutil.rmtree(folder)
     declared = []
     for own, made in files.items():
         if own in used or not used:
