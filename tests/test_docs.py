@@ -45,7 +45,7 @@ NOT_RUN = {
     ("docs/deploy.md", ".venv/bin/pip install spacy-huggingface-hub"): "needs an account on the hub",
     ("docs/experiments.md", "dvc exp run --queue"): "five trainings in the background; test_end_to_end.py runs one",
     ("docs/install.md", "python3 -m venv"): "would change this environment; the wheel is installed beside it",
-    ("docs/cluster.md", "dask scheduler"): "needs a cluster; common/test_workers.py has one",
+    ("docs/cluster.md", "dask scheduler"): "needs a cluster; common/test_cluster.py has one",
     ("docs/training.md", "weasel run find-batch-size"): "needs a GPU",
     ("docs/training.md", "torchrun"): "needs two machines; train/test_ranks.py runs torchrun on one",
     ("docs/training.md", 'code="--code'): "trains for 1,500 steps; train/test_spacy_commands.py runs each with fewer",
