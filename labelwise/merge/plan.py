@@ -13,8 +13,9 @@ import numpy as np
 
 from labelwise.merge.cache import Cache
 from labelwise.merge.jobs import MergeJob, ReadJob, Source, SplitGroup
+from labelwise.merge.key_ranges import KeyRanges
 from labelwise.merge.rules.settings import Settings
-from labelwise.merge.task_store import CELL, KeyRange, count_texts, cut_task_file
+from labelwise.merge.task_store import KeyRange, count_texts
 from labelwise.sources.brat import READ_SUFFIXES
 from labelwise.sources.decisions import DecisionRow
 from labelwise.sources.files import printable, stat_of
@@ -97,16 +98,10 @@ def plan_merging(
     """
     grouped, decided = _by_partition(groups, count), _by_partition(decisions, count)
     filled = [file for file in files if file.tasks]
-    offsets = [0] * len(filled)
+    key_ranges = KeyRanges([(file.path, file.tasks) for file in filled], count)
     for start in range(0, count, BLOCK):
         numbers = range(start, min(start + BLOCK, count))
-        cells = []
-        for place, file in enumerate(filled):
-            found, offsets[place] = cut_task_file(file.path, numbers, count, offsets[place])
-            found["file"] = place
-            cells.append(found)
-        block = np.concatenate([np.zeros(0, CELL), *cells])
-        block = block[np.argsort(block["number"], kind="stable")]
+        block = key_ranges.take(len(numbers))
         edges = np.searchsorted(block["number"], np.array([*numbers, numbers.stop]))
         for number, (first, last) in zip(numbers, pairwise(edges.tolist()), strict=True):
             ranges = [

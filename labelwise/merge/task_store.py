@@ -10,7 +10,6 @@ MessagePack, each followed by its text, in the same order.
 
 import hashlib
 import os
-from bisect import bisect_left
 from pathlib import Path
 
 import msgspec
@@ -27,13 +26,7 @@ ENTRY = np.dtype(
 )
 TASK_OVERHEAD = 400  # roughly the bytes of Python objects for a task that waits to be sorted
 
-# A range of keys in a task file: the number of the range, its first entry, how many, and the same in bytes.
-CELL = np.dtype(
-    [("number", "<u4"), ("file", "<u4"), ("first", "<u4"), ("count", "<u4"), ("offset", "<u8"), ("size", "<u8")]
-)
-
 Entries = npt.NDArray[np.void]
-Cells = npt.NDArray[np.void]
 
 encode_task = msgspec.msgpack.Encoder().encode
 decode_task = msgspec.msgpack.Decoder(Task).decode
@@ -142,30 +135,6 @@ def count_texts(files: list[tuple[Path, int]], limit: int = 2**17) -> tuple[int,
         lengths.append(index["text"][:end].copy())
     distinct, first = np.unique(np.concatenate(highs), return_index=True)
     return len(distinct) << shift, int(np.concatenate(lengths)[first].sum()) << shift
-
-
-def cut_task_file(path: Path, numbers: range, of: int, offset: int) -> tuple[Cells, int]:
-    """Cut some of the ranges of keys of equal width out of a task file, one after another.
-
-    numbers (range): which ranges.
-    of (int): how many ranges there are in all; a power of two.
-    offset (int): where the first of them begins in the `.tasks` file: what the call for those before returned, or 0.
-    RETURNS (tuple): a CELL for each range that has entries, and the offset behind the last range.
-    """
-    # Of an index that is mapped, bisection reads little.
-    index = np.memmap(path.with_suffix(".index"), ENTRY, "r")
-    first = bisect_left(index["high"], (numbers.start << 64) // of)
-    last = len(index) if numbers.stop == of else bisect_left(index["high"], (numbers.stop << 64) // of, first)
-    entries = np.array(index[first:last])
-    starts = np.array([(number << 64) // of for number in numbers], "<u8")
-    cuts = np.append(np.searchsorted(entries["high"], starts), len(entries))
-    ends = offset + np.concatenate([[0], np.cumsum(entries["task"].astype(np.int64) + entries["text"])])
-    counts, places = np.diff(cuts), ends[cuts]
-    kept = np.flatnonzero(counts)
-    cells = np.zeros(len(kept), CELL)
-    cells["number"], cells["first"], cells["count"] = kept + numbers.start, cuts[kept] + first, counts[kept]
-    cells["offset"], cells["size"] = places[kept], np.diff(places)[kept]
-    return cells, int(ends[-1])
 
 
 class TaskReader:

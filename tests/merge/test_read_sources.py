@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from labelwise.merge import plan, read_sources
-from labelwise.merge.task_store import count_texts, cut_task_file, read_index
+from labelwise.merge.task_store import count_texts, read_index
 from tests.merge.test_run import random_datasets
 
 
@@ -59,7 +59,7 @@ def test_a_text_that_would_take_gigabytes_is_counted_with_its_size(merging, monk
     assert problem["reason"] == "malformed: a text of 1,004 characters; cut it into texts of 1,000 at most"
 
 
-def test_counting_texts_and_cutting_chunks(merging):
+def test_texts_are_counted_or_estimated(merging):
     texts = [f"text number {i}" for i in range(600)]
     merging.add("a", ["A"], [{"text": text} for text in texts])
     merging.add("b", ["A"], [{"text": text} for text in texts[100:]])
@@ -71,32 +71,3 @@ def test_counting_texts_and_cutting_chunks(merging):
     number, size = count_texts(task_files, limit=300)
     assert abs(number - 600) < 150
     assert abs(size - sum(map(len, texts))) < 2500
-    for path, _ in task_files:
-        cells, end = cut_task_file(path, range(8), 8, 0)
-        index = read_index(path)
-        assert dict(zip(cells["number"].tolist(), cells["count"].tolist(), strict=True)) == Counter(
-            (index["high"] >> 61).tolist()
-        )
-        assert end == path.with_suffix(".tasks").stat().st_size
-
-
-@pytest.mark.parametrize("at_a_time", [1, 3, 64])
-def test_a_task_file_is_cut_in_blocks_as_at_once(merging, at_a_time):
-    """Each cell has the entries whose keys are in its range, and their bytes; ranges without entries have none."""
-    merging.add("a", ["A"], [{"text": f"text number {i}" + "x" * (i % 7)} for i in range(50)])
-    merging.run()
-    (path,) = (path.with_suffix("") for path in (merging.root / "corpus/.cache").rglob("*.index"))
-    index = read_index(path)
-    sizes = [int(row["task"]) + int(row["text"]) for row in index]
-    expected = []
-    for number in range(64):
-        inside = [place for place, row in enumerate(index) if int(row["high"]) >> 58 == number]
-        if inside:
-            total = sum(sizes[place] for place in inside)
-            expected.append((number, inside[0], len(inside), sum(sizes[: inside[0]]), total))
-    found, offset = [], 0
-    for start in range(0, 64, at_a_time):
-        cells, offset = cut_task_file(path, range(start, min(start + at_a_time, 64)), 64, offset)
-        found += cells[["number", "first", "count", "offset", "size"]].tolist()
-    assert found == expected
-    assert len(expected) < 50
