@@ -10,7 +10,7 @@ from labelwise.check.blind import BLIND
 from labelwise.check.findings import KINDS
 from labelwise.check.run import FindingGroup, Summary, check
 from labelwise.check.worklists import TABLE, TASKS
-from labelwise.commands.console import AddressOption, EngineOption, figure, msg, print_table, user_errors
+from labelwise.commands.console import AddressOption, EngineOption, MemoryOption, figure, msg, print_table, user_errors
 from labelwise.common.portable import obey
 from labelwise.common.sections import read_section
 from labelwise.common.wording import counted
@@ -42,10 +42,7 @@ def check_labels_cli(
     model: Annotated[Path | None, Option(help="Trained pipeline, whose mistakes on dev say what to fix first")] = None,
     seed: Annotated[int, Option(help="Random seed")] = 0,
     workers: Annotated[int, Option(help="Processes that each train a pipeline")] = 1,
-    memory: Annotated[
-        str,
-        Option(envvar="LABELWISE_MEMORY", help="Use fewer workers if they would need more, such as 2GB"),
-    ] = "",
+    memory: MemoryOption = "",
     engine: EngineOption = "processes",
     address: AddressOption = "",
 ) -> None:

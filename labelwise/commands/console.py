@@ -49,6 +49,9 @@ def _source(context: typer.Context, option: str) -> str:
 EngineOption = Annotated[
     EngineName, typer.Option(envvar="LABELWISE_ENGINE", help="Where the work is done", callback=_engine)
 ]
+MemoryOption = Annotated[
+    str, typer.Option(envvar="LABELWISE_MEMORY", help="Use fewer workers if they would need more, such as 2GB")
+]
 AddressOption = Annotated[
     str,
     typer.Option(

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from labelwise.check.learning_curve import measure_curve
-from labelwise.commands.console import AddressOption, EngineOption, figure, msg, print_table, user_errors
+from labelwise.commands.console import AddressOption, EngineOption, MemoryOption, figure, msg, print_table, user_errors
 from labelwise.common.portable import obey
 from labelwise.evaluate.scores import LearningCurve, Line
 from labelwise.train.recipe import Recipe, Recognizer
@@ -22,10 +22,7 @@ def learning_curve_cli(
     recognizer: Annotated[Recognizer, Option(help="A head for each label, or spaCy's ner")] = "per-label",
     seed: Annotated[int, Option(help="Random seed")] = 0,
     workers: Annotated[int, Option(help="Processes that each train a pipeline")] = 1,
-    memory: Annotated[
-        str,
-        Option(envvar="LABELWISE_MEMORY", help="Use fewer workers if they would need more, such as 2GB"),
-    ] = "",
+    memory: MemoryOption = "",
     engine: EngineOption = "processes",
     address: AddressOption = "",
 ) -> None:

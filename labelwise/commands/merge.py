@@ -10,6 +10,7 @@ import typer
 from labelwise.commands.console import (
     AddressOption,
     EngineOption,
+    MemoryOption,
     msg,
     print_counts,
     print_table,
@@ -64,10 +65,7 @@ def merge_cli(
     normalize: Annotated[YesNo, Option(help="Texts that differ only in Unicode form or white space are one")] = "no",
     near_duplicates: Annotated[NearDuplicates, Option(help="Nearly equal texts in two splits")] = "report",
     workers: Annotated[int, Option(help="Processes; 0 for one per core")] = 0,
-    memory: Annotated[
-        str,
-        Option(envvar="LABELWISE_MEMORY", help="Use fewer workers if they would need more, such as 256MB"),
-    ] = "",
+    memory: MemoryOption = "",
     engine: EngineOption = "processes",
     address: AddressOption = "",
     strict: Annotated[bool, Option("--strict", help="Fail, and write nothing, if any row or span is bad")] = False,

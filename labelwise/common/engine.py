@@ -3,6 +3,7 @@
 Results come in the order of their jobs, and no more jobs are made than are soon needed.
 """
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, wait
@@ -30,20 +31,20 @@ class Engine:
         yield from ((job, function(job)) for job in jobs)
 
 
-class SideBySide(Engine):
+class SideBySide(Engine, ABC):
     """Does jobs elsewhere, as many at a time as it has slots."""
 
+    @abstractmethod
     def slots(self) -> int:
         """Count the jobs that can be done at a time now."""
-        raise NotImplementedError
 
+    @abstractmethod
     def submit(self, function: Callable[[Any], Any], job: Any) -> Future[Any]:
         """Begin a job."""
-        raise NotImplementedError
 
+    @abstractmethod
     def result(self, future: Future[Any]) -> Any:
         """Take what a job gave, or another future if it is done again."""
-        raise NotImplementedError
 
     def map(self, function: Callable[[Job], Result], jobs: Iterable[Job]) -> Iterator[tuple[Job, Result]]:
         """Yield each job with its result, in order; what is in flight follows from the slots, as they come and go."""

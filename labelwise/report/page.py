@@ -100,6 +100,7 @@ def render_report(
     template = make_environment().get_template("report.html.jinja")
     browser = results.predictions and metrics and collect_examples(results.predictions, metrics, details)
     concordance = find_concordance(root / "corpus", results)
+    checked_elsewhere = not is_of(read_checked_digest(root), root / "corpus")
     page = template.render(
         version=__version__,
         pipeline=pipeline,
@@ -115,7 +116,7 @@ def render_report(
         lost=group_lost(root / "corpus" / LOST_SPANS, root / "corpus" / "tokenizer.json"),
         doubts=metrics and list(doubts(merge, metrics)),
         rows=rows,
-        tasks=metrics and rows and find_tasks(root, rows, metrics),
+        tasks=metrics and rows and find_tasks(root, rows, metrics, checked_here=not checked_elsewhere),
         verdicts=rows and verdicts(rows, ship_at),
         ship_at=ship_at,
         few=FEW,
@@ -130,7 +131,7 @@ def render_report(
         learning=results.learning,
         learnt_elsewhere=results.learning is not None and not is_of(results.learning.digest, root / "corpus"),
         check=beside and (beside / CHECK_PAGE).is_file() and CHECK_PAGE,
-        checked_elsewhere=not is_of(read_checked_digest(root), root / "corpus"),
+        checked_elsewhere=checked_elsewhere,
         curves_by_label=results.learning and tabulate_curves(results.learning),
         calibration=details and draw_calibration(details.reliability),
         lengths=tabulate_lengths(details) if details else [],
@@ -168,13 +169,13 @@ def find_concordance(corpus: Path, results: Results) -> Concordance | None:
         return find_various(corpus, results.predictions, manifest["labels"])
 
 
-def find_tasks(root: Path, rows: Sequence[LabelRow], metrics: Metrics) -> list[Task]:
-    """List what to do first; work lists of this corpus are opened, others have to be made.
+def find_tasks(root: Path, rows: Sequence[LabelRow], metrics: Metrics, *, checked_here: bool) -> list[Task]:
+    """List what to do first; work lists that are there are opened, if they are of this corpus (`checked_here`).
 
     RAISES (InputError): a file of the corpus isn't what it should be.
     """
     corpus, tasks = root / "corpus", first_tasks(rows, metrics)
-    if is_corpus(corpus) and is_of(read_checked_digest(root), corpus):
+    if is_corpus(corpus) and checked_here:
         lang, _ = read_tokenizer(corpus / "tokenizer.json")
         tasks = open_lists(tasks, root, lang, read_declared_labels(corpus))
     return list(tasks)
