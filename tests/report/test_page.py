@@ -396,9 +396,10 @@ def test_the_command_writes_the_page(results, tmp_path):
     total = json.loads((results / "metrics/cpu.json").read_text())["all_gold"]
     assert "Label NEVER_SEEN without gold in test" in printed
     first = summarize(load_results(results, "cpu")).tasks[0]
-    last = f"F {total['f']:.3f} ({total['f_low']:.3f} to {total['f_high']:.3f}) ℹ First, {first.label}: {first.do}: "
+    last = f"F {total['f']:.3f} ({total['f_low']:.3f} to {total['f_high']:.3f}) First, {first.label}: {first.do}: "
     assert last in printed
     assert printed.endswith(f"weasel run fix {out.as_uri()}")
+    assert result.output.splitlines()[-2:] == [first.line(), out.as_uri()], "a command that is wrapped can't be copied"
     assert "\x1b[" not in printed
 
 
