@@ -262,7 +262,7 @@ def test_the_page_on_using_a_pipeline(project, tmp_path):
     )
     assert found.returncode == 0, found.stderr
     assert len(found.stdout.splitlines()) == 4
-    subprocess.run(["python", "-c", block("docs/scale.md", "from thinc.api")], env=project.environment, check=True)
+    subprocess.run(["python", "-c", block("docs/deploy.md", "from thinc.api")], env=project.environment, check=True)
 
 
 @pytest.mark.long
