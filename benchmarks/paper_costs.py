@@ -170,6 +170,6 @@ def time_call(paths: list[Path]) -> float:
     """Time the plan of the first of very many partitions, for a block and a task file."""
     files = [TaskFile(path, 0, 0, len(read_index(path)), 0) for path in paths]
     blocks, begun = 8, time.process_time()
-    planned = plan_merging(files, 2**19, [], [], Settings(), Cache(OUT, OUT, OUT))
+    planned = plan_merging(files, 2**19, range(2**19), [], [], Settings(), Cache(OUT, OUT, OUT))
     next(islice(planned, blocks * BLOCK - 1, None))
     return (time.process_time() - begun) / blocks / len(files)

@@ -530,3 +530,40 @@ def corpus_and_ledger(copy: Copy) -> dict:
     return {name: manifest[name] for name in parts} | {
         f"all {name}": ledger[name] for name in ("rows", "spans", "texts")
     }
+
+
+SBATCH = """#!/bin/sh
+# As SLURM's, for two tasks, which it does at once, one after the other.
+echo "$*" >> sbatch.log
+if [ "$2" = --wrap ]; then exec sh -c "$3"; fi
+for last; do :; done
+for task in 1 2; do SLURM_ARRAY_TASK_COUNT=2 SLURM_ARRAY_TASK_ID=$task sh $last >> shares.log || exit 1; done
+wc -l < sbatch.log
+"""
+
+
+@pytest.mark.long
+def test_a_merge_by_arrays_of_jobs(tmp_path):
+    """docs/cluster.md: SLURM's arrays, with a pretended sbatch, and what Kubernetes' index is made to."""
+    copy = Copy(tmp_path)
+    write_brat((made(number) for number in range(24)), tmp_path / "assets" / "brat" / "own")
+    run_block(copy, block("docs/cluster.md", "for before in make-demo"))
+    script = block("docs/cluster.md", "#!/bin/sh\n#SBATCH")
+    (tmp_path / "merge.sh").write_text(script, encoding="utf8")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/sbatch").write_text(SBATCH, encoding="utf8")
+    (tmp_path / "bin/sbatch").chmod(0o755)
+    printed = run_block(copy, "PATH=$PWD/bin:$PATH\n" + block("docs/cluster.md", "read=$(sbatch"))
+    said = (tmp_path / "shares.log").read_text(encoding="utf8").replace("\n", " ")
+    for phase in ("read", "compare", "merge"):
+        assert f"{phase}: share 1/2 did" in said
+        assert f"{phase}: share 2/2 did" in said
+    assert said.count("run the shares once more") == 2
+    assert "run this without --share to finish" in said
+    assert "24 texts" in printed
+    assert merged(tmp_path)["texts"]["train"] > 0
+    shutil.rmtree(tmp_path / "corpus/.cache")
+    job = yaml.safe_load(block("docs/cluster.md", "apiVersion"))["spec"]
+    (container,) = job["template"]["spec"]["containers"]
+    copy.environment["JOB_COMPLETION_INDEX"] = str(job["completions"] - 1)
+    assert "share 50/50 did" in copy.run(*container["command"], *container["args"])

@@ -1,7 +1,10 @@
-"""Each stage that an engine does gives the same bytes in one process, in two, and on a cluster, by relative paths."""
+"""Each stage that an engine does gives the same bytes in one process, in two, on a cluster, and by shares.
+
+All paths are relative.
+"""
 
 import os
-from collections import Counter
+import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,13 +14,14 @@ import spacy
 
 from labelwise.check.learning_curve import measure_curve
 from labelwise.check.run import check
+from labelwise.common.engine import Engine
+from labelwise.common.shares import ShareEnded
 from labelwise.demo.write import make_demo
 from labelwise.evaluate.predict_texts import predict_texts
 from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
 from labelwise.sources.convert_brat import convert_brat
-from labelwise.sources.raw_texts import usable_texts
 from labelwise.train.recipe import Recipe
 from tests.conftest import ROOT
 from tests.machines import Machines
@@ -67,6 +71,22 @@ def check_all_ways(cluster: Machines, stage: Stage, folder: Path) -> None:
         assert not [path for path in (folder / name).iterdir() if path.name.startswith(".") and path.name != ".cache"]
 
 
+def check_shares(stage: Stage, folder: Path, phases: int) -> None:
+    """Do a stage by shares, in any order, each twice; then as a whole, which has nothing left to do."""
+    shared = folder / "shares"
+    shared.mkdir()
+    for _ in range(phases):
+        for share in random.Random(0).sample(["1/3", "2/3", "3/3"] * 2, 6):
+            with pytest.raises(ShareEnded):
+                stage(Path("shares"), share=share)
+            assert not files(shared)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Engine, "map", lambda self, function, jobs: pytest.fail(f"{[*jobs]} are left"))
+        stage(Path("shares"))
+    assert files(shared) == files(folder / "alone")
+    assert not [path for path in shared.iterdir() if path.name.startswith(".") and path.name != ".cache"]
+
+
 @pytest.fixture
 def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
@@ -80,19 +100,23 @@ def test_convert(cluster, there, monkeypatch):
     (there / "brat" / "finance").rename(there / "brat" / "test")
     with (there / "brat" / "kitchen" / "doc-00001.ann").open("a") as file:
         file.write("oops\n")
-    check_all_ways(
-        cluster,
-        lambda out, **options: convert_brat(Path("brat"), out / "tasks", split="folder", **options),
-        there,
-    )
+
+    def stage(out, **options):
+        convert_brat(Path("brat"), out / "tasks", split="folder", **options)
+
+    check_all_ways(cluster, stage, there)
+    check_shares(stage, there, phases=2)
 
 
 def test_merge(cluster, there, merging):
     random_datasets(merging, 1)
     declared = [Path("tasks/datasets.yml")]
-    check_all_ways(
-        cluster, lambda out, **options: merge_data(declared, out, Settings(docs_per_partition=7), **options), there
-    )
+
+    def stage(out, **options):
+        merge_data(declared, out, Settings(docs_per_partition=7), **options)
+
+    check_all_ways(cluster, stage, there)
+    check_shares(stage, there, phases=3)
 
 
 def test_evaluate(cluster, there, ruler, demo_corpus):
@@ -111,10 +135,10 @@ def test_predict(cluster, there, ruler, monkeypatch):
         (there / "texts" / f"{number}.txt").write_text(f"Text {number}")
 
     def stage(out, **options):
-        texts = usable_texts([Path("texts")], Counter())
-        list(predict_texts(ruler, texts, out / "predicted.jsonl", **options))
+        list(predict_texts(ruler, [Path("texts")], out / "predicted.jsonl", **options))
 
     check_all_ways(cluster, stage, there)
+    check_shares(stage, there, phases=1)
 
 
 def test_check(cluster, there, demo_corpus):

@@ -5,7 +5,15 @@ from typing import Annotated, Literal
 
 import typer
 
-from labelwise.commands.console import AddressOption, EngineOption, msg, print_counts, progress, user_errors
+from labelwise.commands.console import (
+    AddressOption,
+    EngineOption,
+    ShareOption,
+    msg,
+    print_counts,
+    progress,
+    user_errors,
+)
 from labelwise.common.errors import InputError
 from labelwise.common.wording import counted
 from labelwise.sources.brat import Discontinuous, MissingAnn, Shifted
@@ -44,6 +52,7 @@ def convert_brat_cli(
     workers: Annotated[int, Option(help="Processes that read documents")] = 1,
     engine: EngineOption = "processes",
     address: AddressOption = "",
+    share: ShareOption = "",
     strict: Annotated[bool, Option("--strict", help="Fail, and write nothing, if any line can't be converted")] = False,
 ) -> None:
     """Convert a brat folder to Prodigy data sets, one per label."""
@@ -67,6 +76,7 @@ def convert_brat_cli(
             workers=workers,
             engine=engine,
             address=address,
+            share=share,
             progress=progress,
             tell=msg.info,
         )

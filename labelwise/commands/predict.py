@@ -6,14 +6,21 @@ from typing import Annotated
 
 import typer
 
-from labelwise.commands.console import AddressOption, EngineOption, msg, print_counts, progress, user_errors
+from labelwise.commands.console import (
+    AddressOption,
+    EngineOption,
+    ShareOption,
+    msg,
+    print_counts,
+    progress,
+    user_errors,
+)
 from labelwise.common.device import use_gpu
 from labelwise.common.engines import check_workers
 from labelwise.common.memory import measure_peak
 from labelwise.common.portable import obey
 from labelwise.common.wording import counted
 from labelwise.evaluate.predict_texts import predict_texts
-from labelwise.sources.raw_texts import usable_texts
 
 Option = typer.Option
 
@@ -26,6 +33,7 @@ def predict_cli(
     workers: Annotated[int, Option(help="Processes that predict, on the CPU")] = 1,
     engine: EngineOption = "processes",
     address: AddressOption = "",
+    share: ShareOption = "",
 ) -> None:
     """Let a pipeline predict raw texts; a run that was killed goes on where it was."""
     problems: Counter[str] = Counter()
@@ -34,10 +42,10 @@ def predict_cli(
         obey(model / "config.cfg")
         check_workers(workers, gpu_id, engine)
         use_gpu(gpu_id)
-        raw = usable_texts(inputs, problems)
-        parts = predict_texts(model, raw, out, workers=workers, engine=engine, address=address)
+        parts = predict_texts(model, inputs, out, workers=workers, engine=engine, address=address, share=share)
         for done in progress(parts, "parts"):
             texts, words = texts + done.texts, words + done.words
+            problems += done.problems
     print_counts("Texts that can't be used", problems)
     msg.good(f"{counted(texts, 'text')} of {counted(words, 'word')}: {out}")
     msg.info(f"Memory: {peak.bytes / 2**20:,.0f} MB at most. For annotators: python -m scripts.export {out} FOLDER")

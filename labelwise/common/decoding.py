@@ -1,5 +1,6 @@
 """The errors of decoders, what can be written again, and limits of depth and size for YAML."""
 
+from collections import Counter
 from typing import Any, TypeVar
 
 import msgspec
@@ -24,6 +25,11 @@ def is_text(value: Any) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def decode_counter(kind: type[Counter[str]], value: dict[str, int]) -> Counter[str]:
+    """Make a Counter again of the map that msgspec wrote, as its `dec_hook`."""
+    return kind(value)
 
 
 def decode_yaml(content: bytes, kind: type[Kind], name: str, remedy: str) -> Kind:

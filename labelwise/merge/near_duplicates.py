@@ -76,14 +76,14 @@ class NearPair(NamedTuple):
     other: Place
 
 
-def sign_partition(job: MergeJob) -> Path:
-    """Write the signatures of a partition's texts, unless an earlier run did; return their file."""
+def sign_partition(job: MergeJob) -> str:
+    """Write the signatures of a partition's texts, unless an earlier run did; return their file's name."""
     sources = ",".join(str(keys.source) for keys in job.ranges)
     name = hashlib.blake2b(f"{job.fingerprint()} {sources}".encode(), digest_size=16).hexdigest()
     folder = job.folder.parent.parent / "signatures"
     file = folder / f"{job.number:05d}-{name}"
     if file.is_file():
-        return file
+        return file.name
     others = list(folder.glob(f"{job.number:05d}-*"))
     earlier = np.concatenate([np.zeros(0, SIGNED), *(np.fromfile(other, SIGNED) for other in others)])
     keys = map(join_key, earlier["high"].tolist(), earlier["low"].tolist())
@@ -101,7 +101,7 @@ def sign_partition(job: MergeJob) -> Path:
         path.write_bytes(signed.tobytes())
     for other in others:
         remove(other)
-    return file
+    return file.name
 
 
 def sign(text: str) -> list[int]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from labelwise.common.decoding import decode_counter
 from labelwise.common.outputs import staged
 from labelwise.corpus.docbin_writer import DocWriter
 from labelwise.corpus.manifest import SPLITS, Split
@@ -19,7 +20,7 @@ from labelwise.merge.jobs import MergeJob
 from labelwise.merge.rules.agreement import disagreement_tasks
 from labelwise.merge.rules.answers import place_of
 from labelwise.merge.rules.decisions import judge, question_lines
-from labelwise.merge.rules.ledger import Ledger, decode_counter, outcome_of, problem_line
+from labelwise.merge.rules.ledger import Ledger, outcome_of, problem_line
 from labelwise.merge.rules.lost_spans import lost_span_tasks
 from labelwise.merge.rules.settings import load_tokenizer
 from labelwise.merge.task_store import TaskReader
@@ -50,15 +51,15 @@ class PartitionResult(msgspec.Struct):
 _decode_result = msgspec.msgpack.Decoder(PartitionResult, dec_hook=decode_counter).decode
 
 
-def merge_partition(job: MergeJob) -> PartitionResult:
-    """Merge the texts of one partition and write its files, or take those of an earlier run.
+def merge_partition(job: MergeJob) -> None:
+    """Merge the texts of one partition and write its files and its result, unless an earlier run did.
 
     RAISES (InputError): an "error" policy met its case.
     """
     fingerprint = job.fingerprint()
-    earlier = _read_result(job.folder)
+    earlier = _whole_result(job.folder)
     if earlier and earlier.fingerprint == fingerprint:
-        return earlier
+        return
     ledger = Ledger(labels={label: Counter() for label in job.labels})
     result = PartitionResult(fingerprint, ledger, {split: [] for split in SPLITS}, {}, {})
     docs = {split: DocWriter() for split in SPLITS}
@@ -97,17 +98,21 @@ def merge_partition(job: MergeJob) -> PartitionResult:
             (folder / name).write_bytes(b"".join(content))
         result.files = {file.name: _digest_file(file) for file in sorted(folder.iterdir())}
         (folder / "result").write_bytes(msgspec.msgpack.encode(result))
-    return result
 
 
 def _digest_file(file: Path) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
-def _read_result(folder: Path) -> PartitionResult | None:
+def read_result(folder: Path) -> PartitionResult:
+    """Read the result of a partition."""
+    return _decode_result((folder / "result").read_bytes())
+
+
+def _whole_result(folder: Path) -> PartitionResult | None:
     """Read the result of an earlier run, if its files are complete and unchanged."""
     try:
-        result = _decode_result((folder / "result").read_bytes())
+        result = read_result(folder)
         whole = all(_digest_file(folder / name) == digest for name, digest in result.files.items())
     except (OSError, msgspec.DecodeError):
         return None

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import msgspec
 
+from labelwise.common.decoding import decode_counter
 from labelwise.common.errors import InputError
 from labelwise.common.own_files import create
 from labelwise.common.spans import is_integer
 from labelwise.corpus.tasks import PREDICTED
 from labelwise.merge.jobs import ReadJob
-from labelwise.merge.rules.ledger import PROBLEM_SPANS, Problem, decode_counter, outcome_of, problem_line
+from labelwise.merge.rules.ledger import PROBLEM_SPANS, Problem, outcome_of, problem_line
 from labelwise.merge.task_store import ENTRY, TaskWriter, task_file_path
 from labelwise.sources.brat import READ_SUFFIXES
 from labelwise.sources.files import stat_of

@@ -16,17 +16,21 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import IO, NamedTuple, TypeVar
+from tempfile import TemporaryDirectory
+from typing import IO, Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
+from labelwise.common.decoding import decode_counter
 from labelwise.common.engine import Engine
 from labelwise.common.engines import EngineName, open_engine, plan_processes
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import Output, link, staged_together
+from labelwise.common.own_files import locked
+from labelwise.common.shares import Shares, open_shares
 from labelwise.corpus.manifest import MERGE, SPLITS
 from labelwise.corpus.places import PLACES, declared_line
 from labelwise.merge.cache import CACHE, Cache, forget_unused, open_cache
@@ -41,16 +45,18 @@ from labelwise.merge.near_duplicates import (
     sign_partition,
     write_near_duplicates,
 )
-from labelwise.merge.partition import LINES, PROBLEMS, merge_partition
+from labelwise.merge.partition import LINES, PROBLEMS, merge_partition, read_result
 from labelwise.merge.plan import ALONE, PER_WORKER, TaskFile, count_partitions, plan_merging, plan_reading
 from labelwise.merge.read_sources import Extract, median_seconds, read_slice
 from labelwise.merge.rules.ledger import Ledger, Problem, outcome_of, problem_line
 from labelwise.merge.rules.settings import Settings, load_tokenizer
 from labelwise.merge.task_store import task_file_path
+from labelwise.sources.brat import READ_SUFFIXES
 from labelwise.sources.decisions import DecisionRow, find_decisions
 from labelwise.sources.declarations import FETCHED, DataSet, all_labels, load_datasets
-from labelwise.sources.files import LINK_OUTSIDE, printable
+from labelwise.sources.files import LINK_OUTSIDE, printable, stat_of
 
+_decode_extract = msgspec.json.Decoder(Extract, dec_hook=decode_counter).decode
 AnyJob = TypeVar("AnyJob", ReadJob, MergeJob)
 Result = TypeVar("Result")
 HERE = Engine()
@@ -72,6 +78,7 @@ def merge_data(
     memory: str = "",
     engine: EngineName = "processes",
     address: str = "",
+    share: str = "",
     decisions: Path | None = None,
     metrics: Path | None = None,
     strict: bool = False,
@@ -84,10 +91,12 @@ def merge_data(
     workers (int): processes; 0 for one per core.
     memory (str): fewer workers if they would take more than this, such as "256MB"; empty for no limit.
     engine, address (str): see `engines.open_engine`.
+    share (str): do only this share of the work, such as "3/50"; see `shares`.
     decisions (Path | None): the folder of decisions.
     metrics (Path | None): the JSON file for the ledger.
     strict (bool): rows and spans that can't be used are an error.
     RAISES (InputError): a declaration, a setting or, with `strict`, a row is wrong.
+    RAISES (ShareEnded): the share is done, of a phase.
     """
     out = out.absolute()  # a cluster's workers are elsewhere
     datasets = load_datasets([path.absolute() for path in declarations], out / FETCHED)
@@ -105,6 +114,7 @@ def merge_data(
             progress=progress,
             strict=strict,
             may_be_empty=False,
+            share=share,
             decisions=decisions,
             metrics=metrics,
         )
@@ -119,6 +129,7 @@ def merge_datasets(
     progress: ByteProgress = no_byte_progress,
     strict: bool = False,
     may_be_empty: bool = True,
+    share: str = "",
     decisions: Path | None = None,
     metrics: Path | None = None,
 ) -> Ledger:
@@ -128,10 +139,12 @@ def merge_datasets(
     engine (Engine): where sources are read and partitions merged.
     strict (bool): rows and spans that can't be used are an error.
     may_be_empty (bool): it isn't an error if no text goes into the corpus.
+    share (str): see `merge_data`.
     decisions (Path | None): the folder of decisions.
     metrics (Path | None): the JSON file for the ledger.
     RAISES (InputError): an "error" policy met its case, a file changed meanwhile, another merge is writing to the
         folder, the disk is full.
+    RAISES (ShareEnded): the share is done, of a phase.
     RAISES (RuntimeError): the ledger doesn't balance, which is a bug in this program.
     """
     labels = all_labels(datasets)
@@ -142,10 +155,19 @@ def merge_datasets(
     ledger.datasets.update(dict.fromkeys((dataset.name for dataset in datasets), 0))
     ledger.renamed.update({_renamed(dataset, old): 0 for dataset in datasets for old in dataset.rename})
     ledger.inferred.update({dataset.name: len(dataset.labels) for dataset in datasets if dataset.inferred})
-    run = Runner(engine, progress)
-    with staged_together("merge", Output(out / MERGE, "items"), metrics) as (folder, metrics_file):
+    facts = {
+        "settings": settings,
+        "sources": [datasets, [stat_of(source.path, READ_SUFFIXES) for source in sources]],
+        "decisions": stat_of(decisions, (".jsonl",)) if decisions and decisions.is_dir() else [],
+    }
+    with (
+        _destination(out, metrics, share) as (folder, metrics_file),
+        open_shares(out / MERGE, share, **facts) as shares,
+    ):
+        run = Runner(engine, progress, shares)
         check_out(out, sources)
-        cache = open_cache(out / CACHE)
+        with locked(out / "cache", wait=True):  # which shares open side by side
+            cache = open_cache(out / CACHE)
         for split in SPLITS:
             (folder / split).mkdir(parents=True)
         _note_links_outside(datasets, ledger, folder / PROBLEMS)
@@ -159,11 +181,17 @@ def merge_datasets(
         files = _read(run, sources, settings, cache, ledger, folder)
         total = sum(file.size for file in files)
         count = count_partitions(files, settings)
-        plan = partial(plan_merging, files, count, sources, labels, settings, cache)
-        pairs = [] if settings.near_duplicates == "off" else _compare(run, plan(), total, settings)
+
+        def plan(*of_texts: Any) -> Planned[MergeJob]:
+            def jobs(numbers: range) -> Iterator[MergeJob]:
+                return plan_merging(files, count, numbers, sources, labels, settings, cache, *of_texts)
+
+            return Planned(jobs, count, total)
+
+        pairs = [] if settings.near_duplicates == "off" else _compare(run, plan(), cache.signatures, settings)
         groups = group_texts(pairs) if settings.near_duplicates == "group" else {}
         homes = {place.key: Home() for pair in pairs for place in (pair.one, pair.other)}
-        made = _merge(run, plan(groups, decided), total, homes, ledger, folder)
+        made = _merge(run, plan(groups, decided), cache.partitions, homes, ledger, folder)
         for made_before in (cache.partitions, cache.signatures):
             forget_unused(made_before, {f"{number:05d}" for number in range(count)})
         write_near_duplicates(pairs, homes, sources, ledger, folder / NEAR_DUPLICATES)
@@ -174,20 +202,55 @@ def merge_datasets(
     return ledger
 
 
+@contextmanager
+def _destination(out: Path, metrics: Path | None, share: str) -> Iterator[tuple[Path, Path | None]]:
+    """Yield the folder for the corpus, and the file for its metrics; what a share puts there is nobody's."""
+    if share:
+        with TemporaryDirectory() as folder:
+            yield Path(folder), None
+    else:
+        with staged_together("merge", Output(out / MERGE, "items"), metrics) as (folder, metrics_file):
+            yield folder, metrics_file
+
+
+class Planned(NamedTuple, Generic[AnyJob]):
+    """The jobs of a phase.
+
+    jobs (Callable): makes those with some numbers.
+    length (int): how many there are.
+    total (int): the sum of their `size`, in bytes.
+    """
+
+    jobs: Callable[[range], Iterable[AnyJob]]
+    length: int
+    total: int
+
+
 class Runner(NamedTuple):
     """Runs the jobs of a phase, and shows its progress."""
 
     engine: Engine
     progress: ByteProgress
+    shares: Shares
 
     def run(
-        self, phase: str, function: Callable[[AnyJob], Result], jobs: Iterable[AnyJob], total: int
-    ) -> Iterator[tuple[AnyJob, Result]]:
-        """Yield each job with its result, in order; `total` is the sum of the jobs' `size`, in bytes."""
-        with self.progress(phase, total) as advance:
-            for job, result in self.engine.map(function, jobs):
-                yield job, result
-                advance(job.size, job.tasks if isinstance(job, MergeJob) else getattr(result, "tasks", 0))
+        self,
+        phase: str,
+        function: Callable[[AnyJob], Result],
+        planned: Planned[AnyJob],
+        decode: Callable[[bytes], Result],
+        *,
+        last: bool = False,
+    ) -> Iterator[Result]:
+        """Return the results of the jobs, in order; see `Shares.results`."""
+
+        def do(numbers: range) -> Iterator[Result]:
+            with self.progress(phase, planned.total * len(numbers) // max(1, planned.length)) as advance:
+                for job, result in self.engine.map(function, planned.jobs(numbers)):
+                    yield result
+                    advance(job.size, job.tasks if isinstance(job, MergeJob) else getattr(result, "tasks", 0))
+
+        return self.shares.results(phase, planned.length, do, decode, last=last)
 
 
 def _read(
@@ -195,11 +258,18 @@ def _read(
 ) -> list[TaskFile]:
     """Read all sources to task files, and note unusable rows and spans."""
     jobs = plan_reading(sources, cache, settings)
+    planned = Planned(lambda numbers: jobs[numbers.start : numbers.stop], len(jobs), sum(job.size for job in jobs))
     files: list[TaskFile] = []
     seconds: dict[str, Counter[str]] = {}
     base = 0
     with (folder / PROBLEMS).open("ab") as problems:
-        for job, extract in run.run("read", read_slice, jobs, sum(job.size for job in jobs)):
+        extracts = run.run("read", read_slice, planned, _decode_extract)
+        for job, extract in zip(jobs, extracts, strict=True):
+            if not job.out.with_suffix(".problems").exists():
+                raise InputError(
+                    f"{cache.tasks}: what shares have read isn't there any more; delete {run.shares.folder}, too, and "
+                    "begin again"
+                )
             base = base if job.start else 0
             files += [
                 TaskFile(task_file_path(job.out, number), job.number, base, tasks, size)
@@ -258,24 +328,33 @@ def _note_extract(
             problems.write(problem_line(Problem(source.dataset.name, file, base + problem.line, problem.reason)))
 
 
-def _compare(run: Runner, jobs: Iterable[MergeJob], total: int, settings: Settings) -> list[NearPair]:
+def _compare(run: Runner, planned: Planned[MergeJob], signatures: Path, settings: Settings) -> list[NearPair]:
     """Find the pairs of texts that are nearly equal."""
-    files = [file for _, file in run.run("compare", sign_partition, jobs, total)]
-    return find_pairs(files, settings.near_similarity)
+    names = run.run("compare", sign_partition, planned, partial(msgspec.json.decode, type=str))
+    return find_pairs([signatures / name for name in names], settings.near_similarity)
 
 
 def _merge(
-    run: Runner, jobs: Iterable[MergeJob], total: int, homes: dict[bytes, Home], ledger: Ledger, folder: Path
+    run: Runner,
+    planned: Planned[MergeJob],
+    results: Path,
+    homes: dict[bytes, Home],
+    ledger: Ledger,
+    folder: Path,
 ) -> Made:
     """Merge the partitions and put them together.
 
+    results (Path): the folder that has one for each partition, in which its result is.
     homes (dict[bytes, Home]): the split and the document of each text whose key it has are put into it.
     """
     digests = {split: hashlib.sha256() for split in SPLITS}
     partitions: dict[str, str] = {}
     with ExitStack() as stack:
         whole = {name: stack.enter_context((folder / name).open("ab")) for name in LINES}
-        for job, result in run.run("merge", merge_partition, jobs, total):
+        merged = run.run("merge", merge_partition, planned, partial(msgspec.json.decode, type=None), last=True)
+        for number, _ in enumerate(merged):
+            own = results / f"{number:05d}"
+            result = read_result(own)
             ledger.add(result.ledger)
             for split in SPLITS:
                 digests[split].update(b"".join(result.keys[split]))
@@ -283,11 +362,11 @@ def _merge(
                     (key, Home(split, result.names.get(key, ""))) for key in result.keys[split] if key in homes
                 )
                 if digest := result.files.get(f"{split}.spacy"):
-                    name = f"{split}/part-{job.number:05d}.spacy"
-                    link(job.folder / f"{split}.spacy", folder / name)
+                    name = f"{split}/part-{number:05d}.spacy"
+                    link(own / f"{split}.spacy", folder / name)
                     partitions[name] = digest
             for name, file in whole.items():
-                _append(job.folder / name, file)
+                _append(own / name, file)
     return Made({split: digest.hexdigest() for split, digest in digests.items()}, partitions)
 
 

@@ -7,6 +7,7 @@ import gzip
 import sqlite3
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -104,6 +105,11 @@ def can_be_cut(path: Path) -> bool:
     return format_of(Slice(path)).can_be_cut(path)
 
 
+def is_jsonl(path: Path) -> bool:
+    """Tell whether a source is read line by line, as JSON."""
+    return format_of(Slice(path)) is FORMATS[-1]
+
+
 def read_items(
     path: Path, dataset: str = "", start: int = 0, end: int | None = None, spans: str = ""
 ) -> Iterator[Item]:
@@ -112,8 +118,18 @@ def read_items(
     RAISES (InputError): it can't be read: not a database, a schema that isn't Prodigy's, a damaged file.
     """
     piece = Slice(path, dataset, start, end, spans)
-    try:
+    with refuse_damaged(path):
         yield from format_of(piece).read(piece)
+
+
+@contextmanager
+def refuse_damaged(path: Path) -> Iterator[None]:
+    """Name a file that can't be read.
+
+    RAISES (InputError): it can't.
+    """
+    try:
+        yield
     except sqlite3.OperationalError as error:
         raise InputError(
             f"{path}: the database can't be read now: {error}; stop what is writing to it, or try again"

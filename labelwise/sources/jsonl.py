@@ -1,8 +1,11 @@
 """Read JSONL, plain or compressed: a task per line, each by its own keys (see `rows`)."""
 
 import gzip
+import os
 import zlib
 from collections.abc import Iterator
+from contextlib import nullcontext
+from io import BufferedReader
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any
@@ -18,6 +21,8 @@ from labelwise.sources.rows import Shape, parse_row, shape_of
 BOM = b"\xef\xbb\xbf"  # some editors begin a file with it
 LONGEST = 2**24  # bytes that a row may have by which the format of those that say nothing is decided
 DECIDING = 50  # rows that are looked at for that
+COMPRESSED = (".gz", ".zst")
+_HELD: dict[tuple[Path, int], IO[bytes]] = {}
 UNREADABLE = (OSError, EOFError, zlib.error, zstd.ZstdError)
 HEADERS = {
     b"SQLite format 3\0": "this is a database; declare it as `db:`, with the data set's name as `name:`",
@@ -31,12 +36,42 @@ HEADERS = {
 
 
 def read_jsonl_file(path: Path, start: int = 0, end: int | None = None) -> Iterator[Item]:
-    """Yield the rows of a file, or of a plain one those that begin at `start` or after it, before `end`.
+    """Yield the rows of a file, or those that begin at `start` or after it, before `end`, as it is decompressed.
 
     RAISES (InputError): it isn't JSONL, but a database, or compressed in a way that its name doesn't tell.
     """
-    with _open(path) as lines:
+    with nullcontext(_hold(path, start)) if end is not None and path.suffix in COMPRESSED else _open(path) as lines:
         yield from read_jsonl(lines, start, end, _first_shape(path))
+
+
+def cut_jsonl(path: Path, most: int) -> Iterator[tuple[int, int, int, int]]:
+    """Cut a file after each `most` lines or a few more: yield the bytes of each part, and its lines and those before.
+
+    RAISES (InputError): see `read_jsonl_file`.
+    """
+    start = end = before = count = 0
+    with _open(path) as lines:
+        for line in lines:
+            if count >= most:
+                yield start, end, before, count
+                start, before, count = end, before + count, 0
+            end += len(line)
+            count += len(line.splitlines()) if b"\r" in line else 1
+    if count:
+        yield start, end, before, count
+
+
+def _hold(path: Path, start: int) -> IO[bytes]:
+    """Open a compressed file, or take it where this process left it: to come to a place, all before it is read."""
+    held = path, os.getpid()  # a forked process would move this one's
+    if held not in _HELD:
+        for lines in _HELD.values():
+            lines.close()
+        _HELD.clear()
+        _HELD[held] = BufferedReader(_open(path), 2**20)  # type: ignore[type-var]
+    if not start:
+        _HELD[held].seek(0)
+    return _HELD[held]
 
 
 def _first_shape(path: Path) -> Shape:

@@ -94,7 +94,7 @@ def write_datasets(
 ) -> Report:
     """Write one data set per label, `datasets.yml`, `report.json` and `problems.jsonl` into a new folder.
 
-    blocks (Iterable[tuple[Path, Block]]): with their folders, which are deleted.
+    blocks (Iterable[tuple[Path, Block]]): with their folders.
     labels (list[str]): a file is made for each, even if no span has it.
     out (Path): a folder that doesn't exist.
     split (str): that of all of them, but for those in `folders`.
@@ -115,7 +115,6 @@ def write_datasets(
         for file in filter(Path.is_file, folder.rglob("*")):
             with file.open("rb") as part, (out / file.relative_to(folder)).open("ab") as whole:
                 shutil.copyfileobj(part, whole)
-        shutil.rmtree(folder)
     declared = []
     for own, made in files.items():
         if own in used or not used:

@@ -1,7 +1,9 @@
-"""Read texts that nobody has annotated: `.txt` files and JSONL, plain or compressed, by themselves or in folders."""
+"""Read texts that nobody has annotated: `.txt` files and JSONL, plain or compressed, by themselves or in folders.
+
+What there is to read is found first, as Pieces: whole files, and lines of JSONL, which several processes read.
+"""
 
 import gzip
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -18,13 +20,34 @@ from labelwise.sources.files import (
     printable,
     read_file,
 )
-from labelwise.sources.formats import read_items
-from labelwise.sources.jsonl import UNREADABLE
+from labelwise.sources.formats import is_jsonl, read_items, refuse_damaged
+from labelwise.sources.jsonl import UNREADABLE, cut_jsonl
 from labelwise.sources.prodigy import DOCUMENT
 
 TEXTS = (".txt", ".txt.gz", ".txt.zst")
 SUFFIXES = (*TEXTS, ".jsonl", ".jsonl.gz", ".jsonl.zst")
 DECOMPRESS = {".gz": gzip.decompress, ".zst": zstd.decompress}
+
+
+class Piece(NamedTuple):
+    """A file, or some lines of one.
+
+    name (str): its path in its folder.
+    stamp (tuple[int, ...]): inode, size and time of the file when it was found.
+    lines (int): how many texts it has, at most.
+    start, end (int, int | None): the bytes of these lines, of what isn't compressed any more; None for a whole file.
+    before (int): the lines before them.
+    problem (str): why it can't be used.
+    """
+
+    file: Path
+    name: str
+    stamp: tuple[int, ...] = ()
+    lines: int = 1
+    start: int = 0
+    end: int | None = None
+    before: int = 0
+    problem: str = ""
 
 
 class RawText(NamedTuple):
@@ -38,51 +61,67 @@ class RawText(NamedTuple):
     problem: str = ""
 
 
-def usable_texts(inputs: Sequence[Path], problems: Counter[str]) -> Iterator[tuple[str, str]]:
-    """Yield the texts of files and folders that can be used, each with its name.
-
-    problems (Counter[str]): the others are counted there, by reason.
-    RAISES (InputError): an input isn't there, or can't be read; or no text can be used.
-    """
-    text = None
-    for raw in read_texts(inputs):
-        if raw.text is None:
-            problems[raw.problem.partition(":")[0]] += 1
-        else:
-            text = raw.text
-            yield text, raw.name
-    if text is None:
-        raise InputError(f"{', '.join(map(printable, inputs))}: no .txt or .jsonl file with a text that can be used")
-
-
-def read_texts(inputs: Sequence[Path]) -> Iterator[RawText]:
-    """Yield the texts of files and folders, one by one.
+def find_pieces(inputs: Sequence[Path], lines: int) -> Iterator[Piece]:
+    """Find the pieces of files and folders, of JSONL with at most so many lines.
 
     RAISES (InputError): an input isn't there, or can't be read.
     """
     for path in inputs:
         if is_folder(path):
             for link in folders_outside(path):
-                yield RawText(None, printable(link.relative_to(path)), LINK_OUTSIDE)
+                yield Piece(link, printable(link.relative_to(path)), problem=LINK_OUTSIDE)
             for file in find_files(path, SUFFIXES):
                 name = printable(file.relative_to(path))
-                yield from [RawText(None, name, LINK_OUTSIDE)] if is_link_outside(file, path) else _read(file, name)
+                outside = is_link_outside(file, path)
+                yield from [Piece(file, name, problem=LINK_OUTSIDE)] if outside else _cut(file, name, lines)
         elif not path.is_file():
             raise InputError(f"{printable(path)}: there is no such file or folder")
         else:
-            yield from _read(path, printable(Path(path.name)))
+            yield from _cut(path, printable(Path(path.name)), lines)
 
 
-def _read(file: Path, name: str) -> Iterator[RawText]:
+def _cut(file: Path, name: str, lines: int) -> Iterator[Piece]:
+    """Cut a file into pieces, if it is JSONL."""
+    whole = Piece(file.absolute(), name, _stamp(file))
     if file.name.endswith(TEXTS):
+        yield whole
+    elif is_jsonl(file):
+        with refuse_damaged(file):
+            for start, end, before, count in cut_jsonl(file, lines):
+                yield whole._replace(lines=count, start=start, end=end, before=before)
+    else:
+        yield whole._replace(lines=lines)
+
+
+def _stamp(file: Path) -> tuple[int, ...]:
+    """Tell a file from a changed one; nothing of one that isn't there, as of a link to nothing."""
+    if not file.exists():
+        return ()
+    found = file.stat()
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def read_piece(piece: Piece) -> Iterator[RawText]:
+    """Yield the texts of a piece, one by one.
+
+    RAISES (InputError): the file has changed, or can't be read.
+    """
+    file, name = piece.file, piece.name
+    if piece.problem:
+        yield RawText(None, name, piece.problem)
+        return
+    if _stamp(file) != piece.stamp:
+        raise InputError(f"{printable(file)}: the file changed while it was read; run this again")
+    if name.endswith(TEXTS):
         yield _read_text(file, name.removesuffix(".gz").removesuffix(".zst"))
         return
-    for item in read_items(file):
+    for item in read_items(file, start=piece.start, end=piece.end):
+        line = piece.before + item.line
         if item.task is not None:
             meta = item.task.meta if isinstance(item.task.meta, dict) else {}
-            yield RawText(item.task.text, str(meta.get(DOCUMENT) or f"{name}:{item.line}"))
+            yield RawText(item.task.text, str(meta.get(DOCUMENT) or f"{name}:{line}"))
         elif item.problem:
-            yield RawText(None, f"{name}:{item.line}", item.problem)
+            yield RawText(None, f"{name}:{line}", item.problem)
 
 
 def _read_text(file: Path, name: str) -> RawText:

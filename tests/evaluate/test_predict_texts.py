@@ -18,7 +18,6 @@ from labelwise.common.errors import InputError
 from labelwise.evaluate import predict_texts as module
 from labelwise.evaluate.predict_texts import predict_texts
 from labelwise.export.run import export
-from labelwise.sources.raw_texts import read_texts, usable_texts
 
 
 @pytest.fixture
@@ -51,11 +50,10 @@ NAMES = [*(f"deep/{number}.txt" for number in range(7)), "deep/own.jsonl:1", "on
 
 
 def run(model, inputs, out, **options) -> tuple[list[dict], Counter]:
-    problems: Counter[str] = Counter()
-    done = list(predict_texts(model, usable_texts(inputs, problems), out, **options))
+    done = list(predict_texts(model, inputs, out, **options))
     rows = [json.loads(line) for line in out.read_bytes().splitlines()]
     assert sum(part.texts for part in done) == len(rows)
-    return rows, problems
+    return rows, sum((part.problems for part in done), Counter())
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -97,11 +95,11 @@ def test_a_cluster_predicts_the_same(model, inputs, tmp_path, monkeypatch):
 def test_a_run_that_was_killed_goes_on_where_it_was(model, inputs, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "PART", 2)
     out = tmp_path / "out.jsonl"
-    begun = predict_texts(model, usable_texts(inputs, Counter()), out)
+    begun = predict_texts(model, inputs, out)
     next(begun), next(begun)
     begun.close()
     assert not out.exists()
-    made = sorted((tmp_path / ".out.jsonl.labelwise.parts").glob("part-*"))
+    made = sorted((tmp_path / ".out.jsonl.labelwise.parts").glob("part-*.done"))
     assert len(made) >= 2
     written = []
     write = module.write_predictions
@@ -114,7 +112,7 @@ def test_a_run_that_was_killed_goes_on_where_it_was(model, inputs, tmp_path, mon
 def test_parts_of_another_pipeline_are_not_taken(model, inputs, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "PART", 2)
     out = tmp_path / "out.jsonl"
-    begun = predict_texts(model, usable_texts(inputs, Counter()), out)
+    begun = predict_texts(model, inputs, out)
     next(begun)
     begun.close()
     nlp = spacy.load(model)
@@ -127,7 +125,7 @@ def test_parts_of_another_pipeline_are_not_taken(model, inputs, tmp_path, monkey
 
 def test_what_cannot_be_read_is_an_error(model, tmp_path):
     with pytest.raises(InputError, match="there is no such file or folder"):
-        list(read_texts([tmp_path / "nowhere"]))
+        list(predict_texts(model, [tmp_path / "nowhere"], tmp_path / "out.jsonl"))
     with pytest.raises(InputError, match="no trained pipeline"):
         list(predict_texts(tmp_path, [], tmp_path / "out.jsonl"))
 
@@ -176,11 +174,8 @@ def test_rules_are_exported_by_label_for_annotators(tmp_path):
 
     nlp.add_pipe("finds_by_itself")
     nlp.to_disk(tmp_path / "rules")
-    list(
-        predict_texts(
-            tmp_path / "rules", [("Acme sells it today", "a"), ("Nothing here", "b")], tmp_path / "found.jsonl"
-        )
-    )
+    (tmp_path / "raw.jsonl").write_text('{"text": "Acme sells it today"}\n{"text": "Nothing here"}\n')
+    list(predict_texts(tmp_path / "rules", [tmp_path / "raw.jsonl"], tmp_path / "found.jsonl"))
     export(tmp_path / "found.jsonl", tmp_path / "out", "prodigy-by-label")
     found = {
         file.stem: [[span["label"] for span in json.loads(line)["spans"]] for line in file.read_text().splitlines()]

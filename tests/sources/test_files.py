@@ -20,7 +20,7 @@ from labelwise.sources.convert_brat import convert_brat
 from labelwise.sources.declarations import load_datasets
 from labelwise.sources.files import find_files, match_pattern
 from labelwise.sources.infer import declare_folder
-from labelwise.sources.raw_texts import read_texts
+from labelwise.sources.raw_texts import find_pieces, read_piece
 from labelwise.train.reader import read_docs
 from tests.conftest import write_jsonl
 
@@ -382,7 +382,8 @@ def test_raw_texts_are_not_read_through_a_link_outside(tmp_path, private):
     (tmp_path / "raw").mkdir()
     (tmp_path / "raw/one.txt").symlink_to(private / "diary.txt")
     (tmp_path / "raw/deep").symlink_to(private)
-    assert [(raw.name, raw.text, raw.problem) for raw in read_texts([tmp_path / "raw"])] == [
+    found = [raw for piece in find_pieces([tmp_path / "raw"], 1) for raw in read_piece(piece)]
+    assert [(raw.name, raw.text, raw.problem) for raw in found] == [
         ("deep", None, "link outside"),
         ("one.txt", None, "link outside"),
     ]

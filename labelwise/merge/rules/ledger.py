@@ -27,11 +27,6 @@ def outcome_of(reason: str) -> str:
     return reason.partition(":")[0]
 
 
-def decode_counter(kind: type[Counter[str]], value: dict[str, int]) -> Counter[str]:
-    """Make a Counter again of the map that msgspec wrote, as its `dec_hook`."""
-    return kind(value)
-
-
 def problem_line(problem: Problem) -> bytes:
     """Make a line of JSON: data set, file, line and reason."""
     return msgspec.json.encode(problem._asdict()) + b"\n"
