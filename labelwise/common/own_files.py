@@ -82,28 +82,19 @@ def locked(path: Path, *, shared: bool = False, wait: bool = False) -> Iterator[
 
     The lock is a file beside the output, which is deleted at the end. A process locks an output once at a time.
 
-    shared (bool): others may share it, and only who wants it alone is kept out.
+    shared (bool): others may share it, and only who wants it alone is kept out; the file stays.
     wait (bool): until others are done.
     RAISES (InputError): another process holds the lock, or what has its name isn't a lock.
     """
     path = real_path(path)
     file = own_name(path, "lock")
     file.parent.mkdir(parents=True, exist_ok=True)
-    with _take_lock(file, path, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB)) as lock:
+    with _take_lock(file, path, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB)):
         try:
             yield
         finally:
-            if not shared or _is_last(lock):
+            if not shared:
                 file.unlink(missing_ok=True)
-
-
-def _is_last(lock: IO[str]) -> bool:
-    """Tell whether nobody else shares a lock."""
-    try:
-        fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
 
 
 def _take_lock(file: Path, path: Path, how: int) -> IO[str]:

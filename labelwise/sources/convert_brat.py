@@ -94,7 +94,8 @@ def convert_brat(
         address, or, with `strict`, a line that can't be converted.
     RAISES (ShareEnded): the share is done, of a phase.
     """
-    check_out(out, [folder for folder in (brat_dir, fallback) if folder])
+    if not share:
+        check_out(out, [folder for folder in (brat_dir, fallback) if folder])
     check_encoding(encoding)
     check_document_url(document_url, "--document-url")
     check_renaming(rename, labels or (), "--rename")

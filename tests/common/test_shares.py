@@ -4,6 +4,7 @@ import json
 import random
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from labelwise.common import shares as module
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import staged
+from labelwise.common.own_files import locked
 from labelwise.common.shares import Share, ShareEnded, open_shares, parse_share
 
 JOBS = {"count": 7, "square": 11}
@@ -33,7 +35,8 @@ def work(out: Path, share: str, did: list, *, fail_at: int = -1, settings: str =
 
         return run
 
-    with open_shares(out, share, settings=settings) as shares:
+    whole = nullcontext() if share else locked(out)
+    with whole, open_shares(out, share, settings=settings) as shares:
         counts = list(shares.results("count", JOBS["count"], do("count", []), json.loads))
         return list(shares.results("square", JOBS["square"], do("square", counts), json.loads, last=True))
 
