@@ -124,17 +124,19 @@ class Sleepers(ThreadPoolExecutor):
         self.times.append((begun, time.monotonic()))
 
 
-def busy(spread: list[float], mean: float, slots: int, ahead: int, slow: float) -> float:
+def busy(spread: list[float], mean: float, slots: int, window: int, slow: float) -> float:
     """Let sleeping jobs fill slots through the engine; return the share of the time that slots were busy.
 
     spread (list[float]): seconds of jobs, as parts of their mean.
-    ahead (int): the most jobs in flight for each slot.
+    window (int): the most jobs for each slot that are in flight or wait for one before them.
     slow (float): one job in a thousand takes so many times the mean.
     Until the last job begins: with millions of jobs, the end doesn't count.
     """
     rng = random.Random(0)
-    jobs = [mean * (slow if slow and rng.random() < 0.001 else rng.choice(spread)) for _ in range(12 * slots)]
-    with Sleepers(slots) as sleepers, patch.object(engine, "AHEAD", ahead):
+    jobs = [
+        mean * (slow if slow and rng.random() < 0.001 else rng.choice(spread)) for _ in range(3 * engine.WINDOW * slots)
+    ]
+    with Sleepers(slots) as sleepers, patch.object(engine, "WINDOW", window):
         for _ in engine.SideBySide.map(cast(engine.SideBySide, sleepers), sleepers.nap, jobs):
             pass
     first, last = min(sleepers.times)[0], max(sleepers.times)[0]
@@ -165,10 +167,10 @@ def main(
     write_result("paper_sizes", columns | {"ranges of a partition": ",.0f"} | bytes_of, sizes)
     write_result("paper_hours", {"texts": ",", "labels": ","} | dict.fromkeys(ORDER, ",.2f"), hours)
     simulated = [
-        (slots, ahead, slow or None, busy(costs.spread, mean, slots, ahead, slow))
-        for ahead, slow in [(engine.AHEAD, 0), (engine.AHEAD, 10), (12, 10)]
+        (slots, window, slow or None, busy(costs.spread, mean, slots, window, slow))
+        for window, slow in [(engine.AHEAD, 0), (engine.WINDOW, 0), (engine.AHEAD, 10), (engine.WINDOW, 10)]
     ]
-    columns = {"slots": ",", "jobs in flight for each": ",", "one in 1,000 is slower, times": ",", "busy": ".1%"}
+    columns = {"slots": ",", "jobs in the window of each": ",", "one in 1,000 is slower, times": ",", "busy": ".1%"}
     write_result("paper_engine", columns, simulated)
 
 

@@ -161,7 +161,7 @@ class Cluster(SideBySide):
 
     def _check_killed(self) -> None:
         """Check that no job was begun on two workers that are gone: it would take all of them with it."""
-        for sent in self._sent.values():
+        for sent in (sent for future, sent in self._sent.items() if not future.done()):
             begun = _begun(self.folder, sent.number)
             lines = begun.read_text(encoding="utf8").splitlines() if begun.exists() else []
             gone = [line for line in lines if line.partition(" ")[0] not in self._workers]

@@ -6,9 +6,11 @@ Results come in the order of their jobs, and no more jobs are made than are soon
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, wait
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
+from contextlib import contextmanager
 from itertools import islice
 from multiprocessing import active_children, get_context
+from threading import Event
 from typing import Any, TypeVar
 
 from labelwise.common.errors import InputError
@@ -17,6 +19,7 @@ from labelwise.common.workers import begin_worker
 Job = TypeVar("Job")
 Result = TypeVar("Result")
 AHEAD = 2  # jobs in flight for each slot: one is being done, the next is there
+WINDOW = 12  # jobs for each slot that are in flight, or done and wait for one before them: as long as a slow one takes
 LOOK = 1.0  # seconds, after which it is looked whether slots came or went
 
 
@@ -50,23 +53,48 @@ class SideBySide(Engine, ABC):
         """Yield each job with its result, in order; what is in flight follows from the slots, as they come and go."""
         waiting = iter(jobs)
         pending: deque[tuple[Job, Future[Any]]] = deque()
+        running: set[Future[Any]] = set()
+        ended = Event()
+
+        def begin(future: Future[Any]) -> Future[Any]:
+            """Count a future as long as it isn't done."""
+            running.add(future)
+            future.add_done_callback(end)
+            return future
+
+        def end(future: Future[Any]) -> None:
+            """Make room for another one; this is called in any thread."""
+            running.discard(future)
+            ended.set()
+
         try:
             while True:
-                room = max(1, AHEAD * self.slots()) - len(pending)
-                pending.extend((job, self.submit(function, job)) for job in islice(waiting, max(0, room)))
+                slots = self.slots()
+                room = min(max(1, AHEAD * slots) - len(running), max(1, WINDOW * slots) - len(pending))
+                pending.extend((job, begin(self.submit(function, job))) for job in islice(waiting, max(0, room)))
                 if not pending:
                     return
                 job, future = pending[0]
-                if not wait([future], timeout=LOOK).done:
-                    continue
-                if isinstance(result := self.result(future), Future):
-                    pending[0] = job, result
+                if not future.done():
+                    ended.wait(LOOK)
+                    ended.clear()
+                elif isinstance(result := self.result(future), Future):
+                    pending[0] = job, begin(result)
                 else:
                     pending.popleft()
                     yield job, result
         finally:
             for _, future in pending:
                 future.cancel()
+
+
+@contextmanager
+def _killed_named() -> Iterator[None]:
+    """Make a block in which a worker that was killed is an error of the user's."""
+    try:
+        yield
+    except BrokenExecutor as error:
+        raise InputError("a worker was killed, perhaps for lack of memory: use fewer --workers") from error
 
 
 class Processes(SideBySide):
@@ -85,14 +113,13 @@ class Processes(SideBySide):
 
     def submit(self, function: Callable[[Any], Any], job: Any) -> Future[Any]:
         """Begin a job."""
-        return self._pool.submit(function, job)
+        with _killed_named():
+            return self._pool.submit(function, job)
 
     def result(self, future: Future[Any]) -> Any:
         """Take what a job gave."""
-        try:
+        with _killed_named():
             return future.result()
-        except BrokenExecutor as error:
-            raise InputError("a worker was killed, perhaps for lack of memory: use fewer --workers") from error
 
     def close(self, *, wait: bool) -> None:
         """End the processes; unless their jobs are waited for, at once: one may take minutes."""

@@ -9,43 +9,49 @@ from concurrent.futures import Future
 
 import pytest
 
-from labelwise.common.engine import SideBySide
+from labelwise.common import engine as engine_module
+from labelwise.common.engine import WINDOW, SideBySide
 from labelwise.common.engines import open_engine
 from labelwise.common.errors import InputError
 
 
-class Late(SideBySide):
-    """Does a job when its result is asked for, and notes how many wait."""
+class Stepwise(SideBySide):
+    """Does a job each time that its slots are counted: the oldest; of slow ones, none before it is told to."""
 
-    def __init__(self, slots):
-        self.now = slots
-        self.waiting = self.most = self.cancelled = 0
+    def __init__(self, slots, slow=()):
+        self.now, self.slow = slots, set(slow)
+        self.begun = []
+        self.most = self.calls = 0
 
     def slots(self):
+        self.calls += 1
+        assert self.calls < 1000, "it waits for ever"
+        doing = [(function, job, future) for function, job, future in self.begun if not future.done()]
+        self.most = max(self.most, len(doing))
+        for function, job, future in doing:
+            if job not in self.slow:
+                try:
+                    future.set_result(function(job))
+                except ArithmeticError as error:
+                    future.set_exception(error)
+                break
         return self.now
 
     def submit(self, function, job):
-        engine = self
-
-        class Waiting(Future):
-            def result(self, timeout=None):
-                engine.waiting -= 1
-                return function(job)
-
-            def cancel(self):
-                engine.cancelled += 1
-
-        self.waiting += 1
-        self.most = max(self.most, self.waiting)
-        future = Waiting()
-        future.set_result(None)
-        return future
+        self.begun.append((function, job, Future()))
+        return self.begun[-1][-1]
 
     def result(self, future):
         return future.result()
 
 
-def test_results_are_in_order_and_few_jobs_wait():
+@pytest.fixture
+def stepwise(monkeypatch):
+    monkeypatch.setattr(engine_module, "LOOK", 0)
+    return Stepwise
+
+
+def test_results_are_in_order_and_few_jobs_wait(stepwise):
     asked = []
 
     def jobs():
@@ -53,22 +59,38 @@ def test_results_are_in_order_and_few_jobs_wait():
             asked.append(number)
             yield number
 
-    engine = Late(slots=2)
+    engine = stepwise(slots=2)
     results = engine.map(lambda number: number * 2, jobs())
     assert next(results) == (0, 0)
-    assert len(asked) == 4, "jobs are made when there is room for them"
+    assert (engine.most, len(asked)) == (4, 5), "jobs are made when there is room for them"
     engine.now = 5
     assert next(results) == (1, 2)
-    assert engine.most == 10, "what is in flight follows from the slots"
     engine.now = 0
     assert list(results) == [(number, number * 2) for number in range(2, 50)]
+    assert engine.most == 10, "what is in flight follows from the slots"
 
 
-def test_what_waits_is_cancelled_when_one_fails():
-    engine = Late(slots=1)
+def test_a_slow_job_stops_no_other_until_many_results_wait(stepwise):
+    engine = stepwise(slots=2, slow=[0])
+    results = engine.map(lambda number: number * 2, range(60))
+
+    def look(count=engine.slots):
+        if engine.calls == WINDOW * 3:
+            engine.slow.clear()
+        return count()
+
+    engine.slots = look
+    assert next(results) == (0, 0)
+    assert len(engine.begun) == WINDOW * 2, "what waits is bounded"
+    assert list(results) == [(number, number * 2) for number in range(1, 60)]
+    assert engine.most == 4
+
+
+def test_what_waits_is_cancelled_when_one_fails(stepwise):
+    engine = stepwise(slots=1)
     with pytest.raises(ZeroDivisionError):
         list(engine.map(lambda number: 1 // number, [1, 0, 1, 1, 1]))
-    assert engine.cancelled == 2
+    assert [future.cancelled() for *_, future in engine.begun] == [False, False, True, True]
 
 
 def kill_itself(job: int) -> None:
