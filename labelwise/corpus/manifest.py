@@ -33,22 +33,40 @@ _PINNED: dict[Path, bytes] = {}
 
 
 @contextmanager
-def pinned(corpus: Path) -> Iterator[None]:
+def pinned(corpus: Path, digest: str = "") -> Iterator[None]:
     """Read no other corpus than this one, as it is now: one that a merge puts in its place meanwhile is an error.
 
     Processes that are forked within the block do the same.
-    RAISES (InputError): the corpus isn't whole.
+    digest (str): of its manifest, for workers that aren't forked: their corpus is that of who sends them jobs.
+    RAISES (InputError): the corpus isn't whole, or another one.
     """
     file = corpus.resolve() / MANIFEST
     if file in _PINNED:
         yield
         return
-    check_whole(corpus)
-    _PINNED[file] = file.read_bytes()
+    if digest:
+        content = _held(file, digest)
+    else:
+        check_whole(corpus)
+        content = file.read_bytes()
+    _PINNED[file] = content
     try:
         yield
     finally:
         del _PINNED[file]
+
+
+@lru_cache(maxsize=1)
+def _held(file: Path, digest: str) -> bytes:
+    """Read the manifest of a digest once, however many partitions a worker is sent."""
+    content = file.read_bytes() if file.is_file() else b""
+    if hashlib.sha256(content).hexdigest() != digest:
+        raise _merged_anew(file.parent)
+    return content
+
+
+def _merged_anew(corpus: Path) -> InputError:
+    return InputError(f"{corpus}: the corpus was merged anew meanwhile; start again")
 
 
 def check_pinned(corpus: Path) -> None:
@@ -65,7 +83,7 @@ def check_pinned(corpus: Path) -> None:
     except (InputError, FileNotFoundError):
         same = False
     if not same:
-        raise InputError(f"{corpus}: the corpus was merged anew meanwhile; start again")
+        raise _merged_anew(corpus)
 
 
 def manifest_digest(corpus: Path) -> str:

@@ -20,7 +20,7 @@ from labelwise.common.keys import text_key
 from labelwise.common.outputs import staged, workspace
 from labelwise.corpus.annotation import entities
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
-from labelwise.corpus.manifest import find_partitions
+from labelwise.corpus.manifest import find_partitions, manifest_digest, pinned
 from labelwise.corpus.pipeline import load_pipeline
 from labelwise.corpus.streaming import forgetting, take_batch, texts_at_a_time
 from labelwise.corpus.tokenizing import tokenize
@@ -32,11 +32,17 @@ Item = TypeVar("Item")
 
 
 class PredictJob(NamedTuple):
-    """A partition to predict: the pipeline's folder and its digest, the `.spacy` file, and the file for predictions."""
+    """A partition to predict.
+
+    model, digest (Path, str): the pipeline's folder, and its digest.
+    partition, manifest (Path, str): the `.spacy` file, and the digest of its corpus's manifest.
+    out (Path): the file for predictions.
+    """
 
     model: Path
     digest: str
     partition: Path
+    manifest: str
     out: Path
 
     def __str__(self) -> str:
@@ -93,6 +99,7 @@ def predict_split(
     digest = digest_folder(model)
     hold_pipeline(model, digest)
     files = find_partitions(split)
+    manifest = manifest_digest(split.resolve().parent)
 
     def predict() -> Iterator[Done]:
         with (
@@ -103,7 +110,7 @@ def predict_split(
             open_engine(engine, min(workers, len(files)), address, out) as opened,
         ):
             folder.mkdir()
-            jobs = (PredictJob(model, digest, file, folder / f"{file.stem}.jsonl") for file in files)
+            jobs = (PredictJob(model, digest, file, manifest, folder / f"{file.stem}.jsonl") for file in files)
             for job, done in opened.map(predict_partition, jobs):
                 written.write(job.out.read_bytes())
                 job.out.unlink()
@@ -116,7 +123,7 @@ def predict_partition(job: PredictJob) -> Done:
     """Write the predictions for a partition."""
     golds = read_stored_docs(job.partition)
     texts = words = 0
-    with job.out.open("wb") as file:
+    with pinned(job.partition.parent.resolve().parent, job.manifest), job.out.open("wb") as file:
         for gold, doc in predict_each(hold_pipeline(job.model, job.digest), golds, lambda gold: gold.text, len):
             texts += 1
             words += len(doc)

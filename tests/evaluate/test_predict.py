@@ -2,6 +2,7 @@
 
 import gc
 import random
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,10 @@ from spacy.training import Example
 from labelwise.common.code import digest_folder
 from labelwise.common.errors import InputError
 from labelwise.corpus.annotation import annotation_of, entities
-from labelwise.corpus.manifest import find_partitions
+from labelwise.corpus.manifest import find_partitions, manifest_digest
 from labelwise.corpus.tokenizer import make_nlp, read_tokenizer
 from labelwise.evaluate import predict as predict_module
-from labelwise.evaluate.predict import Done, hold_pipeline, predict_split
+from labelwise.evaluate.predict import Done, PredictJob, hold_pipeline, predict_partition, predict_split
 from labelwise.evaluate.predictions import PredictedDoc, read_predictions
 from labelwise.train.reader import read_docs
 from tests.merge.test_run import random_datasets
@@ -298,8 +299,30 @@ def test_no_partition_is_an_error(ruler, demo_corpus, tmp_path):
 def test_a_corpus_that_is_not_from_a_merge_is_an_error(ruler, tmp_path):
     (tmp_path / "test").mkdir()
     spacy.tokens.DocBin(docs=[spacy.blank("en")("a cat")], store_user_data=True).to_disk(tmp_path / "test" / "a.spacy")
-    with pytest.raises(InputError, match=r"'a cat'\.\.\.: nothing says which labels it is complete for"):
+    with pytest.raises(InputError, match=r"manifest.json: there is no such file; run the merge"):
         list(predict_split(ruler, tmp_path / "test", tmp_path / "p"))
+
+
+def test_a_worker_that_is_not_forked_reads_the_manifest_once_and_no_other_corpus(
+    ruler, demo_corpus, tmp_path, monkeypatch
+):
+    """As one of a cluster, which is sent jobs alone."""
+    corpus = Path(shutil.copytree(demo_corpus, tmp_path / "corpus"))
+    manifest, model = manifest_digest(corpus), digest_folder(ruler)
+    files = find_partitions(corpus / "train")
+    jobs = [PredictJob(ruler, model, file, manifest, tmp_path / file.stem) for file in files]
+    read, read_bytes = [], Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda self: (read.append(self.name), read_bytes(self))[1])
+    for job in jobs:
+        predict_partition(job)
+    assert len(jobs) > 1
+    assert read.count("manifest.json") == 1
+    (corpus / "manifest.json").write_text("another")
+    files[0].write_text("another")
+    with pytest.raises(InputError, match="merged anew meanwhile; start again"):
+        predict_partition(jobs[0])
+    with pytest.raises(InputError, match="merged anew meanwhile; start again"):
+        predict_partition(jobs[0]._replace(manifest="0" * 64))
 
 
 def test_docs_are_freed_batch_by_batch(ruler, demo_corpus, tmp_path, monkeypatch):
