@@ -18,12 +18,15 @@ class LearningTokenizer:
     spaCy's tokenizer remembers how it split a word, but not if a special case, such as "don't" or "May", came before
     it in the text: nearly every text has one early on (`has_special` in spacy/tokenizer.pyx is set once per text). So
     words are tokenized by themselves, which it remembers, as long as there is room in its cache.
+
+    words (int): of the texts so far.
     """
 
     def __init__(self, nlp: Language) -> None:
         """Take a pipeline."""
         self.nlp = nlp
         self.known: set[str] = set()
+        self.words = 0
 
     def __call__(self, text: str) -> Doc:
         """Tokenize a text.
@@ -36,7 +39,9 @@ class LearningTokenizer:
             for word in new:
                 tokenizer(word)
             self.known |= new
-        return tokenize(self.nlp, text)
+        doc = tokenize(self.nlp, text)
+        self.words += len(doc)
+        return doc
 
 
 def tokenize(nlp: Language, text: str) -> Doc:

@@ -50,8 +50,9 @@ class KeyRanges:
         share = self._advance(count)
         files = range(len(self.indexes))
         step = max(1, int(AT_ONCE / max(1, self.left.max(initial=0) * share)))
-        cells = [self._cut(files[start : start + step], share) for start in files[::step]]
-        found = np.concatenate([np.zeros(0, CELL), *cells])
+        found = np.concatenate(
+            [np.zeros(0, CELL), *(self._cut(files[start : start + step], share) for start in files[::step])]
+        )
         return found[np.argsort(found["number"], kind="stable")]
 
     def _cut(self, files: range, share: float) -> Cells:

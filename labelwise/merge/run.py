@@ -149,7 +149,7 @@ def merge_datasets(
     """
     labels = all_labels(datasets)
     # A bad language or pattern is found before anything is read, and forked workers share what is loaded here.
-    nlp = load_tokenizer(settings).nlp
+    load_tokenizer(settings)
     sources = [Source(dataset, file) for dataset in datasets for file in dataset.files]
     ledger = Ledger(labels={label: Counter() for label in labels})
     ledger.datasets.update(dict.fromkeys((dataset.name for dataset in datasets), 0))
@@ -198,7 +198,7 @@ def merge_datasets(
         check_ledger(ledger, folder, strict=strict, may_be_empty=may_be_empty)
         if metrics_file:
             write_metrics(ledger, metrics_file, made.partitions, compared=settings.near_duplicates != "off")
-        write_rest(folder, nlp, settings, ledger, made)
+        write_rest(folder, load_tokenizer(settings).nlp, settings, ledger, made)
     return ledger
 
 

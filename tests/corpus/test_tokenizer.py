@@ -10,6 +10,7 @@ from labelwise.common.errors import InputError
 from labelwise.corpus.streaming import forgetting
 from labelwise.corpus.tokenizer import PACKAGES, TokenizerRules, make_nlp, read_rules, read_tokenizer
 from labelwise.corpus.tokenizing import LearningTokenizer, tokenize
+from labelwise.merge.rules import settings
 from tests.conftest import ROOT, real_corpus
 from tests.merge.test_run import random_datasets
 
@@ -208,6 +209,17 @@ def test_a_merge_with_a_large_vocabulary_gives_the_same_bytes(merging, monkeypat
     monkeypatch.setattr("labelwise.corpus.streaming.MAX_STRINGS", 0)
     assert merging.run("forgetful", docs_per_partition=10) == ledger
     assert merging.files() == merging.files("forgetful")
+
+
+def test_a_tokenizer_that_has_seen_many_words_is_made_anew_and_gives_the_same_bytes(merging, monkeypatch):
+    random_datasets(merging, 1)
+    ledger = merging.run(docs_per_partition=10)
+    made = []
+    monkeypatch.setattr(settings, "MAX_WORDS", 20)
+    monkeypatch.setattr(settings, "make_nlp", lambda *given: made.append(make_nlp(*given)) or made[-1])
+    assert merging.run("anew", docs_per_partition=10) == ledger
+    assert len(made) > 2
+    assert merging.files() == merging.files("anew")
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from labelwise.corpus.tokenizing import LearningTokenizer
 from labelwise.merge.rules.policies import Policies
 
 NearDuplicates = Literal["report", "group", "off"]
+MAX_WORDS = 1_000_000  # that a tokenizer sees: to make it takes 0.2 seconds, and these words some 20
 
 
 class MergeSection(msgspec.Struct, frozen=True):
@@ -60,11 +61,15 @@ class Settings(msgspec.Struct, frozen=True):
 
 
 def load_tokenizer(settings: Settings) -> LearningTokenizer:
-    """Make the settings' tokenizer, once per process.
+    """Make the settings' tokenizer, once per process, and anew once it has seen many words.
 
+    What spaCy forgets of words leaves some bytes of each in its tables (`streaming.forgetting`), which go with them.
     RAISES (InputError): what `make_nlp` raises.
     """
-    return _load(settings.lang, msgspec.json.encode(settings.tokenizer))
+    given = settings.lang, msgspec.json.encode(settings.tokenizer)
+    if _load(*given).words > MAX_WORDS:
+        _load.cache_clear()
+    return _load(*given)
 
 
 @lru_cache(maxsize=1)
