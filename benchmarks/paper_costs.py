@@ -68,8 +68,8 @@ class Timed(Engine):
         self.begun = time.process_time()
         self.spent: dict[str, tuple[float, float]] = {}
 
-    def map(self, function: Callable[[Job], Result], jobs: Iterable[Job]) -> Iterator[tuple[Job, Result]]:
-        """Yield each job with its result."""
+    def map(self, function: Callable[[Job], Result], jobs: Iterable[Job]) -> Iterator[Result]:
+        """Yield the results of jobs."""
         for job in jobs:
             self.ranges += len(job.ranges) if isinstance(job, MergeJob) else 0
             sent = pickle.dumps(job)  # as it would be to another process
@@ -77,7 +77,7 @@ class Timed(Engine):
             result = function(pickle.loads(sent))  # noqa: S301  of our own making
             self.each.append(time.process_time() - begun)
             self.jobs += self.each[-1]
-            yield job, result
+            yield result
 
     def note(self, stage: str) -> None:
         """End a stage."""

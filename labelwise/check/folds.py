@@ -51,7 +51,7 @@ def train_folds(
         same whatever their number.
     """
     with open_engine(engine, min(workers, folds), address, out) as opened:
-        yield from (model for _, model in opened.map(partial(train_fold, recipe, out, folds), range(folds)))
+        yield from opened.map(partial(train_fold, recipe, out, folds), range(folds))
 
 
 def train_fold(recipe: Recipe, out: Path, folds: int, fold: int) -> Path:

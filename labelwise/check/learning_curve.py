@@ -71,7 +71,7 @@ def measure_curve(
         open_engine(engine, min(workers, len(counts)), address, out) as opened,
     ):
         scores = []
-        for count, found in opened.map(partial(score_share, recipe, total), counts):
+        for count, found in zip(counts, opened.map(partial(score_share, recipe, total), counts), strict=True):
             tell(f"Trained on {count:,} of {total:,} texts")
             scores.append(found)
         lines = {label: fit_line(counts, [one.labels[label] for one in scores]) for label in labels}

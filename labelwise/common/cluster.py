@@ -78,10 +78,10 @@ def check_equal(host: str, difference: str) -> None:
 
 
 class Sent(NamedTuple):
-    """A job that is in flight: its number, what it is, and the host on which it failed before, if it did."""
+    """A job that is in flight: its number, its name, and the host on which it failed before, if it did."""
 
     number: int
-    job: Any
+    name: str
     failed: str = ""
 
 
@@ -167,7 +167,7 @@ class Cluster(SideBySide):
             gone = [line for line in lines if line.partition(" ")[0] not in self._workers]
             if len(gone) > 1:
                 raise InputError(
-                    f"{sent.job}: workers were killed while they had it, perhaps for lack of memory: {', '.join(gone)}"
+                    f"{sent.name}: workers were killed while they had it, perhaps for lack of memory: {', '.join(gone)}"
                 )
 
     def _check_patience(self, now: float) -> None:
@@ -189,7 +189,7 @@ class Cluster(SideBySide):
         """Begin a job; what is done with jobs is written once."""
         if self._function[0] is not function:
             self._function = function, self._write(function)
-        return self._send(Sent(self._write(job), job))
+        return self._send(Sent(self._write(job), str(job)))
 
     def _write(self, content: Any) -> int:
         self._files += 1
@@ -209,7 +209,7 @@ class Cluster(SideBySide):
             outcome: Outcome = future.result()
         except KilledWorker as error:
             raise InputError(
-                f"{sent.job}: workers were killed while they had it, perhaps for lack of memory, at last "
+                f"{sent.name}: workers were killed while they had it, perhaps for lack of memory, at last "
                 f"{error.last_worker.address}"
             ) from error
         except (CancelledError, OSError) as error:
@@ -218,7 +218,7 @@ class Cluster(SideBySide):
             others = [address for address in self._workers if address != outcome.address]
             if others and not sent.failed:
                 return self._send(sent._replace(failed=f"{outcome.host} and "), workers=others)
-            raise InputError(f"{sent.failed}{outcome.host}: {sent.job}: {outcome.error}") from outcome.error
+            raise InputError(f"{sent.failed}{outcome.host}: {sent.name}: {outcome.error}") from outcome.error
         if outcome.error:
             raise outcome.error
         for file in (self.folder / str(sent.number), _begun(self.folder, sent.number)):

@@ -26,12 +26,12 @@ LOOK = 1.0  # seconds, after which it is looked whether slots came or went
 class Engine:
     """Does jobs in this process, one after the other."""
 
-    def map(self, function: Callable[[Job], Result], jobs: Iterable[Job]) -> Iterator[tuple[Job, Result]]:
-        """Yield each job with its result, in order.
+    def map(self, function: Callable[[Job], Result], jobs: Iterable[Job]) -> Iterator[Result]:
+        """Yield the results of jobs, in order.
 
         RAISES (InputError): a worker was killed, or what the engine itself raises.
         """
-        yield from ((job, function(job)) for job in jobs)
+        yield from map(function, jobs)
 
 
 class SideBySide(Engine, ABC):
@@ -49,10 +49,10 @@ class SideBySide(Engine, ABC):
     def result(self, future: Future[Any]) -> Any:
         """Take what a job gave, or another future if it is done again."""
 
-    def map(self, function: Callable[[Job], Result], jobs: Iterable[Job]) -> Iterator[tuple[Job, Result]]:
-        """Yield each job with its result, in order; what is in flight follows from the slots, as they come and go."""
+    def map(self, function: Callable[[Job], Result], jobs: Iterable[Job]) -> Iterator[Result]:
+        """Yield the results of jobs, in order; what is in flight follows from the slots, as they come and go."""
         waiting = iter(jobs)
-        pending: deque[tuple[Job, Future[Any]]] = deque()
+        pending: deque[Future[Any]] = deque()
         running: set[Future[Any]] = set()
         ended = Event()
 
@@ -71,20 +71,19 @@ class SideBySide(Engine, ABC):
             while True:
                 slots = self.slots()
                 room = min(max(1, AHEAD * slots) - len(running), max(1, WINDOW * slots) - len(pending))
-                pending.extend((job, begin(self.submit(function, job))) for job in islice(waiting, max(0, room)))
+                pending.extend(begin(self.submit(function, job)) for job in islice(waiting, max(0, room)))
                 if not pending:
                     return
-                job, future = pending[0]
-                if not future.done():
+                if not pending[0].done():
                     ended.wait(LOOK)
                     ended.clear()
-                elif isinstance(result := self.result(future), Future):
-                    pending[0] = job, begin(result)
+                elif isinstance(result := self.result(pending[0]), Future):
+                    pending[0] = begin(result)
                 else:
                     pending.popleft()
-                    yield job, result
+                    yield result
         finally:
-            for _, future in pending:
+            for future in pending:
                 future.cancel()
 
 

@@ -110,8 +110,8 @@ def predict_split(
             open_engine(engine, min(workers, len(files)), address, out) as opened,
         ):
             folder.mkdir()
-            jobs = (PredictJob(model, digest, file, manifest, folder / f"{file.stem}.jsonl") for file in files)
-            for job, done in opened.map(predict_partition, jobs):
+            jobs = [PredictJob(model, digest, file, manifest, folder / f"{file.stem}.jsonl") for file in files]
+            for job, done in zip(jobs, opened.map(predict_partition, jobs), strict=True):
                 written.write(job.out.read_bytes())
                 job.out.unlink()
                 yield done

@@ -95,7 +95,7 @@ def predict_texts(
     ):
 
         def predict(numbers: range) -> Iterator[PartDone]:
-            return (done for _, done in opened.map(predict_part, jobs[numbers.start : numbers.stop]))
+            return opened.map(predict_part, jobs[numbers.start : numbers.stop])
 
         texts = 0
         for job, done in zip(jobs, shares.results("predict", len(jobs), predict, _decode, last=True), strict=True):

@@ -14,7 +14,7 @@ that it does only new work, and a run that was killed resumes.
 import hashlib
 import os
 import shutil
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import partial
@@ -245,10 +245,18 @@ class Runner(NamedTuple):
         """Return the results of the jobs, in order; see `Shares.results`."""
 
         def do(numbers: range) -> Iterator[Result]:
+            made: deque[tuple[int, int]] = deque()  # bytes and tasks of jobs that aren't done
+
+            def jobs() -> Iterator[AnyJob]:
+                for job in planned.jobs(numbers):
+                    made.append((job.size, job.tasks if isinstance(job, MergeJob) else 0))
+                    yield job
+
             with self.progress(phase, planned.total * len(numbers) // max(1, planned.length)) as advance:
-                for job, result in self.engine.map(function, planned.jobs(numbers)):
+                for result in self.engine.map(function, jobs()):
                     yield result
-                    advance(job.size, job.tasks if isinstance(job, MergeJob) else getattr(result, "tasks", 0))
+                    size, tasks = made.popleft()
+                    advance(size, tasks or getattr(result, "tasks", 0))
 
         return self.shares.results(phase, planned.length, do, decode, last=last)
 

@@ -121,8 +121,7 @@ def convert_brat(
 
         def run(phase: str, function: Callable[[BlockJob], Any], decode: Any, *, last: bool = False) -> Iterator[Any]:
             def do(numbers: range) -> Iterator[Any]:
-                jobs = progress(blocks[numbers.start : numbers.stop], phase)
-                return (result for _, result in opened.map(function, jobs))
+                return opened.map(function, progress(blocks[numbers.start : numbers.stop], phase))
 
             return shares.results(phase, len(blocks), do, decode, last=last)
 

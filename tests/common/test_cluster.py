@@ -37,7 +37,7 @@ def run(machines: Machines, folder: Path, function: Callable, jobs: Iterable, ev
     """Do jobs on a cluster; after some of them, by number, something happens."""
     results = []
     with open_engine("dask", 1, machines.address, folder / "out") as engine:
-        for number, (_, result) in enumerate(engine.map(function, jobs)):
+        for number, result in enumerate(engine.map(function, jobs)):
             results.append(result)
             if number in events:
                 events[number]()
