@@ -15,8 +15,9 @@ from typing import Annotated
 import typer
 
 from benchmarks.measure import Measured, measure, write_result
-from labelwise.check.folds import train_fold, train_folds
+from labelwise.check.folds import fold_recipes, train_folds
 from labelwise.train.recipe import Recipe
+from labelwise.train.side_by_side import train_one
 
 OUT = Path("benchmarks/out/folds")
 WAYS = ("side by side, 1 process each", "one after the other, 2 processes each")
@@ -32,7 +33,7 @@ def train(corpus: Path, steps: int, folds: int, way: str) -> None:
         list(train_folds(recipe, OUT.absolute(), folds, WORKERS))
     else:
         for fold in range(folds):
-            train_fold(replace(recipe, workers=WORKERS), OUT.absolute(), folds, fold)
+            train_one(fold_recipes(replace(recipe, workers=WORKERS), folds), OUT.absolute(), fold)
 
 
 def main(

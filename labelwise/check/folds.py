@@ -4,10 +4,7 @@ Test isn't looked at: whoever corrected it where a pipeline errs would move it t
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout
 from dataclasses import replace
-from functools import partial
-from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +12,7 @@ import numpy as np
 from spacy.language import Language
 
 from labelwise.check.findings import Opinion
-from labelwise.common.engines import EngineName, open_engine
+from labelwise.common.engines import EngineName
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 from labelwise.corpus.manifest import Split, partitions_of
 from labelwise.corpus.pipeline import load_pipeline
@@ -24,12 +21,9 @@ from labelwise.recognizer.per_label import PerLabelRecognizer, decode
 from labelwise.recognizer.transformer import joined
 from labelwise.train.reader import fold_of
 from labelwise.train.recipe import Recipe
-from labelwise.train.run import train_pipeline
 from labelwise.train.section import PLAIN
+from labelwise.train.side_by_side import train_side_by_side
 
-# Bytes that a training takes beyond what this process has: 220 MB on the wet lab protocols, 18 labels, configs/cpu.cfg;
-# plus a third.
-PER_TRAINING = 300 * 2**20
 LOOKED_AT: tuple[Split, ...] = ("train", "dev")
 
 
@@ -46,31 +40,15 @@ def train_folds(
 ) -> Iterator[Path]:
     """Train a pipeline for each fold of train without its texts, and yield their folders, in order.
 
-    out (Path): the folder for them.
-    workers, engine, address: see `engines.open_engine`; each process trains one pipeline at a time, so that all are the
-        same whatever their number.
+    out, workers, engine, address: see `train_side_by_side`.
     """
-    with open_engine(engine, min(workers, folds), address, out) as opened:
-        yield from opened.map(partial(train_fold, recipe, out, folds), range(folds))
+    return train_side_by_side(fold_recipes(recipe, folds), out, workers, engine, address)
 
 
-def train_fold(recipe: Recipe, out: Path, folds: int, fold: int) -> Path:
-    """Train a pipeline without the texts of a fold of train; that of the first fold shows its progress for all.
-
-    RETURNS (Path): its folder.
-    """
-    left_out = {**recipe.overrides, **PLAIN, "corpora.train.leave_out": f"{fold}/{folds}"}
-    model = out / f"fold-{fold}"
-    with unseen() if fold else nullcontext():
-        train_pipeline(replace(recipe, recognizer="per-label", overrides=left_out), model, out / f"fold-{fold}.tsv")
-    return model
-
-
-@contextmanager
-def unseen() -> Iterator[None]:
-    """Make a block that prints nothing: of trainings side by side, one shows its progress for all."""
-    with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
-        yield
+def fold_recipes(recipe: Recipe, folds: int) -> list[Recipe]:
+    """Describe the trainings without each fold of train."""
+    left_out = [{**recipe.overrides, **PLAIN, "corpora.train.leave_out": f"{fold}/{folds}"} for fold in range(folds)]
+    return [replace(recipe, recognizer="per-label", overrides=overrides) for overrides in left_out]
 
 
 def load_per_label(model: Path | None) -> Language | None:

@@ -18,7 +18,6 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from labelwise.check.folds import PER_TRAINING, unseen
 from labelwise.common.engines import EngineName, check_workers, open_engine, plan_processes
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import staged
@@ -29,6 +28,7 @@ from labelwise.evaluate.scores import AllScores, LearningCurve, Line, Scores
 from labelwise.train.recipe import Recipe
 from labelwise.train.run import train_pipeline
 from labelwise.train.section import PLAIN
+from labelwise.train.side_by_side import PER_TRAINING, unseen
 
 SHARES = (0.25, 0.5, 0.75, 1.0)
 MORE = 100  # texts whose gain is estimated

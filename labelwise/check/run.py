@@ -19,7 +19,6 @@ import msgspec
 from labelwise.check.blind import BLIND, write_blind
 from labelwise.check.folds import (
     LOOKED_AT,
-    PER_TRAINING,
     CheckedDoc,
     add_opinions,
     load_per_label,
@@ -38,6 +37,7 @@ from labelwise.corpus.manifest import AnnotatorPair, pinned, read_annotators, re
 from labelwise.corpus.pipeline import load_pipeline
 from labelwise.corpus.places import read_declared_labels
 from labelwise.train.recipe import Recipe
+from labelwise.train.side_by_side import PER_TRAINING
 
 FEW = 20  # spans in train below which a label has few
 

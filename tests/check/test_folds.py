@@ -1,6 +1,5 @@
 """A pipeline gives its opinion on texts that it wasn't trained on, and each text has one opinion."""
 
-import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +8,7 @@ import pytest
 import spacy
 
 from labelwise.check import folds as module
-from labelwise.check.folds import LOOKED_AT, add_opinions, load_per_label, read_checked, train_fold, train_folds
+from labelwise.check.folds import LOOKED_AT, add_opinions, load_per_label, read_checked, train_folds
 from labelwise.corpus.manifest import read_manifest
 from labelwise.corpus.tokenizer import extend_tokenizer, read_tokenizer
 from labelwise.train.reader import PartitionedCorpus
@@ -37,28 +36,12 @@ def test_each_text_is_in_the_fold_that_training_leaves_out(folds, demo_corpus):
 
 def test_training_is_told_what_to_leave_out(demo_corpus, tmp_path, monkeypatch):
     told = []
-    monkeypatch.setattr(module, "train_pipeline", lambda *given: told.append(given[:2]))
+    monkeypatch.setattr(module, "train_side_by_side", lambda *given: told.append(given) or iter(()))
     recipe = Recipe(ROOT / "configs" / "cpu.cfg", demo_corpus, overrides={"system.seed": 5})
-    model = train_fold(recipe, tmp_path, 3, 1)
-    changed = {"system.seed": 5, "labelwise.freeze": False, "labelwise.optimize": "", "corpora.train.leave_out": "1/3"}
-    assert told == [(replace(recipe, overrides=changed), tmp_path / "fold-1")]
-    assert model == tmp_path / "fold-1"
-
-
-def waiting(recipe: Recipe, out: Path, curve: Path) -> None:
-    """Be a training that takes a minute, but for that of the first fold."""
-    if out.name != "fold-0":
-        time.sleep(60)
-
-
-def test_each_fold_has_a_process_and_what_is_trained_in_vain_is_ended(demo_corpus, tmp_path, monkeypatch):
-    """Where the work on the first pipeline fails, nobody waits for the second one."""
-    monkeypatch.setattr(module, "train_pipeline", waiting)
-    models = train_folds(Recipe(ROOT / "configs" / "cpu.cfg", demo_corpus), tmp_path, 2, workers=2)
-    assert next(models) == tmp_path / "fold-0"
-    start = time.monotonic()
-    models.close()
-    assert time.monotonic() - start < 30
+    train_folds(recipe, tmp_path, 2, 1)
+    changed = {"system.seed": 5, "labelwise.freeze": False, "labelwise.optimize": ""}
+    folds = [{**changed, "corpora.train.leave_out": f"{fold}/2"} for fold in range(2)]
+    assert told == [([replace(recipe, overrides=fold) for fold in folds], tmp_path, 1, "processes", "")]
 
 
 def per_label(corpus: Path, *labels: str) -> spacy.Language:

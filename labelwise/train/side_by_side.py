@@ -1,0 +1,46 @@
+"""Trainings side by side, each by one process, so that all are the same whatever the number of processes."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout
+from functools import partial
+from io import StringIO
+from pathlib import Path
+
+from labelwise.common.engines import EngineName, open_engine
+from labelwise.train.recipe import Recipe
+from labelwise.train.run import train_pipeline
+
+# Bytes that a training takes beyond what this process has: 220 MB on the wet lab protocols, 18 labels, configs/cpu.cfg;
+# plus a third.
+PER_TRAINING = 300 * 2**20
+
+
+def train_side_by_side(
+    recipes: Sequence[Recipe], out: Path, workers: int, engine: EngineName = "processes", address: str = ""
+) -> Iterator[Path]:
+    """Train a pipeline by each recipe, and yield their folders, in order.
+
+    out (Path): the folder for them.
+    workers, engine, address: see `engines.open_engine`; each process trains one pipeline at a time.
+    """
+    with open_engine(engine, min(workers, len(recipes)), address, out) as opened:
+        yield from opened.map(partial(train_one, recipes, out), range(len(recipes)))
+
+
+def train_one(recipes: Sequence[Recipe], out: Path, number: int) -> Path:
+    """Train by one of the recipes; the first shows its progress for all.
+
+    RETURNS (Path): the folder of the pipeline. Beside it are `.tsv`, its curve, and `.resources.tsv`.
+    """
+    model = out / f"pipeline-{number}"
+    with unseen() if number else nullcontext():
+        resources = model.with_suffix(".resources.tsv")
+        train_pipeline(recipes[number], model, model.with_suffix(".tsv"), resources=resources)
+    return model
+
+
+@contextmanager
+def unseen() -> Iterator[None]:
+    """Make a block that prints nothing: of trainings side by side, one shows its progress for all."""
+    with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+        yield
