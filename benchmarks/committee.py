@@ -17,6 +17,8 @@ repeated.
 import json
 import time
 from collections.abc import Sequence
+from itertools import count as count_up
+from itertools import product, takewhile
 from pathlib import Path
 from statistics import mean
 from typing import Annotated, Any, NamedTuple
@@ -28,29 +30,38 @@ import yaml
 from benchmarks.coverage.domains import DECLARED, declare
 from benchmarks.coverage.methods import merge
 from benchmarks.measure import Cell, write_result
-from labelwise.check.folds import unseen
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 from labelwise.corpus.manifest import find_partitions, read_manifest
 from labelwise.corpus.pipeline import load_pipeline
 from labelwise.corpus.tokenizing import tokenize
 from labelwise.evaluate.predict import join, predict_each
-from labelwise.evaluate.scoring import Scoring
+from labelwise.evaluate.scores import count, score_table
 from labelwise.train.calibration import fit
 from labelwise.train.reader import PartitionedCorpus
 from labelwise.train.recipe import Recipe
 from labelwise.train.run import train_pipeline
+from labelwise.train.side_by_side import unseen
 
 Option = typer.Option
 OUT = Path("benchmarks/out/committee")
 CONFIG = Path("configs/cpu.cfg")
 CORPORA = ("prodigy_jsonl", "materials_syntheses", "wnut2020_wlp", "litbank")
-KINDS = ("three seeds", "thrice the steps", "three folds")
 SPLITS = ("dev", "test")
-SIZE, COMMITTEES = 3, 3
+TOOK = "took.json"
 COLUMNS = {
-    **{"corpus": "", "pipelines": "", "F": ".3f", "macro F": ".3f", "F of each": "", "gained, points of F": "+.1f"},
-    **{"CPU seconds of training": ",.0f", "MB on disk": ",.1f", "words per CPU second": ",.0f"},
+    **{"corpus": "", "pipelines": "", "F": ".3f", "macro F": ".3f", "F of each": ""},
+    **{"CPU seconds to train": ",.0f", "MB": ",.1f", "words per CPU second": ",.0f"},
 }
+
+
+class Kind(NamedTuple):
+    """How many pipelines a committee has, and how many times the steps each takes."""
+
+    size: int
+    times: int = 1
+
+
+KINDS = {"three seeds": Kind(3), "three folds": Kind(3), "thrice the steps": Kind(1, 3)}
 
 
 class Member(NamedTuple):
@@ -90,22 +101,39 @@ def make_corpus(name: str, folder: Path) -> Path:
     return corpus
 
 
-def make_member(corpus: Path, kind: str, committee: int, number: int, steps: int) -> Member:
+def folder_of(corpus: Path, kind: str, committee: int, number: int) -> Path:
+    """Name the folder of a member."""
+    return corpus.parent / f"{kind.replace(' ', '-')}-{committee}-{number}"
+
+
+def find_groups(corpus: Path, kind: str) -> list[list[Member]]:
+    """Find the committees of a kind that are there."""
+    folders = (
+        [folder_of(corpus, kind, committee, number) for number in range(KINDS[kind].size)] for committee in count_up()
+    )
+    whole = takewhile(lambda group: all((folder / TOOK).exists() for folder in group), folders)
+    return [
+        [Member(folder, *json.loads((folder / TOOK).read_text(encoding="utf8"))) for folder in group] for group in whole
+    ]
+
+
+def make_member(corpus: Path, kind: str, committee: int, number: int, steps: int) -> None:
     """Train a pipeline, and let it predict, unless that is done."""
-    folder = corpus.parent / f"{kind.replace(' ', '-')}-{committee}-{number}"
-    if not (folder / "took.json").exists():
-        overrides: dict[str, Any] = {"training.eval_frequency": steps}
-        if kind == "three folds":
-            overrides["corpora.train.leave_out"] = f"{number}/{SIZE}"
-        recipe = Recipe(CONFIG, corpus, seed=SIZE * committee + number, max_steps=steps, overrides=overrides)
-        folder.mkdir(parents=True, exist_ok=True)
-        start = time.process_time()
-        with unseen():
-            train_pipeline(recipe, folder / "model", folder / "curve.tsv")
-        trained = time.process_time() - start
-        predicted, words = predict(corpus, folder)
-        (folder / "took.json").write_text(json.dumps([trained, predicted, words]), encoding="utf8")
-    return Member(folder, *json.loads((folder / "took.json").read_text(encoding="utf8")))
+    folder, (size, times) = folder_of(corpus, kind, committee, number), KINDS[kind]
+    if (folder / TOOK).exists():
+        return
+    steps *= times
+    overrides: dict[str, Any] = {"training.eval_frequency": steps}
+    if kind == "three folds":
+        overrides["corpora.train.leave_out"] = f"{number}/{size}"
+    recipe = Recipe(CONFIG, corpus, seed=size * committee + number, max_steps=steps, overrides=overrides)
+    folder.mkdir(parents=True, exist_ok=True)
+    start = time.process_time()
+    with unseen():
+        train_pipeline(recipe, folder / "model", folder / "curve.tsv")
+    trained = time.process_time() - start
+    predicted, words = predict(corpus, folder)
+    (folder / TOOK).write_text(json.dumps([trained, predicted, words]), encoding="utf8")
 
 
 def read_texts(corpus: Path, split: str) -> list[StoredDoc]:
@@ -144,25 +172,24 @@ def score(corpus: Path, members: Sequence[Member]) -> Scored:
     component.log_probabilities = lambda docs: np.concatenate([means[doc.text] for doc in docs])
     if fitted := fit(nlp, PartitionedCorpus(corpus / "dev")(nlp)):
         component.cfg |= fitted.settings
-    scoring = Scoring(read_manifest(corpus)["labels"])
-    for stored, doc in predict_each(nlp, iter(read_texts(corpus, "test")), lambda doc: doc.text, len):
-        scoring.add(join(stored, doc))
-    found = scoring.metrics().all_gold
-    return Scored(found.f or 0.0, found.macro.f or 0.0)
+    labels = read_manifest(corpus)["labels"]
+    counts = np.zeros((len(labels), 3), int)
+    for stored, found in predict_each(nlp, iter(read_texts(corpus, "test")), lambda doc: doc.text, len):
+        doc = join(stored, found)
+        counts += count(doc.scored(doc.predicted), doc.scored(doc.gold), labels)
+    scores = score_table(counts, labels)
+    return Scored(scores.f or 0.0, scores.macro.f or 0.0)
 
 
-def as_row(
-    corpus: str, name: str, groups: Sequence[Sequence[Member]], scores: Sequence[Scored], of_one: float
-) -> list[Cell]:
-    """Return what a kind of committee is worth, and what one of it takes."""
-    f = mean(one.f for one in scores)
-    words = mean(group[0].words / sum(member.predicted for member in group) for group in groups)
+def as_row(corpus: Path, name: str, groups: Sequence[Sequence[Member]]) -> list[Cell]:
+    """Return what a kind is worth, and what one of it takes."""
+    scores = [score(corpus, group) for group in groups]
     return [
-        *(corpus, name, f, mean(one.macro for one in scores), " ".join(f"{one.f:.3f}" for one in scores)),
-        None if name == "one" else 100 * (f - of_one),
+        *(corpus.parent.name, name, mean(one.f for one in scores), mean(one.macro for one in scores)),
+        " ".join(f"{one.f:.3f}" for one in scores),
         mean(sum(member.trained for member in group) for group in groups),
         mean(sum(member.megabytes for member in group) for group in groups),
-        words,
+        mean(group[0].words / sum(member.predicted for member in group) for group in groups),
     ]
 
 
@@ -170,25 +197,21 @@ def main(
     assets: Annotated[Path, Option(help="Folder with the public corpora")] = Path("assets"),
     corpus: Annotated[list[str], Option(help="Names of folders")] = list(CORPORA),  # noqa: B006
     kind: Annotated[list[str], Option(help=" | ".join(KINDS))] = list(KINDS),  # noqa: B006
+    committees: Annotated[int, Option(help="Of each kind; 0 to write what is there")] = 3,
     steps: Annotated[int, Option(help="Updates of each pipeline")] = 300,
 ) -> None:
-    """Train, average, and score."""
-    rows: dict[tuple[str, str], list[Cell]] = {}
-    for name in kind:
-        for each in corpus:
-            merged = make_corpus(each, assets)
-            size, took = (1, SIZE * steps) if name == "thrice the steps" else (SIZE, steps)
-            groups = [
-                [make_member(merged, name, number, of, took) for of in range(size)] for number in range(COMMITTEES)
-            ]
-            if name == "three seeds":
-                ones = [[member] for group in groups for member in group]
-                singles = [score(merged, one) for one in ones]
-                rows[each, "one"] = as_row(each, "one", ones, singles, 0)
-            of_one: Any = rows[each, "one"][2]
-            rows[each, name] = as_row(each, name, groups, [score(merged, group) for group in groups], of_one)
-            print(rows[each, "one"], rows[each, name], sep="\n", flush=True)
-    write_result("committee", COLUMNS, [rows[each, name] for each in corpus for name in ("one", *kind)])
+    """Train, unless that is done, average, score, and write all that is there."""
+    for name, committee, each in product(kind, range(committees), corpus):
+        merged = make_corpus(each, assets)
+        for number in range(KINDS[name].size):
+            make_member(merged, name, committee, number, steps)
+    rows = []
+    for each in CORPORA:
+        merged = OUT / each / "corpus"
+        found = {name: find_groups(merged, name) for name in KINDS}
+        ones = {"one": [[member] for group in found["three seeds"] for member in group]}
+        rows += [as_row(merged, name, groups) for name, groups in {**ones, **found}.items() if groups]
+    write_result("committee", COLUMNS, rows)
 
 
 if __name__ == "__main__":

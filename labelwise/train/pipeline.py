@@ -19,7 +19,7 @@ from labelwise.common.outputs import check_finished
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import find_partitions, read_manifest
 from labelwise.corpus.tokenizer import read_tokenizer
-from labelwise.recognizer.per_label import PerLabelRecognizer
+from labelwise.recognizer.per_label import COMMITTEE, PerLabelRecognizer
 from labelwise.train.recipe import Recipe, Recognizer
 from labelwise.train.section import check_section
 
@@ -121,13 +121,16 @@ def is_partial(split: Path) -> bool:
 def load_source(init_from: str) -> Language:
     """Load the pipeline that a training starts from.
 
-    RAISES (InputError): there is none.
+    RAISES (InputError): there is none, or it is a committee.
     """
     check_finished(Path(init_from))
     try:
-        return spacy.load(init_from)
+        nlp = spacy.load(init_from)
     except (OSError, ValueError, ImportError) as error:
         raise InputError(f"init_from {init_from!r}: {error}. {STARTS}") from error
+    if "ner" in nlp.pipe_names and nlp.get_pipe("ner").model.name == COMMITTEE:  # type: ignore[attr-defined]
+        raise InputError(f"init_from {init_from!r}: a committee doesn't learn; name one trained with committee: 1")
+    return nlp
 
 
 def source_components(settings: Config, init_from: str, corpus: Path) -> None:

@@ -144,7 +144,7 @@ def _lead(run: Run, recipe: Recipe, nlp: Language, folder: Path, ranks: Abstract
         copy(run.resumed[0] / "curve.tsv", folder / "curve.tsv")
     with rare_collections(), ranks as run.ranks, run.monitor:
         run.train(nlp, recipe.gpu_id, sys.stdout, sys.stderr)
-    fitted = _fit(nlp, folder / "model-best") if recipe.recognizer == "per-label" else None
+    fitted = fit_saved(nlp, folder / "model-best") if recipe.recognizer == "per-label" else None
     shares = run.clock.shares()
     return Trained(
         shares=shares,
@@ -166,8 +166,8 @@ def _follow(make_run: Callable[..., Run], nlp: Language, gpu_id: int, ranks: Ran
         make_run(None, monitor=Monitor(), ranks=ranks).train(nlp, gpu_id, StringIO(), StringIO())
 
 
-def _fit(nlp: Language, folder: Path) -> Fitted | None:
-    """Make a pipeline the best one that training has saved, fit that on dev, and save what was fitted with it."""
+def fit_saved(nlp: Language, folder: Path) -> Fitted | None:
+    """Make a pipeline the one that was saved, fit that on dev, and save what was fitted with it."""
     nlp.from_disk(folder)
     config = nlp.config.interpolate()
     (dev,) = resolve_dot_names(config, [config["training"]["dev_corpus"]])
