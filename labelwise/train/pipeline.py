@@ -128,7 +128,7 @@ def load_source(init_from: str) -> Language:
         nlp = spacy.load(init_from)
     except (OSError, ValueError, ImportError) as error:
         raise InputError(f"init_from {init_from!r}: {error}. {STARTS}") from error
-    if "ner" in nlp.pipe_names and nlp.get_pipe("ner").model.name == COMMITTEE:  # type: ignore[attr-defined]
+    if any(isinstance(pipe, PerLabelRecognizer) and pipe.model.name == COMMITTEE for _, pipe in nlp.pipeline):
         raise InputError(f"init_from {init_from!r}: a committee doesn't learn; name one trained with committee: 1")
     return nlp
 
