@@ -70,7 +70,7 @@ class Shares:
         RAISES (ShareEnded): this is a share; it has done its jobs, unless all of the phase are done, and another
             follows.
         """
-        did = self._do_own(phase, jobs, do) if self.share else 0
+        did = self._do_own(self.share, phase, jobs, do) if self.share else 0
         missing = self._missing(phase, jobs)
         if self.share and (did or missing or last):
             raise ShareEnded(self._told(phase, jobs, did, missing, last=last))
@@ -82,9 +82,8 @@ class Shares:
     def _file(self, phase: str, number: int) -> Path:
         return (self.folder or Path()) / f"{phase}-{number}.jsonl"
 
-    def _do_own(self, phase: str, jobs: int, do: Callable[[range], Iterator[Any]]) -> int:
+    def _do_own(self, share: Share, phase: str, jobs: int, do: Callable[[range], Iterator[Any]]) -> int:
         """Do the jobs of this share that it hasn't done before, and count them."""
-        share = self.share or Share(1, 1)
         part, file = share.part(jobs), self._file(phase, share.number)
         done = list(_lines(file))
         left = part[len(done) :]

@@ -16,7 +16,7 @@ from labelwise.common.errors import InputError
 from labelwise.common.outputs import check_replaceable, staged
 from labelwise.common.own_files import remove
 from labelwise.common.progress import Progress, no_progress
-from labelwise.common.shares import open_shares
+from labelwise.common.shares import ShareEnded, open_shares
 from labelwise.common.wording import counted
 from labelwise.corpus.manifest import Split
 from labelwise.corpus.tasks import DATASETS
@@ -100,7 +100,10 @@ def convert_brat(
     check_document_url(document_url, "--document-url")
     check_renaming(rename, labels or (), "--rename")
     if unless and has_data(unless) and brat_dir.is_dir() and not find_documents(brat_dir):
-        tell(f"{brat_dir} has no documents, and {unless} has data sets: nothing to convert")
+        nothing = f"{brat_dir} has no documents, and {unless} has data sets: nothing to convert"
+        if share:
+            raise ShareEnded(nothing)
+        tell(nothing)
         with staged(out, folder=True) as folder:
             return write_datasets([], [], folder)
     with ExitStack() as stack:
