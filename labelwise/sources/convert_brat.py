@@ -114,7 +114,9 @@ def convert_brat(
         root = brat_dir.absolute()  # a cluster's workers are elsewhere
         predicted = find_predicted(root)
         settings = rename, labels, missing_ann, discontinuous, shifted, encoding, split
-        shares = stack.enter_context(open_shares(out, share, settings=settings, sources=[before, predicted]))
+        shares = stack.enter_context(
+            open_shares(out, share, settings=settings, sources=[before, sorted(predicted.items())])
+        )
         parts = (shares.folder or folder.parent) / "blocks"
         blocks = [
             BlockJob(number, [stem.absolute() for stem in stems[start : start + BLOCK]], parts.absolute())

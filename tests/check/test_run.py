@@ -11,7 +11,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from labelwise.check import folds, run
+from labelwise.check import run
 from labelwise.check.folds import LOOKED_AT, CheckedDoc, read_checked
 from labelwise.check.look_up import DevMistakes, locate
 from labelwise.check.run import check
@@ -29,6 +29,7 @@ from labelwise.evaluate.mistakes import pair_spans
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
 from labelwise.sources.convert_brat import convert_brat
+from labelwise.train import side_by_side
 from labelwise.train.recipe import Recipe
 from labelwise.train.run import train_pipeline
 from labelwise.train.section import PLAIN
@@ -165,7 +166,7 @@ def test_a_task_that_is_saved_to_its_own_data_set_takes_nothing_from_other_label
 
 
 def test_without_pipelines_the_forms_alone_are_looked_at(noisy, tmp_path, monkeypatch):
-    monkeypatch.setattr(folds, "train_pipeline", None)
+    monkeypatch.setattr(side_by_side, "train_pipeline", None)
     summary = check(Recipe(CPU, noisy / "corpus"), tmp_path / "check", folds=0)
     rows = rows_of(tmp_path / "check")
     assert summary.texts == len(list(read_checked(noisy / "corpus", *LOOKED_AT))) < 120
@@ -291,7 +292,7 @@ def test_numbers_out_of_range_are_errors(options, message, noisy, tmp_path):
 
 @pytest.mark.parametrize("damage", ["no pipeline", "no places", "no JSON"])
 def test_what_is_not_there_is_said_before_anything_is_trained(damage, noisy, tmp_path, monkeypatch):
-    monkeypatch.setattr(folds, "train_pipeline", lambda *given, **options: pytest.fail("trained"))
+    monkeypatch.setattr(side_by_side, "train_pipeline", lambda *given, **options: pytest.fail("trained"))
     shutil.copytree(noisy / "corpus", tmp_path / "corpus")
     places = tmp_path / "corpus" / "places.jsonl"
     if damage == "no places":
