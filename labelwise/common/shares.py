@@ -132,20 +132,21 @@ def parse_share(share: str) -> Share:
 
 
 @contextmanager
-def open_shares(out: Path, share: str, **facts: Any) -> Iterator[Shares]:
+def open_shares(out: Path, share: str, facts: Callable[[], Mapping[str, Any]]) -> Iterator[Shares]:
     """Open the shares of a command.
 
     out (Path): its output, which a whole run has locked.
     share (str): such as "3/50"; empty for a whole run.
-    facts (Any): what results depend on, besides the code; JSON can be made of it.
+    facts (Callable): finds what results depend on, besides the code; JSON can be made of it. It isn't asked where no
+        share did anything.
     RAISES (InputError): shares were begun with other facts, or another number of them; this one is being done, or a
         whole run writes the output.
     """
     folder = own_name(out, "shares")
-    own = own_facts()._asdict() | {name: hashlib.sha256(ENCODER.encode(facts[name])).hexdigest()[:16] for name in facts}
     if not share:
         plan = _read_plan(folder)
-        yield Shares(folder, None, plan["shares"]) if plan and plan == own | {"shares": plan["shares"]} else Shares()
+        same = plan and plan == _own_facts(facts) | {"shares": plan.get("shares")}
+        yield Shares(folder, None, plan["shares"]) if plan and same else Shares()
         remove(folder)
         return
     one = parse_share(share)
@@ -153,11 +154,12 @@ def open_shares(out: Path, share: str, **facts: Any) -> Iterator[Shares]:
         own_folder(folder)
         with locked(folder / "plan.json", wait=True):
             plan = _read_plan(folder)
+            own = _own_facts(facts) | {"shares": one.of}
             if not plan:
-                plan = own | {"shares": one.of}
+                plan = own
                 with staged(folder / "plan.json") as path:
                     path.write_bytes(msgspec.json.encode(plan))
-        for name, here in (own | {"shares": one.of}).items():
+        for name, here in own.items():
             if plan.get(name) != here:
                 raise InputError(
                     f"--share {share}: {folder} was begun with other {name} ({plan.get(name)}, not {here}); use the "
@@ -165,6 +167,12 @@ def open_shares(out: Path, share: str, **facts: Any) -> Iterator[Shares]:
                 )
         with locked(folder / f"share-{one.number}"):
             yield Shares(folder, one, one.of)
+
+
+def _own_facts(facts: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
+    """Find the facts of this process, and digest the others."""
+    digests = {name: hashlib.sha256(ENCODER.encode(fact)).hexdigest()[:16] for name, fact in facts().items()}
+    return own_facts()._asdict() | digests
 
 
 def _read_plan(folder: Path) -> dict[str, Any] | None:

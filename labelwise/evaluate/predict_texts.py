@@ -89,12 +89,13 @@ def predict_texts(
     ]
     with (
         nullcontext(out) if share else staged(out) as whole,
-        open_shares(out, share, jobs=[job.out.name for job in jobs]) as shares,
+        open_shares(out, share, lambda: {"jobs": [job.out.name for job in jobs]}) as shares,
         rare_collections(),
         open_engine(engine, workers, address, out) as opened,
     ):
 
         def predict(numbers: range) -> Iterator[PartDone]:
+            """Predict the parts with these numbers."""
             return opened.map(predict_part, jobs[numbers.start : numbers.stop])
 
         texts = 0

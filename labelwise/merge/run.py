@@ -14,13 +14,13 @@ that it does only new work, and a run that was killed resumes.
 import hashlib
 import os
 import shutil
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO, Any, Generic, NamedTuple, TypeVar
+from typing import IO, Any
 
 import msgspec
 
@@ -30,7 +30,7 @@ from labelwise.common.engines import EngineName, open_engine, plan_processes
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import Output, link, staged_together
 from labelwise.common.own_files import locked
-from labelwise.common.shares import Shares, open_shares
+from labelwise.common.shares import open_shares
 from labelwise.corpus.manifest import MERGE, SPLITS
 from labelwise.corpus.places import PLACES, declared_line
 from labelwise.merge.cache import CACHE, Cache, forget_unused, open_cache
@@ -46,6 +46,7 @@ from labelwise.merge.near_duplicates import (
     write_near_duplicates,
 )
 from labelwise.merge.partition import LINES, PROBLEMS, merge_partition, read_result
+from labelwise.merge.phases import ByteProgress, Planned, Runner, no_byte_progress
 from labelwise.merge.plan import ALONE, PER_WORKER, TaskFile, count_partitions, plan_merging, plan_reading
 from labelwise.merge.read_sources import Extract, median_seconds, read_slice
 from labelwise.merge.rules.ledger import Ledger, Problem, outcome_of, problem_line
@@ -57,16 +58,7 @@ from labelwise.sources.declarations import FETCHED, DataSet, all_labels, load_da
 from labelwise.sources.files import LINK_OUTSIDE, printable, stat_of
 
 _decode_extract = msgspec.json.Decoder(Extract, dec_hook=decode_counter).decode
-AnyJob = TypeVar("AnyJob", ReadJob, MergeJob)
-Result = TypeVar("Result")
 HERE = Engine()
-# Shows a phase's progress, given its name and the bytes to come: yields a function of the bytes and rows just done.
-ByteProgress = Callable[[str, int], AbstractContextManager[Callable[[int, int], None]]]
-
-
-def no_byte_progress(name: str, total: int) -> AbstractContextManager[Callable[[int, int], None]]:
-    """Show nothing."""
-    return nullcontext(lambda done, rows: None)
 
 
 def merge_data(
@@ -155,14 +147,16 @@ def merge_datasets(
     ledger.datasets.update(dict.fromkeys((dataset.name for dataset in datasets), 0))
     ledger.renamed.update({_renamed(dataset, old): 0 for dataset in datasets for old in dataset.rename})
     ledger.inferred.update({dataset.name: len(dataset.labels) for dataset in datasets if dataset.inferred})
-    facts = {
-        "settings": settings,
-        "sources": [datasets, [stat_of(source.path, READ_SUFFIXES) for source in sources]],
-        "decisions": stat_of(decisions, (".jsonl",)) if decisions and decisions.is_dir() else [],
-    }
+
+    def facts() -> dict[str, Any]:
+        """Find what shares must have in common."""
+        stats = [stat_of(source.path, READ_SUFFIXES) for source in sources]
+        decided = stat_of(decisions, (".jsonl",)) if decisions and decisions.is_dir() else []
+        return {"settings": settings, "sources": [datasets, stats], "decisions": decided}
+
     with (
         _destination(out, metrics, share) as (folder, metrics_file),
-        open_shares(out / MERGE, share, **facts) as shares,
+        open_shares(out / MERGE, share, facts) as shares,
     ):
         run = Runner(engine, progress, shares)
         check_out(out, sources)
@@ -183,10 +177,12 @@ def merge_datasets(
         count = count_partitions(files, settings)
 
         def plan(*of_texts: Any) -> Planned[MergeJob]:
-            def jobs(numbers: range) -> Iterator[MergeJob]:
-                return plan_merging(files, count, numbers, sources, labels, settings, cache, *of_texts)
-
-            return Planned(jobs, count, total)
+            """Plan the work on the partitions, with what is known of texts."""
+            return Planned(
+                lambda numbers: plan_merging(files, count, numbers, sources, labels, settings, cache, *of_texts),
+                count,
+                total,
+            )
 
         pairs = [] if settings.near_duplicates == "off" else _compare(run, plan(), cache.signatures, settings)
         groups = group_texts(pairs) if settings.near_duplicates == "group" else {}
@@ -211,54 +207,6 @@ def _destination(out: Path, metrics: Path | None, share: str) -> Iterator[tuple[
     else:
         with staged_together("merge", Output(out / MERGE, "items"), metrics) as (folder, metrics_file):
             yield folder, metrics_file
-
-
-class Planned(NamedTuple, Generic[AnyJob]):
-    """The jobs of a phase.
-
-    jobs (Callable): makes those with some numbers.
-    length (int): how many there are.
-    total (int): the sum of their `size`, in bytes.
-    """
-
-    jobs: Callable[[range], Iterable[AnyJob]]
-    length: int
-    total: int
-
-
-class Runner(NamedTuple):
-    """Runs the jobs of a phase, and shows its progress."""
-
-    engine: Engine
-    progress: ByteProgress
-    shares: Shares
-
-    def run(
-        self,
-        phase: str,
-        function: Callable[[AnyJob], Result],
-        planned: Planned[AnyJob],
-        decode: Callable[[bytes], Result],
-        *,
-        last: bool = False,
-    ) -> Iterator[Result]:
-        """Return the results of the jobs, in order; see `Shares.results`."""
-
-        def do(numbers: range) -> Iterator[Result]:
-            made: deque[tuple[int, int]] = deque()  # bytes and tasks of jobs that aren't done
-
-            def jobs() -> Iterator[AnyJob]:
-                for job in planned.jobs(numbers):
-                    made.append((job.size, job.tasks if isinstance(job, MergeJob) else 0))
-                    yield job
-
-            with self.progress(phase, planned.total * len(numbers) // max(1, planned.length)) as advance:
-                for result in self.engine.map(function, jobs()):
-                    yield result
-                    size, tasks = made.popleft()
-                    advance(size, tasks or getattr(result, "tasks", 0))
-
-        return self.shares.results(phase, planned.length, do, decode, last=last)
 
 
 def _read(

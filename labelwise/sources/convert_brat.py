@@ -113,10 +113,11 @@ def convert_brat(
         verify_assets(brat_dir)
         root = brat_dir.absolute()  # a cluster's workers are elsewhere
         predicted = find_predicted(root)
-        settings = rename, labels, missing_ann, discontinuous, shifted, encoding, split
-        shares = stack.enter_context(
-            open_shares(out, share, settings=settings, sources=[before, sorted(predicted.items())])
-        )
+        facts = {
+            "settings": [rename, labels, missing_ann, discontinuous, shifted, encoding, split],
+            "sources": [before, sorted(predicted.items())],
+        }
+        shares = stack.enter_context(open_shares(out, share, lambda: facts))
         parts = (shares.folder or folder.parent) / "blocks"
         blocks = [
             BlockJob(number, [stem.absolute() for stem in stems[start : start + BLOCK]], parts.absolute())
@@ -125,7 +126,10 @@ def convert_brat(
         opened = stack.enter_context(open_engine(engine, min(workers, len(blocks)), address, out.absolute()))
 
         def run(phase: str, function: Callable[[BlockJob], Any], decode: Any, *, last: bool = False) -> Iterator[Any]:
+            """Do a phase; see `Shares.results`."""
+
             def do(numbers: range) -> Iterator[Any]:
+                """Do the blocks with these numbers."""
                 return opened.map(function, progress(blocks[numbers.start : numbers.stop], phase))
 
             return shares.results(phase, len(blocks), do, decode, last=last)
@@ -155,6 +159,7 @@ def convert_brat(
         converted = run("convert", convert, _decode_block, last=True)
 
         def made() -> Iterator[tuple[Path, Block]]:
+            """Yield what was made of each block, with its folder."""
             for job, block in zip(blocks, converted, strict=True):
                 yield job.folder, block
                 if not shares.folder:  # what shares did stays until all is done

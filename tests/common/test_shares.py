@@ -36,7 +36,7 @@ def work(out: Path, share: str, did: list, *, fail_at: int = -1, settings: str =
         return run
 
     whole = nullcontext() if share else locked(out)
-    with whole, open_shares(out, share, settings=settings) as shares:
+    with whole, open_shares(out, share, lambda: {"settings": settings}) as shares:
         counts = list(shares.results("count", JOBS["count"], do("count", []), json.loads))
         return list(shares.results("square", JOBS["square"], do("square", counts), json.loads, last=True))
 
@@ -126,7 +126,7 @@ OTHER = """
 import sys, time
 from pathlib import Path
 from labelwise.common.shares import open_shares
-with open_shares(Path(sys.argv[1]), sys.argv[2]):
+with open_shares(Path(sys.argv[1]), sys.argv[2], dict):
     print("in", flush=True)
     time.sleep(60)
 """
@@ -143,11 +143,11 @@ def beside(tmp_path):
 
 
 def test_others_may_run_beside_a_share_but_not_the_same_nor_a_whole_run(tmp_path, beside):
-    with open_shares(tmp_path / "out", "2/2"):
+    with open_shares(tmp_path / "out", "2/2", dict):
         pass
     with (
         pytest.raises(InputError, match=rf"process {beside.pid} is writing share-1 there"),
-        open_shares(tmp_path / "out", "1/2"),
+        open_shares(tmp_path / "out", "1/2", dict),
     ):
         pass
     for _ in range(2):  # another share has ended
@@ -155,7 +155,7 @@ def test_others_may_run_beside_a_share_but_not_the_same_nor_a_whole_run(tmp_path
             pass
     beside.kill()
     beside.wait()
-    with open_shares(tmp_path / "out", "1/2"), pytest.raises(InputError, match="--share 3/2"):
+    with open_shares(tmp_path / "out", "1/2", dict), pytest.raises(InputError, match="--share 3/2"):
         parse_share("3/2")
     with staged(tmp_path / "out") as path:
         path.write_text("whole")
@@ -163,12 +163,12 @@ def test_others_may_run_beside_a_share_but_not_the_same_nor_a_whole_run(tmp_path
 
 def test_no_share_begins_beside_a_whole_run(tmp_path):
     code = OTHER.replace("common.shares import open_shares", "common.outputs import staged")
-    code = code.replace("open_shares(Path(sys.argv[1]), sys.argv[2])", "staged(Path(sys.argv[1]))")
+    code = code.replace("open_shares(Path(sys.argv[1]), sys.argv[2], dict)", "staged(Path(sys.argv[1]))")
     whole = subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "out")], stdout=subprocess.PIPE)
     assert whole.stdout.readline() == b"in\n"
     with (
         pytest.raises(InputError, match=rf"process {whole.pid} is writing out there"),
-        open_shares(tmp_path / "out", "1/2"),
+        open_shares(tmp_path / "out", "1/2", dict),
     ):
         pass
     whole.kill()
