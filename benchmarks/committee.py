@@ -31,7 +31,7 @@ from benchmarks.coverage.domains import DECLARED, declare
 from benchmarks.coverage.methods import merge
 from benchmarks.measure import Cell, write_result
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
-from labelwise.corpus.manifest import find_partitions, read_manifest
+from labelwise.corpus.manifest import Split, find_partitions, read_manifest
 from labelwise.corpus.pipeline import load_pipeline
 from labelwise.corpus.tokenizing import tokenize
 from labelwise.evaluate.predict import join, predict_each
@@ -46,7 +46,7 @@ Option = typer.Option
 OUT = Path("benchmarks/out/committee")
 CONFIG = Path("configs/cpu.cfg")
 CORPORA = ("prodigy_jsonl", "materials_syntheses", "wnut2020_wlp", "litbank")
-SPLITS = ("dev", "test")
+SPLITS: tuple[Split, ...] = ("dev", "test")
 TOOK = "took.json"
 COLUMNS = {
     **{"corpus": "", "pipelines": "", "F": ".3f", "macro F": ".3f", "F of each": ""},
@@ -112,28 +112,36 @@ def find_groups(corpus: Path, kind: str) -> list[list[Member]]:
         [folder_of(corpus, kind, committee, number) for number in range(KINDS[kind].size)] for committee in count_up()
     )
     whole = takewhile(lambda group: all((folder / TOOK).exists() for folder in group), folders)
-    return [
-        [Member(folder, *json.loads((folder / TOOK).read_text(encoding="utf8"))) for folder in group] for group in whole
-    ]
+    return [list(map(read_member, group)) for group in whole]
 
 
 def make_member(corpus: Path, kind: str, committee: int, number: int, steps: int) -> None:
     """Train a pipeline, and let it predict, unless that is done."""
-    folder, (size, times) = folder_of(corpus, kind, committee, number), KINDS[kind]
-    if (folder / TOOK).exists():
-        return
+    size, times = KINDS[kind]
     steps *= times
     overrides: dict[str, Any] = {"training.eval_frequency": steps}
     if kind == "three folds":
         overrides["corpora.train.leave_out"] = f"{number}/{size}"
     recipe = Recipe(CONFIG, corpus, seed=size * committee + number, max_steps=steps, overrides=overrides)
-    folder.mkdir(parents=True, exist_ok=True)
-    start = time.process_time()
-    with unseen():
-        train_pipeline(recipe, folder / "model", folder / "curve.tsv")
-    trained = time.process_time() - start
-    predicted, words = predict(corpus, folder)
-    (folder / TOOK).write_text(json.dumps([trained, predicted, words]), encoding="utf8")
+    train_member(recipe, folder_of(corpus, kind, committee, number))
+
+
+def train_member(recipe: Recipe, folder: Path, splits: Sequence[Split] = SPLITS) -> Member:
+    """Train a pipeline, and let it predict splits, unless that is done."""
+    if not (folder / TOOK).exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        start = time.process_time()
+        with unseen():
+            train_pipeline(recipe, folder / "model", folder / "curve.tsv")
+        trained = time.process_time() - start
+        predicted, words = predict(recipe.corpus, folder, splits)
+        (folder / TOOK).write_text(json.dumps([trained, predicted, words]), encoding="utf8")
+    return read_member(folder)
+
+
+def read_member(folder: Path) -> Member:
+    """Read what a training took."""
+    return Member(folder, *json.loads((folder / TOOK).read_text(encoding="utf8")))
 
 
 def read_texts(corpus: Path, split: str) -> list[StoredDoc]:
@@ -141,12 +149,12 @@ def read_texts(corpus: Path, split: str) -> list[StoredDoc]:
     return [doc for file in find_partitions(corpus / split) for doc in read_stored_docs(file)]
 
 
-def predict(corpus: Path, folder: Path) -> tuple[float, int]:
+def predict(corpus: Path, folder: Path, splits: Sequence[Split]) -> tuple[float, int]:
     """Keep the logarithms of a pipeline's probabilities; return the CPU seconds for its words, and their number."""
     nlp = load_pipeline(folder / "model")
     component: Any = nlp.get_pipe("ner")
     start, words = time.process_time(), 0
-    for split in SPLITS:
+    for split in splits:
         rows = []
         with nlp.select_pipes(disable="ner"):
             for stored in read_texts(corpus, split):
