@@ -16,7 +16,7 @@ repeated.
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import count as count_up
 from itertools import product, takewhile
 from pathlib import Path
@@ -126,13 +126,15 @@ def make_member(corpus: Path, kind: str, committee: int, number: int, steps: int
     train_member(recipe, folder_of(corpus, kind, committee, number))
 
 
-def train_member(recipe: Recipe, folder: Path, splits: Sequence[Split] = SPLITS) -> Member:
+def train_member(
+    recipe: Recipe, folder: Path, train: Callable[..., Any] = train_pipeline, splits: Sequence[Split] = SPLITS
+) -> Member:
     """Train a pipeline, and let it predict splits, unless that is done."""
     if not (folder / TOOK).exists():
         folder.mkdir(parents=True, exist_ok=True)
         start = time.process_time()
         with unseen():
-            train_pipeline(recipe, folder / "model", folder / "curve.tsv")
+            train(recipe, folder / "model", folder / "curve.tsv")
         trained = time.process_time() - start
         predicted, words = predict(recipe.corpus, folder, splits)
         (folder / TOOK).write_text(json.dumps([trained, predicted, words]), encoding="utf8")

@@ -1,7 +1,7 @@
 """Forget annotation while pipelines are trained, as if nobody had annotated it."""
 
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
@@ -9,6 +9,8 @@ from unittest.mock import patch
 import msgspec
 
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
+
+READERS = ("labelwise.train.loaders", "labelwise.train.student", "labelwise.corpus.seen_texts")
 
 
 @contextmanager
@@ -26,5 +28,7 @@ def forgotten(unknown: Mapping[str, Collection[str]], leave_out: Collection[str]
                 uncovered = {**doc.annotation.uncovered, **dict.fromkeys(unknown.get(doc.text, ()), "none")}
                 yield replace(doc, merged=msgspec.structs.replace(doc.annotation, uncovered=uncovered))
 
-    with patch("labelwise.train.loaders.read_stored_docs", read):
+    with ExitStack() as patches:
+        for module in READERS:
+            patches.enter_context(patch(f"{module}.read_stored_docs", read))
         yield

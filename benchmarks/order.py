@@ -117,7 +117,7 @@ def train(corpus: Path, known: Known, seed: int, folder: Path, *splits: Any) -> 
         return train_member(
             Recipe(CONFIG, corpus, seed=seed, max_steps=STEPS, overrides={"training.eval_frequency": STEPS}),
             folder,
-            (*splits, *SPLITS),
+            splits=(*splits, *SPLITS),
         )
 
 

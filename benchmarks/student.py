@@ -2,9 +2,9 @@
 
     OPENBLAS_NUM_THREADS=1 python -m benchmarks.student
 
-The annotation of a half of train, by hash, is forgotten. Three pipelines learn the other half; what they give the tags'
-probabilities of, on average, is a soft target wherever a label isn't known, in a half of train, or, of Prodigy sets, in
-the other set. Gold is learned as always. The corpora and their splits are those of `benchmarks.committee`.
+A half of train, by hash, has lost its annotation, and is raw text. Three pipelines learn the other half; a student
+learns that, too, and what they think of labels that aren't known, be it in raw texts or, of Prodigy sets, in the other
+set's. The corpora and their splits are those of `benchmarks.committee`.
 
 - `one`, `three`: pipelines of a half, by themselves and as a committee; their seeds differ;
 - `student of three`: one pipeline of all texts, with the soft targets of the committee;
@@ -13,23 +13,21 @@ the other set. Gold is learned as always. The corpora and their splits are those
 All have as many steps. Trainings that are there, in benchmarks/out/committee, aren't repeated.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from statistics import mean
-from typing import Annotated, Any
-from unittest.mock import patch
+from typing import Annotated
 
-import numpy as np
+import msgspec
 import typer
 
-from benchmarks.committee import CONFIG, CORPORA, OUT, SPLITS, Member, make_corpus, read_texts, score, train_member
+from benchmarks.committee import CONFIG, CORPORA, OUT, Member, make_corpus, read_member, read_texts, score, train_member
 from benchmarks.forget import forgotten
 from benchmarks.measure import Cell, write_result
-from labelwise.corpus.manifest import read_manifest
-from labelwise.recognizer.per_label import TAGS, UNKNOWN, PerLabelRecognizer, Targets, log_softmax
+from labelwise.train.committee import join
 from labelwise.train.reader import fold_of
 from labelwise.train.recipe import Recipe
+from labelwise.train.student import train_student
 
 Option = typer.Option
 SIZE = 3  # pipelines in a committee
@@ -40,69 +38,32 @@ COLUMNS = {
 }
 
 
-class SoftTargets(Targets):
-    """What is known of a text, and what others think of it: probabilities of the shape (tokens, labels, 5)."""
-
-    soft: np.ndarray
-
-
-@contextmanager
-def taught(corpus: Path, teachers: Sequence[Member]) -> Iterator[None]:
-    """Make a block in which trainings learn teachers' mean probabilities where nothing is known."""
-    texts = read_texts(corpus, "train")
-    means = np.mean([np.exp(one.probabilities("train")) for one in teachers], axis=0)
-    ends = np.cumsum([len(doc) for doc in texts])[:-1]
-    soft = {doc.text: part for doc, part in zip(texts, np.split(means, ends), strict=True)}
-    targets: Callable = PerLabelRecognizer.targets
-    loss_of: Callable = PerLabelRecognizer._loss_of
-
-    def soft_targets(self: PerLabelRecognizer, examples: Any) -> list[SoftTargets]:
-        """Tell what each example teaches, with what the teachers think."""
-        found = []
-        for eg, known in zip(examples, targets(self, examples), strict=True):
-            made = SoftTargets(*known)
-            made.soft = soft[eg.predicted.text]
-            found.append(made)
-        return found
-
-    def soft_loss(self: PerLabelRecognizer, targets: Sequence[Any], logits: list[Any]) -> tuple[float, list[Any]]:
-        """Compute the loss, and its gradient, with the cross-entropy of what isn't known."""
-        loss, gradient = loss_of(self, targets, logits)
-        for known, part, grad in zip(targets, logits, gradient, strict=True):
-            free = known.tags == UNKNOWN
-            log_p = log_softmax(part.reshape(len(part), -1, TAGS))[free]
-            loss -= float((known.soft[free] * log_p).sum())
-            grad.reshape(len(part), -1, TAGS)[free] += np.exp(log_p) - known.soft[free]
-        return loss, gradient
-
-    with (
-        patch.object(PerLabelRecognizer, "targets", soft_targets),
-        patch.object(PerLabelRecognizer, "_loss_of", soft_loss),
-    ):
-        yield
-
-
-def recipe_of(corpus: Path, seed: int, steps: int, leave_out: str = "") -> Recipe:
+def recipe_of(corpus: Path, seed: int, steps: int) -> Recipe:
     """Describe a training."""
-    overrides = {"training.eval_frequency": steps, "corpora.train.leave_out": leave_out}
-    return Recipe(CONFIG, corpus, seed=seed, max_steps=steps, overrides=overrides)
+    return Recipe(CONFIG, corpus, seed=seed, max_steps=steps, overrides={"training.eval_frequency": steps})
 
 
 def run(corpus: Path, number: int, steps: int) -> dict[str, list[Member]]:
     """Train a committee of a half, and its students."""
-    labels = read_manifest(corpus)["labels"]
-    raw = [doc.text for doc in read_texts(corpus, "train") if fold_of(doc.text, 2)]
+    texts = [doc.text for doc in read_texts(corpus, "train")]
+    raw = {text for text in texts if fold_of(text, 2)}
     folder = corpus.parent / "half"
-    found = {
-        "three": [
-            train_member(recipe_of(corpus, seed, steps, "1/2"), folder / f"one-{seed}", ("train", *SPLITS))
-            for seed in range(SIZE * number, SIZE * (number + 1))
-        ]
-    }
-    for name, count in STUDENTS.items():
-        with forgotten(dict.fromkeys(raw, labels)), taught(corpus, found["three"][:count]):
-            student = train_member(recipe_of(corpus, number, steps), folder / f"{name.replace(' ', '-')}-{number}")
-            found[name] = [student]
+    folder.mkdir(exist_ok=True)
+    file = folder / "raw.jsonl"
+    file.write_bytes(b"\n".join(msgspec.json.encode({"text": text}) for text in texts if text in raw))
+    ones = [folder / f"one-{seed}" for seed in range(SIZE * number, SIZE * (number + 1))]
+    with forgotten({}, raw):
+        for seed, one in enumerate(ones, SIZE * number):
+            train_member(recipe_of(corpus, seed, steps), one)
+        found = {"three": [read_member(one) for one in ones]}
+        for name, count in STUDENTS.items():
+            out = folder / f"{name.replace(' ', '-')}-{number}"
+            teacher = ones[0] / "model"
+            if count > 1:
+                teacher = out / "teacher"
+                join([one / "model" for one in ones]).to_disk(teacher)
+            train = partial(train_student, teacher=teacher, raw=file)
+            found[name] = [train_member(recipe_of(corpus, number, steps), out, train)]
     return found
 
 

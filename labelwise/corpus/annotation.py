@@ -34,6 +34,8 @@ class Annotation(msgspec.Struct, frozen=True, omit_defaults=True):
     uncovered (dict[str, State]): the labels that the text isn't complete for.
     datasets (list[str]): if there are any, the data sets that the text is from.
     doc (str): the name of the document that it is, if its tasks have one (`meta.doc`).
+    soft (dict[str, bytes] | None): what a teacher thinks of labels that the text isn't complete for, of a text that a
+        student learns; see `per_label.soft_tags`. A merge gives none.
     """
 
     gold: list[tuple[int, int, str, list[str]]]
@@ -41,6 +43,7 @@ class Annotation(msgspec.Struct, frozen=True, omit_defaults=True):
     uncovered: dict[str, State]
     datasets: list[str] = []
     doc: str = ""
+    soft: dict[str, bytes] | None = None
 
     @property
     def accepted(self) -> set[SpanKey]:
@@ -57,7 +60,7 @@ class Annotation(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def annotate(doc: Doc, annotation: Annotation) -> None:
     """Store an annotation with a Doc."""
-    doc.user_data[USER_DATA] = msgspec.to_builtins(annotation)
+    doc.user_data[USER_DATA] = msgspec.to_builtins(annotation, builtin_types=[bytes])
 
 
 def is_merged(doc: Doc) -> bool:

@@ -43,12 +43,24 @@ def collect_seen(corpus: Path, sources: Iterable[Path]) -> SeenTexts:
 
     RAISES (InputError): the corpus isn't whole, or the digests of a pipeline can't be read.
     """
-    files = (file for split in ("train", "dev") for file in partitions_of(corpus, split))
-    texts = (doc.text for file in files for doc in read_stored_docs(file))
-    own = np.fromiter((key_parts(text_key(text.encode()))[0] for text in texts), np.uint64)
+    own = digests_of(corpus, ("train", "dev"))
     before = [read_seen(folder) for folder in sources]
     digests = np.concatenate([own, *(seen.digests for seen in before if seen)])
     return SeenTexts(np.unique(digests), all(seen and seen.whole for seen in before))
+
+
+def digests_of(corpus: Path, splits: Iterable[str]) -> np.ndarray:
+    """Collect the digests of the texts of some splits.
+
+    RAISES (InputError): the corpus isn't whole.
+    """
+    files = (file for split in splits for file in partitions_of(corpus, split))
+    return np.fromiter((digest(doc.text) for file in files for doc in read_stored_docs(file)), np.uint64)
+
+
+def digest(text: str) -> int:
+    """Give the first 8 bytes of a text's key as a number."""
+    return key_parts(text_key(text.encode()))[0]
 
 
 class _Packed(msgspec.Struct):

@@ -53,7 +53,7 @@ def train_committee(
             "committee: 1, or recognizer: per-label and configs/cpu.cfg"
         )
     first = members * settings["system"]["seed"]
-    recipes = [replace(recipe.absolute(), seed=first + number, workers=1) for number in range(members)]
+    recipes = [replace(recipe, seed=first + number, workers=1) for number in range(members)]
     folder = own_name(out.absolute(), "members")
     with (
         pinned(recipe.corpus),

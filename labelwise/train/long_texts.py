@@ -9,6 +9,7 @@ import numpy as np
 
 from labelwise.corpus.annotation import Annotation
 from labelwise.corpus.docbin_reader import INSIDE, StoredDoc, TokenSpan
+from labelwise.recognizer.per_label import TAGS
 
 SENTENCE_ENDS = frozenset(".!?…。！？")
 
@@ -77,4 +78,7 @@ def _moved(annotation: Annotation, doc: StoredDoc, start: int, end: int) -> Anno
         touching = [span for span in spans if span[0] < last and span[1] > first]
         return [(max(begin - first, 0), min(stop, last) - first, *rest) for begin, stop, *rest in touching]
 
-    return msgspec.structs.replace(annotation, gold=inside(annotation.gold), rejected=inside(annotation.rejected))
+    soft = annotation.soft and {name: tags[start * TAGS : end * TAGS] for name, tags in annotation.soft.items()}
+    return msgspec.structs.replace(
+        annotation, gold=inside(annotation.gold), rejected=inside(annotation.rejected), soft=soft
+    )
