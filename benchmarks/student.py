@@ -61,6 +61,7 @@ def run(corpus: Path, number: int, steps: int) -> dict[str, list[Member]]:
             teacher = ones[0] / "model"
             if count > 1:
                 teacher = out / "teacher"
+                out.mkdir(exist_ok=True)
                 join([one / "model" for one in ones]).to_disk(teacher)
             train = partial(train_student, teacher=teacher, raw=file)
             found[name] = [train_member(recipe_of(corpus, number, steps), out, train)]
