@@ -106,7 +106,7 @@ def predict_texts(
             yield done
         if not texts:
             names = ", ".join(map(printable, inputs))
-            raise InputError(f"{names}: no .txt or .jsonl file with a text that can be used")
+            raise InputError(f"{names}: no .txt or .jsonl file with a text that can be used; put some there")
     remove(parts)
 
 
