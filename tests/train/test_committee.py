@@ -3,11 +3,13 @@
 import json
 import shutil
 import subprocess
+from contextlib import chdir
 from pathlib import Path
 
 import numpy as np
 import pytest
 import spacy
+from spacy.util import load_config
 
 from labelwise.commands.train import train_cli
 from labelwise.common.errors import InputError
@@ -29,9 +31,10 @@ STEPS = {"training.max_steps": 12, "training.eval_frequency": 12}
 def committee(demo_corpus, tmp_path_factory) -> Path:
     """A folder with a committee of two, `model`, and what those were trained alone, `0` and `1`."""
     folder = tmp_path_factory.mktemp("committee")
-    recipe = Recipe(CPU, demo_corpus, seed=3, overrides=STEPS)
+    recipe = Recipe(CPU, Path(demo_corpus.name), seed=3, overrides=STEPS)
     curve, resources = folder / "curve.tsv", folder / "resources.tsv"
-    train_committee(recipe, folder / "model", curve, members=2, resources=resources)
+    with chdir(demo_corpus.parent):
+        train_committee(recipe, folder / "model", curve, members=2, resources=resources)
     for number in range(2):
         alone = Recipe(CPU, demo_corpus, seed=6 + number, overrides=STEPS)
         train_pipeline(alone, folder / f"{number}", folder / f"{number}.tsv")
@@ -75,6 +78,7 @@ def test_it_is_calibrated_as_one_and_has_no_scores_of_a_member(committee):
     assert all(settings["slopes"] != one["slopes"] for one in alone)
     assert settings["labels"] == alone[0]["labels"]
     assert json.loads((committee / "model" / "meta.json").read_text())["performance"] == {}
+    assert load_config(committee / "model" / "config.cfg")["paths"]["corpus"] == "corpus", "the same in any folder"
 
 
 def test_beside_it_is_what_a_training_has(committee):

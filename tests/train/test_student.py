@@ -105,8 +105,9 @@ def test_raw_texts_are_learned_with_each_policy(coverage, committee, demo_corpus
     assert trained.texts["texts"] == len(read_train(demo_corpus / "train")) + 3
 
 
-def test_the_student_is_a_pipeline_like_any_other(committee, demo_corpus, raw, tmp_path):
-    recipe = Recipe(CPU, demo_corpus, seed=3, overrides=STEPS)
+def test_the_student_is_a_pipeline_like_any_other(committee, demo_corpus, raw, tmp_path, monkeypatch):
+    monkeypatch.chdir(demo_corpus.parent)
+    recipe = Recipe(CPU, Path(demo_corpus.name), seed=3, overrides=STEPS)
     train_pipeline(recipe, tmp_path / "plain", tmp_path / "plain.tsv")
     train_student(recipe, tmp_path / "student", tmp_path / "student.tsv", teacher=committee, raw=raw)
     assert {path.name for path in tmp_path.iterdir()} == {"raw", "plain", "plain.tsv", "student", "student.tsv"}
