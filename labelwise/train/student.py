@@ -25,8 +25,9 @@ from labelwise.common.wording import counted
 from labelwise.corpus.annotation import Annotation, annotate
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 from labelwise.corpus.docbin_writer import DocWriter
-from labelwise.corpus.manifest import SPLITS, partitions_of, pinned, read_manifest
+from labelwise.corpus.manifest import SPLITS, partitions_of, pinned, read_manifest, read_split
 from labelwise.corpus.pipeline import load_pipeline
+from labelwise.corpus.same_tokens import check_tokens
 from labelwise.corpus.seen_texts import digest, digests_of
 from labelwise.corpus.streaming import forgetting, take_batch, texts_at_a_time
 from labelwise.corpus.tokenizing import tokenize
@@ -54,7 +55,7 @@ class RawTexts:
         self.raw = raw
         found = np.fromiter((digest(text) for text in self._read()), np.uint64)
         new = np.setdiff1d(found, digests_of(corpus, SPLITS))  # sorted, each once
-        self.chosen = new[: len(digests_of(corpus, ["train"]))]
+        self.chosen = new[: read_split(corpus / "train")["texts"]]
 
     def __len__(self) -> int:
         """Return the number of texts."""
@@ -98,6 +99,7 @@ def train_student(
         known = ner.labels if isinstance(ner, PerLabelRecognizer) else ()
         if lacking := sorted({*read_manifest(recipe.corpus)["labels"]}.difference(known)):
             raise InputError(f"{teacher}: it has no head for {', '.join(lacking)}; weasel run train-cpu, per-label")
+        check_tokens(nlp, recipe.corpus / "train", f"train {teacher} on {recipe.corpus} first")
         texts = RawTexts(raw, recipe.corpus)
         if not len(texts):
             raise InputError(f"{raw}: no new text that can be used; put .txt or JSONL files there")
@@ -125,7 +127,7 @@ def write_taught(teacher: Language, corpus: Path, texts: RawTexts, out: Path) ->
     """
     out.mkdir()
     stored = (doc for file in partitions_of(corpus, "train") for doc in read_stored_docs(file))
-    raw, train = iter(texts), len(digests_of(corpus, ["train"]))
+    raw, train = iter(texts), read_split(corpus / "train")["texts"]
     parts = ceil((train + len(texts)) / PART)
     each, each_raw = ceil(train / parts), ceil(len(texts) / parts)
     for number in range(parts):

@@ -15,7 +15,9 @@ from labelwise.common.errors import InputError
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import partitions_of
 from labelwise.evaluate.run import evaluate_pipeline
+from labelwise.recognizer.per_label import UNKNOWN, targets_of
 from labelwise.train.committee import train_committee
+from labelwise.train.reader import PartitionedCorpus
 from labelwise.train.recipe import Recipe
 from labelwise.train.run import train_pipeline
 from labelwise.train.student import RawTexts, train_student, write_taught
@@ -96,20 +98,21 @@ def test_a_teacher_says_what_it_thinks_of_raw_texts_and_gold_stays(committee, de
 
 @pytest.mark.parametrize("coverage", ["by-label", "drop", "outside"])
 def test_raw_texts_are_learned_with_each_policy(coverage, committee, demo_corpus, raw, tmp_path):
-    read = []
-    recipe = Recipe(CPU, demo_corpus, overrides={**STEPS, "corpora.train.coverage": coverage})
-    trained = train_student(
-        recipe, tmp_path / "out", tmp_path / "out.tsv", teacher=committee, raw=raw, tell=read.append
-    )
-    assert read == [f"Learning what {committee} thinks of 3 texts of {raw}"]
-    assert trained.texts["texts"] == len(read_train(demo_corpus / "train")) + 3
+    nlp = spacy.load(committee)
+    write_taught(nlp, demo_corpus, RawTexts(raw, demo_corpus), tmp_path / "train")
+    place = {label: number for number, label in enumerate(nlp.get_pipe("ner").labels)}
+    read = {eg.text: targets_of(eg, place) for eg in PartitionedCorpus(tmp_path / "train", coverage=coverage)(nlp)}
+    assert len(read) == len(read_train(demo_corpus / "train")) + 3
+    assert all((read[text].tags == UNKNOWN).all() and (read[text].soft.sum(axis=2) > 0.99).all() for text in TEXTS)
 
 
 def test_the_student_is_a_pipeline_like_any_other(committee, demo_corpus, raw, tmp_path, monkeypatch):
     monkeypatch.chdir(demo_corpus.parent)
     recipe = Recipe(CPU, Path(demo_corpus.name), seed=3, overrides=STEPS)
     train_pipeline(recipe, tmp_path / "plain", tmp_path / "plain.tsv")
-    train_student(recipe, tmp_path / "student", tmp_path / "student.tsv", teacher=committee, raw=raw)
+    told = []
+    train_student(recipe, tmp_path / "student", tmp_path / "student.tsv", teacher=committee, raw=raw, tell=told.append)
+    assert told == [f"Learning what {committee} thinks of 3 texts of {raw}"]
     assert {path.name for path in tmp_path.iterdir()} == {"raw", "plain", "plain.tsv", "student", "student.tsv"}
     plain, student = ((tmp_path / name / "config.cfg").read_text() for name in ("plain", "student"))
     assert student == plain.replace("plain.tsv", "student.tsv")
