@@ -20,6 +20,12 @@ from labelwise.common.errors import InputError
 INTERVAL = 0.2  # seconds between two samples
 
 
+def give_back() -> None:
+    """Give freed memory back to the system, wherever it lies; only glibc can."""
+    if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
+        trim(0)
+
+
 class Trimmer:
     """Gives freed memory back to the system, every now and then, if this process has grown by half since it last did.
 

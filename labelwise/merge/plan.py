@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 import numpy as np
 
+from labelwise.common.memory import give_back
 from labelwise.merge.cache import Cache
 from labelwise.merge.jobs import MergeJob, ReadJob, Source, SplitGroup
 from labelwise.merge.key_ranges import KeyRanges
@@ -105,6 +106,7 @@ def plan_merging(
     for start in wanted[::BLOCK]:
         numbers = range(start, min(start + BLOCK, wanted.stop))
         block = key_ranges.take(len(numbers))
+        give_back()  # what that took on the way, and the phase before: tens of megabytes where task files are many
         edges = np.searchsorted(block["number"], np.array([*numbers, numbers.stop]))
         for number, (first, last) in zip(numbers, pairwise(edges.tolist()), strict=True):
             ranges = [

@@ -90,7 +90,7 @@ def test_spans_that_a_head_for_each_label_cannot_learn(spans, alignment, unlearn
     aligned = [one for one in projection.lost if one.reason != "no token boundary"]
     assert sorted(one.lost.span[2] for one in aligned if not one.learnt) == unlearnt
     doc = projection.doc
-    tags, _ = targets_of(Example(NLP.make_doc(doc.text), doc), {label: n for n, label in enumerate(LABELS)})
+    tags, *_ = targets_of(Example(NLP.make_doc(doc.text), doc), {label: n for n, label in enumerate(LABELS)})
     assert ((tags == BEGIN) | (tags == UNIT)).sum() == len(doc.spans["gold"]) - len(unlearnt)
 
 
