@@ -22,7 +22,7 @@ from labelwise.common.errors import InputError
 from labelwise.common.outputs import Output, check_replaceable, staged_together
 from labelwise.common.own_files import own_folder, own_name, remove
 from labelwise.common.wording import counted
-from labelwise.corpus.annotation import Annotation, annotate
+from labelwise.corpus.annotation import Annotation, Coverage, annotate
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 from labelwise.corpus.docbin_writer import DocWriter
 from labelwise.corpus.manifest import SPLITS, partitions_of, pinned, read_manifest, read_split
@@ -33,6 +33,7 @@ from labelwise.corpus.streaming import forgetting, take_batch, texts_at_a_time
 from labelwise.corpus.tokenizing import tokenize
 from labelwise.recognizer.per_label import CERTAIN, OUT, PerLabelRecognizer
 from labelwise.sources.raw_texts import find_pieces, read_piece
+from labelwise.train.pipeline import read_settings
 from labelwise.train.recipe import Recipe
 from labelwise.train.run import Trained, train_pipeline
 from labelwise.train.tidy import rewrite
@@ -105,7 +106,8 @@ def train_student(
             raise InputError(f"{raw}: no new text that can be used; put .txt or JSONL files there")
         tell(f"Learning what {teacher} thinks of {counted(len(texts), 'text')} of {raw}")
         own_folder(folder)
-        write_taught(nlp, recipe.corpus, texts, folder / "train")
+        coverage = read_settings(recipe)["corpora"]["train"]["coverage"]
+        write_taught(nlp, recipe.corpus, texts, folder / "train", coverage)
         # It reads what is made anew each time, so that a checkpoint would be of another training.
         overrides = {**recipe.overrides, "corpora.train.path": str(folder / "train")}
         student = folder / "student"
@@ -120,10 +122,11 @@ def train_student(
     return trained
 
 
-def write_taught(teacher: Language, corpus: Path, texts: RawTexts, out: Path) -> None:
+def write_taught(teacher: Language, corpus: Path, texts: RawTexts, out: Path, coverage: Coverage = "by-label") -> None:
     """Write train and raw texts to partitions, mixed, with what a teacher thinks of labels that aren't known.
 
     out (Path): a folder that isn't there.
+    coverage (str): what becomes of texts of train that aren't complete; only "by-label" leaves anything unknown there.
     """
     out.mkdir()
     stored = (doc for file in partitions_of(corpus, "train") for doc in read_stored_docs(file))
@@ -138,7 +141,7 @@ def write_taught(teacher: Language, corpus: Path, texts: RawTexts, out: Path) ->
                 batch = take_batch(items, texts_at_a_time(teacher), words_of)
                 if not batch:
                     break
-                for doc in teach(teacher, batch):
+                for doc in teach(teacher, batch, coverage):
                     writer.add(doc)
         writer.write(out / f"{number:06d}.spacy")
 
@@ -148,7 +151,7 @@ def words_of(item: StoredDoc | str) -> int:
     return len(item) // 5 if isinstance(item, str) else len(item)
 
 
-def teach(teacher: Language, items: Sequence[StoredDoc | str]) -> Iterator[Doc]:
+def teach(teacher: Language, items: Sequence[StoredDoc | str], coverage: Coverage) -> Iterator[Doc]:
     """Make gold Docs of texts, raw ones without gold, and say in each what the teacher thinks of unknown labels."""
     component: Any = teacher.get_pipe("ner")
     nothing = Annotation([], [], dict.fromkeys(component.labels, "none"))
@@ -159,7 +162,8 @@ def teach(teacher: Language, items: Sequence[StoredDoc | str]) -> Iterator[Doc]:
     ends = np.cumsum([len(doc) for doc in read])[:-1]
     for item, doc, found in zip(items, read, np.split(tags, ends), strict=True):
         gold, known = (doc, nothing) if isinstance(item, str) else (item.to_doc(teacher.vocab), item.annotation)
+        is_asked = known.uncovered and (known is nothing or coverage == "by-label")
         by_label = {label: found[:, number] for number, label in enumerate(component.labels)}
         soft = {label: by_label[label].tobytes() for label in known.uncovered if by_label[label][:, OUT + 1 :].any()}
-        annotate(gold, msgspec.structs.replace(known, soft=soft if known.uncovered else None))
+        annotate(gold, msgspec.structs.replace(known, soft=soft if is_asked else None))
         yield gold

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import spacy
 
 from labelwise.commands.train_student import train_student_cli
 from labelwise.common.errors import InputError
-from labelwise.corpus.docbin_reader import read_stored_docs
+from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 from labelwise.corpus.manifest import partitions_of
 from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.recognizer.per_label import UNKNOWN, targets_of
@@ -97,12 +98,25 @@ def test_a_teacher_says_what_it_thinks_of_raw_texts_and_gold_stays(committee, de
 
 
 @pytest.mark.parametrize("coverage", ["by-label", "drop", "outside"])
-def test_raw_texts_are_learned_with_each_policy(coverage, committee, demo_corpus, raw, tmp_path):
+def test_raw_texts_are_learned_with_each_policy_and_train_as_ever(
+    coverage, committee, demo_corpus, raw, tmp_path, monkeypatch
+):
+    def partial_docs(file: Path) -> Iterator[StoredDoc]:
+        """Forget a label of each text."""
+        for doc in read_stored_docs(file):
+            merged = msgspec.structs.replace(doc.annotation, uncovered={"PERSON": "none"})
+            yield replace(doc, merged=merged)
+
     nlp = spacy.load(committee)
-    write_taught(nlp, demo_corpus, RawTexts(raw, demo_corpus), tmp_path / "train")
+    monkeypatch.setattr("labelwise.train.student.read_stored_docs", partial_docs)
+    write_taught(nlp, demo_corpus, RawTexts(raw, demo_corpus), tmp_path / "train", coverage)
     place = {label: number for number, label in enumerate(nlp.get_pipe("ner").labels)}
     read = {eg.text: targets_of(eg, place) for eg in PartitionedCorpus(tmp_path / "train", coverage=coverage)(nlp)}
-    assert len(read) == len(read_train(demo_corpus / "train")) + 3
+    own = [read.pop(text) for text in read_train(demo_corpus / "train") if text in read]
+    assert len(own) == (0 if coverage == "drop" else len(read_train(demo_corpus / "train")))
+    assert all((known.tags[:, place["PERSON"]] == UNKNOWN).all() == (coverage == "by-label") for known in own)
+    assert all((known.soft is not None) == (coverage == "by-label") for known in own)
+    assert set(read) == set(TEXTS)
     assert all((read[text].tags == UNKNOWN).all() and (read[text].soft.sum(axis=2) > 0.99).all() for text in TEXTS)
 
 
