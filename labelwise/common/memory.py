@@ -18,12 +18,13 @@ import psutil
 from labelwise.common.errors import InputError
 
 INTERVAL = 0.2  # seconds between two samples
+TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None)  # only glibc has it
 
 
 def give_back() -> None:
-    """Give freed memory back to the system, wherever it lies; only glibc can."""
-    if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
-        trim(0)
+    """Give freed memory back to the system, wherever it lies, if the C library can."""
+    if TRIM:
+        TRIM(0)
 
 
 class Trimmer:
@@ -38,20 +39,19 @@ class Trimmer:
     growth = 1.5
 
     def __init__(self, every: int = 4) -> None:
-        """Look for the C library's function; there is none but in glibc, and then nothing is done."""
+        """Give nothing back yet; without glibc, nothing is done."""
         self.every = every
-        self._trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
         self._process = psutil.Process()
         self._calls = self._least = 0
 
     def look(self) -> bool:
         """Give memory back if it is time; tell whether that was done."""
         self._calls += 1
-        if self._trim is None or self._calls % self.every:
+        if TRIM is None or self._calls % self.every:
             return False
         if self._process.memory_info().rss <= self.growth * self._least:
             return False
-        self._trim(0)
+        give_back()
         self._least = self._process.memory_info().rss
         return True
 

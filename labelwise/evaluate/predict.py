@@ -102,6 +102,7 @@ def predict_split(
     manifest = manifest_digest(split.resolve().parent)
 
     def predict() -> Iterator[Done]:
+        """Predict all partitions, and put their lines together, in order."""
         with (
             staged(out) as whole,
             workspace(out.with_name(f"{out.name}.parts")) as folder,
