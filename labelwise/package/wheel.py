@@ -36,6 +36,7 @@ NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 VERSION = re.compile(
     r"(0|[1-9]\d*)(\.(0|[1-9]\d*)){0,3}((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?"
 )  # PEP 440, as pip writes it
+BUILD = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"
 EPOCH = "315532800"  # 1980, the first year that a zip file can name: equal pipelines give equal wheels
 
 INIT = '''"""A pipeline of spaCy; README.md says what it is."""
@@ -137,7 +138,7 @@ def make_package(root: Path, pipeline: str, out: Path, identity: PackageName, *,
         _build(copy, folder, made, meta, contents)
         if not (made / wheel).is_file():
             raise RuntimeError(
-                f"pip made {[file.name for file in made.iterdir()]}, and not {wheel}: please report this"
+                f"setuptools made {[file.name for file in made.iterdir()]}, and not {wheel}: please report this"
             )
         (made / CARD).write_text(str(card), encoding="utf8")
     return Package(out / wheel, contents)
@@ -189,9 +190,9 @@ def _describe(
 
 
 def _build(copy: Path, folder: Path, out: Path, meta: dict[str, Any], contents: Contents) -> None:
-    """Build the wheel of a pipeline's folder, without a look at the package index.
+    """Build the wheel of a pipeline's folder with setuptools alone: an environment that uv made has no pip.
 
-    RAISES (InputError): pip couldn't.
+    RAISES (InputError): setuptools couldn't.
     RAISES (OSError): the disk is full.
     """
     (sources := folder / "sources").mkdir()
@@ -207,10 +208,10 @@ def _build(copy: Path, folder: Path, out: Path, meta: dict[str, Any], contents: 
     requirements = [line for line in found["requirements"] if not line.startswith("labelwise")] + contents.packages
     meta = found | meta | {"requirements": requirements}
     (project / "meta.json").write_text(json.dumps(meta, indent=2, ensure_ascii=False), encoding="utf8")
-    command = [sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "--no-index", "-q"]
-    done = subprocess.run(  # noqa: S603 (pip, on a folder that was just made)
-        [*command, "--wheel-dir", str(out), str(project)],
-        env=os.environ | {"SOURCE_DATE_EPOCH": EPOCH, "PIP_DISABLE_PIP_VERSION_CHECK": "1"},
+    done = subprocess.run(  # noqa: S603 (setuptools, on a folder that was just made)
+        [sys.executable, "-c", BUILD, str(out.resolve())],
+        cwd=project,
+        env=os.environ | {"SOURCE_DATE_EPOCH": EPOCH},
         capture_output=True,
         text=True,
         check=False,
@@ -218,4 +219,4 @@ def _build(copy: Path, folder: Path, out: Path, meta: dict[str, Any], contents: 
     if os.strerror(errno.ENOSPC) in done.stderr:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     if done.returncode:
-        raise InputError(f"pip couldn't build the wheel: {done.stderr.strip()[-500:]}; is setuptools installed?")
+        raise InputError(f"setuptools couldn't build the wheel: {done.stderr.strip()[-500:]}")

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 import spacy
+from packaging.requirements import Requirement
 
 import labelwise
 from labelwise.commands.package import package_cli
@@ -242,11 +244,27 @@ def test_scores_of_another_pipeline_or_corpus_are_refused(trained, tmp_path):
         make_package(root, "cpu", tmp_path / "dist", PackageName("brands", "1.2.0"))
 
 
-def test_a_disk_that_is_full_while_pip_builds_is_named(trained, tmp_path, monkeypatch):
+def test_a_disk_that_is_full_while_the_wheel_is_built_is_named(trained, tmp_path, monkeypatch):
     failed = subprocess.CompletedProcess([], 1, "", "Traceback ...\nOSError: [Errno 28] No space left on device\n")
     monkeypatch.setattr("labelwise.package.wheel.subprocess.run", lambda *given, **options: failed)
     with pytest.raises(InputError, match=f"^{tmp_path}: No space left on device; free some, or choose another folder"):
         make_package(trained, "cpu", tmp_path / "dist", PackageName())
+
+
+def test_setuptools_alone_builds_a_wheel(trained, tmp_path, monkeypatch):
+    """An environment that uv made has no pip."""
+    python = bare_environment(tmp_path / "venv", "setuptools")
+    monkeypatch.setattr("labelwise.package.wheel.sys.executable", str(python))
+    assert make_package(trained, "cpu", tmp_path / "dist", PackageName()).wheel.is_file()
+
+
+def test_a_setuptools_that_builds_wheels_without_the_package_wheel_is_required():
+    """It has the command bdist_wheel from 70.1 on; a new environment of Python 3.11 has 65.5."""
+    lines = map(
+        Requirement, tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["project"]["dependencies"]
+    )
+    (versions,) = (line.specifier for line in lines if line.name == "setuptools")
+    assert [version for version in ("65.5.0", "70.0.0", "70.1.0") if version in versions] == ["70.1.0"]
 
 
 def test_nothing_of_this_machine_is_in_the_wheel(trained, tmp_path):
