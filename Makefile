@@ -73,7 +73,7 @@ INSTALL = -m pip install $(if $(filter %/gpu.txt,$<),,-q) --disable-pip-version-
 COMPILE = $(UV) pip compile -q --python-version 3.11 --no-annotate --no-header pyproject.toml
 lock: ## Pin the dependencies of pyproject.toml anew (needs uv).
 	(echo "# make lock"; $(COMPILE)) > requirements/cpu.txt
-	(echo "# make lock"; $(COMPILE) --extra bench --extra fuzz) > requirements/bench.txt
+	(echo "# make lock"; $(COMPILE) --extra bench) > requirements/bench.txt
 	(echo "# make lock"; $(UV) pip compile -q --python-version 3.11 --no-annotate --no-header --group docs) > requirements/docs.txt
 	(echo "# make lock"; $(UV) pip compile -q --python-version 3.11 --no-annotate --no-header --group sbom) > requirements/sbom.txt
 	(echo "# make lock"; $(UV) pip compile -q --python-version 3.11 --no-annotate --no-header --group tools) > requirements/tools.txt

@@ -1,9 +1,10 @@
 """Fuzz everything that reads what others have written, guided by coverage, for a number of inputs each.
 
-    make bench BENCH=fuzz                                   # a short run of all targets, in .venv-bench
-    python -m tests.fuzz --runs 2000000 --target rows
+    .venv-dev/bin/pip install 'atheris>=3'                            # wheels for Linux
+    .venv-dev/bin/python -m tests.fuzz                                # a short run of all targets
+    .venv-dev/bin/python -m tests.fuzz --runs 2000000 --target rows
 
-It needs Atheris (`pip install '.[fuzz]'`). An input that breaks a promise is written to `benchmarks/out/fuzz/TARGET/`,
+An input that breaks a promise is written to `benchmarks/out/fuzz/TARGET/`,
 as `crash-…`, `timeout-…` or `oom-…`, and the command fails; `--replay FILE` runs it again, without Atheris. Inputs that
 reached new code stay in `benchmarks/out/fuzz/TARGET/corpus`, where the next run begins.
 

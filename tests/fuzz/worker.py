@@ -3,6 +3,7 @@
 The arguments are the target's name, libFuzzer's options, and the folder of the corpus.
 """
 
+import json
 import sys
 from functools import lru_cache, partial
 
@@ -28,8 +29,8 @@ def main() -> None:
     inputs = 0
 
     @lru_cache(maxsize=1)
-    def make(lang: str, number: int) -> Language:
-        return blank(lang)
+    def make(lang: str, config: str, number: int) -> Language:
+        return blank(lang, config=json.loads(config))
 
     def run(data: bytes) -> None:
         nonlocal inputs
@@ -40,7 +41,7 @@ def main() -> None:
         return mutated(target.change, data, seed, partial(_mutate, most), head=target.head, most=most)
 
     # Either takes longer than reading a small file: making a pipeline, and asking all packages for encoders.
-    spacy.blank = lambda lang: make(lang, inputs // SHARED)  # type: ignore
+    spacy.blank = lambda lang, config=None: make(lang, json.dumps(config or {}), inputs // SHARED)  # type: ignore
     msgpack_encoders.entry_points = msgpack_decoders.entry_points = False
     # What is made once, such as a tokenizer, takes seconds, and isn't what an input takes.
     for seed in SEEDS[name]():
