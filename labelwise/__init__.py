@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from labelwise.train.recipe import Recipe, default_config
     from labelwise.train.run import Trained, train_pipeline
 
-__version__ = "0.2.0"
+__version__ = "0.3.0.dev0"
 __all__ = [
     "Evaluation",
     "InputError",

@@ -1,5 +1,6 @@
 """The wheel of labelwise itself has all its files."""
 
+import shutil
 import subprocess
 import tomllib
 import zipfile
@@ -8,10 +9,12 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+import labelwise
 from tests.bare import bare_environment
 from tests.conftest import ROOT
-from tests.project.installed import build
+from tests.project.installed import build, edit, run_build
 from tests.report.report_inputs import make_docs, write_results
+from tests.test_end_to_end import IDENTITY
 
 PROJECT_FILES = (
     *(
@@ -45,6 +48,7 @@ def test_a_report_is_made_where_the_wheel_alone_is_installed(tmp_path):
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["project"]
     needed = [Requirement(line).name for line in project["dependencies"]]
     python = bare_environment(tmp_path / "env", *needed)
+    assert wheel.name == f"labelwise-{labelwise.__version__}-py3-none-any.whl"  # without git, without a commit
     with zipfile.ZipFile(wheel) as file:
         clones = tuple(f"labelwise/project/clone/{name}" for name in PROJECT_FILES)
         ours = {name for name in tracked() if name.startswith("labelwise/") and (ROOT / name).is_file()}
@@ -56,3 +60,51 @@ def test_a_report_is_made_where_the_wheel_alone_is_installed(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert "<h1>The CPU pipeline</h1>" in Path(tmp_path / "project/report.html").read_text(encoding="utf8")
+
+
+def git(folder: Path, *command: str) -> str:
+    return subprocess.check_output(["git", *IDENTITY, *command], cwd=folder, text=True)
+
+
+def code_in(wheel: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(wheel) as file:
+        return {name: file.read(name) for name in file.namelist() if ".dist-info/" not in name}
+
+
+@pytest.fixture
+def clone(tmp_path) -> Path:
+    """A clone with one commit, from which a wheel was built before it was one."""
+    build(tmp_path / "clone", tmp_path / "wheels")
+    for command in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "one"]):
+        git(tmp_path / "clone", *command)
+    return tmp_path / "clone"
+
+
+@pytest.mark.slow
+def test_builds_of_two_commits_differ_in_their_version_alone(clone, tmp_path):
+    found = {}
+    for folder, comment in {"one": "", "two": "", "three": "# edited"}.items():
+        commit = git(clone, "rev-parse", "--short=8", "HEAD").strip()
+        if comment:
+            with (clone / "Makefile").open("a") as file:
+                file.write(comment)
+        wheel = run_build(clone, tmp_path / folder)
+        dirty = ".dirty" if comment else ""
+        assert wheel.name == f"labelwise-{labelwise.__version__}+g{commit}{dirty}-py3-none-any.whl"
+        found[wheel.name] = code_in(wheel)
+        git(clone, "commit", "-q", "--allow-empty", "-m", "again")
+    assert len(found) == 3
+    first, *others = found.values()
+    assert others == [first, first]
+
+
+@pytest.mark.slow
+def test_an_sdist_keeps_its_commit_and_a_release_has_none(clone, tmp_path):
+    commit = git(clone, "rev-parse", "--short=8", "HEAD").strip()
+    sdist = run_build(clone, tmp_path / "dist", "sdist")
+    assert sdist.name == f"labelwise-{labelwise.__version__}+g{commit}.tar.gz"
+    shutil.unpack_archive(sdist, tmp_path, filter="data")
+    wheel = run_build(tmp_path / sdist.name.removesuffix(".tar.gz"), tmp_path / "wheel")
+    assert wheel.name == f"labelwise-{labelwise.__version__}+g{commit}-py3-none-any.whl"
+    edit(clone / "labelwise/__init__.py", labelwise.__version__, "0.3.0")
+    assert run_build(clone, tmp_path / "release").name == "labelwise-0.3.0-py3-none-any.whl"

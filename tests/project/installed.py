@@ -5,11 +5,12 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Literal
 
 from tests.conftest import ROOT
 
 PROJECT = "project/clone/project.yml"  # in the package
-BUILD = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"
+BUILD = "import sys; from setuptools import build_meta; getattr(build_meta, f'build_{sys.argv[1]}')(sys.argv[2])"
 
 
 def edit(file: Path, old: str, new: str) -> None:
@@ -55,10 +56,17 @@ def build(source: Path, folder: Path) -> Path:
         if not name.startswith(("tests/", "benchmarks/", "docs/")) and (ROOT / name).is_file():
             (source / name).parent.mkdir(parents=True, exist_ok=True)
             (source / name).write_bytes((ROOT / name).read_bytes())
+    return run_build(source, folder)
+
+
+def run_build(source: Path, folder: Path, kind: Literal["wheel", "sdist"] = "wheel") -> Path:
+    """Build a wheel or an sdist, without a warning."""
     folder.mkdir(exist_ok=True)
-    subprocess.run([sys.executable, "-c", BUILD, folder], cwd=source, check=True, capture_output=True)
-    (wheel,) = folder.glob("*.whl")
-    return wheel
+    command = [sys.executable, "-c", BUILD, kind, str(folder)]
+    done = subprocess.run(command, cwd=source, check=True, capture_output=True, text=True)
+    assert "Warning" not in done.stderr, done.stderr
+    (made,) = folder.iterdir()
+    return made
 
 
 def install(wheel: Path, site: Path) -> Installed:

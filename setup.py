@@ -1,0 +1,29 @@
+"""Tell builds between two releases apart: their version ends in the commit. pyproject.toml says all else."""
+
+import re
+import subprocess
+from pathlib import Path
+
+from setuptools import setup
+
+ROOT = Path(__file__).parent
+COMMIT = ["git", "describe", "--always", "--exclude=*", "--abbrev=8", "--dirty=.dirty"]
+
+
+def find_commit() -> str:
+    """Name a clone's commit, such as 1a2b3c4d, or 1a2b3c4d.dirty with changes; empty elsewhere, and without git."""
+    if not (ROOT / ".git").exists():
+        return ""
+    try:
+        return subprocess.run(COMMIT, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603
+    except FileNotFoundError:
+        return ""
+
+
+development = re.search(r'(?m)^__version__ = ".+\.dev\d+"', (ROOT / "labelwise/__init__.py").read_text("utf8"))
+commit = find_commit() if development else ""
+setup(
+    script_name=__file__,  # or this module would be one of labelwise.project.clone, whose folder is this one
+    # In an sdist, setup.cfg has it from setuptools, and that counts.
+    options={"egg_info": {"tag_build": f"+g{commit}" if commit else ""}},
+)
