@@ -12,7 +12,7 @@ being told what else is in it. Here each label has a decision of its own:
    al., Distilling the Knowledge in a Neural Network, 2015), whose cross-entropy is its loss.
 3. Decoding finds, for each label, the most probable sequence of tags that is legal (Viterbi), and so spans that don't
    overlap. Those of different labels may, and are all kept in `doc.spans["labels"]`, with their probabilities in
-   `attrs["scores"]`; `doc.ents` is the choice of spans without overlap that has the highest sum of log-odds.
+   `attrs["scores"]`; `doc.ents` is the choice of spans without overlap that has the highest sum of -log(1 - p).
 
 What a text is complete for is in `doc.user_data["labelwise"]["uncovered"]` of a reference Doc, its gold in
 `doc.spans["gold"]`. Docs without them are read as spaCy does: `doc.ents` is gold, and tokens with the missing value are
@@ -801,16 +801,15 @@ def _backtrack(
 
 
 def choose_flat(found: FoundSpans) -> list[int]:
-    """Choose spans without overlap whose sum of log-odds, at least a little each, is the highest.
+    """Choose the spans without overlap that have the highest sum of -log(1 - p): least likely, all of them are wrong.
 
+    Each weight is positive, so a span that overlaps no other is chosen, however improbable it is.
     Weighted interval scheduling (Kleinberg and Tardos, Algorithm Design, section 6.1).
     RETURNS (list[int]): their numbers, in the order of the text.
     """
     if not len(found):
         return []
-    p = np.clip(found.probabilities, TINY, 1 - TINY)
-    # A span that decoding found is one: its weight is positive, also where other tags together are more probable.
-    weights = np.maximum(np.log(p) - np.log1p(-p), TINY)
+    weights = -np.log1p(-np.clip(found.probabilities, TINY, 1 - TINY))
     order = np.lexsort((found.starts, found.ends)).tolist()
     ends = found.ends[order]
     before = np.searchsorted(ends, found.starts[order], side="right").tolist()

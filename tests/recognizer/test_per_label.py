@@ -214,9 +214,9 @@ def test_the_flat_choice_is_the_best_of_all(seed):
     rng = np.random.default_rng(seed)
     starts = rng.integers(0, 12, 9)
     ends = starts + rng.integers(1, 5, 9)
-    probabilities = rng.uniform(0.55, 0.99, 9)
+    probabilities = rng.uniform(0.01, 0.99, 9)
     chosen = choose_flat(FoundSpans(np.arange(9), starts, ends, probabilities))
-    weights = np.log(probabilities / (1 - probabilities))
+    weights = -np.log(1 - probabilities)
 
     def fits(numbers) -> bool:
         return all(ends[a] <= starts[b] or ends[b] <= starts[a] for a, b in itertools.combinations(numbers, 2))
@@ -228,9 +228,26 @@ def test_the_flat_choice_is_the_best_of_all(seed):
     assert starts[chosen].tolist() == sorted(starts[chosen].tolist())
 
 
-def test_spans_alone_are_all_entities_however_improbable():
-    found = FoundSpans(np.array([0, 1]), np.array([0, 3]), np.array([2, 4]), np.array([0.3, 0.9]))
-    assert choose_flat(found) == [0, 1]
+@pytest.mark.parametrize(
+    ("spans", "chosen"),
+    [
+        ([(0, 2, 0.05), (1, 3, 0.45)], [1]),
+        ([(1, 3, 0.05), (0, 2, 0.45)], [1]),
+        ([(0, 2, 0.45), (1, 3, 0.55)], [1]),
+        ([(0, 2, 0.9), (1, 3, 0.8), (2, 4, 0.1)], [0, 2]),
+        ([(0, 2, 0.6), (1, 3, 0.8), (2, 4, 0.6)], [0, 2]),  # both are wrong in 0.4 * 0.4 = 0.16 of cases, not in 0.2
+        ([(0, 2, 0.5), (1, 3, 0.8), (2, 4, 0.5)], [1]),  # 0.25
+        ([(0, 2, 0.3), (3, 4, 0.9)], [0, 1]),
+        ([(0, 1, 0.0), (1, 2, 1e-9), (2, 3, 1.0)], [0, 1, 2]),
+        ([(0, 3, 1.0), (0, 1, 0.999), (1, 2, 0.9)], [0]),
+        ([], []),
+    ],
+)
+def test_which_of_overlapping_spans_is_the_entity(spans, chosen):
+    """Those that are least likely all wrong; one that overlaps no other is an entity however improbable it is."""
+    starts, ends, probabilities = np.array(spans, "float64").reshape(-1, 3).T
+    found = FoundSpans(np.arange(len(spans)), starts.astype(int), ends.astype(int), probabilities.astype("float32"))
+    assert choose_flat(found) == chosen
 
 
 @pytest.fixture
