@@ -134,7 +134,7 @@ def print_warnings(ledger: Ledger, settings: Settings, out: Path) -> None:
         name = type(nlp.tokenizer).__name__
         msg.info(f"The infixes and no_exceptions of project.yml aren't used: {name} has no rules to add to")
     for doubt in (
-        *doubts_about_language(out, nlp.lang),
+        *doubts_about_language(out, nlp),
         *warnings(ledger, settings),
         *doubts_about_labels(ledger, out, read_declared_labels(out)),
     ):

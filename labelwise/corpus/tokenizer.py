@@ -14,6 +14,7 @@ from spacy.util import compile_infix_regex, get_lang_class
 
 from labelwise.common.errors import InputError
 from labelwise.common.sections import read_section
+from labelwise.corpus.marks import with_marks
 
 NUMBERED = re.compile(r"(?<!\\)(?:\\\\)*(?:\\[1-9]|\(\?\([1-9])")  # a reference to a group by its number
 MAX_LENGTH = 2**31 - 1  # characters of a text: spaCy's limit of a million is about parsers' memory
@@ -33,9 +34,10 @@ OTHERS = (
 
 
 class TokenizerRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The tokenizer: the section `tokenizer` of project.yml.
+    r"""The tokenizer: the section `tokenizer` of project.yml.
 
-    Infixes and exceptions are for tokenizers that have rules, as those of most languages; see `has_rules`.
+    Infixes and exceptions are for tokenizers that have rules, as those of most languages; see `has_rules`. In both,
+    `[\p{M}]` is a combining mark; here, and in all files, the pattern has the ranges of marks instead.
 
     infixes (tuple[str, ...]): regular expressions of further infixes. One that matches only a position, between two
         characters that it looks at, splits there.
@@ -49,7 +51,7 @@ class TokenizerRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     block: Block | None = None
 
     def __post_init__(self) -> None:
-        """Check the patterns.
+        """Check the patterns, and write them as `re` takes them.
 
         RAISES (InputError): one doesn't compile, or the block names no tokenizer.
         """
@@ -60,9 +62,10 @@ class TokenizerRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         for name in ("infixes", "no_exceptions"):
             for pattern in getattr(self, name):
                 try:
-                    re.compile(pattern)
+                    re.compile(with_marks(pattern))
                 except re.error as error:
                     raise InputError(f"{name}: {pattern!r} isn't a regular expression: {error}") from error
+            msgspec.structs.force_setattr(self, name, tuple(map(with_marks, getattr(self, name))))
 
 
 def read_rules(project: Path | None) -> TokenizerRules:

@@ -1,4 +1,4 @@
-"""Whether texts look like their language: by the scripts of their letters, and by spaCy's lists of stop words."""
+"""Whether texts look like their language, by scripts and stop words, and whether the tokenizer cuts its words."""
 
 import runpy
 import unicodedata
@@ -9,24 +9,46 @@ from itertools import islice
 from pathlib import Path
 
 import spacy.lang
+from spacy.language import Language
 
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 from labelwise.corpus.doubts import Doubt
 from labelwise.corpus.manifest import partitions_of
+from labelwise.corpus.tokenizer import has_rules
 
 TEXTS, WORDS = 100, 5_000  # that are looked at, at most
 FEWEST = 30  # words of a list of stop words that say something, and a third of the letters of texts that do
 FOREIGN = 0.8  # of the letters, from which the script is another one
 STOPS = 0.2  # of the words, from which another language's stop words say something, if its own are not half as many
+SPACES = 0.5  # of the letters, from which a script without spaces makes words between white space longer than words
 USED = 0.05  # of the letters of a language's stop words, from which it is written in a script
 JAPANESE = {"HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "CJK"}  # scripts of which each character is looked up, too
+SPACELESS = JAPANESE | {"THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN"}  # scripts without spaces between words
+MOST_TOKENS = 2.0  # of a word, on average, that a tokenizer makes which leaves words whole
 
 
-def doubts_about_language(corpus: Path, lang: str) -> Iterator[Doubt]:
-    """Yield a doubt if the first texts of train, which are random ones, look like another language than theirs."""
+def doubts_about_language(corpus: Path, nlp: Language) -> Iterator[Doubt]:
+    """Yield doubts about the first texts of train, which are random ones.
+
+    They look like another language than the pipeline's, or its rules cut words into pieces.
+    """
     stored = (doc for file in partitions_of(corpus, "train") for doc in read_stored_docs(file))
-    if found := looks_like(list(islice(stored, TEXTS)), lang):
+    docs = list(islice(stored, TEXTS))
+    if found := looks_like(docs, lang := nlp.lang or ""):
         yield Doubt(f"The texts don't look like `lang: {lang}`, but like {found}.", "Set `lang`, in project.yml.")
+    if has_rules(nlp) and (tokens := tokens_per_word(docs)) > MOST_TOKENS:
+        yield Doubt(
+            f"Words are cut into {tokens:.1f} tokens on average.",
+            "Change `tokenizer.infixes` in project.yml, which split inside words; without them, spaCy's rules decide.",
+        )
+
+
+def tokens_per_word(docs: Sequence[StoredDoc]) -> float:
+    """Compute how many tokens a word between white space has; 0 if there are few, or the script has no spaces."""
+    words = sum(len(doc.text.split()) for doc in docs)
+    if words < FEWEST or share(map(script_of, islice(_letters(docs), WORDS * 5)), SPACELESS) > SPACES:
+        return 0.0
+    return sum(not doc.strings[word].isspace() for doc in docs for word in doc.words.tolist()) / words
 
 
 def looks_like(docs: Sequence[StoredDoc], lang: str) -> str:

@@ -5,6 +5,7 @@ the spans that were looked at it gives boundaries. None is proposed that would s
 """
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -160,10 +161,10 @@ def _missing_boundary(doc: Doc, example: Example) -> int:
 
 
 def _class(char: str) -> str:
-    """Write a digit as 0, a capital of A to Z as A, another letter as a, anything else as it is."""
+    """Write a digit as 0, a capital of A to Z as A, another letter or a mark as a, anything else as it is."""
     if char.isdecimal():
         return "0"
-    if char.isalpha():
+    if char.isalpha() or unicodedata.category(char).startswith("M"):
         return "A" if "A" <= char <= "Z" else "a"
     return char
 

@@ -1,12 +1,15 @@
 import re
 import sys
 import tomllib
+import unicodedata
 
 import pytest
+import spacy
 from spacy.tokens import Doc
 
 from benchmarks.tokenizer import count_lost
 from labelwise.common.errors import InputError
+from labelwise.corpus.marks import MARKS
 from labelwise.corpus.streaming import forgetting
 from labelwise.corpus.tokenizer import PACKAGES, TokenizerRules, make_nlp, read_rules, read_tokenizer
 from labelwise.corpus.tokenizing import LearningTokenizer, tokenize
@@ -41,6 +44,67 @@ RULES = read_rules(ROOT / "project.yml")
 def test_the_projects_tokenizer(text, tokens):
     nlp = make_nlp("en", RULES)
     assert [token.text for token in nlp.make_doc(text)] == tokens.split()
+
+
+@pytest.mark.parametrize(
+    ("lang", "tokens"),
+    [
+        ("hi", 'अमरीकी सेना ने 2019 में कहा : " यह ठीक है । "'),
+        ("mr", "पुण्यात ( महाराष्ट्र ) मुलांनी क्रिकेट खेळले ."),
+        ("ne", "काठमाडौँमा प्रधानमन्त्रीले भने : हामी तयार छौं ।"),
+        ("bn", "রবীন্দ্রনাথ ঠাকুর কলকাতায় জন্মগ্রহণ করেন ।"),
+        ("gu", "ગાંધીજીનો જન્મ પોરબંદર ( ગુજરાત ) માં થયો હતો ."),
+        ("ta", "சென்னையில் மழை பெய்தது , பள்ளிகள் மூடப்பட்டன ."),
+        ("te", "హైదరాబాదులో వర్షాలు కురిశాయి , నదులు పొంగాయి ."),
+        ("kn", "ಬೆಂಗಳೂರಿನಲ್ಲಿ ಶ್ರೀ ರಾಜ್\u200cಕುಮಾರ್ ವಾಸಿಸುತ್ತಿದ್ದರು ."),
+        ("ml", "തിരുവനന്തപുരത്ത് മഴ പെയ്തു , അവന്\u200d വന്നു ."),
+        ("si", "ශ්\u200dරී ලංකාවේ අගනුවර කොළඹ වේ ."),
+        ("ar", "كَتَبَ الطَّالِبُ الدَّرْسَ ، ثُمَّ نَامَ ."),
+        ("he", "בְּרֵאשִׁית בָּרָא אֱלֹהִים , אֵת הַשָּׁמַיִם ."),
+        ("ur", "وہ مِرزا غالِبؔ کے شعر پڑھتا ہے ، اور ہنستا ہے ۔"),
+        ("fa", "او می\u200cخواهد کتاب\u200cهایش را بخواند ، اما نمی\u200cتواند ."),
+        ("fr", unicodedata.normalize("NFD", "L' été , Zoé a mangé à l' hôtel ( très tôt ) .")),
+    ],
+)
+def test_a_mark_or_a_joiner_is_part_of_its_word(lang, tokens):
+    """As a reader of each language reads: words are whole, punctuation is off."""
+    text = re.sub(r" (?=[.,:)?।،۔])|(?<=[('])[ ]|(?<=: \") | (?=\"$)", "", tokens)
+    assert len(text.split()) < len(tokens.split())
+    assert [token.text for token in make_nlp(lang, RULES).make_doc(text)] == tokens.split()
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("2019में में2019 5किमी किमी5", "2019 में में 2019 5 किमी किमी 5"),
+        ("दिल्ली/मुंबई", "दिल्ली / मुंबई"),
+        ("(11\u03040)", "( 11\u0304 0 )"),
+        ("❤\ufe0flove 1\ufe0f\u20e3x", "❤ \ufe0f love 1 \ufe0f \u20e3 x"),  # parts of an emoji, as ever
+    ],
+)
+def test_digits_and_signs_beside_marks(text, tokens):
+    assert [token.text for token in make_nlp("hi", RULES).make_doc(text)] == tokens.split()
+
+
+def test_marks_are_those_of_unicode():
+    """All that this Python knows as marks; the others are of a later Unicode than its own."""
+    listed = set(filter(re.compile(f"[{MARKS}]").match, map(chr, range(sys.maxunicode + 1))))
+    marks = {char for char in map(chr, range(sys.maxunicode + 1)) if unicodedata.category(char)[0] == "M"}
+    assert marks - listed == {"\u20e3", "\ufe0e", "\ufe0f"}
+    assert {unicodedata.category(char) for char in listed - marks} <= {"Cn"}
+
+
+def test_a_pattern_with_marks_is_plain_in_all_files(merging, tmp_path):
+    """spaCy, and a pipeline without labelwise, compile it with `re`."""
+    merging.add("a", ["A"], [{"text": "सेना ने", "spans": []}], split="train")
+    merging.run(lang="hi", tokenizer=RULES)
+    lang, rules = read_tokenizer(tmp_path / "corpus/tokenizer.json")
+    assert rules.infixes == RULES.infixes
+    nlp = make_nlp(lang, rules)
+    nlp.to_disk(tmp_path / "saved")
+    for file in (tmp_path / "corpus/tokenizer.json", tmp_path / "saved/tokenizer"):
+        assert b"p{M}" not in file.read_bytes()
+    assert [token.text for token in spacy.load(tmp_path / "saved")("सेना ने")] == ["सेना", "ने"]
 
 
 def test_without_patterns_it_is_the_languages_own():

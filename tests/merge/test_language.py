@@ -4,7 +4,8 @@ import pytest
 import spacy
 
 from labelwise.corpus.docbin_reader import read_stored_docs
-from labelwise.merge.language import doubts_about_language, looks_like, stop_words
+from labelwise.corpus.tokenizer import TokenizerRules, make_nlp
+from labelwise.merge.language import doubts_about_language, looks_like, stop_words, tokens_per_word
 from tests.conftest import real_corpus, write_docs
 from tests.languages import sentences
 from tests.test_languages import SPACYS
@@ -48,10 +49,39 @@ def test_a_few_letters_say_nothing(tmp_path):
 def test_the_merge_tells_what_to_set(merging):
     merging.add("a", ["A"], [{"text": text, "spans": []} for text in sentences("es")], split="train")
     merging.run()
-    ((what, remedy),) = doubts_about_language(merging.root / "corpus", "en")
+    ((what, remedy),) = doubts_about_language(merging.root / "corpus", spacy.blank("en"))
     assert what == "The texts don't look like `lang: en`, but like `lang: es`."
     assert remedy == "Set `lang`, in project.yml."
-    assert list(doubts_about_language(merging.root / "corpus", "es")) == []
+    assert list(doubts_about_language(merging.root / "corpus", spacy.blank("es"))) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("one two", 1),
+        ("one, two; (three)  x", 2),
+        ("བོད་ཀྱི་སྐད་ཡིག", 0),
+        ("ភាសា\u200bខ្មែរ\u200bគឺជា", 0),
+        ("ພາສາລາວ, ມື້ນີ້", 0),
+        ("ဆရာ၊ကျောင်း။", 0),
+        ("日本語、中国語。", 0),
+    ],
+)
+def test_tokens_of_a_word_between_white_space(text, tokens, tmp_path):
+    """Scripts that put no spaces between words have none."""
+    assert tokens_per_word(stored(tmp_path, [text] * 30)) == tokens
+
+
+def test_few_words_say_nothing_of_the_tokenizer(tmp_path):
+    assert tokens_per_word(stored(tmp_path, ["a,b,c"] * 29)) == 0
+    assert tokens_per_word(stored(tmp_path, ["a,b,c"] * 30)) == 5
+
+
+def test_a_tokenizer_without_rules_has_no_infixes_to_change(merging):
+    merging.add("a", ["A"], [{"text": f"{n} 이 사람 우리 나라 사람들", "spans": []} for n in range(30)], split="train")
+    characters = TokenizerRules(block={"@tokenizers": "spacy.zh.ChineseTokenizer"})
+    merging.run(lang="ko", tokenizer=characters)
+    assert list(doubts_about_language(merging.root / "corpus", make_nlp("ko", characters))) == []
 
 
 @pytest.mark.long

@@ -76,6 +76,11 @@ def test_a_part_of_a_word_has_to_be_moved(merging):
     assert (group.what, group.remedy) == ("a|a", MOVE)
 
 
+def test_no_infix_is_proposed_that_would_split_before_a_mark(merging):
+    (group,) = groups(merging, [("यह किताब", "क", "A"), ("वह किताब", "क", "A")])
+    assert (group.what, group.remedy) == ("a|a", MOVE)
+
+
 @pytest.mark.parametrize("what", ["0|a", "a|0", "a|A", "A|.", "(|a", "0|%"])
 def test_a_proposal_splits_there_and_not_elsewhere(what):
     """Within a word, between the two characters alone."""
