@@ -49,7 +49,7 @@ class Copy:
         self.environment = {**environment, **watched, "PATH": path, "COLUMNS": "200"}
         files = subprocess.check_output(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, text=True)
         for name in files.splitlines():
-            if (ROOT / name).is_file() and not name.startswith(("tests/", "metrics/", "plots/", "dvc.lock")):
+            if (ROOT / name).is_file() and not name.startswith(("tests/", "metrics/", "plots/cpu", "dvc.lock")):
                 (root / name).parent.mkdir(parents=True, exist_ok=True)
                 (root / name).write_bytes((ROOT / name).read_bytes())
         for name in ("project.yml", "dvc.yaml"):
@@ -120,7 +120,7 @@ def test_weasel_goes_the_whole_way(by_weasel):
     made = {path for path in copy.results() if not path.endswith(".spacy") and not path.startswith("training/")}
     assert made == {
         *(f"metrics/{name}.json" for name in ("merge", "cpu")),
-        "plots/cpu.tsv",
+        *(f"plots/{name}.tsv" for name in ("cpu", "gpu")),
         *(f"corpus/tasks/{label}.jsonl" for label in ("PERSON", "PLACE", "COMPANY")),
         *(f"corpus/tasks/{name}" for name in ("datasets.yml", "problems.jsonl", "report.json")),
         "corpus/fetched/digests.json",
@@ -290,8 +290,27 @@ def test_a_changed_variable_runs_what_it_touches_and_can_be_compared(by_dvc):
     assert re.search(r"\| project\.yml +\| vars\.cpu_steps +\| 10 +\| 20 +\|", diff), diff
     diff = copy.run("dvc", "metrics", "diff", "main", "longer", "--md")
     assert re.search(r"\| metrics/cpu\.json +\| all_gold\.support +\| \d+ +\| \d+ +\| \d+ +\|", diff), diff
-    copy.run("dvc", "plots", "diff", "main", "longer", "-o", "plots_html")
+    printed = copy.run("dvc", "plots", "diff", "main", "longer", "-o", "plots_html")
+    assert "failed" not in printed
     assert (copy.root / "plots_html" / "index.html").is_file()
+
+
+@pytest.mark.long
+def test_main_is_not_evaluated_again_after_a_branch(by_dvc):
+    copy = by_dvc
+    copy.run("git", "checkout", "-qf", "main")
+    copy.run("dvc", "repro", "report")
+    copy.commit("main")
+    copy.run("git", "checkout", "-qb", "less-test")
+    copy.set("test_ratio", "0.3")
+    later = ["train-cpu", "evaluate-cpu", "report"]
+    assert re.findall(r"Running stage '(.*?)'", copy.run("dvc", "repro", "report")) == ["merge", *later]
+    copy.commit("less test")
+    copy.run("git", "checkout", "-q", "main")
+    printed = copy.run("dvc", "repro", "report")
+    assert re.findall(r"Running stage '(.*?)'", printed) == ["merge"], "which prints what has changed"
+    assert re.findall(r"Stage '(.*?)' is cached", printed) == later
+    assert copy.run("git", "status", "--porcelain") == ""
 
 
 def test_a_changed_tokenizer_rule_runs_the_merge(merged_by_dvc):

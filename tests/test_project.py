@@ -3,6 +3,7 @@
 import ast
 import hashlib
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -26,6 +27,7 @@ from labelwise.project.stages import SECTIONS, check_values
 from labelwise.sources.brat import Discontinuous, MissingAnn, Shifted
 from labelwise.train import checkpoints as train_checkpoints
 from tests.conftest import ROOT, real_corpus
+from tests.report.report_inputs import write_plots
 
 PROJECT = srsly.read_yaml(ROOT / "project.yml")  # as weasel does
 COMMANDS = {command["name"]: command for command in PROJECT["commands"]}
@@ -210,6 +212,26 @@ def test_dvc_yaml_is_up_to_date():
         [sys.executable, "-m", "scripts.update_dvc", "--check"], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout
+
+
+def test_curves_are_drawn_without_a_gpu_and_without_complaints(tmp_path):
+    """DVC says that plots failed if one of dvc.yaml isn't there: those of the GPU are empty tables."""
+    results = tmp_path / "plots"
+    shutil.copytree(ROOT / "plots", results, ignore=shutil.ignore_patterns("cpu*"))
+    write_plots(results, "cpu")
+    (tmp_path / ".dvc").mkdir()
+    for name in ("project.yml", "dvc.yaml", ".dvc/config"):
+        shutil.copy(ROOT / name, tmp_path / name)
+
+    def run(*command: str) -> str:
+        return subprocess.check_output(command, cwd=tmp_path, stderr=subprocess.STDOUT, text=True)
+
+    run("git", "init", "-q")
+    run("git", "add", "-A")
+    run("git", "-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "-qm", "x")
+    assert "failed" not in run(sys.executable, "-m", "dvc", "plots", "diff", "HEAD")
+    page = (tmp_path / "dvc_plots" / "index.html").read_text(encoding="utf8")
+    assert set(re.findall(r"plots/\w+\.tsv", page)) >= {"plots/cpu.tsv", "plots/cpu_resources.tsv"}
 
 
 def test_the_table_of_commands_is_up_to_date(tmp_path):

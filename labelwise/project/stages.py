@@ -30,7 +30,9 @@ SECTIONS = {  # that commands read by themselves
     "package": ["package"],
     "package-gpu": ["package"],
 }
-KEPT = ("corpus/fetched",)  # outputs that DVC doesn't delete before their stage runs, as it looks at what is there
+# Outputs that DVC keeps until their stage runs, because it looks at the earlier ones: a merge prints what has changed.
+# DVC's run cache skips such stages, and those with an uncached output that is neither metrics nor plots.
+KEPT = ("corpus/fetched", "metrics/merge.json")
 
 
 def as_dvc_writes(project: Path) -> str:
@@ -111,10 +113,9 @@ def _stage(command: dict[str, Any], project: str) -> dict[str, Any]:
         if kind is None:
             raise InputError(f"{command['name']}: {path} is neither .json nor .tsv; cache it, as one of `outputs`")
         options: dict[str, Any] = {"cache": False}
-        if kind == "metrics":
-            # They aren't deleted before the stage runs: a merge says what has changed since the one before.
+        if path in KEPT:
             options["persist"] = True
-        else:
+        if kind == "plots":
             over_time = path.endswith("_resources.tsv")
             options |= {"x": "seconds", "y": "memory_mb"} if over_time else {"x": "step", "y": "score"}
         stage.setdefault(kind, []).append({path: options})

@@ -24,6 +24,8 @@ PROJECT_FILES = (
         ".gitignore",
         "configs/cpu.cfg",
         "configs/gpu.cfg",
+        "plots/gpu.tsv",
+        "plots/gpu_resources.tsv",
         "project.yml",
     ),
     *("assets/README.md", "assets/prodigy/datasets.yml.example"),
