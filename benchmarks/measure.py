@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import msgspec
 
 from labelwise.common.memory import tree_pss
-from labelwise.report.identity import find_commit
 
 INTERVAL = 0.1  # seconds between two samples
 RESULTS = Path("benchmarks/results")
@@ -80,6 +79,12 @@ def measure(*arguments: str) -> Measured:
     return Measured(seconds, peak)
 
 
+def find_commit() -> str:
+    """Name the commit of the code, and say if tracked files have changed since."""
+    describe = ["git", "describe", "--always", "--exclude=*", "--abbrev=7", "--dirty= with changes"]
+    return subprocess.check_output(describe, text=True).strip()
+
+
 def write_result(name: str, columns: Mapping[str, str], rows: Sequence[Sequence[Cell]], **more: Any) -> None:
     """Write a table to benchmarks/results/NAME.json, and print it.
 
@@ -91,7 +96,7 @@ def write_result(name: str, columns: Mapping[str, str], rows: Sequence[Sequence[
         "columns": dict(columns),
         "rows": [list(map(shorten, row)) for row in rows],
     }
-    result = Result(date=date.today().isoformat(), commit=find_commit(Path()), machine=this_machine(), **given)
+    result = Result(date=date.today().isoformat(), commit=find_commit(), machine=this_machine(), **given)
     (RESULTS / f"{name}.json").write_text(encode(result), encoding="utf8")
     print(f"\n{as_table(result)}\n\npython -m benchmarks.tables puts this into the pages")
 

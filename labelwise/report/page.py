@@ -4,12 +4,11 @@
 2. `sections` makes tables and charts from that. What isn't there is None, and the page says which command makes it.
 3. The template draws them. It escapes all that comes from corpora.
 
-The same results make the same bytes on the same day and at the same commit.
+The same results make the same bytes, in any clone, at any commit, on any day.
 """
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,7 @@ from labelwise.report.advice import doubts, missed_forms
 from labelwise.report.check_page import CHECK_PAGE, read_checked_digest
 from labelwise.report.concordance import Concordance, find_various
 from labelwise.report.environment import make_environment
-from labelwise.report.identity import changed_settings, find_commit
+from labelwise.report.identity import changed_settings
 from labelwise.report.label_cards import LARGEST, embed, make_cards
 from labelwise.report.lost import group_lost
 from labelwise.report.mistake_examples import MistakeExamples, Pattern
@@ -64,7 +63,6 @@ def write_report(
     *,
     base: Revision | None = None,
     ship_at: float = SHIP_AT,
-    today: date | None = None,
 ) -> None:
     """Write the report of a pipeline.
 
@@ -72,12 +70,11 @@ def write_report(
     pipeline (str): "cpu" or "gpu".
     base (Revision | None): the scores to tell the difference to.
     ship_at (float): what the lower end of the interval of F must reach for a label to be used.
-    today (date | None): the date that is in it; None for that of today.
     RAISES (InputError): there are no results, a file of them isn't what it should be, or another process is writing
         the report.
     """
     with staged(out) as path:
-        page = render_report(root, pipeline, base=base, ship_at=ship_at, today=today, beside=out.parent)
+        page = render_report(root, pipeline, base=base, ship_at=ship_at, beside=out.parent)
         path.write_text(page, encoding="utf8", newline="\n")
 
 
@@ -87,7 +84,6 @@ def render_report(
     *,
     base: Revision | None = None,
     ship_at: float = SHIP_AT,
-    today: date | None = None,
     beside: Path | None = None,
 ) -> str:
     """Make the page; see `write_report`.
@@ -106,8 +102,6 @@ def render_report(
         pipeline=pipeline,
         metrics=metrics,
         details=details,
-        made=today or date.today(),
-        commit=find_commit(root),
         settings=changed_settings(root / "project.yml"),
         seconds=max(results.resources["seconds"], default=0.0) if results.resources else 0.0,
         base=base,

@@ -113,6 +113,7 @@ def make_scores(docs: list[PredictedDoc]) -> dict[str, Any]:
         "flat_gold": scores,
         "agreement": agreement,
         "seen": seen,
+        "pipeline_digest": "89abcdef01234567",
     }
 
 
@@ -222,7 +223,7 @@ def span_of(start: int, end: int, label: str, lost: bool) -> dict[str, Any]:
 
 
 def write_plots(folder: Path, pipeline: str) -> None:
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     curve = ["step\tepoch\twords\tloss_tok2vec\tloss_ner\tscore\tents_f\tents_p\tents_r"]
     for step in range(100, 1300, 100):
         p, r = 0.95 - 60 / (step + 100), 0.9 - 70 / (step + 100)

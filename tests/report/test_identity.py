@@ -1,4 +1,4 @@
-"""What a report is of: date, commit, corpus, settings, time, and the difference to another revision."""
+"""What a report is of: pipeline, corpus, settings, time, and the difference to another revision; no commit, no date."""
 
 import re
 import subprocess
@@ -12,8 +12,8 @@ import yaml
 import labelwise
 from labelwise.compare.revisions import Revision
 from labelwise.evaluate.scores import Metrics
-from labelwise.report.identity import DEFAULTS, SECTIONS, changed_settings, find_commit
-from labelwise.report.page import render_report
+from labelwise.report.identity import DEFAULTS, SECTIONS, changed_settings
+from labelwise.report.page import render_report, write_report
 from tests.conftest import ROOT
 from tests.report.report_inputs import make_docs, write_results
 
@@ -26,14 +26,14 @@ def git(folder: Path, *arguments: str) -> str:
 
 @pytest.fixture
 def repository(tmp_path) -> Path:
-    write_results(tmp_path, make_docs())
-    variables = yaml.safe_load((ROOT / "project.yml").read_text(encoding="utf8"))["vars"]
-    settings = {**yaml.safe_load(DEFAULTS.read_text(encoding="utf8"))} | {name: variables[name] for name in ()}
-    (tmp_path / "project.yml").write_text(yaml.safe_dump({"vars": settings | {"seed": 5}}), encoding="utf8")
-    git(tmp_path, "init", "-q")
-    git(tmp_path, "add", "-A")
-    git(tmp_path, *IDENTITY, "commit", "-qm", "x")
-    return tmp_path
+    root = tmp_path / "repository"
+    write_results(root, make_docs())
+    settings = yaml.safe_load(DEFAULTS.read_text(encoding="utf8")) | {"seed": 5}
+    (root / "project.yml").write_text(yaml.safe_dump({"vars": settings}), encoding="utf8")
+    git(root, "init", "-q")
+    git(root, "add", "-A")
+    git(root, *IDENTITY, "commit", "-qm", "x")
+    return root
 
 
 def shown(html: str) -> str:
@@ -42,28 +42,22 @@ def shown(html: str) -> str:
 
 
 def test_the_page_says_what_it_is_of(repository):
-    commit = git(repository, "rev-parse", "HEAD")[:7]
-    html = render_report(repository, "cpu", today=date(2026, 3, 1))
-    assert shown(html) == (
-        f"labelwise {labelwise.__version__}, 2026-03-01, commit {commit}, corpus 01234567: "
+    assert shown(render_report(repository, "cpu")) == (
+        f"labelwise {labelwise.__version__}, pipeline 89abcdef, corpus 01234567: "
         "train 320, dev 40, test 40 texts; trained in 02:18; not as the project comes: seed: 5"
     )
 
 
-def test_a_commit_with_changes_is_called_so(repository):
-    assert " " not in find_commit(repository)
-    (repository / "new.txt").write_text("files that git doesn't know make no difference")
-    assert " " not in find_commit(repository)
-    (repository / "project.yml").write_text("vars: {}")
-    assert find_commit(repository).endswith(" with changes")
-
-
-def test_outside_of_a_repository_there_is_no_commit(tmp_path):
-    write_results(tmp_path / "none", make_docs())
-    assert find_commit(tmp_path) == ""
-    assert "commit" not in shown(render_report(tmp_path / "none", "cpu"))
-    git(tmp_path, "init", "-q")
-    assert find_commit(tmp_path) == "", "nor in one without commits"
+def test_two_clones_at_different_commits_make_the_same_page(repository, tmp_path):
+    git(tmp_path, "clone", "-q", "repository", "clone")
+    clone = tmp_path / "clone"
+    git(clone, *IDENTITY, "commit", "-q", "--allow-empty", "-m", "y")
+    (clone / "dvc.lock").write_text("not committed")
+    for root in (repository, clone):
+        write_report(root, "cpu", root / "report" / "cpu.html")
+    page = (clone / "report" / "cpu.html").read_bytes()
+    assert page == (repository / "report" / "cpu.html").read_bytes()
+    assert date.today().isoformat().encode() not in page
 
 
 def test_every_variable_has_a_default():
