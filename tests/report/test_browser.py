@@ -22,6 +22,7 @@ if BROWSER is None:
     pytest.skip("there is no Chromium; install it to test reports in a browser", allow_module_level=True)
 
 PHONE, DESK = 360, 1280
+MANY = 60  # labels
 PAPER = 1031  # pixels of A4 landscape between margins of 12 mm, at 96 a inch
 SHOWN = "#examples article:not([hidden])"
 
@@ -73,6 +74,25 @@ def browser() -> Iterator[Any]:
         browser = manager.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
         yield browser
         browser.close()
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory) -> Path:
+    """A report of more labels than a screen has room for, and of documents with long names."""
+    root, name = tmp_path_factory.mktemp("large"), "x" * 200
+    docs = make_docs()
+    for doc in docs:
+        doc.doc = name
+    write_results(root, docs)
+    lost = root / "corpus" / "lost_spans.jsonl"
+    lost.write_text(lost.read_text().replace("a.txt", name))
+    metrics = json.loads((root / "metrics/cpu.json").read_text())
+    for number in range(MANY):
+        metrics["errors"][f"LABEL_{number}"] = metrics["errors"]["PLACE"]
+        metrics["all_gold"]["labels"][f"LABEL_{number}"] = metrics["all_gold"]["labels"]["PLACE"]
+    (root / "metrics/cpu.json").write_text(json.dumps(metrics))
+    write_report(root, "cpu", root / "report.html")
+    return root / "report.html"
 
 
 @pytest.fixture
@@ -406,6 +426,15 @@ def test_tables_break_no_words_on_a_phone(show):
     assert show(400).evaluate(BROKEN_WORDS) == []
 
 
+@pytest.mark.parametrize("place", ["", "#label=PLACE"])
+def test_a_long_name_of_a_document_does_not_widen_a_phones_page(browser, large, place):
+    page = browser.new_page(viewport={"width": 390, "height": 800})
+    page.goto(large.as_uri() + place)
+    assert page.locator("article .note code:visible").first.inner_text() == "x" * 200
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    page.close()
+
+
 def test_the_schemes_differ(show):
     colors = [
         show(scheme=scheme).evaluate("getComputedStyle(document.body).backgroundColor") for scheme in ("light", "dark")
@@ -471,3 +500,30 @@ def test_print_has_what_was_chosen_and_no_clipped_table(show, expected):
     tables = page.locator("table, svg.flow").evaluate_all("all => all.map((e) => e.getBoundingClientRect().right)")
     assert max(tables) <= PAPER
     assert page.pdf(prefer_css_page_size=True).startswith(b"%PDF")
+
+
+CUT_OFF = """() => {
+  const cut = [];
+  for (const row of document.querySelectorAll(".labels tr")) {
+    const { height, bottom } = row.getBoundingClientRect();
+    for (let box = row.parentElement; box && box !== document.body; box = box.parentElement) {
+      const clips = getComputedStyle(box).overflowY !== "visible";
+      if (!height || (clips && bottom > box.getBoundingClientRect().bottom)) cut.push(row.cells[0].textContent);
+    }
+  }
+  return cut;
+}"""
+
+
+@pytest.mark.parametrize("searched", ["", "LABEL_7"])
+def test_print_has_all_labels(browser, large, searched):
+    """Also if one was searched for: what was typed isn't printed."""
+    page = browser.new_page(viewport={"width": PAPER, "height": 700})
+    page.goto(large.as_uri())
+    page.fill("#find-label", searched)
+    assert page.evaluate(CUT_OFF), "on the screen, the table scrolls"
+    page.emulate_media(media="print")
+    assert page.locator(".labels tbody tr:visible").count() == MANY + len(LABELS) + 1
+    assert page.evaluate(CUT_OFF) == []
+    assert not page.is_visible("#find-label")
+    page.close()
