@@ -3,6 +3,7 @@
 1. dvc.yaml names project.yml under `vars`, so `${vars.seed}` means in DVC what it means in weasel, and a change of one
    variable re-runs the stages whose commands have it.
 2. `outputs` become `outs`; of `outputs_no_cache`, which stay in git, JSON files become metrics and TSV files plots.
+   DVC says that plots failed if one is missing: those of the GPU are in git as empty tables until you train on one.
 3. A dependency on project.yml becomes one on the sections that the command reads by itself, as parameters.
 4. A command without outputs isn't a stage.
 5. A command is one line, where project.yml has a line for each option.
