@@ -122,9 +122,14 @@ class Inconsistencies:
             listed.append(finding_of(doc, correction, self.forms.labels, why=str(about)))
 
     def _edges(self, doc: StoredDoc) -> list[tuple[Place, Edge]]:
-        """List the edges of a text's spans, where what the span would be the other way is marked elsewhere."""
+        """List the edges of a text's spans, where what the span would be the other way is marked elsewhere.
+
+        Where it is a span of the text itself, one is nested in the other: the annotator means both.
+        """
         words = [doc.strings[word] for word in doc.words.tolist()]
-        found = [(span, edge) for span in self.forms.spans(doc) for edge in edges(words, span[0], span[1])]
+        spans = set(self.forms.spans(doc))
+        every = [(span, edge) for span in sorted(spans) for edge in edges(words, span[0], span[1])]
+        found = [(span, edge) for span, edge in every if (*edge.other, span[2]) not in spans]
         forms = self.forms.form_keys(doc, [edge.other for _, edge in found])
         marked = self.forms.marked.of(self.forms.keys(forms, np.array([span[2] for span, _ in found], int)))
         return [pair for pair, times in zip(found, marked.tolist(), strict=True) if times]

@@ -58,6 +58,14 @@ def test_another_label_is_no_inconsistency(tmp_path):
     assert not inconsistencies(tmp_path, *[WITH] * 5, *[("wash the plate now", [(2, 3, "B")], {})] * 5)
 
 
+def test_a_span_nested_in_another_is_no_inconsistency(tmp_path):
+    """Where the plate is A, with and without the determiner, in one text, both are meant."""
+    nested = ("wash the plate now", [(1, 3, "A"), (2, 3, "A")], {})
+    assert not inconsistencies(tmp_path, *[nested] * 9)
+    ((_, found),) = inconsistencies(tmp_path, *[nested] * 9, *[WITH] * 3, *[WITHOUT] * 4).items()
+    assert found[:2] == (3, 4)
+
+
 def test_numbers_are_one_word_and_case_does_not_count(tmp_path):
     texts = [(f"add {n} beads twice", [(1, 3, "A")], {}) for n in (5, 6, 7)]
     texts += [(f"add {n} beads twice", [(2, 3, "A")], {}) for n in (5, 6, 7)]
