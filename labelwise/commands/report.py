@@ -42,7 +42,7 @@ def report_cli(
         section = read_section(project if project.is_file() else None, "report", ReportSection)
         base = read_revision(section.base, pipeline, root) if section.base else None
         write_report(root, pipeline, out, base=base, ship_at=section.ship_at)
-        digest = summarize(load_results(root, pipeline))
+        digest = summarize(load_results(root, pipeline), pipeline)
     if digest:
         for doubt in digest.doubts:
             msg.warn(doubt.what, doubt.remedy)

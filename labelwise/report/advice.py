@@ -81,18 +81,18 @@ class Digest(NamedTuple):
     tasks: list[Task]
 
 
-def summarize(results: Results) -> Digest | None:
-    """Put a report into a few lines; None if nothing was evaluated."""
+def summarize(results: Results, pipeline: str = "cpu") -> Digest | None:
+    """Put the report of a pipeline, "cpu" or "gpu", into a few lines; None if nothing was evaluated."""
     metrics = results.metrics
     if not metrics:
         return None
     all_gold, spans = metrics.all_gold, metrics.all_spans
     between = f" ({all_gold.f_low:.3f} to {all_gold.f_high:.3f})" if all_gold.f_low is not None else ""
     also = f", of all spans {spans.f:.3f}" if spans and spans.f is not None else ""
-    rows = list_labels(metrics, results.details, results.learning, results.merge)
+    rows = list_labels(metrics, results.details, results.learning, results.merge, pipeline)
     return Digest(
         f"{all_gold.f:.3f}{between}{also}" if all_gold.support and all_gold.f is not None else "unknown",
         [f"{row.ranked.label} {row.ranked.points:.1f}" for row in rows[:COSTLIEST] if row.ranked.points],
         list(doubts(results.merge, metrics)),
-        list(first_tasks(rows, metrics)),
+        list(first_tasks(rows, metrics, results.details, results.curve, pipeline)),
     )

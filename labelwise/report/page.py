@@ -8,7 +8,7 @@ The same results make the same bytes, in any clone, at any commit, on any day.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +48,7 @@ from labelwise.report.sections import (
     tabulate_lengths,
     tabulate_scores,
 )
-from labelwise.report.tasks import LabelRow, Task, first_tasks, list_labels, open_lists, verdicts
+from labelwise.report.tasks import Task, first_tasks, list_labels, open_lists, verdicts
 
 LOST_SPANS = "lost_spans.jsonl"
 FREQUENT = 8  # mistakes of a kind that are shown
@@ -92,7 +92,8 @@ def render_report(
     """
     results = load_results(root, pipeline)
     merge, metrics, details = results.merge, results.metrics, results.details
-    rows = metrics and list_labels(metrics, details, results.learning, merge)
+    rows = metrics and list_labels(metrics, details, results.learning, merge, pipeline)
+    first = first_tasks(rows, metrics, details, results.curve, pipeline) if metrics and rows else ()
     template = make_environment().get_template("report.html.jinja")
     browser = results.predictions and metrics and collect_examples(results.predictions, metrics, details)
     concordance = find_concordance(root / "corpus", results)
@@ -110,7 +111,7 @@ def render_report(
         lost=group_lost(root / "corpus" / LOST_SPANS, root / "corpus" / "tokenizer.json"),
         doubts=metrics and list(doubts(merge, metrics)),
         rows=rows,
-        tasks=metrics and rows and find_tasks(root, rows, metrics, checked_here=not checked_elsewhere),
+        tasks=rows and find_tasks(root, first, checked_here=not checked_elsewhere),
         verdicts=rows and verdicts(rows, ship_at),
         ship_at=ship_at,
         few=FEW,
@@ -163,12 +164,12 @@ def find_concordance(corpus: Path, results: Results) -> Concordance | None:
         return find_various(corpus, results.predictions, manifest["labels"])
 
 
-def find_tasks(root: Path, rows: Sequence[LabelRow], metrics: Metrics, *, checked_here: bool) -> list[Task]:
-    """List what to do first; work lists that are there are opened, if they are of this corpus (`checked_here`).
+def find_tasks(root: Path, tasks: Iterable[Task], *, checked_here: bool) -> list[Task]:
+    """List tasks; work lists that are there are opened, if they are of this corpus (`checked_here`).
 
     RAISES (InputError): a file of the corpus isn't what it should be.
     """
-    corpus, tasks = root / "corpus", first_tasks(rows, metrics)
+    corpus = root / "corpus"
     if is_corpus(corpus) and checked_here:
         lang, _ = read_tokenizer(corpus / "tokenizer.json")
         tasks = open_lists(tasks, root, lang, read_declared_labels(corpus))

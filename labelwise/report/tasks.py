@@ -1,7 +1,9 @@
-"""What to do about each label: what its errors cost the most, and what answers that.
+"""What to do next. An undertrained pipeline is trained longer, before anything else; see `train_longer`.
 
-- missed, and train never marks such words: annotate more texts; but if hardly any of those words is found, or the
-  learning curve says that more texts don't help, a transformer or word vectors.
+For each label, its errors that cost the most decide:
+
+- missed, and train never marks such words: annotate more texts; but if the CPU pipeline finds hardly any of those
+  words, or the learning curve says that more texts don't help, a transformer or word vectors.
 - missed, and contradicted by train, more than a hundredth of gold: fix annotations.
 - spurious: look at what is found but not marked; often it is an annotation that is missing.
 - wrong boundaries: decide where spans begin and end.
@@ -12,6 +14,7 @@
 
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from math import ceil
 from pathlib import Path
 from statistics import median_low
@@ -22,6 +25,7 @@ from labelwise.common.wording import counted
 from labelwise.corpus.merge_counts import MergeCounts
 from labelwise.corpus.tasks import file_names
 from labelwise.evaluate.ranking import FEW, RankedLabel, rank_labels, texts_needed
+from labelwise.evaluate.results import Table
 from labelwise.evaluate.scores import MARKINGS, Details, Found, LearningCurve, Metrics
 
 FIRST = 3  # tasks
@@ -36,6 +40,9 @@ FEW_FOUND = 0.25  # of the words that train never marks, below which more texts 
 INCONSISTENT = 0.6  # of the words that train marks variously, below which context doesn't explain it
 KNOWN = 10  # of those at least
 FLAT = 0.005  # what more texts must add to F, to be worth it
+TRAINED = 0.5  # of the words that train marks alike, below which a pipeline is undertrained
+RISING = 0.005  # what the last evaluation on dev must add to F1, from which another is worth it
+LONGER = 2  # times the steps
 FIX = "weasel run fix"
 EXPORT = f"{command_line('export')} training/cpu/raw.jsonl to-annotate --format prodigy-by-label"
 MORE_TEXTS = f"weasel run predict && {EXPORT}"
@@ -96,8 +103,12 @@ def list_labels(
     details: Details | None,
     learning: LearningCurve | None = None,
     merge: MergeCounts | None = None,
+    pipeline: str = "cpu",
 ) -> list[LabelRow]:
-    """List the labels, the one that costs the most first, each with what to do."""
+    """List the labels, the one that costs the most first, each with what to do.
+
+    pipeline (str): "cpu" or "gpu", the pipeline that was evaluated.
+    """
     ranked = rank_labels(metrics)
     files = file_names([row.label for row in ranked])
     found = details.familiarity if details else None
@@ -112,7 +123,8 @@ def list_labels(
         marked = [by_marking.get(marking, Found()) for marking in MARKINGS]
         gain = learning.labels[row.label].gain if learning and row.label in learning.labels else None
         pace = Pace(max(1.0, (row.scores.support or 0) / max(1, metrics.texts)), _seconds(row.label, merge))
-        rows.append(LabelRow(row, marked, choose(row, marked, is_noisy * contradicted, gain, files[row.label], pace)))
+        task = choose(row, marked, is_noisy * contradicted, gain, files[row.label], pace, pipeline)
+        rows.append(LabelRow(row, marked, task))
     return rows
 
 
@@ -126,7 +138,13 @@ def _seconds(label: str, merge: MergeCounts | None) -> int:
 
 
 def choose(
-    row: RankedLabel, found: Sequence[Found], contradicted: int, gain: float | None, file: str, pace: Pace
+    row: RankedLabel,
+    found: Sequence[Found],
+    contradicted: int,
+    gain: float | None,
+    file: str,
+    pace: Pace,
+    pipeline: str = "cpu",
 ) -> Task:
     """Choose what to do about a label.
 
@@ -134,6 +152,7 @@ def choose(
     contradicted (int): spans that train contradicts, if they are many.
     gain (float | None): what more texts add to F by the learning curve, if there is one.
     file (str): the name of its work lists.
+    pipeline (str): "gpu" has a transformer already.
     """
     errors, label = row.errors, row.label
     if row.unjudged:
@@ -169,7 +188,7 @@ def choose(
         case "decide":
             why = f"{errors.boundaries:,} wrong boundaries of {counted(all_of_it, 'error')}"
             return Task(label, "decide where it begins and ends", why, tasks, FIX, review)
-        case "annotate" if few_found or flat:
+        case "annotate" if pipeline == "cpu" and (few_found or flat):
             why = f"only {unseen}" if few_found else f"{unseen}, and its learning curve is flat"
             return Task(label, "a transformer, or word vectors", why, command="weasel run gpu")
         case "annotate":
@@ -185,11 +204,43 @@ def choose(
     if variously.gold >= KNOWN and variously.found < INCONSISTENT * variously.gold:
         why = f"only {variously.found:,} of {variously.gold:,} found whose words train marks variously"
         return Task(label, "decide which of its words count", why, tasks, FIX, review)
-    return Task(label, "leave it, or train longer", f"{errors.missed:,} missed of {row.scores.support or 0:,}")
+    return Task(label, "leave it", f"{errors.missed:,} missed of {row.scores.support or 0:,}")
 
 
-def first_tasks(rows: Iterable[LabelRow], metrics: Metrics) -> Iterator[Task]:
-    """Yield the tasks that gain the most, of labels whose scores say something; or else more test texts."""
+def train_longer(details: Details | None, curve: Table, pipeline: str) -> Iterator[Task]:
+    """Yield a task if a pipeline is undertrained: its scores say little of the annotations yet.
+
+    It is if it finds fewer than half of the words that train marks alike, or if F1 on dev still rises: if the last
+    evaluation is better than all before, by more than RISING, and by more than F1 ever fell between two of them.
+    """
+    by_label = details.familiarity.labels.values() if details else ()
+    alike = [counts["alike"] for counts in by_label if "alike" in counts]
+    gold, found = sum(one.gold for one in alike), sum(one.found for one in alike)
+    *before, last = curve["score"]
+    gain = last - max(before, default=last)
+    why = ""
+    if gold >= KNOWN and found < TRAINED * gold:
+        why = f"only {found:,} of {gold:,} spans found whose words train marks alike"
+    elif gain > max([RISING, *(earlier - later for earlier, later in pairwise(before))]):
+        why = f"F1 on dev still rises: by {100 * gain:.1f} points at the last evaluation"
+    if why:
+        do = f"train longer ({pipeline}_steps: {LONGER * int(curve['step'][-1])} in project.yml)"
+        yield Task("", do, why, command=f"weasel run {'all' if pipeline == 'cpu' else pipeline}")
+
+
+def first_tasks(
+    rows: Iterable[LabelRow],
+    metrics: Metrics,
+    details: Details | None = None,
+    curve: Table | None = None,
+    pipeline: str = "cpu",
+) -> Iterator[Task]:
+    """Yield the tasks that gain the most, of labels whose scores say something; or else more test texts.
+
+    curve (Table | None): of the training on dev. An undertrained pipeline is trained longer first; see `train_longer`.
+    """
+    if curve and curve["step"]:
+        yield from train_longer(details, curve, pipeline)
     useful = (row for row in rows if not row.ranked.few and row.ranked.points > 0 and row.task.command)
     tasks = [row.task for row, _ in zip(useful, range(FIRST), strict=False)]
     if needed := texts_needed(metrics):

@@ -403,6 +403,28 @@ def test_the_command_writes_the_page(results, tmp_path):
     assert "\x1b[" not in printed
 
 
+def test_an_undertrained_pipeline_is_trained_longer_first_and_the_gpu_recommends_no_transformer(tmp_path):
+    """Of PERSON, words that train never marks are hardly found, and dev rose by a point at the last evaluation."""
+    for pipeline in ("cpu", "gpu"):
+        root = tmp_path / pipeline
+        write_results(root, make_docs(), pipeline)
+        file = root / "training" / pipeline / "details.json"
+        details = json.loads(file.read_text())
+        details["familiarity"]["labels"]["PERSON"]["never"] = {"gold": 70, "found": 2, "missed": 68}
+        file.write_text(json.dumps(details))
+        with (root / "plots" / f"{pipeline}.tsv").open("a") as curve:
+            curve.write("1300\t4\t2616900\t3500\t8000\t0.92\t0.92\t0.92\t0.92\n")
+        result = run(str(tmp_path / "page.html"), "--pipeline", pipeline, "--root", str(root))
+        command = f"weasel run {'all' if pipeline == 'cpu' else 'gpu'}"
+        assert result.output.splitlines()[-2] == (
+            f"First: train longer ({pipeline}_steps: 2600 in project.yml): {command}"
+        )
+        first_screen = Page((tmp_path / "page.html").read_text(encoding="utf8")).text("decide")
+        assert first_screen.index("train longer") < first_screen.index("PERSON: ")
+        assert ("a transformer, or word vectors" in first_screen) == (pipeline == "cpu")
+        assert ("annotate 50 more texts" in first_screen) == (pipeline == "gpu")
+
+
 def test_the_command_fails_without_a_traceback_and_leaves_what_was_there(own):
     out = own / "report.html"
     out.write_text("before")
