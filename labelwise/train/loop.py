@@ -93,7 +93,6 @@ class Run:
         optimizer, frozen = training["optimizer"], training["frozen_components"]
         drop = training["dropout"]
         dropouts: Any = constant(drop) if isinstance(drop, float) else drop
-        weights = {name: weight for name, weight in training["score_weights"].items() if weight is not None}
         update = partial(update_components, nlp, exclude=frozen, annotates=training["annotating_components"])
         if self.resumed:
             self.resume(nlp, optimizer, dropouts)
@@ -101,8 +100,10 @@ class Run:
             log, close = training["logger"](nlp, stdout, stderr)
         self.slots = find_slots(nlp)
         self.clock = Clock()
-        trimmer, before, start = Trimmer(), self.state.seconds, time.perf_counter()
+        trimmer, self.start = Trimmer(), time.perf_counter() - self.state.seconds
         losses: dict[str, float] = {}
+        check = partial(self.check, nlp, dev, training, optimizer, losses, log)
+        evaluated = True  # a checkpoint's step was
         try:
             # It may have been killed after its last step.
             with self.batches(nlp, training, gpu_id) as batches:
@@ -112,22 +113,17 @@ class Run:
                     self.learn(nlp, batch.share, update, next(dropouts), losses, training["accumulate_gradient"])
                     take_step(nlp, optimizer, frozen)
                     self.state.step, self.state.words = step, self.state.words + batch.words
-                    evaluated = step % training["eval_frequency"] == 0
-                    if evaluated:
-                        with nlp.use_params(optimizer.averages):
-                            scores = self.score(nlp, dev, weights)
-                    self.state.seconds = before + time.perf_counter() - start
                     self.monitor.step, self.monitor.words = step, self.state.words
-                    trimmer.look()
-                    if evaluated:
-                        info = {"step": step, "epoch": batch.epoch, "other_scores": scores}
-                        info |= {"losses": self.total_losses(losses), **self.progress(nlp, training["max_steps"])}
-                        self.keep(nlp, training, optimizer, info, log)
-                        losses.clear()
+                    if step % training["eval_frequency"] == 0:
+                        evaluated = check()
                     else:
+                        evaluated = False
                         log(None)
+                    trimmer.look()
                     if self.is_over(training):
                         break
+                if not evaluated:
+                    check()
         except Exception as error:
             if is_out_of_memory(error):
                 raise self.updates.fail(
@@ -139,12 +135,16 @@ class Run:
             close()
 
     def is_over(self, training: Mapping[str, Any]) -> bool:
-        """Tell whether the last step has been taken: by `max_steps`, or as no pipeline was better for `patience`."""
-        if self.state.step < 0:
+        """Tell whether the last step has been taken: by `max_steps`, or as no pipeline was better for `patience`.
+
+        Patience ends with an evaluation, which may be the one that finds a better pipeline.
+        """
+        step, patience, every = self.state.step, training["patience"], training["eval_frequency"]
+        if 0 < training["max_steps"] <= step:
+            return True
+        if step < 0 or step % every or not patience:
             return False
-        best = self.state.scores.index(max(self.state.scores)) * training["eval_frequency"]
-        out_of_patience = training["patience"] and self.state.step - best >= training["patience"]
-        return bool(out_of_patience or 0 < training["max_steps"] <= self.state.step)
+        return step - every * self.state.scores.index(max(self.state.scores)) >= patience
 
     def resume(self, nlp: Language, optimizer: Optimizer, dropouts: Iterator[float]) -> None:
         """Set parameters, optimizer and schedules to those of the checkpoint."""
@@ -204,7 +204,7 @@ class Run:
         self,
         nlp: Language,
         dev: Callable[[Language], Iterable[Example]],
-        weights: Mapping[str, float],
+        weights: Mapping[str, float | None],
     ) -> dict[str, Any]:
         """Evaluate the pipeline on dev, and keep the score that decides; no scores if it wasn't evaluated.
 
@@ -230,22 +230,34 @@ class Run:
         counts = count_entities(nlp, share)
         return EntityCounts.total(self.ranks.exchange(counts))
 
-    def keep(
+    def check(
         self,
         nlp: Language,
+        dev: Callable[[Language], Iterable[Example]],
         training: dict[str, Any],
         optimizer: Optimizer,
-        info: dict[str, Any],
+        losses: dict[str, float],
         log: Callable[[dict[str, Any]], None],
-    ) -> None:
-        """Save the pipeline that was evaluated, if it is the best one, its scores, and a checkpoint."""
+    ) -> bool:
+        """Evaluate the pipeline; save it if it is the best one, its scores, and a checkpoint.
+
+        losses (dict[str, float]): those since the last evaluation; they begin anew.
+        RETURNS (bool): False if it wasn't evaluated, as it has learnt nothing yet.
+        """
+        with nlp.use_params(optimizer.averages):
+            scores = self.score(nlp, dev, training["score_weights"])
+        self.state.seconds = time.perf_counter() - self.start
+        info = {"step": self.state.step, "epoch": self.state.epoch, "other_scores": scores}
+        info |= {"losses": self.total_losses(losses), **self.progress(nlp, training["max_steps"])}
+        losses.clear()
         with self.clock.phase("saving"):
             with nlp.select_pipes(disable=training["frozen_components"]):
                 update_meta(training, nlp, info)
             self.save_best(nlp, optimizer, training["before_to_disk"])
             log(info)
-            if info["other_scores"] and self.checkpoints and self.output:
+            if scores and self.checkpoints and self.output:
                 self.checkpoints.save(self.state, nlp, optimizer, self.output)
+        return bool(scores)
 
     def save_best(self, nlp: Language, optimizer: Optimizer, before: Callable[[Language], Language] | None) -> None:
         """Save the pipeline if it is the best so far, with the averages of its parameters."""

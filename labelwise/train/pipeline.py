@@ -62,10 +62,6 @@ def read_config(recipe: Recipe) -> Config:
     if "transformer" in settings["nlp"]["pipeline"] and find_spec("spacy_transformers") is None:
         raise InputError(f"{config} needs spacy-transformers; use the environment of `make gpu`")
     interpolated = settings.interpolate()
-    steps = interpolated["training"]["max_steps"]
-    if 0 < steps < interpolated["training"]["eval_frequency"]:
-        # Some step after the first is evaluated, or the best pipeline would be an untrained one.
-        settings["training"]["eval_frequency"] = steps
     if interpolated["initialize"].get("init_tok2vec") and not interpolated.get("pretraining"):
         raise InputError(
             f"{config}: init_tok2vec is set, but [pretraining] is empty, without which spaCy doesn't load it; give it "

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from spacy.language import Language
 from spacy.util import resolve_dot_names
+from thinc.api import Config
 
 from labelwise.common.collector import rare_collections
 from labelwise.common.device import use_gpu
@@ -73,8 +74,9 @@ def train_pipeline(
     out (Path): the folder for the pipeline.
     curve (Path): a TSV file for the scores over time.
     resources (Path | None): a TSV file for memory, processors and GPU over time.
-    tell (Callable): is told, before the first step, which step training resumes from, or why it starts over; and that
-        rounding may differ from the command's.
+    tell (Callable): is told, before the first step, which step training resumes from, or why it starts over; that
+        rounding may differ from the command's; that the learning rate will still be warming up at the end; and on
+        which GPU training runs, since minutes may pass before the first scores.
     RAISES (InputError): `out` has something other than a pipeline, the GPU can't be used, the corpus isn't whole, the
         config isn't valid, the pipeline makes other tokens than the corpus has, another process is training to `out`,
         memory ran out, or a process was killed.
@@ -125,6 +127,7 @@ def train_pipeline(
             run = make_run(folder, monitor=monitor, checkpoints=checkpoints)
             follow = partial(_follow, make_run, nlp, recipe.gpu_id)
             floats = sum(slot.get().size for slot in slots)
+            _announce(settings, recipe.gpu_id, facts["the device"], tell)
             together = nullcontext(ranks) if is_launched() else forked(recipe.workers, floats, follow)
             trained = _lead(run, recipe, nlp, folder, together)
             tidy_pipeline(folder / "model-best", curve, nlp, transformer_model(settings).get("precision", ""))
@@ -175,6 +178,20 @@ def fit_saved(nlp: Language, folder: Path) -> Fitted | None:
     if fitted:
         write_fitted(folder, fitted)
     return fitted
+
+
+def _announce(settings: Config, gpu_id: int, device: str, tell: Callable[[str], Any]) -> None:
+    """Tell what the user should know before the first step."""
+    training = settings.interpolate()["training"]
+    steps, rate = training["max_steps"], training["optimizer"]["learn_rate"]
+    warmup = rate.get("warmup_steps", 0) if isinstance(rate, dict) else 0
+    if 0 < steps < warmup:
+        tell(
+            f"max_steps is {steps:,}, but the learning rate warms up for {warmup:,} steps, so the pipeline will learn "
+            f"little. Remedy: set max_steps well above {warmup:,}, or lower training.optimizer.learn_rate.warmup_steps"
+        )
+    if gpu_id >= 0:
+        tell(f"Training on {device}; scores come every {training['eval_frequency']:,} steps, and after the last one")
 
 
 def _find_start(checkpoints: Checkpoints, resume: bool, tell: Callable[[str], Any]) -> tuple[Path, State] | None:

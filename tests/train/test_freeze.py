@@ -14,7 +14,6 @@ from labelwise.train.dev_scores import EntityCounts
 from labelwise.train.extend import extend
 from labelwise.train.loop import Run
 from labelwise.train.monitor import Monitor
-from labelwise.train.pipeline import read_config
 from labelwise.train.recipe import Recipe
 from labelwise.train.run import train_pipeline
 from tests.train.test_resume import CPU
@@ -182,9 +181,3 @@ def test_the_best_pipeline_is_that_of_the_new_labels_and_never_the_first(new, sa
         made.append((tmp_path / "model-best").exists())
         (tmp_path / "model-best").rename(tmp_path / f"{len(made)}") if made[-1] else None
     assert made == saved
-
-
-def test_some_step_after_the_first_is_evaluated(demo_corpus):
-    for given, every in ((30, 30), (150, 100), (0, 100)):
-        settings = read_config(Recipe(CPU, demo_corpus, overrides={"training.max_steps": given}))
-        assert settings["training"]["eval_frequency"] == every

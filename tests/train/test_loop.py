@@ -1,6 +1,7 @@
 import zlib
 from collections.abc import Callable
 from io import StringIO
+from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -153,7 +154,11 @@ def freeze_tok2vec(config: dict) -> None:
         ),
         pytest.param("per-label", {}, freeze_tok2vec, marks=pytest.mark.long),
         ("per-label", {"training.patience": 8, "training.eval_frequency": 2}, lambda config: None),
-        ("per-label", {"training.max_epochs": 3, "training.max_steps": 0}, lambda config: None),
+        (  # whose last step, 14, spaCy's loop evaluates, too
+            "per-label",
+            {"training.max_epochs": 3, "training.max_steps": 0, "training.eval_frequency": 7},
+            lambda config: None,
+        ),
     ],
     ids=["per-label", "ner", "annotating", "frozen", "patience", "epochs"],
 )
@@ -169,10 +174,31 @@ def test_the_steps_are_those_of_spacys_loop_to_the_bit(both, recognizer, overrid
         assert all(np.array_equal(one, other) for one, other in zip(ours, spacys, strict=True))
 
 
-def test_a_training_that_ends_before_its_first_evaluation_is_evaluated_at_its_end(demo_corpus, tmp_path):
-    overrides = {**SMALL, "training.max_steps": 3, "training.eval_frequency": 10}
-    train_pipeline(Recipe(CPU, demo_corpus, overrides=overrides), tmp_path / "m", tmp_path / "c.tsv")
-    assert [line.split("\t")[0] for line in (tmp_path / "c.tsv").read_text().splitlines()] == ["step", "3"]
+@pytest.mark.parametrize(
+    ("ending", "evaluated"),
+    [
+        ({"training.max_steps": 3}, [3]),
+        ({"training.max_steps": 6}, [4, 6]),
+        ({"training.max_steps": 0, "training.max_epochs": 1, "training.batcher.size": 10_000_000}, [0]),
+        ({"training.max_steps": 0, "training.patience": 5, "training.optimizer.learn_rate": 0.0}, [4, 8, 12]),
+    ],
+    ids=["before the first evaluation", "between two", "a single step", "patience"],
+)
+def test_the_last_step_is_always_evaluated(demo_corpus, tmp_path, ending, evaluated):
+    """What learns nothing is best where it is evaluated first, at step 4: patience of 5 is used up at step 9."""
+    train_pipeline(Recipe(CPU, demo_corpus, overrides={**SMALL, **ending}), tmp_path / "m", tmp_path / "c.tsv")
+    rows = (tmp_path / "c.tsv").read_text().splitlines()[1:]
+    assert [int(row.split("\t")[0]) for row in rows] == evaluated
+
+
+def test_the_last_updates_are_kept(demo_corpus, tmp_path, monkeypatch):
+    """Where each evaluation finds a better pipeline: those of steps 5 and 6 were thrown away."""
+    better = count()
+    monkeypatch.setattr("labelwise.train.loop.weighted_score", lambda *given: next(better))
+    for steps in (4, 6):
+        recipe = Recipe(CPU, demo_corpus, overrides={**SMALL, "training.max_steps": steps})
+        train_pipeline(recipe, tmp_path / f"{steps}", tmp_path / "c.tsv")
+    assert (tmp_path / "4/ner/model").read_bytes() != (tmp_path / "6/ner/model").read_bytes()
 
 
 def test_examples_of_an_epoch_that_is_held_are_not_changed(demo_corpus, tmp_path, monkeypatch):

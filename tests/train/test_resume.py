@@ -114,20 +114,21 @@ def test_killed_training_of_a_transformer_ends_with_the_same_bytes(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("last", [4, 5])
 @pytest.mark.long
-def test_training_that_failed_after_its_last_step_only_finishes(demo_corpus, tmp_path, monkeypatch):
-    overrides = {**SMALL, "training.max_steps": 4}
+def test_training_that_failed_after_its_last_step_only_finishes(demo_corpus, tmp_path, monkeypatch, last):
+    overrides = {**SMALL, "training.max_steps": last}
     train_in(tmp_path / "one", monkeypatch, CPU, demo_corpus, overrides)
     with monkeypatch.context() as patched:
         patched.setattr(run, "tidy_pipeline", broken)
         with pytest.raises(OSError, match="the disk"):
             train_in(tmp_path / "other", monkeypatch, CPU, demo_corpus, overrides)
     steps = [path.name for path in Checkpoints(tmp_path / "other" / "model.checkpoints", {}).all()]
-    assert steps == ["step-00000002", "step-00000004"]
+    assert steps == [f"step-{step:08d}" for step in (2, 4, 5) if step <= last][-2:]
     with monkeypatch.context() as patched:
         patched.setattr("labelwise.train.out_of_memory.Updates.update", broken)
         trained = train_in(tmp_path / "other", monkeypatch, CPU, demo_corpus, overrides, resume=True)
-    assert trained.resumed == 4
+    assert trained.resumed == last
     assert files(tmp_path / "other") == files(tmp_path / "one")
 
 

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -58,6 +59,36 @@ def test_training_again_gives_the_same_curve_and_scores(trained, demo_corpus, tm
     one.pipeline_digest = other.pipeline_digest  # the config names the curve's file
     assert one == other
     assert one.texts == json.loads((demo_corpus / "manifest.json").read_text())["splits"]["test"]["texts"]
+
+
+@pytest.mark.parametrize(("steps", "warned"), [(2, True), (3, False), (0, False)])
+def test_fewer_steps_than_the_warm_up_are_warned_of(demo_corpus, tmp_path, monkeypatch, steps, warned):
+    """Before the first step, which isn't taken here."""
+    schedule = {"@schedules": "warmup_linear.v1", "warmup_steps": 3, "total_steps": 4, "initial_rate": 0.001}
+    overrides = {"training.max_steps": steps, "training.optimizer.learn_rate": schedule}
+    monkeypatch.setattr(run, "_lead", lambda *given: 1 / 0)
+    recipe, told = Recipe(CPU, demo_corpus, overrides=overrides), []
+    with pytest.raises(ZeroDivisionError):
+        train_pipeline(recipe, tmp_path / "model", tmp_path / "curve.tsv", tell=told.append)
+    assert [re.findall(r"\d+|warmup_steps", one) for one in told if "warm" in one] == (
+        [["2", "3", "3", "warmup_steps"]] if warned else []
+    )
+
+
+def test_a_training_on_a_gpu_says_so_before_its_first_step(demo_corpus, tmp_path, monkeypatch):
+    """The GPU is pretended; minutes may pass before the first scores."""
+    monkeypatch.setattr(run, "use_gpu", lambda gpu_id: None)
+    monkeypatch.setattr("labelwise.train.checkpoints.device_name", lambda gpu_id: f"Tesla number {gpu_id}")
+    monkeypatch.setattr("labelwise.train.checkpoints.cupy_version", lambda: "14")
+    told = []
+
+    def lead(*given):
+        assert told == ["Training on Tesla number 0; scores come every 100 steps, and after the last one"]
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(run, "_lead", lead)
+    with pytest.raises(ZeroDivisionError):
+        train_pipeline(Recipe(CPU, demo_corpus, gpu_id=0), tmp_path / "model", tmp_path / "c.tsv", tell=told.append)
 
 
 def test_no_time_left_is_told_before_there_is_a_basis(trained, demo_corpus, tmp_path, capsys):
