@@ -7,6 +7,7 @@ import subprocess
 import sys
 import typing
 
+import msgspec
 import pytest
 
 import labelwise
@@ -62,6 +63,52 @@ def test_all_of_the_functions_results_are_public():
 def test_what_is_not_there_is_no_attribute():
     with pytest.raises(AttributeError, match="module 'labelwise' has no attribute 'nothing'"):
         labelwise.nothing  # noqa: B018
+
+
+def test_paths_may_be_strings(demo_corpus, tmp_path):
+    root, steps = str(tmp_path), {"training.max_steps": 1, "training.eval_frequency": 1}
+    for folder in ("metrics", "plots", "training/cpu"):
+        (tmp_path / folder).mkdir(parents=True)
+    corpus, metrics = f"{root}/corpus", f"{root}/metrics/merge.json"
+    settings = labelwise.Settings(policies=labelwise.Policies(overlap="first"), test_ratio=0.3)
+    declared = str(demo_corpus.parent / "tasks/datasets.yml")
+    labelwise.merge_data([declared], corpus, settings, decisions=f"{root}/decisions", metrics=metrics)
+    recipe = labelwise.Recipe(str(default_config("cpu")), corpus, overrides=steps, batch_size=f"{root}/batch_size.json")
+    model, resources = f"{root}/training/cpu/model-best", f"{root}/plots/cpu_resources.tsv"
+    train_pipeline(recipe, model, f"{root}/plots/cpu.tsv", resources=resources)
+    predictions = f"{root}/training/cpu/predictions.jsonl"
+    found = labelwise.evaluate_pipeline(model, f"{corpus}/test", predictions=predictions, merge_metrics=metrics)
+    (tmp_path / "metrics/cpu.json").write_bytes(msgspec.json.encode(found.metrics))
+    labelwise.write_report(root, "cpu", f"{root}/report.html")
+    assert (tmp_path / "report.html").is_file()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: labelwise.Recipe("a.cfg", "corpus", recognizer="perlabel"),
+            "recognizer 'perlabel': give per-label or ner",
+        ),
+        (lambda: default_config("tpu"), "config 'tpu': give cpu or gpu"),
+        (lambda: labelwise.Policies(duplicates="newest"), "duplicates 'newest': give latest or union or error"),
+        (lambda: labelwise.Policies(coverage="all"), "coverage 'all': give by-label or drop or outside"),
+        (lambda: labelwise.Settings(near_duplicates="no"), "near_duplicates 'no': give report or group or off"),
+    ],
+    ids=["recognizer", "config", "policy", "coverage", "setting"],
+)
+def test_a_value_that_there_is_not_is_named_with_those_that_there_are(make, message):
+    with pytest.raises(labelwise.InputError) as error:
+        make()
+    assert str(error.value) == message
+
+
+def test_a_config_that_is_missing_is_named(demo_corpus, tmp_path):
+    recipe = labelwise.Recipe(tmp_path / "own.cfg", demo_corpus)
+    with pytest.raises(
+        labelwise.InputError, match=r"own\.cfg: there is no such file; give a spaCy config, such as .*cpu\.cfg"
+    ):
+        train_pipeline(recipe, tmp_path / "model", tmp_path / "curve.tsv")
 
 
 @pytest.mark.parametrize(("threads", "said"), [("1", False), ("2", True), ("", True)])

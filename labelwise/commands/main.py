@@ -8,6 +8,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
+from labelwise import __version__
 from labelwise.commands.environment import be_interruptible, prepare
 from labelwise.common.errors import InputError
 from labelwise.project import lock
@@ -19,7 +20,7 @@ NOT_COMMANDS = {"__init__", "console", "declare", "environment", "main"}
 
 
 def main() -> None:
-    """Run the command that is named, or list all."""
+    """Run the command that is named, print the version, or list all commands."""
     be_interruptible()
     prepare()
     name = sys.argv[1].replace("-", "_") if len(sys.argv) > 1 else ""
@@ -29,6 +30,9 @@ def main() -> None:
         sys.argv = [f"labelwise {sys.argv[1]}", *sys.argv[2:]]
         module = import_module(f"labelwise.commands.{name}")
         import_module("labelwise.commands.console").run(getattr(module, f"{name}_cli"))
+    if name == "__version":
+        sys.stdout.write(f"labelwise {__version__}\n")
+        return
     wanted = name in ("", "__help")
     sys.stdout.write(f"Usage: labelwise COMMAND [OPTIONS]; `labelwise COMMAND --help` lists the options\n\n{listed()}")
     if not wanted:

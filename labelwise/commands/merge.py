@@ -22,7 +22,7 @@ from labelwise.commands.declare import declare
 from labelwise.common.memory import measure_peak
 from labelwise.common.sections import read_section
 from labelwise.common.wording import counted
-from labelwise.corpus.annotation import check_coverage
+from labelwise.corpus.annotation import Coverage
 from labelwise.corpus.manifest import SPLITS
 from labelwise.corpus.merge_counts import split_gold, tell_gold
 from labelwise.corpus.places import read_declared_labels
@@ -56,9 +56,7 @@ def merge_cli(
     ] = "half",
     conflicts: Annotated[Conflicts, Option(help="One data set accepts a span, another rejects it")] = "accept-wins",
     overlap: Annotated[Overlap, Option(help="Accepted spans overlap: which is the entity")] = "longest",
-    coverage: Annotated[
-        str, Option(metavar="[by-label|drop|outside]", help="What unmarked tokens mean where labels aren't covered")
-    ] = "by-label",
+    coverage: Annotated[Coverage, Option(help="What unmarked tokens mean where labels aren't covered")] = "by-label",
     alignment: Annotated[Alignment, Option(help="A span doesn't fall on token boundaries")] = "drop",
     dev_ratio: Annotated[float, Option(help="Share of texts for dev, of data sets with split auto")] = 0.1,
     test_ratio: Annotated[float, Option(help="Share of texts for test, of data sets with split auto")] = 0.1,
@@ -78,7 +76,7 @@ def merge_cli(
         settings = Settings(
             lang=lang,
             tokenizer=read_rules(project),
-            policies=Policies(duplicates, annotators, conflicts, overlap, check_coverage(coverage), alignment),
+            policies=Policies(duplicates, annotators, conflicts, overlap, coverage, alignment),
             dev_ratio=dev_ratio,
             test_ratio=test_ratio,
             split_by=split_by,

@@ -10,7 +10,7 @@ A Doc carries three views of its annotation:
 """
 
 from collections.abc import Iterable
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import msgspec
 from spacy.tokens import Doc
@@ -98,13 +98,3 @@ def not_merged(text: str) -> InputError:
 def entities(doc: Doc) -> set[SpanKey]:
     """Return the entities of a Doc, in characters."""
     return {(ent.start_char, ent.end_char, ent.label_) for ent in doc.ents}
-
-
-def check_coverage(value: str) -> Coverage:
-    """Check a policy for texts that aren't complete for all labels.
-
-    RAISES (InputError): there is no such policy.
-    """
-    if value not in get_args(Coverage):
-        raise InputError(f"coverage {value!r}: give {' or '.join(get_args(Coverage))}")
-    return value  # type: ignore[return-value]

@@ -46,11 +46,11 @@ class Evaluation(NamedTuple):
 
 
 def evaluate_pipeline(
-    model: Path,
-    split: Path,
+    model: Path | str,
+    split: Path | str,
     *,
-    predictions: Path | None = None,
-    merge_metrics: Path | None = None,
+    predictions: Path | str | None = None,
+    merge_metrics: Path | str | None = None,
     gpu_id: int = -1,
     workers: int = 1,
     other_tokens: bool = False,
@@ -60,17 +60,18 @@ def evaluate_pipeline(
 ) -> Evaluation:
     """Let a pipeline predict a split, and score what it predicted; memory doesn't grow with the number of texts.
 
-    predictions (Path | None): the file to keep the predictions in, if any.
-    merge_metrics (Path | None): what the merge counted, for the agreement of annotators.
+    predictions (Path | str | None): the file to keep the predictions in, if any.
+    merge_metrics (Path | str | None): what the merge counted, for the agreement of annotators.
     workers, engine, address: see `engines.open_engine`.
     other_tokens (bool): the pipeline may make other tokens than the corpus has; spans are compared in characters.
     RAISES (InputError): there is no model, no partition, or no such GPU; the pipeline makes other tokens; several
         workers on a GPU; there are no metrics of a merge, or a folder where the predictions are to be kept; the
         pipeline's digests can't be read; what `score` or `engines.open_engine` raises.
     """
+    model, split, predictions = Path(model), Path(split), Path(predictions) if predictions else None
     if predictions:
         check_kind(predictions, folder=False)
-    counts = read_merge_counts(merge_metrics) if merge_metrics else None
+    counts = read_merge_counts(Path(merge_metrics)) if merge_metrics else None
     if merge_metrics and counts is None:
         raise InputError(f"{merge_metrics}: there is no such file; run the merge")
     with pinned(split.resolve().parent), TemporaryDirectory() as folder:

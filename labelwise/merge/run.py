@@ -62,8 +62,8 @@ HERE = Engine()
 
 
 def merge_data(
-    declarations: list[Path],
-    out: Path,
+    declarations: Sequence[Path | str],
+    out: Path | str,
     settings: Settings,
     *,
     workers: int = 1,
@@ -71,27 +71,27 @@ def merge_data(
     engine: EngineName = "processes",
     address: str = "",
     share: str = "",
-    decisions: Path | None = None,
-    metrics: Path | None = None,
+    decisions: Path | str | None = None,
+    metrics: Path | str | None = None,
     strict: bool = False,
     progress: ByteProgress = no_byte_progress,
 ) -> Ledger:
     """Merge declared data sets, in as many processes as are allowed.
 
-    declarations (list[Path]): `datasets.yml` files.
-    out (Path): the folder for the corpus, which has the snapshots of data sets on servers, if there are any.
+    declarations (Sequence[Path | str]): `datasets.yml` files.
+    out (Path | str): the folder for the corpus, which has the snapshots of data sets on servers, if there are any.
     workers (int): processes; 0 for one per core.
     memory (str): fewer workers if they would take more than this, such as "256MB"; empty for no limit.
     engine, address (str): see `engines.open_engine`.
     share (str): do only this share of the work, such as "3/50"; see `shares`.
-    decisions (Path | None): the folder of decisions.
-    metrics (Path | None): the JSON file for the ledger.
+    decisions (Path | str | None): the folder of decisions.
+    metrics (Path | str | None): the JSON file for the ledger.
     strict (bool): rows and spans that can't be used are an error.
     RAISES (InputError): a declaration, a setting or, with `strict`, a row is wrong.
     RAISES (ShareEnded): the share is done, of a phase.
     """
-    out = out.absolute()  # a cluster's workers are elsewhere
-    datasets = load_datasets([path.absolute() for path in declarations], out / FETCHED)
+    out = Path(out).absolute()  # a cluster's workers are elsewhere
+    datasets = load_datasets([Path(path).absolute() for path in declarations], out / FETCHED)
     if workers < 0:
         raise InputError(f"--workers {workers}: give a number of processes, or 0 for one per core")
     workers = workers or os.cpu_count() or 1
@@ -107,8 +107,8 @@ def merge_data(
             strict=strict,
             may_be_empty=False,
             share=share,
-            decisions=decisions,
-            metrics=metrics,
+            decisions=Path(decisions) if decisions else None,
+            metrics=Path(metrics) if metrics else None,
         )
 
 

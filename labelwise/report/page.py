@@ -57,22 +57,23 @@ CARDS = '<script type="application/json" id="cards">'
 
 
 def write_report(
-    root: Path,
+    root: Path | str,
     pipeline: str,
-    out: Path,
+    out: Path | str,
     *,
     base: Revision | None = None,
     ship_at: float = SHIP_AT,
 ) -> None:
     """Write the report of a pipeline.
 
-    root (Path): the folder of the project.
+    root (Path | str): the folder of the project.
     pipeline (str): "cpu" or "gpu".
     base (Revision | None): the scores to tell the difference to.
     ship_at (float): what the lower end of the interval of F must reach for a label to be used.
     RAISES (InputError): there are no results, a file of them isn't what it should be, or another process is writing
         the report.
     """
+    root, out = Path(root), Path(out)
     with staged(out) as path:
         page = render_report(root, pipeline, base=base, ship_at=ship_at, beside=out.parent)
         path.write_text(page, encoding="utf8", newline="\n")

@@ -20,7 +20,7 @@ from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import find_partitions, read_manifest
 from labelwise.corpus.tokenizer import read_tokenizer
 from labelwise.recognizer.per_label import COMMITTEE, PerLabelRecognizer
-from labelwise.train.recipe import Recipe, Recognizer
+from labelwise.train.recipe import Recipe, Recognizer, default_config
 from labelwise.train.section import check_section
 
 PER_LABEL = "labelwise_per_label"
@@ -73,8 +73,10 @@ def read_config(recipe: Recipe) -> Config:
 def load_settings(config: Path, overrides: Mapping[str, Any]) -> Config:
     """Read a config, with its section [labelwise] complete, which it needn't have.
 
-    RAISES (InputError): it isn't valid.
+    RAISES (InputError): there is no such file, or it isn't valid.
     """
+    if not config.is_file():
+        raise InputError(f"{config}: there is no such file; give a spaCy config, such as {default_config('cpu')}")
     own = {name: value for name, value in overrides.items() if name.startswith("labelwise.")}
     try:
         settings = load_config(config, {name: overrides[name] for name in overrides if name not in own}, False)

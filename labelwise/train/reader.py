@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
 import msgspec
 import numpy as np
@@ -13,9 +13,10 @@ from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 
+from labelwise.common.choices import check_choice
 from labelwise.common.errors import InputError
 from labelwise.common.keys import text_key
-from labelwise.corpus.annotation import Coverage, check_coverage
+from labelwise.corpus.annotation import Coverage
 from labelwise.corpus.docbin_reader import MISSING, OUTSIDE, StoredDoc, read_stored_docs
 from labelwise.corpus.manifest import find_partitions, read_partition
 from labelwise.corpus.tokenizing import LearningTokenizer
@@ -101,8 +102,8 @@ class PartitionedCorpus:
         for name, value in (("limit", limit), ("max_words", max_words)):
             if value < 0:
                 raise InputError(f"{name} {value}: give a number from 1, or 0 for none")
-        if loader not in get_args(LoaderName):
-            raise InputError(f"loader {loader!r}: give {' or '.join(get_args(LoaderName))}")
+        check_choice("loader", loader, LoaderName)
+        check_choice("coverage", coverage, Coverage)
         self.path = Path(path)
         self.files = find_partitions(self.path)
         self.shuffle = shuffle
@@ -110,7 +111,7 @@ class PartitionedCorpus:
         self.limit = limit
         self.loader = loader
         self.max_words = max_words
-        self.coverage = check_coverage(coverage)
+        self.coverage: Coverage = coverage
         self.leave_out = parse_fold(leave_out) if leave_out else None
         self.epoch = 0
         self.counts: Counter[str] = Counter()

@@ -5,15 +5,21 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from labelwise.common.choices import check_choice, check_choices
 from labelwise.common.code import PACKAGE
 from labelwise.common.errors import InputError
 from labelwise.train.ranks import is_launched
 
 Recognizer = Literal["per-label", "ner"]
+ConfigName = Literal["cpu", "gpu"]
 
 
-def default_config(name: Literal["cpu", "gpu"]) -> Path:
-    """Find one of labelwise's own configs."""
+def default_config(name: ConfigName) -> Path:
+    """Find one of labelwise's own configs.
+
+    RAISES (InputError): there is none of that name.
+    """
+    check_choice("config", name, ConfigName)
     installed = PACKAGE / "project" / "clone"
     return (installed if installed.is_dir() else PACKAGE.parent) / "configs" / f"{name}.cfg"
 
@@ -21,6 +27,8 @@ def default_config(name: Literal["cpu", "gpu"]) -> Path:
 @dataclass(frozen=True)
 class Recipe:
     """What is trained, of what, and how. Where it goes isn't part of it: folds and shares of a corpus have one recipe.
+
+    Paths may be given as strings.
 
     config (Path): a spaCy config, whose section [labelwise] has the rest; see `section.Section`.
     corpus (Path): the folder that the merge wrote.
@@ -38,7 +46,7 @@ class Recipe:
     resume (bool): resume from the last checkpoint, if there is one of a training with the same config, corpus and code.
         They are in a folder beside the pipeline, and deleted when training has ended well.
     overrides (Mapping): other values of the config, by dotted name, such as "labelwise.freeze".
-    RAISES (InputError): a number is out of its range.
+    RAISES (InputError): a number is out of its range, or there is no such recognizer.
     """
 
     config: Path
@@ -57,7 +65,11 @@ class Recipe:
     overrides: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Check the numbers."""
+        """Make paths of strings, and check the values."""
+        for name in ("config", "corpus", "batch_size"):
+            if (path := getattr(self, name)) is not None:
+                object.__setattr__(self, name, Path(path))
+        check_choices(self)
         if self.max_steps < 0:
             raise InputError(f"--max-steps {self.max_steps}: give a number of updates, or 0 for what the config says")
         if self.workers < 1 or (self.workers > 1 and (self.gpu_id >= 0 or is_launched())):

@@ -61,19 +61,19 @@ class Trained(NamedTuple):
 
 def train_pipeline(
     recipe: Recipe,
-    out: Path,
-    curve: Path,
+    out: Path | str,
+    curve: Path | str,
     *,
-    resources: Path | None = None,
+    resources: Path | str | None = None,
     tell: Callable[[str], Any] = lambda message: None,
 ) -> Trained | None:
     """Train a pipeline; what was at `out` stays until training has ended well.
 
     In each of several processes that torchrun has started, this is one rank of the training; see `ranks`.
 
-    out (Path): the folder for the pipeline.
-    curve (Path): a TSV file for the scores over time.
-    resources (Path | None): a TSV file for memory, processors and GPU over time.
+    out (Path | str): the folder for the pipeline.
+    curve (Path | str): a TSV file for the scores over time.
+    resources (Path | str | None): a TSV file for memory, processors and GPU over time.
     tell (Callable): is told, before the first step, which step training resumes from, or why it starts over; that
         rounding may differ from the command's; that the learning rate will still be warming up at the end; and on
         which GPU training runs, since minutes may pass before the first scores.
@@ -82,6 +82,7 @@ def train_pipeline(
         memory ran out, or a process was killed.
     RETURNS (Trained | None): None in ranks that torchrun has started, but for the first.
     """
+    out, curve, resources = Path(out), Path(curve), Path(resources) if resources else None
     check_replaceable(out, ("meta.json", "config.cfg"), "pipeline")
     use_gpu(recipe.gpu_id)
     if recipe.gpu_id < 0 and os.environ.get("OPENBLAS_NUM_THREADS") != "1":

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from labelwise import __version__
 from labelwise.commands.main import command_names
 from tests.conftest import ROOT
 
@@ -48,6 +49,11 @@ def test_all_commands_are_listed_with_a_sentence_each():
     lines = [line for line in listed.stdout.splitlines() if line.startswith("  ")]
     assert len(lines) == len(command_names())
     assert "  make-demo        Write a demo corpus, to try everything without your own data." in lines
+
+
+def test_the_version_is_printed():
+    done = labelwise("--version")
+    assert (done.returncode, done.stdout) == (0, f"labelwise {__version__}\n")
 
 
 def test_no_such_command():

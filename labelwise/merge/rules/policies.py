@@ -9,6 +9,7 @@ from typing import Literal
 import msgspec
 from spacy.tokens import Doc, Span
 
+from labelwise.common.choices import check_choices
 from labelwise.common.errors import InputError
 from labelwise.common.spans import SpanKey
 from labelwise.corpus.annotation import Coverage
@@ -47,6 +48,13 @@ class Policies(msgspec.Struct, frozen=True):
     overlap: Overlap = "longest"
     coverage: Coverage = "by-label"
     alignment: Alignment = "drop"
+
+    def __post_init__(self) -> None:
+        """Check the values.
+
+        RAISES (InputError): there is no such value.
+        """
+        check_choices(self)
 
 
 def latest(group: Sequence[Answer]) -> list[Answer]:

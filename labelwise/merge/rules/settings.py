@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from labelwise.common.choices import check_choices
 from labelwise.common.errors import InputError
 from labelwise.corpus.tokenizer import TokenizerRules, make_nlp
 from labelwise.corpus.tokenizing import LearningTokenizer
@@ -48,10 +49,11 @@ class Settings(msgspec.Struct, frozen=True):
     docs_per_partition: int = 200
 
     def __post_init__(self) -> None:
-        """Check the numbers.
+        """Check the values.
 
-        RAISES (InputError): one is out of its range.
+        RAISES (InputError): a number is out of its range, or there is no such value.
         """
+        check_choices(self)
         if not (self.dev_ratio >= 0 and self.test_ratio >= 0 and self.dev_ratio + self.test_ratio < 1):
             raise InputError(
                 f"dev_ratio {self.dev_ratio} and test_ratio {self.test_ratio}: give shares that leave some for train"
