@@ -67,7 +67,7 @@ def test_what_is_not_there_is_no_attribute():
 
 def test_paths_may_be_strings(demo_corpus, tmp_path):
     root, steps = str(tmp_path), {"training.max_steps": 1, "training.eval_frequency": 1}
-    for folder in ("metrics", "plots", "training/cpu"):
+    for folder in ("decisions", "metrics", "plots", "training/cpu"):
         (tmp_path / folder).mkdir(parents=True)
     corpus, metrics = f"{root}/corpus", f"{root}/metrics/merge.json"
     settings = labelwise.Settings(policies=labelwise.Policies(overlap="first"), test_ratio=0.3)
