@@ -1,4 +1,4 @@
-"""Each stage in one process, in two, on a Dask cluster with two workers, and by two shares, in turn.
+"""Each stage in one process, in two, and on a Dask cluster with two workers, in turn.
 
     python -m benchmarks.engines
 
@@ -6,8 +6,6 @@ Makes its data first. Memory is the peak of all processes, PSS: of a cluster tho
 """
 
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from statistics import median
 from typing import Annotated
@@ -21,10 +19,7 @@ WAYS = {
     "1 process": ["--workers", "1"],
     "2 processes": ["--workers", "2"],
     "Dask, 2 workers": ["--engine", "dask", "--workers", "2"],
-    "2 shares": ["--workers", "1"],
 }
-PHASES = {"scripts.convert_brat": 2, "scripts.merge": 3, "scripts.predict": 1, "scripts.evaluate": 0}  # of shares
-BY_SHARES = "by-shares"
 
 
 def main(
@@ -38,13 +33,9 @@ def main(
     for _ in range(rounds):
         for stage, (out, command) in stages.items():
             for way, options in WAYS.items():
-                phases = PHASES[command[0]]
-                if way == "2 shares" and not phases:
-                    continue
                 for old in (out, out.with_name(f"{out.name}.json")):
                     shutil.rmtree(old) if old.is_dir() else old.unlink(missing_ok=True)
-                before = ["benchmarks.engines", BY_SHARES, str(phases)] if way == "2 shares" else []
-                taken.setdefault((stage, way), []).append(measure(*before, *command, *options))
+                taken.setdefault((stage, way), []).append(measure(*command, *options))
     rows: list[list[Cell]] = [[stage, way, *summed_up(found)] for (stage, way), found in taken.items()]
     write_result("engines", {"stage": "", "way": "", "seconds": ",.1f", "memory, MB": ",.0f"}, rows)
 
@@ -76,17 +67,5 @@ def summed_up(found: list[Measured]) -> tuple[Cell, Cell]:
     return (median(seconds), min(seconds), max(seconds)), median(one.megabytes for one in found)
 
 
-def do_by_shares(phases: int, command: list[str]) -> None:
-    """Do a command by two shares at a time, a phase after the other, and then as a whole."""
-    for _ in range(phases):
-        shares = [subprocess.Popen([sys.executable, "-m", *command, "--share", f"{number}/2"]) for number in (1, 2)]
-        if sum(share.wait() for share in shares):
-            raise SystemExit("a share failed")
-    subprocess.run([sys.executable, "-m", *command], check=True)
-
-
 if __name__ == "__main__":
-    if sys.argv[1:2] == [BY_SHARES]:
-        do_by_shares(int(sys.argv[2]), sys.argv[3:])
-    else:
-        typer.run(main)
+    typer.run(main)

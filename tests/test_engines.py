@@ -1,10 +1,9 @@
-"""Each stage that an engine does gives the same bytes in one process, in two, on a cluster, and by shares.
+"""Each stage that an engine does gives the same bytes in one process, in two, and on a cluster.
 
 All paths are relative.
 """
 
 import os
-import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,6 @@ import spacy
 
 from labelwise.check.learning_curve import measure_curve
 from labelwise.check.run import check
-from labelwise.common.engine import Engine
-from labelwise.common.shares import ShareEnded
 from labelwise.demo.write import make_demo
 from labelwise.evaluate.predict_texts import predict_texts
 from labelwise.evaluate.run import evaluate_pipeline
@@ -71,22 +68,6 @@ def check_all_ways(cluster: Machines, stage: Stage, folder: Path) -> None:
         assert not [path for path in (folder / name).iterdir() if path.name.startswith(".") and path.name != ".cache"]
 
 
-def check_shares(stage: Stage, folder: Path, phases: int) -> None:
-    """Do a stage by shares, in any order, each twice; then as a whole, which has nothing left to do."""
-    shared = folder / "shares"
-    shared.mkdir()
-    for _ in range(phases):
-        for share in random.Random(0).sample(["1/3", "2/3", "3/3"] * 2, 6):
-            with pytest.raises(ShareEnded):
-                stage(Path("shares"), share=share)
-            assert not files(shared)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Engine, "map", lambda self, function, jobs: pytest.fail(f"{[*jobs]} are left"))
-        stage(Path("shares"))
-    assert files(shared) == files(folder / "alone")
-    assert not [path for path in shared.iterdir() if path.name.startswith(".") and path.name != ".cache"]
-
-
 @pytest.fixture
 def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
@@ -105,7 +86,6 @@ def test_convert(cluster, there, monkeypatch):
         convert_brat(Path("brat"), out / "tasks", split="folder", **options)
 
     check_all_ways(cluster, stage, there)
-    check_shares(stage, there, phases=2)
 
 
 def test_merge(cluster, there, merging):
@@ -116,7 +96,6 @@ def test_merge(cluster, there, merging):
         merge_data(declared, out, Settings(docs_per_partition=7), **options)
 
     check_all_ways(cluster, stage, there)
-    check_shares(stage, there, phases=3)
 
 
 def test_evaluate(cluster, there, ruler, demo_corpus):
@@ -138,7 +117,6 @@ def test_predict(cluster, there, ruler, monkeypatch):
         list(predict_texts(ruler, [Path("texts")], out / "predicted.jsonl", **options))
 
     check_all_ways(cluster, stage, there)
-    check_shares(stage, there, phases=1)
 
 
 def test_check(cluster, there, demo_corpus):

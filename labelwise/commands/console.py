@@ -20,7 +20,6 @@ from labelwise.commands.environment import quit_quietly
 from labelwise.common.engines import EngineName
 from labelwise.common.errors import InputError
 from labelwise.common.own_files import FULL
-from labelwise.common.shares import ShareEnded
 
 WIDTH, GAP = 80, 3  # characters of a table, and those between two columns
 LEAST = 20  # characters of the first column, if it has as many, where the others leave it no more
@@ -58,10 +57,6 @@ AddressOption = Annotated[
     typer.Option(
         envvar="LABELWISE_ADDRESS", help="Address of a dask scheduler, such as tcp://box:8786", callback=_address
     ),
-]
-
-ShareOption = Annotated[
-    str, typer.Option(metavar="N/OF", help="Do only this share of the jobs, such as 3/50, and end; see docs/cluster.md")
 ]
 
 
@@ -198,15 +193,9 @@ def progress(items: Iterable[Any], name: str) -> Iterable[Any]:
 
 @contextmanager
 def user_errors(title: str) -> Iterator[None]:
-    """Print an error that the user can do something about, without its traceback, and exit with status 1.
-
-    The end of a share isn't one.
-    """
+    """Print an error that the user can do something about, without its traceback, and exit with status 1."""
     try:
         yield
-    except ShareEnded as ended:
-        msg.good(str(ended))
-        raise typer.Exit from ended
     except (InputError, OSError) as error:
         full = isinstance(error, OSError) and error.errno in FULL
         msg.fail(title, f"{error}; free some space, there or where TMPDIR is" if full else str(error))

@@ -8,7 +8,6 @@ import typer
 from labelwise.commands.console import (
     AddressOption,
     EngineOption,
-    ShareOption,
     msg,
     print_counts,
     progress,
@@ -52,7 +51,6 @@ def convert_brat_cli(
     workers: Annotated[int, Option(help="Processes that read documents")] = 1,
     engine: EngineOption = "processes",
     address: AddressOption = "",
-    share: ShareOption = "",
     strict: Annotated[bool, Option("--strict", help="Fail, and write nothing, if any line can't be converted")] = False,
 ) -> None:
     """Convert a brat folder to Prodigy data sets, one per label."""
@@ -76,7 +74,6 @@ def convert_brat_cli(
             workers=workers,
             engine=engine,
             address=address,
-            share=share,
             progress=progress,
             tell=msg.info,
         )

@@ -11,7 +11,6 @@ from labelwise.commands.console import (
     AddressOption,
     EngineOption,
     MemoryOption,
-    ShareOption,
     msg,
     print_counts,
     print_table,
@@ -67,7 +66,6 @@ def merge_cli(
     memory: MemoryOption = "",
     engine: EngineOption = "processes",
     address: AddressOption = "",
-    share: ShareOption = "",
     strict: Annotated[bool, Option("--strict", help="Fail, and write nothing, if any row or span is bad")] = False,
 ) -> None:
     """Merge data sets into one corpus of partitioned .spacy files."""
@@ -84,7 +82,7 @@ def merge_cli(
             near_duplicates=near_duplicates,
             **msgspec.structs.asdict(rarely),
         )
-        for folder in () if share else filter(Path.is_dir, datasets):
+        for folder in filter(Path.is_dir, datasets):
             declare(folder)
         before = read_before(metrics) if metrics else None
         with measure_peak() as peak:
@@ -96,7 +94,6 @@ def merge_cli(
                 memory=memory,
                 engine=engine,
                 address=address,
-                share=share,
                 decisions=decisions,
                 metrics=metrics,
                 strict=strict,

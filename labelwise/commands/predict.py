@@ -9,7 +9,6 @@ import typer
 from labelwise.commands.console import (
     AddressOption,
     EngineOption,
-    ShareOption,
     msg,
     print_counts,
     progress,
@@ -33,7 +32,6 @@ def predict_cli(
     workers: Annotated[int, Option(help="Processes that predict, on the CPU")] = 1,
     engine: EngineOption = "processes",
     address: AddressOption = "",
-    share: ShareOption = "",
 ) -> None:
     """Let a pipeline predict raw texts; a run that was killed goes on where it was."""
     problems: Counter[str] = Counter()
@@ -42,7 +40,7 @@ def predict_cli(
         obey(model / "config.cfg")
         check_workers(workers, gpu_id, engine)
         use_gpu(gpu_id)
-        parts = predict_texts(model, inputs, out, workers=workers, engine=engine, address=address, share=share)
+        parts = predict_texts(model, inputs, out, workers=workers, engine=engine, address=address)
         for done in progress(parts, "parts"):
             texts, words = texts + done.texts, words + done.words
             problems += done.problems

@@ -77,31 +77,28 @@ def _not_ours(file: Path) -> InputError:
 
 
 @contextmanager
-def locked(path: Path, *, shared: bool = False, wait: bool = False) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
     """Lock an output, until this process ends, however it ends; forked processes don't hold the lock.
 
     The lock is a file beside the output, which is deleted at the end. A process locks an output once at a time.
 
-    shared (bool): others may share it, and only who wants it alone is kept out; the file stays.
-    wait (bool): until others are done.
     RAISES (InputError): another process holds the lock, or what has its name isn't a lock.
     """
     path = real_path(path)
     file = own_name(path, "lock")
     file.parent.mkdir(parents=True, exist_ok=True)
-    with _take_lock(file, path, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB)):
+    with _take_lock(file, path):
         try:
             yield
         finally:
-            if not shared:
-                file.unlink(missing_ok=True)
+            file.unlink(missing_ok=True)
 
 
-def _take_lock(file: Path, path: Path, how: int) -> IO[str]:
+def _take_lock(file: Path, path: Path) -> IO[str]:
     while True:
         lock = os.fdopen(open_own(file, os.O_RDWR | os.O_CREAT), "r+", encoding="ascii", errors="replace")
         try:
-            fcntl.lockf(lock, how)
+            fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             with lock:
                 if error.errno not in (errno.EACCES, errno.EAGAIN):

@@ -6,7 +6,6 @@ A part that was predicted by the same pipeline is taken from an earlier run that
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,7 +20,6 @@ from labelwise.common.errors import InputError
 from labelwise.common.keys import text_key
 from labelwise.common.outputs import check_kind, staged
 from labelwise.common.own_files import own_folder, own_name, remove
-from labelwise.common.shares import open_shares
 from labelwise.corpus.annotation import entities
 from labelwise.evaluate.predict import all_found, hold_pipeline, predict_each
 from labelwise.evaluate.predictions import PredictedDoc, write_predictions
@@ -63,18 +61,15 @@ def predict_texts(
     workers: int = 1,
     engine: EngineName = "processes",
     address: str = "",
-    share: str = "",
 ) -> Iterator[PartDone]:
     """Write predictions for raw texts, in their order; see `evaluate.predictions`. No label is known of any of them.
 
     inputs (Sequence[Path]): files and folders; see `raw_texts`.
     out (Path): the JSONL file; beside it, while this runs, a folder of parts.
     workers, engine, address: see `engines.open_engine`.
-    share (str): do only this share of the work, such as "3/50"; see `shares`.
     YIELDS (PartDone): what was done for each part; the file is there at the end.
     RAISES (InputError): there is no pipeline, an input isn't there, can't be read, or has no text that can be used, or
         a worker was killed.
-    RAISES (ShareEnded): the share is done.
     """
     check_kind(out, folder=False)
     model, out = model.absolute(), out.absolute()  # a cluster's workers are elsewhere
@@ -88,18 +83,12 @@ def predict_texts(
         for number, pieces in enumerate(_put_together(find_pieces(inputs, PART)))
     ]
     with (
-        nullcontext(out) if share else staged(out) as whole,
-        open_shares(out, share, lambda: {"jobs": [job.out.name for job in jobs]}) as shares,
+        staged(out) as whole,
         rare_collections(),
         open_engine(engine, workers, address, out) as opened,
     ):
-
-        def predict(numbers: range) -> Iterator[PartDone]:
-            """Predict the parts with these numbers."""
-            return opened.map(predict_part, jobs[numbers.start : numbers.stop])
-
         texts = 0
-        for job, done in zip(jobs, shares.results("predict", len(jobs), predict, _decode, last=True), strict=True):
+        for job, done in zip(jobs, opened.map(predict_part, jobs), strict=True):
             with whole.open("ab") as written:
                 written.write(job.out.read_bytes())
             texts += done.texts

@@ -29,25 +29,11 @@ class KeyRanges:
         self.firsts, self.offsets = np.zeros(len(files), np.int64), np.zeros(len(files), np.int64)
         self.done, self.end = 0, 0  # ranges, and the least key behind them, in its first 64 bits
 
-    def skip(self, count: int) -> None:
-        """Pass over the next `count` ranges."""
-        share = self._advance(count)
-        for file in range(len(self.indexes)):
-            entries = self._read(file, share)
-            self.firsts[file] += len(entries)
-            self.left[file] -= len(entries)
-            self.offsets[file] += entries["task"].sum(dtype=np.int64) + entries["text"].sum(dtype=np.int64)
-
-    def _advance(self, count: int) -> float:
-        """Move the end on by some ranges, and return their share of those that were left."""
-        share = count / (self.of - self.done)
-        self.done += count
-        self.end = (self.done << 64) // self.of
-        return share
-
     def take(self, count: int) -> Cells:
         """Return a CELL for each of the next `count` ranges in each file that has entries of it, sorted by range."""
-        share = self._advance(count)
+        share = count / (self.of - self.done)  # of the ranges that were left
+        self.done += count
+        self.end = (self.done << 64) // self.of
         files = range(len(self.indexes))
         step = max(1, int(AT_ONCE / max(1, self.left.max(initial=0) * share)))
         found = np.concatenate(

@@ -85,7 +85,6 @@ def count_partitions(files: Sequence[TaskFile], settings: Settings) -> int:
 def plan_merging(
     files: Sequence[TaskFile],
     count: int,
-    wanted: range,
     sources: list[Source],
     labels: list[str],
     settings: Settings,
@@ -93,7 +92,7 @@ def plan_merging(
     groups: Mapping[bytes, SplitGroup] = {},
     decisions: Mapping[bytes, list[DecisionRow]] = {},
 ) -> Iterator[MergeJob]:
-    """Yield the work on those of `count` partitions that are wanted.
+    """Yield the work on each of `count` partitions.
 
     Where their tasks are is found out for BLOCK of them at a time: for all at once, that would grow with the number of
     partitions times that of task files, and so with the square of the data.
@@ -101,10 +100,8 @@ def plan_merging(
     grouped, decided = _by_partition(groups, count), _by_partition(decisions, count)
     filled = [file for file in files if file.tasks]
     key_ranges = KeyRanges([(file.path, file.tasks) for file in filled], count)
-    if wanted.start:
-        key_ranges.skip(wanted.start)
-    for start in wanted[::BLOCK]:
-        numbers = range(start, min(start + BLOCK, wanted.stop))
+    for start in range(0, count, BLOCK):
+        numbers = range(start, min(start + BLOCK, count))
         block = key_ranges.take(len(numbers))
         give_back()  # what that took on the way, and the phase before: tens of megabytes where task files are many
         edges = np.searchsorted(block["number"], np.array([*numbers, numbers.stop]))

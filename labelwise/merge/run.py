@@ -15,27 +15,22 @@ import hashlib
 import os
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from functools import partial
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import IO, Any
+from typing import IO
 
 import msgspec
 
-from labelwise.common.decoding import decode_counter
 from labelwise.common.engine import Engine
 from labelwise.common.engines import EngineName, open_engine, plan_processes
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import Output, link, staged_together
-from labelwise.common.own_files import locked
-from labelwise.common.shares import open_shares
 from labelwise.corpus.manifest import MERGE, SPLITS
 from labelwise.corpus.places import PLACES, declared_line
 from labelwise.merge.cache import CACHE, Cache, forget_unused, open_cache
 from labelwise.merge.commit import Made, check_ledger, check_out, write_metrics, write_rest
-from labelwise.merge.jobs import MergeJob, ReadJob, Source
+from labelwise.merge.jobs import ReadJob, Source
 from labelwise.merge.near_duplicates import (
     NEAR_DUPLICATES,
     Home,
@@ -46,18 +41,16 @@ from labelwise.merge.near_duplicates import (
     write_near_duplicates,
 )
 from labelwise.merge.partition import LINES, PROBLEMS, merge_partition, read_result
-from labelwise.merge.phases import ByteProgress, Planned, Runner, no_byte_progress
+from labelwise.merge.phases import ByteProgress, Runner, no_byte_progress
 from labelwise.merge.plan import ALONE, PER_WORKER, TaskFile, count_partitions, plan_merging, plan_reading
 from labelwise.merge.read_sources import Extract, median_seconds, read_slice
 from labelwise.merge.rules.ledger import Ledger, Problem, outcome_of, problem_line
 from labelwise.merge.rules.settings import Settings, load_tokenizer
 from labelwise.merge.task_store import task_file_path
-from labelwise.sources.brat import READ_SUFFIXES
 from labelwise.sources.decisions import DecisionRow, find_decisions
 from labelwise.sources.declarations import FETCHED, DataSet, all_labels, load_datasets
-from labelwise.sources.files import LINK_OUTSIDE, printable, stat_of
+from labelwise.sources.files import LINK_OUTSIDE, printable
 
-_decode_extract = msgspec.json.Decoder(Extract, dec_hook=decode_counter).decode
 HERE = Engine()
 
 
@@ -70,7 +63,6 @@ def merge_data(
     memory: str = "",
     engine: EngineName = "processes",
     address: str = "",
-    share: str = "",
     decisions: Path | str | None = None,
     metrics: Path | str | None = None,
     strict: bool = False,
@@ -83,12 +75,10 @@ def merge_data(
     workers (int): processes; 0 for one per core.
     memory (str): fewer workers if they would take more than this, such as "256MB"; empty for no limit.
     engine, address (str): see `engines.open_engine`.
-    share (str): do only this share of the work, such as "3/50"; see `shares`.
     decisions (Path | str | None): the folder of decisions.
     metrics (Path | str | None): the JSON file for the ledger.
     strict (bool): rows and spans that can't be used are an error.
     RAISES (InputError): a declaration, a setting or, with `strict`, a row is wrong.
-    RAISES (ShareEnded): the share is done, of a phase.
     """
     out = Path(out).absolute()  # a cluster's workers are elsewhere
     datasets = load_datasets([Path(path).absolute() for path in declarations], out / FETCHED)
@@ -106,7 +96,6 @@ def merge_data(
             progress=progress,
             strict=strict,
             may_be_empty=False,
-            share=share,
             decisions=Path(decisions) if decisions else None,
             metrics=Path(metrics) if metrics else None,
         )
@@ -121,7 +110,6 @@ def merge_datasets(
     progress: ByteProgress = no_byte_progress,
     strict: bool = False,
     may_be_empty: bool = True,
-    share: str = "",
     decisions: Path | None = None,
     metrics: Path | None = None,
 ) -> Ledger:
@@ -131,12 +119,10 @@ def merge_datasets(
     engine (Engine): where sources are read and partitions merged.
     strict (bool): rows and spans that can't be used are an error.
     may_be_empty (bool): it isn't an error if no text goes into the corpus.
-    share (str): see `merge_data`.
     decisions (Path | None): the folder of decisions.
     metrics (Path | None): the JSON file for the ledger.
     RAISES (InputError): an "error" policy met its case, a file changed meanwhile, another merge is writing to the
         folder, the disk is full.
-    RAISES (ShareEnded): the share is done, of a phase.
     RAISES (RuntimeError): the ledger doesn't balance, which is a bug in this program.
     """
     labels = all_labels(datasets)
@@ -148,20 +134,10 @@ def merge_datasets(
     ledger.renamed.update({_renamed(dataset, old): 0 for dataset in datasets for old in dataset.rename})
     ledger.inferred.update({dataset.name: len(dataset.labels) for dataset in datasets if dataset.inferred})
 
-    def facts() -> dict[str, Any]:
-        """Find what shares must have in common."""
-        stats = [stat_of(source.path, READ_SUFFIXES) for source in sources]
-        decided = stat_of(decisions, (".jsonl",)) if decisions and decisions.is_dir() else []
-        return {"settings": settings, "sources": [datasets, stats], "decisions": decided}
-
-    with (
-        _destination(out, metrics, share) as (folder, metrics_file),
-        open_shares(out / MERGE, share, facts) as shares,
-    ):
-        run = Runner(engine, progress, shares)
+    with staged_together("merge", Output(out / MERGE, "items"), metrics) as (folder, metrics_file):
+        run = Runner(engine, progress)
         check_out(out, sources)
-        with locked(out / "cache", wait=True):  # which shares open side by side
-            cache = open_cache(out / CACHE)
+        cache = open_cache(out / CACHE)
         for split in SPLITS:
             (folder / split).mkdir(parents=True)
         _note_links_outside(datasets, ledger, folder / PROBLEMS)
@@ -176,18 +152,15 @@ def merge_datasets(
         total = sum(file.size for file in files)
         count = count_partitions(files, settings)
 
-        def plan(*of_texts: Any) -> Planned[MergeJob]:
-            """Plan the work on the partitions, with what is known of texts."""
-            return Planned(
-                lambda numbers: plan_merging(files, count, numbers, sources, labels, settings, cache, *of_texts),
-                count,
-                total,
-            )
-
-        pairs = [] if settings.near_duplicates == "off" else _compare(run, plan(), cache.signatures, settings)
+        pairs: list[NearPair] = []
+        if settings.near_duplicates != "off":
+            jobs = plan_merging(files, count, sources, labels, settings, cache)
+            signed = [cache.signatures / name for name in run.run("compare", sign_partition, jobs, total)]
+            pairs = find_pairs(signed, settings.near_similarity)
         groups = group_texts(pairs) if settings.near_duplicates == "group" else {}
         homes = {place.key: Home() for pair in pairs for place in (pair.one, pair.other)}
-        made = _merge(run, plan(groups, decided), cache.partitions, homes, ledger, folder)
+        jobs = plan_merging(files, count, sources, labels, settings, cache, groups, decided)
+        made = _merge(run.run("merge", merge_partition, jobs, total), cache.partitions, homes, ledger, folder)
         for made_before in (cache.partitions, cache.signatures):
             forget_unused(made_before, {f"{number:05d}" for number in range(count)})
         write_near_duplicates(pairs, homes, sources, ledger, folder / NEAR_DUPLICATES)
@@ -198,34 +171,17 @@ def merge_datasets(
     return ledger
 
 
-@contextmanager
-def _destination(out: Path, metrics: Path | None, share: str) -> Iterator[tuple[Path, Path | None]]:
-    """Yield the folder for the corpus, and the file for its metrics; what a share puts there is nobody's."""
-    if share:
-        with TemporaryDirectory() as folder:
-            yield Path(folder), None
-    else:
-        with staged_together("merge", Output(out / MERGE, "items"), metrics) as (folder, metrics_file):
-            yield folder, metrics_file
-
-
 def _read(
     run: Runner, sources: Sequence[Source], settings: Settings, cache: Cache, ledger: Ledger, folder: Path
 ) -> list[TaskFile]:
     """Read all sources to task files, and note unusable rows and spans."""
     jobs = plan_reading(sources, cache, settings)
-    planned = Planned(lambda numbers: jobs[numbers.start : numbers.stop], len(jobs), sum(job.size for job in jobs))
     files: list[TaskFile] = []
     seconds: dict[str, Counter[str]] = {}
     base = 0
     with (folder / PROBLEMS).open("ab") as problems:
-        extracts = run.run("read", read_slice, planned, _decode_extract)
+        extracts = run.run("read", read_slice, jobs, sum(job.size for job in jobs))
         for job, extract in zip(jobs, extracts, strict=True):
-            if not job.out.with_suffix(".problems").exists():
-                raise InputError(
-                    f"{cache.tasks}: what shares have read isn't there any more; delete {run.shares.folder}, too, and "
-                    "begin again"
-                )
             base = base if job.start else 0
             files += [
                 TaskFile(task_file_path(job.out, number), job.number, base, tasks, size)
@@ -284,22 +240,10 @@ def _note_extract(
             problems.write(problem_line(Problem(source.dataset.name, file, base + problem.line, problem.reason)))
 
 
-def _compare(run: Runner, planned: Planned[MergeJob], signatures: Path, settings: Settings) -> list[NearPair]:
-    """Find the pairs of texts that are nearly equal."""
-    names = run.run("compare", sign_partition, planned, partial(msgspec.json.decode, type=str))
-    return find_pairs([signatures / name for name in names], settings.near_similarity)
+def _merge(merged: Iterable[None], results: Path, homes: dict[bytes, Home], ledger: Ledger, folder: Path) -> Made:
+    """Put the partitions together.
 
-
-def _merge(
-    run: Runner,
-    planned: Planned[MergeJob],
-    results: Path,
-    homes: dict[bytes, Home],
-    ledger: Ledger,
-    folder: Path,
-) -> Made:
-    """Merge the partitions and put them together.
-
+    merged (Iterable[None]): merges the next one.
     results (Path): the folder that has one for each partition, in which its result is.
     homes (dict[bytes, Home]): the split and the document of each text whose key it has are put into it.
     """
@@ -307,7 +251,6 @@ def _merge(
     partitions: dict[str, str] = {}
     with ExitStack() as stack:
         whole = {name: stack.enter_context((folder / name).open("ab")) for name in LINES}
-        merged = run.run("merge", merge_partition, planned, partial(msgspec.json.decode, type=None), last=True)
         for number, _ in enumerate(merged):
             own = results / f"{number:05d}"
             result = read_result(own)

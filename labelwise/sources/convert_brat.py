@@ -8,15 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-import msgspec
-
-from labelwise.common.decoding import decode_counter
 from labelwise.common.engines import EngineName, open_engine
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import check_replaceable, staged
 from labelwise.common.own_files import remove
 from labelwise.common.progress import Progress, no_progress
-from labelwise.common.shares import ShareEnded, open_shares
 from labelwise.common.wording import counted
 from labelwise.corpus.manifest import Split
 from labelwise.corpus.tasks import DATASETS
@@ -45,8 +41,6 @@ SPLIT_FOLDERS: Mapping[str, Split] = {
 }
 BLOCK = 1000  # documents that a worker reads at a time
 CHOSEN = ("other label", "no annotation file")  # reasons that an option asks for
-_decode_counts = msgspec.json.Decoder(Counter[str], dec_hook=decode_counter).decode
-_decode_block = msgspec.json.Decoder(Block, dec_hook=decode_counter).decode
 
 
 def convert_brat(
@@ -68,7 +62,6 @@ def convert_brat(
     workers: int = 1,
     engine: EngineName = "processes",
     address: str = "",
-    share: str = "",
     progress: Progress = no_progress,
     tell: Callable[[str], Any] = lambda message: None,
 ) -> Report:
@@ -85,58 +78,38 @@ def convert_brat(
     prefix, document_url (str): see `prodigy_datasets.write_datasets`.
     strict (bool): it is an error if any line can't be converted; nothing is written then.
     workers, engine, address: see `engines.open_engine`.
-    share (str): do only this share of the work, such as "3/50"; see `shares`.
     progress (Callable): shows progress; takes an iterable, and a name for it.
     tell (Callable): is told that `fallback` is converted, and how many spans are renamed.
 
     RAISES (InputError): no document, no label, no such encoding, a folder that mustn't be replaced, or that another
         process is writing, a corpus with another checksum than in project.yml, or that changes meanwhile, a wrong
         address, or, with `strict`, a line that can't be converted.
-    RAISES (ShareEnded): the share is done, of a phase.
     """
-    if not share:
-        check_out(out, [folder for folder in (brat_dir, fallback) if folder])
+    check_out(out, [folder for folder in (brat_dir, fallback) if folder])
     check_encoding(encoding)
     check_document_url(document_url, "--document-url")
     check_renaming(rename, labels or (), "--rename")
     if unless and has_data(unless) and brat_dir.is_dir() and not find_documents(brat_dir):
-        nothing = f"{brat_dir} has no documents, and {unless} has data sets: nothing to convert"
-        if share:
-            raise ShareEnded(nothing)
-        tell(nothing)
+        tell(f"{brat_dir} has no documents, and {unless} has data sets: nothing to convert")
         with staged(out, folder=True) as folder:
             return write_datasets([], [], folder)
     with ExitStack() as stack:
-        folder = out if share else stack.enter_context(staged(out, folder=True))
+        folder = stack.enter_context(staged(out, folder=True))
         brat_dir, stems = choose_folder(brat_dir, fallback, tell)
         before = stat_of(brat_dir, READ_SUFFIXES)
         verify_assets(brat_dir)
         root = brat_dir.absolute()  # a cluster's workers are elsewhere
         predicted = find_predicted(root)
-        facts = {
-            "settings": [rename, labels, missing_ann, discontinuous, shifted, encoding, split],
-            "sources": [before, sorted(predicted.items())],
-        }
-        shares = stack.enter_context(open_shares(out, share, lambda: facts))
-        parts = (shares.folder or folder.parent) / "blocks"
+        parts = folder.parent / "blocks"
         blocks = [
             BlockJob(number, [stem.absolute() for stem in stems[start : start + BLOCK]], parts.absolute())
             for number, start in enumerate(range(0, len(stems), BLOCK))
         ]
         opened = stack.enter_context(open_engine(engine, min(workers, len(blocks)), address, out.absolute()))
 
-        def run(phase: str, function: Callable[[BlockJob], Any], decode: Any, *, last: bool = False) -> Iterator[Any]:
-            """Do a phase; see `Shares.results`."""
-
-            def do(numbers: range) -> Iterator[Any]:
-                """Do the blocks with these numbers."""
-                return opened.map(function, progress(blocks[numbers.start : numbers.stop], phase))
-
-            return shares.results(phase, len(blocks), do, decode, last=last)
-
         count = partial(count_block, root=root, encoding=encoding, predicted=predicted)
         found: Counter[str] = Counter()
-        for counts in run("labels", count, _decode_counts):
+        for counts in opened.map(count, progress(blocks, "labels")):
             found.update(counts)
         if not found and (file := find_utf16(stems, brat_dir)):
             raise InputError(f"{printable(file)}: this is UTF-16; convert it to UTF-8: iconv -f UTF-16 -t UTF-8")
@@ -156,14 +129,13 @@ def convert_brat(
         folders = split_folders(stems, brat_dir, tell) if split == "folder" else {}
         own = "auto" if split == "folder" else split
         convert = partial(convert_block, read=read, labels=chosen, split=own, folders=folders)
-        converted = run("convert", convert, _decode_block, last=True)
+        converted = opened.map(convert, progress(blocks, "convert"))
 
         def made() -> Iterator[tuple[Path, Block]]:
             """Yield what was made of each block, with its folder."""
             for job, block in zip(blocks, converted, strict=True):
                 yield job.folder, block
-                if not shares.folder:  # what shares did stays until all is done
-                    remove(job.folder)
+                remove(job.folder)
 
         report = write_datasets(
             made(), chosen, folder, split=own, folders=folders, prefix=prefix, document_url=document_url

@@ -51,16 +51,5 @@ def test_cells_are_those_of_a_plain_loop(tmp_path, monkeypatch, of, block, at_on
     assert found == plain_cells(files, of)
 
 
-@pytest.mark.parametrize("first", [1, 16, 63])
-def test_ranges_that_are_passed_over_change_nothing_of_the_others(tmp_path, first):
-    """As for a share, whose partitions aren't the first."""
-    rng = random.Random(0)
-    keys = [[rng.randrange(2**bits) for _ in range(100)] for bits in (64, 60, 63)]
-    files = [write_index(tmp_path / str(number), found, rng) for number, found in enumerate(keys)]
-    ranges = KeyRanges(files, 64)
-    ranges.skip(first)
-    assert ranges.take(64 - first).tolist() == [cell for cell in plain_cells(files, 64) if cell[0] >= first]
-
-
 def test_no_file_has_no_cell():
     assert not len(KeyRanges([], 4).take(4))

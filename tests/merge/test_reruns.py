@@ -17,7 +17,6 @@ import pytest
 from labelwise.common import outputs
 from labelwise.common.errors import InputError
 from labelwise.common.own_files import locked, remove
-from labelwise.common.shares import ShareEnded
 from labelwise.corpus import docbin_writer
 from labelwise.merge import cache, commit, partition, read_sources, run
 from labelwise.merge.rules.policies import Policies
@@ -569,15 +568,3 @@ def test_a_cache_whose_folders_are_links_is_refused(merging, tmp_path, link):
     with pytest.raises(InputError, match="labelwise didn't make this, and needs the name; delete it"):
         merging.run()
     assert list(home.iterdir()) == []
-
-
-def test_a_cache_that_was_deleted_between_shares_is_named(merging):
-    text_files(merging, 3)
-    given = [merging.root / "tasks/datasets.yml"], merging.root / "corpus", Settings()
-    with pytest.raises(ShareEnded):
-        merge_data(*given, share="1/1")
-    remove(merging.root / "corpus/.cache")
-    with pytest.raises(InputError, match=r"what shares have read isn't there any more; delete .*\.merge\.labelwise"):
-        merge_data(*given, share="1/1")
-    remove(merging.root / "corpus/.merge.labelwise.shares")
-    merge_data(*given)
