@@ -6,11 +6,14 @@ Makes its data first. Memory is the peak of all processes, PSS: of a cluster tho
 """
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from statistics import median
 from typing import Annotated
 
 import typer
+from distributed import LocalCluster
 
 from benchmarks.measure import Cell, Measured, measure, write_result
 
@@ -18,8 +21,10 @@ OUT = Path("benchmarks/out/engines")
 WAYS = {
     "1 process": ["--workers", "1"],
     "2 processes": ["--workers", "2"],
-    "Dask, 2 workers": ["--engine", "dask", "--workers", "2"],
+    "Dask, 2 workers": [],
 }
+
+ON_CLUSTER = "on-cluster"
 
 
 def main(
@@ -35,7 +40,8 @@ def main(
             for way, options in WAYS.items():
                 for old in (out, out.with_name(f"{out.name}.json")):
                     shutil.rmtree(old) if old.is_dir() else old.unlink(missing_ok=True)
-                taken.setdefault((stage, way), []).append(measure(*command, *options))
+                before = [] if options else ["benchmarks.engines", ON_CLUSTER]
+                taken.setdefault((stage, way), []).append(measure(*before, *command, *options))
     rows: list[list[Cell]] = [[stage, way, *summed_up(found)] for (stage, way), found in taken.items()]
     write_result("engines", {"stage": "", "way": "", "seconds": ",.1f", "memory, MB": ",.0f"}, rows)
 
@@ -67,5 +73,14 @@ def summed_up(found: list[Measured]) -> tuple[Cell, Cell]:
     return (median(seconds), min(seconds), max(seconds)), median(one.megabytes for one in found)
 
 
+def run_on_cluster(command: list[str]) -> None:
+    """Start a cluster of two workers, and run a command on it."""
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster:
+        subprocess.run([sys.executable, "-m", *command, "--address", cluster.scheduler_address], check=True)
+
+
 if __name__ == "__main__":
-    typer.run(main)
+    if sys.argv[1:2] == [ON_CLUSTER]:
+        run_on_cluster(sys.argv[2:])
+    else:
+        typer.run(main)

@@ -12,13 +12,13 @@ import pytest
 import yaml
 from spacy.tokens import Doc
 
-from labelwise.common.engine import Engine
+from labelwise.common.parallel import MapJobs
 from labelwise.corpus.docbin_writer import DocWriter
 from labelwise.corpus.tokenizer import read_rules
 from labelwise.demo.write import make_demo
 from labelwise.merge.rules.ledger import Ledger
 from labelwise.merge.rules.settings import Settings
-from labelwise.merge.run import HERE, merge_data, merge_datasets
+from labelwise.merge.run import merge_data, merge_datasets
 from labelwise.sources.convert_brat import convert_brat
 from labelwise.sources.declarations import load_datasets
 from labelwise.train import pipeline
@@ -107,10 +107,10 @@ class Merging:
         self.declared.append({"name": name, "path": f"{name}.jsonl", "labels": labels, **options})
         (self.root / "tasks" / "datasets.yml").write_text(yaml.safe_dump(self.declared), encoding="utf8")
 
-    def run(self, out: str = "corpus", engine: Engine = HERE, strict: bool = False, **settings: Any) -> Ledger:
+    def run(self, out: str = "corpus", map_jobs: MapJobs = map, strict: bool = False, **settings: Any) -> Ledger:
         datasets = load_datasets([self.root / "tasks" / "datasets.yml"])
         decisions = folder if (folder := self.root / "decisions").is_dir() else None
-        options: dict[str, Any] = {"engine": engine, "strict": strict, "decisions": decisions}
+        options: dict[str, Any] = {"map_jobs": map_jobs, "strict": strict, "decisions": decisions}
         return merge_datasets(datasets, self.root / out, Settings(**settings), **options)
 
     def files(self, out: str = "corpus") -> dict[str, bytes]:

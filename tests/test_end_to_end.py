@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import spacy
 import yaml
+from distributed import LocalCluster
 
 from tests.conftest import ROOT, write_jsonl
-from tests.machines import Machines
 
 pytestmark = pytest.mark.slow
 
@@ -344,8 +344,6 @@ def test_nothing_leaves_the_machine(by_weasel, merged_by_dvc):
 def test_other_commands_stay_on_the_machine_too(by_weasel):
     copy, _ = by_weasel
     copy.run(sys.executable, "-m", "scripts.check_assets")
-    tasks = "corpus/tasks/datasets.yml"
-    copy.run(sys.executable, "-m", "scripts.merge", tasks, "merged", "--engine", "dask", "--workers", "2")
     assert not copy.connections.exists()
 
 
@@ -401,20 +399,11 @@ def test_fetched_assets_are_refused_if_they_are_not_what_the_project_says(tmp_pa
 
 @pytest.mark.long
 def test_what_a_cluster_has_done_is_not_done_again_without_it(tmp_path):
-    (tmp_path / "logs").mkdir()
-    (tmp_path / "copy").mkdir()
-    machines = Machines(tmp_path / "logs")
-    try:
-        copy = Copy(tmp_path / "copy")
-        engine = {"LABELWISE_ENGINE": "dask", "LABELWISE_ADDRESS": machines.address, "LABELWISE_WAIT": "1"}
-        copy.environment |= engine
-        assert "there has been no worker for 1 seconds" in copy.run("dvc", "repro", "merge", fails=True)
-        machines.worker()
+    copy = Copy(tmp_path)
+    with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as cluster:
+        copy.environment["LABELWISE_ADDRESS"] = cluster.scheduler_address
         copy.run("dvc", "repro", "evaluate-cpu")
-        for name in engine:
-            del copy.environment[name]
-    finally:
-        machines.close()
+        del copy.environment["LABELWISE_ADDRESS"]
     assert "Running stage" not in copy.run("dvc", "repro", "evaluate-cpu")
     for name in ("project.yml", "dvc.yaml", "dvc.lock"):
-        assert machines.address not in (copy.root / name).read_text()
+        assert cluster.scheduler_address not in (copy.root / name).read_text()

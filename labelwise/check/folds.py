@@ -12,7 +12,6 @@ import numpy as np
 from spacy.language import Language
 
 from labelwise.check.findings import Opinion
-from labelwise.common.engines import EngineName
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 from labelwise.corpus.manifest import Split, partitions_of
 from labelwise.corpus.pipeline import load_pipeline
@@ -35,14 +34,12 @@ class CheckedDoc(NamedTuple):
     opinion: Opinion | None = None
 
 
-def train_folds(
-    recipe: Recipe, out: Path, folds: int, workers: int, engine: EngineName = "processes", address: str = ""
-) -> Iterator[Path]:
+def train_folds(recipe: Recipe, out: Path, folds: int, workers: int, address: str = "") -> Iterator[Path]:
     """Train a pipeline for each fold of train without its texts, and yield their folders, in order.
 
-    out, workers, engine, address: see `train_side_by_side`.
+    out, workers, address: see `train_side_by_side`.
     """
-    return train_side_by_side(fold_recipes(recipe, folds), out, workers, engine, address)
+    return train_side_by_side(fold_recipes(recipe, folds), out, workers, address)
 
 
 def fold_recipes(recipe: Recipe, folds: int) -> list[Recipe]:

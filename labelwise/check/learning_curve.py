@@ -18,9 +18,10 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from labelwise.common.engines import EngineName, check_workers, open_engine, plan_processes
 from labelwise.common.errors import InputError
+from labelwise.common.memory import check_workers, plan_workers
 from labelwise.common.outputs import staged
+from labelwise.common.parallel import open_workers
 from labelwise.common.wording import counted
 from labelwise.corpus.manifest import pinned, read_manifest, read_split
 from labelwise.evaluate.run import evaluate_pipeline
@@ -43,7 +44,6 @@ def measure_curve(
     shares: Sequence[float] = SHARES,
     workers: int = 1,
     memory: str = "",
-    engine: EngineName = "processes",
     address: str = "",
     tell: Callable[[str], Any] = lambda message: None,
 ) -> LearningCurve:
@@ -51,11 +51,11 @@ def measure_curve(
 
     workers (int): trainings side by side, at most; each is one process, so that all are the same whatever their number.
     memory (str): that all processes may take, such as "2GB"; empty for no limit.
-    engine, address (str): see `engines.open_engine`.
+    address (str): see `parallel.open_workers`.
     RAISES (InputError): there are too few texts for the shares, or what training and evaluation raise.
     """
-    check_workers(workers, recipe.gpu_id, engine)
-    workers = plan_processes(workers, memory, engine, PER_TRAINING, PER_TRAINING)
+    check_workers(workers, recipe.gpu_id)
+    workers = plan_workers(memory, workers, PER_TRAINING, PER_TRAINING)
     recipe, out = recipe.absolute(), out.absolute()  # a cluster's workers are elsewhere
     corpus = recipe.corpus
     whole = read_split(corpus / "train")
@@ -68,10 +68,10 @@ def measure_curve(
     with (
         pinned(corpus),
         staged(out) as path,
-        open_engine(engine, min(workers, len(counts)), address, out) as opened,
+        open_workers(min(workers, len(counts)), address, out) as map_jobs,
     ):
         scores = []
-        for count, found in zip(counts, opened.map(partial(score_share, recipe, total), counts), strict=True):
+        for count, found in zip(counts, map_jobs(partial(score_share, recipe, total), counts), strict=True):
             tell(f"Trained on {count:,} of {total:,} texts")
             scores.append(found)
         lines = {label: fit_line(counts, [one.labels[label] for one in scores]) for label in labels}

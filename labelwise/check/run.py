@@ -28,8 +28,8 @@ from labelwise.check.folds import (
 from labelwise.check.inconsistencies import Inconsistencies, Inconsistency
 from labelwise.check.look_up import DevMistakes, locate, read_texts
 from labelwise.check.worklists import INCONSISTENCIES, SUMMARY, TABLE, TASKS, Finding, Kept, write_table, write_tasks
-from labelwise.common.engines import EngineName, check_workers, plan_processes
 from labelwise.common.errors import InputError
+from labelwise.common.memory import check_workers, plan_workers
 from labelwise.common.outputs import check_replaceable, staged
 from labelwise.common.own_files import own_folder, own_name, remove
 from labelwise.corpus.forms import Forms
@@ -93,7 +93,6 @@ def check(
     model: Path | None = None,
     workers: int = 1,
     memory: str = "",
-    engine: EngineName = "processes",
     address: str = "",
     tell: Callable[[str], Any] = lambda message: None,
 ) -> Summary:
@@ -104,7 +103,7 @@ def check(
     most (int): findings of each label that are kept.
     model (Path | None): the trained pipeline, which gives opinions on dev if it is there and has a head for each label.
     workers (int): trainings side by side, at most.
-    engine, address (str): where they are done; see `engines.open_engine`.
+    address (str): of a cluster that does them; see `parallel.open_workers`.
     memory (str): that all processes may take, such as "2GB": fewer workers if they would need more; empty for no limit.
     tell (Callable): is told what is going on.
     RAISES (InputError): a number is out of its range, there is no corpus, `out` has something else, or what
@@ -114,7 +113,7 @@ def check(
         raise InputError(f"folds {folds}: give at least 2, or 0 for none, in the section `check` of project.yml")
     if most < 1:
         raise InputError(f"--most {most}: give at least 1")
-    check_workers(workers, recipe.gpu_id, engine)
+    check_workers(workers, recipe.gpu_id)
     check_replaceable(out, (TABLE, INCONSISTENCIES, SUMMARY), "check")
     # A cluster's workers are elsewhere.
     recipe, out = recipe.absolute(), out.absolute()
@@ -123,7 +122,7 @@ def check(
     if not (trained := load_per_label(model)):
         tell("No pipeline with a head for each label is trained: no opinion on dev, no mistakes on it to rank by")
     if folds:
-        workers = plan_processes(workers, memory, engine, PER_TRAINING, PER_TRAINING)
+        workers = plan_workers(memory, workers, PER_TRAINING, PER_TRAINING)
     pipelines = own_name(out, "folds")
     own_folder(pipelines)
     with pinned(corpus), staged(out, folder=True) as folder:
@@ -139,7 +138,7 @@ def check(
                 yield from read_checked(corpus, "train")
                 return
             tell(f"Training {folds} pipelines, each without a part of train; the table is that of the first")
-            for fold, pipeline in enumerate(train_folds(recipe, pipelines, folds, workers, engine, address)):
+            for fold, pipeline in enumerate(train_folds(recipe, pipelines, folds, workers, address)):
                 tell(f"Pipeline {fold + 1} of {folds} is trained")
                 docs = read_checked(corpus, "train", fold=fold, folds=folds)
                 yield from add_opinions(load_pipeline(pipeline), docs, labels)

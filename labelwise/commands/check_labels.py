@@ -10,7 +10,7 @@ from labelwise.check.blind import BLIND
 from labelwise.check.findings import KINDS
 from labelwise.check.run import FindingGroup, Summary, check
 from labelwise.check.worklists import TABLE, TASKS
-from labelwise.commands.console import AddressOption, EngineOption, MemoryOption, figure, msg, print_table, user_errors
+from labelwise.commands.console import AddressOption, MemoryOption, figure, msg, print_table, user_errors
 from labelwise.common.portable import obey
 from labelwise.common.sections import read_section
 from labelwise.common.wording import counted
@@ -43,7 +43,6 @@ def check_labels_cli(
     seed: Annotated[int, Option(help="Random seed")] = 0,
     workers: Annotated[int, Option(help="Processes that each train a pipeline")] = 1,
     memory: MemoryOption = "",
-    engine: EngineOption = "processes",
     address: AddressOption = "",
 ) -> None:
     """Find annotations that contradict the others, and write work lists: what to fix first, label by label."""
@@ -58,7 +57,6 @@ def check_labels_cli(
             model=model,
             workers=workers,
             memory=memory,
-            engine=engine,
             address=address,
             tell=msg.info,
         )

@@ -17,7 +17,6 @@ from tqdm import tqdm
 from wasabi import Printer
 
 from labelwise.commands.environment import quit_quietly
-from labelwise.common.engines import EngineName
 from labelwise.common.errors import InputError
 from labelwise.common.own_files import FULL
 
@@ -28,35 +27,11 @@ LEAST = 20  # characters of the first column, if it has as many, where the other
 STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
-def _engine(context: typer.Context, engine: str) -> str:
-    """Leave what runs on a GPU on this machine, whatever the environment says."""
-    here = _source(context, "engine") == "ENVIRONMENT" and context.params.get("gpu_id", -1) >= 0
-    return "processes" if here else engine
-
-
-def _address(context: typer.Context, address: str) -> str:
-    """Drop the environment's address where processes are asked for; flags are looked at first, then in their order."""
-    here = context.params.get("engine") == "processes" and _source(context, "engine") != "DEFAULT"
-    return "" if here and _source(context, "address") == "ENVIRONMENT" else address
-
-
-def _source(context: typer.Context, option: str) -> str:
-    """Tell where the value of an option is from, by the name that click gives it."""
-    source = context.get_parameter_source(option)
-    return source.name if source else ""
-
-
-EngineOption = Annotated[
-    EngineName, typer.Option(envvar="LABELWISE_ENGINE", help="Where the work is done", callback=_engine)
-]
 MemoryOption = Annotated[
     str, typer.Option(envvar="LABELWISE_MEMORY", help="Use fewer workers if they would need more, such as 2GB")
 ]
 AddressOption = Annotated[
-    str,
-    typer.Option(
-        envvar="LABELWISE_ADDRESS", help="Address of a dask scheduler, such as tcp://box:8786", callback=_address
-    ),
+    str, typer.Option(envvar="LABELWISE_ADDRESS", help="A Dask scheduler's address, such as tcp://box:8786")
 ]
 
 

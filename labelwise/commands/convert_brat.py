@@ -7,7 +7,6 @@ import typer
 
 from labelwise.commands.console import (
     AddressOption,
-    EngineOption,
     msg,
     print_counts,
     progress,
@@ -49,7 +48,6 @@ def convert_brat_cli(
         str, Option(help="Where documents are shown, such as https://brat.example.org/#/{doc}; empty for nowhere")
     ] = "",
     workers: Annotated[int, Option(help="Processes that read documents")] = 1,
-    engine: EngineOption = "processes",
     address: AddressOption = "",
     strict: Annotated[bool, Option("--strict", help="Fail, and write nothing, if any line can't be converted")] = False,
 ) -> None:
@@ -72,7 +70,6 @@ def convert_brat_cli(
             document_url=document_url,
             strict=strict,
             workers=workers,
-            engine=engine,
             address=address,
             progress=progress,
             tell=msg.info,

@@ -10,7 +10,6 @@ import typer
 
 from labelwise.commands.console import (
     AddressOption,
-    EngineOption,
     figure,
     msg,
     print_table,
@@ -44,7 +43,6 @@ def evaluate_cli(
     other_tokens: Annotated[
         bool, Option("--other-tokens", help="Score a pipeline whose tokens aren't the corpus's, too")
     ] = False,
-    engine: EngineOption = "processes",
     address: AddressOption = "",
 ) -> None:
     """Evaluate a trained pipeline on a split of the corpus, label by label."""
@@ -59,7 +57,6 @@ def evaluate_cli(
                 gpu_id=gpu_id,
                 workers=workers,
                 other_tokens=other_tokens,
-                engine=engine,
                 address=address,
                 progress=progress_texts,
             )

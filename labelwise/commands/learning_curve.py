@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from labelwise.check.learning_curve import measure_curve
-from labelwise.commands.console import AddressOption, EngineOption, MemoryOption, figure, msg, print_table, user_errors
+from labelwise.commands.console import AddressOption, MemoryOption, figure, msg, print_table, user_errors
 from labelwise.common.portable import obey
 from labelwise.evaluate.scores import LearningCurve, Line
 from labelwise.train.recipe import Recipe, Recognizer
@@ -23,16 +23,13 @@ def learning_curve_cli(
     seed: Annotated[int, Option(help="Random seed")] = 0,
     workers: Annotated[int, Option(help="Processes that each train a pipeline")] = 1,
     memory: MemoryOption = "",
-    engine: EngineOption = "processes",
     address: AddressOption = "",
 ) -> None:
     """Train on growing shares of the texts, and say of which labels more annotation is likely to help."""
     with user_errors("No learning curve was measured"):
         obey(config)
         recipe = Recipe(config, corpus, seed=seed, max_steps=max_steps, recognizer=recognizer)
-        curve = measure_curve(
-            recipe, out, workers=workers, memory=memory, engine=engine, address=address, tell=msg.info
-        )
+        curve = measure_curve(recipe, out, workers=workers, memory=memory, address=address, tell=msg.info)
     print_curve(curve)
     msg.good(f"{out} has the curves; report shows them (weasel run report)")
 

@@ -9,7 +9,6 @@ import typer
 
 from labelwise.commands.console import (
     AddressOption,
-    EngineOption,
     MemoryOption,
     msg,
     print_counts,
@@ -64,7 +63,6 @@ def merge_cli(
     near_duplicates: Annotated[NearDuplicates, Option(help="Nearly equal texts in two splits")] = "report",
     workers: Annotated[int, Option(help="Processes; 0 for one per core")] = 0,
     memory: MemoryOption = "",
-    engine: EngineOption = "processes",
     address: AddressOption = "",
     strict: Annotated[bool, Option("--strict", help="Fail, and write nothing, if any row or span is bad")] = False,
 ) -> None:
@@ -92,7 +90,6 @@ def merge_cli(
                 settings,
                 workers=workers,
                 memory=memory,
-                engine=engine,
                 address=address,
                 decisions=decisions,
                 metrics=metrics,

@@ -8,15 +8,13 @@ import typer
 
 from labelwise.commands.console import (
     AddressOption,
-    EngineOption,
     msg,
     print_counts,
     progress,
     user_errors,
 )
 from labelwise.common.device import use_gpu
-from labelwise.common.engines import check_workers
-from labelwise.common.memory import measure_peak
+from labelwise.common.memory import check_workers, measure_peak
 from labelwise.common.portable import obey
 from labelwise.common.wording import counted
 from labelwise.evaluate.predict_texts import predict_texts
@@ -30,7 +28,6 @@ def predict_cli(
     out: Annotated[Path, Option(help="JSONL file for what is predicted")],
     gpu_id: Annotated[int, Option(help="Number of the GPU; -1 for the CPU")] = -1,
     workers: Annotated[int, Option(help="Processes that predict, on the CPU")] = 1,
-    engine: EngineOption = "processes",
     address: AddressOption = "",
 ) -> None:
     """Let a pipeline predict raw texts; a run that was killed goes on where it was."""
@@ -38,9 +35,10 @@ def predict_cli(
     texts = words = 0
     with user_errors("Nothing was predicted"), measure_peak() as peak:
         obey(model / "config.cfg")
-        check_workers(workers, gpu_id, engine)
+        check_workers(workers, gpu_id)
         use_gpu(gpu_id)
-        parts = predict_texts(model, inputs, out, workers=workers, engine=engine, address=address)
+        # A cluster's workers don't have this GPU.
+        parts = predict_texts(model, inputs, out, workers=workers, address="" if gpu_id >= 0 else address)
         for done in progress(parts, "parts"):
             texts, words = texts + done.texts, words + done.words
             problems += done.problems

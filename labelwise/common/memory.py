@@ -82,12 +82,25 @@ def parse_size(size: str) -> int:
     return int(float(match[1]) * 2 ** (10 * " KMG".index(match[2])))
 
 
-def plan_workers(budget: int, most: int, alone: int, each: int) -> int:
-    """Choose how many workers, at most `most`, some work can have within `budget` bytes; 1 is this process alone.
+def check_workers(workers: int, gpu_id: int) -> None:
+    """Check a number of processes that predict or train.
 
+    RAISES (InputError): it is less than 1, or more on a GPU.
+    """
+    if workers < 1 or (workers > 1 and gpu_id >= 0):
+        raise InputError(f"--workers {workers}: give 1 or more, and 1 on a GPU, which processes would contend for")
+
+
+def plan_workers(memory: str, most: int, alone: int, each: int) -> int:
+    """Choose how many workers, at most `most`, some work can have; 1 is this process alone.
+
+    memory (str): that all processes may take, such as "256MB"; empty for no limit.
     alone, each (int): bytes that the work takes beyond what this process has now: by itself, and for each worker.
     RAISES (InputError): not even that of this process alone fits.
     """
+    if not memory:
+        return most
+    budget = parse_size(memory)
     now = tree_pss(os.getpid())
     if now + alone > budget:
         least = (now + alone) / 2**20

@@ -15,9 +15,9 @@ from spacy.tokens import Doc
 
 from labelwise.common.code import digest_folder
 from labelwise.common.collector import rare_collections
-from labelwise.common.engines import EngineName, open_engine
 from labelwise.common.keys import text_key
 from labelwise.common.outputs import staged, workspace
+from labelwise.common.parallel import open_workers
 from labelwise.corpus.annotation import entities
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 from labelwise.corpus.manifest import find_partitions, manifest_digest, pinned
@@ -85,12 +85,10 @@ def predict_each(
                 yield from zip(batch, nlp.pipe(docs, batch_size=most), strict=True)
 
 
-def predict_split(
-    model: Path, split: Path, out: Path, *, workers: int = 1, engine: EngineName = "processes", address: str = ""
-) -> Iterator[Done]:
+def predict_split(model: Path, split: Path, out: Path, *, workers: int = 1, address: str = "") -> Iterator[Done]:
     """Load a pipeline, and write its predictions for a split of a merged corpus.
 
-    workers, engine, address: see `engines.open_engine`.
+    workers, address: see `parallel.open_workers`.
     RETURNS (Iterator[Done]): does the work, and yields what was done for each partition; the file is there at the end.
     RAISES (InputError): there is no pipeline, or no partition, or a worker was killed.
     """
@@ -108,11 +106,11 @@ def predict_split(
             workspace(out.with_name(f"{out.name}.parts")) as folder,
             whole.open("wb") as written,
             rare_collections(),
-            open_engine(engine, min(workers, len(files)), address, out) as opened,
+            open_workers(min(workers, len(files)), address, out) as map_jobs,
         ):
             folder.mkdir()
             jobs = [PredictJob(model, digest, file, manifest, folder / f"{file.stem}.jsonl") for file in files]
-            for job, done in zip(jobs, opened.map(predict_partition, jobs), strict=True):
+            for job, done in zip(jobs, map_jobs(predict_partition, jobs), strict=True):
                 written.write(job.out.read_bytes())
                 job.out.unlink()
                 yield done

@@ -15,11 +15,11 @@ from spacy.language import Language
 from labelwise.common.code import digest_folder
 from labelwise.common.collector import rare_collections
 from labelwise.common.decoding import decode_counter
-from labelwise.common.engines import EngineName, open_engine
 from labelwise.common.errors import InputError
 from labelwise.common.keys import text_key
 from labelwise.common.outputs import check_kind, staged
 from labelwise.common.own_files import own_folder, own_name, remove
+from labelwise.common.parallel import open_workers
 from labelwise.corpus.annotation import entities
 from labelwise.evaluate.predict import all_found, hold_pipeline, predict_each
 from labelwise.evaluate.predictions import PredictedDoc, write_predictions
@@ -59,14 +59,13 @@ def predict_texts(
     out: Path,
     *,
     workers: int = 1,
-    engine: EngineName = "processes",
     address: str = "",
 ) -> Iterator[PartDone]:
     """Write predictions for raw texts, in their order; see `evaluate.predictions`. No label is known of any of them.
 
     inputs (Sequence[Path]): files and folders; see `raw_texts`.
     out (Path): the JSONL file; beside it, while this runs, a folder of parts.
-    workers, engine, address: see `engines.open_engine`.
+    workers, address: see `parallel.open_workers`.
     YIELDS (PartDone): what was done for each part; the file is there at the end.
     RAISES (InputError): there is no pipeline, an input isn't there, can't be read, or has no text that can be used, or
         a worker was killed.
@@ -85,10 +84,10 @@ def predict_texts(
     with (
         staged(out) as whole,
         rare_collections(),
-        open_engine(engine, workers, address, out) as opened,
+        open_workers(workers, address, out) as map_jobs,
     ):
         texts = 0
-        for job, done in zip(jobs, opened.map(predict_part, jobs), strict=True):
+        for job, done in zip(jobs, map_jobs(predict_part, jobs), strict=True):
             with whole.open("ab") as written:
                 written.write(job.out.read_bytes())
             texts += done.texts

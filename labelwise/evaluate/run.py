@@ -9,8 +9,8 @@ from typing import NamedTuple
 from labelwise import __version__
 from labelwise.common.code import digest_folder
 from labelwise.common.device import use_gpu
-from labelwise.common.engines import EngineName, check_workers
 from labelwise.common.errors import InputError
+from labelwise.common.memory import check_workers
 from labelwise.common.outputs import check_kind
 from labelwise.common.wording import counted
 from labelwise.corpus.manifest import pinned, read_manifest, read_split
@@ -54,7 +54,6 @@ def evaluate_pipeline(
     gpu_id: int = -1,
     workers: int = 1,
     other_tokens: bool = False,
-    engine: EngineName = "processes",
     address: str = "",
     progress: Progress = lambda done, texts: done,
 ) -> Evaluation:
@@ -62,11 +61,11 @@ def evaluate_pipeline(
 
     predictions (Path | str | None): the file to keep the predictions in, if any.
     merge_metrics (Path | str | None): what the merge counted, for the agreement of annotators.
-    workers, engine, address: see `engines.open_engine`.
+    workers, address: see `parallel.open_workers`.
     other_tokens (bool): the pipeline may make other tokens than the corpus has; spans are compared in characters.
     RAISES (InputError): there is no model, no partition, or no such GPU; the pipeline makes other tokens; several
         workers on a GPU; there are no metrics of a merge, or a folder where the predictions are to be kept; the
-        pipeline's digests can't be read; what `score` or `engines.open_engine` raises.
+        pipeline's digests can't be read; what `score` or `parallel.open_workers` raises.
     """
     model, split, predictions = Path(model), Path(split), Path(predictions) if predictions else None
     if predictions:
@@ -76,11 +75,12 @@ def evaluate_pipeline(
         raise InputError(f"{merge_metrics}: there is no such file; run the merge")
     with pinned(split.resolve().parent), TemporaryDirectory() as folder:
         file = predictions or Path(folder) / "predictions.jsonl"
-        check_workers(workers, gpu_id, engine)
+        check_workers(workers, gpu_id)
         use_gpu(gpu_id)
+        address = "" if gpu_id >= 0 else address  # a cluster's workers don't have this GPU
         texts = read_split(split)["texts"]
         seen = read_seen(model)
-        partitions = predict_split(model, split, file, workers=workers, engine=engine, address=address)
+        partitions = predict_split(model, split, file, workers=workers, address=address)
         digest = digest_folder(model)
         if not other_tokens:
             check_tokens(hold_pipeline(model.absolute(), digest), split, REMEDY)

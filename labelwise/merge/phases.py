@@ -1,11 +1,11 @@
-"""The phases of a merge that have jobs: done by an engine, while their progress is shown."""
+"""The phases of a merge that have jobs: done while their progress is shown."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple, TypeVar
 
-from labelwise.common.engine import Engine
+from labelwise.common.parallel import MapJobs
 from labelwise.merge.jobs import MergeJob, ReadJob
 
 AnyJob = TypeVar("AnyJob", ReadJob, MergeJob)
@@ -22,7 +22,7 @@ def no_byte_progress(name: str, total: int) -> AbstractContextManager[Callable[[
 class Runner(NamedTuple):
     """Runs the jobs of a phase, and shows its progress."""
 
-    engine: Engine
+    map_jobs: MapJobs
     progress: ByteProgress
 
     def run(
@@ -41,7 +41,7 @@ class Runner(NamedTuple):
                 yield job
 
         with self.progress(phase, total) as advance:
-            for result in self.engine.map(function, noted()):
+            for result in self.map_jobs(function, noted()):
                 yield result
                 size, tasks = made.popleft()
                 advance(size, tasks or getattr(result, "tasks", 0))

@@ -22,10 +22,10 @@ from typing import IO
 
 import msgspec
 
-from labelwise.common.engine import Engine
-from labelwise.common.engines import EngineName, open_engine, plan_processes
 from labelwise.common.errors import InputError
+from labelwise.common.memory import plan_workers
 from labelwise.common.outputs import Output, link, staged_together
+from labelwise.common.parallel import MapJobs, open_workers
 from labelwise.corpus.manifest import MERGE, SPLITS
 from labelwise.corpus.places import PLACES, declared_line
 from labelwise.merge.cache import CACHE, Cache, forget_unused, open_cache
@@ -51,8 +51,6 @@ from labelwise.sources.decisions import DecisionRow, find_decisions
 from labelwise.sources.declarations import FETCHED, DataSet, all_labels, load_datasets
 from labelwise.sources.files import LINK_OUTSIDE, printable
 
-HERE = Engine()
-
 
 def merge_data(
     declarations: Sequence[Path | str],
@@ -61,7 +59,6 @@ def merge_data(
     *,
     workers: int = 1,
     memory: str = "",
-    engine: EngineName = "processes",
     address: str = "",
     decisions: Path | str | None = None,
     metrics: Path | str | None = None,
@@ -74,7 +71,7 @@ def merge_data(
     out (Path | str): the folder for the corpus, which has the snapshots of data sets on servers, if there are any.
     workers (int): processes; 0 for one per core.
     memory (str): fewer workers if they would take more than this, such as "256MB"; empty for no limit.
-    engine, address (str): see `engines.open_engine`.
+    address (str): see `parallel.open_workers`.
     decisions (Path | str | None): the folder of decisions.
     metrics (Path | str | None): the JSON file for the ledger.
     strict (bool): rows and spans that can't be used are an error.
@@ -86,13 +83,13 @@ def merge_data(
         raise InputError(f"--workers {workers}: give a number of processes, or 0 for one per core")
     workers = workers or os.cpu_count() or 1
     load_tokenizer(settings)  # which all workers share, so that it is there when memory is planned
-    workers = plan_processes(workers, memory, engine, ALONE, PER_WORKER)
-    with open_engine(engine, workers, address, out) as opened:
+    workers = plan_workers(memory, workers, ALONE, PER_WORKER)
+    with open_workers(workers, address, out) as map_jobs:
         return merge_datasets(
             datasets,
             out,
             settings,
-            engine=opened,
+            map_jobs=map_jobs,
             progress=progress,
             strict=strict,
             may_be_empty=False,
@@ -106,7 +103,7 @@ def merge_datasets(
     out: Path,
     settings: Settings,
     *,
-    engine: Engine = HERE,
+    map_jobs: MapJobs = map,
     progress: ByteProgress = no_byte_progress,
     strict: bool = False,
     may_be_empty: bool = True,
@@ -116,7 +113,7 @@ def merge_datasets(
     """Merge data sets: write `train`, `dev`, `test`, `labels`, eight files of everything else, and `manifest.json`.
 
     out (Path): the folder to write them to; nothing else in it is touched, except for the cache.
-    engine (Engine): where sources are read and partitions merged.
+    map_jobs (Callable): reads sources and merges partitions; see `parallel.open_workers`.
     strict (bool): rows and spans that can't be used are an error.
     may_be_empty (bool): it isn't an error if no text goes into the corpus.
     decisions (Path | None): the folder of decisions.
@@ -135,7 +132,7 @@ def merge_datasets(
     ledger.inferred.update({dataset.name: len(dataset.labels) for dataset in datasets if dataset.inferred})
 
     with staged_together("merge", Output(out / MERGE, "items"), metrics) as (folder, metrics_file):
-        run = Runner(engine, progress)
+        run = Runner(map_jobs, progress)
         check_out(out, sources)
         cache = open_cache(out / CACHE)
         for split in SPLITS:

@@ -8,10 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from labelwise.common.engines import EngineName, open_engine
 from labelwise.common.errors import InputError
 from labelwise.common.outputs import check_replaceable, staged
 from labelwise.common.own_files import remove
+from labelwise.common.parallel import open_workers
 from labelwise.common.progress import Progress, no_progress
 from labelwise.common.wording import counted
 from labelwise.corpus.manifest import Split
@@ -60,7 +60,6 @@ def convert_brat(
     document_url: str = "",
     strict: bool = False,
     workers: int = 1,
-    engine: EngineName = "processes",
     address: str = "",
     progress: Progress = no_progress,
     tell: Callable[[str], Any] = lambda message: None,
@@ -77,7 +76,7 @@ def convert_brat(
     split (str): that of all texts; "auto" by hash; "folder" by the folders that they are in, see `split_folders`.
     prefix, document_url (str): see `prodigy_datasets.write_datasets`.
     strict (bool): it is an error if any line can't be converted; nothing is written then.
-    workers, engine, address: see `engines.open_engine`.
+    workers, address: see `parallel.open_workers`.
     progress (Callable): shows progress; takes an iterable, and a name for it.
     tell (Callable): is told that `fallback` is converted, and how many spans are renamed.
 
@@ -105,11 +104,11 @@ def convert_brat(
             BlockJob(number, [stem.absolute() for stem in stems[start : start + BLOCK]], parts.absolute())
             for number, start in enumerate(range(0, len(stems), BLOCK))
         ]
-        opened = stack.enter_context(open_engine(engine, min(workers, len(blocks)), address, out.absolute()))
+        map_jobs = stack.enter_context(open_workers(min(workers, len(blocks)), address, out.absolute()))
 
         count = partial(count_block, root=root, encoding=encoding, predicted=predicted)
         found: Counter[str] = Counter()
-        for counts in opened.map(count, progress(blocks, "labels")):
+        for counts in map_jobs(count, progress(blocks, "labels")):
             found.update(counts)
         if not found and (file := find_utf16(stems, brat_dir)):
             raise InputError(f"{printable(file)}: this is UTF-16; convert it to UTF-8: iconv -f UTF-16 -t UTF-8")
@@ -129,7 +128,7 @@ def convert_brat(
         folders = split_folders(stems, brat_dir, tell) if split == "folder" else {}
         own = "auto" if split == "folder" else split
         convert = partial(convert_block, read=read, labels=chosen, split=own, folders=folders)
-        converted = opened.map(convert, progress(blocks, "convert"))
+        converted = map_jobs(convert, progress(blocks, "convert"))
 
         def made() -> Iterator[tuple[Path, Block]]:
             """Yield what was made of each block, with its folder."""

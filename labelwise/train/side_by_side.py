@@ -6,7 +6,7 @@ from functools import partial
 from io import StringIO
 from pathlib import Path
 
-from labelwise.common.engines import EngineName, open_engine
+from labelwise.common.parallel import open_workers
 from labelwise.train.recipe import Recipe
 from labelwise.train.run import train_pipeline
 
@@ -15,16 +15,14 @@ from labelwise.train.run import train_pipeline
 PER_TRAINING = 300 * 2**20
 
 
-def train_side_by_side(
-    recipes: Sequence[Recipe], out: Path, workers: int, engine: EngineName = "processes", address: str = ""
-) -> Iterator[Path]:
+def train_side_by_side(recipes: Sequence[Recipe], out: Path, workers: int, address: str = "") -> Iterator[Path]:
     """Train a pipeline by each recipe, and yield their folders, in order.
 
     out (Path): the folder for them.
-    workers, engine, address: see `engines.open_engine`; each process trains one pipeline at a time.
+    workers, address: see `parallel.open_workers`; each process trains one pipeline at a time.
     """
-    with open_engine(engine, min(workers, len(recipes)), address, out) as opened:
-        yield from opened.map(partial(train_one, recipes, out), range(len(recipes)))
+    with open_workers(min(workers, len(recipes)), address, out) as map_jobs:
+        yield from map_jobs(partial(train_one, recipes, out), range(len(recipes)))
 
 
 def train_one(recipes: Sequence[Recipe], out: Path, number: int) -> Path:

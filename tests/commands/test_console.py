@@ -19,8 +19,6 @@ from labelwise.commands import convert_brat as convert_script
 from labelwise.commands import merge as merge_script
 from labelwise.commands.compare import _escape, compare_cli
 from labelwise.commands.console import (
-    AddressOption,
-    EngineOption,
     msg,
     print_table,
     progress_bytes,
@@ -320,33 +318,3 @@ def test_what_annotators_wrote_does_not_steer_the_terminal(tmp_path, monkeypatch
     assert printed.count(visible(label)) >= 2
     assert r"no\x1b[2J.yml" in printed
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", printed)
-
-
-@pytest.mark.parametrize(
-    ("environment", "given", "chosen"),
-    [
-        ({}, [], ("processes", "")),
-        (
-            {},
-            ["--address", "tcp://a:1"],
-            ("processes", "tcp://a:1"),
-        ),  # which is refused: see tests/common/test_engine.py
-        ({"ADDRESS": "tcp://a:1"}, [], ("processes", "tcp://a:1")),
-        ({"ENGINE": "dask", "ADDRESS": "tcp://a:1"}, [], ("dask", "tcp://a:1")),
-        ({"ENGINE": "dask", "ADDRESS": "tcp://a:1"}, ["--address", "tcp://b:2"], ("dask", "tcp://b:2")),
-        ({"ENGINE": "dask", "ADDRESS": "tcp://a:1"}, ["--engine", "processes"], ("processes", "")),
-        ({"ENGINE": "dask", "ADDRESS": "tcp://a:1"}, ["--gpu-id", "0"], ("processes", "")),
-        ({"ENGINE": "dask"}, ["--gpu-id", "0", "--engine", "dask"], ("dask", "")),
-    ],
-)
-def test_the_engine_is_the_environments_unless_a_flag_says_otherwise(environment, given, chosen):
-    seen = []
-
-    def command(gpu_id: int = -1, engine: EngineOption = "processes", address: AddressOption = "") -> None:
-        seen.append((engine, address))
-
-    app = typer.Typer()
-    app.command()(command)
-    result = CliRunner().invoke(app, given, env={f"LABELWISE_{name}": value for name, value in environment.items()})
-    assert result.exit_code == 0, result.output
-    assert seen == [chosen]

@@ -30,13 +30,13 @@ def test_what_is_no_size(size):
 @pytest.mark.parametrize(("more", "most", "workers"), [(60, 8, 1), (149, 8, 1), (150, 8, 2), (375, 8, 5), (375, 2, 2)])
 def test_workers_are_as_many_as_fit(more, most, workers, monkeypatch):
     monkeypatch.setattr(memory, "tree_pss", lambda pid: 100 * MB)
-    assert plan_workers((100 + more) * MB, most, 60 * MB, 75 * MB) == workers
+    assert plan_workers(f"{100 + more}MB", most, 60 * MB, 75 * MB) == workers
 
 
 def test_the_least_is_named(monkeypatch):
     monkeypatch.setattr(memory, "tree_pss", lambda pid: 100 * MB)
     with pytest.raises(InputError, match="memory 50MB: the least possible is 160MB"):
-        plan_workers(50 * MB, 2, 60 * MB, 75 * MB)
+        plan_workers("50MB", 2, 60 * MB, 75 * MB)
 
 
 def test_the_peak_is_that_of_the_whole_tree():

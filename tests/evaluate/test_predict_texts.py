@@ -83,15 +83,6 @@ def test_compressed_texts_are_read_and_damaged_ones_counted(model, tmp_path):
     assert problems == {"damaged": 2}
 
 
-@pytest.mark.long
-def test_a_cluster_predicts_the_same(model, inputs, tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "PART", 3)
-    here, _ = run(model, inputs, tmp_path / "here.jsonl")
-    there, problems = run(model, inputs, tmp_path / "there.jsonl", workers=2, engine="dask")
-    assert there == here
-    assert problems == {"not UTF-8": 1, "bad JSON": 1}
-
-
 def test_a_run_that_was_killed_goes_on_where_it_was(model, inputs, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "PART", 2)
     out = tmp_path / "out.jsonl"
@@ -153,13 +144,6 @@ def test_the_command_counts_what_cannot_be_used(model, inputs, tmp_path, monkeyp
     assert result.exit_code == 0, result.output
     assert "11 texts of 21 words" in result.output
     assert "not UTF-8" in result.output
-
-
-def test_a_cluster_is_not_asked_for_a_gpu(model, tmp_path, capsys):
-    with pytest.raises(typer.Exit):
-        predict_cli(model, [tmp_path], tmp_path / "out.jsonl", gpu_id=0, engine="dask")
-    printed = " ".join(capsys.readouterr().out.split())
-    assert "--engine dask --gpu-id 0: a cluster's workers predict on their CPUs" in printed
 
 
 def test_rules_are_exported_by_label_for_annotators(tmp_path):

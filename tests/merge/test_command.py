@@ -9,7 +9,7 @@ import typer
 from typer.testing import CliRunner
 
 from labelwise.commands import merge as merge_script
-from labelwise.common import engine as engine_module
+from labelwise.common import parallel
 from labelwise.common.errors import InputError
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import partitions_of
@@ -169,8 +169,8 @@ def test_workers_are_processes(merging, monkeypatch):
     merging.add("a", ["A"], [{"text": f"text {i}"} for i in range(20)])
     declared = [merging.root / "tasks/datasets.yml"]
     made = []
-    pool = engine_module.ProcessPoolExecutor
-    monkeypatch.setattr(engine_module, "ProcessPoolExecutor", lambda n, **options: made.append(n) or pool(n, **options))
+    pool = parallel.ProcessPoolExecutor
+    monkeypatch.setattr(parallel, "ProcessPoolExecutor", lambda n, **options: made.append(n) or pool(n, **options))
     for workers in (1, 3):
         merge_data(declared, merging.root / f"out{workers}", Settings(docs_per_partition=3), workers=workers)
     assert made == [3]

@@ -12,8 +12,8 @@ from spacy.tokens import DocBin
 from spacy.training import Example
 
 from labelwise.common import outputs
-from labelwise.common.engines import open_engine
 from labelwise.common.errors import InputError
+from labelwise.common.parallel import open_workers
 from labelwise.corpus.annotation import annotation_of, entities
 from labelwise.corpus.manifest import check_whole, read_annotators, read_partition
 from labelwise.corpus.tasks import input_hash
@@ -135,8 +135,8 @@ def merged_rows(merging) -> list[list[dict]]:
 def test_bytes_do_not_depend_on_the_number_of_workers(merging):
     random_datasets(merging, 1)
     merging.run("one", docs_per_partition=7)
-    with open_engine("processes", 3, "", merging.root / "three") as engine:
-        merging.run("three", docs_per_partition=7, engine=engine)
+    with open_workers(3, "", merging.root / "three") as map_jobs:
+        merging.run("three", docs_per_partition=7, map_jobs=map_jobs)
     assert len([path for path in merging.files("one") if path.endswith(".spacy")]) > 10
     assert merging.files("one") == merging.files("three")
 

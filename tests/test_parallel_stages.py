@@ -1,4 +1,4 @@
-"""Each stage that an engine does gives the same bytes in one process, in two, and on a cluster.
+"""Each stage that has jobs gives the same bytes in one process, in two, and on a cluster.
 
 All paths are relative.
 """
@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import spacy
+from distributed import LocalCluster
 
 from labelwise.check.learning_curve import measure_curve
 from labelwise.check.run import check
@@ -21,21 +22,18 @@ from labelwise.merge.run import merge_data
 from labelwise.sources.convert_brat import convert_brat
 from labelwise.train.recipe import Recipe
 from tests.conftest import ROOT
-from tests.machines import Machines
 from tests.merge.test_run import random_datasets
 
-pytestmark = [pytest.mark.slow, pytest.mark.long]
+pytestmark = pytest.mark.long
 SMALL = {"training.max_steps": 4, "training.eval_frequency": 2, "training.batcher.size": 300}
 Stage = Callable[..., Any]
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
-    """Two workers, in other folders than the tests."""
-    machines = Machines(tmp_path_factory.mktemp("cluster"))
-    machines.worker(), machines.worker()
-    yield machines
-    machines.close()
+def address() -> Iterator[str]:
+    """The address of a cluster with two workers, in other folders than the tests."""
+    with LocalCluster(n_workers=2, threads_per_worker=2, dashboard_address=":0") as cluster:
+        yield cluster.scheduler_address
 
 
 @pytest.fixture
@@ -53,14 +51,9 @@ def files(folder: Path) -> dict[str, bytes]:
     return {name: path.read_bytes() for name, path in found.items() if not name.startswith(".")}
 
 
-def check_all_ways(cluster: Machines, stage: Stage, folder: Path) -> None:
+def check_all_ways(address: str, stage: Stage, folder: Path) -> None:
     """Do a stage in each way, each time to another folder, and compare what is there."""
-    ways: dict[str, dict[str, Any]] = {
-        "alone": {},
-        "two": {"workers": 2},
-        "cluster": {"engine": "dask", "address": cluster.address},
-        "local": {"engine": "dask", "workers": 2},
-    }
+    ways: dict[str, dict[str, Any]] = {"alone": {}, "two": {"workers": 2}, "cluster": {"address": address}}
     for name, options in ways.items():
         (folder / name).mkdir()
         stage(Path(name), **options)
@@ -74,7 +67,7 @@ def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_convert(cluster, there, monkeypatch):
+def test_convert(address, there, monkeypatch):
     monkeypatch.setattr("labelwise.sources.convert_brat.BLOCK", 4)
     make_demo(there / "brat", docs=10, labels=3)
     (there / "brat" / "travel").rename(there / "brat" / "train")
@@ -85,29 +78,29 @@ def test_convert(cluster, there, monkeypatch):
     def stage(out, **options):
         convert_brat(Path("brat"), out / "tasks", split="folder", **options)
 
-    check_all_ways(cluster, stage, there)
+    check_all_ways(address, stage, there)
 
 
-def test_merge(cluster, there, merging):
+def test_merge(address, there, merging):
     random_datasets(merging, 1)
     declared = [Path("tasks/datasets.yml")]
 
     def stage(out, **options):
         merge_data(declared, out, Settings(docs_per_partition=7), **options)
 
-    check_all_ways(cluster, stage, there)
+    check_all_ways(address, stage, there)
 
 
-def test_evaluate(cluster, there, ruler, demo_corpus):
+def test_evaluate(address, there, ruler, demo_corpus):
     split = Path(os.path.relpath(demo_corpus / "train", there))
 
     def stage(out, **options):
         evaluate_pipeline(ruler, split, predictions=out / "predictions.jsonl", other_tokens=True, **options)
 
-    check_all_ways(cluster, stage, there)
+    check_all_ways(address, stage, there)
 
 
-def test_predict(cluster, there, ruler, monkeypatch):
+def test_predict(address, there, ruler, monkeypatch):
     monkeypatch.setattr("labelwise.evaluate.predict_texts.PART", 3)
     (there / "texts").mkdir()
     for number in range(10):
@@ -116,16 +109,16 @@ def test_predict(cluster, there, ruler, monkeypatch):
     def stage(out, **options):
         list(predict_texts(ruler, [Path("texts")], out / "predicted.jsonl", **options))
 
-    check_all_ways(cluster, stage, there)
+    check_all_ways(address, stage, there)
 
 
-def test_check(cluster, there, demo_corpus):
+def test_check(address, there, demo_corpus):
     recipe = Recipe(ROOT / "configs" / "cpu.cfg", Path(os.path.relpath(demo_corpus, there)), seed=1, overrides=SMALL)
-    check_all_ways(cluster, lambda out, **options: check(recipe, out / "check", folds=2, **options), there)
+    check_all_ways(address, lambda out, **options: check(recipe, out / "check", folds=2, **options), there)
 
 
-def test_learning_curve(cluster, there, demo_corpus):
+def test_learning_curve(address, there, demo_corpus):
     recipe = Recipe(ROOT / "configs" / "cpu.cfg", Path(os.path.relpath(demo_corpus, there)), seed=1, overrides=SMALL)
     check_all_ways(
-        cluster, lambda out, **options: measure_curve(recipe, out / "c.json", shares=(0.5, 1.0), **options), there
+        address, lambda out, **options: measure_curve(recipe, out / "c.json", shares=(0.5, 1.0), **options), there
     )
