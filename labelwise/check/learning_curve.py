@@ -19,8 +19,8 @@ import msgspec
 import numpy as np
 
 from labelwise.common.errors import InputError
+from labelwise.common.files import staged
 from labelwise.common.memory import check_workers, plan_workers
-from labelwise.common.outputs import staged
 from labelwise.common.parallel import open_workers
 from labelwise.common.wording import counted
 from labelwise.corpus.manifest import pinned, read_manifest, read_split

@@ -29,9 +29,8 @@ from labelwise.check.inconsistencies import Inconsistencies, Inconsistency
 from labelwise.check.look_up import DevMistakes, locate, read_texts
 from labelwise.check.worklists import INCONSISTENCIES, SUMMARY, TABLE, TASKS, Finding, Kept, write_table, write_tasks
 from labelwise.common.errors import InputError
+from labelwise.common.files import beside, check_replaceable, remove, staged
 from labelwise.common.memory import check_workers, plan_workers
-from labelwise.common.outputs import check_replaceable, staged
-from labelwise.common.own_files import own_folder, own_name, remove
 from labelwise.corpus.forms import Forms
 from labelwise.corpus.manifest import AnnotatorPair, pinned, read_annotators, read_manifest, read_split
 from labelwise.corpus.pipeline import load_pipeline
@@ -123,8 +122,8 @@ def check(
         tell("No pipeline with a head for each label is trained: no opinion on dev, no mistakes on it to rank by")
     if folds:
         workers = plan_workers(memory, workers, PER_TRAINING, PER_TRAINING)
-    pipelines = own_name(out, "folds")
-    own_folder(pipelines)
+    pipelines = beside(out, "folds")
+    pipelines.mkdir(parents=True, exist_ok=True)
     with pinned(corpus), staged(out, folder=True) as folder:
         folder.mkdir()
         forms, counts, inconsistencies = count_corpus(corpus, labels)

@@ -18,7 +18,7 @@ from wasabi import Printer
 
 from labelwise.commands.environment import quit_quietly
 from labelwise.common.errors import InputError
-from labelwise.common.own_files import FULL
+from labelwise.common.files import FULL
 
 WIDTH, GAP = 80, 3  # characters of a table, and those between two columns
 LEAST = 20  # characters of the first column, if it has as many, where the others leave it no more

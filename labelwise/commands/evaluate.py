@@ -16,7 +16,7 @@ from labelwise.commands.console import (
     progress_texts,
     user_errors,
 )
-from labelwise.common.outputs import staged_together
+from labelwise.common.files import staged_together
 from labelwise.common.portable import obey
 from labelwise.common.wording import counted
 from labelwise.corpus.merge_counts import tell_gold
@@ -48,7 +48,7 @@ def evaluate_cli(
     """Evaluate a trained pipeline on a split of the corpus, label by label."""
     with user_errors("Nothing was evaluated"):
         obey(model / "config.cfg")
-        with staged_together("evaluate", metrics, details, speed, predictions) as (*files, staged_predictions):
+        with staged_together(metrics, details, speed, predictions) as (*files, staged_predictions):
             found = evaluate_pipeline(
                 model,
                 split,

@@ -8,8 +8,8 @@ import typer
 
 from labelwise.commands.console import msg, user_errors
 from labelwise.common.errors import InputError
+from labelwise.common.files import staged
 from labelwise.common.memory import parse_size
-from labelwise.common.outputs import staged
 from labelwise.train.batch_size import SHARE, find_batch_size
 from labelwise.train.recipe import Recipe, Recognizer
 

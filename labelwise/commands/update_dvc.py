@@ -12,7 +12,7 @@ from labelwise.commands.console import msg, user_errors
 from labelwise.common.code import command_line
 from labelwise.common.decoding import decode_yaml
 from labelwise.common.errors import InputError
-from labelwise.common.outputs import staged
+from labelwise.common.files import staged
 from labelwise.project.stages import as_dvc_writes, check_values, dvc_yaml
 
 

@@ -1,4 +1,4 @@
-"""Tools that belong to no stage: errors, outputs, memory, parallel jobs, spans.
+"""Tools that belong to no stage: errors, files, memory, parallel jobs, spans.
 
 It imports no other folder of labelwise.
 """

@@ -11,7 +11,6 @@ from pygit2 import GitError
 
 from labelwise.common.decoding import DECODE_ERRORS
 from labelwise.common.errors import InputError
-from labelwise.common.outputs import check_finished
 from labelwise.evaluate.predictions import PredictedDoc, new_digest, parse_predictions
 from labelwise.evaluate.scores import Metrics
 
@@ -40,8 +39,6 @@ def read_revision(name: str, pipeline: str, root: Path = Path()) -> Revision:
     """
     metrics, predictions = f"metrics/{pipeline}.json", f"training/{pipeline}/predictions.jsonl"
     remedy = f"run `dvc repro evaluate-{pipeline}`" + ("" if name == WORKSPACE else " there, and commit it")
-    for path in (metrics, predictions) if name == WORKSPACE else ():
-        check_finished(root / path)
     try:
         files, folder = open_files(name, root)
         content = msgspec.json.decode(files.read_bytes(folder + metrics), type=Metrics)

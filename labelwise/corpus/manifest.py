@@ -16,10 +16,8 @@ import msgspec
 
 from labelwise import __version__
 from labelwise.common.errors import InputError
-from labelwise.common.outputs import check_finished
 
 MANIFEST = "manifest.json"
-MERGE = "merge"  # what a merge writes to a corpus, as a whole; see `outputs.Output`
 ANNOTATORS = "annotators.json"
 # Raised when readers must differ. A corpus of an older format is read, or refused with "merge again (the cache is
 # kept)"; manifests without a number are of the first one.
@@ -78,9 +76,8 @@ def check_pinned(corpus: Path) -> None:
     if pinned is None:
         return
     try:
-        check_finished(corpus / MERGE)
         same = (corpus / MANIFEST).read_bytes() == pinned
-    except (InputError, FileNotFoundError):
+    except FileNotFoundError:
         same = False
     if not same:
         raise _merged_anew(corpus)
@@ -154,15 +151,21 @@ def read_split(split: Path) -> dict[str, Any]:
     return splits[folder.name]
 
 
+def check_merged(corpus: Path) -> None:
+    """Check that a corpus has a manifest, which a merge deletes first and writes last.
+
+    RAISES (InputError): it has none.
+    """
+    if not (corpus / MANIFEST).is_file():
+        raise InputError(f"{corpus / MANIFEST}: there is no such file; run the merge to completion")
+
+
 def check_whole(corpus: Path) -> None:
     """Check that the merge of a corpus finished.
 
-    RAISES (InputError): it has no manifest, or one that isn't a merge's, or is a later version's, or a merge is
-        replacing it, or was killed while it did.
+    RAISES (InputError): it has no manifest, or one that isn't a merge's, or is a later version's.
     """
-    check_finished(corpus / MERGE)
-    if not (corpus / MANIFEST).is_file():
-        raise InputError(f"{corpus / MANIFEST}: there is no such file; run the merge to completion")
+    check_merged(corpus)
     if not is_corpus(corpus):
         raise InputError(f"{corpus / MANIFEST}: not the manifest of a merge; run the merge again")
     number = json.loads((corpus / MANIFEST).read_text(encoding="utf8")).get("format", 1)
@@ -226,12 +229,13 @@ def read_partition(file: Path) -> bytes:
 def _listed(split: Path) -> Mapping[str, str] | None:
     """Return the digests that the manifest beside a folder lists, by path from there; None if no merge made it.
 
-    RAISES (InputError): a merge is replacing them, or was killed while it did.
+    RAISES (InputError): a merge was killed while it replaced them.
     """
     corpus = split.resolve().parent
     if content := _PINNED.get(corpus / MANIFEST):
         return _digests_in(content)
-    check_finished(corpus / MERGE)
+    if any((corpus / name).exists() for name in ("labels", "tokenizer.json")):  # which a merge writes, too
+        check_merged(corpus)
     return _digests_in((corpus / MANIFEST).read_bytes()) if (corpus / MANIFEST).is_file() else None
 
 
@@ -267,6 +271,6 @@ class AnnotatorPair(msgspec.Struct):
 
 def read_annotators(corpus: Path) -> list[AnnotatorPair]:
     """Read how far annotators agree; none if there is no such file."""
-    check_finished(corpus / MERGE)
+    check_merged(corpus)
     file = corpus / ANNOTATORS
     return msgspec.json.decode(file.read_bytes(), type=list[AnnotatorPair]) if file.is_file() else []

@@ -6,7 +6,6 @@ import spacy
 from spacy.language import Language
 
 from labelwise.common.errors import InputError
-from labelwise.common.outputs import check_finished
 from labelwise.corpus.tokenizer import MAX_LENGTH
 
 
@@ -15,7 +14,6 @@ def load_pipeline(model: Path) -> Language:
 
     RAISES (InputError): there is none.
     """
-    check_finished(model)
     if not (model / "meta.json").is_file():
         raise InputError(f"{model}: no trained pipeline; run the training first")
     nlp = spacy.load(model)

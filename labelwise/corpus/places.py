@@ -18,8 +18,7 @@ import msgspec
 
 from labelwise.common.decoding import DECODE_ERRORS
 from labelwise.common.errors import InputError
-from labelwise.common.outputs import check_finished
-from labelwise.corpus.manifest import MERGE
+from labelwise.corpus.manifest import check_merged
 
 PLACES = "places.jsonl"
 Read = TypeVar("Read")
@@ -118,7 +117,7 @@ def read_places(corpus: Path) -> Iterator[TextPlaces]:
 def _read(corpus: Path, kind: type[Read], first: int = 1, last: int | None = None) -> Iterator[Read]:
     """Yield some lines of the file, by their numbers."""
     file = corpus / PLACES
-    check_finished(corpus / MERGE)
+    check_merged(corpus)
     if not file.is_file():
         raise InputError(f"{file}: there is no such file; run the merge")
     decode = msgspec.json.Decoder(kind).decode

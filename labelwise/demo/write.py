@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import yaml
 
 from labelwise.common.errors import InputError
-from labelwise.common.outputs import check_replaceable, staged
+from labelwise.common.files import check_replaceable, staged
 from labelwise.common.progress import Progress, no_progress
 from labelwise.corpus.tasks import DATASETS, input_hash, task_hash
 from labelwise.demo.corpus import DemoDoc, Span, add_noise, count_words, make_doc

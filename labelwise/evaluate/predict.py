@@ -15,8 +15,8 @@ from spacy.tokens import Doc
 
 from labelwise.common.code import digest_folder
 from labelwise.common.collector import rare_collections
+from labelwise.common.files import staged, workspace
 from labelwise.common.keys import text_key
-from labelwise.common.outputs import staged, workspace
 from labelwise.common.parallel import open_workers
 from labelwise.corpus.annotation import entities
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
@@ -103,12 +103,11 @@ def predict_split(model: Path, split: Path, out: Path, *, workers: int = 1, addr
         """Predict all partitions, and put their lines together, in order."""
         with (
             staged(out) as whole,
-            workspace(out.with_name(f"{out.name}.parts")) as folder,
+            workspace(out) as folder,
             whole.open("wb") as written,
             rare_collections(),
             open_workers(min(workers, len(files)), address, out) as map_jobs,
         ):
-            folder.mkdir()
             jobs = [PredictJob(model, digest, file, manifest, folder / f"{file.stem}.jsonl") for file in files]
             for job, done in zip(jobs, map_jobs(predict_partition, jobs), strict=True):
                 written.write(job.out.read_bytes())

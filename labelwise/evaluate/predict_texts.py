@@ -16,9 +16,8 @@ from labelwise.common.code import digest_folder
 from labelwise.common.collector import rare_collections
 from labelwise.common.decoding import decode_counter
 from labelwise.common.errors import InputError
+from labelwise.common.files import beside, check_kind, remove, staged
 from labelwise.common.keys import text_key
-from labelwise.common.outputs import check_kind, staged
-from labelwise.common.own_files import own_folder, own_name, remove
 from labelwise.common.parallel import open_workers
 from labelwise.corpus.annotation import entities
 from labelwise.evaluate.predict import all_found, hold_pipeline, predict_each
@@ -75,8 +74,8 @@ def predict_texts(
     hold_pipeline.cache_clear()
     pipeline = digest_folder(model)
     hold_pipeline(model, pipeline)
-    parts = own_name(out, "parts")
-    own_folder(parts)
+    parts = beside(out, "parts")
+    parts.mkdir(parents=True, exist_ok=True)
     jobs = [
         RawJob(model, pipeline, pieces, parts / f"part-{number:06d}-{_digest(pipeline, pieces)}.jsonl")
         for number, pieces in enumerate(_put_together(find_pieces(inputs, PART)))

@@ -15,7 +15,6 @@ import msgspec
 
 from labelwise.common.decoding import DECODE_ERRORS
 from labelwise.common.errors import InputError
-from labelwise.common.outputs import check_finished
 from labelwise.common.spans import SpanKey, judgeable
 
 
@@ -96,7 +95,6 @@ def read_predictions(
     in_order (bool): they have to be sorted by key; those of raw texts aren't.
     RAISES (InputError): there is no such file, or it isn't what `evaluate_pipeline` wrote.
     """
-    check_finished(path)
     if not path.is_file():
         raise InputError(f"{path}: there is no such file; run the evaluation, or `dvc pull` what it wrote")
     with path.open("rb") as file:

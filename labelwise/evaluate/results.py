@@ -12,8 +12,7 @@ import msgspec
 
 from labelwise.common.decoding import DECODE_ERRORS
 from labelwise.common.errors import InputError
-from labelwise.common.outputs import check_finished
-from labelwise.corpus.manifest import MERGE
+from labelwise.corpus.manifest import check_merged
 from labelwise.corpus.merge_counts import MergeCounts
 from labelwise.evaluate.scores import Details, LearningCurve, Metrics
 
@@ -45,8 +44,8 @@ def load_results(root: Path, pipeline: str) -> Results:
     """
     train, evaluate = f"run train-{pipeline} again", f"run evaluate-{pipeline} again"
     predictions = root / "training" / pipeline / "predictions.jsonl"
-    check_finished(root / "training" / pipeline / "model-best")
-    check_finished(root / "corpus" / MERGE)
+    if (root / "corpus" / "labels").exists():
+        check_merged(root / "corpus")
     results = Results(
         read_merge_counts(root / "metrics" / "merge.json"),
         _read_json(root / "metrics" / f"{pipeline}.json", Metrics, evaluate),
@@ -56,6 +55,8 @@ def load_results(root: Path, pipeline: str) -> Results:
         read_table(root / "plots" / f"{pipeline}_resources.tsv", "seconds", train),
         _read_json(root / "training" / pipeline / "learning_curve.json", LearningCurve, "run learning-curve again"),
     )
+    if results.metrics is None:  # an evaluation deletes them first and writes them last
+        results = results._replace(details=None, predictions=None)
     if all(result is None for result in results[1:]):
         raise InputError(
             f"{root}: there is nothing to report about pipeline {pipeline!r}; run evaluate-{pipeline}, or name the "
@@ -73,7 +74,6 @@ def read_merge_counts(path: Path) -> MergeCounts | None:
 
 
 def _read_json(path: Path, kind: type[Read], remedy: str) -> Read | None:
-    check_finished(path)
     if not path.is_file():
         return None
     try:
@@ -89,7 +89,6 @@ def read_table(path: Path, first: str, remedy: str) -> Table | None:
     RETURNS (Table | None): None if there is no such file.
     RAISES (InputError): it isn't one, or a line of it isn't.
     """
-    check_finished(path)
     if not path.is_file():
         return None
     try:

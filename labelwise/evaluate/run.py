@@ -10,8 +10,8 @@ from labelwise import __version__
 from labelwise.common.code import digest_folder
 from labelwise.common.device import use_gpu
 from labelwise.common.errors import InputError
+from labelwise.common.files import check_kind
 from labelwise.common.memory import check_workers
-from labelwise.common.outputs import check_kind
 from labelwise.common.wording import counted
 from labelwise.corpus.manifest import pinned, read_manifest, read_split
 from labelwise.corpus.merge_counts import Agreement

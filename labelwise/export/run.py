@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from labelwise.common.errors import InputError
-from labelwise.common.outputs import check_replaceable, staged
+from labelwise.common.files import check_replaceable, staged
 from labelwise.corpus.manifest import SPLITS, is_corpus
 from labelwise.export.brat import write_brat
 from labelwise.export.doccano import write_doccano

@@ -16,8 +16,7 @@ import spacy
 
 from labelwise.common.code import digest_code
 from labelwise.common.errors import InputError
-from labelwise.common.outputs import staged
-from labelwise.common.own_files import own_folder, remove
+from labelwise.common.files import remove, staged
 
 CACHE = ".cache"
 DIGEST = "[0-9a-f]{16}"  # as `digest_code` makes it
@@ -70,7 +69,7 @@ def open_cache(folder: Path) -> Cache:
             remove(other)
     cache = Cache(*(own / name for name in Cache._fields))
     for path in (own, *cache):
-        own_folder(path)
+        path.mkdir(parents=True, exist_ok=True)
     return cache
 
 

@@ -59,13 +59,6 @@ def check_out(out: Path, sources: Sequence[Source]) -> None:
         if other:
             raise InputError(f"{out}: it has {other[0].relative_to(out)}, which no merge made; choose another folder")
     found = [name for name in OUTPUTS if os.path.lexists(out / name)]
-    for name in found:
-        there = (out / name).stat() if (out / name).is_dir() else (out / name).lstat()
-        if there.st_dev != out.stat().st_dev:
-            raise InputError(
-                f"{out / name}: it is on another file system than {out}, so it can't be replaced; have all of the "
-                "corpus on one of them"
-            )
     if found and not (is_cache(out / CACHE) or is_corpus(out)):
         raise InputError(f"{out}: it has {found[0]}, which no merge made; choose another folder")
 

@@ -22,9 +22,8 @@ import numpy as np
 import numpy.typing as npt
 from rensa import RMinHash
 
+from labelwise.common.files import remove, staged
 from labelwise.common.keys import join_key, key_parts
-from labelwise.common.outputs import staged
-from labelwise.common.own_files import remove
 from labelwise.corpus.manifest import SPLITS, Split
 from labelwise.merge.jobs import MergeJob, Source, SplitGroup
 from labelwise.merge.rules.ledger import Ledger

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from labelwise.common.decoding import decode_counter
-from labelwise.common.outputs import staged
+from labelwise.common.files import staged
 from labelwise.corpus.docbin_writer import DocWriter
 from labelwise.corpus.manifest import SPLITS, Split
 from labelwise.corpus.places import PLACES, places_line

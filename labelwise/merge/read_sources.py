@@ -11,7 +11,6 @@ import msgspec
 
 from labelwise.common.decoding import decode_counter
 from labelwise.common.errors import InputError
-from labelwise.common.own_files import create
 from labelwise.common.spans import is_integer
 from labelwise.corpus.tasks import PREDICTED
 from labelwise.merge.jobs import ReadJob
@@ -79,7 +78,7 @@ def read_slice(job: ReadJob) -> Extract:
     extract = Extract()
     waiting = TaskWriter(job.out)
     answered: dict[str, float] = {}
-    with create(job.out.with_suffix(".problems")) as problems:
+    with job.out.with_suffix(".problems").open("wb") as problems:
         for item in read_items(job.path, job.dataset, job.start, job.end, job.spans):
             extract.lines = item.line
             too_long = _too_long(item.task)
@@ -100,8 +99,7 @@ def read_slice(job: ReadJob) -> Extract:
     if not job.dataset and stat_of(job.path, READ_SUFFIXES) != job.stat:
         raise InputError(f"{job.path}: the file changed while it was read; run the merge again")
     unfinished = job.out.with_suffix(".extract.tmp")
-    with create(unfinished) as file:
-        file.write(msgspec.json.encode(extract))
+    unfinished.write_bytes(msgspec.json.encode(extract))
     unfinished.replace(job.out.with_suffix(".extract"))
     return extract
 

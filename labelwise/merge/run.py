@@ -5,7 +5,7 @@
    partition follows from its key, so it depends neither on the number of workers nor on the order of files.
 3. Merge: the partitions are worked on, one by one or side by side (`partition`).
 4. Account: every row and span read has one outcome, or the command fails.
-5. Commit: the files, put together in a folder beside the corpus, are moved there as a whole.
+5. Commit: the old manifest is deleted, the files are moved to their places, and the new manifest last.
 
 The cache holds the results of 1 and 3. A later run takes those that were made from the same data, settings and code, so
 that it does only new work, and a run that was killed resumes.
@@ -23,13 +23,13 @@ from typing import IO
 import msgspec
 
 from labelwise.common.errors import InputError
+from labelwise.common.files import link, staged_together
 from labelwise.common.memory import plan_workers
-from labelwise.common.outputs import Output, link, staged_together
 from labelwise.common.parallel import MapJobs, open_workers
-from labelwise.corpus.manifest import MERGE, SPLITS
+from labelwise.corpus.manifest import MANIFEST, SPLITS
 from labelwise.corpus.places import PLACES, declared_line
 from labelwise.merge.cache import CACHE, Cache, forget_unused, open_cache
-from labelwise.merge.commit import Made, check_ledger, check_out, write_metrics, write_rest
+from labelwise.merge.commit import OUTPUTS, Made, check_ledger, check_out, write_metrics, write_rest
 from labelwise.merge.jobs import ReadJob, Source
 from labelwise.merge.near_duplicates import (
     NEAR_DUPLICATES,
@@ -131,7 +131,10 @@ def merge_datasets(
     ledger.renamed.update({_renamed(dataset, old): 0 for dataset in datasets for old in dataset.rename})
     ledger.inferred.update({dataset.name: len(dataset.labels) for dataset in datasets if dataset.inferred})
 
-    with staged_together("merge", Output(out / MERGE, "items"), metrics) as (folder, metrics_file):
+    others = [out / name for name in OUTPUTS if name != MANIFEST]
+    folders = [out / name for name in (*SPLITS, "labels")]
+    with staged_together(out / MANIFEST, *others, metrics, folders=folders) as (manifest, *_, metrics_file):
+        folder = manifest.parent
         run = Runner(map_jobs, progress)
         check_out(out, sources)
         cache = open_cache(out / CACHE)

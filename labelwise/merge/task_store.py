@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from labelwise.common.keys import key_parts, text_key
-from labelwise.common.own_files import create
 from labelwise.sources.prodigy import Task
 
 # The key in two parts, the line in its source, a digest of the task without text, and the lengths of task and text.
@@ -87,7 +86,7 @@ class TaskWriter:
         self.tasks.sort()
         path = task_file_path(self.out, file)
         entries = np.zeros(len(self.tasks), ENTRY)
-        with create(path.with_suffix(".tasks")) as tasks, create(path.with_suffix(".index")) as index:
+        with path.with_suffix(".tasks").open("wb") as tasks, path.with_suffix(".index").open("wb") as index:
             for number, (key, line, encoded, text) in enumerate(self.tasks):
                 digest = int.from_bytes(hashlib.blake2b(encoded, digest_size=8).digest(), "little")
                 entries[number] = (*key_parts(key), line, digest, len(encoded), len(text))

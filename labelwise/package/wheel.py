@@ -21,7 +21,7 @@ from spacy.util import load_config
 
 from labelwise.common.code import digest_folder
 from labelwise.common.errors import InputError
-from labelwise.common.outputs import check_replaceable, staged, workspace
+from labelwise.common.files import check_replaceable, staged, workspace
 from labelwise.corpus.manifest import read_manifest
 from labelwise.corpus.merge_counts import MergeCounts
 from labelwise.corpus.seen_texts import SEEN_TEXTS
@@ -118,7 +118,7 @@ def make_package(root: Path, pipeline: str, out: Path, identity: PackageName, *,
         raise InputError(
             f"{corpus}: the pipeline was evaluated on another; run train-{pipeline} and evaluate-{pipeline}"
         )
-    with workspace(out.with_name(f"{out.name}.parts")) as folder, staged(out, folder=True) as made:
+    with workspace(out) as folder, staged(out, folder=True) as made:
         copy = folder / "pipeline"
         shutil.copytree(model, copy, ignore=None if with_digests else shutil.ignore_patterns(SEEN_TEXTS))
         meta = _describe(copy, identity, results.metrics, results.merge, manifest, contents)

@@ -11,7 +11,6 @@ from pathlib import Path
 from labelwise import __version__
 from labelwise.common.code import PACKAGE
 from labelwise.common.errors import InputError
-from labelwise.common.outputs import check_finished
 
 LOCK = "labelwise.lock"
 
@@ -46,7 +45,6 @@ def check_lock(project: Path) -> None:
 
     RAISES (InputError): it runs with another, an upgrade is moving files, or what `read_lock` raises.
     """
-    check_finished(project / LOCK)
     if read_lock(project) != (current := current_lock()):
         version = read_lock(project)["version"]
         other = f"another build of {version}" if version == current["version"] else f"labelwise {current['version']}"

@@ -4,7 +4,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from labelwise.common.errors import InputError
-from labelwise.common.outputs import Output, staged_together
+from labelwise.common.files import staged
 from labelwise.project.files import make_files
 from labelwise.project.git import git
 from labelwise.project.lock import LOCK
@@ -25,7 +25,7 @@ def init(out: Path) -> None:
     made = not out.is_dir()
     out.mkdir(parents=True, exist_ok=True)
     try:
-        with staged_together("labelwise init", Output(out / LOCK, "items")) as [folder]:
+        with staged(out, folder=True) as folder:
             write(folder, files)
             if git(out, "rev-parse", "--is-inside-work-tree").returncode:
                 git(folder, "init", "-q", "-b", "main")

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from labelwise import __version__
 from labelwise.common.errors import InputError
-from labelwise.common.outputs import staged_together
+from labelwise.common.files import staged_together
 from labelwise.project.files import make_files, write_project
 from labelwise.project.git import git
 from labelwise.project.lock import LOCK, read_lock
@@ -119,7 +119,7 @@ def _writing(project: Path, names: Sequence[str]) -> Iterator[Callable[[str, byt
     """Yield what writes some of these files into a project, unless they are so already: all of them, or none."""
     for name in names:
         (project / name).parent.mkdir(parents=True, exist_ok=True)
-    with staged_together("labelwise upgrade", *(project / name for name in names)) as paths:
+    with staged_together(*(project / name for name in names)) as paths:
         places = dict(zip(names, paths, strict=True))
 
         def write(name: str, content: bytes) -> bool:

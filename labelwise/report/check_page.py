@@ -8,7 +8,7 @@ import msgspec
 
 from labelwise.common.decoding import DECODE_ERRORS
 from labelwise.common.errors import InputError
-from labelwise.common.outputs import staged
+from labelwise.common.files import staged
 from labelwise.report.environment import make_environment
 
 CHECK_PAGE = "check.html"

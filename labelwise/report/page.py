@@ -14,7 +14,7 @@ from typing import Any
 
 from labelwise import __version__
 from labelwise.common.errors import InputError
-from labelwise.common.outputs import staged
+from labelwise.common.files import staged
 from labelwise.compare.revisions import Revision
 from labelwise.corpus.manifest import is_corpus, pinned, read_manifest, read_split
 from labelwise.corpus.merge_counts import tell_gold

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from labelwise.common.errors import InputError
-from labelwise.common.outputs import check_replaceable, staged
-from labelwise.common.own_files import remove
+from labelwise.common.files import check_replaceable, remove, staged
 from labelwise.common.parallel import open_workers
 from labelwise.common.progress import Progress, no_progress
 from labelwise.common.wording import counted

@@ -17,7 +17,7 @@ import msgspec
 
 from labelwise.common.decoding import DECODE_ERRORS
 from labelwise.common.errors import InputError
-from labelwise.common.own_files import write_among_data
+from labelwise.common.files import staged
 from labelwise.common.wording import counted
 from labelwise.sources.files import read_file
 from labelwise.sources.jsonl import BOM
@@ -149,5 +149,6 @@ def add_decisions(file: Path, folder: Path) -> Added:
     counts["can't be used"] = len(problems)
     if counts["new"] or counts["replaces an earlier one"]:
         folder.mkdir(parents=True, exist_ok=True)
-        write_among_data(target, b"".join(msgspec.json.encode(one) + b"\n" for one in kept.values()))
+        with staged(target) as path:
+            path.write_bytes(b"".join(msgspec.json.encode(one) + b"\n" for one in kept.values()))
     return Added(counts, problems, len(kept))

@@ -14,7 +14,7 @@ import msgspec
 import yaml
 
 from labelwise.common.errors import InputError
-from labelwise.common.own_files import write_among_data
+from labelwise.common.files import staged
 from labelwise.corpus.tasks import DATASETS
 from labelwise.sources.conll import SUFFIXES
 from labelwise.sources.files import LINK_OUTSIDE, is_link_outside, open_file, printable
@@ -181,7 +181,8 @@ def declare_folder(folder: Path) -> Declared:
                 each["path"] = [*paths_of(each), one.file]
     content = _as_yaml(declared)
     if content and any(one.labels for one in found):
-        write_among_data(file, HEADER.format(digest=_digest(content.encode())).encode() + content.encode())
+        with staged(file) as path:
+            path.write_bytes(HEADER.format(digest=_digest(content.encode())).encode() + content.encode())
     return Declared(found, content, written=True)
 
 

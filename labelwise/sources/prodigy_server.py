@@ -22,7 +22,7 @@ import msgspec
 
 from labelwise.common.decoding import DECODE_ERRORS
 from labelwise.common.errors import InputError
-from labelwise.common.outputs import check_replaceable, staged
+from labelwise.common.files import check_replaceable, staged
 from labelwise.corpus.tasks import file_names
 from labelwise.sources.addresses import MYSQL, Address, check_host
 from labelwise.sources.prodigy_db import DATASET_NAMES, SCHEMA, TASKS, check_schema, no_such_dataset

@@ -21,8 +21,7 @@ from thinc.backends import get_array_ops
 
 from labelwise.common.code import digest_files, digest_folder
 from labelwise.common.device import cupy_version, device_name
-from labelwise.common.outputs import link, staged
-from labelwise.common.own_files import remove
+from labelwise.common.files import link, remove, staged
 from labelwise.common.portable import is_portable
 from labelwise.corpus.manifest import manifest_digest
 from labelwise.train.parameters import find_scalers, find_slots

@@ -10,8 +10,7 @@ from spacy.language import Language
 from thinc.api import Model
 
 from labelwise.common.errors import InputError
-from labelwise.common.outputs import Output, check_replaceable, staged_together
-from labelwise.common.own_files import own_folder, own_name, remove
+from labelwise.common.files import beside, check_replaceable, remove, staged_together
 from labelwise.corpus.manifest import pinned
 from labelwise.corpus.pipeline import load_pipeline
 from labelwise.corpus.seen_texts import SEEN_TEXTS
@@ -54,12 +53,12 @@ def train_committee(
         )
     first = members * settings["system"]["seed"]
     recipes = [replace(recipe, seed=first + number, workers=1) for number in range(members)]
-    folder = own_name(out.absolute(), "members")
+    folder = beside(out.absolute(), "members")
     with (
         pinned(recipe.corpus),
-        staged_together("train", Output(out, "folder"), curve, resources) as (made, made_curve, made_resources),
+        staged_together(out, curve, resources, folders=[out]) as (made, made_curve, made_resources),
     ):
-        own_folder(folder)
+        folder.mkdir(parents=True, exist_ok=True)
         tell(f"Training {members} pipelines; the table is that of the first")
         models = list(train_side_by_side(recipes, folder, recipe.workers))
         nlp = join(models)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from labelwise.common.errors import InputError
-from labelwise.common.outputs import check_replaceable, staged
+from labelwise.common.files import check_replaceable, staged
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import find_partitions, pinned, read_manifest
 from labelwise.train.pipeline import load_source

@@ -15,7 +15,6 @@ from thinc.config import ConfigValidationError
 
 import labelwise.train.registry  # noqa: F401  what the configs name
 from labelwise.common.errors import InputError
-from labelwise.common.outputs import check_finished
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import find_partitions, read_manifest
 from labelwise.corpus.tokenizer import read_tokenizer
@@ -121,7 +120,6 @@ def load_source(init_from: str) -> Language:
 
     RAISES (InputError): there is none, or it is a committee.
     """
-    check_finished(Path(init_from))
     try:
         nlp = spacy.load(init_from)
     except (OSError, ValueError, ImportError) as error:

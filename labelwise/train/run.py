@@ -16,8 +16,7 @@ from thinc.api import Config
 
 from labelwise.common.collector import rare_collections
 from labelwise.common.device import use_gpu
-from labelwise.common.outputs import Output, check_replaceable, staged_together, workspace
-from labelwise.common.own_files import real_path
+from labelwise.common.files import check_replaceable, staged_together, workspace
 from labelwise.corpus.manifest import check_pinned, pinned
 from labelwise.corpus.same_tokens import check_tokens
 from labelwise.corpus.seen_texts import collect_seen, write_seen
@@ -109,12 +108,10 @@ def train_pipeline(
             return None
         seen = collect_seen(recipe.corpus, source_folders(settings).values())
         checkpoints = Checkpoints(out.with_name(f"{out.name}.checkpoints"), facts)
-        place = real_path(out)
         with (
-            staged_together("train", Output(out, "folder"), curve, resources) as files,
-            workspace(place.with_name(f"{place.name}.training")) as folder,
+            staged_together(out, curve, resources, folders=[out]) as files,
+            workspace(out) as folder,
         ):
-            folder.mkdir()
             found = _find_start(checkpoints, recipe.resume, tell)
             make_run = partial(make_run, resumed=found)
             settings["paths"]["curve"] = str(folder / "curve.tsv")

@@ -19,8 +19,7 @@ from spacy.tokens import Doc
 from spacy.util import load_config
 
 from labelwise.common.errors import InputError
-from labelwise.common.outputs import Output, check_replaceable, staged_together
-from labelwise.common.own_files import own_folder, own_name, remove
+from labelwise.common.files import beside, check_replaceable, remove, staged_together
 from labelwise.common.wording import counted
 from labelwise.corpus.annotation import Annotation, Coverage, annotate
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
@@ -93,8 +92,8 @@ def train_student(
     RAISES (InputError): the teacher lacks a label, no raw text can be used, or what `train_pipeline` raises.
     """
     check_replaceable(out, ("meta.json", "config.cfg"), "pipeline")
-    folder = own_name(out.absolute(), "taught")
-    with pinned(recipe.corpus), staged_together("train-student", Output(out, "folder"), curve) as (made, made_curve):
+    folder = beside(out.absolute(), "taught")
+    with pinned(recipe.corpus), staged_together(out, curve, folders=[out]) as (made, made_curve):
         nlp = load_pipeline(teacher)
         ner = nlp.get_pipe("ner") if nlp.has_pipe("ner") else None
         known = ner.labels if isinstance(ner, PerLabelRecognizer) else ()
@@ -105,7 +104,7 @@ def train_student(
         if not len(texts):
             raise InputError(f"{raw}: no new text that can be used; put .txt or JSONL files there")
         tell(f"Learning what {teacher} thinks of {counted(len(texts), 'text')} of {raw}")
-        own_folder(folder)
+        folder.mkdir(parents=True, exist_ok=True)
         coverage = read_settings(recipe)["corpora"]["train"]["coverage"]
         write_taught(nlp, recipe.corpus, texts, folder / "train", coverage)
         # It reads what is made anew each time, so that a checkpoint would be of another training.

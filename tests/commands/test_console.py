@@ -176,7 +176,7 @@ def test_a_command_that_is_interrupted_while_it_is_loaded_ends_quietly(tmp_path,
 def test_a_command_that_is_ended_leaves_nothing(tmp_path, number, status):
     body = (
         "import tempfile, time\n"
-        "from labelwise.common.outputs import staged\n"
+        "from labelwise.common.files import staged\n"
         "with user_errors('Nothing was done'), staged(Path(given[0]) / 'out') as file, tempfile.TemporaryDirectory():\n"
         "    file.write_text('half')\n"
         "    print('begun', flush=True)\n"

@@ -100,7 +100,7 @@ class Trials:
     def partial(self) -> Iterator[str]:
         """Say who takes outputs that are neither as they were nor new."""
         now = outputs(self.command, self.work)
-        if now in (self.old, self.new):
+        if now in (self.old, self.new, {}):  # what isn't there is refused
             return
         different = [name for name in {**now, **self.old, **self.new} if now.get(name) != self.old.get(name)]
         if not self.command.readers:
@@ -127,7 +127,7 @@ class Trials:
         processes.append((self.start(name="other"), "other"))
         ends = [self.wait(*process) for process in processes]
         for status, printed in ends:
-            if "Traceback" in printed or (status and "is writing" not in printed):
+            if "Traceback" in printed or (status and "another process is writing" not in printed):
                 yield f"status {status}: {printed[-500:]}"
         if all(status for status, _ in ends):
             yield "both are refused"

@@ -23,12 +23,10 @@ from labelwise.commands.merge import merge_cli
 from labelwise.commands.package import package_cli
 from labelwise.commands.report import report_cli
 from labelwise.commands.train import train_cli
-from labelwise.common.own_files import remove
+from labelwise.common.files import remove
 from labelwise.compare.revisions import read_revision
 from labelwise.corpus.manifest import SPLITS, find_partitions, read_annotators, read_manifest, read_partition
 from labelwise.corpus.pipeline import load_pipeline
-from labelwise.evaluate.predictions import read_predictions
-from labelwise.evaluate.results import read_merge_counts, read_table
 from labelwise.report.page import render_report
 from labelwise.sources.declarations import load_datasets
 from labelwise.train.pipeline import source_components
@@ -73,7 +71,6 @@ COMMANDS = (
             "a partition": lambda root: [read_partition(file) for file in (root / "corpus").glob("*/*.spacy")],
             "a data set": lambda root: load_datasets([root / "again.yml"]),
             "the annotators": lambda root: read_annotators(root / "corpus"),
-            "the counts": lambda root: read_merge_counts(root / "metrics/merge.json"),
             "the report": lambda root: render_report(root, "cpu"),
         },
     ),
@@ -89,8 +86,6 @@ COMMANDS = (
             "a training from it": lambda root: source_components(
                 Config(), str(root / "training/cpu/model-best"), root / "corpus"
             ),
-            "the curve": lambda root: read_table(root / "plots/cpu.tsv", "step", ""),
-            "the report": lambda root: render_report(root, "cpu"),
         },
     ),
     Command(
@@ -100,8 +95,6 @@ COMMANDS = (
         "training/cpu/details.json --merge-metrics metrics/merge.json --speed training/cpu/speed.json",
         ("metrics/cpu.json", "training/cpu/predictions.jsonl", "training/cpu/details.json", "training/cpu/speed.json"),
         {
-            "the report": lambda root: render_report(root, "cpu"),
-            "the predictions": lambda root: next(read_predictions(root / "training/cpu/predictions.jsonl")),
             "the comparison": lambda root: read_revision("workspace", "cpu", root),
         },
     ),

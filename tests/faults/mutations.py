@@ -1,66 +1,59 @@
 """Changes of the code by which outputs could be lost or mixed: disturbing the commands has to show each of them."""
 
-import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import labelwise.commands.evaluate
-import labelwise.merge.run
-import labelwise.train.run
-from labelwise.common import outputs
-from labelwise.common.outputs import Output
+import labelwise.sources.convert_brat
+from labelwise.common import files
 
 
 def move_away() -> None:
     """What was there is moved away for as long as the command takes."""
-    building = outputs._building
+    staged = files.staged
 
     @contextmanager
-    def moved_away(given: Sequence[Output]) -> Iterator[list[Output]]:
-        with building(given) as real:
-            for output in real:
-                if output.kind == "folder" and os.path.lexists(output.path):
-                    output.path.rename(output.aside)
-            try:
-                yield real
-            finally:
-                for output in real:
-                    if output.aside.exists() and not output.path.exists():
-                        output.aside.rename(output.path)
+    def moved_away(path: Path, *, folder: bool = False) -> Iterator[Path]:
+        with staged(path, folder=folder) as new:
+            if path.is_dir():
+                path.rename(new.with_name("away"))
+            yield new
 
-    outputs._building = moved_away
+    labelwise.sources.convert_brat.staged = moved_away
 
 
-def write_no_journal() -> None:
-    """Several outputs are moved, one after the other, and nothing says so."""
+def keep_the_first() -> None:
+    """Several outputs are moved, one after the other, and the first stays until its turn comes."""
 
     @contextmanager
-    def unsaid(command: str, *given: Output | Path | None) -> Iterator[list[Any]]:
-        named = [Output(output) if isinstance(output, Path) else output for output in given if output]
-        with outputs._building(named) as real:
-            sources = iter(real)
-            yield [output and next(sources).source for output in given]
-            for output in real:
-                outputs._move(output)
+    def one_by_one(*paths: Path | None) -> Iterator[list[Any]]:
+        with files.workspace(Path("work")) as folder:
+            new = [path and folder / path.name for path in paths]
+            yield new
+            for built, path in zip(new, paths, strict=True):
+                if built and path:
+                    built.replace(path)
 
-    for module in (labelwise.merge.run, labelwise.train.run, labelwise.commands.evaluate):
-        module.staged_together = unsaid
+    labelwise.commands.evaluate.staged_together = one_by_one
 
 
 def leave_out_the_second_rename() -> None:
     """A folder is put aside, and the new one isn't moved to its place."""
-    replace = outputs._replace
+    move = files._move
 
-    def half(source: Path, target: Path, aside: Path) -> None:
-        target.rename(aside) if target.is_dir() else replace(source, target, aside)
+    def half(moves: dict[Path, Path]) -> None:
+        for new, path in moves.items():
+            if path.name == "train" and path.exists():
+                path.rename(new.with_name("old"))
+        move({new: path for new, path in moves.items() if path.name != "train"})
 
-    outputs._replace = half
+    files._move = half
 
 
 MUTATIONS = {
     "move-away": move_away,
-    "no-journal": write_no_journal,
+    "no-first": keep_the_first,
     "no-second-rename": leave_out_the_second_rename,
 }

@@ -47,7 +47,7 @@ def test_a_training_that_is_killed_while_it_moves_its_outputs_is_old_or_new_or_r
     ("mutation", "command", "trials", "found"),
     [
         pytest.param("move-away", "convert_brat", 3, "it is neither old nor new", marks=pytest.mark.long),
-        pytest.param("no-journal", "evaluate", 12, "a mixture is taken", marks=pytest.mark.long),
+        pytest.param("no-first", "evaluate", 12, "a mixture is taken", marks=pytest.mark.long),
         pytest.param("no-second-rename", "merge", 12, "lists it; run the merge again", marks=pytest.mark.long),
     ],
 )

@@ -14,9 +14,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from labelwise.common import outputs
 from labelwise.common.errors import InputError
-from labelwise.common.own_files import locked, remove
+from labelwise.common.files import locked, remove
 from labelwise.corpus import docbin_writer
 from labelwise.merge import cache, commit, partition, read_sources, run
 from labelwise.merge.rules.policies import Policies
@@ -317,8 +316,8 @@ def test_two_merges_to_one_folder_are_an_error(merging):
     random_datasets(merging, 1)
     merging.run()
     before = merging.files()
-    with another_process(locked(merging.root / "corpus/merge")) as other:
-        with pytest.raises(InputError, match=rf"corpus: process {other} is writing merge there; wait"):
+    with another_process(locked(merging.root / "corpus/manifest.json")):
+        with pytest.raises(InputError, match=r"manifest\.json: another process is writing this; wait"):
             merging.run()
         merging.run("other")
         assert merging.files() == before
@@ -404,33 +403,6 @@ def test_what_an_earlier_merge_left_is_replaced(merging):
     for out in ("killed", "fetched"):
         merging.run(out, split_salt="other")
     assert merging.files("killed") == merging.files("fetched")
-
-
-@pytest.mark.parametrize("made_before", [False, True])
-def test_a_merge_that_was_killed_while_it_moved_needs_no_cache_to_go_on(merging, monkeypatch, made_before):
-    """The cache may be deleted whenever one likes; the manifest isn't there yet."""
-    random_datasets(merging, 1)
-    if made_before:
-        merging.run(split_salt="before")
-    real, moved = outputs._replace, []
-
-    def killed(source, target, aside):
-        if len(moved) == 3:
-            raise KeyboardInterrupt
-        if target.parent == merging.root / "corpus":
-            moved.append(target)
-        real(source, target, aside)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(outputs, "_replace", killed)
-        with pytest.raises(KeyboardInterrupt):
-            merging.run()
-    assert all(path.exists() for path in moved)
-    remove(merging.root / "corpus/.cache")
-    merging.run()
-    merging.run("fresh")
-    assert merging.files() == merging.files("fresh")
-    assert [path.name for path in merging.root.glob("corpus/.*")] == [".cache"]
 
 
 @pytest.mark.parametrize(
@@ -554,17 +526,3 @@ def test_bytes_depend_on_the_data_alone(merging, tmp_path):
         )
     assert made[0] == made[1] == made[2]
     assert len(made[0]) > 20
-
-
-@pytest.mark.parametrize("link", ["", "tasks", "partitions"])
-def test_a_cache_whose_folders_are_links_is_refused(merging, tmp_path, link):
-    """Somebody's corpus may come with a cache, and that with links to anywhere."""
-    random_datasets(merging, 1)
-    merging.run()
-    (home := tmp_path / "home").mkdir()
-    (own,) = [path for path in (merging.root / "corpus/.cache").iterdir() if path.is_dir()]
-    remove(own / link)
-    (own / link).symlink_to(home)
-    with pytest.raises(InputError, match="labelwise didn't make this, and needs the name; delete it"):
-        merging.run()
-    assert list(home.iterdir()) == []

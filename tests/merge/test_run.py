@@ -11,7 +11,7 @@ import yaml
 from spacy.tokens import DocBin
 from spacy.training import Example
 
-from labelwise.common import outputs
+from labelwise.common import files
 from labelwise.common.errors import InputError
 from labelwise.common.parallel import open_workers
 from labelwise.corpus.annotation import annotation_of, entities
@@ -359,27 +359,27 @@ def test_a_run_killed_while_it_moves_files_is_seen_and_can_be_run_again(merging,
     whole = merging.files()
     moved = []
 
-    real = outputs._replace
+    real = files._put_aside
 
-    def move_three(source, target, aside):
+    def move_three(path, new):
         if len(moved) == 3:
             raise KeyboardInterrupt
-        if target.parent == merging.root / "corpus":
-            moved.append(target)
-        real(source, target, aside)
+        if path.parent == merging.root / "corpus":
+            moved.append(path)
+        return real(path, new)
 
-    monkeypatch.setattr(outputs, "_replace", move_three)
+    monkeypatch.setattr(files, "_put_aside", move_three)
     with pytest.raises(KeyboardInterrupt):
         merging.run(docs_per_partition=9)
     monkeypatch.undo()
     for read in (check_whole, read_annotators, lambda corpus: read_partition(corpus / "train/part-00000.spacy")):
-        with pytest.raises(InputError, match=r"merge is replacing this .*; wait, or run it again"):
+        with pytest.raises(InputError, match=r"manifest\.json: there is no such file; run the merge to completion"):
             read(merging.root / "corpus")
     (merging.root / "tasks/datasets.yml").rename(merging.root / "tasks/kept.yml")
     for path in ("../corpus", "../corpus/train", "../corpus/train/*.spacy", "../corpus/train/part-00000.spacy"):
         declared = [{"name": "a", "path": path, "labels": ["A"]}]
         (merging.root / "tasks/datasets.yml").write_text(yaml.safe_dump(declared))
-        with pytest.raises(InputError, match="merge is replacing this"):
+        with pytest.raises(InputError, match=r"manifest\.json: there is no such file; run the merge to completion"):
             merging.run("other")
     (merging.root / "tasks/kept.yml").rename(merging.root / "tasks/datasets.yml")
     merging.run()

@@ -5,7 +5,7 @@ import json
 import msgspec
 import pytest
 
-from labelwise.common.own_files import remove
+from labelwise.common.files import remove
 from labelwise.corpus.merge_counts import MergeCounts
 from labelwise.evaluate.ranking import rank_labels
 from labelwise.evaluate.results import load_results

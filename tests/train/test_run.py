@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from labelwise.commands import train as train_script
 from labelwise.common.errors import InputError
-from labelwise.common.own_files import locked
+from labelwise.common.files import locked
 from labelwise.corpus.tokenizer import make_nlp, read_rules
 from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.train import run
@@ -252,8 +252,8 @@ def test_only_a_pipeline_is_replaced(demo_corpus, tmp_path, mine, monkeypatch):
 def test_another_training_to_the_same_folder_is_refused_at_once(demo_corpus, tmp_path, monkeypatch):
     monkeypatch.setattr(run, "make_pipeline", lambda *given, **options: pytest.fail("it was begun"))
     with (
-        another_process(locked(tmp_path / "model")) as other,
-        pytest.raises(InputError, match=rf"process {other} is writing model there; wait until it ends"),
+        another_process(locked(tmp_path / "model")),
+        pytest.raises(InputError, match=r"model: another process is writing this; wait until it ends"),
     ):
         train_pipeline(Recipe(CPU, demo_corpus), tmp_path / "model", tmp_path / "curve.tsv")
 

@@ -1,0 +1,202 @@
+"""Outputs that appear whole, or not at all, and locks on them.
+
+An output is built in a hidden folder beside its place, `.NAME.labelwise.tmp`, and moved there when all is done. Of
+several outputs of a command, the first is deleted before the others are moved, and moved last: readers refuse the
+others without it, such as a corpus without its manifest. A killed command leaves the old outputs or refused ones, and
+its next run deletes what else it left.
+"""
+
+import errno
+import os
+import re
+import shutil
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from labelwise.common.errors import InputError
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+def beside(path: Path, kind: str) -> Path:
+    """Name a hidden file or folder beside an output.
+
+    kind (str): such as "tmp" or "lock".
+    """
+    return path.with_name(f".{path.name}.labelwise.{kind}")
+
+
+@contextmanager
+def staged(path: Path, *, folder: bool = False) -> Iterator[Path]:
+    """Yield a path to write a file or a folder to, and move it to `path` when the block succeeds.
+
+    RAISES (InputError): what is at `path` is of the other kind, another process writes there, or the disk is full.
+    """
+    with staged_together(path, folders=[path] if folder else ()) as [new]:
+        yield new
+
+
+@contextmanager
+def staged_together(first: Path, *others: Path | None, folders: Collection[Path] = ()) -> Iterator[list[Any]]:
+    """Yield paths to write several outputs to, and move them when the block succeeds, the first one last.
+
+    folders (Collection[Path]): those that are folders.
+    YIELDS (list[Path | None]): a path for each, None for None; those of one folder are in one folder.
+    RAISES (InputError): what `staged` raises.
+    """
+    for path in filter(None, (first, *others)):
+        check_kind(path, folder=path in folders)
+    paths = [path and real_path(path) for path in (first, *others)]
+    temporary = beside(paths[0] or first, "tmp").name
+    moves = {path.parent / temporary / path.name: path for path in paths if path}
+    temporaries = dict.fromkeys(new.parent for new in moves)
+    with ExitStack() as stack:
+        stack.enter_context(full_disk_named(first.parent))
+        for built in temporaries:
+            stack.enter_context(locked(built.parent / first.name))
+            remove(built)
+            built.mkdir(parents=True)
+        try:
+            yield [path and path.parent / temporary / path.name for path in paths]
+            _move(moves)
+        finally:
+            for built in temporaries:
+                remove(built)
+
+
+def _move(moves: dict[Path, Path]) -> None:
+    """Move outputs to their places; an output that wasn't built is deleted there."""
+    (first, place), *others = moves.items()
+    if others:
+        _put_aside(place, first)
+    for new, path in others:
+        _put_aside(path, new)
+        if os.path.lexists(new):
+            new.rename(path)
+    if not place.is_dir():
+        first.replace(place)
+        return
+    aside = _put_aside(place, first)
+    try:
+        first.rename(place)
+    except BaseException:
+        aside.rename(place)
+        raise
+
+
+def _put_aside(path: Path, new: Path) -> Path:
+    """Put what is at an output's place beside what was built for it, because no folder can be replaced in one step."""
+    aside = new.with_name(f"old-{new.name}")
+    if os.path.lexists(path):
+        path.rename(aside)
+    return aside
+
+
+@contextmanager
+def workspace(path: Path) -> Iterator[Path]:
+    """Make a hidden folder beside an output to work in, and delete it at the end; what a killed command left is, too.
+
+    RAISES (InputError): another process works in it, or the disk is full.
+    """
+    folder = beside(real_path(path), "work")
+    with locked(path.with_name(f"{path.name}.work")), full_disk_named(path.parent):
+        remove(folder)
+        folder.mkdir(parents=True)
+        try:
+            yield folder
+        finally:
+            remove(folder)
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Lock an output until the block ends, or this process.
+
+    RAISES (InputError): another process has locked it.
+    """
+    path = real_path(path)
+    file = beside(path, "lock")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(file)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout as error:
+        raise InputError(f"{path}: another process is writing this; wait until it ends, or write elsewhere") from error
+    try:
+        yield
+    finally:
+        file.unlink(missing_ok=True)
+        lock.release()
+
+
+def real_path(path: Path) -> Path:
+    """Find what is replaced where an output is written: the folder that a link leads to, or else what is at the path.
+
+    A link to a file is itself replaced: it may lead into DVC's cache, which must stay as it is.
+    """
+    return path.resolve() if path.is_dir() else path.parent.resolve() / path.name
+
+
+def check_kind(path: Path, *, folder: bool) -> None:
+    """Check that what is at a path, if anything, can be replaced by a folder, or by a file.
+
+    RAISES (InputError): it is the other of these.
+    """
+    if path.exists() and path.is_dir() != folder:
+        kinds = ("a folder", "a file") if path.is_dir() else ("a file", "a folder")
+        raise InputError(f"{path}: this is {kinds[0]}, but {kinds[1]} is to be written there; choose another name")
+
+
+def check_replaceable(folder: Path, marks: Iterable[str], what: str) -> None:
+    """Check that a folder, which will be replaced as a whole, is absent, empty, or an earlier output of the same kind.
+
+    marks (Iterable[str]): the names of files that all such outputs have.
+    what (str): the kind, such as "pipeline".
+    RAISES (InputError): there is something else.
+    """
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return
+    missing = [name for name in marks if not (folder / name).is_file()]
+    if missing:
+        raise InputError(
+            f"{folder} would be replaced, and isn't an earlier {what}, as it has no {missing[0]}; write elsewhere, or "
+            "delete it"
+        )
+
+
+def link(source: Path, target: Path) -> None:
+    """Make a hard link to a file, or copy it where the file system can't do that."""
+    try:
+        target.hardlink_to(source)
+    except OSError:
+        shutil.copyfile(source, target)
+
+
+def remove(path: Path) -> None:
+    """Delete a file or a folder, if there is one; a link is deleted itself."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+@contextmanager
+def full_disk_named(folder: Path) -> Iterator[None]:
+    """Turn the error of a full or broken disk into one that names the folder.
+
+    RAISES (InputError): no space is left, or something couldn't be read or written.
+    """
+    try:
+        yield
+    except OSError as error:
+        # The error of copying a folder is a list of files, each with its error as text.
+        copied = re.search(r"\[Errno (\d+)\]", str(error)) if isinstance(error, shutil.Error) else None
+        code = int(copied[1]) if copied else error.errno
+        if code not in (*FULL, errno.EIO):
+            raise
+        remedy = "check the disk" if code == errno.EIO else "free some space, or choose another folder"
+        raise InputError(f"{folder}: {os.strerror(code or 0)}; {remedy}") from error

@@ -1,0 +1,271 @@
+"""Outputs: whole or not at all, whatever ends the command; links, locks, full disks."""
+
+import errno
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from labelwise.common.errors import InputError
+from labelwise.common.files import beside, check_replaceable, locked, staged, staged_together, workspace
+from tests.conftest import another_process
+
+
+@pytest.fixture
+def other_disk(tmp_path):
+    """A folder on another file system."""
+    shm = Path("/dev/shm")
+    if not shm.is_dir() or shm.stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("there is no other file system")
+    with TemporaryDirectory(dir=shm) as folder:
+        yield Path(folder)
+
+
+def begin(path: Path, *, folder: bool) -> None:
+    with staged(path, folder=folder):
+        raise AssertionError("too late")
+
+
+def test_a_file_appears_when_it_is_whole(tmp_path):
+    target = tmp_path / "sub" / "file"
+    with staged(target) as path:
+        path.write_text("new")
+        assert not target.exists()
+    assert target.read_text() == "new"
+    assert [p.name for p in target.parent.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("folder", [True, False])
+def test_on_failure_the_old_stays_and_nothing_is_left(tmp_path, folder):
+    target = tmp_path / "x"
+    if folder:
+        target.mkdir()
+    kept = target / "old" if folder else target
+    kept.write_text("old")
+
+    def write_half():
+        with staged(target, folder=folder) as path:
+            path.mkdir() if folder else path.write_text("half")
+            raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        write_half()
+    assert kept.read_text() == "old"
+    assert [p.name for p in tmp_path.iterdir()] == ["x"]
+
+
+def test_a_folder_is_replaced_as_a_whole(tmp_path):
+    target = tmp_path / "x"
+    target.mkdir()
+    (target / "stale").write_text("")
+    with staged(target, folder=True) as path:
+        path.mkdir()
+        (path / "new").write_text("")
+    assert [p.name for p in target.iterdir()] == ["new"]
+    assert [p.name for p in tmp_path.iterdir()] == ["x"]
+
+
+def test_what_a_killed_run_left_is_cleared(tmp_path):
+    for kind in ("tmp", "work"):
+        (beside(tmp_path / "x", kind) / "half").mkdir(parents=True)
+    with staged(tmp_path / "x") as path, workspace(tmp_path / "x") as folder:
+        assert list(path.parent.iterdir()) == list(folder.iterdir()) == []
+        path.write_text("new")
+    assert [p.name for p in tmp_path.iterdir()] == ["x"]
+
+
+def ended_at(number: int, work: Callable[[], None]) -> bool:
+    """Do work in a process that is killed before its Nth renaming or deletion; tell whether it came to that."""
+    if (child := os.fork()) == 0:
+        done = 0
+
+        def count_calls(call):
+            def counted(*given, **options):
+                nonlocal done
+                done += 1
+                if done == number:
+                    os._exit(9)
+                return call(*given, **options)
+
+            return counted
+
+        for name in ("rename", "replace", "unlink"):
+            setattr(Path, name, count_calls(getattr(Path, name)))
+        work()
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+
+
+def killed_everywhere(folder: Path, write: Callable[[Path, str], None]) -> Iterator[Path]:
+    """Folders in which new outputs were written over old ones until the Nth renaming or deletion."""
+    for number in count(1):
+        root = folder / str(number)
+        root.mkdir()
+        write(root, "old")
+        if not ended_at(number, lambda root=root: write(root, "new")):
+            return
+        yield root
+
+
+def state_of(root: Path) -> dict[str, str]:
+    files = [path for path in root.rglob("*") if path.is_file() and "labelwise" not in str(path.relative_to(root))]
+    return {path.relative_to(root).as_posix(): path.read_text() for path in files}
+
+
+def write_corpus(root: Path, content: str) -> None:
+    others = [root / "corpus/train", root / "corpus/dev", root / "scores"]
+    with staged_together(root / "corpus/manifest", *others, None, folders=others[:2]) as (
+        manifest,
+        train,
+        dev,
+        scores,
+        none,
+    ):
+        assert none is None
+        assert manifest.parent == train.parent, "what is in one folder is built in one folder"
+        for folder in (train, dev):
+            folder.mkdir()
+            (folder / "part").write_text(content)
+        scores.write_text(content)
+        manifest.write_text(content)
+
+
+def write_model(root: Path, content: str) -> None:
+    with staged_together(root / "model", root / "curve", folders=[root / "model"]) as (model, curve):
+        model.mkdir()
+        (model / "part").write_text(content)
+        curve.write_text(content)
+
+
+@pytest.mark.parametrize(("write", "first", "files"), [(write_corpus, "corpus/manifest", 4), (write_model, "model", 2)])
+def test_outputs_of_a_killed_command_are_old_or_new_or_without_the_first(tmp_path, write, first, files):
+    seen = set()
+    for root in killed_everywhere(tmp_path, write):
+        found = state_of(root)
+        if (root / first).exists():
+            assert len(found) == files
+            assert len(set(found.values())) == 1, "old and new are mixed"
+            seen |= set(found.values())
+        else:
+            seen.add("refused")
+        write(root, "newest")
+        assert set(state_of(root).values()) == {"newest"}
+        assert not list(root.glob("**/.*"))
+    assert seen == {"old", "new", "refused"}
+
+
+def test_an_output_that_was_not_built_is_deleted(tmp_path):
+    write_model(tmp_path, "old")
+    with staged_together(tmp_path / "model", tmp_path / "curve", folders=[tmp_path / "model"]) as (model, _):
+        model.mkdir()
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_a_folder_that_cannot_be_moved_leaves_the_old_one(tmp_path, monkeypatch):
+    write_model(tmp_path, "old")
+    rename = Path.rename
+
+    def fail(self, target):
+        if Path(target) == tmp_path / "model" and "old-" not in self.name:
+            raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", fail)
+    with pytest.raises(OSError, match="busy"), staged(tmp_path / "model", folder=True) as model:
+        model.mkdir()
+    assert state_of(tmp_path)["model/part"] == "old"
+
+
+def test_what_another_process_is_writing_is_not_written(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path)
+    with another_process(locked(tmp_path / "x")):
+        for path in (tmp_path / "x", tmp_path / "link" / "x"):
+            with pytest.raises(InputError, match=rf"{tmp_path / 'x'}: another process is writing this; wait"):
+                begin(path, folder=False)
+        with staged(tmp_path / "y") as path:
+            path.write_text("")
+    with staged(tmp_path / "x") as path:
+        path.write_text("")
+    assert {p.name for p in tmp_path.iterdir()} == {"x", "y", "link"}
+
+
+@pytest.mark.parametrize("name", [".x.tmp", ".x.old", ".x.lock"])
+def test_what_others_have_beside_an_output_stays(tmp_path, name):
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "mine").write_text("")
+    for _ in range(2):
+        with staged(tmp_path / "x", folder=True) as path:
+            path.mkdir()
+    assert (tmp_path / name / "mine").exists()
+
+
+@pytest.mark.parametrize("folder", [True, False])
+def test_a_folder_where_a_file_is_to_be_written_is_an_error_before_the_work(tmp_path, folder):
+    target = tmp_path / "x"
+    target.write_text("") if folder else target.mkdir()
+    kinds = "a file, but a folder" if folder else "a folder, but a file"
+    with pytest.raises(InputError, match=f"x: this is {kinds} is to be written there; choose another name"):
+        begin(target, folder=folder)
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
+
+
+def test_a_folder_on_another_disk_is_written_where_its_link_leads(tmp_path, other_disk):
+    (other_disk / "model").mkdir()
+    (other_disk / "model" / "old").write_text("")
+    (tmp_path / "link").symlink_to(other_disk / "model")
+    with staged(tmp_path / "link", folder=True) as path:
+        path.mkdir()
+        (path / "new").write_text("")
+    assert (tmp_path / "link").is_symlink()
+    assert [path.name for path in (other_disk / "model").iterdir()] == ["new"]
+    assert [path.name for path in other_disk.iterdir()] == ["model"]
+
+
+def test_a_link_to_a_file_is_replaced_as_it_may_lead_into_a_cache(tmp_path, other_disk):
+    (other_disk / "cached").write_text("old")
+    (tmp_path / "link").symlink_to(other_disk / "cached")
+    with staged(tmp_path / "link") as path:
+        path.write_text("new")
+    assert (tmp_path / "link").read_text() == "new"
+    assert (other_disk / "cached").read_text() == "old"
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EIO])
+def test_a_full_or_broken_disk_is_named(tmp_path, code):
+    def write():
+        with staged(tmp_path / "x"):
+            raise OSError(code, os.strerror(code))
+
+    with pytest.raises(InputError, match=f"^{tmp_path}: {os.strerror(code)}; (free some space|check the disk)"):
+        write()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_disk_that_is_full_while_a_folder_is_copied_is_named(tmp_path):
+    """What `shutil.copytree` raises has a list of files, each with its error as text."""
+    (tmp_path / "model").mkdir()
+    for name in "ab":
+        (tmp_path / "model" / name).touch()
+
+    def fail(source, copy):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), copy)
+
+    with (
+        pytest.raises(InputError, match=f"^{tmp_path}: {os.strerror(errno.ENOSPC)}; free some space"),
+        staged(tmp_path / "x", folder=True) as out,
+    ):
+        shutil.copytree(tmp_path / "model", out, copy_function=fail)
+
+
+def test_only_an_earlier_output_of_the_kind_is_replaced(tmp_path):
+    check_replaceable(tmp_path / "absent", ["mark"], "pipeline")
+    check_replaceable(tmp_path, ["mark"], "pipeline")
+    (tmp_path / "thesis.txt").touch()
+    with pytest.raises(InputError, match=r"isn't an earlier pipeline, as it has no mark; write elsewhere"):
+        check_replaceable(tmp_path, ["mark"], "pipeline")
+    (tmp_path / "mark").touch()
+    check_replaceable(tmp_path, ["mark"], "pipeline")
