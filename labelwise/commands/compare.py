@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 import typer
 
-from labelwise.commands.console import figure, msg, print_table, user_errors, visible
+from labelwise.commands.console import figure, msg, print_table, user_errors
 from labelwise.common.errors import InputError
 from labelwise.common.wording import counted
 from labelwise.compare.comparison import Change, Comparison, GoldOf, compare, seen_by
@@ -134,5 +134,5 @@ def _change(change: Change) -> list[str]:
 
 def _escape(text: str) -> str:
     """Keep Markdown from reading a label or the name of a branch as anything but text."""
-    escaped = re.sub(r"[\\`*\[\]|#~]|\b_|_\b", r"\\\g<0>", visible(" ".join(text.split())))
+    escaped = re.sub(r"[\\`*\[\]|#~]|\b_|_\b", r"\\\g<0>", " ".join(text.split()))
     return escaped.replace("&", "&amp;").replace("<", "&lt;").replace("@", "@\N{WORD JOINER}")

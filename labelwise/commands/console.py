@@ -1,8 +1,5 @@
 """Shared by the command lines: how they are run, progress bars, tables, and errors without a traceback."""
 
-import io
-import os
-import re
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,10 +19,6 @@ from labelwise.common.files import FULL
 
 WIDTH, GAP = 80, 3  # characters of a table, and those between two columns
 LEAST = 20  # characters of the first column, if it has as many, where the others leave it no more
-# What steers a terminal, or turns text around: controls but for tab and newline, line separators, and overrides of the
-# direction of writing; and halves of surrogate pairs, which can't be printed.
-STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-
 
 MemoryOption = Annotated[
     str, typer.Option(envvar="LABELWISE_MEMORY", help="Use fewer workers if they would need more, such as 2GB")
@@ -35,96 +28,19 @@ AddressOption = Annotated[
 ]
 
 
-def visible(text: object) -> str:
-    r"""Write what steers a terminal as escapes, such as \x1b: labels and names come from anywhere.
-
-    >>> visible("PER\x1b[2JSON")
-    'PER\\x1b[2JSON'
-    """
-    return STEERING.sub(lambda found: ascii(found[0])[1:-1], str(text))
-
-
-class VisiblePrinter(Printer):
-    """Prints messages; see `visible`. Colours are for terminals, unless NO_COLOR is set (https://no-color.org)."""
-
-    def text(self, title: Any = "", text: Any = "", *args: Any, **options: Any) -> Any:
-        """Print a message, whatever it has in it."""
-        self.show_color = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-        return super().text(visible(title), visible(text), *args, **options)
-
-
-msg = VisiblePrinter()
-
-
-class Output(io.FileIO):
-    """Standard output that never fails: a command that can't print does its work all the same.
-
-    error (OSError | None): why something couldn't be written; what comes after it isn't either.
-    """
-
-    error: OSError | None = None
-
-    def write(self, content: Any, /) -> int:
-        """Write bytes, unless an earlier write has failed."""
-        if self.error is None:
-            try:
-                return super().write(content)
-            except OSError as error:
-                self.error = error
-        return memoryview(content).nbytes
+msg = Printer()
 
 
 def run(command: Callable[..., None]) -> None:
-    """Run a command line, and exit with its status.
+    """Run a command line, and exit with its status; what standard output can't encode is printed as escapes.
 
-    What standard output can't encode is printed as escapes. If it can't be written to, because the disk is full, or
-    nobody reads it any more, the command goes on; that is said at the end, and the status isn't 0. A command that is
-    terminated, or whose terminal is closed, deletes what it has begun to write, as one that is interrupted does.
-    Where names of files aren't read as UTF-8, nothing is done: they would be written otherwise than they are.
+    A command that is terminated deletes what it has begun to write, as one that is interrupted does.
     """
-    if (encoding := sys.getfilesystemencoding()) != "utf-8":
-        sys.exit(f"Names of files would be read as {encoding}, and not as UTF-8: set PYTHONUTF8=1, or LC_ALL=C.UTF-8")
-    output = _open_output()
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is signal.SIG_DFL:  # nohup has it ignored
-            signal.signal(number, _terminate)
-    interruptible = signal.getsignal(signal.SIGINT) is quit_quietly
-    status: Any = 0
-    try:
-        if interruptible:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-        typer.run(command)
-    except SystemExit as ended:
-        status = ended.code
-    except KeyboardInterrupt:
-        status = 128 + signal.SIGINT
-    finally:
-        if interruptible:
-            signal.signal(signal.SIGINT, quit_quietly)
-    sys.stdout.flush()
-    if output.error:
-        done = "the command failed" if status else "the command's work is done"
-        print(f"Standard output: {output.error.strerror}; {done}, but not all that it says is there", file=sys.stderr)
-    sys.exit(status or int(output.error is not None))
-
-
-def _open_output() -> Output:
-    """Put an Output, encoded as before, in the place of standard output."""
-    before = sys.stdout
-    if before is None:  # it was closed before this process began
-        output = Output(os.devnull, "wb")
-        output.error = OSError(0, "it is closed")
-        sys.stdout = io.TextIOWrapper(io.BufferedWriter(output), encoding="utf8")
-        return output
-    before.flush()
-    output = Output(before.fileno(), "wb", closefd=False)
-    sys.stdout = io.TextIOWrapper(
-        io.BufferedWriter(output),
-        encoding=before.encoding,
-        errors="backslashreplace",
-        line_buffering=getattr(before, "line_buffering", False),
-    )
-    return output
+    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    signal.signal(signal.SIGTERM, _terminate)
+    if signal.getsignal(signal.SIGINT) is quit_quietly:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    typer.run(command)
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:
@@ -238,4 +154,4 @@ def _print_columns(columns: Sequence[Sequence[str]], widths: Sequence[int]) -> N
 
 
 def _cell(value: Any) -> str:
-    return visible(value).replace("\n", "\\n").replace("\t", "\\t")
+    return str(value).replace("\n", "\\n").replace("\t", "\\t")

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import msgspec
 import typer
 
-from labelwise.commands.console import msg, user_errors, visible
+from labelwise.commands.console import msg, user_errors
 from labelwise.common.sections import read_section
 from labelwise.compare.revisions import read_revision
 from labelwise.evaluate.ranking import SHIP_AT
@@ -49,5 +49,5 @@ def report_cli(
         msg.info(f"Points of F to gain: {', '.join(digest.costliest) or 'none'}")
         msg.info(f"F {digest.f}")
         if digest.tasks:
-            print(visible(digest.tasks[0].line()))  # in one line, as its command is copied
+            print(digest.tasks[0].line())  # in one line, as its command is copied
     print(out.resolve().as_uri())
