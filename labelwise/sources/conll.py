@@ -38,7 +38,6 @@ from labelwise.sources.conll_columns import (
     numbered_columns,
     shape_of,
 )
-from labelwise.sources.conll_count import compare, count_sentences
 from labelwise.sources.items import Item
 from labelwise.sources.prodigy import DOCUMENT, Task, TaskSpan
 
@@ -48,21 +47,6 @@ NumberedRow = tuple[int, list[str]]  # the number of a line, and its columns
 
 def read_conll(path: Path) -> Iterator[Item]:
     """Yield the sentences of a file as tasks; a sentence with a line that can't be read is a problem of that line."""
-    return compare(_read_sentences(path), count_sentences(path))
-
-
-def _lines(path: Path) -> Iterator[str]:
-    """Yield the lines of a file, which end in LF, CR, CRLF, or CR CRLF, as CRLF becomes where it is converted again."""
-    after_cr = False
-    with path.open(encoding="utf8", errors="surrogateescape", newline="") as file:
-        for line in file:
-            if not (after_cr and line == "\r\n"):
-                yield line.removeprefix("\ufeff").rstrip("\r\n")
-            after_cr = line.endswith("\r")
-
-
-def _read_sentences(path: Path) -> Iterator[tuple[Item, int]]:
-    """Yield the sentences, each with the column of its tags."""
     layout = layout_of(_lines(path))
     named: Columns | None = None
     document = 0
@@ -84,7 +68,17 @@ def _read_sentences(path: Path) -> Iterator[tuple[Item, int]]:
                 named = named_columns(found[1].split())
         if problem or rows:
             columns = named or (numbered_columns([cells for _, cells in rows]) if layout.numbered else (0, -1))
-            yield problem or _read_sentence(rows, columns, document), columns[1]
+            yield problem or _read_sentence(rows, columns, document)
+
+
+def _lines(path: Path) -> Iterator[str]:
+    """Yield the lines of a file, which end in LF, CR, CRLF, or CR CRLF, as CRLF becomes where it is converted again."""
+    after_cr = False
+    with path.open(encoding="utf8", errors="surrogateescape", newline="") as file:
+        for line in file:
+            if not (after_cr and line == "\r\n"):
+                yield line.removeprefix("\ufeff").rstrip("\r\n")
+            after_cr = line.endswith("\r")
 
 
 def _not_utf8(line: str) -> str:

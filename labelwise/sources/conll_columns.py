@@ -15,6 +15,7 @@ COMMENT = re.compile(r"#\s*\S+\s*=.*|#\s*|#(?:begin|end) document.*|# .*")
 STANDARD = re.compile(r"#\s*(?:\S+\s*=\s|new(?:doc|par)\b|(?:begin|end) document).*")
 TOKENS, TAGS = ("FORM", "TOKEN", "WORD"), ("NER", "TAG", "NER_TAG", "LABEL")
 PREFIXED = re.compile(r"([BIUSLE])-(.+)", re.DOTALL)
+BEGINS = re.compile(r"[BUS]-.", re.DOTALL)  # a tag that begins a span, whatever is before it
 OUTSIDE = ("O", "_", "-", "")
 SPACES = re.compile("[ \t]+")
 

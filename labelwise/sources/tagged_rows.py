@@ -17,7 +17,7 @@ from labelwise.common.decoding import DECODE_ERRORS
 from labelwise.common.errors import InputError
 from labelwise.common.spans import is_integer
 from labelwise.sources.conll import make_task
-from labelwise.sources.conll_count import BEGINS
+from labelwise.sources.conll_columns import BEGINS
 from labelwise.sources.items import Item, miscounted
 from labelwise.sources.prodigy import Task
 

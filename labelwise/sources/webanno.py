@@ -30,10 +30,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from labelwise.sources.brat_offsets import offset_table
-from labelwise.sources.items import Item
+from labelwise.sources.items import Item, miscounted
 from labelwise.sources.prodigy import DOCUMENT, Task, TaskSpan
 from labelwise.sources.webanno_cells import unescape, values_of
-from labelwise.sources.webanno_count import compare
 
 ENTITIES, DKPRO = ".NamedEntity", "de.tudarmstadt.ukp.dkpro.core."
 INITIAL = "INITIAL_CAS"
@@ -68,7 +67,8 @@ class Sentence(NamedTuple):
 def read_webanno(path: Path) -> Iterator[Item]:
     """Yield the document of a file as a task, or the line that can't be read as a problem."""
     try:
-        columns, sentences = _parse(path.read_text(encoding="utf-8-sig").split("\n"))
+        columns, written = _parse(path.read_text(encoding="utf-8-sig").split("\n"))
+        sentences = [sentence for sentence in written if sentence.rows]
         text, starts = _join(sentences)
     except UnicodeDecodeError as error:
         yield Item(0, None, f"malformed: not UTF-8 ({error.reason})")
@@ -87,9 +87,10 @@ def read_webanno(path: Path) -> Iterator[Item]:
         task = Task(text, spans, view_id="spans_manual")
         task.annotator_id = path.stem if in_folder else None
         task.meta = {DOCUMENT: path.parent.name if in_folder else path.name}
-        unread = list(compare(path, columns, task, len(rows), len(problems)))
         yield Item(1, task)
-        yield from (*problems, *unread)
+        yield from problems
+        if len(sentences) < len(written):
+            yield miscounted(0, len(written), "sentences", len(sentences))
 
 
 class MalformedError(ValueError):
@@ -105,7 +106,7 @@ class MalformedError(ValueError):
 
 
 def _parse(lines: Sequence[str]) -> tuple[dict[int, Layer], list[Sentence]]:
-    """Find the columns that have labels, each with its layer, and the sentences.
+    """Find the columns that have labels, each with its layer, and the sentences; the last may lack rows.
 
     RAISES (MalformedError): a line isn't of the format.
     """
@@ -128,7 +129,7 @@ def _parse(lines: Sequence[str]) -> tuple[dict[int, Layer], list[Sentence]]:
             if not sentences:
                 raise MalformedError(number, "a token before the first #Text=")
             sentences[-1].rows.append(_parse_row(number, line, sentences[-1].text))
-    return _label_columns(layers), [sentence for sentence in sentences if sentence.rows]
+    return _label_columns(layers), [sentence for sentence in sentences if sentence.rows or sentence.text.strip()]
 
 
 def _parse_row(number: int, line: str, sentence: str) -> TokenRow:

@@ -5,6 +5,7 @@ import pytest
 from labelwise.sources import webanno
 from labelwise.sources.formats import read_items
 from tests.conftest import Merging
+from tests.sources.webanno_count import count_lost
 
 NER = "#T_SP=de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity|identifier|value"
 POS = "#T_SP=de.tudarmstadt.ukp.dkpro.core.api.lexmorph.type.pos.POS|PosValue|coarseValue"
@@ -237,40 +238,57 @@ WHOLE = (
     *("1-3\t9-10\ta\t_\t_\tX[1]|Y[2]\t", "1-4\t11-15\tpill\t_\tA\\|B\tX[1]|*\t"),
     *("", "#Text=So did Bob", "2-1\t17-19\tSo\t_\t_\t_\t", "2-2\t20-23\tdid\t_\t_\t_\t", "2-3\t24-27\tBob\t_\tPER\t_"),
 )
+LABELED = (1, 2)  # the columns of features that have labels
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-def test_nothing_is_miscounted(tmp_path, end):
+def test_a_second_count_finds_nothing_that_is_not_read(tmp_path, end):
     path = tmp_path / "a.tsv"
     path.write_bytes(end.join(("#FORMAT=WebAnno TSV 3.3", *WHOLE)).encode())
     (item,) = read_items(path)
     assert [span.label for span in item.task.spans] == ["PER", "X", "Y", "A|B", "Drug", "PER"]
+    assert not count_lost(path, [item], LABELED)
+
+
+parse, join, make_spans = webanno._parse, webanno._join, webanno._spans
+
+
+def lose_a_row(lines):
+    columns, sentences = parse(lines)
+    del sentences[0].rows[-1]
+    return columns, sentences
+
+
+def lose_a_sentence(sentences):
+    text, places = join(sentences)
+    return text.replace("So did Bob", ""), places
+
+
+def lose_a_span(columns, rows, places):
+    spans, problems = make_spans(columns, rows, places)
+    return spans[:-1], problems
 
 
 @pytest.mark.parametrize(
-    ("lose", "problem"),
+    ("function", "lossy", "lost"),
     [
-        ("text", "3 sentences, of which 2 were read"),
-        ("rows", "7 rows of tokens, of which 6 were read"),
-        ("spans", "6 annotations, of which 5 were read"),
+        ("_parse", lose_a_row, {"annotations": 2, "characters": 13}),
+        ("_join", lose_a_sentence, {"sentences": 1}),
+        ("_spans", lose_a_span, {"annotations": 1, "characters": 3}),
     ],
 )
-def test_what_a_reader_loses_is_counted(tmp_path, monkeypatch, lose, problem):
-    compare = webanno.compare
-
-    def lossy(path, columns, task, rows, invalid):
-        if lose == "text":
-            task.text = task.text.replace("So did Bob", "")
-        if lose == "spans":
-            del task.spans[2]
-        return compare(path, columns, task, rows - (lose == "rows"), invalid)
-
-    monkeypatch.setattr(webanno, "compare", lossy)
-    _, item = read_items(write(tmp_path / "a.tsv", *WHOLE))
-    assert (item.line, item.problem) == (0, f"miscounted: {problem}")
+def test_the_second_count_sees_what_a_reader_loses(tmp_path, monkeypatch, function, lossy, lost):
+    path = write(tmp_path / "a.tsv", *WHOLE)
+    monkeypatch.setattr(webanno, function, lossy)
+    assert count_lost(path, read_items(path), LABELED) == lost
 
 
-def test_a_sentence_without_tokens_is_counted(tmp_path):
-    path = write(tmp_path / "a.tsv", NER, "", "#Text=Ann", "1-1\t0-3\tAnn\t_\tPER\t", "", "#Text=lost")
-    _, item = read_items(path)
-    assert item.problem == "miscounted: 2 sentences, of which 1 were read"
+def test_a_last_sentence_without_tokens_is_counted_and_fails_no_merge(merging: Merging):
+    lines = (NER, "", "#Text=Ann", "1-1\t0-3\tAnn\t_\tPER\t", "", "#Text=lost")
+    merging.add("a", ["PER"], [])
+    merging.declared[0]["path"] = write(merging.root / "tasks" / "a.tsv", *lines).name
+    merging.add("b", ["X"], [{"text": "Paris"}])
+    ledger = merging.run()
+    assert (ledger.rows, ledger.problems()) == ({"merged": 2, "miscounted": 1}, 1)
+    (problem,) = (merging.root / "corpus" / "problems.jsonl").read_text(encoding="utf8").splitlines()
+    assert '"file":"a.tsv","line":0,"reason":"miscounted: 2 sentences, of which 1 were read"' in problem

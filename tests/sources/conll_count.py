@@ -1,20 +1,17 @@
-"""A second count of CoNLL files, straight from their bytes, of the sentences, tokens and tags that must have been read.
+"""A second count of CoNLL files, straight from their bytes: the sentences, tokens and tags that a reader must find.
 
 It shares with the reader how a line is cut into columns, and nothing else. Of lines that begin with `#`, it counts only
 those that are tokens beyond doubt, so a file may have more than it counts, never less.
 """
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from labelwise.sources.conll_columns import DOCUMENT_START, WHITE, cells_of, is_marked, shape_of
-from labelwise.sources.items import Item, miscounted
-
-BEGINS = re.compile(r"[BUS]-.", re.DOTALL)  # a tag that begins a span, whatever is before it
+from labelwise.sources.conll_columns import BEGINS, DOCUMENT_START, WHITE, cells_of, is_marked, shape_of
+from labelwise.sources.items import Item
 
 
 class Sentence(NamedTuple):
@@ -24,14 +21,14 @@ class Sentence(NamedTuple):
     last: int
     lines: list[str]
 
-    def tokens(self, tag: int) -> tuple[int, int]:
+    def tokens(self, tag: int | None) -> tuple[int, int]:
         """Count the tokens, and those whose tag begins a span.
 
-        tag (int): the column of tags.
+        tag (int | None): the column of tags; None if that isn't known: no tag is counted then.
         """
         tokens = len(self.lines) - sum(map(is_marked, self.lines))
         begun = 0
-        for line in self.lines:
+        for line in self.lines if tag is not None else ():
             if "-" in line and not line.startswith(DOCUMENT_START):
                 cells = cells_of(line)
                 begins = len(cells) > max(tag, 1) and BEGINS.match(cells[tag].strip())
@@ -62,33 +59,18 @@ def _lines(path: Path) -> Iterator[str]:
             before = line
 
 
-def compare(read: Iterator[tuple[Item, int]], counted: Iterable[Sentence]) -> Iterator[Item]:
-    """Yield the items that were read, and, if a file has more than that, a problem with the line of the first of it.
+def count_lost(path: Path, items: Iterable[Item], tag: int | None = -1) -> Counter[str]:
+    """Count what a file has and the items that were read of it lack.
 
-    read (Iterator): items, each with the column of its tags.
+    tag (int | None): the column of tags; None if that isn't known.
     """
-    there: Counter[str] = Counter()
+    read = {item.line: item for item in items}
     lost: Counter[str] = Counter()
-    where = 0
-    item, tag = next(read, (None, 0))
-    for sentence in counted:
-        while item and item.line < sentence.first:
-            yield item
-            item, tag = next(read, (None, 0))
-        found = {"sentences": (1, int(item is not None and item.line <= sentence.last))}
-        if item and item.line <= sentence.last:
-            if item.task:
-                tokens, begun = sentence.tokens(tag)
-                found["tokens"] = tokens, (item.task.text or "").count(" ") + 1
-                found["tags that begin a span"] = begun, len(item.task.spans or ())
-            yield item
-            item, tag = next(read, (None, 0))
-        for what, (expected, had) in found.items():
-            there[what] += expected
-            lost[what] += max(expected - had, 0)
-        where = where or (sentence.first if lost.total() else 0)
-    while item:
-        yield item
-        item, tag = next(read, (None, 0))
-    for what, number in list((+lost).items())[:1]:
-        yield miscounted(where, there[what], what, there[what] - number)
+    for sentence in count_sentences(path):
+        item = next((read[line] for line in range(sentence.first, sentence.last + 1) if line in read), None)
+        lost["sentences"] += item is None
+        if item and item.task:
+            tokens, begun = sentence.tokens(tag)
+            lost["tokens"] += max(tokens - (item.task.text or "").count(" ") - 1, 0)
+            lost["tags"] += max(begun - len(item.task.spans or ()), 0)
+    return +lost
