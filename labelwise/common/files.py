@@ -144,8 +144,10 @@ def real_path(path: Path) -> Path:
 def check_kind(path: Path, *, folder: bool) -> None:
     """Check that what is at a path, if anything, can be replaced by a folder, or by a file.
 
-    RAISES (InputError): it is the other of these.
+    RAISES (InputError): it is the other of these, or a link to nothing.
     """
+    if path.is_symlink() and not path.exists():
+        raise InputError(f"{path}: this is a link to nothing; delete it, or make what it leads to")
     if path.exists() and path.is_dir() != folder:
         kinds = ("a folder", "a file") if path.is_dir() else ("a file", "a folder")
         raise InputError(f"{path}: this is {kinds[0]}, but {kinds[1]} is to be written there; choose another name")
