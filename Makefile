@@ -2,7 +2,7 @@
 PYTHON ?= python3
 UV ?= uv
 
-.PHONY: help run test test-all nightly rounding wheel lint docs bench gpu sbom lock clean
+.PHONY: help run test test-all nightly rounding wheel lint docs bench gpu lock clean
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -46,16 +46,11 @@ bench: .venv-bench/.ready ## Set up .venv-bench (no torch) and measure the merge
 
 gpu: .venv-gpu/.ready ## Set up .venv-gpu (torch with CUDA, cupy); then: .venv-gpu/bin/weasel run gpu
 
-sbom: .venv/.ready .venv-sbom/.ready ## List what .venv consists of, with licenses, as build/sbom.json (CycloneDX), and validate that.
-	mkdir -p build
-	.venv-sbom/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible --validate -o build/sbom.json .venv/bin/python
-
 .venv/.ready: requirements/cpu.txt
 .venv-dev/.ready: requirements/dev.txt requirements/weights.txt
 .venv-bench/.ready: requirements/bench.txt
 .venv-docs/.ready: requirements/docs.txt
 .venv-gpu/.ready: requirements/gpu.txt
-.venv-sbom/.ready: requirements/sbom.txt
 .venv-tools/.ready: requirements/tools.txt
 .venv-doccano/.ready: requirements/doccano.txt
 # pip is quiet unless something goes wrong; of gigabytes, it shows how far it is.
@@ -75,11 +70,10 @@ lock: ## Pin the dependencies of pyproject.toml anew (needs uv).
 	(echo "# make lock"; $(COMPILE)) > requirements/cpu.txt
 	(echo "# make lock"; $(COMPILE) --extra bench) > requirements/bench.txt
 	(echo "# make lock"; $(UV) pip compile -q --python-version 3.11 --no-annotate --no-header --group docs) > requirements/docs.txt
-	(echo "# make lock"; $(UV) pip compile -q --python-version 3.11 --no-annotate --no-header --group sbom) > requirements/sbom.txt
 	(echo "# make lock"; $(UV) pip compile -q --python-version 3.11 --no-annotate --no-header --group tools) > requirements/tools.txt
 	(echo "# make lock"; $(UV) pip compile -q --python-version 3.11 --no-annotate --no-header --group doccano) > requirements/doccano.txt
 	(echo "# make lock"; $(COMPILE) --extra gpu) > requirements/gpu.txt
 	(echo "# make lock"; $(COMPILE) --extra dev | grep -vE '^(nvidia|cuda|triton)') > requirements/dev.txt
 
 clean: ## Delete what can be made again: environments and caches, not corpora or models.
-	rm -rf .venv .venv-bench .venv-dev .venv-doccano .venv-docs .venv-gpu .venv-sbom .venv-tools .weasel .pytest_cache .ruff_cache .mypy_cache
+	rm -rf .venv .venv-bench .venv-dev .venv-doccano .venv-docs .venv-gpu .venv-tools .weasel .pytest_cache .ruff_cache .mypy_cache
