@@ -1,7 +1,6 @@
 """Compare the results of git revisions, label by label: is one better, and could it be chance?"""
 
 import re
-from collections.abc import Mapping
 from typing import Annotated, Literal
 
 import msgspec
@@ -10,9 +9,8 @@ import typer
 from labelwise.commands.console import figure, msg, print_table, user_errors
 from labelwise.common.errors import InputError
 from labelwise.common.wording import counted
-from labelwise.compare.comparison import Change, Comparison, GoldOf, compare, seen_by
+from labelwise.compare.comparison import Change, Comparison, GoldOf, compare
 from labelwise.compare.revisions import WORKSPACE, read_revision
-from labelwise.compare.spread import Spread, spread
 
 Option = typer.Option
 Pipeline = Literal["cpu", "gpu"]
@@ -26,7 +24,6 @@ def compare_cli(
     pipeline: Annotated[Pipeline, Option(help="Which pipeline's results to compare")] = "cpu",
     gold: Annotated[GoldOf | None, Option(help="Whose gold counts, if it differs", show_default="last")] = None,
     common: Annotated[bool, Option("--common", help="Compare on the texts that all have")] = False,
-    over: Annotated[bool, Option("--spread", help="Print how far F varies across these, such as seeds")] = False,
     md: Annotated[bool, Option("--md", help="Print Markdown")] = False,
     as_json: Annotated[bool, Option("--json", help="Print JSON")] = False,
 ) -> None:
@@ -42,16 +39,6 @@ def compare_cli(
             )
         names = revisions if len(revisions) > 1 else [*revisions, WORKSPACE]
         results = [read_revision(name, pipeline) for name in names]
-        if over:
-            if md or as_json or gold or common:
-                raise InputError("--spread: it is a table of each revision's own scores; leave out the other options")
-            print_table(["F", "Mean", "Deviation", "Least to greatest"], spread_table(spread(results)))
-            msg.info(
-                f"{len(results)} revisions, {counted(results[0].metrics.texts, 'text')}; the deviation is the sample's"
-            )
-            for name, said in seen_by(results).items():
-                msg.info(f"{name}: {said}")
-            return
         comparison = compare(results, gold=gold, common=common)
     if as_json:
         print(msgspec.json.format(msgspec.json.encode(comparison), indent=2).decode())
@@ -83,16 +70,6 @@ def table(comparison: Comparison) -> list[list[str]]:
             cells += [figure(row.f[other]), *_change(row.changes[other])[: 1 if comparison.missing else None]]
         lines.append([*cells, "" if row.support is None else f"{row.support:,}"])
     return lines
-
-
-def spread_table(rows: Mapping[str, Spread | None]) -> list[list[str]]:
-    """Make the rows of `--spread`."""
-    return [
-        [name, figure(row.mean), figure(row.deviation), f"{row.least:.3f} to {row.greatest:.3f}"]
-        if row
-        else [name, "", "", ""]
-        for name, row in rows.items()
-    ]
 
 
 def notes(comparison: Comparison) -> list[str]:

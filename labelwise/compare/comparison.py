@@ -122,18 +122,13 @@ def compare(revisions: Sequence[Revision], *, gold: GoldOf | None = None, common
         made.all_spans = score(all_spans=True).micro
     made.missing = missing
     made.behind = [stage for revision in revisions for stage in revision.behind]
-    made.seen = seen_by(revisions)
+    made.seen = {one.name: said for one in revisions if (said := tell_seen(one.metrics))}
     made.only = {
         revision.name: {label: scores.shown().f for label, scores in sorted(own.items()) if label not in labels}
         for revision in revisions
         if (own := revision.metrics.all_gold.labels).keys() - set(labels)
     }
     return made
-
-
-def seen_by(revisions: Sequence[Revision]) -> dict[str, str]:
-    """Say which pipelines were trained on texts that they are scored on, or of which that is unknown."""
-    return {one.name: said for one in revisions if (said := tell_seen(one.metrics))}
 
 
 def _resample(revisions: Sequence[Revision], labels: list[str], gold: GoldOf, *, all_spans: bool) -> Comparison:

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -223,11 +222,3 @@ def test_metrics_of_an_earlier_version_or_of_something_else(content, tmp_path):
     (tmp_path / "metrics/cpu.json").write_bytes(content)
     with pytest.raises(InputError, match=r"isn't what an evaluation writes now .*; run `dvc repro"):
         read_revision("workspace", "cpu", made.root)
-
-
-def test_the_spread_of_revisions_is_printed(repository):
-    made = repository.compare("--spread", "main", "better")
-    assert "2 revisions, 20 texts" in made
-    assert [f"{name}: Unknown whether the pipeline was trained on" in made for name in ("main", "better")] == [True] * 2
-    assert re.search(r"all \(micro\) +0\.611 +0\.393 +0\.333 to 0\.889", made), made
-    assert "--spread: it is a table" in repository.compare("--spread", "main", "better", "--json", fails=True)
