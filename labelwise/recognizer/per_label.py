@@ -55,7 +55,7 @@ CERTAIN = 255  # a probability of 1, in the bytes of soft targets
 OWN_WIDTH, OWN_PIECES = 64, 3  # of the hidden layer of a label that is added
 SPANS_KEY = "labels"
 COMMITTEE = "committee"  # name of a model that is one
-FITTED = ("offsets", "slopes", "intercepts")  # settings of the component, by label; see `calibrated`
+FITTED = ("slopes", "intercepts")  # settings of the component, by label; see `calibrated`
 GOLD, REJECTED, MERGED = "gold", "incorrect_spans", "labelwise"  # where a merge puts what a Doc carries
 TINY = 1e-6
 NUMPY = NumpyOps()
@@ -355,7 +355,7 @@ class PerLabelRecognizer(TrainablePipe):
         self._frozen = len(self.labels)
 
     def uncalibrate(self) -> None:
-        """Forget what was fitted to the model as it was: offsets of thresholds, slopes and intercepts."""
+        """Forget what was fitted to the model as it was: slopes and intercepts."""
         for name in FITTED:
             self.cfg.pop(name, None)
 
@@ -393,9 +393,7 @@ class PerLabelRecognizer(TrainablePipe):
         docs = list(docs)
         if not any(len(doc) for doc in docs):
             return [FoundSpans.nothing() for _ in docs]
-        scores = self.log_probabilities(docs)
-        scores[:, :, OUT] += self._of_labels("offsets", 0.0)
-        found = decode(scores, [len(doc) for doc in docs])
+        found = decode(self.log_probabilities(docs), [len(doc) for doc in docs])
         slopes, intercepts = self._of_labels("slopes", 1.0), self._of_labels("intercepts", 0.0)
         for spans in found:
             spans.probabilities = calibrated(spans.probabilities, slopes[spans.labels], intercepts[spans.labels])
@@ -407,7 +405,7 @@ class PerLabelRecognizer(TrainablePipe):
         return log_softmax(flat.reshape(len(flat), -1, TAGS))
 
     def _of_labels(self, name: str, default: float) -> np.ndarray:
-        """Give a setting of each label: "offsets", "slopes" or "intercepts"."""
+        """Give a setting of each label: "slopes" or "intercepts"."""
         return np.array([self.cfg.get(name, {}).get(label, default) for label in self.labels], "float32")
 
     def set_annotations(self, docs: Iterable[Doc], found: Sequence["FoundSpans"]) -> None:

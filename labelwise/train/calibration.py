@@ -1,10 +1,7 @@
-"""Fit on dev, after training, what turns a label's scores into decisions and probabilities that can be trusted.
+"""Fit on dev, after training, what turns a label's scores into probabilities that can be trusted.
 
-Of each label of a per-label recognizer:
-
-1. With `optimize`, an offset of its threshold: how much more, or less, probable than "no entity" a span must be.
-2. A slope and an intercept, so that of the spans with a probability of 0.8, eight of ten are right on dev; see
-   `per_label.calibrated`. Labels with few spans on dev are drawn towards all labels together.
+Each label of a per-label recognizer has a slope and an intercept, so that of the spans with a probability of 0.8, eight
+of ten are right on dev; see `per_label.calibrated`. Labels with few spans on dev are drawn towards all labels together.
 
 Only what a text's coverage allows to judge counts. It is streamed: nothing is kept of a text but numbers.
 """
@@ -12,7 +9,7 @@ Only what a text's coverage allows to judge counts. It is streamed: nothing is k
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from spacy.language import Language
@@ -22,16 +19,11 @@ from spacy.training import Example
 from labelwise.common.spans import SpanKey
 from labelwise.corpus.annotation import Annotation, annotation_of, entities, is_merged
 from labelwise.corpus.streaming import forgetting, take_batch, texts_at_a_time
-from labelwise.recognizer.per_label import OUT, TINY, FoundSpans, PerLabelRecognizer, calibrated, decode
+from labelwise.recognizer.per_label import TINY, FoundSpans, PerLabelRecognizer, calibrated, decode
 from labelwise.recognizer.reliability import Reliability
 from labelwise.recognizer.transformer import joined
 from labelwise.train.tidy import rewrite
 
-Optimize = Literal["", "f", "precision", "recall"]
-# Precision and recall are weighed against each other, or no span, or all spans, would be the best.
-BETA = {"f": 1.0, "precision": 0.5, "recall": 2.0}
-OFFSETS = tuple(np.arange(-3.0, 3.25, 0.5).tolist())
-ENOUGH = 200  # gold spans on dev, from which on a label decides more than all labels together
 PRIOR = 10.0  # how many spans a label must have until they say more than those of all labels
 
 
@@ -51,24 +43,18 @@ class Fitted(NamedTuple):
     after: float
 
 
-def fit(nlp: Language, examples: Iterable[Example], optimize: Optimize = "") -> Fitted | None:
+def fit(nlp: Language, examples: Iterable[Example]) -> Fitted | None:
     """Fit a pipeline's recognizer, and leave it as it is; what it has for a frozen label is in what is returned.
 
     examples (Iterable[Example]): those of dev, read once.
-    optimize (str): what the thresholds are to be best for; nothing leaves them as they are.
     RETURNS (Fitted | None): None if nothing that was found can be judged.
     """
     component: Any = nlp.get_pipe("ner")
-    offsets = OFFSETS if optimize else (0.0,)
-    found, gold = _collect(nlp, component, examples, offsets)
-    zero = offsets.index(0.0)
-    chosen = _choose_offsets(found, gold, optimize, offsets) if optimize else np.full(len(gold), zero)
-    judged = _stack([_of_label(found[place], label) for label, place in enumerate(chosen.tolist())])
+    judged = _collect(nlp, component, examples)
     if not len(judged.right):
         return None
-    slopes, intercepts = _fit_odds(judged, len(gold))
+    slopes, intercepts = _fit_odds(judged, len(component.labels))
     settings = {
-        "offsets": _by_label(component, np.array(offsets)[chosen], 0.0),
         "slopes": _by_label(component, slopes, 1.0),
         "intercepts": _by_label(component, intercepts, 0.0),
     }
@@ -89,35 +75,20 @@ def write_fitted(folder: Path, fitted: Fitted) -> None:
     rewrite(path, json.dumps(content, indent=2, ensure_ascii=False))
 
 
-def _collect(
-    nlp: Language, component: PerLabelRecognizer, examples: Iterable[Example], offsets: Sequence[float]
-) -> tuple[list[Judged], np.ndarray]:
-    """Find spans at each offset, and judge them.
-
-    RETURNS (tuple): the spans at each offset, and the number of gold spans of each label.
-    """
-    rows: list[list[Judged]] = [[] for _ in offsets]
-    place = {label: number for number, label in enumerate(component.labels)}
-    gold = np.zeros(len(place), int)
+def _collect(nlp: Language, component: PerLabelRecognizer, examples: Iterable[Example]) -> Judged:
+    """Find spans, and judge them."""
+    rows: list[Judged] = []
     examples = iter(examples)
     with joined(nlp):
         while True:
             with forgetting(nlp), nlp.select_pipes(disable="ner"):
                 batch = take_batch(examples, texts_at_a_time(nlp), lambda eg: len(eg.predicted))
                 if not batch:
-                    return [_stack(found) for found in rows], gold
+                    return _stack(rows)
                 docs = list(nlp.pipe(eg.predicted for eg in batch))
-                scores = component.log_probabilities(docs)
-                truths = [_judge(eg) for eg in batch]
-                for label in (label for accepted, _ in truths for _, _, label in accepted if label in place):
-                    gold[place[label]] += 1
-                for number, offset in enumerate(offsets):
-                    shifted = scores.copy()
-                    shifted[:, :, OUT] += offset
-                    for doc, spans, truth in zip(
-                        docs, decode(shifted, [len(doc) for doc in docs]), truths, strict=True
-                    ):
-                        rows[number].append(_judged(doc, spans, component.labels, *truth))
+                found = decode(component.log_probabilities(docs), [len(doc) for doc in docs])
+                for eg, doc, spans in zip(batch, docs, found, strict=True):
+                    rows.append(_judged(doc, spans, component.labels, *_judge(eg)))
 
 
 def _judge(eg: Example) -> tuple[set[SpanKey], Annotation]:
@@ -140,29 +111,6 @@ def _stack(parts: Sequence[Judged]) -> Judged:
     if not parts:
         return Judged(np.zeros(0, int), np.zeros(0), np.zeros(0, bool))
     return Judged(*(np.concatenate(column) for column in zip(*parts, strict=True)))
-
-
-def _of_label(found: Judged, label: int) -> Judged:
-    chosen = found.labels == label
-    return Judged(*(column[chosen] for column in found))
-
-
-def _choose_offsets(
-    found: Sequence[Judged], gold: np.ndarray, optimize: Optimize, offsets: Sequence[float]
-) -> np.ndarray:
-    """Choose for each label the offset with the best F on dev; of equal ones that nearest to none.
-
-    To the counts of each label, ENOUGH gold spans are added that behave as those of all labels do.
-    """
-    beta = BETA[optimize] ** 2
-    scores = np.zeros((len(offsets), len(gold)))
-    share = ENOUGH / max(gold.sum(), 1)
-    for place, at in enumerate(found):
-        hits = np.bincount(at.labels, at.right, len(gold)) + share * at.right.sum()
-        spans = np.bincount(at.labels, minlength=len(gold)) + share * len(at.right)
-        scores[place] = (1 + beta) * hits / np.maximum(beta * (gold + ENOUGH) + spans, 1)
-    order = np.argsort(np.abs(offsets), kind="stable")
-    return order[np.argmax(scores[order], axis=0)]
 
 
 def _fit_odds(judged: Judged, labels: int) -> tuple[np.ndarray, np.ndarray]:

@@ -172,7 +172,7 @@ def fit_saved(nlp: Language, folder: Path) -> Fitted | None:
     nlp.from_disk(folder)
     config = nlp.config.interpolate()
     (dev,) = resolve_dot_names(config, [config["training"]["dev_corpus"]])
-    fitted = fit(nlp, dev(nlp), config["labelwise"]["optimize"])
+    fitted = fit(nlp, dev(nlp))
     if fitted:
         write_fitted(folder, fitted)
     return fitted

@@ -6,14 +6,12 @@ from pathlib import Path
 from typing import Any, Literal, TypedDict, get_args, get_type_hints
 
 from labelwise.common.errors import InputError
-from labelwise.train.calibration import Optimize
 from labelwise.train.out_of_memory import OnOom
 
 
 class Section(TypedDict):
     """The section, as the saved pipeline has it, too. A key that a config lacks has the first of its values.
 
-    optimize (str): what a per-label recognizer's thresholds are to be best for; see `calibration`.
     freeze (bool): of the recognizer that is taken from another pipeline, train only the heads of labels that it lacks;
         see `pipeline.freeze_components`.
     on_oom (str): when memory runs out, "stop", or "halve" what the device is given at a time, and continue.
@@ -21,7 +19,6 @@ class Section(TypedDict):
     gpus (int): GPUs of this machine that share each batch, those numbered from 0.
     """
 
-    optimize: Optimize
     freeze: Literal[False, True]
     on_oom: OnOom
     portable: Literal[False, True]
@@ -29,7 +26,7 @@ class Section(TypedDict):
 
 
 # For pipelines that tell of a corpus, and aren't for use: all heads are trained, and decide as they have learnt.
-PLAIN = {"labelwise.freeze": False, "labelwise.optimize": ""}
+PLAIN = {"labelwise.freeze": False}
 VALUES: dict[str, tuple[Any, ...]] = {key: get_args(hint) for key, hint in get_type_hints(Section).items()}
 
 

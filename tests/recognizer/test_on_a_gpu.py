@@ -97,7 +97,7 @@ def live(folder: Path, tiny_bert: Path | None = None) -> Iterator[Any]:
     yield learn()
     with nlp.use_params(sgd.averages):
         yield [doc.spans["labels"] for doc in nlp.pipe(eg.predicted.copy() for eg in examples)]
-    yield fit(nlp, make_examples(nlp, 30, 3), "f")
+    yield fit(nlp, make_examples(nlp, 30, 3))
     ner.add_label("D")
     yield learn()
     np.savez(folder / "arrays.npz", **take_arrays(nlp, sgd))

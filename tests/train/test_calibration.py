@@ -1,4 +1,4 @@
-"""Probabilities that can be trusted, and thresholds, both fitted on dev."""
+"""Probabilities that can be trusted, fitted on dev."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,6 @@ from spacy.training import Example
 
 from labelwise.corpus.annotation import annotation_of
 from labelwise.demo.write import make_demo
-from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
 from labelwise.recognizer.per_label import FITTED, TAGS, calibrated
@@ -23,20 +22,14 @@ from tests.train.test_resume import CPU
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """Pipelines that are far from perfect, on 500 texts: their folder, and what training said."""
+    """A pipeline that is far from perfect, on 500 texts: its folder, and what training said."""
     folder = tmp_path_factory.mktemp("trained")
     make_demo(folder / "brat", docs=500, labels=4, words=60)
     convert_brat(folder / "brat", folder / "tasks")
     merge_data([folder / "tasks" / "datasets.yml"], folder / "corpus", Settings(dev_ratio=0.7, test_ratio=0.1))
     overrides = {"training.max_steps": 35, "training.eval_frequency": 35}
-    return folder, {
-        optimize: train_pipeline(
-            Recipe(CPU, folder / "corpus", overrides={**overrides, "labelwise.optimize": optimize}),
-            folder / name,
-            folder / "c.tsv",
-        )
-        for optimize, name in (("", "plain"), ("precision", "precision"), ("recall", "recall"))
-    }
+    recipe = Recipe(CPU, folder / "corpus", overrides=overrides)
+    return folder, train_pipeline(recipe, folder / "model", folder / "c.tsv")
 
 
 class Fixed:
@@ -90,17 +83,8 @@ def test_what_a_frozen_label_has_stays():
     nlp = fixed_pipeline()
     component = nlp.get_pipe("ner")
     component.frozen, component.cfg = ("A",), {"intercepts": {"A": 0.25}}
-    found = fit(nlp, examples(nlp, odds, rng.random(1000) < 0.5), "f")
-    assert found.settings == {"offsets": {}, "slopes": {}, "intercepts": {"A": 0.25}}
-
-
-def test_the_threshold_goes_where_most_is_won():
-    """Everything below odds of 1 is wrong, everything above is right: a threshold of 1 is best."""
-    odds = np.tile(np.arange(-2.75, 3, 0.5), 100)
-    nlp = fixed_pipeline()
-    for optimize in ("f", "precision", "recall"):
-        assert fit(nlp, examples(nlp, odds, odds > 1), optimize).settings["offsets"] == {"A": 1.0}
-    assert fit(nlp, examples(nlp, odds, odds > 1)).settings["offsets"] == {}
+    found = fit(nlp, examples(nlp, odds, rng.random(1000) < 0.5))
+    assert found.settings == {"slopes": {}, "intercepts": {"A": 0.25}}
 
 
 def test_where_nothing_was_found_nothing_is_fitted():
@@ -116,41 +100,26 @@ def test_a_slope_of_one_changes_nothing():
 @pytest.mark.slow
 @pytest.mark.long
 def test_probabilities_are_calibrated_on_dev(trained):
-    folder, runs = trained
-    assert runs[""].fitted.after <= 0.05
-    nlp = spacy.load(folder / "plain")
+    folder, trained = trained
+    assert trained.fitted.after <= 0.05
+    nlp = spacy.load(folder / "model")
     found, right = [], []
     for eg in PartitionedCorpus(folder / "corpus" / "dev")(nlp):
         doc = nlp(eg.reference.text)
         gold = annotation_of(eg.reference).accepted
         found.extend(doc.spans["labels"].attrs["scores"])
         right.extend((span.start_char, span.end_char, span.label_) in gold for span in doc.spans["labels"])
-    assert Reliability(zip(found, right, strict=True)).error() == pytest.approx(runs[""].fitted.after, abs=1e-3)
-
-
-@pytest.mark.slow
-@pytest.mark.long
-def test_thresholds_trade_precision_for_recall(trained):
-    folder, _ = trained
-    # On dev, for which they were fitted, and which has most of the texts: of a few, chance decides.
-    found = {
-        name: evaluate_pipeline(folder / name, folder / "corpus" / "dev").metrics.all_gold
-        for name in ("plain", "precision", "recall")
-    }
-    assert found["precision"].p > found["plain"].p > found["recall"].p
-    assert found["precision"].r <= found["plain"].r < found["recall"].r
+    assert Reliability(zip(found, right, strict=True)).error() == pytest.approx(trained.fitted.after, abs=1e-3)
 
 
 @pytest.mark.slow
 @pytest.mark.long
 def test_more_training_forgets_what_was_fitted(trained, tmp_path):
     folder, _ = trained
-    start = str(folder / "recall")
+    start = str(folder / "model")
     overrides = {"training.max_steps": 1, "training.eval_frequency": 1}
     train_pipeline(
         Recipe(CPU, folder / "corpus", overrides=overrides, init_from=start), tmp_path / "more", tmp_path / "c.tsv"
     )
     before, after = (spacy.load(path).get_pipe("ner").cfg for path in (start, tmp_path / "more"))
-    assert before["offsets"]
-    assert not after["offsets"]
     assert all(after[name] != before[name] for name in FITTED)

@@ -11,7 +11,7 @@ from labelwise.train.section import VALUES, check_section
 from tests.conftest import ROOT
 
 CPU, GPU = ROOT / "configs" / "cpu.cfg", ROOT / "configs" / "gpu.cfg"
-PLAIN = {"optimize": "", "freeze": False, "on_oom": "stop", "portable": False, "gpus": 1}
+PLAIN = {"freeze": False, "on_oom": "stop", "portable": False, "gpus": 1}
 
 
 @pytest.mark.parametrize("config", [CPU, GPU], ids=["cpu", "gpu"])
@@ -31,11 +31,10 @@ def test_each_value_is_taken(key):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("frozen = true", "has no 'frozen'; give optimize, freeze, on_oom, portable, gpus"),
+        ("frozen = true", "has no 'frozen'; give freeze, on_oom, portable, gpus"),
         ("freeze = yes", 'freeze = "yes": give false or true'),
         ("portable = 1", "portable = 1: give false or true"),
         ('on_oom = "half"', 'on_oom = "half": give "stop" or "halve"'),
-        ('optimize = "accuracy"', 'optimize = "accuracy": give "" or "f" or "precision" or "recall"'),
         ("gpus = 0", "gpus = 0: give 1 or 2 or "),
         ("gpus = true", "gpus = true: give 1 or 2 or "),
     ],
@@ -55,10 +54,10 @@ def test_a_config_without_the_section_takes_other_values_for_it_all_the_same(tmp
 
 
 def test_a_training_resumes_with_another_section(demo_corpus):
-    """With more GPUs, another threshold, or what lets it continue after memory ran out."""
+    """With more GPUs, or what lets it continue after memory ran out."""
     recipes = [
-        Recipe(CPU, demo_corpus, overrides={"labelwise.on_oom": on_oom, "labelwise.optimize": optimize})
-        for on_oom, optimize in (("stop", ""), ("halve", "f"))
+        Recipe(CPU, demo_corpus, overrides={"labelwise.on_oom": on_oom, "labelwise.gpus": gpus})
+        for on_oom, gpus in (("stop", 1), ("halve", 2))
     ]
     one, other = (facts_of(read_settings(recipe), demo_corpus, -1) for recipe in recipes)
     assert one == other
