@@ -10,7 +10,7 @@ import msgspec
 
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 
-READERS = ("labelwise.train.loaders", "labelwise.train.student", "labelwise.corpus.seen_texts")
+READERS = ("labelwise.train.loaders", "labelwise.corpus.seen_texts")
 
 
 @contextmanager
@@ -18,13 +18,13 @@ def forgotten(unknown: Mapping[str, Collection[str]], leave_out: Collection[str]
     """Make a block in which trainings don't know the labels of some texts.
 
     unknown (Mapping): by text, the labels that it isn't annotated for.
-    leave_out (Collection[str]): texts that aren't read at all, but as the raw texts of a student.
+    leave_out (Collection[str]): texts that aren't read at all.
     """
 
     def read(file: Path) -> Iterator[StoredDoc]:
         """Yield the texts of a file, without what is forgotten."""
         for doc in read_stored_docs(file):
-            if doc.text not in leave_out or doc.annotation.soft is not None:
+            if doc.text not in leave_out:
                 uncovered = {**doc.annotation.uncovered, **dict.fromkeys(unknown.get(doc.text, ()), "none")}
                 yield replace(doc, merged=msgspec.structs.replace(doc.annotation, uncovered=uncovered))
 

@@ -34,8 +34,6 @@ class Annotation(msgspec.Struct, frozen=True, omit_defaults=True):
     uncovered (dict[str, State]): the labels that the text isn't complete for.
     datasets (list[str]): if there are any, the data sets that the text is from.
     doc (str): the name of the document that it is, if its tasks have one (`meta.doc`).
-    soft (dict[str, bytes] | None): what a teacher thinks of labels that the text isn't complete for, of a text that a
-        student learns; see `per_label.soft_tags`. A merge gives none.
     """
 
     gold: list[tuple[int, int, str, list[str]]]
@@ -43,7 +41,6 @@ class Annotation(msgspec.Struct, frozen=True, omit_defaults=True):
     uncovered: dict[str, State]
     datasets: list[str] = []
     doc: str = ""
-    soft: dict[str, bytes] | None = None
 
     @property
     def accepted(self) -> set[SpanKey]:

@@ -8,8 +8,7 @@ being told what else is in it. Here each label has a decision of its own:
 2. The loss is the cross-entropy of each label's tags, where they are known. A label that a text is complete for is
    known on all of its tokens, except for those of gold without token boundaries. Of a label that was only judged span
    by span, accepted spans are known, and a rejected one costs -log(1 - p), where p is the probability of its tags. All
-   else is masked: it has no loss and no gradient, unless a teacher has given it probabilities, soft targets (Hinton et
-   al., Distilling the Knowledge in a Neural Network, 2015), whose cross-entropy is its loss.
+   else is masked: it has no loss and no gradient.
 3. Decoding finds, for each label, the most probable sequence of tags that is legal (Viterbi), and so spans that don't
    overlap. Those of different labels may, and are all kept in `doc.spans["labels"]`, with their probabilities in
    `attrs["scores"]`; `doc.ents` is the choice of spans without overlap that has the highest sum of -log(1 - p).
@@ -51,7 +50,6 @@ from thinc.types import Floats2d
 OUT, BEGIN, IN, LAST, UNIT = range(5)
 TAGS = 5
 UNKNOWN = -1
-CERTAIN = 255  # a probability of 1, in the bytes of soft targets
 OWN_WIDTH, OWN_PIECES = 64, 3  # of the hidden layer of a label that is added
 SPANS_KEY = "labels"
 COMMITTEE = "committee"  # name of a model that is one
@@ -482,8 +480,7 @@ class PerLabelRecognizer(TrainablePipe):
         ]
         ops: Any = self.model.ops
         flat = ops.xp.concatenate(logits)
-        soft = soft_rows(targets, tags)
-        loss, gradient = loss_and_gradient(flat.reshape(len(flat), -1, TAGS), tags, rejected, ops, soft)
+        loss, gradient = loss_and_gradient(flat.reshape(len(flat), -1, TAGS), tags, rejected, ops)
         gradient = ops.as_contig(gradient.reshape(flat.shape))
         return loss, ops.unflatten(gradient, np.array([len(part) for part in logits], "int32"))
 
@@ -527,12 +524,10 @@ class Targets(NamedTuple):
 
     tags (np.ndarray): of the shape (tokens, labels), UNKNOWN where nobody knows.
     rejected (list): spans that aren't entities, of labels that aren't complete, as (start, end, label's number).
-    soft (np.ndarray | None): probabilities by a teacher, of the shape (tokens, labels, 5); zeros where it gives none.
     """
 
     tags: np.ndarray
     rejected: list[tuple[int, int, int]]
-    soft: np.ndarray | None = None
 
 
 def targets_of(eg: Example, place: dict[str, int]) -> Targets:
@@ -569,43 +564,7 @@ def targets_of(eg: Example, place: dict[str, int]) -> Targets:
         for start, end, label in _aligned(eg, reference.spans.get(REJECTED, ()), same)
         if label in place and (states.get(label) == "partial" or merged is None)
     ]
-    soft = merged.get("soft") if merged and same else None
-    return Targets(tags, rejected, None if soft is None else soft_tags(soft, size, place, states))
-
-
-def soft_tags(soft: dict[str, bytes], size: int, place: dict[str, int], unknown: Iterable[str]) -> np.ndarray:
-    """Give what a teacher thinks of a text: probabilities of the shape (tokens, labels, 5).
-
-    soft (dict[str, bytes]): by label, five bytes for each token: the tags' probabilities, as parts of CERTAIN. Tokens
-        are outside of a label that isn't there.
-    unknown (Iterable[str]): the labels that are asked about.
-    """
-    found = np.zeros((size, len(place), TAGS), "float32")
-    for label in set(unknown) & place.keys():
-        found[:, place[label], OUT] = 1
-        if label in soft:
-            given = np.frombuffer(soft[label], np.uint8).reshape(size, TAGS).astype("float32")
-            found[:, place[label]] = given / given.sum(axis=1, keepdims=True)
-    return found
-
-
-def soft_rows(targets: "Sequence[Targets]", tags: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """List what is to be learned of teachers, where nothing is known: cells of the tags, and their probabilities.
-
-    tags (np.ndarray): those of all texts.
-    RETURNS (tuple | None): numbers of cells, and five probabilities for each; None if no text has a teacher.
-    """
-    if all(known.soft is None for known in targets):
-        return None
-    shapes = [(*known.tags.shape, TAGS) for known in targets]
-    soft = np.concatenate(
-        [
-            np.zeros(shape, "float32") if known.soft is None else known.soft
-            for known, shape in zip(targets, shapes, strict=True)
-        ]
-    )
-    cells = np.flatnonzero((tags == UNKNOWN) & soft.any(axis=2))
-    return cells, soft.reshape(-1, TAGS)[cells]
+    return Targets(tags, rejected)
 
 
 def tags_of(length: int) -> np.ndarray:
@@ -649,11 +608,7 @@ def log_softmax(logits: Arrays, xp: Any = np) -> Arrays:
 
 
 def loss_and_gradient(
-    logits: Arrays,
-    tags: np.ndarray,
-    rejected: Sequence[tuple[int, int, int]],
-    ops: Any = NUMPY,
-    soft: tuple[np.ndarray, np.ndarray] | None = None,
+    logits: Arrays, tags: np.ndarray, rejected: Sequence[tuple[int, int, int]], ops: Any = NUMPY
 ) -> tuple[float, Arrays]:
     """Compute the loss of each label's tags, and its gradient; a GPU is waited for once, however many there are.
 
@@ -661,7 +616,6 @@ def loss_and_gradient(
     tags (np.ndarray): of the shape (tokens, labels); UNKNOWN has no loss and no gradient.
     rejected (Sequence): spans that aren't entities of a label, (start, end, label's number): each costs -log(1 - p).
     ops (Any): thinc's, of the logits' device.
-    soft (tuple | None): what teachers think of cells that are unknown; see `soft_rows`.
     """
     log_p = log_softmax(logits, ops.xp)
     known = tags != UNKNOWN
@@ -671,16 +625,9 @@ def loss_and_gradient(
     cells = ops.asarray(np.concatenate([wanted, rows.ravel()]))
     found = ops.to_numpy(log_p.reshape(-1)[cells])
     loss = -found[: len(wanted)].sum(dtype="float64")
-    if soft:
-        taught, wanted_p = map(ops.asarray, soft)
-        log_taught = log_p.reshape(-1, TAGS)[taught]
-        loss -= float((wanted_p * log_taught).sum(dtype="float64"))
-        by_teacher = ops.xp.exp(log_taught) - wanted_p
     # In place, since an array of this shape may be the largest of all of a training's.
     gradient = ops.xp.exp(log_p, out=log_p)
     gradient *= ops.asarray(known[:, :, None])
-    if soft:
-        gradient.reshape(-1, TAGS)[taught] = by_teacher
     added = np.full(len(found), -1, found.dtype)
     if rejected:
         log_rows = found[len(wanted) :].reshape(-1, TAGS)

@@ -1,4 +1,4 @@
 """Training: a loop that takes spaCy's steps, streamed, with checkpoints.
 
-It imports common, corpus, recognizer and sources.
+It imports common, corpus and recognizer.
 """

@@ -9,7 +9,6 @@ import numpy as np
 
 from labelwise.corpus.annotation import Annotation
 from labelwise.corpus.docbin_reader import INSIDE, StoredDoc, TokenSpan
-from labelwise.recognizer.per_label import TAGS
 
 SENTENCE_ENDS = frozenset(".!?…。！？")
 
@@ -78,7 +77,4 @@ def _moved(annotation: Annotation, doc: StoredDoc, start: int, end: int) -> Anno
         touching = [span for span in spans if span[0] < last and span[1] > first]
         return [(max(begin - first, 0), min(stop, last) - first, *rest) for begin, stop, *rest in touching]
 
-    soft = annotation.soft and {name: tags[start * TAGS : end * TAGS] for name, tags in annotation.soft.items()}
-    return msgspec.structs.replace(
-        annotation, gold=inside(annotation.gold), rejected=inside(annotation.rejected), soft=soft
-    )
+    return msgspec.structs.replace(annotation, gold=inside(annotation.gold), rejected=inside(annotation.rejected))

@@ -169,7 +169,7 @@ class PartitionedCorpus:
                 counts["without tokens"] += 1
             elif self.leave_out and fold_of(doc.text, self.leave_out[1]) == self.leave_out[0]:
                 counts["left out"] += 1
-            elif self.coverage == "drop" and doc.annotation.uncovered and doc.annotation.soft is None:
+            elif self.coverage == "drop" and doc.annotation.uncovered:
                 counts["not covered"] += 1
             else:
                 counts["texts"] += 1
@@ -211,9 +211,7 @@ def fold_of(text: str, count: int) -> int:
 
 
 def without_missing(doc: StoredDoc) -> StoredDoc:
-    """Treat unmarked tokens as outside, but for those that touch gold without token boundaries, and raw texts'."""
-    if doc.annotation.soft is not None:
-        return doc
+    """Treat unmarked tokens as outside, but for those that touch gold without token boundaries."""
     starts, ends = doc.offsets()
     gold = np.zeros(len(doc), bool)
     for start, end, *_ in doc.annotation.gold:

@@ -91,7 +91,6 @@ def begin_anew() -> None:
         "train {config} corpus model --curve c.tsv",
         "check_labels corpus --out check --config {config}",
         "learning_curve {config} corpus curve.json",
-        "train_student {config} corpus student --teacher {folder} --raw raw",
         "evaluate {folder} corpus/test scores.json",
         "predict {folder} raw --out raw.jsonl",
     ],

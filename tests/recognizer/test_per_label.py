@@ -19,14 +19,12 @@ from labelwise.recognizer.per_label import (
     UNIT,
     UNKNOWN,
     FoundSpans,
-    Targets,
     _add_heads,
     choose_flat,
     decode,
     log_softmax,
     loss_and_gradient,
     make_heads,
-    soft_rows,
     targets_of,
 )
 
@@ -99,50 +97,6 @@ def test_the_gradient_is_that_of_the_loss():
         assert gradient[place] == pytest.approx(slope, abs=1e-7)
 
 
-def test_a_teacher_teaches_what_is_unknown_and_nothing_else():
-    rng = np.random.default_rng(0)
-    logits, tags = rng.normal(size=(6, 3, TAGS)), rng.integers(UNKNOWN, TAGS, (6, 3)).astype(np.int8)
-    soft = rng.dirichlet(np.ones(TAGS), size=(6, 3))
-    soft[2:4, 1] = 0  # nothing is given there
-    tags[3, 1] = UNKNOWN
-    rejected = [(2, 6, 0)]
-    halves = [Targets(tags[:2], [], soft[:2]), Targets(tags[2:], [], soft[2:])]
-    _, gradient = loss_and_gradient(logits, tags, rejected, soft=soft_rows(halves, tags))
-
-    def loss(of: np.ndarray) -> float:
-        """The loss without a teacher, and the cross-entropy of each tag that is unknown."""
-        log_p = of - np.log(np.exp(of).sum(axis=2, keepdims=True))
-        return loss_and_gradient(of, tags, rejected)[0] - (soft * log_p)[tags == UNKNOWN].sum()
-
-    assert loss_and_gradient(logits, tags, rejected, soft=soft_rows(halves, tags))[0] == pytest.approx(loss(logits))
-    for place in np.ndindex(logits.shape):
-        more, less = logits.copy(), logits.copy()
-        more[place] += 1e-5
-        less[place] -= 1e-5
-        assert gradient[place] == pytest.approx((loss(more) - loss(less)) / 2e-5, abs=1e-7)
-
-
-def test_texts_with_and_without_a_teacher_are_learned_together():
-    tags = np.full((3, 2), UNKNOWN, np.int8)
-    without, taught = Targets(tags[:1], []), Targets(tags[1:], [], np.full((2, 2, TAGS), 0.2, "f"))
-    assert soft_rows([without], tags[:1]) is None
-    cells, probabilities = soft_rows([without, taught], tags)
-    assert cells.tolist() == [2, 3, 4, 5]
-    assert probabilities.tolist() == [pytest.approx([0.2] * TAGS)] * 4
-
-
-def test_what_a_teacher_thinks_of_a_label_is_not_asked_where_the_text_is_complete_for_it():
-    eg = make_example({"A": "none", "B": "partial"}, lost=[(4, 7, "C")])
-    size = len(eg.predicted)
-    sure = np.tile(np.array([51, 0, 0, 0, 204], np.uint8), size).tobytes()
-    eg.reference.user_data["labelwise"]["soft"] = {"A": sure, "C": sure}
-    found = targets_of(eg, LABELS).soft
-    assert found[:, LABELS["A"]].tolist() == [pytest.approx([0.2, 0, 0, 0, 0.8])] * size
-    assert found[:, LABELS["B"]].tolist() == [[1, 0, 0, 0, 0]] * size  # it found none
-    assert not found[:, LABELS["C"]].any()
-    assert targets_of(make_example({"A": "none"}), LABELS).soft is None
-
-
 def test_what_is_unknown_has_no_loss_and_exactly_no_gradient():
     logits = np.random.default_rng(0).normal(size=(4, 2, TAGS)).astype("f")
     tags = np.full((4, 2), UNKNOWN, np.int8)
@@ -189,7 +143,7 @@ def column(tags: np.ndarray, label: str) -> str:
     ],
 )
 def test_what_an_example_teaches(given, expected, rejected):
-    tags, judged, _ = targets_of(make_example(**given), LABELS)
+    tags, judged = targets_of(make_example(**given), LABELS)
     assert {label: column(tags, label) for label in expected} == expected
     assert judged == rejected
 

@@ -1,14 +1,11 @@
 """How long texts are cut."""
 
-import numpy as np
 import pytest
 import spacy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from spacy.tokens import Doc, Span
 
-from labelwise.corpus.annotation import Annotation, annotate, annotation_of
-from labelwise.train.loaders import freeze, thaw
 from labelwise.train.long_texts import cut_doc
 from tests.train.stored import REJECTED, store
 
@@ -54,16 +51,6 @@ def test_texts_are_cut(text, ents, rejected, longest, pieces):
     docs = [piece.to_doc(NLP.vocab) for piece in found]
     assert [ent.text for doc in docs for ent in doc.ents] == ents
     assert [span.text for doc in docs for span in doc.spans.get(REJECTED, ())] == rejected
-
-
-def test_what_a_teacher_thinks_of_a_text_is_cut_with_it():
-    doc = make_doc("a b c d e", [], [])
-    tags = np.arange(25, dtype=np.uint8).reshape(5, 5)
-    annotate(doc, Annotation([], [], {"A": "none"}, soft={"A": tags.tobytes()}))
-    found = cut_doc(store(doc), 3)
-    assert [piece.text for piece in found] == ["a b c ", "d e"]
-    docs = [thaw(freeze(piece)).to_doc(NLP.vocab) for piece in found]
-    assert [annotation_of(piece).soft for piece in docs] == [{"A": tags[:3].tobytes()}, {"A": tags[3:].tobytes()}]
 
 
 def test_texts_are_cut_only_behind_white_space():
