@@ -10,8 +10,6 @@ from tqdm import tqdm
 from labelwise.commands.console import msg, print_counts, user_errors
 from labelwise.common.portable import obey
 from labelwise.common.wording import counted
-from labelwise.train.calibration import Fitted
-from labelwise.train.committee import train_committee
 from labelwise.train.pipeline import load_settings
 from labelwise.train.ranks import is_launched, launch
 from labelwise.train.recipe import Recipe, Recognizer
@@ -37,7 +35,6 @@ def train_cli(
     recognizer: Annotated[Recognizer, Option(help="A head for each label, or spaCy's ner")] = "per-label",
     batch_size: Annotated[Path | None, Option(help="JSON file that find-batch-size has written")] = None,
     workers: Annotated[int, Option(help="Processes that share each batch on the CPU")] = 1,
-    committee: Annotated[int, Option(help="Pipelines whose mean is one; --workers of them are trained at a time")] = 1,
     resume: Annotated[bool, Option("--resume", help="Resume where the same training was killed")] = False,
 ) -> None:
     """Train a pipeline from the partitions of a corpus."""
@@ -61,13 +58,10 @@ def train_cli(
             workers=workers,
             resume=resume,
         )
-        if committee == 1:
-            trained = train_pipeline(recipe, out, curve, resources=resources, tell=msg.info)
-            if trained is None:  # one of several processes, of which the first says everything
-                return
-            print_summary(trained)
-        else:
-            print_fitted(train_committee(recipe, out, curve, members=committee, resources=resources, tell=msg.info))
+        trained = train_pipeline(recipe, out, curve, resources=resources, tell=msg.info)
+        if trained is None:  # one of several processes, of which the first says everything
+            return
+        print_summary(trained)
     msg.good(f"The best pipeline is in {out}, its curve in {curve}")
 
 
@@ -82,12 +76,8 @@ def print_summary(trained: Trained) -> None:
     msg.info(f"Memory: {trained.peak / 2**20:,.0f} MB at most, in all processes")
     if trained.halved:
         msg.warn(f"Memory ran out {counted(trained.halved, 'time')}; each time, what the device is given was halved")
-    print_fitted(trained.fitted)
+    if trained.fitted:
+        before, after = trained.fitted.before, trained.fitted.after
+        msg.info(f"Probabilities are off by {after:.3f} on dev, on average ({before:.3f} uncalibrated)")
     if trained.warning:
         msg.warn(trained.warning)
-
-
-def print_fitted(fitted: Fitted | None) -> None:
-    """Say how far probabilities are off, if they were fitted."""
-    if fitted:
-        msg.info(f"Probabilities are off by {fitted.after:.3f} on dev, on average ({fitted.before:.3f} uncalibrated)")

@@ -52,7 +52,6 @@ TAGS = 5
 UNKNOWN = -1
 OWN_WIDTH, OWN_PIECES = 64, 3  # of the hidden layer of a label that is added
 SPANS_KEY = "labels"
-COMMITTEE = "committee"  # name of a model that is one
 FITTED = ("slopes", "intercepts")  # settings of the component, by label; see `calibrated`
 GOLD, REJECTED, MERGED = "gold", "incorrect_spans", "labelwise"  # where a merge puts what a Doc carries
 TINY = 1e-6
@@ -253,27 +252,6 @@ def _add_heads(output: Model, labels: int) -> None:
         output.set_param("W0", glorot_uniform_init(ops, (width, output.get_dim("nH"))))
     output.set_param(f"b{number}", ops.alloc_f((width,)))
     output.attrs["widths"] = [*output.attrs["widths"], width]
-
-
-@registry.architectures("labelwise.Committee.v1")
-def make_committee(*members: Model[list[Doc], list[Floats2d]]) -> Model[list[Doc], list[Floats2d]]:
-    """Make a model that gives each token the mean of its members' probabilities, as logarithms; it doesn't learn.
-
-    members (Model): of the same labels, each with all that it needs; see `make_heads`.
-    """
-    return Model(COMMITTEE, _committee_forward, layers=list(members))
-
-
-def _committee_forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Any], Callable]:
-    if is_train:
-        raise ValueError("a committee doesn't learn; train a pipeline that isn't one")
-    ops: Any = model.ops
-    lengths = np.array([len(doc) for doc in docs], "int32")
-    flat = ops.xp.stack([ops.xp.concatenate(member.predict(docs)) for member in model.layers])
-    log_p = log_softmax(flat.reshape(*flat.shape[:2], flat.shape[2] // TAGS, TAGS), ops.xp)
-    most = log_p.max(axis=0)
-    means = ops.xp.log(ops.xp.exp(log_p - most).mean(axis=0)) + most
-    return ops.unflatten(means.reshape(flat.shape[1:]), lengths), lambda gradients: []
 
 
 def make_per_label(nlp: Language, name: str, model: Model, scorer: Callable | None) -> "PerLabelRecognizer":

@@ -18,7 +18,7 @@ from labelwise.common.errors import InputError
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import find_partitions, read_manifest
 from labelwise.corpus.tokenizer import read_tokenizer
-from labelwise.recognizer.per_label import COMMITTEE, PerLabelRecognizer
+from labelwise.recognizer.per_label import PerLabelRecognizer
 from labelwise.train.recipe import Recipe, Recognizer, default_config
 from labelwise.train.section import check_section
 
@@ -118,15 +118,12 @@ def is_partial(split: Path) -> bool:
 def load_source(init_from: str) -> Language:
     """Load the pipeline that a training starts from.
 
-    RAISES (InputError): there is none, or it is a committee.
+    RAISES (InputError): there is none.
     """
     try:
-        nlp = spacy.load(init_from)
+        return spacy.load(init_from)
     except (OSError, ValueError, ImportError) as error:
         raise InputError(f"init_from {init_from!r}: {error}. {STARTS}") from error
-    if any(isinstance(pipe, PerLabelRecognizer) and pipe.model.name == COMMITTEE for _, pipe in nlp.pipeline):
-        raise InputError(f"init_from {init_from!r}: a committee doesn't learn; name one trained with committee: 1")
-    return nlp
 
 
 def source_components(settings: Config, init_from: str, corpus: Path) -> None:

@@ -28,12 +28,11 @@ def train_side_by_side(recipes: Sequence[Recipe], out: Path, workers: int, addre
 def train_one(recipes: Sequence[Recipe], out: Path, number: int) -> Path:
     """Train by one of the recipes; the first shows its progress for all.
 
-    RETURNS (Path): the folder of the pipeline. Beside it are `.tsv`, its curve, and `.resources.tsv`.
+    RETURNS (Path): the folder of the pipeline. Beside it is its curve, `.tsv`.
     """
     model = out / f"pipeline-{number}"
     with unseen() if number else nullcontext():
-        resources = model.with_suffix(".resources.tsv")
-        train_pipeline(recipes[number], model, model.with_suffix(".tsv"), resources=resources)
+        train_pipeline(recipes[number], model, model.with_suffix(".tsv"))
     return model
 
 

@@ -11,7 +11,7 @@ from tests.conftest import ROOT
 CPU = ROOT / "configs" / "cpu.cfg"
 
 
-def waiting(recipe: Recipe, out: Path, curve: Path, *, resources: Path) -> None:
+def waiting(recipe: Recipe, out: Path, curve: Path) -> None:
     """Be a training that takes a minute, but for the first."""
     if out.name != "pipeline-0":
         time.sleep(60)
@@ -28,7 +28,7 @@ def test_each_has_a_process_and_what_is_trained_in_vain_is_ended(demo_corpus, tm
 
 
 def test_the_first_shows_its_progress_for_all(demo_corpus, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(module, "train_pipeline", lambda recipe, out, curve, resources: print(recipe.seed, out.name))
+    monkeypatch.setattr(module, "train_pipeline", lambda recipe, out, curve: print(recipe.seed, out.name))
     recipes = [Recipe(CPU, demo_corpus, seed=seed) for seed in (7, 8)]
     assert [train_one(recipes, tmp_path, number).name for number in (0, 1)] == ["pipeline-0", "pipeline-1"]
     assert capsys.readouterr().out == "7 pipeline-0\n"
