@@ -369,7 +369,7 @@ def test_the_second_week(tmp_path):
     """What people do in between is done here: export, annotate, and edit datasets.yml as the page says."""
     copy = Copy(tmp_path)
     folder, declarations = tmp_path / "assets/prodigy", tmp_path / "assets/prodigy/datasets.yml"
-    export, colleague, both, texts, extend, again, predict = blocks("second-week.md")
+    export, colleague, both, texts, again, predict = blocks("second-week.md")
     leos, dates = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/second-week.md").read_text(encoding="utf8"), re.DOTALL)
 
     def run(commands: list[list[str]]) -> str:
@@ -406,9 +406,6 @@ def test_the_second_week(tmp_path):
     assert (len(listed), len(annotated)) == (24, 12)
     write_jsonl(folder / "date.jsonl", annotated)
     declarations.write_text(declarations.read_text(encoding="utf8") + dates, encoding="utf8")
-    before = (tmp_path / "training/cpu/model-best/ner/model").read_bytes()
-    assert "training/cpu/extended finds DATE, too" in run(extend)
-    assert (tmp_path / "training/cpu/model-best/ner/model").read_bytes() == before
     run(again)
     assert merged(tmp_path)["labels"]["DATE"]["complete"] == 12
 

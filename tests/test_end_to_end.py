@@ -186,43 +186,6 @@ def found_by(pipeline: Path, texts: list[str], label: str) -> list[tuple[str, in
 
 
 @pytest.mark.long
-def test_a_label_is_added_to_the_pipeline_that_is_there(tmp_path):
-    """The other labels stay, to the bit; once all were trained together, there is nothing to add."""
-    copy = Copy(tmp_path)
-    copy.set("cpu_steps", "60")
-    texts = [f"Ann saw {n} dogs." for n in range(60)]
-    write_jsonl(
-        tmp_path / "assets/prodigy/person.jsonl",
-        [{"text": text, "spans": [{"start": 0, "end": 3, "label": "PERSON"}]} for text in texts],
-    )
-    copy.run("weasel", "run", "all")
-    before = copy.results()
-    animals = [(text, text.index("dogs")) for text in texts[:40]]
-    write_jsonl(
-        tmp_path / "assets/prodigy/animal.jsonl",
-        [{"text": text, "spans": [{"start": at, "end": at + 4, "label": "ANIMAL"}]} for text, at in animals],
-    )
-    copy.run("weasel", "run", "merge")
-    printed = copy.run("weasel", "run", "add-label")
-    assert re.search(r"(?m)^ANIMAL +\d\.\d+ *$\n^PERSON +(\d\.\d+) +\1 *$", printed), printed
-    assert "finds ANIMAL, too; in test, that takes the place of 0 entities of other labels" in " ".join(printed.split())
-    folder, after = "training/cpu/model-best/", copy.results()
-    for name in before:
-        if name.startswith(folder):
-            assert after[name] == after[name.replace("model-best", "base")] == before[name]
-    model, extended = (tmp_path / "training/cpu" / name for name in ("model-best", "extended"))
-    assert found_by(model, texts, "PERSON") == found_by(extended, texts, "PERSON") != []
-    assert found_by(extended, texts, "ANIMAL") != []
-    copy.run("weasel", "run", "all")
-    assert "Nothing to add" in copy.run("weasel", "run", "add-label")
-    after = copy.results()
-    assert after[folder + "ner/model"] == after["training/cpu/extended/ner/model"] != before[folder + "ner/model"]
-    stages = copy.run("dvc", "stage", "list")  # what a bare `dvc repro` runs
-    assert "add-label" not in stages
-    assert "train-cpu" in stages
-
-
-@pytest.mark.long
 def test_a_pipeline_of_a_revision_can_be_had_without_the_project(by_dvc, tmp_path):
     copy = by_dvc
     copy.run("dvc", "repro", "package")

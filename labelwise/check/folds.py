@@ -20,7 +20,6 @@ from labelwise.recognizer.per_label import PerLabelRecognizer, decode
 from labelwise.recognizer.transformer import joined
 from labelwise.train.reader import fold_of
 from labelwise.train.recipe import Recipe
-from labelwise.train.section import PLAIN
 from labelwise.train.side_by_side import train_side_by_side
 
 LOOKED_AT: tuple[Split, ...] = ("train", "dev")
@@ -44,7 +43,7 @@ def train_folds(recipe: Recipe, out: Path, folds: int, workers: int, address: st
 
 def fold_recipes(recipe: Recipe, folds: int) -> list[Recipe]:
     """Describe the trainings without each fold of train."""
-    left_out = [{**recipe.overrides, **PLAIN, "corpora.train.leave_out": f"{fold}/{folds}"} for fold in range(folds)]
+    left_out = [{**recipe.overrides, "corpora.train.leave_out": f"{fold}/{folds}"} for fold in range(folds)]
     return [replace(recipe, recognizer="per-label", overrides=overrides) for overrides in left_out]
 
 

@@ -50,7 +50,6 @@ from thinc.types import Floats2d
 OUT, BEGIN, IN, LAST, UNIT = range(5)
 TAGS = 5
 UNKNOWN = -1
-OWN_WIDTH, OWN_PIECES = 64, 3  # of the hidden layer of a label that is added
 SPANS_KEY = "labels"
 FITTED = ("slopes", "intercepts")  # settings of the component, by label; see `calibrated`
 GOLD, REJECTED, MERGED = "gold", "incorrect_spans", "labelwise"  # where a merge puts what a Doc carries
@@ -100,13 +99,10 @@ def make_heads(
     """
     around: Model = Model("around", _around_forward, attrs={"window_size": window_size, "context": context})
     hidden: Model = Maxout(nO=hidden_width, nP=maxout_pieces, normalize=True, dropout=dropout)
-    dims = {"nI": None, "nH": hidden_width}
-    output: Model = Model("heads", _heads_forward, init=_heads_init, dims=dims, layers=[hidden], attrs={"widths": []})
-    trunk: Model = chain(tok2vec, around)
-    model: Model[list[Doc], list[Floats2d]] = chain(trunk, with_array(output))
+    output: Model = Model("heads", _heads_forward, init=_heads_init, dims={"nH": hidden_width}, layers=[hidden])
+    model: Model[list[Doc], list[Floats2d]] = chain(tok2vec, around, with_array(output))
     model.name = "per_label_heads"
     model.set_ref("tok2vec", tok2vec)
-    model.set_ref("trunk", trunk)
     model.set_ref("output", output)
     return model
 
@@ -177,81 +173,38 @@ def averaging(ops: Any, lengths: np.ndarray) -> Callable[[Any], Any]:
 
 
 def _heads_init(model: Model, X: Any, Y: Any = None) -> None:
-    model.set_dim("nI", X.shape[1])
     model.layers[0].initialize(X=X)
 
 
 def _heads_forward(model: Model, X: Any, is_train: bool) -> tuple[Any, Callable]:
-    """Compute logits, in a block for each time that labels were added.
-
-    The labels of the first block share a hidden layer. A later block reads it, too, beside a small one of its own:
-    the shared one learns where the first block does, and may be frozen. A block's products don't depend on the
-    others, so that more labels don't change a bit of the logits that were there. A block whose gradient is zero isn't
-    updated at all: no weight decay, no average.
-    """
+    """Compute the logits of all labels from the hidden layer that they share."""
     ops: Any = model.ops
-    widths = model.attrs["widths"]
-    shared = model.layers[0](X, is_train)
-    hidden = [shared, *(_own_hidden(model, number, X, shared[0]) for number in range(1, len(widths)))]
-    Y = ops.xp.concatenate(
-        [
-            ops.gemm(H, model.get_param(f"W{number}"), trans2=True) + model.get_param(f"b{number}")
-            for number, (H, _) in enumerate(hidden)
-        ],
-        axis=1,
-    )
-
-    def backprop(dY: Any) -> Any:
-        """Add up the blocks' gradients of the input, and keep those of their weights."""
-        dX = ops.alloc_f(X.shape)
-        d_shared = ops.alloc_f(shared[0].shape)
-        parts = [ops.as_contig(part) for part in ops.xp.split(dY, np.cumsum(widths[:-1]).tolist(), axis=1)]
-        learning = [True]
-        if len(widths) > 1:  # one wait for the device, however many there are
-            learning = ops.to_numpy(ops.xp.stack([part.any() for part in parts])).tolist()
-        for number, (part, (H, backprop_own)) in enumerate(zip(parts, hidden, strict=True)):
-            if learning[number]:
-                model.inc_grad(f"W{number}", ops.gemm(part, H, trans1=True))
-                model.inc_grad(f"b{number}", part.sum(axis=0))
-                dH = ops.gemm(part, model.get_param(f"W{number}"))
-                d_shared += dH[:, -d_shared.shape[1] :]
-                if number:
-                    dX += backprop_own(ops.as_contig(dH[:, :OWN_WIDTH]))
-        if learning[0]:
-            dX += shared[1](d_shared)
-        return dX
-
-    return Y, backprop
-
-
-def _own_hidden(model: Model, number: int, X: Any, shared: Any) -> tuple[Any, Callable]:
-    """Compute the hidden layer of a block that was added, beside the shared one."""
-    ops: Any = model.ops
-    H, c = model.get_param(f"H{number}"), model.get_param(f"c{number}")
-    Y, which = ops.maxout((ops.gemm(X, H, trans2=True) + c).reshape(len(X), -1, OWN_PIECES))
+    W, b = model.get_param("W"), model.get_param("b")
+    H, backprop_hidden = model.layers[0](X, is_train)
 
     def backprop(dY: Any) -> Any:
         """Give the gradient of the input, and keep those of the weights."""
-        dZ = ops.backprop_maxout(dY, which, OWN_PIECES).reshape(len(X), -1)
-        model.inc_grad(f"H{number}", ops.gemm(dZ, X, trans1=True))
-        model.inc_grad(f"c{number}", dZ.sum(axis=0))
-        return ops.gemm(dZ, H)
+        model.inc_grad("W", ops.gemm(dY, H, trans1=True))
+        model.inc_grad("b", dY.sum(axis=0))
+        return backprop_hidden(ops.gemm(dY, W))
 
-    return ops.xp.concatenate([Y, shared], axis=1), backprop
+    return ops.gemm(H, W, trans2=True) + b, backprop
 
 
-def _add_heads(output: Model, labels: int) -> None:
-    """Add a block of heads: the first one with random weights, others with zeros, with which nothing is predicted."""
-    number, width, ops = len(output.attrs["widths"]), TAGS * labels, output.ops
-    if number:
-        shape = (OWN_WIDTH * OWN_PIECES, output.get_dim("nI"))
-        output.set_param(f"H{number}", glorot_uniform_init(ops, shape))
-        output.set_param(f"c{number}", ops.alloc_f(shape[:1]))
-        output.set_param(f"W{number}", ops.alloc_f((width, OWN_WIDTH + output.get_dim("nH"))))
-    else:
-        output.set_param("W0", glorot_uniform_init(ops, (width, output.get_dim("nH"))))
-    output.set_param(f"b{number}", ops.alloc_f((width,)))
-    output.attrs["widths"] = [*output.attrs["widths"], width]
+def _set_heads(output: Model, labels: int) -> None:
+    """Give so many labels a head with random weights."""
+    shape = (TAGS * labels, output.get_dim("nH"))
+    output.set_param("W", glorot_uniform_init(output.ops, shape))
+    output.set_param("b", output.ops.alloc_f(shape[:1]))
+
+
+def _add_head(output: Model) -> None:
+    """Add a head whose weights are zeros, with which nothing is predicted."""
+    for name in ("W", "b"):
+        there = output.get_param(name)
+        new = output.ops.alloc_f((TAGS, *there.shape[1:]))
+        output.set_param(name, output.ops.xp.concatenate([there, new]))
+        output.set_grad(name, output.ops.alloc_f((len(there) + TAGS, *there.shape[1:])))
 
 
 def make_per_label(nlp: Language, name: str, model: Model, scorer: Callable | None) -> "PerLabelRecognizer":
@@ -289,7 +242,6 @@ class PerLabelRecognizer(TrainablePipe):
         self.name = name
         self.cfg: dict[str, Any] = {"labels": []}
         self.scorer = scorer
-        self._frozen = 0  # the first so many labels
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -297,18 +249,14 @@ class PerLabelRecognizer(TrainablePipe):
         return tuple(self.cfg["labels"])
 
     @property
-    def frozen(self) -> tuple[str, ...]:
-        """The labels that `freeze` was called for."""
-        return self.labels[: self._frozen]
-
-    @property
     def label_data(self) -> list[str]:
         """What `initialize` takes as `labels`."""
         return list(self.cfg["labels"])
 
     def add_label(self, label: str) -> int:
-        """Add a label with a new head, which predicts nothing yet; the other heads stay as they are.
+        """Add a label with a new head, which predicts nothing yet.
 
+        An optimizer that has taken steps can't go on with more heads: make another by `nlp.create_optimizer()`.
         RETURNS (int): 1, or 0 if the label was there.
         """
         if not isinstance(label, str) or not label:
@@ -318,17 +266,9 @@ class PerLabelRecognizer(TrainablePipe):
         self.cfg["labels"].append(label)
         self.vocab.strings.add(label)
         output = self.model.get_ref("output")
-        if output.attrs["widths"]:
-            _add_heads(output, 1)
+        if output.has_param("W"):
+            _add_head(output)
         return 1
-
-    def freeze(self) -> None:
-        """From now on, train only the heads of labels that are added; all else stays, to the bit.
-
-        What gives each token its vector must be frozen by the caller, if it is a component of its own: spaCy's
-        `training.frozen_components` and `annotating_components`.
-        """
-        self._frozen = len(self.labels)
 
     def uncalibrate(self) -> None:
         """Forget what was fitted to the model as it was: slopes and intercepts."""
@@ -359,9 +299,7 @@ class PerLabelRecognizer(TrainablePipe):
             self.add_label(label)
         if not self.labels:
             raise ValueError(f"{self.name}: no label; give `labels`, or examples that have entities")
-        output = self.model.get_ref("output")
-        output.attrs["widths"] = []
-        _add_heads(output, len(self.labels))
+        _set_heads(self.model.get_ref("output"), len(self.labels))
         self.model.initialize(X=sample)
 
     def predict(self, docs: Iterable[Doc]) -> list["FoundSpans"]:
@@ -426,10 +364,7 @@ class PerLabelRecognizer(TrainablePipe):
         if not any(len(known.tags) for known in targets):
             return
         set_dropout_rate(self.model, drop)
-        if self._frozen:
-            logits, backprop = self.model.layers[-1].begin_update(self.model.get_ref("trunk").predict(texts))
-        else:
-            logits, backprop = self.model.begin_update(texts)
+        logits, backprop = self.model.begin_update(texts)
         loss, gradient = self._loss_of(targets, logits)
         backprop(gradient)
         losses[self.name] += loss
@@ -448,13 +383,11 @@ class PerLabelRecognizer(TrainablePipe):
 
     def _loss_of(self, targets: "Sequence[Targets]", logits: list[Floats2d]) -> tuple[float, list[Floats2d]]:
         tags = np.concatenate([known.tags for known in targets])
-        tags[:, : self._frozen] = UNKNOWN
         starts = np.cumsum([0, *(len(known.tags) for known in targets)]).tolist()
         rejected = [
             (start + base, end + base, label)
             for base, known in zip(starts, targets, strict=False)
             for start, end, label in known.rejected
-            if label >= self._frozen
         ]
         ops: Any = self.model.ops
         flat = ops.xp.concatenate(logits)

@@ -44,7 +44,7 @@ class Fitted(NamedTuple):
 
 
 def fit(nlp: Language, examples: Iterable[Example]) -> Fitted | None:
-    """Fit a pipeline's recognizer, and leave it as it is; what it has for a frozen label is in what is returned.
+    """Fit a pipeline's recognizer, and leave it as it is.
 
     examples (Iterable[Example]): those of dev, read once.
     RETURNS (Fitted | None): None if nothing that was found can be judged.
@@ -58,11 +58,6 @@ def fit(nlp: Language, examples: Iterable[Example]) -> Fitted | None:
         "slopes": _by_label(component, slopes, 1.0),
         "intercepts": _by_label(component, intercepts, 0.0),
     }
-    for name, fitted in settings.items():
-        for label in component.frozen:
-            fitted.pop(label, None)
-            if label in component.cfg.get(name, {}):
-                fitted[label] = component.cfg[name][label]
     p = calibrated(judged.probabilities, slopes[judged.labels], intercepts[judged.labels])
     before, after = (Reliability(zip(found, judged.right, strict=True)).error() for found in (judged.probabilities, p))
     return Fitted(settings, before or 0.0, after or 0.0)

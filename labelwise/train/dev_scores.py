@@ -1,7 +1,7 @@
 """Evaluation during training that streams: what `nlp.evaluate` computes, without holding the dev set."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from spacy.language import Language
@@ -65,12 +65,9 @@ class EntityCounts:
                 total.by_label[label] += count
         return total
 
-    def scores(self, but: Collection[str] = ()) -> dict[str, Any]:
-        """Compute what spaCy's scorer of named entities gives; None where there is nothing to compute it from.
-
-        but (Collection[str]): labels that don't count.
-        """
-        counts = {label: count for label, count in sorted(self.by_label.items()) if label not in but}
+    def scores(self) -> dict[str, Any]:
+        """Compute what spaCy's scorer of named entities gives; None where there is nothing to compute it from."""
+        counts = dict(sorted(self.by_label.items()))
         total = sum(counts.values(), PRFScore())
         if not len(total):
             return dict.fromkeys(("ents_p", "ents_r", "ents_f", "ents_per_type"))

@@ -206,18 +206,14 @@ class Run:
         dev: Callable[[Language], Iterable[Example]],
         weights: Mapping[str, float | None],
     ) -> dict[str, Any]:
-        """Evaluate the pipeline on dev, and keep the score that decides; no scores if it wasn't evaluated.
-
-        Labels whose heads are frozen don't decide.
-        """
+        """Evaluate the pipeline on dev, and keep the score that decides; no scores if it wasn't evaluated."""
         if self.skip_first and not self.state.scores:
             self.state.scores = [0.0]
             return {}
         with self.clock.phase("evaluation"):
-            counts = self.evaluate(nlp, dev)
-        frozen = {label for _, component in nlp.pipeline for label in getattr(component, "frozen", ())}
-        self.state.scores = [*self.state.scores, weighted_score(counts.scores(but=frozen), weights)]
-        return counts.scores()
+            scores = self.evaluate(nlp, dev).scores()
+        self.state.scores = [*self.state.scores, weighted_score(scores, weights)]
+        return scores
 
     def evaluate(self, nlp: Language, dev_corpus: Callable[[Language], Iterable[Example]]) -> EntityCounts:
         """Evaluate this rank's texts of dev, and add up what all ranks have counted."""

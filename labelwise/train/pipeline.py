@@ -37,8 +37,6 @@ def read_settings(recipe: Recipe) -> Config:
     choose_recognizer(settings, recipe.corpus, recipe.recognizer)
     if recipe.init_from:
         source_components(settings, recipe.init_from, recipe.corpus)
-    if settings["labelwise"]["freeze"]:
-        freeze_components(settings)
     return settings
 
 
@@ -161,41 +159,21 @@ def source_components(settings: Config, init_from: str, corpus: Path) -> None:
         settings["initialize"]["components"].pop("ner", None)
 
 
-def freeze_components(settings: Config) -> None:
-    """Have a training change nothing but heads of labels that are added to the recognizer it takes, in place.
-
-    RAISES (InputError): it takes none that has a head for each label.
-    """
-    ner = settings["components"]["ner"]
-    if "source" not in ner or spacy.load(ner["source"]).get_pipe_meta("ner").factory != PER_LABEL:
-        raise InputError(
-            "freeze: there is no recognizer to freeze; set init_from to a pipeline that was trained with "
-            "recognizer: per-label, and whose labels the corpus has"
-        )
-    embeddings = [name for name in settings["nlp"]["pipeline"] if name != "ner"]
-    settings["training"] |= {"frozen_components": embeddings, "annotating_components": embeddings}
-
-
 def make_pipeline(recipe: Recipe, settings: Config) -> Language:
     """Make and initialize a pipeline.
 
     settings (Config): what `read_settings` has read.
-    RAISES (InputError): the config isn't valid; all is to be frozen, and there is no label to add.
+    RAISES (InputError): the config isn't valid.
     """
     try:
         nlp = init_nlp(settings, use_gpu=recipe.gpu_id)
     except ConfigValidationError as error:
         raise InputError(f"{recipe.config}: {error}") from error
     ner: Any = nlp.get_pipe("ner")
-    before, freeze = len(ner.labels), settings["labelwise"]["freeze"]
-    if freeze:
-        ner.freeze()
-    elif isinstance(ner, PerLabelRecognizer):
+    if isinstance(ner, PerLabelRecognizer):
         ner.uncalibrate()
     for label in json.loads((recipe.corpus / "labels" / "per_label.json").read_text(encoding="utf8")):
         ner.add_label(label)  # if it lacks it
-    if freeze and len(ner.labels) == before:
-        raise InputError(f"freeze: nothing to train, as the pipeline has all {before} labels of the corpus")
     model = transformer_model(settings)
     if "precision" in model and "source" in settings["components"]["transformer"]:
         from labelwise.recognizer.precision import set_precision

@@ -45,7 +45,7 @@ class Recipe:
         than another seed would: by which texts are computed with, and what dropout draws.
     resume (bool): resume from the last checkpoint, if there is one of a training with the same config, corpus and code.
         They are in a folder beside the pipeline, and deleted when training has ended well.
-    overrides (Mapping): other values of the config, by dotted name, such as "labelwise.freeze".
+    overrides (Mapping): other values of the config, by dotted name, such as "labelwise.on_oom".
     RAISES (InputError): a number is out of its range, or there is no such recognizer.
     """
 

@@ -97,8 +97,7 @@ def train_pipeline(
         ranks = TorchRanks(recipe.gpu_id) if is_launched() else Alone()
         compare_facts(ranks, {name: fact for name, fact in facts.items() if name != "the device"})
         # What hasn't learnt anything isn't evaluated.
-        skip_first = not recipe.init_from or settings["labelwise"]["freeze"]
-        make_run = partial(Run, on_oom=settings["labelwise"]["on_oom"], skip_first=skip_first)
+        make_run = partial(Run, on_oom=settings["labelwise"]["on_oom"], skip_first=not recipe.init_from)
         if ranks.rank:
             (found,) = next(found for found in ranks.exchange(None) if found)
             nlp = make_pipeline(recipe, settings)

@@ -12,21 +12,16 @@ from labelwise.train.out_of_memory import OnOom
 class Section(TypedDict):
     """The section, as the saved pipeline has it, too. A key that a config lacks has the first of its values.
 
-    freeze (bool): of the recognizer that is taken from another pipeline, train only the heads of labels that it lacks;
-        see `pipeline.freeze_components`.
     on_oom (str): when memory runs out, "stop", or "halve" what the device is given at a time, and continue.
     portable (bool): on the CPU, compute what every x86-64-v3 processor does; see `common.portable`.
     gpus (int): GPUs of this machine that share each batch, those numbered from 0.
     """
 
-    freeze: Literal[False, True]
     on_oom: OnOom
     portable: Literal[False, True]
     gpus: Literal[1, 2, 3, 4, 5, 6, 7, 8]
 
 
-# For pipelines that tell of a corpus, and aren't for use: all heads are trained, and decide as they have learnt.
-PLAIN = {"labelwise.freeze": False}
 VALUES: dict[str, tuple[Any, ...]] = {key: get_args(hint) for key, hint in get_type_hints(Section).items()}
 
 

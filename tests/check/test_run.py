@@ -32,7 +32,6 @@ from labelwise.sources.convert_brat import convert_brat
 from labelwise.train import side_by_side
 from labelwise.train.recipe import Recipe
 from labelwise.train.run import train_pipeline
-from labelwise.train.section import PLAIN
 from tests.conftest import ROOT
 from tests.corpus.test_forms import stored
 
@@ -81,7 +80,7 @@ def spans_of(row: dict) -> set[tuple]:
 @pytest.fixture(scope="module")
 def trained(noisy) -> Path:
     model = noisy / "model"
-    train_pipeline(Recipe(CPU, noisy / "corpus", overrides={**SMALL, **PLAIN}), model, noisy / "curve.tsv")
+    train_pipeline(Recipe(CPU, noisy / "corpus", overrides=SMALL), model, noisy / "curve.tsv")
     return model
 
 

@@ -65,7 +65,7 @@ def test_another_processor_is_refused(monkeypatch):
     [
         ("[labelwise]\nportable = true", True),
         ("[labelwise]\nportable = false", False),
-        ("[labelwise]\nfreeze = true", False),
+        ("[labelwise]\ngpus = 2", False),
         ('[nlp]\nlang = "en"', False),
         ("not a config", False),
         (None, False),

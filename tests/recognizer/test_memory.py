@@ -32,7 +32,7 @@ def pipe() -> PerLabelRecognizer:
     pipe = nlp.add_pipe("labelwise_per_label", config={"model": {"tok2vec": {"width": 32, "depth": 1}}})
     labels = [f"LABEL{number}" for number in range(LABELS)]
     pipe.initialize(lambda: [Example(nlp.make_doc("a"), nlp.make_doc("a"))], nlp=nlp, labels=labels)
-    pipe.model.get_ref("output").get_param("b0")[::5] = 2  # of outside
+    pipe.model.get_ref("output").get_param("b")[::5] = 2  # of outside
     return pipe
 
 

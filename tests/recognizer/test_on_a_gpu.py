@@ -98,16 +98,14 @@ def live(folder: Path, tiny_bert: Path | None = None) -> Iterator[Any]:
     with nlp.use_params(sgd.averages):
         yield [doc.spans["labels"] for doc in nlp.pipe(eg.predicted.copy() for eg in examples)]
     yield fit(nlp, make_examples(nlp, 30, 3))
-    ner.add_label("D")
-    yield learn()
     np.savez(folder / "arrays.npz", **take_arrays(nlp, sgd))
     restore(folder, State(updates=[sgd.nr_update[slot.key] for slot in find_slots(nlp)]), nlp, sgd)
     for slot in find_slots(nlp):
         slot.set_gradient(slot.gradient())
     yield learn()
     forget_gradients(nlp)
-    ner.freeze()
-    ner.add_label("E")
+    ner.add_label("D")
+    sgd = Adam(0.001)
     yield learn()
     again = make_pipeline(tiny_bert)
     again.get_pipe("ner").from_bytes(ner.to_bytes())  # type: ignore[attr-defined]
@@ -134,7 +132,7 @@ def test_a_step_asks_as_often_for_many_texts_as_for_few(tiny_bert, texts):
             learn_prepared(nlp, batch, drop=0.1, losses={})  # with gradients to add to
             counts.clear()
             learn_prepared(nlp, batch, drop=0.1, losses={})
-    assert total(counts) == {"launches": 107, "copies": 17, "waits": 2}
+    assert total(counts) == {"launches": 102, "copies": 17, "waits": 2}
 
 
 @pytest.mark.slow
@@ -155,9 +153,9 @@ MIXED = {  # what is in place of what
     "a table of another kind": ("Y = ops.alloc_f((len(number)", "Y = np.zeros((len(number)"),
     "divisors that stay on the CPU": ("divisors = ops.asarray(", "divisors = np.asarray("),
     "sums on the CPU": ("sums = ops.alloc_f((len(lengths),", "sums = np.zeros((len(lengths),"),
-    "a gradient on the CPU": ("d_shared = ops.alloc_f(", "d_shared = np.zeros("),
+    "a gradient on the CPU": ("ops.as_contig(gradient.reshape(", "ops.to_numpy(gradient.reshape("),
     "a part that isn't contiguous": ("ops.seq2col(apart(X),", "ops.seq2col(apart(X)[:, ::-1],"),
-    "weights of an added head on the CPU": ('f"c{number}", ops.alloc_f(', 'f"c{number}", np.zeros('),
+    "weights of an added head on the CPU": ("new = output.ops.alloc_f(", "new = np.zeros("),
     "logits that aren't fetched": ("flat = self.model.ops.to_numpy(", "flat = np.asarray("),
     "a mask on the CPU": ("ops.asarray(known[:, :, None])", "known[:, :, None]"),
     "log-probabilities that aren't fetched": ("ops.to_numpy(log_p.reshape", "np.asarray(log_p.reshape"),

@@ -36,7 +36,6 @@ class Fixed:
     """A recognizer of one label that finds each token, with log-odds that its text says."""
 
     labels = ("A",)
-    frozen = ()
 
     def __init__(self) -> None:
         self.cfg = {}
@@ -75,16 +74,6 @@ def test_what_generated_the_data_is_found():
     assert found.settings["slopes"]["A"] == pytest.approx(0.5, abs=0.08)
     assert found.settings["intercepts"]["A"] == pytest.approx(0.3, abs=0.2)
     assert found.after < 0.02 < found.before
-
-
-def test_what_a_frozen_label_has_stays():
-    rng = np.random.default_rng(0)
-    odds = rng.uniform(0.1, 5, 1000)
-    nlp = fixed_pipeline()
-    component = nlp.get_pipe("ner")
-    component.frozen, component.cfg = ("A",), {"intercepts": {"A": 0.25}}
-    found = fit(nlp, examples(nlp, odds, rng.random(1000) < 0.5))
-    assert found.settings == {"slopes": {}, "intercepts": {"A": 0.25}}
 
 
 def test_where_nothing_was_found_nothing_is_fitted():

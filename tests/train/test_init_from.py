@@ -101,15 +101,44 @@ def test_ner_is_not_taken_if_it_has_labels_that_the_corpus_lacks(sources, demo_c
     assert nlp.get_pipe("tok2vec").model.get_dim("nO") == 16
 
 
+def found(nlp, text: str) -> list[tuple[str, str]]:
+    doc = nlp(text)
+    return [(span.text, span.label_) for span in doc.spans["labels"]]
+
+
 @pytest.mark.slow
-def test_labels_that_the_sourced_ner_lacks_are_added(sources, demo_corpus, tmp_path):
+def test_labels_that_the_sourced_ner_lacks_are_added_and_learned_with_the_others(merging):
+    """Training begins with what the pipeline finds, and nothing of the new label."""
+    texts = [f"{name} saw {place} {n} times." for n in range(60) for name, place in (("Ann", "Rome"), ("Bob", "Oslo"))]
+    for label, word in (("PER", 0), ("LOC", 2), ("TIMES", 3)):
+        rows = []
+        for text in texts:
+            start = len(" ".join([*text.split()[:word], ""]))
+            rows.append({"text": text, "spans": [{"start": start, "end": text.index(" ", start), "label": label}]})
+        merging.add(label.lower(), [label], rows)
+        if label != "PER":
+            merging.run(label)
+    overrides = {"training.max_steps": 40, "training.eval_frequency": 20}
+    root, text = merging.root, "Ann saw Oslo 7 times."
+    train_pipeline(Recipe(CPU, root / "LOC", overrides=overrides), root / "two", root / "c.tsv")
+    assert found(spacy.load(root / "two"), text) == [("Oslo", "LOC"), ("Ann", "PER")]
+    nlp = begin(CPU, root / "TIMES", root / "two", {})
+    assert nlp.get_pipe("ner").labels == ("LOC", "PER", "TIMES")
+    assert found(nlp, text) == [("Oslo", "LOC"), ("Ann", "PER")]
+    recipe = Recipe(CPU, root / "TIMES", overrides=overrides, init_from=str(root / "two"))
+    train_pipeline(recipe, root / "three", root / "c.tsv")
+    assert found(spacy.load(root / "three"), text) == [("Oslo", "LOC"), ("Ann", "PER"), ("7", "TIMES")]
+
+
+@pytest.mark.slow
+def test_labels_that_spacys_ner_lacks_are_added(demo_corpus, tmp_path):
+    overrides = overrides_for("cpu", tmp_path)
+    recipe = Recipe(CPU, demo_corpus, overrides=overrides, recognizer="ner")
+    train_pipeline(recipe, tmp_path / "source", tmp_path / "c.tsv")
     labels = [*corpus_labels(demo_corpus), "ZEBRA", "AARDVARK"]
     corpus = relabelled(demo_corpus, tmp_path / "more", labels)
-    nlp = begin(CPU, corpus, sources["cpu"], {})
-    assert set(nlp.get_pipe("ner").labels) == set(labels)
-    train_pipeline(
-        Recipe(CPU, corpus, overrides=SMALL, init_from=str(sources["cpu"])), tmp_path / "model", tmp_path / "c.tsv"
-    )
+    again = Recipe(CPU, corpus, init_from=str(tmp_path / "source"), overrides=overrides, recognizer="ner")
+    train_pipeline(again, tmp_path / "model", tmp_path / "c.tsv")
     assert set(spacy.load(tmp_path / "model").get_pipe("ner").labels) == set(labels)
 
 

@@ -2,18 +2,21 @@ import zlib
 from collections.abc import Callable
 from io import StringIO
 from itertools import count
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 import spacy
 import spacy.training.loop as spacy_loop
+from spacy.scorer import PRFScore
 from spacy.training.initialize import init_nlp
 from spacy.util import registry
 from thinc.api import fix_random_seed
 
 from labelwise.common.errors import InputError
 from labelwise.corpus import streaming
+from labelwise.train.dev_scores import EntityCounts
 from labelwise.train.loop import Run
 from labelwise.train.monitor import Monitor
 from labelwise.train.out_of_memory import Updates
@@ -223,3 +226,25 @@ def test_examples_of_an_epoch_that_is_held_are_not_changed(demo_corpus, tmp_path
     )
     assert written == [True] * 9
     assert not any(eg.predicted.has_annotation("ENT_IOB") for eg in held)
+
+
+@pytest.mark.parametrize(
+    ("dev", "saved"),
+    [
+        ([(9, 0, 0), (5, 0, 5), (6, 0, 4), (4, 0, 6)], [True, True, True, False]),
+        ([(0, 0, 0), (0, 0, 0), (0, 3, 0), (0, 1, 0)], [True, True, True, True]),  # no entity in dev: the last
+    ],
+)
+def test_the_best_pipeline_is_kept_and_never_the_first(dev, saved, tmp_path, monkeypatch):
+    """After the first step, nothing is evaluated."""
+    nlp, made = spacy.blank("en"), []
+    run = Run(tmp_path, monitor=Monitor(), skip_first=True)
+    for right, wrong, missed in dev:
+        counts = EntityCounts()
+        counts.by_label["A"] = PRFScore(tp=right, fp=wrong, fn=missed)
+        monkeypatch.setattr(run, "evaluate", lambda *given, counts=counts: counts)
+        assert bool(run.score(nlp, None, {"ents_f": 1.0})) == bool(made)
+        run.save_best(nlp, SimpleNamespace(averages={}), None)
+        made.append((tmp_path / "model-best").exists())
+        (tmp_path / "model-best").rename(tmp_path / f"{len(made)}") if made[-1] else None
+    assert made == saved

@@ -175,7 +175,7 @@ def test_all_labels_are_known_whichever_texts_come_first(trained, demo_corpus):
 
 def test_the_pipeline_says_how_it_was_trained(trained):
     """So that whatever evaluates it knows whether that is to be portable."""
-    plain = {"freeze": False, "on_oom": "stop", "portable": False, "gpus": 1}
+    plain = {"on_oom": "stop", "portable": False, "gpus": 1}
     assert load_config(trained / "model" / "config.cfg")["labelwise"] == plain
 
 

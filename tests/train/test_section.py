@@ -11,7 +11,7 @@ from labelwise.train.section import VALUES, check_section
 from tests.conftest import ROOT
 
 CPU, GPU = ROOT / "configs" / "cpu.cfg", ROOT / "configs" / "gpu.cfg"
-PLAIN = {"freeze": False, "on_oom": "stop", "portable": False, "gpus": 1}
+PLAIN = {"on_oom": "stop", "portable": False, "gpus": 1}
 
 
 @pytest.mark.parametrize("config", [CPU, GPU], ids=["cpu", "gpu"])
@@ -31,8 +31,8 @@ def test_each_value_is_taken(key):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("frozen = true", "has no 'frozen'; give freeze, on_oom, portable, gpus"),
-        ("freeze = yes", 'freeze = "yes": give false or true'),
+        ("freeze = true", "has no 'freeze'; give on_oom, portable, gpus"),
+        ("portable = yes", 'portable = "yes": give false or true'),
         ("portable = 1", "portable = 1: give false or true"),
         ('on_oom = "half"', 'on_oom = "half": give "stop" or "halve"'),
         ("gpus = 0", "gpus = 0: give 1 or 2 or "),
@@ -49,8 +49,8 @@ def test_another_key_or_value_is_an_error_that_says_which_there_are(line, messag
 
 def test_a_config_without_the_section_takes_other_values_for_it_all_the_same(tmp_path):
     (tmp_path / "own.cfg").write_text('[nlp]\nlang = "en"\n')
-    settings = load_settings(tmp_path / "own.cfg", {"labelwise.freeze": True, "nlp.lang": "de"})
-    assert settings == {"nlp": {"lang": "de"}, "labelwise": {**PLAIN, "freeze": True}}
+    settings = load_settings(tmp_path / "own.cfg", {"labelwise.portable": True, "nlp.lang": "de"})
+    assert settings == {"nlp": {"lang": "de"}, "labelwise": {**PLAIN, "portable": True}}
 
 
 def test_a_training_resumes_with_another_section(demo_corpus):

@@ -9,7 +9,6 @@ import spacy
 from labelwise.common.errors import InputError
 from labelwise.corpus.seen_texts import SEEN_TEXTS, collect_seen, read_seen
 from labelwise.evaluate.run import evaluate_pipeline
-from labelwise.train.extend import extend
 from labelwise.train.reader import read_docs
 from labelwise.train.recipe import Recipe
 from labelwise.train.run import train_pipeline
@@ -17,7 +16,6 @@ from tests.conftest import Merging
 from tests.train.test_resume import CPU
 
 SMALL = {"training.max_steps": 1, "training.eval_frequency": 1, "components.tok2vec.model.encode.width": 16}
-FREEZE = {"training.max_steps": 1, "training.eval_frequency": 1}
 
 
 def texts_of(split: Path) -> set[str]:
@@ -39,18 +37,14 @@ def folder(tmp_path_factory) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("known", [True, False], ids=["known", "unknown"])
-@pytest.mark.parametrize("how", ["init_from", "add-label"])
-def test_digests_are_united_with_those_of_the_pipeline_that_it_began_with(how, known, folder, tmp_path):
+def test_digests_are_united_with_those_of_the_pipeline_that_it_began_with(known, folder, tmp_path):
     first = Path(shutil.copytree(folder / "first", tmp_path / "first"))
     own, before = (set(collect_seen(folder / name, []).digests.tolist()) for name in ("LOC", "PER"))
     assert set(read_seen(first).digests.tolist()) == before
     if not known:
         (first / SEEN_TEXTS).unlink()
-    recipe = Recipe(CPU, folder / "LOC", init_from=str(first), overrides=SMALL if how == "init_from" else FREEZE)
-    if how == "init_from":
-        train_pipeline(recipe, tmp_path / "model", tmp_path / "c.tsv")
-    else:
-        extend(recipe, tmp_path / "model")
+    recipe = Recipe(CPU, folder / "LOC", init_from=str(first), overrides=SMALL)
+    train_pipeline(recipe, tmp_path / "model", tmp_path / "c.tsv")
     seen = read_seen(tmp_path / "model")
     assert set(seen.digests.tolist()) == (own | before if known else own)
     assert seen.whole == known
