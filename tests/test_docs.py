@@ -43,7 +43,10 @@ NOT_RUN = {
     ("docs/deploy.md", "import spacy\nimport torch"): "needs a pipeline with a transformer, and torch",
     ("docs/deploy.md", "pip install dvc"): "example.com; test_end_to_end.py gets a wheel and a pipeline from a folder",
     ("docs/deploy.md", ".venv/bin/pip install spacy-huggingface-hub"): "needs an account on the hub",
-    ("docs/experiments.md", "dvc exp run --queue"): "five trainings in the background; test_end_to_end.py runs one",
+    ("docs/experiments.md", "dvc exp run --queue -S 'project.yml:vars.seed"): "five trainings in the background; "
+    "test_end_to_end.py runs one",
+    ("docs/experiments.md", "dvc exp run --queue -S 'project.yml:vars.limit"): "needs more texts; test_end_to_end.py "
+    "runs it on few",
     ("docs/install.md", "python3 -m venv"): "would change this environment; the wheel is installed beside it",
     ("docs/cluster.md", "dask scheduler"): "needs machines; test_parallel_stages.py has a cluster of processes",
     ("docs/cluster.md", "from dask_jobqueue"): "needs SLURM",

@@ -234,6 +234,22 @@ def test_an_experiment_changes_one_line_of_the_project(by_dvc):
 
 
 @pytest.mark.long
+def test_a_learning_curve_is_experiments_with_fewer_texts(by_dvc):
+    copy = by_dvc
+    copy.commit("before the experiments")
+    copy.run("dvc", "exp", "run", "--queue", "-S", "project.yml:vars.limit=choice(4,8)", "evaluate-cpu")
+    printed = copy.run("dvc", "exp", "run", "--run-all")
+    assert sorted(map(int, re.findall(r"(?m)^texts +(\d+)$", printed))) == [4, 8]
+    keep = ("--drop", ".*", "--keep", "Experiment|vars.limit|all_gold.f$")
+    shown = copy.run("dvc", "exp", "show", "--no-pager", "--md", *keep)
+    header, _, *rows = [line.split("|") for line in shown.splitlines() if line.startswith("|")]
+    limit, f = ([cell.strip() for cell in header].index(name) for name in ("vars.limit", "all_gold.f"))
+    assert {row[limit].strip() for row in rows} == {"0", "4", "8"}
+    assert all(0 <= float(row[f]) <= 1 for row in rows)
+    assert copy.run("git", "status", "--porcelain", "project.yml") == ""
+
+
+@pytest.mark.long
 def test_a_changed_variable_runs_what_it_touches_and_can_be_compared(by_dvc):
     copy = by_dvc
     copy.run("git", "checkout", "-qb", "longer")

@@ -12,7 +12,6 @@ import pytest
 import spacy
 from distributed import LocalCluster
 
-from labelwise.check.learning_curve import measure_curve
 from labelwise.check.run import check
 from labelwise.demo.write import make_demo
 from labelwise.evaluate.predict_texts import predict_texts
@@ -115,10 +114,3 @@ def test_predict(address, there, ruler, monkeypatch):
 def test_check(address, there, demo_corpus):
     recipe = Recipe(ROOT / "configs" / "cpu.cfg", Path(os.path.relpath(demo_corpus, there)), seed=1, overrides=SMALL)
     check_all_ways(address, lambda out, **options: check(recipe, out / "check", folds=2, **options), there)
-
-
-def test_learning_curve(address, there, demo_corpus):
-    recipe = Recipe(ROOT / "configs" / "cpu.cfg", Path(os.path.relpath(demo_corpus, there)), seed=1, overrides=SMALL)
-    check_all_ways(
-        address, lambda out, **options: measure_curve(recipe, out / "c.json", shares=(0.5, 1.0), **options), there
-    )

@@ -135,7 +135,7 @@ def test_workflows_make_every_input_before_it_is_used():
 
 
 def test_reports_are_written_again_by_weasel_as_they_show_more_than_their_deps():
-    """What check and learning-curve have found, where they were run."""
+    """What check has found, where it was run."""
     assert [name for name, command in COMMANDS.items() if command.get("no_skip")] == ["report", "report-gpu"]
     assert PROJECT["workflows"]["fix"] == ["check", "report"]
 

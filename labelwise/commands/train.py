@@ -27,6 +27,7 @@ def train_cli(
     gpu_id: Annotated[int, Option(help="Number of the GPU; -1 for the CPU")] = -1,
     seed: Annotated[int, Option(help="Random seed")] = 0,
     max_steps: Annotated[int, Option(help="Number of updates; 0 for what the config says")] = 0,
+    limit: Annotated[int, Option(help="Texts of train, those with the lowest keys; 0 for all")] = 0,
     transformer_name: Annotated[str, Option(help="Name (on the hub) or folder of the transformer")] = "",
     precision: Annotated[
         str, Option(help="fp16 | bf16 | fp32, of a transformer; on the CPU, fp32 is used for fp16, which is too slow")
@@ -49,6 +50,7 @@ def train_cli(
             corpus,
             seed=seed,
             max_steps=max_steps,
+            limit=limit,
             gpu_id=gpu_id,
             transformer_name=transformer_name,
             precision=precision,

@@ -14,7 +14,7 @@ from labelwise.common.decoding import DECODE_ERRORS
 from labelwise.common.errors import InputError
 from labelwise.corpus.manifest import check_merged
 from labelwise.corpus.merge_counts import MergeCounts
-from labelwise.evaluate.scores import Details, LearningCurve, Metrics
+from labelwise.evaluate.scores import Details, Metrics
 
 Read = TypeVar("Read")
 Table = dict[str, list[float]]  # the columns of a TSV file; a value can be NaN
@@ -32,7 +32,6 @@ class Results(NamedTuple):
     predictions: Path | None
     curve: Table | None
     resources: Table | None
-    learning: LearningCurve | None = None
 
 
 def load_results(root: Path, pipeline: str) -> Results:
@@ -53,7 +52,6 @@ def load_results(root: Path, pipeline: str) -> Results:
         predictions if predictions.is_file() else None,
         read_table(root / "plots" / f"{pipeline}.tsv", "step", train),
         read_table(root / "plots" / f"{pipeline}_resources.tsv", "seconds", train),
-        _read_json(root / "training" / pipeline / "learning_curve.json", LearningCurve, "run learning-curve again"),
     )
     if results.metrics is None:  # an evaluation deletes them first and writes them last
         results = results._replace(details=None, predictions=None)

@@ -195,39 +195,6 @@ class Details(msgspec.Struct):
     text_lengths: dict[str, Scores] = {}
 
 
-class Line(msgspec.Struct):
-    """F by the number of texts.
-
-    f (list): for each number of texts; None where there was nothing to score.
-    gain (float | None): what `more` texts are likely to add to F; None if too few points are known.
-    low, high (float | None): the ends of its 95% interval.
-    support (int): gold spans in test.
-    """
-
-    f: list[float | None]
-    gain: float | None = None
-    low: float | None = None
-    high: float | None = None
-    support: int = 0
-
-
-class LearningCurve(msgspec.Struct):
-    """What was measured.
-
-    texts (list[int]): of train, for each training.
-    more (int): texts whose gain is estimated.
-    total (Line): of all spans.
-    labels (dict[str, Line]): of each label.
-    digest (str): of the texts in train.
-    """
-
-    texts: list[int]
-    more: int
-    total: Line
-    labels: dict[str, Line]
-    digest: str = ""
-
-
 def count(predicted: Collection[SpanKey], gold: Collection[SpanKey], labels: Sequence[str]) -> np.ndarray:
     """Count the spans of a doc: right, predicted and gold ones for each label, of the shape (labels, 3).
 

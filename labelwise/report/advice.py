@@ -89,7 +89,7 @@ def summarize(results: Results, pipeline: str = "cpu") -> Digest | None:
     all_gold, spans = metrics.all_gold, metrics.all_spans
     between = f" ({all_gold.f_low:.3f} to {all_gold.f_high:.3f})" if all_gold.f_low is not None else ""
     also = f", of all spans {spans.f:.3f}" if spans and spans.f is not None else ""
-    rows = list_labels(metrics, results.details, results.learning, results.merge, pipeline)
+    rows = list_labels(metrics, results.details, results.merge, pipeline)
     return Digest(
         f"{all_gold.f:.3f}{between}{also}" if all_gold.support and all_gold.f is not None else "unknown",
         [f"{row.ranked.label} {row.ranked.points:.1f}" for row in rows[:COSTLIEST] if row.ranked.points],

@@ -89,12 +89,6 @@ def draw_lines(
     )
 
 
-def draw_small(ys: Sequence[float | None], width: float = 100.0, height: float = 16.0) -> str:
-    """Lay out a line from 0 to 1 at equal distances, as an SVG path; None breaks it."""
-    step = width / max(len(ys) - 1, 1)
-    return _path([None if y is None else (round(at * step, 1), round(height * (1 - y), 1)) for at, y in enumerate(ys)])
-
-
 def _ticks(end: float, step: float) -> list[float]:
     return [index * step for index in range(int(end / step * (1 + 1e-9)) + 1)]
 

@@ -17,7 +17,7 @@ def make_cards(results: Results, concordance: Concordance | None, advice: Mappin
 
     advice (Mapping): what to do next, by label.
     """
-    learning, merge = results.learning, results.merge
+    merge = results.merge
     boundaries = results.details.wrong_boundaries if results.details else {}
     labels = results.metrics.all_gold.labels if results.metrics else {}
     complete, partial = (merge.complete, merge.partial) if merge else ({}, {})
@@ -29,11 +29,9 @@ def make_cards(results: Results, concordance: Concordance | None, advice: Mappin
     return {
         "digest": merge.digest if merge else "",
         "urls": concordance.declared.document_urls if concordance else {},
-        "curve": learning and {"texts": learning.texts, "more": learning.more},
         "labels": {
             label: {
                 "scores": scores.shown(),
-                "curve": learning.labels.get(label) if learning else None,
                 "boundaries": [(one.gold, one.predicted, one.count) for one in boundaries.get(label, ())],
                 "coverage": coverage.get(label, ()),
                 "next": advice.get(label, ""),

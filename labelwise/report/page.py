@@ -44,7 +44,6 @@ from labelwise.report.sections import (
     most_used,
     tabulate_confusion,
     tabulate_coverage,
-    tabulate_curves,
     tabulate_lengths,
     tabulate_scores,
 )
@@ -93,7 +92,7 @@ def render_report(
     """
     results = load_results(root, pipeline)
     merge, metrics, details = results.merge, results.metrics, results.details
-    rows = metrics and list_labels(metrics, details, results.learning, merge, pipeline)
+    rows = metrics and list_labels(metrics, details, merge, pipeline)
     first = first_tasks(rows, metrics, details, results.curve, pipeline) if metrics and rows else ()
     template = make_environment().get_template("report.html.jinja")
     browser = results.predictions and metrics and collect_examples(results.predictions, metrics, details)
@@ -124,11 +123,8 @@ def render_report(
         more_datasets=merge is not None and len(merge.complete.keys() | merge.partial.keys()) > MOST_DATASETS,
         scores=metrics and tabulate_scores(metrics, details, merge, base and base.metrics),
         merge=merge,
-        learning=results.learning,
-        learnt_elsewhere=results.learning is not None and not is_of(results.learning.digest, root / "corpus"),
         check=beside and (beside / CHECK_PAGE).is_file() and CHECK_PAGE,
         checked_elsewhere=checked_elsewhere,
-        curves_by_label=results.learning and tabulate_curves(results.learning),
         calibration=details and draw_calibration(details.reliability),
         lengths=tabulate_lengths(details) if details else [],
         curves=results.curve and draw_curves(results.curve),

@@ -9,8 +9,8 @@ from typing import Any
 from labelwise.corpus.merge_counts import MergeCounts, split_gold
 from labelwise.evaluate.mistakes import NOTHING
 from labelwise.evaluate.results import Table
-from labelwise.evaluate.scores import Bin, Details, Errors, LearningCurve, Line, Metrics
-from labelwise.report.charts import LineChart, draw_lines, draw_small
+from labelwise.evaluate.scores import Bin, Details, Errors, Metrics
+from labelwise.report.charts import LineChart, draw_lines
 from labelwise.report.flows import draw_flow
 
 MOST_DATASETS = 20  # columns of a table
@@ -168,12 +168,6 @@ def draw_calibration(bins: Sequence[Bin]) -> LineChart | None:
     probabilities = [one.probability for one in bins]
     lines = {"right": [one.right for one in bins], "as it should be": probabilities}
     return draw_lines(probabilities, lines, highest=1.0) if bins else None
-
-
-def tabulate_curves(learning: LearningCurve) -> list[tuple[str, Line, str]]:
-    """List the labels of a learning curve, those first that more texts help the most, each with its line as a path."""
-    order = sorted(learning.labels.items(), key=lambda item: (item[1].gain is None, -(item[1].gain or 0.0), item[0]))
-    return [(label, line, draw_small(line.f)) for label, line in order]
 
 
 def tabulate_lengths(details: Details) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 For each label, its errors that cost the most decide:
 
 - missed, and train never marks such words: annotate more texts; but if the CPU pipeline finds hardly any of those
-  words, or the learning curve says that more texts don't help, a transformer or word vectors.
+  words, a transformer or word vectors.
 - missed, and contradicted by train, more than a hundredth of gold: fix annotations.
 - spurious: look at what is found but not marked; often it is an annotation that is missing.
 - wrong boundaries: decide where spans begin and end.
@@ -26,7 +26,7 @@ from labelwise.corpus.merge_counts import MergeCounts
 from labelwise.corpus.tasks import file_names
 from labelwise.evaluate.ranking import FEW, RankedLabel, rank_labels, texts_needed
 from labelwise.evaluate.results import Table
-from labelwise.evaluate.scores import MARKINGS, Details, Found, LearningCurve, Metrics
+from labelwise.evaluate.scores import MARKINGS, Details, Found, Metrics
 
 FIRST = 3  # tasks
 AT_A_TIME = 50  # texts, or findings, of a task
@@ -39,7 +39,6 @@ WELL_FOUND = 0.9  # of the words that train never marks, from which more texts a
 FEW_FOUND = 0.25  # of the words that train never marks, below which more texts hardly help
 INCONSISTENT = 0.6  # of the words that train marks variously, below which context doesn't explain it
 KNOWN = 10  # of those at least
-FLAT = 0.005  # what more texts must add to F, to be worth it
 TRAINED = 0.5  # of the words that train marks alike, below which a pipeline is undertrained
 RISING = 0.005  # what the last evaluation on dev must add to F1, from which another is worth it
 LONGER = 2  # times the steps
@@ -101,7 +100,6 @@ class Pace(NamedTuple):
 def list_labels(
     metrics: Metrics,
     details: Details | None,
-    learning: LearningCurve | None = None,
     merge: MergeCounts | None = None,
     pipeline: str = "cpu",
 ) -> list[LabelRow]:
@@ -121,9 +119,8 @@ def list_labels(
         contradicted = found.contradicted.get(row.label, 0) if found else 0
         is_noisy = contradicted >= max(least, CONTRADICTED * (row.scores.support or 0))
         marked = [by_marking.get(marking, Found()) for marking in MARKINGS]
-        gain = learning.labels[row.label].gain if learning and row.label in learning.labels else None
         pace = Pace(max(1.0, (row.scores.support or 0) / max(1, metrics.texts)), _seconds(row.label, merge))
-        task = choose(row, marked, is_noisy * contradicted, gain, files[row.label], pace, pipeline)
+        task = choose(row, marked, is_noisy * contradicted, files[row.label], pace, pipeline)
         rows.append(LabelRow(row, marked, task))
     return rows
 
@@ -141,7 +138,6 @@ def choose(
     row: RankedLabel,
     found: Sequence[Found],
     contradicted: int,
-    gain: float | None,
     file: str,
     pace: Pace,
     pipeline: str = "cpu",
@@ -150,7 +146,6 @@ def choose(
 
     found (Sequence[Found]): see `LabelRow`.
     contradicted (int): spans that train contradicts, if they are many.
-    gain (float | None): what more texts add to F by the learning curve, if there is one.
     file (str): the name of its work lists.
     pipeline (str): "gpu" has a transformer already.
     """
@@ -166,7 +161,6 @@ def choose(
         return Task(label, "leave it", "no error")
     never = found[MARKINGS.index("never")]
     few_found = never.gold and never.found < FEW_FOUND * never.gold
-    flat = gain is not None and gain < FLAT
     unseen = f"{never.found:,} of {never.gold:,} spans found whose words train never marks"
     groups = {
         "annotate": never.missed if never.found < WELL_FOUND * never.gold else 0,
@@ -188,9 +182,8 @@ def choose(
         case "decide":
             why = f"{errors.boundaries:,} wrong boundaries of {counted(all_of_it, 'error')}"
             return Task(label, "decide where it begins and ends", why, tasks, FIX, review)
-        case "annotate" if pipeline == "cpu" and (few_found or flat):
-            why = f"only {unseen}" if few_found else f"{unseen}, and its learning curve is flat"
-            return Task(label, "a transformer, or word vectors", why, command="weasel run gpu")
+        case "annotate" if pipeline == "cpu" and few_found:
+            return Task(label, "a transformer, or word vectors", f"only {unseen}", command="weasel run gpu")
         case "annotate":
             return Task(
                 label,

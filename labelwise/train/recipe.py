@@ -34,6 +34,8 @@ class Recipe:
     corpus (Path): the folder that the merge wrote.
     seed (int | None): None for the config's.
     max_steps (int): updates; 0 for the config's.
+    limit (int): texts of train, those with the lowest keys, so that a larger number has all texts of a smaller one; 0
+        for all.
     gpu_id (int): the number of the GPU; -1 for the CPU.
     transformer_name (str): on the hub, or a folder; empty for the config's.
     precision (str): of a transformer: fp16, bf16 or fp32; empty for the config's. The CPU takes fp32 for fp16, which is
@@ -54,6 +56,7 @@ class Recipe:
     _: KW_ONLY
     seed: int | None = None
     max_steps: int = 0
+    limit: int = 0
     gpu_id: int = -1
     transformer_name: str = ""
     precision: str = ""
@@ -72,6 +75,8 @@ class Recipe:
         check_choices(self)
         if self.max_steps < 0:
             raise InputError(f"--max-steps {self.max_steps}: give a number of updates, or 0 for what the config says")
+        if self.limit < 0:
+            raise InputError(f"--limit {self.limit}: give a number of texts, or 0 for all")
         if self.workers < 1 or (self.workers > 1 and (self.gpu_id >= 0 or is_launched())):
             raise InputError(f"--workers {self.workers}: give at least 1, and no more with GPUs or torchrun (gpus)")
 
@@ -86,6 +91,8 @@ class Recipe:
             changed["system.seed"] = self.seed
         if self.max_steps:
             changed["training.max_steps"] = self.max_steps
+        if self.limit:
+            changed["corpora.train.limit"] = self.limit
         if self.transformer_name:
             changed["components.transformer.model.name"] = self.transformer_name
         if self.precision:

@@ -90,7 +90,6 @@ def begin_anew() -> None:
     [
         "train {config} corpus model --curve c.tsv",
         "check_labels corpus --out check --config {config}",
-        "learning_curve {config} corpus curve.json",
         "evaluate {folder} corpus/test scores.json",
         "predict {folder} raw --out raw.jsonl",
     ],

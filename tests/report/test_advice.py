@@ -118,18 +118,6 @@ def test_what_is_not_known_is_not_said_to_be_well(tmp_path):
     assert "weasel run merge" in page
 
 
-def test_a_learning_curve_of_another_corpus_is_called_so(tmp_path, demo_corpus):
-    write_results(tmp_path, make_docs())
-    remove(tmp_path / "corpus")
-    (tmp_path / "corpus").symlink_to(demo_corpus)
-    digest = json.loads((demo_corpus / "manifest.json").read_text())["splits"]["train"]["digest"]
-    line = {"f": [0.1], "support": 3}
-    for found, warned in ((digest, False), ("0" * 64, True)):
-        curve = {"texts": [20], "more": 100, "total": line, "labels": {"A": line}, "digest": found}
-        (tmp_path / "training/cpu/learning_curve.json").write_text(json.dumps(curve))
-        assert ("measured on another corpus" in render_report(tmp_path, "cpu")) == warned
-
-
 def test_findings_are_linked_where_they_are_and_those_of_another_corpus_are_called_so(tmp_path, demo_corpus):
     write_results(tmp_path, make_docs())
     remove(tmp_path / "corpus")

@@ -59,9 +59,6 @@ LOWEST_CONTRAST = """() => {
 def report(tmp_path_factory) -> Path:
     root = tmp_path_factory.mktemp("browser")
     write_results(root, make_docs())
-    lines = {label: {"f": [0.5, 0.6, None, 0.75], "gain": 0.02, "low": -0.01, "high": 0.05} for label in LABELS}
-    curve = {"texts": [80, 160, 240, 320], "more": 100, "total": {"f": [0.5, 0.6, 0.7, 0.75]}, "labels": lines}
-    (root / "training/cpu/learning_curve.json").write_text(json.dumps(curve))
     base = msgspec.json.decode((root / "metrics/cpu.json").read_bytes(), type=Metrics)
     base.all_gold.labels["PLACE"].f -= 0.1
     write_report(root, "cpu", root / "report.html", base=Revision("main", base, None))
@@ -255,7 +252,6 @@ def test_it_begins_with_what_to_decide_and_trust(show):
     assert any(
         "predicted spans can't be judged" in doubt and "DRUG 3" in doubt and "datasets.yml" in doubt for doubt in doubts
     )
-    assert page.locator("#next table").first.locator("tbody tr").count() == len(LABELS), "the learning curve"
     assert "+0.100" in page.locator("#scores .sortable tbody tr", has_text="PLACE").inner_text(), (
         "the difference to main"
     )

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from labelwise.report.charts import draw_lines, draw_small, nice_step, short_number
+from labelwise.report.charts import draw_lines, nice_step, short_number
 from labelwise.report.flows import HEIGHT, PITCH, draw_flow
 
 
@@ -52,11 +52,6 @@ def test_nan_breaks_a_line_and_counts_for_nothing():
     assert "L" not in line.path
     assert "nan" not in line.path
     assert (line.last, line.highest) == (3.0, 3.0)
-
-
-def test_a_small_line_goes_from_left_to_right_and_up_to_one():
-    assert draw_small([0.0, 0.5, None, 1.0]) == "M0 16L33.3 8M100 0"
-    assert draw_small([0.5]) == "M0 8"
 
 
 def test_a_line_of_nothing_but_nan_has_no_points():

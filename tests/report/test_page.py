@@ -14,7 +14,6 @@ from labelwise.common.errors import InputError
 from labelwise.common.files import locked
 from labelwise.corpus.merge_counts import MergeCounts
 from labelwise.evaluate.results import load_results
-from labelwise.evaluate.scores import LearningCurve, Line
 from labelwise.report.advice import summarize
 from labelwise.report.environment import format_share, hash_of
 from labelwise.report.page import render_report, write_report
@@ -26,7 +25,6 @@ from labelwise.report.sections import (
     most_used,
     split_gold,
     tabulate_confusion,
-    tabulate_curves,
 )
 from tests.conftest import another_process
 from tests.report.report_inputs import HOSTILE, LABELS, make_docs, write_results
@@ -302,16 +300,6 @@ def test_a_flow_is_folded_where_nearly_all_goes_one_way():
         merge = MergeCounts(rows={"merged": 100 - lost, "unreadable": lost}, spans={}, labels={})
         (panel,) = draw_ledger(merge)
         assert (panel["one_way"] and panel["one_way"].name) == name
-
-
-def test_labels_that_more_texts_help_the_most_come_first():
-    lines = {"A": Line([0.5]), "B": Line([0.0, 1.0], gain=-0.1), "C": Line([0.5], gain=0.2)}
-    curve = LearningCurve([10], 100, Line([0.5]), lines)
-    assert [(label, path) for label, _, path in tabulate_curves(curve)] == [
-        ("C", "M0 8"),
-        ("B", "M0 16L100 0"),
-        ("A", "M0 8"),
-    ]
 
 
 def test_coverage_is_told_by_data_set(html):

@@ -16,11 +16,10 @@ def chosen(
     variously: Found = NOTHING,
     never: Found = NOTHING,
     contradicted: int = 0,
-    gain: float | None = None,
     pipeline: str = "cpu",
 ) -> tuple[str, str]:
     (row,) = rank_labels(make_metrics({"A": errors}))
-    task = choose(row, [NOTHING, variously, never], contradicted, gain, "A.jsonl", Pace(), pipeline)
+    task = choose(row, [NOTHING, variously, never], contradicted, "A.jsonl", Pace(), pipeline)
     return task.do, task.file
 
 
@@ -41,16 +40,6 @@ def chosen(
         ({"errors": Errors(60, 9, 3, 1), "never": Found(20, 4, 9)}, "a transformer, or word vectors", ""),
         (
             {"errors": Errors(60, 9, 3, 1), "never": Found(20, 4, 9), "pipeline": "gpu"},
-            "annotate 50 more texts",
-            "to-annotate/A.jsonl",
-        ),
-        (
-            {"errors": Errors(60, 9, 3, 1), "never": Found(20, 11, 9), "gain": 0.004},
-            "a transformer, or word vectors",
-            "",
-        ),
-        (
-            {"errors": Errors(60, 9, 3, 1), "never": Found(20, 11, 9), "gain": 0.006},
             "annotate 50 more texts",
             "to-annotate/A.jsonl",
         ),
@@ -120,7 +109,7 @@ def test_an_undertrained_pipeline_is_trained_longer_before_anything_else(alike, 
 def test_time_is_told_by_the_answers_of_the_data_sets_about_a_label():
     metrics = make_metrics({"A": Errors(60, 3, 9), "B": Errors(61, 3, 9)}, texts=20)
     merge = MergeCounts({}, {}, {}, complete={"a": {"A": 9}, "c": {"A": 1}}, seconds={"a": 14, "c": 20, "d": 1})
-    times = {row.ranked.label: row.task.time for row in list_labels(metrics, None, None, merge)}
+    times = {row.ranked.label: row.task.time for row in list_labels(metrics, None, merge)}
     assert times == {
         "A": "the first 50 findings: 12 minutes at 14 s a text",
         "B": "the first 50 findings: 5 minutes at 6 s a span",

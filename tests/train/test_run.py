@@ -23,7 +23,7 @@ from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.train import run
 from labelwise.train.loggers import ProgressTable
 from labelwise.train.pipeline import read_config
-from labelwise.train.reader import read_docs
+from labelwise.train.reader import PartitionedCorpus, read_docs
 from labelwise.train.recipe import Recipe
 from labelwise.train.registry import make_corpus_tokenizer
 from labelwise.train.run import train_pipeline
@@ -343,6 +343,7 @@ def test_a_pipeline_of_another_language_is_refused(demo_corpus):
     [
         (train_script.train_cli, [str(CPU), "nowhere", "m", "--curve", "c.tsv"], "there is no such file"),
         (train_script.train_cli, [str(CPU), "c", "m", "--curve", "c.tsv", "--max-steps", "-5"], "--max-steps -5: give"),
+        (train_script.train_cli, [str(CPU), "c", "m", "--curve", "c.tsv", "--limit", "-1"], "--limit -1: give"),
     ],
 )
 def test_command_lines_fail_with_a_remedy(cli, arguments, message, tmp_path, monkeypatch):
@@ -353,3 +354,17 @@ def test_command_lines_fail_with_a_remedy(cli, arguments, message, tmp_path, mon
     assert result.exit_code == 1
     assert message in " ".join(result.output.split())
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_a_limit_is_of_train_alone_and_takes_the_texts_with_the_lowest_keys(demo_corpus, tmp_path):
+    """So a larger one has all of a smaller one."""
+    overrides = {"training.max_steps": 2, "training.eval_frequency": 2, "training.max_epochs": 1}
+    recipe = Recipe(CPU, demo_corpus, limit=3, overrides={**overrides, "training.batcher.size": 100})
+    trained = train_pipeline(recipe, tmp_path / "model", tmp_path / "c.tsv")
+    assert trained.texts["texts"] == 3
+    config = spacy.load(tmp_path / "model").config["corpora"]
+    assert (config["train"]["limit"], config["dev"]["limit"]) == (3, 0)
+    read = [eg.reference.text for eg in PartitionedCorpus(demo_corpus / "train", limit=3)(spacy.blank("en"))]
+    every = [doc.text for doc in read_docs(demo_corpus / "train", spacy.blank("en"))]
+    assert read == sorted(every, key=lambda text: text_key(text.encode("utf8")))[:3]

@@ -3,7 +3,6 @@
 const cards = JSON.parse(document.getElementById("cards").textContent);
 const card = document.getElementById("card");
 const score = (value) => (value == null ? "–" : value.toFixed(3));
-const signed = (value) => (value == null ? "–" : (value < 0 ? "−" : "+") + Math.abs(value).toFixed(3));
 
 function make(name, properties = {}, ...children) {
   const element = Object.assign(document.createElement(name), properties);
@@ -18,15 +17,8 @@ function makeTable(heads, rows) {
   return make("table", {}, make("thead", {}, head), make("tbody", {}, ...body));
 }
 
-function drawCurve(svg, texts, values) {
-  const points = values.map((value, n) => [(150 * texts[n]) / texts.at(-1), value]).filter(([, value]) => value != null);
-  svg.setAttribute("aria-label", `F: ${points.map(([, value]) => score(value)).join(", ")}`);
-  svg.firstElementChild.setAttribute("points", points.map(([x, value]) => `${x},${40 - 40 * value}`).join(" "));
-  svg.classList.toggle("none", !points.length);
-}
-
 function showFacts(label) {
-  const { scores, curve, boundaries, coverage, next } = cards.labels[label];
+  const { scores, boundaries, coverage, next } = cards.labels[label];
   const between = scores.f_low == null ? "" : ` ${score(scores.f_low)} to ${score(scores.f_high)}`;
   const fill = (id, ...children) => document.getElementById(id).replaceChildren(...children);
   fill("card-title", label);
@@ -35,9 +27,6 @@ function showFacts(label) {
     make("p", {}, make("span", { className: "value" }, score(scores.f)), `F${between}`),
     make("p", { className: "note" }, `P ${score(scores.p)}, R ${score(scores.r)}, ${scores.support ?? 0} spans in test`),
   );
-  drawCurve(document.getElementById("card-line"), cards.curve?.texts ?? [], curve?.f ?? []);
-  const gain = curve && `${signed(curve.gain)} with ${cards.curve.more} more (${signed(curve.low)} to ${signed(curve.high)})`;
-  fill("card-gain", gain || "weasel run learning-curve");
   fill("card-boundaries", makeTable(["Gold", "Predicted", "Times"], boundaries));
   fill("card-coverage", makeTable(["Data set", "Whole texts", "Single spans"], coverage));
   fill("card-next", next && `Next: ${next}`);
