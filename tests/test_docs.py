@@ -21,10 +21,9 @@ from labelwise.corpus.tokenizer import packages_of, read_rules
 from labelwise.demo.corpus import DemoDoc, add_noise, make_doc
 from labelwise.demo.write import write_brat
 from labelwise.export.brat import standoff
-from labelwise.sources.addresses import check_host
-from labelwise.sources.declarations import load_servers
 from tests.conftest import ROOT, write_jsonl
 from tests.project.installed import PROJECT, Installed, build, edit, install
+from tests.sources.servers import PASSWORD, postgresql
 from tests.test_end_to_end import IDENTITY, Copy
 
 pytestmark = pytest.mark.slow
@@ -196,7 +195,7 @@ def test_exports_and_a_database_go_the_whole_way_without_a_declaration(tmp_path,
     assert merged(tmp_path)["datasets"] == {"person": 16, "place": 16}
     assert {label: n["complete"] for label, n in merged(tmp_path)["labels"].items()} == {"PERSON": 16, "PLACE": 16}
     assert (tmp_path / "report/cpu.html").is_file() == (until == "report")
-    assert copy.run("weasel", "run", "all").count("Skipping") == (6 if until == "report" else 4)
+    assert copy.run("weasel", "run", "all").count("Skipping") == (5 if until == "report" else 3)
     if until == "merge":
         return
     # As the README declares it, the same comes out.
@@ -250,11 +249,6 @@ def test_the_pages_on_data_and_evaluation(tmp_path):
     counts = merged(tmp_path)["labels"]
     # The eight texts with both have PLACE, too, so "absent" is contradicted there; on the others it is known.
     assert {label: n["complete"] for label, n in counts.items()} == {"PERSON": 16, "PLACE": 24}
-    server = tmp_path / "server.yml"
-    server.write_text(block("docs/data.md", "- name: person          # as in Prodigy"), encoding="utf8")
-    ((name, address),) = load_servers([server])
-    assert (name, str(address)) == ("person", "postgresql://db.example.com/prodigy")
-    check_host(address, *re.findall(r"`servers: ([^`]+)`", (ROOT / "docs/data.md").read_text(encoding="utf8")))
     run_block(copy, block("docs/evaluation.md", "weasel run evaluate-cpu", MODEL="training/cpu/model-best"))
     scores, metrics = (json.loads((tmp_path / name).read_text()) for name in ("scores.json", "metrics/cpu.json"))
     assert scores["all_gold"] == metrics["all_gold"]
@@ -266,6 +260,26 @@ def test_the_pages_on_data_and_evaluation(tmp_path):
     copy.run("python", "-m", "scripts.merge", "novels", "novels/corpus", "--metrics", "novels/merge.json")
     novels = json.loads((tmp_path / "novels/merge.json").read_text())["labels"]
     assert {label: n["complete"] for label, n in novels.items()} == {"PER": 4, "LOC": 4, "Reagent": 8, "Action": 8}
+
+
+@pytest.mark.long
+def test_from_a_server_to_a_model(tmp_path):
+    copy = Copy(tmp_path)
+    copy.environment["PGPASSWORD"] = PASSWORD
+    with postgresql() as server:
+        server.clear()
+        walked = block(
+            "docs/data.md", "python -m scripts.db_out", **{"postgresql://anna@db.example.com/prodigy": server.db}
+        )
+        for number in range(2):
+            for label in LABELS:
+                write_tasks(tmp_path / "tasks.jsonl", label, range(20 * number, 20 * number + 20))
+                server.add(label.lower(), (tmp_path / "tasks.jsonl").read_bytes().splitlines())
+            run_block(copy, walked)
+            assert merged(tmp_path)["datasets"] == {"person": 20 * number + 20, "place": 20 * number + 20}
+    assert (tmp_path / "report/cpu.html").is_file()
+    added = {f"assets/prodigy/{name}" for name in ("person.jsonl", "place.jsonl", "datasets.yml")}
+    assert added <= {*copy.run("git", "diff", "--cached", "--name-only").splitlines()}
 
 
 @pytest.mark.long
@@ -450,7 +464,7 @@ def test_a_project_of_the_installed_package_is_run_and_upgraded(installed, tmp_p
     assert "<h1>The CPU pipeline</h1>" in (project / "report/cpu.html").read_text(encoding="utf8")
     assert json.loads((project / "metrics/cpu.json").read_text())["labelwise"] == labelwise.__version__
     again = installed.run("weasel", "run", "all", cwd=project)
-    assert again.count("Skipping") == 6, "the report shows what other commands have found since"
+    assert again.count("Skipping") == 5, "the report shows what other commands have found since"
     installed.run(*bash, f"git add -A && git {' '.join(IDENTITY)} commit -qm mine", cwd=project)
     installed.run("dvc", "repro", "report", cwd=project)
     assert "Running stage" not in installed.run("dvc", "repro", "report", cwd=project)

@@ -84,12 +84,18 @@ def progress(items: Iterable[Any], name: str) -> Iterable[Any]:
 
 @contextmanager
 def user_errors(title: str) -> Iterator[None]:
-    """Print an error that the user can do something about, without its traceback, and exit with status 1."""
+    """Print an error that the user can do something about, without its traceback, and exit with status 1.
+
+    Its first line is wrapped; the others, such as a command to paste, are printed as they are.
+    """
     try:
         yield
     except (InputError, OSError) as error:
         full = isinstance(error, OSError) and error.errno in FULL
-        msg.fail(title, f"{error}; free some space, there or where TMPDIR is" if full else str(error))
+        what, _, lines = str(error).partition("\n")
+        msg.fail(title, f"{what}; free some space, there or where TMPDIR is" if full else what)
+        if lines:
+            typer.echo(lines)
         raise typer.Exit(1) from error
     except KeyboardInterrupt as interrupt:
         msg.fail(title, "Interrupted; what was there before is unchanged")

@@ -48,7 +48,7 @@ from labelwise.merge.rules.ledger import Ledger, Problem, outcome_of, problem_li
 from labelwise.merge.rules.settings import Settings, load_tokenizer
 from labelwise.merge.task_store import task_file_path
 from labelwise.sources.decisions import DecisionRow, find_decisions
-from labelwise.sources.declarations import FETCHED, DataSet, all_labels, load_datasets
+from labelwise.sources.declarations import DataSet, all_labels, load_datasets
 from labelwise.sources.files import LINK_OUTSIDE, printable
 
 
@@ -68,7 +68,7 @@ def merge_data(
     """Merge declared data sets, in as many processes as are allowed.
 
     declarations (Sequence[Path | str]): `datasets.yml` files.
-    out (Path | str): the folder for the corpus, which has the snapshots of data sets on servers, if there are any.
+    out (Path | str): the folder for the corpus.
     workers (int): processes; 0 for one per core.
     memory (str): fewer workers if they would take more than this, such as "256MB"; empty for no limit.
     address (str): see `parallel.open_workers`.
@@ -78,7 +78,7 @@ def merge_data(
     RAISES (InputError): a declaration, a setting or, with `strict`, a row is wrong.
     """
     out = Path(out).absolute()  # a cluster's workers are elsewhere
-    datasets = load_datasets([Path(path).absolute() for path in declarations], out / FETCHED)
+    datasets = load_datasets([Path(path).absolute() for path in declarations])
     if workers < 0:
         raise InputError(f"--workers {workers}: give a number of processes, or 0 for one per core")
     workers = workers or os.cpu_count() or 1

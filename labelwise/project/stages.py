@@ -31,9 +31,9 @@ SECTIONS = {  # that commands read by themselves
     "package": ["package"],
     "package-gpu": ["package"],
 }
-# Outputs that DVC keeps until their stage runs, because it looks at the earlier ones: a merge prints what has changed.
+# Outputs that DVC keeps until their stage runs: a merge prints what has changed since the earlier one.
 # DVC's run cache skips such stages, and those with an uncached output that is neither metrics nor plots.
-KEPT = ("corpus/fetched", "metrics/merge.json")
+KEPT = ("metrics/merge.json",)
 
 
 def as_dvc_writes(project: Path) -> str:
@@ -108,7 +108,7 @@ def _stage(command: dict[str, Any], project: str) -> dict[str, Any]:
     if project in command["deps"]:
         stage["params"] = [{project: SECTIONS[command["name"]]}]
     if command.get("outputs"):
-        stage["outs"] = [{path: {"persist": True}} if path in KEPT else path for path in command["outputs"]]
+        stage["outs"] = command["outputs"]
     for path in command.get("outputs_no_cache", []):
         kind = {".json": "metrics", ".tsv": "plots"}.get(Path(path).suffix)
         if kind is None:

@@ -15,15 +15,13 @@
 - name: place
   db: prodigy.db          # instead of `path`: the data set of that name in a Prodigy database
   labels: [PLACE]
-- name: drug
-  db: postgresql://anna@db.example.com/prodigy   # or mysql://...: a snapshot of it, by `fetch-prodigy`
-  labels: [DRUG]
 
 What `path` may be: see `formats`.
 """
 
 import os
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from glob import has_magic
 from pathlib import Path
@@ -31,12 +29,13 @@ from typing import Literal
 
 import msgspec
 
+from labelwise.common.code import command_line
 from labelwise.common.decoding import decode_yaml
 from labelwise.common.errors import InputError
 from labelwise.corpus.manifest import find_partitions, is_corpus, read_manifest
 from labelwise.corpus.tasks import DATASETS
-from labelwise.sources.addresses import Address, is_address, parse_address
 from labelwise.sources.brat import find_documents
+from labelwise.sources.db_out import PASSWORD, WITHOUT
 from labelwise.sources.files import (
     find_files,
     folders_outside,
@@ -50,13 +49,12 @@ from labelwise.sources.files import (
 )
 from labelwise.sources.formats import read_items
 from labelwise.sources.prodigy import labels_of
-from labelwise.sources.prodigy_server import find_snapshot
 
 AnySplit = Literal["auto", "train", "dev", "test"]
 AnyKind = Literal["auto", "complete", "binary"]
 
 DOCUMENT_URL = re.compile(r"https?://[^\s<>\"\\]+")
-FETCHED = "fetched"  # the folder of a corpus that has the snapshots of data sets on servers
+ADDRESS = re.compile(r"[A-Za-z][\w+.-]+:/")  # as a server's begins
 
 SYNTAX = (
     "write a list of `{name: person, path: person.jsonl, labels: [PERSON]}`, or `db: prodigy.db` instead of the path, "
@@ -107,14 +105,14 @@ class _Declaration(msgspec.Struct, forbid_unknown_fields=True):
     document_url: str = ""
 
 
-def load_datasets(declarations: Sequence[Path], fetched: Path = Path(FETCHED)) -> list[DataSet]:
+def load_datasets(declarations: Sequence[Path]) -> list[DataSet]:
     """Read the declarations, in the order of the files' paths, so that the order they are given in doesn't matter.
 
-    fetched (Path): the folder that has the snapshots of data sets on servers.
-    RAISES (InputError): a file isn't a list of declarations, a name or a file comes twice, labels are missing.
+    RAISES (InputError): a file isn't a list of declarations, a name or a file comes twice, labels are missing, or data
+        sets are on a server.
     RAISES (FileNotFoundError): a declared file doesn't exist, or a pattern matches none.
     """
-    datasets = [dataset for file in sorted(_expand(declarations)) for dataset in _load(file, fetched)]
+    datasets = [dataset for file in sorted(_expand(declarations)) for dataset in _load(file)]
     names: set[str] = set()
     owners: dict[Path, str] = {}
     for dataset in datasets:
@@ -183,25 +181,33 @@ def _matches(path: Path) -> list[Path]:
     return found
 
 
-def load_servers(declarations: Sequence[Path]) -> list[tuple[str, Address]]:
-    """List the declared data sets that are on servers: name and database of each.
+def _load(file: Path) -> list[DataSet]:
+    declared = _declared(file)
+    _check_local(declared, file)
+    return [_make_dataset(item, *_find_files(item, file)) for item in declared]
 
-    RAISES (InputError): a file isn't a list of declarations, a name comes twice, a database has no right address.
+
+def _check_local(declared: Sequence[_Declaration], file: Path) -> None:
+    """Check that no data set is on a server.
+
+    RAISES (InputError): one is; below the message is the command that writes it to a file.
     """
-    servers = [
-        (item.name, _address(item, item.db, file))
-        for file in sorted(_expand(declarations))
-        for item in _declared(file)
-        if item.db and is_address(item.db)
-    ]
-    for name, _ in servers:
-        if sum(name == other for other, _ in servers) > 1:
-            raise InputError(f"data set {name!r} is declared twice; give each its own name")
-    return servers
+    for item in declared:
+        url = next(filter(ADDRESS.match, _sources(item)), "")
+        if url:
+            hidden = PASSWORD.search(url) is not None
+            names = [other.name for other in declared if url in _sources(other)]
+            command = ["URL" if hidden else url, *names, os.path.relpath(file.parent)]
+            remark = f"; URL stands for the address, which has a password in it: {WITHOUT}" if hidden else ""
+            raise InputError(
+                f"{file}: data set {item.name!r} is on a server, and a merge reads files: write it to one, and declare "
+                f"that as its `path`{remark}\n{command_line('db_out')} {shlex.join(command)}"
+            )
 
 
-def _load(file: Path, fetched: Path) -> list[DataSet]:
-    return [_make_dataset(item, *_find_files(item, file, fetched)) for item in _declared(file)]
+def _sources(item: _Declaration) -> list[str]:
+    """List the paths of a declaration, or its database."""
+    return item.path if isinstance(item.path, list) else [item.path or item.db or ""]
 
 
 def check_document_url(url: str, where: str) -> None:
@@ -229,11 +235,6 @@ def _declared(file: Path) -> list[_Declaration]:
     return declared
 
 
-def _address(item: _Declaration, db: str, file: Path) -> Address:
-    """Read the address of a data set's database."""
-    return parse_address(db, _place(item, db, file))
-
-
 def _place(item: _Declaration, value: str, file: Path) -> str:
     """Name the file and the data set for an error, and the line if the value stands there as it is."""
     before, written, _ = read_file(file).partition(value.encode("utf8", "surrogatepass"))
@@ -249,7 +250,7 @@ def _make_dataset(item: _Declaration, files: tuple[Path, ...], outside: tuple[Pa
         labels,
         item.kind,
         item.split,
-        database=_is_database(item),
+        database=item.db is not None,
         absent=item.absent,
         rename=item.rename,
         inferred=item.labels == "auto",
@@ -259,16 +260,12 @@ def _make_dataset(item: _Declaration, files: tuple[Path, ...], outside: tuple[Pa
     )
 
 
-def _is_database(item: _Declaration) -> bool:
-    return item.db is not None and not is_address(item.db)
-
-
 def used_labels(item: _Declaration, files: Sequence[Path]) -> tuple[str, ...]:
     """List the labels of a data set's spans: it is read for that.
 
     RAISES (InputError): a file can't be read, or no span has a label.
     """
-    inside = item.name if _is_database(item) else ""
+    inside = item.name if item.db else ""
     labels: set[str] = set()
     because = ""
     for file in files:
@@ -280,22 +277,14 @@ def used_labels(item: _Declaration, files: Sequence[Path]) -> tuple[str, ...]:
     return tuple(sorted(labels))
 
 
-def _find_files(item: _Declaration, file: Path, fetched: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
-    """List the sources of a declaration: the `.spacy` files of a folder, a folder of brat documents, files, a snapshot.
+def _find_files(item: _Declaration, file: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
+    """List the sources of a declaration: the `.spacy` files of a folder, a folder of brat documents, files.
 
     RETURNS (tuple): the sources, and links that lead elsewhere.
     """
     if bool(item.path) == bool(item.db):
         raise InputError(f"{file}: data set {item.name!r} needs either a path or a db; {SYNTAX}")
-    if item.db and is_address(item.db):
-        return (find_snapshot(item.name, _address(item, item.db, file), fetched),), ()
-    listed = item.path if isinstance(item.path, list) else [item.path or item.db or ""]
-    if any(map(is_address, listed)):
-        raise InputError(
-            f"{file}: data set {item.name!r}: its path looks like an address, and isn't repeated, as it may have a "
-            "password in it; write the address of a database as `db:`, and rename a file that has such a name"
-        )
-    found = [_find_named(item, file, declared) for declared in listed]
+    found = [_find_named(item, file, declared) for declared in _sources(item)]
     files, outside = ([path for part in parts for path in part] for parts in zip(*found, strict=True))
     return tuple(dict.fromkeys(files)), tuple(dict.fromkeys(outside))
 

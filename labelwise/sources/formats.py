@@ -19,7 +19,7 @@ from labelwise.sources.conll import SUFFIXES, read_conll
 from labelwise.sources.items import Item
 from labelwise.sources.jsonl import read_jsonl_file
 from labelwise.sources.label_studio import read_label_studio
-from labelwise.sources.prodigy_db import read_database
+from labelwise.sources.prodigy_tables import read_database
 from labelwise.sources.spacy_docs import read_spacy
 from labelwise.sources.tagged_rows import read_parquet
 from labelwise.sources.webanno import read_webanno

@@ -10,7 +10,7 @@
 4. `twice`: two of a command at once, the second at a random moment. One is refused, or waits; the outputs are new.
 
 Afterwards, the outputs are as they were, all of them, or new, all of them, or every reader refuses them. Then the
-command is run again, undisturbed, and makes them new. It needs Linux, gcc, and PostgreSQL's server for fetch_prodigy.
+command is run again, undisturbed, and makes them new. It needs Linux and gcc.
 """
 
 import ctypes
@@ -31,7 +31,7 @@ from typing import Annotated
 import typer
 
 from labelwise.common.errors import InputError
-from tests.faults.commands import COMMANDS, Command, leftovers, load, outputs, place, prepare, start, start_server
+from tests.faults.commands import COMMANDS, Command, leftovers, load, outputs, place, prepare, start
 from tests.faults.mutations import MUTATIONS
 
 OLD, NEW = 10, 14  # texts of the corpus that was there, and of the one that comes
@@ -208,9 +208,6 @@ def main(
         root = Path(stack.enter_context(TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None)))
         names = [each.name for each in COMMANDS if not command or each.name in command]
         last = names[-1]
-        if "fetch_prodigy" in names and not start_server(stack):
-            names.remove("fetch_prodigy")
-            print("There is no PostgreSQL server here: fetch_prodigy isn't disturbed", file=sys.stderr)
         prepare(root / "old", OLD, last)
         prepare(root / "new", NEW, last)
         print("| command | seconds | fault | times | what wasn't as it should be |\n|---|---|---|---|---|")

@@ -5,19 +5,17 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pytest
 import spacy
 from thinc.api import Config
 
 from labelwise.commands.console import run
 from labelwise.commands.convert_brat import convert_brat_cli
+from labelwise.commands.db_out import db_out_cli
 from labelwise.commands.evaluate import evaluate_cli
 from labelwise.commands.export import export_cli
-from labelwise.commands.fetch_prodigy import fetch_prodigy_cli
 from labelwise.commands.make_demo import make_demo_cli
 from labelwise.commands.merge import merge_cli
 from labelwise.commands.package import package_cli
@@ -30,15 +28,13 @@ from labelwise.corpus.pipeline import load_pipeline
 from labelwise.report.page import render_report
 from labelwise.sources.declarations import load_datasets
 from labelwise.train.pipeline import source_components
-from tests.sources.servers import PASSWORD, postgresql
+from tests.sources.servers import ProdigyDatabase
 
 CONFIG = Path(__file__).parents[2] / "configs" / "cpu.cfg"
 VOLATILE = ("cpu_resources.tsv", "speed.json")  # they tell times
 MORE = '{"text": "Two mg of salt, in the year %d."}\n'
 PROJECT = "{merge: {docs_per_partition: 6}, package: {version: 1.0.%d}}\n"
 DECLARED = "- {name: more, path: more.jsonl, labels: [%s]}\n"
-SERVED = "- {name: person, db: '%s', labels: [PERSON]}\n"
-SERVER = "LABELWISE_FAULTS_SERVER"  # the variable with the address of a database
 
 
 class Command(NamedTuple):
@@ -58,7 +54,7 @@ class Command(NamedTuple):
 COMMANDS = (
     Command("make_demo", make_demo_cli, "brat --docs {docs} --labels 3 --words 20", ("brat",)),
     Command("convert_brat", convert_brat_cli, "brat tasks", ("tasks",)),
-    Command("fetch_prodigy", fetch_prodigy_cli, "server.yml fetched --snapshot {docs}", ("fetched",)),
+    Command("db_out", db_out_cli, "sqlite:///prodigy.db person written", ("written",)),
     Command(
         "merge",
         merge_cli,
@@ -101,18 +97,6 @@ COMMANDS = (
     Command("package", package_cli, "dist --pipeline cpu", ("dist",)),
     Command("report", report_cli, "report/cpu.html --pipeline cpu", ("report/cpu.html",)),
 )
-
-
-def start_server(stack: ExitStack) -> bool:
-    """Start a server with a data set, until the stack ends; tell whether there is one."""
-    try:
-        server = stack.enter_context(postgresql())
-    except pytest.skip.Exception:
-        return False
-    server.clear()
-    server.add("person", [b'{"text": "Anna %d spoke.", "spans": []}' % number for number in range(100)])
-    os.environ |= {SERVER: server.db, server.variable: PASSWORD}
-    return True
 
 
 def load() -> None:
@@ -177,10 +161,10 @@ def prepare(root: Path, docs: int, last: str) -> None:
     (root / "project.yml").write_text(PROJECT % docs, encoding="utf8")
     (root / "more.yml").write_text(DECLARED % "CHEMICAL", encoding="utf8")
     (root / "again.yml").write_text("- {name: again, path: corpus, labels: [CHEMICAL]}\n", encoding="utf8")
-    (root / "server.yml").write_text(SERVED % os.environ.get(SERVER, ""), encoding="utf8")
+    database = ProdigyDatabase("sqlite", f"/{root}/prodigy.db")
+    database.clear()
+    database.add("person", [b'{"text": "Anna %d spoke.", "spans": []}' % number for number in range(docs)])
     for command in COMMANDS:
-        if command.name == "fetch_prodigy" and SERVER not in os.environ:
-            continue
         log = root.with_suffix(f".{command.name}.log")
         if os.waitpid(start(command, root, log, docs), 0)[1]:
             raise RuntimeError(f"{command.name}: {log.read_text(encoding='utf8')}")

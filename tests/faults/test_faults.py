@@ -24,7 +24,7 @@ def disturb(commands: str, *options: str) -> subprocess.CompletedProcess[str]:
     # Trainings that are killed at random: tests/train/test_resume.py.
     [
         ("make_demo convert_brat", 2),
-        pytest.param("fetch_prodigy export", 20, marks=pytest.mark.long),
+        pytest.param("db_out export", 20, marks=pytest.mark.long),
         pytest.param("merge", 40, marks=pytest.mark.long),
         pytest.param("evaluate report", 8, marks=pytest.mark.long),
         pytest.param("package", 4, marks=pytest.mark.long),
@@ -33,8 +33,7 @@ def disturb(commands: str, *options: str) -> subprocess.CompletedProcess[str]:
 def test_a_command_that_is_disturbed_leaves_nothing_partial_and_can_be_run_again(commands, trials):
     done = disturb(commands, "--trials", str(trials))
     assert done.returncode == 0, done.stdout + done.stderr
-    if "There is no PostgreSQL server" not in done.stderr:
-        assert done.stdout.count("nothing") == 4 * len(commands.split())
+    assert done.stdout.count("nothing") == 4 * len(commands.split())
 
 
 @pytest.mark.long

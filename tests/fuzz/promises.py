@@ -38,7 +38,7 @@ from labelwise.sources.declarations import DataSet
 from labelwise.sources.formats import read_items
 from labelwise.sources.items import Item
 from labelwise.sources.normalize import normalize_task
-from labelwise.sources.prodigy_db import MOST
+from labelwise.sources.prodigy_tables import MOST
 from tests.conftest import write_docs
 
 FILE = Path("fuzz.jsonl")

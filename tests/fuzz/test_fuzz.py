@@ -79,7 +79,7 @@ def test_a_reader_that_loses_something_breaks_a_promise(monkeypatch, name, modul
         ("doccano", {"rows._is_prodigys": lambda row: False}),
         ("label-studio", {"label_studio._values": lambda annotation: (label_studio_values(annotation)[0][:1], [])}),
         ("label-studio", {"label_studio.read_array": lambda path: islice(read_array(path), 1)}),
-        ("cells", {"prodigy_db.parse_task": lambda row: (None, "bad JSON")}),
+        ("cells", {"prodigy_tables.parse_task": lambda row: (None, "bad JSON")}),
         ("declarations", {"declarations._declared": lambda file: declared(file)[:1]}),
     ],
 )

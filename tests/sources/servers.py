@@ -1,4 +1,4 @@
-"""Real database servers, started for the tests that need one."""
+"""Databases with Prodigy's tables: an SQLite file, and real servers, started for the tests that need one."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy
 
-PASSWORD = "sesam-öffne-dich-4711"
+PASSWORD = "open-sesame-4711"
 USER = "annotator"
 
 # As peewee, which Prodigy uses, makes its tables; {key}: a key that counts up, {blob}: bytes.
@@ -26,21 +26,27 @@ SCHEMA = (
 TYPES = {
     "postgresql": {"key": "serial primary key", "blob": "bytea"},
     "mysql": {"key": "integer auto_increment primary key", "blob": "longblob"},
+    "sqlite": {"key": "integer primary key", "blob": "blob"},
+}
+PASSWORD_FILES = {
+    ".pgpass": f"127.0.0.1:*:prodigy:{USER}:{PASSWORD}\n",
+    ".my.cnf": f"[client]\npassword={PASSWORD}\n",
 }
 
 
-class ProdigyServer:
-    """A server with a database that has Prodigy's tables.
+class ProdigyDatabase:
+    """A database with Prodigy's tables.
 
-    db (str): its address, as it is declared, without the password.
+    db (str): its address, without the password.
     """
 
-    def __init__(self, kind: str, port: int, variable: str) -> None:
-        self.kind, self.variable = kind, variable
-        self.db = f"{kind}://{USER}@127.0.0.1:{port}/prodigy"
-        driver = {"postgresql": "postgresql+psycopg", "mysql": "mysql+pymysql"}[kind]
-        self.url = sqlalchemy.make_url(self.db).set(drivername=driver)
-        self.options = {"password": PASSWORD.encode() if kind == "mysql" else PASSWORD}
+    def __init__(self, kind: str, where: str) -> None:
+        self.kind, self.db = kind, f"{kind}://{where}"
+        self.url = sqlalchemy.make_url(self.db)
+        self.options = {}
+        if kind != "sqlite":
+            driver = {"postgresql": "postgresql+psycopg", "mysql": "mysql+pymysql"}[kind]
+            self.url, self.options = self.url.set(drivername=driver), {"password": PASSWORD}
         self.engine = sqlalchemy.create_engine(self.url, connect_args=self.options, poolclass=sqlalchemy.NullPool)
 
     def run(self, *statements: str) -> None:
@@ -87,7 +93,16 @@ class ProdigyServer:
 
 
 @contextmanager
-def postgresql() -> Iterator[ProdigyServer]:
+def sqlite() -> Iterator[ProdigyDatabase]:
+    """An SQLite file that can be written to while it is read."""
+    with tempfile.TemporaryDirectory() as folder:
+        database = ProdigyDatabase("sqlite", f"/{folder}/prodigy.db")
+        database.run("pragma journal_mode = wal")
+        yield database
+
+
+@contextmanager
+def postgresql() -> Iterator[ProdigyDatabase]:
     """A PostgreSQL server of Debian's packages; the test is skipped where there is none."""
     programs = max(Path("/usr/lib/postgresql").glob("*/bin"), default=None)
     if programs is None:
@@ -106,7 +121,7 @@ def postgresql() -> Iterator[ProdigyServer]:
             port=port,
             log=folder / "log",
         ):
-            server = ProdigyServer("postgresql", port, "PGPASSWORD")
+            server = ProdigyDatabase("postgresql", f"{USER}@127.0.0.1:{port}/prodigy")
             engine = sqlalchemy.create_engine(
                 server.url.set(database="postgres"), connect_args=server.options, isolation_level="AUTOCOMMIT"
             )
@@ -117,7 +132,7 @@ def postgresql() -> Iterator[ProdigyServer]:
 
 
 @contextmanager
-def mariadb() -> Iterator[ProdigyServer]:
+def mariadb() -> Iterator[ProdigyDatabase]:
     """A MariaDB server of Debian's packages, which is MySQL to its clients; the test is skipped where there is none."""
     server, install = (shutil.which(name, path="/usr/sbin:/usr/bin") for name in ("mariadbd", "mariadb-install-db"))
     if not server or not install:
@@ -146,7 +161,7 @@ def mariadb() -> Iterator[ProdigyServer]:
             port=port,
             log=folder / "log",
         ):
-            yield ProdigyServer("mysql", port, "MYSQL_PWD")
+            yield ProdigyDatabase("mysql", f"{USER}@127.0.0.1:{port}/prodigy")
 
 
 @contextmanager

@@ -7,6 +7,7 @@ import sqlite3
 import zlib
 from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
 
 import pytest
 import spacy
@@ -18,6 +19,7 @@ from labelwise.common.errors import InputError
 from labelwise.corpus.annotation import annotation_of, entities
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.demo.write import make_demo
+from labelwise.sources import prodigy_tables
 from labelwise.sources.convert_brat import convert_brat
 from labelwise.sources.formats import read_items
 from tests.conftest import Merging
@@ -111,6 +113,25 @@ def test_a_prodigy_database_is_read_by_the_name_of_the_data_set(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["prodigy.db"]
     with pytest.raises(InputError, match=r"no data set 'c', but '2020-01-01_12-00-00', .*'a', 'b'; correct its `name`"):
         read(path, "c")
+
+
+def test_a_database_is_read_as_it_was_at_one_moment(tmp_path, monkeypatch):
+    path = tmp_path / "p.db"
+    make_database(path, {"a": [{"text": "one"}]})
+    check_names = prodigy_tables.check_names
+
+    def annotate(*given):
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute("insert into example values (2, 1, 1, x'7b7d')")
+            connection.execute("insert into link values (null, 2, 1)")
+        check_names(*given)
+
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("pragma journal_mode = wal")
+        monkeypatch.setattr(prodigy_tables, "check_names", annotate)
+        assert read(path, "a") == [(1, "one")]
+        monkeypatch.undo()
+        assert read(path, "a") == [(1, "one"), (2, "no text")]
 
 
 def test_an_example_that_is_linked_twice_is_read_once(tmp_path):

@@ -1,0 +1,77 @@
+"""Prodigy's tables, and the tasks of a data set in an SQLite file that has them; nothing is written to it.
+
+    dataset(id, name, ...)    example(id, content, ...)    link(example_id, dataset_id, ...)
+
+`content` is a task as JSON in UTF-8. An answer is linked to its data set and to that of its session.
+"""
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from labelwise.common.errors import InputError
+from labelwise.sources.items import Item
+from labelwise.sources.prodigy import parse_task
+
+MOST = 2**32 - 1  # ids count as lines, which have 32 bits in a task file
+
+# Each task once, however often it is linked.
+TASKS = (
+    "select example.id, example.content from example where example.id in (select link.example_id from link "
+    "join dataset on dataset.id = link.dataset_id where dataset.name = :name) order by example.id"
+)
+DATASET_NAMES = "select name from dataset order by name"
+
+
+def check_tables(where: object, tables: Iterable[str]) -> None:
+    """Check that a database is Prodigy's.
+
+    where (object): the database, for the error.
+    RAISES (InputError): a table is missing.
+    """
+    found = sorted(tables)
+    if not {"dataset", "example", "link"} <= {*found}:
+        raise InputError(
+            f"{where}: this isn't Prodigy's schema, which has the tables dataset, example and link; the tables found "
+            f"are: {', '.join(found) or 'none'}; export the data set with `prodigy db-out` and declare the file as "
+            "`path:`"
+        )
+
+
+def check_names(where: object, names: Iterable[str], there: Iterable[str]) -> None:
+    """Check that a database has data sets of these names.
+
+    RAISES (InputError): it lacks one.
+    """
+    there = list(there)
+    for name in names:
+        if name not in there:
+            listed = ", ".join(map(repr, there)) or "none"
+            raise InputError(f"{where}: it has no data set {name!r}, but {listed}; correct its `name`")
+
+
+def read_database(path: Path, dataset: str) -> Iterator[Item]:
+    """Yield a data set's tasks from an SQLite file, in the order of their ids, which count as lines.
+
+    All is read in one transaction, and so as it was at one moment.
+
+    RAISES (InputError): the tables aren't Prodigy's, or have no such data set.
+    """
+    with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, isolation_level=None)) as connection:
+        connection.text_factory = bytes  # text that isn't UTF-8 costs its row only
+        connection.execute("begin")
+        tables = connection.execute("select name from sqlite_master where type = 'table'")
+        check_tables(path, [_text(name) for (name,) in tables])
+        check_names(path, [dataset], [_text(name) for (name,) in connection.execute(DATASET_NAMES)])
+        for number, content in connection.execute(TASKS, {"name": dataset}):
+            if isinstance(number, int) and 0 <= number <= MOST:
+                yield Item(number, *parse_task(content if isinstance(content, bytes) else b""))
+            else:
+                yield Item(0, None, f"malformed: the id {_text(number)!r} isn't a number from 0 to {MOST}")
+
+
+def _text(value: Any) -> str:
+    """Make text of a value as it was read."""
+    return value.decode("utf8", "backslashreplace") if isinstance(value, bytes) else str(value)
