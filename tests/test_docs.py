@@ -24,7 +24,7 @@ from labelwise.export.brat import standoff
 from tests.conftest import ROOT, write_jsonl
 from tests.project.installed import PROJECT, Installed, build, edit, install
 from tests.sources.servers import PASSWORD, postgresql
-from tests.test_end_to_end import IDENTITY, Copy
+from tests.test_end_to_end import Copy
 
 pytestmark = pytest.mark.slow
 
@@ -459,21 +459,31 @@ def installed(tmp_path_factory) -> Installed:
 @pytest.mark.long
 def test_a_project_of_the_installed_package_is_run_and_upgraded(installed, tmp_path):
     bash = ("bash", "-euc")
+    later = installed.next(tmp_path / "later", **{PROJECT: ("Merge the data sets", "Now merge the data sets")})
+    for one in (installed, later):
+        one.environment |= COMMITTER
     installed.run(*bash, block("docs/install.md", "labelwise init mine"), cwd=tmp_path)
     project = tmp_path / "mine"
     assert "<h1>The CPU pipeline</h1>" in (project / "report/cpu.html").read_text(encoding="utf8")
     assert json.loads((project / "metrics/cpu.json").read_text())["labelwise"] == labelwise.__version__
     again = installed.run("weasel", "run", "all", cwd=project)
     assert again.count("Skipping") == 5, "the report shows what other commands have found since"
-    installed.run(*bash, f"git add -A && git {' '.join(IDENTITY)} commit -qm mine", cwd=project)
     installed.run("dvc", "repro", "report", cwd=project)
     assert "Running stage" not in installed.run("dvc", "repro", "report", cwd=project)
     edit(project / "project.yml", "  cpu_steps: 10", "  cpu_steps: 12")
-    later = installed.next(tmp_path / "later", **{PROJECT: ("Merge the data sets", "Now merge the data sets")})
-    assert "`labelwise upgrade .`" in later.run("weasel", "run", "all", cwd=project, status=1)
-    printed = later.run(*bash, block("docs/install.md", "labelwise upgrade ."), cwd=project)
+    (project / "assets/raw/.gitkeep").unlink()
+    (project / "notes").mkdir()
+    (project / "notes/.gitignore").write_text("/large\n")  # as DVC writes it
+    (project / "notes/large").touch()
+    installed.run(*bash, "git add -A && git commit -qm mine", cwd=project)
+    printed = later.run(*bash, block("docs/install.md", "git worktree add"), cwd=project)
     assert "--max-steps 12" in printed
-    assert printed.count("Skipping") == 0, "all depend on the code"
+    assert printed.count("Skipping") == 0, "all depend on the version"
+    assert "help: Now merge the data sets" in (project / "project.yml").read_text(encoding="utf8")
+    assert not (project / "assets/raw/.gitkeep").exists()
+    assert (project / "notes/large").exists()
+    assert "notes" not in later.run("git", "ls-tree", "-r", "--name-only", "labelwise", cwd=project)
+    later.run("labelwise", "update-dvc", "--check", cwd=project)
 
 
 @pytest.mark.long
@@ -506,59 +516,31 @@ def test_weasel_clones_the_project_as_git_does(project, tmp_path):
 
 
 COMMITTER = {f"GIT_{who}_{what}": "t@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-FIRST = "288ea495ffacef2fdae8c49a60aacba18bd02ffb"  # v0.1.0
-EDITS = {
-    "  alignment: drop  ": "  alignment: expand",
-    "  test_ratio: 0.1": "  test_ratio: 0.2",
-    "  split_salt: labelwise": "  split_salt: ours",
-    "  check_folds: 3 ": "  check_folds: 2 ",
-    "  - 8-?\\)": "  - ours\\.",
-}
 
 
 @pytest.mark.long
-def test_a_clone_of_the_first_version_is_upgraded(tmp_path):
-    """Variables, tokenizer and data are others than they come; the corpus stays, to the byte."""
-    if subprocess.run(["git", "cat-file", "-e", FIRST], cwd=ROOT, capture_output=True, check=False).returncode:
-        pytest.skip("the repository has no history")
-    today = Copy(tmp_path / "today")
+@pytest.mark.parametrize("same_line", [False, True])
+def test_a_clone_is_upgraded(tmp_path, same_line):
+    later = Copy(tmp_path / "later")
+    shutil.copytree(later.root, tmp_path / "mine")
     mine = Copy.__new__(Copy)
-    mine.root, mine.environment = tmp_path / "mine", {**today.environment, **COMMITTER}
-    origin = tmp_path / "origin"
-    subprocess.run(["git", "clone", "-q", "--no-checkout", ROOT, origin], check=True)
-    subprocess.run(["git", "checkout", "-q", "-B", "main", FIRST], cwd=origin, check=True)
-    subprocess.run(["git", "clone", "-q", origin, mine.root], check=True)
-    for name in subprocess.check_output(["git", "ls-files"], cwd=origin, text=True).splitlines():
-        (origin / name).unlink()
-    shutil.copytree(today.root, origin, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".git"))
-    for name in ("project.yml", "dvc.yaml"):  # which Copy has edited
-        shutil.copy(ROOT / name, origin / name)
-    for command in (["add", "-A"], [*IDENTITY, "commit", "-qm", "later"], ["tag", "--force", "v0.2.0"]):
-        subprocess.run(["git", *command], cwd=origin, check=True)
-    for old, new in EDITS.items():
-        edit(mine.root / "project.yml", old, new)
-    write_brat(map(made, range(24)), mine.root / "assets" / "brat" / "ours")
-    mine.run("git", "add", "-A", "-f", "assets")
-    mine.run("git", "commit", "-qam", "ours")
-    before = corpus_and_ledger(mine)
-    mine.run("bash", "-euc", block("docs/install.md", "git pull"), fails=True)
-    assert mine.run("git", "diff", "--name-only", "--diff-filter=U").split() == ["project.yml"]
-    mine.run("bash", "-euc", block("docs/install.md", "python -m scripts.upgrade"))
-    assert not list(mine.root.glob("*.conflict"))
-    project = yaml.safe_load((mine.root / "project.yml").read_text(encoding="utf8"))
-    assert (project["vars"]["alignment"], project["merge"]["split_salt"]) == ("expand", "ours")
-    assert (project["check"]["folds"], project["tokenizer"]["no_exceptions"][-1]) == (2, "ours\\.")
-    assert corpus_and_ledger(mine) == before
-
-
-def corpus_and_ledger(copy: Copy) -> dict:
-    """What the way up to the merge makes: texts, tokens and spans by their digests, and the outcome of each."""
-    workflow = yaml.safe_load((copy.root / "project.yml").read_text(encoding="utf8"))["workflows"]["all"]
-    for name in workflow[: workflow.index("merge") + 1]:
-        copy.run("weasel", "run", name)
-    manifest = json.loads((copy.root / "corpus/manifest.json").read_text())
-    ledger = merged(copy.root)
-    parts = ("splits", "labels", "datasets", "partitions")
-    return {name: manifest[name] for name in parts} | {
-        f"all {name}": ledger[name] for name in ("rows", "spans", "texts")
-    }
+    mine.root, mine.environment = tmp_path / "mine", {**later.environment, **COMMITTER}
+    mine.run("git", "remote", "add", "origin", str(later.root))
+    for copy, value in ((later, "contract"), (mine, "expand")):
+        copy.set("alignment" if same_line or copy is mine else "overlap", value)
+    edit(later.root / "project.yml", "  help: Merge the data sets", "  help: Now merge the data sets")
+    for copy in (later, mine):
+        copy.run("python", "-m", "scripts.update_dvc")
+        copy.commit("changed")
+    later.run("git", "tag", "--force", "v0.2.0")
+    pulled = mine.run("bash", "-euc", block("docs/install.md", "git pull"), fails=same_line)
+    project = mine.root / "project.yml"
+    if same_line:
+        assert "CONFLICT (content): Merge conflict in project.yml" in pulled
+        edited = re.sub(r"<<<<<<< .*\n(.*\n)=======\n.*\n>>>>>>> .*\n", r"\1", project.read_text(encoding="utf8"))
+        project.write_text(edited, encoding="utf8")
+        mine.run("bash", "-euc", block("docs/install.md", "python -m scripts.update_dvc"))
+    assert yaml.safe_load(project.read_text(encoding="utf8"))["vars"]["alignment"] == "expand"
+    assert "Now merge the data sets" in (mine.root / "dvc.yaml").read_text(encoding="utf8")
+    assert mine.run("git", "status", "--porcelain") == ""
+    mine.run("python", "-m", "scripts.update_dvc", "--check")

@@ -7,7 +7,7 @@ from typing import Annotated
 import yaml
 from typer import Argument, echo
 
-from labelwise.commands.console import msg, print_table, progress, user_errors, visible
+from labelwise.commands.console import msg, print_table, progress, user_errors
 from labelwise.corpus.tasks import DATASETS
 from labelwise.sources.db_out import write_datasets
 from labelwise.sources.own_data import declarations_in
@@ -35,8 +35,8 @@ def db_out_cli(
     ]
     if new:
         msg.warn(f"Declare in {out / DATASETS}, with the labels that nobody used, too:")
-        echo(visible(yaml.safe_dump(new, sort_keys=False, allow_unicode=True)))
+        echo(yaml.safe_dump(new, sort_keys=False, allow_unicode=True))
     msg.info("Record what was written:")
     for one in written.values():
         by_dvc = one.path.with_name(f"{one.path.name}.dvc").exists() or one.path.stat().st_size > LARGE
-        echo(visible(shlex.join(["dvc" if by_dvc else "git", "add", str(one.path)])))
+        echo(shlex.join(["dvc" if by_dvc else "git", "add", str(one.path)]))

@@ -10,12 +10,8 @@ from pathlib import Path
 
 from labelwise import __version__
 from labelwise.commands.environment import be_interruptible, prepare
-from labelwise.common.errors import InputError
-from labelwise.project import lock
-from labelwise.project.lock import LOCK
 
 FOLDER = Path(__file__).parent
-FREE = ("init", "upgrade")  # to run with other code than the project records
 NOT_COMMANDS = {"__init__", "console", "declare", "environment", "main"}
 
 
@@ -25,8 +21,6 @@ def main() -> None:
     prepare()
     name = sys.argv[1].replace("-", "_") if len(sys.argv) > 1 else ""
     if name in command_names():
-        if name not in FREE:
-            check_lock(name)
         sys.argv = [f"labelwise {sys.argv[1]}", *sys.argv[2:]]
         module = import_module(f"labelwise.commands.{name}")
         import_module("labelwise.commands.console").run(getattr(module, f"{name}_cli"))
@@ -37,16 +31,6 @@ def main() -> None:
     sys.stdout.write(f"Usage: labelwise COMMAND [OPTIONS]; `labelwise COMMAND --help` lists the options\n\n{listed()}")
     if not wanted:
         sys.exit(f"labelwise {sys.argv[1]}: there is no such command")
-
-
-def check_lock(name: str) -> None:
-    """Check that the project in the working directory, if that is one, runs with the code that is installed."""
-    if not Path(LOCK).exists():
-        return
-    try:
-        lock.check_lock(Path())
-    except InputError as error:
-        sys.exit(f"labelwise {name}: {error}")
 
 
 def command_names() -> list[str]:

@@ -46,6 +46,8 @@ class Installed:
         edits = {"__init__.py": ('__version__ = "', '__version__ = "9.'), **edits}
         for name, (old, new) in edits.items():
             edit(folder / "labelwise" / name, old, new)
+        (metadata,) = folder.glob("labelwise-*.dist-info/METADATA")
+        edit(metadata, "\nVersion: ", "\nVersion: 9.")
         return Installed(folder)
 
 

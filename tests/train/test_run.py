@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 from labelwise.commands import train as train_script
 from labelwise.common.errors import InputError
 from labelwise.common.files import locked
+from labelwise.common.keys import text_key
 from labelwise.corpus.tokenizer import make_nlp, read_rules
 from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.train import run
