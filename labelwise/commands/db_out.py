@@ -10,7 +10,7 @@ from typer import Argument, echo
 from labelwise.commands.console import msg, print_table, progress, user_errors
 from labelwise.corpus.tasks import DATASETS
 from labelwise.sources.db_out import write_datasets
-from labelwise.sources.own_data import declarations_in
+from labelwise.sources.declarations import read_entries
 
 LARGE = 10 * 2**20  # bytes of a file that is for DVC, not for git
 
@@ -27,14 +27,15 @@ def db_out_cli(
         ["Data set", "tasks", "labels"],
         [[name, f"{one.tasks:,}", ", ".join(one.labels)] for name, one in written.items()],
     )
-    declared = {one.get("name") for one in declarations_in(out) if "path" in one}
+    file = out / DATASETS
+    declared = {entry.name for entry in read_entries(file) if entry.path} if file.is_file() else set()
     new = [
         {"name": name, "path": one.path.name, "labels": one.labels}
         for name, one in written.items()
         if name not in declared
     ]
     if new:
-        msg.warn(f"Declare in {out / DATASETS}, with the labels that nobody used, too:")
+        msg.warn(f"Declare in {file}, with the labels that nobody used, too:")
         echo(yaml.safe_dump(new, sort_keys=False, allow_unicode=True))
     msg.info("Record what was written:")
     for one in written.values():

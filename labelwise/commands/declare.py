@@ -3,35 +3,36 @@
 from pathlib import Path
 
 from labelwise.commands.console import msg, print_table
+from labelwise.common.wording import counted
 from labelwise.corpus.tasks import DATASETS
-from labelwise.sources.own_data import declarations_in, find_undeclared
 
 
 def declare(folder: Path) -> None:
     """Have the files of a folder declared that aren't, and print what was found."""
-    there = (folder / DATASETS).is_file()
-    if there and not find_undeclared(folder, declarations_in(folder)):
-        return
-    from labelwise.sources.infer import declare_folder  # imports spaCy, which takes seconds
+    from labelwise.sources.declarations import write_entries  # these import spaCy, which takes seconds
+    from labelwise.sources.undeclared import declare_folder
 
-    found, lines, written = declare_folder(folder)
-    rows = [
-        [one.name, ", ".join(one.labels), ", ".join(one.kinds), one.split, f"{one.texts:,}", f"{one.spans:,}"]
-        for one in found
-        if one.texts
-    ]
-    print_table([f"Found in {folder}", "labels", "kind", "split", "texts", "spans"], rows)
-    if any(one.labels for one in found):
-        file = folder / DATASETS
-        if written:
-            what = "has new data sets" if there else "was written"
-            msg.warn(f"{file} {what}: check it", "A label that was never used can't be seen in the data")
-        else:
-            msg.warn(f"{file} doesn't declare all files, and was edited by hand: add, if they are to be merged", "")
-            print(lines)
+    found = declare_folder(folder)
+    new = [one for one in found if one.entry.labels]
+    rows = [[one.entry.name, ", ".join(one.entry.labels), f"{one.texts:,}", f"{len(one.spans):,}"] for one in new]
+    print_table([f"Added to {folder / DATASETS}", "labels", "texts", "spans"], rows)
+    if new:
+        msg.warn(
+            f"Check the {counted(len(new), 'data set')} added to {folder / DATASETS}",
+            "The labels are those that were used: labels nobody used can't be inferred",
+        )
+    for one in new:
+        if one.paste:
+            msg.warn(
+                f"{one.entry.path} may be a later export of {one.like!r}: most spans are in both",
+                f"Now these are two data sets. To make them one, in which the file listed last counts, put this in "
+                f"place of the entries {one.like!r} and {one.entry.name!r} in {folder / DATASETS}:",
+            )
+            print(write_entries([one.paste]))
     for one in found:
-        if one.labels and one.later_than:
-            msg.info(f"{one.file} is a later export of {one.later_than}: where both have an answer, the later counts")
-        elif not one.labels:
-            because = f" ({one.problem})" if one.problem else ""
-            msg.warn(f"{folder / one.file}: {one.name} isn't declared", f"It has no span with a label{because}")
+        if not one.entry.labels:
+            file = folder / str(one.entry.path or one.entry.db)
+            msg.warn(f"{file}: {one.entry.name!r} isn't declared", one.problem)
+            if one.paste:
+                msg.info(f"If {one.paste.text!r} is its text, add to {folder / DATASETS}:")
+                print(write_entries([one.paste]))

@@ -9,7 +9,8 @@ from labelwise.commands.console import msg, progress, user_errors
 from labelwise.commands.declare import declare
 from labelwise.demo.grammar import LABELS
 from labelwise.demo.write import DemoFormat, make_demo, write_brat
-from labelwise.sources.own_data import find_own_data, has_data
+from labelwise.sources.brat import find_documents
+from labelwise.sources.files import has_data
 
 
 def make_demo_cli(
@@ -33,11 +34,15 @@ def make_demo_cli(
 ) -> None:
     """Write a demo corpus of texts from nine domains, annotated with up to twenty labels."""
     with user_errors("No demo corpus was made"):
+        own = []
         if unless_prodigy and has_data(unless_prodigy):
             declare(unless_prodigy)  # here, as this is the first command that depends on the folder
-        if own := find_own_data(unless_brat, unless_prodigy):
+            own.append(unless_prodigy)
+        if unless_brat and find_documents(unless_brat):
+            own.append(unless_brat)
+        if own:
             write_brat([], out)
-            msg.info(f"{own} has data of your own: {out} is left empty")
+            msg.info(f"{own[-1]} has data of your own: {out} is left empty")
             return
         counts = make_demo(
             out, format=format, docs=docs, labels=labels, words=words, seed=seed, noise=noise, progress=progress

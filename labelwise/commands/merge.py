@@ -1,6 +1,7 @@
 """Merge data sets into one corpus of partitioned .spacy files."""
 
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -34,6 +35,7 @@ from labelwise.merge.rules.policies import Alignment, Conflicts, Duplicates, Ove
 from labelwise.merge.rules.settings import MergeSection, NearDuplicates, Settings, load_tokenizer
 from labelwise.merge.run import merge_data
 from labelwise.merge.similar_labels import doubts_about_labels
+from labelwise.sources.declarations import Declaration, read_all_entries, write_entries
 
 Option = typer.Option
 YesNo = Literal["no", "yes"]
@@ -103,7 +105,7 @@ def merge_cli(
     msg.info(f"Memory: {peak.bytes / 2**20:,.0f} MB at most, in all processes")
     if before:
         print_changes(before, ledger)
-    print_warnings(ledger, settings, out)
+    print_warnings(ledger, settings, out, read_all_entries(datasets))
 
 
 def print_changes(before: Before, ledger: Ledger) -> None:
@@ -115,7 +117,9 @@ def print_changes(before: Before, ledger: Ledger) -> None:
     print_table(["Changed since the last merge", "complete texts", "spans"], rows)
 
 
-def print_warnings(ledger: Ledger, settings: Settings, out: Path) -> None:
+def print_warnings(
+    ledger: Ledger, settings: Settings, out: Path, entries: Mapping[str, tuple[Path, Declaration]]
+) -> None:
     """Print what can be learnt of the accepted spans, and the warnings."""
     if told := tell_gold(ledger.labels):
         msg.info(f"{told}.")
@@ -125,12 +129,11 @@ def print_warnings(ledger: Ledger, settings: Settings, out: Path) -> None:
     if (settings.tokenizer.infixes or settings.tokenizer.no_exceptions) and not has_rules(nlp):
         name = type(nlp.tokenizer).__name__
         msg.info(f"The infixes and no_exceptions of project.yml aren't used: {name} has no rules to add to")
-    for doubt in (
-        *doubts_about_language(out, nlp),
-        *warnings(ledger, settings),
-        *doubts_about_labels(ledger, out, read_declared_labels(out)),
-    ):
+    for doubt in (*doubts_about_language(out, nlp), *warnings(ledger, settings)):
         msg.warn(doubt.what, doubt.remedy)
+    for doubt, entry in doubts_about_labels(ledger, out, read_declared_labels(out), entries):
+        msg.warn(doubt.what, doubt.remedy)
+        print(write_entries([entry]))
 
 
 def print_ledger(ledger: Ledger) -> None:

@@ -64,7 +64,6 @@ def warnings(ledger: Ledger, settings: Settings) -> Iterator[Doubt]:
             f"Data set {one!r}: {counted(rows, 'answer')} left out; {other!r} declares another split for their texts.",
             f"Give {one!r} `split: auto` in datasets.yml, and they join {other!r} in its split.",
         )
-    yield from _exports(ledger)
     if spans := ledger.spans["outvoted"]:
         yield Doubt(
             f"{counted(spans, 'span')} outvoted: several annotators marked these texts, and too few of them agree.",
@@ -87,20 +86,6 @@ def warnings(ledger: Ledger, settings: Settings) -> Iterator[Doubt]:
             f"{counted(ledger.without_split_by, 'text')} without {settings.split_by!r} in the meta.",
             "They were split by text.",
         )
-
-
-def _exports(ledger: Ledger) -> Iterator[Doubt]:
-    """Yield the answers that later exports have, too, and those that they lack."""
-    rows = {tuple(msgspec.json.decode(names)): n for names, n in ledger.exported.items()}
-    for (file, later), again in rows.items():
-        if later:
-            lacking = rows.get((file, ""), 0)
-            yield Doubt(
-                f"{counted(again, 'answer')} of {file} superseded: {later} has them as they are now.",
-                f"{counted(lacking, 'answer')} of it {'is' if lacking == 1 else 'are'} in no later export, and counted."
-                if lacking
-                else "All of it is in later exports; the file may go.",
-            )
 
 
 def _fewest(ledger: Ledger) -> str:

@@ -32,7 +32,7 @@ class ReadJob(msgspec.Struct):
     path, dataset, start, end: see `formats.read_items`; `stat` is the source's `stat_of` when this was planned.
     size (int): bytes to be read, compressed ones where the file is compressed.
     out (Path): task files and extract are written to this path with other suffixes.
-    rename (dict[str, str]), spans (str): see `declarations.DataSet`.
+    rename (dict[str, str]), key (str): see `declarations.DataSet`.
     """
 
     number: int
@@ -46,7 +46,7 @@ class ReadJob(msgspec.Struct):
     normalize: bool
     split_by: str
     rename: dict[str, str]
-    spans: str
+    key: str
 
     def __str__(self) -> str:
         """Name the source."""
@@ -90,8 +90,7 @@ class MergeJob(msgspec.Struct):
         digest = hashlib.blake2b(msgspec.msgpack.encode(facts), digest_size=16)
         for keys in self.ranges:
             dataset, path = msgspec.structs.astuple(self.sources[keys.source])
-            several = len(dataset.files) > 1  # then exports of one annotation can be told apart
-            declared = [dataset.name, dataset.labels, dataset.absent, dataset.kind, dataset.split, several, path.name]
+            declared = [dataset.name, dataset.labels, dataset.absent, dataset.kind, dataset.split, path.name]
             digest.update(msgspec.msgpack.encode([keys.base, *declared]))
             digest.update(read_index(keys.path, keys.first, keys.count).tobytes())
         return digest.hexdigest()

@@ -53,7 +53,7 @@ def plan_reading(sources: Sequence[Source], cache: Cache, settings: Settings) ->
         starts = range(0, max(size, 1), SLICE_BYTES) if cut else (0,)
         for start in starts:
             end = start + SLICE_BYTES if start + SLICE_BYTES < size and cut else None
-            declared = source.dataset.rename, source.dataset.spans
+            declared = source.dataset.rename, source.dataset.key
             facts = [place, stat, dataset, start, end, settings.normalize, settings.split_by, *declared]
             name = hashlib.blake2b(msgspec.json.encode(facts), digest_size=16).hexdigest()
             jobs.append(
@@ -69,7 +69,7 @@ def plan_reading(sources: Sequence[Source], cache: Cache, settings: Settings) ->
                     normalize=settings.normalize,
                     split_by=settings.split_by,
                     rename=source.dataset.rename,
-                    spans=source.dataset.spans,
+                    key=source.dataset.key,
                 )
             )
     return jobs

@@ -79,7 +79,7 @@ def read_slice(job: ReadJob) -> Extract:
     waiting = TaskWriter(job.out)
     answered: dict[str, float] = {}
     with job.out.with_suffix(".problems").open("wb") as problems:
-        for item in read_items(job.path, job.dataset, job.start, job.end, job.spans):
+        for item in read_items(job.path, job.dataset, job.start, job.end, job.key):
             extract.lines = item.line
             too_long = _too_long(item.task)
             if item.task is not None and not too_long:

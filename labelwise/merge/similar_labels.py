@@ -11,6 +11,8 @@ from labelwise.corpus.doubts import Doubt
 from labelwise.corpus.forms import digest
 from labelwise.corpus.manifest import find_partitions
 from labelwise.merge.rules.ledger import Ledger
+from labelwise.sources.declarations import Declaration
+from labelwise.sources.later_exports import join_entries, may_be_later, spans_of
 
 TEXTS = 2000  # of train, whose forms are compared
 LEAST_SPANS = 20  # of each of two labels
@@ -19,10 +21,13 @@ LEAST_SPANS = 20  # of each of two labels
 LEAST_SHARE = 0.5
 
 
-def doubts_about_labels(ledger: Ledger, corpus: Path, declared: Mapping[str, Sequence[str]]) -> Iterator[Doubt]:
-    """Yield the pairs of labels that may be one, with what makes one of them.
+def doubts_about_labels(
+    ledger: Ledger, corpus: Path, declared: Mapping[str, Sequence[str]], entries: Mapping[str, tuple[Path, Declaration]]
+) -> Iterator[tuple[Doubt, Declaration]]:
+    """Yield the pairs of labels that may be one, each with the entry that makes one of them.
 
     declared (Mapping[str, Sequence[str]]): the labels of each data set; those of one are known to differ.
+    entries (Mapping): of each data set, with the folder of its `datasets.yml`.
     """
     forms = count_forms(corpus) if ledger.texts["train"] else {}
     for one, other in combinations(ledger.labels, 2):
@@ -33,12 +38,22 @@ def doubts_about_labels(ledger: Ledger, corpus: Path, declared: Mapping[str, Seq
             continue
         else:
             why = "most of their spans have forms that are marked as either"
-        dataset = next(name for name, labels in declared.items() if less in labels)
-        yield Doubt(
+        renamed, kept = (next(name for name, own in declared.items() if label in own) for label in (less, more))
+        folder, entry = entries[renamed]
+        doubt = Doubt(
             f"{less!r} and {more!r} may be one label: {why}.",
-            f"If so, write `rename: {{{less}: {more}}}` under {dataset!r} in datasets.yml; for a brat corpus, give "
-            f"convert-brat --rename {less}={more}.",
+            f"If so, give convert-brat --rename {less}={more} for a brat corpus, or put this in place of the entry "
+            f"{renamed!r} in datasets.yml:",
         )
+        yield doubt, entry.rename_label(less, more)
+        both = [own for name, (of, own) in entries.items() if name in (renamed, kept) and of == folder]
+        if len(both) == 2 and may_be_later(spans_of(both[1], folder), spans_of(both[0], folder)):
+            first, second = (repr(own.name) for own in both)
+            doubt = Doubt(
+                f"{second} may be a later export of {first}: most spans are in both.",
+                f"If so, put this in place of the entries {first} and {second} in datasets.yml:",
+            )
+            yield doubt, join_entries(*both)
 
 
 def simplified(label: str) -> str:

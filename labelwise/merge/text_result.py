@@ -111,8 +111,6 @@ def _count_merged(ledger: Ledger, merged: Merged, labels: Sequence[str]) -> None
     ledger.trimmed.update(merged.trimmed)
     for names, rows in merged.other_split.items():
         ledger.other_split[msgspec.json.encode(names).decode()] += rows
-    for names, rows in merged.exported.items():
-        ledger.exported[msgspec.json.encode(names).decode()] += rows
     for label in labels:
         ledger.labels[label][merged.coverage.get(label, "none")] += 1
     for (dataset, label), state in merged.covered.items():

@@ -29,8 +29,7 @@ from labelwise.sources.brat import (
 )
 from labelwise.sources.brat_predicted import find_predicted
 from labelwise.sources.declarations import AnySplit, check_document_url, check_renaming
-from labelwise.sources.files import printable, stat_of
-from labelwise.sources.own_data import has_data
+from labelwise.sources.files import has_data, printable, stat_of
 from labelwise.sources.prodigy_datasets import PROBLEMS, REPORT, Block, Report, write_block, write_datasets
 
 SPLIT_FOLDERS: Mapping[str, Split] = {

@@ -8,6 +8,7 @@
   absent: [PLACE]         # labels of other data sets that don't occur in these texts; none by default
   rename: {PER: PERSON}   # labels of its spans, and their names from here on, in `labels` and `absent`, too
   document_url: https://brat.example.org/#/{doc}   # where its documents are shown: meta.doc, without .txt, for {doc}
+  text: body              # of Label Studio's tasks: the key of their text among their data; by default text
   spans: sc               # of `.spacy` files: doc.spans["sc"]; `ents` for doc.ents; by default what a Doc has
 - name: company
   path: company.jsonl
@@ -28,6 +29,7 @@ from pathlib import Path
 from typing import Literal
 
 import msgspec
+import yaml
 
 from labelwise.common.code import command_line
 from labelwise.common.decoding import decode_yaml
@@ -59,7 +61,7 @@ ADDRESS = re.compile(r"[A-Za-z][\w+.-]+:/")  # as a server's begins
 SYNTAX = (
     "write a list of `{name: person, path: person.jsonl, labels: [PERSON]}`, or `db: prodigy.db` instead of the path, "
     "optionally with `kind: auto | complete | binary`, `split: auto | train | dev | test`, `absent: [OTHER_LABEL]`, "
-    "`rename: {OLD_LABEL: NEW_LABEL}`, and for .spacy files `spans: sc`"
+    "`rename: {OLD_LABEL: NEW_LABEL}`, and for .spacy files `spans: sc`, for Label Studio's `text: body`"
 )
 
 
@@ -71,7 +73,7 @@ class DataSet(msgspec.Struct, frozen=True):
     absent (tuple[str, ...]): labels of other data sets that don't occur in its texts, which are complete for them.
     rename (dict[str, str]): new names of labels, by those that its spans have.
     document_url (str): where its documents are shown, if it is declared.
-    spans (str): the key of its `.spacy` files' spans, if it is declared; see `spacy_docs`.
+    key (str): that of its `.spacy` files' spans, or of its Label Studio tasks' text, if it is declared; see `formats`.
     inferred (bool): its labels are those that were used; nobody has listed them.
     outside (tuple[Path, ...]): links that lead elsewhere, and aren't read; see `files`.
     """
@@ -86,23 +88,44 @@ class DataSet(msgspec.Struct, frozen=True):
     rename: dict[str, str] = {}
     inferred: bool = False
     outside: tuple[Path, ...] = ()
-    spans: str = ""
+    key: str = ""
     document_url: str = ""
 
 
-class _Declaration(msgspec.Struct, forbid_unknown_fields=True):
-    """One item of a `datasets.yml` file."""
+class Declaration(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
+    """One entry of a `datasets.yml` file."""
 
     name: str
-    labels: tuple[str, ...] | Literal["auto"]
     path: str | list[str] | None = None
     db: str | None = None
+    labels: tuple[str, ...] | Literal["auto"]
     kind: AnyKind = "auto"
     split: AnySplit = "auto"
     absent: tuple[str, ...] = ()
     rename: dict[str, str] = {}
     spans: str = ""
+    text: str = ""
     document_url: str = ""
+
+    @property
+    def paths(self) -> list[str]:
+        """Its paths, of which it may have one, or a list."""
+        return self.path if isinstance(self.path, list) else [self.path] if self.path else []
+
+    def rename_label(self, old: str, new: str) -> "Declaration":
+        """Copy it with another name for one of its labels."""
+        labels = (
+            self.labels
+            if self.labels == "auto"
+            else tuple(dict.fromkeys(new if one == old else one for one in self.labels))
+        )
+        rename = {written: new if name == old else name for written, name in self.rename.items()}
+        return msgspec.structs.replace(self, labels=labels, rename={**rename, old: new})
+
+
+def write_entries(entries: Iterable[Declaration]) -> str:
+    """Write entries as a `datasets.yml` has them."""
+    return yaml.safe_dump(msgspec.to_builtins(list(entries)), sort_keys=False, allow_unicode=True)
 
 
 def load_datasets(declarations: Sequence[Path]) -> list[DataSet]:
@@ -124,8 +147,6 @@ def load_datasets(declarations: Sequence[Path]) -> list[DataSet]:
         check_renaming(dataset.rename, dataset.labels, f"data set {dataset.name!r}")
         if not dataset.labels:
             raise InputError(f"data set {dataset.name!r}: no labels; list those that its annotators were shown")
-        if dataset.spans and not all(file.suffix == ".spacy" for file in dataset.files):
-            raise InputError(f"data set {dataset.name!r}: `spans` is of .spacy files; leave it out")
         if dataset.name in names:
             raise InputError(f"data set {dataset.name!r} is declared twice; give each its own name")
         names.add(dataset.name)
@@ -182,12 +203,12 @@ def _matches(path: Path) -> list[Path]:
 
 
 def _load(file: Path) -> list[DataSet]:
-    declared = _declared(file)
+    declared = read_entries(file)
     _check_local(declared, file)
     return [_make_dataset(item, *_find_files(item, file)) for item in declared]
 
 
-def _check_local(declared: Sequence[_Declaration], file: Path) -> None:
+def _check_local(declared: Sequence[Declaration], file: Path) -> None:
     """Check that no data set is on a server.
 
     RAISES (InputError): one is; below the message is the command that writes it to a file.
@@ -205,9 +226,14 @@ def _check_local(declared: Sequence[_Declaration], file: Path) -> None:
             )
 
 
-def _sources(item: _Declaration) -> list[str]:
+def _sources(item: Declaration) -> list[str]:
     """List the paths of a declaration, or its database."""
     return item.path if isinstance(item.path, list) else [item.path or item.db or ""]
+
+
+def read_all_entries(declarations: Sequence[Path]) -> dict[str, tuple[Path, Declaration]]:
+    """Read the entries of `datasets.yml` files, and of folders that have one, by name; each with its folder."""
+    return {entry.name: (file.parent, entry) for file in _expand(declarations) for entry in read_entries(file)}
 
 
 def check_document_url(url: str, where: str) -> None:
@@ -223,26 +249,33 @@ def check_document_url(url: str, where: str) -> None:
         )
 
 
-def _declared(file: Path) -> list[_Declaration]:
+def read_entries(file: Path) -> list[Declaration]:
+    """Read the entries of a `datasets.yml`.
+
+    RAISES (InputError): there is no such file, or it isn't a list of declarations.
+    """
     try:
         content = read_file(file)
     except FileNotFoundError as error:
         raise InputError(f"{file}: there is no such file; it declares data sets, see docs/data.md") from error
-    declared = decode_yaml(content, list[_Declaration], str(file), SYNTAX)
+    declared = decode_yaml(content, list[Declaration], str(file), SYNTAX)
     for item in declared:
         if item.document_url:
             check_document_url(item.document_url, _place(item, item.document_url, file))
     return declared
 
 
-def _place(item: _Declaration, value: str, file: Path) -> str:
+def _place(item: Declaration, value: str, file: Path) -> str:
     """Name the file and the data set for an error, and the line if the value stands there as it is."""
     before, written, _ = read_file(file).partition(value.encode("utf8", "surrogatepass"))
     line = 1 + before.count(b"\n")
     return f"{file}{f', line {line}' if written else ''}: data set {item.name!r}"
 
 
-def _make_dataset(item: _Declaration, files: tuple[Path, ...], outside: tuple[Path, ...]) -> DataSet:
+def _make_dataset(item: Declaration, files: tuple[Path, ...], outside: tuple[Path, ...]) -> DataSet:
+    for key, suffix in (("spans", ".spacy"), ("text", ".json")):
+        if getattr(item, key) and not all(file.suffix == suffix for file in files):
+            raise InputError(f"data set {item.name!r}: `{key}` is of {suffix} files; leave it out")
     labels = used_labels(item, files) if item.labels == "auto" else item.labels
     return DataSet(
         item.name,
@@ -255,12 +288,12 @@ def _make_dataset(item: _Declaration, files: tuple[Path, ...], outside: tuple[Pa
         rename=item.rename,
         inferred=item.labels == "auto",
         outside=outside,
-        spans=item.spans,
+        key=item.spans or item.text,
         document_url=item.document_url,
     )
 
 
-def used_labels(item: _Declaration, files: Sequence[Path]) -> tuple[str, ...]:
+def used_labels(item: Declaration, files: Sequence[Path]) -> tuple[str, ...]:
     """List the labels of a data set's spans: it is read for that.
 
     RAISES (InputError): a file can't be read, or no span has a label.
@@ -269,7 +302,7 @@ def used_labels(item: _Declaration, files: Sequence[Path]) -> tuple[str, ...]:
     labels: set[str] = set()
     because = ""
     for file in files:
-        for row in read_items(file, inside, spans=item.spans):
+        for row in read_items(file, inside, key=item.spans or item.text):
             labels |= {item.rename.get(label, label) for label in labels_of(row.task)} if row.task else set()
             because = because or (row.problem and f" ({file.name}, line {row.line}: {row.problem})")
     if not labels:
@@ -277,7 +310,7 @@ def used_labels(item: _Declaration, files: Sequence[Path]) -> tuple[str, ...]:
     return tuple(sorted(labels))
 
 
-def _find_files(item: _Declaration, file: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
+def _find_files(item: Declaration, file: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
     """List the sources of a declaration: the `.spacy` files of a folder, a folder of brat documents, files.
 
     RETURNS (tuple): the sources, and links that lead elsewhere.
@@ -289,7 +322,7 @@ def _find_files(item: _Declaration, file: Path) -> tuple[tuple[Path, ...], tuple
     return tuple(dict.fromkeys(files)), tuple(dict.fromkeys(outside))
 
 
-def _find_named(item: _Declaration, file: Path, declared: str) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
+def _find_named(item: Declaration, file: Path, declared: str) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
     """List the sources that one path of a declaration names, and links that lead elsewhere."""
     if "\0" in declared:
         raise InputError(f"{file}: data set {item.name!r}: no path can have the character \\0; correct {declared!r}")
@@ -327,7 +360,7 @@ def _find_named(item: _Declaration, file: Path, declared: str) -> tuple[tuple[Pa
     return (path,), ()
 
 
-def _match_files(item: _Declaration, folder: Path, pattern: str) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
+def _match_files(item: Declaration, folder: Path, pattern: str) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
     """List the files that a pattern matches, and the links among them that lead elsewhere."""
     parts = Path(pattern).parts
     fixed = next(number for number, part in enumerate(parts) if has_magic(part))

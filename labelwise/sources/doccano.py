@@ -60,7 +60,6 @@ def parse_doccano(content: dict[str, Any]) -> tuple[Task | None, str]:
         view_id="spans_manual",
         annotator_id=user if isinstance(user, str) else None,
         meta={DOCUMENT: name} if (name := name_of(content, content, text)) else None,
-        task_hash=content.get("id"),
         uncovered=uncovered_of(content),
     )
     if _is_unchanged(task, content.get(PREDICTED)):

@@ -17,11 +17,13 @@ from pathlib import Path
 from typing import BinaryIO, NoReturn
 
 from labelwise.common.errors import InputError
+from labelwise.corpus.tasks import DATASETS
 
 # Errors that are about a file, not about this process or the disk.
 UNREADABLE = {errno.EACCES, errno.EPERM, errno.EISDIR, errno.ELOOP, errno.ENOTDIR, errno.ENXIO, errno.ENODEV}
 
 LINK_OUTSIDE = "link outside"
+NOT_DATA = (".md", ".example", DATASETS)  # of names that are ignored without a message
 PROJECT = "project.yml"  # is in the working directory if that is a project
 
 
@@ -103,6 +105,16 @@ def find_files(root: Path, suffixes: tuple[str, ...], *, hidden: bool = True) ->
     found = (path for _, paths in walk(root, hidden=hidden) for path in paths)
     files = (path for path in found if path.name.endswith(suffixes) and not is_folder(path))
     return sorted(files, key=lambda path: path.relative_to(root).parts)
+
+
+def data_in(folder: Path) -> list[Path]:
+    """List all in a folder that is, or may be meant to be, a data set."""
+    return [file for file in folder.iterdir() if not file.name.startswith(".") and not file.name.endswith(NOT_DATA)]
+
+
+def has_data(folder: Path) -> bool:
+    """Tell whether a folder has data sets of one's own, beside which the demo corpus isn't needed, or declares some."""
+    return folder.is_dir() and ((folder / DATASETS).exists() or bool(data_in(folder)))
 
 
 def match_pattern(folder: Path, pattern: str) -> list[Path]:

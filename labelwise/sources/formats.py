@@ -36,7 +36,8 @@ class Slice(NamedTuple):
     """A source, or a slice of one, to be read.
 
     dataset (str): the data set's name in a Prodigy database; otherwise empty.
-    spans (str): the declared key of a `.spacy` file's spans; see `spacy_docs`.
+    key (str): the declared one of a `.spacy` file's spans, or of a Label Studio task's text; see `spacy_docs`,
+        `label_studio`.
     start, end (int): of a file that can be cut: the lines that begin between them, counted from `start`.
     """
 
@@ -44,7 +45,7 @@ class Slice(NamedTuple):
     dataset: str = ""
     start: int = 0
     end: int | None = None
-    spans: str = ""
+    key: str = ""
 
 
 class Format(NamedTuple):
@@ -76,13 +77,17 @@ FORMATS = (
     # Each document is an accepted task.
     Format("folder of brat documents", lambda piece: piece.path.is_dir(), lambda piece: read_brat(piece.path)),
     # Each Doc is an accepted task: the declared spans, or `doc.spans["gold"]` if there, else `doc.ents`.
-    Format("`.spacy`", lambda piece: piece.path.suffix == ".spacy", lambda piece: read_spacy(piece.path, piece.spans)),
+    Format("`.spacy`", lambda piece: piece.path.suffix == ".spacy", lambda piece: read_spacy(piece.path, piece.key)),
     # Each sentence is an accepted task.
     Format("CoNLL", lambda piece: piece.path.suffix in SUFFIXES, lambda piece: read_conll(piece.path)),
     # A file is one accepted task.
     Format("WebAnno TSV 3", lambda piece: piece.path.suffix == ".tsv", lambda piece: read_webanno(piece.path)),
     # Each annotation is a task.
-    Format("Label Studio", lambda piece: piece.path.suffix == ".json", lambda piece: read_label_studio(piece.path)),
+    Format(
+        "Label Studio",
+        lambda piece: piece.path.suffix == ".json",
+        lambda piece: read_label_studio(piece.path, piece.key),
+    ),
     # Each row is an accepted task.
     Format("`.parquet`", lambda piece: piece.path.suffix == ".parquet", lambda piece: read_parquet(piece.path)),
     # Any other file: the last entry. Each row is what its own keys say.
@@ -110,14 +115,12 @@ def is_jsonl(path: Path) -> bool:
     return format_of(Slice(path)) is FORMATS[-1]
 
 
-def read_items(
-    path: Path, dataset: str = "", start: int = 0, end: int | None = None, spans: str = ""
-) -> Iterator[Item]:
+def read_items(path: Path, dataset: str = "", start: int = 0, end: int | None = None, key: str = "") -> Iterator[Item]:
     """Yield the tasks and problems of a file or folder; the arguments are a Slice's.
 
     RAISES (InputError): it can't be read: not a database, a schema that isn't Prodigy's, a damaged file.
     """
-    piece = Slice(path, dataset, start, end, spans)
+    piece = Slice(path, dataset, start, end, key)
     with refuse_damaged(path):
         yield from format_of(piece).read(piece)
 

@@ -9,12 +9,13 @@
       "labels": ["Amount"]}]}, ...]                                                                     (JSON-MIN)
 
 - Each annotation is one answer, of its annotator; one that was cancelled is ignored. Predictions aren't annotations.
-  In two exports, it has the same ids, and the later counts (see `merge.rules.exports`); ground truth is a review.
+  Ground truth is a review.
 - Offsets were UTF-16 code units once, and are code points (label-studio issues 1347 and 1559): where spans have their
   `text`, the reading by which most of them fit the text is taken for all of an annotation.
 - A span whose text isn't at its offsets, however they count, is invalid.
-- A result of several labels is a span for each. Choices, relations and the like aren't spans. Where a project shows
-  several texts, each is a text of its own (see `label_studio_texts`).
+- A result of several labels is a span for each. Choices, relations and the like aren't spans.
+- The text is the one among a task's data that its data set declares, such as `text: body`; else `text`, or the only
+  string.
 - The labels of an exported task are counted a second time, as they were decoded: a difference is `miscounted`.
 
 Exports of Label Studio 1.23, of several annotators and controls, were read: offsets there are code points.
@@ -30,16 +31,15 @@ from labelwise.sources.brat_offsets import choose_reading, fold, to_code_points
 from labelwise.sources.carried import name_of, uncovered_of
 from labelwise.sources.items import Item, miscounted
 from labelwise.sources.json_array import read_array
-from labelwise.sources.label_studio_texts import (
+from labelwise.sources.label_studio_json import (
     LABELS,
     Annotation,
-    Texts,
     annotations_of,
-    by_name,
     count_labels,
     has_offsets,
     is_quoted,
     results_of,
+    texts_of,
 )
 from labelwise.sources.prodigy import DOCUMENT, Task, TaskSpan
 from labelwise.sources.rows import shape_of
@@ -48,23 +48,40 @@ NOT_SPANS = ("choices", "relation", "textarea", "rating", "number", "datetime", 
 HALF = "malformed: it has half a character, a \\ud800 to \\udfff alone, or bytes that aren't UTF-8; export it again"
 
 
-def read_label_studio(path: Path) -> Iterator[Item]:
-    """Yield the annotations of an export as tasks; the number of an exported task counts as the line."""
-    texts = Texts(path)
+def read_label_studio(path: Path, key: str = "") -> Iterator[Item]:
+    """Yield the annotations of an export as tasks; the number of an exported task counts as the line.
+
+    key (str): that of the text among a task's data; empty for `text`, or the only string.
+    """
     for number, (element, problem) in enumerate(read_array(path), 1):
         if problem or not isinstance(element, dict):
             yield Item(number, None, problem or f"malformed: a task is an object, not {type(element).__name__}")
         else:
-            yield from _read_element(number, element, texts)
+            yield from _read_element(number, element, key)
 
 
-def _read_element(number: int, element: Mapping[str, Any], texts: Texts) -> Iterator[Item]:
+def find_longest(path: Path) -> str:
+    """Find the key of the longest string of the first task of which it isn't certain which is the text, or none."""
+    for element, _ in read_array(path):
+        if isinstance(element, dict) and _find_text(texts := texts_of(element), "") is None and texts:
+            return max(texts, key=lambda key: len(texts[key]))
+    return ""
+
+
+def _find_text(texts: Mapping[str, str], key: str) -> str | None:
+    """Find the text among a task's data; None if it isn't certain which is."""
+    only = next(iter(texts.values())) if len(texts) == 1 else None
+    return texts.get(key) if key else texts.get("text", only)
+
+
+def _read_element(number: int, element: Mapping[str, Any], key: str) -> Iterator[Item]:
     """Make tasks of the annotations of an exported task."""
     annotations = annotations_of(element)
-    objects = [one for one in annotations if isinstance(one, dict) and isinstance(one.get("result"), list)]
-    text = texts.find(element, objects)
+    texts = texts_of(element)
+    text = _find_text(texts, key)
     if text is None:
-        yield Item(number, None, "malformed: no text in its data")
+        several = f"; declare which of its {', '.join(map(repr, sorted(texts)))} it is, as `text`" * bool(texts)
+        yield Item(number, None, f"malformed: no text in its data{several}")
     elif not text.strip():
         yield Item(number, None, "no text")
     elif not annotations:
@@ -73,35 +90,17 @@ def _read_element(number: int, element: Mapping[str, Any], texts: Texts) -> Iter
     elif not is_text(text):
         yield Item(number, None, HALF)
     else:
+        objects = [one for one in annotations if isinstance(one, dict) and isinstance(one.get("result"), list)]
         items = [Item(number, None, "malformed: an annotation without a list of results")] * (
             len(annotations) - len(objects)
         )
         for annotation in objects:
-            for one, part in _by_text(element, text, annotation, texts):
-                items += _read_annotation(number, element, one, part)
+            items += _read_annotation(number, element, text, annotation)
         yield from items
         read = sum(len(item.task.spans or ()) if item.task else item.problem.startswith("invalid") for item in items)
         whole = all(item.task or item.problem.startswith("invalid") for item in items)
         if whole and read < (there := count_labels(element)):
             yield miscounted(number, there, "labels of spans", read)
-
-
-def _by_text(
-    element: Mapping[str, Any], text: str, annotation: Annotation, texts: Texts
-) -> Iterator[tuple[str, Annotation]]:
-    """Yield an annotation with its text, or, where a project shows several texts, the part of it that is about each."""
-    about = by_name(annotation)
-    quoting = {name for name, results in about.items() if any(is_quoted(result.get("value")) for result in results)}
-    if len(quoting) < 2:
-        yield (texts.find(element, [annotation]) if quoting else None) or text, annotation
-        return
-    parts: dict[str, list[Any]] = {}
-    for name, results in about.items():
-        own = texts.find(element, [{"result": results}]) if name in quoting else text
-        parts.setdefault(own or text, []).extend(results)
-    parts.setdefault(text, []).extend(one for one in results_of(annotation) if not isinstance(one, dict))
-    for own, results in parts.items():
-        yield own, {**annotation, "result": results}
 
 
 def _read_annotation(number: int, element: Mapping[str, Any], text: str, annotation: Annotation) -> Iterator[Item]:
@@ -125,7 +124,7 @@ def _read_annotation(number: int, element: Mapping[str, Any], text: str, annotat
             else:
                 spans.append(TaskSpan(start, end, label))
     if problems and not placed and any(quote is not None for _, quote in mentions):
-        yield Item(number, None, "malformed: none of its strings is the text that its spans are of")
+        yield Item(number, None, "malformed: its text isn't the one that its spans are of; declare that as `text`")
         return
     task = Task(
         text,
@@ -135,7 +134,6 @@ def _read_annotation(number: int, element: Mapping[str, Any], text: str, annotat
         view_id="review" if annotation.get("ground_truth") is True else "spans_manual",
         reviewed_view_id="spans_manual",
         annotator_id=_who(annotation.get("completed_by")),
-        annotation=_identity(element, annotation),
         meta={DOCUMENT: name} if (name := name_of(element, data, text)) else None,
         uncovered=uncovered_of(data),
     )
@@ -183,12 +181,6 @@ def _labels(value: Mapping[str, Any]) -> list[Any]:
         return [path[-1] for path in paths if isinstance(path, list) and path]
     found: Any = next((value[name] for name in LABELS if name in value), [])
     return found if isinstance(found, list) else []
-
-
-def _identity(element: Mapping[str, Any], annotation: Annotation) -> str | None:
-    """Tell an annotation apart by its id and that of its task, which no others of that Label Studio have."""
-    own = annotation.get("annotation_id", annotation.get("id"))
-    return None if own is None or "id" not in element else f"Label Studio {element['id']} {own}"
 
 
 def _who(completed_by: Any) -> str | None:

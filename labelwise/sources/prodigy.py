@@ -47,8 +47,6 @@ class Task(msgspec.Struct, omit_defaults=True):
     spans (list[TaskSpan] | None): None means that nothing was marked, just as an empty list does.
     answer (Any): one of ANSWERS, if it is valid.
     no_missing (bool | None): old versions' switch for "what is unmarked isn't an entity".
-    task_hash (Any): tells the task apart in its data set.
-    annotation (str | None): tells the answer apart from all others, in whatever data set; not a key of Prodigy's.
     document (str | None): the name of the brat document that it is, if any; not a key of Prodigy's.
     annotator_id, session_id (Any): who answered; see `annotator_of`.
     uncovered (dict[str, State] | None): the labels that it isn't complete for: not a key of Prodigy's, but what an
@@ -59,8 +57,6 @@ class Task(msgspec.Struct, omit_defaults=True):
     spans: list[TaskSpan] | None = None
     answer: Any = "accept"
     input_hash: Any = msgspec.field(default=None, name="_input_hash")
-    task_hash: Any = msgspec.field(default=None, name="_task_hash")
-    annotation: str | None = msgspec.field(default=None, name="_labelwise_annotation")
     timestamp: Any = msgspec.field(default=None, name="_timestamp")
     view_id: Any = msgspec.field(default=None, name="_view_id")
     reviewed_view_id: Any = msgspec.field(default=None, name="view_id")

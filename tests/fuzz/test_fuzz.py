@@ -57,7 +57,7 @@ def lose_spans(columns, rows, places):
     return spans[:4], problems
 
 
-label_studio_values, declared = label_studio._values, declarations._declared
+label_studio_values, declared = label_studio._values, declarations.read_entries
 webanno_spans = webanno._spans
 
 
@@ -80,7 +80,7 @@ def test_a_reader_that_loses_something_breaks_a_promise(monkeypatch, name, modul
         ("label-studio", {"label_studio._values": lambda annotation: (label_studio_values(annotation)[0][:1], [])}),
         ("label-studio", {"label_studio.read_array": lambda path: islice(read_array(path), 1)}),
         ("cells", {"prodigy_tables.parse_task": lambda row: (None, "bad JSON")}),
-        ("declarations", {"declarations._declared": lambda file: declared(file)[:1]}),
+        ("declarations", {"declarations.read_entries": lambda file: declared(file)[:1]}),
     ],
 )
 def test_a_reader_of_json_that_loses_something_breaks_a_promise(monkeypatch, name, changes):

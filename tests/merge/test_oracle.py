@@ -35,7 +35,6 @@ COUNTERS = (
     "inferred",
     "near_duplicates",
     "other_split",
-    "exported",
     "renamed",
     "trimmed",
 )

@@ -9,6 +9,7 @@ import pytest
 from labelwise.common.errors import InputError
 from labelwise.merge.similar_labels import doubts_about_labels
 from labelwise.sources.convert_brat import convert_brat
+from labelwise.sources.declarations import read_all_entries, write_entries
 from tests.conftest import Merging
 
 
@@ -92,7 +93,9 @@ def test_labels_come_from_documents_that_are_read(tmp_path: Path):
 def doubted(merging: Merging) -> list[str]:
     ledger = merging.run(dev_ratio=0.0, test_ratio=0.0)
     declared = {one["name"]: one["labels"] for one in merging.declared}
-    return [" ".join(doubt) for doubt in doubts_about_labels(ledger, merging.root / "corpus", declared)]
+    entries = read_all_entries([merging.root / "tasks/datasets.yml"])
+    found = doubts_about_labels(ledger, merging.root / "corpus", declared, entries)
+    return [f"{' '.join(doubt)}\n{write_entries([entry])}" for doubt, entry in found]
 
 
 def marked(label: str, names: Sequence[str], about: str) -> list[dict]:
@@ -102,17 +105,17 @@ def marked(label: str, names: Sequence[str], about: str) -> list[dict]:
 NAMES = [first + last for first in "ABCDE" for last in ("nn", "ob", "eve", "sue", "ida")]
 
 
-def test_labels_of_nearly_one_name_are_pointed_out_with_the_line_to_write(merging: Merging):
+def test_labels_of_nearly_one_name_are_pointed_out_with_the_entry_to_write(merging: Merging):
     merging.add("a", ["PERSON"], marked("PERSON", NAMES, "old"))
     merging.add("b", ["Persons"], marked("Persons", ["Zoe"], "new"))
     assert doubted(merging) == [
-        "'Persons' and 'PERSON' may be one label: their names are nearly equal. If so, write "
-        "`rename: {Persons: PERSON}` under 'b' in datasets.yml; for a brat corpus, give convert-brat "
-        "--rename Persons=PERSON."
+        "'Persons' and 'PERSON' may be one label: their names are nearly equal. If so, give convert-brat --rename "
+        "Persons=PERSON for a brat corpus, or put this in place of the entry 'b' in datasets.yml:\n"
+        "- name: b\n  path: b.jsonl\n  labels:\n  - PERSON\n  rename:\n    Persons: PERSON\n"
     ]
     merging.declared[1] |= {"labels": ["PERSON"], "rename": {"Persons": "PERSON"}}
     merging.add("c", ["PLACE"], [])
-    assert doubted(merging) == [], "once the line is written"
+    assert doubted(merging) == [], "once the entry is written"
 
 
 @pytest.mark.parametrize(("common", "labels", "said"), [(25, "PER", 1), (10, "PER", 0), (25, "both", 0)])

@@ -23,7 +23,7 @@ from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
 from labelwise.merge.task_store import TaskWriter
 from labelwise.sources.declarations import load_datasets
-from tests.conftest import ROOT, another_process, write_jsonl
+from tests.conftest import ROOT, another_process
 from tests.merge.test_run import random_datasets
 
 KILLS = 30
@@ -196,17 +196,6 @@ def test_another_declaration_redoes_what_it_says(merging, options):
     merging.run()
     merging.run("fresh")
     assert merging.files() == merging.files("fresh")
-
-
-def test_a_file_more_of_a_data_set_redoes_all_of_it(merging):
-    """Now that there are two, exports of one annotation can be told apart by their hashes, which is counted."""
-    rows = [{"text": f"text {i}", "spans": [], "_task_hash": i} for i in range(30)]
-    merging.add("a", ["A"], rows)
-    merging.run(docs_per_partition=3)
-    write_jsonl(merging.root / "tasks" / "b.jsonl", [{"text": "another", "spans": []}])
-    merging.declared[0]["path"] = ["a.jsonl", "b.jsonl"]
-    merging.add("c", ["A"], [])
-    assert merging.run(docs_per_partition=3) == merging.run("fresh", docs_per_partition=3)
 
 
 def test_other_code_redoes_all(merging, monkeypatch):

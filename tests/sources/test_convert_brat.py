@@ -168,7 +168,7 @@ def test_nothing_is_replaced_but_an_earlier_conversion(brat, tmp_path, out):
     (tmp_path / "mine" / "report.json").write_text("{}")
     (tmp_path / "link").symlink_to("nowhere")
     before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(InputError, match="would be replaced|this is a link to nothing"):
+    with pytest.raises(InputError, match=r"would be replaced|this is a link to nothing"):
         convert_brat(brat, tmp_path / out)
     assert sorted(tmp_path.rglob("*")) == before
 

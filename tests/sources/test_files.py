@@ -19,8 +19,8 @@ from labelwise.sources.brat import find_documents, read_document
 from labelwise.sources.convert_brat import convert_brat
 from labelwise.sources.declarations import load_datasets
 from labelwise.sources.files import find_files, match_pattern
-from labelwise.sources.infer import declare_folder
 from labelwise.sources.raw_texts import find_pieces, read_piece
+from labelwise.sources.undeclared import declare_folder
 from labelwise.train.reader import read_docs
 from tests.conftest import write_jsonl
 
@@ -370,10 +370,10 @@ def test_links_into_dvcs_cache_are_followed_wherever_that_is(tmp_path, monkeypat
     assert convert_brat(Path("brat"), Path("tasks")).documents == {"converted": 1}
 
 
-def test_inference_says_which_file_is_a_link_outside(tmp_path, private):
+def test_a_folder_is_told_which_file_is_a_link_outside(tmp_path, private):
     (tmp_path / "prodigy").mkdir()
     (tmp_path / "prodigy/diary.jsonl").symlink_to(private / "diary.jsonl")
-    (found,) = declare_folder(tmp_path / "prodigy").found
+    (found,) = declare_folder(tmp_path / "prodigy")
     assert found.problem.startswith("link outside of this folder and the project: declare the file that it leads to")
     assert found.texts == 0
 

@@ -240,7 +240,7 @@ def test_the_spans_of_docs_are_those_declared_or_said(tmp_path, ents, groups, ke
     for name, labels in groups.items():
         doc.spans[name] = [spacy.tokens.Span(doc, 0, 1, label) for label in labels]
     DocBin(docs=[doc], store_user_data=True).to_disk(tmp_path / "a.spacy")
-    (item,) = read_items(tmp_path / "a.spacy", spans=key)
+    (item,) = read_items(tmp_path / "a.spacy", key=key)
     assert (item.problem or [span.label for span in item.task.spans]) == expected
 
 

@@ -4,7 +4,12 @@ import json
 from datetime import UTC, datetime
 
 import pytest
+import typer
+import yaml
+from typer.testing import CliRunner
 
+from labelwise.commands.merge import merge_cli
+from labelwise.common.errors import InputError
 from labelwise.sources import json_array, label_studio
 from labelwise.sources.formats import read_items
 from tests.conftest import Merging
@@ -28,10 +33,10 @@ def task(text="Add 5 mL", *annotations, number=1, **data) -> dict:
     }
 
 
-def read(tmp_path, content) -> list:
+def read(tmp_path, content, key="") -> list:
     path = tmp_path / "export.json"
     path.write_text(json.dumps(content, ensure_ascii=False), encoding="utf8")
-    return list(read_items(path))
+    return list(read_items(path, key=key))
 
 
 def spans(item) -> list[tuple]:
@@ -89,7 +94,8 @@ def test_the_small_export_of_a_project_that_names_its_controls_otherwise(tmp_pat
         "note": {"text": ["hm", "so"]},
     }
     nothing = {"body": "Wait.", "title": "another title, also longer", "id": 127}
-    found, empty, unseen = read(tmp_path, [first | who, nothing | who, {"body": "Not seen.", "id": 128} | nobody])
+    rows = [first | who, nothing | who, {"body": "Not seen.", "id": 128} | nobody]
+    found, empty, unseen = read(tmp_path, rows, "body")
     assert (found.task.text, spans(found)) == (
         "Add buffer for 5 min.",
         [(0, 3, "Action"), (4, 10, "Reagent"), (15, 20, "Time")],
@@ -108,36 +114,61 @@ def test_offsets_in_utf_16_are_found_out_by_what_they_quote(tmp_path, quoted):
     assert spans(old) == [(12, 22, "A") if quoted else (13, 23, "A")]
 
 
+MANY = "malformed: no text in its data; declare which of its 'body', 'title' it is, as `text`"
+OTHER = "malformed: its text isn't the one that its spans are of; declare that as `text`"
+
+
 @pytest.mark.parametrize(
-    ("data", "expected"),
+    ("data", "key", "found"),
     [
-        ({"text": "Add 5 mL", "url": "http://a-much-longer-string.example.org"}, "Add 5 mL"),
-        ({"body": "Add 5 mL", "url": "http://a-much-longer-string.example.org"}, "Add 5 mL"),
-        ({"body": "Add 5 mL of it all", "source": "x"}, "Add 5 mL of it all"),
+        ({"text": "Add 5 mL", "url": "http://a-much-longer-string.example.org"}, "", "Add 5 mL"),
+        ({"body": "Add 5 mL", "pages": 3}, "", "Add 5 mL"),
+        ({"body": "Add 5 mL", "title": "Add 5 mL, and more"}, "", MANY),
+        ({"body": "Add 5 mL", "title": "Add 5 mL, and more"}, "body", "Add 5 mL"),
+        ({"body": "Add 5 mL", "text": "Stir it well"}, "body", "Add 5 mL"),
+        ({"body": "Stir it well", "title": "Add 5 mL"}, "body", OTHER),
+        ({"pages": 3}, "", "malformed: no text in its data"),
     ],
 )
-def test_the_text_is_found_whatever_its_key(tmp_path, data, expected):
-    (item,) = read(tmp_path, [{"id": 1, "data": data, "annotations": [annotation(result(4, 8, text="5 mL"))]}])
-    assert item.task.text == expected
+def test_the_text_is_the_one_that_is_declared_or_called_so_or_alone(tmp_path, data, key, found):
+    row = {"id": 1, "data": data, "annotations": [annotation(result(4, 8, text="5 mL"))]}
+    (item,) = read(tmp_path, [row], key)
+    assert (item.task.text if item.task else item.problem) == found
+    small = {"id": 1, **data, "label": [result(4, 8, text="5 mL")["value"]], "annotator": 3, "annotation_id": 5}
+    (item,) = read(tmp_path, [small], key)
+    assert (item.task.text if item.task else item.problem) == found
 
 
-@pytest.mark.parametrize("body", ["body", "text"])
-def test_a_text_without_spans_is_the_one_that_others_quote(tmp_path, body):
-    """Also before the first one that does, and where another string is longer, or is called text."""
-    other = "title" if body == "text" else "text"
-    empty = {"id": 1, "data": {body: "Stir", other: "Add 5 mL, and more"}, "annotations": [annotation()]}
-    both = {"id": 2, "data": {body: "Add", other: "Add"}, "annotations": [annotation(result(0, 3, text="Add"))]}
-    quoting = {
-        "id": 3,
-        "data": {body: "a 5 mL", other: "nothing"},
-        "annotations": [annotation(result(2, 6, text="5 mL"))],
-    }
-    assert [item.task.text for item in read(tmp_path, [empty, both, quoting, empty])] == [
-        "Stir",
-        "Add",
-        "a 5 mL",
-        "Stir",
-    ]
+def test_spans_of_another_text_are_invalid(tmp_path):
+    body, title = result(10, 13, text="Bob"), result(0, 5, text="Apple")
+    data = {"title": "Apple buys X", "body": "Yesterday Bob sold Apple."}
+    problem, item = read(tmp_path, [{"id": 1, "data": data, "annotations": [annotation(title, body)]}], "body")
+    assert (problem.problem, spans(item)) == ("invalid: 'Apple' isn't at 0 5", [(10, 13, "A")])
+
+
+def test_a_text_that_nobody_declares_is_asked_for_and_what_is_printed_is_pasted(tmp_path):
+    folder = tmp_path / "prodigy"
+    folder.mkdir()
+    data = {"title": "5 mL of it", "body": "Add 5 mL of it all"}
+    row = {"id": 1, "data": data, "annotations": [annotation(result(4, 8, text="5 mL"))]}
+    (folder / "export.json").write_text(json.dumps([row]), encoding="utf8")
+    app = typer.Typer()
+    app.command()(merge_cli)
+    command = [str(folder), str(tmp_path / "corpus"), "--metrics", str(tmp_path / "merge.json"), "--workers", "1"]
+    printed = CliRunner().invoke(app, command).output
+    assert "'export' isn't declared" in printed
+    entry = printed[printed.index("- name:") :].partition("\n\n")[0]
+    assert yaml.safe_load(entry) == [{"name": "export", "path": "export.json", "labels": ["A"], "text": "body"}]
+    (folder / "datasets.yml").write_text(entry, encoding="utf8")
+    assert CliRunner().invoke(app, command).exit_code == 0
+    assert json.loads((tmp_path / "merge.json").read_text())["spans"] == {"entity": 1}
+
+
+@pytest.mark.parametrize(("key", "suffix"), [("text", ".json"), ("spans", ".spacy")])
+def test_a_key_of_another_format_is_refused(merging: Merging, key, suffix):
+    merging.add("a", ["A"], [{"text": "Add"}], **{key: "body"})
+    with pytest.raises(InputError, match=rf"data set 'a': `{key}` is of {suffix} files; leave it out"):
+        merging.run()
 
 
 def test_what_cannot_be_used_is_told_and_costs_nothing_else(tmp_path):
@@ -173,21 +204,6 @@ def test_what_cannot_be_used_is_told_and_costs_nothing_else(tmp_path):
     assert spans(items[-1]) == [(4, 8, "A"), (3, 99, "A")]
 
 
-def test_two_texts_of_a_task_are_two_texts(tmp_path):
-    title = result(0, 5, "ORG", "Apple") | {"to_name": "title"}
-    body = [result(10, 13, "PER", "Bob") | {"to_name": "body"}, result(28, 31, "PER", "Ann") | {"to_name": "body"}]
-    data = {"title": "Apple buys X", "body": "Yesterday Bob sold Apple to Ann."}
-    choice = {"type": "choices", "to_name": "body", "value": {"choices": ["x"]}}
-    items = read(tmp_path, [{"id": 1, "data": data, "annotations": [annotation(title, *body, choice)]}])
-    assert {item.task.text: spans(item) for item in items} == {
-        "Apple buys X": [(0, 5, "ORG")],
-        "Yesterday Bob sold Apple to Ann.": [(10, 13, "PER"), (28, 31, "PER")],
-    }
-    titles = [annotation(title), annotation(title), annotation(body[0])]
-    items = read(tmp_path, [{"id": 1, "data": data, "annotations": titles}])
-    assert [item.task.text for item in items] == [data["title"], data["title"], data["body"]]
-
-
 def test_a_span_that_quotes_something_else_is_invalid(tmp_path):
     """But for line ends as JSON writes them, and for whole words around what was marked."""
     text = "Please add\n5 mL of it"
@@ -199,7 +215,7 @@ def test_a_span_that_quotes_something_else_is_invalid(tmp_path):
 
 def test_an_address_of_a_text_is_not_the_text(tmp_path):
     (item,) = read(tmp_path, [task("https://bucket.example/x.txt", annotation(result(4, 8, "A", "5 mL")))])
-    assert (item.task, item.problem) == (None, "malformed: none of its strings is the text that its spans are of")
+    assert (item.task, item.problem) == (None, OTHER)
 
 
 def test_a_taxonomy_of_spans_is_their_label_unless_they_have_one(tmp_path):
@@ -362,32 +378,6 @@ def test_values_that_are_no_spans_are_counted_one_by_one(tmp_path):
     malformed = "malformed: an annotation without a list of results"
     objects = ["invalid: a result is an object"] * 2
     assert [item.problem or spans(item) for item in items] == [malformed, malformed, *objects, [(4, 8, "A")]]
-
-
-@pytest.mark.parametrize("later", [True, False])
-def test_where_two_texts_fit_a_quote_its_control_decides(tmp_path, later):
-    """By another task, before or after, or by its name."""
-    data = {"title": "Add 5 mL", "body": "Add 5 mL, and stir for long"}
-    one, other = ({**result(4, 8, text="5 mL"), "to_name": name} for name in ("t", "b"))
-    ambiguous = [{"id": 1, "data": data, "annotations": [annotation(one)]}]
-    ambiguous += [{"id": 2, "data": data, "annotations": [annotation(one, other)]}]
-    decided = {"id": 3, "data": {"title": "5 mL", "body": "Stir it for 5 min"}}
-    decided["annotations"] = [annotation({**result(0, 4, text="5 mL"), "to_name": "t"})]
-    decided["annotations"] += [annotation({**result(0, 4, text="Stir"), "to_name": "b"})]
-    items = read(tmp_path, [*ambiguous, decided] if later else [decided, *ambiguous])
-    texts = [item.task.text for item in items]
-    found = texts[:3] if later else texts[2:]
-    assert found == [data["title"], data["title"], data["body"]]
-    named = [{**task_, "annotations": [annotation({**one, "to_name": "title"})]} for task_ in ambiguous]
-    assert [item.task.text for item in read(tmp_path, named)] == [data["title"]] * 2
-
-
-def test_where_two_texts_fit_a_quote_in_json_min_its_control_decides(tmp_path):
-    value = {"start": 4, "end": 8, "text": "5 mL", "labels": ["A"]}
-    who = {"annotator": 1, "annotation_id": 2}
-    ambiguous = {"id": 1, "head": "Add 5 mL", "body": "Add 5 mL, and stir", "ner": [value], **who}
-    decided = {"id": 2, "head": "Add 5 mL", "body": "Stir", "ner": [value], **who}
-    assert [item.task.text for item in read(tmp_path, [ambiguous, decided])] == ["Add 5 mL"] * 2
 
 
 def test_spans_that_get_lost_are_miscounted(tmp_path, monkeypatch):

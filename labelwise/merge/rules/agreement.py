@@ -4,8 +4,9 @@
    annotator's own work alone: an earlier answer, a rejected one, and a judgement of single spans aren't versions, nor
    is an answer that doesn't count in the merge (see `answers.why_not`; another split).
 2. An annotator is who `prodigy.annotator_of` says, whatever the data set. Answers that don't say who gave them count as
-   one annotator's in each data set. Names are compared as they are: Prodigy names an unnamed session after its time,
-   and session `ann` of data set `person` is `person-ann`, so one person may have several.
+   one annotator's in each data set, and so do those of each number. Names are compared as they are: Prodigy names an
+   unnamed session after its time, and session `ann` of data set `person` is `person-ann`, so one person may have
+   several.
 3. "Latest" is as in the merge (`answers.Answer.order`); where that is equal, in two data sets, the last given. The
    policy `duplicates` doesn't matter here: what another annotator's answer superseded was annotated all the same.
 4. Where a label has several versions, each pair is compared: `both` counts the spans with equal offsets in both,
@@ -133,13 +134,15 @@ def _latest_answers(answers: Sequence[Answer]) -> dict[str, list[Answer]]:
 def _who(answer: Answer) -> tuple[str, str]:
     """Tell annotators apart: by name, or else by data set."""
     name = annotator_of(answer.task)
-    return (name, "") if name else ("", answer.dataset.name)
+    return (name, "" if name and not name.isdecimal() else answer.dataset.name)
 
 
 def _name(answer: Answer) -> str:
-    """Name who answered, or the data set, if no person is named."""
+    """Name who answered, or the data set, if no person is named; a number is one of the data set's."""
     name = annotator_of(answer.task)
-    return answer.dataset.name if not name or UNNAMED.search(name) else name
+    if not name or UNNAMED.search(name):
+        return answer.dataset.name
+    return f"{answer.dataset.name} {name}" if name.isdecimal() else name
 
 
 def pairwise_f(both: int, spans: int) -> float | None:

@@ -14,8 +14,6 @@ from labelwise.sources.prodigy import ANSWERS, Kind, Task, annotator_of, kind_of
 Offsets = tuple[int, int]
 # How Prodigy names a session that nobody named: after its time.
 UNNAMED = re.compile(r"\d{4}-\d\d-\d\d[_T ]\d\d-\d\d-\d\d")
-# A date in a file's name, with a time of day or without: project-1-at-2026-11-20-10-32-0f3c.json.
-DATE = re.compile(r"((?:19|20)\d\d)[-_.]?([01]\d)[-_.]?([0-3]\d)(?:[-_.T ]+([0-2]\d)[-_.:]?([0-5]\d))?(?!\d)")
 
 
 class Answer(NamedTuple):
@@ -37,12 +35,15 @@ class Answer(NamedTuple):
         return (self.task.document, 0) if self.task.document else (self.file.name, self.line)
 
     @property
-    def order(self) -> tuple[float, str, int, int]:
-        """The time of the answer, then the date in its file's name, its file and its line; none comes first."""
+    def order(self) -> tuple[float, int, int]:
+        """The time of the answer, then its file and its line; no time comes first."""
+        return (self.time, self.position, self.line)
+
+    @property
+    def position(self) -> int:
+        """The place of its file among those of its data set."""
         files = self.dataset.files
-        dates = DATE.findall(self.file.name)
-        date = "".join(dates[-1]) if dates else ""
-        return (self.time, date, files.index(self.file) if len(files) > 1 else 0, self.line)
+        return files.index(self.file) if len(files) > 1 else 0
 
     @property
     def kind(self) -> Kind:
@@ -57,9 +58,34 @@ class Answer(NamedTuple):
 
 
 def annotator(answer: Answer) -> tuple[str, str]:
-    """Tell who answered: a name, or else the data set, of which all unnamed answers are one annotator's."""
+    """Tell who answered: a name, or else the data set, of which all unnamed answers are one annotator's.
+
+    A number, as Label Studio gives it, is a name within its data set: that of another Label Studio is somebody else.
+    """
     name = annotator_of(answer.task)
-    return ("", answer.dataset.name) if not name or UNNAMED.search(name) else (name, "")
+    if not name or UNNAMED.search(name):
+        return ("", answer.dataset.name)
+    return (name, answer.dataset.name if name.isdecimal() else "")
+
+
+def superseded(answers: Sequence[Answer]) -> set[int]:
+    """Find the answers that a later file of their data set supersedes, by their `id`.
+
+    Of its files, the one listed last counts in which an annotator answered a question, be it by `ignore`. A complete
+    task asks about the text, a binary one about its spans.
+    """
+    asked: dict[tuple[object, ...], list[Answer]] = {}
+    for answer in answers if len(answers) > 1 else ():
+        if len(answer.dataset.files) > 1 and why_not(answer) in ("", "ignored"):
+            spans = answer.task.spans if answer.kind == "binary" else None
+            about = str([(span.start, span.end, span.label) for span in spans or ()])
+            asked.setdefault((answer.dataset.name, *annotator(answer), answer.kind, about), []).append(answer)
+    return {
+        id(answer)
+        for group in asked.values()
+        for answer in group
+        if answer.position < max(other.position for other in group)
+    }
 
 
 def by_label(answers: Sequence[Answer]) -> dict[str, list[Answer]]:

@@ -55,8 +55,6 @@ class Ledger(msgspec.Struct):
     seconds (dict): by data set, the median time between successive answers of an annotator, where answers have times.
     near_duplicates (dict): pairs of texts that are nearly equal, by the two splits that they are in.
     other_split (dict): rows left out, by "DATA SET, OTHER" as JSON: the other declares the split of their texts.
-    exported (dict): rows of annotations whose exports can be told apart, by "FILE, LATER FILE" as JSON: the later has
-        them, too, and counts; empty if none has.
     inferred (dict): of data sets whose labels nobody has listed, how many labels were used.
     renamed (dict): spans by "DATA SET: OLD to NEW", the names of their label.
     trimmed (dict): by data set, usable spans that had white space at their edges.
@@ -83,7 +81,6 @@ class Ledger(msgspec.Struct):
     partial: dict[str, Counter[str]] = msgspec.field(default_factory=dict)
     seconds: Counter[str] = msgspec.field(default_factory=Counter)
     near_duplicates: Counter[str] = msgspec.field(default_factory=Counter)
-    exported: Counter[str] = msgspec.field(default_factory=Counter)
     other_split: Counter[str] = msgspec.field(default_factory=Counter)
     inferred: Counter[str] = msgspec.field(default_factory=Counter)
     renamed: Counter[str] = msgspec.field(default_factory=Counter)

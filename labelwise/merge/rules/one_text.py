@@ -1,7 +1,8 @@
 """Merge the tasks of one text into one annotation: pure functions, nothing is read or written here.
 
 1. A row leaves no trace but its count if its answer is `ignore` or unknown, or if it comes from an interface that isn't
-   for spans, or from a data set that declares another split than the text's.
+   for spans, or from a data set that declares another split than the text's; or if a file that its data set lists
+   later has the annotator's answer, too.
 2. Complete tasks: where an annotator answered a text of a data set more than once, the `duplicates` policy decides. If
    the answer that counts is a `reject`, it says nothing about the text. If it is an `accept`, the text is complete for
    the labels of the data set, and its spans are accepted.
@@ -24,9 +25,8 @@ from typing import NamedTuple
 from labelwise.common.spans import SpanKey, State, trim_usable
 from labelwise.corpus.manifest import Split
 from labelwise.merge.rules.agreement import Version, find_versions
-from labelwise.merge.rules.answers import Answer, annotator, why_not
+from labelwise.merge.rules.answers import Answer, annotator, superseded, why_not
 from labelwise.merge.rules.decisions import Decided, Judged, judge
-from labelwise.merge.rules.exports import identity, superseded
 from labelwise.merge.rules.ledger import Problem, outcome_of
 from labelwise.merge.rules.lost_spans import Claim, LostSpan
 from labelwise.merge.rules.policies import CONFLICTS, DUPLICATES, Policies, only
@@ -49,8 +49,6 @@ class Merged(NamedTuple):
     rows, spans (Counter): everything read, by outcome, except for what is in `accepted` and `rejected`.
     versions (dict[str, list[Version]]): the spans of each of several annotators, by label.
     other_split (Counter): rows left out, by their data set, and the one that declares the text's split.
-    exported (Counter): rows of annotations whose exports can be told apart, by file, and the file of a later export
-        that supersedes them; none if it stands.
     trimmed (Counter): by data set, usable spans that had white space at their edges.
     judged (list[Judged]): the decisions about it.
     added (list[SpanKey]): spans that no source has, but a decision.
@@ -69,7 +67,6 @@ class Merged(NamedTuple):
     spans: Counter[str]
     versions: dict[str, list[Version]]
     other_split: Counter[tuple[str, str]]
-    exported: Counter[tuple[str, str]]
     trimmed: Counter[str]
     judged: list[Judged]
     added: list[SpanKey]
@@ -96,16 +93,13 @@ def merge_text(
     """
     answers = list(answers)
     name = value_of_meta(answers, DOCUMENT) or ""
-    counters = (Counter[tuple[str, str]](), Counter[tuple[str, str]](), Counter[str]())
+    counters = (Counter[tuple[str, str]](), Counter[str]())
     merged = Merged(text, [], name, {}, {}, {}, {}, [], [], Counter(), Counter(), {}, *counters, [], [])
     complete: dict[tuple[str, tuple[str, str]], list[Answer]] = {}
     binary: dict[str, list[Answer]] = {}
-    later = {id(answer): by for answer, by in superseded(answers)}
+    earlier = superseded(answers)
     for answer in answers:
-        newer = later.get(id(answer))
-        if identity(answer):
-            merged.exported[answer.file.name, newer.file.name if newer else ""] += 1
-        if newer:
+        if id(answer) in earlier:
             _drop(merged, answer, "superseded")
         elif reason := why_not(answer):
             _drop(merged, answer, reason)

@@ -31,7 +31,6 @@ def project(text, accepted, rejected=(), covered=LABELS, **policies):
         {},
         Counter(),
         Counter(),
-        Counter(),
         [],
         [],
     )

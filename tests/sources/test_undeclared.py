@@ -2,13 +2,13 @@
 
 import json
 import os
+import re
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+import typer
 import yaml
 from typer.testing import CliRunner
 
@@ -16,12 +16,12 @@ from labelwise.commands.merge import merge_cli
 from labelwise.common.errors import InputError
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
-from labelwise.sources import own_data
+from labelwise.sources import undeclared
 from labelwise.sources.convert_brat import convert_brat
 from labelwise.sources.declarations import load_datasets
-from labelwise.sources.infer import declare_folder, find_datasets, split_of
-from labelwise.sources.own_data import has_data
-from tests.conftest import ROOT, Merging, write_jsonl
+from labelwise.sources.files import has_data
+from labelwise.sources.undeclared import Undeclared, declare_folder
+from tests.conftest import Merging, write_jsonl
 from tests.sources.test_formats import make_database
 
 
@@ -45,96 +45,104 @@ def folder(tmp_path) -> Path:
     return root
 
 
-def test_what_is_there_is_found_with_labels_and_splits(folder):
-    all_found = find_datasets(folder)
-    found = {one.name: (one.file, one.labels, one.split, one.texts, one.spans) for one in all_found if one.labels}
-    assert {one.name: one.kinds for one in all_found if one.labels}["person"] == ["complete"]
-    assert {one.name: one.problem for one in all_found if not one.labels} == {
-        "below": "a folder isn't looked into; declare a pattern or a folder in datasets.yml",
-        "empty": "",
-        "none": "",
-        "numbers": "line 1: malformed: the tag 1 has no name; write the tags' names, or Parquet with them",
+def declared(folder: Path) -> list[dict]:
+    return yaml.safe_load((folder / "datasets.yml").read_text(encoding="utf8"))
+
+
+def problems(found: list[Undeclared]) -> dict[str, str]:
+    return {one.entry.name: one.problem.partition(";")[0] for one in found if not one.entry.labels}
+
+
+def test_each_file_has_an_entry_with_the_labels_in_it(folder):
+    found = declare_folder(folder)
+    assert problems(found) == {
+        "below": "a folder isn't looked into",
+        "empty": "it has no span with a label",
+        "none": "it has no span with a label",
+        "numbers": "it has no span with a label (line 1: malformed: the tag 1 has no name",
     }
-    assert found == {
-        "person": ("person.jsonl", ["NAME", "PERSON"], "auto", 2, 3),
-        "person_eval": ("person_eval.jsonl", ["PERSON"], "test", 1, 1),
-        "places.dev": ("places.dev.conll", ["PLACE"], "dev", 1, 1),
-        "drug": ("prodigy.db", ["DRUG"], "auto", 1, 1),
+    assert declared(folder) == [
+        {"name": "drug", "db": "prodigy.db", "labels": ["DRUG"]},
+        {"name": "person", "path": "person.jsonl", "labels": ["NAME", "PERSON"]},
+        {"name": "person_eval", "path": "person_eval.jsonl", "labels": ["PERSON"]},
+        {"name": "places.dev", "path": "places.dev.conll", "labels": ["PLACE"]},
+    ]
+    assert {one.entry.name: (one.texts, len(one.spans)) for one in found if one.entry.labels} == {
+        "drug": (1, 1),
+        "person": (2, 3),
+        "person_eval": (1, 1),
+        "places.dev": (1, 1),
     }
 
 
-def test_it_is_declared_so_that_it_can_be_merged(folder, tmp_path):
+def test_what_was_declared_can_be_merged(folder, tmp_path):
     declare_folder(folder)
-    assert {one["name"]: one["labels"] for one in yaml.safe_load((folder / "datasets.yml").read_text())} == {
-        "drug": ["DRUG"],
-        "person": ["NAME", "PERSON"],
-        "person_eval": ["PERSON"],
-        "places.dev": ["PLACE"],
-    }
     ledger = merge_data([folder], tmp_path / "corpus", Settings())
     assert (ledger.rows["merged"], ledger.rows["bad JSON"]) == (5, 1)
-    assert (ledger.texts["test"] >= 1, ledger.texts["dev"] >= 1) == (True, True)
 
 
-def test_a_new_file_is_added_to_what_nobody_has_edited(folder):
+FORMS = [
+    "# ours\n- {name: p, path: person.jsonl, labels: [PERSON]}",
+    "- name: p  # a comment\n  path: [person.jsonl, ./person_eval.jsonl]\n  labels:\n    - PERSON\n",
+    "  - name: p\n    path: person*\n    labels: [PERSON]\n",
+]
+
+
+@pytest.mark.parametrize("written", FORMS)
+def test_what_is_new_is_added_once_and_what_is_there_stays_as_it_is(folder, written):
+    (folder / "datasets.yml").write_text(written)
+    entry = declared(folder)
     declare_folder(folder)
-    before = yaml.safe_load((folder / "datasets.yml").read_text())
+    whole = (folder / "datasets.yml").read_text()
+    assert whole.startswith(written)
+    assert declared(folder)[:1] == entry
     write_jsonl(folder / "brand.jsonl", [task("Gap", "BRAND")])
+    write_jsonl(folder / "p.jsonl", [task("Gap", "BRAND")])
     (folder / "prodigy.db").unlink()
-    make_database(folder / "prodigy.db", {"drug": [task("Aspirin", "DRUG")], "dose": [task("5 mg", "DOSE")]})
-    (folder / "person.conll").write_text("Bob B-PERSON\n")
-    assert {one.name for one in declare_folder(folder).found if one.labels} == {"brand", "dose", "person-conll"}
-    after = yaml.safe_load((folder / "datasets.yml").read_text())
-    assert after[: len(before)] == before
-    assert {one["name"]: one["labels"] for one in after[len(before) :]} == {
-        "brand": ["BRAND"],
-        "dose": ["DOSE"],
-        "person-conll": ["PERSON"],
-    }
-    written = (folder / "datasets.yml").read_bytes()
-    declare_folder(folder)
-    assert (folder / "datasets.yml").read_bytes() == written
+    rows = {"drug": [task("Aspirin", "DRUG")], "dose": [task("5 mg", "DOSE")], "none": []}
+    make_database(folder / "prodigy.db", rows)
+    assert [one.entry.name for one in declare_folder(folder) if one.entry.labels] == ["dose", "brand", "p.jsonl"]
+    assert (folder / "datasets.yml").read_text().startswith(whole)
+    before = (folder / "datasets.yml").read_bytes()
+    assert problems(declare_folder(folder)).keys() == {"below", "empty", "none", "numbers"}
+    assert (folder / "datasets.yml").read_bytes() == before
 
 
-def test_what_somebody_has_edited_is_never_touched_and_the_lines_to_add_are_given(folder):
+def test_an_entry_stays_where_its_file_is_gone(folder, tmp_path):
     declare_folder(folder)
-    edited = (folder / "datasets.yml").read_text().replace("- NAME\n", "- NAME\n  - TITLE\n", 1)
-    (folder / "datasets.yml").write_text(edited)
-    write_jsonl(folder / "brand.jsonl", [task("Gap", "BRAND")])
-    declared = declare_folder(folder)
-    assert not declared.written
-    line = {"name": "brand", "path": "brand.jsonl", "labels": ["BRAND"], "kind": "auto", "split": "auto"}
-    assert yaml.safe_load(declared.lines) == [line]
-    assert (folder / "datasets.yml").read_text() == edited
+    before = (folder / "datasets.yml").read_bytes()
+    (folder / "person.jsonl").unlink()
+    declare_folder(folder)
+    assert (folder / "datasets.yml").read_bytes() == before
+    with pytest.raises(FileNotFoundError, match=r"data set 'person': there is no file .*person\.jsonl"):
+        merge_data([folder], tmp_path / "corpus", Settings())
+
+
+def test_a_list_in_brackets_is_not_added_to_and_what_to_add_is_said(folder):
+    written = "[{name: p, path: person.jsonl, labels: [PERSON]}]\n"
+    (folder / "datasets.yml").write_text(written)
+    with pytest.raises(InputError, match="begin each data set with `- ` on a line of its own") as raised:
+        declare_folder(folder)
+    assert (folder / "datasets.yml").read_text() == written
+    lines = str(raised.value).partition("\n")[2]
+    (folder / "datasets.yml").write_text(f"- {written[1:-2]}\n{lines}")
+    assert [one["name"] for one in declared(folder)] == ["p", "drug", "person_eval", "places.dev"]
+    assert not any(one.entry.labels for one in declare_folder(folder))
+
+
+def test_two_data_sets_of_one_name_are_told(folder):
+    """A database gives its data sets names; a file can have any."""
+    (folder / "datasets.yml").write_text("- {name: drug, path: person*, labels: [PERSON]}\n")
+    assert problems(declare_folder(folder))["drug"] == "another data set has this name in datasets.yml"
 
 
 def test_a_declaration_of_a_stranger_is_an_error_whatever_is_in_it(folder, tmp_path):
     """YAML that is nested too deeply ends the process where nothing looks first."""
     (folder / "datasets.yml").write_text("[" * 100_000)
-    code = "import sys, pathlib, labelwise.commands.declare as made; made.declare(pathlib.Path(sys.argv[1]))"
-    done = subprocess.run([sys.executable, "-c", code, str(folder)], cwd=ROOT, capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr
+    with pytest.raises(InputError, match="it is nested more than"):
+        declare_folder(folder)
     with pytest.raises(InputError, match="it is nested more than"):
         merge_data([folder], tmp_path / "corpus", Settings())
-
-
-def test_a_later_export_joins_the_data_set_that_it_is_of(tmp_path):
-    """It has the same labels, and at least half of the answers; then the later counts, and nothing comes twice."""
-    rows = [task(f"Ann {number}", "PERSON") | {"_task_hash": number, "_view_id": "ner_manual"} for number in range(6)]
-    write_jsonl(tmp_path / "person.jsonl", rows)
-    declare_folder(tmp_path)
-    later = [
-        *rows[:2],
-        {**rows[2], "spans": []},
-        *(task(f"Bob {n}", "PERSON") | {"_task_hash": 9 + n} for n in range(9)),
-    ]
-    write_jsonl(tmp_path / "person-2026-11-20.jsonl", later)
-    write_jsonl(tmp_path / "staff.jsonl", [{**row, "_task_hash": row["_task_hash"] + 4} for row in rows])  # a third
-    assert [one.later_than for one in declare_folder(tmp_path).found] == ["person", ""]
-    declared = yaml.safe_load((tmp_path / "datasets.yml").read_text())
-    assert [one["path"] for one in declared] == [["person.jsonl", "person-2026-11-20.jsonl"], "staff.jsonl"]
-    ledger = merge_data([tmp_path / "datasets.yml"], tmp_path / "corpus", Settings())
-    assert (ledger.rows["superseded"], ledger.spans["in superseded task"]) == (3, 3)
 
 
 def test_nothing_that_is_there_is_passed_over_in_silence(tmp_path):
@@ -147,16 +155,15 @@ def test_nothing_that_is_there_is_passed_over_in_silence(tmp_path):
         database.commit()
     write_jsonl(tmp_path / "person.jsonl", [task("Ann", "PERSON")])
     (tmp_path / "person.conll").write_text("Bob B-PERSON\n")
-    found = declare_folder(tmp_path).found
-    said = {one.name: one.problem.partition(":")[0].partition(";")[0] for one in found if one.problem}
-    assert said == {
+    said = problems(declare_folder(tmp_path))
+    assert {name: problem.partition(":")[0] for name, problem in said.items()} == {
         "DRUG.JSONL": "its suffix isn't in small letters",
         "export.zip": "no format has such a name",
         "prodigy.db": "it can't be read as a Prodigy database",
         "train.conll.gz": "no format has such a name",
     }
-    declared = load_datasets([tmp_path / "datasets.yml"])
-    assert {one.name for one in declared} >= {"drug", "person-conll", "person-jsonl"}, "of an old one, sessions, too"
+    names = {one.name for one in load_datasets([tmp_path / "datasets.yml"])}
+    assert names >= {"drug", "person", "person.jsonl"}, "of an old one, sessions, too"
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "export.zip").write_bytes(b"x")
     assert has_data(tmp_path / "other"), "the demo isn't trained in its place"
@@ -167,7 +174,7 @@ def test_what_cannot_be_read_is_told_as_what_it_is(tmp_path):
     (tmp_path / "link.jsonl").symlink_to("nothing")
     write_jsonl(tmp_path / os.fsdecode(b"caf\xe9.jsonl"), [task("Ann", "PERSON")])
     write_jsonl(tmp_path / "other.jsonl", [task("Ann", "PERSON")])
-    assert {one.file: one.problem.partition(";")[0] for one in declare_folder(tmp_path).found if one.problem} == {
+    assert problems(declare_folder(tmp_path)) == {
         "pipe.jsonl": "this is neither a file nor a folder",
         "link.jsonl": "a link to nothing",
         "caf\\xe9.jsonl": "its name isn't UTF-8",
@@ -179,25 +186,18 @@ def test_a_label_with_half_a_character_is_not_declared(tmp_path):
     value = {"start": 0, "end": 3, "text": "Ann", "labels": ["\udcff", "PERSON"]}
     row = {"id": 1, "text": "Ann", "annotator": 1, "annotation_id": 1, "label": [value]}
     (tmp_path / "export.json").write_text(json.dumps([row]))
-    (one,) = declare_folder(tmp_path).found
-    assert (one.labels, one.problem) == (["PERSON"], "line 1: invalid: half a character in the label '\\udcff'")
+    (one,) = declare_folder(tmp_path)
+    assert (one.entry.labels, one.problem) == (("PERSON",), "line 1: invalid: half a character in the label '\\udcff'")
     assert load_datasets([tmp_path])[0].labels == ("PERSON",)
-
-
-def test_a_database_whose_rows_are_all_in_sessions_says_so(tmp_path):
-    make_database(tmp_path / "prodigy.db", {"drug": [task("Aspirin", "DRUG")]})
-    with closing(sqlite3.connect(tmp_path / "prodigy.db")) as database, database:
-        database.execute("delete from link where dataset_id < 100")
-    (one,) = find_datasets(tmp_path)
-    assert (one.texts, one.labels) == (0, [])
-    assert one.problem == "all rows are in data sets of sessions, such as 2020-01-01_12-00-00: declare them by name"
 
 
 def test_a_database_that_is_being_written_is_an_error(tmp_path, monkeypatch):
     """Else it would be missing in what is written, for good."""
     make_database(tmp_path / "prodigy.db", {"drug": [task("Aspirin", "DRUG")]})
     connect = sqlite3.connect
-    monkeypatch.setattr(own_data.sqlite3, "connect", lambda *given, **options: connect(*given, **options, timeout=0.1))
+    monkeypatch.setattr(
+        undeclared.sqlite3, "connect", lambda *given, **options: connect(*given, **options, timeout=0.1)
+    )
     with closing(connect(tmp_path / "prodigy.db")) as writer:
         writer.execute("begin exclusive")
         with pytest.raises(InputError, match=r"prodigy\.db: database is locked; stop what is writing to it"):
@@ -205,45 +205,26 @@ def test_a_database_that_is_being_written_is_an_error(tmp_path, monkeypatch):
     assert not (tmp_path / "datasets.yml").exists()
 
 
-@pytest.mark.parametrize("names", [("train", "dev", "test"), ("train", "test")])
-def test_train_is_all_of_train_if_there_are_dev_and_test(tmp_path, names):
-    for name in names:
-        (tmp_path / f"{name}.conll").write_text(f"{name} B-A\n")
-    splits = {one.name: one.split for one in find_datasets(tmp_path)}
-    assert splits == {name: "auto" if (name, len(names)) == ("train", 2) else name for name in names}
-
-
-@pytest.mark.parametrize(
-    ("name", "split"),
-    [("a_test", "test"), ("Evaluation", "test"), ("x.dev.y", "dev"), ("valid", "dev"), ("latest", "auto"),
-     ("medieval", "auto"), ("training", "train"), ("devices", "auto")],
-)  # fmt: skip
-def test_a_name_tells_the_split_if_it_has_the_word(name, split):
-    assert split_of(name) == split
-
-
 def test_the_command_declares_a_folder_once_and_prints_it(folder, tmp_path):
-    import typer
-
     app = typer.Typer()
     app.command()(merge_cli)
-    arguments = [str(folder), str(tmp_path / "corpus"), "--test-ratio", "0.1", "--workers", "1"]
-    printed = CliRunner().invoke(app, arguments).output
-    assert "person_eval" in printed
-    printed = " ".join(printed.split())
-    assert "datasets.yml was written: check it" in printed
-    assert "numbers isn't declared It has no span with a label (line 1: malformed:" in printed
-    assert "empty isn't declared" in printed
-    (folder / "datasets.yml").write_text("- {name: p, path: person.jsonl, labels: [PERSON]}\n")
-    assert "was written" not in CliRunner().invoke(app, arguments).output
-    assert "person.jsonl" in (folder / "datasets.yml").read_text()
+
+    def run() -> str:
+        arguments = [str(folder), str(tmp_path / "corpus"), "--test-ratio", "0.1", "--workers", "1"]
+        return " ".join(CliRunner().invoke(app, arguments).output.split())
+
+    printed = run()
+    assert re.search(r"Check the 4 data sets added to \S+datasets\.yml The labels are those that were used", printed)
+    assert "'numbers' isn't declared it has no span with a label (line 1: malformed:" in printed
+    assert "'empty' isn't declared" in printed
+    assert "added" not in run()
 
 
 def test_a_folder_without_data_sets_is_passed_over(tmp_path):
     (tmp_path / "empty").mkdir()
     write_jsonl(tmp_path / "a.jsonl", [task("Ann", "A")])
     (tmp_path / "datasets.yml").write_text("- {name: a, path: a.jsonl, labels: [A]}\n")
-    assert declare_folder(tmp_path / "empty").found == []
+    assert declare_folder(tmp_path / "empty") == []
     assert not has_data(tmp_path / "empty")
     assert not has_data(tmp_path / "nowhere")
     assert has_data(tmp_path), "its datasets.yml declares some, wherever they are"

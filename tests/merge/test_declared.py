@@ -1,0 +1,168 @@
+"""From files that nobody has declared to a corpus, by the command: what is a data set, what counts, what is printed."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+import typer
+import yaml
+from typer.testing import CliRunner
+
+from labelwise.commands.merge import merge_cli
+from tests.conftest import write_jsonl
+
+TEXTS = [f"Ann {number} met Bob" for number in range(300)]
+ANN, BOB = (0, 3), (-3, None)
+Row = dict
+
+
+class Folder:
+    """A folder of data sets, and what the command makes of it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.folder = root, root / "prodigy"
+        self.declared = self.folder / "datasets.yml"
+        self.folder.mkdir()
+
+    def merge(self, *options: str) -> str:
+        app = typer.Typer()
+        app.command()(merge_cli)
+        ratios = ["--dev-ratio", "0", "--test-ratio", "0", "--workers", "1"]
+        out = [str(self.folder), str(self.root / "corpus"), "--metrics", str(self.root / "merge.json")]
+        result = CliRunner().invoke(app, [*out, *ratios, *options])
+        assert result.exit_code == 0, result.output
+        return result.output
+
+    @property
+    def counts(self) -> dict:
+        return json.loads((self.root / "merge.json").read_text(encoding="utf8"))
+
+    @property
+    def entries(self) -> list[dict]:
+        return yaml.safe_load(self.declared.read_text(encoding="utf8"))
+
+    def paste(self, printed: str) -> None:
+        """Make one data set of a later export and an earlier one by the entry that is printed for that."""
+        message, entry = printed.partition("may be a later export of")[2].split("datasets.yml:\n", 1)
+        names = re.findall(r"'(.*?)'", message.partition("in place of the entries")[2])
+        pasted = yaml.safe_load(entry.partition("\n\n")[0])
+        kept = [one for one in self.entries if one["name"] not in names]
+        self.declared.write_text(yaml.safe_dump([*kept, *pasted], sort_keys=False), encoding="utf8")
+
+
+@pytest.fixture
+def folder(tmp_path) -> Folder:
+    return Folder(tmp_path)
+
+
+def marked(text: str, spans: Iterable[tuple[int, int | None]]) -> list[tuple[int, int]]:
+    return [(start % len(text), end or len(text)) for start, end in spans]
+
+
+def prodigys(text: str, *spans: tuple[int, int | None], label: str = "PERSON", **more: object) -> Row:
+    found = [{"start": start, "end": end, "label": label} for start, end in marked(text, spans)]
+    return {"text": text, "spans": found, "answer": "accept", "_view_id": "ner_manual", **more}
+
+
+def doccanos(number: int, text: str, *spans: tuple[int, int | None]) -> Row:
+    return {"id": number, "text": text, "label": [[*offsets, "PERSON"] for offsets in marked(text, spans)]}
+
+
+def label_studios(number: int, text: str, *spans: tuple[int, int | None], updated: str = "2026-11-01") -> Row:
+    values = [{"start": s, "end": e, "text": text[s:e], "labels": ["PERSON"]} for s, e in marked(text, spans)]
+    results = [{"type": "labels", "to_name": "text", "value": value} for value in values]
+    annotation = {"id": number, "completed_by": 1, "updated_at": f"{updated}T10:00:00Z", "result": results}
+    return {"id": number, "data": {"text": text}, "annotations": [annotation]}
+
+
+def write_json(path: Path, rows: list[Row]) -> None:
+    path.write_text(json.dumps(rows), encoding="utf8")
+
+
+def test_doccanos_export_of_users_who_do_not_share_is_a_data_set_for_each(folder):
+    """Ids are those of the texts, so all files have the same: 23 texts are admin's and ann's, 10 ann's and bob's."""
+    rows = [doccanos(number, text, ANN) for number, text in enumerate(TEXTS[:133])]
+    for name, own in (("admin", rows[:40]), ("ann", rows[17:90]), ("bob", rows[80:])):
+        write_jsonl(folder.folder / f"{name}.jsonl", own)
+    folder.merge()
+    assert [one["name"] for one in folder.entries] == ["admin", "ann", "bob"]
+    assert (folder.counts["rows"], folder.counts["rows_read"]) == ({"merged": 166}, 166)
+    assert folder.counts["agreement"]["PERSON"] == {"texts": 33, "both": 33, "spans": 66, "f": 1.0}
+
+
+def test_two_colleagues_without_names_are_two_annotators(folder):
+    """Prodigy's hashes are of the texts, too."""
+    for name, spans in (("ann", [ANN, BOB]), ("bob", [ANN])):
+        rows = [prodigys(text, *spans, _task_hash=number) for number, text in enumerate(TEXTS)]
+        write_jsonl(folder.folder / f"{name}.jsonl", rows)
+    folder.merge()
+    assert folder.counts["rows"] == {"merged": 600}
+    assert folder.counts["agreement"]["PERSON"]["texts"] == 300
+    assert folder.counts["spans"] == {"entity": 600, "duplicate": 300}, "half of two is enough"
+
+
+def test_two_label_studios_with_equal_ids_are_two(folder):
+    """Both have annotations 0 to 39 of tasks 0 to 39, by user 1."""
+    write_json(folder.folder / "project-1-at-2026-11-01.json", [label_studios(n, TEXTS[n], ANN) for n in range(40)])
+    later = [label_studios(n, TEXTS[n], ANN, BOB, updated="2026-11-20") for n in range(40)]
+    write_json(folder.folder / "project-1-at-2026-11-20.json", later)
+    folder.merge()
+    assert (folder.counts["rows"], folder.counts["agreement"]["PERSON"]["texts"]) == ({"merged": 80}, 40)
+    assert folder.counts["spans"] == {"entity": 80, "duplicate": 40}
+
+
+@pytest.mark.parametrize("renamed", ["by its entry", "in the tool"])
+def test_a_later_export_is_pasted_into_the_entry_and_what_was_deleted_stays_deleted(folder, renamed):
+    """50 of 150 spans were deleted; the label has another name in the data than in the entry, or than before."""
+    first = [prodigys(text, ANN, BOB, label="PER") for text in TEXTS[:50]]
+    first += [prodigys(text, ANN, label="PER") for text in TEXTS[50:100]]
+    write_jsonl(folder.folder / "person.jsonl", first)
+    folder.merge()
+    label = "PERSON" if renamed == "in the tool" else "PER"
+    if renamed == "by its entry":
+        entry = "{name: person, path: person.jsonl, labels: [PERSON, TITLE], rename: {PER: PERSON}, split: train}"
+        folder.declared.write_text(f"# ours\n- {entry}\n", encoding="utf8")
+    before = folder.declared.read_text(encoding="utf8")
+    write_jsonl(folder.folder / "person-june.jsonl", [prodigys(text, ANN, label=label) for text in TEXTS[:100]])
+    printed = folder.merge()
+    assert folder.declared.read_text(encoding="utf8").startswith(before), "what is there stays as it is"
+    assert folder.entries[1:] == [{"name": "person-june", "path": "person-june.jsonl", "labels": [label]}]
+    folder.paste(printed)
+    (one,) = folder.entries
+    assert one["path"] == ["person.jsonl", "person-june.jsonl"]
+    assert one.get("split", "train") == "train"
+    again = folder.merge()
+    assert "- name:" not in again
+    assert folder.counts["rows"] == {"merged": 100, "superseded": 100}
+    assert folder.counts["spans"] == {"entity": 100, "in superseded task": 150}
+    assert {label: n.get("gold") for label, n in folder.counts["labels"].items()} == (
+        {"PERSON": 100, "TITLE": None} if renamed == "by its entry" else {"PERSON": 100}
+    )
+
+
+def test_an_answer_that_the_later_export_lacks_stays(folder):
+    """Exports can be filtered."""
+    write_jsonl(folder.folder / "a.jsonl", [prodigys(text, ANN, BOB) for text in TEXTS[:10]])
+    write_jsonl(folder.folder / "b.jsonl", [prodigys(text, ANN) for text in TEXTS[:7]])
+    folder.declared.write_text("- {name: all, path: [a.jsonl, b.jsonl], labels: [PERSON]}\n", encoding="utf8")
+    folder.merge()
+    assert folder.counts["rows"] == {"merged": 10, "superseded": 7}
+    assert folder.counts["spans"] == {"entity": 7 + 6, "in superseded task": 14}
+
+
+def test_a_label_of_nearly_the_same_name_is_renamed_by_the_entry_that_is_printed(folder):
+    """The entry has what it had before: its path in the folder, and its split."""
+    write_jsonl(folder.folder / "ann.jsonl", [prodigys(text, ANN) for text in TEXTS[:20]])
+    write_jsonl(folder.folder / "leo's.jsonl", [prodigys(text, BOB, label="Persons") for text in TEXTS[20:30]])
+    folder.merge()
+    folder.declared.write_text(folder.declared.read_text().replace("- Persons", "- Persons\n  split: train"))
+    printed = folder.merge()
+    pasted = yaml.safe_load(printed[printed.index("- name:") :])
+    expected = {"name": "leo's", "path": "leo's.jsonl", "labels": ["PERSON"], "split": "train"}
+    assert pasted == [expected | {"rename": {"Persons": "PERSON"}}]
+    folder.declared.write_text(yaml.safe_dump([folder.entries[0], *pasted]), encoding="utf8")
+    assert "- name:" not in folder.merge()
+    assert Counter(folder.counts["labels"]["PERSON"])["gold"] == 30
