@@ -8,7 +8,7 @@ Each file is a data set of its own, also where it may be a later export of anoth
 
 import re
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from contextlib import closing
 from fnmatch import fnmatch
 from os.path import normpath
@@ -78,33 +78,42 @@ def _find(folder: Path, entries: Sequence[Declaration]) -> Iterator[Undeclared]:
     stored = {(normpath(entry.db), entry.name) for entry in entries if entry.db}
     # The names of a database's data sets are given.
     for file in sorted(data_in(folder), key=lambda file: (file.suffix not in DATABASES, file)):
-        if any(fnmatch(file.name, path) for path in paths):
+        if file.name in paths or any(fnmatch(file.name, path) for path in paths):
             continue
         name = printable(Path(file.name))
         if problem := _why_not(file):
             yield Undeclared(Declaration(name=name, path=name, labels=()), problem=problem)
-        elif file.suffix not in DATABASES:
-            stem = name.removesuffix(max((suffix for suffix in FILES if name.endswith(suffix)), key=len))
-            entry = Declaration(name=name if stem in names else stem, path=name, labels=())
-            names.add(entry.name)
-            found = _read(file, entry)
-            if file.suffix == ".json" and not found.entry.labels and (key := find_longest(file)):
-                found.paste = _read(file, msgspec.structs.replace(entry, text=key)).entry
-            yield found
+        elif file.suffix in DATABASES:
+            for one in _find_stored(file, {own for db, own in stored if db == name}, names):
+                names.add(one.entry.name)
+                yield one
         else:
-            try:
-                stored_here = _entries_of(file)
-            except sqlite3.DatabaseError as error:
-                if "locked" in str(error):  # another time, it can be read
-                    raise InputError(f"{file}: {error}; stop what is writing to it, or try again") from error
-                problem = f"it can't be read as a Prodigy database: {error}"
-                yield Undeclared(Declaration(name=name, db=name, labels=()), problem=problem)
-                continue
-            for entry in stored_here:
-                if (name, entry.name) not in stored:
-                    taken = f"another data set has this name in {DATASETS}; change that one's" * (entry.name in names)
-                    names.add(entry.name)
-                    yield Undeclared(entry, problem=taken) if taken else _read(file, entry)
+            stem = name.removesuffix(max((suffix for suffix in FILES if name.endswith(suffix)), key=len))
+            one = _read(file, Declaration(name=name if stem in names else stem, path=name, labels=()))
+            if file.suffix == ".json" and not one.entry.labels and (key := find_longest(file)):
+                one.paste = _read(file, msgspec.structs.replace(one.entry, text=key)).entry
+            names.add(one.entry.name)
+            yield one
+
+
+def _find_stored(file: Path, declared: Set[str], names: Set[str]) -> Iterator[Undeclared]:
+    """Read the data sets of a Prodigy database that aren't declared.
+
+    names (Set[str]): those of all entries.
+    RAISES (InputError): it can't be read now.
+    """
+    try:
+        entries = _entries_of(file)
+    except sqlite3.DatabaseError as error:
+        if "locked" in str(error):  # another time, it can be read
+            raise InputError(f"{file}: {error}; stop what is writing to it, or try again") from error
+        problem = f"it can't be read as a Prodigy database: {error}"
+        yield Undeclared(Declaration(name=file.name, db=file.name, labels=()), problem=problem)
+        return
+    for entry in entries:
+        if entry.name not in declared:
+            taken = f"another data set has this name in {DATASETS}; change that one's"
+            yield Undeclared(entry, problem=taken) if entry.name in names else _read(file, entry)
 
 
 def _entries_of(file: Path) -> list[Declaration]:
@@ -186,7 +195,5 @@ def _add(file: Path, entries: list[Declaration], new: list[Undeclared]) -> None:
 
 
 def _write(one: Undeclared) -> str:
-    like = (
-        f"# Most spans of {one.like} are in this one, too: list a later export there, last in its path, and not here.\n"
-    )
+    like = f"# Most spans of {one.like} are in this one, too: a later export belongs into its entry, last in `path`.\n"
     return like * bool(one.like) + write_entries([one.entry])

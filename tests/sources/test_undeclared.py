@@ -108,6 +108,13 @@ def test_what_is_new_is_added_once_and_what_is_there_stays_as_it_is(folder, writ
     assert (folder / "datasets.yml").read_bytes() == before
 
 
+def test_a_name_that_looks_like_a_pattern_is_added_once(tmp_path):
+    write_jsonl(tmp_path / "a[1].jsonl", [task("Ann", "PERSON")])
+    declare_folder(tmp_path)
+    assert declare_folder(tmp_path) == []
+    assert [one["path"] for one in declared(tmp_path)] == ["a[1].jsonl"]
+
+
 def test_an_entry_stays_where_its_file_is_gone(folder, tmp_path):
     declare_folder(folder)
     before = (folder / "datasets.yml").read_bytes()
