@@ -55,7 +55,7 @@ def staged_together(first: Path, *others: Path | None, folders: Collection[Path]
     moves = {path.parent / temporary / path.name: path for path in paths if path}
     temporaries = dict.fromkeys(new.parent for new in moves)
     with ExitStack() as stack:
-        stack.enter_context(full_disk_named(first.parent))
+        stack.enter_context(full_disk_named(next(iter(moves.values())).parent))
         for built in temporaries:
             stack.enter_context(locked(built.parent / first.name))
             remove(built)

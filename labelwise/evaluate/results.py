@@ -53,13 +53,13 @@ def load_results(root: Path, pipeline: str) -> Results:
         read_table(root / "plots" / f"{pipeline}.tsv", "step", train),
         read_table(root / "plots" / f"{pipeline}_resources.tsv", "seconds", train),
     )
-    if results.metrics is None:  # an evaluation deletes them first and writes them last
-        results = results._replace(details=None, predictions=None)
     if all(result is None for result in results[1:]):
         raise InputError(
             f"{root}: there is nothing to report about pipeline {pipeline!r}; run evaluate-{pipeline}, or name the "
             "project's folder with --root"
         )
+    if results.metrics is None:  # an evaluation deletes them first and writes them last
+        results = results._replace(details=None, predictions=None)
     return results
 
 

@@ -40,7 +40,7 @@ def test_training_is_told_what_to_leave_out(demo_corpus, tmp_path, monkeypatch):
     recipe = Recipe(ROOT / "configs" / "cpu.cfg", demo_corpus, overrides={"system.seed": 5})
     train_folds(recipe, tmp_path, 2, 1)
     folds = [{"system.seed": 5, "corpora.train.leave_out": f"{fold}/2"} for fold in range(2)]
-    assert told == [([replace(recipe, overrides=fold) for fold in folds], tmp_path, 1, "processes", "")]
+    assert told == [([replace(recipe, overrides=fold) for fold in folds], tmp_path, 1, "")]
 
 
 def per_label(corpus: Path, *labels: str) -> spacy.Language:

@@ -439,7 +439,7 @@ FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 @pytest.mark.parametrize(
     ("module", "name"),
     [
-        (read_sources, "create"),
+        (read_sources.TaskWriter, "write"),
         (docbin_writer.DocWriter, "write"),
         (docbin_writer, "encode"),
         (run, "_append"),

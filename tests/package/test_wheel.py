@@ -247,7 +247,7 @@ def test_scores_of_another_pipeline_or_corpus_are_refused(trained, tmp_path):
 def test_a_disk_that_is_full_while_the_wheel_is_built_is_named(trained, tmp_path, monkeypatch):
     failed = subprocess.CompletedProcess([], 1, "", "Traceback ...\nOSError: [Errno 28] No space left on device\n")
     monkeypatch.setattr("labelwise.package.wheel.subprocess.run", lambda *given, **options: failed)
-    with pytest.raises(InputError, match=f"^{tmp_path}: No space left on device; free some, or choose another folder"):
+    with pytest.raises(InputError, match=f"^{tmp_path}: No space left on device; free some space"):
         make_package(trained, "cpu", tmp_path / "dist", PackageName())
 
 
