@@ -26,7 +26,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from glob import has_magic
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 import yaml
@@ -258,8 +258,7 @@ def read_entries(file: Path) -> list[Declaration]:
         content = read_file(file)
     except FileNotFoundError as error:
         raise InputError(f"{file}: there is no such file; it declares data sets, see docs/data.md") from error
-    written: Any = list[Declaration] | None  # a file may have comments alone
-    declared: list[Declaration] = decode_yaml(content, written, str(file), SYNTAX) or []
+    declared = decode_yaml(content, list[Declaration], str(file), SYNTAX)
     for item in declared:
         if item.document_url:
             check_document_url(item.document_url, _place(item, item.document_url, file))

@@ -62,7 +62,7 @@ def declare_folder(folder: Path) -> list[Undeclared]:
     RAISES (InputError): a file can't be read, or the `datasets.yml` can't be added to.
     """
     file = folder / DATASETS
-    entries = read_entries(file) if file.is_file() else []
+    entries = read_entries(file) if file.is_file() and file.stat().st_size else []
     found = list(_find(folder, entries))
     new = [one for one in found if one.entry.labels]
     if new:
