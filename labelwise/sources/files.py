@@ -23,7 +23,7 @@ from labelwise.corpus.tasks import DATASETS
 UNREADABLE = {errno.EACCES, errno.EPERM, errno.EISDIR, errno.ELOOP, errno.ENOTDIR, errno.ENXIO, errno.ENODEV}
 
 LINK_OUTSIDE = "link outside"
-NOT_DATA = (".md", ".example", DATASETS)  # of names that are ignored without a message
+NOT_DATA = (".md", ".example", ".dvc", DATASETS)  # of names that are ignored without a message
 PROJECT = "project.yml"  # is in the working directory if that is a project
 
 

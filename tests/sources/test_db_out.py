@@ -238,3 +238,4 @@ def test_what_is_declared_or_recorded_by_dvc_already(tmp_path):
         printed = paste(f"python -m scripts.db_out {database.db} person data", tmp_path)
     assert "datasets.yml" not in printed
     assert printed.splitlines()[-1] == "dvc add data/person.jsonl"
+    assert "person.jsonl.dvc" not in paste("python -m scripts.merge data corpus --workers 1", tmp_path)
