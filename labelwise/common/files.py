@@ -56,8 +56,9 @@ def staged_together(first: Path, *others: Path | None, folders: Collection[Path]
     temporaries = dict.fromkeys(new.parent for new in moves)
     with ExitStack() as stack:
         stack.enter_context(full_disk_named(next(iter(moves.values())).parent))
+        for path in moves.values():
+            stack.enter_context(locked(path))
         for built in temporaries:
-            stack.enter_context(locked(built.parent / first.name))
             remove(built)
             built.mkdir(parents=True)
         try:

@@ -305,13 +305,16 @@ def test_an_argument_that_is_not_there_has_a_remedy(run, model, demo_corpus, tmp
     assert list(tmp_path.iterdir()) == []
 
 
-def test_files_that_another_process_is_writing_are_refused_at_once(run, model, demo_corpus, tmp_path, monkeypatch):
+@pytest.mark.parametrize("file", ["metrics.json", "predictions.json", "details.json", "speed.json"])
+def test_files_that_another_process_is_writing_are_refused_at_once(
+    run, model, demo_corpus, tmp_path, monkeypatch, file
+):
     monkeypatch.setattr(predict, "predict_partition", lambda job: pytest.fail("it was begun"))
     named = [part for name in OPTIONS for part in (f"--{name}", tmp_path / f"{name}.json")]
-    with another_process(locked(tmp_path / "metrics.json")):
+    with another_process(locked(tmp_path / file)):
         code, printed = run(model, demo_corpus / "test", tmp_path / "metrics.json", *named)
     assert code == 1
-    assert "metrics.json: another process is writing this; wait until it ends" in " ".join(printed.split())
+    assert f"{file}: another process is writing this; wait until it ends" in " ".join(printed.split())
     assert list(tmp_path.iterdir()) == []
 
 

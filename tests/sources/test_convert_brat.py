@@ -161,14 +161,23 @@ def test_the_fallback_is_for_a_folder_without_documents(brat, tmp_path):
         convert_brat(tmp_path / "typo", tmp_path / "tasks", fallback=brat)
 
 
-@pytest.mark.parametrize("out", [".", "brat", "brat/sub", "mine", "link"])
-def test_nothing_is_replaced_but_an_earlier_conversion(brat, tmp_path, out):
+@pytest.mark.parametrize(
+    ("out", "why"),
+    [
+        (".", "would be replaced"),
+        ("brat", "would be replaced"),
+        ("brat/sub", "would be replaced"),
+        ("mine", "would be replaced"),
+        ("link", "link: this is a link to nothing; delete it"),
+    ],
+)
+def test_nothing_is_replaced_but_an_earlier_conversion(brat, tmp_path, out, why):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "precious.txt").touch()
     (tmp_path / "mine" / "report.json").write_text("{}")
     (tmp_path / "link").symlink_to("nowhere")
     before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(InputError, match=r"would be replaced|this is a link to nothing"):
+    with pytest.raises(InputError, match=why):
         convert_brat(brat, tmp_path / out)
     assert sorted(tmp_path.rglob("*")) == before
 
