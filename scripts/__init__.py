@@ -4,7 +4,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from labelwise.commands.environment import be_interruptible, prepare
+from labelwise.common.environment import be_interruptible, prepare
 
 prepare()
 if sys.argv[:1] == ["-m"]:

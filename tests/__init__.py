@@ -1,5 +1,5 @@
 """The tests run as commands do."""
 
-from labelwise.commands.environment import prepare
+from labelwise.common.environment import prepare
 
 prepare()

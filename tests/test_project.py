@@ -290,8 +290,8 @@ def test_the_reference_of_the_code_stands_apart_from_the_guides():
 
 
 def test_the_project_can_be_read_through():
-    """Twenty-six lines for a command, on average, and what comes before: variables, sections, assets, workflows."""
-    assert (ROOT / "project.yml").read_text(encoding="utf8").count("\n") < 150 + 26 * len(COMMANDS)
+    """Thirty lines for a command, on average, and what comes before them."""
+    assert (ROOT / "project.yml").read_text(encoding="utf8").count("\n") < 75 + 30 * len(COMMANDS)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import typer
 from tqdm import tqdm
 from wasabi import Printer
 
-from labelwise.commands.environment import quit_quietly
+from labelwise.common.environment import quit_quietly
 from labelwise.common.errors import InputError
 from labelwise.common.files import FULL
 

@@ -9,10 +9,10 @@ from importlib import import_module
 from pathlib import Path
 
 from labelwise import __version__
-from labelwise.commands.environment import be_interruptible, prepare
+from labelwise.common.environment import be_interruptible, prepare
 
 FOLDER = Path(__file__).parent
-NOT_COMMANDS = {"__init__", "console", "declare", "environment", "main"}
+NOT_COMMANDS = {"__init__", "console", "declare", "main"}
 
 
 def main() -> None:
