@@ -5,7 +5,7 @@
 A pipeline with spaCy's ner and one with heads for labels are trained for some steps. Then the texts of train, of which
 there are most, are predicted and scored, in turn: `spacy evaluate` with the ner, `scripts.evaluate` with either. A time
 is that of the whole command, loading included; a process computes in one thread. `scripts.evaluate` has more to do:
-intervals, five schemes, familiarity, and a file of predictions.
+intervals, familiarity, and a file of predictions.
 """
 
 import os

@@ -25,13 +25,10 @@ STORED = Path("benchmarks/results/report")
 PICTURE = Path("docs/report.png")
 DIGEST = "sha256 of the HTML"  # the name of the PNG's text
 NOT_SHOWN = {
-    "schemes",
     "frequent",
     "reliability",
     "uncovered",
     "wrong_boundaries",
-    "span_lengths",
-    "text_lengths",
 }  # of the details
 
 

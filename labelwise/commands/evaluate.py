@@ -35,7 +35,7 @@ def evaluate_cli(
     split: Annotated[Path, typer.Argument(help="Split of a merged corpus, such as corpus/test")],
     metrics: Annotated[Path, typer.Argument(help="JSON file for the scores")],
     predictions: Annotated[Path | None, Option(help="JSONL file for what was predicted, with the gold")] = None,
-    details: Annotated[Path | None, Option(help="JSON file for partial schemes by label, confusion, mistakes")] = None,
+    details: Annotated[Path | None, Option(help="JSON file for the confusion of labels, and mistakes")] = None,
     merge_metrics: Annotated[Path | None, Option(help="The merge's ledger, for the agreement of annotators")] = None,
     speed: Annotated[Path | None, Option(help="JSON file for words per second, which vary")] = None,
     gpu_id: Annotated[int, Option(help="Number of the GPU; -1 for the CPU")] = -1,
@@ -95,8 +95,6 @@ def print_scores(metrics: Metrics) -> None:
     absent = {"F all spans": not metrics.all_spans, "Agreement": not metrics.agreement}
     kept = [[cell for name, cell in zip(header, row, strict=True) if not absent.get(name)] for row in (header, *rows)]
     print_table(kept[0], kept[1:])
-    schemes = [[name, figure(row.p), figure(row.r), figure(row.f)] for name, row in metrics.schemes.items()]
-    print_table(["SemEval 2013", "P", "R", "F"], schemes)
 
 
 def print_seen(metrics: Metrics) -> None:

@@ -39,19 +39,6 @@ class AllScores(Scores, omit_defaults=True, kw_only=True):
     labels: dict[str, Scores]
 
 
-class SchemeScores(msgspec.Struct):
-    """Scores by one of the `schemes`, and the counts that they are computed from."""
-
-    p: Score
-    r: Score
-    f: Score
-    correct: int
-    incorrect: int
-    partial: int
-    missed: int
-    spurious: int
-
-
 class Seen(msgspec.Struct):
     """Scored texts that were in train or dev of the pipeline, or of one that it began with.
 
@@ -90,7 +77,6 @@ class Metrics(msgspec.Struct):
     all_spans (AllScores | None): all spans that a per-label recognizer found, which may overlap, against all gold; None
         where no gold overlaps.
     calibration_error (float | None): how far their probabilities are off; see `recognizer.reliability`.
-    schemes (dict): over all labels, by scheme.
     errors (dict): of each label.
     agreement (dict): of the annotators, for each label that they marked twice.
     seen (Seen | None): those that the pipeline was trained on; None if it has no digests of its texts.
@@ -105,7 +91,6 @@ class Metrics(msgspec.Struct):
     all_spans: AllScores | None = None
     calibration_error: Score = None
     unscored: int = 0
-    schemes: dict[str, Scores] = {}
     errors: dict[str, Errors] = {}
     agreement: dict[str, Agreement] = {}
     seen: Seen | None = None
@@ -175,24 +160,20 @@ class Bin(msgspec.Struct):
 
 
 class Details(msgspec.Struct):
-    """What is behind the scores: by label and scheme, the confusion of labels, and frequent mistakes by kind.
+    """What is behind the scores: the confusion of labels, and frequent mistakes by kind.
 
     reliability (list[Bin]): whether probabilities can be trusted; see `recognizer.reliability`.
     uncovered (list[Rate]): what is predicted where nobody looked; see `uncovered`.
     familiarity (Familiarity): what was found, by how train marks the same words.
     wrong_boundaries (dict): by label, the most frequent ones.
-    span_lengths, text_lengths (dict): scores by words, of spans, and of texts; see `lengths`.
     """
 
-    schemes: dict[str, dict[str, SchemeScores]]
     confusion: dict[str, dict[str, int]]
     frequent: dict[str, list[FrequentMistake]]
     reliability: list[Bin] = []
     uncovered: list[Rate] = []
     familiarity: Familiarity = msgspec.field(default_factory=Familiarity)
     wrong_boundaries: dict[str, list[FrequentMistake]] = {}
-    span_lengths: dict[str, Scores] = {}
-    text_lengths: dict[str, Scores] = {}
 
 
 def count(predicted: Collection[SpanKey], gold: Collection[SpanKey], labels: Sequence[str]) -> np.ndarray:

@@ -18,12 +18,10 @@ import numpy as np
 
 from labelwise.common.spans import SpanKey, overlapping_groups
 from labelwise.corpus.seen_texts import SeenTexts
-from labelwise.evaluate.lengths import Lengths
 from labelwise.evaluate.mistakes import Mistakes
 from labelwise.evaluate.predictions import PredictedDoc
 from labelwise.evaluate.resampling import BLOCK, Bootstrap, interval, wilson_interval
-from labelwise.evaluate.schemes import SCHEMES, SchemeCounts
-from labelwise.evaluate.scores import AllScores, Bin, Details, Errors, Metrics, Scores, Seen, count, prf, score_table
+from labelwise.evaluate.scores import AllScores, Bin, Details, Errors, Metrics, Seen, count, prf, score_table
 from labelwise.evaluate.uncovered import Rates
 from labelwise.recognizer.reliability import Reliability
 
@@ -51,13 +49,11 @@ class Scoring:
         self._flat_gold = np.zeros((len(labels), 3), int)
         self._bootstrap = Bootstrap(self._all_gold.shape)
         self._block: list[np.ndarray] = []
-        self._schemes = SchemeCounts()
         self._has_found = self._gold_overlaps = False
         self._all_spans = np.zeros((len(labels), 3), int)
         self._reliability = Reliability()
         self._rates = Rates()
         self._mistakes = Mistakes()
-        self._lengths = Lengths()
 
     def add(self, doc: PredictedDoc) -> None:
         """Count a doc."""
@@ -74,8 +70,6 @@ class Scoring:
             self._seen_gold += counts
         predicted_flat, flat = (doc.scored(spans, doc.entities) for spans in (doc.predicted, doc.entities))
         self._flat_gold += count(predicted_flat, flat, self.labels)
-        self._schemes.add(predicted, gold)
-        self._lengths.add(doc.text, predicted, gold)
         self._mistakes.add(doc)
         self._add_found(doc, gold)
         self._rates.add(doc, self.labels)
@@ -95,7 +89,6 @@ class Scoring:
     def metrics(self) -> Metrics:
         """Compute the scores, the same for equal docs, once all have been added."""
         self._resample()
-        schemes = self._schemes.scores()
         without = prf(*(self._all_gold - self._seen_gold).sum(0).tolist()).f
         return Metrics(
             texts=self.texts,
@@ -104,7 +97,6 @@ class Scoring:
             all_spans=score_table(self._all_spans, self.labels) if self._has_found and self._gold_overlaps else None,
             calibration_error=self._reliability.error(),
             unscored=self.unscored,
-            schemes={name: Scores(schemes[name].p, schemes[name].r, schemes[name].f) for name in SCHEMES},
             errors=self._errors(),
             seen=self.seen and Seen(self._seen_texts, without, self.seen.whole),
         )
@@ -117,16 +109,13 @@ class Scoring:
         return errors
 
     def details(self) -> Details:
-        """Return what is too much for a metric: schemes by label, the confusion of labels, and frequent mistakes."""
+        """Return what is too much for a metric: the confusion of labels, and frequent mistakes."""
         return Details(
-            schemes={label: self._schemes.scores(label) for label in self.labels},
             confusion={label: dict(sorted(row.items())) for label, row in sorted(self._mistakes.confusion.items())},
             frequent=self._mistakes.frequent(MOST_FREQUENT),
             reliability=[Bin(*found) for found in self._reliability.bins()],
             uncovered=self._rates.rates(),
             wrong_boundaries=self._mistakes.wrong_boundaries(BOUNDARIES),
-            span_lengths=self._lengths.spans(),
-            text_lengths=self._lengths.texts(),
         )
 
     def _resample(self) -> None:

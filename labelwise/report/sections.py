@@ -11,41 +11,24 @@ from labelwise.evaluate.mistakes import NOTHING
 from labelwise.evaluate.results import Table
 from labelwise.evaluate.scores import Bin, Details, Errors, Metrics
 from labelwise.report.charts import LineChart, draw_lines
-from labelwise.report.flows import draw_flow
 
 MOST_DATASETS = 20  # columns of a table
 COVERAGE = ("complete", "partial", "none")
-ONE_WAY = 0.99  # the share that makes a flow not worth a look
 CONFUSED = 40  # labels that the confusion has at most
 SCORE_NAMES = {"ents_f": "F", "ents_p": "P", "ents_r": "R"}
-RESOURCES = {
-    "words_per_second": "Words per second",
-    "memory_mb": "Memory, MB",
-    "cpu_percent": "Processors, % of one core",
-    "gpu_percent": "GPU, % busy",
-    "gpu_memory_mb": "GPU memory, MB",
-    "gpu_power_w": "GPU power, W",
-}
 
 
-def draw_ledger(merge: MergeCounts) -> list[dict[str, Any]]:
-    """Draw where rows, spans and gold went, each with the title of its chart; what is empty is left out.
-
-    "one_way" is the outcome of nearly all, if there is one.
-    """
-    gold = {label: split_gold(counts) for label, counts in merge.labels.items()}
-    flows: list[tuple[str, dict[str, dict[str, int]], bool]] = [
-        ("Rows read", {"rows read": _largest_first(merge.rows)}, False),
-        ("Spans read", {"spans read": _largest_first(merge.spans)}, False),
-        ("Accepted spans, by label", gold, True),
+def tabulate_outcomes(merge: MergeCounts) -> list[tuple[str, list[tuple[str, int, float]]]]:
+    """List where rows, spans and gold went: each outcome with its number and share; what is empty is left out."""
+    gold: Counter[str] = Counter()
+    for counts in merge.labels.values():
+        gold.update(split_gold(counts))
+    panels = (("Rows read", merge.rows), ("Spans read", merge.spans), ("Accepted spans", gold))
+    return [
+        (title, [(name, n, n / sum(counts.values())) for name, n in _largest_first(counts).items() if n])
+        for title, counts in panels
+        if any(counts.values())
     ]
-    panels = []
-    for title, flow, named in flows:
-        if any(n > 0 for counts in flow.values() for n in counts.values()):
-            chart = draw_flow(flow, named=named)
-            one_way = next((node for node in chart.targets if node.share >= ONE_WAY), None)
-            panels.append({"title": title, "chart": chart, "flow": flow, "one_way": one_way})
-    return panels
 
 
 def _largest_first(counts: Mapping[str, int]) -> dict[str, int]:
@@ -96,7 +79,6 @@ def tabulate_scores(
         scores = scored.shown()
         flat = metrics.flat_gold.labels.get(label)
         spans = metrics.all_spans and metrics.all_spans.labels.get(label)
-        schemes = details.schemes.get(label, {}) if details else {}
         agreement = metrics.agreement.get(label)
         rows.append(
             {
@@ -105,8 +87,6 @@ def tabulate_scores(
                 **count_errors(metrics.errors.get(label, Errors())),
                 "flat": flat.shown().f if flat else None,
                 "spans": spans.shown().f if spans else None,
-                "partial": schemes["partial"].f if "partial" in schemes and scores.support else None,
-                "type": schemes["type"].f if "type" in schemes and scores.support else None,
                 "agreement": agreement.f if agreement else None,
                 "twice": agreement.texts if agreement else 0,
                 "train": None if in_train is None else in_train.get(label, 0),
@@ -168,19 +148,6 @@ def draw_calibration(bins: Sequence[Bin]) -> LineChart | None:
     probabilities = [one.probability for one in bins]
     lines = {"right": [one.right for one in bins], "as it should be": probabilities}
     return draw_lines(probabilities, lines, highest=1.0) if bins else None
-
-
-def tabulate_lengths(details: Details) -> list[dict[str, Any]]:
-    """List the scores by length, of spans and of texts; what has neither is left out."""
-    panels = (("F by the length of spans", details.span_lengths), ("F by the length of texts", details.text_lengths))
-    return [{"title": title, "rows": list(rows.items())} for title, rows in panels if rows]
-
-
-def draw_resources(resources: Table) -> list[tuple[str, LineChart]]:
-    """Draw what training took over time, each in a chart of its own."""
-    seconds = resources["seconds"]
-    found = {title: resources[name] for name, title in RESOURCES.items() if name in resources}
-    return [(title, draw_lines(seconds, {title: ys})) for title, ys in found.items()] if seconds else []
 
 
 def tabulate_confusion(confusion: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:

@@ -21,7 +21,6 @@ from labelwise.evaluate import predict
 from labelwise.evaluate import run as evaluation
 from labelwise.evaluate.mistakes import KINDS
 from labelwise.evaluate.predictions import PredictedDoc, read_predictions
-from labelwise.evaluate.schemes import SCHEMES
 from labelwise.evaluate.scores import AllScores, Metrics, Scores, Seen
 from labelwise.evaluate.scoring import Scoring
 from labelwise.evaluate.seen import tell_seen
@@ -73,7 +72,7 @@ def test_files_are_written_and_no_other(run, model, demo_corpus, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["new"]
     metrics, details, speed = (json.loads((out / f"{n}.json").read_text()) for n in ("metrics", "details", "speed"))
     manifest = read_manifest(demo_corpus)
-    scores = ["texts", "all_gold", "flat_gold", "all_spans", "calibration_error", "unscored", "schemes", "errors"]
+    scores = ["texts", "all_gold", "flat_gold", "all_spans", "calibration_error", "unscored", "errors"]
     identity = ["texts_digest", "predictions_digest", "pipeline_digest", "labelwise"]
     assert list(metrics) == [*scores, "agreement", "seen", *identity]
     assert metrics["texts"] == manifest["splits"]["test"]["texts"]
@@ -85,17 +84,13 @@ def test_files_are_written_and_no_other(run, model, demo_corpus, tmp_path):
         assert ("f_low" in row) == ("f_high" in row)
         assert "f_low" not in row or row["f_low"] <= row["f"] <= row["f_high"]
     assert {"p", "r", "f"} <= set(metrics["all_gold"]["macro"]) <= {"p", "r", "f", "f_low", "f_high"}
-    assert set(metrics["schemes"]) == set(details["schemes"][manifest["labels"][0]]) == set(SCHEMES)
     assert set(details) == {
-        "schemes",
         "confusion",
         "frequent",
         "reliability",
         "uncovered",
         "familiarity",
         "wrong_boundaries",
-        "span_lengths",
-        "text_lengths",
     }
     assert list(details["frequent"]) == list(KINDS)
     assert set(speed) == {"words_per_second", "words"}
@@ -210,8 +205,6 @@ def test_the_table_has_a_row_for_each_label(run, model, demo_corpus, tmp_path):
         assert f"{label} {figures} {between}{flat:.3f} {row['support']}" in printed
     assert "all (micro)" in printed
     assert "mean (macro)" in printed
-    for name, row in metrics["schemes"].items():
-        assert f"{name} {row['p']:.3f} {row['r']:.3f} {row['f']:.3f}" in printed
     assert f"nobody knows whether it is right: {metrics['unscored']} predictions" in printed
     assert f"on {metrics['texts']} texts of" in printed
 

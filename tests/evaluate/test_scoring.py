@@ -14,7 +14,6 @@ from spacy.training import Example
 from labelwise.evaluate.mistakes import KINDS, NOTHING
 from labelwise.evaluate.predictions import PredictedDoc
 from labelwise.evaluate.resampling import FEWEST
-from labelwise.evaluate.schemes import SCHEMES
 from labelwise.evaluate.scores import Scores, count, macro, prf, score_table
 from labelwise.evaluate.scoring import MOST_FREQUENT, Scoring
 
@@ -75,7 +74,6 @@ def test_losing_gold_improves_nothing(lost):
     doc = make_doc([(0, 7, "A"), (8, 11, "B")], gold)
     before, after = (score([d])[0] for d in (doc, make_doc(doc.predicted, gold, gold[:2])))
     assert after["all_gold"] == before["all_gold"]
-    assert after["schemes"] == before["schemes"]
     assert after["all_gold"]["r"] == pytest.approx(2 / 3)
     assert after["flat_gold"]["f"] == 1 > before["flat_gold"]["f"]
 
@@ -192,10 +190,6 @@ def test_a_label_is_scored_where_it_is_covered(state, predicted, expected, unsco
         assert counts_and_scores(against["labels"]["A"]) == prf(right, found, support)
         assert counts_and_scores(against["labels"]["B"]) == prf(1, 2, 1)
         assert counts_and_scores(against) == prf(right + 1, found + 2, support + 1)
-    strict = details["schemes"]["A"]["strict"]
-    assert strict["correct"] == right
-    assert sum(strict[name] for name in ("correct", "incorrect", "spurious")) == found
-    assert sum(strict[name] for name in ("correct", "incorrect", "missed")) == support
     assert sum(details["confusion"].get("A", {}).values()) == support
     assert sum(row.get("A", 0) for row in details["confusion"].values()) == found
 
@@ -225,7 +219,6 @@ def test_labels_that_the_corpus_does_not_know_are_not_scored():
     assert (scores["unscored"], figures(scores["all_gold"])) == (2, (1.0, 1.0, 1.0))
     assert list(scores["all_gold"]["labels"]) == ["A", "B"]
     assert details["confusion"] == {"A": {"A": 1}}
-    assert figures(scores["schemes"]["strict"]) == (1, 1, 1)
 
 
 def test_the_errors_of_each_label_are_counted():
@@ -276,7 +269,6 @@ def test_nothing_to_score_is_none_everywhere(docs, labels):
             | {"unjudged": sum(span[2] == label for doc in docs for span in doc.predicted)}
             for label in labels
         },
-        "schemes": dict.fromkeys(SCHEMES, nothing),
         "agreement": {},
         "seen": None,
         "texts_digest": "",
@@ -299,12 +291,11 @@ def test_all_spans_are_scored_where_gold_overlaps_alone():
 
 
 def test_one_label_without_spans_is_none_beside_another():
-    scores, details = score([make_doc([(0, 3, "A")], [(0, 3, "A")])] * FEWEST)
+    scores, _ = score([make_doc([(0, 3, "A")], [(0, 3, "A")])] * FEWEST)
     nothing = {"p": None, "r": None, "f": None, "support": 0}
     assert scores["all_gold"]["labels"]["B"] == nothing
     row = scores["all_gold"]["labels"]["A"]
     assert {name: row[name] for name in ("p", "r", "f", "support")} == {"p": 1.0, "r": 1.0, "f": 1.0, "support": FEWEST}
-    assert details["schemes"]["B"]["partial"]["f"] is None
 
 
 @pytest.mark.parametrize("predicted", [[(0, 3, "A")], [(1, 3, "A")]])
@@ -362,19 +353,6 @@ def test_scores_of_docs_are_those_of_their_sums():
         predicted = sum(len(doc.predicted) for doc in docs)
         assert scores["unscored"] == predicted - sum(len(doc.scored(doc.predicted)) for doc in docs)
         assert scores["texts"] == number
-
-
-def test_a_score_is_the_same_by_all_ways_to_it():
-    """The strict scheme of flat predictions is the exact score; a label's row of the confusion is its support."""
-    docs = random_docs(0, 100)
-    scores, details = score(docs)
-    for label in "AB":
-        strict, row = details["schemes"][label]["strict"], scores["all_gold"]["labels"][label]
-        assert figures(strict) == pytest.approx(figures(row))
-        assert row["support"] == sum(strict[key] for key in ("correct", "incorrect", "missed"))
-        assert sum(details["confusion"][label].values()) == row["support"]
-    assert figures(scores["schemes"]["strict"]) == pytest.approx(figures(scores["all_gold"]))
-    assert scores["schemes"]["partial"]["f"] > scores["schemes"]["exact"]["f"] > scores["schemes"]["strict"]["f"]
 
 
 def test_intervals_are_around_their_scores():

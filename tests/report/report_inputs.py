@@ -10,7 +10,6 @@ import msgspec
 from labelwise.common.spans import SpanKey
 from labelwise.evaluate.mistakes import Mistakes
 from labelwise.evaluate.predictions import PredictedDoc, write_predictions
-from labelwise.evaluate.schemes import SCHEMES
 from labelwise.evaluate.scores import prf
 
 HOSTILE = "<script>alert(1)</script>"
@@ -66,10 +65,7 @@ def write_results(root: Path, docs: list[PredictedDoc], pipeline: str = "cpu") -
     with (training / "predictions.jsonl").open("wb") as file:
         write_predictions(docs, file)
     scores = make_scores(docs)
-    schemes = {name: {key: scores["all_gold"][key] for key in "prf"} for name in SCHEMES}
-    counts = dict.fromkeys(("correct", "incorrect", "partial", "missed", "spurious"), 1)
     details = {
-        "schemes": {label: {name: {**row, **counts} for name, row in schemes.items()} for label in LABELS},
         "confusion": mistakes.confusion,
         "frequent": msgspec.to_builtins(mistakes.frequent(5)),
         "familiarity": make_familiarity(),
@@ -77,11 +73,9 @@ def write_results(root: Path, docs: list[PredictedDoc], pipeline: str = "cpu") -
             {"spans": 20, "probability": 0.35, "right": 0.4},
             {"spans": 60, "probability": 0.9, "right": 0.8},
         ],
-        "span_lengths": {"1": counted(30, 40, 50), "2": counted(70, 90, 100)},
-        "text_lengths": {"0 to 49": counted(100, 130, 150)},
     }
     write_json(training / "details.json", details)
-    write_json(root / "metrics" / f"{pipeline}.json", {**scores, "schemes": schemes})
+    write_json(root / "metrics" / f"{pipeline}.json", scores)
     write_json(root / "metrics" / "merge.json", make_ledger())
     write_plots(root / "plots", pipeline)
     write_lost(root / "corpus")

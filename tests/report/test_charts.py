@@ -1,13 +1,10 @@
 """Charts: where numbers come to lie."""
 
 import math
-import re
-from itertools import pairwise
 
 import pytest
 
 from labelwise.report.charts import draw_lines, nice_step, short_number
-from labelwise.report.flows import HEIGHT, PITCH, draw_flow
 
 
 @pytest.mark.parametrize(
@@ -59,26 +56,3 @@ def test_a_line_of_nothing_but_nan_has_no_points():
     assert line.path == ""
     assert line.end is None
     assert math.isnan(line.last)
-
-
-def test_bars_and_ribbons_are_as_thick_as_what_flows():
-    chart = draw_flow({"A": {"kept": 30, "lost": 10}, "B": {"kept": 60, "lost": 0}})
-    assert [(node.name, node.total, node.height) for node in chart.sources] == [
-        ("A", 40, HEIGHT * 0.4),
-        ("B", 60, HEIGHT * 0.6),
-    ]
-    assert [(node.name, node.total, node.share) for node in chart.targets] == [("kept", 90, 0.9), ("lost", 10, 0.1)]
-    assert [(ribbon.source, ribbon.target, ribbon.n) for ribbon in chart.ribbons] == [
-        ("A", "kept", 30),
-        ("A", "lost", 10),
-        ("B", "kept", 60),
-    ]
-    assert [float(re.search(r"v([\d.]+)", ribbon.path)[1]) for ribbon in chart.ribbons] == [45, 15, 90]
-
-
-def test_bars_of_hardly_anything_leave_room_for_their_names():
-    chart = draw_flow({"read": {"entity": 100_000, "nested": 1, "crossing": 1, "same span": 2}}, named=False)
-    middles = [node.y + node.height / 2 for node in chart.targets]
-    assert min(after - before for before, after in pairwise(middles[1:])) >= PITCH - 0.1
-    assert chart.targets[-1].y + chart.targets[-1].height <= chart.height
-    assert chart.sources[0].x == 0, "what has no name needs no room for it"

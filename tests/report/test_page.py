@@ -21,7 +21,6 @@ from labelwise.report.sections import (
     CONFUSED,
     draw_calibration,
     draw_curves,
-    draw_ledger,
     most_used,
     split_gold,
     tabulate_confusion,
@@ -35,7 +34,6 @@ FILES = {
     "training/cpu/details.json": "evaluate-cpu",
     "training/cpu/predictions.jsonl": "evaluate-cpu",
     "plots/cpu.tsv": "train-cpu",
-    "plots/cpu_resources.tsv": "train-cpu",
 }
 
 
@@ -95,7 +93,7 @@ def test_the_page_has_all_sections_and_each_is_in_the_navigation(html):
     ids = [attrs["id"] for tag, attrs in page.tags if tag == "section"]
     assert ids == [
         "decide", "card", "trust", "next", "summary", "annotations", "lost", "coverage", "scores", "curves",
-        "resources", "confusion", "frequent", "examples",
+        "confusion", "frequent", "examples",
     ]  # fmt: skip
     links = [attrs["href"] for tag, attrs in page.tags if tag == "a"]
     shown = [f"#{name}" for name in ids[2:]]
@@ -109,7 +107,7 @@ def test_the_page_has_all_sections_and_each_is_in_the_navigation(html):
     ("section", "texts"),
     [
         ("summary", ["F, all gold", "95% interval", "F, flat gold", "Macro F", "Texts 60 300 gold spans"]),
-        ("annotations", ["merged 1,600 97%", "no token boundary 5 < 1%", "PERSON 917 880 30 7"]),
+        ("annotations", ["merged 1,600 97%", "no token boundary 5 < 1%", "entity 1,680 97%"]),
         ("coverage", ["PLACE 220 55% 80 20% 100 25%", "PERSON 400 100% 0 0% 0 0% 12"]),
         (
             "lost",
@@ -125,7 +123,6 @@ def test_the_page_has_all_sections_and_each_is_in_the_navigation(html):
             "curves",
             ["Scores on dev", "Loss of tok2vec per word", "Loss of ner per word", "F: last 0.874, highest 0.874"],
         ),
-        ("resources", ["Words per second", "Memory, MB", "highest 298", "GPU power, W"]),
         ("frequent", ["Missed", "Wrong label and boundaries", "Last spring DRUG 15"]),
         ("examples", ["at most 10 for each kind and label", "of 149 mistakes", "like this"]),
     ],
@@ -150,13 +147,6 @@ def test_a_missing_file_leaves_a_remedy(own, file, command):
     assert f"<code>weasel run {command}</code>" in html
 
 
-def test_a_single_label_is_named(own):
-    path = own / "metrics" / "merge.json"
-    ledger = json.loads(path.read_text())
-    path.write_text(json.dumps({**ledger, "labels": {"PLACE": {"gold": 5, "entity": 5}}}))
-    assert "Label all entity PLACE 5 5" in Page(render_report(own, "cpu")).text("annotations")
-
-
 def test_a_merge_of_nothing_is_shown_as_that(own):
     counts = {"rows_read": 0, "spans_read": 0, "rows": {}, "spans": {}, "texts": {}, "labels": {"A": {"none": 5}}}
     (own / "metrics" / "merge.json").write_text(json.dumps(counts))
@@ -174,8 +164,8 @@ def test_scores_of_nothing_are_dashes(own):
     assert "all – – –" in page.text("scores")
 
 
-@pytest.mark.parametrize("file", ["plots/cpu.tsv", "plots/cpu_resources.tsv"])
-def test_curves_that_have_just_begun_are_called_empty(own, file):
+def test_a_curve_that_has_just_begun_is_called_empty(own):
+    file = "plots/cpu.tsv"
     path = own / file
     path.write_text(path.read_text().splitlines()[0] + "\n")
     assert f"<strong>Empty:</strong> <code>{file}</code>" in render_report(own, "cpu")
@@ -221,7 +211,7 @@ def test_corpora_bring_no_element_into_the_page(html):
     page = Page(html)
     assert [attrs.get("id") for tag, attrs in page.tags if tag == "script"] == ["cards", "totals", None]
     assert not {tag for tag, _ in page.tags} & {"img", "b", "link", "iframe"}
-    for section in ("annotations", "coverage", "scores", "confusion", "frequent", "examples"):
+    for section in ("coverage", "scores", "confusion", "frequent", "examples"):
         assert HOSTILE in page.text(section)
     assert "</script><b>bold</b>" in page.text("examples")
 
@@ -295,13 +285,6 @@ def test_shares_are_rounded_but_not_to_nothing_or_all(share, text):
     assert format_share(share) == text
 
 
-def test_a_flow_is_folded_where_nearly_all_goes_one_way():
-    for lost, name in ((1, "merged"), (2, None)):
-        merge = MergeCounts(rows={"merged": 100 - lost, "unreadable": lost}, spans={}, labels={})
-        (panel,) = draw_ledger(merge)
-        assert (panel["one_way"] and panel["one_way"].name) == name
-
-
 def test_coverage_is_told_by_data_set(html):
     told = Page(html).text("coverage").partition("The same by data set")[2]
     assert "Label person place teach PERSON 400 PLACE 20 200 (80) COMPANY" in told
@@ -313,11 +296,10 @@ def test_of_many_data_sets_those_that_cover_the_most_are_shown():
     assert most_used(merge) == ["teach", *(f"{number:02d}" for number in range(29, 10, -1))]
 
 
-def test_calibration_and_lengths_are_with_the_scores(html):
+def test_calibration_is_with_the_scores(html):
     section = Page(html).text("scores")
     assert "Can probabilities be trusted?" in section
     assert "last 0.8, highest 0.8" in section
-    assert "F by the length of spans" in section
     assert draw_calibration([]) is None
 
 
