@@ -99,8 +99,8 @@ def merge_cli(
                 progress=progress_bytes,
             )
     print_ledger(ledger)
-    total = sum(ledger.texts[split] for split in SPLITS)
-    entities = counted(ledger.spans["entity"], "span")
+    total = sum(ledger["texts", split] for split in SPLITS)
+    entities = counted(ledger["spans", "entity"], "span")
     msg.good(f"{out} has {counted(total, 'text')}, and {entities} as entities")
     msg.info(f"Memory: {peak.bytes / 2**20:,.0f} MB at most, in all processes")
     if before:
@@ -154,17 +154,16 @@ def print_ledger(ledger: Ledger) -> None:
     print_agreement(ledger)
     if trimmed := ledger.trimmed.total():
         msg.info(f"{counted(trimmed, 'span')} had white space at the edges: without it, they are learnt")
-    if ledger.stored_hash_differs:
-        msg.info(
-            f"{counted(ledger.stored_hash_differs, 'row')} with an _input_hash that isn't the text's: it was recomputed"
-        )
+    if differs := ledger.stored_hash_differs:
+        msg.info(f"{counted(differs, 'row')} with an _input_hash that isn't the text's: it was recomputed")
 
 
 def print_agreement(ledger: Ledger) -> None:
     """Print how far annotators agree, label by label, in the order of the labels."""
     rows = []
+    agreement = ledger.agreement
     for label in ledger.labels:
-        if counts := ledger.agreement.get(label):
+        if counts := agreement.get(label):
             f = pairwise_f(counts["both"], counts["spans"])
             rows.append([label, f"{counts['texts']:,}", "-" if f is None else f"{f:.3f}"])
     print_table(["Agreement where texts were annotated twice", "Texts", "F"], rows)

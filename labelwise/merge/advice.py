@@ -45,9 +45,10 @@ def read_before(metrics: Path) -> Before | None:
 def changes(before: Before, ledger: Ledger) -> list[Change]:
     """List the labels whose counts have changed, those that are gone at the end."""
     found = []
+    now = ledger.labels
     for label in dict.fromkeys([*ledger.labels, *before.labels]):
         old: Mapping[str, int] = before.labels.get(label, {})
-        new: Mapping[str, int] = ledger.labels.get(label, {})
+        new: Mapping[str, int] = now.get(label, {})
         complete, gold = ((old.get(name, 0), new.get(name, 0)) for name in ("complete", "gold"))
         if complete[0] != complete[1] or gold[0] != gold[1]:
             found.append(Change(label, complete, gold))
@@ -64,12 +65,19 @@ def warnings(ledger: Ledger, settings: Settings) -> Iterator[Doubt]:
             f"Data set {one!r}: {counted(rows, 'answer')} left out; {other!r} declares another split for their texts.",
             f"Give {one!r} `split: auto` in datasets.yml, and they join {other!r} in its split.",
         )
-    if spans := ledger.spans["outvoted"]:
+    if replaced := ledger.replaced:
+        names = ", ".join(f"{name} ({n:,})" for name, n in replaced.most_common(NAMED))
+        yield Doubt(
+            f"{counted(replaced.total(), 'answer')} replaced by the same person's later one in another data set: "
+            f"{names}.",
+            "If two people have one name, give an entry `annotator: {NAME: ANOTHER}` in datasets.yml.",
+        )
+    if spans := ledger["spans", "outvoted"]:
         yield Doubt(
             f"{counted(spans, 'span')} outvoted: several annotators marked these texts, and too few of them agree.",
             "corpus/disagreements.jsonl has the texts to settle; annotators in project.yml says how many must agree.",
         )
-    if rows := ledger.rows[SUPERSEDED]:
+    if rows := ledger["rows", SUPERSEDED]:
         yield Doubt(
             f"{counted(rows, 'decision')} superseded: the answers that they were made from have changed since.",
             "corpus/problems.jsonl has them; load them into the page of a new report, and decide again.",
@@ -78,12 +86,12 @@ def warnings(ledger: Ledger, settings: Settings) -> Iterator[Doubt]:
         if not rows:
             yield Doubt(f"Data set {name!r} has no rows.", "Check what its path names.")
     yield from _small_splits(ledger, settings)
-    partly, train = ledger.partly["train"], ledger.texts["train"]
+    partly, train = ledger["partly", "train"], ledger["texts", "train"]
     if partly and settings.policies.coverage == "by-label":
         yield Doubt(f"Not complete for all labels: {partly:,} of {counted(train, 'text')} in train.", _fewest(ledger))
-    if ledger.without_split_by:
+    if texts := ledger.without_split_by:
         yield Doubt(
-            f"{counted(ledger.without_split_by, 'text')} without {settings.split_by!r} in the meta.",
+            f"{counted(texts, 'text')} without {settings.split_by!r} in the meta.",
             "They were split by text.",
         )
 
@@ -102,17 +110,17 @@ def _small_splits(ledger: Ledger, settings: Settings) -> Iterator[Doubt]:
     """Yield the splits that are empty, or too small to say much, and how many texts would be enough."""
     found = []
     for split in SPLITS:
-        if not ledger.texts[split]:
+        if not ledger["texts", split]:
             remedy = "Lower both ratios" if split == "train" else f"Raise {split}_ratio"
             found.append(Doubt(f"No text is in {split}.", f"{remedy}, or declare a data set with split: {split}."))
         elif split != "train":
             gold: Mapping[str, int] = ledger.gold.get(split, {})
             missing = [label for label in ledger.labels if not gold.get(label)]
-            found += doubts_about_split(split, ledger.texts[split], missing)
+            found += doubts_about_split(split, ledger["texts", split], missing)
     yield from found
     if found and (enough := enough_texts(ledger, min(settings.dev_ratio, settings.test_ratio))):
         yield Doubt(
-            f"There are {counted(sum(ledger.texts[split] for split in SPLITS), 'text')}.",
+            f"There are {counted(sum(ledger['texts', split] for split in SPLITS), 'text')}.",
             f"With {enough:,} texts, every label is likely to be in every split.",
         )
 
@@ -125,8 +133,8 @@ def enough_texts(ledger: Ledger, ratio: float) -> int | None:
 
     RETURNS (int | None): None if there is no such number, or there are as many texts already.
     """
-    texts = sum(ledger.texts[split] for split in SPLITS)
-    shares = [ledger.marked[label] / texts for label in ledger.labels if ledger.marked[label]]
+    texts = sum(ledger["texts", split] for split in SPLITS)
+    shares = [n / texts for n in ledger.marked.values() if n]
     if not shares or not 0 < ratio < 1:
         return None
     enough = math.ceil(math.log(MISSED) / math.log1p(-ratio * min(shares)))

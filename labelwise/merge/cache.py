@@ -30,7 +30,7 @@ MARKED = b"Signature: 8a477f597d28d172789f06886806bc55\n# A cache of labelwise's
 class Cache(NamedTuple):
     """The folders of the cache.
 
-    tasks (Path): of the sources; see `task_store`.
+    tasks (Path): of the sources; see `runs`.
     partitions (Path): the results of partitions; see `partition`.
     signatures (Path): of texts, by partition; see `near_duplicates`.
     """

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -69,14 +70,14 @@ def check_ledger(ledger: Ledger, folder: Path, *, strict: bool, may_be_empty: bo
     RAISES (InputError): there is no text, or, with `strict`, a problem.
     RAISES (RuntimeError): the ledger doesn't balance, which is a bug in this program.
     """
-    if not may_be_empty and not any(ledger.texts[split] for split in SPLITS):
-        rows = ", ".join(f"{n:,} {reason}" for reason, n in ledger.sorted().rows.items()) or "none"
+    if not may_be_empty and not any(ledger["texts", split] for split in SPLITS):
+        rows = ", ".join(f"{n:,} {reason}" for reason, n in ledger.rows.items()) or "none"
         first = f"; the first that can't be used: {_first_problem(folder / PROBLEMS)}" if ledger.problems() else ""
         raise InputError(f"the corpus would have no text; what became of the rows: {rows}{first}")
     ledger.check()
-    if strict and ledger.rows["prediction"]:
+    if strict and (predictions := ledger["rows", "prediction"]):
         raise InputError(
-            f"{counted(ledger.rows['prediction'], 'prediction')} that nobody has saved; annotate or remove them, or "
+            f"{counted(predictions, 'prediction')} that nobody has saved; annotate or remove them, or "
             "leave out --strict"
         )
     if strict and ledger.problems():
@@ -101,7 +102,7 @@ def write_rest(folder: Path, nlp: Language, settings: Settings, ledger: Ledger, 
     _write_annotators(ledger, folder / ANNOTATORS)
     _head_questions(folder / QUESTIONS)
     splits: Mapping[str, Any] = {
-        split: {"texts": ledger.texts[split], "words": ledger.words[split], "digest": made.keys[split]}
+        split: {"texts": ledger["texts", split], "words": ledger["words", split], "digest": made.keys[split]}
         for split in SPLITS
     }
     write_manifest(
@@ -125,18 +126,21 @@ def _write_labels(nlp: Language, labels: Sequence[str], folder: Path) -> None:
 
 def _write_annotators(ledger: Ledger, path: Path) -> None:
     """Write how far each two annotators agree; it has their names, so it isn't among the metrics, which git tracks."""
-    rows = []
-    for names, n in sorted(ledger.pairs.items()):
-        f = pairwise_f(n["both"], n["spans"])
-        rows.append(
-            AnnotatorPair(
-                *msgspec.json.decode(names, type=tuple[str, str, str]),
-                texts=n["texts"],
-                spans=n["spans"],
-                f=f,
-                kappa=kappa(n["tokens"], n["one"], n["other"], n["same"]),
-            )
+    pairs: dict[tuple[str, str, str], Counter[str]] = {}
+    for key, n in sorted(ledger.items()):
+        if key[0] == "pairs":
+            _, label, one, other, what = key
+            pairs.setdefault((label, one, other), Counter())[what] = n
+    rows = [
+        AnnotatorPair(
+            *names,
+            texts=n["texts"],
+            spans=n["spans"],
+            f=pairwise_f(n["both"], n["spans"]),
+            kappa=kappa(n["tokens"], n["one"], n["other"], n["same"]),
         )
+        for names, n in pairs.items()
+    ]
     path.write_bytes(msgspec.json.format(msgspec.json.encode(rows), indent=1) + b"\n")
 
 
@@ -152,9 +156,8 @@ def metrics_of(ledger: Ledger, *, compared: bool, digest: str = "") -> dict[str,
     compared (bool): nearly equal texts were looked for.
     digest (str): of the corpus.
     """
-    content = msgspec.to_builtins(ledger.sorted())
-    content |= {"digest": digest, "problems": ledger.problems(), "compared": compared}
-    del content["pairs"]
+    content = ledger.nested() | {"digest": digest, "problems": ledger.problems(), "compared": compared}
+    content.pop("pairs", None)
     for row in content["agreement"].values():
         row["f"] = pairwise_f(row["both"], row["spans"])
     return content

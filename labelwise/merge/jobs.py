@@ -1,6 +1,6 @@
 """Jobs for workers: a slice of a source to be read, and a partition to be merged.
 
-A partition is a range of text keys; a list of KeyRanges says where its tasks are in the task files.
+A partition is a range of text keys; a list of Parts says where its tasks are in the runs.
 """
 
 import hashlib
@@ -11,8 +11,9 @@ from typing import NamedTuple
 import msgspec
 
 from labelwise.corpus.manifest import Split
+from labelwise.merge.rules.answers import Answer
 from labelwise.merge.rules.settings import Settings
-from labelwise.merge.task_store import KeyRange, read_index
+from labelwise.merge.runs import Part, RunReader, TaskPlace, read_index
 from labelwise.sources.decisions import DecisionRow
 from labelwise.sources.declarations import DataSet
 from labelwise.sources.files import FileStat
@@ -31,7 +32,7 @@ class ReadJob(msgspec.Struct):
     number (int): the source's position among all.
     path, dataset, start, end: see `formats.read_items`; `stat` is the source's `stat_of` when this was planned.
     size (int): bytes to be read, compressed ones where the file is compressed.
-    out (Path): task files and extract are written to this path with other suffixes.
+    out (Path): runs and extract are written to this path with other suffixes.
     rename (dict[str, str]), key (str): see `declarations.DataSet`.
     """
 
@@ -64,7 +65,7 @@ class MergeJob(msgspec.Struct):
     """A partition to be merged.
 
     number, of (int): the position of the partition, and how many there are; a power of two, so its keys begin alike.
-    ranges (list[KeyRange]): where its tasks are, in the order of sources and lines.
+    parts (list[Part]): where its tasks are, in the order of sources and lines.
     folder (Path): where the results go, and those of an earlier run may be.
     groups (Mapping[bytes, SplitGroup]): of the texts, by key, that have to be in one split with others.
     decisions (Mapping[bytes, list[DecisionRow]]): by the key of the text that they are about, in order.
@@ -72,7 +73,7 @@ class MergeJob(msgspec.Struct):
 
     number: int
     of: int
-    ranges: list[KeyRange]
+    parts: list[Part]
     sources: list[Source]
     labels: list[str]
     settings: Settings
@@ -88,19 +89,31 @@ class MergeJob(msgspec.Struct):
         """Digest all that the result depends on: the tasks, their declarations, decisions, and the settings."""
         facts = [self.settings, self.labels, sorted(self.groups.items()), sorted(self.decisions.items())]
         digest = hashlib.blake2b(msgspec.msgpack.encode(facts), digest_size=16)
-        for keys in self.ranges:
-            dataset, path = msgspec.structs.astuple(self.sources[keys.source])
-            declared = [dataset.name, dataset.labels, dataset.absent, dataset.kind, dataset.split, path.name]
-            digest.update(msgspec.msgpack.encode([keys.base, *declared]))
-            digest.update(read_index(keys.path, keys.first, keys.count).tobytes())
+        for part in self.parts:
+            dataset, path = msgspec.structs.astuple(self.sources[part.source])
+            declared = [dataset.name, dataset.labels, dataset.absent, dataset.kind, dataset.split, dataset.annotators]
+            digest.update(msgspec.msgpack.encode([part.base, path.name, *declared]))
+            digest.update(read_index(part.path, part.first, part.count).tobytes())
         return digest.hexdigest()
 
     @property
     def tasks(self) -> int:
         """The number of tasks."""
-        return sum(keys.count for keys in self.ranges)
+        return sum(part.count for part in self.parts)
 
     @property
     def size(self) -> int:
-        """Their bytes in the task files."""
-        return sum(keys.size for keys in self.ranges)
+        """Their bytes in the runs."""
+        return sum(part.size for part in self.parts)
+
+
+def read_answer(place: TaskPlace, job: MergeJob, reader: RunReader) -> Answer:
+    """Read an answer.
+
+    RAISES (RuntimeError): it hasn't all spans of its row, which is a bug in this program.
+    """
+    source = job.sources[place.part.source]
+    answer = Answer(source.dataset, place.line, reader.read_task(place), source.path, place.part.source)
+    if len(answer.spans) != place.spans:
+        raise RuntimeError(f"{answer.place}: {place.spans} spans read, {len(answer.spans)} kept; please report this")
+    return answer

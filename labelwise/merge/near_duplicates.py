@@ -25,11 +25,10 @@ from rensa import RMinHash
 from labelwise.common.files import remove, staged
 from labelwise.common.keys import join_key, key_parts
 from labelwise.corpus.manifest import SPLITS, Split
-from labelwise.merge.jobs import MergeJob, Source, SplitGroup
+from labelwise.merge.jobs import MergeJob, Source, SplitGroup, read_answer
 from labelwise.merge.rules.ledger import Ledger
 from labelwise.merge.rules.splits import declared_split
-from labelwise.merge.task_store import TaskReader
-from labelwise.merge.text_places import find_texts, read_answer, read_text
+from labelwise.merge.runs import RunReader, find_texts
 
 NEAR_DUPLICATES = "near_duplicates.jsonl"
 BANDS, ROWS, SHINGLE = 16, 8, 3
@@ -77,7 +76,7 @@ class NearPair(NamedTuple):
 
 def sign_partition(job: MergeJob) -> str:
     """Write the signatures of a partition's texts, unless an earlier run did; return their file's name."""
-    sources = ",".join(str(keys.source) for keys in job.ranges)
+    sources = ",".join(str(part.source) for part in job.parts)
     name = hashlib.blake2b(f"{job.fingerprint()} {sources}".encode(), digest_size=16).hexdigest()
     folder = job.folder.parent.parent / "signatures"
     file = folder / f"{job.number:05d}-{name}"
@@ -88,14 +87,14 @@ def sign_partition(job: MergeJob) -> str:
     keys = map(join_key, earlier["high"].tolist(), earlier["low"].tolist())
     known = dict(zip(keys, earlier["signature"], strict=True))
     declares = any(source.dataset.split != "auto" for source in job.sources)
-    found = find_texts(job)
+    found = find_texts(job.parts)
     signed = np.zeros(len(found), SIGNED)
-    with TaskReader() as reader:
+    with RunReader() as reader:
         for number, (key, places) in enumerate(found):
             split = declared_split([read_answer(place, job, reader) for place in places]) if declares else None
             declared = SPLITS.index(split) + 1 if split else 0
-            signature = known[key] if key in known else sign(read_text(key, places[0], job, reader))
-            signed[number] = (*key_parts(key), places[0].keys.source, places[0].line, declared, signature)
+            signature = known[key] if key in known else sign(reader.read_text(key, places[0]))
+            signed[number] = (*key_parts(key), places[0].part.source, places[0].line, declared, signature)
     with staged(file) as path:
         path.write_bytes(signed.tobytes())
     for other in others:
@@ -220,5 +219,5 @@ def write_near_duplicates(
                 texts.append({"split": home.split, **named, **where, **line})
             names = [split for split in SPLITS if split in {text["split"] for text in texts}]
             if len(names) > 1:
-                ledger.near_duplicates[", ".join(names)] += 1
+                ledger["near_duplicates", ", ".join(names)] += 1
                 lines.write(msgspec.json.encode({"similarity": pair.similarity, "texts": texts}) + b"\n")

@@ -5,26 +5,25 @@ is the same.
 """
 
 import hashlib
-from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
-from labelwise.common.decoding import decode_counter
 from labelwise.common.files import staged
 from labelwise.corpus.docbin_writer import DocWriter
 from labelwise.corpus.manifest import SPLITS, Split
 from labelwise.corpus.places import PLACES, places_line
 from labelwise.corpus.streaming import forgetting
-from labelwise.merge.jobs import MergeJob
+from labelwise.merge.jobs import MergeJob, read_answer
 from labelwise.merge.rules.agreement import disagreement_tasks
 from labelwise.merge.rules.answers import place_of
 from labelwise.merge.rules.decisions import judge, question_lines
-from labelwise.merge.rules.ledger import Ledger, outcome_of, problem_line
+from labelwise.merge.rules.ledger import Ledger, Problem, outcome_of, problem_line
 from labelwise.merge.rules.lost_spans import lost_span_tasks
+from labelwise.merge.rules.one_text import Merged
 from labelwise.merge.rules.settings import load_tokenizer
-from labelwise.merge.task_store import TaskReader
-from labelwise.merge.text_places import find_texts, read_answer, read_text
+from labelwise.merge.runs import RunReader, find_texts
 from labelwise.merge.text_result import merge_one
 
 LOST_SPANS, DISAGREEMENTS, PROBLEMS = "lost_spans.jsonl", "disagreements.jsonl", "problems.jsonl"
@@ -36,19 +35,20 @@ class PartitionResult(msgspec.Struct):
     """The result of a partition, except for its files: LINES, and one of Docs for each split that has any.
 
     fingerprint (str): see `MergeJob.fingerprint`.
+    counts (list): of the ledger, by path.
     keys (dict[Split, list[bytes]]): of the Docs' texts, in order.
     names (dict[bytes, str]): the documents that texts are, by key, of those that have a name.
     files (dict[str, str]): the names of its files, with their digests.
     """
 
     fingerprint: str
-    ledger: Ledger
+    counts: list[tuple[tuple[str, ...], int]]
     keys: dict[Split, list[bytes]]
     names: dict[bytes, str]
     files: dict[str, str]
 
 
-_decode_result = msgspec.msgpack.Decoder(PartitionResult, dec_hook=decode_counter).decode
+_decode_result = msgspec.msgpack.Decoder(PartitionResult).decode
 
 
 def merge_partition(job: MergeJob) -> None:
@@ -60,35 +60,37 @@ def merge_partition(job: MergeJob) -> None:
     earlier = _whole_result(job.folder)
     if earlier and earlier.fingerprint == fingerprint:
         return
-    ledger = Ledger(labels={label: Counter() for label in job.labels})
-    result = PartitionResult(fingerprint, ledger, {split: [] for split in SPLITS}, {}, {})
+    ledger = Ledger()
+    result = PartitionResult(fingerprint, [], {split: [] for split in SPLITS}, {}, {})
     docs = {split: DocWriter() for split in SPLITS}
     lines: dict[str, list[bytes]] = {name: [] for name in LINES}
     tokenizer = load_tokenizer(job.settings)
     without_text = dict(job.decisions)
-    with TaskReader() as reader:
-        for key, places in find_texts(job):
-            text = read_text(key, places[0], job, reader)
+    with RunReader() as reader:
+        for key, places in find_texts(job.parts):
+            text = reader.read_text(key, places[0])
             answers = [read_answer(place, job, reader) for place in places]
             with forgetting(tokenizer.nlp):
                 split, doc, merged = merge_one(key, text, answers, job, tokenizer, ledger)
                 if doc is not None:
                     docs[split].add(doc)
                     result.keys[split].append(key)
-                    where = [place_of(text, answer, merged.places) for answer in answers]
+                    where = [place_of(answer, merged.places) for answer in answers]
                     lines[PLACES].append(places_line(key, list(filter(None, where))))
             if merged.name:
                 result.names[key] = merged.name
-            lines[LOST_SPANS] += lost_span_tasks(text, merged.lost, merged.places, merged.name)
-            lines[DISAGREEMENTS] += disagreement_tasks(text, merged.versions, merged.places, merged.name)
-            lines[PROBLEMS] += map(problem_line, merged.problems)
+            places_that_count = list(merged.places)
+            lines[LOST_SPANS] += lost_span_tasks(text, merged.lost, places_that_count, merged.name)
+            lines[DISAGREEMENTS] += disagreement_tasks(text, merged.versions, places_that_count, merged.name)
+            lines[PROBLEMS] += map(problem_line, find_problems(merged))
             lines[QUESTIONS] += question_lines(text, merged.judged, merged.name)
             without_text.pop(key, None)
     for _, rows in sorted(without_text.items()):
         judged, _ = judge(rows, "", ())
-        ledger.rows_read += len(judged)
-        ledger.rows.update(outcome_of(one.outcome) for one in judged)
+        ledger["rows_read",] += len(judged)
+        ledger.count(("rows",), [outcome_of(one.outcome) for one in judged])
         lines[PROBLEMS] += [problem_line(one.problem()) for one in judged]
+    result.counts = list(ledger.items())
     with staged(job.folder, folder=True) as folder:
         folder.mkdir()
         for split in SPLITS:
@@ -98,6 +100,15 @@ def merge_partition(job: MergeJob) -> None:
             (folder / name).write_bytes(b"".join(content))
         result.files = {file.name: _digest_file(file) for file in sorted(folder.iterdir())}
         (folder / "result").write_bytes(msgspec.msgpack.encode(result))
+
+
+def find_problems(merged: Merged) -> Iterator[Problem]:
+    """Yield the spans of a text that can't be used, and the decisions."""
+    for answer in merged.answers:
+        for span in answer.spans:
+            if ":" in span.outcome:
+                yield Problem(answer.dataset.name, *(span.place or answer.name), span.outcome)
+    yield from (one.problem() for one in merged.judged if ":" in one.outcome)
 
 
 def _digest_file(file: Path) -> str:

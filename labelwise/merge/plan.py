@@ -3,42 +3,27 @@
 import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
 from math import ceil
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import msgspec
-import numpy as np
 
-from labelwise.common.memory import give_back
 from labelwise.merge.cache import Cache
 from labelwise.merge.jobs import MergeJob, ReadJob, Source, SplitGroup
-from labelwise.merge.key_ranges import KeyRanges
 from labelwise.merge.rules.settings import Settings
-from labelwise.merge.task_store import KeyRange, count_texts
+from labelwise.merge.runs import Run, count_texts, cut_runs
 from labelwise.sources.brat import READ_SUFFIXES
 from labelwise.sources.decisions import DecisionRow
 from labelwise.sources.files import printable, stat_of
 from labelwise.sources.formats import can_be_cut
 
 Value = TypeVar("Value")
-BLOCK = 256  # partitions that are planned at a time
 SLICE_BYTES = 2**26  # of a source that can be cut: 64 MB are read by one process in about a second
 TEXT_BYTES = 2**22  # in a partition, on average: a worker holds it all
 # Bytes that a merge takes beyond what this process has when it begins: by itself, and for each worker. Measured by
 # `make bench`, plus a tenth.
 ALONE, PER_WORKER = 60 * 2**20, 75 * 2**20
-
-
-class TaskFile(NamedTuple):
-    """A task file: its source's position among all, the lines before its slice, its tasks and its bytes."""
-
-    path: Path
-    source: int
-    base: int
-    tasks: int
-    size: int
 
 
 def plan_reading(sources: Sequence[Source], cache: Cache, settings: Settings) -> list[ReadJob]:
@@ -75,15 +60,15 @@ def plan_reading(sources: Sequence[Source], cache: Cache, settings: Settings) ->
     return jobs
 
 
-def count_partitions(files: Sequence[TaskFile], settings: Settings) -> int:
+def count_partitions(runs: Sequence[Run], settings: Settings) -> int:
     """Choose how many partitions there are: a power of two, so that a few more texts don't change it."""
-    texts, text_bytes = count_texts([(file.path, file.tasks) for file in files])
+    texts, text_bytes = count_texts(runs)
     least = max(1, ceil(texts / settings.docs_per_partition), ceil(text_bytes / TEXT_BYTES))
     return 1 << (least - 1).bit_length()
 
 
 def plan_merging(
-    files: Sequence[TaskFile],
+    runs: Sequence[Run],
     count: int,
     sources: list[Source],
     labels: list[str],
@@ -92,27 +77,12 @@ def plan_merging(
     groups: Mapping[bytes, SplitGroup] = {},
     decisions: Mapping[bytes, list[DecisionRow]] = {},
 ) -> Iterator[MergeJob]:
-    """Yield the work on each of `count` partitions.
-
-    Where their tasks are is found out for BLOCK of them at a time: for all at once, that would grow with the number of
-    partitions times that of task files, and so with the square of the data.
-    """
+    """Yield the work on each of `count` partitions."""
     grouped, decided = _by_partition(groups, count), _by_partition(decisions, count)
-    filled = [file for file in files if file.tasks]
-    key_ranges = KeyRanges([(file.path, file.tasks) for file in filled], count)
-    for start in range(0, count, BLOCK):
-        numbers = range(start, min(start + BLOCK, count))
-        block = key_ranges.take(len(numbers))
-        give_back()  # what that took on the way, and the phase before: tens of megabytes where task files are many
-        edges = np.searchsorted(block["number"], np.array([*numbers, numbers.stop]))
-        for number, (first, last) in zip(numbers, pairwise(edges.tolist()), strict=True):
-            ranges = [
-                KeyRange(filled[cell[1]].path, filled[cell[1]].source, filled[cell[1]].base, *cell[2:])
-                for cell in block[first:last].tolist()
-            ]
-            folder = cache.partitions / f"{number:05d}"
-            of_texts = grouped.get(number, {}), decided.get(number, {})
-            yield MergeJob(number, count, ranges, sources, labels, settings, folder, *of_texts)
+    for number, parts in enumerate(cut_runs(runs, count)):
+        folder = cache.partitions / f"{number:05d}"
+        of_texts = grouped.get(number, {}), decided.get(number, {})
+        yield MergeJob(number, count, parts, sources, labels, settings, folder, *of_texts)
 
 
 def _by_partition(values: Mapping[bytes, Value], count: int) -> dict[int, dict[bytes, Value]]:

@@ -1,6 +1,6 @@
 """Merge data sets into a corpus of partitioned `.spacy` files, in a fixed amount of memory.
 
-1. Read: each data set is read once, in slices; what is needed of it goes to the cache, sorted by text (`task_store`).
+1. Read: each data set is read once, in slices; what is needed of it goes to the cache, sorted by text (`runs`).
 2. Plan: the range of keys is cut into a power of two of partitions of `docs_per_partition` texts or fewer. A text's
    partition follows from its key, so it depends neither on the number of workers nor on the order of files.
 3. Merge: the partitions are worked on, one by one or side by side (`partition`).
@@ -42,11 +42,11 @@ from labelwise.merge.near_duplicates import (
 )
 from labelwise.merge.partition import LINES, PROBLEMS, merge_partition, read_result
 from labelwise.merge.phases import ByteProgress, Runner, no_byte_progress
-from labelwise.merge.plan import ALONE, PER_WORKER, TaskFile, count_partitions, plan_merging, plan_reading
+from labelwise.merge.plan import ALONE, PER_WORKER, count_partitions, plan_merging, plan_reading
 from labelwise.merge.read_sources import Extract, median_seconds, read_slice
 from labelwise.merge.rules.ledger import Ledger, Problem, outcome_of, problem_line
 from labelwise.merge.rules.settings import Settings, load_tokenizer
-from labelwise.merge.task_store import task_file_path
+from labelwise.merge.runs import Run, run_path
 from labelwise.sources.decisions import DecisionRow, find_decisions
 from labelwise.sources.declarations import DataSet, all_labels, load_datasets
 from labelwise.sources.files import LINK_OUTSIDE, printable
@@ -126,10 +126,10 @@ def merge_datasets(
     # A bad language or pattern is found before anything is read, and forked workers share what is loaded here.
     load_tokenizer(settings)
     sources = [Source(dataset, file) for dataset in datasets for file in dataset.files]
-    ledger = Ledger(labels={label: Counter() for label in labels})
-    ledger.datasets.update(dict.fromkeys((dataset.name for dataset in datasets), 0))
-    ledger.renamed.update({_renamed(dataset, old): 0 for dataset in datasets for old in dataset.rename})
-    ledger.inferred.update({dataset.name: len(dataset.labels) for dataset in datasets if dataset.inferred})
+    ledger = Ledger({("labels", label, "gold"): 0 for label in labels})
+    ledger.update({("datasets", dataset.name): 0 for dataset in datasets})
+    ledger.update({("renamed", _renamed(dataset, old)): 0 for dataset in datasets for old in dataset.rename})
+    ledger.update({("inferred", dataset.name): len(dataset.labels) for dataset in datasets if dataset.inferred})
 
     others = [out / name for name in OUTPUTS if name != MANIFEST]
     folders = [out / name for name in (*SPLITS, "labels")]
@@ -148,18 +148,17 @@ def merge_datasets(
                 {dataset.name: dataset.document_url for dataset in datasets},
             )
         )
-        files = _read(run, sources, settings, cache, ledger, folder)
-        total = sum(file.size for file in files)
-        count = count_partitions(files, settings)
+        runs, total = _read(run, sources, settings, cache, ledger, folder)
+        count = count_partitions(runs, settings)
 
         pairs: list[NearPair] = []
         if settings.near_duplicates != "off":
-            jobs = plan_merging(files, count, sources, labels, settings, cache)
+            jobs = plan_merging(runs, count, sources, labels, settings, cache)
             signed = [cache.signatures / name for name in run.run("compare", sign_partition, jobs, total)]
             pairs = find_pairs(signed, settings.near_similarity)
         groups = group_texts(pairs) if settings.near_duplicates == "group" else {}
         homes = {place.key: Home() for pair in pairs for place in (pair.one, pair.other)}
-        jobs = plan_merging(files, count, sources, labels, settings, cache, groups, decided)
+        jobs = plan_merging(runs, count, sources, labels, settings, cache, groups, decided)
         made = _merge(run.run("merge", merge_partition, jobs, total), cache.partitions, homes, ledger, folder)
         for made_before in (cache.partitions, cache.signatures):
             forget_unused(made_before, {f"{number:05d}" for number in range(count)})
@@ -173,26 +172,29 @@ def merge_datasets(
 
 def _read(
     run: Runner, sources: Sequence[Source], settings: Settings, cache: Cache, ledger: Ledger, folder: Path
-) -> list[TaskFile]:
-    """Read all sources to task files, and note unusable rows and spans."""
+) -> tuple[list[Run], int]:
+    """Read all sources to runs, count rows and spans read, and note unusable ones.
+
+    RETURNS (tuple): the runs, and their bytes.
+    """
     jobs = plan_reading(sources, cache, settings)
-    files: list[TaskFile] = []
+    runs: list[Run] = []
+    size = 0
     seconds: dict[str, Counter[str]] = {}
     base = 0
     with (folder / PROBLEMS).open("ab") as problems:
         extracts = run.run("read", read_slice, jobs, sum(job.size for job in jobs))
         for job, extract in zip(jobs, extracts, strict=True):
             base = base if job.start else 0
-            files += [
-                TaskFile(task_file_path(job.out, number), job.number, base, tasks, size)
-                for number, (tasks, size) in enumerate(extract.files)
-            ]
+            for number, (tasks, run_size) in enumerate(extract.runs):
+                runs.append(Run(run_path(job.out, number), job.number, base, tasks))
+                size += run_size
             _note_extract(extract, job, sources[job.number], base, ledger, problems)
             seconds.setdefault(sources[job.number].dataset.name, Counter()).update(extract.seconds)
             base += extract.lines
-    ledger.seconds.update({name: median_seconds(found) for name, found in seconds.items() if found})
+    ledger.update({("seconds", name): median_seconds(found) for name, found in seconds.items() if found})
     forget_unused(cache.tasks, {job.out.name for job in jobs})
-    return files
+    return runs, size
 
 
 def _renamed(dataset: DataSet, old: str) -> str:
@@ -202,9 +204,9 @@ def _renamed(dataset: DataSet, old: str) -> str:
 def _note_links_outside(datasets: Sequence[DataSet], ledger: Ledger, problems: Path) -> None:
     """Enter the links that aren't read into the ledger, and list them: each counts as a row."""
     links = [(dataset.name, link) for dataset in datasets for link in dataset.outside]
-    ledger.rows_read += len(links)
-    ledger.rows.update([LINK_OUTSIDE] * len(links))
-    ledger.datasets.update(name for name, _ in links)
+    ledger["rows_read",] += len(links)
+    ledger.count(("rows",), [LINK_OUTSIDE] * len(links))
+    ledger.count(("datasets",), [name for name, _ in links])
     lines = [problem_line(Problem(name, printable(link), 0, LINK_OUTSIDE)) for name, link in links]
     problems.write_bytes(b"".join(lines))
 
@@ -217,8 +219,8 @@ def _read_decisions(decisions: Path, ledger: Ledger, problems: Path) -> dict[byt
             if row.decision:
                 found.setdefault(bytes.fromhex(row.decision.text), []).append(row)
             else:
-                ledger.rows_read += 1
-                ledger.rows[outcome_of(row.problem)] += 1
+                ledger["rows_read",] += 1
+                ledger["rows", outcome_of(row.problem)] += 1
                 lines.write(problem_line(Problem("", row.file, row.line, row.problem)))
     return found
 
@@ -226,13 +228,14 @@ def _read_decisions(decisions: Path, ledger: Ledger, problems: Path) -> dict[byt
 def _note_extract(
     extract: Extract, job: ReadJob, source: Source, base: int, ledger: Ledger, problems: IO[bytes]
 ) -> None:
-    """Enter unusable rows and spans into the ledger, and list them, with data set, file and line."""
-    ledger.rows_read += extract.rows.total()
-    ledger.rows.update(extract.rows)
-    ledger.datasets[source.dataset.name] += extract.rows.total()
-    ledger.spans_read += extract.spans.total()
-    ledger.spans.update(extract.spans)
-    ledger.renamed.update({_renamed(source.dataset, old): spans for old, spans in extract.renamed.items()})
+    """Enter what was read into the ledger, and list unusable rows and spans, with data set, file and line."""
+    rows = extract.tasks + extract.rows.total()
+    ledger["rows_read",] += rows
+    ledger["datasets", source.dataset.name] += rows
+    ledger["spans_read",] += extract.spans_read + extract.spans.total()
+    ledger.update({("rows", outcome): n for outcome, n in extract.rows.items()})
+    ledger.update({("spans", outcome): n for outcome, n in extract.spans.items()})
+    ledger.update({("renamed", _renamed(source.dataset, old)): spans for old, spans in extract.renamed.items()})
     with job.out.with_suffix(".problems").open("rb") as lines:
         for line in lines:
             problem = Problem(**msgspec.json.decode(line))
@@ -254,7 +257,7 @@ def _merge(merged: Iterable[None], results: Path, homes: dict[bytes, Home], ledg
         for number, _ in enumerate(merged):
             own = results / f"{number:05d}"
             result = read_result(own)
-            ledger.add(result.ledger)
+            ledger.update(dict(result.counts))
             for split in SPLITS:
                 digests[split].update(b"".join(result.keys[split]))
                 homes.update(

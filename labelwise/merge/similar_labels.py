@@ -29,9 +29,9 @@ def doubts_about_labels(
     declared (Mapping[str, Sequence[str]]): the labels of each data set; those of one are known to differ.
     entries (Mapping): of each data set, with the folder of its `datasets.yml`.
     """
-    forms = count_forms(corpus) if ledger.texts["train"] else {}
+    forms = count_forms(corpus) if ledger["texts", "train"] else {}
     for one, other in combinations(ledger.labels, 2):
-        less, more = sorted((one, other), key=lambda label: ledger.labels[label]["gold"])
+        less, more = sorted((one, other), key=lambda label: ledger["labels", label, "gold"])
         if simplified(one) == simplified(other):
             why = "their names are nearly equal"
         elif any({one, other} <= {*labels} for labels in declared.values()) or not alike(forms, one, other):

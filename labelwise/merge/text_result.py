@@ -17,11 +17,10 @@ from labelwise.merge.jobs import MergeJob, SplitGroup
 from labelwise.merge.rules.agreement import count_agreement, count_pairs
 from labelwise.merge.rules.answers import Answer, why_not
 from labelwise.merge.rules.ledger import Ledger, outcome_of
-from labelwise.merge.rules.lost_spans import LostSpan
 from labelwise.merge.rules.one_text import Merged, merge_text, missing_labels
 from labelwise.merge.rules.policies import COVERAGE
 from labelwise.merge.rules.splits import declared_split, hashed_split, value_of_meta
-from labelwise.merge.rules.to_doc import Projection, to_doc
+from labelwise.merge.rules.to_doc import to_doc
 
 
 class TextResult(NamedTuple):
@@ -45,38 +44,38 @@ def merge_one(
     answers (Sequence[Answer]): in the order of sources and lines.
     ledger (Ledger): the counts are added to it.
     RAISES (InputError): an "error" policy met its case.
+    RAISES (RuntimeError): a row or a span has no outcome, which is a bug in this program.
     """
-    _count_read(ledger, text, answers)
     declared = declared_split(answers)
     merged = merge_text(text, answers, job.settings.policies, declared, job.decisions.get(key, ()))
-    ledger.rows_read += len(merged.judged)
-    ledger.spans_read += len(merged.added)
-    _count_merged(ledger, merged, job.labels)
     split = declared or _other_split(key, answers, job, ledger)
     uncovered = missing_labels(merged.coverage, job.labels)
     unmarked = COVERAGE[job.settings.policies.coverage](split) if uncovered else "outside"
     doc = None
     if not merged.coverage:
-        ledger.texts["no usable answer"] += 1
+        ledger["texts", "no usable answer"] += 1
     elif unmarked is None:
-        ledger.texts["not covered"] += 1
-        ledger.spans["text not covered"] += len(merged.accepted) + len(merged.rejected)
+        ledger["texts", "not covered"] += 1
+        for said in (*merged.accepted.values(), *merged.rejected.values()):
+            said[0][1].outcome = "text not covered"
     else:
         try:
-            projection = to_doc(tokenizer, merged, job.labels, job.settings.policies, unmarked)
+            doc, lost, realigned = to_doc(tokenizer, merged, job.labels, job.settings.policies, unmarked)
         except InputError as error:
             first = next(answer for answer in answers if not why_not(answer))
             raise InputError(f"{first.place}: {error}") from error
-        doc = projection.doc
-        ledger.partly[split] += bool(uncovered)
-        _count_doc(ledger, split, merged, projection)
-        merged.lost.extend(projection.lost)
-    _count_lost(ledger, merged.lost)
+        merged.lost.extend(lost)
+        _count_doc(ledger, split, merged, doc, realigned)
+        if uncovered:
+            ledger["partly", split] += 1
+    _count_rows(ledger, merged)
+    _count_labels(ledger, merged, job.labels)
     if merged.versions:
         tokens = doc if doc is not None else tokenizer(text)
         starts = tokens.to_array(IDX).astype(np.int64)
         for pair, counts in count_pairs(merged.versions, starts, starts + tokens.to_array(LENGTH).astype(np.int64)):
-            ledger.pairs.setdefault(pair, Counter()).update(counts)
+            for name, n in counts.items():
+                ledger["pairs", *pair, name] += n
     return TextResult(split, doc, merged)
 
 
@@ -88,70 +87,77 @@ def _other_split(key: bytes, answers: Sequence[Answer], job: MergeJob, ledger: L
     unit = group.unit.hex()
     if job.settings.split_by:
         value = value_of_meta(answers, job.settings.split_by)
-        ledger.without_split_by += value is None
+        if value is None:
+            ledger["without_split_by",] += 1
         unit = unit if value is None else value
     return hashed_split(unit, job.settings)
 
 
-def _count_read(ledger: Ledger, text: str, answers: Sequence[Answer]) -> None:
-    """Count rows and spans read, and the hashes that aren't the text's."""
-    stored = [answer.task.input_hash for answer in answers if answer.task.input_hash is not None]
-    right = input_hash(text) if stored else None
-    ledger.stored_hash_differs += sum(value != right for value in stored)
-    ledger.rows_read += len(answers)
-    for answer in answers:
-        ledger.datasets[answer.dataset.name] += 1
-        ledger.spans_read += len(answer.task.spans or ())
+def _count_rows(ledger: Ledger, merged: Merged) -> None:
+    """Count the outcome of each row and of each span, and what else became of them.
+
+    RAISES (RuntimeError): one has none.
+    """
+    outcomes = [span.outcome for span in merged.added]
+    for answer in merged.answers:
+        own = [span.outcome for span in answer.spans]
+        if not answer.outcome or not all(own):
+            raise RuntimeError(f"{answer.place}: a row or a span of it has no outcome; please report this")
+        outcomes += own
+    ledger.count(("spans",), map(outcome_of, outcomes))
+    ledger.count(("rows",), [answer.outcome for answer in merged.answers])
+    ledger.count(("rows",), [outcome_of(one.outcome) for one in merged.judged])
+    if merged.judged:
+        ledger["rows_read",] += len(merged.judged)
+        ledger["spans_read",] += len(merged.added)
+    hashes = [answer.task.input_hash for answer in merged.answers if answer.task.input_hash is not None]
+    if hashes and (differ := len(hashes) - hashes.count(input_hash(merged.text))):
+        ledger["stored_hash_differs",] += differ
+    for names in merged.other_split:
+        ledger["other_split", msgspec.json.encode(names).decode()] += 1
+    for dataset, by in merged.replaced:
+        ledger["replaced", f"{dataset} by {by}"] += 1
+    for answer in merged.answers if any(":" in outcome for outcome in outcomes) else ():
+        for span in answer.spans:
+            if outcome_of(span.outcome) == "undeclared label":
+                ledger["undeclared", f"{answer.dataset.name}: {span.label}"] += 1
+    for answer in merged.answers:
+        trimmed = [span for span in answer.spans if span.trimmed]
+        if answer.outcome == "merged" and (usable := sum(":" not in span.outcome for span in trimmed)):
+            ledger["trimmed", answer.dataset.name] += usable
 
 
-def _count_merged(ledger: Ledger, merged: Merged, labels: Sequence[str]) -> None:
-    """Count the outcomes of rows and spans, the text's coverage, and agreement."""
-    ledger.rows.update(merged.rows)
-    ledger.spans.update(merged.spans)
-    ledger.trimmed.update(merged.trimmed)
-    for names, rows in merged.other_split.items():
-        ledger.other_split[msgspec.json.encode(names).decode()] += rows
+def _count_labels(ledger: Ledger, merged: Merged, labels: Sequence[str]) -> None:
+    """Count the text's coverage, agreement, and lost spans by reason and labels."""
     for label in labels:
-        ledger.labels[label][merged.coverage.get(label, "none")] += 1
+        ledger["labels", label, merged.coverage.get(label, "none")] += 1
     for (dataset, label), state in merged.covered.items():
-        texts = ledger.complete if state == "complete" else ledger.partial
-        texts.setdefault(dataset, Counter())[label] += 1
-    for problem in merged.problems:
-        if outcome_of(problem.reason) == "undeclared label":
-            ledger.undeclared[f"{problem.dataset}: {problem.reason.partition(': ')[2]}"] += 1
+        ledger[state, dataset, label] += 1
     for one in merged.lost:
-        ledger.labels[one.lost.span[2]]["outvoted"] += one.reason == "outvoted"
+        names = [claim.span[2] for claim in (one.lost, one.kept) if claim]
+        ledger["lost_spans", one.reason, ", ".join(names)] += 1
+        if one.reason == "outvoted":
+            ledger["labels", names[0], "outvoted"] += 1
     for label, counts in count_agreement(merged.versions).items():
-        ledger.agreement.setdefault(label, Counter()).update(counts)
+        for name, n in counts.items():
+            ledger["agreement", label, name] += n
 
 
-def _count_doc(ledger: Ledger, split: Split, merged: Merged, projection: Projection) -> None:
+def _count_doc(ledger: Ledger, split: Split, merged: Merged, doc: Doc, realigned: Sequence[str]) -> None:
     """Count a Doc and where its spans are."""
-    ledger.texts[split] += 1
-    ledger.words[split] += len(projection.doc)
-    ledger.spans["entity"] += len(projection.entities)
-    ledger.spans["rejected"] += projection.rejected
-    ledger.spans["rejected, no token boundary"] += len(merged.rejected) - projection.rejected
-    for _, _, label in merged.accepted:
-        ledger.labels[label]["gold"] += 1
-        ledger.gold.setdefault(split, Counter())[label] += 1
-    ledger.marked.update({label for _, _, label in merged.accepted})
+    ledger["texts", split] += 1
+    ledger["words", split] += len(doc)
+    gold = Counter(label for _, _, label in merged.accepted)
+    for label, n in gold.items():
+        ledger["labels", label, "gold"] += n
+        ledger["gold", split, label] += n
+        ledger["marked", label] += 1
+    for (_, _, label), said in merged.accepted.items():
+        ledger["labels", label, said[0][1].outcome] += 1
     for _, _, label in merged.rejected:
-        ledger.labels[label]["rejected"] += 1
-    for label in projection.realigned:
-        ledger.labels[label]["realigned"] += 1
-    for label in projection.entities:
-        ledger.labels[label]["entity"] += 1
-    for one in projection.lost:
-        counts = ledger.labels[one.lost.span[2]]
-        ledger.spans[one.reason] += 1
-        counts[one.reason] += 1
+        ledger["labels", label, "rejected"] += 1
+    for label in realigned:
+        ledger["labels", label, "realigned"] += 1
+    for one in merged.lost:
         if one.learnt:
-            counts["learnt as well"] += 1
-
-
-def _count_lost(ledger: Ledger, lost: Sequence[LostSpan]) -> None:
-    """Count lost spans by reason and labels."""
-    for one in lost:
-        labels = [claim.span[2] for claim in (one.lost, one.kept) if claim]
-        ledger.lost_spans.setdefault(one.reason, Counter())[", ".join(labels)] += 1
+            ledger["labels", one.lost.span[2], "learnt as well"] += 1

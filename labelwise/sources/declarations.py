@@ -8,6 +8,7 @@
   absent: [PLACE]         # labels of other data sets that don't occur in these texts; none by default
   rename: {PER: PERSON}   # labels of its spans, and their names from here on, in `labels` and `absent`, too
   document_url: https://brat.example.org/#/{doc}   # where its documents are shown: meta.doc, without .txt, for {doc}
+  annotator: ann          # who answered, where answers don't say; or names by those they have: {1: ann, 2: bob}
   text: body              # of Label Studio's tasks: the key of their text among their data; by default text
   spans: sc               # of `.spacy` files: doc.spans["sc"]; `ents` for doc.ents; by default what a Doc has
 - name: company
@@ -61,7 +62,8 @@ ADDRESS = re.compile(r"[A-Za-z][\w+.-]+:/")  # as a server's begins
 SYNTAX = (
     "write a list of `{name: person, path: person.jsonl, labels: [PERSON]}`, or `db: prodigy.db` instead of the path, "
     "optionally with `kind: auto | complete | binary`, `split: auto | train | dev | test`, `absent: [OTHER_LABEL]`, "
-    "`rename: {OLD_LABEL: NEW_LABEL}`, and for .spacy files `spans: sc`, for Label Studio's `text: body`"
+    "`rename: {OLD_LABEL: NEW_LABEL}`, `annotator: ann`, and for .spacy files `spans: sc`, for Label Studio's `text: "
+    "body`"
 )
 
 
@@ -74,6 +76,7 @@ class DataSet(msgspec.Struct, frozen=True):
     rename (dict[str, str]): new names of labels, by those that its spans have.
     document_url (str): where its documents are shown, if it is declared.
     key (str): that of its `.spacy` files' spans, or of its Label Studio tasks' text, if it is declared; see `formats`.
+    annotators (dict[str, str]): names of annotators by those that answers have; that of answers without one by "".
     inferred (bool): its labels are those that were used; nobody has listed them.
     outside (tuple[Path, ...]): links that lead elsewhere, and aren't read; see `files`.
     """
@@ -86,6 +89,7 @@ class DataSet(msgspec.Struct, frozen=True):
     database: bool = False
     absent: tuple[str, ...] = ()
     rename: dict[str, str] = {}
+    annotators: dict[str, str] = {}
     inferred: bool = False
     outside: tuple[Path, ...] = ()
     key: str = ""
@@ -103,6 +107,7 @@ class Declaration(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True
     split: AnySplit = "auto"
     absent: tuple[str, ...] = ()
     rename: dict[str, str] = {}
+    annotator: str | dict[str | int, str] = ""
     spans: str = ""
     text: str = ""
     document_url: str = ""
@@ -111,6 +116,13 @@ class Declaration(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True
     def paths(self) -> list[str]:
         """Its paths, of which it may have one, or a list."""
         return self.path if isinstance(self.path, list) else [self.path] if self.path else []
+
+    @property
+    def annotators(self) -> dict[str, str]:
+        """The names of annotators, by those that answers have; that of answers without one by ""."""
+        if isinstance(self.annotator, str):
+            return {"": self.annotator} if self.annotator else {}
+        return {str(name): person for name, person in self.annotator.items()}
 
     def rename_label(self, old: str, new: str) -> "Declaration":
         """Copy it with another name for one of its labels."""
@@ -286,6 +298,7 @@ def _make_dataset(item: Declaration, files: tuple[Path, ...], outside: tuple[Pat
         database=item.db is not None,
         absent=item.absent,
         rename=item.rename,
+        annotators=item.annotators,
         inferred=item.labels == "auto",
         outside=outside,
         key=item.spans or item.text,

@@ -10,13 +10,13 @@ import msgspec
 
 from labelwise.sources.declarations import Declaration
 from labelwise.sources.formats import read_items
-from labelwise.sources.prodigy import Task, annotator_of
+from labelwise.sources.prodigy import Task
 
 
 def digest_spans(task: Task) -> Iterator[int]:
     """Yield a digest of each span with its text and its annotator, but without its label, which may be renamed."""
     for span in task.spans or ():
-        yield hash((task.text, annotator_of(task), str(span.start), str(span.end)))
+        yield hash((task.text, str(task.annotator_id), str(span.start), str(span.end)))
 
 
 def spans_of(entry: Declaration, folder: Path) -> set[int]:

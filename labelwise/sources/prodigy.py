@@ -10,13 +10,13 @@ ways: only character offsets count. The interface: https://prodi.gy/docs/api-int
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 import msgspec
 
 from labelwise.common.decoding import DECODE_ERRORS
-from labelwise.common.spans import State
+from labelwise.common.spans import State, is_integer, trim
 from labelwise.corpus.tasks import UNCOVERED
 
 Kind = Literal["complete", "binary", "other"]
@@ -31,6 +31,7 @@ class TaskSpan(msgspec.Struct, omit_defaults=True):
     """A span of a task, as read: anything, so that a bad span doesn't cost its task. A missing key is None.
 
     place (tuple | None): the annotation file of a brat document, and the line of it; not a key of Prodigy's.
+    trimmed (bool), outcome (str): set by `check_spans`; what became of the span, in the end.
     """
 
     start: Any = None
@@ -38,17 +39,19 @@ class TaskSpan(msgspec.Struct, omit_defaults=True):
     label: Any = None
     answer: Any = None  # old binary data answers each span
     place: tuple[str, int] | None = msgspec.field(default=None, name="_labelwise_place")
+    trimmed: bool = msgspec.field(default=False, name="_labelwise_trimmed")
+    outcome: str = msgspec.field(default="", name="_labelwise_outcome")
 
 
 class Task(msgspec.Struct, omit_defaults=True):
     """One answered question about one text.
 
-    text (str | None): None once it is kept apart from the task, as `task_store` does.
+    text (str | None): None once it is kept apart from the task, as in a run of the merge.
     spans (list[TaskSpan] | None): None means that nothing was marked, just as an empty list does.
     answer (Any): one of ANSWERS, if it is valid.
     no_missing (bool | None): old versions' switch for "what is unmarked isn't an entity".
     document (str | None): the name of the brat document that it is, if any; not a key of Prodigy's.
-    annotator_id, session_id (Any): who answered; see `annotator_of`.
+    annotator_id, session_id (Any): who answered.
     uncovered (dict[str, State] | None): the labels that it isn't complete for: not a key of Prodigy's, but what an
         earlier merge says of its Docs.
     """
@@ -106,9 +109,48 @@ def kind_of(task: Task) -> Kind:
     return "complete"
 
 
-def annotator_of(task: Task) -> str:
-    """Name who answered a task: its annotator, or else its session; empty if neither is a name."""
-    return next((name for name in (task.annotator_id, task.session_id) if name and isinstance(name, str)), "")
+def check_task(task: Task, keys: Iterable[str] = ()) -> None:
+    """Keep of a task only the values that can be used; see `check_spans` for its spans.
+
+    keys (Iterable[str]): those of `meta` that are kept, as strings.
+    """
+    names = (task.annotator_id, task.session_id)
+    task.annotator_id, task.session_id = next((name for name in names if name and isinstance(name, str)), None), None
+    meta = task.meta if isinstance(task.meta, dict) else {}
+    task.meta = {key: str(meta[key]) for key in keys if meta.get(key) is not None} or None
+    time = task.timestamp
+    if not (is_integer(time) or isinstance(time, float)) or not abs(time) < 2**63:
+        task.timestamp = None
+    if task.input_hash is not None and not (is_integer(task.input_hash) and abs(task.input_hash) < 2**63):
+        task.input_hash = "none"
+    if not isinstance(task.answer, str):
+        task.answer = "none"
+    for name in ("view_id", "reviewed_view_id"):
+        if not isinstance(getattr(task, name), str | None):
+            setattr(task, name, "none")
+    task.is_binary = task.is_binary if task.is_binary is None else bool(task.is_binary)
+    task.no_missing = bool(task.no_missing) or None
+    check_spans(task)
+
+
+def check_spans(task: Task) -> None:
+    """Trim white space off the edges of spans. One that can't be used loses its offsets, and gets its outcome."""
+    text = task.text or ""
+    length = len(text)
+    for span in task.spans or ():
+        start, end = span.start, span.end
+        # The types are those of JSON itself: True is no 1.
+        if type(start) is int and type(end) is int and 0 <= start < end <= length and type(span.label) is str:
+            if text[start].isspace() or text[end - 1].isspace():
+                span.start, span.end = trim(text, start, end)
+                span.trimmed = True
+        else:
+            span.end = span.start
+        if span.start == span.end:
+            span.outcome = f"invalid: {span.label} {start} {end}"
+            span.label, span.start, span.end = str(span.label), 0, 0
+        if span.answer is not None and type(span.answer) is not str:
+            span.answer = "ignore"
 
 
 def rename_labels(task: Task, rename: Mapping[str, str]) -> Counter[str]:

@@ -15,7 +15,7 @@ from labelwise.common.errors import InputError
 from labelwise.sources.items import Item
 from labelwise.sources.prodigy import parse_task
 
-MOST = 2**32 - 1  # ids count as lines, which have 32 bits in a task file
+MOST = 2**32 - 1  # ids count as lines, which have 32 bits in a run
 
 # Each task once, however often it is linked.
 TASKS = (

@@ -26,7 +26,7 @@ PRODIGYS = {"spans", "_input_hash", "_task_hash", "_view_id", "_session_id", "_a
 
 
 class _Row(Task, omit_defaults=True):
-    """A task with the keys of other formats' annotation; False, which no task file has, where one is absent."""
+    """A task with the keys of other formats' annotation; False, which no row has, where one is absent."""
 
     label: Any = False
     labels: Any = False

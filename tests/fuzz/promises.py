@@ -7,7 +7,6 @@
 
 import atexit
 import shutil
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cache
@@ -25,6 +24,7 @@ from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import SPLITS
 from labelwise.corpus.streaming import forgetting
 from labelwise.merge.jobs import MergeJob
+from labelwise.merge.partition import find_problems
 from labelwise.merge.rules.answers import Answer
 from labelwise.merge.rules.ledger import PROBLEM_SPANS, Ledger, Problem, outcome_of, problem_line
 from labelwise.merge.rules.lost_spans import lost_span_tasks
@@ -32,12 +32,13 @@ from labelwise.merge.rules.one_text import merge_text
 from labelwise.merge.rules.policies import Alignment, Conflicts, Duplicates, Overlap, Policies
 from labelwise.merge.rules.settings import Settings, load_tokenizer
 from labelwise.merge.rules.splits import declared_split
-from labelwise.merge.task_store import TaskWriter, decode_task
+from labelwise.merge.runs import decode_task, encode_task
 from labelwise.merge.text_result import merge_one
 from labelwise.sources.declarations import DataSet
 from labelwise.sources.formats import read_items
 from labelwise.sources.items import Item
 from labelwise.sources.normalize import normalize_task
+from labelwise.sources.prodigy import check_task
 from labelwise.sources.prodigy_tables import MOST
 from tests.conftest import write_docs
 
@@ -79,48 +80,43 @@ def balance(items: Iterable[Item], option: int = 0, *, normalize: bool = False, 
     docs (bool): make Docs, too, which takes most of the time, write them to a file, and read that: they must hold what
         the ledger says. Without, the spans that count are entered as entities.
     """
-    ledger = Ledger(labels={label: Counter() for label in LABELS})
+    ledger = Ledger()
     settings = Settings(policies=POLICIES[option % len(POLICIES)], normalize=normalize)
-    writer = TaskWriter(FILE)
-    read = spans = 0
+    texts: dict[bytes, list[Answer]] = {}
     for item in items:
         check(0 <= item.line <= MOST, item)
         if item.task is not None:
-            read += 1
-            spans += len(item.task.spans or ())
-            item.task.meta = None
-            writer.add(item.line, normalize_task(item.task) if normalize else item.task)
+            ledger["rows_read",] += 1
+            ledger["spans_read",] += len(item.task.spans or ())
+            task = normalize_task(item.task) if normalize else item.task
+            check_task(task)
+            text, task.text = (task.text or "").encode("utf8", "surrogatepass"), None
+            number = item.line % len(DATASETS)
+            kept = decode_task(encode_task(task))
+            texts.setdefault(text, []).append(Answer(DATASETS[number], item.line, kept, FILE, number))
         if item.problem:
             outcome = outcome_of(item.problem)
-            counter = ledger.spans if outcome in PROBLEM_SPANS else ledger.rows
-            counter[outcome] += 1
+            what = "spans" if outcome in PROBLEM_SPANS else "rows"
+            ledger[f"{what}_read",] += 1
+            ledger[what, outcome] += 1
             problem_line(Problem("", item.file, item.line, item.problem))
-    ledger.rows_read, ledger.spans_read = ledger.rows.total(), ledger.spans.total()
-    expected = ledger.rows_read + read, ledger.spans_read + spans
-    texts: dict[bytes, list[Answer]] = {}
-    for key, line, encoded, text in sorted(writer.tasks):
-        check(key == text_key(text))
-        answer = Answer(DATASETS[line % len(DATASETS)], line, decode_task(encoded), FILE)
-        texts.setdefault(text, []).append(answer)
     (_make_docs if docs else _merge_only)(texts, settings, ledger)
-    check((ledger.rows_read, ledger.spans_read) == expected, expected, ledger)
     ledger.check()
-    msgspec.json.encode(ledger.sorted())
+    msgspec.json.encode(ledger.nested())
     return ledger
 
 
 def _merge_only(texts: dict[bytes, list[Answer]], settings: Settings, ledger: Ledger) -> None:
     for text, answers in texts.items():
-        answers.sort(key=lambda answer: DATASETS.index(answer.dataset))
-        ledger.rows_read += len(answers)
-        ledger.spans_read += sum(len(answer.task.spans or ()) for answer in answers)
+        answers.sort(key=lambda answer: answer.order[1:])
         decoded = text.decode("utf8", "surrogatepass")
         merged = merge_text(decoded, answers, settings.policies, declared_split(answers))
-        ledger.rows.update(merged.rows)
-        ledger.spans.update(merged.spans)
-        ledger.spans["entity"] += len(merged.accepted) + len(merged.rejected)
-        list(lost_span_tasks(decoded, merged.lost, merged.places, merged.name))
-        list(map(problem_line, merged.problems))
+        for said in (*merged.accepted.values(), *merged.rejected.values()):
+            said[0][1].outcome = "entity"
+        ledger.count(("rows",), [answer.outcome for answer in answers])
+        ledger.count(("spans",), [outcome_of(span.outcome) for answer in answers for span in answer.spans])
+        list(lost_span_tasks(decoded, merged.lost, list(merged.places), merged.name))
+        list(map(problem_line, find_problems(merged)))
         for start, end, label in (*merged.accepted, *merged.rejected):
             check(0 <= start < end <= len(decoded) and label in LABELS, merged)
 
@@ -132,10 +128,10 @@ def _make_docs(texts: dict[bytes, list[Answer]], settings: Settings, ledger: Led
         docs = []
         for text, answers in texts.items():
             decoded = text.decode("utf8", "surrogatepass")
-            answers.sort(key=lambda answer: DATASETS.index(answer.dataset))
+            answers.sort(key=lambda answer: answer.order[1:])
             result = merge_one(text_key(text), decoded, answers, job, tokenizer, ledger)
-            list(lost_span_tasks(decoded, result.merged.lost, result.merged.places, result.merged.name))
-            list(map(problem_line, result.merged.problems))
+            list(lost_span_tasks(decoded, result.merged.lost, list(result.merged.places), result.merged.name))
+            list(map(problem_line, find_problems(result.merged)))
             if result.doc is not None:
                 docs.append(result.doc)
         check(ledger.spans["entity"] == sum(len(doc.ents) for doc in docs), ledger)
@@ -145,7 +141,7 @@ def _make_docs(texts: dict[bytes, list[Answer]], settings: Settings, ledger: Led
         stored = list(read_stored_docs(path))
         check([doc.text for doc in stored] == [doc.text for doc in docs])
         gold = sum(len(doc.annotation.gold) for doc in stored)
-        check(gold == sum(ledger.labels[label]["gold"] for label in LABELS), gold, ledger)
+        check(gold == sum(ledger["labels", label, "gold"] for label in LABELS), gold, ledger)
 
 
 def read_file(data: bytes, name: str, dataset: str = "") -> Iterator[Item]:

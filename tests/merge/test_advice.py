@@ -54,15 +54,15 @@ def test_a_small_test_split_is_said_with_the_number_that_would_be_enough(merging
 
 @pytest.mark.parametrize(("ratio", "share", "expected"), [(0.1, 0.5, 59), (0.5, 1.0, 5), (0.1, 0.01, 2995)])
 def test_with_enough_texts_a_label_is_missing_once_in_twenty_times(ratio, share, expected):
-    ledger = Ledger(labels={"A": Counter(), "B": Counter()}, texts=Counter(train=4), marked=Counter(B=4, A=4 * share))
+    ledger = Ledger({("texts", "train"): 4, ("marked", "B"): 4, ("marked", "A"): 4 * share})
     assert enough_texts(ledger, ratio) == expected
     assert (1 - ratio * share) ** expected <= 0.05 < (1 - ratio * share) ** (expected - 1)
 
 
 def test_nothing_is_enough_without_a_split_by_chance():
-    ledger = Ledger(labels={"A": Counter()}, texts=Counter(train=4), marked=Counter(A=1))
+    ledger = Ledger({("texts", "train"): 4, ("marked", "A"): 1})
     assert enough_texts(ledger, 0.0) is None
-    assert enough_texts(Ledger(labels={"A": Counter()}, texts=Counter(train=4)), 0.1) is None
+    assert enough_texts(Ledger({("texts", "train"): 4}), 0.1) is None
 
 
 def test_the_smallest_corpora_are_told_how_many_texts_are_enough(merging: Merging):

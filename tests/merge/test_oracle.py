@@ -18,6 +18,7 @@ from hypothesis import Phase, given, seed, settings
 from hypothesis import strategies as st
 from spacy.tokens import DocBin
 
+from labelwise.merge.rules.ledger import Ledger
 from labelwise.merge.rules.policies import Policies
 from tests.conftest import Merging
 
@@ -35,6 +36,7 @@ COUNTERS = (
     "inferred",
     "near_duplicates",
     "other_split",
+    "replaced",
     "renamed",
     "trimmed",
 )
@@ -61,7 +63,7 @@ class Oracle:
         self.docs: dict[str, dict] = {}
         self.lost_spans: Counter[tuple] = Counter()
         self.problems: Counter[tuple] = Counter()
-        tasks = [task for dataset in datasets for task in self.read(dataset)]
+        tasks = [task | {"number": n} for n, dataset in enumerate(datasets) for task in self.read(dataset)]
         for text in {task["text"] for task in tasks}:
             self.merge_text(text, [task for task in tasks if task["text"] == text], hashed[text])
         self.ledger["lost_spans"] = {reason.removesuffix(", learnt"): Counter() for _, reason, _ in self.lost_spans}
@@ -105,18 +107,23 @@ class Oracle:
         covered: dict[str, str] = {}
         whole: set[tuple[str, str]] = set()
         for task in tasks:
-            fate = fate_of_row(task, able, self.policies)
+            fate, counting = fate_of_row(task, able, self.policies)
             self.ledger["rows"][fate] += 1
+            if task in able and task["kind"] == "complete" and self.policies.duplicates == "latest":
+                for label in set(task["labels"]) - set(counting):
+                    last = last_of(task, able, label)["name"]
+                    self.ledger["replaced"][f"{task['name']} by {last}"] += last != task["name"]
             if fate == "other split":
                 owner = next(other["name"] for other in able if other["split"] == split)
                 self.ledger["other_split"][f'["{task["name"]}","{owner}"]'] += 1
             if fate != "merged":
                 self.ledger["spans"][f"in {fate} task"] += len(task["spans"])
                 continue
+            task["counting"] = counting
             claims += [claim for span in task["spans"] for claim in self.claims_of(span, task)]
             if task["kind"] == "complete":
-                covered |= dict.fromkeys(task["labels"], "complete")
-                whole |= {(task["name"], label) for label in task["labels"]}
+                covered |= dict.fromkeys(counting, "complete")
+                whole |= {(task["name"], label) for label in counting}
         single = {(claim["task"]["name"], claim["key"][2]) for claim in claims} - whole
         for state, pairs in (("complete", whole), ("partial", single)):
             for name, label in pairs:
@@ -126,7 +133,9 @@ class Oracle:
         for label in self.labels:
             self.ledger["labels"][label][covered.get(label, "none")] += 1
         voting = [
-            task for task in tasks if task["kind"] == "complete" and fate_of_row(task, able, self.policies) == "merged"
+            task
+            for task in tasks
+            if task["kind"] == "complete" and fate_of_row(task, able, self.policies)[0] == "merged"
         ]
         accepted, rejected = self.settle(text, claims, voting)
         if not covered:
@@ -148,8 +157,7 @@ class Oracle:
     def compare_versions(self, text: str, able: list[dict]) -> None:
         """Count agreement: of each annotator the latest accepted answer, every two of them."""
         tasks = [task for task in able if task["kind"] == "complete" and task["answer"] == "accept"]
-        # Between data sets, too, the time decides, then the line, then the order of declaration.
-        tasks.sort(key=lambda task: (task["time"], task["line"]))
+        tasks.sort(key=order_of)
         for label in self.labels:
             latest = {task["who"]: task for task in tasks if label in task["labels"]}
             versions = [
@@ -166,8 +174,7 @@ class Oracle:
                 for (ann, one), (bob, other) in combinations(versions, 2):
                     counts["both"] += len(one & other)
                     counts["spans"] += len(one) + len(other)
-                    names = json.dumps([label, ann, bob], separators=(",", ":"), ensure_ascii=False)
-                    pair = self.ledger["pairs"].setdefault(names, Counter())
+                    pair = self.ledger["pairs"].setdefault((label, ann, bob), Counter())
                     pair.update(texts=1, both=len(one & other), spans=len(one) + len(other))
                     for token in tokens_of(text):
                         in_one, in_other = (
@@ -188,10 +195,12 @@ class Oracle:
                 fate = fate if label in task["labels"] else "undeclared label"
         if fate in ("", "ignored"):
             self.ledger["trimmed"][task["name"]] += (start, end) != (span["start"], span["end"])
+        if fate in ("", "ignored") and task["kind"] == "complete" and label not in task["counting"]:
+            fate = "superseded"
         if not fate:
             return [{"key": (start, end, label), "verdict": verdict, "task": task}]
         self.ledger["spans"][fate] += 1
-        if fate != "ignored":
+        if fate not in ("ignored", "superseded"):
             self.problems[task["name"], task["line"], fate] += 1
         if fate == "undeclared label":
             self.ledger["undeclared"][f"{task['name']}: {label}"] += 1
@@ -201,9 +210,9 @@ class Oracle:
         """Leave out what too few of several annotators marked."""
         out: list[dict] = []
         for label in self.labels:
-            tasks = [task for task in voting if label in task["labels"]]
+            tasks = [task for task in voting if label in task["counting"]]
             reviews = [task for task in tasks if task["review"]]
-            last = max(reviews, key=lambda task: (task["time"], task["line"]), default=None)
+            last = max(reviews, key=order_of, default=None)
             judges = [last["who"]] if last else list(dict.fromkeys(task["who"] for task in tasks))
             if len({str(task["who"]) for task in tasks}) < 2 or (self.policies.annotators == "union" and not last):
                 continue
@@ -372,19 +381,37 @@ def traceless(task: dict) -> str:
     return "other interface" if task["kind"] == "other" else ""
 
 
-def fate_of_row(task: dict, able: list[dict], policies: Policies) -> str:
-    """Give the outcome of a task's row; `able` are the tasks about its text that may count."""
+def order_of(task: dict) -> tuple:
+    """Say what "latest" compares: the time, then the data set, then the line."""
+    return task["time"], task["number"], task["line"]
+
+
+def rivals_of(task: dict, able: list[dict], label: str) -> list[dict]:
+    """List the complete tasks about the text in which the same person, whatever the data set, was asked for a label."""
+    tasks = [other for other in able if (other["who"], other["kind"]) == (task["who"], "complete")]
+    return [other for other in tasks if label in other["labels"]]
+
+
+def last_of(task: dict, able: list[dict], label: str) -> dict:
+    """Give the latest of them."""
+    return max(rivals_of(task, able, label), key=order_of)
+
+
+def fate_of_row(task: dict, able: list[dict], policies: Policies) -> tuple[str, list[str]]:
+    """Give the outcome of a task's row, and the labels it counts for; `able` are the tasks that may count."""
     if task not in able:
-        return traceless(task) or "other split"
+        return traceless(task) or "other split", []
     if task["kind"] == "binary":
-        return "merged"
-    rivals = [other for other in able if (other["name"], other["kind"]) == (task["name"], "complete")]
-    rivals = [other for other in rivals if other["who"] == task["who"]]
-    accepts = [other for other in rivals if other["answer"] == "accept"]
-    latest = max(rivals, key=lambda other: (other["time"], other["line"]))
-    if task not in (accepts if accepts and policies.duplicates == "union" else [latest]):
-        return "superseded"
-    return "merged" if task["answer"] == "accept" else "rejected"
+        return "merged", task["labels"]
+    counting = []
+    for label in task["labels"]:
+        accepts = [other for other in rivals_of(task, able, label) if other["answer"] == "accept"]
+        latest = last_of(task, able, label)
+        if task in (accepts if accepts and policies.duplicates == "union" else [latest]):
+            counting.append(label)
+    if not counting:
+        return "superseded", []
+    return "merged" if task["answer"] == "accept" else "rejected", counting
 
 
 def clash(one: Key, other: Key) -> bool:
@@ -422,7 +449,7 @@ def claim_stands(claim: dict, claims: list[dict], policies: Policies) -> bool:
     if policies.duplicates == "union":
         rivals = [c for c in rivals if c["verdict"] == claim["verdict"]]
     # The contract is silent on several claims of one task: `max` gives the first.
-    return claim is max(rivals, key=lambda c: (c["task"]["time"], c["task"]["line"]))
+    return claim is max(rivals, key=lambda c: order_of(c["task"]))
 
 
 @lru_cache
@@ -538,7 +565,8 @@ def merge(root: Path, datasets: list[dict[str, Any]], policies: Policies) -> dic
         merging.add(**dataset)
     ratios: dict[str, Any] = {"dev_ratio": 0.3, "test_ratio": 0.3}
     ledger = merging.run(policies=policies, docs_per_partition=3, near_duplicates="off", **ratios)
-    assert (ledger.rows_read, ledger.spans_read) == (ledger.rows.total(), ledger.spans.total())
+    read = ledger.rows_read, ledger.spans_read
+    assert read == (ledger.rows.total(), ledger.spans.total())
     docs: dict[str, dict[str, Any]] = {}
     for path in sorted((root / "corpus").glob("*/*.spacy")):
         for doc in DocBin().from_disk(path).get_docs(NLP.vocab):
@@ -559,10 +587,33 @@ def merge(root: Path, datasets: list[dict[str, Any]], policies: Policies) -> dic
         lost_spans[task["text"], reason, tuple(told)] += 1
     problems = map(json.loads, merging.files()["problems.jsonl"].splitlines())
     return {
-        "ledger": {name: getattr(ledger, name) for name in ledger.__struct_fields__},
+        "ledger": described(ledger),
         "docs": docs,
         "lost_spans": lost_spans,
         "problems": Counter((p["dataset"], p["line"], p["reason"].split(":")[0]) for p in problems),
+    }
+
+
+def described(ledger: Ledger) -> dict[str, Any]:
+    """Put the ledger as the oracle does: numbers, counters, and dicts of counters."""
+
+    def counters(content: Any) -> Any:
+        """Make a counter of each dict of numbers."""
+        if not isinstance(content, dict):
+            return content
+        made = {name: counters(value) for name, value in content.items()}
+        return made if any(isinstance(value, dict) for value in made.values()) else Counter(made)
+
+    content = {"pairs": {}} | ledger.nested()
+    pairs = {
+        (label, one, other): Counter(counts)
+        for label, ones in content.pop("pairs").items()
+        for one, others in ones.items()
+        for other, counts in others.items()
+    }
+    tables = ("labels", "lost_spans", "agreement", "gold", "complete", "partial")
+    return {name: dict(counters(value)) if name in tables else counters(value) for name, value in content.items()} | {
+        "pairs": pairs
     }
 
 

@@ -5,8 +5,8 @@ from collections import Counter
 
 import pytest
 
-from labelwise.merge import plan, read_sources
-from labelwise.merge.task_store import count_texts, read_index
+from labelwise.merge import plan, read_sources, runs
+from labelwise.merge.runs import Run, count_texts, read_index
 from tests.merge.test_run import random_datasets
 
 
@@ -25,7 +25,7 @@ def test_how_sources_are_cut_changes_nothing(merging, monkeypatch, size, buffer)
     merging.add("again", ["A"], [*rows, {"text": "0 big"}, "", "{oops", {"text": "x", "spans": [{"start": 9}]}])
     ledger = merging.run("whole", docs_per_partition=10)
     monkeypatch.setattr(plan, "SLICE_BYTES", size)
-    monkeypatch.setattr(read_sources, "BUFFER_BYTES", buffer)
+    monkeypatch.setattr(runs, "RUN_BYTES", buffer)
     assert merging.run("slices", docs_per_partition=10) == ledger
     assert merging.files("slices") == merging.files("whole")
     problems = [json.loads(line) for line in sorted_problems(merging, "slices")]
@@ -34,8 +34,8 @@ def test_how_sources_are_cut_changes_nothing(merging, monkeypatch, size, buffer)
         (55, "invalid: None 9 None"),
     }
     assert ledger.spans["in superseded task"] >= 1
-    task_files = list((merging.root / "slices/.cache").rglob("*.index"))
-    assert len(task_files) > len(list((merging.root / "whole/.cache").rglob("*.index")))
+    made = list((merging.root / "slices/.cache").rglob("*.index"))
+    assert len(made) > len(list((merging.root / "whole/.cache").rglob("*.index")))
 
 
 def test_long_texts_make_more_partitions(merging, monkeypatch):
@@ -65,9 +65,9 @@ def test_texts_are_counted_or_estimated(merging):
     merging.add("b", ["A"], [{"text": text} for text in texts[100:]])
     merging.run()
     paths = sorted((merging.root / "corpus/.cache").rglob("*.index"))
-    task_files = [(path.with_suffix(""), len(read_index(path))) for path in paths]
-    assert sorted(count for _, count in task_files) == [500, 600]
-    assert count_texts(task_files) == (600, sum(map(len, texts)))
-    number, size = count_texts(task_files, limit=300)
+    made = [Run(path.with_suffix(""), 0, 0, len(read_index(path))) for path in paths]
+    assert sorted(run.tasks for run in made) == [500, 600]
+    assert count_texts(made) == (600, sum(map(len, texts)))
+    number, size = count_texts(made, limit=300)
     assert abs(number - 600) < 150
     assert abs(size - sum(map(len, texts))) < 2500

@@ -17,11 +17,11 @@ import pytest
 from labelwise.common.errors import InputError
 from labelwise.common.files import locked, remove
 from labelwise.corpus import docbin_writer
-from labelwise.merge import cache, commit, partition, read_sources, run
+from labelwise.merge import cache, commit, partition, run
 from labelwise.merge.rules.policies import Policies
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
-from labelwise.merge.task_store import TaskWriter
+from labelwise.merge.runs import RunWriter
 from labelwise.sources.declarations import load_datasets
 from tests.conftest import ROOT, another_process
 from tests.merge.test_run import random_datasets
@@ -119,19 +119,20 @@ def test_a_killed_merge_leaves_nothing_partial_and_can_be_run_again(merging):
 
 
 def count_work(monkeypatch) -> dict[str, int]:
-    """Count the task files that are written and the texts that are merged, from now on."""
+    """Count the runs that are written and the texts that are merged, from now on."""
     done = {"files": 0, "texts": 0}
-    add, merge_one = TaskWriter.add, partition.merge_one
+    write, merge_one = RunWriter.write, partition.merge_one
 
-    def counting_add(self, *args):
-        done["files"] += not self.tasks
-        return add(self, *args)
+    def counting_write(self):
+        before = len(self.runs)
+        write(self)
+        done["files"] += len(self.runs) - before
 
     def counting_merge(*args):
         done["texts"] += 1
         return merge_one(*args)
 
-    monkeypatch.setattr(TaskWriter, "add", counting_add)
+    monkeypatch.setattr(RunWriter, "write", counting_write)
     monkeypatch.setattr(partition, "merge_one", counting_merge)
     return done
 
@@ -439,7 +440,7 @@ FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 @pytest.mark.parametrize(
     ("module", "name"),
     [
-        (read_sources.TaskWriter, "write"),
+        (RunWriter, "write"),
         (docbin_writer.DocWriter, "write"),
         (docbin_writer, "encode"),
         (run, "_append"),

@@ -280,7 +280,7 @@ def test_a_number_that_is_too_large_costs_its_span_alone(merging):
     ledger = merging.run(split_by="n")
     assert ledger.rows == Counter(merged=2)
     assert ledger.spans == Counter(entity=1, invalid=1)
-    assert b"invalid: A 0 ['1000000000000000000000000000000']" in merging.files()["problems.jsonl"]
+    assert b"invalid: A 0 1000000000000000000000000000000" in merging.files()["problems.jsonl"]
 
 
 def test_a_row_whose_text_alone_can_be_read_is_malformed(merging):

@@ -3,11 +3,9 @@
 1. A *version* of a text for a label is one annotator's latest accepted answer that is complete for the label. It is the
    annotator's own work alone: an earlier answer, a rejected one, and a judgement of single spans aren't versions, nor
    is an answer that doesn't count in the merge (see `answers.why_not`; another split).
-2. An annotator is who `prodigy.annotator_of` says, whatever the data set. Answers that don't say who gave them count as
-   one annotator's in each data set, and so do those of each number. Names are compared as they are: Prodigy names an
-   unnamed session after its time, and session `ann` of data set `person` is `person-ann`, so one person may have
-   several.
-3. "Latest" is as in the merge (`answers.Answer.order`); where that is equal, in two data sets, the last given. The
+2. An annotator is who `answers.annotator` says: a named person in all data sets, or a data set, whose answers nobody
+   has signed.
+3. "Latest" is as in the merge (`answers.Answer.order`). The
    policy `duplicates` doesn't matter here: what another annotator's answer superseded was annotated all the same.
 4. Where a label has several versions, each pair is compared: `both` counts the spans with equal offsets in both,
    `spans` those of the one plus those of the other. A span that a version has twice counts once.
@@ -24,9 +22,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from labelwise.merge.rules.answers import UNNAMED, Answer, Offsets, accepted_offsets, by_label
+from labelwise.merge.rules.answers import Answer, Offsets, accepted_offsets
 from labelwise.merge.rules.lost_spans import review_task
-from labelwise.sources.prodigy import annotator_of
 
 
 class Version(msgspec.Struct):
@@ -39,7 +36,7 @@ class Version(msgspec.Struct):
     marked: set[Offsets]
 
 
-def find_versions(text: str, answers: Sequence[Answer]) -> dict[str, list[Version]]:
+def find_versions(answers: Sequence[Answer]) -> dict[str, list[Version]]:
     """Find the versions of one text, by label, for those that have several.
 
     answers (Sequence[Answer]): those to complete tasks, accepted or not, that count in the merge.
@@ -47,7 +44,7 @@ def find_versions(text: str, answers: Sequence[Answer]) -> dict[str, list[Versio
     """
     groups = _latest_answers(answers)
     chosen = {id(answer): answer for group in groups.values() for answer in group}
-    marked = {key: accepted_offsets(text, answer) for key, answer in chosen.items()}
+    marked = {key: accepted_offsets(answer) for key, answer in chosen.items()}
     versions: dict[str, list[Version]] = {}
     for label, group in groups.items():
         names: Counter[str] = Counter()
@@ -72,11 +69,11 @@ def count_agreement(versions: Mapping[str, Sequence[Version]]) -> dict[str, Coun
 
 def count_pairs(
     versions: Mapping[str, Sequence[Version]], starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]
-) -> Iterator[tuple[str, Counter[str]]]:
+) -> Iterator[tuple[tuple[str, str, str], Counter[str]]]:
     """Compare the versions of one text, annotator by annotator.
 
     starts, ends (np.ndarray): of the text's tokens, in characters.
-    YIELDS (tuple): label and both annotators, as JSON, and the counts for `AnnotatorPair`.
+    YIELDS (tuple): label and both annotators, and the counts for `AnnotatorPair`.
     """
     for label, group in versions.items():
         tokens = []
@@ -88,7 +85,7 @@ def count_pairs(
         for one, other in combinations(range(len(group)), 2):
             here, there = group[one].marked, group[other].marked
             yield (
-                msgspec.json.encode([label, group[one].who, group[other].who]).decode(),
+                (label, group[one].who, group[other].who),
                 Counter(
                     texts=1,
                     both=len(here & there),
@@ -123,26 +120,19 @@ def disagreement_tasks(
 
 def _latest_answers(answers: Sequence[Answer]) -> dict[str, list[Answer]]:
     """Find the latest answer of each annotator, for each label that has several annotators."""
-    groups = {}
-    for label, group in by_label([answer for answer in answers if answer.task.answer == "accept"]).items():
-        latest = {_who(answer): answer for answer in sorted(group, key=lambda answer: answer.order)}
-        if len(latest) > 1:
-            groups[label] = list(latest.values())
-    return groups
-
-
-def _who(answer: Answer) -> tuple[str, str]:
-    """Tell annotators apart: by name, or else by data set."""
-    name = annotator_of(answer.task)
-    return (name, "" if name and not name.isdecimal() else answer.dataset.name)
+    latest: dict[str, dict[tuple[str, str], Answer]] = {}
+    if len(answers) > 1:
+        for answer in sorted(answers, key=lambda answer: answer.order):
+            for label in answer.dataset.labels if answer.task.answer == "accept" else ():
+                if label not in (answer.task.uncovered or ()):
+                    latest.setdefault(label, {})[answer.who] = answer
+    return {label: list(group.values()) for label, group in latest.items() if len(group) > 1}
 
 
 def _name(answer: Answer) -> str:
     """Name who answered, or the data set, if no person is named; a number is one of the data set's."""
-    name = annotator_of(answer.task)
-    if not name or UNNAMED.search(name):
-        return answer.dataset.name
-    return f"{answer.dataset.name} {name}" if name.isdecimal() else name
+    name, dataset = answer.who
+    return f"{dataset} {name}" if name and dataset else name or dataset
 
 
 def pairwise_f(both: int, spans: int) -> float | None:

@@ -3,26 +3,41 @@
 import re
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
-from labelwise.common.spans import is_integer, trim_usable
+import msgspec
+
 from labelwise.corpus.places import AnswerPlace, answer_digest
 from labelwise.corpus.tasks import PREDICTED
 from labelwise.sources.declarations import DataSet
-from labelwise.sources.prodigy import ANSWERS, Kind, Task, annotator_of, kind_of
+from labelwise.sources.prodigy import ANSWERS, Kind, Task, TaskSpan, kind_of
 
 Offsets = tuple[int, int]
 # How Prodigy names a session that nobody named: after its time.
 UNNAMED = re.compile(r"\d{4}-\d\d-\d\d[_T ]\d\d-\d\d-\d\d")
 
 
-class Answer(NamedTuple):
-    """One task with its place among the sources; `order` is what "latest" compares."""
+class Answer(msgspec.Struct):
+    """One task with its place among the sources, and what became of it.
+
+    file (Path): the source that it was read from, whose position among all is `source`.
+    kind (str): what the data set is declared to be, or else what the task says.
+    who (tuple[str, str]): who answered; see `annotator`.
+    outcome (str): of the row; each of its spans has its own.
+    """
 
     dataset: DataSet
     line: int
     task: Task
     file: Path = Path()
+    source: int = 0
+    kind: Kind = "complete"
+    who: tuple[str, str] = ("", "")
+    outcome: str = ""
+
+    def __post_init__(self) -> None:
+        """Find out what kind it is, and whose."""
+        self.kind = kind_of(self.task) if self.dataset.kind == "auto" else self.dataset.kind
+        self.who = annotator(self.task, self.dataset)
 
     @property
     def place(self) -> str:
@@ -36,36 +51,27 @@ class Answer(NamedTuple):
 
     @property
     def order(self) -> tuple[float, int, int]:
-        """The time of the answer, then its file and its line; no time comes first."""
-        return (self.time, self.position, self.line)
+        """What "latest" compares: the time of the answer, then its source and its line; no time comes first."""
+        return (self.task.timestamp or 0.0, self.source, self.line)
 
     @property
-    def position(self) -> int:
-        """The place of its file among those of its data set."""
-        files = self.dataset.files
-        return files.index(self.file) if len(files) > 1 else 0
-
-    @property
-    def kind(self) -> Kind:
-        """What the data set is declared to be, or else what the task says."""
-        return kind_of(self.task) if self.dataset.kind == "auto" else self.dataset.kind
-
-    @property
-    def time(self) -> float:
-        """The time of the answer in seconds; 0 if there is none."""
-        time = self.task.timestamp
-        return time if is_integer(time) or isinstance(time, float) else 0.0
+    def spans(self) -> list[TaskSpan]:
+        """The spans of the task."""
+        return self.task.spans or []
 
 
-def annotator(answer: Answer) -> tuple[str, str]:
-    """Tell who answered: a name, or else the data set, of which all unnamed answers are one annotator's.
+def annotator(task: Task, dataset: DataSet) -> tuple[str, str]:
+    """Tell who answered: a name, which is one person's in all data sets, or one within a data set, which follows.
 
-    A number, as Label Studio gives it, is a name within its data set: that of another Label Studio is somebody else.
+    Prodigy's session `ann` of the data set `person` is `person-ann`: the person is ann. A number, as Label Studio and
+    doccano give it, is a name within its data set, as each server counts from 1. So is no name at all: answers that
+    nobody has signed are one annotator's. A declaration may name the person that either stands for.
     """
-    name = annotator_of(answer.task)
-    if not name or UNNAMED.search(name):
-        return ("", answer.dataset.name)
-    return (name, answer.dataset.name if name.isdecimal() else "")
+    name = (task.annotator_id or "").removeprefix(f"{dataset.name}-")
+    name = "" if UNNAMED.search(name) else name
+    if person := dataset.annotators.get(name):
+        return (person, "")
+    return (name, dataset.name if not name or name.isdecimal() else "")
 
 
 def superseded(answers: Sequence[Answer]) -> set[int]:
@@ -77,46 +83,40 @@ def superseded(answers: Sequence[Answer]) -> set[int]:
     asked: dict[tuple[object, ...], list[Answer]] = {}
     for answer in answers if len(answers) > 1 else ():
         if len(answer.dataset.files) > 1 and why_not(answer) in ("", "ignored"):
-            spans = answer.task.spans if answer.kind == "binary" else None
-            about = str([(span.start, span.end, span.label) for span in spans or ()])
-            asked.setdefault((answer.dataset.name, *annotator(answer), answer.kind, about), []).append(answer)
+            spans = answer.spans if answer.kind == "binary" else ()
+            about = str([(span.start, span.end, span.label) for span in spans])
+            asked.setdefault((answer.dataset.name, *answer.who, answer.kind, about), []).append(answer)
     return {
         id(answer)
         for group in asked.values()
         for answer in group
-        if answer.position < max(other.position for other in group)
+        if answer.source < max(other.source for other in group)
     }
 
 
-def by_label(answers: Sequence[Answer]) -> dict[str, list[Answer]]:
-    """List the complete answers by the labels that they cover, if there are several."""
-    covering: dict[str, list[Answer]] = {}
-    for answer in answers if len(answers) > 1 else ():
-        for label in answer.dataset.labels:
-            if label not in (answer.task.uncovered or ()):
-                covering.setdefault(label, []).append(answer)
-    return covering
+def said_labels(answer: Answer) -> Sequence[str]:
+    """List the labels of its data set that a complete answer says something about."""
+    labels, uncovered = answer.dataset.labels, answer.task.uncovered
+    return [label for label in labels if uncovered.get(label) != "none"] if uncovered else labels
 
 
-def accepted_offsets(text: str, answer: Answer) -> dict[str, set[Offsets]]:
-    """List the spans that an answer accepts, by label: those that the merge can use, trimmed as there."""
+def accepted_offsets(answer: Answer) -> dict[str, set[Offsets]]:
+    """List the spans that an answer accepts, by label, but for those that can't be used."""
     found: dict[str, set[Offsets]] = {}
-    for span in answer.task.spans or ():
+    for span in answer.spans:
         verdict = answer.task.answer if span.answer is None else span.answer
-        if verdict == "accept" and isinstance(span.label, str):
-            start, end = trim_usable(text, span.start, span.end)
-            if start != end:
-                found.setdefault(span.label, set()).add((start, end))
+        if verdict == "accept" and span.start != span.end:
+            found.setdefault(span.label, set()).add((span.start, span.end))
     return found
 
 
-def digests(text: str, answer: Answer) -> dict[str, str]:
+def digests(answer: Answer) -> dict[str, str]:
     """Digest an answer by the labels of its data set; one without a span isn't in it."""
-    spans = accepted_offsets(text, answer)
+    spans = accepted_offsets(answer)
     return {label: answer_digest(spans[label]) for label in answer.dataset.labels if label in spans}
 
 
-def place_of(text: str, answer: Answer, counting: Collection[tuple[str, str, int]]) -> AnswerPlace | None:
+def place_of(answer: Answer, counting: Collection[tuple[str, str, int]]) -> AnswerPlace | None:
     """Say where an answer is, and which spans it is about; None if it leaves no trace, whatever the others are.
 
     counting (Collection): data set, file and line of the answers that count.
@@ -124,13 +124,12 @@ def place_of(text: str, answer: Answer, counting: Collection[tuple[str, str, int
     complete = answer.kind == "complete"
     if why_not(answer) or (complete and answer.task.answer != "accept"):
         return None
-    place = AnswerPlace(answer.dataset.name, *answer.name, annotator_of(answer.task))
+    place = AnswerPlace(answer.dataset.name, *answer.name, answer.who[0])
     if answer.task.document or not complete:
-        spans = [(trim_usable(text, span.start, span.end), span.place) for span in answer.task.spans or ()]
-        place.judged = None if complete else [offsets for offsets, _ in spans]
-        place.lines = [(*offsets, *found) for offsets, found in spans if found]
+        place.judged = None if complete else [(span.start, span.end) for span in answer.spans]
+        place.lines = [(span.start, span.end, *span.place) for span in answer.spans if span.place]
     if (answer.dataset.name, *answer.name) in counting:
-        place.digests = digests(text, answer)
+        place.digests = digests(answer)
     return place
 
 
@@ -139,10 +138,11 @@ def why_not(answer: Answer) -> str:
 
     An exported prediction that nobody has saved is none: Prodigy gives a time to saved ones.
     """
-    if isinstance(answer.task.meta, dict) and PREDICTED in answer.task.meta and answer.task.timestamp is None:
+    task = answer.task
+    if task.meta and PREDICTED in task.meta and task.timestamp is None:
         return "prediction"
-    if answer.task.answer == "ignore":
+    if task.answer == "ignore":
         return "ignored"
-    if answer.task.answer not in ANSWERS:
+    if task.answer not in ANSWERS:
         return "unknown answer"
     return "other interface" if answer.kind == "other" else ""

@@ -50,7 +50,7 @@ def judge(rows: Sequence[DecisionRow], text: str, answers: Iterable[Answer]) -> 
     none = answer_digest(())
     found: dict[Chain, Answer] = {}
     for answer in answers:
-        made_of = digests(text, answer)
+        made_of = digests(answer)
         for label in answer.dataset.labels:
             found[answer.dataset.name, label, made_of.get(label, none)] = answer
     made = [(row, row.decision, _why_not(row.decision, text, found)) for row in rows if row.decision]

@@ -3,31 +3,29 @@
 1. A row leaves no trace but its count if its answer is `ignore` or unknown, or if it comes from an interface that isn't
    for spans, or from a data set that declares another split than the text's; or if a file that its data set lists
    later has the annotator's answer, too.
-2. Complete tasks: where an annotator answered a text of a data set more than once, the `duplicates` policy decides. If
-   the answer that counts is a `reject`, it says nothing about the text. If it is an `accept`, the text is complete for
-   the labels of the data set, and its spans are accepted.
+2. Complete tasks: where one person answered for a label more than once, in whichever data sets, the `duplicates` policy
+   decides. If the answer that counts is a `reject`, it says nothing about the text. If it is an `accept`, the text is
+   complete for the labels of the data set, and its spans are accepted.
    So it is for the labels that the data set declares `absent` from its texts.
    Where several annotators answered for a label, the `annotators` policy decides which of their spans stand.
 3. Binary tasks judge single spans; where a data set judged the same span twice, the `duplicates` policy decides.
    A text judged for a label is `partial` for it, unless it is complete.
 4. A span accepted by one data set and rejected by another is for the `conflicts` policy.
 5. Decisions change single spans of all that: see `decisions`.
-6. Every row and every span read has one outcome, counted in `Merged.rows` and `Merged.spans`.
+6. Every row and every span is given one outcome, or is among the accepted or rejected ones that `to_doc` gives one.
 
 How far annotators agree is counted by `agreement`. Overlaps and token boundaries aren't decided here: see `to_doc`.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from labelwise.common.spans import SpanKey, State, trim_usable
+import msgspec
+
+from labelwise.common.spans import SpanKey, State
 from labelwise.corpus.manifest import Split
 from labelwise.merge.rules.agreement import Version, find_versions
-from labelwise.merge.rules.answers import Answer, annotator, superseded, why_not
+from labelwise.merge.rules.answers import Answer, said_labels, superseded, why_not
 from labelwise.merge.rules.decisions import Decided, Judged, judge
-from labelwise.merge.rules.ledger import Problem, outcome_of
 from labelwise.merge.rules.lost_spans import Claim, LostSpan
 from labelwise.merge.rules.policies import CONFLICTS, DUPLICATES, Policies, only
 from labelwise.merge.rules.splits import value_of_meta
@@ -35,41 +33,42 @@ from labelwise.merge.rules.votes import outvoted
 from labelwise.sources.decisions import DecisionRow
 from labelwise.sources.prodigy import DOCUMENT, TaskSpan
 
+# Those who say so, each with their span; the first span has the outcome of all, the others are duplicates.
+Said = list[tuple[Answer, TaskSpan]]
+Spans = dict[SpanKey, Said]
 
-class Merged(NamedTuple):
+
+class Merged(msgspec.Struct):
     """The merged annotation of one text.
 
-    places (list): the answers that count: data set, file and line of each; a brat document has no line, which is 0.
+    answers (Sequence[Answer]): all of them; they and their spans have their outcomes.
     name (str): the document that the text is, as its tasks' `meta.doc` says; empty if none does.
     coverage (dict[str, str]): "complete" or "partial" by label; neither for a label that isn't in it.
     covered (dict[tuple[str, str], str]): the same by data set and label, of its own answers.
-    accepted, rejected (dict): the spans that count, sorted, each with the names of the data sets that say so.
+    places (dict): data set, file and line of each answer that counts; a brat document has no line, which is 0.
+    accepted, rejected (dict): the spans that count, sorted, each with those who say so.
     lost (list[LostSpan]): accepted spans that were rejected elsewhere, or the other way round.
-    problems (list[Problem]): the spans that can't be used.
-    rows, spans (Counter): everything read, by outcome, except for what is in `accepted` and `rejected`.
     versions (dict[str, list[Version]]): the spans of each of several annotators, by label.
-    other_split (Counter): rows left out, by their data set, and the one that declares the text's split.
-    trimmed (Counter): by data set, usable spans that had white space at their edges.
+    other_split (list): of each row left out its data set, and the one that declares the text's split.
+    replaced (list): of each answer for a label its data set, and that of the same person's later answer.
     judged (list[Judged]): the decisions about it.
-    added (list[SpanKey]): spans that no source has, but a decision.
+    added (list[TaskSpan]): spans that no source has, but a decision.
     """
 
     text: str
-    places: list[tuple[str, str, int]]
-    name: str
-    coverage: dict[str, str]
-    covered: dict[tuple[str, str], str]
-    accepted: dict[SpanKey, list[str]]
-    rejected: dict[SpanKey, list[str]]
-    lost: list[LostSpan]
-    problems: list[Problem]
-    rows: Counter[str]
-    spans: Counter[str]
-    versions: dict[str, list[Version]]
-    other_split: Counter[tuple[str, str]]
-    trimmed: Counter[str]
-    judged: list[Judged]
-    added: list[SpanKey]
+    answers: Sequence[Answer]
+    name: str = ""
+    coverage: dict[str, str] = {}
+    covered: dict[tuple[str, str], str] = {}
+    places: dict[tuple[str, str, int], None] = {}
+    accepted: Spans = {}
+    rejected: Spans = {}
+    lost: list[LostSpan] = []
+    versions: dict[str, list[Version]] = {}
+    other_split: list[tuple[str, str]] = []
+    replaced: list[tuple[str, str]] = []
+    judged: list[Judged] = []
+    added: list[TaskSpan] = []
 
     @property
     def datasets(self) -> list[str]:
@@ -79,7 +78,7 @@ class Merged(NamedTuple):
 
 def merge_text(
     text: str,
-    answers: Iterable[Answer],
+    answers: Sequence[Answer],
     policies: Policies,
     split: Split | None = None,
     decisions: Sequence[DecisionRow] = (),
@@ -91,55 +90,88 @@ def merge_text(
     decisions (Sequence[DecisionRow]): those about the text, in order.
     RAISES (InputError): a policy is "error" and there is something to decide.
     """
-    answers = list(answers)
-    name = value_of_meta(answers, DOCUMENT) or ""
-    counters = (Counter[tuple[str, str]](), Counter[str]())
-    merged = Merged(text, [], name, {}, {}, {}, {}, [], [], Counter(), Counter(), {}, *counters, [], [])
-    complete: dict[tuple[str, tuple[str, str]], list[Answer]] = {}
+    merged = Merged(text, answers, value_of_meta(answers, DOCUMENT) or "")
+    complete: dict[tuple[str, str], list[Answer]] = {}
     binary: dict[str, list[Answer]] = {}
     earlier = superseded(answers)
     for answer in answers:
         if id(answer) in earlier:
-            _drop(merged, answer, "superseded")
+            _drop(answer, "superseded")
         elif reason := why_not(answer):
-            _drop(merged, answer, reason)
+            _drop(answer, reason)
         elif split is not None and answer.dataset.split not in ("auto", split):
             owner = next(other for other in answers if other.dataset.split == split and not why_not(other))
-            merged.other_split[answer.dataset.name, owner.dataset.name] += 1
-            _drop(merged, answer, "other split")
+            merged.other_split.append((answer.dataset.name, owner.dataset.name))
+            _drop(answer, "other split")
         elif answer.kind == "complete":
-            complete.setdefault((answer.dataset.name, annotator(answer)), []).append(answer)
+            complete.setdefault(answer.who, []).append(answer)
         else:
             binary.setdefault(answer.dataset.name, []).append(answer)
-    accepted: dict[SpanKey, list[Answer]] = {}
-    rejected: dict[SpanKey, list[Answer]] = {}
-    chosen = [answer for group in complete.values() for answer in _choose(merged, group, policies)]
-    for answer in chosen:
-        merged.rows["merged"] += 1
+    accepted: Spans = {}
+    rejected: Spans = {}
+    chosen: dict[int, list[str]] = {}
+    for group in complete.values():
+        chosen |= _choose(merged, group, policies)
+    counting = [(answer, chosen[id(answer)]) for answer in answers if id(answer) in chosen]
+    for answer, labels in counting:
+        answer.outcome = "merged"
         uncovered = answer.task.uncovered or {}
-        _cover(merged, answer, {label: uncovered.get(label, "complete") for label in answer.dataset.labels})
-        for key, span in _usable_spans(merged, answer):
-            if span.answer in (None, "accept"):
-                _note(merged, accepted, key, answer)
+        _cover(merged, answer, {label: uncovered.get(label, "complete") for label in labels})
+        for key, span in _usable_spans(answer):
+            if key[2] not in labels:
+                span.outcome = "superseded"
+            elif span.answer in (None, "accept"):
+                _note(accepted, key, answer, span)
             elif span.answer == "reject":
-                _note(merged, rejected, key, answer)
+                _note(rejected, key, answer, span)
             else:
-                merged.spans["ignored"] += 1
-    judgements = [one for group in binary.values() for one in _judgements(merged, group, policies).items()]
-    judged, decided = judge(decisions, text, [*chosen, *(answer for _, answer in judgements)])
-    _vote(merged, chosen, accepted, policies, decided)
-    for (key, accept), answer in judgements:
-        _cover(merged, answer, {key[2]: "partial"})
-        _note(merged, accepted if accept else rejected, key, answer)
+                span.outcome = "ignored"
+    judgements = [one for group in binary.values() for one in _judgements(group, policies).items()]
+    counted = [*(answer for answer, _ in counting), *(answer for _, (answer, _) in judgements)]
+    judged, decided = judge(decisions, text, counted)
     merged.judged.extend(judged)
+    _vote(merged, counting, accepted, policies, decided)
+    for (key, accept), (answer, span) in judgements:
+        _cover(merged, answer, {key[2]: "partial"})
+        _note(accepted if accept else rejected, key, answer, span)
     _decide(merged, accepted, rejected, decided)
     _settle(merged, accepted, rejected, policies, decided)
-    merged.accepted.update((key, _names(accepted[key])) for key in sorted(accepted))
-    merged.rejected.update((key, _names(rejected[key])) for key in sorted(rejected))
-    merged.rows.update(outcome_of(one.outcome) for one in judged)
-    merged.problems.extend(one.problem() for one in judged if ":" in one.outcome)
-    merged.versions.update(find_versions(text, list(chain.from_iterable(complete.values()))))
+    merged.accepted.update((key, accepted[key]) for key in sorted(accepted))
+    merged.rejected.update((key, rejected[key]) for key in sorted(rejected))
+    merged.versions.update(find_versions([answer for group in complete.values() for answer in group]))
     return merged
+
+
+def _drop(answer: Answer, outcome: str) -> None:
+    """Leave out an answer with its spans."""
+    answer.outcome = outcome
+    for span in answer.spans:
+        span.outcome = f"in {outcome} task"
+
+
+def _choose(merged: Merged, group: Sequence[Answer], policies: Policies) -> dict[int, list[str]]:
+    """Choose among one person's complete answers, label by label: drop the others, and the rejected.
+
+    RETURNS (dict): of each answer that counts, by its `id`, the labels for which it does.
+    """
+    chosen: dict[int, list[str]] = {id(answer): [] for answer in group if len(group) == 1 or not said_labels(answer)}
+    given: dict[str, list[Answer]] = {}
+    for answer in group:
+        for label in said_labels(answer):
+            given.setdefault(label, []).append(answer)
+    for label, answers in given.items():
+        kept = answers if len(answers) == 1 else DUPLICATES[policies.duplicates](answers)
+        for answer in kept:
+            chosen.setdefault(id(answer), []).append(label)
+        if policies.duplicates == "latest":
+            names = [answer.dataset.name for answer in answers]
+            merged.replaced += [(name, kept[0].dataset.name) for name in names if name != kept[0].dataset.name]
+    for answer in group:
+        if answer.task.answer == "reject":
+            _drop(answer, "rejected" if chosen.pop(id(answer), None) is not None else "superseded")
+        elif id(answer) not in chosen:
+            _drop(answer, "superseded")
+    return chosen
 
 
 def _cover(merged: Merged, answer: Answer, states: Mapping[str, str]) -> None:
@@ -150,134 +182,115 @@ def _cover(merged: Merged, answer: Answer, states: Mapping[str, str]) -> None:
         elif state == "partial":
             merged.coverage.setdefault(label, state)
             merged.covered.setdefault((answer.dataset.name, label), state)
-    place = (answer.dataset.name, *answer.name)
-    if place not in merged.places:
-        merged.places.append(place)
+    merged.places[(answer.dataset.name, *answer.name)] = None
 
 
-def _choose(merged: Merged, group: list[Answer], policies: Policies) -> list[Answer]:
-    """Choose among an annotator's complete answers, count the others, and leave out the rejected."""
-    chosen = DUPLICATES[policies.duplicates](group)
-    counting = {id(answer) for answer in chosen}  # two may be equal: annotations of one task that have no ids
-    for answer in group:
-        if answer.task.answer == "reject":
-            _drop(merged, answer, "rejected" if id(answer) in counting else "superseded")
-        elif id(answer) not in counting:
-            _drop(merged, answer, "superseded")
-    return [answer for answer in chosen if answer.task.answer != "reject"]
-
-
-def _judgements(merged: Merged, group: list[Answer], policies: Policies) -> dict[tuple[SpanKey, bool], Answer]:
+def _judgements(group: Sequence[Answer], policies: Policies) -> dict[tuple[SpanKey, bool], tuple[Answer, TaskSpan]]:
     """Collect the verdicts of a data set's binary answers on each span; with `union`, that can be both."""
-    by_span: dict[SpanKey, list[tuple[bool, Answer]]] = {}
+    by_span: dict[SpanKey, list[tuple[bool, Answer, TaskSpan]]] = {}
     for answer in group:
-        merged.rows["merged"] += 1
-        for key, span in _usable_spans(merged, answer):
+        answer.outcome = "merged"
+        for key, span in _usable_spans(answer):
             verdict = span.answer or answer.task.answer
-            if verdict not in ("accept", "reject"):
-                merged.spans["ignored"] += 1
+            if verdict in ("accept", "reject"):
+                by_span.setdefault(key, []).append((verdict == "accept", answer, span))
             else:
-                by_span.setdefault(key, []).append((verdict == "accept", answer))
-    judged: dict[tuple[SpanKey, bool], Answer] = {}
+                span.outcome = "ignored"
+    judged: dict[tuple[SpanKey, bool], tuple[Answer, TaskSpan]] = {}
     for key, verdicts in by_span.items():
         if policies.duplicates == "error":
-            only([answer for _, answer in verdicts])
+            only([answer for _, answer, _ in verdicts])
         verdicts.sort(key=lambda verdict: verdict[1].order, reverse=True)
         # Of equal verdicts, the latest is kept.
-        kept = dict(reversed(verdicts) if policies.duplicates == "union" else verdicts[:1])
-        merged.spans["superseded"] += len(verdicts) - len(kept)
-        judged.update(((key, accept), answer) for accept, answer in kept.items())
+        kept = {
+            accept: (answer, span)
+            for accept, answer, span in (reversed(verdicts) if policies.duplicates == "union" else verdicts[:1])
+        }
+        for accept, _, span in verdicts:
+            if accept not in kept or kept[accept][1] is not span:
+                span.outcome = "superseded"
+        judged |= {(key, accept): said for accept, said in kept.items()}
     return judged
 
 
-def _usable_spans(merged: Merged, answer: Answer) -> Iterable[tuple[SpanKey, TaskSpan]]:
-    """Yield the spans of a task that can be used, white space at their edges trimmed; count and report the others."""
-    uncovered = answer.task.uncovered or {}
-    for span in answer.task.spans or ():
-        start, end = trim_usable(merged.text, span.start, span.end)
-        if start == end or not isinstance(span.label, str):
-            problem, what = "invalid", f"{span.label} {span.start} {span.end}"
-        elif span.label not in answer.dataset.labels:
-            problem, what = "undeclared label", span.label
-        elif uncovered.get(span.label) == "none":
-            problem, what = (
-                "invalid",
-                f"{span.label} {start} {end}: nobody looked for {span.label}, says `uncovered`",
-            )
-        else:
-            if (start, end) != (span.start, span.end):
-                merged.trimmed[answer.dataset.name] += 1
-            yield (start, end, span.label), span
+def _usable_spans(answer: Answer) -> Iterator[tuple[SpanKey, TaskSpan]]:
+    """Yield the spans of a task that can be used; the others have an outcome."""
+    uncovered = answer.task.uncovered
+    labels = answer.dataset.labels
+    for span in answer.spans:
+        if span.outcome:
             continue
-        merged.spans[problem] += 1
-        merged.problems.append(Problem(answer.dataset.name, *(span.place or answer.name), f"{problem}: {what}"))
+        label = span.label
+        if label not in labels:
+            span.outcome = f"undeclared label: {label}"
+        elif uncovered and uncovered.get(label) == "none":
+            span.outcome = f"invalid: {label} {span.start} {span.end}: nobody looked for {label}, says `uncovered`"
+        else:
+            yield (span.start, span.end, label), span
 
 
-def _note(merged: Merged, spans: dict[SpanKey, list[Answer]], key: SpanKey, answer: Answer) -> None:
-    merged.spans["duplicate"] += key in spans
-    spans.setdefault(key, []).append(answer)
+def _note(spans: Spans, key: SpanKey, answer: Answer, span: TaskSpan) -> None:
+    if said := spans.get(key):
+        span.outcome = "duplicate"
+        said.append((answer, span))
+    else:
+        spans[key] = [(answer, span)]
 
 
 def _vote(
     merged: Merged,
-    chosen: Sequence[Answer],
-    accepted: dict[SpanKey, list[Answer]],
+    counting: Sequence[tuple[Answer, Sequence[str]]],
+    accepted: Spans,
     policies: Policies,
     decided: Decided,
 ) -> None:
     """Take out the accepted spans that too few of several annotators agree on, unless they are decided."""
-    keys = [key for key in outvoted(chosen, accepted, policies.annotators) if key not in decided]
-    lost = {key: accepted.pop(key) for key in keys}
-    for key, answers in lost.items():
+    voting: dict[str, list[Answer]] = {}
+    for answer, labels in counting:
+        for label in labels:
+            if label not in (answer.task.uncovered or ()):
+                voting.setdefault(label, []).append(answer)
+    lost = {key: accepted.pop(key) for key in outvoted(voting, accepted, policies.annotators) if key not in decided}
+    for key, said in lost.items():
         start, end, label = key
         winner = next((one for one in sorted(accepted) if one[2] == label and one[0] < end and start < one[1]), None)
-        kept = Claim(winner, "accept", _names(accepted[winner])) if winner else None
-        merged.spans["outvoted"] += 1
-        merged.lost.append(LostSpan("outvoted", Claim(key, "accept", _names(answers)), kept))
+        kept = Claim(winner, "accept", names_of(accepted[winner])) if winner else None
+        said[0][1].outcome = "outvoted"
+        merged.lost.append(LostSpan("outvoted", Claim(key, "accept", names_of(said)), kept))
 
 
-def _decide(
-    merged: Merged, accepted: dict[SpanKey, list[Answer]], rejected: dict[SpanKey, list[Answer]], decided: Decided
-) -> None:
+def _decide(merged: Merged, accepted: Spans, rejected: Spans, decided: Decided) -> None:
     """Add and remove the spans that are decided; where single spans are judged, one that is removed is rejected."""
     for key, answer in decided.items():
         merged.coverage.setdefault(key[2], "partial")
         if answer is not None:
             if key not in accepted:
-                merged.added.append(key)
-                accepted[key] = [answer]
-        elif answers := accepted.pop(key, None):
+                merged.added.append(TaskSpan(*key))
+                accepted[key] = [(answer, merged.added[-1])]
+        elif said := accepted.pop(key, None):
             if merged.coverage[key[2]] == "complete":
-                merged.spans["removed by a decision"] += 1
+                said[0][1].outcome = "removed by a decision"
+            elif key in rejected:
+                said[0][1].outcome = "duplicate"
             else:
-                merged.spans["duplicate"] += key in rejected
-                rejected.setdefault(key, answers)
+                rejected[key] = said
 
 
-def _settle(
-    merged: Merged,
-    accepted: dict[SpanKey, list[Answer]],
-    rejected: dict[SpanKey, list[Answer]],
-    policies: Policies,
-    decided: Decided,
-) -> None:
+def _settle(merged: Merged, accepted: Spans, rejected: Spans, policies: Policies, decided: Decided) -> None:
     """Decide between spans that are both accepted and rejected."""
     for key in sorted(accepted.keys() & rejected.keys()):
-        claims = [Claim(key, "accept", _names(accepted[key])), Claim(key, "reject", _names(rejected[key]))]
-        accept = key in decided or CONFLICTS[policies.conflicts](accepted[key], rejected[key])
-        del (rejected if accept else accepted)[key]
+        yes, no = ([answer for answer, _ in spans[key]] for spans in (accepted, rejected))
+        accept = key in decided or CONFLICTS[policies.conflicts](yes, no)
+        claims = Claim(key, "accept", names_of(accepted[key])), Claim(key, "reject", names_of(rejected[key]))
+        said = (rejected if accept else accepted).pop(key)
+        said[0][1].outcome = "accept/reject"
         kept, lost = claims if accept else reversed(claims)
-        merged.spans["accept/reject"] += 1
         merged.lost.append(LostSpan("accept/reject", lost, kept))
 
 
-def _names(answers: Iterable[Answer]) -> list[str]:
-    return sorted({answer.dataset.name for answer in answers})
-
-
-def _drop(merged: Merged, answer: Answer, outcome: str) -> None:
-    merged.rows[outcome] += 1
-    merged.spans[f"in {outcome} task"] += len(answer.task.spans or ())
+def names_of(said: Said) -> list[str]:
+    """Name the data sets that say so."""
+    return [said[0][0].dataset.name] if len(said) == 1 else sorted({answer.dataset.name for answer, _ in said})
 
 
 def missing_labels(coverage: Mapping[str, str], labels: Iterable[str]) -> dict[str, State]:

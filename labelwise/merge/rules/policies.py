@@ -27,8 +27,9 @@ Unmarked = Literal["missing", "outside"]
 class Policies(msgspec.Struct, frozen=True):
     """What to do where annotations disagree; the first value of each is the default.
 
-    duplicates (str): an annotator answered a text of a data set more than once, or a data set judged a span so: the
-        "latest" answer by timestamp, then line; the "union" of the accepted ones; an "error".
+    duplicates (str): a person answered a text for a label more than once, in whichever data sets (without a name, in
+        one data set), or a data set judged a span so: the "latest" answer by time, then data set, then line; the
+        "union" of the accepted ones; an "error".
     annotators (str): several annotators answered for a label on a text: a span stands that "half" of them marked, or
         "all"; the "union" of what they marked; or names, separated by commas: the first of these who is there decides.
         See `votes`.
@@ -58,24 +59,24 @@ class Policies(msgspec.Struct, frozen=True):
 
 
 def latest(group: Sequence[Answer]) -> list[Answer]:
-    """Keep the latest answer of a data set about a text."""
+    """Keep a person's latest answer about a text."""
     return [max(group, key=lambda answer: answer.order)]
 
 
 def union(group: Sequence[Answer]) -> list[Answer]:
-    """Keep all accepted answers of a data set about a text; if there is none, the latest."""
+    """Keep all of a person's accepted answers about a text; if there is none, the latest."""
     return [answer for answer in group if answer.task.answer == "accept"] or latest(group)
 
 
 def only(group: Sequence[Answer]) -> list[Answer]:
-    """Allow one answer of a data set about a text.
+    """Allow one answer of a person about a text.
 
     RAISES (InputError): there are more.
     """
     if len(group) > 1:
         places = ", ".join(answer.place for answer in group)
-        name = group[0].dataset.name
-        raise InputError(f"{places}: data set {name!r} answers one text more than once; choose latest or union")
+        names = " and ".join(dict.fromkeys(repr(answer.dataset.name) for answer in group))
+        raise InputError(f"{places}: data set {names} answers one text more than once; choose latest or union")
     return list(group)
 
 
@@ -112,7 +113,11 @@ def reject_wins(accepts: Sequence[Answer], rejects: Sequence[Answer]) -> bool:
 
 def latest_wins(accepts: Sequence[Answer], rejects: Sequence[Answer]) -> bool:
     """Decide in favour of the span with the latest time; of the accepted one if they are equal."""
-    return max(answer.time for answer in accepts) >= max(answer.time for answer in rejects)
+    return _last(accepts) >= _last(rejects)
+
+
+def _last(answers: Sequence[Answer]) -> float:
+    return max(answer.task.timestamp or 0.0 for answer in answers)
 
 
 CONFLICTS = {"accept-wins": accept_wins, "reject-wins": reject_wins, "latest": latest_wins}

@@ -13,85 +13,76 @@ from labelwise.common.errors import InputError
 from labelwise.common.spans import SpanKey
 from labelwise.corpus.annotation import GOLD, INCORRECT, Annotation, annotate
 from labelwise.merge.rules.lost_spans import Claim, LostSpan
-from labelwise.merge.rules.one_text import Merged, missing_labels
+from labelwise.merge.rules.one_text import Merged, missing_labels, names_of
 from labelwise.merge.rules.policies import ALIGNMENT, OVERLAP, Policies, Unmarked
 
 
 class Projection(NamedTuple):
     """A Doc, and the spans that aren't among its entities.
 
-    entities (list[str]): the labels of the entities.
     lost (list[LostSpan]): accepted spans that aren't entities.
-    rejected (int): how many rejected spans have token boundaries.
     realigned (list[str]): the labels of the spans that were expanded or contracted.
     """
 
     doc: Doc
-    entities: list[str]
     lost: list[LostSpan]
-    rejected: int
     realigned: list[str]
 
 
 def to_doc(
     tokenize: Callable[[str], Doc], merged: Merged, labels: Sequence[str], policies: Policies, unmarked: Unmarked
 ) -> Projection:
-    """Make a Doc from a merged annotation.
+    """Make a Doc from a merged annotation, and give each accepted and each rejected span its outcome.
 
     tokenize (Callable[[str], Doc]): the project's tokenizer.
     labels (Sequence[str]): all labels, in the order that breaks ties.
     unmarked (str): what the tokens are that are in no span.
     RAISES (InputError): a policy is "error" and there is something to decide.
     """
-
-    def claim(key: SpanKey) -> Claim:
-        """Say who accepted a span."""
-        return Claim(key, "accept", merged.accepted[key])
-
     doc = tokenize(merged.text)
     align = ALIGNMENT[policies.alignment]
     exact = exact_spans(doc)
+    accepted = {key: names_of(said) for key, said in merged.accepted.items()}
     aligned: list[tuple[SpanKey, Span]] = []
-    without_boundaries = []
+    lost = []
     unknown: set[int] = set()
-    for key in merged.accepted:
+    for key, names in accepted.items():
         span = exact(key) or align(doc, key)
         if span is None:
-            without_boundaries.append(LostSpan("no token boundary", claim(key), None))
+            lost.append(LostSpan("no token boundary", Claim(key, "accept", names), None))
             unknown.update(token.i for token in doc.char_span(*key, alignment_mode="expand") or ())
         else:
             aligned.append((key, span))
-    kept, lost = flatten(aligned, OVERLAP[policies.overlap](labels), error=policies.overlap == "error")
+    kept, losers = flatten(aligned, OVERLAP[policies.overlap](labels), error=policies.overlap == "error")
     # Tokens that touch gold without boundaries aren't known to be outside.
     if unknown:
         unknown -= {token.i for span in kept for token in span}
     missing = [doc[i : i + 1] for i in sorted(unknown)]
     doc.set_ents(kept, missing=missing, default=unmarked)
-    rejected = [span for key in merged.rejected if (span := exact(key)) is not None]
+    rejected = {key: span for key in merged.rejected if (span := exact(key)) is not None}
     doc.spans[GOLD] = [span for _, span in aligned]
-    doc.spans[INCORRECT] = rejected
+    doc.spans[INCORRECT] = list(rejected.values())
     uncovered = missing_labels(merged.coverage, labels)
     annotation = Annotation(
-        gold=[(*key, names) for key, names in merged.accepted.items()],
+        gold=[(*key, names) for key, names in accepted.items()],
         rejected=list(merged.rejected),
         uncovered=dict(sorted(uncovered.items())),
         datasets=merged.datasets if uncovered else [],
         doc=merged.name,
     )
     annotate(doc, annotation)
-    losers = {loser for loser, _ in lost}
-    learnt = learnt_by_heads(aligned, losers) if lost else set()
-    overlapped = [
-        LostSpan(overlap_kind(loser, winner), claim(loser), claim(winner), loser in learnt) for loser, winner in lost
-    ]
+    learnt = learnt_by_heads(aligned, dict(losers)) if losers else set()
+    for loser, winner in losers:
+        claims = Claim(loser, "accept", accepted[loser]), Claim(winner, "accept", accepted[winner])
+        lost.append(LostSpan(overlap_kind(loser, winner), *claims, loser in learnt))
+    for said in merged.accepted.values():
+        said[0][1].outcome = "entity"
+    for one in lost:
+        merged.accepted[one.lost.span][0][1].outcome = one.reason
+    for key, said in merged.rejected.items():
+        said[0][1].outcome = "rejected" if key in rejected else "rejected, no token boundary"
     realigned = [key[2] for key, span in aligned if (span.start_char, span.end_char) != key[:2]]
-    return Projection(
-        doc,
-        [span.label_ for span in kept],
-        without_boundaries + overlapped,
-        len(rejected),
-        realigned,
-    )
+    return Projection(doc, lost, realigned)
 
 
 def exact_spans(doc: Doc) -> Callable[[SpanKey], Span | None]:

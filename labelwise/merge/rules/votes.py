@@ -13,29 +13,31 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
 from labelwise.common.spans import SpanKey, overlapping_groups
-from labelwise.merge.rules.answers import Answer, annotator, by_label
+from labelwise.merge.rules.answers import Answer
 from labelwise.merge.rules.policies import ANNOTATORS, half
 
 Offsets = tuple[int, int]
 
 
-def outvoted(answers: Sequence[Answer], accepted: Mapping[SpanKey, Sequence[Answer]], policy: str) -> list[SpanKey]:
+def outvoted(
+    voting: Mapping[str, Sequence[Answer]], accepted: Mapping[SpanKey, Sequence[tuple[Answer, object]]], policy: str
+) -> list[SpanKey]:
     """List the accepted spans that don't stand: all who accepted them have a vote, and too few others agree.
 
-    answers (Sequence[Answer]): the accepted complete answers that count.
-    accepted (Mapping): the spans of these, with those of the answers that accept each.
+    voting (Mapping): for each label the accepted complete answers that count.
+    accepted (Mapping): the spans of these, with those who accept each.
     policy (str): see `policies.Policies.annotators`.
     """
     lost: list[SpanKey] = []
-    for label, voting in by_label(answers).items():
-        deciding = _deciding(voting, policy)
+    for label, answers in voting.items():
+        deciding = _deciding(answers, policy) if len(answers) > 1 else ()
         if not deciding:
             continue
-        spans = {key: {id(answer) for answer in given} for key, given in accepted.items() if key[2] == label}
+        spans = {key: {id(answer) for answer, _ in said} for key, said in accepted.items() if key[2] == label}
         ballots = [{id(answer) for answer in given} for given in deciding]
         marked = [{key[:2] for key, given in spans.items() if given & ballot} for ballot in ballots]
         kept = standing(marked, ANNOTATORS.get(policy, half)(len(marked)))
-        everybody = {id(answer) for answer in voting}
+        everybody = {id(answer) for answer in answers}
         lost += [key for key, given in spans.items() if key[:2] not in kept and given <= everybody]
     return sorted(lost)
 
@@ -70,14 +72,13 @@ def _deciding(voting: Sequence[Answer], policy: str) -> Sequence[list[Answer]]:
     """Choose whose answers decide: an adjudication, the first annotator who is named, or all; none if there is one."""
     voters: dict[tuple[str, str], list[Answer]] = {}
     for answer in voting:
-        voters.setdefault(annotator(answer), []).append(answer)
+        voters.setdefault(answer.who, []).append(answer)
     if len(voters) < 2:
         return ()
     if reviews := [answer for answer in voting if answer.task.view_id == "review"]:
         return ([max(reviews, key=lambda answer: answer.order)],)
     for name in map(str.strip, policy.split(",")):
         for (one, _), given in voters.items():
-            # Prodigy's session `ann` of the data set `person` is `person-ann`.
-            if one in {name, *(f"{answer.dataset.name}-{name}" for answer in given)}:
+            if one == name:
                 return (given,)
     return list(voters.values())

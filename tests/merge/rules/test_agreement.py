@@ -22,7 +22,8 @@ from labelwise.merge.rules.policies import Policies
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
 from labelwise.sources.declarations import DataSet
-from labelwise.sources.prodigy import Task, TaskSpan, annotator_of, parse_task
+from labelwise.sources.prodigy import Task, TaskSpan, check_task, parse_task
+from tests.merge.rules.texts import make_answer
 
 TEXT = "Add 5 mL of Jordan water."
 AMOUNT, JORDAN, WATER = (4, 8, "R"), (12, 18, "R"), (12, 24, "R")
@@ -34,16 +35,12 @@ def answer(*spans, data="a", labels="R", line=1, who=None, session=None, time=No
     marked = [TaskSpan(*span) for span in spans]
     dataset = DataSet(data, (Path(f"{data}.jsonl"),), tuple(labels), "auto", split)
     fields = {"view_id": "ner_manual", "annotator_id": who, "session_id": session, "timestamp": time} | task
-    return Answer(dataset, line, Task(TEXT, marked, **fields), dataset.files[0])
+    return make_answer(dataset, line, Task(TEXT, marked, **fields))
 
 
 def agreement(answers, split=None, **policies) -> dict[str, tuple[int, int, int]]:
     """Merge, and give (texts, both, spans) by label."""
-    merged = merge_text(TEXT, answers, Policies(**policies), split)
-    assert merged.rows.total() == len(answers)
-    standing = len(merged.accepted) + len(merged.rejected)
-    assert merged.spans.total() + standing == sum(len(a.task.spans) for a in answers)
-    found = count_agreement(merged.versions)
+    found = count_agreement(merge_text(TEXT, answers, Policies(**policies), split).versions)
     return {label: (n["texts"], n["both"], n["spans"]) for label, n in found.items()}
 
 
@@ -170,7 +167,8 @@ def test_pairwise_f(both, spans, f):
 def test_a_malformed_name_does_not_cost_the_row(key, value):
     task, problem = parse_task(json.dumps({"text": "x", key: value}))
     assert (task is not None, problem) == (True, "")
-    assert annotator_of(task) == ""
+    check_task(task)
+    assert task.annotator_id is None
 
 
 def brute_force(rows: list[dict[str, Any]], label: str) -> tuple[int, float | None]:
@@ -286,7 +284,9 @@ def test_without_a_text_that_was_annotated_twice_there_is_none(merging, capsys):
 
 def test_the_table_is_in_the_order_of_the_labels(capsys):
     counts = {"A": Counter(texts=1200, both=4, spans=10), "B": Counter(texts=2, both=0, spans=0)}
-    print_ledger(Ledger(labels={"B": Counter(), "C": Counter(), "A": Counter()}, agreement=counts))
+    ledger = Ledger({("labels", label, "gold"): 0 for label in "BCA"})
+    ledger.update({("agreement", label, what): n for label, row in counts.items() for what, n in row.items()})
+    print_ledger(ledger)
     printed = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     start = printed.index("Agreement where texts were annotated twice Texts F")
     assert printed[start + 2 : start + 4] == ["B 2 -", "A 1,200 0.800"]
@@ -298,7 +298,8 @@ def test_the_metrics_have_f_beside_the_counts(tmp_path):
         "B": Counter(texts=1, both=0, spans=4),  # never the same span
         "C": Counter(texts=5, both=0, spans=0),  # nobody marked any
     }
-    write_metrics(Ledger(agreement=counts), tmp_path / "merge.json", {}, compared=False)
+    ledger = Ledger({("agreement", label, what): n for label, row in counts.items() for what, n in row.items()})
+    write_metrics(ledger, tmp_path / "merge.json", {}, compared=False)
     written = json.loads((tmp_path / "merge.json").read_text())
     found = written["agreement"]
     assert (written["compared"], written["problems"]) == (False, 0)
@@ -401,9 +402,9 @@ def test_what_people_marked_differently_is_listed(merging):
     assert [span["annotators"] for span in found["text 1 cat"]["spans"]] == [["ann"]]
 
 
-def test_two_sessions_that_nobody_named_are_told_apart(merging):
+def test_sessions_that_nobody_named_are_one_annotators(merging):
+    """Prodigy names a session after its time each time it is started: that is no second person."""
     rows = [row for time in ("2024-03-01_10-00-00", "2024-03-02_10-00-00") for row in rows_of(range(3), time)]
     merging.add("a", ["A"], rows)
     merging.run()
-    (pair,) = read_annotators(merging.root / "corpus")
-    assert (pair.one, pair.other) == ("a", "a (2)")
+    assert list(read_annotators(merging.root / "corpus")) == []

@@ -6,11 +6,13 @@ from pathlib import Path
 import pytest
 
 from labelwise.common.errors import InputError
+from labelwise.merge.partition import find_problems
 from labelwise.merge.rules.answers import Answer
 from labelwise.merge.rules.one_text import Claim, LostSpan, merge_text, missing_labels
 from labelwise.merge.rules.policies import COVERAGE, Policies
 from labelwise.sources.declarations import DataSet
 from labelwise.sources.prodigy import Task, TaskSpan
+from tests.merge.rules.texts import make_answer, rows_of, said, spans_of
 
 TEXT = "Add 5 mL of Jordan water."
 WATER, JORDAN, AMOUNT = (12, 24, "Reagent"), (12, 18, "Place"), (4, 8, "Amount")
@@ -24,16 +26,11 @@ def answer(*spans, line=1, answer="accept", time=None, data=None) -> Answer:
     """One task; a span is (start, end, label) or (start, end, label, answer)."""
     task = Task(TEXT, [TaskSpan(*span) for span in spans], answer=answer, timestamp=time)
     data = data or dataset()
-    return Answer(data, line, task, data.files[0])
+    return make_answer(data, line, task)
 
 
 def merge(*answers, **policies):
-    merged = merge_text(TEXT, answers, Policies(**policies))
-    # The ledger: each row and span that went in has one outcome, or counts.
-    assert merged.rows.total() == len(answers)
-    standing = len(merged.accepted) + len(merged.rejected)
-    assert merged.spans.total() + standing == sum(len(a.task.spans) for a in answers)
-    return merged
+    return merge_text(TEXT, answers, Policies(**policies))
 
 
 def test_data_sets_unite_and_each_covers_its_labels():
@@ -42,10 +39,10 @@ def test_data_sets_unite_and_each_covers_its_labels():
         answer(data=dataset("p", ["Place"])),
         answer(AMOUNT, WATER, data=dataset("x", ["Amount", "Reagent"])),
     )
-    assert merged.accepted == {AMOUNT: ["x"], WATER: ["r", "x"]}
+    assert said(merged.accepted) == {AMOUNT: ["x"], WATER: ["r", "x"]}
     assert merged.coverage == {"Reagent": "complete", "Place": "complete", "Amount": "complete"}
-    assert merged.rows == Counter(merged=3)
-    assert merged.spans == Counter(duplicate=1)
+    assert rows_of(merged) == Counter(merged=3)
+    assert spans_of(merged) == Counter(duplicate=1)
     assert missing_labels(merged.coverage, ["Reagent", "Place", "Amount", "Time"]) == {"Time": "none"}
 
 
@@ -66,7 +63,7 @@ def test_a_text_is_complete_for_labels_that_are_absent_from_its_data_set(given, 
 
 def test_a_span_of_an_absent_label_is_undeclared():
     merged = merge(answer(JORDAN, data=dataset("r", ["Reagent"], absent=[JORDAN[2]])))
-    assert merged.spans == Counter({"undeclared label": 1})
+    assert spans_of(merged) == Counter({"undeclared label": 1})
 
 
 @pytest.mark.parametrize(
@@ -95,7 +92,7 @@ def test_duplicates(answers, policy, accepted, rows):
     for order in (given, given[::-1]):
         merged = merge(*order, duplicates=policy)
         assert sorted(merged.accepted) == sorted(accepted)
-        assert merged.rows == Counter(rows)
+        assert rows_of(merged) == Counter(rows)
         assert merged.coverage == (dict.fromkeys(["Reagent", "Place", "Amount"], "complete") if accepted else {})
 
 
@@ -108,10 +105,10 @@ def test_duplicates_can_be_an_error_that_names_file_and_lines():
 def test_binary_tasks_judge_spans_and_cover_partly():
     binary = dataset("teach", ["Reagent", "Place"], "binary")
     merged = merge(answer(WATER, data=binary), answer(JORDAN, line=2, answer="reject", data=binary))
-    assert merged.accepted == {WATER: ["teach"]}
-    assert merged.rejected == {JORDAN: ["teach"]}
+    assert said(merged.accepted) == {WATER: ["teach"]}
+    assert said(merged.rejected) == {JORDAN: ["teach"]}
     assert merged.coverage == {"Reagent": "partial", "Place": "partial"}
-    assert merged.rows == Counter(merged=2)
+    assert rows_of(merged) == Counter(merged=2)
 
 
 def test_old_binary_tasks_answer_each_span():
@@ -120,7 +117,7 @@ def test_old_binary_tasks_answer_each_span():
     )
     assert (list(merged.accepted), list(merged.rejected)) == ([WATER], [JORDAN])
     assert merged.coverage == {"Reagent": "partial", "Place": "partial"}
-    assert merged.spans == Counter(ignored=1)
+    assert spans_of(merged) == Counter(ignored=1)
 
 
 def test_complete_beats_partial_whatever_comes_first():
@@ -140,11 +137,11 @@ def test_a_span_judged_twice_by_one_data_set(policy, accepts, rejects):
     if policy == "union":  # both count, and the conflict is settled like one between data sets
         merged = merge(*answers, duplicates=policy)
         assert list(merged.accepted) == [WATER]
-        assert merged.spans == Counter({"accept/reject": 1})
+        assert spans_of(merged) == Counter({"accept/reject": 1})
     else:
         merged = merge(*answers, duplicates=policy)
         assert (list(merged.accepted), list(merged.rejected)) == ([WATER] * accepts, [WATER] * rejects)
-        assert merged.spans == Counter(superseded=1)
+        assert spans_of(merged) == Counter(superseded=1)
 
 
 @pytest.mark.parametrize(
@@ -163,8 +160,8 @@ def test_conflicts(policy, times, accepted):
         answer(WATER, time=times[1], answer="reject", data=dataset("no", kind="binary")),
         conflicts=policy,
     )
-    assert merged.accepted == ({WATER: ["yes"]} if accepted else {})
-    assert merged.rejected == ({} if accepted else {WATER: ["no"]})
+    assert said(merged.accepted) == ({WATER: ["yes"]} if accepted else {})
+    assert said(merged.rejected) == ({} if accepted else {WATER: ["no"]})
     yes, no = Claim(WATER, "accept", ["yes"]), Claim(WATER, "reject", ["no"])
     assert merged.lost == [LostSpan("accept/reject", *((no, yes) if accepted else (yes, no)))]
 
@@ -191,8 +188,8 @@ def test_conflicts(policy, times, accepted):
 def test_a_bad_span_costs_only_itself(span, outcome):
     merged = merge(answer(span, WATER))
     assert list(merged.accepted) == [WATER]
-    assert merged.spans == Counter({outcome: 1})
-    assert [(p.dataset, p.line, p.reason.split(":")[0]) for p in merged.problems] == [("a", 1, outcome)]
+    assert spans_of(merged) == Counter({outcome: 1})
+    assert [(p.dataset, p.line, p.reason.split(":")[0]) for p in find_problems(merged)] == [("a", 1, outcome)]
 
 
 @pytest.mark.parametrize(
@@ -206,9 +203,9 @@ def test_a_bad_span_costs_only_itself(span, outcome):
 )
 def test_answers_that_say_nothing_about_spans(task, outcome):
     data = dataset(kind="auto")
-    merged = merge(Answer(data, 1, Task(TEXT, [TaskSpan(*WATER)], **task)), answer(JORDAN, line=2, data=data))
+    merged = merge(make_answer(data, 1, Task(TEXT, [TaskSpan(*WATER)], **task)), answer(JORDAN, line=2, data=data))
     assert list(merged.accepted) == [JORDAN]
-    assert merged.rows == Counter({"merged": 1, outcome: 1})
+    assert rows_of(merged) == Counter({"merged": 1, outcome: 1})
 
 
 def test_spans_of_complete_tasks_can_have_answers_too():
@@ -224,19 +221,19 @@ def test_a_declared_split_keeps_data_sets_of_other_splits_out_and_no_others():
         answer(JORDAN, data=dataset("new")),
     ]
     merged = merge_text(TEXT, answers, Policies(), "test")
-    assert merged.accepted == {WATER: ["own"], JORDAN: ["new"]}
-    assert merged.rows == Counter({"merged": 2, "other split": 1})
-    assert merged.other_split == Counter({("train", "own"): 1})
+    assert said(merged.accepted) == {WATER: ["own"], JORDAN: ["new"]}
+    assert rows_of(merged) == Counter({"merged": 2, "other split": 1})
+    assert merged.other_split == [("train", "own")]
 
 
 def test_white_space_at_the_edges_is_trimmed():
     merged = merge(answer((11, 19, "Place")), answer(JORDAN, data=dataset("b")))
-    assert merged.accepted == {JORDAN: ["a", "b"]}
+    assert said(merged.accepted) == {JORDAN: ["a", "b"]}
 
 
 def test_spans_of_dropped_tasks_are_counted_with_them():
     merged = merge(answer(WATER, JORDAN, answer="ignore"), answer(AMOUNT, answer="reject"))
-    assert merged.spans == Counter({"in ignored task": 2, "in rejected task": 1})
+    assert spans_of(merged) == Counter({"in ignored task": 2, "in rejected task": 1})
     assert merged.coverage == {}
 
 

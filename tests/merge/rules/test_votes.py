@@ -11,6 +11,7 @@ from labelwise.merge.rules.policies import Policies
 from labelwise.merge.rules.votes import standing
 from labelwise.sources.declarations import DataSet
 from labelwise.sources.prodigy import Task, TaskSpan
+from tests.merge.rules.texts import make_answer, rows_of, spans_of
 
 TEXT = "Zoë Barton of Mercury Labs paid."
 NAME, FIRST, LABS, MERCURY = (0, 10), (0, 3), (14, 26), (14, 21)
@@ -44,14 +45,11 @@ def answered(who: str, *spans: tuple[int, int], line: int = 1, data: str = "a", 
     task = Task(TEXT, [TaskSpan(*span, "NAME") for span in spans], annotator_id=who, view_id="ner_manual")
     for name, value in given.items():
         setattr(task, name, value)
-    return Answer(dataset, line, task, dataset.files[0])
+    return make_answer(dataset, line, task)
 
 
 def merged(*answers, annotators: str = "half"):
-    found = merge_text(TEXT, answers, Policies(annotators=annotators))
-    assert found.rows.total() == len(answers)
-    assert found.spans.total() + len(found.accepted) + len(found.rejected) == sum(len(a.task.spans) for a in answers)
-    return found
+    return merge_text(TEXT, answers, Policies(annotators=annotators))
 
 
 def offsets(found) -> list[tuple[int, int]]:
@@ -62,7 +60,7 @@ def test_a_span_that_too_few_marked_is_outvoted_and_no_rejection():
     found = merged(answered("ann", NAME, LABS), answered("bob", NAME, line=2), answered("eve", NAME, line=3))
     assert offsets(found) == [NAME]
     assert (found.rejected, found.coverage) == ({}, {"NAME": "complete"})
-    assert found.spans == Counter(duplicate=2, outvoted=1)
+    assert spans_of(found) == Counter(duplicate=2, outvoted=1)
     (lost,) = found.lost
     assert (lost.reason, lost.lost.span, lost.kept) == ("outvoted", (*LABS, "NAME"), None)
 
@@ -115,11 +113,11 @@ def test_duplicates_decide_within_one_annotator_only():
     answers = [answered("ann", NAME, timestamp=1), answered("bob", NAME, line=2, timestamp=2)]
     later = answered("ann", NAME, LABS, line=3, timestamp=3)
     found = merged(*answers, later, annotators="union")
-    assert found.rows == Counter(merged=2, superseded=1)
+    assert rows_of(found) == Counter(merged=2, superseded=1)
     assert offsets(found) == [NAME, LABS]
 
 
 def test_two_sessions_that_nobody_named_are_one_annotator():
     answers = [answered("a-2024-05-03_12-00-00", NAME), answered("a-2024-05-04_09-30-00", LABS, line=2)]
     found = merged(*answers)
-    assert (offsets(found), found.rows) == ([LABS], Counter(merged=1, superseded=1))
+    assert (offsets(found), rows_of(found)) == ([LABS], Counter(merged=1, superseded=1))
