@@ -49,7 +49,6 @@ from labelwise.merge.rules.settings import Settings, load_tokenizer
 from labelwise.merge.runs import Run, run_path
 from labelwise.sources.decisions import DecisionRow, find_decisions
 from labelwise.sources.declarations import DataSet, all_labels, load_datasets
-from labelwise.sources.files import LINK_OUTSIDE, printable
 
 
 def merge_data(
@@ -140,7 +139,6 @@ def merge_datasets(
         cache = open_cache(out / CACHE)
         for split in SPLITS:
             (folder / split).mkdir(parents=True)
-        _note_links_outside(datasets, ledger, folder / PROBLEMS)
         decided = _read_decisions(decisions, ledger, folder / PROBLEMS) if decisions else {}
         (folder / PLACES).write_bytes(
             declared_line(
@@ -199,16 +197,6 @@ def _read(
 
 def _renamed(dataset: DataSet, old: str) -> str:
     return f"{dataset.name}: {old} to {dataset.rename[old]}"
-
-
-def _note_links_outside(datasets: Sequence[DataSet], ledger: Ledger, problems: Path) -> None:
-    """Enter the links that aren't read into the ledger, and list them: each counts as a row."""
-    links = [(dataset.name, link) for dataset in datasets for link in dataset.outside]
-    ledger["rows_read",] += len(links)
-    ledger.count(("rows",), [LINK_OUTSIDE] * len(links))
-    ledger.count(("datasets",), [name for name, _ in links])
-    lines = [problem_line(Problem(name, printable(link), 0, LINK_OUTSIDE)) for name, link in links]
-    problems.write_bytes(b"".join(lines))
 
 
 def _read_decisions(decisions: Path, ledger: Ledger, problems: Path) -> dict[bytes, list[DecisionRow]]:

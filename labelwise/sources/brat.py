@@ -35,7 +35,7 @@ from labelwise.sources.brat_offsets import (
     to_code_points,
 )
 from labelwise.sources.brat_predicted import LIST, digest_of
-from labelwise.sources.files import LINK_OUTSIDE, find_files, folders_outside, is_link_outside, printable, read_file
+from labelwise.sources.files import find_files, printable, read_file
 
 SUFFIXES = (".ann", ".a1", ".a2")
 DOCUMENT_SUFFIXES = (".txt", *SUFFIXES)
@@ -49,7 +49,6 @@ MissingAnn = Literal["skip", "empty"]
 # Why a T line isn't converted.
 NOT_CONVERTED = {
     "no text": "the annotation file has no .txt beside it, or an empty one",
-    LINK_OUTSIDE: "the text or an annotation file is a link out of the corpus, the project and DVC's cache",
     "not readable": "the text or an annotation file is a link to nothing, a folder, or mustn't be read",
     "UTF-16": "the text or an annotation file is UTF-16; convert it to UTF-8: iconv -f UTF-16 -t UTF-8",
     "not decodable": "the text or the line isn't valid in the given encoding",
@@ -112,24 +111,20 @@ class Document(NamedTuple):
 def find_documents(root: Path) -> list[Path]:
     """List the documents under a folder, sorted, as paths without suffix; one that has only an .ann counts too.
 
-    So does a link to a folder elsewhere, which isn't looked into.
-
     RAISES (InputError): there is no such folder, or one in it can't be read.
     """
     if not root.is_dir():
         raise InputError(f"{root}: there is no such folder; give the one that holds your brat corpus")
     stems = {file.with_suffix("") for file in find_files(root, DOCUMENT_SUFFIXES)}
-    return sorted({*stems, *folders_outside(root)}, key=lambda stem: stem.relative_to(root).parts)
+    return sorted(stems, key=lambda stem: stem.relative_to(root).parts)
 
 
-def count_labels(
-    stems: Iterable[Path], root: Path, encoding: str = "utf-8", predicted: Mapping[Path, str] = {}
-) -> Counter[str]:
+def count_labels(stems: Iterable[Path], encoding: str = "utf-8", predicted: Mapping[Path, str] = {}) -> Counter[str]:
     """Count the labels of all well-formed T lines of documents that are read; see `read_document`."""
     counts: Counter[str] = Counter()
     for stem in stems:
-        files, unread = _read_annotations(stem, root)
-        if unread or _is_predicted(stem, files, predicted) or _read_text(stem, root, encoding)[0] is None:
+        files, unread = _read_annotations(stem)
+        if unread or _is_predicted(stem, files, predicted) or _read_text(stem, encoding)[0] is None:
             continue
         for _, _, row in _lines(files, encoding):
             if row is not None and (match := T_LINE.fullmatch(row)):
@@ -165,11 +160,8 @@ def read_document(
     name = printable(stem.relative_to(root))
     path = f"{name}.txt"
     document = Document(path, None, [], [], Counter(), Counter())
-    if is_link_outside(stem, root):
-        document.problems.append(BratProblem(name, 0, LINK_OUTSIDE, ""))
-        return document
-    files, unread = _read_annotations(stem, root)
-    text, why_not = _read_text(stem, root, encoding)
+    files, unread = _read_annotations(stem)
+    text, why_not = _read_text(stem, encoding)
     if unread:
         suffix, why_not = next(iter(unread.items()))
         text = None
@@ -247,10 +239,8 @@ def _convert(
     document.mentions.sort()
 
 
-def _read_text(stem: Path, root: Path, encoding: str) -> tuple[str | None, str]:
+def _read_text(stem: Path, encoding: str) -> tuple[str | None, str]:
     file = stem.with_name(stem.name + ".txt")
-    if is_link_outside(file, root):
-        return None, LINK_OUTSIDE
     try:
         content = read_file(file)
         if is_utf16(content):
@@ -271,16 +261,16 @@ def is_utf16(content: bytes) -> bool:
     return begin.startswith((b"\xff\xfe", b"\xfe\xff")) or 4 * begin.count(0) > len(begin)
 
 
-def find_utf16(stems: Iterable[Path], root: Path) -> Path | None:
+def find_utf16(stems: Iterable[Path]) -> Path | None:
     """Find the first annotation file that looks like UTF-16."""
     for stem in stems:
-        for suffix, why_not in _read_annotations(stem, root)[1].items():
+        for suffix, why_not in _read_annotations(stem)[1].items():
             if why_not == "UTF-16":
                 return stem.with_name(stem.name + suffix)
     return None
 
 
-def _read_annotations(stem: Path, root: Path) -> tuple[dict[str, bytes], dict[str, str]]:
+def _read_annotations(stem: Path) -> tuple[dict[str, bytes], dict[str, str]]:
     """Read a document's annotation files.
 
     RETURNS (tuple): the content of each by its suffix, and for those that can't be read, or decoded, why not.
@@ -289,9 +279,6 @@ def _read_annotations(stem: Path, root: Path) -> tuple[dict[str, bytes], dict[st
     unread: dict[str, str] = {}
     for suffix in SUFFIXES:
         file = stem.with_name(stem.name + suffix)
-        if is_link_outside(file, root):
-            unread[suffix] = LINK_OUTSIDE
-            continue
         try:
             content = read_file(file)
         except FileNotFoundError:

@@ -5,14 +5,12 @@ from pathlib import Path
 
 from labelwise.sources.brat import NOT_CONVERTED, find_documents, read_document
 from labelwise.sources.brat_predicted import find_predicted
-from labelwise.sources.files import LINK_OUTSIDE
 from labelwise.sources.items import Item
 from labelwise.sources.prodigy import Task, TaskSpan
 
 # The outcome of a document that has no text, by the reason; others are malformed.
 OUTCOMES = {
     "no annotation file": "not annotated: no annotation file",
-    LINK_OUTSIDE: LINK_OUTSIDE,
     "prediction": "prediction",
 }
 

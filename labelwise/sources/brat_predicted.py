@@ -14,7 +14,7 @@ import msgspec
 
 from labelwise.common.decoding import DECODE_ERRORS
 from labelwise.common.errors import InputError
-from labelwise.sources.files import find_files, is_link_outside, printable, read_file
+from labelwise.sources.files import find_files, printable, read_file
 
 LIST = "PREDICTED.json"
 
@@ -36,13 +36,12 @@ def find_predicted(root: Path) -> dict[Path, str]:
     """
     found: dict[Path, str] = {}
     for file in find_files(root, (LIST,)):
-        if not is_link_outside(file, root):
-            try:
-                digests = msgspec.json.decode(read_file(file), type=dict[str, str])
-            except DECODE_ERRORS as error:
-                raise InputError(
-                    f"{printable(file)}: not a list of predictions ({error}); export them again, or delete it, which "
-                    "accepts them all"
-                ) from error
-            found |= {file.parent / name: digest for name, digest in digests.items()}
+        try:
+            digests = msgspec.json.decode(read_file(file), type=dict[str, str])
+        except DECODE_ERRORS as error:
+            raise InputError(
+                f"{printable(file)}: not a list of predictions ({error}); export them again, or delete it, which "
+                "accepts them all"
+            ) from error
+        found |= {file.parent / name: digest for name, digest in digests.items()}
     return found

@@ -104,11 +104,11 @@ def convert_brat(
         ]
         map_jobs = stack.enter_context(open_workers(min(workers, len(blocks)), address, out.absolute()))
 
-        count = partial(count_block, root=root, encoding=encoding, predicted=predicted)
+        count = partial(count_block, encoding=encoding, predicted=predicted)
         found: Counter[str] = Counter()
         for counts in map_jobs(count, progress(blocks, "labels")):
             found.update(counts)
-        if not found and (file := find_utf16(stems, brat_dir)):
+        if not found and (file := find_utf16(stems)):
             raise InputError(f"{printable(file)}: this is UTF-16; convert it to UTF-8: iconv -f UTF-16 -t UTF-8")
         found = rename_counts(found, rename, tell)
         chosen = choose_labels(labels, found, brat_dir)
@@ -162,9 +162,9 @@ class BlockJob(NamedTuple):
         return self.blocks / str(self.number)
 
 
-def count_block(job: BlockJob, *, root: Path, encoding: str, predicted: Mapping[Path, str]) -> Counter[str]:
+def count_block(job: BlockJob, *, encoding: str, predicted: Mapping[Path, str]) -> Counter[str]:
     """Count the labels of a block."""
-    return count_labels(job.stems, root, encoding, predicted)
+    return count_labels(job.stems, encoding, predicted)
 
 
 def convert_block(

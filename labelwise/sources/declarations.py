@@ -39,17 +39,7 @@ from labelwise.corpus.manifest import find_partitions, is_corpus, read_manifest
 from labelwise.corpus.tasks import DATASETS
 from labelwise.sources.brat import find_documents
 from labelwise.sources.db_out import PASSWORD, WITHOUT
-from labelwise.sources.files import (
-    find_files,
-    folders_outside,
-    is_folder,
-    is_link_outside,
-    is_outside,
-    match_pattern,
-    open_file,
-    printable,
-    read_file,
-)
+from labelwise.sources.files import find_files, is_folder, match_pattern, open_file, printable, read_file
 from labelwise.sources.formats import read_items
 from labelwise.sources.prodigy import labels_of
 
@@ -78,7 +68,6 @@ class DataSet(msgspec.Struct, frozen=True):
     key (str): that of its `.spacy` files' spans, or of its Label Studio tasks' text, if it is declared; see `formats`.
     annotators (dict[str, str]): names of annotators by those that answers have; that of answers without one by "".
     inferred (bool): its labels are those that were used; nobody has listed them.
-    outside (tuple[Path, ...]): links that lead elsewhere, and aren't read; see `files`.
     """
 
     name: str
@@ -91,7 +80,6 @@ class DataSet(msgspec.Struct, frozen=True):
     rename: dict[str, str] = {}
     annotators: dict[str, str] = {}
     inferred: bool = False
-    outside: tuple[Path, ...] = ()
     key: str = ""
     document_url: str = ""
 
@@ -217,7 +205,7 @@ def _matches(path: Path) -> list[Path]:
 def _load(file: Path) -> list[DataSet]:
     declared = read_entries(file)
     _check_local(declared, file)
-    return [_make_dataset(item, *_find_files(item, file)) for item in declared]
+    return [_make_dataset(item, _find_files(item, file)) for item in declared]
 
 
 def _check_local(declared: Sequence[Declaration], file: Path) -> None:
@@ -284,7 +272,7 @@ def _place(item: Declaration, value: str, file: Path) -> str:
     return f"{file}{f', line {line}' if written else ''}: data set {item.name!r}"
 
 
-def _make_dataset(item: Declaration, files: tuple[Path, ...], outside: tuple[Path, ...]) -> DataSet:
+def _make_dataset(item: Declaration, files: tuple[Path, ...]) -> DataSet:
     for key, suffix in (("spans", ".spacy"), ("text", ".json")):
         if getattr(item, key) and not all(file.suffix == suffix for file in files):
             raise InputError(f"data set {item.name!r}: `{key}` is of {suffix} files; leave it out")
@@ -300,7 +288,6 @@ def _make_dataset(item: Declaration, files: tuple[Path, ...], outside: tuple[Pat
         rename=item.rename,
         annotators=item.annotators,
         inferred=item.labels == "auto",
-        outside=outside,
         key=item.spans or item.text,
         document_url=item.document_url,
     )
@@ -323,20 +310,16 @@ def used_labels(item: Declaration, files: Sequence[Path]) -> tuple[str, ...]:
     return tuple(sorted(labels))
 
 
-def _find_files(item: Declaration, file: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
-    """List the sources of a declaration: the `.spacy` files of a folder, a folder of brat documents, files.
-
-    RETURNS (tuple): the sources, and links that lead elsewhere.
-    """
+def _find_files(item: Declaration, file: Path) -> tuple[Path, ...]:
+    """List the sources of a declaration: the `.spacy` files of a folder, a folder of brat documents, files."""
     if bool(item.path) == bool(item.db):
         raise InputError(f"{file}: data set {item.name!r} needs either a path or a db; {SYNTAX}")
-    found = [_find_named(item, file, declared) for declared in _sources(item)]
-    files, outside = ([path for part in parts for path in part] for parts in zip(*found, strict=True))
-    return tuple(dict.fromkeys(files)), tuple(dict.fromkeys(outside))
+    found = (path for declared in _sources(item) for path in _find_named(item, file, declared))
+    return tuple(dict.fromkeys(found))
 
 
-def _find_named(item: Declaration, file: Path, declared: str) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
-    """List the sources that one path of a declaration names, and links that lead elsewhere."""
+def _find_named(item: Declaration, file: Path, declared: str) -> list[Path]:
+    """List the sources that one path of a declaration names."""
     if "\0" in declared:
         raise InputError(f"{file}: data set {item.name!r}: no path can have the character \\0; correct {declared!r}")
     path = Path(os.path.realpath(file.parent / declared))  # Path.resolve raises a RuntimeError where links loop
@@ -345,49 +328,35 @@ def _find_named(item: Declaration, file: Path, declared: str) -> tuple[tuple[Pat
     if not path.exists():
         link = f", where {declared} leads" if (file.parent / declared).is_symlink() else ""
         raise FileNotFoundError(f"data set {item.name!r}: there is no file {path}{link}")
-    written = Path(os.path.normpath(file.parent / declared))
-    if written.is_relative_to(os.path.normpath(file.parent)) and is_outside(written, file.parent):
-        return (), (written,)
-    if path.is_dir():
-        # Hidden folders, such as a merge's cache, aren't looked into.
-        found = find_files(path, (".spacy",), hidden=False)
-        outside = tuple(link for link in found if is_link_outside(link, path))
-        visible = [spacy for spacy in found if spacy not in outside]
-        documents = [stem for stem in find_documents(path) if not is_link_outside(stem, path)]
-        if visible and documents:
-            raise InputError(
-                f"data set {item.name!r}: the folder {path} has .spacy files as well as brat documents, such as "
-                f"{visible[0].relative_to(path)} and {documents[0].relative_to(path)}; name the folder of one of them, "
-                "or write a pattern such as folder/*.spacy"
-            )
-        if not found and not documents:
-            raise InputError(
-                f"data set {item.name!r}: the folder {path} has neither .spacy files nor brat documents; "
-                "for JSONL files, write a pattern such as folder/*.jsonl"
-            )
-        check_corpora(path, visible)
-        if found:
-            return tuple(visible), (*outside, *folders_outside(path, hidden=False))
-        return (path,), ()  # whose documents are counted as they are read
-    open_file(path).close()
-    return (path,), ()
+    if not path.is_dir():
+        open_file(path).close()
+        return [path]
+    # Hidden folders, such as a merge's cache, aren't looked into.
+    found = find_files(path, (".spacy",), hidden=False)
+    documents = find_documents(path)
+    if found and documents:
+        raise InputError(
+            f"data set {item.name!r}: the folder {path} has .spacy files as well as brat documents, such as "
+            f"{found[0].relative_to(path)} and {documents[0].relative_to(path)}; name the folder of one of them, "
+            "or write a pattern such as folder/*.spacy"
+        )
+    if not found and not documents:
+        raise InputError(
+            f"data set {item.name!r}: the folder {path} has neither .spacy files nor brat documents; "
+            "for JSONL files, write a pattern such as folder/*.jsonl"
+        )
+    check_corpora(path, found)
+    return found or [path]
 
 
-def _match_files(item: Declaration, folder: Path, pattern: str) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
-    """List the files that a pattern matches, and the links among them that lead elsewhere."""
-    parts = Path(pattern).parts
-    fixed = next(number for number, part in enumerate(parts) if has_magic(part))
-    root = folder.joinpath(*parts[:fixed])
+def _match_files(item: Declaration, folder: Path, pattern: str) -> list[Path]:
+    """List the files that a pattern matches."""
     matches = [match for match in match_pattern(folder, pattern) if not is_folder(match)]
-    outside = {match for match in matches if is_outside(match, root)}
-    if "**" in parts:
-        outside |= {*folders_outside(root, hidden=False)}
-    if not matches and not outside:
+    if not matches:
         raise FileNotFoundError(f"data set {item.name!r}: no file matches {os.path.realpath(folder / pattern)}")
-    inside = [match for match in matches if match not in outside]
-    for match in inside:
+    for match in matches:
         open_file(match).close()
-    return tuple(sorted({match.resolve() for match in inside})), tuple(sorted(outside))
+    return sorted({match.resolve() for match in matches})
 
 
 def check_corpora(folder: Path, files: Sequence[Path]) -> None:

@@ -1,18 +1,13 @@
-"""Find the files of a source: a folder that can't be read is an error, and each folder is read once, links or not.
+"""Find and open the files of a source: a folder that can't be read is an error, and each folder is read once.
 
-Data may come from anywhere, and with links to any file of this machine. Links are followed into the folder
-that was declared, in the project, or in DVC's cache, which has the files of a tracked folder if `cache.type` is
-symlink. Others are counted as `LINK_OUTSIDE`, and aren't read.
+Links are followed, as every tool does.
 """
 
 import errno
+import glob
 import os
 import stat
-from collections import deque
 from collections.abc import Iterator
-from fnmatch import fnmatchcase
-from functools import lru_cache
-from glob import has_magic
 from pathlib import Path
 from typing import BinaryIO, NoReturn
 
@@ -21,90 +16,41 @@ from labelwise.corpus.tasks import DATASETS
 
 # Errors that are about a file, not about this process or the disk.
 UNREADABLE = {errno.EACCES, errno.EPERM, errno.EISDIR, errno.ELOOP, errno.ENOTDIR, errno.ENXIO, errno.ENODEV}
-
-LINK_OUTSIDE = "link outside"
 NOT_DATA = (".md", ".example", ".dvc", DATASETS)  # of names that are ignored without a message
-PROJECT = "project.yml"  # is in the working directory if that is a project
-
-
-def is_outside(path: Path, root: Path) -> bool:
-    """Tell whether links lead from a path in a source to a place that isn't read.
-
-    root (Path): the folder that was declared.
-    """
-    target = Path(os.path.realpath(path))
-    if target.is_relative_to(os.path.realpath(root)):
-        return False
-    here = Path.cwd()
-    if (here / PROJECT).is_file() and target.is_relative_to(os.path.realpath(here)):
-        return False
-    cache = _dvc_cache(here)
-    return cache is None or not target.is_relative_to(cache)
-
-
-def is_link_outside(path: Path, root: Path) -> bool:
-    """Tell whether a path is a link to a place that isn't read; its folder has been looked into."""
-    return path.is_symlink() and is_outside(path, root)
-
-
-@lru_cache(maxsize=8)
-def _dvc_cache(project: Path) -> Path | None:
-    """Find DVC's cache, which may be anywhere; None if there is no DVC, or this is no project of its."""
-    try:
-        from dvc.exceptions import NotDvcRepoError
-        from dvc.repo import Repo
-    except ImportError:
-        return None
-    try:
-        with Repo(str(project)) as repo:
-            return Path(os.path.realpath(repo.cache.local.path))
-    except NotDvcRepoError:
-        return None
 
 
 def walk(root: Path, *, hidden: bool = True) -> Iterator[tuple[Path, list[Path]]]:
-    """Yield a folder and those below, each once, with its content, sorted.
+    """Yield a folder and those below it, each once, with its files.
 
     A folder comes under its own name, or else that of the first link to it.
 
     hidden (bool): names that begin with a dot, too.
-    RAISES (InputError): a folder can't be read.
+    RAISES (InputError): a folder, or a link's target, can't be read.
     """
     seen: set[tuple[int, int]] = set()
-    waiting = deque([root])  # links are followed last
-    while waiting:
-        for name, folders, files in os.walk(waiting.popleft(), onerror=_refuse):
+    waiting = [root]
+    for start in waiting:
+        for name, folders, files in os.walk(start, onerror=_refuse):
             folder = Path(name)
             status = folder.stat()
-            new = (status.st_dev, status.st_ino) not in seen
-            folders[:] = sorted(name for name in folders if new and (hidden or not name.startswith(".")))
-            if new:
-                seen.add((status.st_dev, status.st_ino))
-                found = sorted(folder / name for name in (*folders, *files) if hidden or not name.startswith("."))
-                links = (path for path in found if is_folder(path) and path.is_symlink())
-                waiting.extend(path for path in links if not is_outside(path, root))
-                yield folder, found
-
-
-def folders_outside(root: Path, *, hidden: bool = True) -> list[Path]:
-    """List the links in a folder, and below it, to folders that aren't looked into; see `is_outside`.
-
-    RAISES (InputError): a folder can't be read.
-    """
-    found = (path for _, paths in walk(root, hidden=hidden) for path in paths)
-    return sorted(path for path in found if is_link_outside(path, root) and is_folder(path))
+            if (status.st_dev, status.st_ino) in seen:
+                folders.clear()
+                continue
+            seen.add((status.st_dev, status.st_ino))
+            folders[:] = sorted(below for below in folders if hidden or not below.startswith("."))
+            waiting += [folder / below for below in folders if (folder / below).is_symlink()]  # followed last
+            found = [folder / file for file in files if hidden or not file.startswith(".")]
+            # A link to a folder that can't be reached looks like one to a file.
+            yield folder, [file for file in found if not file.is_symlink() or not is_folder(file)]
 
 
 def find_files(root: Path, suffixes: tuple[str, ...], *, hidden: bool = True) -> list[Path]:
     """List the files in a folder, and below it, whose names end in a suffix, whatever they are, sorted by their paths.
 
-    Links are among them, wherever they lead to.
-
     RAISES (InputError): a folder can't be read.
     """
-    found = (path for _, paths in walk(root, hidden=hidden) for path in paths)
-    files = (path for path in found if path.name.endswith(suffixes) and not is_folder(path))
-    return sorted(files, key=lambda path: path.relative_to(root).parts)
+    found = (file for _, files in walk(root, hidden=hidden) for file in files if file.name.endswith(suffixes))
+    return sorted(found, key=lambda file: file.relative_to(root).parts)
 
 
 def data_in(folder: Path) -> list[Path]:
@@ -118,33 +64,29 @@ def has_data(folder: Path) -> bool:
 
 
 def match_pattern(folder: Path, pattern: str) -> list[Path]:
-    """List the matches of a pattern, sorted: as `glob` does, recursively, but for folders that can't be read.
+    """List the matches of a pattern, sorted: as `glob` does, recursively.
+
+    It is matched part by part, as `glob` leaves out folders that can't be read, and never ends where links lead round.
 
     folder (Path): the pattern is relative to it.
     RAISES (InputError): a folder that may hold a match can't be read.
     """
-    parts = Path(pattern).parts
-    absolute = parts[:1] == (os.sep,)
-    return sorted(set(_match(Path(os.sep) if absolute else folder, parts[absolute:])))
+    path = Path(pattern)
+    parts = path.relative_to(path.anchor).parts
+    found = {folder / path.anchor}
+    for part in (*parts, "*") if parts[-1] == "**" else parts:
+        folders = filter(is_folder, found)
+        if part == "**":
+            found = {below for one in folders for below, _ in walk(one, hidden=False)}
+        else:
+            found = {one / name for one in folders for name in _names(part, one)}
+    return sorted(path for path in found if is_folder(path) or path.is_symlink() or path.exists())
 
 
-def _match(folder: Path, parts: tuple[str, ...]) -> Iterator[Path]:
-    part, rest = parts[0], parts[1:]
-    if part == "**":
-        for below, _ in walk(folder, hidden=False):
-            yield from _match(below, rest or ("*",))
-        return
-    if not has_magic(part):
-        found = [folder / part] if _mode(folder / part, follow=False) else []
-    else:
-        _, names, files = next(os.walk(folder, onerror=_refuse))
-        shown = [name for name in (*names, *files) if part.startswith(".") or not name.startswith(".")]
-        found = [folder / name for name in shown if fnmatchcase(name, part)]
-    for path in found:
-        if not rest:
-            yield path
-        elif is_folder(path):
-            yield from _match(path, rest)
+def _names(part: str, folder: Path) -> list[str]:
+    """List the names in a folder that a part of a pattern matches; one without wildcards may not be there."""
+    next(os.walk(folder, onerror=_refuse))
+    return glob.glob(part, root_dir=folder) if glob.has_magic(part) else [part]
 
 
 def open_file(path: Path) -> BinaryIO:
@@ -181,17 +123,12 @@ def is_folder(path: Path) -> bool:
 
     RAISES (InputError): that can't be known, because a folder that it leads through can't be read.
     """
-    return stat.S_ISDIR(_mode(path))
-
-
-def _mode(path: Path, *, follow: bool = True) -> int:
-    """Return the kind and the permissions of a path; 0 if nothing is there."""
     try:
-        return path.stat(follow_symlinks=follow).st_mode
+        return stat.S_ISDIR(path.stat().st_mode)
     except PermissionError as error:
         _refuse(error)
     except OSError:
-        return 0
+        return False
 
 
 def printable(path: Path) -> str:

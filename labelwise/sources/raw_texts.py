@@ -11,15 +11,7 @@ from typing import NamedTuple
 from backports import zstd
 
 from labelwise.common.errors import InputError
-from labelwise.sources.files import (
-    LINK_OUTSIDE,
-    find_files,
-    folders_outside,
-    is_folder,
-    is_link_outside,
-    printable,
-    read_file,
-)
+from labelwise.sources.files import find_files, is_folder, printable, read_file
 from labelwise.sources.formats import is_jsonl, read_items, refuse_damaged
 from labelwise.sources.jsonl import UNREADABLE, cut_jsonl
 from labelwise.sources.prodigy import DOCUMENT
@@ -37,7 +29,6 @@ class Piece(NamedTuple):
     lines (int): how many texts it has, at most.
     start, end (int, int | None): the bytes of these lines, of what isn't compressed any more; None for a whole file.
     before (int): the lines before them.
-    problem (str): why it can't be used.
     """
 
     file: Path
@@ -47,7 +38,6 @@ class Piece(NamedTuple):
     start: int = 0
     end: int | None = None
     before: int = 0
-    problem: str = ""
 
 
 class RawText(NamedTuple):
@@ -68,12 +58,8 @@ def find_pieces(inputs: Sequence[Path], lines: int) -> Iterator[Piece]:
     """
     for path in inputs:
         if is_folder(path):
-            for link in folders_outside(path):
-                yield Piece(link, printable(link.relative_to(path)), problem=LINK_OUTSIDE)
             for file in find_files(path, SUFFIXES):
-                name = printable(file.relative_to(path))
-                outside = is_link_outside(file, path)
-                yield from [Piece(file, name, problem=LINK_OUTSIDE)] if outside else _cut(file, name, lines)
+                yield from _cut(file, printable(file.relative_to(path)), lines)
         elif not path.is_file():
             raise InputError(f"{printable(path)}: there is no such file or folder")
         else:
@@ -107,9 +93,6 @@ def read_piece(piece: Piece) -> Iterator[RawText]:
     RAISES (InputError): the file has changed, or can't be read.
     """
     file, name = piece.file, piece.name
-    if piece.problem:
-        yield RawText(None, name, piece.problem)
-        return
     if _stamp(file) != piece.stamp:
         raise InputError(f"{printable(file)}: the file changed while it was read; run this again")
     if name.endswith(TEXTS):

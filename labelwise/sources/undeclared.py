@@ -23,7 +23,7 @@ from labelwise.common.files import staged
 from labelwise.corpus.tasks import DATASETS
 from labelwise.sources.conll import SUFFIXES
 from labelwise.sources.declarations import SYNTAX, Declaration, read_entries, write_entries
-from labelwise.sources.files import LINK_OUTSIDE, data_in, is_link_outside, open_file, printable
+from labelwise.sources.files import data_in, open_file, printable
 from labelwise.sources.formats import read_items
 from labelwise.sources.label_studio import find_longest
 from labelwise.sources.later_exports import digest_spans, join_entries, may_be_later, spans_of
@@ -158,8 +158,6 @@ def _compare(new: Sequence[Undeclared], entries: Sequence[Declaration], folder: 
 
 def _why_not(file: Path) -> str:
     """Say why nothing is read from something in a folder; empty if it may be a source."""
-    if is_link_outside(file, file.parent):
-        return f"{LINK_OUTSIDE} of this folder and the project: declare the file that it leads to"
     if file.is_dir():
         return f"a folder isn't looked into; declare a pattern or a folder in {DATASETS}"
     try:

@@ -87,7 +87,7 @@ def fuzz_brat(data: bytes) -> int:
             shifted=get_args(brat.Shifted)[head[0] >> 6 & 1],
             encoding=ENCODINGS[head[0] & 7],
         )
-        counts = brat.count_labels([Path("corpus/doc")], Path("corpus"), ENCODINGS[head[0] & 7])
+        counts = brat.count_labels([Path("corpus/doc")], ENCODINGS[head[0] & 7])
     lost = [problem for problem in document.problems if problem.line and problem.reason in brat.NOT_CONVERTED]
     check(document.lines["T"] == len(document.mentions) + len(lost), document)
     check(document.text is not None or not document.mentions, document)

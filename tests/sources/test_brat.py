@@ -236,7 +236,7 @@ def test_lines_that_end_in_cr_alone(tmp_path, ann, lines):
     document = read(tmp_path, "one\rtwo three", ann)
     assert spans(document) == [("one", "X"), ("two", "X"), ("three", "X")]
     assert document.lines == lines
-    assert count_labels([tmp_path / "d"], tmp_path) == {"X": 3}
+    assert count_labels([tmp_path / "d"]) == {"X": 3}
 
 
 def test_a_cr_inside_a_mention_does_not_end_its_line(tmp_path):
@@ -254,7 +254,7 @@ def test_the_document_is_named_by_its_path_from_the_root(tmp_path):
 def test_labels_are_opaque(tmp_path, label):
     stem = write(tmp_path, "d", "a cat", ann=f"T1\t{label} 2 5\tcat\n")
     assert spans(read_document(stem, tmp_path)) == [("cat", label)]
-    assert count_labels([stem], stem.parent) == Counter({label: 1})
+    assert count_labels([stem]) == Counter({label: 1})
 
 
 def test_no_document_is_an_error_that_names_the_folder(tmp_path):

@@ -2,26 +2,20 @@
 
 import json
 import os
-import subprocess
-import sys
 from collections import Counter
 from glob import glob
 from pathlib import Path
 
 import pytest
-import spacy
 import yaml
 
 from labelwise.common.errors import InputError
-from labelwise.merge.rules.settings import Settings
-from labelwise.merge.run import merge_data
 from labelwise.sources.brat import find_documents, read_document
 from labelwise.sources.convert_brat import convert_brat
 from labelwise.sources.declarations import load_datasets
 from labelwise.sources.files import find_files, match_pattern
 from labelwise.sources.raw_texts import find_pieces, read_piece
 from labelwise.sources.undeclared import declare_folder
-from labelwise.train.reader import read_docs
 from tests.conftest import write_jsonl
 
 
@@ -225,12 +219,11 @@ def test_a_document_that_cannot_be_read_is_a_problem_not_empty(tmp_path, what, s
     (tmp_path / "brat/two.ann").rename(tmp_path / "brat/two.a1")
     make(tmp_path / f"brat/two.{suffix}", what)
     report = convert_brat(tmp_path / "brat", tmp_path / "tasks", missing_ann=missing_ann)
-    reason = "link outside" if what == "device" else "not readable"
-    assert report.documents == {"converted": 1, reason: 1}
-    assert report.annotations == {"converted": 1, reason: 1}
+    assert report.documents == {"converted": 1, "not readable": 1}
+    assert report.annotations == {"converted": 1, "not readable": 1}
     [problem] = [row for row in read_jsonl(tmp_path / "tasks/problems.jsonl") if row["line"] == 0]
-    assert problem == {"file": f"two.{suffix}", "line": 0, "reason": reason, "row": ""}
-    with pytest.raises(InputError, match=rf"two\.\w+:0 \({reason}\)"):
+    assert problem == {"file": f"two.{suffix}", "line": 0, "reason": "not readable", "row": ""}
+    with pytest.raises(InputError, match=r"two\.\w+:0 \(not readable\)"):
         convert_brat(tmp_path / "brat", tmp_path / "tasks", missing_ann=missing_ann, strict=True)
 
 
@@ -242,7 +235,7 @@ def test_a_document_that_cannot_be_read_does_not_stop_a_merge(merging, what):
     merging.declared.append({"name": "brat", "path": "brat", "labels": ["X"]})
     merging.add("a", ["A"], [])
     for _ in range(2):
-        assert +merging.run().rows == Counter({"merged": 1, "link outside" if what == "device" else "malformed": 1})
+        assert +merging.run().rows == Counter(merged=1, malformed=1)
     make_again = merging.root / "tasks/brat/two.ann"
     make_again.rmdir() if make_again.is_dir() else make_again.unlink()
     make_again.write_text("")
@@ -269,121 +262,49 @@ def test_declarations_that_are_nested_deeply_are_refused(tmp_path, content):
 
 
 @pytest.fixture
-def private(tmp_path) -> Path:
-    """A folder of the user's with files that look like data, outside of what is declared."""
-    document(tmp_path / "home", "diary")
-    write_jsonl(tmp_path / "home/diary.jsonl", [{"text": "diary a cat", "spans": []}])
-    return tmp_path / "home"
+def linked(tmp_path) -> Path:
+    """A folder of nothing but links to data elsewhere."""
+    document(tmp_path / "elsewhere/deep", "one")
+    write_jsonl(
+        tmp_path / "elsewhere/deep/one.jsonl", [{"text": "one", "spans": [{"start": 0, "end": 3, "label": "A"}]}]
+    )
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked/deep").symlink_to(tmp_path / "elsewhere/deep")
+    for name in ("one.jsonl", "one.txt", "one.ann"):
+        (tmp_path / "linked" / name).symlink_to(tmp_path / "elsewhere/deep" / name)
+    return tmp_path / "linked"
 
 
-def said(folder: Path) -> str:
-    return "".join(path.read_text() for path in sorted(folder.rglob("*")) if path.is_file() and path.suffix != ".yml")
+@pytest.mark.parametrize(
+    ("path", "files"),
+    [(".", ["linked"]), ("*.jsonl", ["elsewhere/deep/one.jsonl"]), ("d*/one.jsonl", ["elsewhere/deep/one.jsonl"])],
+)
+def test_links_are_followed_wherever_they_lead(tmp_path, linked, path, files):
+    (dataset,) = load_datasets([declare(linked, path)])
+    assert dataset.files == tuple(tmp_path / file for file in files)
 
 
-def test_links_out_of_a_corpus_are_counted_and_not_read(tmp_path, private):
+def test_linked_texts_are_read(linked):
+    assert convert_brat(linked, linked.parent / "tasks").documents == {"converted": 2}
+    assert [raw.name for piece in find_pieces([linked], 1) for raw in read_piece(piece)] == [
+        "deep/one.jsonl:1",
+        "deep/one.txt",
+        "one.jsonl:1",
+        "one.txt",
+    ]
+    assert [found.texts for found in declare_folder(linked) if not found.problem] == [1]
+
+
+def test_a_link_into_a_folder_that_cannot_be_searched_stops_a_conversion(tmp_path, monkeypatch):
     document(tmp_path / "brat", "one")
-    (tmp_path / "brat/text.txt").symlink_to(private / "diary.txt")
-    (tmp_path / "brat/text.ann").write_text("T1\tX 0 5\tdiary\nT2\tX 8 11\tcat\n")
-    (tmp_path / "brat/ann.txt").write_text("diary a cat")
-    (tmp_path / "brat/ann.ann").symlink_to(private / "diary.ann")
-    (tmp_path / "brat/folder").symlink_to(private)
-    report = convert_brat(tmp_path / "brat", tmp_path / "tasks")
-    assert report.documents == {"converted": 1, "link outside": 3}
-    assert report.annotations == {"converted": 1, "link outside": 2}
-    problems = read_jsonl(tmp_path / "tasks/problems.jsonl")
-    assert sorted((row["file"], row["line"]) for row in problems) == [
-        ("ann.ann", 0),
-        ("folder", 0),
-        ("text.ann", 1),
-        ("text.ann", 2),
-        ("text.txt", 0),
-    ]
-    assert {row["reason"] for row in problems} == {"link outside"}
-    (tmp_path / "tasks/problems.jsonl").unlink()  # which quotes the annotation's own lines
-    assert "diary" not in said(tmp_path / "tasks")
+    (tmp_path / "brat/theirs").symlink_to(tmp_path / "private/theirs")
+    status = Path.stat
 
+    def denying(path, **options):
+        if path.name == "theirs" and options.get("follow_symlinks", True):
+            raise PermissionError(13, "Permission denied", str(path))
+        return status(path, **options)
 
-@pytest.mark.parametrize("path", ["brat", "*.jsonl", "**/*.jsonl", "one.jsonl", "linked/diary.jsonl", "d*/diary.jsonl"])
-def test_links_out_of_what_is_declared_are_counted_with_their_place_and_not_read(tmp_path, private, path):
-    data = tmp_path / "data"
-    document(data / "brat", "two")
-    write_jsonl(data / "two.jsonl", [{"text": "two", "spans": []}])
-    for name in ("brat/one.txt", "one.jsonl"):
-        (data / name).symlink_to(private / f"diary.{name.partition('.')[2]}")
-    for name in ("brat/deep", "deep", "linked"):
-        (data / name).symlink_to(private)
-    write_jsonl(tmp_path / "three.jsonl", [{"text": "three"}])
-    declared = [
-        {"name": "a", "path": path, "labels": ["A", "X"]},
-        {"name": "b", "path": "../three.jsonl", "labels": ["B"]},
-    ]
-    (data / "datasets.yml").write_text(yaml.safe_dump(declared))
-    ledger = merge_data([data / "datasets.yml"], tmp_path / "corpus", Settings(dev_ratio=0, test_ratio=0))
-    links = [row["file"] for row in read_jsonl(tmp_path / "corpus/problems.jsonl") if row["reason"] == "link outside"]
-    expected = {
-        "brat": ["deep", "one.txt"],
-        "*.jsonl": [f"{data}/one.jsonl"],
-        "**/*.jsonl": [f"{data}/brat/deep", f"{data}/deep", f"{data}/linked", f"{data}/one.jsonl"],
-        "one.jsonl": [f"{data}/one.jsonl"],
-        "linked/diary.jsonl": [f"{data}/linked/diary.jsonl"],
-        "d*/diary.jsonl": [f"{data}/deep/diary.jsonl"],
-    }[path]
-    assert sorted(links) == expected
-    assert ledger.rows["link outside"] == len(expected)
-    assert "diary a cat" not in "".join(doc.text for doc in read_docs(tmp_path / "corpus/train", spacy.blank("en")))
-
-
-def test_what_is_declared_by_its_own_path_is_read_wherever_it_is(tmp_path, private):
-    (tmp_path / "data").mkdir()
-    declared = declare(tmp_path / "data", "../home/diary.jsonl")
-    assert load_datasets([declared])[0].files == (private / "diary.jsonl",)
-    (tmp_path / "link").symlink_to(tmp_path / "data")
-    assert load_datasets([tmp_path / "link/datasets.yml"])[0].files == (private / "diary.jsonl",)
-
-
-def test_links_into_the_project_are_followed(tmp_path, monkeypatch):
-    project = tmp_path / "project"
-    document(project / "kept", "two")
-    document(project / "brat", "one")
-    for suffix in (".txt", ".ann"):
-        (project / f"brat/two{suffix}").symlink_to(project / f"kept/two{suffix}")
-    monkeypatch.chdir(project)
-    assert convert_brat(Path("brat"), Path("tasks")).documents == {"converted": 1, "link outside": 1}
-    (project / "project.yml").write_text("title: t\n")
-    assert convert_brat(Path("brat"), Path("tasks")).documents == {"converted": 2}
-
-
-@pytest.mark.slow
-def test_links_into_dvcs_cache_are_followed_wherever_that_is(tmp_path, monkeypatch):
-    project = tmp_path / "project"
-    document(project / "brat", "one")
-    (project / "project.yml").write_text("title: t\n")
-    monkeypatch.chdir(project)
-    for command in (
-        "init -q --no-scm",
-        f"cache dir -q {tmp_path / 'cache'}",
-        "config cache.type symlink",
-        "add -q brat",
-    ):
-        subprocess.run([sys.executable, "-m", "dvc", *command.split()], check=True)
-    assert os.path.realpath(project / "brat/one.txt").startswith(str(tmp_path / "cache"))
-    assert convert_brat(Path("brat"), Path("tasks")).documents == {"converted": 1}
-
-
-def test_a_folder_is_told_which_file_is_a_link_outside(tmp_path, private):
-    (tmp_path / "prodigy").mkdir()
-    (tmp_path / "prodigy/diary.jsonl").symlink_to(private / "diary.jsonl")
-    (found,) = declare_folder(tmp_path / "prodigy")
-    assert found.problem.startswith("link outside of this folder and the project: declare the file that it leads to")
-    assert found.texts == 0
-
-
-def test_raw_texts_are_not_read_through_a_link_outside(tmp_path, private):
-    (tmp_path / "raw").mkdir()
-    (tmp_path / "raw/one.txt").symlink_to(private / "diary.txt")
-    (tmp_path / "raw/deep").symlink_to(private)
-    found = [raw for piece in find_pieces([tmp_path / "raw"], 1) for raw in read_piece(piece)]
-    assert [(raw.name, raw.text, raw.problem) for raw in found] == [
-        ("deep", None, "link outside"),
-        ("one.txt", None, "link outside"),
-    ]
+    monkeypatch.setattr(Path, "stat", denying)
+    with pytest.raises(InputError, match="theirs: this folder can't be read"):
+        convert_brat(tmp_path / "brat", tmp_path / "tasks")

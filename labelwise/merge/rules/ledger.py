@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-PROBLEM_ROWS = ("bad JSON", "no text", "malformed", "link outside", "miscounted", "other format")
+PROBLEM_ROWS = ("bad JSON", "no text", "malformed", "miscounted", "other format")
 PROBLEM_SPANS = ("invalid", "undeclared label")
 # Parts of metrics/merge.json, which are there even if they are empty.
 COUNTS = (
