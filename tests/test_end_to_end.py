@@ -121,8 +121,7 @@ def test_weasel_goes_the_whole_way(by_weasel):
     assert made == {
         *(f"metrics/{name}.json" for name in ("merge", "cpu")),
         *(f"plots/{name}.tsv" for name in ("cpu", "gpu")),
-        *(f"corpus/tasks/{label}.jsonl" for label in ("PERSON", "PLACE", "COMPANY")),
-        *(f"corpus/tasks/{name}" for name in ("datasets.yml", "problems.jsonl", "report.json")),
+        *(f"corpus/tasks/{name}" for name in ("auto.jsonl", "datasets.yml", "problems.jsonl", "report.json")),
         "corpus/policies.md",
         *(f"corpus/{name}.jsonl" for name in ("lost_spans", "disagreements", "problems", "places", "near_duplicates")),
         *(f"corpus/{name}.json" for name in ("labels/ner", "labels/per_label", "tokenizer", "annotators", "manifest")),
@@ -339,7 +338,7 @@ def test_ones_own_data_replace_the_demo_as_long_as_they_are_there(tmp_path, tool
 
     assert run() == 2
     assert list((tmp_path / "assets/demo").iterdir()) == []
-    assert (tmp_path / "corpus/tasks/NAME.jsonl").read_text().count("\n") == 12
+    assert (tmp_path / "corpus/tasks/auto.jsonl").read_text().count("\n") == 12
     assert run() == 0
     for file in (tmp_path / "assets/brat").glob("*.*"):
         file.unlink()

@@ -67,7 +67,7 @@ def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_convert(address, there, monkeypatch):
-    monkeypatch.setattr("labelwise.sources.convert_brat.BLOCK", 4)
+    monkeypatch.setattr("labelwise.sources.convert_brat.TOGETHER", 4)
     make_demo(there / "brat", docs=10, labels=3)
     (there / "brat" / "travel").rename(there / "brat" / "train")
     (there / "brat" / "finance").rename(there / "brat" / "test")

@@ -1,4 +1,4 @@
-"""Convert a brat folder to Prodigy data sets, one per label."""
+"""Convert a brat folder to tasks, with all labels of a document in one."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -15,7 +15,8 @@ from labelwise.commands.console import (
 from labelwise.common.errors import InputError
 from labelwise.common.wording import counted
 from labelwise.sources.brat import Discontinuous, MissingAnn, Shifted
-from labelwise.sources.convert_brat import PROBLEMS, convert_brat
+from labelwise.sources.brat_tasks import PROBLEMS
+from labelwise.sources.convert_brat import convert_brat
 
 Option = typer.Option
 BratSplit = Literal["auto", "folder", "train", "dev", "test"]
@@ -23,7 +24,7 @@ BratSplit = Literal["auto", "folder", "train", "dev", "test"]
 
 def convert_brat_cli(
     brat_dir: Annotated[Path, typer.Argument(help="Folder with .txt and .ann (or .a1, .a2) files, at any depth")],
-    out: Annotated[Path, typer.Argument(help="Folder for the data sets; replaced as a whole")],
+    out: Annotated[Path, typer.Argument(help="Folder for the tasks, a file a split; replaced as a whole")],
     fallback: Annotated[Path | None, Option(help="Folder to convert when BRAT_DIR has no documents")] = None,
     unless: Annotated[Path | None, Option(help="Folder of other data sets, beside which FALLBACK isn't needed")] = None,
     rename: Annotated[
@@ -43,7 +44,7 @@ def convert_brat_cli(
     split: Annotated[
         BratSplit, Option(help="The split of all these texts; auto: by hash; folder: by folders train, dev and test")
     ] = "auto",
-    prefix: Annotated[str, Option(help="What the data sets' names begin with; the label follows")] = "",
+    prefix: Annotated[str, Option(help="What the data sets' names begin with; brat, or brat-SPLIT, follows")] = "",
     document_url: Annotated[
         str, Option(help="Where documents are shown, such as https://brat.example.org/#/{doc}; empty for nowhere")
     ] = "",
@@ -51,7 +52,7 @@ def convert_brat_cli(
     address: AddressOption = "",
     strict: Annotated[bool, Option("--strict", help="Fail, and write nothing, if any line can't be converted")] = False,
 ) -> None:
-    """Convert a brat folder to Prodigy data sets, one per label."""
+    """Convert a brat folder to tasks, with all labels of a document in one."""
     with user_errors("Nothing was converted"):
         wanted = [label.strip() for label in labels.split(",") if label.strip()]
         report = convert_brat(

@@ -11,7 +11,9 @@ from labelwise.export.run import FORMATS, ExportFormat, export
 
 
 def export_cli(
-    source: Annotated[Path, typer.Argument(help="Folder of a merged corpus, or a JSONL file of predictions or tasks")],
+    source: Annotated[
+        Path, typer.Argument(help="Merged corpus, tasks of convert-brat, or a JSONL file of predictions or tasks")
+    ],
     out: Annotated[Path, typer.Argument(help="Folder to write; an earlier export there is replaced")],
     format: Annotated[
         ExportFormat, typer.Option(help=" | ".join(f"{name}: {one.files}" for name, one in FORMATS.items()))

@@ -22,6 +22,7 @@ class ExportDoc(NamedTuple):
     predicted (bool): a pipeline found the spans, and nobody has looked at them.
     look (str): what an annotator should look at; empty if nothing is known.
     shown (Sequence[str]): labels that annotators should be shown, used or not.
+    split (str): the one that a declaration gives the text; empty if none does.
     """
 
     text: str
@@ -33,6 +34,7 @@ class ExportDoc(NamedTuple):
     predicted: bool = False
     look: str = ""
     shown: Sequence[str] = ()
+    split: str = ""
 
 
 def worth(doc: ExportDoc, label: str | None = None) -> float:

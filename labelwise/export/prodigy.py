@@ -1,12 +1,14 @@
 """Write texts with spans as tasks for Prodigy: https://prodi.gy/docs/api-interfaces"""
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import yaml
 
-from labelwise.corpus.tasks import PREDICTED, UNCOVERED, LabelFiles, file_names, input_hash, task_hash
+from labelwise.corpus.tasks import DATASETS, PREDICTED, UNCOVERED, LabelFiles, file_names, input_hash, task_hash
 from labelwise.export.docs import ExportDoc, worth
 from labelwise.export.source import Source, highest_first
 
@@ -33,17 +35,35 @@ def write_texts(source: Source, folder: Path) -> int:
 def write_by_label(source: Source, folder: Path) -> int:
     """Write LABEL.jsonl for each label: the texts that are complete for it; of predictions, those that aren't.
 
+    What is complete is declared in `datasets.yml`; texts with a declared split are in a folder of that name.
+
     RETURNS (int): the number of spans.
     """
     if source.predicted:
         return write_to_annotate(source, folder)
     spans = 0
-    with LabelFiles(folder, source.labels) as files:
+    with ExitStack() as stack:
+        files: dict[str, LabelFiles] = {}
         for doc in source.read():
+            if doc.split not in files:
+                (folder / doc.split).mkdir(exist_ok=True)
+                files[doc.split] = stack.enter_context(LabelFiles(folder / doc.split, source.labels))
             for label in source.labels:
                 if label not in doc.unknown:
-                    files.write(label, encode_task(doc, label))
+                    files[doc.split].write(label, encode_task(doc, label))
                     spans += sum(name == label for _, _, name in doc.spans)
+        declared = [
+            {
+                "name": f"{split}-{label}" if split else label,
+                "path": path.relative_to(folder).as_posix(),
+                "labels": [label],
+                "kind": "complete",
+                "split": split or "auto",
+            }
+            for split, made in files.items()
+            for label, path in made.paths.items()
+        ]
+    (folder / DATASETS).write_text(yaml.safe_dump(declared, sort_keys=False, allow_unicode=True), encoding="utf8")
     return spans
 
 

@@ -36,7 +36,7 @@ FORMATS: Mapping[ExportFormat, Format] = {
     "brat": Format(".txt and .ann, annotation.conf, documents.tsv", write_brat, "documents.tsv"),
     "prodigy": Format("all.jsonl", write_together),
     "prodigy-by-label": Format(
-        "LABEL.jsonl, the texts that are complete for it; of predictions, those that aren't",
+        "LABEL.jsonl, the texts that are complete for it, and datasets.yml; of predictions, those that aren't",
         write_by_label,
         "each file",
     ),
@@ -64,8 +64,8 @@ def export(
 ) -> Exported:
     """Export all accepted spans of a corpus, what was predicted, or tasks, to a folder, which is replaced as a whole.
 
-    source (Path): the folder of a merged corpus, a file of predictions, or one of tasks that `check` has written, or an
-        export for Prodigy.
+    source (Path): the folder of a merged corpus, or of tasks that `convert-brat` has written; a file of predictions, or
+        one of tasks that `check` has written, or an export for Prodigy.
     splits (Sequence[str]): those of the corpus.
     annotated (Path | None): a merged corpus; of predictions by label, what is complete there is left out.
     RAISES (InputError): the source is none of these; `annotated` is no corpus, or says nothing about what is exported;

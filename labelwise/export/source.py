@@ -12,8 +12,10 @@ import numpy as np
 
 from labelwise.common.errors import InputError
 from labelwise.corpus.manifest import SPLITS, is_corpus
+from labelwise.corpus.tasks import DATASETS
 from labelwise.export.docs import ExportDoc, read_complete, read_corpus, read_labels, read_predicted
-from labelwise.export.tasks import is_tasks, read_tasks
+from labelwise.export.tasks import is_tasks, read_declared, read_tasks
+from labelwise.sources.declarations import all_labels, load_datasets
 
 
 @dataclass
@@ -21,7 +23,7 @@ class Source:
     """What is exported.
 
     read (Callable): yields the texts; it may be called several times.
-    labels (list[str]): sorted.
+    labels (list[str]): sorted; those of a folder of tasks as its `datasets.yml` has them.
     version (str): names what predictions are from, and changes with it.
     texts (int): how many there are.
     predicted (bool): a pipeline found the spans.
@@ -41,17 +43,25 @@ class Source:
 def open_source(path: Path, splits: Sequence[str] = SPLITS, annotated: Path | None = None) -> Source:
     """Find out what there is to export, and which labels it has; it is read for that.
 
-    path (Path): the folder of a merged corpus, a file of predictions, or one of tasks.
+    path (Path): the folder of a merged corpus, one of tasks, as `convert-brat` writes it, a file of predictions, or one
+        of tasks.
     splits, annotated: see `run.export`.
     RAISES (InputError): it is none of these; `annotated` is no corpus.
     """
-    corpus = is_corpus(path)
-    if not corpus and not path.is_file():
-        raise InputError(f"{path}: neither a merged corpus nor a file of predictions or tasks")
-    if corpus:
+    labels: list[str] = []
+    if is_corpus(path):
+        labels = read_labels(path)
         read_all = partial(read_corpus, path, splits)
-    else:
+    elif (path / DATASETS).is_file():
+        datasets = load_datasets([path / DATASETS])
+        labels = all_labels(datasets)
+        read_all = partial(read_declared, datasets, labels)
+    elif path.is_file():
         read_all = partial(read_tasks if is_tasks(path) else read_predicted, path)
+    else:
+        raise InputError(
+            f"{path}: neither a merged corpus, nor tasks of convert-brat, nor a file of predictions or tasks"
+        )
     complete = read_complete(annotated) if annotated else {}
 
     def read() -> Iterator[ExportDoc]:
@@ -60,15 +70,15 @@ def open_source(path: Path, splits: Sequence[str] = SPLITS, annotated: Path | No
             known = complete.get(doc.key)
             yield doc._replace(unknown={k: v for k, v in doc.unknown.items() if k not in known}) if known else doc
 
-    source = Source(read, read_labels(path) if corpus else [], "" if corpus else _version(path))
-    labels = set(source.labels)
+    source = Source(read, labels, "" if path.is_dir() else _version(path))
+    used: set[str] = set()
     for doc in read_all():
-        labels |= {*doc.shown, *(label for _, _, label in doc.spans)}
+        used |= {*doc.shown, *(label for _, _, label in doc.spans)}
         source.texts += 1
         source.predicted |= doc.predicted
         source.certain |= bool(doc.scores)
         source.looks |= bool(doc.look)
-    source.labels = sorted(labels)
+    source.labels += sorted(used.difference(labels))
     return source
 
 

@@ -1,6 +1,6 @@
-"""Tasks that `check` has written for a label, or an export for Prodigy, so that another tool can be given them."""
+"""Tasks that `convert-brat`, `check` or an export has written, so that another tool can be given them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,6 +11,7 @@ from labelwise.common.errors import InputError
 from labelwise.common.keys import text_key
 from labelwise.corpus.tasks import PREDICTED, UNCOVERED
 from labelwise.export.docs import ExportDoc
+from labelwise.sources.declarations import DataSet
 
 
 class _Span(msgspec.Struct):
@@ -21,7 +22,7 @@ class _Span(msgspec.Struct):
 
 
 class _Task(msgspec.Struct):
-    """A task as `check` and `export` write it."""
+    """A task as `convert-brat`, `check` and `export` write it."""
 
     text: str
     spans: list[_Span]
@@ -43,8 +44,21 @@ def is_tasks(path: Path) -> bool:
     return isinstance(first, dict) and "spans" in first
 
 
+def read_declared(datasets: Sequence[DataSet], labels: Sequence[str]) -> Iterator[ExportDoc]:
+    """Yield the tasks of data sets, as `convert-brat` writes them, with the split and the labels that they declare.
+
+    labels (Sequence[str]): those of all data sets.
+    RAISES (InputError): a line isn't such a task.
+    """
+    for dataset in datasets:
+        unknown = {label: "none" for label in labels if label not in dataset.labels}
+        split = "" if dataset.split == "auto" else dataset.split
+        for file in dataset.files:
+            yield from (doc._replace(unknown={**unknown, **doc.unknown}, split=split) for doc in read_tasks(file))
+
+
 def read_tasks(path: Path) -> Iterator[ExportDoc]:
-    """Yield the tasks of a file that `check` has written for a label, or an export for Prodigy.
+    """Yield the tasks of a file.
 
     RAISES (InputError): a line isn't such a task.
     """
@@ -54,8 +68,8 @@ def read_tasks(path: Path) -> Iterator[ExportDoc]:
                 task = _decode(line)
             except DECODE_ERRORS as error:
                 raise InputError(
-                    f"{path}:{number}: not a task of check or of an export ({error}); merge other tasks, and export "
-                    "the corpus"
+                    f"{path}:{number}: not a task of convert-brat, check or an export ({error}); merge others, and "
+                    "export the corpus"
                 ) from error
             scores = {(one.start, one.end, one.label): one.score for one in task.spans if one.score is not None}
             yield ExportDoc(

@@ -98,6 +98,7 @@ class Document(NamedTuple):
     lines (Counter[str]): lines read by kind: the characters of KINDS, "blank" and "stray".
     notes (Counter[str]): converted, but not as written: "trimmed", "joined", "moved", "made one", "unverified", and
         "reading: NAME" once for a document whose offsets aren't plain code points.
+    labels (Counter[str]): those of all well-formed T lines, as they are written, of a document that has a text.
     """
 
     path: str
@@ -106,6 +107,7 @@ class Document(NamedTuple):
     problems: list[BratProblem]
     lines: Counter[str]
     notes: Counter[str]
+    labels: Counter[str]
 
 
 def find_documents(root: Path) -> list[Path]:
@@ -117,19 +119,6 @@ def find_documents(root: Path) -> list[Path]:
         raise InputError(f"{root}: there is no such folder; give the one that holds your brat corpus")
     stems = {file.with_suffix("") for file in find_files(root, DOCUMENT_SUFFIXES)}
     return sorted(stems, key=lambda stem: stem.relative_to(root).parts)
-
-
-def count_labels(stems: Iterable[Path], encoding: str = "utf-8", predicted: Mapping[Path, str] = {}) -> Counter[str]:
-    """Count the labels of all well-formed T lines of documents that are read; see `read_document`."""
-    counts: Counter[str] = Counter()
-    for stem in stems:
-        files, unread = _read_annotations(stem)
-        if unread or _is_predicted(stem, files, predicted) or _read_text(stem, encoding)[0] is None:
-            continue
-        for _, _, row in _lines(files, encoding):
-            if row is not None and (match := T_LINE.fullmatch(row)):
-                counts[match[1]] += 1
-    return counts
 
 
 def read_document(
@@ -159,7 +148,7 @@ def read_document(
     """
     name = printable(stem.relative_to(root))
     path = f"{name}.txt"
-    document = Document(path, None, [], [], Counter(), Counter())
+    document = Document(path, None, [], [], Counter(), Counter(), Counter())
     files, unread = _read_annotations(stem)
     text, why_not = _read_text(stem, encoding)
     if unread:
@@ -176,7 +165,9 @@ def read_document(
     else:
         document = document._replace(text=text)
     candidates = _find_candidates(document, _lines(files, encoding), rename, labels, why_not)
-    if document.text is not None:
+    if document.text is None:
+        document.labels.clear()
+    else:
         _convert(document, document.text, candidates, discontinuous, shifted)
     return document
 
@@ -203,7 +194,7 @@ def _find_candidates(
     """
     found = []
     for suffix, number, row in lines:
-        kind, candidate = _parse_line(row, rename, labels)
+        kind, candidate = _parse_line(row, rename, labels, document.labels)
         document.lines[kind] += 1
         if kind == "T" and document.text is None:
             candidate = why_not
@@ -261,15 +252,6 @@ def is_utf16(content: bytes) -> bool:
     return begin.startswith((b"\xff\xfe", b"\xfe\xff")) or 4 * begin.count(0) > len(begin)
 
 
-def find_utf16(stems: Iterable[Path]) -> Path | None:
-    """Find the first annotation file that looks like UTF-16."""
-    for stem in stems:
-        for suffix, why_not in _read_annotations(stem)[1].items():
-            if why_not == "UTF-16":
-                return stem.with_name(stem.name + suffix)
-    return None
-
-
 def _read_annotations(stem: Path) -> tuple[dict[str, bytes], dict[str, str]]:
     """Read a document's annotation files.
 
@@ -320,9 +302,12 @@ def _split_lines(content: bytes) -> list[bytes]:
 
 
 def _parse_line(
-    row: str | None, rename: Mapping[str, str], labels: frozenset[str] | None
+    row: str | None, rename: Mapping[str, str], labels: frozenset[str] | None, found: Counter[str]
 ) -> tuple[str, _Candidate | str | None]:
-    """Return a line's kind and content: a candidate, the reason why it holds none, or None if it needn't."""
+    """Return a line's kind and content: a candidate, the reason why it holds none, or None if it needn't.
+
+    found (Counter[str]): counts the labels of well-formed T lines.
+    """
     if row is None:
         return "T", "not decodable"  # it may have been one, so it is counted as one
     if not row.strip():
@@ -336,6 +321,7 @@ def _parse_line(
     if not match:
         return "T", "malformed"
     written, offsets, quoted = match.groups()
+    found[written] += 1
     label = rename.get(written, written)
     if labels is not None and label not in labels:
         return "T", "other label"

@@ -1,6 +1,5 @@
-"""Convert a brat folder to Prodigy data sets: check the request, read, write, and replace the earlier conversion."""
+"""Convert a brat folder to tasks: check the request, read, write, and replace the earlier conversion."""
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -9,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from labelwise.common.errors import InputError
-from labelwise.common.files import check_replaceable, remove, staged
+from labelwise.common.files import check_replaceable, staged
 from labelwise.common.parallel import open_workers
 from labelwise.common.progress import Progress, no_progress
 from labelwise.common.wording import counted
@@ -22,22 +21,30 @@ from labelwise.sources.brat import (
     Document,
     MissingAnn,
     Shifted,
-    count_labels,
     find_documents,
-    find_utf16,
     read_document,
 )
 from labelwise.sources.brat_predicted import find_predicted
+from labelwise.sources.brat_tasks import (
+    PROBLEMS,
+    REPORT,
+    Converted,
+    Report,
+    convert_documents,
+    declare_tasks,
+    read_problems,
+    write_report,
+    write_tasks,
+)
 from labelwise.sources.declarations import AnySplit, check_document_url, check_renaming
-from labelwise.sources.files import has_data, printable, stat_of
-from labelwise.sources.prodigy_datasets import PROBLEMS, REPORT, Block, Report, write_block, write_datasets
+from labelwise.sources.files import has_data, stat_of
 
 SPLIT_FOLDERS: Mapping[str, Split] = {
     "train": "train",
     **dict.fromkeys(("dev", "devel", "development", "valid", "validation", "val"), "dev"),
     "test": "test",
 }
-BLOCK = 1000  # documents that a worker reads at a time
+TOGETHER = 50  # documents that a worker reads at a time, and sends back
 CHOSEN = ("other label", "no annotation file")  # reasons that an option asks for
 
 
@@ -62,9 +69,9 @@ def convert_brat(
     progress: Progress = no_progress,
     tell: Callable[[str], Any] = lambda message: None,
 ) -> Report:
-    """Convert a brat folder.
+    """Convert a brat folder: each document is read once, and becomes a task with all its labels.
 
-    out (Path): the folder for the data sets; replaced as a whole.
+    out (Path): the folder for the tasks; replaced as a whole.
     fallback (Path | None): the folder to convert when `brat_dir` has no documents.
     unless (Path | None): a folder of other data sets; if there are some, there is no need for the fallback, nor for
         any document.
@@ -72,7 +79,7 @@ def convert_brat(
     labels (list[str] | None): those to convert, by their new names; all if there are none.
     missing_ann, discontinuous, shifted, encoding (str): see `brat.read_document`.
     split (str): that of all texts; "auto" by hash; "folder" by the folders that they are in, see `split_folders`.
-    prefix, document_url (str): see `prodigy_datasets.write_datasets`.
+    prefix, document_url (str): see `brat_tasks.declare_tasks`.
     strict (bool): it is an error if any line can't be converted; nothing is written then.
     workers, address: see `parallel.open_workers`.
     progress (Callable): shows progress; takes an iterable, and a name for it.
@@ -86,93 +93,62 @@ def convert_brat(
     check_encoding(encoding)
     check_document_url(document_url, "--document-url")
     check_renaming(rename, labels or (), "--rename")
-    if unless and has_data(unless) and brat_dir.is_dir() and not find_documents(brat_dir):
-        tell(f"{brat_dir} has no documents, and {unless} has data sets: nothing to convert")
-        with staged(out, folder=True) as folder:
-            return write_datasets([], [], folder)
     with ExitStack() as stack:
         folder = stack.enter_context(staged(out, folder=True))
+        if unless and has_data(unless) and brat_dir.is_dir() and not find_documents(brat_dir):
+            tell(f"{brat_dir} has no documents, and {unless} has data sets: nothing to convert")
+            counts = write_tasks([], folder)
+            declare_tasks(folder, [], prefix, document_url)
+            return write_report(counts, folder)
         brat_dir, stems = choose_folder(brat_dir, fallback, tell)
         before = stat_of(brat_dir, READ_SUFFIXES)
         verify_assets(brat_dir)
         root = brat_dir.absolute()  # a cluster's workers are elsewhere
-        predicted = find_predicted(root)
-        parts = folder.parent / "blocks"
-        blocks = [
-            BlockJob(number, [stem.absolute() for stem in stems[start : start + BLOCK]], parts.absolute())
-            for number, start in enumerate(range(0, len(stems), BLOCK))
-        ]
-        map_jobs = stack.enter_context(open_workers(min(workers, len(blocks)), address, out.absolute()))
-
-        count = partial(count_block, encoding=encoding, predicted=predicted)
-        found: Counter[str] = Counter()
-        for counts in map_jobs(count, progress(blocks, "labels")):
-            found.update(counts)
-        if not found and (file := find_utf16(stems)):
-            raise InputError(f"{printable(file)}: this is UTF-16; convert it to UTF-8: iconv -f UTF-16 -t UTF-8")
-        found = rename_counts(found, rename, tell)
-        chosen = choose_labels(labels, found, brat_dir)
         read = partial(
             read_document,
             root=root,
             rename=rename,
-            labels=frozenset(chosen),
+            labels=frozenset(labels) if labels else None,
             missing_ann=missing_ann,
             discontinuous=discontinuous,
             shifted=shifted,
             encoding=encoding,
-            predicted=predicted,
+            predicted=find_predicted(root),
         )
         folders = split_folders(stems, brat_dir, tell) if split == "folder" else {}
-        own = "auto" if split == "folder" else split
-        convert = partial(convert_block, read=read, labels=chosen, split=own, folders=folders)
-        converted = map_jobs(convert, progress(blocks, "convert"))
-
-        def made() -> Iterator[tuple[Path, Block]]:
-            """Yield what was made of each block, with its folder."""
-            for job, block in zip(blocks, converted, strict=True):
-                yield job.folder, block
-                remove(job.folder)
-
-        report = write_datasets(
-            made(), chosen, folder, split=own, folders=folders, prefix=prefix, document_url=document_url
-        )
-        # The annotations are read twice: first for their labels.
+        convert = partial(convert_some, read=read, split="auto" if split == "folder" else split, folders=folders)
+        jobs = [
+            Documents([stem.absolute() for stem in stems[start : start + TOGETHER]])
+            for start in range(0, len(stems), TOGETHER)
+        ]
+        map_jobs = stack.enter_context(open_workers(min(workers, len(jobs)), address, out.absolute()))
+        counts = write_tasks(map_jobs(convert, progress(jobs, "convert")), folder)
+        # A document's text and annotations are two files.
         if stat_of(brat_dir, READ_SUFFIXES) != before:
             raise InputError(f"{brat_dir}: a file changed while it was read; convert again")
+        chosen = choose_labels(labels, rename_counts(counts["written"], rename, tell), brat_dir, folder)
+        counts["labels"].update(dict.fromkeys(chosen, 0))
+        declare_tasks(folder, chosen, prefix, document_url)
         if strict:
-            check_strictly(folder / PROBLEMS)
-    return report
+            check_strictly(folder)
+        return write_report(counts, folder)
 
 
-class BlockJob(NamedTuple):
-    """Some documents to convert: the position of the block, their paths without suffix, and the folder for blocks."""
+class Documents(NamedTuple):
+    """Some documents to convert, by their paths without suffix."""
 
-    number: int
     stems: list[Path]
-    blocks: Path
 
     def __str__(self) -> str:
         """Name the first document."""
         return f"{self.stems[0]} and {len(self.stems) - 1} documents after it"
 
-    @property
-    def folder(self) -> Path:
-        """The folder for what is made of them."""
-        return self.blocks / str(self.number)
 
-
-def count_block(job: BlockJob, *, encoding: str, predicted: Mapping[Path, str]) -> Counter[str]:
-    """Count the labels of a block."""
-    return count_labels(job.stems, encoding, predicted)
-
-
-def convert_block(
-    job: BlockJob, *, read: Callable[[Path], Document], labels: list[str], split: str, folders: Mapping[str, str]
-) -> Block:
-    """Write the files of a block, over those that another worker may have begun."""
-    remove(job.folder)
-    return write_block(map(read, job.stems), labels, job.folder, split=split, folders=folders)
+def convert_some(
+    job: Documents, *, read: Callable[[Path], Document], split: str, folders: Mapping[str, str]
+) -> Converted:
+    """Read documents, and make tasks of them."""
+    return convert_documents(map(read, job.stems), split, folders)
 
 
 def split_folders(stems: Sequence[Path], brat_dir: Path, tell: Callable[[str], Any]) -> dict[str, Split]:
@@ -231,12 +207,16 @@ def rename_counts(found: Counter[str], rename: Mapping[str, str], tell: Callable
     return renamed
 
 
-def choose_labels(wanted: list[str] | None, found: Counter[str], brat_dir: Path) -> list[str]:
-    """Choose the labels to convert: those wanted, once each, or all.
+def choose_labels(wanted: list[str] | None, found: Counter[str], brat_dir: Path, out: Path) -> list[str]:
+    """Choose the labels to declare: those wanted, once each, or all.
 
+    out (Path): the conversion.
     RAISES (InputError): one that is wanted doesn't occur, or none does.
     """
     if not found:
+        utf16 = next((problem["file"] for problem in read_problems(out) if problem["reason"] == "UTF-16"), "")
+        if utf16:
+            raise InputError(f"{brat_dir / utf16}: this is UTF-16; convert it to UTF-8: iconv -f UTF-16 -t UTF-8")
         raise InputError(
             f"{brat_dir}: no annotation in any .ann, .a1 or .a2 file whose text can be read: nothing to learn"
         )
@@ -274,13 +254,13 @@ def check_encoding(encoding: str) -> None:
         raise InputError(f"files in {encoding!r} can't be read line by line; convert them to UTF-8 first")
 
 
-def check_strictly(problems: Path) -> None:
+def check_strictly(out: Path) -> None:
     """Check that every file and line could be read and converted, except for the lines that options leave out.
 
+    out (Path): the conversion.
     RAISES (InputError): one couldn't.
     """
-    with problems.open(encoding="utf8") as file:
-        lines = [problem for problem in map(json.loads, file) if problem["reason"] not in CHOSEN]
+    lines = [problem for problem in read_problems(out) if problem["reason"] not in CHOSEN]
     if lines:
         first, count = lines[0], counted(len(lines), "file or line", "files or lines")
         raise InputError(

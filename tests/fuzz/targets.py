@@ -23,11 +23,11 @@ from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.streaming import forgetting
 from labelwise.merge.rules.settings import Settings, load_tokenizer
 from labelwise.sources import brat, declarations
+from labelwise.sources.brat_tasks import encode_document
 from labelwise.sources.declarations import load_datasets
 from labelwise.sources.formats import read_items
 from labelwise.sources.items import Item
 from labelwise.sources.jsonl import read_jsonl
-from labelwise.sources.prodigy_datasets import declare, tasks
 from tests.fuzz import json_formats, text_formats
 from tests.fuzz.mutate import Bytes, mutate_lines, mutate_packed, mutate_yaml
 from tests.fuzz.promises import FULL, balance, check, folder, read_file
@@ -87,23 +87,18 @@ def fuzz_brat(data: bytes) -> int:
             shifted=get_args(brat.Shifted)[head[0] >> 6 & 1],
             encoding=ENCODINGS[head[0] & 7],
         )
-        counts = brat.count_labels([Path("corpus/doc")], ENCODINGS[head[0] & 7])
     lost = [problem for problem in document.problems if problem.line and problem.reason in brat.NOT_CONVERTED]
     check(document.lines["T"] == len(document.mentions) + len(lost), document)
     check(document.text is not None or not document.mentions, document)
-    check({mention.label for mention in document.mentions} <= counts.keys(), document, counts)
+    check({mention.label for mention in document.mentions} <= document.labels.keys(), document)
     if document.text is None:
         return document.lines["T"]
     check(all(0 <= one.start < one.end <= len(document.text) for one in document.mentions), document)
-    labels = sorted(counts)
-    rows = b"".join(row for _, row in tasks(document, document.text, labels))
-    spans = [span for item in read_jsonl(BytesIO(rows)) for span in (item.task and item.task.spans) or ()]
-    check(len(spans) == len(document.mentions), document, rows)
+    row = encode_document(document)
+    spans = [span for item in read_jsonl(BytesIO(row)) for span in (item.task and item.task.spans) or ()]
+    check(len(spans) == len(document.mentions), document, row)
     if head[1] > FULL:
-        written = yaml.safe_dump(declare(labels, "auto", "")).encode()
-        declared = decode_yaml(written, list[dict[str, Any]], "written", "")
-        check([item["labels"] for item in declared] == [[label] for label in labels], declared)
-        ledger = balance(read_jsonl(BytesIO(rows)), head[0], docs=True)
+        ledger = balance(read_jsonl(BytesIO(row)), head[0], docs=True)
         check(ledger.spans_read == len(document.mentions), document, ledger)
     return document.lines["T"]
 

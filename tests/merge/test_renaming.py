@@ -80,7 +80,7 @@ def test_a_brat_corpus_is_converted_with_new_names(tmp_path: Path):
     assert report.labels == {"PERSON": 2}
     assert report.annotations["duplicate"] == 1, "one mention has both names"
     assert told == ["PER renamed to PERSON: 1 span", "LOC renamed to PLACE: 0 spans"]
-    rows = [json.loads(line) for line in (tmp_path / "out/PERSON.jsonl").read_text().splitlines()]
+    rows = [json.loads(line) for line in (tmp_path / "out/auto.jsonl").read_text().splitlines()]
     assert [span["label"] for span in rows[0]["spans"]] == ["PERSON", "PERSON"]
 
 

@@ -1,17 +1,12 @@
 import json
-import os
-import resource
 from collections import Counter
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import yaml
 
 from labelwise.common.errors import InputError
 from labelwise.common.files import locked
-from labelwise.corpus import tasks as tasks_module
-from labelwise.corpus.tasks import file_names, input_hash, task_hash
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
 from labelwise.sources import convert_brat as convert
@@ -44,28 +39,17 @@ def tasks(path: Path) -> list[dict]:
     return [json.loads(line) for line in path.read_text(encoding="utf8").splitlines()]
 
 
-def test_every_annotated_text_is_a_task_of_every_label(brat, tmp_path):
+def test_every_annotated_text_is_a_task_with_the_spans_of_all_labels(brat, tmp_path):
     out = tmp_path / "tasks"
     convert_brat(brat, out, split="test", prefix="demo-")
     declared = yaml.safe_load((out / "datasets.yml").read_text())
-    assert [(d["name"], d["labels"], d["kind"], d["split"]) for d in declared] == [
-        ("demo-N", ["N"], "complete", "test"),
-        ("demo-n", ["n"], "complete", "test"),
-    ]
-    upper, lower = (tasks(out / d["path"]) for d in declared)
-    docs = ["empty.txt", "one.txt", "sub/two.txt"]
-    assert [t["meta"] for t in upper] == [t["meta"] for t in lower] == [{"doc": doc} for doc in docs]
-    assert [t["spans"] for t in upper] == [
-        [],
-        [{"start": 0, "end": 7, "label": "N"}],
-        [{"start": 2, "end": 5, "label": "N"}],
-    ]
-    two = lower[2]
-    assert [two["text"][s["start"] : s["end"]] for s in two["spans"]] == ["cat", "dog"]
-    assert two["_input_hash"] == input_hash("a cat, no dog")
-    assert two["_task_hash"] == task_hash(two["_input_hash"], two["spans"])
-    assert (two["answer"], two["_view_id"], two["_is_binary"]) == ("accept", "ner_manual", False)
-    assert upper[1]["text"] == "big cat sat\r\n"
+    name = {"name": "demo-brat-test", "path": "test.jsonl", "split": "test"}
+    assert declared == [{**name, "labels": ["N", "n"], "kind": "complete"}]
+    made = tasks(out / "test.jsonl")
+    assert [task["meta"]["doc"] for task in made] == ["empty.txt", "one.txt", "sub/two.txt"]
+    found = [sorted((task["text"][s["start"] : s["end"]], s["label"]) for s in task["spans"]) for task in made]
+    assert found == [[], [("big cat", "N"), ("cat", "n")], [("cat", "N"), ("cat", "n"), ("dog", "n")]]
+    assert (made[1]["text"], made[1]["answer"]) == ("big cat sat\r\n", "accept")
 
 
 def test_the_report_balances_and_every_loss_is_located(brat, tmp_path):
@@ -87,7 +71,7 @@ def test_the_report_balances_and_every_loss_is_located(brat, tmp_path):
 
 def test_a_span_in_pieces_keeps_them(brat, tmp_path):
     convert_brat(brat, tmp_path / "tasks", discontinuous="cover", labels=["N"])
-    [task] = [t for t in tasks(tmp_path / "tasks" / "N.jsonl") if t["meta"]["doc"] == "one.txt"]
+    [task] = [t for t in tasks(tmp_path / "tasks" / "auto.jsonl") if t["meta"]["doc"] == "one.txt"]
     assert {"start": 0, "end": 11, "label": "N", "fragments": [[0, 3], [8, 11]]} in task["spans"]
 
 
@@ -103,7 +87,7 @@ def test_labels_are_a_choice_that_is_counted(brat, tmp_path):
     report = convert_brat(brat, tmp_path / "tasks", labels=["N", "N"])
     assert report.labels == {"N": 2}
     assert report.annotations["other label"] == 3
-    assert [path.name[0] for path in (tmp_path / "tasks").glob("[Nn]*.jsonl")] == ["N"]
+    assert yaml.safe_load((tmp_path / "tasks" / "datasets.yml").read_text())[0]["labels"] == ["N"]
     with pytest.raises(InputError, match="no span has the label 'M'; the labels are N, n"):
         convert_brat(brat, tmp_path / "tasks", labels=["N", "M"])
 
@@ -119,7 +103,7 @@ def test_strict_writes_nothing(brat, tmp_path):
 
 
 def test_another_conversion_to_the_same_folder_is_refused_at_once(brat, tmp_path, monkeypatch):
-    monkeypatch.setattr(convert, "count_labels", lambda *given: pytest.fail("it was begun"))
+    monkeypatch.setattr(convert, "find_documents", lambda *given: pytest.fail("it was begun"))
     with (
         another_process(locked(tmp_path / "tasks")),
         pytest.raises(InputError, match=r"tasks: another process is writing this; wait until it ends"),
@@ -128,31 +112,26 @@ def test_another_conversion_to_the_same_folder_is_refused_at_once(brat, tmp_path
     assert not (tmp_path / "tasks").exists()
 
 
-@pytest.mark.parametrize("when", ["count_labels", "write_datasets"])
-@pytest.mark.parametrize("strict", [True, False])
 @pytest.mark.parametrize("file", ["sub/two.ann", "new.ann", "one.txt"])
-def test_a_folder_that_changes_meanwhile_is_not_converted(brat, tmp_path, monkeypatch, when, strict, file):
-    """Its annotations are read twice, and a label might not be known the first time."""
-    for name in ("one", "sub/two"):
-        (brat / f"{name}.ann").write_text("")
-    (brat / "empty.ann").write_text("T1\tN 0 7\tnothing\n")
-    original = getattr(convert, when)
+def test_a_folder_that_changes_meanwhile_is_not_converted(brat, tmp_path, monkeypatch, file):
+    """A document's text may be read before the change, and its annotations after it."""
+    original = convert.write_tasks
 
-    def change_after(*given, **options):
-        found = original(*given, **options)
+    def change_after(*given):
+        found = original(*given)
         (brat / file).write_text("T1\tNEW 2 5\tcat\n")
         return found
 
-    monkeypatch.setattr(convert, when, change_after)
+    monkeypatch.setattr(convert, "write_tasks", change_after)
     with pytest.raises(InputError, match=r"brat: a file changed while it was read; convert again"):
-        convert_brat(brat, tmp_path / "tasks", strict=strict)
+        convert_brat(brat, tmp_path / "tasks")
     assert not (tmp_path / "tasks").exists()
 
 
 def test_the_fallback_is_for_a_folder_without_documents(brat, tmp_path):
     (tmp_path / "none").mkdir()
     convert_brat(tmp_path / "none", tmp_path / "tasks", fallback=brat)
-    assert len(tasks(next((tmp_path / "tasks").glob("N*.jsonl")))) == 3
+    assert len(tasks(tmp_path / "tasks" / "auto.jsonl")) == 3
     with pytest.raises(InputError, match="put a brat corpus there"):
         convert_brat(tmp_path / "none", tmp_path / "tasks")
     with pytest.raises(InputError, match=r"none: no .* put a brat corpus there, or run make-demo"):
@@ -233,30 +212,8 @@ def test_encodings_that_extend_ascii_are_read(tmp_path, encoding, word):
     (brat / "a.txt").write_bytes(text.encode(encoding))
     (brat / "a.ann").write_bytes(f"T1\tA 2 {2 + len(word)}\t{word}\n".encode(encoding))
     convert_brat(brat, tmp_path / "tasks", encoding=encoding)
-    (task,) = tasks(tmp_path / "tasks" / "A.jsonl")
+    (task,) = tasks(tmp_path / "tasks" / "auto.jsonl")
     assert [text[span["start"] : span["end"]] for span in task["spans"]] == [word]
-
-
-def test_file_names_differ_where_case_does_not_count():
-    labels = ["N", "n", "Amount-Unit", "a/b", "a.b", "problems", "名", "Größe"]
-    names = file_names(labels)
-    assert names["Amount-Unit"] == "Amount-Unit.jsonl"
-    assert len({name.lower() for name in names.values()}) == len(labels)
-    assert all(name.isascii() and "/" not in name and name != "problems.jsonl" for name in names.values())
-    assert file_names(labels[::-1]) == dict(reversed(names.items()))
-
-
-@pytest.mark.parametrize("labels", [["N", "n", "N-8ce86a6a"], ["N", "n", "n-8CE86A6A"], ["名", "_-51a5d681"]])
-def test_file_names_differ_where_a_label_looks_like_one(labels):
-    assert len({name.lower() for name in file_names(labels).values()}) == len(labels)
-
-
-def test_file_names_differ_where_digests_begin_alike(monkeypatch):
-    digest = lambda data: SimpleNamespace(hexdigest=lambda: "0" * 60 + f"{len(data):04}")  # noqa: E731
-    monkeypatch.setattr(tasks_module.hashlib, "sha256", digest)
-    names = file_names(["a/b", "a//b", "c", "a///b"])
-    assert len(set(names.values())) == 4
-    assert names["c"] == "c.jsonl"
 
 
 def test_offsets_and_labels_survive(tmp_path):
@@ -273,8 +230,7 @@ def test_offsets_and_labels_survive(tmp_path):
     convert_brat(brat, tmp_path / "tasks")
     found = [
         (span["start"], span["end"], span["label"])
-        for label in "XYZ"
-        for task in tasks(tmp_path / "tasks" / f"{label}.jsonl")
+        for task in tasks(tmp_path / "tasks" / "auto.jsonl")
         for span in task["spans"]
     ]
     assert Counter(found) == Counter(spans)
@@ -286,33 +242,6 @@ def test_annotations_that_are_all_utf_16_are_named(tmp_path):
     (tmp_path / "brat" / "d.ann").write_bytes("T1\tX 4 7\tcat\n".encode("utf-16"))
     with pytest.raises(InputError, match=r"d\.ann: this is UTF-16; convert it to UTF-8: iconv -f UTF-16 -t UTF-8"):
         convert_brat(tmp_path / "brat", tmp_path / "tasks")
-
-
-def test_there_may_be_more_labels_than_files_that_can_be_open(tmp_path):
-    (tmp_path / "brat").mkdir()
-    labels = [f"L{number}" for number in range(300)]
-    for doc in range(3):
-        (tmp_path / "brat" / f"{doc}.txt").write_text(f"{doc} big cats")
-        lines = [f"T{number}\t{label} 2 5\tbig\n" for number, label in enumerate(labels)]
-        (tmp_path / "brat" / f"{doc}.ann").write_text("".join(lines))
-    before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    opened = max(int(number) for number in os.listdir("/proc/self/fd"))  # noqa: PTH208  by pytest, and others
-    resource.setrlimit(resource.RLIMIT_NOFILE, (opened + 240, before[1]))
-    try:
-        convert_brat(tmp_path / "brat", tmp_path / "tasks")
-        merge_data([tmp_path / "tasks" / "datasets.yml"], tmp_path / "corpus", Settings(near_duplicates="off"))
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, before)
-    for label in labels:
-        assert [len(task["spans"]) for task in tasks(tmp_path / "tasks" / f"{label}.jsonl")] == [1, 1, 1]
-
-
-def test_tasks_are_in_order_however_many_wait(brat, tmp_path, monkeypatch):
-    convert_brat(brat, tmp_path / "tasks")
-    monkeypatch.setattr(tasks_module, "WAITING", 0)
-    convert_brat(brat, tmp_path / "others")
-    files = [{file.name: file.read_bytes() for file in (tmp_path / name).iterdir()} for name in ("tasks", "others")]
-    assert files[0] == files[1]
 
 
 def write_folders(root: Path, *folders: str) -> Path:
@@ -337,10 +266,10 @@ def test_folders_that_are_named_after_splits_are_those_splits(tmp_path):
     convert_brat(write_folders(tmp_path / "brat", *folders), tmp_path / "tasks", split="folder", tell=said.append)
     declared = yaml.safe_load((tmp_path / "tasks" / "datasets.yml").read_text())
     assert [(d["name"], d["split"], len(tasks(tmp_path / "tasks" / d["path"]))) for d in declared] == [
-        ("N", "auto", 6),
-        ("dev-N", "dev", 3),
-        ("test-N", "test", 3),
-        ("train-N", "train", 3),
+        ("brat", "auto", 6),
+        ("brat-dev", "dev", 3),
+        ("brat-test", "test", 3),
+        ("brat-train", "train", 3),
     ]
     splits = splits_of(tmp_path / "corpus", tmp_path / "tasks" / "datasets.yml")
     assert all(
@@ -355,7 +284,8 @@ def test_if_all_texts_are_in_such_folders_no_data_set_is_empty(tmp_path):
     convert_brat(write_folders(tmp_path / "brat", "train", "dev", "test"), tmp_path / "tasks", split="folder")
     declared = yaml.safe_load((tmp_path / "tasks" / "datasets.yml").read_text())
     assert [d["split"] for d in declared] == ["dev", "test", "train"]
-    assert sorted(p.name for p in (tmp_path / "tasks").iterdir() if p.suffix == ".jsonl") == ["problems.jsonl"]
+    files = sorted(path.stem for path in (tmp_path / "tasks").glob("*.jsonl"))
+    assert files == ["dev", "problems", "test", "train"]
 
 
 def test_folders_that_lie_deeper_are_no_splits_and_that_is_said(tmp_path):
