@@ -10,9 +10,12 @@ from typing import Any
 
 import pytest
 import yaml
+from spacy.attrs import ENT_IOB, ENT_TYPE, ORTH, SPACY
 from spacy.tokens import Doc
 
 from labelwise.common.parallel import MapJobs
+from labelwise.corpus.annotation import GOLD, INCORRECT, annotation_of, is_merged
+from labelwise.corpus.docbin_reader import StoredDoc
 from labelwise.corpus.docbin_writer import DocWriter
 from labelwise.corpus.tokenizer import read_rules
 from labelwise.demo.write import make_demo
@@ -49,8 +52,16 @@ def write_docs(docs: Iterable[Doc], path: Path) -> None:
     """Write Docs as the merge does."""
     writer = DocWriter()
     for doc in docs:
-        writer.add(doc)
+        writer.add(stored(doc), [token.idx for token in doc], [token.idx + len(token) for token in doc])
     writer.write(path)
+
+
+def stored(doc: Doc) -> StoredDoc:
+    """Make of a Doc what the merge stores of it."""
+    columns = doc.to_array([ORTH, ENT_IOB, ENT_TYPE]).T
+    groups = ([(span.start, span.end, span.label) for span in doc.spans.get(name, [])] for name in (GOLD, INCORRECT))
+    merged = annotation_of(doc) if is_merged(doc) else None
+    return StoredDoc(columns[0], doc.to_array(SPACY).astype(bool), *columns[1:], *groups, doc.vocab.strings, merged)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

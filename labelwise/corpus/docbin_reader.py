@@ -6,7 +6,7 @@ good, whereas making Docs one by one lets a memory zone forget them.
 
 import struct
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -21,10 +21,10 @@ from spacy.vocab import Vocab
 
 from labelwise.common.errors import InputError
 from labelwise.corpus.annotation import GOLD, INCORRECT, Annotation, SpanKey, annotate, decode_annotation, not_merged
-from labelwise.corpus.docbin_writer import SPAN
 from labelwise.corpus.manifest import read_partition
 
 MISSING, INSIDE, OUTSIDE, BEGIN = 0, 1, 2, 3  # spaCy's ENT_IOB
+SPAN = struct.Struct(">QQQllll")  # id, knowledge base id, label, start and end in tokens and in characters
 decode = msgspec.msgpack.Decoder().decode
 
 TokenSpan = tuple[int, int, int]  # start and end in tokens, hash of the label
@@ -39,7 +39,7 @@ class StoredDoc:
     iob, labels (np.ndarray): spaCy's ENT_IOB, 0 for a missing value, and the hashes of ENT_TYPE.
     gold, rejected (list): the accepted spans that have token boundaries, nested ones too, and the rejected ones, as
         (start, end, hash of the label), in tokens.
-    strings (dict[int, str]): of the whole file, by hash.
+    strings (Mapping[int, str]): by hash, of the whole file, or of more.
     merged (Annotation | None): by a merge; None if it isn't from a merge.
     """
 
@@ -49,7 +49,7 @@ class StoredDoc:
     labels: np.ndarray
     gold: list[TokenSpan]
     rejected: list[TokenSpan]
-    strings: dict[int, str]
+    strings: Mapping[int, str]
     merged: Annotation | None
 
     def __len__(self) -> int:

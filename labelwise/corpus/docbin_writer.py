@@ -1,21 +1,22 @@
-"""Docs written as a DocBin has them, one after another, so that only one of them is in memory as a Doc.
+"""Docs written as a DocBin has them, one after another, and none of them made as a Doc.
 
 DocBin.add asks every token for eight strings, most of them empty, and takes longer than tokenizing. A file written here
 has the words, the entities' labels, span groups and user data, and nothing else.
 """
 
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
-from struct import Struct
 
 import msgspec
 import numpy as np
-from spacy.attrs import ENT_IOB, ENT_TYPE, ORTH, SPACY
-from spacy.tokens import Doc
+from spacy.attrs import ENT_IOB, ENT_TYPE, ORTH
+
+from labelwise.corpus.annotation import GOLD, INCORRECT, USER_DATA
+from labelwise.corpus.docbin_reader import SPAN, StoredDoc, TokenSpan
 
 COLUMNS = [ORTH, ENT_IOB, ENT_TYPE]
 encode = msgspec.msgpack.Encoder().encode
-SPAN = Struct(">QQQllll")  # id, knowledge base id, label, start and end in tokens and in characters
 
 
 class DocWriter:
@@ -30,16 +31,25 @@ class DocWriter:
         self.user_data: list[bytes] = []
         self.strings: dict[int, str] = {0: ""}
 
-    def add(self, doc: Doc) -> None:
-        """Encode a Doc."""
-        tokens = doc.to_array(COLUMNS).astype("<u8")
-        used = {*tokens[:, 0].tolist(), *tokens[:, 2].tolist()}
-        self.groups.append(_encode_groups(doc, used))
-        self.tokens += tokens.tobytes()
-        self.spaces += doc.to_array(SPACY).astype(bool).tobytes()
+    def add(self, doc: StoredDoc, starts: Sequence[int], ends: Sequence[int]) -> None:
+        """Encode a Doc.
+
+        starts, ends (Sequence[int]): of its tokens, in characters.
+        """
+        self.groups.append(
+            encode(
+                {
+                    encode({"name": name, "attrs": {}, "spans": [_pack(span, starts, ends) for span in spans]}): [name]
+                    for name, spans in ((GOLD, doc.gold), (INCORRECT, doc.rejected))
+                }
+            )
+        )
+        self.tokens += np.stack([doc.words, doc.iob, doc.labels], axis=1).astype("<u8").tobytes()
+        self.spaces += doc.spaces.tobytes()
         self.lengths.append(len(doc))
-        self.user_data.append(encode(doc.user_data))
-        self.strings.update((name, doc.vocab.strings[name]) for name in used - self.strings.keys())
+        self.user_data.append(encode({USER_DATA: doc.merged} if doc.merged else {}))
+        used = {*doc.words.tolist(), *(label for _, _, label in (*doc.gold, *doc.rejected))}
+        self.strings.update((name, doc.strings[name]) for name in used - self.strings.keys())
 
     def write(self, path: Path) -> None:
         """Write a `.spacy` file."""
@@ -58,16 +68,7 @@ class DocWriter:
         path.write_bytes(zlib.compress(encode(content), level=1))
 
 
-def _encode_groups(doc: Doc, used: set[int]) -> bytes:
-    """Serialize span groups as SpanGroups.to_bytes does, which asks all installed packages for encoders each time.
-
-    used (set[int]): the labels are added to it.
-    """
-    groups: dict[bytes, list[str]] = {}
-    for name, group in doc.spans.items():
-        spans = []
-        for span in group:
-            used.add(label := span.label)
-            spans.append(SPAN.pack(0, 0, label, span.start, span.end, span.start_char, span.end_char))
-        groups.setdefault(encode({"name": group.name, "attrs": group.attrs, "spans": spans}), []).append(name)
-    return encode(groups)
+def _pack(span: TokenSpan, starts: Sequence[int], ends: Sequence[int]) -> bytes:
+    """Serialize a span as SpanGroup.to_bytes does."""
+    start, end, label = span
+    return SPAN.pack(0, 0, label, start, end, starts[start], ends[end - 1])

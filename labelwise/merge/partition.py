@@ -71,9 +71,9 @@ def merge_partition(job: MergeJob) -> None:
             text = reader.read_text(key, places[0])
             answers = [read_answer(place, job, reader) for place in places]
             with forgetting(tokenizer.nlp):
-                split, doc, merged = merge_one(key, text, answers, job, tokenizer, ledger)
-                if doc is not None:
-                    docs[split].add(doc)
+                split, made, merged = merge_one(key, text, answers, job, tokenizer, ledger)
+                if made:
+                    docs[split].add(made.doc, made.starts, made.ends)
                     result.keys[split].append(key)
                     where = [place_of(answer, merged.places) for answer in answers]
                     lines[PLACES].append(places_line(key, list(filter(None, where))))

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.doubts import Doubt
-from labelwise.corpus.forms import digest
 from labelwise.corpus.manifest import find_partitions
 from labelwise.merge.rules.ledger import Ledger
 from labelwise.sources.declarations import Declaration
@@ -65,17 +64,17 @@ def simplified(label: str) -> str:
     return unicodedata.normalize("NFKC", label).casefold().removesuffix("s")
 
 
-def count_forms(corpus: Path) -> dict[str, Counter[int]]:
-    """Count the forms of each label, as digests, in the first texts of train."""
+def count_forms(corpus: Path) -> dict[str, Counter[bytes]]:
+    """Count the forms of each label, as hashes of their words, in the first texts of train."""
     docs = (doc for file in find_partitions(corpus / "train") for doc in read_stored_docs(file))
-    forms: dict[str, Counter[int]] = {}
+    forms: dict[str, Counter[bytes]] = {}
     for doc in islice(docs, TEXTS):
         for start, end, label in doc.gold:
-            forms.setdefault(doc.strings[label], Counter())[int(digest(doc.words[start:end]))] += 1
+            forms.setdefault(doc.strings[label], Counter())[doc.words[start:end].tobytes()] += 1
     return forms
 
 
-def alike(forms: Mapping[str, Counter[int]], one: str, other: str) -> bool:
+def alike(forms: Mapping[str, Counter[bytes]], one: str, other: str) -> bool:
     """Tell whether two labels have most of their forms in common, by the number of spans."""
     counts = [forms.get(label, Counter()) for label in (one, other)]
     both = counts[0].keys() & counts[1].keys()

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import msgspec
 import numpy as np
-from spacy.attrs import IDX, LENGTH
 from spacy.tokens import Doc
 
 from labelwise.common.errors import InputError
@@ -20,18 +19,18 @@ from labelwise.merge.rules.ledger import Ledger, outcome_of
 from labelwise.merge.rules.one_text import Merged, merge_text, missing_labels
 from labelwise.merge.rules.policies import COVERAGE
 from labelwise.merge.rules.splits import declared_split, hashed_split, value_of_meta
-from labelwise.merge.rules.to_doc import to_doc
+from labelwise.merge.rules.to_doc import Projection, to_doc
 
 
 class TextResult(NamedTuple):
     """The outcome of one text.
 
-    doc (Doc | None): None if the text is left out of the corpus.
+    made (Projection | None): its Doc; None if the text is left out of the corpus.
     merged (Merged): its annotation; `lost` has all of its spans that aren't entities.
     """
 
     split: Split
-    doc: Doc | None
+    made: Projection | None
     merged: Merged
 
 
@@ -51,7 +50,7 @@ def merge_one(
     split = declared or _other_split(key, answers, job, ledger)
     uncovered = missing_labels(merged.coverage, job.labels)
     unmarked = COVERAGE[job.settings.policies.coverage](split) if uncovered else "outside"
-    doc = None
+    made = None
     if not merged.coverage:
         ledger["texts", "no usable answer"] += 1
     elif unmarked is None:
@@ -60,23 +59,27 @@ def merge_one(
             said[0][1].outcome = "text not covered"
     else:
         try:
-            doc, lost, realigned = to_doc(tokenizer, merged, job.labels, job.settings.policies, unmarked)
+            made = to_doc(tokenizer, merged, job.labels, job.settings.policies, unmarked)
         except InputError as error:
             first = next(answer for answer in answers if not why_not(answer))
             raise InputError(f"{first.place}: {error}") from error
-        merged.lost.extend(lost)
-        _count_doc(ledger, split, merged, doc, realigned)
+        merged.lost.extend(made.lost)
+        _count_doc(ledger, split, merged, made)
         if uncovered:
             ledger["partly", split] += 1
     _count_rows(ledger, merged)
     _count_labels(ledger, merged, job.labels)
     if merged.versions:
-        tokens = doc if doc is not None else tokenizer(text)
-        starts = tokens.to_array(IDX).astype(np.int64)
-        for pair, counts in count_pairs(merged.versions, starts, starts + tokens.to_array(LENGTH).astype(np.int64)):
+        starts, ends = (made.starts, made.ends) if made else _offsets(tokenizer(text))
+        for pair, counts in count_pairs(merged.versions, np.array(starts, int), np.array(ends, int)):
             for name, n in counts.items():
                 ledger["pairs", *pair, name] += n
-    return TextResult(split, doc, merged)
+    return TextResult(split, made, merged)
+
+
+def _offsets(doc: Doc) -> tuple[list[int], list[int]]:
+    """List where tokens start and end."""
+    return [token.idx for token in doc], [token.idx + len(token) for token in doc]
 
 
 def _other_split(key: bytes, answers: Sequence[Answer], job: MergeJob, ledger: Ledger) -> Split:
@@ -143,10 +146,10 @@ def _count_labels(ledger: Ledger, merged: Merged, labels: Sequence[str]) -> None
             ledger["agreement", label, name] += n
 
 
-def _count_doc(ledger: Ledger, split: Split, merged: Merged, doc: Doc, realigned: Sequence[str]) -> None:
+def _count_doc(ledger: Ledger, split: Split, merged: Merged, made: Projection) -> None:
     """Count a Doc and where its spans are."""
     ledger["texts", split] += 1
-    ledger["words", split] += len(doc)
+    ledger["words", split] += len(made.doc)
     gold = Counter(label for _, _, label in merged.accepted)
     for label, n in gold.items():
         ledger["labels", label, "gold"] += n
@@ -156,7 +159,7 @@ def _count_doc(ledger: Ledger, split: Split, merged: Merged, doc: Doc, realigned
         ledger["labels", label, said[0][1].outcome] += 1
     for _, _, label in merged.rejected:
         ledger["labels", label, "rejected"] += 1
-    for label in realigned:
+    for label in made.realigned:
         ledger["labels", label, "realigned"] += 1
     for one in merged.lost:
         if one.learnt:

@@ -23,6 +23,7 @@ Kind = Literal["complete", "binary", "other"]
 DOCUMENT = "doc"  # the key of `meta` that names the document that a text is
 ANSWERS = ("accept", "reject", "ignore")
 
+UNUSABLE = "unusable"  # in place of a value that is of another kind than Prodigy's
 COMPLETE_VIEWS = ("ner_manual", "spans_manual", "blocks", None)
 BINARY_VIEWS = ("ner", "spans")
 
@@ -116,20 +117,24 @@ def check_task(task: Task, keys: Iterable[str] = ()) -> None:
     """
     names = (task.annotator_id, task.session_id)
     task.annotator_id, task.session_id = next((name for name in names if name and isinstance(name, str)), None), None
-    meta = task.meta if isinstance(task.meta, dict) else {}
-    task.meta = {key: str(meta[key]) for key in keys if meta.get(key) is not None} or None
+    if task.meta is not None:
+        meta = task.meta if isinstance(task.meta, dict) else {}
+        task.meta = {key: str(meta[key]) for key in keys if meta.get(key) is not None} or None
     time = task.timestamp
-    if not (is_integer(time) or isinstance(time, float)) or not abs(time) < 2**63:
+    if time is not None and not ((is_integer(time) or isinstance(time, float)) and abs(time) < 2**63):
         task.timestamp = None
     if task.input_hash is not None and not (is_integer(task.input_hash) and abs(task.input_hash) < 2**63):
-        task.input_hash = "none"
+        task.input_hash = UNUSABLE
     if not isinstance(task.answer, str):
-        task.answer = "none"
-    for name in ("view_id", "reviewed_view_id"):
-        if not isinstance(getattr(task, name), str | None):
-            setattr(task, name, "none")
-    task.is_binary = task.is_binary if task.is_binary is None else bool(task.is_binary)
-    task.no_missing = bool(task.no_missing) or None
+        task.answer = UNUSABLE
+    if task.view_id is not None and not isinstance(task.view_id, str):
+        task.view_id = UNUSABLE
+    if task.reviewed_view_id is not None and not isinstance(task.reviewed_view_id, str):
+        task.reviewed_view_id = UNUSABLE
+    if task.is_binary is not None:
+        task.is_binary = bool(task.is_binary)
+    if task.no_missing is not None:
+        task.no_missing = bool(task.no_missing)
     check_spans(task)
 
 

@@ -5,7 +5,7 @@ from spacy.tokens import Doc, DocBin
 
 from labelwise.corpus.annotation import GOLD, INCORRECT, Annotation, annotate
 from labelwise.corpus.docbin_writer import DocWriter
-from tests.conftest import write_docs
+from tests.conftest import stored, write_docs
 
 
 def make_docs(nlp) -> list[Doc]:
@@ -44,5 +44,5 @@ def test_span_groups_are_spacys_bytes():
     docs = make_docs(spacy.blank("en"))
     writer = DocWriter()
     for doc in docs:
-        writer.add(doc)
+        writer.add(stored(doc), *zip(*((token.idx, token.idx + len(token)) for token in doc), strict=True))
     assert writer.groups == [doc.spans.to_bytes() for doc in docs]

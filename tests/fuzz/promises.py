@@ -132,8 +132,8 @@ def _make_docs(texts: dict[bytes, list[Answer]], settings: Settings, ledger: Led
             result = merge_one(text_key(text), decoded, answers, job, tokenizer, ledger)
             list(lost_span_tasks(decoded, result.merged.lost, list(result.merged.places), result.merged.name))
             list(map(problem_line, find_problems(result.merged)))
-            if result.doc is not None:
-                docs.append(result.doc)
+            if result.made:
+                docs.append(result.made.doc.to_doc(tokenizer.nlp.vocab))
         check(ledger.spans["entity"] == sum(len(doc.ents) for doc in docs), ledger)
         check(sum(ledger.texts[split] for split in SPLITS) == len(docs), ledger)
         path = folder() / "written.spacy"

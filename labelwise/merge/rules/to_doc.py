@@ -3,28 +3,36 @@
 See `annotation` for the content of the Doc.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from spacy.attrs import IDX, LENGTH
-from spacy.tokens import Doc, Span
+import numpy as np
+from spacy.attrs import IDX, LENGTH, ORTH, SPACY
+from spacy.tokens import Doc
 
 from labelwise.common.errors import InputError
 from labelwise.common.spans import SpanKey
-from labelwise.corpus.annotation import GOLD, INCORRECT, Annotation, annotate
+from labelwise.corpus.annotation import Annotation
+from labelwise.corpus.docbin_reader import BEGIN, INSIDE, MISSING, OUTSIDE, StoredDoc
 from labelwise.merge.rules.lost_spans import Claim, LostSpan
 from labelwise.merge.rules.one_text import Merged, missing_labels, names_of
 from labelwise.merge.rules.policies import ALIGNMENT, OVERLAP, Policies, Unmarked
 
+Tokens = tuple[int, int]  # the first of a span, and the one behind it
+Aligned = Mapping[SpanKey, Tokens]  # by the offsets that were annotated
+
 
 class Projection(NamedTuple):
-    """A Doc, and the spans that aren't among its entities.
+    """A Doc as it is stored, and the spans that aren't among its entities.
 
+    starts, ends (list[int]): of its tokens, in characters.
     lost (list[LostSpan]): accepted spans that aren't entities.
     realigned (list[str]): the labels of the spans that were expanded or contracted.
     """
 
-    doc: Doc
+    doc: StoredDoc
+    starts: list[int]
+    ends: list[int]
     lost: list[LostSpan]
     realigned: list[str]
 
@@ -40,108 +48,105 @@ def to_doc(
     RAISES (InputError): a policy is "error" and there is something to decide.
     """
     doc = tokenize(merged.text)
-    align = ALIGNMENT[policies.alignment]
-    exact = exact_spans(doc)
-    accepted = {key: names_of(said) for key, said in merged.accepted.items()}
-    aligned: list[tuple[SpanKey, Span]] = []
+    tokens = doc.to_array([ORTH, SPACY, IDX, LENGTH])
+    starts, ends = tokens[:, 2].tolist(), (tokens[:, 2] + tokens[:, 3]).tolist()
+    first = {start: token for token, start in enumerate(starts)}
+    last = {end: token for token, end in enumerate(ends, 1)}
+    aligned: dict[SpanKey, Tokens] = {}
     lost = []
     unknown: set[int] = set()
-    for key, names in accepted.items():
-        span = exact(key) or align(doc, key)
-        if span is None:
-            lost.append(LostSpan("no token boundary", Claim(key, "accept", names), None))
-            unknown.update(token.i for token in doc.char_span(*key, alignment_mode="expand") or ())
+    for key, said in merged.accepted.items():
+        start, end = first.get(key[0]), last.get(key[1])
+        if start is not None and end is not None:
+            aligned[key] = start, end
+        elif span := ALIGNMENT[policies.alignment](doc, key):
+            aligned[key] = span.start, span.end
         else:
-            aligned.append((key, span))
-    kept, losers = flatten(aligned, OVERLAP[policies.overlap](labels), error=policies.overlap == "error")
+            lost.append(LostSpan("no token boundary", Claim(key, "accept", names_of(said)), None))
+            unknown.update(token.i for token in doc.char_span(*key, alignment_mode="expand") or ())
+    kept, losers = flatten(aligned, OVERLAP[policies.overlap](labels))
+    if losers and policies.overlap == "error":
+        loser, winner = losers[0]
+        raise InputError(f"{winner} and {loser} overlap in {merged.text[:60]!r}...; choose longest or first")
+    iob = [OUTSIDE if unmarked == "outside" else MISSING] * len(doc)
+    types = [0] * len(doc)
     # Tokens that touch gold without boundaries aren't known to be outside.
-    if unknown:
-        unknown -= {token.i for span in kept for token in span}
-    missing = [doc[i : i + 1] for i in sorted(unknown)]
-    doc.set_ents(kept, missing=missing, default=unmarked)
-    rejected = {key: span for key in merged.rejected if (span := exact(key)) is not None}
-    doc.spans[GOLD] = [span for _, span in aligned]
-    doc.spans[INCORRECT] = list(rejected.values())
+    for token in unknown:
+        iob[token] = MISSING
+    strings: Any = doc.vocab.strings
+    names = {label: strings.add(label) for label in labels}
+    for key in kept:
+        start, end = aligned[key]
+        iob[start:end] = [BEGIN, *[INSIDE] * (end - start - 1)]
+        types[start:end] = [names[key[2]]] * (end - start)
+    rejected = {key: (first[key[0]], last[key[1]]) for key in merged.rejected if key[0] in first and key[1] in last}
     uncovered = missing_labels(merged.coverage, labels)
-    annotation = Annotation(
-        gold=[(*key, names) for key, names in accepted.items()],
-        rejected=list(merged.rejected),
-        uncovered=dict(sorted(uncovered.items())),
-        datasets=merged.datasets if uncovered else [],
-        doc=merged.name,
+    stored = StoredDoc(
+        words=tokens[:, 0],
+        spaces=tokens[:, 1].astype(bool),
+        iob=np.array(iob, np.uint64),
+        labels=np.array(types, np.uint64),
+        gold=[(*where, names[key[2]]) for key, where in aligned.items()],
+        rejected=[(*where, names[key[2]]) for key, where in rejected.items()],
+        strings=strings,
+        merged=Annotation(
+            gold=[(*key, names_of(said)) for key, said in merged.accepted.items()],
+            rejected=list(merged.rejected),
+            uncovered=dict(sorted(uncovered.items())),
+            datasets=merged.datasets if uncovered else [],
+            doc=merged.name,
+        ),
     )
-    annotate(doc, annotation)
     learnt = learnt_by_heads(aligned, dict(losers)) if losers else set()
     for loser, winner in losers:
-        claims = Claim(loser, "accept", accepted[loser]), Claim(winner, "accept", accepted[winner])
-        lost.append(LostSpan(overlap_kind(loser, winner), *claims, loser in learnt))
+        lose, win = (Claim(key, "accept", names_of(merged.accepted[key])) for key in (loser, winner))
+        lost.append(LostSpan(overlap_kind(loser, winner), lose, win, loser in learnt))
     for said in merged.accepted.values():
         said[0][1].outcome = "entity"
     for one in lost:
         merged.accepted[one.lost.span][0][1].outcome = one.reason
     for key, said in merged.rejected.items():
         said[0][1].outcome = "rejected" if key in rejected else "rejected, no token boundary"
-    realigned = [key[2] for key, span in aligned if (span.start_char, span.end_char) != key[:2]]
-    return Projection(doc, lost, realigned)
-
-
-def exact_spans(doc: Doc) -> Callable[[SpanKey], Span | None]:
-    """Make a function that returns a span if it falls on token boundaries: Doc.char_span for many spans of one Doc."""
-    starts = doc.to_array(IDX)
-    ends = starts + doc.to_array(LENGTH)
-    first = {start: token for token, start in enumerate(starts.tolist())}
-    last = {end: token for token, end in enumerate(ends.tolist(), 1)}
-
-    def span(key: SpanKey) -> Span | None:
-        """Find the tokens of a span; None if it does not fall on any."""
-        start, end = first.get(key[0]), last.get(key[1])
-        return None if start is None or end is None else Span(doc, start, end, label=key[2])
-
-    return span
+    realigned = [key[2] for key, (start, end) in aligned.items() if (starts[start], ends[end - 1]) != key[:2]]
+    return Projection(stored, starts, ends, lost, realigned)
 
 
 def flatten(
-    spans: Sequence[tuple[SpanKey, Span]], rank: Callable[[SpanKey], tuple[int, ...]], *, error: bool = False
-) -> tuple[list[Span], list[tuple[SpanKey, SpanKey]]]:
+    spans: Aligned, rank: Callable[[SpanKey], tuple[int, ...]]
+) -> tuple[list[SpanKey], list[tuple[SpanKey, SpanKey]]]:
     """Keep, in order of rank, the spans that share no token with a span kept before.
 
-    spans (Sequence): each with the offsets that were annotated, which tell how two overlap.
-    RETURNS (tuple): the kept spans in text order, and each other one with a kept span that it overlaps.
-    RAISES (InputError): with `error`, on the first overlap.
+    RETURNS (tuple): the kept spans, and each other one with a kept span that it overlaps.
     """
     owner: dict[int, SpanKey] = {}
     kept, lost = [], []
-    for key, span in sorted(spans, key=lambda item: rank(item[0])):
-        tokens = range(span.start, span.end)
+    for key in sorted(spans, key=rank):
+        tokens = range(*spans[key])
         if owner.keys().isdisjoint(tokens):
             owner.update(dict.fromkeys(tokens, key))
-            kept.append(span)
-            continue
-        winner = next(owner[token] for token in tokens if token in owner)
-        if error:
-            raise InputError(f"{winner} and {key} overlap in {span.doc.text[:60]!r}...; choose longest or first")
-        lost.append((key, winner))
-    return sorted(kept, key=lambda span: span.start), sorted(lost)
+            kept.append(key)
+        else:
+            lost.append((key, next(owner[token] for token in tokens if token in owner)))
+    return kept, sorted(lost)
 
 
-def learnt_by_heads(spans: Iterable[tuple[SpanKey, Span]], losers: Collection[SpanKey]) -> set[SpanKey]:
+def learnt_by_heads(spans: Aligned, losers: Collection[SpanKey]) -> set[SpanKey]:
     """Find the spans that a head for each label learns: where those of one label share a token, it learns one of them.
 
     That is the longest in tokens, of equally long ones the first, and of two in the same tokens the entity.
 
-    spans (Iterable): each with the offsets that were annotated.
     losers (Collection): those that aren't entities.
     """
 
-    def order(item: tuple[SpanKey, Span]) -> tuple[int, int, bool, SpanKey]:
+    def order(key: SpanKey) -> tuple[int, int, bool, SpanKey]:
         """Put first what is learnt."""
-        key, span = item
-        return span.start - span.end, span.start, key in losers, key
+        start, end = spans[key]
+        return start - end, start, key in losers, key
 
     taken: set[tuple[str, int]] = set()
     learnt = set()
-    for key, span in sorted(spans, key=order):
-        tokens = {(key[2], token) for token in range(span.start, span.end)}
+    for key in sorted(spans, key=order):
+        tokens = {(key[2], token) for token in range(*spans[key])}
         if taken.isdisjoint(tokens):
             taken |= tokens
             learnt.add(key)

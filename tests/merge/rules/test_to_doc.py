@@ -29,7 +29,8 @@ def project(text, accepted, rejected=(), covered=LABELS, **policies):
     )
     chosen = Policies(**policies)
     unmarked = "outside" if set(covered) == set(LABELS) else COVERAGE[chosen.coverage]("test")
-    return to_doc(NLP.make_doc, merged, LABELS, chosen, unmarked)
+    made = to_doc(NLP.make_doc, merged, LABELS, chosen, unmarked)
+    return made._replace(doc=made.doc.to_doc(NLP.vocab))
 
 
 @pytest.mark.parametrize(
@@ -169,4 +170,4 @@ def test_rejected_spans_are_where_spacy_looks_for_them():
 
 
 def test_flatten_leaves_documents_without_spans_alone():
-    assert flatten([], lambda key: key[:1]) == ([], [])
+    assert flatten({}, lambda key: key[:1]) == ([], [])
