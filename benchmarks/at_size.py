@@ -17,7 +17,7 @@ import msgspec
 import typer
 import yaml
 
-from benchmarks.measure import Measured, measure, write_result
+from benchmarks.measure import Measured, measure, project_with, write_result
 from labelwise.corpus.tasks import input_hash
 
 OUT = Path("benchmarks/out/at_size")
@@ -70,9 +70,8 @@ def run(texts: int, labels: int, steps: int) -> dict[str, Measured]:
     size = sum(file.stat().st_size for file in (folder / "tasks").iterdir())
     print(f"{texts:,} texts x {labels} labels: {size / 2**30:.1f} GB", flush=True)
     corpus, model = folder / "corpus", folder / "model"
-    taken = {
-        "merge": measure("scripts.merge", str(declared), str(corpus), "--dev-ratio", "0.01", "--test-ratio", "0.1")
-    }
+    settings = project_with(folder, dev_ratio=0.01)
+    taken = {"merge": measure("scripts.merge", str(declared), str(corpus), *settings)}
     shutil.rmtree(folder / "tasks")
     shutil.rmtree(corpus / ".cache")
     taken["read an epoch"] = measure("benchmarks.read_epoch", str(corpus))

@@ -19,7 +19,7 @@ from typing import Annotated, Any
 
 import typer
 
-from benchmarks.measure import Cell, measure, write_result
+from benchmarks.measure import Cell, measure, project_with, write_result
 from labelwise.demo.corpus import add_noise, make_doc
 
 OUT = Path("benchmarks/out/check_labels")
@@ -113,7 +113,7 @@ def annotate_again(
 
 def merge(name: str, *declarations: Path) -> Path:
     """Merge to a corpus."""
-    options = ("--project", "project.yml", "--test-ratio", "0")
+    options = project_with(OUT / name, test_ratio=0)
     measure("scripts.merge", *map(str, declarations), str(OUT / name / "corpus"), *options)
     return OUT / name / "corpus"
 

@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 from distributed import LocalCluster
 
-from benchmarks.measure import Cell, Measured, measure, write_result
+from benchmarks.measure import Cell, Measured, measure, project_with, write_result
 
 OUT = Path("benchmarks/out/engines")
 WAYS = {
@@ -53,7 +53,7 @@ def prepare(docs: int, texts: int) -> dict[str, tuple[Path, list[str]]]:
         for folder, count, labels in ((large, docs, 20), (small, texts, 5)):
             measure("scripts.make_demo", str(folder), "--docs", str(count), "--labels", str(labels), "--words", "300")
             measure("scripts.convert_brat", str(folder), str(OUT / f"{folder.name}-tasks"))
-        ratios = ["--near-duplicates", "off", "--dev-ratio", "0.02", "--test-ratio", "0.9", "--project", "project.yml"]
+        ratios = project_with(OUT, near_duplicates="off", dev_ratio=0.02, test_ratio=0.9)
         measure("scripts.merge", str(OUT / "small-tasks" / "datasets.yml"), str(OUT / "small-corpus"), *ratios)
         steps = ["--curve", str(OUT / "curve.tsv"), "--max-steps", "100"]
         measure("scripts.train", "configs/cpu.cfg", str(OUT / "small-corpus"), str(model), *steps)

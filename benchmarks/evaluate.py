@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from benchmarks.measure import Cell, measure, write_result
+from benchmarks.measure import Cell, measure, project_with, write_result
 
 OUT = Path("benchmarks/out/evaluate")
 FLAT_LIMIT = 1.1  # ten times the texts may take this many times the memory
@@ -24,8 +24,8 @@ def make_corpus(docs: int, folder: Path) -> Path:
     if not (corpus / "manifest.json").exists():
         tasks = folder / f"tasks-{docs}"
         measure("scripts.make_demo", str(tasks), *f"--format prodigy --docs {docs} --labels 5 --words 300".split())
-        options = "--project project.yml --near-duplicates off --dev-ratio 0.02 --test-ratio 0.9"
-        measure("scripts.merge", str(tasks / "datasets.yml"), str(corpus), *options.split())
+        options = project_with(tasks, near_duplicates="off", dev_ratio=0.02, test_ratio=0.9)
+        measure("scripts.merge", str(tasks / "datasets.yml"), str(corpus), *options)
         shutil.rmtree(tasks)
         shutil.rmtree(corpus / ".cache")
     return corpus

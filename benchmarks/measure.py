@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
+import yaml
 
 from labelwise.common.memory import tree_pss
 
@@ -29,6 +30,15 @@ class Measured(NamedTuple):
     def megabytes(self) -> float:
         """The peak of the memory."""
         return self.peak_pss / 2**20
+
+
+def project_with(folder: Path, **merge: Any) -> tuple[str, str]:
+    """Copy project.yml into a folder, with other settings of the merge; return the option that names the copy."""
+    content = yaml.safe_load(Path("project.yml").read_text(encoding="utf8"))
+    sections = {"tokenizer": content["tokenizer"], "merge": content["merge"] | merge}
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "project.yml").write_text(yaml.safe_dump(sections, allow_unicode=True), encoding="utf8")
+    return "--project", str(folder / "project.yml")
 
 
 class Machine(msgspec.Struct):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from spacy.util import load_config
 from thinc.api import Config
 
-from benchmarks.measure import Measured, measure
+from benchmarks.measure import Measured, measure, project_with
 
 DEV = 300  # texts, roughly
 WARM_UP = 10  # steps that aren't counted
@@ -32,8 +32,8 @@ def make_corpus(docs: int, out: Path) -> Path:
     if not (corpus / "manifest.json").exists():
         tasks = out / f"tasks-{docs}"
         measure("scripts.make_demo", str(tasks), *f"--format prodigy --docs {docs} --labels 5 --words 790".split())
-        options = f"--project project.yml --near-duplicates off --dev-ratio {DEV / docs} --test-ratio 0"
-        measure("scripts.merge", str(tasks / "datasets.yml"), str(corpus), *options.split())
+        options = project_with(tasks, near_duplicates="off", dev_ratio=DEV / docs, test_ratio=0)
+        measure("scripts.merge", str(tasks / "datasets.yml"), str(corpus), *options)
         shutil.rmtree(tasks)
         shutil.rmtree(corpus / ".cache")
     return corpus

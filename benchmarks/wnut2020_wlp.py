@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 from spacy.util import load_config
 
-from benchmarks.measure import Measured, measure, write_result
+from benchmarks.measure import Measured, measure, project_with, write_result
 
 OUT = Path("benchmarks/out/wnut2020_wlp")
 
@@ -28,7 +28,7 @@ def merge_commands(corpus: Path) -> dict[str, list[Any]]:
         "convert dev": ["convert_brat", corpus / "dev", dev, "--prefix", "dev-", "--split", "test"],
         "merge": [
             *("merge", train / "datasets.yml", dev / "datasets.yml", OUT / "corpus", "--metrics", OUT / "merge.json"),
-            *("--project", "project.yml", "--test-ratio", 0),
+            *project_with(OUT, test_ratio=0),
         ],
     }
 

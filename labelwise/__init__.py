@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from labelwise.common.errors import InputError
     from labelwise.evaluate.run import Evaluation, evaluate_pipeline
     from labelwise.merge.rules.ledger import Ledger
-    from labelwise.merge.rules.policies import Policies
     from labelwise.merge.rules.settings import Settings
     from labelwise.merge.run import merge_data
     from labelwise.report.page import write_report
@@ -23,7 +22,6 @@ __all__ = [
     "Evaluation",
     "InputError",
     "Ledger",
-    "Policies",
     "Recipe",
     "Settings",
     "Trained",
@@ -37,7 +35,6 @@ _MODULES = {
     "labelwise.common.errors": ("InputError",),
     "labelwise.evaluate.run": ("Evaluation", "evaluate_pipeline"),
     "labelwise.merge.rules.ledger": ("Ledger",),
-    "labelwise.merge.rules.policies": ("Policies",),
     "labelwise.merge.rules.settings": ("Settings",),
     "labelwise.merge.run": ("merge_data",),
     "labelwise.report.page": ("write_report",),

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 from spacy.attrs import ENT_IOB, ENT_TYPE, ORTH, SPACY
@@ -20,6 +21,7 @@ from labelwise.corpus.docbin_writer import DocWriter
 from labelwise.corpus.tokenizer import read_rules
 from labelwise.demo.write import make_demo
 from labelwise.merge.rules.ledger import Ledger
+from labelwise.merge.rules.policies import Policies
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data, merge_datasets
 from labelwise.sources.convert_brat import convert_brat
@@ -122,7 +124,9 @@ class Merging:
         datasets = load_datasets([self.root / "tasks" / "datasets.yml"])
         decisions = folder if (folder := self.root / "decisions").is_dir() else None
         options: dict[str, Any] = {"map_jobs": map_jobs, "strict": strict, "decisions": decisions}
-        return merge_datasets(datasets, self.root / out, Settings(**settings), **options)
+        policies = settings.pop("policies", Policies())
+        given = Settings(**msgspec.structs.asdict(policies), **settings)
+        return merge_datasets(datasets, self.root / out, given, **options)
 
     def files(self, out: str = "corpus") -> dict[str, bytes]:
         """The corpus's files by path, but for those in hidden folders."""

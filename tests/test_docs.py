@@ -308,7 +308,7 @@ def test_the_pages_on_experiments(tmp_path):
     run_block(copy, block("docs/commands.md", "weasel run all"))
     run_block(copy, block("docs/experiments.md", "dvc repro evaluate-cpu"))
     compared = run_block(copy, block("docs/experiments.md", "git checkout -b expand"))
-    assert re.search(r"project\.yml +vars\.alignment +drop +expand", compared)
+    assert re.search(r"project\.yml +merge\.alignment +drop +expand", compared)
     assert "all (micro)" in compared
     copy.run("git", "checkout", "-q", "main")
     copy.run("git", "branch", "-qD", "expand")
@@ -540,7 +540,7 @@ def test_a_clone_is_upgraded(tmp_path, same_line):
         edited = re.sub(r"<<<<<<< .*\n(.*\n)=======\n.*\n>>>>>>> .*\n", r"\1", project.read_text(encoding="utf8"))
         project.write_text(edited, encoding="utf8")
         mine.run("bash", "-euc", block("docs/install.md", "python -m scripts.update_dvc"))
-    assert yaml.safe_load(project.read_text(encoding="utf8"))["vars"]["alignment"] == "expand"
+    assert yaml.safe_load(project.read_text(encoding="utf8"))["merge"]["alignment"] == "expand"
     assert "Now merge the data sets" in (mine.root / "dvc.yaml").read_text(encoding="utf8")
     assert mine.run("git", "status", "--porcelain") == ""
     mine.run("python", "-m", "scripts.update_dvc", "--check")

@@ -70,7 +70,7 @@ def test_paths_may_be_strings(demo_corpus, tmp_path):
     for folder in ("decisions", "metrics", "plots", "training/cpu"):
         (tmp_path / folder).mkdir(parents=True)
     corpus, metrics = f"{root}/corpus", f"{root}/metrics/merge.json"
-    settings = labelwise.Settings(policies=labelwise.Policies(overlap="first"), test_ratio=0.3)
+    settings = labelwise.Settings(overlap="first", test_ratio=0.3)
     declared = str(demo_corpus.parent / "tasks/datasets.yml")
     labelwise.merge_data([declared], corpus, settings, decisions=f"{root}/decisions", metrics=metrics)
     recipe = labelwise.Recipe(str(default_config("cpu")), corpus, overrides=steps, batch_size=f"{root}/batch_size.json")
@@ -91,8 +91,8 @@ def test_paths_may_be_strings(demo_corpus, tmp_path):
             "recognizer 'perlabel': give per-label or ner",
         ),
         (lambda: default_config("tpu"), "config 'tpu': give cpu or gpu"),
-        (lambda: labelwise.Policies(duplicates="newest"), "duplicates 'newest': give latest or union or error"),
-        (lambda: labelwise.Policies(coverage="all"), "coverage 'all': give by-label or drop or outside"),
+        (lambda: labelwise.Settings(duplicates="newest"), "duplicates 'newest': give latest or union or error"),
+        (lambda: labelwise.Settings(coverage="all"), "coverage 'all': give by-label or drop or outside"),
         (lambda: labelwise.Settings(near_duplicates="no"), "near_duplicates 'no': give report or group or off"),
     ],
     ids=["recognizer", "config", "policy", "coverage", "setting"],

@@ -45,7 +45,7 @@ def run_one(corpus: str, folder: Path, annotated: str, name: str, training: Trai
     kept = f"whole {annotated}" if method.whole else annotated
     declarations = forget(prepare(corpus, folder), kept)
     merged = OUT / f"{corpus}-{kept}-{method.policy}".replace(" ", "-")
-    texts = merge(declarations, merged, "--test-ratio", 0, "--coverage", method.policy)
+    texts = merge(declarations, merged, test_ratio=0, coverage=method.policy)
     return run_method(name, merged, texts, training)
 
 

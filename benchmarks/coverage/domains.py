@@ -50,7 +50,7 @@ def run_public(folder: Path, name: str, training: Training) -> Row:
     if name in METHODS:
         method = METHODS[name]
         corpus = OUT / f"prodigy-{method.policy}"
-        merge([tasks / "all.yml"], corpus, "--coverage", method.policy)
+        merge([tasks / "all.yml"], corpus, coverage=method.policy)
         trained = train(corpus, method.recognizer, training)
         return result(trained, evaluate(trained.model, union / "test")[0]) | {"texts": texts}
     total: Counter[str] = Counter()
@@ -83,7 +83,7 @@ def run_mixed(folders: dict[str, Path], name: str, training: Training) -> Row:
             {"name": each, "path": str(place.resolve()), **{key: found for key, found in lists.items() if found}}
         )
     corpus = OUT / f"mixed-{name}"
-    texts = merge([declare(OUT / "tasks" / "mixed" / f"{name}.yml", datasets)], corpus, "--test-ratio", 0.2)
+    texts = merge([declare(OUT / "tasks" / "mixed" / f"{name}.yml", datasets)], corpus, test_ratio=0.2)
     trained = train(corpus, "per-label", training)
     metrics, details = evaluate(trained.model, corpus / "test")
     rates = msgspec.convert(details["uncovered"], list[Rate])

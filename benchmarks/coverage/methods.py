@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from benchmarks.coverage.data import OUT, command
 from benchmarks.coverage.results import Row
+from benchmarks.measure import project_with
 
 
 class Method(NamedTuple):
@@ -52,11 +53,11 @@ class Trained(NamedTuple):
     peak: int
 
 
-def merge(declarations: Sequence[Path], corpus: Path, *options: Any) -> dict[str, int]:
+def merge(declarations: Sequence[Path], corpus: Path, **settings: Any) -> dict[str, int]:
     """Merge data sets, unless they are merged; return the number of texts in each split."""
     ledger = corpus.with_name(f"{corpus.name}.json")
     if not ledger.exists():
-        command("merge", *declarations, corpus, "--metrics", ledger, "--project", "project.yml", *options)
+        command("merge", *declarations, corpus, "--metrics", ledger, *project_with(OUT, **settings))
     return json.loads(ledger.read_text(encoding="utf8"))["texts"]
 
 

@@ -3,9 +3,8 @@
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-import msgspec
 import typer
 
 from labelwise.commands.console import (
@@ -19,26 +18,22 @@ from labelwise.commands.console import (
 )
 from labelwise.commands.declare import declare
 from labelwise.common.memory import measure_peak
-from labelwise.common.sections import read_section
 from labelwise.common.wording import counted
-from labelwise.corpus.annotation import Coverage
 from labelwise.corpus.manifest import SPLITS
 from labelwise.corpus.merge_counts import split_gold, tell_gold
 from labelwise.corpus.places import read_declared_labels
-from labelwise.corpus.tokenizer import has_rules, read_rules
+from labelwise.corpus.tokenizer import has_rules
 from labelwise.merge.advice import Before, changes, read_before, warnings
 from labelwise.merge.language import doubts_about_language
 from labelwise.merge.partition import LOST_SPANS
 from labelwise.merge.rules.agreement import pairwise_f
 from labelwise.merge.rules.ledger import Ledger
-from labelwise.merge.rules.policies import Alignment, Conflicts, Duplicates, Overlap, Policies
-from labelwise.merge.rules.settings import MergeSection, NearDuplicates, Settings, load_tokenizer
+from labelwise.merge.rules.settings import Settings, load_tokenizer, read_settings
 from labelwise.merge.run import merge_data
 from labelwise.merge.similar_labels import doubts_about_labels
 from labelwise.sources.declarations import Declaration, read_all_entries, write_entries
 
 Option = typer.Option
-YesNo = Literal["no", "yes"]
 
 
 def merge_cli(
@@ -48,21 +43,7 @@ def merge_cli(
     out: Annotated[Path, typer.Argument(help="Folder for train, dev, test, labels and the manifest")],
     decisions: Annotated[Path | None, Option(help="Folder of the decisions that `decide` has put there")] = None,
     metrics: Annotated[Path | None, Option(help="JSON file for the ledger")] = None,
-    lang: Annotated[str, Option(help="spaCy's code for the language")] = "en",
-    project: Annotated[Path | None, Option(help="YAML file with sections `tokenizer` and `merge`")] = None,
-    duplicates: Annotated[Duplicates, Option(help="An annotator answered a text twice")] = "latest",
-    annotators: Annotated[
-        str, Option(metavar="[half|all|union|NAME, ...]", help="Several annotators answered: which spans stand")
-    ] = "half",
-    conflicts: Annotated[Conflicts, Option(help="One data set accepts a span, another rejects it")] = "accept-wins",
-    overlap: Annotated[Overlap, Option(help="Accepted spans overlap: which is the entity")] = "longest",
-    coverage: Annotated[Coverage, Option(help="What unmarked tokens mean where labels aren't covered")] = "by-label",
-    alignment: Annotated[Alignment, Option(help="A span doesn't fall on token boundaries")] = "drop",
-    dev_ratio: Annotated[float, Option(help="Share of texts for dev, of data sets with split auto")] = 0.1,
-    test_ratio: Annotated[float, Option(help="Share of texts for test, of data sets with split auto")] = 0.1,
-    split_by: Annotated[str, Option(help="Key of meta; texts with the same value stay in one split")] = "",
-    normalize: Annotated[YesNo, Option(help="Texts that differ only in Unicode form or white space are one")] = "no",
-    near_duplicates: Annotated[NearDuplicates, Option(help="Nearly equal texts in two splits")] = "report",
+    project: Annotated[Path | None, Option(help="YAML file with sections `merge` and `tokenizer`")] = None,
     workers: Annotated[int, Option(help="Processes; 0 for one per core")] = 0,
     memory: MemoryOption = "",
     address: AddressOption = "",
@@ -70,18 +51,7 @@ def merge_cli(
 ) -> None:
     """Merge data sets into one corpus of partitioned .spacy files."""
     with user_errors("Nothing was merged"):
-        rarely = read_section(project, "merge", MergeSection)
-        settings = Settings(
-            lang=lang,
-            tokenizer=read_rules(project),
-            policies=Policies(duplicates, annotators, conflicts, overlap, coverage, alignment),
-            dev_ratio=dev_ratio,
-            test_ratio=test_ratio,
-            split_by=split_by,
-            normalize=normalize == "yes",
-            near_duplicates=near_duplicates,
-            **msgspec.structs.asdict(rarely),
-        )
+        settings = read_settings(project)
         for folder in filter(Path.is_dir, datasets):
             declare(folder)
         before = read_before(metrics) if metrics else None

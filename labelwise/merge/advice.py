@@ -87,7 +87,7 @@ def warnings(ledger: Ledger, settings: Settings) -> Iterator[Doubt]:
             yield Doubt(f"Data set {name!r} has no rows.", "Check what its path names.")
     yield from _small_splits(ledger, settings)
     partly, train = ledger["partly", "train"], ledger["texts", "train"]
-    if partly and settings.policies.coverage == "by-label":
+    if partly and settings.coverage == "by-label":
         yield Doubt(f"Not complete for all labels: {partly:,} of {counted(train, 'text')} in train.", _fewest(ledger))
     if texts := ledger.without_split_by:
         yield Doubt(

@@ -46,10 +46,10 @@ def merge_one(
     RAISES (RuntimeError): a row or a span has no outcome, which is a bug in this program.
     """
     declared = declared_split(answers)
-    merged = merge_text(text, answers, job.settings.policies, declared, job.decisions.get(key, ()))
+    merged = merge_text(text, answers, job.settings, declared, job.decisions.get(key, ()))
     split = declared or _other_split(key, answers, job, ledger)
     uncovered = missing_labels(merged.coverage, job.labels)
-    unmarked = COVERAGE[job.settings.policies.coverage](split) if uncovered else "outside"
+    unmarked = COVERAGE[job.settings.coverage](split) if uncovered else "outside"
     made = None
     if not merged.coverage:
         ledger["texts", "no usable answer"] += 1
@@ -59,7 +59,7 @@ def merge_one(
             said[0][1].outcome = "text not covered"
     else:
         try:
-            made = to_doc(tokenizer, merged, job.labels, job.settings.policies, unmarked)
+            made = to_doc(tokenizer, merged, job.labels, job.settings, unmarked)
         except InputError as error:
             first = next(answer for answer in answers if not why_not(answer))
             raise InputError(f"{first.place}: {error}") from error

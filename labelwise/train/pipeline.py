@@ -91,7 +91,7 @@ def choose_recognizer(settings: Config, corpus: Path, recognizer: Recognizer) ->
         nothing tells it what isn't an entity, so that it would see entities everywhere.
     """
     per_label = settings["components"].pop("per_label", None)
-    by_label = read_manifest(corpus)["settings"]["policies"]["coverage"] == "by-label"
+    by_label = read_manifest(corpus)["settings"]["coverage"] == "by-label"
     if recognizer == "ner":
         if by_label and settings["corpora"]["train"]["coverage"] == "by-label" and is_partial(corpus / "train"):
             raise InputError(
@@ -104,7 +104,7 @@ def choose_recognizer(settings: Config, corpus: Path, recognizer: Recognizer) ->
     settings["components"]["ner"] = per_label
     settings["initialize"]["components"]["ner"]["labels"]["path"] = "${paths.corpus}/labels/per_label.json"
     # What unmarked tokens mean where a label isn't covered: with this policy, the merge has taken them for no entities.
-    if read_manifest(corpus)["settings"]["policies"]["coverage"] == "outside":
+    if read_manifest(corpus)["settings"]["coverage"] == "outside":
         settings["corpora"]["train"]["coverage"] = "outside"
 
 

@@ -58,8 +58,7 @@ COMMANDS = (
     Command(
         "merge",
         merge_cli,
-        "tasks/datasets.yml more.yml corpus --metrics metrics/merge.json --project project.yml --dev-ratio 0.2 "
-        "--test-ratio 0.2 --workers 1",
+        "tasks/datasets.yml more.yml corpus --metrics metrics/merge.json --project project.yml --workers 1",
         ("corpus", "metrics/merge.json"),
         {
             "the manifest": lambda root: read_manifest(root / "corpus"),

@@ -29,7 +29,7 @@ from labelwise.merge.rules.answers import Answer
 from labelwise.merge.rules.ledger import PROBLEM_SPANS, Ledger, Problem, outcome_of, problem_line
 from labelwise.merge.rules.lost_spans import lost_span_tasks
 from labelwise.merge.rules.one_text import merge_text
-from labelwise.merge.rules.policies import Alignment, Conflicts, Duplicates, Overlap, Policies
+from labelwise.merge.rules.policies import Alignment, Conflicts, Duplicates, Overlap
 from labelwise.merge.rules.settings import Settings, load_tokenizer
 from labelwise.merge.rules.splits import declared_split
 from labelwise.merge.runs import decode_task, encode_task
@@ -51,7 +51,10 @@ DATASETS = (
 LABELS = ["A", "B", "C"]
 FULL = 239  # a byte of options above it has Docs made
 POLICIES = [
-    Policies(duplicates, conflicts=conflicts, overlap=overlap, coverage=coverage, alignment=alignment)
+    {
+        **{"duplicates": duplicates, "conflicts": conflicts, "overlap": overlap},
+        **{"coverage": coverage, "alignment": alignment},
+    }
     for duplicates, conflicts, overlap, coverage, alignment in product(
         *map(get_args, (Duplicates, Conflicts, Overlap, Coverage, Alignment))
     )
@@ -81,7 +84,7 @@ def balance(items: Iterable[Item], option: int = 0, *, normalize: bool = False, 
         the ledger says. Without, the spans that count are entered as entities.
     """
     ledger = Ledger()
-    settings = Settings(policies=POLICIES[option % len(POLICIES)], normalize=normalize)
+    settings = Settings(**POLICIES[option % len(POLICIES)], normalize=normalize)
     texts: dict[bytes, list[Answer]] = {}
     for item in items:
         check(0 <= item.line <= MOST, item)
@@ -110,7 +113,7 @@ def _merge_only(texts: dict[bytes, list[Answer]], settings: Settings, ledger: Le
     for text, answers in texts.items():
         answers.sort(key=lambda answer: answer.order[1:])
         decoded = text.decode("utf8", "surrogatepass")
-        merged = merge_text(decoded, answers, settings.policies, declared_split(answers))
+        merged = merge_text(decoded, answers, settings, declared_split(answers))
         for said in (*merged.accepted.values(), *merged.rejected.values()):
             said[0][1].outcome = "entity"
         ledger.count(("rows",), [answer.outcome for answer in answers])

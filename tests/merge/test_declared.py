@@ -30,9 +30,10 @@ class Folder:
     def merge(self, *options: str) -> str:
         app = typer.Typer()
         app.command()(merge_cli)
-        ratios = ["--dev-ratio", "0", "--test-ratio", "0", "--workers", "1"]
+        project = self.root / "project.yml"
+        project.write_text("merge: {dev_ratio: 0, test_ratio: 0}", encoding="utf8")
         out = [str(self.folder), str(self.root / "corpus"), "--metrics", str(self.root / "merge.json")]
-        result = CliRunner().invoke(app, [*out, *ratios, *options])
+        result = CliRunner().invoke(app, [*out, "--project", str(project), "--workers", "1", *options])
         assert result.exit_code == 0, result.output
         return result.output
 

@@ -502,8 +502,8 @@ def test_bytes_depend_on_the_data_alone(merging, tmp_path):
             files.append(tasks / f"{name}.yml")
             files[-1].write_text(json.dumps([items[name]]))
         command = [sys.executable, "-m", "scripts.merge", *map(str, files), str(tasks / "out")]
-        (tasks / "project.yml").write_text("merge: {docs_per_partition: 9}")
-        options = ["--workers", str(workers), "--project", str(tasks / "project.yml"), "--near-duplicates", "group"]
+        (tasks / "project.yml").write_text("merge: {docs_per_partition: 9, near_duplicates: group}")
+        options = ["--workers", str(workers), "--project", str(tasks / "project.yml")]
         environment = {**os.environ, "PYTHONHASHSEED": seed}
         subprocess.run([*command, *options], cwd=ROOT, env=environment, check=True, capture_output=True)
         folder = Path(tasks / "out")

@@ -78,13 +78,15 @@ def test_projects_share_an_environment(installed, tmp_path):
     commands = (
         "labelwise make-demo assets/demo --docs 6 --labels 2",
         "labelwise convert-brat assets/brat corpus/tasks --fallback assets/demo",
-        "labelwise merge corpus/tasks/datasets.yml corpus --workers 1 --dev-ratio {}",
+        "labelwise merge corpus/tasks/datasets.yml corpus --workers 1 --project project.yml",
     )
     made = {}
     for name, share in (("one", "0.1"), ("other", "0.5")):
         installed.run("labelwise", "init", name, cwd=tmp_path)
+        project = tmp_path / name / "project.yml"
+        project.write_text(project.read_text().replace("dev_ratio: 0.1", f"dev_ratio: {share}"))
         for command in commands:
-            installed.run(*command.format(share).split(), cwd=tmp_path / name)
+            installed.run(*command.split(), cwd=tmp_path / name)
         made[name] = {path: path.read_bytes() for path in (tmp_path / name / "corpus").rglob("*") if path.is_file()}
     assert [
         json.loads((tmp_path / name / "corpus/manifest.json").read_text())["settings"]["dev_ratio"] for name in made

@@ -71,9 +71,9 @@ def test_every_variable_has_a_default():
 def test_settings_that_were_changed_or_added_are_named(tmp_path):
     project = tmp_path / "project.yml"
     assert changed_settings(project) == {}
-    project.write_text("vars: {seed: 1, lang: en, mine: x, coverage: outside}")
-    assert changed_settings(project) == {"seed": 1, "mine": "x", "coverage": "outside"}
-    project.write_text("vars: {lang: en}\nmerge: {split_salt: x, docs_per_partition: 200}")
+    project.write_text("vars: {seed: 1, mine: x}\nmerge: {lang: en, coverage: outside}")
+    assert changed_settings(project) == {"seed": 1, "mine": "x", "merge.coverage": "outside"}
+    project.write_text("vars: {seed: 0}\nmerge: {split_salt: x, docs_per_partition: 200}")
     assert changed_settings(project) == {"merge.split_salt": "x"}
     for other in ("", "[", "vars:", "a: 1", "{vars: {seed: 1}, merge: 1}"):
         project.write_text(other)

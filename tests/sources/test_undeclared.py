@@ -217,7 +217,7 @@ def test_the_command_declares_a_folder_once_and_prints_it(folder, tmp_path):
     app.command()(merge_cli)
 
     def run() -> str:
-        arguments = [str(folder), str(tmp_path / "corpus"), "--test-ratio", "0.1", "--workers", "1"]
+        arguments = [str(folder), str(tmp_path / "corpus"), "--workers", "1"]
         return " ".join(CliRunner().invoke(app, arguments).output.split())
 
     printed = run()

@@ -1,13 +1,15 @@
 """The settings of a merge: all that the corpus depends on besides the data."""
 
 from functools import lru_cache
+from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
 
 from labelwise.common.choices import check_choices
 from labelwise.common.errors import InputError
-from labelwise.corpus.tokenizer import TokenizerRules, make_nlp
+from labelwise.common.sections import read_section
+from labelwise.corpus.tokenizer import TokenizerRules, make_nlp, read_rules
 from labelwise.corpus.tokenizing import LearningTokenizer
 from labelwise.merge.rules.policies import Policies
 
@@ -15,16 +17,8 @@ NearDuplicates = Literal["report", "group", "off"]
 MAX_WORDS = 1_000_000  # that a tokenizer sees: to make it takes 0.2 seconds, and these words some 20
 
 
-class MergeSection(msgspec.Struct, frozen=True):
-    """The section `merge` of project.yml: the settings that are set rarely. See `Settings`."""
-
-    split_salt: str = "labelwise"
-    near_similarity: Annotated[float, msgspec.Meta(ge=0.5, le=1)] = 0.8
-    docs_per_partition: Annotated[int, msgspec.Meta(ge=1)] = 200
-
-
-class Settings(msgspec.Struct, frozen=True):
-    """All that the result depends on besides the data.
+class Settings(Policies, frozen=True):
+    """All that the result depends on besides the data: the sections `merge` and `tokenizer` of project.yml.
 
     dev_ratio, test_ratio (float): share of the texts, by hash, of the data sets whose split is `auto`.
     split_salt (str): another salt gives another split.
@@ -32,21 +26,20 @@ class Settings(msgspec.Struct, frozen=True):
     normalize (bool): texts that differ only in Unicode composition or white space are one (see `normalize`).
     near_duplicates (str): "report" texts that are nearly equal and in two splits, keep them in one split ("group"), or
         don't look for them ("off").
-    near_similarity (float): how similar those are, 0.5 to 1: below that, most pairs are missed (see `near_duplicates`).
-    docs_per_partition (int): the most texts in a partition, on average, at least 1.
+    near_similarity (float): how similar those are: below 0.5, most pairs are missed (see `near_duplicates`).
+    docs_per_partition (int): the most texts in a partition, on average.
     """
 
     lang: str = "en"
-    tokenizer: TokenizerRules = TokenizerRules()
-    policies: Policies = Policies()
     dev_ratio: float = 0.1
     test_ratio: float = 0.1
     split_salt: str = "labelwise"
     split_by: str = ""
     normalize: bool = False
     near_duplicates: NearDuplicates = "report"
-    near_similarity: float = 0.8
-    docs_per_partition: int = 200
+    near_similarity: Annotated[float, msgspec.Meta(ge=0.5, le=1)] = 0.8
+    docs_per_partition: Annotated[int, msgspec.Meta(ge=1)] = 200
+    tokenizer: TokenizerRules = TokenizerRules()
 
     def __post_init__(self) -> None:
         """Check the values.
@@ -60,6 +53,15 @@ class Settings(msgspec.Struct, frozen=True):
             )
         if self.near_duplicates == "group" and self.split_by:
             raise InputError("near_duplicates group and split_by both choose what stays in one split; use one of them")
+
+
+def read_settings(project: Path | None) -> Settings:
+    """Read the settings from project.yml; without one, all have their defaults.
+
+    RAISES (InputError): a value is wrong, or a key.
+    """
+    section = read_section(project, "merge", Settings, other=("tokenizer",))
+    return msgspec.structs.replace(section, tokenizer=read_rules(project))
 
 
 def load_tokenizer(settings: Settings) -> LearningTokenizer:
