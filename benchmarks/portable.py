@@ -17,14 +17,14 @@ import typer
 from spacy.util import load_config
 
 from benchmarks.measure import measure, write_result
-from labelwise.common.portable import DISABLED, KERNELS
+from labelwise.common.portable import BEYOND_V3, DISABLED, KERNELS
 
 OUT = Path("benchmarks/out/portable")
 # As a processor without AVX-512 or AVX2 would choose; what this one lacks changes nothing.
 OTHERS = {
     "this": {},
-    "Haswell": {"OPENBLAS_CORETYPE": "Haswell", DISABLED: "X86_V4 AVX512_ICL AVX512_SPR"},
-    "Sandy Bridge": {"OPENBLAS_CORETYPE": "Sandybridge", DISABLED: "X86_V4 AVX512_ICL AVX512_SPR X86_V3"},
+    "Haswell": {"OPENBLAS_CORETYPE": "Haswell", DISABLED: BEYOND_V3},
+    "Sandy Bridge": {"OPENBLAS_CORETYPE": "Sandybridge", DISABLED: f"{BEYOND_V3} X86_V3"},
 }
 
 
@@ -44,7 +44,7 @@ def main(
             for other, environment in OTHERS.items():
                 if portable == "yes" and "X86_V3" in environment.get(DISABLED, ""):
                     continue  # it is refused there
-                for variable in (*KERNELS, DISABLED):
+                for variable in KERNELS:
                     os.environ.pop(variable, None)
                 os.environ.update(environment)
                 config = load_config("configs/cpu.cfg", {"labelwise.portable": portable == "yes"}, interpolate=False)

@@ -5,12 +5,15 @@ import signal
 import sys
 from types import FrameType
 
+from labelwise.common.portable import choose_kernels
+
 
 def prepare() -> None:
     """Prepare this process, and those that it starts, for a command; numpy isn't loaded yet."""
     # Stages of a clone depend on folders of its code. Weasel's checksum of a folder covers `__pycache__`: if a command
     # wrote bytecode there, each stage that shares the folder would run again.
     sys.dont_write_bytecode = True
+    choose_kernels(sys.argv[1:])
     # Products of matrices by one thread (numpy reads this when it is loaded): their rounding, and so a trained
     # pipeline, would depend on the number of threads.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -4,7 +4,9 @@ A stage's jobs are done in this process, in others of this machine, or by the wo
 (https://distributed.dask.org); the bytes of the results are the same.
 """
 
+import gc
 import logging
+import os
 import platform
 import socket
 from collections import deque
@@ -21,7 +23,6 @@ from threading import Lock
 from typing import Any, TypeVar
 
 from labelwise.common.code import digest_code
-from labelwise.common.collector import frozen
 from labelwise.common.errors import InputError
 from labelwise.common.workers import begin_worker
 
@@ -76,6 +77,8 @@ def open_workers(workers: int, address: str, out: Path) -> Iterator[MapJobs]:
     YIELDS (Callable): takes a function and jobs, and yields the results in order, as `map` does.
     RAISES (InputError): the cluster can't be reached, has no worker, or one that can't do the jobs.
     """
+    # Garbage collection needn't look at what is loaded, spaCy above all, and so forked workers share it.
+    gc.freeze()
     if address:
         with _open_cluster(address, out) as map_jobs:
             yield map_jobs
@@ -83,17 +86,15 @@ def open_workers(workers: int, address: str, out: Path) -> Iterator[MapJobs]:
         yield map
     else:
         others = active_children()
-        # Forked workers share what is loaded, spaCy above all, as long as the garbage collector doesn't write to it.
-        with frozen():
-            pool = ProcessPoolExecutor(workers, mp_context=get_context("fork"), initializer=begin_worker)
-            try:
-                yield partial(map_in_order, pool, lambda: workers)
-            except BaseException:
-                for process in set(active_children()) - set(others):
-                    process.kill()  # its job may take minutes
-                raise
-            finally:
-                pool.shutdown(cancel_futures=True)
+        pool = ProcessPoolExecutor(workers, mp_context=get_context("fork"), initializer=begin_worker)
+        try:
+            yield partial(map_in_order, pool, lambda: workers)
+        except BaseException:
+            for process in set(active_children()) - set(others):
+                process.kill()  # its job may take minutes
+            raise
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 @contextmanager
@@ -138,6 +139,7 @@ def fingerprint() -> dict[str, str]:
         "Python": platform.python_version(),
         "spaCy": version("spacy"),
         "numpy": version("numpy"),
+        "OPENBLAS_CORETYPE": os.environ.get("OPENBLAS_CORETYPE", "unset"),  # see `portable`
     }
 
 

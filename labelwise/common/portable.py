@@ -1,8 +1,8 @@
 """The same results, to the byte, on every x86-64-v3 processor.
 
-OpenBLAS and numpy choose code for the processor that they find, and what is chosen decides in which order products are
-added, and so how they are rounded. They read what to choose from the environment, when they are loaded: so a process
-that should be portable starts itself anew.
+OpenBLAS and numpy choose code for the processor that they find, and so decide in which order products are added, and
+how they are rounded. They read what to choose from the environment when they are loaded: a command looks into the
+config that it is given before that, and the processes that it starts inherit the choice.
 
 https://github.com/OpenMathLib/OpenBLAS/blob/develop/docs/runtime_variables.md
 https://numpy.org/doc/stable/reference/simd/build-options.html
@@ -10,64 +10,53 @@ https://numpy.org/doc/stable/reference/simd/build-options.html
 
 import os
 import platform
-import sys
+from collections.abc import Iterable
+from configparser import ConfigParser, Error
 from pathlib import Path
-
-import numpy as np
 
 from labelwise.common.errors import InputError
 
-KERNELS = {"OPENBLAS_CORETYPE": "Haswell", "OPENBLAS_NUM_THREADS": "1"}
 DISABLED = "NPY_DISABLE_CPU_FEATURES"
+# The groups of instructions beyond x86-64-v3, by numpy's names; before 2.4 it had the last ones, too.
+BEYOND_V3 = "X86_V4 AVX512_ICL AVX512_SPR AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_KNL AVX512_KNM"
+KERNELS = {"OPENBLAS_CORETYPE": "Haswell", "OPENBLAS_NUM_THREADS": "1", DISABLED: BEYOND_V3}
+V3 = {"X86_V3", "AVX2"}  # numpy's name for x86-64-v3; before 2.4, for a part of it
 REMEDY = "set portable = false in the config"
-V3 = {"X86_V3", "AVX2"}  # what numpy calls it; before 2.4, by its parts
 
 
-def _simd() -> set[str]:
-    """List the groups of instructions that numpy makes use of in this process."""
-    groups = np.show_config(mode="dicts")["SIMD Extensions"]
-    return {*groups.get("baseline", ()), *groups.get("found", ())}
+def asks(config: Path) -> bool:
+    """Tell whether a config, such as that of a trained pipeline, has `portable = true` in [labelwise].
+
+    One that can't be read asks for nothing: whoever needs more of it refuses it.
+    """
+    parser = ConfigParser(interpolation=None)
+    try:
+        parser.read(config, encoding="utf8")
+    except (Error, OSError, UnicodeDecodeError):
+        return False
+    return parser.get("labelwise", "portable", fallback="") == "true"
 
 
-def beyond_v3() -> list[str]:
-    """List those that an x86-64-v3 processor needn't have."""
-    return sorted(name for name in _simd() if name == "X86_V4" or name.startswith("AVX512"))
-
-
-def is_portable() -> bool:
-    """Tell whether this process computes as one on every x86-64-v3 processor does."""
-    kernels = all(os.environ.get(name) == value for name, value in KERNELS.items())
-    return kernels and bool(V3 & _simd()) and not beyond_v3()
+def choose_kernels(arguments: Iterable[str]) -> None:
+    """Set the environment if a config among a command's arguments, or in a pipeline's folder, asks for it."""
+    paths = [Path(argument.rpartition("=")[2]) for argument in arguments]
+    configs = [path if path.suffix == ".cfg" else path / "config.cfg" for path in paths]
+    if any(map(asks, configs)):
+        os.environ.update(KERNELS)
 
 
 def obey(config: Path) -> None:
-    """Make this process portable if a config, such as that of a trained pipeline, has `portable = true` in [labelwise].
+    """Check that this process computes as one on every x86-64-v3 processor does, if a config asks for it.
 
-    One that can't be read is for those to refuse who need more of it.
-    RAISES (InputError): what `make_portable` raises.
+    RAISES (InputError): it doesn't.
     """
-    from spacy.util import load_config  # takes seconds, and nothing else here needs it
-
-    try:
-        section = load_config(config, interpolate=False).get("labelwise", {})
-    except (OSError, ValueError):
+    if not asks(config):
         return
-    if section.get("portable") is True:
-        make_portable()
+    import numpy as np
 
-
-def make_portable() -> None:
-    """Start this process anew, with the same arguments, unless it is portable.
-
-    RAISES (InputError): this isn't an x86-64-v3 processor, or numpy can't be told what to use.
-    """
-    if is_portable():
-        return
-    if not V3 & _simd():
+    groups = np.show_config(mode="dicts")["SIMD Extensions"]
+    used = {*groups.get("baseline", ()), *groups.get("found", ())}
+    if not V3 & used:
         raise InputError(f"portable: this processor ({platform.machine()}) isn't an x86-64-v3 one; {REMEDY}")
-    disabled = os.environ.get(DISABLED, "").split()
-    if again := [name for name in beyond_v3() if name in disabled]:
-        raise InputError(f"portable: numpy uses {', '.join(again)}, although {DISABLED} names it; {REMEDY}")
-    sys.stdout.flush()
-    environment = {**os.environ, **KERNELS, DISABLED: " ".join([*disabled, *beyond_v3()])}
-    os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)  # noqa: S606  our own command line
+    if set(BEYOND_V3.split()) & used or any(os.environ.get(name) != value for name, value in KERNELS.items()):
+        raise InputError(f"portable: numpy was loaded before {', '.join(KERNELS)} were set; run the command by itself")

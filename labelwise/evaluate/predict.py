@@ -14,7 +14,6 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from labelwise.common.code import digest_folder
-from labelwise.common.collector import rare_collections
 from labelwise.common.files import staged, workspace
 from labelwise.common.keys import text_key
 from labelwise.common.parallel import open_workers
@@ -105,7 +104,6 @@ def predict_split(model: Path, split: Path, out: Path, *, workers: int = 1, addr
             staged(out) as whole,
             workspace(out) as folder,
             whole.open("wb") as written,
-            rare_collections(),
             open_workers(min(workers, len(files)), address, out) as map_jobs,
         ):
             jobs = [PredictJob(model, digest, file, manifest, folder / f"{file.stem}.jsonl") for file in files]

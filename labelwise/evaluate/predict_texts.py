@@ -13,7 +13,6 @@ import msgspec
 from spacy.language import Language
 
 from labelwise.common.code import digest_folder
-from labelwise.common.collector import rare_collections
 from labelwise.common.decoding import decode_counter
 from labelwise.common.errors import InputError
 from labelwise.common.files import beside, check_kind, remove, staged
@@ -82,7 +81,6 @@ def predict_texts(
     ]
     with (
         staged(out) as whole,
-        rare_collections(),
         open_workers(workers, address, out) as map_jobs,
     ):
         texts = 0

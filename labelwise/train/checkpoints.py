@@ -6,6 +6,7 @@ a step follows from its number, and so from the place.
 """
 
 import hashlib
+import os
 import re
 import shutil
 from collections.abc import Mapping
@@ -22,7 +23,7 @@ from thinc.backends import get_array_ops
 from labelwise.common.code import digest_files, digest_folder
 from labelwise.common.device import cupy_version, device_name
 from labelwise.common.files import link, remove, staged
-from labelwise.common.portable import is_portable
+from labelwise.common.portable import KERNELS
 from labelwise.corpus.manifest import manifest_digest
 from labelwise.train.parameters import find_scalers, find_slots
 from labelwise.train.sources import source_folders
@@ -138,7 +139,7 @@ def facts_of(settings: Config, corpus: Path, gpu_id: int) -> dict[str, str]:
         "the corpus": manifest_digest(corpus),
         **{f"the pipeline {name}": digest_folder(folder) for name, folder in source_folders(settings).items()},
         "the device": device_name(gpu_id),
-        **({"portable": "yes"} if is_portable() else {}),
+        **{name: os.environ[name] for name in KERNELS if name in os.environ},
         **{name: version(name) for name in packages if find_spec(name)},
         **({"cupy": cupy_version()} if gpu_id >= 0 else {}),
         **digest_files(CODE),

@@ -1,5 +1,6 @@
 """Train a pipeline from the partitions of a corpus, in a fixed amount of memory."""
 
+import gc
 import os
 import shutil
 import sys
@@ -14,7 +15,6 @@ from spacy.language import Language
 from spacy.util import resolve_dot_names
 from thinc.api import Config
 
-from labelwise.common.collector import rare_collections
 from labelwise.common.device import use_gpu
 from labelwise.common.files import check_replaceable, staged_together, workspace
 from labelwise.corpus.manifest import check_pinned, pinned
@@ -142,7 +142,8 @@ def _lead(run: Run, recipe: Recipe, nlp: Language, folder: Path, ranks: Abstract
     resumed = run.state.step if run.resumed else None
     if run.resumed:
         copy(run.resumed[0] / "curve.tsv", folder / "curve.tsv")
-    with rare_collections(), ranks as run.ranks, run.monitor:
+    gc.freeze()  # garbage collection needn't look at what is loaded
+    with ranks as run.ranks, run.monitor:
         run.train(nlp, recipe.gpu_id, sys.stdout, sys.stderr)
     fitted = fit_saved(nlp, folder / "model-best") if recipe.recognizer == "per-label" else None
     shares = run.clock.shares()
@@ -162,8 +163,7 @@ def _lead(run: Run, recipe: Recipe, nlp: Language, folder: Path, ranks: Abstract
 def _follow(make_run: Callable[..., Run], nlp: Language, gpu_id: int, ranks: Ranks) -> None:
     """Be a rank of a training after the first: take the same steps, and write nothing."""
     nlp.config["training"]["logger"] = {"@loggers": "labelwise.TsvLogger.v1", "path": None}
-    with rare_collections():
-        make_run(None, monitor=Monitor(), ranks=ranks).train(nlp, gpu_id, StringIO(), StringIO())
+    make_run(None, monitor=Monitor(), ranks=ranks).train(nlp, gpu_id, StringIO(), StringIO())
 
 
 def fit_saved(nlp: Language, folder: Path) -> Fitted | None:

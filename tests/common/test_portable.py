@@ -4,66 +4,52 @@ import importlib
 import os
 import subprocess
 import sys
+from pathlib import Path
 
+import numpy as np
 import pytest
 import typer
 from typer.testing import CliRunner
 
-from labelwise.common import portable
 from labelwise.common.errors import InputError
-from labelwise.common.portable import DISABLED, KERNELS, V3, beyond_v3, is_portable, make_portable, obey
+from labelwise.common.portable import BEYOND_V3, DISABLED, KERNELS, V3, asks, obey
+from tests.conftest import ROOT
 
-needs_v3 = pytest.mark.skipif(not V3 & portable._simd(), reason="this isn't an x86-64-v3 processor")
 # Its products differ from kernel to kernel, its exponentials and sums from one group of instructions to another.
 COMPUTE = """
-import sys
-from labelwise.common.portable import is_portable, make_portable
-if "portable" in sys.argv:
-    make_portable()
-    assert is_portable()
-import hashlib
+import scripts
+import hashlib, sys
+from pathlib import Path
 import numpy as np
+from labelwise.common.portable import obey
+obey(Path(sys.argv[1]))
 rng = np.random.default_rng(0)
 a = rng.standard_normal((300, 301), dtype="float32")
-print(hashlib.sha256((np.tanh(a / 10) @ np.exp(a).T).tobytes() + np.exp(a).sum(axis=1).tobytes()).hexdigest(), sys.argv)
+print(hashlib.sha256((np.tanh(a / 10) @ np.exp(a).T).tobytes() + np.exp(a).sum(axis=1).tobytes()).hexdigest())
 """
+PORTABLE = "[labelwise]\nportable = true"
 
 
-def compute(*arguments: str, **environment: str) -> str:
-    """Compute something in a process; returns its digest, and the arguments that it saw."""
-    names = (*KERNELS, DISABLED)
-    given = {name: value for name, value in os.environ.items() if name not in names} | environment
-    command = [sys.executable, "-c", COMPUTE, *arguments]
-    return subprocess.run(command, env=given, capture_output=True, text=True, check=True).stdout
+def compute(config: Path, **environment: str) -> str:
+    """Compute something in a process as a command does that is given a config; returns its digest."""
+    given = {name: value for name, value in os.environ.items() if name not in KERNELS} | environment
+    command = [sys.executable, "-c", COMPUTE, config]
+    return subprocess.run(command, cwd=ROOT, env=given, capture_output=True, text=True, check=True).stdout
 
 
-@needs_v3
-def test_other_kernels_compute_the_same_where_it_was_asked_for():
-    others = [
-        {"OPENBLAS_CORETYPE": "Sandybridge"},
-        {"OPENBLAS_CORETYPE": "Haswell", "OPENBLAS_NUM_THREADS": "2"},
-        {DISABLED: " ".join(beyond_v3())},
-    ]
-    assert len({compute(**other) for other in [{}, *others]}) > 1  # else this processor can't tell
-    assert len({compute("portable", **other) for other in [{}, *others]}) == 1
-
-
-@needs_v3
-def test_arguments_survive_the_new_start():
-    assert "['-c', 'portable', 'a b', '']" in compute("portable", "a b", "")
-
-
-def test_another_processor_is_refused(monkeypatch):
-    monkeypatch.setattr(portable, "_simd", lambda: {"NEON"})
-    assert not is_portable()
-    with pytest.raises(InputError, match="isn't an x86-64-v3 one; set portable = false"):
-        make_portable()
+@pytest.mark.skipif(not V3 & {*np.show_config("dicts")["SIMD Extensions"]["found"]}, reason="no x86-64-v3 processor")
+def test_other_kernels_compute_the_same_where_it_was_asked_for(tmp_path):
+    (tmp_path / "plain.cfg").touch()
+    (tmp_path / "own.cfg").write_text(PORTABLE)
+    others = [{}, {"OPENBLAS_CORETYPE": "Sandybridge"}, {"OPENBLAS_NUM_THREADS": "2"}, {DISABLED: BEYOND_V3}]
+    assert len({compute(tmp_path / "plain.cfg", **other) for other in others}) > 1  # else this processor can't tell
+    assert len({compute(tmp_path / "own.cfg", **other) for other in others}) == 1
 
 
 @pytest.mark.parametrize(
     ("content", "asked"),
     [
-        ("[labelwise]\nportable = true", True),
+        (PORTABLE, True),
         ("[labelwise]\nportable = false", False),
         ("[labelwise]\ngpus = 2", False),
         ('[nlp]\nlang = "en"', False),
@@ -71,43 +57,40 @@ def test_another_processor_is_refused(monkeypatch):
         (None, False),
     ],
 )
-def test_a_config_asks_for_it(content, asked, tmp_path, monkeypatch):
-    told = []
-    monkeypatch.setattr(portable, "make_portable", lambda: told.append(True))
+def test_a_config_asks_for_it(content, asked, tmp_path):
     if content is not None:
         (tmp_path / "config.cfg").write_text(content)
-    obey(tmp_path / "config.cfg")
-    assert bool(told) == asked
+    assert asks(tmp_path / "config.cfg") == asked
 
 
-def begin_anew() -> None:
-    """Be what would start the process anew."""
-    raise InputError("begun anew")
+@pytest.mark.parametrize(
+    ("used", "said"),
+    [({"NEON"}, "isn't an x86-64-v3 one; set portable = false"), ({"X86_V3", "X86_V4"}, "loaded before")],
+)
+def test_a_process_that_computes_otherwise_is_refused(used, said, tmp_path, monkeypatch):
+    (tmp_path / "own.cfg").write_text(PORTABLE)
+    monkeypatch.setattr(np, "show_config", lambda mode: {"SIMD Extensions": {"found": used}})
+    with pytest.raises(InputError, match=said):
+        obey(tmp_path / "own.cfg")
 
 
 @pytest.mark.parametrize(
     "line",
     [
         "train {config} corpus model --curve c.tsv",
-        "check_labels corpus --out check --config {config}",
+        "check_labels corpus --out check --config={config}",
         "evaluate {folder} corpus/test scores.json",
         "predict {folder} raw --out raw.jsonl",
     ],
 )
-def test_commands_begin_anew_where_the_config_of_training_or_pipeline_asks_for_it(line, tmp_path, monkeypatch):
-    """Before anything that is counted: none of the other files is there."""
-    config = tmp_path / "config.cfg"
-    config.write_text("[labelwise]\nportable = true")
-    monkeypatch.setattr(portable, "make_portable", begin_anew)
-    name, *arguments = line.format(config=config, folder=tmp_path).split()
-    script = importlib.import_module(f"labelwise.commands.{name}")
+def test_commands_choose_kernels_where_the_config_of_training_or_pipeline_asks_for_it(line, tmp_path):
+    """This process was started otherwise, and so it refuses, before anything else; one of its own gets further."""
+    (tmp_path / "config.cfg").write_text(PORTABLE)
+    name, *arguments = line.format(config=tmp_path / "config.cfg", folder=tmp_path).split()
     app = typer.Typer()
-    app.command()(getattr(script, f"{name}_cli"))
-    assert "begun anew" in CliRunner().invoke(app, arguments).output
-
-
-def test_a_numpy_that_does_not_listen_is_no_endless_loop(monkeypatch):
-    monkeypatch.setattr(portable, "_simd", lambda: {"X86_V3", "X86_V4"})
-    monkeypatch.setenv(DISABLED, "X86_V4")
-    with pytest.raises(InputError, match="numpy uses X86_V4"):
-        make_portable()
+    app.command()(getattr(importlib.import_module(f"labelwise.commands.{name}"), f"{name}_cli"))
+    assert "portable: " in CliRunner().invoke(app, arguments).output
+    command = [sys.executable, "-m", f"scripts.{name}", *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "portable: " not in done.stdout
