@@ -23,7 +23,7 @@ import resource, sys, time
 from pathlib import Path
 import spacy
 try:
-    import labelwise.recognizer.per_label
+    import spacy_per_label
     from labelwise.common.device import use_gpu
     use_gpu(-1)  # in the project: numpy multiplies matrices, as a wheel has it do
 except ImportError:

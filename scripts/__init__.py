@@ -10,5 +10,6 @@ prepare()
 if sys.argv[:1] == ["-m"]:
     be_interruptible()
 # Other processes, such as a notebook that loads a pipeline, leave bytecode in the folders that stages depend on.
-for folder in (Path(__file__).parents[1] / "labelwise").glob("*/**/__pycache__"):
-    shutil.rmtree(folder, ignore_errors=True)
+for package in ("labelwise/*", "spacy_per_label"):
+    for folder in Path(__file__).parents[1].glob(f"{package}/**/__pycache__"):
+        shutil.rmtree(folder, ignore_errors=True)

@@ -26,7 +26,7 @@ from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data, merge_datasets
 from labelwise.sources.convert_brat import convert_brat
 from labelwise.sources.declarations import load_datasets
-from labelwise.train import pipeline
+from labelwise.train import config
 
 ROOT = Path(__file__).parent.parent
 # Tests fork after a transformer's tokenizer was used, which would be reported for each fork.
@@ -78,10 +78,10 @@ def other_seed() -> Iterator[None]:
     if not seed:
         yield
         return
-    read = pipeline.read_config
+    read = config.read_config
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(
-            pipeline,
+            config,
             "read_config",
             lambda recipe: read(replace(recipe, overrides={"system.seed": int(seed), **recipe.overrides})),
         )

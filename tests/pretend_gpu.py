@@ -20,7 +20,7 @@ from thinc.api import NumpyOps
 from thinc.backends import context_ops
 from thinc.backends.cupy_ops import CupyOps
 
-import labelwise.recognizer.precision  # noqa: F401  what is loaded later would keep what is pretended
+import spacy_per_label.transformer  # noqa: F401  what is loaded later would keep what is pretended
 
 VIEWS = ("reshape", "view", "transpose", "ravel", "split", "array_split", "broadcast_to", "expand_dims", "shape")
 FROM_HERE = ("asarray", "array", "ascontiguousarray", "asfortranarray")
@@ -33,7 +33,7 @@ WAITING = {"reduce_mean": 2, "backprop_reduce_mean": 2, "reduce_sum": 2, "backpr
 WAITING |= {"backprop_maxout": 1, "gather_add": 1}
 CPU = NumpyOps(use_blis=False)
 
-Line = str  # of code that asked for something, such as "labelwise/recognizer/per_label.py:120"
+Line = str  # of code that asked for something, such as "spacy_per_label/loss.py:20"
 
 
 class Counts(SimpleNamespace):
@@ -55,7 +55,9 @@ def here() -> Line:
     frames = [
         frame for frame in traceback.extract_stack() if frame.filename != __file__ and "/numpy/" not in frame.filename
     ]
-    own = [frame for frame in frames if "labelwise/" in frame.filename] or frames
+    own = [
+        frame for frame in frames if "labelwise/" in frame.filename or "spacy_per_label/" in frame.filename
+    ] or frames
     return f"{own[-1].filename}:{own[-1].lineno}"
 
 
@@ -234,7 +236,7 @@ def pretended() -> Iterator[Counts]:
     """Make a block in which models that are made are on the device, and give the counts, which begin at none."""
     names = {"cupy": CUPY, "has_cupy": True, "has_cupy_gpu": False, "torch2xp": from_torch, "xp2torch": to_torch}
     names["get_torch_default_device"] = lambda: sys.modules["torch"].device("cpu")
-    packages = ("thinc.", "spacy.", "spacy_transformers.", "labelwise.")
+    packages = ("thinc.", "spacy.", "spacy_transformers.", "labelwise.", "spacy_per_label.")
     modules = [module for name, module in list(sys.modules.items()) if name.startswith(packages)]
     fakes = [(module, name, fake) for module in modules for name, fake in names.items() if name in vars(module)]
     fakes.append((thinc.backends, "CupyOps", DeviceOps))

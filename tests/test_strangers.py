@@ -12,9 +12,10 @@ import msgspec
 import numpy as np
 import pytest
 import spacy
+from labelwise.train.checkpoints import State, restore
 from spacy.tokens import DocBin
 
-import labelwise.recognizer.per_label  # noqa: F401  registers its component
+import spacy_per_label  # noqa: F401  registers its component
 from labelwise.common.errors import InputError
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import find_partitions
@@ -24,7 +25,6 @@ from labelwise.project.stages import dvc_yaml
 from labelwise.sources.assets import verify_assets
 from labelwise.sources.declarations import load_datasets
 from labelwise.sources.spacy_docs import read_spacy
-from labelwise.train.checkpoints import State, restore
 from labelwise.train.parameters import find_slots
 from labelwise.train.recipe import Recipe
 from labelwise.train.run import train_pipeline
@@ -96,7 +96,7 @@ def test_no_pickle_is_a_spacy_file(tmp_path, mark, packed):
 def test_no_checkpoint_runs_anything(tmp_path, mark):
     """`--resume` reads what is beside the output, whoever put it there."""
     nlp = spacy.blank("en")
-    nlp.add_pipe("labelwise_per_label").add_label("A")
+    nlp.add_pipe("per_label").add_label("A")
     nlp.initialize()
     bomb = np.array([Bomb(mark)], dtype=object)
     slots = len(find_slots(nlp))
@@ -111,7 +111,7 @@ def pipeline(tmp_path) -> Path:
     """A saved pipeline with a head for each label, and vectors."""
     nlp = spacy.blank("en")
     nlp.vocab.set_vector("cat", np.ones(4, "f"))
-    ner = nlp.add_pipe("labelwise_per_label", name="ner", config={"model": {"tok2vec": {"width": 32, "depth": 1}}})
+    ner = nlp.add_pipe("per_label", name="ner", config={"model": {"tok2vec": {"width": 32, "depth": 1}}})
     ner.add_label("A")
     nlp.initialize()
     nlp.to_disk(tmp_path / "model")

@@ -17,7 +17,7 @@ import numpy as np
 
 from labelwise.corpus.docbin_reader import StoredDoc
 from labelwise.corpus.forms import Forms
-from labelwise.recognizer.per_label import BEGIN, IN, LAST, UNIT, FoundSpans
+from spacy_per_label import BEGIN, IN, LAST, UNIT, FoundSpans
 
 Kind = Literal["missing", "spurious", "wrong label", "wrong boundaries"]
 KINDS: tuple[Kind, ...] = Kind.__args__  # type: ignore[attr-defined]

@@ -15,12 +15,11 @@ from labelwise.check.findings import Opinion
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 from labelwise.corpus.manifest import Split, partitions_of
 from labelwise.corpus.pipeline import load_pipeline
-from labelwise.corpus.streaming import forgetting, take_batch, texts_at_a_time
-from labelwise.recognizer.per_label import PerLabelRecognizer, decode
-from labelwise.recognizer.transformer import joined
+from labelwise.corpus.streaming import forgetting, take_batch
 from labelwise.train.reader import fold_of
 from labelwise.train.recipe import Recipe
 from labelwise.train.side_by_side import train_side_by_side
+from spacy_per_label import PerLabelRecognizer, decode
 
 LOOKED_AT: tuple[Split, ...] = ("train", "dev")
 
@@ -74,17 +73,16 @@ def add_opinions(nlp: Language, docs: Iterator[CheckedDoc], labels: Sequence[str
     """
     component: Any = nlp.get_pipe("ner")
     numbers = [list(labels).index(label) if label in labels else None for label in component.labels]
-    with joined(nlp):
-        while True:
-            with forgetting(nlp), nlp.select_pipes(disable="ner"):
-                batch = take_batch(docs, texts_at_a_time(nlp), lambda doc: len(doc.stored))
-                if not batch:
-                    return
-                made = list(nlp.pipe([nlp.make_doc(doc.stored.text) for doc in batch]))
-                scores = component.log_probabilities(made)
-                start = 0
-                for doc, one, found in zip(batch, made, decode(scores, [len(one) for one in made]), strict=True):
-                    opinion = Opinion(scores[start : start + len(one)], found, numbers)
-                    start += len(one)
-                    same = np.array_equal(one.to_array("ORTH"), doc.stored.words)
-                    yield doc._replace(opinion=opinion) if same else doc
+    while True:
+        with forgetting(nlp), nlp.select_pipes(disable="ner"):
+            batch = take_batch(docs, nlp.batch_size, lambda doc: len(doc.stored))
+            if not batch:
+                return
+            made = list(nlp.pipe([nlp.make_doc(doc.stored.text) for doc in batch]))
+            scores = component.log_probabilities(made)
+            start = 0
+            for doc, one, found in zip(batch, made, decode(scores, [len(one) for one in made]), strict=True):
+                opinion = Opinion(scores[start : start + len(one)], found, numbers)
+                start += len(one)
+                same = np.array_equal(one.to_array("ORTH"), doc.stored.words)
+                yield doc._replace(opinion=opinion) if same else doc

@@ -7,11 +7,9 @@ from typing import Annotated
 import typer
 
 from labelwise.commands.console import msg, user_errors
-from labelwise.common.errors import InputError
 from labelwise.common.files import staged
-from labelwise.common.memory import parse_size
-from labelwise.train.batch_size import SHARE, find_batch_size
-from labelwise.train.recipe import Recipe, Recognizer
+from labelwise.train.batch_size import find_batch_size
+from labelwise.train.recipe import Precision, Recipe, Recognizer
 
 Option = typer.Option
 
@@ -20,19 +18,14 @@ def find_batch_size_cli(
     config: Annotated[Path, typer.Argument(help="spaCy config")],
     corpus: Annotated[Path, typer.Argument(help="Folder that the merge wrote")],
     out: Annotated[Path, typer.Argument(help="JSON file for the result, such as training/gpu/batch_size.json")],
-    gpu_id: Annotated[int, Option(help="Number of the GPU; -1 for the CPU, with --memory")] = 0,
-    memory: Annotated[str, Option(help="On the CPU: the memory that training may have, such as 2GB")] = "",
+    gpu_id: Annotated[int, Option(help="Number of the GPU")] = 0,
     transformer_name: Annotated[str, Option(help="Name (on the hub) or folder of the transformer")] = "",
-    precision: Annotated[str, Option(help="fp16 | bf16 | fp32, of a transformer")] = "",
+    precision: Annotated[Precision, Option(help="fp16 | bf16 | fp32, of a transformer")] = "",
     init_from: Annotated[str, Option(help="Name or folder of a pipeline that training starts from")] = "",
     recognizer: Annotated[Recognizer, Option(help="A head for each label, or spaCy's ner")] = "per-label",
 ) -> None:
-    """Find the largest batch that fits into memory, and write most of it where training picks it up."""
+    """Find how many words fit into the GPU's memory at a time, and write that where training picks it up."""
     with user_errors("No batch size was found"):
-        if (gpu_id < 0) != bool(memory):
-            raise InputError(
-                f"--gpu-id {gpu_id}, --memory {memory!r}: give a GPU, or the CPU (-1) and a size such as 2GB"
-            )
         recipe = Recipe(
             config,
             corpus,
@@ -43,9 +36,9 @@ def find_batch_size_cli(
             init_from=init_from,
         )
         with staged(out) as path:
-            found = find_batch_size(recipe, report, memory=parse_size(memory) if memory else 0)
-            path.write_text(json.dumps(found._asdict(), indent=1) + "\n", encoding="utf8")
-    msg.good(f"{found.device}: {found.size:,} {found.unit} ({SHARE:.0%} of the largest that fitted) is in {out}")
+            found = find_batch_size(recipe, report)
+            path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf8")
+    msg.good(f"{found['device']}: {found['words']:,} words fit at a time; train-gpu reads that in {out}")
 
 
 def report(cost: int, fitted: bool) -> None:

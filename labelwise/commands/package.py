@@ -31,4 +31,4 @@ def package_cli(
     tell(made.contents.describe())
     msg.info(f"{out / 'README.md'} is its model card")
     size = made.wheel.stat().st_size / 2**20
-    msg.good(f"{made.wheel} has {size:,.1f} MB; install it with: pip install {made.wheel}")
+    msg.good(f"{made.wheel} has {size:,.1f} MB; install it with: pip install --find-links {out} {made.wheel}")

@@ -10,9 +10,8 @@ from tqdm import tqdm
 from labelwise.commands.console import msg, print_counts, user_errors
 from labelwise.common.portable import obey
 from labelwise.common.wording import counted
-from labelwise.train.pipeline import load_settings
 from labelwise.train.ranks import is_launched, launch
-from labelwise.train.recipe import Recipe, Recognizer
+from labelwise.train.recipe import Precision, Recipe, Recognizer
 from labelwise.train.run import Trained, train_pipeline
 
 Option = typer.Option
@@ -23,14 +22,14 @@ def train_cli(
     corpus: Annotated[Path, typer.Argument(help="Folder that the merge wrote")],
     out: Annotated[Path, typer.Argument(help="Folder for the trained pipeline, such as training/cpu/model-best")],
     curve: Annotated[Path, Option(help="TSV file for the training curve")],
-    resources: Annotated[Path | None, Option(help="TSV file for memory, processors and GPU over time")] = None,
     gpu_id: Annotated[int, Option(help="Number of the GPU; -1 for the CPU")] = -1,
+    gpus: Annotated[int, Option(help="GPUs of this machine that share each batch, those numbered from 0")] = 1,
     seed: Annotated[int, Option(help="Random seed")] = 0,
     max_steps: Annotated[int, Option(help="Number of updates; 0 for what the config says")] = 0,
     limit: Annotated[int, Option(help="Texts of train, those with the lowest keys; 0 for all")] = 0,
     transformer_name: Annotated[str, Option(help="Name (on the hub) or folder of the transformer")] = "",
     precision: Annotated[
-        str, Option(help="fp16 | bf16 | fp32, of a transformer; on the CPU, fp32 is used for fp16, which is too slow")
+        Precision, Option(help="fp16 | bf16 | fp32, of a transformer on a GPU; the CPU computes in fp32")
     ] = "",
     init_from: Annotated[str, Option(help="Name or folder of a pipeline to start from")] = "",
     recognizer: Annotated[Recognizer, Option(help="A head for each label, or spaCy's ner")] = "per-label",
@@ -41,7 +40,7 @@ def train_cli(
     """Train a pipeline from the partitions of a corpus."""
     with user_errors("Nothing was trained"):
         obey(config)
-        if gpu_id >= 0 and not is_launched() and (gpus := load_settings(config, {})["labelwise"]["gpus"]) > 1:
+        if gpu_id >= 0 and gpus > 1 and not is_launched():
             launch(gpus)
         if gpu_id >= 0 and is_launched():
             gpu_id = int(os.environ["LOCAL_RANK"])
@@ -60,7 +59,7 @@ def train_cli(
             workers=workers,
             resume=resume,
         )
-        trained = train_pipeline(recipe, out, curve, resources=resources, tell=msg.info)
+        trained = train_pipeline(recipe, out, curve, resources=out.with_name("resources.tsv"), tell=msg.info)
         if trained is None:  # one of several processes, of which the first says everything
             return
         print_summary(trained)
@@ -68,18 +67,13 @@ def train_cli(
 
 
 def print_summary(trained: Trained) -> None:
-    """Say where time and memory went."""
-    if trained.resumed is not None:
-        msg.info(f"Resumed from step {trained.resumed}; time shares and memory are of what came after")
+    """Say what it took, and what became of the texts."""
     print_counts("Texts of an epoch", trained.texts)
-    shares = ", ".join(f"{name} {share:.0%}" for name, share in trained.shares.items() if share >= 0.005)
     rate = f"{trained.words:,} words, {trained.words / max(trained.seconds, 1e-9):,.0f} per second"
-    msg.info(f"Time: {tqdm.format_interval(trained.seconds)} ({shares}); {rate}")
-    msg.info(f"Memory: {trained.peak / 2**20:,.0f} MB at most, in all processes")
+    msg.info(f"Steps took {tqdm.format_interval(trained.seconds)}: {rate}")
+    msg.info(f"Memory: {trained.peak / 2**20:,.0f} MB in all processes")
     if trained.halved:
         msg.warn(f"Memory ran out {counted(trained.halved, 'time')}; each time, what the device is given was halved")
     if trained.fitted:
         before, after = trained.fitted.before, trained.fitted.after
         msg.info(f"Probabilities are off by {after:.3f} on dev, on average ({before:.3f} uncalibrated)")
-    if trained.warning:
-        msg.warn(trained.warning)

@@ -4,16 +4,16 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
-PACKAGE = Path(__file__).parent.parent
+PACKAGE = Path(__file__).resolve().parent.parent
 
 
 def digest_files(folders: Iterable[str]) -> dict[str, str]:
     """Digest the Python files of some folders of this package.
 
-    folders (Iterable[str]): such as "common"; folders inside them count too.
+    folders (Iterable[str]): such as "common", or "../spacy_per_label"; folders inside them count too.
     RETURNS (dict[str, str]): digests by path, such as "labelwise/common/code.py", sorted.
     """
-    files = sorted(file for folder in folders for file in (PACKAGE / folder).rglob("*.py"))
+    files = sorted(file for folder in folders for file in (PACKAGE / folder).resolve().rglob("*.py"))
     return {
         file.relative_to(PACKAGE.parent).as_posix(): hashlib.blake2b(file.read_bytes(), digest_size=8).hexdigest()
         for file in files

@@ -5,6 +5,7 @@ kernels; numpy's OpenBLAS chooses kernels for the processor that it finds. For A
 """
 
 import math
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
@@ -76,13 +77,6 @@ def why_not(error: Exception) -> str:
     return f"{error}. This machine has {count}, numbered from 0"
 
 
-def cupy_version() -> str:
-    """Give cupy's version, whose package has a name for each version of CUDA."""
-    import cupy
-
-    return cupy.__version__
-
-
 def device_name(gpu_id: int) -> str:
     """Name the GPU, or the CPU if the number is negative."""
     if gpu_id < 0:
@@ -90,3 +84,16 @@ def device_name(gpu_id: int) -> str:
     import cupy
 
     return cupy.cuda.runtime.getDeviceProperties(gpu_id)["name"].decode()
+
+
+def gpu_load(gpu_id: int) -> Callable[[], float] | None:
+    """Make what measures how busy a GPU is, in percent; None if there is none, or NVML can't tell."""
+    if gpu_id < 0:
+        return None
+    try:
+        import torch
+
+        torch.cuda.utilization(gpu_id)
+    except Exception:  # whatever NVML and its driver raise: training continues without
+        return None
+    return lambda: float(torch.cuda.utilization(gpu_id))

@@ -27,35 +27,6 @@ def give_back() -> None:
         TRIM(0)
 
 
-class Trimmer:
-    """Gives freed memory back to the system, every now and then, if this process has grown by half since it last did.
-
-    What was given back has to be fetched again, page by page: after each step of MiniLM's training that would take a
-    quarter of the time.
-
-    every (int): how many calls of `look` there are from one to the next that may do something.
-    """
-
-    growth = 1.5
-
-    def __init__(self, every: int = 4) -> None:
-        """Give nothing back yet; without glibc, nothing is done."""
-        self.every = every
-        self._process = psutil.Process()
-        self._calls = self._least = 0
-
-    def look(self) -> bool:
-        """Give memory back if it is time; tell whether that was done."""
-        self._calls += 1
-        if TRIM is None or self._calls % self.every:
-            return False
-        if self._process.memory_info().rss <= self.growth * self._least:
-            return False
-        give_back()
-        self._least = self._process.memory_info().rss
-        return True
-
-
 def tree_pss(pid: int) -> int:
     """Sum the proportional set sizes of a process and its descendants, in bytes; 0 for those that have ended."""
     try:

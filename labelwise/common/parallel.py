@@ -135,7 +135,7 @@ def _open_cluster(address: str, out: Path) -> Iterator[MapJobs]:
 def fingerprint() -> dict[str, str]:
     """Fingerprint code and versions, once per process: it keeps the code that it has loaded."""
     return {
-        "labelwise": digest_code(["."]),
+        "labelwise": digest_code([".", "../spacy_per_label"]),
         "Python": platform.python_version(),
         "spaCy": version("spacy"),
         "numpy": version("numpy"),

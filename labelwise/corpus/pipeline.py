@@ -10,7 +10,7 @@ from labelwise.corpus.tokenizer import MAX_LENGTH
 
 
 def load_pipeline(model: Path) -> Language:
-    """Load a pipeline; one with a head for each label needs `recognizer.per_label` imported.
+    """Load a pipeline; one with a head for each label needs `spacy_per_label`.
 
     RAISES (InputError): there is none.
     """

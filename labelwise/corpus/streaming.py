@@ -9,7 +9,6 @@ from spacy.language import Language
 
 Item = TypeVar("Item")
 BATCH_WORDS = 4000  # roughly how many words are predicted at a time
-BATCH_TEXTS = 256  # how many short texts, by a transformer
 MAX_STRINGS = 30_000  # in a vocabulary, of about half a kilobyte each
 
 
@@ -22,14 +21,6 @@ def take_batch(items: Iterator[Item], most: int, words: Callable[[Item], int]) -
         if taken >= BATCH_WORDS:
             break
     return batch
-
-
-def texts_at_a_time(nlp: Language) -> int:
-    """Tell how many texts a pipeline predicts at a time, if they are short.
-
-    Configs of transformers have few, since spaCy holds what they compute of each; here their words limit it.
-    """
-    return max(nlp.batch_size, BATCH_TEXTS) if "transformer" in nlp.pipe_names else nlp.batch_size
 
 
 def forgetting(nlp: Language) -> AbstractContextManager[Any]:

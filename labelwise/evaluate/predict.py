@@ -21,11 +21,10 @@ from labelwise.corpus.annotation import entities
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 from labelwise.corpus.manifest import find_partitions, manifest_digest, pinned
 from labelwise.corpus.pipeline import load_pipeline
-from labelwise.corpus.streaming import forgetting, take_batch, texts_at_a_time
+from labelwise.corpus.streaming import forgetting, take_batch
 from labelwise.corpus.tokenizing import tokenize
 from labelwise.evaluate.predictions import PredictedDoc, write_predictions
-from labelwise.recognizer.per_label import SPANS_KEY
-from labelwise.recognizer.transformer import joined
+from spacy_per_label.component import SPANS_KEY
 
 Item = TypeVar("Item")
 
@@ -73,15 +72,14 @@ def predict_each(
 
     text, words (Callable): give the text of an item, and roughly how many words it has.
     """
-    most = texts_at_a_time(nlp)
-    with joined(nlp):
-        while True:
-            with forgetting(nlp):
-                batch = take_batch(items, most, words)
-                if not batch:
-                    return
-                docs = [tokenize(nlp, text(item)) for item in batch]
-                yield from zip(batch, nlp.pipe(docs, batch_size=most), strict=True)
+    most = nlp.batch_size
+    while True:
+        with forgetting(nlp):
+            batch = take_batch(items, most, words)
+            if not batch:
+                return
+            docs = [tokenize(nlp, text(item)) for item in batch]
+            yield from zip(batch, nlp.pipe(docs, batch_size=most), strict=True)
 
 
 def predict_split(model: Path, split: Path, out: Path, *, workers: int = 1, address: str = "") -> Iterator[Done]:

@@ -51,7 +51,7 @@ def load_results(root: Path, pipeline: str) -> Results:
         _read_json(root / "training" / pipeline / "details.json", Details, evaluate),
         predictions if predictions.is_file() else None,
         read_table(root / "plots" / f"{pipeline}.tsv", "step", train),
-        read_table(root / "plots" / f"{pipeline}_resources.tsv", "seconds", train),
+        read_table(root / "training" / pipeline / "resources.tsv", "seconds", train),
     )
     if all(result is None for result in results[1:]):
         raise InputError(

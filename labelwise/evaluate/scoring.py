@@ -16,6 +16,7 @@ from math import isnan
 
 import numpy as np
 
+from labelwise.common.reliability import Reliability
 from labelwise.common.spans import SpanKey, overlapping_groups
 from labelwise.corpus.seen_texts import SeenTexts
 from labelwise.evaluate.mistakes import Mistakes
@@ -23,7 +24,6 @@ from labelwise.evaluate.predictions import PredictedDoc
 from labelwise.evaluate.resampling import BLOCK, Bootstrap, interval, wilson_interval
 from labelwise.evaluate.scores import AllScores, Bin, Details, Errors, Metrics, Seen, count, prf, score_table
 from labelwise.evaluate.uncovered import Rates
-from labelwise.recognizer.reliability import Reliability
 
 MOST_FREQUENT = 20  # mistakes of a kind
 BOUNDARIES = 5  # wrong ones of a label

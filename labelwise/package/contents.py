@@ -14,7 +14,7 @@ from labelwise.common.wording import counted
 from labelwise.corpus.pipeline import load_pipeline
 from labelwise.corpus.same_tokens import check_tokens
 from labelwise.corpus.tokenizer import make_nlp, packages_of, read_tokenizer
-from labelwise.recognizer.per_label import PerLabelRecognizer
+from spacy_per_label import PerLabelRecognizer
 
 
 class Contents(NamedTuple):
@@ -25,6 +25,7 @@ class Contents(NamedTuple):
     words (int): strings of its vocabulary that are neither labels nor of spaCy's language and the project's tokenizer.
     vectors (bool): it has word vectors, whose words are in its vocabulary.
     packages (list[str]): those that its tokenizer needs besides spaCy, in the versions of this environment.
+    transformer (bool): it has one.
     base (str): the transformer that it began with, by its name on the hub; empty if there is none, or it is a folder.
     """
 
@@ -33,6 +34,7 @@ class Contents(NamedTuple):
     words: int
     vectors: bool
     packages: list[str]
+    transformer: bool = False
     base: str = ""
 
     def describe(self) -> str:
@@ -67,13 +69,14 @@ def inspect_contents(model: Path, corpus: Path) -> Contents:
     lang, rules = read_tokenizer(corpus / "tokenizer.json")
     saved = json.loads((model / "vocab" / "strings.json").read_text(encoding="utf8"))
     words = {*saved} - {*make_nlp(lang, rules).vocab.strings} - {*labels}
-    base = nlp.config["components"].get("transformer", {}).get("model", {}).get("name", "")
+    base = nlp.config["components"]["ner"].get("model", {}).get("tok2vec", {}).get("name", "")
     return Contents(
         labels,
         isinstance(ner, PerLabelRecognizer),
         len(words),
         bool(nlp.vocab.vectors.size),
         [f"{name}=={version(name)}" for name in packages_of(nlp.config["nlp"]["tokenizer"])],
+        bool(base),
         "" if is_folder(base) else base,
     )
 

@@ -1,8 +1,9 @@
 """Put a pipeline into an installable wheel, with scores, digests and a model card.
 
-The wheel has the recognizer's code, and so needs spaCy alone (and spacy-transformers, if it has a transformer). On the
-CPU its matrices are multiplied by numpy, as in training and evaluation here, whatever thinc's ops are otherwise: the
-same predictions, to the bit, and faster than with thinc's own (docs/scale.md).
+It needs spaCy (and spacy-transformers, if it has a transformer), and the recognizer, `spacy_per_label`, a package that
+several pipelines share, whose wheel is put beside it. On the CPU its matrices are multiplied by numpy, as in training
+and evaluation here, whatever thinc's ops are otherwise: the same predictions, to the bit, and faster than with thinc's
+own (docs/scale.md).
 """
 
 import errno
@@ -12,6 +13,7 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib.metadata import version as installed
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +21,7 @@ import msgspec
 from spacy.cli.package import package as make_sources
 from spacy.util import load_config
 
+import spacy_per_label
 from labelwise.common.code import digest_folder
 from labelwise.common.errors import InputError
 from labelwise.common.files import check_replaceable, staged, workspace
@@ -29,7 +32,6 @@ from labelwise.evaluate.results import load_results
 from labelwise.evaluate.scores import Metrics
 from labelwise.package.card import write_card
 from labelwise.package.contents import Contents, inspect_contents, is_folder
-from labelwise.recognizer import per_label
 
 CARD = "README.md"
 NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
@@ -45,7 +47,7 @@ from pathlib import Path
 
 from spacy.util import get_model_meta, load_model_from_init_py
 from thinc.api import NumpyOps, get_current_ops, use_ops
-{imports}
+
 __version__ = get_model_meta(Path(__file__).parent)["version"]
 
 
@@ -59,7 +61,23 @@ def load(**overrides):
     with use_ops("numpy", use_blis=False):
         return load_model_from_init_py(__file__, **overrides)
 '''
-IMPORT = "\nfrom . import per_label  # noqa: F401\n"
+RECOGNIZER = f'''[project]
+name = "spacy-per-label"
+version = "{spacy_per_label.__version__}"
+description = "A named-entity recognizer for spaCy with a head for each label, which learns from partial annotation"
+requires-python = ">=3.11"
+dependencies = ["spacy>=3.8,<3.9"]
+
+[project.entry-points.spacy_factories]
+per_label = "spacy_per_label.component:make_per_label"
+
+[project.entry-points.spacy_architectures]
+"spacy-per-label.Heads.v1" = "spacy_per_label.model:make_heads"
+"spacy-per-label.Transformer.v1" = "spacy_per_label.transformer:make_transformer"
+
+[tool.setuptools]
+packages = ["spacy_per_label"]
+'''
 
 
 class Package(NamedTuple):
@@ -135,7 +153,9 @@ def make_package(root: Path, pipeline: str, out: Path, identity: PackageName, *,
         # Without the head: spacy-huggingface-hub puts one of its own there, from meta.json.
         (copy / CARD).write_text(card.body, encoding="utf8")
         made.mkdir()
-        _build(copy, folder, made, meta, contents)
+        _build_pipeline(copy, folder, made, meta, contents)
+        if contents.per_label:
+            _build_recognizer(folder, made)
         if not (made / wheel).is_file():
             raise RuntimeError(
                 f"setuptools made {[file.name for file in made.iterdir()]}, and not {wheel}: please report this"
@@ -182,32 +202,48 @@ def _describe(
     (copy / "meta.json").write_text(json.dumps(meta, indent=2, ensure_ascii=False), encoding="utf8")
     config = load_config(copy / "config.cfg", interpolate=False)
     config["paths"] = dict.fromkeys(config["paths"])
-    transformer = config["components"].get("transformer", {}).get("model", {})
-    if is_folder(transformer.get("name", "")):
-        transformer["name"] = Path(transformer["name"]).name  # its weights are in the pipeline
+    embedding = config["components"]["ner"]["model"]["tok2vec"]
+    if is_folder(embedding.get("name", "")):
+        embedding["name"] = Path(embedding["name"]).name  # its weights are in the pipeline
     config.to_disk(copy / "config.cfg")
     return meta
 
 
-def _build(copy: Path, folder: Path, out: Path, meta: dict[str, Any], contents: Contents) -> None:
-    """Build the wheel of a pipeline's folder with setuptools alone: an environment that uv made has no pip.
-
-    RAISES (InputError): setuptools couldn't.
-    RAISES (OSError): the disk is full.
-    """
+def _build_pipeline(copy: Path, folder: Path, out: Path, meta: dict[str, Any], contents: Contents) -> None:
+    """Build the wheel of a pipeline's folder."""
     (sources := folder / "sources").mkdir()
     make_sources(copy, sources, create_sdist=False, create_wheel=False, require_parent=True)
     (project,) = sources.iterdir()
     (package,) = (path for path in project.iterdir() if path.is_dir())
-    if contents.per_label:
-        shutil.copy(per_label.__file__, package / "per_label.py")
-    (package / "__init__.py").write_text(INIT.format(imports=IMPORT if contents.per_label else ""), encoding="utf8")
+    (package / "__init__.py").write_text(INIT, encoding="utf8")
     found = json.loads((project / "meta.json").read_text(encoding="utf8"))
-    # Where labelwise is installed, spaCy counts it among what the pipeline needs; but its code is in the wheel. And it
-    # rounds scores. What the tokenizer needs is the version whose words the pipeline has learnt.
-    requirements = [line for line in found["requirements"] if not line.startswith("labelwise")] + contents.packages
-    meta = found | meta | {"requirements": requirements}
+    # spaCy counts what has the recognizer among the requirements, which may be labelwise here; and it rounds scores.
+    # What the tokenizer needs is the version whose words the pipeline has learnt.
+    others = [line for line in found["requirements"] if not line.startswith(("labelwise", "spacy-per-label"))]
+    if contents.per_label:
+        others.append(f"spacy-per-label>={spacy_per_label.__version__}")
+    if contents.transformer:
+        others.append(f"spacy-transformers>={installed('spacy-transformers')}")
+    meta = found | meta | {"requirements": others + contents.packages}
     (project / "meta.json").write_text(json.dumps(meta, indent=2, ensure_ascii=False), encoding="utf8")
+    _run_setuptools(project, out)
+
+
+def _build_recognizer(folder: Path, out: Path) -> None:
+    """Build the wheel of the package `spacy_per_label`, of the code that is running."""
+    project = folder / "recognizer"
+    code = Path(spacy_per_label.__file__).parent
+    shutil.copytree(code, project / code.name, ignore=shutil.ignore_patterns("__pycache__"))
+    (project / "pyproject.toml").write_text(RECOGNIZER, encoding="utf8")
+    _run_setuptools(project, out)
+
+
+def _run_setuptools(project: Path, out: Path) -> None:
+    """Build a wheel with setuptools alone: an environment that uv made has no pip.
+
+    RAISES (InputError): setuptools couldn't.
+    RAISES (OSError): the disk is full.
+    """
     done = subprocess.run(  # noqa: S603 (setuptools, on a folder that was just made)
         [sys.executable, "-c", BUILD, str(out.resolve())],
         cwd=project,

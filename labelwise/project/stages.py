@@ -117,7 +117,6 @@ def _stage(command: dict[str, Any], project: str) -> dict[str, Any]:
         if path in KEPT:
             options["persist"] = True
         if kind == "plots":
-            over_time = path.endswith("_resources.tsv")
-            options |= {"x": "seconds", "y": "memory_mb"} if over_time else {"x": "step", "y": "score"}
+            options |= {"x": "step", "y": "score"}
         stage.setdefault(kind, []).append({path: options})
     return stage

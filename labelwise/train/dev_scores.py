@@ -10,7 +10,9 @@ from spacy.training import Example
 
 from labelwise.common.errors import InputError
 from labelwise.corpus.annotation import Annotation, annotation_of, entities, is_merged
-from labelwise.corpus.streaming import forgetting, take_batch, texts_at_a_time
+from labelwise.corpus.streaming import forgetting, take_batch
+
+KNOWN = ("ents_f", "ents_p", "ents_r", "ents_macro_f")  # the scores that weights can be for
 
 
 class EntityCounts:
@@ -66,17 +68,21 @@ class EntityCounts:
         return total
 
     def scores(self) -> dict[str, Any]:
-        """Compute what spaCy's scorer of named entities gives; None where there is nothing to compute it from."""
+        """Compute what spaCy's scorer of named entities gives, and the mean of the labels' F1, `ents_macro_f`.
+
+        RETURNS (dict): None where there is nothing to compute it from.
+        """
         counts = dict(sorted(self.by_label.items()))
         total = sum(counts.values(), PRFScore())
         if not len(total):
-            return dict.fromkeys(("ents_p", "ents_r", "ents_f", "ents_per_type"))
+            return dict.fromkeys(("ents_p", "ents_r", "ents_f", "ents_per_type", "ents_macro_f"))
         per_type = {label: count.to_dict() for label, count in counts.items()}
         return {
             "ents_p": total.precision,
             "ents_r": total.recall,
             "ents_f": total.fscore,
             "ents_per_type": per_type,
+            "ents_macro_f": sum(count.fscore for count in counts.values()) / len(counts),
         }
 
 
@@ -84,7 +90,7 @@ def count_entities(nlp: Language, examples: Iterable[Example]) -> EntityCounts:
     """Predict and count, batch by batch; predictions go into the Examples' predicted Docs."""
     counts = EntityCounts()
     examples = iter(examples)
-    most, held = texts_at_a_time(nlp), True
+    most, held = nlp.batch_size, True
     while held:
         with forgetting(nlp):
             batch = take_batch(examples, most, lambda eg: len(eg.predicted))
@@ -105,7 +111,7 @@ def weighted_score(scores: Mapping[str, Any], weights: Mapping[str, float | None
     total = 0.0
     for name, weight in weights.items():
         if weight:
-            if name not in scores or isinstance(scores[name], Mapping):
-                raise InputError(f"training.score_weights: {name} isn't computed; there are ents_f, ents_p and ents_r")
+            if name not in KNOWN:
+                raise InputError(f"training.score_weights: {name} isn't computed; there are {', '.join(KNOWN)}")
             total += weight * (scores[name] or 0.0)
     return total

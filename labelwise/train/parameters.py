@@ -1,5 +1,6 @@
 """The parameters of a pipeline, thinc's and those of other frameworks' modules within shims, and their gradients."""
 
+import gc
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -7,9 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from spacy.language import Language
 from thinc.api import Model
+from thinc.backends import context_pools
 from thinc.shims import Shim
-
-from labelwise.train.ranks import Ranks
 
 
 class Slot(NamedTuple):
@@ -30,6 +30,15 @@ class Slot(NamedTuple):
             return self.tensor.detach().cpu().numpy().copy()
         return self.owner.ops.to_numpy(self.owner.get_param(self.key[1])).copy()
 
+    def set(self, value: np.ndarray) -> None:
+        """Change its value."""
+        if self.tensor is not None:
+            import torch
+
+            self.tensor.data = torch.tensor(value, device=self.tensor.device)
+        else:
+            self.owner.set_param(self.key[1], self.owner.ops.asarray(value))
+
     def has_gradient(self) -> bool:
         """Tell whether a gradient was computed, be it zero."""
         return self.owner.has_grad(self.key[1]) if self.tensor is None else self.tensor.grad is not None
@@ -48,14 +57,17 @@ class Slot(NamedTuple):
         else:
             self.owner.set_grad(self.key[1], value)
 
-    def set(self, value: np.ndarray) -> None:
-        """Change its value."""
-        if self.tensor is not None:
-            import torch
 
-            self.tensor.data = torch.tensor(value, device=self.tensor.device)
-        else:
-            self.owner.set_param(self.key[1], self.owner.ops.asarray(value))
+def find_owners(nlp: Language) -> Iterator[Any]:
+    """Yield the thinc models of a pipeline, and the shims around other frameworks' modules, each once."""
+    seen = set()
+    for _, pipe in nlp.pipeline:
+        model = getattr(pipe, "model", None)
+        for node in model.walk() if isinstance(model, Model) else ():
+            if node.id not in seen:
+                seen.add(node.id)
+                yield node
+                yield from node.shims
 
 
 def find_slots(nlp: Language) -> list[Slot]:
@@ -70,47 +82,43 @@ def find_slots(nlp: Language) -> list[Slot]:
     return slots
 
 
-def find_owners(nlp: Language) -> Iterator[Any]:
-    """Yield the thinc models of a pipeline, and the shims around other frameworks' modules, each once."""
-    seen = set()
-    for _, pipe in nlp.pipeline:
-        model = getattr(pipe, "model", None)
-        for node in model.walk() if isinstance(model, Model) else ():
-            if node.id not in seen:
-                seen.add(node.id)
-                yield node
-                yield from node.shims
-
-
-def sum_gradients(slots: Sequence[Slot], ranks: Ranks) -> None:
-    """Wait for all ranks, and give each parameter the sum of its gradients in all of them.
-
-    A parameter that has a gradient in one of them has one in all, which may be zero: a rank may have no text, or none
-    that a parameter sees. Those that are scaled, of a transformer in fp16, are summed as they are; what overflows in
-    one rank overflows in the sum, so that all of them skip the step.
-    """
-    if ranks.count == 1:
-        return
-    told = ranks.exchange([slot.has_gradient() for slot in slots])
-    slots = [slot for slot, has in zip(slots, zip(*told, strict=True), strict=True) if any(has)]
-    for slot, total in zip(slots, ranks.sum([slot.gradient() for slot in slots]), strict=True):
-        slot.set_gradient(total)
-
-
-def share_parameters(slots: Sequence[Slot], ranks: Ranks) -> None:
-    """Give the pipelines of all ranks the parameters of the first one's."""
-    if ranks.count > 1:
-        shared = ranks.sum([slot.get() * (ranks.rank == 0) for slot in slots])
-        for slot, value in zip(slots, shared, strict=True):
-            slot.set(value)
-
-
 def find_scalers(nlp: Language) -> list[Any]:
     """List the gradient scalers of a pipeline's PyTorch modules that are in use."""
     scalers = [getattr(owner, "_grad_scaler", None) for owner in find_owners(nlp) if isinstance(owner, Shim)]
     return [scaler for scaler in scalers if scaler is not None and scaler._enabled]
 
 
-def used_torch() -> Any:
-    """Return the module torch if this process has imported it, else None."""
-    return sys.modules.get("torch")
+def set_aside(slots: Sequence[Slot], sums: dict[Any, Any]) -> None:
+    """Add PyTorch's gradients to sums, and clear them: a scaler unscales all there are after each backward pass."""
+    for slot in slots:
+        if slot.tensor is not None and slot.tensor.grad is not None:
+            sums[slot.key] = slot.tensor.grad + sums.get(slot.key, 0)
+            slot.tensor.grad = None
+
+
+def forget_gradients(nlp: Language) -> None:
+    """Forget all gradients, and what listeners hold for a backward pass that won't come; free the device's memory."""
+    for owner in find_owners(nlp):
+        if isinstance(owner, Shim):
+            for tensor in owner._model.parameters():
+                tensor.grad = None
+        else:
+            for name in owner.grad_names:
+                if owner.has_grad(name):
+                    owner.set_grad(name, owner.ops.alloc(owner.get_grad(name).shape))
+            if hasattr(owner, "_backprop"):  # a listener
+                owner._batch_id = owner._outputs = owner._backprop = None
+    gc.collect()
+    # cupy's pools hold blocks of PyTorch's memory, where gpu_allocator is "pytorch".
+    for pool in context_pools.get().values():
+        pool.free_all_blocks()
+    if (torch := sys.modules.get("torch")) and torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Tell whether memory ran out, in any of the libraries: numpy, cupy, PyTorch on a CPU or a GPU."""
+    if isinstance(error, MemoryError) or type(error).__name__ in ("OutOfMemoryError", "AcceleratorOutOfMemoryError"):
+        return True
+    said = ("out of memory", "can't allocate memory", "ALLOC_FAILED", "ALLOCATION_FAILED")
+    return isinstance(error, RuntimeError) and any(words in str(error) for words in said)

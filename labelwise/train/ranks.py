@@ -16,18 +16,19 @@ import mmap
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import pairwise, starmap
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from socket import gethostname
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from labelwise.common.errors import InputError
 from labelwise.common.workers import begin_worker
+from labelwise.train.parameters import Slot
 
 KILLED = (
     "a process of the training was killed, perhaps for lack of memory. Remedy: fewer of them (workers in "
@@ -35,43 +36,25 @@ KILLED = (
 )
 
 
-class Ranks(Protocol):
-    """What a process knows of those that it trains with.
+class Alone:
+    """A process that trains by itself; what ranks know of each other.
 
     rank (int): its own number.
     count (int): how many there are.
     """
 
-    rank: int
-    count: int
+    rank, count = 0, 1
 
     def exchange(self, value: Any) -> list[Any]:
         """Wait for all, and give each the values of all, in the order of their ranks.
 
         RAISES (InputError): one of them has failed, or was killed.
         """
-        ...
-
-    def sum(self, arrays: Sequence[Any]) -> list[Any]:
-        """Wait for all, and sum arrays of 32-bit floats, of the same shapes in all."""
-        ...
-
-
-class Alone:
-    """A process that trains by itself."""
-
-    rank, count = 0, 1
-
-    def exchange(self, value: Any) -> list[Any]:
-        """Return the value."""
         return [value]
 
     def sum(self, arrays: Sequence[Any]) -> list[Any]:
-        """Return the arrays."""
+        """Wait for all, and sum arrays of 32-bit floats, of the same shapes in all."""
         return list(arrays)
-
-    def close(self) -> None:
-        """Part from nobody."""
 
 
 class Failed(str):
@@ -82,7 +65,7 @@ class Ended(Exception):
     """The first rank has ended, and with it the training."""
 
 
-class ForkedRanks:
+class ForkedRanks(Alone):
     """One of several processes of this machine; see `forked`.
 
     pipes (Sequence[Connection]): of the first rank, to each other one; of another, to the first.
@@ -96,7 +79,7 @@ class ForkedRanks:
         self.memory = memory
 
     def exchange(self, value: Any) -> list[Any]:
-        """Wait for all, and give each the values of all; see `Ranks`."""
+        """Wait for all, and give each the values of all; see `Alone`."""
         if self.rank:
             try:
                 self.pipes[0].send(value)
@@ -131,7 +114,7 @@ class ForkedRanks:
 
 
 @contextmanager
-def forked(count: int, floats: int, follow: Callable[[Ranks], None]) -> Iterator[Ranks]:
+def forked(count: int, floats: int, follow: Callable[[Alone], None]) -> Iterator[Alone]:
     """Make a block in which this process is the first of several; the others are forked from it, and run `follow`.
 
     floats (int): the most that is ever summed.
@@ -168,7 +151,7 @@ def _run_rank(
     count: int,
     pairs: Sequence[tuple[Connection, Connection]],
     memory: np.ndarray,
-    follow: Callable[[Ranks], None],
+    follow: Callable[[Alone], None],
 ) -> None:
     """Be one of the ranks after the first."""
     begin_worker()
@@ -186,41 +169,7 @@ def _run_rank(
             pipe.send(Failed(error if isinstance(error, InputError) else traceback.format_exc()))
 
 
-def is_launched() -> bool:
-    """Tell whether torchrun has started this process, with others."""
-    return int(os.environ.get("WORLD_SIZE", "1")) > 1
-
-
-@contextmanager
-def _losing() -> Iterator[None]:
-    """Say that another rank is lost, where PyTorch says which connection is."""
-    try:
-        yield
-    except RuntimeError as error:
-        raise InputError(
-            f"{gethostname()}: another process of the training is lost ({error}); torchrun names it. Remedy: the same "
-            "command with --resume, which torchrun can do by itself (--max-restarts)"
-        ) from error
-
-
-def compare_facts(ranks: Ranks, facts: Mapping[str, str]) -> None:
-    """Check that all ranks would take the same steps.
-
-    facts (Mapping[str, str]): see `checkpoints.facts_of`.
-    RAISES (InputError): in all of them, if one has another config, corpus, code or package, with its host.
-    """
-    told = ranks.exchange((gethostname(), dict(facts)))
-    (first_host, first), *others = told
-    for rank, (host, own) in enumerate(others, 1):
-        for name in sorted(first.keys() | own.keys()):
-            if first.get(name) != own.get(name):
-                raise InputError(
-                    f"{name} of rank {rank}, on {host}, isn't that of rank 0, on {first_host}: {own.get(name)}, "
-                    f"not {first.get(name)}. Remedy: the same command, code and packages on all machines"
-                )
-
-
-class TorchRanks:
+class TorchRanks(Alone):
     """One of the processes that torchrun has started.
 
     https://docs.pytorch.org/docs/stable/elastic/run.html
@@ -246,7 +195,7 @@ class TorchRanks:
         self.rank, self.count = distributed.get_rank(), distributed.get_world_size()
 
     def exchange(self, value: Any) -> list[Any]:
-        """Wait for all, and give each the values of all; see `Ranks`."""
+        """Wait for all, and give each the values of all; see `Alone`."""
         values: list[Any] = [None] * self.count
         with _losing():
             self.distributed.all_gather_object(values, value, group=self.messages)
@@ -256,17 +205,13 @@ class TorchRanks:
         """Sum arrays of numpy, cupy or PyTorch; the sums are of the same kind."""
         from thinc.api import torch2xp, xp2torch
 
-        if not arrays:
-            return []
         parts = [array if self.torch.is_tensor(array) else xp2torch(array, device=self.device) for array in arrays]
         flat = self.torch.cat([part.detach().reshape(-1) for part in parts]).to(self.device)
         with _losing():
             self.distributed.all_reduce(flat)
         sums: list[Any] = []
-        start = 0
-        for array in arrays:
-            total = flat[start : start + math.prod(array.shape)].reshape(tuple(array.shape))
-            start += math.prod(array.shape)
+        for array, part in zip(arrays, flat.split([math.prod(array.shape) for array in arrays]), strict=True):
+            total = part.reshape(tuple(array.shape))
             if self.torch.is_tensor(array):
                 sums.append(total.to(array.device))
             elif isinstance(array, np.ndarray):
@@ -275,9 +220,22 @@ class TorchRanks:
                 sums.append(torch2xp(total.clone()))
         return sums
 
-    def close(self) -> None:
-        """Part from the others."""
-        self.distributed.destroy_process_group()
+
+@contextmanager
+def _losing() -> Iterator[None]:
+    """Say that another rank is lost, where PyTorch says which connection is."""
+    try:
+        yield
+    except RuntimeError as error:
+        raise InputError(
+            f"{gethostname()}: another process of the training is lost ({error}); torchrun names it. Remedy: the same "
+            "command with --resume, which torchrun can do by itself (--max-restarts)"
+        ) from error
+
+
+def is_launched() -> bool:
+    """Tell whether torchrun has started this process, with others."""
+    return int(os.environ.get("WORLD_SIZE", "1")) > 1
 
 
 def launch(count: int) -> None:
@@ -285,3 +243,28 @@ def launch(count: int) -> None:
     sys.stdout.flush()
     run = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(count)]
     os.execv(sys.executable, [sys.executable, *run, *sys.orig_argv[1:]])  # noqa: S606  our own command line
+
+
+def sum_gradients(slots: Sequence[Slot], scalers: Sequence[Any], ranks: Alone) -> None:
+    """Wait for all ranks, and give each parameter the sum of its gradients in all of them.
+
+    A parameter that has a gradient in one of them has one in all, which may be zero: a rank may have no text, or none
+    that a parameter sees. If a scaled gradient was infinite in one, all of them skip the step.
+    """
+    if ranks.count == 1:
+        return
+    told = ranks.exchange(([slot.has_gradient() for slot in slots], [scaler.found_inf for scaler in scalers]))
+    has_gradient, found_inf = (list(map(any, zip(*one, strict=True))) for one in zip(*told, strict=True))
+    for scaler, found in zip(scalers, found_inf, strict=True):
+        scaler._found_inf = found
+    summed = [slot for slot, has in zip(slots, has_gradient, strict=True) if has]
+    for slot, total in zip(summed, ranks.sum([slot.gradient() for slot in summed]), strict=True):
+        slot.set_gradient(total)
+
+
+def share_parameters(slots: Sequence[Slot], ranks: Alone) -> None:
+    """Give the pipelines of all ranks the parameters of the first one's."""
+    if ranks.count > 1:
+        shared = ranks.sum([slot.get() * (ranks.rank == 0) for slot in slots])
+        for slot, value in zip(slots, shared, strict=True):
+            slot.set(value)

@@ -2,13 +2,14 @@
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 import msgspec
 import numpy as np
+import spacy
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 from spacy.training import Example
@@ -20,10 +21,7 @@ from labelwise.corpus.annotation import Coverage
 from labelwise.corpus.docbin_reader import MISSING, OUTSIDE, StoredDoc, read_stored_docs
 from labelwise.corpus.manifest import find_partitions, read_partition
 from labelwise.corpus.tokenizing import LearningTokenizer
-from labelwise.train.loaders import Files, Indexed, Streamed
 from labelwise.train.long_texts import cut_doc
-
-LoaderName = Literal["streamed", "indexed", "in_memory"]
 
 
 class Text:
@@ -32,27 +30,20 @@ class Text:
     doc (StoredDoc): as the corpus has it; it has the tokens that the pipeline will make of it.
     """
 
-    __slots__ = ("_example", "_make", "doc")
+    __slots__ = ("_make", "doc")
 
     def __init__(self, doc: StoredDoc, make: Callable[[StoredDoc], Example]) -> None:
         """Take the text, and what makes an Example of it."""
         self.doc = doc
         self._make = make
-        self._example: Example | None = None
 
     def __len__(self) -> int:
         """Return the number of tokens."""
         return len(self.doc)
 
-    @property
-    def predicted(self) -> Doc:
-        """The Doc that the pipeline is given; it is held from then on."""
-        self._example = self.example()
-        return self._example.predicted
-
     def example(self) -> Example:
-        """Make the Example, unless it is held."""
-        return self._example or self._make(self.doc)
+        """Make the Example."""
+        return self._make(self.doc)
 
 
 def read_docs(path: Path, nlp: Language) -> Iterator[Doc]:
@@ -61,18 +52,17 @@ def read_docs(path: Path, nlp: Language) -> Iterator[Doc]:
         yield from DocBin().from_bytes(read_partition(file)).get_docs(nlp.vocab)
 
 
+@spacy.registry.readers("labelwise.PartitionedCorpus.v1")
 class PartitionedCorpus:
-    """A corpus reader for spaCy's training.
+    """A corpus reader for spaCy's training, which holds a partition at a time.
 
-    Every call is an epoch, with a random generator of its own, so that neither other components nor what is read
-    elsewhere changes the order.
+    Every call is an epoch: partitions come in any order, and the texts within each, which are random samples already,
+    as texts get into them by hash. The order follows from seed and epoch, whatever else is random.
 
     path (Path): folder of `.spacy` files; a config has a string.
     shuffle (bool): False reads in order, as evaluation wants it.
     seed (int): equal seeds give equal orders.
     limit (int): the number of texts to read, the same in all epochs; 0 for all.
-    loader (str): "streamed", a partition at a time; "indexed", each text by a seek; "in_memory", spaCy's own way: all
-        Examples are made once and held.
     max_words (int): texts of more tokens are cut, see `long_texts.cut_doc`; 0 for no limit.
     coverage (str): what to do with texts that aren't complete for all labels: leave them as the merge made them, where
         it is known "by-label" what is complete; "drop" the text; unmarked tokens are "outside".
@@ -89,7 +79,6 @@ class PartitionedCorpus:
         shuffle: bool = False,
         seed: int = 0,
         limit: int = 0,
-        loader: LoaderName = "streamed",
         max_words: int = 0,
         coverage: Coverage = "by-label",
         leave_out: str = "",
@@ -102,47 +91,35 @@ class PartitionedCorpus:
         for name, value in (("limit", limit), ("max_words", max_words)):
             if value < 0:
                 raise InputError(f"{name} {value}: give a number from 1, or 0 for none")
-        check_choice("loader", loader, LoaderName)
         check_choice("coverage", coverage, Coverage)
         self.path = Path(path)
-        self.files = find_partitions(self.path)
+        self.files = [(file, 0) for file in find_partitions(self.path)]
+        if limit:
+            self.files = take(self.files, limit)
         self.shuffle = shuffle
         self.seed = seed
-        self.limit = limit
-        self.loader = loader
         self.max_words = max_words
         self.coverage: Coverage = coverage
         self.leave_out = parse_fold(leave_out) if leave_out else None
         self.epoch = 0
         self.counts: Counter[str] = Counter()
         self.last_counts: Counter[str] = Counter()
-        self._loader: Indexed | Streamed | None = None
-        self._held: list[Example] = []
 
     def __call__(self, nlp: Language) -> Iterator[Example]:
         """Yield an epoch of Examples, tokenized by the pipeline; texts without tokens are left out.
 
         RAISES (InputError): no text is left.
         """
-        rng = self._begin_epoch()
-        if self.loader == "in_memory":
-            if not self._held:
-                self._held = [text.example() for text in self._texts(nlp, None)]
-            yield from rng.sample(self._held, len(self._held)) if rng else self._held
-        else:
-            yield from (text.example() for text in self._texts(nlp, rng))
+        return (text.example() for text in self.texts(nlp))
 
     def texts(self, nlp: Language) -> Iterator[Text]:
-        """Yield an epoch, in the same order, of which no Example has been made yet; not with the loader "in_memory".
+        """Yield an epoch, in the same order, of which no Example has been made yet.
 
         RAISES (InputError): no text is left.
         """
-        return self._texts(nlp, self._begin_epoch())
-
-    def _begin_epoch(self) -> random.Random | None:
-        """Begin an epoch: give what decides its order, None for the corpus's own."""
         self.epoch += 1
-        return random.Random(f"{self.seed}/{self.epoch - 1}") if self.shuffle else None
+        rng = random.Random(f"{self.seed}/{self.epoch - 1}") if self.shuffle else None
+        return self._texts(nlp, rng)
 
     def _texts(self, nlp: Language, rng: random.Random | None) -> Iterator[Text]:
         counts: Counter[str] = Counter()
@@ -153,40 +130,41 @@ class PartitionedCorpus:
             """Make an Example that is tokenized by the pipeline."""
             return Example(tokenize(doc.text), doc.to_doc(nlp.vocab))
 
-        for doc in self._prepared(rng, counts):
+        for doc in self._read(rng, counts):
             yield Text(doc, make)
         self.last_counts = counts
         if not counts["texts"]:
             raise InputError(f"{self.path}: no text is left: {dict(counts)}; see `coverage` and `limit`")
 
-    def _prepared(self, rng: random.Random | None, counts: Counter[str]) -> Iterator[StoredDoc]:
+    def _read(self, rng: random.Random | None, counts: Counter[str]) -> Iterator[StoredDoc]:
         """Yield the texts, under the policies, and count what becomes of each."""
-        if self._loader is None:
-            files = take(self.files, self.limit)
-            self._loader = Indexed(files) if self.loader == "indexed" else Streamed(files)
-        for doc in self._loader.epoch(rng):
-            if not len(doc):
-                counts["without tokens"] += 1
-            elif self.leave_out and fold_of(doc.text, self.leave_out[1]) == self.leave_out[0]:
-                counts["left out"] += 1
-            elif self.coverage == "drop" and doc.annotation.uncovered:
-                counts["not covered"] += 1
-            else:
-                counts["texts"] += 1
-                covered = without_missing(doc) if self.coverage == "outside" else doc
-                pieces = cut_doc(covered, self.max_words) if self.max_words else [covered]
-                counts["cut"] += len(pieces) > 1
-                counts["pieces"] += len(pieces)
-                counts["pieces that couldn't be cut"] += sum(len(piece) > self.max_words > 0 for piece in pieces)
-                yield from pieces
+        for file, count in shuffled(self.files, rng):
+            for doc in shuffled(list(read_stored_docs(file))[: count or None], rng):
+                if not len(doc):
+                    counts["without tokens"] += 1
+                elif self.leave_out and fold_of(doc.text, self.leave_out[1]) == self.leave_out[0]:
+                    counts["left out"] += 1
+                elif self.coverage == "drop" and doc.annotation.uncovered:
+                    counts["not covered"] += 1
+                else:
+                    counts["texts"] += 1
+                    covered = without_missing(doc) if self.coverage == "outside" else doc
+                    pieces = cut_doc(covered, self.max_words) if self.max_words else [covered]
+                    counts["cut"] += len(pieces) > 1
+                    counts["pieces"] += len(pieces)
+                    counts["pieces that couldn't be cut"] += sum(len(piece) > self.max_words > 0 for piece in pieces)
+                    yield from pieces
 
 
-def take(files: list[Path], limit: int) -> Files:
-    """Choose the first `limit` texts of a corpus; 0 for all."""
-    if not limit:
-        return [(file, None) for file in files]
-    chosen: list[tuple[Path, int | None]] = []
-    for file in files:
+def shuffled(items: Sequence[Any], rng: random.Random | None) -> Sequence[Any]:
+    """Copy a sequence in another order; without a generator, return it as it is."""
+    return rng.sample(items, len(items)) if rng else items
+
+
+def take(files: Sequence[tuple[Path, int]], limit: int) -> list[tuple[Path, int]]:
+    """Choose the first `limit` texts of a corpus: how many of each file."""
+    chosen: list[tuple[Path, int]] = []
+    for file, _ in files:
         if limit:
             count = min(limit, sum(1 for _ in read_stored_docs(file)))
             chosen.append((file, count))

@@ -11,6 +11,7 @@ from labelwise.common.errors import InputError
 from labelwise.train.ranks import is_launched
 
 Recognizer = Literal["per-label", "ner"]
+Precision = Literal["", "fp16", "bf16", "fp32"]
 ConfigName = Literal["cpu", "gpu"]
 
 
@@ -30,7 +31,7 @@ class Recipe:
 
     Paths may be given as strings.
 
-    config (Path): a spaCy config, whose section [labelwise] has the rest; see `section.Section`.
+    config (Path): a spaCy config, whose section [labelwise] has the rest; see `config.SECTION`.
     corpus (Path): the folder that the merge wrote.
     seed (int | None): None for the config's.
     max_steps (int): updates; 0 for the config's.
@@ -38,16 +39,15 @@ class Recipe:
         for all.
     gpu_id (int): the number of the GPU; -1 for the CPU.
     transformer_name (str): on the hub, or a folder; empty for the config's.
-    precision (str): of a transformer: fp16, bf16 or fp32; empty for the config's. The CPU takes fp32 for fp16, which is
-        too slow there.
+    precision (str): of a transformer on a GPU: fp16, bf16 or fp32; empty for the config's. The CPU computes in fp32.
     recognizer (str): what the component `ner` is: one with a head for each label ("per-label"), or spaCy's "ner".
-    init_from (str): a pipeline to start from, by name or folder; see `pipeline.source_components`. Empty for none.
+    init_from (str): a pipeline to start from, by name or folder; see `config.source_components`. Empty for none.
     batch_size (Path | None): what find-batch-size has written; used if it is for this device.
     workers (int): processes that share each batch, on the CPU of this machine. Their number changes the result no more
         than another seed would: by which texts are computed with, and what dropout draws.
     resume (bool): resume from the last checkpoint, if there is one of a training with the same config, corpus and code.
         They are in a folder beside the pipeline, and deleted when training has ended well.
-    overrides (Mapping): other values of the config, by dotted name, such as "labelwise.on_oom".
+    overrides (Mapping): other values of the config, by dotted name, such as "labelwise.sub_batch".
     RAISES (InputError): a number is out of its range, or there is no such recognizer.
     """
 
@@ -59,7 +59,7 @@ class Recipe:
     limit: int = 0
     gpu_id: int = -1
     transformer_name: str = ""
-    precision: str = ""
+    precision: Precision = ""
     recognizer: Recognizer = "per-label"
     init_from: str = ""
     batch_size: Path | None = None
@@ -78,7 +78,7 @@ class Recipe:
         if self.limit < 0:
             raise InputError(f"--limit {self.limit}: give a number of texts, or 0 for all")
         if self.workers < 1 or (self.workers > 1 and (self.gpu_id >= 0 or is_launched())):
-            raise InputError(f"--workers {self.workers}: give at least 1, and no more with GPUs or torchrun (gpus)")
+            raise InputError(f"--workers {self.workers}: give at least 1, and no more with GPUs or torchrun (--gpus)")
 
     def absolute(self) -> "Recipe":
         """Describe the same for a process that works in another folder."""
@@ -93,9 +93,4 @@ class Recipe:
             changed["training.max_steps"] = self.max_steps
         if self.limit:
             changed["corpora.train.limit"] = self.limit
-        if self.transformer_name:
-            changed["components.transformer.model.name"] = self.transformer_name
-        if self.precision:
-            slow = self.gpu_id < 0 and self.precision == "fp16"
-            changed["components.transformer.model.precision"] = "fp32" if slow else self.precision
         return {**changed, **self.overrides}

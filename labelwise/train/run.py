@@ -4,57 +4,53 @@ import gc
 import os
 import shutil
 import sys
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from io import StringIO
 from pathlib import Path
+from socket import gethostname
 from typing import Any, NamedTuple
 
 from spacy.language import Language
 from spacy.util import resolve_dot_names
 from thinc.api import Config
 
-from labelwise.common.device import use_gpu
+from labelwise.common.device import device_name, gpu_load, use_gpu
+from labelwise.common.errors import InputError
 from labelwise.common.files import check_replaceable, staged_together, workspace
 from labelwise.corpus.manifest import check_pinned, pinned
 from labelwise.corpus.same_tokens import check_tokens
 from labelwise.corpus.seen_texts import collect_seen, write_seen
 from labelwise.train.batch_size import read_batch_size
-from labelwise.train.calibration import Fitted, fit, write_fitted
-from labelwise.train.checkpoints import Checkpoints, State, copy, facts_of
-from labelwise.train.loop import Run
-from labelwise.train.monitor import Monitor, idle_gpu, open_nvml
-from labelwise.train.parameters import find_slots, share_parameters
-from labelwise.train.pipeline import make_pipeline, read_settings, transformer_model
-from labelwise.train.ranks import Alone, Ranks, TorchRanks, compare_facts, forked, is_launched
+from labelwise.train.calibrate import Fitted, fit, write_fitted
+from labelwise.train.checkpoint import Checkpoints, State, copy, digest_training
+from labelwise.train.config import make_pipeline, read_settings, source_folders, transformers_of
+from labelwise.train.loop import Loop
+from labelwise.train.parameters import find_slots
+from labelwise.train.ranks import Alone, TorchRanks, forked, is_launched, share_parameters
 from labelwise.train.recipe import Recipe
-from labelwise.train.sources import source_folders
 from labelwise.train.tidy import tidy_pipeline
 
 
 class Trained(NamedTuple):
     """What a training took.
 
-    shares (dict[str, float]): of the time, by phase; the largest first.
-    seconds (float): in the loop.
+    seconds (float): of all steps.
     peak (int): bytes of memory.
     words (int): of all batches.
     texts (dict[str, int]): what became of the texts in the last whole epoch, or in the first so far.
     halved (int): how often memory ran out and training continued.
     resumed (int | None): the step that it resumed from; None if it started from the beginning.
-    warning (str): why the GPU was idle, if it was.
     fitted (Fitted | None): what was fitted on dev in the end, of a per-label recognizer.
     """
 
-    shares: dict[str, float]
     seconds: float
     peak: int
     words: int
     texts: dict[str, int]
     halved: int
     resumed: int | None
-    warning: str
     fitted: Fitted | None
 
 
@@ -72,7 +68,7 @@ def train_pipeline(
 
     out (Path | str): the folder for the pipeline.
     curve (Path | str): a TSV file for the scores over time.
-    resources (Path | str | None): a TSV file for memory, processors and GPU over time.
+    resources (Path | str | None): a TSV file for memory, speed and the GPU's load over time.
     tell (Callable): is told, before the first step, which step training resumes from, or why it starts over; that
         rounding may differ from the command's; that the learning rate will still be warming up at the end; and on
         which GPU training runs, since minutes may pass before the first scores.
@@ -91,79 +87,141 @@ def train_pipeline(
         )
     with pinned(recipe.corpus):
         settings = read_settings(recipe)
-        if device_size := read_batch_size(recipe.batch_size, recipe.gpu_id, settings):
-            settings["training"]["batcher"]["device_size"] = device_size
-        facts = facts_of(settings, recipe.corpus, recipe.gpu_id)
-        ranks = TorchRanks(recipe.gpu_id) if is_launched() else Alone()
-        compare_facts(ranks, {name: fact for name, fact in facts.items() if name != "the device"})
-        # What hasn't learnt anything isn't evaluated.
-        make_run = partial(Run, on_oom=settings["labelwise"]["on_oom"], skip_first=not recipe.init_from)
-        if ranks.rank:
-            (found,) = next(found for found in ranks.exchange(None) if found)
-            nlp = make_pipeline(recipe, settings)
-            share_parameters(find_slots(nlp), ranks)
-            _follow(partial(make_run, resumed=found), nlp, recipe.gpu_id, ranks)
-            ranks.close()
-            return None
-        seen = collect_seen(recipe.corpus, source_folders(settings).values())
-        checkpoints = Checkpoints(out.with_name(f"{out.name}.checkpoints"), facts)
-        with (
-            staged_together(out, curve, resources, folders=[out]) as files,
-            workspace(out) as folder,
-        ):
-            found = _find_start(checkpoints, recipe.resume, tell)
-            make_run = partial(make_run, resumed=found)
-            settings["paths"]["curve"] = str(folder / "curve.tsv")
-            ranks.exchange((found,))
-            nlp = make_pipeline(recipe, settings)
-            check_tokens(nlp, recipe.corpus / "train", "merge again: packages, or the config, are other ones")
-            slots = find_slots(nlp)
-            share_parameters(slots, ranks)
-            check_pinned(recipe.corpus)
-            monitor = Monitor(folder / "resources.tsv", open_nvml(recipe.gpu_id))
-            run = make_run(folder, monitor=monitor, checkpoints=checkpoints)
-            follow = partial(_follow, make_run, nlp, recipe.gpu_id)
-            floats = sum(slot.get().size for slot in slots)
-            _announce(settings, recipe.gpu_id, facts["the device"], tell)
-            together = nullcontext(ranks) if is_launched() else forked(recipe.workers, floats, follow)
-            trained = _lead(run, recipe, nlp, folder, together)
-            tidy_pipeline(folder / "model-best", curve, nlp, transformer_model(settings).get("precision", ""))
-            write_seen(folder / "model-best", seen)
-            for name, file in zip(("model-best", "curve.tsv", "resources.tsv"), files, strict=True):
-                if file:
-                    shutil.move(folder / name, file)
-        checkpoints.delete()
-    ranks.close()
-    return trained
+        if words := read_batch_size(recipe.batch_size, recipe.gpu_id, settings):
+            settings["labelwise"]["sub_batch"] = words
+        digest = digest_training(settings, recipe.corpus, recipe.gpu_id)
+        with computing(settings, recipe.gpu_id):
+            if not is_launched():
+                return _lead(recipe, settings, digest, Alone(), (out, curve, resources), tell)
+            ranks = TorchRanks(recipe.gpu_id)
+            try:
+                _compare(ranks, digest)
+                if ranks.rank == 0:
+                    return _lead(recipe, settings, digest, ranks, (out, curve, resources), tell)
+                (found,) = next(found for found in ranks.exchange(None) if found)
+                nlp = make_pipeline(recipe, settings)
+                share_parameters(find_slots(nlp), ranks)
+                _follow(recipe, settings, nlp, found, ranks)
+                return None
+            finally:
+                ranks.distributed.destroy_process_group()
 
 
-def _lead(run: Run, recipe: Recipe, nlp: Language, folder: Path, ranks: AbstractContextManager[Ranks]) -> Trained:
-    """Be the first rank: train in a folder, and fit what is fitted on dev."""
-    resumed = run.state.step if run.resumed else None
-    if run.resumed:
-        copy(run.resumed[0] / "curve.tsv", folder / "curve.tsv")
-    gc.freeze()  # garbage collection needn't look at what is loaded
-    with ranks as run.ranks, run.monitor:
-        run.train(nlp, recipe.gpu_id, sys.stdout, sys.stderr)
-    fitted = fit_saved(nlp, folder / "model-best") if recipe.recognizer == "per-label" else None
-    shares = run.clock.shares()
+@contextmanager
+def computing(settings: Config, gpu_id: int) -> Iterator[None]:
+    """Make a block in which a GPU multiplies fp32 in TF32, which is enough for training, and autocasts to bf16.
+
+    bf16 is meant where a transformer has mixed precision, but no gradient scaler.
+    """
+    if gpu_id < 0 or not (models := transformers_of(settings)):
+        yield
+        return
+    import torch
+
+    matmul, dtype = torch.backends.cuda.matmul, torch.get_autocast_dtype("cuda")
+    before, matmul.allow_tf32 = matmul.allow_tf32, True
+    if models[0].get("mixed_precision") and not models[0].get("grad_scaler_config", {}).get("enabled", True):
+        torch.set_autocast_dtype("cuda", torch.bfloat16)
+    try:
+        yield
+    finally:
+        matmul.allow_tf32 = before
+        torch.set_autocast_dtype("cuda", dtype)
+
+
+def _compare(ranks: Alone, digest: str) -> None:
+    """Check that all ranks would take the same steps.
+
+    RAISES (InputError): in all of them, if one has another config, corpus, code or package, with its host.
+    """
+    (first, own), *others = ranks.exchange((gethostname(), digest))
+    for rank, (host, other) in enumerate(others, 1):
+        if other != own:
+            raise InputError(
+                f"rank {rank}, on {host}, has another config, corpus, device, code or package than rank 0, on {first}. "
+                "Remedy: the same command, code and packages on all machines"
+            )
+
+
+def _lead(
+    recipe: Recipe,
+    settings: Config,
+    digest: str,
+    ranks: Alone,
+    outputs: tuple[Path, Path, Path | None],
+    tell: Callable[[str], Any],
+) -> Trained:
+    """Be the first rank: train in a folder of its own, and put the pipeline and the files in their places."""
+    out, curve, resources = outputs
+    seen = collect_seen(recipe.corpus, source_folders(settings).values())
+    checkpoints = Checkpoints(out.with_name(f"{out.name}.checkpoints"), digest)
+    with (
+        staged_together(out, curve, resources, folders=[out]) as files,
+        workspace(out) as folder,
+    ):
+        found = _find_start(checkpoints, recipe.resume, tell)
+        ranks.exchange((found,))
+        settings["paths"]["curve"] = str(folder / "curve.tsv")
+        settings["paths"]["resources"] = str(folder / "resources.tsv")
+        nlp = make_pipeline(recipe, settings)
+        check_tokens(nlp, recipe.corpus / "train", "merge again: packages, or the config, are other ones")
+        slots = find_slots(nlp)
+        share_parameters(slots, ranks)
+        check_pinned(recipe.corpus)
+        if found:
+            copy(found[0] / "curve.tsv", folder / "curve.tsv")
+        follow = partial(_follow, recipe, settings, nlp, found)
+        floats = sum(slot.get().size for slot in slots)
+        _announce(settings, recipe.gpu_id, tell)
+        together: AbstractContextManager[Alone] = nullcontext(ranks)
+        if not is_launched():
+            together = forked(recipe.workers, floats, follow)
+        gc.freeze()  # garbage collection needn't look at what is loaded, and so forked ranks share it
+        with together as all_ranks:
+            options: dict[str, Any] = {"checkpoints": checkpoints, "tell": tell, "busy": gpu_load(recipe.gpu_id)}
+            loop = _make_loop(recipe, settings, nlp, folder, found, all_ranks, **options)
+            loop.run(sys.stdout, sys.stderr)
+        (folder / "resources.tsv").touch()
+        fitted = fit_saved(nlp, folder / "model-best") if recipe.recognizer == "per-label" else None
+        tidy_pipeline(folder / "model-best", curve, nlp)
+        write_seen(folder / "model-best", seen)
+        for name, file in zip(("model-best", "curve.tsv", "resources.tsv"), files, strict=True):
+            if file:
+                shutil.move(folder / name, file)
+    checkpoints.delete()
+    state, corpus = loop.state, loop.corpus
     return Trained(
-        shares=shares,
-        seconds=run.state.seconds,
-        peak=run.monitor.peak,
-        words=run.state.words,
-        texts=run.texts,
-        halved=run.state.halved,
-        resumed=resumed,
-        warning=idle_gpu(run.monitor.gpu_percent(), shares),
+        seconds=state.seconds,
+        peak=loop.peak,
+        words=state.words,
+        texts=dict(getattr(corpus, "last_counts", {}) or getattr(corpus, "counts", {})),
+        halved=state.halved,
+        resumed=loop.first - 1 if found else None,
         fitted=fitted,
     )
 
 
-def _follow(make_run: Callable[..., Run], nlp: Language, gpu_id: int, ranks: Ranks) -> None:
+def _follow(recipe: Recipe, settings: Config, nlp: Language, found: tuple[Path, State] | None, ranks: Alone) -> None:
     """Be a rank of a training after the first: take the same steps, and write nothing."""
-    nlp.config["training"]["logger"] = {"@loggers": "labelwise.TsvLogger.v1", "path": None}
-    make_run(None, monitor=Monitor(), ranks=ranks).train(nlp, gpu_id, StringIO(), StringIO())
+    nlp.config["training"]["logger"] = {"@loggers": "labelwise.Logger.v1", "path": None}
+    _make_loop(recipe, settings, nlp, None, found, ranks).run(StringIO(), StringIO())
+
+
+def _make_loop(
+    recipe: Recipe,
+    settings: Config,
+    nlp: Language,
+    folder: Path | None,
+    found: tuple[Path, State] | None,
+    ranks: Alone,
+    **options: Any,
+) -> Loop:
+    """Make a rank's loop."""
+    checkpoint, state = found or (None, State())
+    state.sub_batch = min(filter(None, (state.sub_batch, settings["labelwise"]["sub_batch"])), default=0)
+    # What hasn't learnt anything isn't evaluated.
+    options |= {"ranks": ranks, "state": state, "resumed": checkpoint, "skip_first": not recipe.init_from}
+    return Loop(nlp, recipe.gpu_id, folder, **options)
 
 
 def fit_saved(nlp: Language, folder: Path) -> Fitted | None:
@@ -177,7 +235,7 @@ def fit_saved(nlp: Language, folder: Path) -> Fitted | None:
     return fitted
 
 
-def _announce(settings: Config, gpu_id: int, device: str, tell: Callable[[str], Any]) -> None:
+def _announce(settings: Config, gpu_id: int, tell: Callable[[str], Any]) -> None:
     """Tell what the user should know before the first step."""
     training = settings.interpolate()["training"]
     steps, rate = training["max_steps"], training["optimizer"]["learn_rate"]
@@ -188,7 +246,8 @@ def _announce(settings: Config, gpu_id: int, device: str, tell: Callable[[str], 
             f"little. Remedy: set max_steps well above {warmup:,}, or lower training.optimizer.learn_rate.warmup_steps"
         )
     if gpu_id >= 0:
-        tell(f"Training on {device}; scores come every {training['eval_frequency']:,} steps, and after the last one")
+        every = training["eval_frequency"]
+        tell(f"Training on {device_name(gpu_id)}; scores come every {every:,} steps, and after the last one")
 
 
 def _find_start(checkpoints: Checkpoints, resume: bool, tell: Callable[[str], Any]) -> tuple[Path, State] | None:
@@ -196,9 +255,9 @@ def _find_start(checkpoints: Checkpoints, resume: bool, tell: Callable[[str], An
     found = checkpoints.last() if resume else None
     if found:
         tell(f"Resuming from step {found[1].step}")
-    elif resume and (changed := checkpoints.what_differs()):
+    elif resume and checkpoints.all():
         tell(
-            f"Starting over, because this has changed since the checkpoints were saved: {', '.join(changed)}. They "
-            "are kept until this training saves its first one"
+            "Starting over, because the config, the corpus, the device, code or packages have changed since the "
+            "checkpoint was saved. It is kept until this training saves its first one"
         )
     return found

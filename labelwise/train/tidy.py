@@ -2,15 +2,15 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 from spacy.language import Language
 from spacy.util import load_config
 
 from labelwise.corpus.tokenizer import make_nlp, read_tokenizer
+from labelwise.train.config import transformers_of
 
 
-def tidy_pipeline(folder: Path, curve: Path, nlp: Language, precision: str) -> None:
+def tidy_pipeline(folder: Path, curve: Path, nlp: Language) -> None:
     """Tidy the folder of a pipeline; files are replaced, not written to, as checkpoints share them.
 
     Equal trainings give equal bytes: spaCy saves scores in a set's order, and where the curve was being written. It
@@ -20,13 +20,10 @@ def tidy_pipeline(folder: Path, curve: Path, nlp: Language, precision: str) -> N
     meta = json.loads((folder / "meta.json").read_text(encoding="utf8"))
     meta["performance"] = json.loads(json.dumps(meta["performance"], sort_keys=True))
     config = load_config(folder / "config.cfg", interpolate=False)
-    config["paths"]["curve"] = str(curve)
-    if precision:
-        from labelwise.recognizer.precision import META, as_saved
-
-        meta[META] = precision
-        model: Any = nlp.get_pipe("transformer").model  # type: ignore[attr-defined]
-        as_saved(config["components"]["transformer"]["model"], precision, model.layers[0].shims[0].single)
+    config["paths"] |= {"curve": str(curve), "resources": None}
+    for model in transformers_of(config):
+        # What was trained in bf16 predicts in fp32: fp16, in which it would, is another precision.
+        model["mixed_precision"] &= model.get("grad_scaler_config", {}).get("enabled", True)
     rewrite(folder / "meta.json", json.dumps(meta, indent=2, ensure_ascii=False))
     rewrite(folder / "config.cfg", config.to_str())
     if not nlp.vocab.vectors.size:

@@ -16,8 +16,8 @@ from labelwise.corpus.forms import LONGEST
 from labelwise.corpus.manifest import read_manifest
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
-from labelwise.recognizer.per_label import TAGS, decode, log_softmax
 from labelwise.sources.convert_brat import convert_brat
+from spacy_per_label import TAGS, decode, log_softmax
 from tests.conftest import real_corpus
 from tests.corpus.test_forms import stored
 

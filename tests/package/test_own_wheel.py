@@ -25,7 +25,6 @@ PROJECT_FILES = (
         "configs/cpu.cfg",
         "configs/gpu.cfg",
         "plots/gpu.tsv",
-        "plots/gpu_resources.tsv",
         "project.yml",
     ),
     *("assets/README.md", "assets/prodigy/datasets.yml.example"),
@@ -53,7 +52,11 @@ def test_a_report_is_made_where_the_wheel_alone_is_installed(tmp_path):
     assert wheel.name == f"labelwise-{labelwise.__version__}-py3-none-any.whl"  # without git, without a commit
     with zipfile.ZipFile(wheel) as file:
         clones = tuple(f"labelwise/project/clone/{name}" for name in PROJECT_FILES)
-        ours = {name for name in tracked() if name.startswith("labelwise/") and (ROOT / name).is_file()}
+        ours = {
+            name
+            for name in tracked()
+            if name.startswith(("labelwise/", "spacy_per_label/")) and (ROOT / name).is_file()
+        }
         assert {name for name in file.namelist() if ".dist-info/" not in name} == {*ours, *clones}
         file.extractall(next((tmp_path / "env").glob("lib/python*/site-packages")))
     write_results(tmp_path / "project", make_docs())

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from configparser import ConfigParser
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ from labelwise.train.recipe import Recipe
 from labelwise.train.run import train_pipeline
 from tests.bare import bare_environment
 from tests.conftest import NO_DROPOUT, ROOT
+from tests.project.installed import build
 
 BITS = """
 import json, sys
@@ -96,9 +98,9 @@ def in_bare(python: Path, *arguments: object) -> str:
     return done.stdout
 
 
-def install(python: Path, wheel: Path) -> None:
+def install(python: Path, *wheels: Path) -> None:
     options = ["--no-index", "--force-reinstall", "--no-deps", "--disable-pip-version-check", "-q"]
-    in_bare(python, "-m", "pip", "install", *options, wheel)
+    in_bare(python, "-m", "pip", "install", *options, *wheels)
     in_bare(python, "-m", "pip", "check")  # all that it requires is there
 
 
@@ -119,9 +121,8 @@ def write_texts(root: Path) -> Path:
 @pytest.mark.slow
 @pytest.mark.long
 def test_an_installed_wheel_predicts_the_same_to_the_bit(trained, bare, tmp_path, monkeypatch, capsys):
-    made = make_package(trained, "cpu", tmp_path / "dist", PackageName("brands", "1.2.0"))
-    assert [path.name for path in sorted((tmp_path / "dist").iterdir())] == ["README.md", made.wheel.name]
-    install(bare, made.wheel)
+    make_package(trained, "cpu", tmp_path / "dist", PackageName("brands", "1.2.0"))
+    install(bare, *(tmp_path / "dist").glob("*.whl"))
     with pytest.raises(AssertionError, match="No module named 'labelwise'"):
         in_bare(bare, "-c", "import labelwise")
     texts = write_texts(trained)
@@ -135,24 +136,65 @@ def test_an_installed_wheel_predicts_the_same_to_the_bit(trained, bare, tmp_path
     assert in_bare(bare, "-c", code) == "True\n"
 
 
+USE_BOTH = """
+import spacy
+print([type(spacy.load(name).get_pipe("ner")).__module__ for name in ("en_one", "en_two")])
+import labelwise.train.registry
+from spacy_per_label import PerLabelRecognizer
+print([isinstance(spacy.load(name).get_pipe("ner"), PerLabelRecognizer) for name in ("en_one", "en_two")])
+"""
+
+
 @pytest.mark.slow
-@pytest.mark.long
-def test_two_packages_in_one_process(trained, bare, tmp_path):
+@pytest.mark.parametrize("trained", ["per-label"], indirect=True)
+def test_two_pipelines_and_labelwise_share_the_recognizer_and_one_stays_when_the_other_goes(trained, tmp_path):
+    """Whichever is imported first, there is one class, by which labelwise knows it."""
+    wheels = []
     for name in ("one", "two"):
-        install(bare, make_package(trained, "cpu", tmp_path / name, PackageName(name, "0.1.0")).wheel)
-    code = "import spacy; print([spacy.load(name)('Anna works.').text for name in ('en_one', 'en_two')])"
-    assert in_bare(bare, "-c", code) == "['Anna works.', 'Anna works.']\n"
+        make_package(trained, "cpu", tmp_path / name, PackageName(name, "0.1.0"))
+        wheels += (tmp_path / name).glob("*.whl")
+    names = ["en_one", "spacy_per_label", "en_two", "spacy_per_label"]
+    assert [wheel.name.split("-")[0] for wheel in sorted(wheels)] == names
+    needed = [Requirement(line).name for line in project_table()["dependencies"]]
+    python = bare_environment(tmp_path / "venv", "pip", *needed)
+    install(python, *{wheel.name: wheel for wheel in wheels}.values())
+    install(python, build(tmp_path / "source", tmp_path / "wheels"))
+    module = "spacy_per_label.component"
+    assert in_bare(python, "-c", USE_BOTH) == f"{[module, module]}\n[True, True]\n"
+    in_bare(python, "-m", "pip", "uninstall", "-y", "-q", "en_one")
+    assert in_bare(python, "-c", "import spacy; print(spacy.load('en_two')('Ann.').text)") == "Ann.\n"
+
+
+def project_table() -> dict[str, Any]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["project"]
+
+
+@pytest.mark.parametrize("trained", ["per-label"], indirect=True)
+def test_the_recognizers_wheel_says_what_labelwises_does(trained, tmp_path):
+    """Its version, the entry points by which spaCy finds it, and all of its code."""
+    make_package(trained, "cpu", tmp_path / "dist", PackageName())
+    (wheel,) = (tmp_path / "dist").glob("spacy_per_label-*.whl")
+    assert wheel.name == f"spacy_per_label-{labelwise.__version__}-py3-none-any.whl"
+    with zipfile.ZipFile(wheel) as archive:
+        code = {name for name in archive.namelist() if ".dist-info/" not in name}
+        (points,) = (name for name in archive.namelist() if name.endswith("entry_points.txt"))
+        parser = ConfigParser()
+        parser.optionxform = str  # type: ignore[assignment,method-assign]
+        parser.read_string(archive.read(points).decode())
+    assert code == {f"spacy_per_label/{file.name}" for file in (ROOT / "spacy_per_label").glob("*.py")}
+    assert {name: dict(parser[name]) for name in parser.sections()} == project_table()["entry-points"]
+    (pipeline,) = (tmp_path / "dist").glob("en_ner-*.whl")
+    assert any(line.startswith("Requires-Dist: spacy-per-label>=") for line in metadata_of(pipeline))
 
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_a_transformer_needs_spacy_transformers_alone(demo_corpus, tiny_bert, tmp_path, monkeypatch, capsys):
+def test_a_transformer_needs_spacy_transformers_too(demo_corpus, tiny_bert, tmp_path, monkeypatch, capsys):
     pytest.importorskip("spacy_transformers")
     use_gpu(-1)
     overrides = {
-        "components.transformer.model.name": str(tiny_bert),
-        "components.transformer.model.precision": "fp32",
-        "components.transformer.model.transformer_config": NO_DROPOUT,
+        "components.per_label.model.tok2vec.name": str(tiny_bert),
+        "components.per_label.model.tok2vec.transformer_config": NO_DROPOUT,
         "training.max_steps": 3,
         "training.eval_frequency": 3,
     }
@@ -163,9 +205,10 @@ def test_a_transformer_needs_spacy_transformers_alone(demo_corpus, tiny_bert, tm
     assert words_in(made.wheel, {str(tmp_path), *words}) == set()
     assert "base_model" not in (tmp_path / "dist/README.md").read_text()  # a folder is none
     python = bare_environment(tmp_path / "venv", "spacy", "spacy-transformers", "pip")
-    install(python, made.wheel)
+    install(python, *(tmp_path / "dist").glob("*.whl"))
     requirements = [line for line in metadata_of(made.wheel) if line.startswith("Requires-Dist")]
-    assert [re.match(r"Requires-Dist: ([\w-]+)", line)[1] for line in requirements] == ["spacy-transformers", "spacy"]
+    names = {re.match(r"Requires-Dist: ([\w-]+)", line)[1] for line in requirements}
+    assert names == {"spacy", "spacy-per-label", "spacy-transformers"}
     texts = write_texts(root)
     found = json.loads(in_bare(python, "-c", BITS, "en_trf", texts))
     assert found == bits_here(root / "training/gpu/model-best", texts, monkeypatch, capsys)
@@ -181,7 +224,7 @@ def rare_words(corpus: Path, *others: Path) -> set[str]:
     """Words of the texts that a pipeline was trained on, not spaCy's, nor in any wheel, nor in others."""
     nlp = make_nlp(*read_tokenizer(corpus / "tokenizer.json"))
     known = {string.lower() for string in nlp.vocab.strings}
-    own = [ROOT / "labelwise/recognizer/per_label.py", *(ROOT / "labelwise/package/templates").iterdir()]
+    own = [*(ROOT / "spacy_per_label").glob("*.py"), *(ROOT / "labelwise/package/templates").iterdir()]
     files = [*own, *(ROOT / "configs").iterdir(), *others]
     code = "".join(file.read_text(encoding="utf8").lower() for file in files)
     texts = [doc.text for split in ("train", "dev") for doc in read_docs(corpus / split, nlp)]
@@ -260,9 +303,7 @@ def test_setuptools_alone_builds_a_wheel(trained, tmp_path, monkeypatch):
 
 def test_a_setuptools_that_builds_wheels_without_the_package_wheel_is_required():
     """It has the command bdist_wheel from 70.1 on; a new environment of Python 3.11 has 65.5."""
-    lines = map(
-        Requirement, tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["project"]["dependencies"]
-    )
+    lines = map(Requirement, project_table()["dependencies"])
     (versions,) = (line.specifier for line in lines if line.name == "setuptools")
     assert [version for version in ("65.5.0", "70.0.0", "70.1.0") if version in versions] == ["70.1.0"]
 
@@ -279,7 +320,7 @@ def test_digests_of_the_texts_are_in_a_wheel_only_if_asked_and_without_them_is_u
     root = Path(shutil.copytree(trained, tmp_path / "project", symlinks=True))
     (root / "project.yml").write_text("vars: {}\n")
     package_cli(tmp_path / "dist", "cpu", root, with_digests=with_digests)
-    (wheel,) = (tmp_path / "dist").glob("*.whl")
+    (wheel,) = (tmp_path / "dist").glob("en_*.whl")
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path / "wheel")
     metrics = evaluate_pipeline(tmp_path / "wheel" / "en_ner" / "en_ner-0.1.0", demo_corpus / "test").metrics
@@ -407,7 +448,7 @@ def test_the_card_says_whether_the_pipeline_was_trained_on_the_texts(seen, on, s
 
 
 def meta_of(folder: Path) -> dict[str, Any]:
-    (wheel,) = folder.glob("*.whl")
+    (wheel,) = folder.glob("en_*.whl")
     with zipfile.ZipFile(wheel) as archive:
         both = [json.loads(archive.read(name)) for name in archive.namelist() if name.endswith("meta.json")]
     assert both[0] == both[1]

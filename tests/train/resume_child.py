@@ -9,26 +9,24 @@ import signal
 import sys
 from pathlib import Path
 
-from labelwise.train.out_of_memory import Updates
+from spacy.language import Language
+
 from labelwise.train.recipe import Recipe
 from labelwise.train.run import train_pipeline
 
-KILLED = {"left": int(sys.argv[2])}
-UPDATE = Updates.update
+LEFT = {"updates": int(sys.argv[2])}
+UPDATE = Language.update
 
 
 def update(*given, **options):
     """Count down, and die."""
-    KILLED["left"] -= 1
-    if not KILLED["left"]:
+    LEFT["updates"] -= 1
+    if not LEFT["updates"]:
         os.kill(os.getpid(), signal.SIGKILL)
-    UPDATE(*given, **options)
+    return UPDATE(*given, **options)
 
 
-Updates.update = update
+Language.update = update
 given = json.loads(sys.argv[1])
-train_pipeline(
-    Recipe(Path(given["config"]), Path(given["corpus"]), overrides=given["overrides"], resume=True),
-    Path("model"),
-    Path("curve.tsv"),
-)
+recipe = Recipe(Path(given["config"]), Path(given["corpus"]), overrides=given["overrides"], resume=True)
+train_pipeline(recipe, Path("model"), Path("curve.tsv"))

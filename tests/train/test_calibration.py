@@ -6,17 +6,19 @@ import spacy
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
+from labelwise.common.reliability import Reliability
 from labelwise.corpus.annotation import annotation_of
 from labelwise.demo.write import make_demo
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
-from labelwise.recognizer.per_label import FITTED, TAGS, calibrated
-from labelwise.recognizer.reliability import Reliability
 from labelwise.sources.convert_brat import convert_brat
-from labelwise.train.calibration import fit
+from labelwise.train.calibrate import fit
 from labelwise.train.reader import PartitionedCorpus
 from labelwise.train.recipe import Recipe
 from labelwise.train.run import train_pipeline
+from spacy_per_label import FoundSpans, PerLabelRecognizer
+from spacy_per_label.component import FITTED
+from spacy_per_label.decode import calibrated
 from tests.train.test_resume import CPU
 
 
@@ -32,26 +34,25 @@ def trained(tmp_path_factory):
     return folder, train_pipeline(recipe, folder / "model", folder / "c.tsv")
 
 
-class Fixed:
+class Fixed(PerLabelRecognizer):
     """A recognizer of one label that finds each token, with log-odds that its text says."""
 
-    labels = ("A",)
-
-    def __init__(self) -> None:
-        self.cfg = {}
-
-    def log_probabilities(self, docs: list[Doc]) -> np.ndarray:
-        rows = np.full((sum(map(len, docs)), 1, TAGS), -30.0)
-        for row, token in zip(rows, (token for doc in docs for token in doc), strict=True):
-            p = 1 / (1 + np.exp(-float(token.text)))
-            row[0, 0], row[0, 4] = np.log1p(-p), np.log(p)  # outside, unit
-        return rows
+    def predict(self, docs: list[Doc]) -> list[FoundSpans]:
+        found = []
+        for doc in docs:
+            places, odds = np.arange(len(doc)), np.array([float(token.text) for token in doc])
+            likely = odds > 0
+            spans = (np.zeros(len(doc), int), places, places + 1, 1 / (1 + np.exp(-odds)))
+            found.append(FoundSpans(*(column[likely] for column in spans)))
+        return found
 
 
 def fixed_pipeline() -> spacy.Language:
     nlp = spacy.blank("en")
-    nlp.add_pipe("ner")
-    nlp._components = [("ner", Fixed())]
+    nlp.add_pipe("per_label", name="ner")
+    pipe = Fixed(nlp.vocab, nlp.get_pipe("ner").model)
+    pipe.add_label("A")
+    nlp._components = [("ner", pipe)]
     return nlp
 
 

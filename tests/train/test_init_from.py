@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,8 +12,8 @@ import spacy
 
 from labelwise.common.errors import InputError
 from labelwise.corpus.manifest import MANIFEST
+from labelwise.train.config import make_pipeline, read_settings, source_folders
 from labelwise.train.parameters import find_slots
-from labelwise.train.pipeline import make_pipeline, read_settings
 from labelwise.train.recipe import Recipe
 from labelwise.train.run import train_pipeline
 from tests.conftest import ROOT
@@ -24,8 +25,7 @@ SMALL = {"training.max_steps": 1, "training.eval_frequency": 1}
 def overrides_for(kind: str, bert: Path) -> dict:
     if kind == "cpu":
         return {**SMALL, "training.batcher.size": 200, "components.tok2vec.model.encode.width": 16}
-    name, precision = "components.transformer.model.name", "components.transformer.model.precision"
-    return {**SMALL, "training.batcher.size": 1000, name: str(bert), precision: "fp32"}
+    return {**SMALL, "training.batcher.size": 600, "components.per_label.model.tok2vec.name": str(bert)}
 
 
 @pytest.fixture(scope="module")
@@ -68,14 +68,14 @@ def corpus_labels(corpus: Path) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "config", "pipe"), [("cpu", CPU, "tok2vec"), ("gpu", GPU, "transformer")])
+@pytest.mark.parametrize(("kind", "config", "pipe"), [("cpu", CPU, "tok2vec"), ("gpu", GPU, "ner")])
 def test_the_parameters_are_the_sources(kind, config, pipe, sources, demo_corpus, tiny_bert):
     """The config's own width and seed would give others."""
     overrides = {**overrides_for(kind, tiny_bert), "system.seed": 5}
     overrides.pop("components.tok2vec.model.encode.width", None)
     nlp = begin(config, demo_corpus, sources[kind], overrides)
     source = spacy.load(sources[kind])
-    for name in (pipe, "ner"):
+    for name in {pipe, "ner"}:
         pairs = list(zip(parameters(nlp, name), parameters(source, name), strict=True))
         assert len(pairs) > 3
         assert all(np.array_equal(one, two) for one, two in pairs)
@@ -87,17 +87,31 @@ def test_the_parameters_are_the_sources(kind, config, pipe, sources, demo_corpus
 
 
 @pytest.mark.slow
-def test_ner_is_not_taken_if_it_has_labels_that_the_corpus_lacks(sources, demo_corpus, tmp_path, tiny_bert):
+@pytest.mark.parametrize(("kind", "config"), [("cpu", CPU), ("gpu", GPU)])
+def test_heads_of_labels_that_the_corpus_lacks_are_left_out(kind, config, sources, demo_corpus, tmp_path, tiny_bert):
+    """The others are the source's."""
+    every = corpus_labels(demo_corpus)
+    corpus = relabelled(demo_corpus, tmp_path / "fewer", [*every[:1], *every[2:]])
+    nlp, source = begin(config, corpus, sources[kind], overrides_for(kind, tiny_bert)), spacy.load(sources[kind])
+    assert list(nlp.get_pipe("ner").labels) == [*every[:1], *every[2:]]
+    own, theirs = (one.get_pipe("ner").model.get_ref("output") for one in (nlp, source))
+    for name in ("W", "b"):
+        heads = theirs.get_param(name).reshape((len(every), 5, -1))
+        assert np.array_equal(own.get_param(name).reshape((-1, *heads.shape[1:])), np.delete(heads, 1, axis=0))
+    nlp("Heat 5 mL.")
+
+
+@pytest.mark.slow
+def test_spacys_ner_is_not_taken_if_it_has_labels_that_the_corpus_lacks(demo_corpus, tmp_path):
     """Its tok2vec is, of another width than the config's."""
-    labels = corpus_labels(demo_corpus)[:-1]
-    corpus = relabelled(demo_corpus, tmp_path / "fewer", labels)
-    settings = read_settings(Recipe(CPU, corpus, init_from=str(sources["cpu"])))
-    assert settings["components"]["tok2vec"] == {"source": str(sources["cpu"])}
-    nlp = begin(CPU, corpus, sources["cpu"], {})
-    assert sorted(nlp.get_pipe("ner").labels) == labels
-    source = spacy.load(sources["cpu"])
-    pairs = zip(parameters(nlp, "tok2vec"), parameters(source, "tok2vec"), strict=True)
-    assert all(np.array_equal(one, two) for one, two in pairs)
+    recipe = Recipe(CPU, demo_corpus, overrides=overrides_for("cpu", tmp_path), recognizer="ner")
+    train_pipeline(recipe, tmp_path / "source", tmp_path / "c.tsv")
+    corpus = relabelled(demo_corpus, tmp_path / "fewer", corpus_labels(demo_corpus)[:-1])
+    recipe = Recipe(CPU, corpus, init_from=str(tmp_path / "source"), recognizer="ner")
+    settings = read_settings(recipe)
+    assert settings["components"]["tok2vec"] == {"source": str(tmp_path / "source")}
+    nlp = make_pipeline(recipe, settings)
+    assert sorted(nlp.get_pipe("ner").labels) == corpus_labels(demo_corpus)[:-1]
     assert nlp.get_pipe("tok2vec").model.get_dim("nO") == 16
 
 
@@ -169,7 +183,7 @@ def test_a_pipeline_that_has_nothing_to_take_is_an_error(demo_corpus, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("config", "kind"), [(CPU, "gpu"), (GPU, "cpu")])
-def test_ner_is_not_taken_without_what_it_listens_to(config, kind, sources, demo_corpus, tiny_bert):
+def test_ner_is_not_taken_without_what_it_listens_to(config, kind, sources, demo_corpus):
     message = (
         r"none can be taken .* Remedy: for configs/cpu\.cfg, name a pipeline with tok2vec; for configs/gpu\.cfg, one"
     )
@@ -177,16 +191,16 @@ def test_ner_is_not_taken_without_what_it_listens_to(config, kind, sources, demo
         read_settings(Recipe(config, demo_corpus, init_from=str(sources[kind])))
 
 
-@pytest.mark.slow
-def test_a_sourced_transformer_is_trained_in_the_precision_that_is_asked_for(sources, demo_corpus, tiny_bert):
-    import torch
-
-    overrides = {**overrides_for("gpu", tiny_bert), "components.transformer.model.precision": "bf16"}
-    nlp = begin(GPU, demo_corpus, sources["gpu"], overrides)
-    transformer = nlp.get_pipe("transformer").model
-    seen = []
-    module = transformer.layers[0].shims[0]._model.encoder.layer[0].output.dense
-    hook = module.register_forward_hook(lambda module, inputs, output: seen.append(output.dtype))
-    transformer.predict([nlp.make_doc("Some words.")])
-    hook.remove()
-    assert seen == [torch.bfloat16]
+def test_an_installed_pipeline_is_found_as_spacy_finds_it(tmp_path, monkeypatch):
+    package = tmp_path / "en_installed"
+    package.mkdir()
+    spacy.blank("en", meta={"name": "installed", "version": "1.2"}).to_disk(package / "en_installed-1.2")
+    shutil.copy(package / "en_installed-1.2" / "meta.json", package)
+    init = "from spacy.util import load_model_from_init_py\nload = lambda **given: load_model_from_init_py(__file__)\n"
+    (package / "__init__.py").write_text(init)
+    (tmp_path / "en_installed-1.2.dist-info").mkdir()
+    (tmp_path / "en_installed-1.2.dist-info" / "METADATA").write_text("Name: en_installed\nVersion: 1.2\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    settings = {"components": {"ner": {"source": "en_installed"}, "tok2vec": {"factory": "tok2vec"}}}
+    assert source_folders(settings) == {"en_installed": spacy.load("en_installed").path}
+    monkeypatch.delitem(sys.modules, "en_installed")

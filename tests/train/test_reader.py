@@ -8,13 +8,10 @@ import spacy
 from spacy.tokens import Doc, DocBin
 
 from labelwise.common.errors import InputError
-from labelwise.train import loaders
+from labelwise.train import reader
 from labelwise.train.reader import PartitionedCorpus, read_docs
 
 NLP = spacy.blank("en")
-# Every loader, and those of which each epoch has its own order across partitions.
-LOADERS = ["streamed", "indexed", "in_memory"]
-MIXING = ["indexed", "in_memory"]
 
 
 @pytest.fixture
@@ -119,33 +116,13 @@ def test_a_negative_limit_is_an_error(partitions):
         PartitionedCorpus(partitions, limit=-1)
 
 
-@pytest.mark.parametrize("loader", LOADERS)
-def test_every_loader_yields_every_text_with_its_annotation(partitions, loader):
+def test_epochs_have_every_text_with_its_annotation(partitions):
     files = sorted(partitions.iterdir())
     expected = contents(doc for file in files for doc in DocBin().from_disk(file).get_docs(spacy.blank("en").vocab))
-    assert len(expected) == 20
-    corpus = PartitionedCorpus(partitions, shuffle=True, seed=1, loader=loader)
-    nlp = spacy.blank("en")
-    epochs = [list(corpus(nlp)) for _ in range(3)]
-    assert [contents(eg.reference for eg in epoch) for epoch in epochs] == [expected] * 3
-    assert len({tuple(texts(epoch)) for epoch in epochs}) == 3
-    assert corpus.counts["texts"] == 20
-
-
-@pytest.mark.parametrize("loader", LOADERS)
-def test_every_loader_reads_in_order_without_shuffling(partitions, loader):
-    corpus = PartitionedCorpus(partitions, loader=loader)
+    corpus = PartitionedCorpus(partitions, shuffle=True, seed=1)
     for _ in range(2):
-        assert texts(corpus(NLP)) == [f"text {part} {i} cat" for part in range(4) for i in range(5)]
-
-
-@pytest.mark.parametrize("loader", MIXING)
-def test_partitions_are_mixed(partitions, loader):
-    corpus = PartitionedCorpus(partitions, shuffle=True, loader=loader)
-    for _ in range(3):
-        epoch = by_partition(texts(corpus(NLP)))
-        # A random order of 20 changes partition 15 times on average; one partition after the other, 3 times.
-        assert sum(one != other for one, other in pairwise(epoch)) > 6
+        assert contents(eg.reference for eg in corpus(spacy.blank("en"))) == expected
+    assert corpus.counts["texts"] == 20
 
 
 def test_streamed_partitions_are_not_mixed(partitions):
@@ -155,15 +132,15 @@ def test_streamed_partitions_are_not_mixed(partitions):
 
 @pytest.fixture
 def opened(monkeypatch) -> list[str]:
-    """The names of the files that loaders read, as they do so."""
+    """The names of the files that are read, as they are."""
     names: list[str] = []
-    own = loaders.read_stored_docs
+    own = reader.read_stored_docs
 
     def read(file):
         names.append(file.name)
         return own(file)
 
-    monkeypatch.setattr(loaders, "read_stored_docs", read)
+    monkeypatch.setattr(reader, "read_stored_docs", read)
     return names
 
 
@@ -177,27 +154,15 @@ def test_streamed_files_are_opened_when_their_turn_comes(partitions, opened, shu
     assert len(opened) == 8
 
 
-@pytest.mark.parametrize("loader", ["indexed", "in_memory"])
-def test_other_loaders_read_the_files_once(partitions, opened, loader):
-    corpus = PartitionedCorpus(partitions, shuffle=True, loader=loader)
-    first = texts(corpus(NLP))
-    for file in partitions.iterdir():
-        file.unlink()
-    assert sorted(texts(corpus(NLP))) == sorted(first)
-    assert len(opened) == 4
-
-
-@pytest.mark.parametrize("loader", LOADERS)
-def test_epochs_can_be_read_at_the_same_time(partitions, loader):
-    corpus = PartitionedCorpus(partitions, shuffle=True, loader=loader)
+def test_epochs_can_be_read_at_the_same_time(partitions):
+    corpus = PartitionedCorpus(partitions, shuffle=True)
     both = list(zip(corpus(NLP), corpus(NLP), strict=True))
-    again = PartitionedCorpus(partitions, shuffle=True, loader=loader)
+    again = PartitionedCorpus(partitions, shuffle=True)
     assert [texts(epoch) for epoch in zip(*both, strict=True)] == [texts(again(NLP)), texts(again(NLP))]
 
 
-@pytest.mark.parametrize("loader", LOADERS)
-def test_a_limit_takes_the_same_texts_in_every_epoch(partitions, loader):
-    corpus = PartitionedCorpus(partitions, shuffle=True, limit=7, loader=loader)
+def test_a_limit_takes_the_same_texts_in_every_epoch(partitions):
+    corpus = PartitionedCorpus(partitions, shuffle=True, limit=7)
     epochs = [texts(corpus(NLP)) for _ in range(3)]
     expected = [*(f"text 0 {i} cat" for i in range(5)), "text 1 0 cat", "text 1 1 cat"]
     assert [sorted(epoch) for epoch in epochs] == [expected] * 3
@@ -211,22 +176,19 @@ def test_a_limit_at_the_end_of_a_partition_opens_no_further_one(partitions, open
     assert set(opened) == {f"part-{part:05d}.spacy" for part in range(limit // 5)}
 
 
-@pytest.mark.parametrize("loader", ["streamed", "indexed"])
-def test_texts_are_the_examples_that_are_not_made_yet(partitions, loader):
-    options = {"shuffle": True, "seed": 5, "loader": loader}
+def test_texts_are_the_examples_that_are_not_made_yet(partitions):
+    options = {"shuffle": True, "seed": 5}
     made, later = PartitionedCorpus(partitions, **options), PartitionedCorpus(partitions, **options)
     for _ in range(2):
         for eg, text in zip(made(NLP), later.texts(NLP), strict=True):
             assert len(text) == len(eg)
             assert text.example().to_dict() == eg.to_dict()
             assert text.example() is not text.example()  # nothing is held
-            assert text.predicted is text.example().predicted  # but for what was looked at
     assert made.counts == later.counts
 
 
-@pytest.mark.parametrize("loader", LOADERS)
-def test_a_set_epoch_has_the_order_that_it_would_have_had(partitions, loader):
-    options = {"shuffle": True, "loader": loader}
+def test_a_set_epoch_has_the_order_that_it_would_have_had(partitions):
+    options = {"shuffle": True}
     one, other = (PartitionedCorpus(partitions, **options) for _ in range(2))
     epochs = [texts(one(NLP)) for _ in range(4)]
     other.epoch = 2
@@ -236,14 +198,13 @@ def test_a_set_epoch_has_the_order_that_it_would_have_had(partitions, loader):
     assert texts(other(NLP)) == epochs[0]
 
 
-@pytest.mark.parametrize("loader", ["streamed", "indexed", "in_memory"])
-def test_long_texts_are_cut_and_counted(tmp_path, loader):
+def test_long_texts_are_cut_and_counted(tmp_path):
     docs = [NLP.make_doc(text) for text in ("a b c d e", "f g", "h i j k", "", "l m n")]
     docs[0].set_ents([docs[0].char_span(4, 7, "A")])
     docs[0].spans["incorrect_spans"] = [docs[0].char_span(8, 9, "A")]
     docs[2].spans["incorrect_spans"] = [docs[2].char_span(0, 5, "A")]
     write(tmp_path / "part-00000.spacy", docs)
-    corpus = PartitionedCorpus(tmp_path, max_words=2, loader=loader)
+    corpus = PartitionedCorpus(tmp_path, max_words=2)
     examples = list(corpus(NLP))
     assert texts(examples) == ["a b ", "c d ", "e", "f g", "h i j ", "k", "l m ", "n"]
     assert [eg.predicted.text for eg in examples] == texts(examples)
@@ -288,7 +249,6 @@ def half_covered(merging) -> Path:
     return merging.root / "corpus" / "train"
 
 
-@pytest.mark.parametrize("loader", ["streamed", "indexed", "in_memory"])
 @pytest.mark.parametrize(
     ("coverage", "iob"),
     [
@@ -297,8 +257,8 @@ def half_covered(merging) -> Path:
         ("outside", {"Ann left Rome.": "B O B O", "Bob met Smithers twice.": "B O - O O", "Oslo is cold.": "B O O O"}),
     ],
 )
-def test_coverage_decides_on_texts_that_are_not_complete(half_covered, loader, coverage, iob):
-    corpus = PartitionedCorpus(half_covered, coverage=coverage, loader=loader)
+def test_coverage_decides_on_texts_that_are_not_complete(half_covered, coverage, iob):
+    corpus = PartitionedCorpus(half_covered, coverage=coverage)
     docs = [eg.reference for eg in corpus(NLP)]
     found = {doc.text: " ".join(token.ent_iob_ or "-" for token in doc) for doc in docs}
     assert (found, len(docs)) == (iob, len(iob))
@@ -312,13 +272,12 @@ def test_pieces_keep_what_coverage_decided(half_covered):
     assert {text: found[text] for text in pieces} == pieces
 
 
-@pytest.mark.parametrize("loader", ["streamed", "indexed", "in_memory"])
-def test_nothing_left_to_train_on_is_an_error(merging, loader):
+def test_nothing_left_to_train_on_is_an_error(merging):
     row = {"text": "Oslo is cold.", "spans": []}
     merging.add("places", ["PLACE"], [row], split="train")
     merging.add("persons", ["PERSON"], [{**row, "text": "Ann left."}], split="train")
     merging.run()
-    corpus = PartitionedCorpus(merging.root / "corpus" / "train", coverage="drop", loader=loader)
+    corpus = PartitionedCorpus(merging.root / "corpus" / "train", coverage="drop")
     for _ in range(2):  # not only in the first epoch
         with pytest.raises(InputError, match=r"train: no text is left: .*'not covered': 2.*see `coverage`"):
             list(corpus(NLP))
@@ -334,7 +293,6 @@ def test_texts_without_tokens_alone_are_an_error(tmp_path):
     ("arguments", "message"),
     [
         ({"max_words": -5}, "max_words -5: give a number"),
-        ({"loader": "lazy"}, "loader 'lazy': give streamed or indexed or in_memory"),
         ({"coverage": "none"}, "coverage 'none': give by-label or drop or outside"),
     ],
 )

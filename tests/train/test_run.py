@@ -1,6 +1,5 @@
 """Training and evaluation for real, on a tiny corpus; and the trained model where labelwise isn't installed."""
 
-import io
 import json
 import os
 import re
@@ -22,8 +21,7 @@ from labelwise.common.keys import text_key
 from labelwise.corpus.tokenizer import make_nlp, read_rules
 from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.train import run
-from labelwise.train.loggers import ProgressTable
-from labelwise.train.pipeline import read_config
+from labelwise.train.config import read_config
 from labelwise.train.reader import PartitionedCorpus, read_docs
 from labelwise.train.recipe import Recipe
 from labelwise.train.registry import make_corpus_tokenizer
@@ -47,7 +45,8 @@ def trained(demo_corpus, tmp_path_factory) -> Path:
 def test_training_gives_a_pipeline_and_a_curve(trained):
     assert sorted(path.name for path in trained.iterdir()) == ["curve.tsv", "model"]
     header, *rows = [line.split("\t") for line in (trained / "curve.tsv").read_text().splitlines()]
-    assert header == ["step", "epoch", "words", "loss_tok2vec", "loss_ner", "score", "ents_f", "ents_p", "ents_r"]
+    expected = ["step", "epoch", "words", "loss_tok2vec", "loss_ner", "score", "ents_f", "ents_macro_f", "ents_p"]
+    assert header[:9] == expected
     assert [row[0] for row in rows] == ["10", "20", "30"]
     assert float(rows[-1][4]) < float(rows[0][4])
 
@@ -67,7 +66,7 @@ def test_fewer_steps_than_the_warm_up_are_warned_of(demo_corpus, tmp_path, monke
     """Before the first step, which isn't taken here."""
     schedule = {"@schedules": "warmup_linear.v1", "warmup_steps": 3, "total_steps": 4, "initial_rate": 0.001}
     overrides = {"training.max_steps": steps, "training.optimizer.learn_rate": schedule}
-    monkeypatch.setattr(run, "_lead", lambda *given: 1 / 0)
+    monkeypatch.setattr(run, "_make_loop", lambda *given, **options: 1 / 0)
     recipe, told = Recipe(CPU, demo_corpus, overrides=overrides), []
     with pytest.raises(ZeroDivisionError):
         train_pipeline(recipe, tmp_path / "model", tmp_path / "curve.tsv", tell=told.append)
@@ -79,15 +78,15 @@ def test_fewer_steps_than_the_warm_up_are_warned_of(demo_corpus, tmp_path, monke
 def test_a_training_on_a_gpu_says_so_before_its_first_step(demo_corpus, tmp_path, monkeypatch):
     """The GPU is pretended; minutes may pass before the first scores."""
     monkeypatch.setattr(run, "use_gpu", lambda gpu_id: None)
-    monkeypatch.setattr("labelwise.train.checkpoints.device_name", lambda gpu_id: f"Tesla number {gpu_id}")
-    monkeypatch.setattr("labelwise.train.checkpoints.cupy_version", lambda: "14")
+    for module in ("checkpoint", "run"):
+        monkeypatch.setattr(f"labelwise.train.{module}.device_name", lambda gpu_id: f"Tesla number {gpu_id}")
     told = []
 
-    def lead(*given):
+    def lead(*given, **options):
         assert told == ["Training on Tesla number 0; scores come every 100 steps, and after the last one"]
         raise ZeroDivisionError
 
-    monkeypatch.setattr(run, "_lead", lead)
+    monkeypatch.setattr(run, "_make_loop", lead)
     with pytest.raises(ZeroDivisionError):
         train_pipeline(Recipe(CPU, demo_corpus, gpu_id=0), tmp_path / "model", tmp_path / "c.tsv", tell=told.append)
 
@@ -96,68 +95,15 @@ def test_no_time_left_is_told_before_there_is_a_basis(trained, demo_corpus, tmp_
     """A pipeline that starts from another one is evaluated after its first step."""
     overrides = {"training.max_steps": 4, "training.eval_frequency": 2}
     model = str(trained / "model")
-    train_pipeline(
-        Recipe(CPU, demo_corpus, overrides=overrides, init_from=model), tmp_path / "model", tmp_path / "curve.tsv"
-    )
+    recipe = Recipe(CPU, demo_corpus, overrides=overrides, init_from=model)
+    train_pipeline(recipe, tmp_path / "model", tmp_path / "curve.tsv", resources=tmp_path / "resources.tsv")
     rows = [line.split() for line in capsys.readouterr().out.splitlines()]
     (start,) = (place for place, row in enumerate(rows) if row[-1:] == ["LEFT"])
     assert [(row[1], ":" in row[-1]) for row in rows[start + 2 : start + 5]] == [("0", False), ("2", True), ("4", True)]
-
-
-def test_on_a_terminal_the_bar_says_what_is_left_once_there_is_a_basis():
-    """The first step is slow, and tqdm would go by it."""
-
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
-    nlp = spacy.blank("en")
-    nlp.config["training"]["max_steps"] = 600
-    shown = Terminal()
-    table = ProgressTable(nlp, io.StringIO(), shown)
-    info = {
-        "epoch": 0,
-        "step": 1,
-        "losses": {},
-        "other_scores": {"ents_f": 0.5},
-        "words_per_second": 9.0,
-        "memory": 2**20,
-    }
-    table.bar.start_t -= 100
-    for left in (None, 65.0):
-        table.step({**info, "seconds_left": left})
-        table.bar.refresh()
-    table.close()
-    before, _, after = shown.getvalue().rpartition("9 words/s")
-    assert "01:05 left" in after
-    assert "left" not in before
-    assert "<" not in shown.getvalue()
-
-
-def test_the_table_fits_a_terminal():
-    """At the end of a day's training in half precision; the loss of what embeds is but the size of a gradient."""
-    nlp = spacy.blank("en")
-    nlp.add_pipe("tok2vec")
-    nlp.add_pipe("ner")
-    shown = io.StringIO()
-    table = ProgressTable(nlp, shown, io.StringIO())
-    table.step(
-        {
-            "epoch": 12345,
-            "step": 99_999,
-            "losses": {"tok2vec": 1.0, "ner": 271948.0},
-            "other_scores": {"ents_f": 1.0, "ents_p": 1.0, "ents_r": 1.0},
-            "words_per_second": 99_999.0,
-            "memory": 9_999 * 2**20,
-            "seconds_left": 3601 * 9,
-            "grad_scale": 65536.0,
-            "skipped_steps": 3,
-        }
-    )
-    head, _, row = shown.getvalue().splitlines()
-    assert head.split()[2:4] == ["LOSS", "NER"]
-    assert "SKIPPED" in head
-    assert max(len(head), len(row)) <= 80
+    header, *rows = [line.split("\t") for line in (tmp_path / "resources.tsv").read_text().splitlines()]
+    assert header == ["seconds", "step", "words_per_second", "memory_mb", "waiting_percent"]
+    assert [row[1] for row in rows] == ["0", "2", "4"]
+    assert all(int(row[2]) > 100 and int(row[3]) > 100 for row in rows)
 
 
 def test_pretrained_weights_that_spacy_would_leave_out_are_an_error(demo_corpus, tmp_path):
@@ -176,8 +122,7 @@ def test_all_labels_are_known_whichever_texts_come_first(trained, demo_corpus):
 
 def test_the_pipeline_says_how_it_was_trained(trained):
     """So that whatever evaluates it knows whether that is to be portable."""
-    plain = {"on_oom": "stop", "portable": False, "gpus": 1}
-    assert load_config(trained / "model" / "config.cfg")["labelwise"] == plain
+    assert load_config(trained / "model" / "config.cfg")["labelwise"] == {"portable": False, "sub_batch": 0}
 
 
 def test_the_pipeline_has_the_tokenizer_of_the_merge(trained, demo_corpus):
@@ -191,11 +136,11 @@ def test_the_pipeline_has_the_tokenizer_of_the_merge(trained, demo_corpus):
 
 
 def test_the_pipeline_loads_with_spacy_alone(trained, tmp_path):
-    """In an environment that has spaCy, what spaCy requires, and the recognizer's module, which needs nothing else."""
-    shutil.copy(ROOT / "labelwise" / "recognizer" / "per_label.py", tmp_path)
+    """In an environment that has spaCy, what spaCy requires, and the recognizer's package, which needs nothing else."""
+    shutil.copytree(ROOT / "spacy_per_label", tmp_path / "spacy_per_label")
     python = bare_environment(tmp_path / "bare", "spacy")
     code = (
-        "import importlib.util as u, json, sys, spacy, per_label\n"
+        "import importlib.util as u, json, sys, spacy, spacy_per_label\n"
         "absent = [name for name in ('labelwise', 'dvc', 'torch', 'spacy_transformers') if not u.find_spec(name)]\n"
         "nlp = spacy.load(sys.argv[1])\n"
         "doc = nlp(sys.argv[2])\n"
@@ -228,7 +173,7 @@ def test_stopped_training_leaves_the_old_pipeline(trained, demo_corpus, tmp_path
         (self.output / "model-best").mkdir()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("labelwise.train.loop.Run.train", stop)
+    monkeypatch.setattr("labelwise.train.loop.Loop.run", stop)
     (tmp_path / "model").mkdir()
     for name in ("meta.json", "config.cfg", "old"):
         (tmp_path / "model" / name).touch()
@@ -259,30 +204,6 @@ def test_another_training_to_the_same_folder_is_refused_at_once(demo_corpus, tmp
         train_pipeline(Recipe(CPU, demo_corpus), tmp_path / "model", tmp_path / "curve.tsv")
 
 
-def test_transformer_trains_on_the_cpu_in_full_precision(demo_corpus, tiny_bert, tmp_path):
-    overrides = {
-        "training.max_steps": 4,
-        "training.eval_frequency": 2,
-        "components.transformer.model.name": str(tiny_bert),
-        "components.transformer.model.precision": "fp32",
-    }
-    train_pipeline(Recipe(GPU, demo_corpus, gpu_id=-1, overrides=overrides), tmp_path / "model", tmp_path / "curve.tsv")
-    config = load_config(tmp_path / "model" / "config.cfg")
-    assert config["components"]["transformer"]["model"]["mixed_precision"] is False
-    assert len((tmp_path / "curve.tsv").read_text().splitlines()) == 3
-    scores, *_ = evaluate_pipeline(tmp_path / "model", demo_corpus / "test")
-    assert scores.all_gold.support > 0
-
-
-def test_the_gpu_config_is_for_mixed_precision():
-    config = load_config(GPU)
-    model = config["components"]["transformer"]["model"]
-    assert model["@architectures"] == "labelwise.TransformerModel.v1"
-    assert model["precision"] == "fp16"
-    assert isinstance(model["grad_scaler_config"]["init_scale"], float)
-    assert config["training"]["batcher"]["unit"] == "wordpieces"
-
-
 @pytest.mark.parametrize("config", [CPU, GPU], ids=["cpu", "gpu"])
 def test_configs_stream_and_begin_with_their_command(config):
     assert config.read_text().startswith(f"# python -m spacy init config configs/{config.name} ")
@@ -290,7 +211,7 @@ def test_configs_stream_and_begin_with_their_command(config):
     assert loaded["training"]["max_epochs"] == -1
     assert loaded["corpora"]["train"]["@readers"] == "labelwise.PartitionedCorpus.v1"
     assert loaded["initialize"]["before_init"]["@callbacks"] == "labelwise.corpus_tokenizer.v1"
-    assert loaded["training"]["logger"]["@loggers"] == "labelwise.TsvLogger.v1"
+    assert loaded["training"]["logger"]["@loggers"] == "labelwise.Logger.v1"
 
 
 @pytest.mark.parametrize(
@@ -298,9 +219,10 @@ def test_configs_stream_and_begin_with_their_command(config):
     [
         ("readers", "labelwise.PartitionedCorpus.v1"),
         ("callbacks", "labelwise.corpus_tokenizer.v1"),
-        ("loggers", "labelwise.TsvLogger.v1"),
-        ("batchers", "labelwise.batch_by_cost.v1"),
-        ("architectures", "labelwise.TransformerModel.v1"),
+        ("loggers", "labelwise.Logger.v1"),
+        ("factories", "per_label"),
+        ("architectures", "spacy-per-label.Heads.v1"),
+        ("architectures", "spacy-per-label.Transformer.v1"),
     ],
 )
 def test_registered_names(registry, name):

@@ -54,7 +54,7 @@ def test_digests_are_united_with_those_of_the_pipeline_that_it_began_with(known,
 def test_digests_that_cannot_be_read_are_an_error_before_the_first_step(folder, tmp_path, monkeypatch):
     first = Path(shutil.copytree(folder / "first", tmp_path / "first"))
     (first / SEEN_TEXTS).write_bytes(b"damaged")
-    monkeypatch.setattr("labelwise.train.run._lead", lambda *given: pytest.fail("it was begun"))
+    monkeypatch.setattr("labelwise.train.run.make_pipeline", lambda *given: pytest.fail("it was begun"))
     recipe = Recipe(CPU, folder / "LOC", init_from=str(first), overrides=SMALL)
     with pytest.raises(InputError, match=SEEN_TEXTS):
         train_pipeline(recipe, tmp_path / "model", tmp_path / "c.tsv")

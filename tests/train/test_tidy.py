@@ -8,6 +8,7 @@ import spacy
 from spacy.tokens import DocBin
 
 from labelwise.train import run
+from labelwise.train.checkpoint import copy
 from labelwise.train.recipe import Recipe
 from labelwise.train.run import train_pipeline
 from tests.conftest import ROOT
@@ -28,7 +29,7 @@ def both(demo_corpus, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patched:
 
         def watch(saved, *given):
-            run.copy(saved, folder / "linked")
+            copy(saved, folder / "linked")
             spacy.load(folder / "linked").to_disk(folder / "untidy")
             tidy(saved, *given)
 

@@ -10,9 +10,9 @@ from labelwise.merge.rules.answers import Answer
 from labelwise.merge.rules.one_text import Merged
 from labelwise.merge.rules.policies import COVERAGE, Policies
 from labelwise.merge.rules.to_doc import flatten, overlap_kind, to_doc
-from labelwise.recognizer.per_label import BEGIN, UNIT, targets_of
 from labelwise.sources.declarations import DataSet
 from labelwise.sources.prodigy import Task, TaskSpan
+from spacy_per_label import BEGIN, UNIT, targets_of
 
 LABELS = ["A", "B", "C"]
 NLP = make_nlp("en", TokenizerRules())

@@ -9,7 +9,7 @@ from typing import Any
 import spacy
 from spacy.language import Language
 from spacy.training.initialize import init_nlp
-from spacy.util import load_config
+from spacy.util import get_model_meta, get_package_path, is_package, load_config
 from thinc.api import Config
 from thinc.config import ConfigValidationError
 
@@ -18,20 +18,22 @@ from labelwise.common.errors import InputError
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import find_partitions, read_manifest
 from labelwise.corpus.tokenizer import read_tokenizer
-from labelwise.recognizer.per_label import PerLabelRecognizer
 from labelwise.train.recipe import Recipe, Recognizer, default_config
-from labelwise.train.section import check_section
+from spacy_per_label import PerLabelRecognizer
 
-PER_LABEL = "labelwise_per_label"
-SOURCED = ("tok2vec", "transformer", "ner")
-STARTS = "Remedy: for configs/cpu.cfg, name a pipeline with tok2vec; for configs/gpu.cfg, one with a transformer"
+TRANSFORMER = "spacy-per-label.Transformer.v1"
+STARTS = "Remedy: for configs/cpu.cfg, name a pipeline with tok2vec; for configs/gpu.cfg, one that it has trained"
+# The section [labelwise], which the saved pipeline has, too: what is rarely set, and spaCy has no place for.
+SECTION: dict[str, Any] = {
+    "portable": False,  # on the CPU, compute what every x86-64-v3 processor does; see `common.portable`
+    "sub_batch": 0,  # words that the device is given at a time, whatever the batch; 0 for the whole batch
+}
 
 
 def read_settings(recipe: Recipe) -> Config:
     """Read a recipe's config, fit it to the corpus, choose the recognizer, and take components from another pipeline.
 
-    RAISES (InputError): the config isn't valid, or needs a package that isn't installed; nothing can be taken, or
-        frozen.
+    RAISES (InputError): the config isn't valid, or needs a package that isn't installed; nothing can be taken.
     """
     settings = read_config(recipe)
     choose_recognizer(settings, recipe.corpus, recipe.recognizer)
@@ -56,8 +58,7 @@ def read_config(recipe: Recipe) -> Config:
             f"{config}: [nlp.tokenizer] is {own}, and {recipe.corpus} was merged with {rules.block}; delete that block "
             "of the config, and it is the corpus's"
         )
-    if "transformer" in settings["nlp"]["pipeline"] and find_spec("spacy_transformers") is None:
-        raise InputError(f"{config} needs spacy-transformers; use the environment of `make gpu`")
+    set_transformer(settings, recipe)
     interpolated = settings.interpolate()
     if interpolated["initialize"].get("init_tok2vec") and not interpolated.get("pretraining"):
         raise InputError(
@@ -80,8 +81,37 @@ def load_settings(config: Path, overrides: Mapping[str, Any]) -> Config:
     except (ConfigValidationError, ValueError) as error:
         raise InputError(f"{config}: {error}") from error
     section = settings.get("labelwise", {}) | {name.removeprefix("labelwise."): value for name, value in own.items()}
-    settings["labelwise"] = check_section(section, config)
+    for key, value in section.items():
+        if key not in SECTION:
+            raise InputError(f"{config}: [labelwise] has no {key!r}; give {', '.join(SECTION)}")
+        if type(value) is not type(SECTION[key]) or value < 0:
+            kind = "false or true" if SECTION[key] is False else "a number of words, or 0"
+            raise InputError(f"{config}: [labelwise] {key} = {json.dumps(value)}: give {kind}")
+    settings["labelwise"] = SECTION | section
     return settings
+
+
+def set_transformer(settings: Config, recipe: Recipe) -> None:
+    """Give a config's transformer, which both recognizers have a block for, the name and the precision of a recipe.
+
+    fp16 is spacy-transformers' mixed precision, with a gradient scaler, bf16 the same without it; see `run.computing`.
+    RAISES (InputError): spacy-transformers isn't installed.
+    """
+    for model in transformers_of(settings):
+        if find_spec("spacy_transformers") is None:
+            raise InputError(f"{recipe.config} needs spacy-transformers; use the environment of `make gpu`")
+        if recipe.transformer_name:
+            model["name"] = recipe.transformer_name
+        if recipe.precision or recipe.gpu_id < 0:
+            precision = recipe.precision if recipe.gpu_id >= 0 else "fp32"
+            model["mixed_precision"] = precision != "fp32"
+            model.setdefault("grad_scaler_config", {})["enabled"] = precision == "fp16"
+
+
+def transformers_of(settings: Config) -> list[dict[str, Any]]:
+    """List the blocks of a config that are transformers."""
+    blocks = [component.get("model", {}).get("tok2vec", {}) for component in settings["components"].values()]
+    return [block for block in blocks if block.get("@architectures") == TRANSFORMER]
 
 
 def choose_recognizer(settings: Config, corpus: Path, recognizer: Recognizer) -> None:
@@ -113,54 +143,60 @@ def is_partial(split: Path) -> bool:
     return any(doc.annotation.uncovered for file in find_partitions(split) for doc in read_stored_docs(file))
 
 
-def load_source(init_from: str) -> Language:
-    """Load the pipeline that a training starts from.
+def source_components(settings: Config, init_from: str, corpus: Path) -> None:
+    """Take tok2vec and ner from a pipeline, those of them that both have; in place.
 
-    RAISES (InputError): there is none.
+    Its ner is taken only if it is of the kind that the config asks for, and only with what it listens to. Of spaCy's,
+    the corpus must have all labels, as it would keep predicting the others.
+
+    RAISES (InputError): there is no such pipeline, or it has none of the components.
     """
     try:
-        return spacy.load(init_from)
+        source = spacy.load(init_from)
     except (OSError, ValueError, ImportError) as error:
         raise InputError(f"init_from {init_from!r}: {error}. {STARTS}") from error
-
-
-def source_components(settings: Config, init_from: str, corpus: Path) -> None:
-    """Take tok2vec, transformer and ner from a pipeline, those of them that both have; in place.
-
-    Its ner is taken only if it is of the kind that the config asks for, and the corpus has all its labels, as it would
-    keep predicting the others, and only with what it listens to.
-
-    RAISES (InputError): what `load_source` raises, or the pipeline has none of the components.
-    """
-    source = load_source(init_from)
-    labels = set(read_manifest(corpus)["labels"])
-    names = [name for name in SOURCED if name in source.pipe_names and name in settings["nlp"]["pipeline"]]
-    embeddings = {"tok2vec", "transformer"} & set(source.pipe_names)
+    ner = settings["components"]["ner"]
+    names = [name for name in ("tok2vec", "ner") if name in source.pipe_names and name in settings["nlp"]["pipeline"]]
     if "ner" in names:
-        known = set(source.get_pipe("ner").labels)  # type: ignore[attr-defined]
-        same = source.get_pipe_meta("ner").factory == settings["components"]["ner"]["factory"]
-        if not (same and known <= labels and embeddings <= set(names)):
+        own: Any = source.get_pipe("ner")
+        same = source.get_pipe_meta("ner").factory == ner["factory"]
+        known = isinstance(own, PerLabelRecognizer) or {*own.labels} <= {*read_manifest(corpus)["labels"]}
+        embedding = {"tok2vec", "transformer"}
+        alike = embedding & {*source.pipe_names} == embedding & {*settings["nlp"]["pipeline"]}
+        if not (same and known and alike):
             names.remove("ner")
     if not names:
         raise InputError(
             f"init_from {init_from!r}: it has {source.pipe_names}, of which none can be taken into a pipeline of "
-            f"{settings['nlp']['pipeline']}; its ner only with what it listens to, and if the corpus has all its "
-            f"labels. {STARTS}"
+            f"{settings['nlp']['pipeline']}; its ner only with what it listens to, and spaCy's only if the corpus has "
+            f"all its labels. {STARTS}"
         )
-    listener = settings["components"]["ner"].get("model", {}).get("tok2vec", {})
+    listener = ner.get("model", {}).get("tok2vec", {})
     if "width" in listener and "tok2vec" in names and "ner" not in names:
         listener["width"] = source.get_pipe("tok2vec").model.get_dim("nO")  # type: ignore[attr-defined]
-    model = transformer_model(settings)
     for name in names:
         settings["components"][name] = {"source": init_from}
-    if "transformer" in names:  # spaCy doesn't look at it, and it is trained in its precision
-        settings["components"]["transformer"]["model"] = model
     if "ner" in names:
         settings["initialize"]["components"].pop("ner", None)
 
 
+def source_folders(settings: Config) -> dict[str, Path]:
+    """Find the folder of each pipeline that a config takes components from, by the name that it has there."""
+    names = sorted({block["source"] for block in settings["components"].values() if "source" in block})
+    return {name: _folder(name) for name in names}
+
+
+def _folder(name: str) -> Path:
+    """Find the folder of a pipeline, which is in a package's if it is installed (spacy/util.py, load_model)."""
+    if not is_package(name):
+        return Path(name)
+    package = get_package_path(name)
+    meta = get_model_meta(package)
+    return package / f"{meta['lang']}_{meta['name']}-{meta['version']}"
+
+
 def make_pipeline(recipe: Recipe, settings: Config) -> Language:
-    """Make and initialize a pipeline.
+    """Make and initialize a pipeline that has the corpus's labels, and isn't calibrated yet.
 
     settings (Config): what `read_settings` has read.
     RAISES (InputError): the config isn't valid.
@@ -170,19 +206,10 @@ def make_pipeline(recipe: Recipe, settings: Config) -> Language:
     except ConfigValidationError as error:
         raise InputError(f"{recipe.config}: {error}") from error
     ner: Any = nlp.get_pipe("ner")
+    labels = json.loads((recipe.corpus / "labels" / "per_label.json").read_text(encoding="utf8"))
     if isinstance(ner, PerLabelRecognizer):
         ner.uncalibrate()
-    for label in json.loads((recipe.corpus / "labels" / "per_label.json").read_text(encoding="utf8")):
+        ner.keep_labels(labels)
+    for label in labels:
         ner.add_label(label)  # if it lacks it
-    model = transformer_model(settings)
-    if "precision" in model and "source" in settings["components"]["transformer"]:
-        from labelwise.recognizer.precision import set_precision
-
-        sourced: Any = nlp.get_pipe("transformer")
-        set_precision(sourced.model, model["precision"], model["grad_scaler_config"])
     return nlp
-
-
-def transformer_model(settings: Config) -> dict[str, Any]:
-    """Return the block of the transformer's model, also where it is taken from another pipeline; empty for none."""
-    return settings["components"].get("transformer", {}).get("model", {})

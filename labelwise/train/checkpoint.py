@@ -9,7 +9,6 @@ import hashlib
 import os
 import re
 import shutil
-from collections.abc import Mapping
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,18 +19,17 @@ from spacy.language import Language
 from thinc.api import Config, Optimizer, get_current_ops
 from thinc.backends import get_array_ops
 
-from labelwise.common.code import digest_files, digest_folder
-from labelwise.common.device import cupy_version, device_name
+from labelwise.common.code import digest_code, digest_folder
+from labelwise.common.device import device_name
 from labelwise.common.files import link, remove, staged
 from labelwise.common.portable import KERNELS
 from labelwise.corpus.manifest import manifest_digest
+from labelwise.train.config import source_folders
 from labelwise.train.parameters import find_scalers, find_slots
-from labelwise.train.sources import source_folders
 
-# The folders of this package that a training depends on.
-CODE = ("common", "corpus", "recognizer", "train")
-
-KEPT = 2
+# What a training depends on: folders of this package, and packages.
+CODE = ("common", "corpus", "train", "../spacy_per_label")
+PACKAGES = ("spacy", "thinc", "numpy", "torch", "transformers", "spacy_transformers")
 STATE = "state.json"
 STATES = ("mom1", "mom2", "averages")  # of thinc's optimizer, arrays by parameter
 
@@ -39,40 +37,42 @@ STATES = ("mom1", "mom2", "averages")  # of thinc's optimizer, arrays by paramet
 class State(msgspec.Struct):
     """Where a training is.
 
-    facts (dict[str, str]): what it depends on: digests, names and versions, by what they belong to.
+    digest (str): of all that its steps depend on; see `digest_training`.
     step (int): the last one that was taken, counted from 0.
     epoch, batches (int): the epoch, and the batches that were taken from it.
     words (int): of all batches so far.
-    seconds (float): of all runs so far.
+    seconds (float): of all steps so far.
     scores (list[float]): of all evaluations so far.
-    device_size (int): what the device is given at a time, which running out of memory may have lowered; 0 for all.
+    sub_batch (int): the words that the device is given at a time, which running out of memory may have lowered.
     halved (int): how often it was lowered.
+    skipped (int): steps that a transformer didn't take, as scaled gradients had overflowed.
     updates (list[int]): how often each parameter was updated.
     """
 
-    facts: dict[str, str] = {}
+    digest: str = ""
     step: int = -1
     epoch: int = 0
     batches: int = 0
     words: int = 0
     seconds: float = 0.0
     scores: list[float] = []
-    device_size: int = 0
+    sub_batch: int = 0
     halved: int = 0
+    skipped: int = 0
     updates: list[int] = []
 
 
 class Checkpoints:
     """The checkpoints of a training, in a folder: `step-00000200/{state.json,arrays.npz,curve.tsv,model-best}`.
 
-    Each appears whole or not at all, and the last two are kept. Those of another training stay until this one has saved
-    its first, so that a mistaken start can still be undone.
+    The last one is kept, and appears whole or not at all. Another training's stays until this one has saved its first,
+    so that a mistaken start can still be undone.
     """
 
-    def __init__(self, folder: Path, facts: Mapping[str, str]) -> None:
-        """Take the folder, and what the training depends on: a checkpoint with other facts is another training's."""
+    def __init__(self, folder: Path, digest: str) -> None:
+        """Take the folder, and what the training depends on: a checkpoint with another digest is another training's."""
         self.folder = folder
-        self.facts = dict(facts)
+        self.digest = digest
 
     def all(self) -> list[Path]:
         """List the checkpoints, oldest first."""
@@ -82,20 +82,13 @@ class Checkpoints:
     def last(self) -> tuple[Path, State] | None:
         """Find the last checkpoint of this training; None if there is none."""
         for path in reversed(self.all()):
-            state = _read_state(path)
-            if state and state.facts == self.facts:
+            try:
+                state = msgspec.json.decode((path / STATE).read_bytes(), type=State)
+            except msgspec.MsgspecError:  # another version wrote it
+                continue
+            if state.digest == self.digest:
                 return path, state
         return None
-
-    def what_differs(self) -> list[str]:
-        """Tell in what the training of the last checkpoint differs from this one; nothing if there is no checkpoint."""
-        if not (found := self.all()):
-            return []
-        state = _read_state(found[-1])
-        if state is None or not state.facts:
-            return ["the format of checkpoints"]
-        names = {**self.facts, **state.facts}
-        return [name for name in names if state.facts.get(name) != self.facts.get(name)]
 
     def save(self, state: State, nlp: Language, optimizer: Optimizer, output: Path) -> None:
         """Save the state, and from the training's folder the best pipeline and the curve."""
@@ -105,53 +98,37 @@ class Checkpoints:
             for item in ("curve.tsv", "model-best"):
                 copy(output / item, folder / item)
             np.savez(folder / "arrays.npz", allow_pickle=False, **take_arrays(nlp, optimizer))
-            state.facts = self.facts
+            state.digest = self.digest
             state.updates = [optimizer.nr_update.get(slot.key, 0) for slot in find_slots(nlp)]
             (folder / STATE).write_bytes(msgspec.json.encode(state))
-        # Those of another training, and later ones that this training hasn't come to, have been kept until now.
-        own = [old for old in self.all() if old <= path and (found := _read_state(old)) and found.facts == self.facts]
-        for old in set(self.all()).difference(own[-KEPT:]):
+        for old in set(self.all()) - {path}:
             remove(old)
 
     def delete(self) -> None:
         """Delete all checkpoints, and the folder, unless it has something else, too."""
-        for path in self.all():
+        for path in [*self.all(), *self.folder.glob(".step-*.labelwise.*")]:
             remove(path)
-        for leftover in self.folder.glob(".step-*.labelwise.*"):
-            remove(leftover)
         if self.folder.is_dir() and not any(self.folder.iterdir()):
             self.folder.rmdir()
 
 
-def facts_of(settings: Config, corpus: Path, gpu_id: int) -> dict[str, str]:
-    """List what is the same for trainings that take the same steps: config, corpus, sources, device, packages, code.
+def digest_training(settings: Config, corpus: Path, gpu_id: int) -> str:
+    """Digest what is the same for trainings that take the same steps: config, corpus, sources, device, packages, code.
 
-    What the device is given at a time isn't among them, as that is what to change when memory has run out. Nor is the
-    section [labelwise]: what of it matters to a step is in other settings, too, or a fact of its own.
-    RETURNS (dict[str, str]): digests, names and versions, by what they belong to, such as "labelwise/train/loop.py".
+    The section [labelwise] isn't in it: it says what the device is given at a time, which is to change when memory has
+    run out, and which kernels compute, which the environment says, too.
     """
     settings = settings.copy()
-    settings["training"]["batcher"].pop("device_size", None)
-    settings.pop("labelwise")
-    packages = ["spacy", "thinc", "numpy", "torch", "transformers", "spacy_transformers"]
-    return {
-        "the config": hashlib.sha256(settings.to_str(interpolate=False).encode()).hexdigest(),
-        "the corpus": manifest_digest(corpus),
-        **{f"the pipeline {name}": digest_folder(folder) for name, folder in source_folders(settings).items()},
-        "the device": device_name(gpu_id),
-        **{name: os.environ[name] for name in KERNELS if name in os.environ},
-        **{name: version(name) for name in packages if find_spec(name)},
-        **({"cupy": cupy_version()} if gpu_id >= 0 else {}),
-        **digest_files(CODE),
-    }
-
-
-def _read_state(checkpoint: Path) -> State | None:
-    """Read a checkpoint's state; None if another version of this program wrote it."""
-    try:
-        return msgspec.json.decode((checkpoint / STATE).read_bytes(), type=State)
-    except msgspec.MsgspecError:
-        return None
+    settings.pop("labelwise", None)
+    facts = [
+        settings.to_str(interpolate=False),
+        manifest_digest(corpus),
+        *map(digest_folder, source_folders(settings).values()),
+        device_name(gpu_id),
+        *(f"{name} {os.environ.get(name)}" for name in KERNELS),
+        digest_code(CODE, (f"{name} {version(name)}" for name in PACKAGES if find_spec(name))),
+    ]
+    return hashlib.sha256("\0".join(facts).encode()).hexdigest()
 
 
 def copy(source: Path, target: Path) -> None:
@@ -174,7 +151,6 @@ def take_arrays(nlp: Language, optimizer: Optimizer) -> dict[str, np.ndarray]:
     for number, scaler in enumerate(find_scalers(nlp)):
         arrays[f"scale-{number}"] = scaler._scale.cpu().numpy()
         arrays[f"growth-{number}"] = scaler._growth_tracker.cpu().numpy()
-        arrays[f"skipped-{number}"] = np.array(getattr(scaler, "skipped", 0))
     return arrays
 
 
@@ -191,4 +167,3 @@ def restore(checkpoint: Path, state: State, nlp: Language, optimizer: Optimizer)
         for number, scaler in enumerate(find_scalers(nlp)):
             scaler._scale.copy_(scaler._scale.new_tensor(arrays[f"scale-{number}"]))
             scaler._growth_tracker.copy_(scaler._growth_tracker.new_tensor(arrays[f"growth-{number}"]))
-            scaler.skipped = int(arrays[f"skipped-{number}"])

@@ -8,7 +8,7 @@ import spacy
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
-from labelwise.recognizer.per_label import PerLabelRecognizer
+from spacy_per_label import PerLabelRecognizer
 
 WORDS, LABELS = 4_000, 200
 ARRAY = WORDS * LABELS * 5 * 4  # bytes of the logits of five tags, in single precision: 16 MB
@@ -29,7 +29,7 @@ def pipe() -> PerLabelRecognizer:
     """A recognizer whose hidden layers are small beside its output; it finds few spans, as if it had learned."""
     spacy.util.fix_random_seed(0)
     nlp = spacy.blank("en")
-    pipe = nlp.add_pipe("labelwise_per_label", config={"model": {"tok2vec": {"width": 32, "depth": 1}}})
+    pipe = nlp.add_pipe("per_label", config={"model": {"tok2vec": {"width": 32, "depth": 1}}})
     labels = [f"LABEL{number}" for number in range(LABELS)]
     pipe.initialize(lambda: [Example(nlp.make_doc("a"), nlp.make_doc("a"))], nlp=nlp, labels=labels)
     pipe.model.get_ref("output").get_param("b")[::5] = 2  # of outside

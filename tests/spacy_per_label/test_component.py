@@ -10,7 +10,7 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 from thinc.api import Model
 
-from labelwise.recognizer.per_label import (
+from spacy_per_label import (
     BEGIN,
     IN,
     LAST,
@@ -19,14 +19,13 @@ from labelwise.recognizer.per_label import (
     UNIT,
     UNKNOWN,
     FoundSpans,
-    _set_heads,
     choose_flat,
     decode,
     log_softmax,
-    loss_and_gradient,
-    make_heads,
     targets_of,
 )
+from spacy_per_label.loss import loss_and_gradient
+from spacy_per_label.model import make_heads, set_heads
 
 NLP = spacy.blank("en")
 LABELS = {"A": 0, "B": 1, "C": 2}
@@ -53,6 +52,7 @@ def spans_of(tags) -> list[tuple[int, int]]:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_decoding_finds_what_enumeration_finds(seed):
+    """A span's probability is the share of all legal sequences of tags that have it."""
     rng = np.random.default_rng(seed)
     lengths = [*rng.integers(0, 5, 3).tolist(), 1]
     scores = log_softmax(3 * rng.normal(size=(sum(lengths), 2, TAGS)))
@@ -64,10 +64,12 @@ def test_decoding_finds_what_enumeration_finds(seed):
             def total(tags, base=base, label=label):
                 return sum(scores[base + place, label, tag] for place, tag in enumerate(tags))
 
-            best = max(filter(is_legal, itertools.product(range(TAGS), repeat=length)), key=total)
+            legal = list(filter(is_legal, itertools.product(range(TAGS), repeat=length)))
+            best = max(legal, key=total)
             for start, end in spans_of(best):
-                chosen = [scores[base + place, label, best[place]] for place in range(start, end)]
-                expected.append((label, start, end, pytest.approx(math.exp(sum(chosen) / len(chosen)))))
+                with_it = [tags for tags in legal if (start, end) in spans_of(tags)]
+                share = sum(map(math.exp, map(total, with_it))) / sum(map(math.exp, map(total, legal)))
+                expected.append((label, start, end, pytest.approx(share)))
         columns = (found.labels, found.starts, found.ends, found.probabilities)
         assert list(zip(*(column.tolist() for column in columns), strict=True)) == expected
         base += length
@@ -81,7 +83,7 @@ def test_docs_are_decoded_as_they_are_alone():
     for length, end, found in zip(lengths, ends, decode(scores, lengths), strict=True):
         [alone] = decode(scores[end - length : end], [length])
         for name in ("labels", "starts", "ends", "probabilities"):
-            assert np.array_equal(getattr(found, name), getattr(alone, name))
+            np.testing.assert_allclose(getattr(found, name), getattr(alone, name), rtol=1e-12)
 
 
 def test_the_gradient_is_that_of_the_loss():
@@ -209,7 +211,7 @@ def trained():
     """A pipeline that knows PER and LOC, and what it was trained on."""
     spacy.util.fix_random_seed(0)
     nlp = spacy.blank("en")
-    nlp.add_pipe("labelwise_per_label", name="ner", config={"model": {"tok2vec": {"width": 32, "depth": 1}}})
+    nlp.add_pipe("per_label", name="ner", config={"model": {"tok2vec": {"width": 32, "depth": 1}}})
     texts = [
         ("Ann met Bob in New York today.", [(0, 3, "PER"), (8, 11, "PER"), (15, 23, "LOC")]),
         ("I like Rome and New York.", [(7, 11, "LOC"), (16, 24, "LOC")]),
@@ -268,7 +270,7 @@ def test_the_gradient_of_what_the_heads_see_is_that_of_finite_differences(contex
     texts = [rng.normal(size=(size, 4)).astype("float32") for size in (5, 1, 0)]
     given: Model = Model("given", lambda model, X, is_train: (X, lambda dY: dY))
     model = make_heads(given, hidden_width=6, context=context)
-    _set_heads(model.get_ref("output"), 2)
+    set_heads(model.get_ref("output"), 2)
     model.initialize(X=texts)
     logits, backprop = model.begin_update(texts)
     weights = [rng.normal(size=part.shape).astype("float32") for part in logits]
@@ -302,11 +304,11 @@ def test_labels_are_given_or_found():
     doc.ents = [Span(doc, 0, 1, "PER")]
     for given, expected in ((None, ("PER",)), (["B", "A"], ("B", "A"))):
         nlp = spacy.blank("en")
-        pipe = nlp.add_pipe("labelwise_per_label", name="ner")
+        pipe = nlp.add_pipe("per_label", name="ner")
         pipe.initialize(lambda: [Example(NLP.make_doc("Ann"), doc)], nlp=nlp, labels=given)
         assert pipe.labels == expected == tuple(pipe.label_data)
     nlp = spacy.blank("en")
-    pipe = nlp.add_pipe("labelwise_per_label", name="ner")
+    pipe = nlp.add_pipe("per_label", name="ner")
     with pytest.raises(ValueError, match="no label; give `labels`"):
         pipe.initialize(lambda: [Example(nlp.make_doc("a"), nlp.make_doc("a"))], nlp=nlp)
     with pytest.raises(ValueError, match="'' is no label"):

@@ -1,0 +1,28 @@
+"""A spaCy component that recognizes entities with a head for each label, so that it learns from partial annotation.
+
+It needs spaCy, and spacy-transformers for a pipeline that has a transformer. See `component`.
+"""
+
+from spacy_per_label.component import PerLabelRecognizer
+from spacy_per_label.decode import FoundSpans, choose_flat, decode
+from spacy_per_label.loss import log_softmax
+from spacy_per_label.targets import BEGIN, IN, LAST, OUT, TAGS, UNIT, UNKNOWN, targets_of
+from spacy_per_label.transformer import make_transformer
+
+__version__ = "0.3.0.dev0"
+__all__ = [
+    "BEGIN",
+    "IN",
+    "LAST",
+    "OUT",
+    "TAGS",
+    "UNIT",
+    "UNKNOWN",
+    "FoundSpans",
+    "PerLabelRecognizer",
+    "choose_flat",
+    "decode",
+    "log_softmax",
+    "make_transformer",
+    "targets_of",
+]

@@ -1,0 +1,95 @@
+"""The layer that a transformer is, against spacy-transformers' own, which aligns text by text."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import spacy
+from spacy.tokens import Doc
+from spacy.util import registry
+from thinc.api import Model
+
+from spacy_per_label.transformer import Wordpieces, make_transformer
+from tests.conftest import NO_DROPOUT
+
+pytest.importorskip("spacy_transformers")
+NLP = spacy.blank("en")
+TEXTS = ["Ann met Bob.", "", "  \n ", "a", "word " * 200, "\u200b", "Zoë paid 30 EUR 😀.", "a" * 300, "e\u0301 " * 3]
+TOKENIZER = {"model_max_length": 140, "use_fast": True}
+
+
+def make_docs() -> list[Doc]:
+    return [NLP.make_doc(text) for text in TEXTS]
+
+
+def ours(bert: Path, **options: Any) -> Model:
+    model = make_transformer(str(bert), tokenizer_config=TOKENIZER, transformer_config=NO_DROPOUT, **options)
+    model.initialize(X=[NLP.make_doc("Ann met Bob.")])
+    return model
+
+
+def stock(bert: Path) -> Model:
+    make: Any = registry.architectures.get("spacy-transformers.Tok2VecTransformer.v3")
+    get_spans = registry.span_getters.get("spacy-transformers.strided_spans.v1")(window=128, stride=96)
+    pooling = registry.layers.get("reduce_mean.v1")()
+    model = make(str(bert), get_spans, TOKENIZER, pooling, transformer_config=dict(NO_DROPOUT))
+    model.initialize(X=[NLP.make_doc("Ann met Bob.")])
+    return model
+
+
+def gradients(model: Model) -> dict[str, np.ndarray]:
+    """Those of a step, of each parameter of the transformer."""
+    vectors, backprop = model.begin_update(make_docs())
+    rng = np.random.default_rng(0)
+    backprop([rng.normal(size=one.shape).astype("float32") for one in vectors])
+    [shim] = [shim for node in model.walk() for shim in node.shims]
+    tensors = shim._model.named_parameters()
+    return {name: tensor.grad.numpy() for name, tensor in tensors if tensor.grad is not None}
+
+
+def test_vectors_and_gradients_are_spacys(tiny_bert):
+    own, theirs = ours(tiny_bert), stock(tiny_bert)
+    for one, other in zip(own.predict(make_docs()), theirs.predict(make_docs()), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)
+    one, other = gradients(own), gradients(theirs)
+    assert one.keys() == other.keys()
+    for name, value in other.items():
+        np.testing.assert_allclose(one[name], value, rtol=1e-4, atol=1e-5 * np.abs(value).max(), err_msg=name)
+
+
+def test_vectors_do_not_depend_on_how_texts_are_divided(tiny_bert):
+    together, alone = (ours(tiny_bert, max_cells=most).predict(make_docs()) for most in (10**6, 1))
+    for one, other in zip(together, alone, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)
+
+
+def test_a_tokenizer_that_pads_on_the_left_gives_the_same(tiny_bert):
+    model = ours(tiny_bert)
+    expected = model.predict(make_docs())
+    other = ours(tiny_bert)
+    other.layers[0].tokenizer.padding_side = "left"  # type: ignore[attr-defined]
+    for one, two in zip(other.predict(make_docs()), expected, strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+def test_it_is_saved_and_loaded(tiny_bert):
+    model = ours(tiny_bert)
+    loaded = make_transformer("nowhere").from_bytes(model.to_bytes())
+    for one, other in zip(loaded.predict(make_docs()), model.predict(make_docs()), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_wordpieces_are_found_once_as_long_as_there_is_room(tiny_bert, monkeypatch):
+    asked: list[str] = []
+    own = Wordpieces._find
+    monkeypatch.setattr(Wordpieces, "_find", lambda self, *given: asked.append(given[1].text) or own(self, *given))
+    model = ours(tiny_bert)
+    asked.clear()
+    for text in ("one", "two", "one", "two"):
+        model.predict([NLP.make_doc(text)])
+    assert asked == ["one", "two"]
+    model.attrs["wordpieces"].room = 0
+    for _ in range(2):
+        model.predict([NLP.make_doc("three")])
+    assert asked == ["one", "two", "three", "three"]
