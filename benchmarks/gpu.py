@@ -8,7 +8,6 @@ trained here. So speed and memory are a real one's, and scores aren't. `--gpu-id
 writes nothing there.
 """
 
-import json
 import re
 import subprocess
 import sys
@@ -100,7 +99,8 @@ def train(name: str, corpus: Path, transformer: Path, steps: int, gpu_id: int, *
     """Train some steps, and say where the time went; keys of the config have two underscores for a dot."""
     config = load_config(CONFIG, interpolate=False)
     config["training"] |= {"max_steps": steps, "eval_frequency": steps}
-    config["components"]["transformer"]["model"] |= {"name": str(transformer)}
+    options = ["--transformer-name", transformer, "--curve", OUT / f"{name}.tsv", "--gpu-id", gpu_id]
+    options += [f"--{key}={changed.pop(key)}" for key in ("precision", "gpus") if key in changed]
     for key, value in changed.items():
         block: Any = config
         *path, last = key.split("__")
@@ -108,12 +108,11 @@ def train(name: str, corpus: Path, transformer: Path, steps: int, gpu_id: int, *
             block = block[part]
         block[last] = value
     config.to_disk(OUT / f"{name}.cfg")
-    options = ["--curve", OUT / f"{name}.tsv", "--resources", OUT / f"{name}_resources.tsv", "--gpu-id", gpu_id]
     printed = run("-m", "scripts.train", OUT / f"{name}.cfg", corpus, OUT / name, *options)
     said = " ".join(printed.split())
-    told = re.search(r"Time: .*? per second", said)
+    told = re.search(r"Steps took .*? per second", said)
     halved = re.search(r"Memory ran out \d+ times?", said)
-    header, *rows = [line.split("\t") for line in (OUT / f"{name}_resources.tsv").read_text().splitlines()]
+    header, *rows = [line.split("\t") for line in (OUT / "resources.tsv").read_text().splitlines()]
     column = header.index("gpu_percent") if "gpu_percent" in header else 0
     busy = [float(row[column]) for row in rows if int(row[1]) > 0] if column else []
     parts = [told[0] if told else said[-200:], halved[0] if halved else ""]
@@ -128,9 +127,10 @@ def losses(name: str) -> str:
 
 
 def evaluate(model: Path, split: Path, gpu_id: int, cells: int) -> str:
-    """Evaluate a pipeline that is given so many wordpieces at a time, at least, and say how fast it was."""
-    cfg = json.loads((model / "transformer" / "cfg").read_text())
-    (model / "transformer" / "cfg").write_text(json.dumps(cfg | {"max_batch_items": cells}))
+    """Evaluate a pipeline that is given so many wordpieces at a time, and say how fast it was."""
+    config = load_config(model / "config.cfg", interpolate=False)
+    config["components"]["ner"]["model"]["tok2vec"]["max_cells"] = cells
+    config.to_disk(model / "config.cfg")
     printed = run("-m", "scripts.evaluate", model, split, OUT / "scores.json", "--gpu-id", gpu_id)
     found = re.search(r"[\d,]+ words? (?:a|per) second", " ".join(printed.split()))
     return found[0] if found else printed[-200:]
@@ -176,18 +176,16 @@ def main(
     transformer = OUT / "transformer"
     make_transformer(made, transformer, tiny=tiny)
     for precision in ("fp32", "fp16", "bf16"):
-        own = {"components__transformer__model__precision": precision}
-        step(f"{steps} steps in {precision}", train, precision, made, transformer, steps, gpu_id, **own)
+        step(f"{steps} steps in {precision}", train, precision, made, transformer, steps, gpu_id, precision=precision)
     if on_gpu:
         step("a new seed for each step", run, "-c", RESEEDING)
-        halve: dict[str, Any] = {"labelwise__on_oom": "halve", "training__batcher__size": 20_000_000}
-        step("a batch that doesn't fit", train, "halve", made, transformer, 2, gpu_id, **halve)
+        huge: dict[str, Any] = {"training__batcher__size": 20_000_000, "training__batcher__buffer": 1_000_000}
+        step("a batch that doesn't fit", train, "halve", made, transformer, 2, gpu_id, **huge)
     for cells in (4096, 65536):
         step(f"evaluation, {cells:,} wordpieces", evaluate, OUT / "fp32", made / "dev", gpu_id, cells)
     if on_gpu and int(run("-c", "import cupy; print(cupy.cuda.runtime.getDeviceCount())")) > 1:
         step("losses on one GPU", losses, "fp32")
-        two = {"components__transformer__model__precision": "fp32", "labelwise__gpus": 2}
-        step("two GPUs", train, "two", made, transformer, steps, gpu_id, **two)
+        step("two GPUs", train, "two", made, transformer, steps, gpu_id, precision="fp32", gpus=2)
         step("losses on two GPUs", losses, "two")
 
 

@@ -3,8 +3,9 @@
     .venv-dev/bin/python -m benchmarks.gpu_work [CORPUS]
 
 MiniLM is trained on the CPU, in one thread, on the tests' pretended GPU: what it computes, the transformer and the
-optimizer are left out of the thread's CPU time; so is what isn't done in each step: the last step's pipeline is evaluated
-and saved. The rest is serial. To ask a real GPU for something takes some 10 microseconds each time, which aren't in it.
+optimizer are left out of the thread's CPU time; so is what isn't done in each step: the last step's pipeline is
+evaluated and saved. The rest is serial. To ask a real GPU for something takes some 10 microseconds each time, which
+aren't in it.
 """
 
 import time

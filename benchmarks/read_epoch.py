@@ -3,15 +3,15 @@
 What is left of a training without the model: memory that grows with the texts would grow here as well, and sooner.
 """
 
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from spacy.training.batchers import configure_minibatch_by_words
 
 from labelwise.corpus.streaming import forgetting
 from labelwise.corpus.tokenizer import make_nlp, read_tokenizer
-from labelwise.train.batches import CostBatcher
+from labelwise.train.batches import example_of, read_batches
 from labelwise.train.reader import PartitionedCorpus
 
 
@@ -19,7 +19,12 @@ def main(corpus: Annotated[Path, typer.Argument(help="Merged corpus")]) -> None:
     """Read, and print the number of texts."""
     nlp = make_nlp(*read_tokenizer(corpus / "tokenizer.json"))
     reader = PartitionedCorpus(corpus / "train", shuffle=True)
-    batches = sum(1 for _ in CostBatcher(2000)(reader(nlp), partial(forgetting, nlp)))
+    batches = 0
+    for batch in read_batches(
+        nlp, reader, configure_minibatch_by_words(size=2000, tolerance=0.2, discard_oversize=False), 1
+    ):
+        with forgetting(nlp):
+            batches += bool(list(map(example_of, batch.texts)))
     print(f"{reader.last_counts['texts']:,} texts in {batches:,} batches; {len(nlp.vocab.strings):,} strings are known")
 
 

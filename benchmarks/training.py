@@ -1,4 +1,4 @@
-"""Train for some steps, and look at what the monitor saw in them: what the training benchmarks share."""
+"""Train for some steps, and read how fast they were: what the training benchmarks share."""
 
 import csv
 import shutil
@@ -40,23 +40,23 @@ def make_corpus(docs: int, out: Path) -> Path:
 
 
 def train_steps(
-    config_file: Path, corpus: Path, out: Path, steps: int, *options: str, loader: str = "streamed"
-) -> tuple[Measured, list[dict[str, float]]]:
-    """Train for `steps` steps, evaluating only at the first and the last.
+    config_file: Path, corpus: Path, out: Path, steps: int, *options: str, reader: str = ""
+) -> tuple[Measured, float]:
+    """Train for `steps` steps, of which all after the first evaluation count, which comes after the warm-up.
 
-    RETURNS (tuple): what the command took, and what the monitor saw in the steps after the warm-up, one row per sample.
+    reader (str): a registered one of `benchmarks.loaders`, in place of the config's.
+    RETURNS (tuple): what the command took, and the words per second of the steps that count.
     """
     config = load_config(config_file, interpolate=False)
-    config["training"] |= {"max_steps": steps, "eval_frequency": steps}
-    config["corpora"]["train"]["loader"] = loader
+    config["training"] |= {"max_steps": steps, "eval_frequency": max(WARM_UP, steps // 2)}
+    if reader:
+        config["corpora"]["train"]["@readers"] = reader
     config.to_disk(out / "config.cfg")
-    resources = out / "resources.tsv"
     files = [str(out / "config.cfg"), str(corpus), str(out / "model"), "--curve", str(out / "curve.tsv")]
-    taken = measure("scripts.train", *files, "--resources", str(resources), *options)
-    with resources.open() as file:
-        rows = [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file, delimiter="\t")]
-    # Samples come at equal intervals; while the last step is evaluated, the one before is the last that was taken.
-    return taken, [row for row in rows if WARM_UP <= row["step"] < steps - 1]
+    taken = measure("benchmarks.loaded_train" if reader else "scripts.train", *files, *options)
+    with (out / "resources.tsv").open() as file:
+        *_, last = csv.DictReader(file, delimiter="\t")
+    return taken, float(last["words_per_second"])
 
 
 def train_stock(config_file: Path, corpus: Path, out: Path, steps: int) -> Trained:

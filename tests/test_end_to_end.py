@@ -87,7 +87,7 @@ class Copy:
         """What the run made, by path, but for the merge's cache, and what takes a clock."""
         paths = [path for name in RESULTS for path in (self.root / name).rglob("*") if path.is_file()]
         files = {path.relative_to(self.root).as_posix(): path for path in paths}
-        skipped = ("/.cache/", "_resources.tsv", "/speed.json")
+        skipped = ("/.cache/", "/resources.tsv", "/speed.json")
         return {name: path.read_bytes() for name, path in files.items() if not any(part in name for part in skipped)}
 
 
@@ -115,7 +115,8 @@ def test_weasel_goes_the_whole_way(by_weasel):
     copy, printed = by_weasel
     assert (copy.root / "training/cpu/model-best/meta.json").is_file()
     assert not (copy.root / "training/cpu/model-best.checkpoints").exists()
-    assert (copy.root / "plots/cpu_resources.tsv").read_text().startswith("seconds\tstep\twords_per_second\tmemory_mb")
+    resources = (copy.root / "training/cpu/resources.tsv").read_text()
+    assert resources.startswith("seconds\tstep\twords_per_second\tmemory_mb")
     assert "Memory: " in printed
     made = {path for path in copy.results() if not path.endswith(".spacy") and not path.startswith("training/")}
     assert made == {

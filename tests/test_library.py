@@ -74,7 +74,7 @@ def test_paths_may_be_strings(demo_corpus, tmp_path):
     declared = str(demo_corpus.parent / "tasks/datasets.yml")
     labelwise.merge_data([declared], corpus, settings, decisions=f"{root}/decisions", metrics=metrics)
     recipe = labelwise.Recipe(str(default_config("cpu")), corpus, overrides=steps, batch_size=f"{root}/batch_size.json")
-    model, resources = f"{root}/training/cpu/model-best", f"{root}/plots/cpu_resources.tsv"
+    model, resources = f"{root}/training/cpu/model-best", f"{root}/training/cpu/resources.tsv"
     train_pipeline(recipe, model, f"{root}/plots/cpu.tsv", resources=resources)
     predictions = f"{root}/training/cpu/predictions.jsonl"
     found = labelwise.evaluate_pipeline(model, f"{corpus}/test", predictions=predictions, merge_metrics=metrics)

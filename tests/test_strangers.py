@@ -12,7 +12,6 @@ import msgspec
 import numpy as np
 import pytest
 import spacy
-from labelwise.train.checkpoints import State, restore
 from spacy.tokens import DocBin
 
 import spacy_per_label  # noqa: F401  registers its component
@@ -25,6 +24,7 @@ from labelwise.project.stages import dvc_yaml
 from labelwise.sources.assets import verify_assets
 from labelwise.sources.declarations import load_datasets
 from labelwise.sources.spacy_docs import read_spacy
+from labelwise.train.checkpoint import State, restore
 from labelwise.train.parameters import find_slots
 from labelwise.train.recipe import Recipe
 from labelwise.train.run import train_pipeline

@@ -84,11 +84,11 @@ class Loop:
         names = [self.training["train_corpus"], self.training["dev_corpus"]]
         self.corpus, self.dev = resolve_dot_names(config, names)
         self.optimizer, self.frozen = self.training["optimizer"], self.training["frozen_components"]
-        drop = self.training["dropout"]
+        drop: Any = self.training["dropout"]
         self.dropouts: Any = constant(drop) if isinstance(drop, float) else drop
         self.slots, self.scalers = find_slots(nlp), find_scalers(nlp)
         self.losses: defaultdict[str, float] = defaultdict(float)
-        self.spent: defaultdict[str, float] = defaultdict(float)  # seconds since the last evaluation, and words; the GPU's load
+        self.spent: defaultdict[str, float] = defaultdict(float)  # since the last evaluation
         self.started, self.first, self.peak = time.perf_counter(), state.step + 1, 0
         if resumed:
             if output:

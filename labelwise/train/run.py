@@ -94,17 +94,17 @@ def train_pipeline(
             if not is_launched():
                 return _lead(recipe, settings, digest, Alone(), (out, curve, resources), tell)
             ranks = TorchRanks(recipe.gpu_id)
-            try:
-                _compare(ranks, digest)
-                if ranks.rank == 0:
-                    return _lead(recipe, settings, digest, ranks, (out, curve, resources), tell)
+            _compare(ranks, digest)
+            trained = None
+            if ranks.rank == 0:
+                trained = _lead(recipe, settings, digest, ranks, (out, curve, resources), tell)
+            else:
                 (found,) = next(found for found in ranks.exchange(None) if found)
                 nlp = make_pipeline(recipe, settings)
                 share_parameters(find_slots(nlp), ranks)
                 _follow(recipe, settings, nlp, found, ranks)
-                return None
-            finally:
-                ranks.distributed.destroy_process_group()
+            ranks.distributed.destroy_process_group()
+            return trained
 
 
 @contextmanager

@@ -47,7 +47,7 @@ def per_label(corpus: Path, *labels: str) -> spacy.Language:
     """A pipeline with heads that have learnt nothing, and the corpus's tokenizer."""
     nlp = spacy.blank("en")
     extend_tokenizer(nlp, read_tokenizer(corpus / "tokenizer.json")[1])
-    component = nlp.add_pipe("labelwise_per_label", name="ner")
+    component = nlp.add_pipe("per_label", name="ner")
     for label in labels:
         component.add_label(label)
     nlp.initialize()

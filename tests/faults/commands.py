@@ -27,11 +27,11 @@ from labelwise.corpus.manifest import SPLITS, find_partitions, read_annotators, 
 from labelwise.corpus.pipeline import load_pipeline
 from labelwise.report.page import render_report
 from labelwise.sources.declarations import load_datasets
-from labelwise.train.pipeline import source_components
+from labelwise.train.config import source_components
 from tests.sources.servers import ProdigyDatabase
 
 CONFIG = Path(__file__).parents[2] / "configs" / "cpu.cfg"
-VOLATILE = ("cpu_resources.tsv", "speed.json")  # they tell times
+VOLATILE = ("resources.tsv", "speed.json")  # they tell times
 MORE = '{"text": "Two mg of salt, in the year %d."}\n'
 PROJECT = "{merge: {docs_per_partition: 6}, package: {version: 1.0.%d}}\n"
 DECLARED = "- {name: more, path: more.jsonl, labels: [%s]}\n"
@@ -73,9 +73,8 @@ COMMANDS = (
     Command(
         "train",
         train_cli,
-        "small.cfg corpus training/cpu/model-best --curve plots/cpu.tsv --resources plots/cpu_resources.tsv "
-        "--max-steps 4 --resume",
-        ("training/cpu/model-best", "plots/cpu.tsv", "plots/cpu_resources.tsv"),
+        "small.cfg corpus training/cpu/model-best --curve plots/cpu.tsv --max-steps 4 --resume",
+        ("training/cpu/model-best", "plots/cpu.tsv"),
         {
             "the pipeline": lambda root: load_pipeline(root / "training/cpu/model-best"),
             "a training from it": lambda root: source_components(

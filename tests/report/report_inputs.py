@@ -225,12 +225,3 @@ def write_plots(folder: Path, pipeline: str) -> None:
         losses = f"{3000 + 9000 / (step / 100 + 2):.6g}\t{1.1e7 / (step + 50):.6g}"
         curve.append(f"{step}\t{step // 300}\t{step * 2013}\t{losses}\t{f:.4f}\t{f:.4f}\t{p:.4f}\t{r:.4f}")
     (folder / f"{pipeline}.tsv").write_text("\n".join(curve) + "\n", encoding="utf8")
-    rows = ["seconds\tstep\twords_per_second\tmemory_mb\tcpu_percent\tgpu_percent\tgpu_memory_mb\tgpu_power_w"]
-    for second in range(0, 140, 2):
-        wave = (second * 37) % 11
-        power = "nan" if 40 <= second < 60 else f"{300 + 8 * wave}"
-        busy = 7600 + 90 * wave if second else 0
-        rows.append(
-            f"{second}.0\t{second * 9}\t{busy}\t{250 + min(second, 48)}\t{180 + wave}\t{88 + wave}\t9100\t{power}"
-        )
-    (folder / f"{pipeline}_resources.tsv").write_text("\n".join(rows) + "\n", encoding="utf8")

@@ -189,7 +189,7 @@ def test_no_results_are_an_error(own):
         ("plots/cpu.tsv", "", r"cpu.tsv:1: not a header that begins with 'step'; run train-cpu again"),
         ("plots/cpu.tsv", "step\tscore\n100\tgood\n", r"cpu.tsv:2: .*'good'; run train-cpu again"),
         ("plots/cpu.tsv", "step\tscore\n100\n", r"cpu.tsv:2: not 2 finite numbers"),
-        ("plots/cpu_resources.tsv", "seconds\tmemory_mb\n1\tinf\n", r"cpu_resources.tsv:2: not 2 finite numbers"),
+        ("training/cpu/resources.tsv", "seconds\tmemory_mb\n1\tinf\n", r"resources.tsv:2: not 2 finite numbers"),
     ],
 )
 def test_a_bad_file_is_named_with_a_remedy(own, file, content, match):
