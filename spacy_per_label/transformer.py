@@ -105,6 +105,7 @@ class Wordpieces:
         if not spans:
             none = np.zeros(0, "int32")
             return Pieces(none, none, none, none, none, np.zeros(len(doc), "int32"))
+        tokenizer.padding_side = "right"  # as the tables are padded
         found = huggingface_tokenize(tokenizer, [span.text for span in spans])
         batch = WordpieceBatch.from_batch_encoding(found)
         if "offset_mapping" in found:
@@ -113,14 +114,12 @@ class Wordpieces:
             align = get_alignment(spans, batch.strings, tokenizer.all_special_tokens)
         batch, align = truncate_oversize_splits(batch, align, tokenizer.model_max_length)
         there, types = batch.attention_mask > 0, batch.token_type_ids
-        # The tokenizer may pad on the left: a wordpiece's column is counted from the first one of its span.
-        columns = np.cumsum(there, axis=1).astype("int32") - 1
         return Pieces(
             ids=batch.input_ids[there].astype("int32"),
             types=np.zeros(0, "int8") if types is None else types[there].astype("int8"),
             sizes=there.sum(axis=1, dtype="int32"),
             spans=align.dataXd // there.shape[1],
-            columns=columns.ravel()[align.dataXd],
+            columns=align.dataXd % there.shape[1],
             lengths=np.asarray(align.lengths),
         )
 
