@@ -36,7 +36,10 @@ NOT_RUN = {
     ("docs/index.md", "make run"): "the same",
     ("CONTRIBUTING.md", "make test"): "these are what runs this test",
     ("docs/accounting.md", "weasel assets --extra"): "fetches public corpora; merge/test_public.py merges them",
-    ("docs/deploy.md", "pip install --find-links"): "would change this environment; the wheels are put on the path instead",
+    (
+        "docs/deploy.md",
+        "pip install --find-links",
+    ): "would change this environment; they are put on the path instead",
     ("docs/deploy.md", "import spacy\nfrom fastapi"): "needs fastapi, which is none of the project's packages",
     ("docs/deploy.md", "OPENBLAS_NUM_THREADS=1"): "starts the service above",
     ("docs/deploy.md", "import spacy\nimport torch"): "needs a pipeline with a transformer, and torch",

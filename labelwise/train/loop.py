@@ -85,7 +85,7 @@ class Loop:
         self.corpus, self.dev = resolve_dot_names(config, names)
         self.optimizer, self.frozen = self.training["optimizer"], self.training["frozen_components"]
         drop: Any = self.training["dropout"]
-        self.dropouts: Any = constant(drop) if isinstance(drop, float) else drop
+        self.dropouts: Iterator[float] = iter(constant(drop) if isinstance(drop, float) else drop)
         self.slots, self.scalers = find_slots(nlp), find_scalers(nlp)
         self.losses: defaultdict[str, float] = defaultdict(float)
         self.spent: defaultdict[str, float] = defaultdict(float)  # since the last evaluation
