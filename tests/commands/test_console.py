@@ -144,8 +144,7 @@ def test_a_command_that_is_ended_leaves_nothing(tmp_path, number, status):
     [
         ("merge", "datasets.yml corpus --metrics TAKEN"),
         ("train", f"{ROOT}/configs/cpu.cfg CORPUS model --curve TAKEN"),
-        ("train", f"{ROOT}/configs/cpu.cfg CORPUS model --curve curve.tsv --resources TAKEN"),
-        ("find_batch_size", f"{ROOT}/configs/cpu.cfg CORPUS TAKEN --gpu-id -1 --memory 2GB"),
+        ("find_batch_size", f"{ROOT}/configs/cpu.cfg CORPUS TAKEN --gpu-id -1"),
         ("evaluate", "model CORPUS/test TAKEN"),
         ("evaluate", "model CORPUS/test metrics.json --details TAKEN"),
         ("evaluate", "model CORPUS/test metrics.json --speed TAKEN"),
