@@ -342,8 +342,7 @@ def transformer(demo_corpus, tiny_bert, tmp_path_factory) -> Path:
     bert = transformers.BertModel(transformers.BertConfig(vocab_size=len(tokenizer), **shape))
     bert.save_pretrained(root / "bert")
     overrides = {
-        "components.transformer.model.name": str(root / "bert"),
-        "components.transformer.model.precision": "fp32",
+        "components.per_label.model.tok2vec.name": str(root / "bert"),
         "training.max_steps": 1,
         "training.eval_frequency": 1,
         "training.batcher.size": 500,
