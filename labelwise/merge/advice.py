@@ -16,6 +16,7 @@ from labelwise.merge.rules.decisions import SUPERSEDED
 from labelwise.merge.rules.ledger import Ledger
 from labelwise.merge.rules.settings import Settings
 
+MANY = 0.1  # of a data set's rows, from which on it is worth a warning that they aren't used
 MISSED = 0.05  # the probability that is accepted of a label missing in a split
 
 
@@ -61,9 +62,11 @@ def warnings(ledger: Ledger, settings: Settings) -> Iterator[Doubt]:
     yield from doubts_about_merge(msgspec.convert(metrics_of(ledger, compared=compared), MergeCounts))
     for names, rows in ledger.other_split.items():
         one, other = msgspec.json.decode(names)
+        if rows < MANY * ledger.datasets[one]:
+            continue
         yield Doubt(
             f"Data set {one!r}: {counted(rows, 'answer')} left out; {other!r} declares another split for their texts.",
-            f"Give {one!r} `split: auto` in datasets.yml, and they join {other!r} in its split.",
+            "A text is in one split: test before dev before train. Take these texts out of one of the two data sets.",
         )
     if replaced := ledger.replaced:
         names = ", ".join(f"{name} ({n:,})" for name, n in replaced.most_common(NAMED))

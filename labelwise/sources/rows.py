@@ -10,6 +10,8 @@ keys say nothing, such as `{"text": "Add"}`, is read like the first row of its f
 Rows with Prodigy's keys alone are decoded once; others, once more, with all that they have.
 """
 
+import json
+from collections import Counter
 from typing import Any, Literal
 
 import msgspec
@@ -45,6 +47,8 @@ def parse_row(row: bytes, unsaid: Shape = "prodigy") -> tuple[Task | None, str]:
 
     unsaid (Shape): the format of a row whose keys say nothing.
     """
+    if _may_repeat(row) and (key := find_repeated(row)):
+        return None, f"malformed: {key!r} is there twice; write it once"
     try:
         task = _decode(row)
         # One comparison, as nearly all rows come this way; all are False.
@@ -62,6 +66,8 @@ def parse_row(row: bytes, unsaid: Shape = "prodigy") -> tuple[Task | None, str]:
         content = msgspec.json.decode(row)
     except DECODE_ERRORS:
         return None, "bad JSON"
+    if key := find_repeated(row):
+        return None, f"malformed: {key!r} is there twice; write it once"
     if contradiction := find_contradiction(content):
         return None, f"other format: {contradiction}"
     shape = shape_of(content) or unsaid
@@ -70,6 +76,32 @@ def parse_row(row: bytes, unsaid: Shape = "prodigy") -> tuple[Task | None, str]:
     if not isinstance(content, dict):
         return None, f"malformed: a row is an object, not {type(content).__name__}"
     return parse_doccano(content) if shape == "doccano" else parse_tagged(content)
+
+
+def _may_repeat(row: bytes) -> bool:
+    """Tell whether a row of Prodigy's may have a key twice that counts: a token has a text, too."""
+    return (
+        row.count(b'"spans"') > 1 or row.count(b'"answer"') > 1 or (b'"tokens"' not in row and row.count(b'"text"') > 1)
+    )
+
+
+def find_repeated(row: bytes) -> str:
+    """Find a key that an object in JSON has twice, of which decoders take the last; empty if there is none."""
+
+    def check(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        """Make an object of its keys and values."""
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            raise KeyError(next(key for key, n in Counter(key for key, _ in pairs).items() if n > 1))
+        return found
+
+    try:
+        json.loads(row, object_pairs_hook=check)
+    except KeyError as error:
+        return str(error.args[0])
+    except (ValueError, RecursionError):
+        return ""
+    return ""
 
 
 def shape_of(row: Any) -> Shape | None:

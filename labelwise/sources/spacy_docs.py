@@ -71,11 +71,11 @@ def _why_not(doc: Any, key: str) -> str:
 
 
 def _doc_spans(doc: Any, merged: Annotation | None, key: str) -> list[TaskSpan]:
-    """List the accepted spans of a Doc, with those in characters that a merge kept, and the rejected ones."""
+    """List the accepted and the rejected spans of a Doc; a merge kept also those without token boundaries."""
     if merged:
-        spans = [TaskSpan(*span[:3]) for span in merged.gold]
-    else:
-        accepted = doc.ents if key == ENTS else doc.spans.get(key or GOLD, doc.ents)
-        spans = [TaskSpan(span.start_char, span.end_char, span.label_) for span in accepted]
+        accepted = [TaskSpan(*span[:3]) for span in merged.gold]
+        return accepted + [TaskSpan(*span, "reject") for span in merged.rejected]
+    marked = doc.ents if key == ENTS else doc.spans.get(key or GOLD, doc.ents)
+    accepted = [TaskSpan(span.start_char, span.end_char, span.label_) for span in marked]
     rejected = doc.spans.get(INCORRECT, ())
-    return spans + [TaskSpan(span.start_char, span.end_char, span.label_, "reject") for span in rejected]
+    return accepted + [TaskSpan(span.start_char, span.end_char, span.label_, "reject") for span in rejected]

@@ -440,3 +440,17 @@ def test_wrong_ratios(merging, ratios):
     merging.add("a", ["A"], [{"text": "cat"}])
     with pytest.raises(InputError, match="leave some for train"):
         merging.run(dev_ratio=ratios[0], test_ratio=ratios[1])
+
+
+def test_a_corpus_merged_again_keeps_what_has_no_token_boundaries(merging):
+    """Accepted or rejected: a merged Doc has them in characters."""
+    spans = [
+        {"start": start, "end": 9, "label": "A", "answer": answer} for start, answer in ((4, "accept"), (5, "reject"))
+    ]
+    merging.add("a", ["A"], [{"text": "cat 60degC sat", "spans": spans, "_view_id": "ner"}], split="train")
+    once = merging.run()
+    again = Merging(merging.root / "again")
+    again.add("b", ["A"], [])
+    again.declared[:] = [{"name": "earlier", "path": "../../corpus", "labels": ["A"]}]
+    again.add("c", ["A"], [])
+    assert again.run().spans == once.spans == {"no token boundary": 1, "rejected, no token boundary": 1}

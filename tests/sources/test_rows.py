@@ -11,6 +11,7 @@ from labelwise.sources import jsonl, rows
 from labelwise.sources.doccano import KEYS
 from labelwise.sources.formats import read_items
 from labelwise.sources.prodigy import Task, parse_task
+from labelwise.sources.rows import parse_row
 from labelwise.sources.tagged_rows import TAGS
 
 PRODIGY = {"text": "Add 5 mL", "spans": [{"start": 0, "end": 3, "label": "P"}], "_input_hash": 1}
@@ -159,3 +160,19 @@ def test_bytes_that_are_not_read_are_miscounted(tmp_path, monkeypatch):
         ("accept", []),
         "miscounted: 51 bytes, of which 34 were read",
     ]
+
+
+@pytest.mark.parametrize(
+    ("row", "key"),
+    [
+        ('{"text": "x", "spans": [{"start": 0, "end": 1, "label": "A"}], "spans": []}', "spans"),
+        ('{"text": "x", "text": "y", "spans": []}', "text"),
+        ('{"text": "x", "answer": "reject", "tokens": [{"text": "x"}], "answer": "accept"}', "answer"),
+        ('{"text": "x", "label": [[0, 1, "A"]], "label": []}', "label"),
+        ('{"tokens": ["x"], "ner_tags": ["B-A"], "ner_tags": ["O"]}', "ner_tags"),
+        ('{"text": "x", "entities": [{"start_offset": 0, "end_offset": 1, "label": "A", "label": "B"}]}', "label"),
+    ],
+)
+def test_a_key_that_is_there_twice_is_a_bad_row(row, key):
+    """JSON's decoders take the last, and what the first said would be lost."""
+    assert parse_row(row.encode()) == (None, f"malformed: {key!r} is there twice; write it once")
