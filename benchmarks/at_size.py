@@ -78,7 +78,7 @@ def run(texts: int, labels: int, steps: int) -> dict[str, Measured]:
     curve = ("--curve", str(folder / "curve.tsv"))
     measure("scripts.train", "configs/cpu.cfg", str(corpus), str(model), *curve, "--max-steps", str(steps))
     scores = folder / "scores.json"
-    options = ("--predictions", str(folder / "predictions.jsonl"), "--details", str(folder / "details.json"))
+    options = ("--texts", str(folder / "texts.parquet"), "--pairs", str(folder / "pairs.parquet"))
     taken["evaluate a tenth"] = measure("scripts.evaluate", str(model), str(corpus / "test"), str(scores), *options)
     for name, one in taken.items():
         print(f"{name}: {one.seconds:,.0f} s, {one.megabytes:,.0f} MB", flush=True)

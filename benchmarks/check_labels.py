@@ -9,7 +9,6 @@ who knows the policy, the answers are added to the data sets, and the merge take
 on what the annotators made, on that, and on what was never wrong. All are evaluated on texts without wrong tags.
 """
 
-import csv
 import json
 import shutil
 from collections import Counter
@@ -46,17 +45,10 @@ def find_planted(docs: int, noise: float) -> dict[str, list[tuple[str, set[Span]
     return planted
 
 
-def read_rows(table: Path) -> list[tuple[str, Span | None, Span | None]]:
+def read_rows(file: Path) -> list[tuple[str, Span | None, Span | None]]:
     """Read findings: the document, what is there, and what is proposed."""
-    rows = []
-    with table.open(encoding="utf8") as file:
-        for row in csv.DictReader(file, delimiter="\t"):
-            current = (int(row["start"]), int(row["end"]), row["label"]) if row["start"] else None
-            proposed = (
-                (int(row["proposed_start"]), int(row["proposed_end"]), row["proposed"]) if row["proposed"] else None
-            )
-            rows.append((row["doc"], current, proposed))
-    return rows
+    _, *rows = map(json.loads, file.read_text(encoding="utf8").splitlines())
+    return [(row["doc"], *(row[side] and tuple(row[side]) for side in ("current", "proposed"))) for row in rows]
 
 
 def count_found(
@@ -153,15 +145,14 @@ def main(
 
     build("noisy")
     (OUT / "check.yml").write_text(f"check: {{folds: {folds}, steps: {steps}}}\n")
-    options: list[Any] = ["--out", OUT / "check", "--config", CONFIG, "--project", OUT / "check.yml"]
+    options: list[Any] = ["--out", OUT / "check"]
     if folds:
         train(corpora["noisy"], "noisy", 0, steps)
-        options += ["--model", OUT / "noisy-0"]
-    options += ["--most", 10**6, "--workers", 2]
+        options += ["--config", CONFIG, "--project", OUT / "check.yml", "--model", OUT / "noisy-0", "--workers", 2]
     measure("scripts.check_labels", *map(str, [corpora["noisy"], *options]))
     planted = find_planted(docs, noise)
     wrong = sum(map(len, planted.values()))
-    rows = [row for row in read_rows(OUT / "check" / "findings.tsv") if row[0] in texts]
+    rows = [row for row in read_rows(OUT / "check" / "findings.jsonl") if row[0] in texts]
     first = [factor * wrong for factor in (1, 2, 4)]
     counts = {f"first {number:,} rows": count_found(planted, rows[:number]) for number in first}
     there, _ = next(iter(counts.values()))

@@ -46,9 +46,9 @@ def main(
     for workers in (1, 2):
         peaks: list[float] = []
         for number, corpus in ((docs, small), (10 * docs, large)):
-            files = [str(OUT / f"{name}.json") for name in ("metrics", "details")]
-            given = [str(model), str(corpus / "test"), files[0], "--details", files[1], "--workers", str(workers)]
-            taken = measure("scripts.evaluate", *given, "--predictions", str(OUT / "predictions.jsonl"))
+            files = [str(OUT / name) for name in ("metrics.json", "texts.parquet", "pairs.parquet")]
+            given = [str(model), str(corpus / "test"), files[0], "--texts", files[1], "--pairs", files[2]]
+            taken = measure("scripts.evaluate", *given, "--workers", str(workers))
             peaks.append(taken.megabytes)
             growth = peaks[-1] / peaks[0] if len(peaks) > 1 else None
             rows.append([number, str(workers), taken.seconds, peaks[-1], growth])

@@ -5,7 +5,7 @@
 A pipeline with spaCy's ner and one with heads for labels are trained for some steps. Then the texts of train, of which
 there are most, are predicted and scored, in turn: `spacy evaluate` with the ner, `scripts.evaluate` with either. A time
 is that of the whole command, loading included; a process computes in one thread. `scripts.evaluate` has more to do:
-intervals, familiarity, and a file of predictions.
+intervals, and the tables of texts and pairs.
 """
 
 import os
@@ -38,8 +38,8 @@ def main(
         if not model.exists():
             options = ["--recognizer", recognizer, "--max-steps", str(steps), "--curve", str(OUT / "curve.tsv")]
             measure("scripts.train", CONFIG, str(corpus), str(model), *options)
-        files = [str(OUT / f"{name}.json") for name in ("metrics", "details")]
-        given = [str(model), texts, files[0], "--details", files[1], "--predictions", str(OUT / "predictions.jsonl")]
+        files = [str(OUT / name) for name in ("metrics.json", "texts.parquet", "pairs.parquet")]
+        given = [str(model), texts, files[0], "--texts", files[1], "--pairs", files[2]]
         commands[f"scripts.evaluate, {recognizer}"] = ["scripts.evaluate", *given]
     runs: dict[str, list[Measured]] = {}
     for _ in range(rounds):

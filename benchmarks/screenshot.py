@@ -24,12 +24,7 @@ from labelwise.report.page import render_report
 STORED = Path("benchmarks/results/report")
 PICTURE = Path("docs/report.png")
 DIGEST = "sha256 of the HTML"  # the name of the PNG's text
-NOT_SHOWN = {
-    "frequent",
-    "reliability",
-    "uncovered",
-    "wrong_boundaries",
-}  # of the details
+CASES = 40  # findings that are stored
 
 
 def render() -> str:
@@ -46,12 +41,11 @@ def digest(page: str) -> str:
 
 def store(root: Path) -> None:
     """Copy the results of a project."""
-    for name in ("metrics/cpu.json", "metrics/merge.json", "training/cpu/details.json"):
-        found = json.loads((root / name).read_text(encoding="utf8"))
-        if name.endswith("details.json"):
-            found |= {key: type(found[key])() for key in NOT_SHOWN & found.keys()}
+    for name in ("metrics/cpu.json", "metrics/merge.json", "training/check/findings.jsonl"):
+        lines = (root / name).read_text(encoding="utf8").splitlines()
+        content = "\n".join(lines[: 1 + CASES]) if name.endswith("l") else json.dumps(json.loads("\n".join(lines)))
         (STORED / name).parent.mkdir(parents=True, exist_ok=True)
-        (STORED / name).write_text(json.dumps(found, separators=(",", ":")) + "\n", encoding="utf8")
+        (STORED / name).write_text(content + "\n", encoding="utf8")
 
 
 def take_picture(page: str, out: Path) -> None:

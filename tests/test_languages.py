@@ -60,10 +60,8 @@ def test_a_language_without_rules_goes_from_tasks_to_a_report(merging):
     train_pipeline(
         Recipe(ROOT / "configs/cpu.cfg", root / "corpus", overrides=overrides), model, root / "plots/cpu.tsv"
     )
-    predictions = root / "training/cpu/predictions.jsonl"
-    found = evaluate_pipeline(model, root / "corpus/test", predictions=predictions)
-    for file, content in (("metrics/cpu.json", found.metrics), ("training/cpu/details.json", found.details)):
-        (root / file).write_bytes(msgspec.json.encode(content))
+    found = evaluate_pipeline(model, root / "corpus/test", tables=root / "training/cpu")
+    (root / "metrics/cpu.json").write_bytes(msgspec.json.encode(found.metrics))
     write_report(root, "cpu", root / "cpu.html")
     assert found.metrics.all_gold.f > 0.8
     assert f"{found.metrics.all_gold.f:.3f}" in (root / "cpu.html").read_text(encoding="utf8")

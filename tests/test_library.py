@@ -76,8 +76,8 @@ def test_paths_may_be_strings(demo_corpus, tmp_path):
     recipe = labelwise.Recipe(str(default_config("cpu")), corpus, overrides=steps, batch_size=f"{root}/batch_size.json")
     model, resources = f"{root}/training/cpu/model-best", f"{root}/training/cpu/resources.tsv"
     train_pipeline(recipe, model, f"{root}/plots/cpu.tsv", resources=resources)
-    predictions = f"{root}/training/cpu/predictions.jsonl"
-    found = labelwise.evaluate_pipeline(model, f"{corpus}/test", predictions=predictions, merge_metrics=metrics)
+    tables = f"{root}/training/cpu"
+    found = labelwise.evaluate_pipeline(model, f"{corpus}/test", tables=tables, merge_metrics=metrics)
     (tmp_path / "metrics/cpu.json").write_bytes(msgspec.json.encode(found.metrics))
     labelwise.write_report(root, "cpu", f"{root}/report.html")
     assert (tmp_path / "report.html").is_file()

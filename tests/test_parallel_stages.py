@@ -12,7 +12,7 @@ import pytest
 import spacy
 from distributed import LocalCluster
 
-from labelwise.check.run import check
+from labelwise.check.run import Folds, check
 from labelwise.demo.write import make_demo
 from labelwise.evaluate.predict_texts import predict_texts
 from labelwise.evaluate.run import evaluate_pipeline
@@ -113,4 +113,6 @@ def test_predict(address, there, ruler, monkeypatch):
 
 def test_check(address, there, demo_corpus):
     recipe = Recipe(ROOT / "configs" / "cpu.cfg", Path(os.path.relpath(demo_corpus, there)), seed=1, overrides=SMALL)
-    check_all_ways(address, lambda out, **options: check(recipe, out / "check", folds=2, **options), there)
+    check_all_ways(
+        address, lambda out, **options: check(recipe.corpus, out / "check", Folds(recipe, 2, **options)), there
+    )

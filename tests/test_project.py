@@ -82,7 +82,7 @@ def test_no_command_depends_on_code_that_it_does_not_use(name):
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_deps_can_be_read_at_a_glance(name):
-    most = {"check": 16, "report": 19, "report-gpu": 19}  # which read corpus and predictions
+    most = {"check-folds": 16, "report": 19, "report-gpu": 19}  # which read corpus and pairs
     assert len(COMMANDS[name]["deps"]) <= most.get(name, 14)
 
 
@@ -133,9 +133,9 @@ def test_workflows_make_every_input_before_it_is_used():
 
 
 def test_reports_are_written_again_by_weasel_as_they_show_more_than_their_deps():
-    """What check has found, where it was run."""
+    """The findings of check-folds, where it was run."""
     assert [name for name, command in COMMANDS.items() if command.get("no_skip")] == ["report", "report-gpu"]
-    assert PROJECT["workflows"]["fix"] == ["check", "report"]
+    assert PROJECT["workflows"]["fix"] == ["check-folds", "report"]
 
 
 @pytest.mark.parametrize("name", COMMANDS)

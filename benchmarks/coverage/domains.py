@@ -9,14 +9,12 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import yaml
 
 from benchmarks.coverage.data import OUT
 from benchmarks.coverage.methods import METHODS, Training, evaluate, merge, result, train
 from benchmarks.coverage.results import Row
 from labelwise.evaluate.predictions import read_predictions
-from labelwise.evaluate.uncovered import Rate, implausible
 
 DECLARED = Path("assets/public.yml")
 PUBLIC = (
@@ -52,14 +50,14 @@ def run_public(folder: Path, name: str, training: Training) -> Row:
         corpus = OUT / f"prodigy-{method.policy}"
         merge([tasks / "all.yml"], corpus, coverage=method.policy)
         trained = train(corpus, method.recognizer, training)
-        return result(trained, evaluate(trained.model, union / "test")[0]) | {"texts": texts}
+        return result(trained, evaluate(trained.model, union / "test")) | {"texts": texts}
     total: Counter[str] = Counter()
     row: Row = {"texts": texts, "seconds": 0, "peak": 0, "labels": {}}
     for label in sorted({each["labels"][0] for each in datasets}):
         corpus = OUT / f"prodigy-{label}"
         merge([declare(tasks / f"{label}.yml", [each for each in datasets if each["labels"] == [label]])], corpus)
         trained = train(corpus, name.partition(",")[0], training)
-        scores = evaluate(trained.model, union / "test")[0]["all_gold"]["labels"][label]
+        scores = evaluate(trained.model, union / "test")["all_gold"]["labels"][label]
         total += counts(scores)
         row["labels"][label] = scores["f"]
         row |= {"seconds": row["seconds"] + round(trained.seconds), "peak": max(row["peak"], trained.peak)}
@@ -85,9 +83,9 @@ def run_mixed(folders: dict[str, Path], name: str, training: Training) -> Row:
     corpus = OUT / f"mixed-{name}"
     texts = merge([declare(OUT / "tasks" / "mixed" / f"{name}.yml", datasets)], corpus, test_ratio=0.2)
     trained = train(corpus, "per-label", training)
-    metrics, details = evaluate(trained.model, corpus / "test")
-    rates = msgspec.convert(details["uncovered"], list[Rate])
-    row = result(trained, metrics) | {"texts": texts, "warned": sorted(implausible(rates))}
+    metrics = evaluate(trained.model, corpus / "test")
+    warned = sorted({rate["dataset"] for rate in metrics["implausible"]})
+    row = result(trained, metrics) | {"texts": texts, "warned": warned}
     f = {label: scores["f"] for label, scores in metrics["all_gold"]["labels"].items()}
     return row | {"foreign": foreign(places, labels), "labels": f}
 

@@ -69,12 +69,10 @@ def train(corpus: Path, recognizer: str, training: Training, *options: Any) -> T
     return Trained(model, taken.seconds, taken.peak_pss)
 
 
-def evaluate(model: Path, test: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Evaluate a pipeline; return its metrics, and the details. Predictions are in OUT/predictions.jsonl."""
-    files = [OUT / "scores.json", OUT / "details.json"]
-    command("evaluate", model, test, files[0], "--details", files[1], "--predictions", OUT / "predictions.jsonl")
-    metrics, details = (json.loads(file.read_text(encoding="utf8")) for file in files)
-    return metrics, details
+def evaluate(model: Path, test: Path) -> dict[str, Any]:
+    """Evaluate a pipeline; return its metrics. Predictions are in OUT/predictions.jsonl."""
+    command("evaluate", model, test, OUT / "scores.json", "--predictions", OUT / "predictions.jsonl")
+    return json.loads((OUT / "scores.json").read_text(encoding="utf8"))
 
 
 def result(trained: Trained, metrics: dict[str, Any]) -> Row:
@@ -93,5 +91,5 @@ def run_method(name: str, corpus: Path, texts: dict[str, int], training: Trainin
     if not texts.get("train") or not texts.get("dev"):
         return {"f": None, "texts": texts}
     trained = train(corpus, method.recognizer, training)
-    metrics, _ = evaluate(trained.model, corpus / "test")
+    metrics = evaluate(trained.model, corpus / "test")
     return result(trained, metrics) | {"texts": texts}

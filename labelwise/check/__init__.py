@@ -1,4 +1,4 @@
 """Find annotations that contradict the others, and list what to fix first.
 
-It imports common, corpus, evaluate and train.
+It imports common, corpus and train.
 """

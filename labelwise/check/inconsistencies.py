@@ -1,11 +1,8 @@
-"""Where annotation doesn't agree on what belongs to a span: words at its edges, and the plural.
+"""Where annotation doesn't agree on what belongs to a span: the words at its edges.
 
-An edge: some spans of a label begin (or end) with a word that others with the same head stop short of: a determiner, a
-number, a unit, punctuation, the part before a hyphen. All numbers count as one word, "0". A plural: a form is marked
-with a label, and the same form in the other number (plates, boxes, antibodies) is left unmarked.
-
-None of that is wrong by itself. It is for a policy to decide, and the rarer way is what there is to change. Spans that
-have neither letters nor digits are listed, too.
+Some spans of a label begin (or end) with a word that others with the same head stop short of: a determiner, a number, a
+unit, punctuation, the part before a hyphen. All numbers count as one word, "0". None of that is wrong by itself: a
+policy decides, and the rarer way is what there is to change. Spans without letters and digits are listed, too.
 """
 
 import re
@@ -17,28 +14,26 @@ import msgspec
 import numpy as np
 from spacy.strings import get_string_id
 
+from labelwise.check.deck import Finding, finding_of
 from labelwise.check.findings import Correction, Place
 from labelwise.check.folds import CheckedDoc
-from labelwise.check.worklists import Finding, finding_of
+from labelwise.common.wording import counted
 from labelwise.corpus.counts import Counts
 from labelwise.corpus.docbin_reader import StoredDoc
-from labelwise.corpus.forms import Forms, digest
+from labelwise.corpus.forms import Forms
 
-What = Literal["first word", "last word", "plural", "no letters"]
+What = Literal["first word", "last word", "no letters"]
 FEWEST = 3  # times that each way must have been taken
-CLEAR = 2  # how many times as often as the other way one must be taken, for a form to be marked, or left unmarked
 MOST = 100  # findings of an inconsistency
 HYPHENS = frozenset("-‐‑–")
-HISSING = ("ss", "x", "zz", "ch", "sh")  # what takes -es in the plural
-VOWEL_Y = ("ay", "ey", "oy", "uy")
 DIGITS = re.compile(r"\d+(?:[.,]\d+)*")
 
 
 class Inconsistency(msgspec.Struct, frozen=True, order=True):
     """Two ways to annotate.
 
-    word (str): the word at the edge, "…-" or "-…" for a part of a word with hyphens; or the form, with "(s)".
-    taken_in, left_out (int): times that the word is in the span, or just outside; that a form is marked, or not.
+    word (str): the word at the edge, "…-" or "-…" for a part of a word with hyphens; or the form.
+    taken_in, left_out (int): times that the word is in the span, or just outside.
     """
 
     label: str
@@ -56,10 +51,8 @@ class Inconsistency(msgspec.Struct, frozen=True, order=True):
         """Say what is inconsistent."""
         if self.what == "no letters":
             return f"{self.word!r} has neither letters nor digits, and is {self.label}"
-        ways = f"{self.taken_in:,} times; {self.left_out:,} times"
-        if self.what == "plural":
-            return f"{self.word}: in one number it is {self.label}, {ways}, in the other one, it isn't"
-        return f"{self.word!r} is the {self.what} of {self.label} {ways} it is left out"
+        ways = f"inside {counted(self.taken_in, 'time')}, outside {counted(self.left_out, 'time')}"
+        return f"{self.word!r} as the {self.what} of {self.label}: {ways}"
 
 
 class Edge(NamedTuple):
@@ -72,18 +65,13 @@ class Edge(NamedTuple):
 
 
 class Inconsistencies:
-    """Finds ways that don't agree, in three passes: plurals to look for, edges to count, and what to list."""
+    """Finds ways that don't agree, in two passes: edges to count, and what to list."""
 
     def __init__(self, forms: Forms) -> None:
         """Take what counts forms."""
         self.forms = forms
         self._edges_counted = Counts()
         self._found: dict[Inconsistency, list[Finding]] = {}
-
-    def look_for(self, doc: StoredDoc) -> None:
-        """Have the other number of a text's forms looked for."""
-        spans = self.forms.spans(doc)
-        self.forms.look_for_keys(_other_numbers(doc, spans), np.array([number for *_, number in spans], int))
 
     def count(self, doc: StoredDoc) -> None:
         """Count a text's edges, once it is known how often forms are marked."""
@@ -101,10 +89,6 @@ class Inconsistencies:
             inconsistency = Inconsistency(labels[place[2]], edge.what, edge.word, taken_in, left_out)
             if inconsistency.rarer >= FEWEST and edge.inside == (taken_in <= left_out):
                 self._list(checked, inconsistency, place, (*edge.other, place[2]))
-        for place, marked, unmarked, is_marked in self._plurals(doc):
-            inconsistency = Inconsistency(labels[place[2]], "plural", _stem(doc, place), marked, unmarked)
-            if inconsistency.rarer >= FEWEST and is_marked == (marked <= unmarked):
-                self._list(checked, inconsistency, *((place, None) if is_marked else (None, place)))
         for place in self.forms.spans(doc):
             form = " ".join(_words(doc, place))
             if not any(char.isalnum() for char in form):
@@ -133,29 +117,6 @@ class Inconsistencies:
         forms = self.forms.form_keys(doc, [edge.other for _, edge in found])
         marked = self.forms.marked.of(self.forms.keys(forms, np.array([span[2] for span, _ in found], int)))
         return [pair for pair, times in zip(found, marked.tolist(), strict=True) if times]
-
-    def _plurals(self, doc: StoredDoc) -> Iterator[tuple[Place, int, int, bool]]:
-        """Yield places whose form is marked and the other number isn't, or the other way round.
-
-        YIELDS (tuple): a place, how often the one number is marked, and the other one isn't, and which of both it is.
-        """
-        free = self.forms.occurrences(doc)
-        places = self.forms.spans(doc)
-        count = len(places)
-        places += zip(free.starts.tolist(), free.ends.tolist(), free.labels.tolist(), strict=True)
-        numbers = np.array([number for *_, number in places], int)
-        here = self._counts(self.forms.form_keys(doc, places), numbers)
-        there = self._counts(_other_numbers(doc, places), numbers)
-        for position, (place, one, other) in enumerate(zip(places, here, there, strict=True)):
-            is_marked = position < count
-            (marked, free_times), (marked_too, unmarked) = (one, other) if is_marked else (other, one)
-            if marked > CLEAR * free_times and unmarked > CLEAR * marked_too:
-                yield place, marked, unmarked, is_marked
-
-    def _counts(self, forms: np.ndarray, numbers: np.ndarray) -> list[tuple[int, int]]:
-        """Tell how often forms are marked with labels, and free."""
-        keys = self.forms.keys(forms, numbers)
-        return list(zip(self.forms.marked.of(keys).tolist(), self.forms.free.of(keys).tolist(), strict=True))
 
 
 def edges(words: Sequence[str], start: int, end: int) -> Iterator[Edge]:
@@ -186,42 +147,6 @@ def _keys(found: Sequence[tuple[int, Edge, bool]]) -> np.ndarray:
     return np.array(
         [get_string_id(f"{number}\t{edge.what}\t{edge.word}\t{way}") for number, edge, way in found], np.uint64
     )
-
-
-def _other_numbers(doc: StoredDoc, places: Sequence[Place]) -> np.ndarray:
-    """Digest the words of spans with the last one in the other number."""
-    digests = []
-    for start, end, _ in places:
-        last = doc.strings[int(doc.words[end - 1])]
-        singular, plural = numbers(last)
-        other = singular if last == plural else plural
-        digests.append(digest(np.append(doc.words[start : end - 1], np.uint64(get_string_id(other)))))
-    return np.array(digests, np.uint64)
-
-
-def numbers(word: str) -> tuple[str, str]:
-    """Guess the singular and the plural of an English word, one of which it is.
-
-    >>> numbers("plate"), numbers("boxes"), numbers("antibody"), numbers("days"), numbers("glass")
-    (('plate', 'plates'), ('box', 'boxes'), ('antibody', 'antibodies'), ('day', 'days'), ('glass', 'glasses'))
-    """
-    if word.endswith("ies"):
-        return word[:-3] + "y", word
-    if word.endswith(tuple(ending + "es" for ending in HISSING)):
-        return word[:-2], word
-    if word.endswith("s") and not word.endswith("ss"):
-        return word[:-1], word
-    if word.endswith(HISSING):
-        return word, word + "es"
-    if word.endswith("y") and not word.endswith(VOWEL_Y):
-        return word, word[:-1] + "ies"
-    return word, word + "s"
-
-
-def _stem(doc: StoredDoc, place: Place) -> str:
-    *words, last = [word.lower() for word in _words(doc, place)]
-    singular, plural = numbers(last)
-    return " ".join([*words, f"{singular}(s)" if plural == singular + "s" else f"{singular}/{plural}"])
 
 
 def _words(doc: StoredDoc, place: Place) -> list[str]:

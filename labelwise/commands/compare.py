@@ -1,6 +1,8 @@
 """Compare the results of git revisions, label by label: is one better, and could it be chance?"""
 
 import re
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Literal
 
 import msgspec
@@ -38,8 +40,9 @@ def compare_cli(
                 "out to compare HEAD with the workspace"
             )
         names = revisions if len(revisions) > 1 else [*revisions, WORKSPACE]
-        results = [read_revision(name, pipeline) for name in names]
-        comparison = compare(results, gold=gold, common=common)
+        with TemporaryDirectory() as folder:
+            results = [read_revision(name, pipeline, Path(folder) / str(at)) for at, name in enumerate(names)]
+            comparison = compare(results, gold=gold, common=common)
     if as_json:
         print(msgspec.json.format(msgspec.json.encode(comparison), indent=2).decode())
     elif md:

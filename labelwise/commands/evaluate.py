@@ -16,26 +16,27 @@ from labelwise.commands.console import (
     progress_texts,
     user_errors,
 )
+from labelwise.common.errors import InputError
 from labelwise.common.files import staged_together
 from labelwise.common.portable import obey
 from labelwise.common.wording import counted
 from labelwise.corpus.merge_counts import tell_gold
 from labelwise.evaluate.results import read_merge_counts
 from labelwise.evaluate.run import evaluate_pipeline
-from labelwise.evaluate.scores import Details, Metrics, Scores
+from labelwise.evaluate.scores import Metrics, Rate, Scores
 from labelwise.evaluate.seen import REMEDY, tell_seen
-from labelwise.evaluate.uncovered import Rate, implausible
+from labelwise.evaluate.tables import Tables
 
 Option = typer.Option
-WIDEST = 40  # characters of a span in a table
 
 
 def evaluate_cli(
     model: Annotated[Path, typer.Argument(help="Folder of a trained pipeline")],
     split: Annotated[Path, typer.Argument(help="Split of a merged corpus, such as corpus/test")],
     metrics: Annotated[Path, typer.Argument(help="JSON file for the scores")],
-    predictions: Annotated[Path | None, Option(help="JSONL file for what was predicted, with the gold")] = None,
-    details: Annotated[Path | None, Option(help="JSON file for the confusion of labels, and mistakes")] = None,
+    texts: Annotated[Path | None, Option(help="Parquet file with a row for each text")] = None,
+    pairs: Annotated[Path | None, Option(help="Parquet file with a row for each pair of spans")] = None,
+    predictions: Annotated[Path | None, Option(help="JSONL file for predictions, with the gold, to export")] = None,
     merge_metrics: Annotated[Path | None, Option(help="The merge's ledger, for the agreement of annotators")] = None,
     speed: Annotated[Path | None, Option(help="JSON file for words per second, which vary")] = None,
     gpu_id: Annotated[int, Option(help="Number of the GPU; -1 for the CPU")] = -1,
@@ -48,11 +49,14 @@ def evaluate_cli(
     """Evaluate a trained pipeline on a split of the corpus, label by label."""
     with user_errors("Nothing was evaluated"):
         obey(model / "config.cfg")
-        with staged_together(metrics, details, speed, predictions) as (*files, staged_predictions):
+        if (texts is None) != (pairs is None):
+            raise InputError("--texts, --pairs: give both or none")
+        with staged_together(metrics, speed, predictions, texts, pairs) as (*files, kept, first, second):
             found = evaluate_pipeline(
                 model,
                 split,
-                predictions=staged_predictions,
+                tables=Tables(first, second) if texts and pairs else None,
+                predictions=kept,
                 merge_metrics=merge_metrics,
                 gpu_id=gpu_id,
                 workers=workers,
@@ -60,7 +64,7 @@ def evaluate_cli(
                 address=address,
                 progress=progress_texts,
             )
-            for file, content in zip(files, (found.metrics, found.details, found.speed._asdict()), strict=True):
+            for file, content in zip(files, (found.metrics, found.speed._asdict()), strict=True):
                 if file:
                     text = json.dumps(msgspec.to_builtins(content), indent=2, ensure_ascii=False)
                     file.write_text(text + "\n", encoding="utf8")
@@ -69,11 +73,10 @@ def evaluate_cli(
     merge = read_merge_counts(merge_metrics) if merge_metrics else None
     if told := merge and tell_gold(merge.labels):
         msg.info(f"The corpus: {told}.")
-    print_mistakes(found.details)
     if found.metrics.unscored:
         unscored = counted(found.metrics.unscored, "prediction")
         msg.info(f"Not scored, as nobody knows whether it is right: {unscored}")
-    warn_implausible(found.details.uncovered)
+    warn_implausible(found.metrics.implausible)
     if found.metrics.calibration_error is not None:
         msg.info(f"Probabilities are off by {found.metrics.calibration_error:.3f}, on average")
     read = f"{counted(found.metrics.texts, 'text')} of {counted(found.speed.words, 'word')}"
@@ -82,17 +85,17 @@ def evaluate_cli(
 
 def print_scores(metrics: Metrics) -> None:
     """Print the scores of each label, and of all."""
-    kinds = [metrics.all_gold, metrics.flat_gold, metrics.all_spans or metrics.all_gold]
+    kinds = [metrics.all_gold, metrics.all_spans or metrics.all_gold]
     rows = []
     for name in sorted(metrics.all_gold.labels):
-        row, flat, spans = (kind.labels[name].shown() for kind in kinds)
+        row, spans = (kind.labels[name].shown() for kind in kinds)
         ceiling = figure(metrics.agreement[name].f) if name in metrics.agreement else ""
-        rows.append([name, *_figures(row), figure(spans.f), figure(flat.f), ceiling, f"{row.support:,}"])
-    total, flat, spans = kinds
-    rows.append(["all (micro)", *_figures(total), figure(spans.f), figure(flat.f), "", f"{total.support:,}"])
-    rows.append(["mean (macro)", *_figures(total.macro), figure(spans.macro.f), figure(flat.macro.f), "", ""])
-    header = ["Label", "P", "R", "F", "95%", "F all spans", "F flat gold", "Agreement", "Support"]
-    absent = {"F all spans": not metrics.all_spans, "Agreement": not metrics.agreement}
+        rows.append([name, *_figures(row), figure(spans.f), ceiling, f"{row.support:,}"])
+    total, spans = kinds
+    rows.append(["all (micro)", *_figures(total), figure(spans.f), "", f"{total.support:,}"])
+    rows.append(["mean (macro)", *_figures(total.macro), figure(spans.macro.f), "", ""])
+    header = ["Label", "P", "R", "F1", "95%", "F1 all spans", "Agreement", "Support"]
+    absent = {"F1 all spans": not metrics.all_spans, "Agreement": not metrics.agreement}
     kept = [[cell for name, cell in zip(header, row, strict=True) if not absent.get(name)] for row in (header, *rows)]
     print_table(kept[0], kept[1:])
 
@@ -102,17 +105,6 @@ def print_seen(metrics: Metrics) -> None:
     if said := tell_seen(metrics):
         tell = msg.warn if metrics.seen and metrics.seen.texts else msg.info
         tell(said, REMEDY)
-
-
-def print_mistakes(details: Details, most: int = 3) -> None:
-    """Print the most frequent mistakes of each kind."""
-    rows = []
-    for kind, mistakes in details.frequent.items():
-        for mistake in mistakes[:most]:
-            sides = [(mistake.gold, mistake.gold_label), (mistake.predicted, mistake.predicted_label)]
-            named = " for ".join(f"{text[:WIDEST]} ({label})" for text, label in sides if label)
-            rows.append([f"{kind}: {named}", f"{mistake.count:,}"])
-    print_table(["Frequent mistakes, gold before predicted", ""], rows)
 
 
 def _figures(row: Scores) -> list[str]:
@@ -126,8 +118,10 @@ def warn_implausible(rates: Iterable[Rate]) -> None:
     Data sets with the same figures, as they have the same texts, share a warning.
     """
     by_text: dict[str, list[str]] = {}
-    for name, found in implausible(rates).items():
-        found.sort(key=lambda rate: (-rate.per_1000, rate.label))
+    by_name: dict[str, list[Rate]] = {}
+    for rate in sorted(rates, key=lambda rate: (rate.dataset, -rate.per_1000, rate.label)):
+        by_name.setdefault(rate.dataset, []).append(rate)
+    for name, found in by_name.items():
         listed = ", ".join(
             f"{rate.label} {rate.per_1000:.1f} ({rate.known_per_1000:.1f}, gold {rate.gold_per_1000:.1f})"
             for rate in found

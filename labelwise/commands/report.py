@@ -1,4 +1,4 @@
-"""Write the report of a pipeline: one HTML page with its scores, curves and mistakes."""
+"""Write the report of a pipeline: one HTML page that says what to do next."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -7,22 +7,25 @@ import msgspec
 import typer
 
 from labelwise.commands.console import msg, user_errors
+from labelwise.common.errors import InputError
 from labelwise.common.sections import read_section
-from labelwise.compare.revisions import read_revision
+from labelwise.compare.revisions import read_before
 from labelwise.evaluate.ranking import SHIP_AT
 from labelwise.evaluate.results import load_results
 from labelwise.report.advice import summarize
-from labelwise.report.page import write_report
+from labelwise.report.deck import read_deck
+from labelwise.report.page import Base, write_report
 
 Option = typer.Option
 Pipeline = Literal["cpu", "gpu"]
+DECISIONS = "assets/decisions/decisions.jsonl"
 
 
 class ReportSection(msgspec.Struct, frozen=True):
     """The section `report` of project.yml.
 
-    base (str): a git revision, such as main, to tell the difference to; empty for none.
-    ship_at (float): what the lower end of a label's interval of F must reach for it to be used.
+    base (str): a git revision, such as main, to tell the difference to; empty for HEAD.
+    ship_at (float): what the lower end of a label's interval of F1 must reach for it to be used.
     """
 
     base: str = ""
@@ -36,18 +39,28 @@ def report_cli(
         Path, Option(help="Folder of the project; its project.yml, if there is one, has a section `report`")
     ] = Path(),
 ) -> None:
-    """Write the report of a pipeline: one HTML page with its scores, curves and mistakes."""
+    """Write the report of a pipeline: one HTML page that says what to do next."""
     with user_errors("No report was written"):
         project = root / "project.yml"
         section = read_section(project if project.is_file() else None, "report", ReportSection)
-        base = read_revision(section.base, pipeline, root) if section.base else None
-        write_report(root, pipeline, out, base=base, ship_at=section.ship_at)
-        digest = summarize(load_results(root, pipeline), pipeline)
+        write_report(root, pipeline, out, base=read_base(section.base, pipeline, root), ship_at=section.ship_at)
+        digest = summarize(load_results(root, pipeline), pipeline, section.ship_at, read_deck(root).missing())
     if digest:
         for doubt in digest.doubts:
             msg.warn(doubt.what, doubt.remedy)
-        msg.info(f"Points of F to gain: {', '.join(digest.costliest) or 'none'}")
-        msg.info(f"F {digest.f}")
-        if digest.tasks:
-            print(digest.tasks[0].line())  # in one line, as its command is copied
+        msg.info(f"F1 {digest.f}. {digest.sentence}")
+        print(f"First: {digest.do}")  # in one line, as its command is copied
     print(out.resolve().as_uri())
+
+
+def read_base(name: str, pipeline: str, root: Path) -> Base | None:
+    """Read the scores to tell the difference to: those of a revision, or else of HEAD, if it has any.
+
+    RAISES (InputError): a revision is named, and has no scores.
+    """
+    try:
+        return Base(name or "HEAD", *read_before(name or "HEAD", pipeline, DECISIONS, root))
+    except InputError:
+        if name:
+            raise
+        return None

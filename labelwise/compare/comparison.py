@@ -9,7 +9,7 @@ The first revision is the base, to which each other is compared.
    two-sided; see `resampling`. p of the labels is corrected for their number (Holm).
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Literal
 
@@ -17,12 +17,13 @@ import msgspec
 import numpy as np
 
 from labelwise.common.errors import InputError
+from labelwise.common.spans import SpanKey
 from labelwise.common.wording import counted
 from labelwise.compare.revisions import Revision
-from labelwise.evaluate.predictions import Aligned, PredictedDoc
+from labelwise.evaluate.predictions import PredictedDoc
 from labelwise.evaluate.resampling import BLOCK, Bootstrap, Swaps, f_scores, holm, interval
-from labelwise.evaluate.scores import count
 from labelwise.evaluate.seen import tell_seen
+from labelwise.evaluate.tables import read_docs
 
 GoldOf = Literal["last", "first", "own"]
 
@@ -107,7 +108,7 @@ def compare(revisions: Sequence[Revision], *, gold: GoldOf | None = None, common
     labels = sorted(set.intersection(*of_each.values()))
     if not labels:
         raise InputError(f"{', '.join(names)}: there is no label that all of them have")
-    missing = [revision.missing for revision in revisions if not revision.predictions]
+    missing = [revision.missing for revision in revisions if not revision.tables]
     if missing and (texts_differ or gold in ("last", "first")):
         raise InputError(f"{'; '.join(missing)}. --common, and --gold last or first, need them")
 
@@ -132,8 +133,8 @@ def compare(revisions: Sequence[Revision], *, gold: GoldOf | None = None, common
 
 
 def _resample(revisions: Sequence[Revision], labels: list[str], gold: GoldOf, *, all_spans: bool) -> Comparison:
-    """Compare by predictions."""
-    aligned = Aligned([revision.predictions() for revision in revisions if revision.predictions])
+    """Compare span by span."""
+    aligned = _Aligned([read_docs(revision.tables) for revision in revisions if revision.tables])
     shape = (len(labels), 3)
     bootstrap = Bootstrap((len(revisions), *shape))
     swaps = [Swaps(shape) for _ in revisions[1:]]
@@ -164,6 +165,32 @@ def _resample(revisions: Sequence[Revision], labels: list[str], gold: GoldOf, *,
     return made
 
 
+class _Aligned:
+    """Reads the texts of several revisions side by side, and yields the docs of each text that is in all of them.
+
+    left_out (list[int]): for each revision, the number of its texts that aren't in all.
+    """
+
+    def __init__(self, streams: Sequence[Iterable[PredictedDoc]]) -> None:
+        """Take docs sorted by key."""
+        self.streams = [iter(stream) for stream in streams]
+        self.left_out = [0] * len(streams)
+
+    def __iter__(self) -> Iterator[list[PredictedDoc]]:
+        """Yield the docs of a text, in the order of the revisions."""
+        docs = [next(stream, None) for stream in self.streams]
+        while any(docs):
+            key = min(doc.key for doc in docs if doc)
+            at = [number for number, doc in enumerate(docs) if doc and doc.key == key]
+            if len(at) == len(docs):
+                yield [doc for doc in docs if doc]
+            else:
+                for number in at:
+                    self.left_out[number] += 1
+            for number in at:
+                docs[number] = next(self.streams[number], None)
+
+
 def _truth(doc: PredictedDoc) -> tuple[Any, ...]:
     """Return what scores depend on, except for the predictions."""
     return doc.gold, doc.uncovered, doc.rejected
@@ -176,6 +203,19 @@ def _count(docs: list[PredictedDoc], gold: GoldOf, labels: Sequence[str], *, all
         count(truth.scored(doc.all_spans() if all_spans else doc.predicted), truth.scored(truth.gold), labels)
         for doc, truth in zip(docs, truths, strict=True)
     ]
+
+
+def count(predicted: Collection[SpanKey], gold: Collection[SpanKey], labels: Sequence[str]) -> np.ndarray:
+    """Count the spans of a doc: right, predicted and gold ones for each label, of the shape (labels, 3).
+
+    predicted, gold (Collection): spans of these labels alone, each once.
+    """
+    counts = np.zeros((len(labels), 3), int)
+    place = {label: number for number, label in enumerate(labels)}
+    for column, spans in enumerate((set(predicted) & set(gold), predicted, gold)):
+        for _, _, label in spans:
+            counts[place[label], column] += 1
+    return counts
 
 
 def _rows(names: Sequence[str], labels: Sequence[str], f: np.ndarray, support: list[int]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""Read an experiment's results at git revisions: metrics from git, predictions from DVC's cache, or its remote."""
+"""Read an experiment's results at git revisions: metrics from git, tables of pairs from DVC's cache, or its remote."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,8 +11,8 @@ from pygit2 import GitError
 
 from labelwise.common.decoding import DECODE_ERRORS
 from labelwise.common.errors import InputError
-from labelwise.evaluate.predictions import PredictedDoc, new_digest, parse_predictions
 from labelwise.evaluate.scores import Metrics
+from labelwise.evaluate.tables import Tables
 
 WORKSPACE = "workspace"  # in place of a revision: the files as they are now
 
@@ -20,28 +20,38 @@ WORKSPACE = "workspace"  # in place of a revision: the files as they are now
 class Revision(NamedTuple):
     """What an evaluation found at a git revision, or in the WORKSPACE.
 
-    predictions (Callable | None): reads the predicted docs; None if they aren't available.
+    tables (Tables | None): what the scores were computed from; None if they aren't available.
     missing (str): why not.
     behind (Sequence[str]): of the WORKSPACE: stages that DVC would have to run for the results to be its files'.
     """
 
     name: str
     metrics: Metrics
-    predictions: Callable[[], Iterator[PredictedDoc]] | None
+    tables: Tables | None
     missing: str = ""
     behind: Sequence[str] = ()
 
 
-def read_revision(name: str, pipeline: str, root: Path = Path()) -> Revision:
-    """Read the results of a pipeline, such as "cpu", at a git revision, or in the WORKSPACE.
+def read_before(name: str, pipeline: str, decisions: str, root: Path = Path()) -> tuple[Metrics, int]:
+    """Read the scores of a pipeline, such as "cpu", at a git revision, and how many decisions were made since.
 
+    decisions (str): the file of decisions, one a line.
     RAISES (InputError): there is no such repository, revision, or evaluation, or the repository is another user's.
     """
-    metrics, predictions = f"metrics/{pipeline}.json", f"training/{pipeline}/predictions.jsonl"
-    remedy = f"run `dvc repro evaluate-{pipeline}`" + ("" if name == WORKSPACE else " there, and commit it")
+    metrics, files, folder = _read_metrics(name, pipeline, root)
+    try:
+        before = files.read_bytes(folder + decisions)
+    except (OSError, DvcException):
+        before = b""
+    now = (root / decisions).read_bytes() if (root / decisions).is_file() else b""
+    return metrics, max(0, len(now.splitlines()) - len(before.splitlines()))
+
+
+def _read_metrics(name: str, pipeline: str, root: Path) -> tuple[Metrics, DVCFileSystem, str]:
+    metrics, remedy = f"metrics/{pipeline}.json", _remedy(name, pipeline)
     try:
         files, folder = open_files(name, root)
-        content = msgspec.json.decode(files.read_bytes(folder + metrics), type=Metrics)
+        return msgspec.json.decode(files.read_bytes(folder + metrics), type=Metrics), files, folder
     except FileNotFoundError as error:
         raise InputError(f"{name}: no {metrics}; {remedy}") from error
     except DECODE_ERRORS as error:
@@ -55,22 +65,34 @@ def read_revision(name: str, pipeline: str, root: Path = Path()) -> Revision:
             f"'{there.resolve()}'"
         ) from error
 
-    def read() -> Iterator[PredictedDoc]:
-        """Read the predictions, and check in the end that they are those of the metrics."""
-        with files.open(folder + predictions, "rb") as file:
-            yield from parse_predictions(file, f"{name}: {predictions}", digest := new_digest())
-        if digest.hexdigest() != content.predictions_digest:
-            raise InputError(
-                f"{name}: {predictions} isn't what {metrics} was computed from; `dvc checkout` it, or {remedy}"
-            )
 
+def _remedy(name: str, pipeline: str) -> str:
+    return f"run `dvc repro evaluate-{pipeline}`" + ("" if name == WORKSPACE else " there, and commit it")
+
+
+def read_revision(name: str, pipeline: str, into: Path, root: Path = Path()) -> Revision:
+    """Read the results of a pipeline at a git revision, or in the WORKSPACE.
+
+    into (Path): a folder for the tables that the scores are computed from.
+    RAISES (InputError): there is no such repository, revision, or evaluation, the repository is another user's, or the
+        tables aren't those of the scores.
+    """
+    content, files, folder = _read_metrics(name, pipeline, root)
+    tables, copied = Tables.of(Path("training") / pipeline), Tables.of(into)
+    into.mkdir(parents=True, exist_ok=True)
     behind = stages_behind(files, f"evaluate-{pipeline}") if name == WORKSPACE else []
     try:
-        with files.open(folder + predictions, "rb"):
-            return Revision(name, content, read, behind=behind)
+        for file, copy in zip(tables, copied, strict=True):
+            copy.write_bytes(files.read_bytes(folder + file.as_posix()))
     except (OSError, DvcException) as error:
-        reason = f"{predictions} of {name} isn't in DVC's cache ({error}); if a remote has it, run `dvc fetch -a`"
+        reason = f"{tables.pairs} of {name} isn't in DVC's cache ({error}); if a remote has it, run `dvc fetch -a`"
         return Revision(name, content, None, reason, behind)
+    if copied.digest() != content.predictions_digest:
+        raise InputError(
+            f"{name}: {tables.pairs} isn't what metrics/{pipeline}.json was computed from; `dvc checkout` it, or "
+            f"{_remedy(name, pipeline)}"
+        )
+    return Revision(name, content, copied, behind=behind)
 
 
 def stages_behind(files: DVCFileSystem, target: str) -> list[str]:

@@ -1,7 +1,8 @@
 """How often a form, a sequence of words, is marked with a label, and how often it is left unmarked.
 
-An occurrence of a form is free for a label if the text is complete for the label, and nothing of it is in a span of
-that label. Tokens are compared as they are written; single spaces between them don't count.
+An occurrence of a form is free for a label if the text is complete for the label, nothing of it is in a span of that
+label, and it isn't a part of a longer span of another label. Tokens are compared as they are written; single spaces
+between them don't count.
 """
 
 from collections.abc import Iterable, Sequence
@@ -88,6 +89,7 @@ class Forms:
         for start, end, number in self.spans(doc):
             taken[number, start + 1 : end + 1] = 1
         taken = np.cumsum(taken, axis=1)
+        at, before = self._reach(doc)
         found: list[tuple[np.ndarray, ...]] = []
         for length, forms in enumerate(ngrams(doc.words, LONGEST), 1):
             starts = np.flatnonzero(self._forms.of(forms))
@@ -97,12 +99,20 @@ class Forms:
             place, label = place.ravel(), label.ravel()
             keys = self.keys(forms[place], label)
             free = taken[label, place + length] == taken[label, place]
-            kept = (self._wanted.of(keys) > 0) & free
+            part = (before[place] >= place + length) | (at[place] > place + length)
+            kept = (self._wanted.of(keys) > 0) & free & ~part
             found.append((place[kept], place[kept] + length, label[kept], keys[kept]))
         none = np.zeros(0, int)
         if not found:
             return Occurrences(none, none, none, none.astype(np.uint64))
         return Occurrences(*(np.concatenate(column) for column in zip(*found, strict=True)))
+
+    def _reach(self, doc: StoredDoc) -> tuple[np.ndarray, np.ndarray]:
+        """Tell for each token the last end of spans that begin at it, and of those that begin before it."""
+        at = np.zeros(len(doc) + 1, int)
+        for start, end, _ in self.spans(doc):
+            at[start] = max(at[start], end)
+        return at, np.append(0, np.maximum.accumulate(at)[:-1])
 
 
 def digest(words: np.ndarray) -> np.uint64:

@@ -6,8 +6,7 @@ The file has a line of JSON for each text, sorted by key, so that files of two b
      "entities": [[4, 8, "Amount"]], "rejected": [], "uncovered": {"Time": "none"}}
 """
 
-import hashlib
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -75,77 +74,28 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(PredictedDoc).decode
 
 
-def new_digest() -> hashlib.blake2b:
-    """Start the digest of a file, by which metrics name the predictions that they are computed from."""
-    return hashlib.blake2b(digest_size=8)
-
-
 def write_predictions(docs: Iterable[PredictedDoc], file: BinaryIO) -> None:
     """Write docs, one per line."""
     for doc in docs:
         file.write(_encode(doc) + b"\n")
 
 
-def read_predictions(
-    path: Path, digest: hashlib.blake2b | None = None, *, in_order: bool = True
-) -> Iterator[PredictedDoc]:
+def read_predictions(path: Path, *, in_order: bool = True) -> Iterator[PredictedDoc]:
     """Yield the docs of a file.
 
-    digest (hashlib.blake2b | None): is updated with what is read.
     in_order (bool): they have to be sorted by key; those of raw texts aren't.
-    RAISES (InputError): there is no such file, or it isn't what `evaluate_pipeline` wrote.
+    RAISES (InputError): there is no such file, or a line isn't what `write_predictions` writes, or isn't sorted.
     """
     if not path.is_file():
         raise InputError(f"{path}: there is no such file; run the evaluation, or `dvc pull` what it wrote")
-    with path.open("rb") as file:
-        yield from parse_predictions(file, str(path), digest, in_order=in_order)
-
-
-def parse_predictions(
-    lines: Iterable[bytes], name: str, digest: hashlib.blake2b | None = None, *, in_order: bool = True
-) -> Iterator[PredictedDoc]:
-    """Yield the doc of each line.
-
-    name (str): of the file, for errors.
-    digest (hashlib.blake2b | None): is updated with the lines.
-    in_order (bool): see `read_predictions`.
-    RAISES (InputError): a line isn't what `evaluate_pipeline` writes, or isn't sorted.
-    """
     last = ""
-    for number, line in enumerate(lines, 1):
-        try:
-            doc = _decode(line)
-        except DECODE_ERRORS as error:
-            raise InputError(f"{name}:{number}: not a prediction ({error}); run the evaluation again") from error
-        if in_order and doc.key <= last:
-            raise InputError(f"{name}:{number}: not sorted by key; run the evaluation again")
-        last = doc.key
-        if digest:
-            digest.update(line)
-        yield doc
-
-
-class Aligned:
-    """Reads several files of predictions side by side, and yields the docs of each text that is in all of them.
-
-    left_out (list[int]): for each file, the number of its texts that aren't in all.
-    """
-
-    def __init__(self, streams: Sequence[Iterable[PredictedDoc]]) -> None:
-        """Take docs sorted by key."""
-        self.streams = [iter(stream) for stream in streams]
-        self.left_out = [0] * len(streams)
-
-    def __iter__(self) -> Iterator[list[PredictedDoc]]:
-        """Yield the docs of a text, in the order of the files."""
-        docs = [next(stream, None) for stream in self.streams]
-        while any(docs):
-            key = min(doc.key for doc in docs if doc)
-            at = [number for number, doc in enumerate(docs) if doc and doc.key == key]
-            if len(at) == len(docs):
-                yield [doc for doc in docs if doc]
-            else:
-                for number in at:
-                    self.left_out[number] += 1
-            for number in at:
-                docs[number] = next(self.streams[number], None)
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                doc = _decode(line)
+            except DECODE_ERRORS as error:
+                raise InputError(f"{path}:{number}: not a prediction ({error}); run the evaluation again") from error
+            if in_order and doc.key <= last:
+                raise InputError(f"{path}:{number}: not sorted by key; run the evaluation again")
+            last = doc.key
+            yield doc

@@ -1,4 +1,4 @@
-"""Which label to see to first: the points of F that it costs, and whether its scores can be trusted."""
+"""Which label to see to first: the points of F1 that it costs, by cause, and whether its scores can be trusted."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,9 +6,11 @@ from math import ceil
 from typing import Literal
 
 from labelwise.evaluate.scores import Errors, Metrics, Scores, prf
+from labelwise.evaluate.tables import CAUSES
 
 FEW = 20  # gold spans in test, below which a label's scores say little
-SHIP_AT = 0.8  # what the lower end of the interval of F must reach
+SHIP_AT = 0.8  # what the lower end of the interval of F1 must reach
+SPURIOUS = "spurious"  # beside the causes of what isn't found
 Verdict = Literal["ship", "hold", "unknown"]
 
 
@@ -16,39 +18,33 @@ Verdict = Literal["ship", "hold", "unknown"]
 class RankedLabel:
     """A label, what it costs, and what is known of it.
 
-    points (float): of F over all labels, 0 to 100, that there were more if the label were perfect.
-    shares (dict): those points by kind of error: "missed", "spurious", "boundaries".
+    points (float): of F1 over all labels, 0 to 100, that there were more if the label were perfect.
+    costs (dict): those points by cause; see `tables.CAUSES`.
     """
 
     label: str
     scores: Scores
     errors: Errors
     points: float
-    shares: Mapping[str, float]
+    costs: Mapping[str, float]
 
     @property
     def few(self) -> bool:
         """Test has too few gold spans of it for its scores to say much."""
         return (self.scores.support or 0) < FEW
 
-    @property
-    def unjudged(self) -> bool:
-        """Most of its predictions can't be judged: its scores are of the others alone."""
-        errors = self.errors
-        return errors.unjudged > errors.right + errors.spurious + errors.boundaries
-
     def verdict(self, ship_at: float = SHIP_AT) -> Verdict:
-        """Tell whether it may be used: "ship" if the lower end of its interval of F reaches `ship_at`, or else "hold".
+        """Tell whether it may be used: "ship" if the lower end of its interval of F1 reaches `ship_at`, or else "hold".
 
         RETURNS (str): "unknown" if test has few of its spans, or more predictions can't be judged than can.
         """
-        if self.few or self.unjudged or self.scores.f_low is None:
+        if self.few or self.errors.unknown or self.scores.f_low is None:
             return "unknown"
         return "ship" if self.scores.f_low >= ship_at else "hold"
 
 
 def rank_labels(metrics: Metrics) -> list[RankedLabel]:
-    """Rank the labels by the points of F over all labels to gain; those with few spans in test come last."""
+    """Rank the labels by the points of F1 over all labels to gain; those with few spans in test come last."""
     errors = {label: metrics.errors.get(label, Errors()) for label in metrics.all_gold.labels}
     right = sum(one.right for one in errors.values())
     gold = right + sum(one.missed + one.boundaries for one in errors.values())
@@ -59,9 +55,9 @@ def rank_labels(metrics: Metrics) -> list[RankedLabel]:
         missed, spurious = one.missed + one.boundaries, one.spurious + one.boundaries
         perfect = prf(right + missed, predicted + missed - spurious, gold).f or 0.0
         points = 100 * (perfect - f)
-        costs = {"missed": one.missed, "spurious": one.spurious, "boundaries": 2 * one.boundaries}
-        shares = {kind: points * n / max(1, missed + spurious) for kind, n in costs.items()}
-        ranked.append(RankedLabel(label, metrics.all_gold.labels[label].shown(), one, points, shares))
+        counts = {cause: one.causes.get(cause, 0) for cause in CAUSES[1:]} | {SPURIOUS: spurious}
+        costs = {cause: points * n / max(1, missed + spurious) for cause, n in counts.items()}
+        ranked.append(RankedLabel(label, metrics.all_gold.labels[label].shown(), one, points, costs))
     return sorted(ranked, key=lambda row: (row.few, -row.points, row.label))
 
 

@@ -58,9 +58,13 @@ class Bootstrap:
         anything = found.any(-1, keepdims=True)
         self._docs += np.concatenate([found, anything, anything], axis=-1).sum(0)
 
-    def f_scores(self) -> np.ndarray:
-        """Compute what `f_scores` gives for each replicate; NaN where fewer docs than FEWEST have any span."""
-        return np.where(self._docs >= FEWEST, f_scores(self.sums), np.nan)
+    def f_scores(self, labels: np.ndarray | slice = slice(None)) -> np.ndarray:
+        """Compute what `f_scores` gives for each replicate; NaN where fewer docs than FEWEST have any span.
+
+        labels (np.ndarray): which labels to take, as booleans.
+        """
+        docs = np.concatenate([self._docs[..., :-2][..., labels], self._docs[..., -2:]], axis=-1)
+        return np.where(docs >= FEWEST, f_scores(self.sums[..., labels, :]), np.nan)
 
 
 class Swaps:

@@ -14,7 +14,8 @@ from labelwise.common.decoding import DECODE_ERRORS
 from labelwise.common.errors import InputError
 from labelwise.corpus.manifest import check_merged
 from labelwise.corpus.merge_counts import MergeCounts
-from labelwise.evaluate.scores import Details, Metrics
+from labelwise.evaluate.scores import Metrics
+from labelwise.evaluate.tables import Tables
 
 Read = TypeVar("Read")
 Table = dict[str, list[float]]  # the columns of a TSV file; a value can be NaN
@@ -23,15 +24,13 @@ Table = dict[str, list[float]]  # the columns of a TSV file; a value can be NaN
 class Results(NamedTuple):
     """All that is known about a pipeline; what isn't there is None.
 
-    predictions (Path | None): the file, which is too large to be held; see predictions.read_predictions.
+    tables (Tables | None): the files, which are too large to be held.
     """
 
     merge: MergeCounts | None
     metrics: Metrics | None
-    details: Details | None
-    predictions: Path | None
+    tables: Tables | None
     curve: Table | None
-    resources: Table | None
 
 
 def load_results(root: Path, pipeline: str) -> Results:
@@ -42,25 +41,22 @@ def load_results(root: Path, pipeline: str) -> Results:
     RAISES (InputError): nothing is there, or a file isn't what it should be.
     """
     train, evaluate = f"run train-{pipeline} again", f"run evaluate-{pipeline} again"
-    predictions = root / "training" / pipeline / "predictions.jsonl"
     if (root / "corpus" / "labels").exists():
         check_merged(root / "corpus")
-    results = Results(
-        read_merge_counts(root / "metrics" / "merge.json"),
-        _read_json(root / "metrics" / f"{pipeline}.json", Metrics, evaluate),
-        _read_json(root / "training" / pipeline / "details.json", Details, evaluate),
-        predictions if predictions.is_file() else None,
-        read_table(root / "plots" / f"{pipeline}.tsv", "step", train),
-        read_table(root / "training" / pipeline / "resources.tsv", "seconds", train),
-    )
-    if all(result is None for result in results[1:]):
+    merge = read_merge_counts(root / "metrics" / "merge.json")
+    metrics = _read_json(root / "metrics" / f"{pipeline}.json", Metrics, evaluate)
+    curve = read_table(root / "plots" / f"{pipeline}.tsv", "step", train)
+    tables = Tables.of(root / "training" / pipeline)
+    if metrics is None and curve is None:
         raise InputError(
             f"{root}: there is nothing to report about pipeline {pipeline!r}; run evaluate-{pipeline}, or name the "
             "project's folder with --root"
         )
-    if results.metrics is None:  # an evaluation deletes them first and writes them last
-        results = results._replace(details=None, predictions=None)
-    return results
+    if metrics is None or not all(file.is_file() for file in tables):  # an evaluation writes the metrics last
+        return Results(merge, metrics, None, curve)
+    if metrics.predictions_digest != tables.digest():
+        raise InputError(f"{tables.pairs}: not the pairs that the scores were computed from; {evaluate}")
+    return Results(merge, metrics, tables, curve)
 
 
 def read_merge_counts(path: Path) -> MergeCounts | None:

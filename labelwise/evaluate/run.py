@@ -12,17 +12,15 @@ from labelwise.common.device import use_gpu
 from labelwise.common.errors import InputError
 from labelwise.common.files import check_kind
 from labelwise.common.memory import check_workers
-from labelwise.common.wording import counted
 from labelwise.corpus.manifest import pinned, read_manifest, read_split
 from labelwise.corpus.merge_counts import Agreement
 from labelwise.corpus.same_tokens import check_tokens
 from labelwise.corpus.seen_texts import SeenTexts, read_seen
-from labelwise.evaluate.familiarity import find_familiarity
 from labelwise.evaluate.predict import Done, hold_pipeline, predict_split
-from labelwise.evaluate.predictions import new_digest, read_predictions
 from labelwise.evaluate.results import read_merge_counts
-from labelwise.evaluate.scores import Details, Metrics
-from labelwise.evaluate.scoring import Scoring
+from labelwise.evaluate.scores import Metrics
+from labelwise.evaluate.scoring import measure
+from labelwise.evaluate.tables import Tables, write_tables
 
 # Shows progress: passes on what is done, given the number of texts to come.
 Progress = Callable[[Iterable[Done], int], Iterable[Done]]
@@ -41,7 +39,6 @@ class Evaluation(NamedTuple):
     """What an evaluation found."""
 
     metrics: Metrics
-    details: Details
     speed: Speed
 
 
@@ -49,6 +46,7 @@ def evaluate_pipeline(
     model: Path | str,
     split: Path | str,
     *,
+    tables: Tables | Path | str | None = None,
     predictions: Path | str | None = None,
     merge_metrics: Path | str | None = None,
     gpu_id: int = -1,
@@ -57,10 +55,11 @@ def evaluate_pipeline(
     address: str = "",
     progress: Progress = lambda done, texts: done,
 ) -> Evaluation:
-    """Let a pipeline predict a split, and score what it predicted; memory doesn't grow with the number of texts.
+    """Let a pipeline predict a split, and score its predictions; memory doesn't grow with the number of texts.
 
+    tables (Tables | Path | str | None): the files of both tables, or the folder for them, if they are kept.
     predictions (Path | str | None): the file to keep the predictions in, if any.
-    merge_metrics (Path | str | None): what the merge counted, for the agreement of annotators.
+    merge_metrics (Path | str | None): the counts of the merge, for the agreement of annotators.
     workers, address: see `parallel.open_workers`.
     other_tokens (bool): the pipeline may make other tokens than the corpus has; spans are compared in characters.
     RAISES (InputError): there is no model, no partition, or no such GPU; the pipeline makes other tokens; several
@@ -87,38 +86,32 @@ def evaluate_pipeline(
         start = time.perf_counter()
         words = sum(done.words for done in progress(partitions, texts))
         speed = Speed(round(words / (time.perf_counter() - start)), words)
-        metrics, details = score(file, split, counts.agreement if counts else {}, seen)
+        kept = tables if isinstance(tables, Tables) else Tables.of(Path(tables or folder))
+        metrics = score(file, split, kept, counts.agreement if counts else {}, seen)
         metrics.pipeline_digest = digest
         metrics.labelwise = __version__
-    return Evaluation(metrics, details, speed)
+    return Evaluation(metrics, speed)
 
 
 def score(
-    predictions: Path, split: Path, agreement: Mapping[str, Agreement], seen: SeenTexts | None = None
-) -> tuple[Metrics, Details]:
-    """Score what was predicted for a split.
+    predictions: Path,
+    split: Path,
+    tables: Tables,
+    agreement: Mapping[str, Agreement],
+    seen: SeenTexts | None = None,
+) -> Metrics:
+    """Write the tables of a split and its predictions, and compute the scores from them.
 
-    agreement (Mapping): what the merge found.
+    agreement (Mapping): that of the annotators, as the merge found it.
     seen (SeenTexts | None): the texts that the pipeline was trained on, if it has their digests.
-    RETURNS (tuple): scores, the same for equal predictions, and details.
     RAISES (InputError): a file isn't there, or isn't what it should be.
     """
-    corpus = split.resolve().parent
-    labels = read_manifest(corpus)["labels"]
-    scoring = Scoring(labels, seen)
-    digest = new_digest()
+    labels = read_manifest(split.resolve().parent)["labels"]
     listed = read_split(split)
-    for doc in read_predictions(predictions, digest):
-        scoring.add(doc)
-    metrics = scoring.metrics()
-    if metrics.texts != listed["texts"]:
-        raise InputError(
-            f"{predictions}: it has {counted(metrics.texts, 'text')}, and {split} has {listed['texts']:,}; run the "
-            "evaluation"
-        )
+    tables.texts.parent.mkdir(parents=True, exist_ok=True)
+    write_tables(predictions, split, labels, tables, seen)
+    metrics = measure(tables, labels, whole=seen.whole if seen else None)
     metrics.texts_digest = listed["digest"]
-    metrics.predictions_digest = digest.hexdigest()
+    metrics.predictions_digest = tables.digest()
     metrics.agreement = {label: found for label, found in agreement.items() if found.f is not None}
-    details = scoring.details()
-    details.familiarity = find_familiarity(corpus, split, predictions, labels)
-    return metrics, details
+    return metrics

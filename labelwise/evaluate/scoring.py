@@ -1,140 +1,174 @@
-"""Score predicted spans against gold: counts that add up, label by label.
+"""The metrics of an evaluation, as queries of its tables.
 
-Spans are compared in characters: one is right if start, end and label are. Two kinds of gold are counted:
-
-1. "all gold": every accepted span. One that the tokenizer or the flat projection lost counts as missed, so that losing
-   gold can't improve a score.
-2. "flat gold": the entities that a pipeline could be trained on.
+Spans are compared in characters: one is right if start, end and label are. Gold is every accepted span: one that tokens
+can't represent counts as missed, so that losing gold can't improve a score.
 
 A label is scored only on texts that are complete for it, and elsewhere on the spans that were judged: what spaCy's
 scorer does with missing values (it ignores predictions, but counts gold) would make precision too high there.
 """
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import isnan
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from labelwise.common.reliability import Reliability
-from labelwise.common.spans import SpanKey, overlapping_groups
-from labelwise.corpus.seen_texts import SeenTexts
-from labelwise.evaluate.mistakes import Mistakes
-from labelwise.evaluate.predictions import PredictedDoc
 from labelwise.evaluate.resampling import BLOCK, Bootstrap, interval, wilson_interval
-from labelwise.evaluate.scores import AllScores, Bin, Details, Errors, Metrics, Seen, count, prf, score_table
-from labelwise.evaluate.uncovered import Rates
+from labelwise.evaluate.scores import AllScores, Errors, Metrics, Scores, Seen, prf, score_table
+from labelwise.evaluate.tables import Tables
+from labelwise.evaluate.uncovered import find_implausible
 
-MOST_FREQUENT = 20  # mistakes of a kind
-BOUNDARIES = 5  # wrong ones of a label
+NOW_AND_THEN = 0.1  # of the times that train marks a form: how often it may leave it unmarked, and marks it alike still
 
 
-class Scoring:
-    """Scores docs one after another; nothing is kept of them but counts.
+def measure(tables: Tables, labels: Sequence[str], *, whole: bool | None = None) -> Metrics:
+    """Compute the metrics, the same for equal tables.
 
-    labels (Sequence[str]): those of the corpus; predictions of others can't be judged.
-    seen (SeenTexts | None): the texts that the pipeline was trained on, if it has their digests.
-    texts (int): docs so far.
-    unscored (int): predictions that can't be judged.
+    labels (Sequence[str]): those of the corpus.
+    whole (bool | None): all texts that the pipeline was trained on are known; None if none are.
     """
+    total, seen = (np.zeros((len(labels), 3), int) for _ in range(2))
+    bootstrap = Bootstrap(total.shape)
+    texts = seen_texts = 0
+    for counts, was_seen in count_texts(tables, labels):
+        texts, seen_texts = texts + len(counts), seen_texts + int(was_seen.sum())
+        total += counts.sum(0)
+        seen += counts[was_seen].sum(0)
+        bootstrap.add(counts)
+    errors = count_errors(tables, labels)
+    without = prf(*(total - seen).sum(0).tolist()).f
+    return Metrics(
+        texts=texts,
+        all_gold=_with_intervals(total, bootstrap, labels),
+        with_gold=_with_gold(total, bootstrap),
+        all_spans=score_all_spans(tables, labels),
+        calibration_error=measure_reliability(tables).error(),
+        unscored=len(tables.read_pairs(["kind"], pc.field("kind") == "unjudged")),
+        errors=errors,
+        implausible=find_implausible(tables),
+        alike=count_alike(tables),
+        seen=None if whole is None else Seen(seen_texts, without, whole),
+    )
 
-    def __init__(self, labels: Sequence[str], seen: SeenTexts | None = None) -> None:
-        """Start empty."""
-        self.labels = labels
-        self.seen = seen
-        self.texts = self.unscored = self._seen_texts = 0
-        self._unjudged: Counter[str] = Counter()
-        self._all_gold = np.zeros((len(labels), 3), int)
-        self._seen_gold = np.zeros((len(labels), 3), int)
-        self._flat_gold = np.zeros((len(labels), 3), int)
-        self._bootstrap = Bootstrap(self._all_gold.shape)
-        self._block: list[np.ndarray] = []
-        self._has_found = self._gold_overlaps = False
-        self._all_spans = np.zeros((len(labels), 3), int)
-        self._reliability = Reliability()
-        self._rates = Rates()
-        self._mistakes = Mistakes()
 
-    def add(self, doc: PredictedDoc) -> None:
-        """Count a doc."""
-        found = len(doc.predicted)
-        doc = doc.only(self.labels)
-        predicted, gold = doc.scored(doc.predicted), doc.scored(doc.gold)
-        counts = count(predicted, gold, self.labels)
-        self.texts += 1
-        self.unscored += found - len(predicted)
-        self._unjudged.update(label for *_, label in {*doc.predicted} - predicted)
-        self._all_gold += counts
-        if self.seen and self.seen.has(doc.key):
-            self._seen_texts += 1
-            self._seen_gold += counts
-        predicted_flat, flat = (doc.scored(spans, doc.entities) for spans in (doc.predicted, doc.entities))
-        self._flat_gold += count(predicted_flat, flat, self.labels)
-        self._mistakes.add(doc)
-        self._add_found(doc, gold)
-        self._rates.add(doc, self.labels)
-        self._block.append(counts)
-        if len(self._block) == BLOCK:
-            self._resample()
+def count_texts(tables: Tables, labels: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Count the spans of each text, for BLOCK texts at a time.
 
-    def _add_found(self, doc: PredictedDoc, gold: set[SpanKey]) -> None:
-        """Count all spans, which may overlap, and their probabilities."""
-        self._has_found |= bool(doc.found)
-        self._gold_overlaps |= any(len(group) > 1 for group, _ in overlapping_groups(gold, ()))
-        spans = {(start, end, label): p for start, end, label, p in doc.found}
-        scored = doc.scored(doc.all_spans())
-        self._all_spans += count(scored, gold, self.labels)
-        self._reliability.add((p, span in gold) for span, p in spans.items() if span in scored)
+    YIELDS (tuple): right, predicted and gold spans, of the shape (texts, labels, 3); and which texts were seen.
+    """
+    columns = ("key", "kind", "gold_label", "predicted_label")
+    for texts, pairs in tables.groups(("key", "seen"), columns):
+        kinds = pairs["kind"].cast(pa.string())
+        judged = ~pc.is_in(kinds, pa.array(["unjudged", "nested"])).to_numpy()
+        text = numbers(pairs["key"], texts["key"].to_pylist())
+        gold, predicted = (numbers(pairs[side], labels) for side in ("gold_label", "predicted_label"))
+        right = pc.equal(kinds, "right").to_numpy()
+        counts = np.zeros((len(texts), len(labels), 3), int)
+        for column, (label, counted) in enumerate(
+            ((gold, right), (predicted, judged & (predicted >= 0)), (gold, gold >= 0))
+        ):
+            np.add.at(counts[:, :, column], (text[counted], label[counted]), 1)
+        seen = texts["seen"].fill_null(False).to_numpy()
+        for start in range(0, len(texts), BLOCK):
+            yield counts[start : start + BLOCK], seen[start : start + BLOCK]
 
-    def metrics(self) -> Metrics:
-        """Compute the scores, the same for equal docs, once all have been added."""
-        self._resample()
-        without = prf(*(self._all_gold - self._seen_gold).sum(0).tolist()).f
-        return Metrics(
-            texts=self.texts,
-            all_gold=_with_intervals(self._all_gold, self._bootstrap, self.labels),
-            flat_gold=score_table(self._flat_gold, self.labels),
-            all_spans=score_table(self._all_spans, self.labels) if self._has_found and self._gold_overlaps else None,
-            calibration_error=self._reliability.error(),
-            unscored=self.unscored,
-            errors=self._errors(),
-            seen=self.seen and Seen(self._seen_texts, without, self.seen.whole),
-        )
 
-    def _errors(self) -> dict[str, Errors]:
-        errors = {}
-        for label, (right, predicted, gold) in zip(self.labels, self._all_gold.tolist(), strict=True):
-            both = self._mistakes.boundaries[label]
-            errors[label] = Errors(right, gold - right - both, predicted - right - both, both, self._unjudged[label])
-        return errors
+def numbers(column: pa.ChunkedArray, names: Sequence[str]) -> np.ndarray:
+    """Number the values of a column by their places in a list; -1 for null, and for what isn't in it."""
+    found = pc.index_in(column.cast(pa.string()), pa.array(names, pa.string()))
+    return found.fill_null(-1).to_numpy()
 
-    def details(self) -> Details:
-        """Return what is too much for a metric: the confusion of labels, and frequent mistakes."""
-        return Details(
-            confusion={label: dict(sorted(row.items())) for label, row in sorted(self._mistakes.confusion.items())},
-            frequent=self._mistakes.frequent(MOST_FREQUENT),
-            reliability=[Bin(*found) for found in self._reliability.bins()],
-            uncovered=self._rates.rates(),
-            wrong_boundaries=self._mistakes.wrong_boundaries(BOUNDARIES),
-        )
 
-    def _resample(self) -> None:
-        if self._block:
-            self._bootstrap.add(np.stack(self._block))
-            self._block.clear()
+def count_errors(tables: Tables, labels: Sequence[str]) -> dict[str, Errors]:
+    """Count what became of the spans of each label."""
+    rows = tables.read_pairs(["kind", "cause", "gold_label", "predicted_label"])
+    errors = {label: Errors() for label in labels}
+    for row in rows.group_by(rows.column_names).aggregate([([], "count_all")]).to_pylist():
+        kind, n, sides = row["kind"], row["count_all"], (row["gold_label"], row["predicted_label"])
+        gold, predicted = (errors.get(label) for label in sides)
+        if gold:
+            gold.causes[row["cause"]] = gold.causes.get(row["cause"], 0) + n
+            gold.right += n * (kind == "right")
+            gold.boundaries += n * (kind == "boundaries")
+            gold.missed += n * (kind in ("missed", "label"))
+        if predicted:
+            predicted.spurious += n * (kind in ("spurious", "label"))
+            predicted.unjudged += n * (kind == "unjudged")
+    return errors
+
+
+def score_all_spans(tables: Tables, labels: Sequence[str]) -> AllScores | None:
+    """Score all spans that were found, which may overlap; None where gold doesn't, or if they have no probability."""
+    names = (
+        "kind",
+        "gold_label",
+        "predicted_label",
+        "gold_probability",
+        "probability",
+        "key",
+        "gold_start",
+        "gold_end",
+    )
+    counts = np.zeros((len(labels), 3), int)
+    overlaps = has_found = False
+    for texts, pairs in tables.groups(("key",), names):
+        kinds = pairs["kind"].cast(pa.string()).to_numpy(zero_copy_only=False)
+        gold, predicted = (numbers(pairs[side], labels) for side in ("gold_label", "predicted_label"))
+        found = pairs["gold_probability"].is_valid().to_numpy()
+        has_found |= bool(found.any()) or bool(pairs["probability"].is_valid().to_numpy().any())
+        elsewhere = found & (kinds != "right")  # gold that is found, though no entity
+        judged = (predicted >= 0) & (kinds != "unjudged")
+        for column, chosen in ((0, [gold[found]]), (1, [predicted[judged], gold[elsewhere]]), (2, [gold[gold >= 0]])):
+            counts[:, column] += np.bincount(np.concatenate(chosen), minlength=len(labels))
+        marked = gold >= 0
+        text = numbers(pairs["key"], texts["key"].to_pylist())[marked].astype(np.int64) << 32
+        starts, ends = (text + pairs[name].fill_null(0).to_numpy()[marked] for name in ("gold_start", "gold_end"))
+        order = np.argsort(starts, kind="stable")
+        overlaps |= bool((starts[order][1:] < np.maximum.accumulate(ends[order])[:-1]).any())
+    return score_table(counts, labels) if has_found and overlaps else None
+
+
+def measure_reliability(tables: Tables) -> Reliability:
+    """Count all spans that were found and can be judged by probability: those that are gold are right."""
+    rows = tables.read_pairs(["kind", "probability", "gold_probability"], pc.field("kind") != "unjudged").to_pylist()
+    found = [(row["probability"], row["kind"] == "right") for row in rows if row["probability"] is not None]
+    elsewhere = [row["gold_probability"] for row in rows if row["kind"] != "right"]
+    return Reliability([*found, *((p, True) for p in elsewhere if p is not None)])
+
+
+def count_alike(tables: Tables) -> list[int]:
+    """Count the gold spans whose form train marks, with few exceptions, and those of them that were found."""
+    rows = tables.read_pairs(["kind", "marked", "free"], pc.field("gold_label").is_valid() & (pc.field("marked") > 0))
+    alike = rows.filter(pc.less_equal(rows["free"], pc.multiply(NOW_AND_THEN, rows["marked"])))
+    return [len(alike), len(alike.filter(pc.equal(alike["kind"].cast(pa.string()), "right")))]
 
 
 def _with_intervals(counts: np.ndarray, bootstrap: Bootstrap, labels: Sequence[str]) -> AllScores:
-    """Compute scores from counts, with intervals; where no replicate differs from another, they are Wilson's."""
+    """Compute scores from counts, with intervals."""
     scores = score_table(counts, labels)
     bounds = interval(bootstrap.f_scores()).T.tolist()
     rows = [*(scores.labels[label] for label in labels), scores, scores.macro]
-    totals = [*counts.tolist(), counts.sum(0).tolist(), None]
-    for row, total, (low, high) in zip(rows, totals, bounds, strict=True):
-        if row.f is None or isnan(low):
-            continue
-        if low < high:
-            row.f_low, row.f_high = low, high
-        elif total:
-            row.f_low, row.f_high = wilson_interval(*total)
+    for row, total, between in zip(rows, [*counts.tolist(), counts.sum(0).tolist(), None], bounds, strict=True):
+        _set_interval(row, total, *between)
     return scores
+
+
+def _with_gold(counts: np.ndarray, bootstrap: Bootstrap) -> Scores:
+    """Compute the scores over all labels that have gold."""
+    kept = counts[:, 2] > 0
+    total = counts[kept].sum(0).tolist()
+    scores = prf(*total)
+    _set_interval(scores, total, *interval(bootstrap.f_scores(kept))[:, -2].tolist())
+    return scores
+
+
+def _set_interval(row: Scores, total: list[int] | None, low: float, high: float) -> None:
+    """Give scores their interval; where no replicate differs from another, it is Wilson's."""
+    if row.f is None or isnan(low):
+        return
+    if low < high:
+        row.f_low, row.f_high = low, high
+    elif total:
+        row.f_low, row.f_high = wilson_interval(*total)

@@ -5,82 +5,52 @@ doesn't have the others' labels. What it predicts there can't be judged, but cou
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from math import sqrt
 
-import msgspec
-
-from labelwise.evaluate.predictions import PredictedDoc
+from labelwise.evaluate.scores import Rate
+from labelwise.evaluate.tables import Tables
 
 PER = 1000  # words
 FACTOR = 2.0
 DEVIATIONS = 3.0
 
 
-class Rate(msgspec.Struct):
-    """A label on the texts of a data set that aren't complete for it.
-
-    words (int): of those texts, divided at white space.
-    predicted (int): spans of the label that were predicted there.
-    per_1000 (float): those in a thousand words.
-    known_per_1000, gold_per_1000 (float): predicted and gold spans in a thousand words of texts that are complete for
-        the label, and that the pipeline was not trained on.
-    plausible (bool): the label is predicted about as often as where it is known; see `is_plausible`.
-    """
-
-    dataset: str
-    label: str
-    words: int
-    predicted: int
-    per_1000: float
-    known_per_1000: float
-    gold_per_1000: float
-    plausible: bool
-
-
-class Rates:
-    """Counts words and spans, text after text."""
-
-    def __init__(self) -> None:
-        """Start empty."""
-        self._unknown: dict[tuple[str, str], Counter[str]] = {}
-        self._known: dict[str, Counter[str]] = {}
-
-    def add(self, doc: PredictedDoc, labels: Iterable[str]) -> None:
-        """Count what is predicted in a text that the pipeline wasn't trained on.
-
-        labels (Iterable[str]): all labels.
-        """
-        words = len(doc.text.split())
-        found = Counter(label for _, _, label, *_ in doc.found or doc.predicted)
-        gold = Counter(label for _, _, label in doc.gold)
-        for label in labels:
-            if label not in doc.uncovered:
-                counts = self._known.setdefault(label, Counter())
-                counts.update(words=words, predicted=found[label], gold=gold[label])
-                continue
-            for dataset in doc.datasets:
-                self._unknown.setdefault((dataset, label), Counter()).update(words=words, predicted=found[label])
-
-    def rates(self) -> list[Rate]:
-        """List the rates, sorted by data set and label; labels that are known nowhere have none."""
-        found = []
-        for (dataset, label), here in sorted(self._unknown.items()):
-            known = self._known.get(label, Counter())
-            if here["words"] and known["words"]:
-                found.append(
-                    Rate(
-                        dataset,
-                        label,
-                        here["words"],
-                        here["predicted"],
-                        PER * here["predicted"] / here["words"],
-                        PER * known["predicted"] / known["words"],
-                        PER * known["gold"] / known["words"],
-                        is_plausible(here, known),
-                    )
-                )
-        return found
+def find_implausible(tables: Tables) -> list[Rate]:
+    """List the labels of data sets that aren't annotated for them, and where they are found implausibly often."""
+    known: dict[str, Counter[str]] = {}
+    unknown: dict[tuple[str, str], Counter[str]] = {}
+    words = 0
+    for texts, pairs in tables.groups(
+        ("key", "words", "datasets", "partial", "unknown"), ("key", "kind", "gold_label", "predicted_label")
+    ):
+        spans: Counter[tuple[str, str, str]] = Counter()
+        for row in pairs.to_pylist():
+            for side in ("gold", "predicted"):
+                if (label := row[f"{side}_label"]) and row["kind"] != "nested":
+                    spans[row["key"], label, side] += 1
+                    known.setdefault(label, Counter())[side] += 1
+        for text in texts.to_pylist():
+            words += text["words"]
+            for label in {*text["partial"], *text["unknown"]}:
+                here = Counter(words=text["words"], predicted=spans[text["key"], label, "predicted"])
+                known.setdefault(label, Counter()).subtract(here)
+                known[label]["gold"] -= spans[text["key"], label, "gold"]
+                for dataset in text["datasets"]:
+                    unknown.setdefault((dataset, label), Counter()).update(here)
+    for there in known.values():
+        there["words"] += words
+    return [
+        Rate(
+            dataset,
+            label,
+            PER * here["predicted"] / here["words"],
+            PER * there["predicted"] / there["words"],
+            PER * there["gold"] / there["words"],
+        )
+        for (dataset, label), here in sorted(unknown.items())
+        if (there := known[label])["words"] and here["words"] and not is_plausible(here, there)
+    ]
 
 
 def is_plausible(here: Mapping[str, int], known: Mapping[str, int]) -> bool:
@@ -100,12 +70,3 @@ def is_plausible(here: Mapping[str, int], known: Mapping[str, int]) -> bool:
         return DEVIATIONS * sqrt(here["predicted"] + factor**2 * (known["predicted"] + 1) + 1)
 
     return few >= -deviations(low) and many <= deviations(high)
-
-
-def implausible(rates: Iterable[Rate]) -> dict[str, list[Rate]]:
-    """Group the rates that aren't plausible by data set."""
-    found: dict[str, list[Rate]] = {}
-    for rate in rates:
-        if not rate.plausible:
-            found.setdefault(rate.dataset, []).append(rate)
-    return found

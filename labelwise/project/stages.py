@@ -25,7 +25,7 @@ VARIABLE = re.compile(r"'?\$\{vars\.(?P<name>\w+)\}")
 WORDS = re.compile(r"[\w@%+=:,./*?\[\] -]*[^\W_][\w@%+=:,./*?\[\] -]*")  # what a shell reads as words
 SECTIONS = {  # that commands read by themselves
     "merge": ["tokenizer", "merge"],
-    "check": ["check"],
+    "check-folds": ["check"],
     "report": ["report"],
     "report-gpu": ["report"],
     "package": ["package"],

@@ -1,20 +1,19 @@
-"""What renders the templates of pages: their filters, and what they may call."""
+"""What renders the template of a page: its filters, and the functions that it may call."""
 
 import base64
 import hashlib
 from pathlib import Path
+from typing import Any
 
+import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
-from tqdm import tqdm
 
 from labelwise.common.wording import counted
-from labelwise.report.charts import short_number
-from labelwise.report.mistake_examples import mark_up
 
 
 def make_environment() -> Environment:
-    """Make what renders the templates: all values are escaped, and an unknown name is an error."""
+    """Make the environment: all values are escaped, and an unknown name is an error."""
     environment = Environment(
         loader=PackageLoader("labelwise.report"),
         autoescape=True,
@@ -24,19 +23,19 @@ def make_environment() -> Environment:
     )
     environment.filters |= {
         "score": format_score,
-        "short": short_number,
         "number": "{:,}".format,
         "share": format_share,
-        "difference": format_difference,
         "counted": counted,
-        "duration": tqdm.format_interval,
+        "json": json_in_page,
     }
-    environment.globals |= {
-        "mark_up": mark_up,
-        "include_raw": _include_raw,
-        "hash_of": hash_of,
-    }
+    environment.globals |= {"include_raw": _include_raw, "hash_of": hash_of}
     return environment
+
+
+def json_in_page(content: Any) -> Markup:
+    """Write JSON without the character that could end the element of a page that it stands in."""
+    encoded = msgspec.json.encode(content).replace(b"<", b"\\u003c").decode()
+    return Markup(encoded)  # noqa: S704  has no < in it
 
 
 def _include_raw(name: str) -> Markup:
@@ -50,13 +49,8 @@ def hash_of(text: str) -> str:
 
 
 def format_score(value: float | None) -> str:
-    """Write a score with three digits, or a dash where there is nothing to score."""
-    return "–" if value is None else f"{value:.3f}"
-
-
-def format_difference(value: float | None) -> str:
-    """Write a difference of scores, with its sign."""
-    return "–" if value is None else f"{value:+.3f}"
+    """Write a score with two digits, or a dash where there is nothing to score."""
+    return "–" if value is None else f"{value:.2f}"
 
 
 def format_share(share: float) -> str:

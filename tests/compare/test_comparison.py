@@ -2,6 +2,8 @@
 
 import random
 from itertools import product
+from pathlib import Path
+from tempfile import TemporaryDirectory, mkdtemp
 
 import pytest
 
@@ -11,8 +13,10 @@ from labelwise.compare.comparison import Change, compare
 from labelwise.compare.revisions import Revision
 from labelwise.evaluate.predictions import PredictedDoc
 from labelwise.evaluate.scores import Seen
-from labelwise.evaluate.scoring import Scoring
+from labelwise.evaluate.scoring import measure
+from labelwise.evaluate.tables import Tables, write_rows
 
+FOLDER = TemporaryDirectory()
 A, A2, B = (0, 3, "A"), (4, 7, "A"), (4, 7, "B")
 
 
@@ -22,14 +26,13 @@ def make_doc(key, predicted, gold, **more):
 
 def make_results(revision, docs, labels=("A", "B"), digest="same", predictions=True):
     """Results as an evaluation would have them."""
-    scoring = Scoring(sorted(labels))
-    for doc in docs:
-        scoring.add(doc)
-    metrics = scoring.metrics()
+    tables = Tables.of(Path(mkdtemp(dir=FOLDER.name)))
+    write_rows(((doc, {}) for doc in docs), "test", sorted(labels), tables)
+    metrics = measure(tables, sorted(labels))
     metrics.texts_digest = digest
     if not predictions:
         return Revision(revision, metrics, None, f"{revision} has none")
-    return Revision(revision, metrics, lambda: iter(docs))
+    return Revision(revision, metrics, tables)
 
 
 def f(right, predicted, gold):

@@ -1,6 +1,5 @@
 """The command line of the comparison, in a git repository with a DVC cache."""
 
-import hashlib
 import json
 import os
 import subprocess
@@ -11,13 +10,15 @@ import msgspec
 import pytest
 
 from labelwise.common.errors import InputError
-from labelwise.compare.revisions import read_revision
-from labelwise.evaluate.predictions import PredictedDoc, write_predictions
-from labelwise.evaluate.scoring import Scoring
+from labelwise.compare.revisions import read_before, read_revision
+from labelwise.evaluate.predictions import PredictedDoc
+from labelwise.evaluate.scoring import measure
+from labelwise.evaluate.tables import Tables, write_rows
 from tests.conftest import ROOT
 
 IDENTITY = ("-c", "user.name=t", "-c", "user.email=t@example.org")
 LABEL = "a|b <i>"
+TABLES = ("training/cpu/texts.parquet", "training/cpu/pairs.parquet")
 
 
 class Repository:
@@ -47,21 +48,17 @@ class Repository:
         docs = [
             PredictedDoc(f"{n:02d}", "abc", [(0, 3, LABEL)] * (n < right), [(0, 3, LABEL)], []) for n in range(texts)
         ]
-        scoring = Scoring([LABEL])
-        for doc in docs:
-            scoring.add(doc)
-        path = self.root / "training/cpu/predictions.jsonl"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.unlink(missing_ok=True)
-        with path.open("wb") as file:
-            write_predictions(docs, file)
-        digest = hashlib.blake2b(path.read_bytes(), digest_size=8).hexdigest()
-        metrics = scoring.metrics()
-        metrics.texts_digest, metrics.predictions_digest = str(texts), digest
+        tables = Tables.of(self.root / "training/cpu")
+        tables.texts.parent.mkdir(parents=True, exist_ok=True)
+        for file in tables:
+            file.unlink(missing_ok=True)
+        write_rows(((doc, {}) for doc in docs), "test", [LABEL], tables)
+        metrics = measure(tables, [LABEL])
+        metrics.texts_digest, metrics.predictions_digest = str(texts), tables.digest()
         (self.root / "metrics").mkdir(exist_ok=True)
         (self.root / "metrics/cpu.json").write_bytes(msgspec.json.encode(metrics))
         if dvc:
-            self.run("dvc", "add", "-q", "training/cpu/predictions.jsonl")
+            self.run("dvc", "add", "-q", *TABLES)
 
     def commit(self, message):
         self.run("git", "add", "-A")
@@ -139,7 +136,7 @@ def test_a_workspace_that_is_behind_its_files_is_called_so(tmp_path):
     made = Repository(tmp_path)
     made.evaluate(4, dvc=False)
     (tmp_path / "config").write_text("one")
-    stage = {"cmd": "true", "deps": ["config"], "outs": [{"training/cpu/predictions.jsonl": {"persist": True}}]}
+    stage = {"cmd": "true", "deps": ["config"], "outs": [{"training/cpu/pairs.parquet": {"persist": True}}]}
     (tmp_path / "dvc.yaml").write_text(json.dumps({"stages": {"evaluate-cpu": stage}}))
     made.run("dvc", "commit", "-f", "-q", "evaluate-cpu")
     made.commit("main")
@@ -177,7 +174,7 @@ def test_predictions_of_another_run_are_refused(repository, tmp_path):
     made.commit("metrics alone")
     made.evaluate(16)
     printed = " ".join(made.compare("HEAD", fails=True).split())
-    assert "HEAD: training/cpu/predictions.jsonl isn't what metrics/cpu.json was computed from" in printed
+    assert "HEAD: training/cpu/pairs.parquet isn't what metrics/cpu.json was computed from" in printed
 
 
 @pytest.mark.long
@@ -191,14 +188,14 @@ def test_what_is_not_in_the_cache_is_said(repository, tmp_path):
             path.chmod(0o600)
             path.unlink()
     printed = " ".join(made.compare().split())
-    assert "No intervals, no p: training/cpu/predictions.jsonl of HEAD isn't in DVC's cache" in printed
+    assert "No intervals, no p: training/cpu/pairs.parquet of HEAD isn't in DVC's cache" in printed
     assert "95%" not in printed
     # A remote will do.
     made.run("dvc", "remote", "add", "-q", "-d", "store", str(tmp_path / "store"))
-    made.run("dvc", "add", "-q", "training/cpu/predictions.jsonl")
+    made.run("dvc", "add", "-q", *TABLES)
     made.commit("now")
     made.run("dvc", "push", "-q")
-    made.run("rm", "-rf", ".dvc/cache", "training/cpu/predictions.jsonl")
+    made.run("rm", "-rf", ".dvc/cache", *TABLES)
     assert found(made, "HEAD", "workspace")["missing"] == []
 
 
@@ -210,9 +207,9 @@ def test_what_is_not_in_the_cache_is_said(repository, tmp_path):
         ("workspace", "gpu", r"workspace: no metrics/gpu\.json"),
     ],
 )
-def test_what_is_not_there(repository, revision, pipeline, message):
+def test_what_is_not_there(repository, revision, pipeline, message, tmp_path):
     with pytest.raises(InputError, match=message):
-        read_revision(revision, pipeline, repository.root)
+        read_revision(revision, pipeline, tmp_path, repository.root)
 
 
 @pytest.mark.parametrize("content", [b'{"texts": 3}', b"3", b"<<<<<<< HEAD", b'"\xff"'])
@@ -221,4 +218,20 @@ def test_metrics_of_an_earlier_version_or_of_something_else(content, tmp_path):
     (tmp_path / "metrics").mkdir()
     (tmp_path / "metrics/cpu.json").write_bytes(content)
     with pytest.raises(InputError, match=r"isn't what an evaluation writes now .*; run `dvc repro"):
-        read_revision("workspace", "cpu", made.root)
+        read_revision("workspace", "cpu", tmp_path / "read", made.root)
+
+
+def test_what_was_before_is_read_with_the_decisions_since(tmp_path):
+    """Two decisions at HEAD, five now; where there is no repository, an error says so."""
+    made = Repository(tmp_path)
+    decisions = tmp_path / "assets" / "decisions.jsonl"
+    decisions.parent.mkdir()
+    decisions.write_text("{}\n" * 2)
+    made.evaluate(4)
+    made.commit("main")
+    decisions.write_text("{}\n" * 5)
+    made.evaluate(16)
+    metrics, decided = read_before("HEAD", "cpu", "assets/decisions.jsonl", tmp_path)
+    assert (metrics.errors[LABEL].right, decided) == (4, 3)
+    with pytest.raises(InputError, match="nowhere"):
+        read_before("nowhere", "cpu", "assets/decisions.jsonl", tmp_path)

@@ -1,6 +1,5 @@
 """The advice on the demo corpus, whole, against the wrong annotations that were planted in it."""
 
-import csv
 import json
 import re
 import subprocess
@@ -9,11 +8,12 @@ from pathlib import Path
 
 import pytest
 import yaml
+from pyarrow.parquet import read_table
 
 from labelwise.demo.corpus import add_noise, make_doc
-from labelwise.evaluate.predictions import read_predictions
 from labelwise.evaluate.results import load_results
 from labelwise.report.advice import summarize
+from labelwise.report.deck import read_deck
 from tests.conftest import ROOT
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
@@ -25,9 +25,10 @@ make_demo {0}/brat --noise {1}
 convert_brat {0}/brat {0}/corpus/tasks
 merge {0}/corpus/tasks/datasets.yml {0}/corpus --metrics {0}/metrics/merge.json --project project.yml
 train configs/cpu.cfg {0}/corpus {0}/training/cpu/model-best --curve {0}/plots/cpu.tsv --max-steps {2} --workers 2
-evaluate {0}/training/cpu/model-best {0}/corpus/test {0}/metrics/cpu.json --details {0}/training/cpu/details.json \
---predictions {0}/training/cpu/predictions.jsonl
-check_labels {0}/corpus --out {0}/training/check --config configs/cpu.cfg --project project.yml \
+evaluate {0}/training/cpu/model-best {0}/corpus/test {0}/metrics/cpu.json --texts {0}/training/cpu/texts.parquet \
+--pairs {0}/training/cpu/pairs.parquet
+check_labels {0}/corpus --out {0}/training/check
+check_labels {0}/corpus --out {0}/training/check-folds --config configs/cpu.cfg --project project.yml \
 --model {0}/training/cpu/model-best --workers 2
 """
 
@@ -50,55 +51,36 @@ def planted() -> dict[str, set[tuple]]:
     return wrong
 
 
-def rows_of(file: Path) -> list[tuple[str, set[tuple]]]:
-    """The document of each finding, with the span that is there, and the one that is proposed."""
-    with file.open(encoding="utf8") as opened:
-        return [
-            (
-                row["doc"],
-                {
-                    (int(row[f"{side}start"]), int(row[f"{side}end"]), row[name])
-                    for side, name in (("", "label"), ("proposed_", "proposed"))
-                    if row[f"{side}start"]
-                },
-            )
-            for row in csv.DictReader(opened, delimiter="\t")
-        ]
+def hits(file: Path, planted: dict[str, set[tuple]]) -> list[bool]:
+    """Whether each finding is about a planted error: the span that is there, or the one that is proposed."""
+    _, *rows = map(json.loads, file.read_text(encoding="utf8").splitlines())
+    spans = [(row["doc"], {tuple(span) for span in (row["current"], row["proposed"]) if span}) for row in rows]
+    return [not found.isdisjoint(planted[doc]) for doc, found in spans]
 
 
-def test_the_first_findings_are_planted(demo, planted):
-    found = [not spans.isdisjoint(planted[doc]) for doc, spans in rows_of(demo / "training/check/findings.tsv")]
-    assert sum(found[:50]) >= 45
-    assert sum(found[:200]) >= 170
+@pytest.mark.parametrize(
+    ("made", "first", "least"), [("check", 50, 35), ("check-folds", 50, 45), ("check-folds", 200, 170)]
+)
+def test_the_first_findings_are_planted(made, first, least, demo, planted):
+    assert sum(hits(demo / "training" / made / "findings.jsonl", planted)[:first]) >= least
 
 
-def test_each_inconsistency_is_planted(demo, planted):
-    rows = rows_of(demo / "training/check/inconsistencies.tsv")
-    assert all(not spans.isdisjoint(planted[doc]) for doc, spans in rows)
-
-
-def test_each_task_leads_to_planted_errors_or_is_about_words_that_are_annotated_rightly(demo, planted):
-    """A list of fifty leads to a dozen planted errors at least; none says that the demo is undertrained."""
-    tasks = summarize(load_results(demo, "cpu")).tasks
-    assert len(tasks) == 3
-    assert not [task for task in tasks if "train longer" in task.do]
-    for task in tasks:
-        if task.file.startswith("training/check/"):
-            look = [
-                json.loads(line)["meta"] for line in (demo / task.file).read_text(encoding="utf8").splitlines()[:50]
-            ]
-            starts = [{int(start) for start in re.findall(r"(?:^|; )(\d+): ", one["look"])} for one in look]
-            hit = [any(span[0] in here for span in planted[one["doc"]]) for one, here in zip(look, starts, strict=True)]
-            assert sum(hit) >= 12, task
-        else:
-            assert task.do == "annotate 50 more texts"
-            docs = read_predictions(demo / "training/cpu/predictions.jsonl")
-            missed = [(doc, span) for doc in docs for span in set(doc.gold) - set(doc.predicted)]
-            wrong = [span in planted[doc.doc] for doc, span in missed if span[2] == task.label]
-            assert sum(wrong) < len(wrong) / 2, task
+def test_the_demo_is_not_called_undertrained_and_its_first_step_is_about_words_annotated_rightly(demo, planted):
+    results = load_results(demo, "cpu")
+    said = summarize(results, "cpu", 0.8, read_deck(demo).missing())
+    assert said.sentence.startswith("Ship some: ")
+    assert "train longer" not in said.do
+    label = said.do.partition(":")[0]
+    missed = [
+        doc
+        for doc in read_table(results.tables.pairs).to_pylist()
+        if doc["gold_label"] == label and doc["cause"] == "new"
+    ]
+    wrong = [(row["gold_start"], row["gold_end"], label) in planted[row["doc"]] for row in missed]
+    assert sum(wrong) < len(wrong) / 2
 
 
 def test_test_has_planted_errors_like_train_and_dev(demo, planted):
-    docs = list(read_predictions(demo / "training/cpu/predictions.jsonl"))
-    wrong = sum(len(set(doc.gold) & planted[doc.doc]) for doc in docs)
-    assert 0.01 < wrong / sum(len(doc.gold) for doc in docs) < 0.05
+    rows = [row for row in read_table(demo / "training/cpu/pairs.parquet").to_pylist() if row["gold_label"]]
+    spans = [(row["doc"], (row["gold_start"], row["gold_end"], row["gold_label"])) for row in rows]
+    assert 0.01 < sum(span in planted[doc] for doc, span in spans) / len(spans) < 0.05

@@ -17,7 +17,7 @@ def make_metrics(errors: dict[str, Errors], texts: int = 50, f_low: float = 0.5)
     scores = score_table(np.array(counts), list(errors))
     for row in scores.labels.values():
         row.f_low, row.f_high = f_low, 1.0
-    return Metrics(texts=texts, all_gold=scores, flat_gold=scores, errors=errors)
+    return Metrics(texts=texts, all_gold=scores, with_gold=scores, errors=errors)
 
 
 def perfected(errors: dict[str, Errors], label: str) -> float:
@@ -32,12 +32,19 @@ def test_points_are_what_f_gains_if_the_label_were_perfect():
     rng = np.random.default_rng(0)
     for _ in range(20):
         errors = {label: Errors(*rng.integers(0, 90, 4).tolist()) for label in "ABC"}
+        for one in errors.values():
+            one.causes = {
+                "found": one.right,
+                "new": one.missed // 2,
+                "known": one.missed - one.missed // 2 + one.boundaries,
+            }
         metrics = make_metrics(errors)
         for row in rank_labels(metrics):
             assert row.points == pytest.approx(perfected(errors, row.label) - 100 * metrics.all_gold.f)
-            assert sum(row.shares.values()) == pytest.approx(row.points)
+            assert sum(row.costs.values()) == pytest.approx(row.points)
             one = errors[row.label]
-            assert row.shares["boundaries"] * one.missed == pytest.approx(row.shares["missed"] * 2 * one.boundaries)
+            wrong = one.missed + one.spurious + 2 * one.boundaries
+            assert row.costs["new"] == pytest.approx(row.points * one.causes["new"] / wrong)
 
 
 def test_the_costliest_label_leads_but_never_one_with_few_spans():

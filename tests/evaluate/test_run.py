@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 import typer
+from pyarrow.parquet import read_table
 from typer.testing import CliRunner
 
 from labelwise.commands.evaluate import evaluate_cli, print_scores
@@ -19,11 +20,11 @@ from labelwise.corpus.manifest import MANIFEST, read_manifest
 from labelwise.corpus.seen_texts import SEEN_TEXTS, SeenTexts, write_seen
 from labelwise.evaluate import predict
 from labelwise.evaluate import run as evaluation
-from labelwise.evaluate.mistakes import KINDS
 from labelwise.evaluate.predictions import PredictedDoc, read_predictions
 from labelwise.evaluate.scores import AllScores, Metrics, Scores, Seen
-from labelwise.evaluate.scoring import Scoring
+from labelwise.evaluate.scoring import measure
 from labelwise.evaluate.seen import tell_seen
+from labelwise.evaluate.tables import Tables, read_docs, write_rows
 from labelwise.train.recipe import Recipe
 from labelwise.train.run import train_pipeline
 from tests.conftest import ROOT, another_process
@@ -54,12 +55,17 @@ def files_of(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-OPTIONS = ("predictions", "details", "speed")
+OPTIONS = {
+    "texts": "texts.parquet",
+    "pairs": "pairs.parquet",
+    "predictions": "predictions.jsonl",
+    "speed": "speed.json",
+}
 
 
 def evaluate_all(run, model: Path, split: Path, folder: Path, *options) -> str:
     """Write all files there are into a folder."""
-    named = [part for name in OPTIONS for part in (f"--{name}", folder / f"{name}.json")]
+    named = [part for name, file in OPTIONS.items() for part in (f"--{name}", folder / file)]
     code, printed = run(model, split, folder / "metrics.json", *named, *options)
     assert code == 0, printed
     return printed
@@ -68,31 +74,31 @@ def evaluate_all(run, model: Path, split: Path, folder: Path, *options) -> str:
 def test_files_are_written_and_no_other(run, model, demo_corpus, tmp_path):
     out = tmp_path / "new" / "folder"
     evaluate_all(run, model, demo_corpus / "test", out, "--merge-metrics", demo_corpus.parent / "merge.json")
-    assert set(files_of(out)) == {"metrics.json", "predictions.json", "details.json", "speed.json"}
+    assert set(files_of(out)) == {"metrics.json", *OPTIONS.values()}
     assert [path.name for path in tmp_path.iterdir()] == ["new"]
-    metrics, details, speed = (json.loads((out / f"{n}.json").read_text()) for n in ("metrics", "details", "speed"))
+    metrics, speed = (json.loads((out / f"{n}.json").read_text()) for n in ("metrics", "speed"))
     manifest = read_manifest(demo_corpus)
-    scores = ["texts", "all_gold", "flat_gold", "all_spans", "calibration_error", "unscored", "errors"]
+    scores = [
+        "texts",
+        "all_gold",
+        "with_gold",
+        "all_spans",
+        "calibration_error",
+        "unscored",
+        "errors",
+        "implausible",
+        "alike",
+    ]
     identity = ["texts_digest", "predictions_digest", "pipeline_digest", "labelwise"]
-    assert list(metrics) == [*scores, "agreement", "seen", *identity]
+    assert list(metrics) == [*scores, "implausible", "alike", "agreement", "seen", *identity]
     assert metrics["texts"] == manifest["splits"]["test"]["texts"]
     assert metrics["texts_digest"] == manifest["splits"]["test"]["digest"]
-    for gold in ("all_gold", "flat_gold"):
-        assert list(metrics[gold]["labels"]) == manifest["labels"]
+    assert list(metrics["all_gold"]["labels"]) == list(metrics["errors"]) == manifest["labels"]
     for row in (metrics["all_gold"], *metrics["all_gold"]["labels"].values()):
         assert set(row) >= {"p", "r", "f", "support"}
         assert ("f_low" in row) == ("f_high" in row)
         assert "f_low" not in row or row["f_low"] <= row["f"] <= row["f_high"]
     assert {"p", "r", "f"} <= set(metrics["all_gold"]["macro"]) <= {"p", "r", "f", "f_low", "f_high"}
-    assert set(details) == {
-        "confusion",
-        "frequent",
-        "reliability",
-        "uncovered",
-        "familiarity",
-        "wrong_boundaries",
-    }
-    assert list(details["frequent"]) == list(KINDS)
     assert set(speed) == {"words_per_second", "words"}
     assert speed["words"] == manifest["splits"]["test"]["words"]
     # There is something to get wrong.
@@ -102,25 +108,16 @@ def test_files_are_written_and_no_other(run, model, demo_corpus, tmp_path):
 
 def test_scores_are_those_of_the_predictions_that_are_written(run, model, demo_corpus, tmp_path):
     evaluate_all(run, model, demo_corpus / "test", tmp_path)
-    docs = list(read_predictions(tmp_path / "predictions.json"))
-    scoring = Scoring(read_manifest(demo_corpus)["labels"])
-    for doc in docs:
-        scoring.add(doc)
+    docs, read = list(read_predictions(tmp_path / "predictions.jsonl")), list(read_docs(Tables.of(tmp_path)))
+    assert [(doc.key, sorted(doc.predicted), doc.gold) for doc in read] == [
+        (doc.key, doc.predicted, doc.gold) for doc in docs
+    ]
     metrics = json.loads((tmp_path / "metrics.json").read_text())
-    identity = {name: metrics[name] for name in ("texts_digest", "predictions_digest", "pipeline_digest", "labelwise")}
-    assert metrics == {**msgspec.to_builtins(scoring.metrics()), **identity}
-    details = json.loads((tmp_path / "details.json").read_text())
-    familiarity = details.pop("familiarity")
-    nothing = {"labels": {}, "forms": {}, "contradicted": {}}
-    assert details | {"familiarity": nothing} == msgspec.to_builtins(scoring.details())
-    counts = [one for counts in familiarity["labels"].values() for one in counts.values()]
-    right = sum(counts.get(label, 0) for label, counts in details["confusion"].items())
-    assert sum(one["gold"] for one in counts) == metrics["all_gold"]["support"]
-    assert sum(one["found"] for one in counts) == right == sum(one["right"] for one in metrics["errors"].values())
-    assert sum(one["missed"] for one in counts) == sum(one["missed"] for one in metrics["errors"].values())
-    assert all(one["unjudged"] == 0 for one in metrics["errors"].values()), "all that is unscored has unknown labels"
+    assert metrics["predictions_digest"] == Tables.of(tmp_path).digest()
     assert metrics["all_gold"]["support"] == sum(len(doc.gold) for doc in docs)
-    assert metrics["flat_gold"]["support"] == sum(len(doc.entities) for doc in docs)
+    causes = [row["causes"] for row in metrics["errors"].values()]
+    assert sum(sum(counts.values()) for counts in causes) == metrics["all_gold"]["support"]
+    assert sum(counts.get("found", 0) for counts in causes) == sum(row["right"] for row in metrics["errors"].values())
 
 
 def test_texts_that_the_pipeline_was_trained_on_are_told_and_f_is_without_them_as_well(
@@ -130,19 +127,24 @@ def test_texts_that_the_pipeline_was_trained_on_are_told_and_f_is_without_them_a
     assert "ℹ Unknown whether the pipeline was trained on some of the" in evaluate_all(run, model, split, tmp_path)
     before = json.loads((tmp_path / "metrics.json").read_text())
     assert before["seen"] is None
-    docs = list(read_predictions(tmp_path / "predictions.json"))
+    docs = list(read_predictions(tmp_path / "predictions.jsonl"))
     trained = Path(shutil.copytree(model, tmp_path / "model"))
     for seen in (0, 9):
         digests = np.array(sorted(int(doc.key[:16], 16) for doc in docs[:seen]), np.uint64)
         write_seen(trained, SeenTexts(digests, whole=True))
         printed = evaluate_all(run, trained, split, tmp_path)
         metrics = json.loads((tmp_path / "metrics.json").read_text())
-        scoring = Scoring(read_manifest(demo_corpus)["labels"])
-        for doc in docs[seen:]:
-            scoring.add(doc)
-        f, without = (found["all_gold"]["f"] for found in (metrics, msgspec.to_builtins(scoring.metrics())))
+        tables, labels = Tables.of(tmp_path), read_manifest(demo_corpus)["labels"]
+        f, kept = metrics["all_gold"]["f"], Tables.of(tmp_path / "model")
+        write_rows(((doc, {}) for doc in docs[seen:]), "train", labels, kept)
+        without = measure(kept, labels).all_gold.f
+        assert sum(table["seen"] for table in read_table(tables.texts).to_pylist()) == seen
         assert metrics["seen"] == {"texts": seen, "f_without": without, "whole": True}
-        assert [name for name in metrics if metrics[name] != before[name]] == ["seen", "pipeline_digest"]
+        assert [name for name in metrics if metrics[name] != before[name]] == [
+            "seen",
+            "predictions_digest",
+            "pipeline_digest",
+        ]
         warning = f"⚠ The pipeline was trained on {seen} of the {len(docs)} texts (in its train or dev): F is {f:.3f}"
         assert (f"{warning}, without them {without:.3f} Evaluate it on test" in printed) == bool(seen)
         assert ("trained on" in printed) == (without != f) == bool(seen)
@@ -197,12 +199,11 @@ def test_the_metrics_alone_are_written_if_nothing_else_is_asked_for(run, model, 
 def test_the_table_has_a_row_for_each_label(run, model, demo_corpus, tmp_path):
     printed = evaluate_all(run, model, demo_corpus / "test", tmp_path)
     metrics = json.loads((tmp_path / "metrics.json").read_text())
-    assert "Label P R F 95% F flat gold Support" in printed
+    assert "Label P R F1 95% Support" in printed
     for label, row in metrics["all_gold"]["labels"].items():
         figures = " ".join(f"{row[key]:.3f}" for key in "prf")
-        flat = metrics["flat_gold"]["labels"][label]["f"]
         between = "" if "f_low" not in row else f"{row['f_low']:.3f}-{row['f_high']:.3f} "
-        assert f"{label} {figures} {between}{flat:.3f} {row['support']}" in printed
+        assert f"{label} {figures} {between}{row['support']}" in printed
     assert "all (micro)" in printed
     assert "mean (macro)" in printed
     assert f"nobody knows whether it is right: {metrics['unscored']} predictions" in printed
@@ -219,28 +220,17 @@ def test_where_gold_overlaps_all_spans_are_scored_and_what_is_learnt_is_said(cap
     test = tmp_path / "corpus" / "test"
     printed = evaluate_all(run, model, test, tmp_path / "out", "--merge-metrics", tmp_path / "merge.json")
     assert 'The corpus: 11 accepted spans: 5 flat entities; 5 learnt as well, in doc.spans["labels"]' in printed
-    assert "F all spans" not in printed  # of a pipeline that has entities alone
-    scoring = Scoring(["A", "B"])
+    assert "F1 all spans" not in printed  # of a pipeline that has entities alone
     gold, found = [(0, 7, "A"), (4, 7, "B")], [(0, 7, "A", 0.9), (4, 7, "B", 0.8)]
-    scoring.add(PredictedDoc("1", "big cat 1", gold[:1], gold, gold[:1], found=found))
-    print_scores(scoring.metrics())
+    doc = PredictedDoc("1", "big cat 1", gold[:1], gold, gold[:1], found=found)
+    write_rows([(doc, {})], "test", "AB", Tables.of(tmp_path))
+    print_scores(measure(Tables.of(tmp_path), "AB"))
     table = [line.split() for line in capsys.readouterr().out.splitlines() if line]
-    assert "F all spans F flat gold Support" in " ".join(table[0])
-    assert {row[0]: row[-3:] for row in table[2:4]} == {
-        "A": ["1.000", "1.000", "1"],
-        "B": ["0.000", "1.000", "1"],
-    }  # nothing is flat gold of B
-
-
-def test_frequent_mistakes_are_printed(run, merging, tmp_path):
-    rows = [{"text": f"big cat {n}", "spans": spans((0, 3, "A"), (4, 7, "A"))} for n in range(5)]
-    merging.add("a", ["A", "B"], [*rows, {"text": "the dog", "spans": []}], split="test")
-    merging.run()
-    model = save_ruler(tmp_path / "model", {"cat": "B", "dog": "A"})
-    printed = evaluate_all(run, model, tmp_path / "corpus" / "test", tmp_path / "out")
-    assert "missed: big (A) 5" in printed
-    assert "wrong label: cat (A) for cat (B) 5" in printed
-    assert "spurious: dog (A) 1" in printed
+    assert "F1 all spans Support" in " ".join(table[0])
+    assert {row[0]: row[-2:] for row in table[2:4]} == {
+        "A": ["1.000", "1"],
+        "B": ["1.000", "1"],
+    }
 
 
 def test_labels_without_spans_have_empty_cells(run, merging, tmp_path):
@@ -264,8 +254,7 @@ def test_the_agreement_of_annotators_is_beside_the_scores(agreement, run, model,
     assert ("Agreement" in printed) == bool(agreement)
     if agreement:
         row = metrics["all_gold"]["labels"]["PERSON"]
-        flat = metrics["flat_gold"]["labels"]["PERSON"]["f"]
-        assert f" {flat:.3f} 0.750 {row['support']}" in printed
+        assert f" 0.750 {row['support']}" in printed
 
 
 @pytest.mark.parametrize(
@@ -275,6 +264,7 @@ def test_the_agreement_of_annotators_is_beside_the_scores(agreement, run, model,
         (["--workers", "-1"], "--workers -1: give 1 or more"),
         (["--workers", "2", "--gpu-id", "0"], "--workers 2: give 1 or more, and 1 on a GPU"),
         (["--merge-metrics", "none.json"], "none.json"),
+        (["--texts", "texts.parquet"], "--texts, --pairs: give both or none"),
     ],
 )
 def test_what_is_refused(options, message, run, model, demo_corpus, tmp_path, monkeypatch):
@@ -298,12 +288,12 @@ def test_an_argument_that_is_not_there_has_a_remedy(run, model, demo_corpus, tmp
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("file", ["metrics.json", "predictions.json", "details.json", "speed.json"])
+@pytest.mark.parametrize("file", ["metrics.json", *OPTIONS.values()])
 def test_files_that_another_process_is_writing_are_refused_at_once(
     run, model, demo_corpus, tmp_path, monkeypatch, file
 ):
     monkeypatch.setattr(predict, "predict_partition", lambda job: pytest.fail("it was begun"))
-    named = [part for name in OPTIONS for part in (f"--{name}", tmp_path / f"{name}.json")]
+    named = [part for name, file in OPTIONS.items() for part in (f"--{name}", tmp_path / file)]
     with another_process(locked(tmp_path / file)):
         code, printed = run(model, demo_corpus / "test", tmp_path / "metrics.json", *named)
     assert code == 1
@@ -312,22 +302,23 @@ def test_files_that_another_process_is_writing_are_refused_at_once(
 
 
 def test_old_files_stay_if_it_fails(run, demo_corpus, tmp_path):
-    for name in ("metrics", *OPTIONS):
-        (tmp_path / f"{name}.json").write_text("old")
-    named = [part for name in OPTIONS for part in (f"--{name}", tmp_path / f"{name}.json")]
+    for file in ("metrics.json", *OPTIONS.values()):
+        (tmp_path / file).write_text("old")
+    named = [part for name, file in OPTIONS.items() for part in (f"--{name}", tmp_path / file)]
     code, _ = run(tmp_path / "none", demo_corpus / "test", tmp_path / "metrics.json", *named)
     assert code == 1
-    assert files_of(tmp_path) == {f"{name}.json": b"old" for name in ("metrics", *OPTIONS)}
+    assert files_of(tmp_path) == dict.fromkeys(("metrics.json", *OPTIONS.values()), b"old")
 
 
 def test_saved_predictions_are_scored_without_a_pipeline(run, model, demo_corpus, tmp_path):
     evaluate_all(run, model, demo_corpus / "test", tmp_path)
-    scores, details = evaluation.score(tmp_path / "predictions.json", demo_corpus / "test", {})
+    again = Tables.of(tmp_path / "again")
+    scores = evaluation.score(tmp_path / "predictions.jsonl", demo_corpus / "test", again, {})
     metrics = json.loads((tmp_path / "metrics.json").read_text())
     assert msgspec.to_builtins(scores) == metrics | {"pipeline_digest": "", "labelwise": ""}
-    assert msgspec.to_builtins(details) == json.loads((tmp_path / "details.json").read_text())
+    assert again.digest() == Tables.of(tmp_path).digest()
     with pytest.raises(InputError, match=r"none\.jsonl: there is no such file"):
-        evaluation.score(tmp_path / "none.jsonl", demo_corpus / "test", {})
+        evaluation.score(tmp_path / "none.jsonl", demo_corpus / "test", again, {})
 
 
 @pytest.fixture(scope="module")

@@ -1,9 +1,11 @@
 """What is predicted where nobody looked, beside what is found where somebody did."""
 
+import msgspec
 import pytest
 
 from labelwise.evaluate.predictions import PredictedDoc
-from labelwise.evaluate.uncovered import Rates, implausible, is_plausible
+from labelwise.evaluate.tables import Tables, write_rows
+from labelwise.evaluate.uncovered import find_implausible, is_plausible
 
 
 def doc_of(text: str, predicted: str, *, gold: str = "", uncovered: str = "", datasets: list[str] | None = None):
@@ -11,20 +13,6 @@ def doc_of(text: str, predicted: str, *, gold: str = "", uncovered: str = "", da
     found, true = ([(place, place + 1, label) for place, label in enumerate(labels)] for labels in (predicted, gold))
     unknown = dict.fromkeys(uncovered, "none")
     return PredictedDoc("k", text, found, true, true, uncovered=unknown, datasets=datasets or [])
-
-
-def test_rates_are_those_of_the_words():
-    rates = Rates()
-    rates.add(doc_of("one two three four", "AAB", gold="A"), "AB")
-    rates.add(doc_of("five six seven eight", "A", gold="AA"), "A")
-    rates.add(doc_of("nine ten", "AC", uncovered="AC", datasets=["x", "y"]), "AC")
-    found = {(rate.dataset, rate.label): rate for rate in rates.rates()}
-    assert set(found) == {("x", "A"), ("y", "A")}  # C is known nowhere
-    rate = found["x", "A"]
-    assert (rate.words, rate.predicted) == (2, 1)
-    assert rate.per_1000 == pytest.approx(500)
-    assert rate.known_per_1000 == pytest.approx(3 / 8 * 1000)
-    assert rate.gold_per_1000 == pytest.approx(3 / 8 * 1000)
 
 
 @pytest.mark.parametrize(
@@ -46,12 +34,14 @@ def test_what_is_plausible(here, known, plausible):
     assert is_plausible(*counts) == plausible
 
 
-def test_what_is_not_plausible_is_grouped_by_data_set():
-    rates = Rates()
-    rates.add(doc_of("word " * 1000, "A" * 200 + "B" * 10), "AB")
-    rates.add(doc_of("word " * 1000, "B" * 12, uncovered="AB", datasets=["x", "y"]), "AB")
-    rates.add(doc_of("word " * 1000, "A" * 150, uncovered="A", datasets=["z"]), "A")
-    assert {name: [rate.label for rate in found] for name, found in implausible(rates.rates()).items()} == {
-        "x": ["A"],
-        "y": ["A"],
-    }
+def test_what_is_not_plausible_is_told_by_data_set(tmp_path):
+    docs = [
+        doc_of("word " * 1000, "A" * 200 + "B" * 10, gold="A" * 100),
+        doc_of("word " * 1000, "B" * 12, uncovered="AB", datasets=["x", "y"]),
+        doc_of("word " * 1000, "A" * 150, uncovered="A", datasets=["z"]),
+    ]
+    tables = Tables.of(tmp_path)
+    write_rows(((msgspec.structs.replace(doc, key=str(n)), {}) for n, doc in enumerate(docs)), "test", "AB", tables)
+    rates = find_implausible(tables)
+    assert [(rate.dataset, rate.label) for rate in rates] == [("x", "A"), ("y", "A")]
+    assert (rates[0].per_1000, rates[0].known_per_1000, rates[0].gold_per_1000) == (0, 100, 50)

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from labelwise.check.worklists import Finding, write_tasks
+from labelwise.check.deck import Answered, Finding, write_tasks
 from labelwise.common.errors import InputError
 from labelwise.evaluate.predictions import PredictedDoc, write_predictions
 from labelwise.export.run import FORMATS, ExportFormat, export
@@ -32,13 +32,14 @@ def tasks(tmp_path) -> Path:
     """What check says of two texts and the label A, whose data set has B, too."""
 
     def finding(key: str, current: tuple | None, proposed: tuple | None) -> Finding:
+        answers = {"A": Answered("d", "d.jsonl:1", "")}
         return Finding(
-            1.0, "missing", "A", "x", current, proposed, "train", f"{key}.txt", key, "", "why", [], {"d": ("A", "B")}
+            1.0, "missing", "A", "x", current, proposed, "x", "train", f"{key}.txt", key, "", "x", "", "why", answers
         )
 
     found = [finding("two", None, (0, 3, "A")), finding("one", (0, 3, "A"), None), finding("two", None, (4, 7, "A"))]
     texts = {"one": ("one text", {(0, 3, "A")}), "two": ("two text", {(4, 8, "B")})}
-    write_tasks(found, texts, ["A", "B"], tmp_path / "tasks")
+    write_tasks(found, texts, ["A", "B"], {"d": ("A", "B")}, tmp_path / "tasks")
     return tmp_path / "tasks" / "A.jsonl"
 
 

@@ -85,11 +85,11 @@ COMMANDS = (
     Command(
         "evaluate",
         evaluate_cli,
-        "training/cpu/model-best corpus/test metrics/cpu.json --predictions training/cpu/predictions.jsonl --details "
-        "training/cpu/details.json --merge-metrics metrics/merge.json --speed training/cpu/speed.json",
-        ("metrics/cpu.json", "training/cpu/predictions.jsonl", "training/cpu/details.json", "training/cpu/speed.json"),
+        "training/cpu/model-best corpus/test metrics/cpu.json --texts training/cpu/texts.parquet --pairs "
+        "training/cpu/pairs.parquet --merge-metrics metrics/merge.json --speed training/cpu/speed.json",
+        ("metrics/cpu.json", "training/cpu/texts.parquet", "training/cpu/pairs.parquet", "training/cpu/speed.json"),
         {
-            "the comparison": lambda root: read_revision("workspace", "cpu", root),
+            "the comparison": lambda root: read_revision("workspace", "cpu", root / "read", root),
         },
     ),
     Command("package", package_cli, "dist --pipeline cpu", ("dist",)),

@@ -64,7 +64,7 @@ def test_a_report_is_made_where_the_wheel_alone_is_installed(tmp_path):
         [python, "-c", REPORT], cwd=tmp_path / "project", env={}, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert "<h1>The CPU pipeline</h1>" in Path(tmp_path / "project/report.html").read_text(encoding="utf8")
+    assert "CPU pipeline" in Path(tmp_path / "project/report.html").read_text(encoding="utf8")
 
 
 def git(folder: Path, *command: str) -> str:

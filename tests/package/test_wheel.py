@@ -63,9 +63,9 @@ def project(root: Path, corpus: Path, pipeline: str, **options: Any) -> Path:
     shutil.copy(corpus.parent / "merge.json", root / "metrics")
     model = root / "training" / pipeline / "model-best"
     train_pipeline(Recipe(ROOT / "configs" / f"{pipeline}.cfg", corpus, **options), model, root / "curve.tsv")
-    evaluation = evaluate_pipeline(model, corpus / "test", predictions=root / "predictions.jsonl")
+    tables, predictions = model.parent, root / "predictions.jsonl"
+    evaluation = evaluate_pipeline(model, corpus / "test", tables=tables, predictions=predictions)
     (root / "metrics" / f"{pipeline}.json").write_bytes(msgspec.json.encode(evaluation.metrics))
-    (root / "training" / pipeline / "details.json").write_bytes(msgspec.json.encode(evaluation.details))
     return root
 
 

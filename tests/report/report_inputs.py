@@ -1,16 +1,17 @@
 """Results of a pipeline as the merge, the training and the evaluation write them: small, plausible, made by hand."""
 
 import json
-from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from labelwise.common.spans import SpanKey
-from labelwise.evaluate.mistakes import Mistakes
-from labelwise.evaluate.predictions import PredictedDoc, write_predictions
-from labelwise.evaluate.scores import prf
+from labelwise.corpus.merge_counts import Agreement
+from labelwise.evaluate.predictions import PredictedDoc
+from labelwise.evaluate.scoring import measure
+from labelwise.evaluate.tables import InTrain, Tables, write_rows
 
 HOSTILE = "<script>alert(1)</script>"
 NAMES = {
@@ -55,103 +56,54 @@ def make_docs() -> list[PredictedDoc]:
     return [make_doc(number) for number in range(60)]
 
 
-def write_results(root: Path, docs: list[PredictedDoc], pipeline: str = "cpu") -> None:
+def write_results(root: Path, docs: list[PredictedDoc], pipeline: str = "cpu", labels: Sequence[str] = LABELS) -> None:
     """Write every file that a report reads."""
-    mistakes = Mistakes()
-    for doc in docs:
-        mistakes.add(doc)
-    training = root / "training" / pipeline
-    training.mkdir(parents=True)
-    with (training / "predictions.jsonl").open("wb") as file:
-        write_predictions(docs, file)
-    scores = make_scores(docs)
-    details = {
-        "confusion": mistakes.confusion,
-        "frequent": msgspec.to_builtins(mistakes.frequent(5)),
-        "familiarity": make_familiarity(),
-        "reliability": [
-            {"spans": 20, "probability": 0.35, "right": 0.4},
-            {"spans": 60, "probability": 0.9, "right": 0.8},
-        ],
-    }
-    write_json(training / "details.json", details)
-    write_json(root / "metrics" / f"{pipeline}.json", scores)
+    tables = Tables.of(root / "training" / pipeline)
+    tables.texts.parent.mkdir(parents=True)
+    write_rows(((doc, dict.fromkeys(doc.gold, InTrain(4, 1))) for doc in docs), "test", labels, tables)
+    metrics = measure(tables, [*labels, "NEVER_SEEN"], whole=True)
+    metrics.agreement = {"PERSON": Agreement(0.93, 12)}
+    metrics.pipeline_digest = "89abcdef01234567"
+    metrics.predictions_digest = tables.digest()
+    write_json(root / "metrics" / f"{pipeline}.json", msgspec.to_builtins(metrics))
     write_json(root / "metrics" / "merge.json", make_ledger())
+    write_findings(root / "training" / "check" / "findings.jsonl")
     write_plots(root / "plots", pipeline)
     write_lost(root / "corpus")
     (root / "project.yml").write_text("vars: {}\n")
 
 
+def write_findings(path: Path) -> None:
+    """Two cases of one form, one of another label, one without an answer, and one of markup."""
+    answers = {
+        label: {"dataset": label, "file": f"{label}.jsonl:{n}", "answer": f"{n:012x}"}
+        for n, label in enumerate(LABELS[1:])
+    }
+
+    def finding(n: int, current: tuple | None, proposed: tuple | None, words: str, **fields: Any) -> dict[str, Any]:
+        label = (current or proposed or ())[2]
+        kind = "missing" if not current else "spurious" if not proposed else "wrong label"
+        own = {span[2]: answers[span[2]] for span in (current, proposed) if span and span[2] in answers}
+        rest = {"better": words if proposed else "", "split": "train", "doc": "a/b & c.txt", "key": f"{n:024x}"}
+        text = {"before": "They saw ", "words": words, "after": " there.", "why": f"{words!r} may be wrong"}
+        about = {"score": 3.0 - n / 10, "kind": kind, "label": label, "form": words, "answers": own}
+        return {**about, "current": current, "proposed": proposed, **rest, **text, **fields}
+
+    rows = [
+        finding(1, None, (9, 14, "PLACE"), "Paris"),
+        finding(2, None, (9, 14, "PLACE"), "Paris"),
+        finding(3, (9, 16, "DRUG"), (9, 16, "PERSON"), "Lithium"),
+        finding(4, (9, 12, "PERSON"), None, "Ada", answers={}),
+        finding(5, (9, 34, HOSTILE), None, HOSTILE),
+    ]
+    path.parent.mkdir(parents=True)
+    head = {"digest": "of the corpus", "texts": 9, "folds": 0}
+    path.write_text("".join(json.dumps(row) + "\n" for row in (head, *rows)), encoding="utf8")
+
+
 def write_json(path: Path, content: Any) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(content, ensure_ascii=False), encoding="utf8")
-
-
-def make_scores(docs: list[PredictedDoc]) -> dict[str, Any]:
-    right: Counter[str] = Counter()
-    predicted: Counter[str] = Counter()
-    for doc in docs:
-        right.update(span[2] for span in {*doc.gold} & {*doc.predicted})
-        predicted.update(span[2] for span in doc.predicted)
-    by_label = {label: with_interval(counted(right[label], predicted[label], len(docs))) for label in LABELS}
-    by_label["NEVER_SEEN"] = {"p": None, "r": None, "f": None, "support": 0}
-    total = with_interval(counted(right.total(), predicted.total(), len(docs) * len(LABELS)))
-    scores = {**total, "macro": total, "labels": by_label}
-    agreement = {"PERSON": {"f": 0.93, "texts": 12}}
-    seen = {"texts": 0, "f_without": total["f"], "whole": True}
-    return {
-        "texts": len(docs),
-        "unscored": 3,
-        "errors": make_errors(docs),
-        "all_gold": scores,
-        "flat_gold": scores,
-        "agreement": agreement,
-        "seen": seen,
-        "pipeline_digest": "89abcdef01234567",
-    }
-
-
-def counted(right: int, predicted: int, gold: int) -> dict[str, Any]:
-    return msgspec.to_builtins(prf(right, predicted, gold))
-
-
-def with_interval(scores: dict[str, Any]) -> dict[str, Any]:
-    return {**scores, "f_low": round(scores["f"] - 0.06, 4), "f_high": round(scores["f"] + 0.04, 4)}
-
-
-def make_errors(docs: list[PredictedDoc]) -> dict[str, dict[str, int]]:
-    """Count by hand: a span that overlaps one of its label has wrong boundaries."""
-    errors = {label: Counter(unjudged=0) for label in [*LABELS, "NEVER_SEEN"]}
-    for doc in docs:
-        gold, predicted = {*doc.gold}, {*doc.predicted}
-        for start, end, label in gold | predicted:
-            errors[label]["right"] += (start, end, label) in gold & predicted
-        for start, end, label in gold - predicted:
-            cut = any(one[2] == label and one[0] < end and start < one[1] for one in predicted - gold)
-            errors[label]["boundaries" if cut else "missed"] += 1
-        for start, end, label in predicted - gold:
-            if not any(one[2] == label and one[0] < end and start < one[1] for one in gold - predicted):
-                errors[label]["spurious"] += 1
-    errors["DRUG"]["unjudged"] = 3
-    return {label: dict(counts) for label, counts in errors.items()}
-
-
-def make_familiarity() -> dict[str, Any]:
-    def found(*pairs: tuple[int, int]) -> dict[str, dict[str, int]]:
-        return {
-            name: {"gold": gold, "found": gold - missed, "missed": missed}
-            for name, (gold, missed) in zip(("alike", "variously", "never"), pairs, strict=True)
-        }
-
-    labels = {
-        "PERSON": found((30, 1), (10, 3), (20, 12)),
-        "PLACE": found((10, 0), (45, 30), (5, 2)),
-        HOSTILE: found((60, 2), (0, 0), (0, 0)),
-    }
-    paris = {"form": "Paris", "label": "PLACE", "count": 17, "train": {"PLACE": 40, "COMPANY": 9, "": 1200}}
-    hostile = {"form": HOSTILE, "label": HOSTILE, "count": 2, "train": {HOSTILE: 3}}
-    forms = {"alike": [hostile], "variously": [paris], "never": []}
-    return {"labels": labels, "forms": forms, "contradicted": {"PLACE": 1}}
 
 
 def make_ledger() -> dict[str, Any]:

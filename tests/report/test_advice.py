@@ -1,205 +1,142 @@
-"""What the report says of trust, and of what to fix next."""
+"""The sentence, and the next step of each label: which causes lead to which advice."""
 
-import json
-
-import msgspec
+import numpy as np
 import pytest
 
-from labelwise.common.files import remove
 from labelwise.corpus.merge_counts import MergeCounts
-from labelwise.evaluate.ranking import rank_labels
-from labelwise.evaluate.results import load_results
-from labelwise.evaluate.scores import Metrics
-from labelwise.report.advice import doubts, summarize
-from labelwise.report.page import render_report, write_report
-from labelwise.report.sections import tabulate_scores
-from tests.report.report_inputs import make_docs, write_json, write_results
-from tests.report.test_page import Page
+from labelwise.evaluate.scores import Errors, Metrics, Seen, score_table
+from labelwise.report.advice import advise, doubts, train_longer
+
+FLAT = {"step": [100.0, 200.0, 300.0], "score": [0.5, 0.7, 0.69]}
 
 
-def make_merge(**fields) -> MergeCounts:
-    """A merge that nothing is to be said against."""
-    labels = {"A": {"complete": 10, "gold": 1000, "entity": 1000}}
-    return MergeCounts(**{"rows": {}, "spans": {}, "labels": labels, **fields})
+def make_metrics(f_low: float = 0.5, alike: tuple[int, int] = (100, 90), **errors: Errors) -> Metrics:
+    """Scores that follow from the errors, each with an interval that begins at `f_low`."""
+    counts = [
+        (one.right, one.right + one.spurious + one.boundaries, one.right + one.missed + one.boundaries)
+        for one in errors.values()
+    ]
+    scores = score_table(np.array(counts), list(errors))
+    for row in scores.labels.values():
+        row.f_low, row.f_high = f_low, 1.0
+    seen = Seen(0, scores.f, whole=True)
+    return Metrics(50, scores, scores, errors=errors, alike=list(alike), seen=seen)
 
 
-def make_metrics(**fields) -> Metrics:
-    scores = {"p": 0.5, "r": 0.5, "f": 0.5, "support": 20}
-    gold = {**scores, "macro": scores, "labels": {"A": scores}}
-    unseen = {"texts": 0, "f_without": 0.5, "whole": True}
-    return msgspec.convert({"texts": 20, "all_gold": gold, "flat_gold": gold, "seen": unseen, **fields}, Metrics)
-
-
-def without_gold(*labels: str) -> Metrics:
-    metrics = make_metrics()
-    for label in labels:
-        metrics.all_gold.labels[label] = msgspec.structs.replace(metrics.all_gold.labels["A"], support=0)
-    return metrics
-
-
-def test_nothing_to_say_where_all_is_well():
-    assert list(doubts(make_merge(), make_metrics())) == []
-    assert list(doubts(None, make_metrics())) == []
+def errors(right: int = 100, spurious: int = 0, boundaries: int = 0, unjudged: int = 0, **causes: int) -> Errors:
+    missed = sum(causes.values()) - boundaries
+    return Errors(right, missed, spurious, boundaries, unjudged, {"found": right, **causes})
 
 
 @pytest.mark.parametrize(
-    ("merge", "metrics", "what", "remedy"),
+    ("one", "missing", "step"),
     [
-        ({}, make_metrics(texts=19), "only 19 texts", "test_ratio in project.yml"),
-        ({}, without_gold("B"), "Label B without gold in test: nothing is known", "Annotate more"),
-        ({}, without_gold("B", "C"), "Labels B, C without gold in test: nothing is known", "Annotate more"),
-        ({}, without_gold(*"BCDEFGHI"), "Labels B, C, D, E, F, G and 2 more without gold", "test_ratio"),
-        ({}, make_metrics(seen=None), "Unknown whether the pipeline was trained on some of the 20", "train it again."),
+        (errors(new=40), 0, "label more texts"),
+        (errors(known=40, new=9), 0, "train longer"),
+        (errors(contradicted=40, new=9), 0, "fix contradictions"),
+        (Errors(100, 9, 0, 40, 0, {"boundaries": 40, "new": 9}), 0, "decide its boundaries"),
+        (errors(tokens=40, new=9), 0, "split its tokens"),
+        # Predictions without gold are looked at only if the check found spans that may be missing.
+        (errors(spurious=40, new=9), 3, "look for missing spans"),
+        (errors(spurious=40, new=9), 2, "label more texts"),
+        (errors(spurious=40), 0, "leave it"),
+        (errors(), 0, "leave it"),
+        (errors(right=5, new=5), 0, "annotate more test texts"),
+        (errors(right=5, unjudged=90), 0, "annotate test texts"),
+    ],
+)
+def test_the_next_step_of_a_label_removes_its_largest_cause(one, missing, step):
+    advice = advise(make_metrics(A=one, B=errors()), FLAT, "cpu", 0.8, {"A": missing})
+    assert {row.label: done for row, _, done in advice.rows}["A"] == step
+
+
+def test_what_has_reached_the_goal_is_ready():
+    advice = advise(make_metrics(0.9, A=errors(new=3), B=errors()), FLAT, "cpu", 0.8)
+    assert [(verdict, step) for _, verdict, step in advice.rows] == [("ship", "ready")] * 2
+    assert (advice.verdict, advice.why, advice.do) == ("Ship", "2 of 2 labels reach the goal", "weasel run package")
+
+
+@pytest.mark.parametrize(
+    ("metrics", "curve", "verdict", "why", "do"),
+    [
         (
-            {},
-            make_metrics(seen={"texts": 5, "f_without": 0.4, "whole": True}),
-            "The pipeline was trained on 5 of the 20 texts (in its train or dev): F is 0.500, without them 0.400.",
-            "Evaluate it on test of the corpus that it was trained on",
+            make_metrics(A=errors(new=40)),
+            FLAT,
+            "Not yet",
+            "0 of 1 label reach the goal; most points of F1 are lost to words that train never marks",
+            "A: label more texts: weasel run predict",
         ),
-        ({}, make_metrics(unscored=1234), "1,234 predicted spans can't be judged", "absent in datasets.yml"),
         (
-            {"near_duplicates": {"train, test": 3, "dev, test": 1, "train, dev": 7}},
-            None,
-            "in test and another: 4.",
-            "group",
-        ),
-        ({"undeclared": {"wlp: pH": 25}}, None, "undeclared labels aren't used: wlp: pH (25)", "datasets.yml"),
-        ({"labels": {"A": {"none": 7}}}, None, "Label A without a text that is complete for it", "ner.manual"),
-        ({"problems": 1}, None, "1 row or span can't be used", "problems.jsonl"),
-        (
-            {"inferred": {"b": 2, "a": 1}},
-            None,
-            "The labels are inferred of a, b: labels nobody used are missing",
-            "in place of auto",
+            make_metrics(A=errors(known=40)),
+            FLAT,
+            "Not yet",
+            "most points of F1 are lost to words that train marks",
+            "A: train longer: set gpu_steps: 600 in project.yml: weasel run gpu",
         ),
         (
-            {"compared": False},
-            None,
-            "Nobody has looked for texts of test that are nearly equal",
-            "near_duplicates: report",
+            make_metrics(alike=(100, 49), A=errors(contradicted=40)),
+            FLAT,
+            "Not yet",
+            "training stopped too early: it finds only 49 of 100 spans whose words train marks alike",
+            "set gpu_steps: 600 in project.yml: weasel run gpu",
+        ),
+        # Two labels of three with few test spans, or with predictions that nobody can judge.
+        (
+            make_metrics(A=errors(new=40), B=errors(right=3, new=1), C=errors(unjudged=300)),
+            FLAT,
+            "Can't tell",
+            "test knows too little of 2 of 3 labels",
+            "annotate 100 random test texts for Labels C, B",
         ),
         (
-            {"labels": {"A": {"complete": 1, "gold": 100, "entity": 93, "learnt as well": 2, "no token boundary": 5}}},
+            make_metrics(A=errors(right=10)),
             None,
-            '100 accepted spans: 93 flat entities; 2 learnt as well, in doc.spans["labels"] (recognizer: per-label); '
-            "5 lost.",
-            "lost_spans.jsonl",
+            "Can't tell",
+            "test knows too little of 1 of 1 label",
+            "annotate 50 more test texts for Label A",
         ),
     ],
 )
-def test_each_doubt_has_its_remedy(merge, metrics, what, remedy):
-    (doubt,) = doubts(make_merge(**merge), metrics or make_metrics())
-    assert what in doubt.what
-    assert remedy in doubt.remedy
+def test_the_sentence_says_what_to_do_first(metrics, curve, verdict, why, do):
+    advice = advise(metrics, curve, "gpu", 0.8)
+    assert advice.verdict == verdict
+    assert why in advice.why
+    assert advice.do.startswith(do)
 
 
-def test_what_cannot_be_judged_is_named_by_label_the_largest_first():
-    errors = {"B": {"unjudged": 3, "right": 4}, "A": {"unjudged": 1, "spurious": 1, "boundaries": 1}}
-    metrics = msgspec.convert({**msgspec.to_builtins(make_metrics(unscored=5)), "errors": errors}, Metrics)
-    (doubt,) = doubts(make_merge(), metrics)
-    assert "5 of 11 predicted spans can't be judged" in doubt.what
-    assert doubt.what.endswith("(B 3, A 1).")
+def test_texts_that_were_trained_on_say_nothing():
+    metrics = make_metrics(0.9, A=errors())
+    metrics.seen = Seen(7, 0.5, whole=True)
+    advice = advise(metrics, FLAT, "cpu", 0.8)
+    assert (advice.verdict, advice.why) == ("Can't tell", "7 of the test texts were trained on")
 
 
-def test_what_is_not_known_is_not_said_to_be_well(tmp_path):
-    """Without the merge's counts, the page says how to have them, and nothing of near-duplicates."""
-    write_results(tmp_path, make_docs())
-    for file, change in (("merge", {"spans": {}, "labels": {"PLACE": {"complete": 9}}}), ("cpu", {"unscored": 0})):
-        path = tmp_path / f"metrics/{file}.json"
-        content = {**json.loads(path.read_text()), **change}
-        content["all_gold"]["labels"].pop("NEVER_SEEN") if file == "cpu" else None
-        path.write_text(json.dumps(content))
-    page = " ".join(Page(render_report(tmp_path, "cpu")).sections["trust"].split())
-    assert "none is nearly equal" in page
-    (tmp_path / "metrics/merge.json").unlink()
-    page = " ".join(Page(render_report(tmp_path, "cpu")).sections["trust"].split())
-    assert "with gold for each label." in page
-    assert "nearly equal" not in page
-    assert "weasel run merge" in page
+@pytest.mark.parametrize(
+    ("scores", "alike", "longer"),
+    [
+        ([0.5, 0.6], (0, 0), True),
+        ([0.5, 0.504], (0, 0), False),
+        ([0.5, 0.7, 0.6, 0.75], (0, 0), False),  # it rose by less than it once fell
+        ([0.5, 0.7, 0.69, 0.75], (0, 0), True),
+        ([0.7, 0.6], (10, 4), True),
+        ([0.7, 0.6], (10, 5), False),
+        ([0.7, 0.6], (9, 0), False),
+        ([], (10, 0), False),
+    ],
+)
+def test_a_pipeline_is_undertrained_if_known_words_are_missed_or_dev_still_rises(scores, alike, longer):
+    curve = {"step": [float(n) for n, _ in enumerate(scores)], "score": scores}
+    assert bool(train_longer(make_metrics(alike=alike, A=errors()), curve)) == longer
 
 
-def test_findings_are_linked_where_they_are_and_those_of_another_corpus_are_called_so(tmp_path, demo_corpus):
-    write_results(tmp_path, make_docs())
-    remove(tmp_path / "corpus")
-    (tmp_path / "corpus").symlink_to(demo_corpus)
-    write_report(tmp_path, "cpu", tmp_path / "report/cpu.html")
-    assert "check.html" not in (tmp_path / "report/cpu.html").read_text(encoding="utf8")
-    digest = json.loads((demo_corpus / "manifest.json").read_text())["splits"]["train"]["digest"]
-    for found, warned in ((digest, False), ("0" * 64, True)):
-        write_json(tmp_path / "training/check/check.json", {"digest": found})
-        (tmp_path / "report/check.html").touch()
-        write_report(tmp_path, "cpu", tmp_path / "report/cpu.html")
-        page = (tmp_path / "report/cpu.html").read_text(encoding="utf8")
-        assert '<a href="check.html">' in page
-        assert ("found it in another corpus" in page) == warned
-        write_report(tmp_path, "cpu", tmp_path / "elsewhere/cpu.html")
-        assert "check.html" not in (tmp_path / "elsewhere/cpu.html").read_text(encoding="utf8")
-
-
-def test_few_lost_spans_are_no_doubt():
-    labels = {"A": {"complete": 1, "gold": 100, "entity": 99, "nested": 1}}
-    assert list(doubts(make_merge(labels=labels), make_metrics())) == []
-
-
-def test_spans_that_are_learnt_as_well_are_a_doubt_only_where_nothing_learns_them():
-    """spaCy's ner learns entities alone, and has no scores of other spans."""
-    merge = make_merge(labels={"A": {"complete": 1, "gold": 100, "entity": 90, "nested": 10, "learnt as well": 10}})
-    (doubt,) = doubts(merge, make_metrics())
-    assert "90 flat entities; 10 learnt as well" in doubt.what
-    metrics = make_metrics()
-    metrics.all_spans = metrics.all_gold
-    assert list(doubts(merge, metrics)) == []
-
-
-def test_the_page_says_it(tmp_path):
-    write_results(tmp_path, make_docs())
-    page = Page(render_report(tmp_path, "cpu"))
-    assert "of words that train marks variously" in page.text("next")
-    assert "unmarked 1,200, PLACE 40, COMPANY 9" in page.text("next")
-    assert "NEVER_SEEN without gold in test" in page.text("trust")
-    told = '1,680 flat entities; 50 learnt as well, in doc.spans["labels"] (recognizer: per-label); 7 lost.'
-    assert told in page.text("trust")
-    assert told in page.text("annotations")
-
-
-def test_a_report_in_a_few_lines(tmp_path):
-    write_results(tmp_path, make_docs())
-    results = load_results(tmp_path, "cpu")
-    digest = summarize(results)
-    scores = results.metrics.all_gold
-    assert digest.f == f"{scores.f:.3f} ({scores.f_low:.3f} to {scores.f_high:.3f})"
-    ranked = rank_labels(results.metrics)
-    assert digest.costliest == [f"{row.label} {row.points:.1f}" for row in ranked[:3]]
-    assert digest.tasks[0].label == ranked[0].label
-    assert len(digest.doubts) == 3
-    scores.f_low = scores.f_high = None
-    results.metrics.all_spans = msgspec.structs.replace(scores, f=0.5)
-    assert summarize(results).f == f"{scores.f:.3f}, of all spans 0.500"
-    assert summarize(results._replace(metrics=None)) is None
-
-
-def test_the_most_errors_come_first_and_are_those_of_the_predictions(tmp_path):
-    docs = make_docs()
-    write_results(tmp_path, docs)
-    results = load_results(tmp_path, "cpu")
-    rows = tabulate_scores(results.metrics, results.details)
-    errors = {}
-    for label in {span[2] for doc in docs for span in doc.gold}:
-        gold = {(doc.key, *span) for doc in docs for span in doc.gold if span[2] == label}
-        predicted = {(doc.key, *span) for doc in docs for span in doc.predicted if span[2] == label}
-        errors[label] = (len(gold & predicted), len(predicted - gold), len(gold - predicted))
-    assert {row["label"]: (row["tp"], row["fp"], row["fn"]) for row in rows if row["scores"].support} == errors
-    totals = [row["fp"] + row["fn"] for row in rows]
-    assert totals == sorted(totals, reverse=True)
-
-
-def test_columns_without_any_value_are_left_out(tmp_path):
-    write_results(tmp_path, make_docs())
-    assert "Agreement" in Page(render_report(tmp_path, "cpu")).text("scores")
-    path = tmp_path / "metrics" / "cpu.json"
-    metrics = json.loads(path.read_text())
-    metrics["agreement"] = {}
-    path.write_text(json.dumps(metrics))
-    text = Page(render_report(tmp_path, "cpu")).text("scores")
-    assert "Agreement" not in text
-    assert "F type" in text
+def test_doubts_are_about_test_and_the_merge():
+    metrics = make_metrics(A=errors(right=3, unjudged=9), B=Errors())
+    metrics.unscored = 9
+    merge = MergeCounts({}, {}, {"A": {"complete": 1, "gold": 100, "entity": 90}}, problems=2)
+    said = [doubt.what for doubt in doubts(merge, metrics)]
+    assert said[0] == "Label B without gold in test: nothing is known of how well they are found."
+    assert said[1] == "9 predictions can't be judged, as texts aren't complete for their labels: A 9."
+    assert said[2] == "Label A with fewer than 20 spans in test: their scores say little."
+    assert said[3] == "2 rows or spans can't be used."
+    assert said[4].startswith("100 accepted spans: 90 flat entities")
+    assert list(doubts(None, make_metrics(A=errors()))) == []

@@ -1,156 +1,186 @@
 "use strict";
 
-// Without this script, all examples are shown, and the tables are as they are.
+const cards = JSON.parse(document.getElementById("cards").textContent);
+
+function make(name, properties = {}, ...children) {
+  const element = Object.assign(document.createElement(name), properties);
+  element.append(...children);
+  return element;
+}
+
+// The table of labels: sorted by a column, narrowed by a name.
 for (const table of document.querySelectorAll("table.sortable")) {
   const headers = [...table.tHead.rows[0].cells];
   headers.forEach((header, column) => {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.textContent = header.textContent;
+    const button = make("button", { type: "button" }, header.textContent);
     button.addEventListener("click", () => sortBy(table, headers, column));
     header.replaceChildren(button);
     header.setAttribute("aria-sort", "none");
   });
 }
 
-// Counts fall at first, everything else rises.
 function sortBy(table, headers, column) {
-  const rows = [...table.tBodies[0].rows];
-  const counts = rows.every((row) => /^\d*$/.test(row.cells[column].dataset.value ?? "-"));
-  const before = headers[column].getAttribute("aria-sort");
-  const rising = before === "none" ? !counts : before === "descending";
+  const number = table.tBodies[0].rows[0]?.cells[column].dataset.value !== undefined;
+  const falling = headers[column].getAttribute("aria-sort") === "none" ? number : headers[column].getAttribute("aria-sort") === "ascending";
   headers.forEach((header) => header.setAttribute("aria-sort", "none"));
-  headers[column].setAttribute("aria-sort", rising ? "ascending" : "descending");
-  rows.sort((one, other) => compare(one.cells[column], other.cells[column], rising ? 1 : -1));
+  headers[column].setAttribute("aria-sort", falling ? "descending" : "ascending");
+  const value = (row) => (number ? row.cells[column].dataset.value : row.cells[column].textContent);
+  const order = (one, other) =>
+    number ? Number(value(one) || -1) - Number(value(other) || -1) : value(one).localeCompare(value(other));
+  const rows = [...table.tBodies[0].rows].sort((one, other) => (falling ? -1 : 1) * order(one, other));
   table.tBodies[0].append(...rows);
 }
 
-// Cells without a value come last, whichever way.
-function compare(one, other, sign) {
-  if (!("value" in one.dataset)) return sign * (one.textContent < other.textContent ? -1 : 1);
-  const [value, against] = [one.dataset.value, other.dataset.value];
-  if (!value || !against) return Number(!value) - Number(!against);
-  return sign * (Number(value) - Number(against));
-}
-
-// Commands are copied by a button.
-for (const code of document.querySelectorAll("code.command")) {
-  const button = document.createElement("button");
-  button.type = "button";
-  button.className = "copy";
-  button.textContent = "Copy";
-  button.setAttribute("aria-label", `Copy ${code.textContent}`);
-  button.addEventListener("click", async () => {
-    getSelection().selectAllChildren(code); // where a page may not write to the clipboard, the keyboard can
-    await navigator.clipboard?.writeText(code.textContent);
-    button.textContent = "Copied";
-  });
-  code.after(button);
-}
-
 const find = document.getElementById("find-label");
-find?.addEventListener("input", () => {
-  const searched = find.value.trim().toLowerCase();
-  for (const row of document.querySelectorAll(".labels tbody tr")) {
-    row.hidden = !row.cells[0].textContent.toLowerCase().includes(searched);
-  }
-});
-
-// What is chosen stands in the address, as #examples&kind=missed&label=PLACE&pair=PLACE→PERSON&text=york, so that it can
-// be sent, and so that links of the page can choose.
-const STEP = 20;
-
-function addButton(place, name) {
-  const button = document.createElement("button");
-  button.type = "button";
-  button.textContent = name;
-  place.append(" ", button);
-  return button;
+if (find) {
+  const rows = [...document.querySelector("table.sortable").tBodies[0].rows];
+  document.getElementById("find").hidden = rows.length <= 20;
+  find.addEventListener("input", () => {
+    const wanted = find.value.trim().toLowerCase();
+    rows.forEach((row) => (row.hidden = !row.cells[0].textContent.toLowerCase().includes(wanted)));
+  });
 }
 
-const form = document.querySelector(".filters");
-if (form) {
-  const [kind, label, text] = ["by-kind", "by-label", "by-text"].map((id) => document.getElementById(id));
-  const [count, pair] = ["count", "pair"].map((id) => document.getElementById(id));
-  const more = addButton(document.getElementById("more"), `Show ${STEP} more`);
-  const anyPair = addButton(pair, "any labels");
-  const totals = JSON.parse(document.getElementById("totals").textContent);
-  const examples = [...document.querySelectorAll("#examples article")];
-  let most = STEP;
-
-  const filter = () => {
-    const searched = text.value.trim().toLowerCase();
-    const fitting = examples.filter(
-      (example) =>
-        [example.dataset.kind, "*"].includes(kind.value) &&
-        [...example.dataset.labels.split(" "), "*"].includes(label.value) &&
-        [example.dataset.pair, ""].includes(pair.dataset.chosen) &&
-        [example.dataset.form, ""].includes(pair.dataset.form) &&
-        example.querySelector("dl").textContent.toLowerCase().includes(searched),
+// The mistakes of a label, where the address ends with #label=NAME.
+function showLabel() {
+  const card = document.getElementById("card");
+  const label = new URLSearchParams(location.hash.slice(1)).get("label");
+  const examples = location.hash.startsWith("#label=") && Object.hasOwn(cards.examples, label) ? cards.examples[label] : null;
+  if (!card) return;
+  card.hidden = examples === null;
+  if (examples === null) return;
+  const items = examples.map((one) => {
+    const sides = [one.gold_label && `gold ${one.gold_label}`, one.predicted_label && `predicted ${one.predicted_label}`];
+    const other = one.predicted_form && one.predicted_form !== one.form ? ` (predicted: ${one.predicted_form})` : "";
+    const times = one.count === 1 ? "" : `, ${one.count} times`;
+    return make(
+      "article", {},
+      make("div", { className: "text", dir: "auto" }, one.before, make("mark", {}, one.form), one.after),
+      make("div", { className: "note" }, `${one.kind}${times}: ${sides.filter(Boolean).join(", ")}${other}; train marks it ${one.marked} times, leaves it ${one.free} times. ${one.doc || one.key}`),
     );
-    const shown = new Set(fitting.slice(0, most));
-    examples.forEach((example) => (example.hidden = !shown.has(example)));
-    more.hidden = fitting.length <= most;
-    const { chosen: pattern, form: words } = pair.dataset;
-    const counted = pattern && label.value === "*" ? pattern : label.value;
-    const all = searched || words || (pattern && counted !== pattern) ? fitting.length : totals[`${kind.value} ${counted}`] ?? 0;
-    const chosen = [kind, label].map((select) => select.selectedOptions[0].textContent);
-    const said = [...chosen, pattern, words, searched && `“${searched}”`].filter(Boolean).join(", ");
-    count.textContent = `${shown.size.toLocaleString("en")} of ${all.toLocaleString("en")} mistakes (${said})`;
-    // What is chosen is printed; if nothing is, one of each pattern.
-    const narrowed = kind.value !== "*" || label.value !== "*" || pattern || words || searched;
-    document.getElementById("examples").classList.toggle("chosen", Boolean(narrowed));
-    pair.hidden = !pattern && !words;
-    pair.querySelector("span").textContent = [pattern, words].filter(Boolean).join(": ");
-  };
-
-  const select = (options, name) => {
-    const found = [...options.options].find((option) => option.textContent === name);
-    options.value = found ? found.value : "*";
-  };
-
-  const read = () => {
-    const [place, ...given] = location.hash.slice(1).split("&");
-    if (place !== "examples" || !given.length) return;
-    const chosen = new URLSearchParams(given.join("&"));
-    select(kind, chosen.get("kind"));
-    select(label, chosen.get("label"));
-    text.value = chosen.get("text") ?? "";
-    pair.dataset.chosen = chosen.get("pair") ?? "";
-    pair.dataset.form = chosen.get("form") ?? "";
-    most = STEP;
-    filter();
-    document.getElementById("examples").scrollIntoView();
-  };
-
-  const change = () => {
-    most = STEP;
-    const named = [["kind", kind], ["label", label]].map(([name, { value, selectedOptions }]) => [
-      name,
-      value === "*" ? "" : selectedOptions[0].textContent,
-    ]);
-    const chosen = [
-      ...named,
-      ["pair", pair.dataset.chosen],
-      ["form", pair.dataset.form],
-      ["text", text.value.trim()],
-    ].filter(([, value]) => value);
-    history.replaceState(null, "", `#${["examples", new URLSearchParams(chosen)].filter(String).join("&")}`);
-    filter();
-  };
-
-  form.hidden = false;
-  form.addEventListener("submit", (event) => event.preventDefault());
-  form.addEventListener("input", change);
-  more.addEventListener("click", () => {
-    most += STEP;
-    filter();
   });
-  anyPair.addEventListener("click", () => {
-    pair.dataset.chosen = pair.dataset.form = "";
-    change();
+  card.replaceChildren(make("h2", {}, `Mistakes of ${label} on test, those made most often first`), ...items);
+  card.focus({ preventScroll: true });
+  card.scrollIntoView({ block: "nearest" });
+}
+addEventListener("hashchange", showLabel);
+showLabel();
+
+// Triage: one case at a time; what is decided stays in this browser, and is saved as decisions.jsonl.
+const KEPT = `labelwise decisions ${cards.digest}`;
+const VERDICTS = { r: "gold is right", w: "gold is wrong", p: "policy" };
+const shown = document.getElementById("case");
+const idOf = (one) => JSON.stringify([one.key, one.label, one.current, one.proposed]);
+let verdicts = new Map();
+let at = 0;
+
+// Of a document, as {doc} stands for it; folders stay folders.
+const nameInUrl = (doc) => encodeURIComponent(doc.replace(/\.txt$/, "")).replaceAll("%2F", "/");
+
+// A correction to another label is two decisions: one removes, one adds.
+function rowsOf(one) {
+  const verdict = verdicts.get(idOf(one));
+  const row = (label, removed, added) => {
+    const answer = one.answers[label];
+    const span = (place) => place && place.slice(0, 2);
+    return answer && { dataset: answer.dataset, text: one.key, label, answer: answer.answer, verdict, removed: span(removed), added: span(added) };
+  };
+  const { current, proposed } = one;
+  const rows = current && proposed && current[2] !== proposed[2]
+    ? [row(current[2], current, null), row(proposed[2], null, proposed)]
+    : [row(one.label, current, proposed)];
+  return rows.filter(Boolean);
+}
+
+function keep() {
+  try {
+    localStorage.setItem(KEPT, JSON.stringify([...verdicts]));
+  } catch {
+    document.getElementById("not-kept").hidden = false;
+  }
+}
+
+function proposal(one) {
+  if (!one.proposed) return "No span";
+  return one.current && one.current[2] === one.proposed[2] ? `“${one.better}”` : `${one.proposed[2]}: “${one.better}”`;
+}
+
+function showCase() {
+  const one = cards.cases[at];
+  const count = verdicts.size === 1 ? "1 decision" : `${verdicts.size.toLocaleString("en")} decisions`;
+  const status = document.getElementById("decided");
+  status.textContent = `${count}. `;
+  if (verdicts.size) {
+    const save = make("button", { type: "button", id: "download" }, "Save decisions.jsonl");
+    save.addEventListener("click", download);
+    status.append(save);
+  }
+  if (!one) {
+    shown.replaceChildren(make("p", {}, "These were all."));
+    return;
+  }
+  const answers = Object.values(one.answers);
+  const url = one.doc && cards.urls[answers[0]?.dataset]?.replaceAll("{doc}", nameInUrl(one.doc));
+  const where = url ? make("a", { href: url, rel: "noreferrer" }, one.doc) : one.doc;
+  const alike = cards.cases.filter((other) => formOf(other) === formOf(one)).length;
+  const button = (key, text) => {
+    const made = make("button", { type: "button", tabIndex: -1 }, text, " ", make("kbd", {}, key));
+    made.addEventListener("click", () => act(key));
+    return made;
+  };
+  const buttons = rowsOf(one).length ? [button("r", "Right as it is"), button("w", proposal(one)), button("p", "Ask")] : [];
+  if (alike > 1 && buttons.length) buttons.push(button("a", `Apply to all ${alike}`));
+  shown.replaceChildren(
+    make("div", { className: "note" }, `${at + 1} of ${cards.cases.length} · ${one.label} · ${one.kind} · `, where, ` ${answers.map((answer) => answer.file).join(", ")}`),
+    make("div", { className: "text", dir: "auto" }, one.before, make("mark", {}, one.words), one.after),
+    make("div", {}, make("strong", {}, verdicts.get(idOf(one)) ?? ""), " ", one.why),
+    make("div", { className: "buttons" }, ...buttons, button("j", "Skip")),
+  );
+}
+
+const formOf = (one) => JSON.stringify([one.kind, one.label, one.form, one.better, one.proposed?.[2]]);
+
+function act(key) {
+  const one = cards.cases[at];
+  if (key === "k") at = Math.max(0, at - 1);
+  else if (!one) return false;
+  else if (key === "j") at += 1;
+  else if (key === "u") verdicts.delete(idOf(one));
+  else if (key in VERDICTS && rowsOf(one).length) {
+    verdicts.set(idOf(one), VERDICTS[key]);
+    at += 1;
+  } else if (key === "a") {
+    // The verdict on this case, or else on the one before, if it has the same form.
+    const before = [one, cards.cases[at - 1]].find((other) => other && verdicts.has(idOf(other)) && formOf(other) === formOf(one));
+    const verdict = before ? verdicts.get(idOf(before)) : VERDICTS.w;
+    cards.cases.filter((other) => formOf(other) === formOf(one)).forEach((other) => verdicts.set(idOf(other), verdict));
+    at += 1;
+  } else return false;
+  while (key !== "k" && key !== "u" && cards.cases[at] && verdicts.has(idOf(cards.cases[at]))) at += 1;
+  keep();
+  showCase();
+  shown.focus({ preventScroll: true });
+  return true;
+}
+
+function download() {
+  const rows = cards.cases.filter((one) => verdicts.has(idOf(one))).flatMap(rowsOf);
+  const href = URL.createObjectURL(new Blob(rows.map((row) => `${JSON.stringify(row)}\n`), { type: "application/jsonl" }));
+  make("a", { href, download: "decisions.jsonl" }).click();
+  setTimeout(() => URL.revokeObjectURL(href), 1000);
+}
+
+if (shown) {
+  try {
+    verdicts = new Map(JSON.parse(localStorage.getItem(KEPT) ?? "[]"));
+  } catch {
+    document.getElementById("not-kept").hidden = false;
+  }
+  shown.hidden = false;
+  shown.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("a")) return;
+    if (act(event.key)) event.preventDefault();
   });
-  addEventListener("hashchange", read);
-  filter();
-  read();
+  while (cards.cases[at] && verdicts.has(idOf(cards.cases[at]))) at += 1;
+  showCase();
 }

@@ -1,6 +1,5 @@
-"""The best findings of each label, and the files that list them: a table, and tasks that Prodigy opens, best first."""
+"""The findings of a check, the surest first: the cases that a report's page shows, and tasks that Prodigy opens."""
 
-import csv
 import heapq
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,12 +15,26 @@ from labelwise.common.keys import text_key
 from labelwise.common.spans import SpanKey
 from labelwise.common.wording import counted
 from labelwise.corpus.forms import Forms
+from labelwise.corpus.places import AnswerPlace, answer_digest, read_places
 from labelwise.corpus.tasks import file_names, input_hash, task_hash
 
 Text = tuple[str, set[SpanKey]]  # with its accepted spans
-AROUND = 40  # characters of context on either side
+AROUND = 80  # characters of context on either side
+LEAST = 0.0  # log-odds of a finding that is listed: it is more likely to be right than not
 SLIPS = 0.01  # of the spans of a label, which are wrong in the same way
-TABLE, INCONSISTENCIES, SUMMARY, TASKS = "findings.tsv", "inconsistencies.tsv", "check.json", "tasks"
+NOTHING = answer_digest(())
+
+
+class Answered(msgspec.Struct):
+    """The answer of a data set that a finding is about.
+
+    file (str): its file, with the line if there is one, and who annotated.
+    answer (str): its digest for the label; see `places.answer_digest`.
+    """
+
+    dataset: str
+    file: str
+    answer: str
 
 
 class Finding(msgspec.Struct):
@@ -32,13 +45,11 @@ class Finding(msgspec.Struct):
     label, form: of the span that is there, or, if none is, of the one that is proposed.
     proposed (list | None): start, end and label of what may rather be there; None if nothing should.
     current (list | None): start, end and label of what is there; None if nothing is.
-    explains (int): mistakes of the trained pipeline on dev that are about the same form and label.
-    similar (int): findings of this kind with this form and these labels.
+    better (str): the words of the proposed span; empty if nothing is proposed.
     split, doc, key: where the text is: its split, the document's name, and the digest.
-    places (list[str]): data set, file and line that the annotation is in, and who annotated, as far as is known.
-    datasets (dict): those data sets, each with all the labels that it declares.
-    context (str): the text around it.
+    before, words, after (str): the text around the span, and the span.
     why (str): what may rather be there, and what speaks for it, in words.
+    answers (dict): by label, the answer that a decision about it changes.
     """
 
     score: float
@@ -47,15 +58,15 @@ class Finding(msgspec.Struct):
     form: str
     current: SpanKey | None
     proposed: SpanKey | None
+    better: str
     split: str
     doc: str
     key: str
-    context: str
+    before: str
+    words: str
+    after: str
     why: str
-    places: list[str] = []
-    datasets: dict[str, tuple[str, ...]] = {}
-    explains: int = 0
-    similar: int = 1
+    answers: dict[str, Answered] = {}
 
     @property
     def labels(self) -> list[str]:
@@ -63,25 +74,20 @@ class Finding(msgspec.Struct):
         return list(dict.fromkeys(span[2] for span in (self.current, self.proposed) if span))
 
     @property
-    def start(self) -> int:
-        """Where it begins, in characters."""
-        return next((span[0] for span in (self.current, self.proposed) if span), 0)
-
-    @property
-    def worth(self) -> float:
-        """What fixing it would pay: the mistakes that it explains, as far as it is probable, since slips are rare."""
-        return self.explains / (1 + math.exp(-self.score) / SLIPS)
+    def spans(self) -> list[SpanKey]:
+        """The spans that it is about."""
+        return [span for span in (self.current, self.proposed) if span]
 
 
 def finding_of(doc: CheckedDoc, correction: Correction, labels: Sequence[str], *, why: str = "") -> Finding:
-    """Put what seems wrong in a text into characters, with the text around it.
+    """Put a correction into characters, with the text around it.
 
     why (str): what speaks for it, in words; empty for what the correction itself says.
     """
     text = doc.stored.text
     starts, ends = (array.tolist() for array in doc.stored.offsets())
 
-    def in_characters(place: Place | None) -> tuple[int, int, str] | None:
+    def in_characters(place: Place | None) -> SpanKey | None:
         """Turn a place in tokens into one in characters."""
         return (starts[place[0]], ends[place[1] - 1], labels[place[2]]) if place else None
 
@@ -99,12 +105,19 @@ def finding_of(doc: CheckedDoc, correction: Correction, labels: Sequence[str], *
         form=form_of(here),
         current=current,
         proposed=proposed,
+        better=form_of(proposed) if proposed else "",
         split=doc.split,
         doc=doc.stored.annotation.doc,
         key=text_key(text.encode("utf8")).hex(),
-        context=" ".join(text[max(0, start - AROUND) : end + AROUND].split()),
+        before=_line(text[max(0, start - AROUND) : start]),
+        words=_line(text[start:end]),
+        after=_line(text[end : end + AROUND]),
         why=why or say_why(correction, form_of(here), label, form_of(better), better[2]),
     )
+
+
+def _line(text: str) -> str:
+    return "".join(" " if char.isspace() else char for char in text)
 
 
 def say_why(correction: Correction, form: str, label: str, better: str, proposed: str) -> str:
@@ -172,23 +185,40 @@ class Kept:
             less = math.log(max(1.0, self.counts[label][kind] / max(1, gold.get(label, 0)) / SLIPS))
             by_label.setdefault(label, []).extend((score - less, number, one) for score, number, one in heap)
         best = heapq.merge(*(heapq.nlargest(self.most, found) for found in by_label.values()), reverse=True)
-        return [msgspec.structs.replace(one, score=round(score, 4)) for score, _, one in best]
+        return [msgspec.structs.replace(one, score=round(score, 4)) for score, _, one in best if score >= LEAST]
 
 
-def write_table(findings: Sequence[Finding], file: Path) -> None:
-    """Write a row for each finding, best first."""
-    with file.open("w", encoding="utf8", newline="") as opened:
-        table = csv.writer(opened, delimiter="\t", lineterminator="\n")
-        names = ["score", "kind", "label", "form", "start", "end", "proposed", "proposed_start", "proposed_end"]
-        table.writerow([*names, "explains", "similar", "why", "split", "doc", "places", "context"])
-        for one in findings:
-            here, better = one.current or ("", "", ""), one.proposed or ("", "", "")
-            spans = [*here[:2], better[2], *better[:2]]
-            where = [one.explains, one.similar, one.why, one.split, one.doc, "; ".join(one.places), one.context]
-            table.writerow([f"{one.score:.2f}", one.kind, one.label, one.form, *spans, *where])
+def locate(findings: Iterable[Finding], corpus: Path, declared: Mapping[str, Sequence[str]]) -> None:
+    """Look up the answers that findings are about: a complete one is about all of its text, a binary one about spans.
+
+    declared (Mapping): the labels of each data set.
+    """
+    wanted: dict[str, list[Finding]] = {}
+    for one in findings:
+        wanted.setdefault(one.key, []).append(one)
+    for text in read_places(corpus):
+        for one in wanted.get(text.key, ()):
+            for answer in text.answers:
+                for label in {*one.labels} & {*declared.get(answer.dataset, ())}:
+                    if answer.digests is not None and label not in one.answers and _is_about(answer, one):
+                        who = f" ({answer.annotator})" if answer.annotator else ""
+                        file = f"{answer.of(one.current and one.current[:2])}{who}"
+                        one.answers[label] = Answered(answer.dataset, file, answer.digests.get(label, NOTHING))
 
 
-def write_tasks(findings: Iterable[Finding], texts: Mapping[str, Text], labels: Sequence[str], folder: Path) -> None:
+def _is_about(answer: AnswerPlace, finding: Finding) -> bool:
+    return answer.judged is None or any(
+        start < span[1] and span[0] < end for start, end in answer.judged for span in finding.spans
+    )
+
+
+def write_tasks(
+    findings: Iterable[Finding],
+    texts: Mapping[str, Text],
+    labels: Sequence[str],
+    declared: Mapping[str, Sequence[str]],
+    folder: Path,
+) -> None:
     """Write LABEL.jsonl for each label that something was found of: a task for each text, in the findings' order.
 
     A task says in `meta` what to look at, which `ner.manual` shows. It has the spans of the label as they are, and of
@@ -203,18 +233,20 @@ def write_tasks(findings: Iterable[Finding], texts: Mapping[str, Text], labels: 
     for label, by_text in by_label.items():
         with (folder / names[label]).open("wb") as file:
             for key, found in by_text.items():
-                file.write(msgspec.json.encode(_task(*texts[key], label, found)) + b"\n")
+                own = [answer for one in found for name, answer in one.answers.items() if name == label]
+                shown = sorted({label}.union(*(declared[answer.dataset] for answer in own)))
+                file.write(msgspec.json.encode(_task(*texts[key], shown, found, own)) + b"\n")
 
 
-def _task(text: str, gold: set[SpanKey], label: str, findings: Sequence[Finding]) -> dict[str, Any]:
+def _task(
+    text: str, gold: set[SpanKey], labels: Sequence[str], findings: Sequence[Finding], answers: Sequence[Answered]
+) -> dict[str, Any]:
     text_hash = input_hash(text)
-    declared = [labels for one in findings for labels in one.datasets.values() if label in labels]
-    labels = sorted({label}.union(*declared))
     spans = [{"start": start, "end": end, "label": name} for start, end, name in sorted(gold) if name in labels]
     meta = {
-        "look": "; ".join(dict.fromkeys(f"{one.start}: {one.why}" for one in findings)),
+        "look": "; ".join(dict.fromkeys(f"{one.spans[0][0]}: {one.why}" for one in findings)),
         "doc": findings[0].doc,
-        "from": "; ".join(dict.fromkeys(place for one in findings for place in one.places)),
+        "from": "; ".join(dict.fromkeys(f"{answer.dataset} {answer.file}" for answer in answers)),
         "score": round(findings[0].score, 2),
         "labels": ",".join(labels),
     }

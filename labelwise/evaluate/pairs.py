@@ -1,0 +1,70 @@
+"""Pairs of gold and predicted spans of a text.
+
+Each span is in at most one pair, and pairs are made in this order:
+
+1. the same span with the same label, which is right;
+2. the same span with another label;
+3. spans that overlap, with the same label: its boundaries are wrong;
+4. spans that overlap, with two labels.
+
+Of spans that overlap, those that share the most characters come first. Gold that is left is missed, and
+predictions that are left are spurious.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Literal, NamedTuple
+
+from labelwise.common.spans import SpanKey, overlapping_groups
+
+Kind = Literal["right", "boundaries", "label", "missed", "spurious"]
+
+
+class SpanPair(NamedTuple):
+    """A gold span and the prediction for it; one of them is None if the other has no partner."""
+
+    gold: SpanKey | None
+    predicted: SpanKey | None
+
+    @property
+    def about(self) -> SpanKey:
+        """The gold span, or else the predicted one."""
+        return self.gold or self.predicted or (0, 0, "")
+
+    @property
+    def kind(self) -> Kind:
+        """Tell what is wrong, if anything is."""
+        if self.gold is None:
+            return "spurious"
+        if self.predicted is None:
+            return "missed"
+        if self.gold == self.predicted:
+            return "right"
+        return "boundaries" if self.gold[2] == self.predicted[2] else "label"
+
+
+def pair_spans(gold: Iterable[SpanKey], predicted: Iterable[SpanKey]) -> list[SpanPair]:
+    """Pair the spans of a text, in its order."""
+    gold, predicted = set(gold), set(predicted)
+    pairs = [SpanPair(span, span) for span in gold & predicted]
+    free, unused = gold - predicted, predicted - gold
+    candidates = [(_rank(one, other), one, other) for one, other in overlapping(free, unused)]
+    for _, one, other in sorted(candidates):
+        if one in free and other in unused:
+            pairs.append(SpanPair(one, other))
+            free.remove(one)
+            unused.remove(other)
+    pairs += [SpanPair(span, None) for span in free]
+    pairs += [SpanPair(None, span) for span in unused]
+    return sorted(pairs, key=lambda pair: (pair.about, pair.predicted or pair.about))
+
+
+def overlapping(gold: Iterable[SpanKey], predicted: Iterable[SpanKey]) -> Iterator[tuple[SpanKey, SpanKey]]:
+    """Yield the pairs of spans that share a character."""
+    for ones, others in overlapping_groups(gold, predicted):
+        yield from ((one, other) for one in ones for other in others if one[0] < other[1] and other[0] < one[1])
+
+
+def _rank(gold: SpanKey, predicted: SpanKey) -> tuple[int, int]:
+    same_span, same_label = gold[:2] == predicted[:2], gold[2] == predicted[2]
+    shared = min(gold[1], predicted[1]) - max(gold[0], predicted[0])
+    return 0 if same_span else 1 if same_label else 2, -shared

@@ -1,0 +1,311 @@
+"""The two tables of an evaluation, from which every score, interval and example is a query.
+
+`texts.parquet` has a row for each scored text, also where nothing was marked or found. `pairs.parquet` has one for each
+pair of gold and predicted span, or for one of them alone; see `pairs`. Both are sorted by the key of the text, and
+written text by text, in row groups of the same GROUP texts.
+
+A predicted span that can't be judged, as nobody looked for its label in the text, is "unjudged". A per-label recognizer
+finds spans that overlap, too: those that are no entities, and not gold, are "nested". Gold that tokens can't represent
+is a row like any other, with its cause.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
+
+from labelwise.common.errors import InputError
+from labelwise.common.spans import SpanKey
+from labelwise.corpus.docbin_reader import StoredDoc, TokenSpan, read_stored_docs
+from labelwise.corpus.forms import Forms
+from labelwise.corpus.manifest import find_partitions, partitions_of
+from labelwise.corpus.seen_texts import SeenTexts
+from labelwise.evaluate.pairs import SpanPair, pair_spans
+from labelwise.evaluate.predictions import PredictedDoc, read_predictions
+
+GROUP = 1024  # texts of a row group
+AROUND = 60  # characters of context on either side
+ENOUGH, HARDLY = (
+    20,
+    0.01,
+)  # times that train has a form unmarked, and the share of them that it marks, to contradict gold
+# Why a gold span isn't found, in the order in which to remove causes; what is "found" has none.
+CAUSES = ("found", "known", "new", "boundaries", "contradicted", "tokens")
+
+NAME = pa.dictionary(pa.int32(), pa.string())
+SPAN = pa.struct([("start", pa.int32()), ("end", pa.int32()), ("label", pa.string())])
+TEXTS = pa.schema(
+    {
+        "key": pa.string(),
+        "doc": pa.string(),
+        "split": NAME,
+        "words": pa.int32(),
+        "datasets": pa.list_(pa.string()),
+        "partial": pa.list_(pa.string()),  # labels of which single spans were judged
+        "unknown": pa.list_(pa.string()),  # labels that nobody looked for; all others were judged
+        "rejected": pa.list_(SPAN),
+        "seen": pa.bool_(),  # in train or dev of the pipeline; null if it has no digests
+    }
+)
+PAIRS = pa.schema(
+    {
+        "key": pa.string(),
+        "doc": pa.string(),
+        "split": NAME,
+        "kind": NAME,  # one of pairs.Kind, "unjudged" or "nested"
+        "cause": NAME,  # of gold, one of CAUSES
+        "gold_label": NAME,
+        "gold_start": pa.int32(),
+        "gold_end": pa.int32(),
+        "predicted_label": NAME,
+        "predicted_start": pa.int32(),
+        "predicted_end": pa.int32(),
+        "form": pa.string(),  # the words of gold, or else of the prediction
+        "predicted_form": pa.string(),
+        "probability": pa.float64(),  # of the predicted span
+        "gold_probability": pa.float64(),  # of the gold span, if it was found, perhaps inside of another
+        "marked": pa.int32(),  # times that train marks the form with the label
+        "free": pa.int32(),  # times that train leaves it unmarked
+        "before": pa.string(),
+        "after": pa.string(),
+    }
+)
+
+
+SIDES = ("gold", "predicted")
+SPAN_COLUMNS = [
+    *(f"{side}_{name}" for side in SIDES for name in ("start", "end", "label")),
+    *("key", "kind", "probability", "gold_probability"),
+]
+
+
+class InTrain(NamedTuple):
+    """How often train marks a form with a label, and how often it leaves it free."""
+
+    marked: int = 0
+    free: int = 0
+
+
+class Tables(NamedTuple):
+    """The files of both tables."""
+
+    texts: Path
+    pairs: Path
+
+    @classmethod
+    def of(cls, folder: Path) -> "Tables":
+        """Name them in a folder."""
+        return cls(folder / "texts.parquet", folder / "pairs.parquet")
+
+    def digest(self) -> str:
+        """Digest both files, by which metrics name the tables that they are computed from."""
+        digest = hashlib.blake2b(digest_size=8)
+        for file in self:
+            with file.open("rb") as opened:
+                while block := opened.read(2**20):
+                    digest.update(block)
+        return digest.hexdigest()
+
+    def groups(self, texts: Sequence[str], pairs: Sequence[str]) -> Iterator[tuple[pa.Table, pa.Table]]:
+        """Yield some columns of both tables, for GROUP texts at a time.
+
+        RAISES (InputError): a file isn't what `write_tables` writes.
+        """
+        first, second = (_open(file) for file in self)
+        for number in range(first.num_row_groups):
+            yield first.read_row_group(number, [*texts]), second.read_row_group(number, [*pairs])
+
+    def read_pairs(self, columns: Sequence[str], rows: Any = None) -> pa.Table:
+        """Read some columns of the pairs, of all rows or of those for which an expression of pyarrow is true."""
+        _open(self.pairs)
+        return parquet.read_table(self.pairs, columns=[*columns], filters=rows, partitioning=None)
+
+
+def _open(file: Path) -> parquet.ParquetFile:
+    if not file.is_file():
+        raise InputError(f"{file}: there is no such file; run the evaluation, or `dvc pull` what it wrote")
+    try:
+        return parquet.ParquetFile(file)
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{file}: not a table of an evaluation ({error}); run the evaluation again") from error
+
+
+def write_tables(
+    predictions: Path, split: Path, labels: Sequence[str], tables: Tables, seen: SeenTexts | None = None
+) -> None:
+    """Write both tables, in a pass over train and two over the split and its predictions.
+
+    labels (Sequence[str]): all labels; predictions of others can't be judged.
+    seen (SeenTexts | None): the texts that the pipeline was trained on, if it has their digests.
+    RAISES (InputError): a file isn't what it should be, or they aren't about the same texts.
+    """
+    forms = Forms(labels)
+    for stored, doc in _read_both(split, predictions):
+        forms.look_for(stored, [place for place in _places(forms, stored, doc).values() if place])
+    for file in partitions_of(split.resolve().parent, "train"):
+        for stored in read_stored_docs(file):
+            forms.mark(stored)
+            forms.release(stored)
+    docs = ((doc, _in_train(forms, stored, doc)) for stored, doc in _read_both(split, predictions))
+    write_rows(docs, split.name, labels, tables, seen)
+
+
+def write_rows(
+    docs: Iterable[tuple[PredictedDoc, Mapping[SpanKey, InTrain | None]]],
+    split: str,
+    labels: Sequence[str],
+    tables: Tables,
+    seen: SeenTexts | None = None,
+) -> None:
+    """Write the rows of texts, sorted by key, each with what train has of its spans; None without token boundaries."""
+    with parquet.ParquetWriter(tables.texts, TEXTS) as texts, parquet.ParquetWriter(tables.pairs, PAIRS) as pairs:
+        rows: tuple[list[dict[str, Any]], list[dict[str, Any]]] = ([], [])
+        for doc, in_train in docs:
+            rows[0].append(_text_row(doc, split, seen))
+            rows[1].extend(_pair_rows(doc, split, labels, in_train))
+            if len(rows[0]) == GROUP:
+                _write(texts, pairs, *rows)
+        _write(texts, pairs, *rows)
+
+
+def read_docs(tables: Tables) -> Iterator[PredictedDoc]:
+    """Yield the texts with their spans, without the words."""
+    for texts, pairs in tables.groups(("key", "partial", "unknown", "rejected"), SPAN_COLUMNS):
+        docs = {
+            row["key"]: PredictedDoc(
+                key=row["key"],
+                text="",
+                predicted=[],
+                gold=[],
+                entities=[],
+                rejected=[(span["start"], span["end"], span["label"]) for span in row["rejected"]],
+                uncovered=dict.fromkeys(row["partial"], "partial") | dict.fromkeys(row["unknown"], "none"),
+            )
+            for row in texts.to_pylist()
+        }
+        for row in pairs.to_pylist():
+            doc = docs[row["key"]]
+            gold, other = (tuple(row[f"{side}_{name}"] for name in ("start", "end", "label")) for side in SIDES)
+            if row["gold_label"]:
+                doc.gold.append(gold)
+            if row["predicted_label"] and row["kind"] != "nested":
+                doc.predicted.append(other)
+            if row["probability"] is not None:
+                doc.found.append((*other, row["probability"]))
+            if row["gold_probability"] is not None and row["kind"] != "right":
+                doc.found.append((*gold, row["gold_probability"]))
+        for doc in docs.values():
+            doc.gold.sort()
+            yield doc
+
+
+def _write(texts: Any, pairs: Any, text_rows: list[dict[str, Any]], pair_rows: list[dict[str, Any]]) -> None:
+    """Write a row group of each table, as long as it may be, and empty the rows."""
+    for writer, schema, rows in ((texts, TEXTS, text_rows), (pairs, PAIRS, pair_rows)):
+        writer.write_table(pa.Table.from_pylist(rows, schema), row_group_size=max(1, len(rows)))
+        rows.clear()
+
+
+def _read_both(split: Path, predictions: Path) -> Iterator[tuple[StoredDoc, PredictedDoc]]:
+    """Yield the texts of a split, each with its predictions; both are sorted by key.
+
+    RAISES (InputError): they aren't the same texts.
+    """
+    stored = (doc for file in find_partitions(split) for doc in read_stored_docs(file))
+    for one, doc in zip_longest(stored, read_predictions(predictions)):
+        if one is None or doc is None or one.text != doc.text:
+            raise InputError(f"{predictions}: not the predictions for the texts of {split}; run the evaluation again")
+        yield one, doc
+
+
+def _places(forms: Forms, stored: StoredDoc, doc: PredictedDoc) -> dict[SpanKey, TokenSpan | None]:
+    """Find spans among the tokens, each with the number of its label; None for one that has no token boundaries."""
+    number_of = {label: number for number, label in enumerate(forms.labels)}
+    spans = sorted(span for span in {*doc.gold, *doc.predicted} if span[2] in number_of)
+    found = zip(spans, stored.in_tokens(spans), strict=True)
+    return {span: (*place, number_of[span[2]]) if place else None for span, place in found}
+
+
+def _in_train(forms: Forms, stored: StoredDoc, doc: PredictedDoc) -> dict[SpanKey, InTrain | None]:
+    """Tell what train has of the forms of a text's spans; None for one that has no token boundaries."""
+    places = _places(forms, stored, doc)
+    kept = [place for place in places.values() if place]
+    keys = forms.keys(forms.form_keys(stored, kept), np.array([number for *_, number in kept], int))
+    counts = dict(
+        zip(kept, zip(forms.marked.of(keys).tolist(), forms.free.of(keys).tolist(), strict=True), strict=True)
+    )
+    return {span: InTrain(*counts[place]) if place else None for span, place in places.items()}
+
+
+def _text_row(doc: PredictedDoc, split: str, seen: SeenTexts | None) -> dict[str, Any]:
+    return {
+        "key": doc.key,
+        "doc": doc.doc,
+        "split": split,
+        "words": len(doc.text.split()),
+        "datasets": doc.datasets,
+        "partial": [label for label, state in doc.uncovered.items() if state == "partial"],
+        "unknown": [label for label, state in doc.uncovered.items() if state == "none"],
+        "rejected": [dict(zip(("start", "end", "label"), span, strict=True)) for span in doc.rejected],
+        "seen": seen and seen.has(doc.key),
+    }
+
+
+def _pair_rows(
+    doc: PredictedDoc, split: str, labels: Sequence[str], in_train: Mapping[SpanKey, InTrain | None]
+) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a text."""
+    known = doc.only(labels)
+    gold, predicted = known.scored(known.gold), known.scored(known.predicted)
+    found = {(start, end, label): p for start, end, label, p in doc.found}
+    nested = known.scored(found.keys() - gold - {*doc.predicted})
+    rows: list[tuple[str, SpanPair]] = [(pair.kind, pair) for pair in pair_spans(gold, predicted)]
+    rows += [("unjudged", SpanPair(None, span)) for span in sorted({*doc.predicted} - predicted)]
+    rows += [("nested", SpanPair(None, span)) for span in sorted(span for span in nested if span[2] in labels)]
+    for kind, pair in rows:
+        one, other, about = *pair, pair.about
+        train = in_train.get(about, InTrain())
+        yield {
+            "key": doc.key,
+            "doc": doc.doc,
+            "split": split,
+            "kind": kind,
+            "cause": one and _cause(kind, train, in_train.get(other) if other else None),
+            **_columns("gold", one),
+            **_columns("predicted", other),
+            "form": doc.form(about),
+            "predicted_form": other and doc.form(other),
+            "probability": found.get(other) if other else None,
+            "gold_probability": found.get(one) if one else None,
+            "marked": train.marked if train else 0,
+            "free": train.free if train else 0,
+            "before": "" if kind == "right" else _flat(doc.text[max(0, about[0] - AROUND) : about[0]]),
+            "after": "" if kind == "right" else _flat(doc.text[about[1] : about[1] + AROUND]),
+        }
+
+
+def _columns(side: str, span: SpanKey | None) -> dict[str, Any]:
+    start, end, label = span or (None, None, None)
+    return {f"{side}_label": label, f"{side}_start": start, f"{side}_end": end}
+
+
+def _flat(text: str) -> str:
+    return "".join(" " if char.isspace() else char for char in text)
+
+
+def _cause(kind: str, gold: InTrain | None, predicted: InTrain | None) -> str:
+    """Choose why a gold span isn't found, by what train has of its form, and of that of the prediction for it."""
+    if kind == "right":
+        return "found"
+    if gold is None:
+        return "tokens"
+    if kind == "boundaries" and gold.marked and predicted and predicted.marked:
+        return "boundaries"
+    if gold.free >= ENOUGH and gold.marked <= HARDLY * gold.free:
+        return "contradicted"
+    return "known" if gold.marked else "new"

@@ -1,0 +1,112 @@
+"""Which gold span was taken for what: a table of cases, and properties of any spans."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from labelwise.evaluate.pairs import overlapping, pair_spans
+
+A, B = (10, 20, "A"), (10, 20, "B")
+
+
+@pytest.mark.parametrize(
+    ("gold", "predicted", "expected"),
+    [
+        ([], [], []),
+        ([A], [A], [(A, A, "right")]),
+        ([A], [], [(A, None, "missed")]),
+        ([], [A], [(None, A, "spurious")]),
+        ([A], [B], [(A, B, "label")]),
+        ([A], [(12, 20, "A")], [(A, (12, 20, "A"), "boundaries")]),
+        ([A], [(12, 25, "B")], [(A, (12, 25, "B"), "label")]),
+        # Spans that touch don't overlap; one shared character is enough.
+        ([A], [(20, 25, "A")], [(A, None, "missed"), (None, (20, 25, "A"), "spurious")]),
+        ([A], [(5, 10, "A")], [(None, (5, 10, "A"), "spurious"), (A, None, "missed")]),
+        ([A], [(19, 25, "A")], [(A, (19, 25, "A"), "boundaries")]),
+        # What is right is taken first, though another span shares as much.
+        ([A, (5, 25, "A")], [A], [((5, 25, "A"), None, "missed"), (A, A, "right")]),
+        # Two labels on one span: the right one isn't taken for the other.
+        ([A, B], [B], [(A, None, "missed"), (B, B, "right")]),
+        # The same span with another label is before an overlap with the same one.
+        ([A, (18, 30, "B")], [B], [(A, B, "label"), ((18, 30, "B"), None, "missed")]),
+        # An overlap with the same label is before a larger one with another.
+        (
+            [(0, 10, "A"), (11, 30, "B")],
+            [(9, 28, "A")],
+            [((0, 10, "A"), (9, 28, "A"), "boundaries"), ((11, 30, "B"), None, "missed")],
+        ),
+        # The span that shares the most characters is first.
+        (
+            [(0, 10, "A"), (10, 30, "A")],
+            [(8, 20, "A")],
+            [((0, 10, "A"), None, "missed"), ((10, 30, "A"), (8, 20, "A"), "boundaries")],
+        ),
+        # Of equal ones, the first in the text.
+        (
+            [(0, 10, "A"), (10, 20, "A")],
+            [(5, 15, "A")],
+            [((0, 10, "A"), (5, 15, "A"), "boundaries"), ((10, 20, "A"), None, "missed")],
+        ),
+        # One gold span that was cut in two has one partner.
+        (
+            [(0, 10, "A")],
+            [(0, 3, "A"), (4, 10, "A")],
+            [(None, (0, 3, "A"), "spurious"), ((0, 10, "A"), (4, 10, "A"), "boundaries")],
+        ),
+        # A chain: each gets the partner that is left.
+        (
+            [(0, 10, "A"), (12, 20, "A")],
+            [(6, 15, "A"), (16, 30, "B")],
+            [
+                ((0, 10, "A"), (6, 15, "A"), "boundaries"),
+                ((12, 20, "A"), (16, 30, "B"), "label"),
+            ],
+        ),
+    ],
+)
+def test_pairs(gold, predicted, expected):
+    pairs = pair_spans(gold, predicted)
+    assert [(pair.gold, pair.predicted, pair.kind) for pair in pairs] == sorted(
+        expected, key=lambda pair: (pair[0] or pair[1], pair[1] or pair[0])
+    )
+    assert pair_spans(reversed(gold), reversed(predicted)) == pairs
+
+
+SPANS = st.sets(
+    st.tuples(st.integers(0, 25), st.integers(1, 8), st.sampled_from("ABC")).map(lambda s: (s[0], s[0] + s[1], s[2])),
+    max_size=10,
+)
+
+
+@given(SPANS, SPANS)
+def test_overlapping_finds_what_a_comparison_of_all_finds(gold, predicted):
+    """Also where both are nested: the more general case."""
+    expected = {(one, other) for one in gold for other in predicted if max(one[0], other[0]) < min(one[1], other[1])}
+    found = list(overlapping(sorted(gold), sorted(predicted)))
+    assert len(found) == len(set(found))
+    assert set(found) == expected
+
+
+@given(SPANS, SPANS)
+def test_every_span_is_in_one_pair(gold, predicted):
+    pairs = pair_spans(gold, predicted)
+    assert sorted(pair.gold for pair in pairs if pair.gold) == sorted(gold)
+    assert sorted(pair.predicted for pair in pairs if pair.predicted) == sorted(predicted)
+    assert {pair.gold for pair in pairs if pair.kind == "right"} == gold & predicted
+    # No two that are left over overlap: they would have been paired.
+    missed = [pair.gold for pair in pairs if pair.kind == "missed"]
+    spurious = [pair.predicted for pair in pairs if pair.kind == "spurious"]
+    assert not any(max(one[0], other[0]) < min(one[1], other[1]) for one in missed for other in spurious)
+    for pair in pairs:
+        if pair.gold and pair.predicted:
+            assert max(pair.gold[0], pair.predicted[0]) < min(pair.gold[1], pair.predicted[1])
+            same = (pair.gold[:2] == pair.predicted[:2], pair.gold[2] == pair.predicted[2])
+            assert (
+                pair.kind
+                == {
+                    (True, True): "right",
+                    (True, False): "label",
+                    (False, True): "boundaries",
+                    (False, False): "label",
+                }[same]
+            )

@@ -1,0 +1,159 @@
+"""The two tables of an evaluation: a row for each text and each pair, with what train has of the words."""
+
+from collections import Counter
+
+import msgspec
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from labelwise.common.errors import InputError
+from labelwise.common.keys import text_key
+from labelwise.corpus.docbin_reader import read_stored_docs
+from labelwise.corpus.manifest import find_partitions
+from labelwise.evaluate.predictions import PredictedDoc, write_predictions
+from labelwise.evaluate.run import score
+from labelwise.evaluate.tables import GROUP, InTrain, Tables, read_docs, write_rows
+from labelwise.merge.rules.settings import Settings
+from labelwise.merge.run import merge_data
+from tests.evaluate.test_scoring import make_doc, random_docs
+
+
+def keyed(docs):
+    return [msgspec.structs.replace(doc, key=f"{number:024x}") for number, doc in enumerate(docs)]
+
+
+def write(folder, docs, in_train=None, labels=("A", "B")) -> Tables:
+    tables = Tables.of(folder)
+    write_rows(((doc, in_train or {}) for doc in docs), "test", labels, tables)
+    return tables
+
+
+def rows_of(tables: Tables) -> list[dict]:
+    return parquet.read_table(tables.pairs, partitioning=None).to_pylist()
+
+
+def test_each_text_has_a_row_and_each_pair_too(tmp_path):
+    """One that is right, cut, of another label, missed, spurious, and one that nobody can judge; and an empty text."""
+    gold = [(0, 3, "A"), (4, 7, "A"), (8, 11, "A"), (12, 14, "A")]
+    predicted = [(0, 3, "A"), (4, 6, "A"), (8, 11, "B"), (15, 17, "B"), (18, 20, "C")]
+    docs = keyed([make_doc(predicted, gold, doc="a.txt"), make_doc(uncovered={"A": "none", "B": "partial"})])
+    tables = write(tmp_path, docs)
+    texts = parquet.read_table(tables.texts, partitioning=None).to_pylist()
+    assert [(row["doc"], row["split"], row["words"], row["partial"], row["unknown"], row["seen"]) for row in texts] == [
+        ("a.txt", "test", 6, [], [], None),
+        ("", "test", 6, ["B"], ["A"], None),
+    ]
+    rows = rows_of(tables)
+    assert [(row["kind"], row["form"], row["gold_label"], row["predicted_label"]) for row in rows] == [
+        ("right", "big", "A", "A"),
+        ("boundaries", "cat", "A", "A"),
+        ("label", "sat", "A", "B"),
+        ("missed", "on", "A", None),
+        ("spurious", "60", None, "B"),
+        ("unjudged", "eg", None, "C"),
+    ]
+    assert (rows[1]["before"], rows[1]["after"], rows[1]["predicted_form"]) == ("big ", " sat on 60degC mat", "ca")
+
+
+def test_what_is_read_is_what_was_written(tmp_path):
+    """More texts than a row group has, gold that nests, and coverage of all kinds."""
+    docs = keyed(random_docs(7, GROUP + 50))
+    for doc in docs:
+        doc.found = [(*span, 0.5) for span in {*doc.predicted, *doc.gold[:1]}]
+    tables = write(tmp_path, docs)
+    assert parquet.ParquetFile(tables.pairs).num_row_groups == 2
+    read = list(read_docs(tables))
+    assert [doc.key for doc in read] == [doc.key for doc in docs]
+    for was, doc in zip(docs, read, strict=True):
+        assert sorted(doc.predicted) == was.predicted
+        assert doc.gold == sorted(was.scored(was.gold))
+        assert doc.uncovered == was.uncovered
+        assert was.scored(doc.all_spans()) == was.scored(was.all_spans())
+
+
+@pytest.mark.parametrize(
+    ("predicted", "gold", "other", "cause"),
+    [
+        ([(0, 7, "A")], InTrain(0, 0), InTrain(), "found"),
+        ([], InTrain(3, 0), InTrain(), "known"),
+        ([], InTrain(0, 0), InTrain(), "new"),
+        ([], InTrain(0, 19), InTrain(), "new"),
+        ([], InTrain(0, 20), InTrain(), "contradicted"),
+        ([], InTrain(1, 100), InTrain(), "contradicted"),
+        ([], InTrain(2, 100), InTrain(), "known"),
+        ([(0, 3, "A")], InTrain(2, 0), InTrain(1), "boundaries"),
+        ([(0, 3, "A")], InTrain(2, 0), InTrain(0), "known"),
+        ([(0, 3, "A")], InTrain(0, 0), InTrain(1), "new"),
+        ([(0, 7, "B")], InTrain(2, 0), InTrain(1), "known"),
+        ([(0, 3, "A")], None, InTrain(1), "tokens"),
+    ],
+)
+def test_each_gold_span_has_one_cause(predicted, gold, other, cause, tmp_path):
+    """By how often train marks its form, and leaves it free, and marks the form that was predicted instead."""
+    in_train = dict.fromkeys(predicted, other) | {(0, 7, "A"): gold}
+    (row,) = rows_of(write(tmp_path, keyed([make_doc(predicted, [(0, 7, "A")])]), in_train))
+    assert row["cause"] == cause
+
+
+def test_train_is_counted_by_form_and_label(merging):
+    """A form inside a longer span of another label is neither marked nor free."""
+
+    def task(text, *spans):
+        return {"text": text, "spans": [{"start": start, "end": end, "label": label} for start, end, label in spans]}
+
+    train = [task("a cat", (2, 5, "A")), task("the cat", (4, 7, "A")), task("no cat"), task("cat tree", (0, 8, "B"))]
+    merging.add("train", ["A", "B"], train, split="train")
+    merging.add("test", ["A", "B"], [task("my cat", (3, 6, "A")), task("one cat", (0, 7, "B"))], split="test")
+    root = merging.root
+    merge_data([root / "tasks" / "datasets.yml"], root / "corpus", Settings())
+    docs = []
+    for stored in (one for file in find_partitions(root / "corpus" / "test") for one in read_stored_docs(file)):
+        gold = sorted(stored.annotation.accepted)
+        docs.append(PredictedDoc(text_key(stored.text.encode()).hex(), stored.text, [(3, 6, "A")], gold, []))
+    with (root / "p.jsonl").open("wb") as file:
+        write_predictions(docs, file)
+    metrics = score(root / "p.jsonl", root / "corpus" / "test", Tables.of(root), {})
+    counts = {(row["form"], row["kind"]): (row["marked"], row["free"]) for row in rows_of(Tables.of(root))}
+    assert counts["cat", "right"] == (2, 1)
+    assert counts["one cat", "label"] == (0, 0)
+    assert metrics.errors["B"].causes == {"new": 1}
+    assert metrics.texts_digest
+    assert metrics.predictions_digest == Tables.of(root).digest()
+    with (root / "p.jsonl").open("wb") as file:
+        write_predictions(docs[:1], file)
+    with pytest.raises(InputError, match=r"p\.jsonl: not the predictions for the texts of .*test; run the evaluation"):
+        score(root / "p.jsonl", root / "corpus" / "test", Tables.of(root), {})
+
+
+def test_equal_predictions_give_equal_bytes(tmp_path):
+    docs = keyed(random_docs(3, 100))
+    digests = set()
+    for name in "ab":
+        (tmp_path / name).mkdir()
+        digests.add(write(tmp_path / name, docs).digest())
+    assert len(digests) == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "message"), [(None, "there is no such file"), (b"no table", "not a table of an eva")]
+)
+def test_a_table_that_is_missing_or_something_else_is_named(content, message, tmp_path):
+    tables = write(tmp_path, keyed([make_doc()]))
+    tables.pairs.unlink()
+    if content:
+        tables.pairs.write_bytes(content)
+    with pytest.raises(InputError, match=rf"pairs\.parquet: {message}"):
+        list(read_docs(tables))
+
+
+def test_users_query_it_with_any_tool(tmp_path):
+    """A frequent mistake is one group_by."""
+    docs = keyed([make_doc([(0, 3, "B")], [(0, 3, "A"), (4, 7, "A")])] * 3)
+    table = parquet.read_table(write(tmp_path, docs).pairs, partitioning=None)
+    found = table.group_by(["kind", "form"]).aggregate([([], "count_all")])
+    assert Counter({(row["kind"], row["form"]): row["count_all"] for row in found.to_pylist()}) == {
+        ("label", "big"): 3,
+        ("missed", "cat"): 3,
+    }
+    assert pa.types.is_dictionary(table.schema.field("kind").type)
