@@ -108,7 +108,7 @@ def test_findings_say_where_they_are_and_what_a_decision_changes(counted, noisy)
         for label, answer in row["answers"].items():
             name, line = answer["file"].split(":")
             task = json.loads((noisy / "tasks" / name).read_text(encoding="utf8").splitlines()[int(line) - 1])
-            assert (task["text"], answer["dataset"]) == (text, label)
+            assert (task["text"], answer["dataset"]) == (text, "brat")
             found = digests[row["key"], answer["dataset"]]
             assert answer["answer"] == found.get(label, answer["answer"])
 
@@ -121,7 +121,8 @@ def test_each_label_has_tasks_that_prodigy_opens(counted):
         assert len({task["text"] for task in tasks}) == len(tasks) > 0
         for task in tasks:
             assert task["_input_hash"] == input_hash(task["text"])
-            assert {span["label"] for span in task["spans"]} <= {file.stem}
+            assert {span["label"] for span in task["spans"]} <= set(LABELS)
+            assert file.stem in task["meta"]["labels"].split(",")
             assert task["meta"]["look"]
             assert task["meta"]["doc"].endswith(".txt")
 

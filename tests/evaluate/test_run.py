@@ -90,7 +90,7 @@ def test_files_are_written_and_no_other(run, model, demo_corpus, tmp_path):
         "alike",
     ]
     identity = ["texts_digest", "predictions_digest", "pipeline_digest", "labelwise"]
-    assert list(metrics) == [*scores, "implausible", "alike", "agreement", "seen", *identity]
+    assert list(metrics) == [*scores, "agreement", "seen", *identity]
     assert metrics["texts"] == manifest["splits"]["test"]["texts"]
     assert metrics["texts_digest"] == manifest["splits"]["test"]["digest"]
     assert list(metrics["all_gold"]["labels"]) == list(metrics["errors"]) == manifest["labels"]
