@@ -342,7 +342,8 @@ def test_ones_own_data_replace_the_demo_as_long_as_they_are_there(tmp_path, tool
         return sum(copy.run(*tool.split(), name).count("Running ") for name in ("make-demo", "convert-brat"))
 
     assert run() == 2
-    assert list((tmp_path / "assets/demo").iterdir()) == []
+    assert (tmp_path / "assets/demo/prodigy/datasets.yml").read_text() == "[]\n"
+    assert list((tmp_path / "assets/demo/brat").iterdir()) == []
     assert (tmp_path / "corpus/tasks/auto.jsonl").read_text().count("\n") == 12
     assert run() == 0
     for file in (tmp_path / "assets/brat").glob("*.*"):

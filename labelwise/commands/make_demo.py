@@ -8,7 +8,7 @@ import typer
 from labelwise.commands.console import msg, progress, user_errors
 from labelwise.commands.declare import declare
 from labelwise.demo.grammar import LABELS
-from labelwise.demo.write import DemoFormat, make_demo, write_brat
+from labelwise.demo.write import DemoFormat, make_demo, write_docs
 from labelwise.sources.brat import find_documents
 from labelwise.sources.files import has_data
 
@@ -16,7 +16,8 @@ from labelwise.sources.files import has_data
 def make_demo_cli(
     out: Annotated[Path, typer.Argument(help="Folder to write to; an earlier demo corpus there is replaced.")],
     format: Annotated[
-        DemoFormat, typer.Option(help="brat (OUT/DOMAIN/*.txt, *.ann) or prodigy (OUT/LABEL.jsonl).")
+        DemoFormat,
+        typer.Option(help="brat (OUT/DOMAIN/*.txt, *.ann), prodigy (OUT/LABEL.jsonl), or half of the labels in each."),
     ] = "brat",
     docs: Annotated[int, typer.Option(help="Number of documents.")] = 400,
     labels: Annotated[int, typer.Option(help=f"Number of labels, 1 to {len(LABELS)}.")] = len(LABELS),
@@ -41,7 +42,7 @@ def make_demo_cli(
         if unless_brat and find_documents(unless_brat):
             own.append(unless_brat)
         if own:
-            write_brat([], out)
+            write_docs([], [], out, format)
             msg.info(f"{own[-1]} has data of your own: {out} is left empty")
             return
         counts = make_demo(

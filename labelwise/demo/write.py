@@ -1,17 +1,18 @@
-"""Write the demo corpus as files: a brat folder, or Prodigy data sets."""
+"""Write the demo corpus as files: a brat folder, Prodigy data sets, or both, each with half of the labels."""
 
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import ExitStack
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
 
 from labelwise.common.errors import InputError
-from labelwise.common.files import check_replaceable, staged
+from labelwise.common.files import staged
 from labelwise.common.progress import Progress, no_progress
 from labelwise.corpus.tasks import DATASETS, input_hash, task_hash
 from labelwise.demo.corpus import DemoDoc, Span, add_noise, count_words, make_doc
@@ -20,8 +21,11 @@ from labelwise.demo.grammar import DOMAINS, LABELS
 if TYPE_CHECKING:
     from spacy.tokens import Doc
 
-DemoFormat = Literal["brat", "prodigy"]
+DemoFormat = Literal["brat", "prodigy", "both"]
 ANNOTATORS = ("alice", "bob", "carol", "dan")
+BRAT = rf"({'|'.join(DOMAINS)})/doc-\d{{5,}}\.(txt|ann)"
+PRODIGY = rf"({'|'.join(LABELS)})\.jsonl|{DATASETS}"
+PATHS = {"brat": BRAT, "prodigy": PRODIGY, "both": f"brat/({BRAT})|prodigy/({PRODIGY})"}
 
 
 def make_demo(
@@ -66,29 +70,50 @@ def make_demo(
             counts["discontinuous"] += len(doc.discontinuous)
             yield doc
 
-    if format == "brat":
-        write_brat(make_docs(), out)
-    else:
-        write_prodigy(make_docs(), chosen, out)
+    write_docs(make_docs(), chosen, out, format)
     return counts
 
 
-def write_brat(docs: Iterable[DemoDoc], out: Path) -> None:
-    """Write a brat corpus, OUT/DOMAIN/doc-00000.txt and .ann; each discontinuous span has a note.
+def write_docs(docs: Iterable[DemoDoc], labels: Sequence[str], out: Path, format: DemoFormat) -> None:
+    """Write documents to a folder: OUT, or OUT/brat and OUT/prodigy, of which each has every second label.
 
     RAISES (InputError): something else is in the folder.
     """
-    _check_replaceable(out, rf"({'|'.join(DOMAINS)})/doc-\d{{5,}}\.(txt|ann)")
-    with staged(out, folder=True) as folder:
+    _check_replaceable(out, format)
+    with staged(out, folder=True) as folder, ExitStack() as stack:
         folder.mkdir()
+        if format == "brat":
+            writers = [brat_writer(folder, labels)]
+        elif format == "prodigy":
+            writers = [prodigy_writer(folder, labels, stack)]
+        else:
+            for name in ("brat", "prodigy"):
+                (folder / name).mkdir()
+            writers = [
+                brat_writer(folder / "brat", labels[::2]),
+                prodigy_writer(folder / "prodigy", labels[1::2], stack),
+            ]
         for doc in docs:
-            (folder / doc.path).parent.mkdir(exist_ok=True)
-            (folder / doc.path).write_text(doc.text, encoding="utf-8", newline="")
-            (folder / doc.path).with_suffix(".ann").write_text(_brat_lines(doc), encoding="utf-8", newline="")
+            for write in writers:
+                write(doc)
 
 
-def _brat_lines(doc: DemoDoc) -> str:
+def brat_writer(folder: Path, labels: Iterable[str]) -> Callable[[DemoDoc], None]:
+    """Make what writes a document as DOMAIN/doc-00000.txt and .ann; each discontinuous span has a note."""
+    labels = frozenset(labels)
+
+    def write(doc: DemoDoc) -> None:
+        """Write a document."""
+        (folder / doc.path).parent.mkdir(exist_ok=True)
+        (folder / doc.path).write_text(doc.text, encoding="utf-8", newline="")
+        (folder / doc.path).with_suffix(".ann").write_text(_brat_lines(doc, labels), encoding="utf-8", newline="")
+
+    return write
+
+
+def _brat_lines(doc: DemoDoc, labels: Set[str]) -> str:
     mentions = sorted([([(start, end)], label) for start, end, label in doc.spans] + doc.discontinuous)
+    mentions = [(fragments, label) for fragments, label in mentions if label in labels]
     lines: list[str] = []
     notes: list[str] = []
     for number, (fragments, label) in enumerate(mentions, 1):
@@ -100,39 +125,39 @@ def _brat_lines(doc: DemoDoc) -> str:
     return "".join(lines + notes)
 
 
-def write_prodigy(docs: Iterable[DemoDoc], labels: Iterable[str], out: Path) -> None:
-    """Write what annotating by label in Prodigy gives: OUT/datasets.yml and, with one task per text, OUT/LABEL.jsonl.
+def prodigy_writer(folder: Path, labels: Sequence[str], stack: ExitStack) -> Callable[[DemoDoc], None]:
+    """Make what writes a document as annotating by label in Prodigy does: as a task of each LABEL.jsonl.
 
     Prodigy can't mark a discontinuous span, nor one that isn't made of whole tokens: they are left out.
 
-    RAISES (InputError): something else is in the folder.
+    stack (ExitStack): closes the files.
     """
+    (folder / DATASETS).write_text(_declare(labels), encoding="utf-8")
+    files = {label: stack.enter_context((folder / f"{label}.jsonl").open("wb")) for label in labels}
+    if not files:
+        return lambda doc: None
     import spacy  # takes seconds, which the brat corpus is made without
 
-    labels = list(labels)
-    _check_replaceable(out, rf"({'|'.join(LABELS)})\.jsonl|{DATASETS}")
-    made = [_declare(LABELS[:number]).encode() for number in range(1, len(LABELS) + 1)]
-    if (out / DATASETS).exists() and (out / DATASETS).read_bytes() not in made:
-        raise InputError(f"{out / DATASETS}: this isn't a demo corpus's; choose another folder")
-    check_replaceable(out, [DATASETS], "demo corpus")
     nlp = spacy.blank("en")
-    with staged(out, folder=True) as folder, ExitStack() as stack:
-        folder.mkdir()
-        files = {label: stack.enter_context((folder / f"{label}.jsonl").open("wb")) for label in labels}
-        for number, doc in enumerate(docs):
-            with nlp.memory_zone():  # or the vocabulary would grow with every name
-                head, spans = _prodigy_task(nlp.make_doc(doc.text), doc.spans)
-            for shift, (label, file) in enumerate(files.items()):
-                session = f"{_name(label)}-{ANNOTATORS[(number + shift) % len(ANNOTATORS)]}"
-                tail = {
-                    "spans": [span for span in spans if span["label"] == label],
-                    "answer": "accept",
-                    "_timestamp": 1_700_000_000 + number,
-                    "_annotator_id": session,
-                    "_session_id": session,
-                }
-                file.write(head + b"," + _dump(tail)[1:] + b"\n")
-        (folder / DATASETS).write_text(_declare(labels), encoding="utf-8")
+    numbers = count()
+
+    def write(doc: DemoDoc) -> None:
+        """Write a document."""
+        number = next(numbers)
+        with nlp.memory_zone():  # or the vocabulary would grow with every name
+            head, spans = _prodigy_task(nlp.make_doc(doc.text), doc.spans)
+        for shift, (label, file) in enumerate(files.items()):
+            session = f"{_name(label)}-{ANNOTATORS[(number + shift) % len(ANNOTATORS)]}"
+            tail = {
+                "spans": [span for span in spans if span["label"] == label],
+                "answer": "accept",
+                "_timestamp": 1_700_000_000 + number,
+                "_annotator_id": session,
+                "_session_id": session,
+            }
+            file.write(head + b"," + _dump(tail)[1:] + b"\n")
+
+    return write
 
 
 def _name(label: str) -> str:
@@ -173,12 +198,19 @@ def _dump(value: dict[str, Any]) -> bytes:
     return json.dumps(value, separators=(",", ":")).encode()
 
 
-def _check_replaceable(out: Path, ours: str) -> None:
-    """Check that a folder about to be replaced has only files whose paths are those of a demo corpus.
+def _check_replaceable(out: Path, format: DemoFormat) -> None:
+    """Check that a folder about to be replaced has only files of a demo corpus, by their paths.
 
-    ours (str): a regular expression of all of them.
+    RAISES (InputError): there is another.
     """
     for path in sorted(out.rglob("*")) if out.is_dir() else []:
         name = path.relative_to(out).as_posix()
-        if not re.fullmatch(ours, name) and (path.is_symlink() or not path.is_dir()):
+        if not re.fullmatch(PATHS[format], name) and (path.is_symlink() or not path.is_dir()):
             raise InputError(f"{out}: {name!r} isn't part of a demo corpus; choose another folder")
+    chosen = [LABELS[:number] for number in range(len(LABELS) + 1)]
+    made = [_declare(labels).encode() for labels in (*chosen, *(labels[1::2] for labels in chosen))]
+    folder = {"prodigy": out, "both": out / "prodigy"}.get(format)
+    if folder and folder.is_dir() and any(folder.iterdir()):
+        declared = folder / DATASETS
+        if not declared.is_file() or declared.read_bytes() not in made:
+            raise InputError(f"{declared}: this isn't a demo corpus's; choose another folder")

@@ -19,11 +19,11 @@ from tests.conftest import ROOT
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 PROJECT = yaml.safe_load((ROOT / "project.yml").read_text(encoding="utf8"))
-SHARE = float(re.search(r"make_demo assets/demo --noise ([\d.]+)", str(PROJECT["commands"])).group(1))
+SHARE = float(re.search(r"make_demo assets/demo --format both --noise ([\d.]+)", str(PROJECT["commands"])).group(1))
 COMMANDS = """
-make_demo {0}/brat --noise {1}
-convert_brat {0}/brat {0}/corpus/tasks
-merge {0}/corpus/tasks/datasets.yml {0}/corpus --metrics {0}/metrics/merge.json --project project.yml
+make_demo {0}/demo --format both --noise {1}
+convert_brat {0}/demo/brat {0}/corpus/tasks
+merge {0}/corpus/tasks/datasets.yml {0}/demo/prodigy {0}/corpus --metrics {0}/metrics/merge.json --project project.yml
 train configs/cpu.cfg {0}/corpus {0}/training/cpu/model-best --curve {0}/plots/cpu.tsv --max-steps {2} --workers 2
 evaluate {0}/training/cpu/model-best {0}/corpus/test {0}/metrics/cpu.json --texts {0}/training/cpu/texts.parquet \
 --pairs {0}/training/cpu/pairs.parquet

@@ -17,8 +17,12 @@ from labelwise.common.errors import InputError
 from labelwise.corpus.tasks import input_hash
 from labelwise.demo.corpus import DemoDoc, add_noise, count_words, make_doc
 from labelwise.demo.grammar import DOMAINS, LABELS
-from labelwise.demo.write import make_demo, write_brat, write_prodigy
+from labelwise.demo.write import make_demo, write_docs
+from labelwise.merge.rules.settings import Settings
+from labelwise.merge.run import merge_data
 from labelwise.sources.brat import find_documents, read_document
+from labelwise.sources.convert_brat import convert_brat
+from labelwise.sources.declarations import load_datasets
 from tests.conftest import ROOT
 
 
@@ -31,7 +35,7 @@ def read_tree(root: Path) -> dict[str, bytes]:
     return {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
 
-@pytest.mark.parametrize("format", ["brat", pytest.param("prodigy", marks=pytest.mark.long)])
+@pytest.mark.parametrize("format", ["brat", pytest.param("both", marks=pytest.mark.long)])
 def test_bytes_depend_on_neither_process_nor_hash_seed(tmp_path: Path, format: str) -> None:
     make_demo(tmp_path / "here", format=format, docs=5, words=50)
     command = [sys.executable, "-m", "scripts.make_demo", str(tmp_path / "there"), "--format", format]
@@ -120,7 +124,7 @@ def test_fewer_labels_are_the_first_ones_on_the_same_texts(docs: list[DemoDoc]) 
 
 
 def test_brat_reads_back_as_made(tmp_path: Path, docs: list[DemoDoc]) -> None:
-    write_brat(docs[:60], tmp_path / "out")
+    write_docs(docs[:60], LABELS, tmp_path / "out", "brat")
     read = [read_document(stem, tmp_path / "out") for stem in find_documents(tmp_path / "out")]
     for document, doc in zip(read, sorted(docs[:60]), strict=True):
         assert (document.path, document.text) == (doc.path, doc.text)
@@ -131,7 +135,7 @@ def test_brat_reads_back_as_made(tmp_path: Path, docs: list[DemoDoc]) -> None:
 
 
 def test_prodigy_has_every_text_for_every_label(tmp_path: Path, docs: list[DemoDoc]) -> None:
-    write_prodigy(docs[:30], LABELS, tmp_path / "out")
+    write_docs(docs[:30], LABELS, tmp_path / "out", "prodigy")
     nlp = spacy.blank("en")
     aligned = [[span for span in doc.spans if made.char_span(*span)] for doc in docs[:30] if (made := nlp(doc.text))]
     datasets = yaml.safe_load((tmp_path / "out" / "datasets.yml").read_text())
@@ -184,6 +188,22 @@ def test_what_has_a_name_of_the_demo_but_is_not_of_it_stays(tmp_path: Path, form
     with pytest.raises(InputError, match=r"demo corpus"):
         make_demo(tmp_path, format=format, docs=1, words=1)
     assert (tmp_path / name).exists()
+
+
+def test_of_both_each_has_half_of_the_labels_and_merging_puts_them_together_by_hash(tmp_path: Path) -> None:
+    make_demo(tmp_path / "demo", format="both", docs=20, labels=4)
+    convert_brat(tmp_path / "demo/brat", tmp_path / "tasks")
+    declared = [tmp_path / "tasks", tmp_path / "demo/prodigy"]
+    assert {one.name: one.labels for one in load_datasets(declared)} == {
+        "brat": ("COMPANY", "PERSON"),
+        "place": ("PLACE",),
+        "date": ("DATE",),
+    }
+    ledger = merge_data(declared, tmp_path / "corpus", Settings())
+    assert (ledger.rows_read, sum(ledger.texts[split] for split in ("train", "dev", "test"))) == (60, 20)
+    assert all(counts["complete"] == 20 and counts["gold"] > 0 for counts in ledger.labels.values())
+    make_demo(tmp_path / "demo", format="both", docs=1, labels=1)
+    assert (tmp_path / "demo/prodigy/datasets.yml").read_text() == "[]\n"
 
 
 def test_a_demo_corpus_for_prodigy_is_replaced(tmp_path: Path) -> None:
