@@ -1,11 +1,13 @@
 """Export a corpus, predictions or tasks to a folder; the table FORMATS says in which forms."""
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 import msgspec
 
+from labelwise.common.decoding import DECODE_ERRORS
 from labelwise.common.errors import InputError
 from labelwise.common.files import check_replaceable, staged
 from labelwise.corpus.manifest import SPLITS, is_corpus
@@ -50,6 +52,7 @@ class Exported(msgspec.Struct):
     """What was exported.
 
     ordered_by (str): what decides which text comes first, where that matters.
+    files (dict[str, str]): the digest of each file that was written.
     """
 
     format: str
@@ -57,6 +60,7 @@ class Exported(msgspec.Struct):
     texts: int
     spans: int
     ordered_by: str = ""
+    files: dict[str, str] = {}
 
 
 def export(
@@ -69,9 +73,10 @@ def export(
     splits (Sequence[str]): those of the corpus.
     annotated (Path | None): a merged corpus; of predictions by label, what is complete there is left out.
     RAISES (InputError): the source is none of these; `annotated` is no corpus, or says nothing about what is exported;
-        `out` has something other than an export.
+        `out` has something other than an export, or what somebody put or changed there since.
     """
     check_replaceable(out, (MARK,), "export")
+    check_unchanged(out)
     if annotated and (is_corpus(source) or format != "prodigy-by-label"):
         raise InputError(
             "--annotated is for predictions that are exported with --format prodigy-by-label; leave it out"
@@ -86,5 +91,29 @@ def export(
     with staged(out, folder=True) as folder:
         folder.mkdir()
         done.spans = form.write(opened, folder)
+        done.files = digest_files(folder)
         (folder / MARK).write_bytes(msgspec.json.format(msgspec.json.encode(done), indent=1) + b"\n")
     return done
+
+
+def digest_files(folder: Path) -> dict[str, str]:
+    """Digest the files in a folder, by their paths in it, but for the mark."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path != folder / MARK)
+    return {path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def check_unchanged(folder: Path) -> None:
+    """Check that an export has no file that its mark doesn't know: one that somebody corrected, or put beside it.
+
+    RAISES (InputError): it has.
+    """
+    if not (folder / MARK).is_file():
+        return
+    try:
+        known = msgspec.json.decode((folder / MARK).read_bytes(), type=Exported).files
+    except DECODE_ERRORS as error:
+        raise InputError(f"{folder / MARK}: this isn't the mark of an export ({error}); export elsewhere") from error
+    for name, digest in digest_files(folder).items():
+        if known.get(name) != digest:
+            what = "was changed since the export" if name in known else "isn't part of the export"
+            raise InputError(f"{folder / name}: this {what}, and would be lost; move it away, or export elsewhere")

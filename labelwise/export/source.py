@@ -59,9 +59,7 @@ def open_source(path: Path, splits: Sequence[str] = SPLITS, annotated: Path | No
     elif path.is_file():
         read_all = partial(read_tasks if is_tasks(path) else read_predicted, path)
     else:
-        raise InputError(
-            f"{path}: neither a merged corpus, nor tasks of convert-brat, nor a file of predictions or tasks"
-        )
+        raise InputError(f"{path}: neither a merged corpus nor a file of predictions or tasks, nor a folder of tasks")
     complete = read_complete(annotated) if annotated else {}
 
     def read() -> Iterator[ExportDoc]:

@@ -68,8 +68,8 @@ def read_tasks(path: Path) -> Iterator[ExportDoc]:
                 task = _decode(line)
             except DECODE_ERRORS as error:
                 raise InputError(
-                    f"{path}:{number}: not a task of convert-brat, check or an export ({error}); merge others, and "
-                    "export the corpus"
+                    f"{path}:{number}: not a task of check or of an export ({error}); merge other tasks, and export "
+                    "the corpus"
                 ) from error
             scores = {(one.start, one.end, one.label): one.score for one in task.spans if one.score is not None}
             yield ExportDoc(

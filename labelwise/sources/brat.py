@@ -38,7 +38,7 @@ from labelwise.sources.brat_predicted import LIST, digest_of
 from labelwise.sources.files import find_files, printable, read_file
 
 SUFFIXES = (".ann", ".a1", ".a2")
-DOCUMENT_SUFFIXES = (".txt", *SUFFIXES)
+DOCUMENT_SUFFIXES = (".txt", *SUFFIXES, ".TXT", *(suffix.upper() for suffix in SUFFIXES))
 READ_SUFFIXES = (*DOCUMENT_SUFFIXES, LIST)  # of all files that are read
 KINDS = "TERAMN#*"  # text-bound, event, relation, attribute (A, M), normalization, note, equivalence
 
@@ -231,9 +231,8 @@ def _convert(
 
 
 def _read_text(stem: Path, encoding: str) -> tuple[str | None, str]:
-    file = stem.with_name(stem.name + ".txt")
     try:
-        content = read_file(file)
+        content = read_file(_file_of(stem, ".txt"))
         if is_utf16(content):
             return None, "UTF-16"
         text = content.decode(encoding)
@@ -244,6 +243,12 @@ def _read_text(stem: Path, encoding: str) -> tuple[str | None, str]:
     except UnicodeDecodeError:
         return None, "not decodable"
     return (text, "") if text.strip() else (None, "no text")
+
+
+def _file_of(stem: Path, suffix: str) -> Path:
+    """Find a file of a document, whose suffix may be in capitals."""
+    lower, upper = (stem.with_name(stem.name + ending) for ending in (suffix, suffix.upper()))
+    return upper if upper.exists() and not lower.exists() else lower
 
 
 def is_utf16(content: bytes) -> bool:
@@ -260,9 +265,8 @@ def _read_annotations(stem: Path) -> tuple[dict[str, bytes], dict[str, str]]:
     files: dict[str, bytes] = {}
     unread: dict[str, str] = {}
     for suffix in SUFFIXES:
-        file = stem.with_name(stem.name + suffix)
         try:
-            content = read_file(file)
+            content = read_file(_file_of(stem, suffix))
         except FileNotFoundError:
             continue
         except InputError:

@@ -41,7 +41,6 @@ from labelwise.sources.conll_columns import (
 from labelwise.sources.items import Item
 from labelwise.sources.prodigy import DOCUMENT, Task, TaskSpan
 
-SUFFIXES = (".conll", ".bio", ".iob", ".iob2", ".bioes", ".iobes", ".bilou")
 NumberedRow = tuple[int, list[str]]  # the number of a line, and its columns
 
 

@@ -18,6 +18,7 @@ PREFIXED = re.compile(r"([BIUSLE])-(.+)", re.DOTALL)
 BEGINS = re.compile(r"[BUS]-.", re.DOTALL)  # a tag that begins a span, whatever is before it
 OUTSIDE = ("O", "_", "-", "")
 SPACES = re.compile("[ \t]+")
+FIRST = re.compile(r"[01]($|[-.])")  # the number of a sentence's first token
 
 Columns = tuple[int, int]  # of the token and of the tag
 Shape = tuple[bool, int]  # of a line: whether tabs separate its columns, and how many there are
@@ -27,7 +28,7 @@ class Layout(NamedTuple):
     """The layout of a file, as its first lines tell it.
 
     shape (Shape | None): of its first token; None if no line is certain to be one.
-    numbered (bool): the first column numbers the tokens, by the first sentence of several.
+    numbered (bool): the first column numbers the tokens, from 1 in each sentence of several.
     prefixed (bool): tags have prefixes, such as `B-`.
     """
 
@@ -60,8 +61,10 @@ def layout_of(lines: Iterable[str]) -> Layout:
         rows = [cells_of(line) for line in tokens]
         shape = shape or (shape_of(tokens[0]) if tokens else None)
         prefixed = prefixed or any(PREFIXED.fullmatch(cell) for cells in rows for cell in cells[1:])
-        if numbered is None and len(rows) > 1:
+        if len(rows) > 1 and numbered is None:
             numbered = all(len(cells) > 2 and cells[0] == str(place) for place, cells in enumerate(rows, 1))
+        elif len(rows) > 1:  # numbers such as 2-3 and 4.1 may follow
+            numbered = numbered and bool(FIRST.match(rows[0][0]))
     return Layout(shape, bool(numbered), prefixed)
 
 

@@ -9,7 +9,7 @@ of such spans. What becomes of a decision: see `merge.rules.decisions`.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
@@ -119,36 +119,47 @@ class Added(NamedTuple):
 def add_decisions(file: Path, folder: Path) -> Added:
     """Add the decisions of a file to those of a folder, which keeps the last about each span; bad rows are left out.
 
-    RAISES (InputError): the file has no decision, or that of the folder has a row that can't be used.
+    RAISES (InputError): the file has no decision, that of the folder has a row that can't be used, or another process
+        is adding to it.
     """
-    kept: dict[tuple[object, ...], Decision] = {}
-    target = folder / DECISIONS
-    for row in read_decisions(target) if target.exists() else ():
-        if row.decision is None:
-            raise InputError(f"{target}:{row.line}: {row.problem}")
-        kept[row.decision.about] = row.decision
-    counts: Counter[str] = Counter()
+    again = 0
     problems = []
     new: dict[tuple[object, ...], Decision] = {}
     for row in read_decisions(file):
         if row.decision is None:
             problems.append(row)
         else:
-            counts["decided again"] += new.pop(row.decision.about, None) is not None
+            again += new.pop(row.decision.about, None) is not None
             new[row.decision.about] = row.decision
     if not new:
         first = f"; the first of {counted(len(problems), 'row')}: {problems[0].problem}" if problems else ""
         raise InputError(f"{file}: there is no decision; give the file that a report's page has saved{first}")
-    for about, decision in new.items():
-        known = kept.get(about)
-        if known == decision:
-            counts["duplicate"] += 1
-            continue
-        counts["replaces an earlier one" if kept.pop(about, None) else "new"] += 1
-        kept[about] = decision
-    counts["can't be used"] = len(problems)
+    folder.mkdir(parents=True, exist_ok=True)
+    target = folder / DECISIONS
+    kept, counts = _add(new, target)
     if counts["new"] or counts["replaces an earlier one"]:
-        folder.mkdir(parents=True, exist_ok=True)
         with staged(target) as path:
+            kept, counts = _add(new, target)  # again, as only now nobody else can write
             path.write_bytes(b"".join(msgspec.json.encode(one) + b"\n" for one in kept.values()))
+    counts["decided again"] = again
+    counts["can't be used"] = len(problems)
     return Added(counts, problems, len(kept))
+
+
+def _add(
+    new: Mapping[tuple[object, ...], Decision], target: Path
+) -> tuple[dict[tuple[object, ...], Decision], Counter[str]]:
+    """Add decisions to those of a file, each by what it is about; and count them."""
+    kept: dict[tuple[object, ...], Decision] = {}
+    for row in read_decisions(target) if target.exists() else ():
+        if row.decision is None:
+            raise InputError(f"{target}:{row.line}: {row.problem}")
+        kept[row.decision.about] = row.decision
+    counts: Counter[str] = Counter()
+    for about, decision in new.items():
+        if kept.get(about) == decision:
+            counts["duplicate"] += 1
+        else:
+            counts["replaces an earlier one" if kept.pop(about, None) else "new"] += 1
+            kept[about] = decision
+    return kept, counts

@@ -15,9 +15,9 @@ from backports import zstd
 
 from labelwise.common.errors import InputError
 from labelwise.sources.brat_folder import read_brat
-from labelwise.sources.conll import SUFFIXES, read_conll
+from labelwise.sources.conll import read_conll
 from labelwise.sources.items import Item
-from labelwise.sources.jsonl import read_jsonl_file
+from labelwise.sources.jsonl import BOM, COMPRESSED, read_jsonl_file
 from labelwise.sources.label_studio import read_label_studio
 from labelwise.sources.prodigy_tables import read_database
 from labelwise.sources.spacy_docs import read_spacy
@@ -51,68 +51,78 @@ class Slice(NamedTuple):
 class Format(NamedTuple):
     """A form in which annotations are kept.
 
-    is_it (Callable): tells whether a source is of this format; if several match, the first in FORMATS counts.
+    suffixes (tuple[str, ...]): those of its files.
     read (Callable): yields its Items.
-    can_be_cut (Callable): tells whether slices of a file can be read on their own.
+    begins (bytes): what its files begin with, if others have its suffixes, too.
     """
 
     name: str
-    is_it: Callable[[Slice], bool]
+    suffixes: tuple[str, ...]
     read: Callable[[Slice], Iterator[Item]]
-    can_be_cut: Callable[[Path], bool] = lambda path: False
+    begins: bytes = b""
 
 
-def is_plain(path: Path) -> bool:
-    """Tell whether a file isn't compressed, so that slices of it can be read."""
-    return path.is_file() and path.suffix not in (".gz", ".zst")
-
-
-FORMATS = (
-    # The tasks of the data set of that name, in the order of their ids, which count as lines.
-    Format(
-        "Prodigy database (`db:`)",
-        lambda piece: bool(piece.dataset),
-        lambda piece: read_database(piece.path, piece.dataset),
-    ),
-    # Each document is an accepted task.
-    Format("folder of brat documents", lambda piece: piece.path.is_dir(), lambda piece: read_brat(piece.path)),
-    # Each Doc is an accepted task: the declared spans, or `doc.spans["gold"]` if there, else `doc.ents`.
-    Format("`.spacy`", lambda piece: piece.path.suffix == ".spacy", lambda piece: read_spacy(piece.path, piece.key)),
-    # Each sentence is an accepted task.
-    Format("CoNLL", lambda piece: piece.path.suffix in SUFFIXES, lambda piece: read_conll(piece.path)),
-    # A file is one accepted task.
-    Format("WebAnno TSV 3", lambda piece: piece.path.suffix == ".tsv", lambda piece: read_webanno(piece.path)),
-    # Each annotation is a task.
-    Format(
-        "Label Studio",
-        lambda piece: piece.path.suffix == ".json",
-        lambda piece: read_label_studio(piece.path, piece.key),
-    ),
-    # Each row is an accepted task.
-    Format("`.parquet`", lambda piece: piece.path.suffix == ".parquet", lambda piece: read_parquet(piece.path)),
-    # Any other file: the last entry. Each row is what its own keys say.
-    Format(
-        "`.jsonl`, `.jsonl.gz`, `.jsonl.zst`",
-        lambda piece: True,
-        lambda piece: read_jsonl_file(piece.path, piece.start, piece.end),
-        is_plain,
-    ),
+TABLES = (".tsv", ".conll", ".bio", ".iob", ".iob2", ".bioes", ".iobes", ".bilou")
+# The tasks of the data set of that name, in the order of their ids, which count as lines.
+DATABASE = Format(
+    "Prodigy database (`db:`)", (".db", ".sqlite", ".sqlite3"), lambda piece: read_database(piece.path, piece.dataset)
 )
+# Each document is an accepted task.
+FOLDER = Format("folder of brat documents", (), lambda piece: read_brat(piece.path))
+# Each row is what its own keys say.
+JSONL = Format(
+    "JSONL",
+    (".jsonl", ".jsonl.gz", ".jsonl.zst"),
+    lambda piece: read_jsonl_file(piece.path, piece.start, piece.end),
+)
+# Of several that have a file's suffix, the first counts that it begins like.
+FORMATS = (
+    DATABASE,
+    FOLDER,
+    JSONL,
+    # Each Doc is an accepted task: the declared spans, or `doc.spans["gold"]` if there, else `doc.ents`.
+    Format("`.spacy`", (".spacy",), lambda piece: read_spacy(piece.path, piece.key)),
+    # A file is one accepted task.
+    Format("WebAnno TSV 3", TABLES, lambda piece: read_webanno(piece.path), b"#FORMAT=WebAnno TSV"),
+    # Each sentence is an accepted task.
+    Format("CoNLL", TABLES, lambda piece: read_conll(piece.path)),
+    # Each annotation is a task.
+    Format("Label Studio", (".json",), lambda piece: read_label_studio(piece.path, piece.key)),
+    # Each row is an accepted task.
+    Format("Parquet", (".parquet",), lambda piece: read_parquet(piece.path)),
+)
+SUFFIXES = tuple(dict.fromkeys(suffix for format in FORMATS for suffix in format.suffixes))
 
 
 def format_of(piece: Slice) -> Format:
-    """Find the format of a source."""
-    return next(format for format in FORMATS if format.is_it(piece))
+    """Find the format of a source; a file with another suffix is JSONL."""
+    if piece.dataset:
+        return DATABASE
+    if piece.path.is_dir():
+        return FOLDER
+    fitting = (
+        format
+        for format in FORMATS
+        if format is not DATABASE and piece.path.name.endswith(format.suffixes) and _begins(piece.path, format.begins)
+    )
+    return next(fitting, JSONL)
+
+
+def _begins(path: Path, begins: bytes) -> bool:
+    if not begins:
+        return True
+    with path.open("rb") as file:
+        return file.read(len(BOM) + len(begins)).removeprefix(BOM).startswith(begins)
 
 
 def can_be_cut(path: Path) -> bool:
     """Tell whether slices of a file can be read on their own: those of plain JSONL can."""
-    return format_of(Slice(path)).can_be_cut(path)
+    return is_jsonl(path) and path.is_file() and path.suffix not in COMPRESSED
 
 
 def is_jsonl(path: Path) -> bool:
     """Tell whether a source is read line by line, as JSON."""
-    return format_of(Slice(path)) is FORMATS[-1]
+    return format_of(Slice(path)) is JSONL
 
 
 def read_items(path: Path, dataset: str = "", start: int = 0, end: int | None = None, key: str = "") -> Iterator[Item]:

@@ -9,16 +9,34 @@ from labelwise.sources.items import MISCOUNTED
 
 CHUNK = 2**20  # characters that are read at a time, at first
 SPACES = " \t\r\n"
-_decoder = json.JSONDecoder()
+
+
+class _Decoder(json.JSONDecoder):
+    """A decoder that notes a key that is there twice in an object, of which Python takes the last."""
+
+    def __init__(self) -> None:
+        """Decode objects by `_make`."""
+        super().__init__(object_pairs_hook=self._make)
+        self.twice = ""
+
+    def _make(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        made = dict(pairs)
+        if len(made) < len(pairs):
+            keys = [key for key, _ in pairs]
+            self.twice = next(key for key in keys if keys.count(key) > 1)
+        return made
 
 
 def read_array(path: Path) -> Iterator[tuple[Any, str]]:
     """Yield the elements of a file that has an array, or several, or values one after another, each with no problem.
 
+    An object with a key twice is a problem, as it can't be known which value is meant.
+
     Where it isn't JSON, it can't be read on: that is the last element, with the problem. Bytes that aren't UTF-8 are
     half a character each (see PEP 383), and so is an escape that stands for that.
     """
     text, place, size, line = "", 0, CHUNK, 1
+    decoder = _Decoder()
     with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
 
         def more() -> bool:
@@ -45,8 +63,9 @@ def read_array(path: Path) -> Iterator[tuple[Any, str]]:
                 place += 1
                 continue
             while True:
+                decoder.twice = ""
                 try:
-                    element, end = _decoder.raw_decode(text, place)
+                    element, end = decoder.raw_decode(text, place)
                 except (ValueError, RecursionError) as error:  # too many digits, or too deep
                     if not isinstance(error, json.JSONDecodeError) or not more():
                         line += text.count("\n", 0, place)
@@ -58,7 +77,8 @@ def read_array(path: Path) -> Iterator[tuple[Any, str]]:
                 if end < len(text) or not more():
                     break
             place, size = end, CHUNK
-            yield element, ""
+            twice = decoder.twice.encode("utf8", "backslashreplace").decode()
+            yield (None, f"malformed: the key {twice!r} is there twice; keep one") if twice else (element, "")
         if inside:
             yield None, "malformed: the array has no end; export it again"
         if rest := text[place:] + file.read(CHUNK):

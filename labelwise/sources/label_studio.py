@@ -21,6 +21,7 @@
 Exports of Label Studio 1.23, of several annotators and controls, were read: offsets there are code points.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
@@ -45,6 +46,7 @@ from labelwise.sources.prodigy import DOCUMENT, Task, TaskSpan
 from labelwise.sources.rows import shape_of
 
 NOT_SPANS = ("choices", "relation", "textarea", "rating", "number", "datetime", "taxonomy", "pairwise")
+ADDRESS = re.compile(r"(\w+://|/data/|data:)\S+")
 HALF = "malformed: it has half a character, a \\ud800 to \\udfff alone, or bytes that aren't UTF-8; export it again"
 
 
@@ -84,6 +86,10 @@ def _read_element(number: int, element: Mapping[str, Any], key: str) -> Iterator
         yield Item(number, None, f"malformed: no text in its data{several}")
     elif not text.strip():
         yield Item(number, None, "no text")
+    elif ADDRESS.fullmatch(text):
+        yield Item(
+            number, None, f"other format: its data is the address of an image or a file, not a text: {text[:80]}"
+        )
     elif not annotations:
         other = "other format: its keys are those of JSONL; write it as that, a row per line"
         yield Item(number, None, other if shape_of(element) else "not annotated: no annotation")

@@ -16,7 +16,7 @@ from labelwise.sources.formats import is_jsonl, read_items, refuse_damaged
 from labelwise.sources.jsonl import UNREADABLE, cut_jsonl
 from labelwise.sources.prodigy import DOCUMENT
 
-TEXTS = (".txt", ".txt.gz", ".txt.zst")
+TEXTS = (".txt", ".txt.gz", ".txt.zst", ".TXT")
 SUFFIXES = (*TEXTS, ".jsonl", ".jsonl.gz", ".jsonl.zst")
 DECOMPRESS = {".gz": gzip.decompress, ".zst": zstd.decompress}
 

@@ -22,6 +22,7 @@ from labelwise.sources.items import Item, miscounted
 from labelwise.sources.prodigy import Task
 
 TOKENS, TAGS = ("tokens", "words"), ("ner_tags", "ner", "tags", "labels")
+ALIKE = (TAGS[:2], TAGS[2:])  # names that say the same; beside the first two, `tags` may be parts of speech
 ROWS = 1000  # that are read from a Parquet file at a time
 
 
@@ -38,6 +39,9 @@ def tags_of(row: dict[str, Any]) -> list[Any] | None:
 
 def parse_tagged(row: dict[str, Any]) -> tuple[Task | None, str]:
     """Make a task of a row of JSONL, or say why it can't be used; see `prodigy.parse_task`."""
+    several = next((found for names in ALIKE if (found := [name for name in names if name in row])), [])
+    if any(row[name] != row[several[0]] for name in several):
+        return None, f"malformed: its {' and '.join(several)} differ; keep one of them"
     return make_named(_first(row, TOKENS), _first(row, TAGS), ())
 
 
@@ -53,11 +57,10 @@ def read_parquet(path: Path) -> Iterator[Item]:
         raise InputError(f"{path}: Parquet files need pyarrow: pip install pyarrow") from error
     try:
         file = pyarrow.parquet.ParquetFile(path)
-        columns = [next((name for name in names if name in file.schema_arrow.names), "") for names in (TOKENS, TAGS)]
-        if not all(columns):
-            raise InputError(
-                f"{path}: its columns are {', '.join(file.schema_arrow.names)}; it needs `tokens` and `ner_tags`"
-            )
+        there = file.schema_arrow.names
+        columns = [next((name for name in names if name in there), "") for names in (TOKENS, TAGS)]
+        if not all(columns) or any(there.count(name) > 1 for name in columns):
+            raise InputError(f"{path}: its columns are {', '.join(there)}; it needs one `tokens` and one `ner_tags`")
         names = tag_names(file.schema_arrow.metadata or {}, columns[1])
         number = 0
         for batch in file.iter_batches(ROWS, columns=columns):

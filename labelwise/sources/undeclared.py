@@ -21,16 +21,13 @@ from labelwise.common.decoding import decode_yaml
 from labelwise.common.errors import InputError
 from labelwise.common.files import staged
 from labelwise.corpus.tasks import DATASETS
-from labelwise.sources.conll import SUFFIXES
 from labelwise.sources.declarations import SYNTAX, Declaration, read_entries, write_entries
 from labelwise.sources.files import data_in, open_file, printable
-from labelwise.sources.formats import read_items
+from labelwise.sources.formats import DATABASE, SUFFIXES, read_items
 from labelwise.sources.label_studio import find_longest
 from labelwise.sources.later_exports import digest_spans, join_entries, may_be_later, spans_of
 from labelwise.sources.prodigy import labels_of
 
-DATABASES = (".db", ".sqlite", ".sqlite3")
-FILES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".json", ".parquet", ".spacy", ".tsv", *SUFFIXES)
 COMMENT = """\
 # Found in this folder, to be checked: list all labels that annotators were shown, as those nobody used can't be
 # inferred, and say `split: test` of a test set. docs/data.md has all that can be declared.
@@ -77,18 +74,18 @@ def _find(folder: Path, entries: Sequence[Declaration]) -> Iterator[Undeclared]:
     paths = [normpath(path).partition("/")[0] for entry in entries for path in entry.paths]
     stored = {(normpath(entry.db), entry.name) for entry in entries if entry.db}
     # The names of a database's data sets are given.
-    for file in sorted(data_in(folder), key=lambda file: (file.suffix not in DATABASES, file)):
+    for file in sorted(data_in(folder), key=lambda file: (file.suffix not in DATABASE.suffixes, file)):
         if file.name in paths or any(fnmatch(file.name, path) for path in paths):
             continue
         name = printable(Path(file.name))
         if problem := _why_not(file):
             yield Undeclared(Declaration(name=name, path=name, labels=()), problem=problem)
-        elif file.suffix in DATABASES:
+        elif file.suffix in DATABASE.suffixes:
             for one in _find_stored(file, {own for db, own in stored if db == name}, names):
                 names.add(one.entry.name)
                 yield one
         else:
-            stem = name.removesuffix(max((suffix for suffix in FILES if name.endswith(suffix)), key=len))
+            stem = name.removesuffix(max((suffix for suffix in SUFFIXES if name.endswith(suffix)), key=len))
             one = _read(file, Declaration(name=name if stem in names else stem, path=name, labels=()))
             if file.suffix == ".json" and not one.entry.labels and (key := find_longest(file)):
                 one.paste = _read(file, msgspec.structs.replace(one.entry, text=key)).entry
@@ -166,11 +163,11 @@ def _why_not(file: Path) -> str:
         return str(error).removeprefix(f"{printable(file)}: ")
     if printable(file) != file.as_posix():
         return "its name isn't UTF-8; rename it"
-    if file.name.endswith((*FILES, *DATABASES)):
+    if file.name.endswith(SUFFIXES):
         return ""
-    if file.name.lower().endswith((*FILES, *DATABASES)):
+    if file.name.lower().endswith(SUFFIXES):
         return "its suffix isn't in small letters; rename it"
-    return f"no format has such a name; they end with {', '.join((*FILES, *DATABASES))}"
+    return f"no format has such a name; they end with {', '.join(SUFFIXES)}"
 
 
 def _add(file: Path, entries: list[Declaration], new: list[Undeclared]) -> None:

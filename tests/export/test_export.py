@@ -243,6 +243,19 @@ def test_an_export_that_is_none_is_not_replaced(tmp_path, demo_corpus):
         export(demo_corpus, tmp_path / "out", "brat", ["tests"])
 
 
+@pytest.mark.parametrize("what", ["corrected", "put there"])
+def test_what_a_person_corrected_or_put_into_an_export_stays(tmp_path, demo_corpus, what):
+    out = tmp_path / "out"
+    export(demo_corpus, out, "brat")
+    file = next(out.rglob("*.ann")) if what == "corrected" else out / "notes.txt"
+    file.write_text("mine")
+    with pytest.raises(
+        InputError, match=rf"{file.name}: this (was changed since|isn't part of) the export, and would be"
+    ):
+        export(demo_corpus, out, "prodigy")
+    assert file.read_text() == "mine"
+
+
 def test_the_command_exports_a_split(tmp_path, demo_corpus):
     app = typer.Typer()
     app.command()(export_cli)

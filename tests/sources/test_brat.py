@@ -244,6 +244,14 @@ def test_a_cr_inside_a_mention_does_not_end_its_line(tmp_path):
     assert spans(document) == [("one\rtwo", "X"), ("three", "X")]
 
 
+@pytest.mark.parametrize(("txt", "ann"), [("TXT", "ANN"), ("txt", "ANN"), ("TXT", "ann"), ("TXT", "A1")])
+def test_suffixes_in_capitals_are_read(tmp_path, txt, ann):
+    (tmp_path / f"d.{txt}").write_text("a cat")
+    (tmp_path / f"d.{ann}").write_text("T1\tX 2 5\tcat\n")
+    (stem,) = find_documents(tmp_path)
+    assert spans(read_document(stem, tmp_path)) == [("cat", "X")]
+
+
 def test_the_document_is_named_by_its_path_from_the_root(tmp_path):
     stems = [write(tmp_path, f"{folder}/same", "a", ann="") for folder in ("b", "a")]
     assert find_documents(tmp_path) == stems[::-1]

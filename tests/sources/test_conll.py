@@ -229,6 +229,14 @@ def test_a_line_that_looks_like_a_comment_is_a_token_where_the_columns_fit(tmp_p
     assert (text, [label for _, label in spans]) == (" ".join(words), labels)
 
 
+def test_tokens_that_are_numbers_do_not_number_the_tokens(tmp_path):
+    """Unless each sentence begins with 1."""
+    (tmp_path / "a.conll").write_text("1 CD O\n2 CD B-N\n\nAnn NNP B-PER\nsat VBD O\n")
+    assert read(tmp_path / "a.conll") == [(1, "1 2", [("2", "N")]), (4, "Ann sat", [("Ann", "PER")])]
+    (tmp_path / "b.conll").write_text("1 Ann B-PER\n2 sat O\n\n1-2 Du _\n1 De B-LOC\n2 le I-LOC\n")
+    assert read(tmp_path / "b.conll")[0] == (1, "Ann sat", [("Ann", "PER")])
+
+
 def test_a_bad_byte_in_a_file_with_numbered_tokens_costs_its_sentence_only(tmp_path):
     (tmp_path / "a.conll").write_bytes(b"1\tAnn\tB-PER\n2\tran\tO\n\n1\tBad\xff\tO\n\n1\tBob\tB-PER\n")
     assert read(tmp_path / "a.conll") == [

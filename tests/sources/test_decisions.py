@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from typer.testing import CliRunner
 
 from labelwise.commands.decide import decide_cli
 from labelwise.common.errors import InputError
+from labelwise.sources import decisions
 from labelwise.sources.decisions import add_decisions, read_decisions
 from tests.conftest import write_jsonl
 
@@ -144,3 +146,20 @@ def test_what_is_not_there_is_an_error(tmp_path, monkeypatch, arguments, message
     assert code == 1
     assert message in printed
     assert not (tmp_path / "assets").exists()
+
+
+def test_two_at_once_lose_nothing(tmp_path, monkeypatch):
+    """What is there is read once nobody else can write."""
+    for name, row in (("one", GOOD), ("other", OTHER)):
+        write_jsonl(tmp_path / f"{name}.jsonl", [row])
+    whole = decisions.staged
+
+    @contextmanager
+    def after_the_other(path):
+        monkeypatch.setattr(decisions, "staged", whole)
+        add_decisions(tmp_path / "other.jsonl", tmp_path / "kept")
+        with whole(path) as staged:
+            yield staged
+
+    monkeypatch.setattr(decisions, "staged", after_the_other)
+    assert add_decisions(tmp_path / "one.jsonl", tmp_path / "kept").total == 2

@@ -313,6 +313,22 @@ def test_where_a_file_is_damaged_costs_only_what_follows(content, before, said, 
     assert problem.endswith("export it again")
 
 
+def test_a_key_that_is_there_twice_costs_its_task_alone(tmp_path):
+    good = json.dumps(task("Add 5 mL", annotation(result(4, 8))))
+    bad = good.replace('"labels": ["A"]', '"labels": ["A"], "labels": ["B"]')
+    (tmp_path / "a.json").write_text(f"[{bad}, {good}]")
+    first, second = read_items(tmp_path / "a.json")
+    assert first.problem == "malformed: the key 'labels' is there twice; keep one"
+    assert spans(second) == [(4, 8, "A")]
+
+
+@pytest.mark.parametrize("address", ["https://example.org/a.png", "/data/upload/1/a.png", "s3://b/a"])
+def test_an_address_is_no_text(tmp_path, address):
+    image = {"type": "rectanglelabels", "value": {"x": 1, "y": 2, "rectanglelabels": ["Cat"]}}
+    (item,) = read(tmp_path, [{"id": 1, "data": {"image": address}, "annotations": [annotation(image)]}])
+    assert item.problem == f"other format: its data is the address of an image or a file, not a text: {address}"
+
+
 def test_garbage_behind_an_export_does_not_stop_a_merge(merging: Merging):
     merging.add("a", ["A"], [])
     export = json.dumps([task("Add 5 mL", annotation(result(4, 8)))])

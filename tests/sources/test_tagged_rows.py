@@ -90,11 +90,32 @@ def test_parquet_of_something_else_is_named(tmp_path):
     from pyarrow import parquet
 
     parquet.write_table(pyarrow.Table.from_pylist([{"text": "x"}]), tmp_path / "a.parquet")
-    with pytest.raises(InputError, match=r"a\.parquet: its columns are text; it needs `tokens` and `ner_tags`"):
+    with pytest.raises(InputError, match=r"a\.parquet: its columns are text; it needs one `tokens` and one `ner_tags`"):
         read(tmp_path / "a.parquet")
     (tmp_path / "b.parquet").write_bytes(b"PAR1 something")
     with pytest.raises(InputError, match=r"b\.parquet: it can't be read as Parquet"):
         read(tmp_path / "b.parquet")
+
+
+def test_a_column_that_is_there_twice_is_an_error(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    tokens, tags = pyarrow.array([["Ann"]]), pyarrow.array([["B-PER"]])
+    names = ["tokens", "ner_tags", "ner_tags"]
+    parquet.write_table(pyarrow.Table.from_arrays([tokens, tags, tags], names), tmp_path / "a.parquet")
+    with pytest.raises(InputError, match=r"a\.parquet: its columns are tokens, ner_tags, ner_tags; it needs one"):
+        read(tmp_path / "a.parquet")
+
+
+@pytest.mark.parametrize("names", [("ner_tags", "ner"), ("tags", "labels")])
+def test_two_lists_of_tags_that_differ_are_a_bad_row(tmp_path, names):
+    one, other = names
+    rows = [{"tokens": ["Ann"], one: ["O"], other: [tag]} for tag in ("B-PER", "O")]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    differing, equal = read_items(tmp_path / "a.jsonl")
+    assert differing.problem == f"malformed: its {one} and {other} differ; keep one of them"
+    assert (equal.problem, equal.task.spans) == ("", [])
 
 
 def test_it_is_merged(merging: Merging):

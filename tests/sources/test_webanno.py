@@ -4,6 +4,7 @@ import pytest
 
 from labelwise.sources import webanno
 from labelwise.sources.formats import read_items
+from labelwise.sources.undeclared import declare_folder
 from tests.conftest import Merging
 from tests.sources.webanno_count import count_lost
 
@@ -151,11 +152,22 @@ def test_a_line_that_cannot_be_read_is_told(tmp_path, lines, line, why):
     assert why in item.problem
 
 
-@pytest.mark.parametrize("content", [b"", b"a\tb\n", b"#FORMAT=WebAnno TSV 2\n", b"\xff"])
+@pytest.mark.parametrize("content", [b"#FORMAT=WebAnno TSV 2\n", b"#FORMAT=WebAnno TSV 3.3\n\xff", b"\xff"])
 def test_another_file_is_told(tmp_path, content):
     (tmp_path / "a.tsv").write_bytes(content)
     (item,) = read_items(tmp_path / "a.tsv")
     assert item.problem.startswith("malformed: ")
+
+
+@pytest.mark.parametrize("suffix", ["tsv", "iob", "conll", "bio"])
+def test_tables_are_told_apart_by_what_they_begin_with(tmp_path, suffix):
+    """NCBI, AnatEM and Turku publish CoNLL as .tsv."""
+    conll, tsv = tmp_path / f"conll.{suffix}", tmp_path / f"webanno.{suffix}"
+    conll.write_text("Ann\tB-PER\nmoved\tO\n\n")
+    write(tsv, NER, "", "#Text=Ann moved", "1-1\t0-3\tAnn\t_\tPER\t", "1-2\t4-9\tmoved\t_\t_\t")
+    tsv.write_text("\ufeff" + tsv.read_text())
+    assert read(conll) == read(tsv) == ("Ann moved", [("Ann", "PER")])
+    assert [found.entry.labels for found in declare_folder(tmp_path)] == [("PER",), ("PER",)]
 
 
 def test_annotators_of_an_export_are_compared(merging: Merging):
