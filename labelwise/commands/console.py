@@ -49,26 +49,6 @@ def _terminate(number: int, frame: FrameType | None) -> None:
     sys.exit(128 + number)
 
 
-@contextmanager
-def progress_bytes(name: str, total: int) -> Iterator[Callable[[int, int], None]]:
-    """Show a bar with rows, MB/s and the time left; nothing when the output isn't a terminal.
-
-    total (int): bytes to come.
-    YIELDS (Callable[[int, int], None]): takes the bytes and the rows that are done.
-    """
-    rows = 0
-    with tqdm(desc=name, total=total, unit="B", unit_scale=True, disable=None, dynamic_ncols=True) as bar:
-
-        def advance(done: int, new_rows: int) -> None:
-            """Move the bar on by so many bytes and rows."""
-            nonlocal rows
-            rows += new_rows
-            bar.set_postfix_str(f"{rows:,} rows", refresh=False)
-            bar.update(done)
-
-        yield advance
-
-
 def progress_texts(parts: Iterable[Any], total: int) -> Iterator[Any]:
     """Show a bar with texts and the time left while parts of them are consumed; nothing without a terminal."""
     with tqdm(desc="evaluate", total=total, unit=" texts", disable=None, dynamic_ncols=True) as bar:
@@ -77,9 +57,12 @@ def progress_texts(parts: Iterable[Any], total: int) -> Iterator[Any]:
             bar.update(done.texts)
 
 
-def progress(items: Iterable[Any], name: str) -> Iterable[Any]:
-    """Show a bar while items are consumed; nothing when the output isn't a terminal."""
-    return tqdm(items, desc=name, disable=None, dynamic_ncols=True)
+def progress(items: Iterable[Any], name: str, total: int | None = None) -> Iterable[Any]:
+    """Show a bar with the time left while items are consumed; nothing when the output isn't a terminal.
+
+    total (int | None): the number of items, if they have no len.
+    """
+    return tqdm(items, desc=name, total=total, disable=None, dynamic_ncols=True)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from labelwise.commands.console import (
     msg,
     print_counts,
     print_table,
-    progress_bytes,
+    progress,
     user_errors,
 )
 from labelwise.commands.declare import declare
@@ -66,7 +66,7 @@ def merge_cli(
                 decisions=decisions,
                 metrics=metrics,
                 strict=strict,
-                progress=progress_bytes,
+                progress=progress,
             )
     print_ledger(ledger)
     total = sum(ledger["texts", split] for split in SPLITS)

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
-# Takes what is iterated over, and a name for it; yields the same items.
-Progress = Callable[[Iterable[Any], str], Iterable[Any]]
+# Takes what is iterated over, a name for it, and how many items there are, if that isn't their len; yields the items.
+Progress = Callable[..., Iterable[Any]]
 
 
-def no_progress(items: Iterable[Any], name: str) -> Iterable[Any]:
+def no_progress(items: Iterable[Any], name: str, total: int | None = None) -> Iterable[Any]:
     """Show nothing."""
     return items

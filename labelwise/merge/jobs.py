@@ -31,7 +31,6 @@ class ReadJob(msgspec.Struct):
 
     number (int): the source's position among all.
     path, dataset, start, end: see `formats.read_items`; `stat` is the source's `stat_of` when this was planned.
-    size (int): bytes to be read, compressed ones where the file is compressed.
     out (Path): runs and extract are written to this path with other suffixes.
     rename (dict[str, str]), key (str): see `declarations.DataSet`.
     """
@@ -41,7 +40,6 @@ class ReadJob(msgspec.Struct):
     dataset: str
     start: int
     end: int | None
-    size: int
     stat: list[FileStat]
     out: Path
     normalize: bool
@@ -95,16 +93,6 @@ class MergeJob(msgspec.Struct):
             digest.update(msgspec.msgpack.encode([part.base, path.name, *declared]))
             digest.update(read_index(part.path, part.first, part.count).tobytes())
         return digest.hexdigest()
-
-    @property
-    def tasks(self) -> int:
-        """The number of tasks."""
-        return sum(part.count for part in self.parts)
-
-    @property
-    def size(self) -> int:
-        """Their bytes in the runs."""
-        return sum(part.size for part in self.parts)
 
 
 def read_answer(place: TaskPlace, job: MergeJob, reader: RunReader) -> Answer:

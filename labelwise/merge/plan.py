@@ -48,7 +48,6 @@ def plan_reading(sources: Sequence[Source], cache: Cache, settings: Settings) ->
                     dataset=dataset,
                     start=start,
                     end=end,
-                    size=(end or size) - start,
                     stat=stat,
                     out=cache.tasks / name,
                     normalize=settings.normalize,

@@ -26,9 +26,10 @@ from labelwise.common.errors import InputError
 from labelwise.common.files import link, staged_together
 from labelwise.common.memory import plan_workers
 from labelwise.common.parallel import MapJobs, open_workers
+from labelwise.common.progress import Progress, no_progress
 from labelwise.corpus.manifest import MANIFEST, SPLITS
 from labelwise.corpus.places import PLACES, declared_line
-from labelwise.merge.cache import CACHE, Cache, forget_unused, open_cache
+from labelwise.merge.cache import CACHE, forget_unused, open_cache
 from labelwise.merge.commit import OUTPUTS, Made, check_ledger, check_out, write_metrics, write_rest
 from labelwise.merge.jobs import ReadJob, Source
 from labelwise.merge.near_duplicates import (
@@ -41,7 +42,6 @@ from labelwise.merge.near_duplicates import (
     write_near_duplicates,
 )
 from labelwise.merge.partition import LINES, PROBLEMS, merge_partition, read_result
-from labelwise.merge.phases import ByteProgress, Runner, no_byte_progress
 from labelwise.merge.plan import ALONE, PER_WORKER, count_partitions, plan_merging, plan_reading
 from labelwise.merge.read_sources import Extract, median_seconds, read_slice
 from labelwise.merge.rules.ledger import Ledger, Problem, outcome_of, problem_line
@@ -62,7 +62,7 @@ def merge_data(
     decisions: Path | str | None = None,
     metrics: Path | str | None = None,
     strict: bool = False,
-    progress: ByteProgress = no_byte_progress,
+    progress: Progress = no_progress,
 ) -> Ledger:
     """Merge declared data sets, in as many processes as are allowed.
 
@@ -103,7 +103,7 @@ def merge_datasets(
     settings: Settings,
     *,
     map_jobs: MapJobs = map,
-    progress: ByteProgress = no_byte_progress,
+    progress: Progress = no_progress,
     strict: bool = False,
     may_be_empty: bool = True,
     decisions: Path | None = None,
@@ -134,7 +134,6 @@ def merge_datasets(
     folders = [out / name for name in (*SPLITS, "labels")]
     with staged_together(out / MANIFEST, *others, metrics, folders=folders) as (manifest, *_, metrics_file):
         folder = manifest.parent
-        run = Runner(map_jobs, progress)
         check_out(out, sources)
         cache = open_cache(out / CACHE)
         for split in SPLITS:
@@ -146,18 +145,23 @@ def merge_datasets(
                 {dataset.name: dataset.document_url for dataset in datasets},
             )
         )
-        runs, total = _read(run, sources, settings, cache, ledger, folder)
+        jobs = plan_reading(sources, cache, settings)
+        extracts = progress(map_jobs(read_slice, jobs), "read", len(jobs))
+        runs = _note_extracts(jobs, extracts, sources, ledger, folder)
+        forget_unused(cache.tasks, {job.out.name for job in jobs})
         count = count_partitions(runs, settings)
 
         pairs: list[NearPair] = []
         if settings.near_duplicates != "off":
-            jobs = plan_merging(runs, count, sources, labels, settings, cache)
-            signed = [cache.signatures / name for name in run.run("compare", sign_partition, jobs, total)]
+            partitions = plan_merging(runs, count, sources, labels, settings, cache)
+            names = progress(map_jobs(sign_partition, partitions), "compare", count)
+            signed = [cache.signatures / name for name in names]
             pairs = find_pairs(signed, settings.near_similarity)
         groups = group_texts(pairs) if settings.near_duplicates == "group" else {}
         homes = {place.key: Home() for pair in pairs for place in (pair.one, pair.other)}
-        jobs = plan_merging(runs, count, sources, labels, settings, cache, groups, decided)
-        made = _merge(run.run("merge", merge_partition, jobs, total), cache.partitions, homes, ledger, folder)
+        partitions = plan_merging(runs, count, sources, labels, settings, cache, groups, decided)
+        merged = progress(map_jobs(merge_partition, partitions), "merge", count)
+        made = _merge(merged, cache.partitions, homes, ledger, folder)
         for made_before in (cache.partitions, cache.signatures):
             forget_unused(made_before, {f"{number:05d}" for number in range(count)})
         write_near_duplicates(pairs, homes, sources, ledger, folder / NEAR_DUPLICATES)
@@ -168,31 +172,25 @@ def merge_datasets(
     return ledger
 
 
-def _read(
-    run: Runner, sources: Sequence[Source], settings: Settings, cache: Cache, ledger: Ledger, folder: Path
-) -> tuple[list[Run], int]:
-    """Read all sources to runs, count rows and spans read, and note unusable ones.
-
-    RETURNS (tuple): the runs, and their bytes.
-    """
-    jobs = plan_reading(sources, cache, settings)
+def _note_extracts(
+    jobs: Sequence[ReadJob], extracts: Iterable[Extract], sources: Sequence[Source], ledger: Ledger, folder: Path
+) -> list[Run]:
+    """Count rows and spans read, note unusable ones, and return the runs."""
     runs: list[Run] = []
-    size = 0
     seconds: dict[str, Counter[str]] = {}
     base = 0
     with (folder / PROBLEMS).open("ab") as problems:
-        extracts = run.run("read", read_slice, jobs, sum(job.size for job in jobs))
         for job, extract in zip(jobs, extracts, strict=True):
             base = base if job.start else 0
-            for number, (tasks, run_size) in enumerate(extract.runs):
-                runs.append(Run(run_path(job.out, number), job.number, base, tasks))
-                size += run_size
+            runs += [
+                Run(run_path(job.out, number), job.number, base, tasks)
+                for number, (tasks, _) in enumerate(extract.runs)
+            ]
             _note_extract(extract, job, sources[job.number], base, ledger, problems)
             seconds.setdefault(sources[job.number].dataset.name, Counter()).update(extract.seconds)
             base += extract.lines
     ledger.update({("seconds", name): median_seconds(found) for name, found in seconds.items() if found})
-    forget_unused(cache.tasks, {job.out.name for job in jobs})
-    return runs, size
+    return runs
 
 
 def _renamed(dataset: DataSet, old: str) -> str:

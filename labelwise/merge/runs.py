@@ -55,7 +55,7 @@ class Part(msgspec.Struct):
 
     source, base (int): see `Run`.
     first, count (int): the entries in the index.
-    offset, size (int): the bytes in the `.tasks` file.
+    offset (int): of the first in the `.tasks` file, in bytes.
     """
 
     path: Path
@@ -64,7 +64,6 @@ class Part(msgspec.Struct):
     first: int
     count: int
     offset: int
-    size: int
 
 
 class TaskPlace(NamedTuple):
@@ -177,9 +176,9 @@ def cut_runs(runs: Sequence[Run], of: int) -> Iterator[list[Part]]:
             firsts[:, column], offsets[:, column] = cuts, ends[cuts]
         give_back()  # what that took on the way: tens of megabytes where runs are many
         for row in range(len(numbers)):
-            counts, sizes = firsts[row + 1] - firsts[row], offsets[row + 1] - offsets[row]
+            counts = firsts[row + 1] - firsts[row]
             yield [
-                Part(*runs[i][:3], int(firsts[row, i]), int(counts[i]), int(offsets[row, i]), int(sizes[i]))
+                Part(*runs[i][:3], int(firsts[row, i]), int(counts[i]), int(offsets[row, i]))
                 for i in np.flatnonzero(counts).tolist()
             ]
 

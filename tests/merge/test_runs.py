@@ -20,14 +20,14 @@ def write_index(path: Path, keys: list[int], rng: random.Random) -> None:
 
 
 def plain_parts(made: list[Run], of: int) -> list[list[tuple]]:
-    """The parts of each range: source, base, first, count, offset, size."""
+    """The parts of each range: source, base, first, count, offset."""
     found: list[list[tuple]] = [[] for _ in range(of)]
     for run in made:
         first = offset = 0
         rows = [dict(zip(ENTRY.names, row, strict=True)) for row in read_index(run.path).tolist()]
         for number, group in groupby(rows, lambda row: row["high"] * of >> 64):
             sizes = [row["task"] + row["text"] for row in group]
-            found[number].append((run.source, run.base, first, len(sizes), offset, sum(sizes)))
+            found[number].append((run.source, run.base, first, len(sizes), offset))
             first, offset = first + len(sizes), offset + sum(sizes)
     return found
 
@@ -49,7 +49,7 @@ def test_parts_are_those_of_a_plain_loop(tmp_path, monkeypatch, of, cells):
         write_index(tmp_path / str(number), found, rng)
         made.append(Run(tmp_path / str(number), number // 2, number, len(found)))
     parts = [
-        [(part.source, part.base, part.first, part.count, part.offset, part.size) for part in parts]
+        [(part.source, part.base, part.first, part.count, part.offset) for part in parts]
         for parts in cut_runs(made, of)
     ]
     assert parts == plain_parts(made, of)
