@@ -86,7 +86,7 @@ def _read_element(number: int, element: Mapping[str, Any], key: str) -> Iterator
         yield Item(number, None, f"malformed: no text in its data{several}")
     elif not text.strip():
         yield Item(number, None, "no text")
-    elif ADDRESS.fullmatch(text):
+    elif ADDRESS.fullmatch(text) and not any(map(_is_of_a_text, annotations)):
         yield Item(
             number, None, f"other format: its data is the address of an image or a file, not a text: {text[:80]}"
         )
@@ -107,6 +107,12 @@ def _read_element(number: int, element: Mapping[str, Any], key: str) -> Iterator
         whole = all(item.task or item.problem.startswith("invalid") for item in items)
         if whole and read < (there := count_labels(element)):
             yield miscounted(number, there, "labels of spans", read)
+
+
+def _is_of_a_text(annotation: Any) -> bool:
+    """Tell whether an annotation marks a part of a text."""
+    results = results_of(annotation) if isinstance(annotation, dict) else []
+    return any(has_offsets(result.get("value")) for result in results if isinstance(result, dict))
 
 
 def _read_annotation(number: int, element: Mapping[str, Any], text: str, annotation: Annotation) -> Iterator[Item]:
