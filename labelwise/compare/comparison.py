@@ -5,7 +5,7 @@ The first revision is the base, to which each other is compared.
 1. Predictions are scored against one gold, by default that of the last revision: a branch that corrects annotations is
    judged by them, and so is its base. Texts whose gold differs are counted.
 2. Only labels that all revisions have are compared; the averages are over those.
-3. The interval of a difference is from a bootstrap over docs, p from a paired approximate randomization test over docs,
+3. The interval of a difference is from a jackknife over docs, p from a paired approximate randomization test over docs,
    two-sided; see `resampling`. p of the labels is corrected for their number (Holm).
 """
 
@@ -21,7 +21,7 @@ from labelwise.common.spans import SpanKey
 from labelwise.common.wording import counted
 from labelwise.compare.revisions import Revision
 from labelwise.evaluate.predictions import PredictedDoc
-from labelwise.evaluate.resampling import BLOCK, Bootstrap, Swaps, f_scores, holm, interval
+from labelwise.evaluate.resampling import BLOCK, Jackknife, Swaps, f_scores, holm
 from labelwise.evaluate.seen import tell_seen
 from labelwise.evaluate.tables import read_docs
 
@@ -134,22 +134,21 @@ def compare(revisions: Sequence[Revision], *, gold: GoldOf | None = None, common
 
 def _resample(revisions: Sequence[Revision], labels: list[str], gold: GoldOf, *, all_spans: bool) -> Comparison:
     """Compare span by span."""
-    aligned = _Aligned([read_docs(revision.tables) for revision in revisions if revision.tables])
     shape = (len(labels), 3)
-    bootstrap = Bootstrap((len(revisions), *shape))
     swaps = [Swaps(shape) for _ in revisions[1:]]
     totals = np.zeros((len(revisions), *shape), int)
     texts = gold_differs = 0
-    docs = iter(aligned)
-    while block := list(islice(docs, BLOCK)):
+    aligned = _align(revisions)
+    for block in _blocks(aligned, labels):
         texts += len(block)
-        chosen = [[doc.only(labels) for doc in group] for group in block]
-        gold_differs += sum(any(_truth(doc) != _truth(group[-1]) for doc in group) for group in chosen)
-        counts = np.array([_count(group, gold, labels, all_spans=all_spans) for group in chosen])
-        bootstrap.add(counts)
+        gold_differs += sum(any(_truth(doc) != _truth(group[-1]) for doc in group) for group in block)
+        counts = np.array([_count(group, gold, labels, all_spans=all_spans) for group in block])
         totals += counts.sum(0)
         for number, swap in enumerate(swaps, 1):
             swap.add(counts[:, 0], counts[:, number])
+    jackknife = Jackknife(totals, _differences)
+    for block in _blocks(_align(revisions), labels):
+        jackknife.add(np.array([_count(group, gold, labels, all_spans=all_spans) for group in block]))
     names = [revision.name for revision in revisions]
     if not texts:
         raise InputError(f"{', '.join(names)}: there is no text that all of them have")
@@ -161,8 +160,25 @@ def _resample(revisions: Sequence[Revision], labels: list[str], gold: GoldOf, *,
         left_out={name: n for name, n in zip(names, aligned.left_out, strict=True) if n},
         **_rows(names, labels, f_scores(totals), totals[0 if gold == "first" else -1, :, 2].tolist()),
     )
-    _add_chance(made, bootstrap, swaps)
+    _add_chance(made, jackknife, swaps)
     return made
+
+
+def _align(revisions: Sequence[Revision]) -> "_Aligned":
+    return _Aligned([read_docs(revision.tables) for revision in revisions if revision.tables])
+
+
+def _blocks(aligned: "_Aligned", labels: Sequence[str]) -> Iterator[list[list[PredictedDoc]]]:
+    """Yield the docs of some texts at a time, with nothing but what is about some labels."""
+    docs = iter(aligned)
+    while block := list(islice(docs, BLOCK)):
+        yield [[doc.only(labels) for doc in group] for group in block]
+
+
+def _differences(counts: np.ndarray) -> np.ndarray:
+    """Compute how far F of each revision is from that of the base."""
+    f = f_scores(counts)
+    return f[..., 1:, :] - f[..., :1, :]
 
 
 class _Aligned:
@@ -228,12 +244,12 @@ def _rows(names: Sequence[str], labels: Sequence[str], f: np.ndarray, support: l
     return {"labels": dict(zip(labels, rows, strict=False)), "micro": rows[-2], "macro": rows[-1]}
 
 
-def _add_chance(made: Comparison, bootstrap: Bootstrap, swaps: Sequence[Swaps]) -> None:
+def _add_chance(made: Comparison, jackknife: Jackknife, swaps: Sequence[Swaps]) -> None:
     """Add intervals and p to the changes."""
-    f = bootstrap.f_scores()
+    intervals = jackknife.interval()
     rows = [*made.labels.values(), made.micro, made.macro]
-    for number, (name, swap) in enumerate(zip(made.revisions[1:], swaps, strict=True), 1):
-        bounds = interval(f[:, number] - f[:, 0]).T.tolist()
+    for number, (name, swap) in enumerate(zip(made.revisions[1:], swaps, strict=True)):
+        bounds = intervals[:, number].T.tolist()
         p_values = swap.p_values().tolist()
         corrected = [*holm(p_values[:-2]), *p_values[-2:]]
         for row, *figures in zip(rows, *zip(*bounds, strict=True), corrected, p_values, strict=True):

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from labelwise.common.reliability import Reliability
-from labelwise.evaluate.resampling import BLOCK, Bootstrap, interval, wilson_interval
+from labelwise.evaluate.resampling import BLOCK, FEWEST, Jackknife, wilson_interval
 from labelwise.evaluate.scores import AllScores, Errors, Metrics, Scores, Seen, prf, score_table
 from labelwise.evaluate.tables import Tables
 from labelwise.evaluate.uncovered import find_implausible
@@ -30,19 +30,17 @@ def measure(tables: Tables, labels: Sequence[str], *, whole: bool | None = None)
     whole (bool | None): all texts that the pipeline was trained on are known; None if none are.
     """
     total, seen = (np.zeros((len(labels), 3), int) for _ in range(2))
-    bootstrap = Bootstrap(total.shape)
     texts = seen_texts = 0
     for counts, was_seen in count_texts(tables, labels):
         texts, seen_texts = texts + len(counts), seen_texts + int(was_seen.sum())
         total += counts.sum(0)
         seen += counts[was_seen].sum(0)
-        bootstrap.add(counts)
     errors = count_errors(tables, labels)
     without = prf(*(total - seen).sum(0).tolist()).f
     return Metrics(
         texts=texts,
-        all_gold=_with_intervals(total, bootstrap, labels),
-        with_gold=_with_gold(total, bootstrap),
+        all_gold=_with_intervals(tables, total, labels),
+        with_gold=_with_gold(tables, total, labels),
         all_spans=score_all_spans(tables, labels),
         calibration_error=measure_reliability(tables).error(),
         unscored=len(tables.read_pairs(["kind"], pc.field("kind") == "unjudged")),
@@ -145,30 +143,41 @@ def count_alike(tables: Tables) -> list[int]:
     return [len(alike), len(alike.filter(pc.equal(alike["kind"].cast(pa.string()), "right")))]
 
 
-def _with_intervals(counts: np.ndarray, bootstrap: Bootstrap, labels: Sequence[str]) -> AllScores:
+def _with_intervals(tables: Tables, counts: np.ndarray, labels: Sequence[str]) -> AllScores:
     """Compute scores from counts, with intervals."""
     scores = score_table(counts, labels)
-    bounds = interval(bootstrap.f_scores()).T.tolist()
     rows = [*(scores.labels[label] for label in labels), scores, scores.macro]
+    bounds = _intervals(tables, counts, labels, np.ones(len(labels), bool))
     for row, total, between in zip(rows, [*counts.tolist(), counts.sum(0).tolist(), None], bounds, strict=True):
         _set_interval(row, total, *between)
     return scores
 
 
-def _with_gold(counts: np.ndarray, bootstrap: Bootstrap) -> Scores:
+def _with_gold(tables: Tables, counts: np.ndarray, labels: Sequence[str]) -> Scores:
     """Compute the scores over all labels that have gold."""
     kept = counts[:, 2] > 0
     total = counts[kept].sum(0).tolist()
     scores = prf(*total)
-    _set_interval(scores, total, *interval(bootstrap.f_scores(kept))[:, -2].tolist())
+    _set_interval(scores, total, *_intervals(tables, counts, labels, kept)[-2])
     return scores
 
 
-def _set_interval(row: Scores, total: list[int] | None, low: float, high: float) -> None:
-    """Give scores their interval; where no replicate differs from another, it is Wilson's."""
-    if row.f is None or isnan(low):
+def _intervals(
+    tables: Tables, counts: np.ndarray, labels: Sequence[str], kept: np.ndarray
+) -> list[tuple[float, float, int]]:
+    """Compute the interval of each F1, of some labels and their averages, and the number of its docs."""
+    jackknife = Jackknife(counts[kept])
+    for docs, _ in count_texts(tables, labels):
+        jackknife.add(docs[:, kept])
+    low, high = jackknife.interval(within=True).tolist()
+    return list(zip(low, high, jackknife.docs.tolist(), strict=True))
+
+
+def _set_interval(row: Scores, total: list[int] | None, low: float, high: float, docs: int) -> None:
+    """Give scores their interval; where all spans are right, or none is, it is Wilson's."""
+    if row.f is None or docs < FEWEST:
         return
-    if low < high:
+    if not isnan(low):
         row.f_low, row.f_high = low, high
     elif total:
         row.f_low, row.f_high = wilson_interval(*total)
