@@ -51,7 +51,7 @@ class Jackknife:
         gaps = self._of(self.total - docs) - self.value
         self._squares += np.nansum(gaps**2, axis=0)
         found = docs.sum(-1) > 0
-        found = found.reshape(len(docs), -1, found.shape[-1]).any(1)  # in one of several pipelines
+        found = found.any(axis=tuple(range(1, found.ndim - 1)))  # in one of several pipelines
         anything = found.any(-1, keepdims=True)
         self.docs += np.concatenate([found, anything, anything], axis=-1).sum(0)
 
@@ -61,7 +61,7 @@ class Jackknife:
         return np.where(self.docs >= FEWEST, np.sqrt((docs - 1) / docs * self._squares), np.nan)
 
     def interval(self, *, within: bool = False) -> np.ndarray:
-        """Compute the lower and the upper bound, with CONFIDENCE, by Student's t with a degree less than there are docs.
+        """Compute the lower and the upper bound, with CONFIDENCE, by Student's t with a degree less than docs.
 
         within (bool): between 0 and 1: the interval is symmetric in log-odds, as F1 near 1 can't be much higher. Where
             it is 0 or 1 there is none.

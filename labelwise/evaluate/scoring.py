@@ -170,7 +170,7 @@ def _intervals(
     for docs, _ in count_texts(tables, labels):
         jackknife.add(docs[:, kept])
     low, high = jackknife.interval(within=True).tolist()
-    return list(zip(low, high, jackknife.docs.tolist(), strict=True))
+    return list(zip(low, high, map(int, jackknife.docs), strict=True))
 
 
 def _set_interval(row: Scores, total: list[int] | None, low: float, high: float, docs: int) -> None:
