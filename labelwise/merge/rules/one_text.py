@@ -154,7 +154,7 @@ def _choose(merged: Merged, group: Sequence[Answer], policies: Policies) -> dict
 
     RETURNS (dict): of each answer that counts, by its `id`, the labels for which it does.
     """
-    chosen: dict[int, list[str]] = {id(answer): [] for answer in group if len(group) == 1 or not said_labels(answer)}
+    chosen: dict[int, list[str]] = {id(answer): [] for answer in group if not said_labels(answer)}
     given: dict[str, list[Answer]] = {}
     for answer in group:
         for label in said_labels(answer):
