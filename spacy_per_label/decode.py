@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from spacy_per_label.loss import TINY
+from spacy_per_label.targets import BEGIN, IN, LAST, OUT, UNIT
 
 
 @dataclass(eq=False)
@@ -42,23 +43,26 @@ def decode(log_p: np.ndarray, lengths: Sequence[int]) -> list[FoundSpans]:
     """Find, for each doc and label, the most probable legal sequence of tags, and its spans.
 
     Legal is O, U, or B followed by any number of I and then L; no span is open at the end of a doc. So there are two
-    states between tokens, closed and open. One pass forward and one back, over all docs and labels at a time, find the
-    best sequence (Viterbi), and add up the probabilities of all legal ones: that of a span is the share of those that
-    have it (forward-backward; Rabiner, A Tutorial on Hidden Markov Models, 1989).
+    states between tokens, closed and open, and the sequence is found in one pass over the tokens, for all docs and
+    labels at a time (Viterbi). A span's probability is the share of all legal sequences, by theirs, that have it: those
+    of its tags, of all ways to be closed before it, and behind it (forward-backward; Rabiner, A Tutorial on Hidden
+    Markov Models, 1989).
 
     log_p (np.ndarray): of the shape (tokens of all docs, labels, 5).
     lengths (Sequence[int]): tokens of each doc.
     """
     order = np.argsort([-length for length in lengths], kind="stable")
+    sizes = np.array(lengths, int)[order]
     starts = np.cumsum([0, *lengths])[:-1][order]
     # Longest first: those that are still running at a token are the first so many.
-    running = [int(sum(length > token for length in lengths)) for token in range(max(lengths, default=0))]
-    ways = _forward(log_p, starts, running)
-    found = list(_backward(log_p, starts, running, *ways))
+    running = [int((sizes > token).sum()) for token in range(max(lengths, default=0))]
+    found = list(_spans(log_p, starts, running, *_best_ways(log_p, starts, running)))
     if not found:
         return [FoundSpans.nothing() for _ in lengths]
-    doc, label, start, stop, probability = (np.concatenate(column) for column in zip(*found, strict=True))
-    doc = order[doc]
+    doc, label, start, stop, tags = (np.concatenate(column) for column in zip(*found, strict=True))
+    before, behind, total = _ways_closed(log_p, np.stack([starts, starts + sizes - 1]), running)
+    ways = tags + before[starts[doc] + start, label] + behind[starts[doc] + stop - 1, label] - total[doc, label]
+    probability, doc = np.exp(np.minimum(ways, 0)), order[doc]
     by_doc = np.lexsort((start, label, doc))
     cuts = np.searchsorted(doc[by_doc], np.arange(len(lengths) + 1))
     return [
@@ -67,71 +71,80 @@ def decode(log_p: np.ndarray, lengths: Sequence[int]) -> list[FoundSpans]:
     ]
 
 
-def _forward(log_p: np.ndarray, starts: np.ndarray, running: Sequence[int]) -> tuple[np.ndarray, ...]:
-    """Find how each state is best reached, and sum up the ways to it.
+def _best_ways(log_p: np.ndarray, starts: np.ndarray, running: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+    """Find how each state is best reached.
 
-    RETURNS (tuple): of each token and label, how it is best closed, by O or U (0, 1) or L (2), and opened, by B (False)
-        or I (True); the logarithm of all ways to be closed before it; and of all ways through each doc and label.
+    RETURNS (tuple): of each token and label, how it is closed, by O or U (0, 1) or L (2), and opened, by B (False) or I
+        (True).
+    """
+    closed = np.zeros((len(starts), log_p.shape[1]), log_p.dtype)
+    opened = np.full_like(closed, -np.inf)
+    how_closed, how_opened = np.zeros(log_p.shape[:2], np.int8), np.zeros(log_p.shape[:2], bool)
+    for token, n in enumerate(running):
+        rows = log_p[starts[:n] + token]
+        by_last, stays = opened[:n] + rows[..., LAST], closed[:n] + np.maximum(rows[..., OUT], rows[..., UNIT])
+        begins, inside = closed[:n] + rows[..., BEGIN], opened[:n] + rows[..., IN]
+        ends = by_last > stays
+        how_closed[starts[:n] + token] = np.where(ends, 2, rows[..., UNIT] > rows[..., OUT])
+        how_opened[starts[:n] + token] = inside > begins
+        closed[:n], opened[:n] = np.where(ends, by_last, stays), np.maximum(inside, begins)
+    return how_closed, how_opened
+
+
+def _spans(
+    log_p: np.ndarray, starts: np.ndarray, running: Sequence[int], how_closed: np.ndarray, how_opened: np.ndarray
+) -> Iterator[list[np.ndarray]]:
+    """Follow the best sequences from their ends.
+
+    YIELDS (list): columns of the spans that begin at a token: docs, labels, starts, ends, and the logarithm of the
+        probability of their tags.
     """
     shape = (len(starts), log_p.shape[1])
-    closed, opened = np.zeros(shape, log_p.dtype), np.full(shape, -np.inf, log_p.dtype)
-    all_closed, all_opened = closed.copy(), opened.copy()
-    how_closed, how_opened = np.zeros(log_p.shape[:2], np.int8), np.zeros(log_p.shape[:2], bool)
-    closed_before = np.zeros(log_p.shape[:2], log_p.dtype)
-    for token, n in enumerate(running):
-        places = starts[:n] + token
-        out, begin, inside, last, unit = np.moveaxis(log_p[places], 2, 0)
-        by_last, stays = opened[:n] + last, closed[:n] + np.maximum(out, unit)
-        begins, goes_on = closed[:n] + begin, opened[:n] + inside
-        how_closed[places] = np.where(by_last > stays, 2, unit > out)
-        how_opened[places] = goes_on > begins
-        closed[:n], opened[:n] = np.maximum(by_last, stays), np.maximum(goes_on, begins)
-        closed_before[places] = all_closed[:n]
-        all_closed[:n], all_opened[:n] = (
-            np.logaddexp(all_opened[:n] + last, all_closed[:n] + np.logaddexp(out, unit)),
-            np.logaddexp(all_opened[:n] + inside, all_closed[:n] + begin),
-        )
-    return how_closed, how_opened, closed_before, all_closed
-
-
-def _backward(
-    log_p: np.ndarray,
-    starts: np.ndarray,
-    running: Sequence[int],
-    how_closed: np.ndarray,
-    how_opened: np.ndarray,
-    closed_before: np.ndarray,
-    total: np.ndarray,
-) -> Iterator[list[np.ndarray]]:
-    """Follow the best sequences from their ends, and sum up the ways behind; yield spans, columns of those of a token.
-
-    YIELDS (list): numbers of docs, of labels, starts, ends and probabilities.
-    """
-    is_open = np.zeros(total.shape, bool)  # before the token that was looked at last
-    ends = np.zeros(total.shape, int)  # of the span that is open
-    sums = np.zeros(total.shape, log_p.dtype)  # of its tags, and of all ways behind it
-    closed, opened = np.zeros(total.shape, log_p.dtype), np.full(total.shape, -np.inf, log_p.dtype)
+    is_open = np.zeros(shape, bool)  # before the token that was looked at last
+    ends, sums = np.zeros(shape, int), np.zeros(shape, log_p.dtype)  # of the span that is open
     for token in reversed(range(len(running))):
         n = running[token]
         places = starts[:n] + token
-        out, begin, inside, last, unit = np.moveaxis(log_p[places], 2, 0)
+        rows = log_p[places]
         was_open = is_open[:n].copy()
         closes = ~was_open & (how_closed[places] == 2)
         single = ~was_open & (how_closed[places] == 1)
-        goes_on, begins = was_open & how_opened[places], was_open & ~how_opened[places]
+        begins = was_open & ~how_opened[places]
+        is_open[:n] = closes | (was_open & ~begins)
         ends[:n][closes | single] = token + 1
-        sums[:n] = np.where(closes, closed[:n] + last, sums[:n])
-        sums[:n] = np.where(single, closed[:n] + unit, sums[:n])
-        sums[:n] += np.where(goes_on, inside, 0) + np.where(begins, begin, 0)
+        tags = np.where(closes, rows[..., LAST], np.where(single, rows[..., UNIT], rows[..., IN]))
+        sums[:n] = np.where(was_open, sums[:n] + np.where(begins, rows[..., BEGIN], tags), tags)
         doc, label = np.nonzero(begins | single)
         if len(doc):
-            ways = (sums[:n] + closed_before[places] - total[:n])[doc, label]
-            yield [doc, label, np.full(len(doc), token), ends[doc, label], np.exp(np.minimum(ways, 0))]
-        is_open[:n] = closes | goes_on
-        closed[:n], opened[:n] = (
-            np.logaddexp(closed[:n] + np.logaddexp(out, unit), opened[:n] + begin),
-            np.logaddexp(closed[:n] + last, opened[:n] + inside),
-        )
+            yield [doc, label, np.full(len(doc), token), ends[doc, label], sums[doc, label]]
+
+
+def _ways_closed(
+    log_p: np.ndarray, bounds: np.ndarray, running: Sequence[int]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Add up the probabilities of all ways to tag the tokens of a doc, from both ends, so that no span is open between.
+
+    bounds (np.ndarray): two rows, the first and the last token of each doc.
+    RETURNS (tuple): logarithms: of each token and label, of the ways before it and behind it; of each doc and label, of
+        all of them.
+    """
+    closed = np.ones((*bounds.shape, log_p.shape[1]))
+    opened, scale = np.zeros_like(closed), np.zeros_like(closed)  # which keeps their sum at 1
+    found = np.zeros((2, *log_p.shape[:2]), log_p.dtype)
+    side, step = np.array([[0], [1]]), np.array([[1], [-1]])
+    with np.errstate(divide="ignore"):
+        for token, n in enumerate(running):
+            places = bounds[:, :n] + step * token
+            is_closed, is_opened = closed[:, :n], opened[:, :n]
+            found[side, places] = np.log(is_closed) + scale[:, :n]
+            p = np.exp(log_p[places])
+            p[1, ..., [BEGIN, LAST]] = p[1, ..., [LAST, BEGIN]]  # the other way round, a span begins with its last tag
+            closes = is_closed * (p[..., OUT] + p[..., UNIT]) + is_opened * p[..., LAST]
+            opens = is_closed * p[..., BEGIN] + is_opened * p[..., IN]
+            sums = closes + opens
+            closed[:, :n], opened[:, :n] = closes / sums, opens / sums
+            scale[:, :n] += np.log(sums)
+        return found[0], found[1], np.log(closed[0]) + scale[0]
 
 
 def log_odds(p: np.ndarray) -> np.ndarray:
