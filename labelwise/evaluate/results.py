@@ -47,7 +47,7 @@ def load_results(root: Path, pipeline: str) -> Results:
     metrics = _read_json(root / "metrics" / f"{pipeline}.json", Metrics, evaluate)
     curve = read_table(root / "plots" / f"{pipeline}.tsv", "step", train)
     tables = Tables.of(root / "training" / pipeline)
-    if metrics is None and curve is None:
+    if metrics is None and curve is None and not tables.pairs.is_file():
         raise InputError(
             f"{root}: there is nothing to report about pipeline {pipeline!r}; run evaluate-{pipeline}, or name the "
             "project's folder with --root"

@@ -46,5 +46,6 @@ def find_examples(tables: Tables) -> dict[str, list[dict[str, Any]]]:
             if len(found.setdefault(label, [])) < MOST:
                 found[label].append({"count": group["count_all"], "place": group["place_min"]})
     chosen = sorted({one["place"] for some in found.values() for one in some})
-    shown: Mapping[int, dict[str, Any]] = {row["place"]: row for row in rows.take(chosen).to_pylist()}
+    taken = rows.take(pa.array(chosen, pa.int64())).to_pylist()
+    shown: Mapping[int, dict[str, Any]] = {row["place"]: row for row in taken}
     return {label: [{**shown[one["place"]], **one} for one in some] for label, some in sorted(found.items())}

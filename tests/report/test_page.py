@@ -253,6 +253,14 @@ def test_mistakes_of_a_label_are_its_most_frequent_words_first(html):
     assert spurious["after"].startswith(", as the papers reported")
 
 
+def test_a_pipeline_without_a_mistake_has_a_report(tmp_path):
+    docs = [msgspec.structs.replace(doc, predicted=doc.gold) for doc in make_docs()]
+    write_results(tmp_path, docs)
+    page = Page(render_report(tmp_path, "cpu"))
+    assert page.headings[0] == "Ship: 5 of 6 labels reach the goal."
+    assert json.loads(page.scripts[0])["examples"] == {}
+
+
 def run(*arguments: str):
     app = typer.Typer()
     app.command()(report_cli)
