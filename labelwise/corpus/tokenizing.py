@@ -9,7 +9,6 @@ from spacy.tokens import Doc
 from labelwise.common.errors import InputError
 from labelwise.corpus.tokenizer import has_rules
 
-WORDS = 2**15  # whose tokens are remembered
 WORDS_AND_SPACES = re.compile(r"\S+|\s+")  # what spaCy's tokenizer takes for a word, and remembers
 
 
@@ -26,8 +25,6 @@ class LearningTokenizer:
     def __init__(self, nlp: Language) -> None:
         """Take a pipeline."""
         self.nlp = nlp
-        if isinstance(nlp.tokenizer, Tokenizer):
-            nlp.tokenizer.max_cache_size = WORDS  # 10,000 by itself
         self.known: set[str] = set()
         self.words = 0
 

@@ -79,10 +79,8 @@ def parse_row(row: bytes, unsaid: Shape = "prodigy") -> tuple[Task | None, str]:
 
 
 def _may_repeat(row: bytes) -> bool:
-    """Tell whether a row of Prodigy's may have a key twice that counts: a token has a text, too."""
-    return (
-        row.count(b'"spans"') > 1 or row.count(b'"answer"') > 1 or (b'"tokens"' not in row and row.count(b'"text"') > 1)
-    )
+    """Tell whether a row of Prodigy's may have a key twice. With tokens it is as Prodigy wrote it, from a dict."""
+    return b'"tokens"' not in row and any(row.count(key) > 1 for key in (b'"text"', b'"spans"', b'"answer"'))
 
 
 def find_repeated(row: bytes) -> str:

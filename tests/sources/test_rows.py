@@ -167,7 +167,7 @@ def test_bytes_that_are_not_read_are_miscounted(tmp_path, monkeypatch):
     [
         ('{"text": "x", "spans": [{"start": 0, "end": 1, "label": "A"}], "spans": []}', "spans"),
         ('{"text": "x", "text": "y", "spans": []}', "text"),
-        ('{"text": "x", "answer": "reject", "tokens": [{"text": "x"}], "answer": "accept"}', "answer"),
+        ('{"text": "x", "answer": "reject", "spans": [], "answer": "accept"}', "answer"),
         ('{"text": "x", "label": [[0, 1, "A"]], "label": []}', "label"),
         ('{"tokens": ["x"], "ner_tags": ["B-A"], "ner_tags": ["O"]}', "ner_tags"),
         ('{"text": "x", "entities": [{"start_offset": 0, "end_offset": 1, "label": "A", "label": "B"}]}', "label"),
