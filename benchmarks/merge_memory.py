@@ -6,18 +6,60 @@
 Memory is the peak of all processes, PSS. A process holds up to 30,000 words, which 50,000 short texts have.
 """
 
+import random
 import shutil
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
+import yaml
 
-from benchmarks.at_size import make_tasks
 from benchmarks.measure import Cell, measure, write_result
+from labelwise.corpus.tasks import input_hash
 
 OUT = Path("benchmarks/out/merge_memory")
 FULL = 50_000  # texts
+WORDS = 5_000  # in the vocabulary
+LENGTH = 40  # words in a text
+NAMES = 200  # of each label
+MARKED = 3  # labels that occur in a text, on average
 FLAT_LIMIT = 1.3  # all texts may take this many times the memory
+
+
+def make_tasks(texts: int, labels: int, out: Path) -> Path:
+    """Write a data set for each label, complete on all texts; returns the declaration."""
+    rng = random.Random(0)
+    vocabulary = ["".join(rng.choices("abcdefghijklmnoprstuvw", k=rng.randint(3, 9))) for _ in range(WORDS)]
+    names = [f"LABEL_{number:03d}" for number in range(labels)]
+    out.mkdir(parents=True)
+    files = [(out / f"{name}.jsonl").open("wb", buffering=2**16) for name in names]
+    empty = b'"spans":[],"answer":"accept","_view_id":"ner_manual"}\n'
+    for number in range(texts):
+        words = [f"Text {number}", *rng.choices(vocabulary, k=LENGTH)]
+        marked = {}
+        for _ in range(MARKED):
+            label, place = rng.randrange(labels), rng.randrange(1, len(words))
+            words[place] = f"Name{label}x{rng.randrange(NAMES)}"
+            marked[label] = place
+        text = " ".join(words)
+        head = (
+            msgspec.json.encode({"text": text, "_input_hash": input_hash(text), "_timestamp": 1700000000})[:-1] + b","
+        )
+        for label, file in enumerate(files):
+            file.write(head)
+            if label not in marked:
+                file.write(empty)
+                continue
+            word = words[marked[label]]
+            start = len(" ".join(words[: marked[label]])) + 1
+            span = {"start": start, "end": start + len(word), "label": names[label]}
+            file.write(b'"spans":[' + msgspec.json.encode(span) + b"]," + empty.partition(b",")[2])
+    for file in files:
+        file.close()
+    declared = [{"name": name.lower(), "path": f"{name}.jsonl", "labels": [name], "kind": "complete"} for name in names]
+    (out / "datasets.yml").write_text(yaml.safe_dump(declared), encoding="utf8")
+    return out / "datasets.yml"
 
 
 def main(

@@ -11,17 +11,6 @@ from labelwise.sources.items import MISCOUNTED, Item
 from tests.fuzz.promises import balance, check, folder, read_file
 
 HALF = re.compile("[\ud800-\udfff]")
-WORDS = (
-    '"label":',
-    '"labels":',
-    '"entities":',
-    '"annotations":',
-    '"result":',
-    '"value":',
-    '[[0,3,"A"]]',
-    "\\ud83d",
-    "][",
-)
 UNQUOTED = {"start", "end", "labels"}
 
 
