@@ -26,8 +26,6 @@ from labelwise.sources.declarations import load_datasets
 from tests.conftest import ROOT, another_process
 from tests.merge.test_run import random_datasets
 
-KILLS = 30
-
 
 def text_files(merging, count: int) -> None:
     """Two data sets over the same texts."""
@@ -66,56 +64,6 @@ def is_alive(process: psutil.Process) -> bool:
         return process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
-
-
-def wait_for(process: int, seconds: float) -> tuple[bool, int]:
-    """Wait until a process ends, but no longer than some seconds: whether it did, and its status."""
-    deadline = time.perf_counter() + seconds
-    while True:
-        pid, status = os.waitpid(process, os.WNOHANG)
-        if pid or time.perf_counter() > deadline:
-            return bool(pid), status
-        time.sleep(0.005)
-
-
-@pytest.mark.slow
-@pytest.mark.long
-def test_a_killed_merge_leaves_nothing_partial_and_can_be_run_again(merging):
-    settings = {"docs_per_partition": 10, "near_duplicates": "group"}
-    random_datasets(merging, 4, texts=400)
-    merging.run(**settings)
-    before = merging.files()
-    merging.add(
-        "d", ["A"], [{"text": f"{i} big cat", "spans": [{"start": 0, "end": 1, "label": "A"}]} for i in range(200)]
-    )
-    merging.run("fresh", **settings)
-    after = merging.files("fresh")
-    assert before != after
-    rng = random.Random(0)
-    killed, longest = 0, {True: 8.0, False: 8.0}  # seconds that a merge from nothing takes, and one with all there
-    for attempt in range(10 * KILLS):
-        # What the killed ones did is there, and the merge soon gets to its end, unless it is deleted.
-        if fresh := attempt % 2 == 0:
-            remove(merging.root / "corpus" / ".cache")
-        start = time.perf_counter()
-        process = run_in_process_group(merging, "corpus", **settings)
-        ended, status = wait_for(process, rng.random() * longest[fresh])
-        if ended:  # before its turn: the next ones are killed sooner
-            assert status == 0
-            longest[fresh] = time.perf_counter() - start
-        else:
-            kill_group(process)
-            killed += os.WIFSIGNALED(os.waitpid(process, 0)[1])
-        files = merging.files()
-        assert all(content in (before.get(name), after.get(name)) for name, content in files.items())
-        if "manifest.json" in files:
-            assert files in (before, after)
-        if killed == KILLS:
-            break
-    assert killed == KILLS
-    assert os.waitpid(run_in_process_group(merging, "corpus", **settings), 0)[1] == 0
-    assert merging.files() == after
-    assert [path.name for path in merging.root.glob("corpus/.*")] == [".cache"]
 
 
 def count_work(monkeypatch) -> dict[str, int]:

@@ -14,11 +14,10 @@ from spacy.training import Example
 from labelwise.common import files
 from labelwise.common.errors import InputError
 from labelwise.common.parallel import open_workers
-from labelwise.corpus.annotation import annotation_of, entities
+from labelwise.corpus.annotation import annotation_of
 from labelwise.corpus.manifest import check_whole, read_annotators, read_partition
 from labelwise.corpus.tasks import input_hash
 from labelwise.merge import commit
-from labelwise.merge import run as corpus_module
 from labelwise.merge.rules.policies import Policies
 from labelwise.sources.declarations import load_datasets
 from tests.conftest import Merging
@@ -49,37 +48,6 @@ def random_datasets(merging: Merging, seed: int, texts: int = 60) -> list[list]:
     return made
 
 
-def plain_merge(datasets: list[list]) -> tuple[dict, Counter]:
-    """What the contract says, in the plainest way: the last answer stands, spans are trimmed, labels are covered."""
-    texts: dict = defaultdict(lambda: (set(), set()))
-    rows: Counter = Counter()
-    for label, tasks in zip(LABELS, datasets, strict=True):
-        last = {}
-        for task in tasks:
-            if isinstance(task, str):
-                rows["bad JSON"] += 1
-            elif not isinstance(task["spans"], list):
-                rows["malformed"] += 1
-            elif task["answer"] == "ignore":
-                rows["ignored"] += 1
-            else:
-                rows["superseded"] += task["text"] in last
-                last[task["text"]] = task
-        for text, task in last.items():
-            if task["answer"] == "reject":
-                rows["rejected"] += 1
-                continue
-            rows["merged"] += 1
-            gold, covered = texts[text]
-            covered.add(label)
-            for span in task["spans"]:
-                piece = text[span["start"] : span["end"]]
-                if piece.strip():
-                    start = span["start"] + len(piece) - len(piece.lstrip())
-                    gold.add((start, start + len(piece.strip()), label))
-    return texts, rows
-
-
 def read_docs(root: Path, out: str = "corpus") -> dict[str, tuple]:
     """All Docs of a corpus by text, each with the split that it is in."""
     nlp = spacy.blank("en")
@@ -89,47 +57,6 @@ def read_docs(root: Path, out: str = "corpus") -> dict[str, tuple]:
             assert doc.text not in docs, "a text is in the corpus twice"
             docs[doc.text] = (path.parent.name, doc)
     return docs
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_documents_are_those_of_a_plain_merge(merging, seed):
-    expected, rows = plain_merge(random_datasets(merging, seed))
-    ledger = merging.run(docs_per_partition=7, test_ratio=0.2)
-    docs = read_docs(merging.root)
-    assert set(docs) == set(expected)
-    lost = Counter()
-    for text, (gold, covered) in expected.items():
-        _, doc = docs[text]
-        assert annotation_of(doc).accepted == gold
-        assert set(annotation_of(doc).uncovered) == set(LABELS) - covered
-        starts, ends = {t.idx for t in doc}, {t.idx + len(t) for t in doc}
-        aligned = {span for span in gold if span[0] in starts and span[1] in ends}
-        assert {(s.start_char, s.end_char, s.label_) for s in doc.spans["gold"]} == aligned
-        assert entities(doc) <= aligned
-        lost["no token boundary"] += len(gold - aligned)
-        lost["entity"] += len(entities(doc))
-        # No entity could be added: every aligned span that isn't one overlaps one.
-        for start, end, _ in aligned - entities(doc):
-            assert any(start < e and s < end for s, e, _ in entities(doc))
-    assert ledger.rows == rows
-    assert {name: ledger.spans[name] for name in lost} == lost
-    assert ledger.texts.total() == len({t["text"] for d in merged_rows(merging) for t in d})
-
-
-def merged_rows(merging) -> list[list[dict]]:
-    """The rows of each data set that have a text and spans."""
-    read = []
-    for declared in merging.declared:
-        rows = []
-        for line in (merging.root / "tasks" / declared["path"]).read_text().splitlines():
-            try:
-                row = json.loads(line)
-            except json.JSONDecodeError:
-                continue
-            if isinstance(row["spans"], list):
-                rows.append(row)
-        read.append(rows)
-    return read
 
 
 def test_bytes_do_not_depend_on_the_number_of_workers(merging):
@@ -286,21 +213,6 @@ def test_a_number_that_is_too_large_costs_its_span_alone(merging):
 def test_a_row_whose_text_alone_can_be_read_is_malformed(merging):
     merging.add("a", ["A"], [{"text": "one", "spans": 3}, {"text": "two"}])
     assert merging.run().rows == Counter(merged=1, malformed=1)
-
-
-def test_a_file_that_changes_meanwhile_is_an_error(merging, monkeypatch):
-    merging.add("a", ["A"], [{"text": f"text {i}"} for i in range(9)])
-    plan = corpus_module.plan_reading
-
-    def plan_and_change(*args):
-        jobs = plan(*args)
-        merging.add("a", ["A"], [{"text": f"text {i}"} for i in range(5, 14)])
-        return jobs
-
-    monkeypatch.setattr(corpus_module, "plan_reading", plan_and_change)
-    with pytest.raises(InputError, match=r"a\.jsonl: the file changed while it was read; run the merge again"):
-        merging.run()
-    assert not (merging.root / "corpus" / "manifest.json").exists()
 
 
 def test_a_stored_hash_that_differs_is_counted_and_harmless(merging):

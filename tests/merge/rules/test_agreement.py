@@ -3,7 +3,6 @@
 import json
 import random
 from collections import Counter
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -169,55 +168,6 @@ def test_a_malformed_name_does_not_cost_the_row(key, value):
     assert (task is not None, problem) == (True, "")
     check_task(task)
     assert task.annotator_id is None
-
-
-def brute_force(rows: list[dict[str, Any]], label: str) -> tuple[int, float | None]:
-    """Compute the number of versions of a text for a label and F over their pairs, on plain rows, from the contract."""
-    people: dict[str, list[dict]] = {}
-    for row in rows:
-        if row["answer"] == "accept" and label in row["labels"]:
-            named = [name for name in (row["who"], row["session"]) if isinstance(name, str) and name != ""]
-            people.setdefault("somebody: " + named[0] if named else "data set: " + row["data"], []).append(row)
-    versions = []
-    for mine in people.values():
-        newest = max(row["time"] for row in mine)
-        last = [row for row in mine if row["time"] == newest][-1]
-        versions.append([list(span[:2]) for span in last["spans"] if span[2] == label])
-    right = predicted = gold = 0
-    for one, other in combinations(versions, 2):
-        right += sum(span in other for span in one)
-        predicted, gold = predicted + len(one), gold + len(other)
-    if predicted + gold == 0:
-        return len(versions), None
-    if right == 0:
-        return len(versions), 0.0
-    p, r = right / predicted, right / gold
-    return len(versions), 2 * p * r / (p + r)
-
-
-@settings(max_examples=300, deadline=None, database=None)
-@given(st.integers(0, 2**32))
-def test_random_answers_are_counted_as_by_brute_force(seed):
-    rng = random.Random(seed)
-    words = [(0, 3), (4, 8), (12, 18), (12, 24)]
-    rows = []
-    for data in "abcd"[: rng.randint(1, 4)]:
-        labels = rng.sample("RPX", rng.randint(1, 3))
-        for _ in range(rng.randint(1, 4)):
-            spans = [(*place, label) for label in labels for place in words if rng.random() < 0.5]
-            rows.append(
-                {"data": data, "labels": labels, "spans": spans, "line": len(rows)}
-                | {"answer": rng.choice(["accept", "accept", "accept", "reject", "ignore"]), "time": rng.randint(0, 3)}
-                | {"who": rng.choice(["ann", "bob", None, 3, ""]), "session": rng.choice(["ann", "eve", None, []])}
-            )
-    answers = [answer(*row["spans"], **{name: row[name] for name in row if name != "spans"}) for row in rows]
-    found = agreement(answers)
-    for label in "RPX":
-        versions, f = brute_force(rows, label)
-        assert (label in found) == (versions > 1)
-        if versions > 1:
-            texts, both, spans = found[label]
-            assert (texts, pairwise_f(both, spans)) == (1, f if f is None else pytest.approx(f))
 
 
 def rows_of(texts: range, who: Any, *spans: tuple[int, int, str], marked: range = range(1000)) -> list[dict]:
