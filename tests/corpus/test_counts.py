@@ -26,17 +26,6 @@ def test_counts_are_those_of_a_counter(waiting, monkeypatch):
     assert dict(zip(counts.keys.tolist(), counts.counts.tolist(), strict=True)) == dict(expected)
 
 
-def test_texts_without_anything_to_count_leave_nothing():
-    counts = Counts()
-    for _ in range(1000):
-        counts.add(np.zeros(0, np.uint64))
-    assert not counts._waiting
-    for key in range(2 * module.MOST_ARRAYS):
-        counts.add(np.array([key % 7], np.uint64))
-    assert len(counts._waiting) <= module.MOST_ARRAYS
-    assert counts.of(np.array([0], np.uint64)).tolist() == [len(range(0, 2 * module.MOST_ARRAYS, 7))]
-
-
 def test_nothing_was_counted():
     assert Counts().of(np.array([5, 0], np.uint64)).tolist() == [0, 0]
     assert Counts().of(np.zeros(0, np.uint64)).tolist() == []

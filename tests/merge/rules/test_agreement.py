@@ -221,17 +221,6 @@ def test_the_ledger_has_it_whatever_the_workers_and_what_was_there(merging):
     assert run("again") == written
 
 
-def test_without_a_text_that_was_annotated_twice_there_is_none(merging, capsys):
-    merging.add("a", ["A"], rows_of(range(3), "ann", (0, 4, "A")))
-    merging.add("b", ["B"], rows_of(range(3), "bob", (0, 4, "B")))
-    metrics = merging.root / "merge.json"
-    print_ledger(
-        merge_data([merging.root / "tasks/datasets.yml"], merging.root / "corpus", Settings(), metrics=metrics)
-    )
-    assert json.loads(metrics.read_bytes())["agreement"] == {}
-    assert "Agreement" not in capsys.readouterr().out
-
-
 def test_the_table_is_in_the_order_of_the_labels(capsys):
     counts = {"A": Counter(texts=1200, both=4, spans=10), "B": Counter(texts=2, both=0, spans=0)}
     ledger = Ledger({("labels", label, "gold"): 0 for label in "BCA"})
