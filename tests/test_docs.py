@@ -19,7 +19,7 @@ import yaml
 import labelwise
 from labelwise.corpus.tokenizer import packages_of, read_rules
 from labelwise.demo.corpus import DemoDoc, add_noise, make_doc
-from labelwise.demo.write import write_brat
+from labelwise.demo.write import write_docs
 from labelwise.export.brat import standoff
 from tests.conftest import ROOT, write_jsonl
 from tests.project.installed import PROJECT, Installed, build, edit, install
@@ -53,6 +53,7 @@ NOT_RUN = {
     ("docs/cluster.md", "dask scheduler"): "needs machines; test_parallel_stages.py has a cluster of processes",
     ("docs/cluster.md", "from dask_jobqueue"): "needs SLURM",
     ("docs/cluster.md", "from dask_kubernetes"): "needs Kubernetes",
+    ("docs/evaluation.md", "SELECT cause"): "needs DuckDB; evaluate/test_tables.py has the columns",
     ("docs/training.md", "weasel run find-batch-size"): "needs a GPU",
     ("docs/training.md", "torchrun"): "needs two machines; train/test_ranks.py runs torchrun on one",
     ("docs/training.md", 'code="--code'): "trains for 1,500 steps; train/test_spacy_commands.py runs each with fewer",
@@ -124,7 +125,7 @@ def project(tmp_path_factory) -> Copy:
     copy = Copy(tmp_path_factory.mktemp("project"))
     for name, value in {"folds": "2", "steps": "10"}.items():
         copy.set(name, value)
-    write_brat((noisy(made(number)) for number in range(24)), copy.root / "assets" / "brat" / "noisy")
+    write_docs((noisy(made(number)) for number in range(24)), LABELS, copy.root / "assets/brat/noisy", "brat")
     copy.run("weasel", "run", "all")
     return copy
 
@@ -187,7 +188,7 @@ def test_exports_and_a_database_go_the_whole_way_without_a_declaration(tmp_path,
     copy = Copy(tmp_path)
     if until == "merge":
         project = (tmp_path / "project.yml").read_text(encoding="utf8")
-        project = project.replace("  - train-cpu\n  - evaluate-cpu\n  - report\n", "")
+        project = project.replace("  - train-cpu\n  - evaluate-cpu\n  - check\n  - report\n", "")
         (tmp_path / "project.yml").write_text(project, encoding="utf8")
     write_exports(tmp_path / "assets/prodigy")
     printed = copy.run("weasel", "run", "all")
@@ -198,7 +199,7 @@ def test_exports_and_a_database_go_the_whole_way_without_a_declaration(tmp_path,
     assert merged(tmp_path)["datasets"] == {"person": 16, "place": 16}
     assert {label: n["complete"] for label, n in merged(tmp_path)["labels"].items()} == {"PERSON": 16, "PLACE": 16}
     assert (tmp_path / "report/cpu.html").is_file() == (until == "report")
-    assert copy.run("weasel", "run", "all").count("Skipping") == (5 if until == "report" else 3)
+    assert copy.run("weasel", "run", "all").count("Skipping") == (6 if until == "report" else 3)
     if until == "merge":
         return
     # As the README declares it, the same comes out.
@@ -213,7 +214,7 @@ def test_the_first_hundred_texts(tmp_path):
     """Annotators save the first half of what rules found; half of that is a prediction to the merge."""
     copy = Copy(tmp_path)
     project = (tmp_path / "project.yml").read_text(encoding="utf8")
-    project = project.replace("  - train-cpu\n  - evaluate-cpu\n  - report\n", "")
+    project = project.replace("  - train-cpu\n  - evaluate-cpu\n  - check\n  - report\n", "")
     (tmp_path / "project.yml").write_text(project, encoding="utf8")
     texts = [{"text": f"Acme Corp took {n} mg."} for n in range(20)]
     write_jsonl(tmp_path / "assets/raw/texts.jsonl", texts)
@@ -242,7 +243,7 @@ def test_a_block_of_a_tokenizer_is_read_as_the_page_has_it(tmp_path):
 @pytest.mark.long
 def test_the_pages_on_data_and_evaluation(tmp_path):
     copy = Copy(tmp_path)
-    write_brat(map(made, range(24)), tmp_path / "path/to/corpus")
+    write_docs(map(made, range(24)), LABELS, tmp_path / "path/to/corpus", "brat")
     tasks = str(tmp_path / "tasks")
     run_block(copy, block("docs/data.md", "python -m scripts.convert_brat", **{"/tmp/tasks": tasks}))
     assert len(lines(tmp_path / "tasks/PERSON.jsonl")) == 24

@@ -50,8 +50,8 @@ def write_report(
     ship_at (float): what the lower end of a label's interval of F1 must reach for it to be used.
     RAISES (InputError): there is nothing to report, a file isn't what it should be, or another process is writing it.
     """
-    page = render_report(Path(root), pipeline, base=base, ship_at=ship_at)
     with staged(Path(out)) as path:
+        page = render_report(Path(root), pipeline, base=base, ship_at=ship_at)
         path.write_text(page, encoding="utf8", newline="\n")
 
 

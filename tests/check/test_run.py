@@ -20,7 +20,7 @@ from labelwise.corpus.manifest import read_split
 from labelwise.corpus.places import read_places
 from labelwise.corpus.tasks import input_hash
 from labelwise.demo.corpus import add_noise, make_doc
-from labelwise.demo.write import write_brat
+from labelwise.demo.write import write_docs
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
 from labelwise.sources.convert_brat import convert_brat
@@ -38,7 +38,7 @@ def noisy(tmp_path_factory) -> Path:
     """120 texts, of which a tenth of the tags is wrong, merged."""
     root = tmp_path_factory.mktemp("noisy")
     docs = [make_doc(number, labels=LABELS, words=80) for number in range(120)]
-    write_brat((add_noise(doc, 0.1, labels=LABELS) for doc in docs), root / "brat")
+    write_docs((add_noise(doc, 0.1, labels=LABELS) for doc in docs), LABELS, root / "brat", "brat")
     convert_brat(root / "brat", root / "tasks")
     merge_data([root / "tasks" / "datasets.yml"], root / "corpus", Settings(docs_per_partition=40))
     return root

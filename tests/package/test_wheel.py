@@ -403,7 +403,7 @@ def body_of_card(**metrics: Any) -> str:
     row = AllScores(0.5, 0.5, 0.5, 9, macro=half, labels={"A": half})
     return write_card(
         {"lang": "en", "name": "a", "version": "1", "description": "", "license": ""},
-        metrics=Metrics(**{"texts": 9, "all_gold": row, "flat_gold": row, **metrics}),
+        metrics=Metrics(**{"texts": 9, "all_gold": row, "with_gold": half, **metrics}),
         merge=MergeCounts({}, {}, {"A": {"complete": 3}}),
         manifest={"splits": {split: {"texts": 1, "words": 2, "digest": ""} for split in ("train", "test")}},
         contents=Contents(["A"], per_label=True, words=0, vectors=False, packages=[]),
