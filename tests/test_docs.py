@@ -26,8 +26,6 @@ from tests.project.installed import PROJECT, Installed, build, edit, install
 from tests.sources.servers import PASSWORD, postgresql
 from tests.test_end_to_end import Copy
 
-pytestmark = pytest.mark.slow
-
 LABELS = ("PERSON", "PLACE")
 PAGES = ("README.md", "CONTRIBUTING.md", "assets/README.md", "benchmarks/README.md", "docs")
 # By page and first line, why no test runs a block as it is written.

@@ -14,8 +14,6 @@ from distributed import LocalCluster
 
 from tests.conftest import ROOT, write_jsonl
 
-pytestmark = pytest.mark.slow
-
 DEMO = "scripts.make_demo assets/demo"
 TINY = {
     "docs_per_partition": "8",

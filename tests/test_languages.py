@@ -49,7 +49,6 @@ def test_each_language_is_merged_saved_and_loaded_with_the_same_tokens(lang, mer
             assert [(token.text, token.whitespace_) for token in made] == [(t.text, t.whitespace_) for t in doc]
 
 
-@pytest.mark.slow
 def test_a_language_without_rules_goes_from_tasks_to_a_report(merging):
     merging.add("person", ["PERSON"], make_tasks("zh"))
     root = merging.root

@@ -17,7 +17,6 @@ nbclient = pytest.importorskip("nbclient")
 NOTEBOOK = ROOT / "notebooks" / "colab.ipynb"
 
 
-@pytest.mark.slow
 @pytest.mark.long
 def test_the_notebook_runs_from_top_to_bottom(tiny_bert, tmp_path, monkeypatch):
     pytest.importorskip("spacy_transformers")

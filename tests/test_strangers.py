@@ -118,7 +118,6 @@ def pipeline(tmp_path) -> Path:
     return tmp_path / "model"
 
 
-@pytest.mark.slow
 def test_no_file_of_a_pipeline_runs_anything(pipeline, mark):
     """Each of its files in turn is a pickle, an array of objects, or has one in its msgpack."""
     files = sorted(path for path in pipeline.rglob("*") if path.is_file())
@@ -136,7 +135,6 @@ def test_no_file_of_a_pipeline_runs_anything(pipeline, mark):
     assert not mark.exists()
 
 
-@pytest.mark.slow
 def test_no_weights_of_a_transformer_run_anything(tiny_bert, tmp_path, mark):
     torch = pytest.importorskip("torch")
     nlp = spacy.blank("en")
@@ -190,7 +188,6 @@ def test_no_label_is_a_path(label):
     assert not set(name) & set("/\\\0$ ;|&")
 
 
-@pytest.mark.slow
 def test_curves_are_numbers_and_so_no_formulas(demo_corpus, tmp_path):
     """A spreadsheet would compute a cell of a TSV file that begins with `=`, `+`, `-` or `@`, if it isn't a number."""
     overrides = {"training.max_steps": 2, "training.eval_frequency": 1, "components.tok2vec.model.encode.width": 16}

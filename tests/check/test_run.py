@@ -80,7 +80,7 @@ def folded(noisy) -> Path:
     return noisy / "folds"
 
 
-@pytest.mark.parametrize(("made", "share"), [("counted", 0.5), pytest.param("folded", 0.7, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("made", "share"), [("counted", 0.5), ("folded", 0.7)])
 def test_the_first_findings_are_what_is_wrong(made, share, request):
     wrong, rows = planted(), rows_of(request.getfixturevalue(made))
     first = rows[: len(wrong) // 4]

@@ -16,7 +16,7 @@ from labelwise.report.advice import summarize
 from labelwise.report.deck import read_deck
 from tests.conftest import ROOT
 
-pytestmark = [pytest.mark.slow, pytest.mark.long]
+pytestmark = pytest.mark.long
 
 PROJECT = yaml.safe_load((ROOT / "project.yml").read_text(encoding="utf8"))
 SHARE = float(re.search(r"make_demo assets/demo --format both --noise ([\d.]+)", str(PROJECT["commands"])).group(1))

@@ -345,7 +345,6 @@ def transformer(demo_corpus, tiny_bert, tmp_path_factory) -> Path:
     return root / "model"
 
 
-@pytest.mark.slow
 @pytest.mark.long
 def test_a_transformer_predicts_in_processes(transformer, demo_corpus, tmp_path):
     """PyTorch's threads are of the process that loaded the pipeline: workers that wait for them would wait forever."""

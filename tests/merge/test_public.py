@@ -39,7 +39,6 @@ def count_rows(path: Path) -> tuple[int, int]:
     return len(files), len(lines)
 
 
-@pytest.mark.slow
 @pytest.mark.long
 def test_every_row_and_span_of_the_public_corpora_is_somewhere(tmp_path):
     declared = yaml.safe_load((ROOT / "assets" / "public.yml").read_text())
@@ -76,7 +75,6 @@ def check_corpus(declared: Path, out: Path) -> Ledger:
     return ledger
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("corpus", ["wnut2020_wlp/train", "wnut2020_wlp/dev", "litbank", "materials_syntheses"])
 @pytest.mark.long
 def test_a_brat_corpus_loses_nothing_from_its_lines_to_the_merged_corpus(corpus, tmp_path):
@@ -92,7 +90,6 @@ def test_a_brat_corpus_loses_nothing_from_its_lines_to_the_merged_corpus(corpus,
     assert ledger.labels.keys() == report.labels.keys()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["fashion_brands_training", "fashion_brands_eval", "food_data"])
 @pytest.mark.long
 def test_a_prodigy_file_loses_nothing(name, tmp_path):

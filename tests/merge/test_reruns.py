@@ -262,7 +262,6 @@ def test_two_merges_to_one_folder_are_an_error(merging):
     merging.run()
 
 
-@pytest.mark.slow
 def test_workers_end_with_a_merge_that_is_killed(merging):
     """Else they would go on, and hold what they hold."""
     random_datasets(merging, 1, texts=2000)
@@ -431,7 +430,6 @@ def test_files_that_vanish_or_cannot_be_read_are_named(merging, monkeypatch):
     assert merging.files() == before
 
 
-@pytest.mark.slow
 @pytest.mark.long
 def test_bytes_depend_on_the_data_alone(merging, tmp_path):
     """Not on the number of workers, the hash seed, the order of declarations' files, or the folder."""

@@ -43,7 +43,6 @@ def tracked() -> list[str]:
     return subprocess.check_output(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, text=True).splitlines()
 
 
-@pytest.mark.slow
 def test_a_report_is_made_where_the_wheel_alone_is_installed(tmp_path):
     wheel = build(tmp_path / "source", tmp_path / "wheels")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["project"]
@@ -85,7 +84,6 @@ def clone(tmp_path) -> Path:
     return tmp_path / "clone"
 
 
-@pytest.mark.slow
 def test_builds_of_two_commits_differ_in_their_version_alone(clone, tmp_path):
     found = {}
     for folder, comment in {"one": "", "two": "", "three": "# edited"}.items():
@@ -103,7 +101,6 @@ def test_builds_of_two_commits_differ_in_their_version_alone(clone, tmp_path):
     assert others == [first, first]
 
 
-@pytest.mark.slow
 def test_an_sdist_keeps_its_commit_and_a_release_has_none(clone, tmp_path):
     commit = git(clone, "rev-parse", "--short=8", "HEAD").strip()
     sdist = run_build(clone, tmp_path / "dist", "sdist")

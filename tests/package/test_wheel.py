@@ -118,7 +118,6 @@ def write_texts(root: Path) -> Path:
     return root / "texts.json"
 
 
-@pytest.mark.slow
 @pytest.mark.long
 def test_an_installed_wheel_predicts_the_same_to_the_bit(trained, bare, tmp_path, monkeypatch, capsys):
     make_package(trained, "cpu", tmp_path / "dist", PackageName("brands", "1.2.0"))
@@ -145,7 +144,6 @@ print([isinstance(spacy.load(name).get_pipe("ner"), PerLabelRecognizer) for name
 """
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("trained", ["per-label"], indirect=True)
 def test_two_pipelines_and_labelwise_share_the_recognizer_and_one_stays_when_the_other_goes(trained, tmp_path):
     """Whichever is imported first, there is one class, by which labelwise knows it."""
@@ -187,7 +185,6 @@ def test_the_recognizers_wheel_says_what_labelwises_does(trained, tmp_path):
     assert any(line.startswith("Requires-Dist: spacy-per-label>=") for line in metadata_of(pipeline))
 
 
-@pytest.mark.slow
 @pytest.mark.long
 def test_a_transformer_needs_spacy_transformers_too(demo_corpus, tiny_bert, tmp_path, monkeypatch, capsys):
     pytest.importorskip("spacy_transformers")

@@ -71,7 +71,6 @@ def test_a_clone_is_no_installed_package(tmp_path):
         new.init(tmp_path / "mine")
 
 
-@pytest.mark.slow
 @pytest.mark.long
 def test_projects_share_an_environment(installed, tmp_path):
     """And one another's results aren't touched."""

@@ -87,7 +87,6 @@ def test_a_slope_of_one_changes_nothing():
     assert calibrated(p, np.ones(3), np.zeros(3)) == pytest.approx(p)
 
 
-@pytest.mark.slow
 @pytest.mark.long
 def test_probabilities_are_calibrated_on_dev(trained):
     folder, trained = trained
@@ -102,7 +101,6 @@ def test_probabilities_are_calibrated_on_dev(trained):
     assert Reliability(zip(found, right, strict=True)).error() == pytest.approx(trained.fitted.after, abs=1e-3)
 
 
-@pytest.mark.slow
 @pytest.mark.long
 def test_more_training_forgets_what_was_fitted(trained, tmp_path):
     folder, _ = trained

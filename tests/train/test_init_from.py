@@ -67,7 +67,6 @@ def corpus_labels(corpus: Path) -> list[str]:
     return sorted(json.loads((corpus / MANIFEST).read_text())["labels"])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "config", "pipe"), [("cpu", CPU, "tok2vec"), ("gpu", GPU, "ner")])
 def test_the_parameters_are_the_sources(kind, config, pipe, sources, demo_corpus, tiny_bert):
     """The config's own width and seed would give others."""
@@ -86,7 +85,6 @@ def test_the_parameters_are_the_sources(kind, config, pipe, sources, demo_corpus
     assert one == two != []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "config"), [("cpu", CPU), ("gpu", GPU)])
 def test_heads_of_labels_that_the_corpus_lacks_are_left_out(kind, config, sources, demo_corpus, tmp_path, tiny_bert):
     """The others are the source's."""
@@ -101,7 +99,6 @@ def test_heads_of_labels_that_the_corpus_lacks_are_left_out(kind, config, source
     nlp("Heat 5 mL.")
 
 
-@pytest.mark.slow
 def test_spacys_ner_is_not_taken_if_it_has_labels_that_the_corpus_lacks(demo_corpus, tmp_path):
     """Its tok2vec is, of another width than the config's."""
     recipe = Recipe(CPU, demo_corpus, overrides=overrides_for("cpu", tmp_path), recognizer="ner")
@@ -120,7 +117,6 @@ def found(nlp, text: str) -> list[tuple[str, str]]:
     return [(span.text, span.label_) for span in doc.spans["labels"]]
 
 
-@pytest.mark.slow
 def test_labels_that_the_sourced_ner_lacks_are_added_and_learned_with_the_others(merging):
     """Training begins with what the pipeline finds, and nothing of the new label."""
     texts = [f"{name} saw {place} {n} times." for n in range(60) for name, place in (("Ann", "Rome"), ("Bob", "Oslo"))]
@@ -144,7 +140,6 @@ def test_labels_that_the_sourced_ner_lacks_are_added_and_learned_with_the_others
     assert found(spacy.load(root / "three"), text) == [("Oslo", "LOC"), ("Ann", "PER"), ("7", "TIMES")]
 
 
-@pytest.mark.slow
 def test_labels_that_spacys_ner_lacks_are_added(demo_corpus, tmp_path):
     overrides = overrides_for("cpu", tmp_path)
     recipe = Recipe(CPU, demo_corpus, overrides=overrides, recognizer="ner")
@@ -181,7 +176,6 @@ def test_a_pipeline_that_has_nothing_to_take_is_an_error(demo_corpus, tmp_path):
         read_settings(Recipe(CPU, demo_corpus, init_from=str(tmp_path / "source")))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("config", "kind"), [(CPU, "gpu"), (GPU, "cpu")])
 def test_ner_is_not_taken_without_what_it_listens_to(config, kind, sources, demo_corpus):
     message = (

@@ -10,7 +10,6 @@ from labelwise.train.run import train_pipeline
 from tests.conftest import ROOT
 
 
-@pytest.mark.slow
 @pytest.mark.long
 def test_minilm_learns(demo_corpus, tmp_path):
     if (minilm := find_minilm()) is None:

@@ -123,7 +123,6 @@ except InputError as error:
 """
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["tok2vec", "transformer"])
 @pytest.mark.long
 def test_memory_that_really_runs_out_is_seen(kind, demo_corpus, tiny_bert, tmp_path):

@@ -241,7 +241,6 @@ def test_shares_of_dev_are_counted_as_the_whole(alone, demo_corpus):
     assert shared["ents_r"] > 0
 
 
-@pytest.mark.slow
 @pytest.mark.long
 def test_training_resumes_with_another_number_of_processes(alone, demo_corpus, tmp_path, monkeypatch):
     """1, 2 and 1 again: stopped twice, after checkpoints."""
@@ -265,7 +264,6 @@ def test_training_resumes_with_another_number_of_processes(alone, demo_corpus, t
     assert losses(tmp_path) == pytest.approx(losses(alone), rel=1e-3)
 
 
-@pytest.mark.slow
 @pytest.mark.long
 def test_killed_ranks_resume_to_the_same_bytes(demo_corpus, tmp_path, monkeypatch):
     """With dropout: what a step draws follows from its number and the rank."""
@@ -317,7 +315,6 @@ train_pipeline(recipe, Path(folder) / "model", Path(folder) / "curve.tsv")
 """
 
 
-@pytest.mark.slow
 @pytest.mark.long
 def test_torchrun_trains_what_one_process_does(demo_corpus, tiny_bert, tmp_path):
     """gloo, on the CPU."""

@@ -23,7 +23,6 @@ SMALL = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.long
 def test_the_whole_way(demo_corpus, tmp_path):
     overrides = {"training.max_steps": 60, "training.eval_frequency": 20}
@@ -35,7 +34,6 @@ def test_the_whole_way(demo_corpus, tmp_path):
     assert scores.all_gold.f > 0.2
 
 
-@pytest.mark.slow
 def test_a_killed_training_resumes_to_the_bit(demo_corpus, tmp_path, monkeypatch):
     train_in(tmp_path / "one", monkeypatch, CPU, demo_corpus, SMALL)
     update, made = Language.update, []
@@ -79,7 +77,6 @@ def test_a_precision_is_spacy_transformers_own(precision, mixed, scaled, demo_co
     assert model["grad_scaler_config"]["enabled"] == scaled
 
 
-@pytest.mark.slow
 def test_labels_that_are_never_annotated_on_the_same_text_are_learned_both(merging):
     """Half of the texts are annotated for people, the other half for places; all of them have both."""
     for name, label, word, numbers in (("people", "PER", "Ann", range(60)), ("places", "LOC", "Rome", range(60, 120))):
@@ -123,7 +120,6 @@ def test_a_config_without_the_block_is_refused(demo_corpus, tmp_path):
         read_settings(Recipe(config, demo_corpus))
 
 
-@pytest.mark.slow
 def test_another_kind_of_recognizer_is_not_taken_from_a_pipeline(demo_corpus, tmp_path):
     """Of a pipeline with spaCy's ner, tok2vec alone, or the recognizer wouldn't be what was asked for."""
     recipe = Recipe(CPU, demo_corpus, overrides={**SMALL, "training.max_steps": 1}, recognizer="ner")

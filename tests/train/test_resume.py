@@ -77,7 +77,6 @@ def kill_in(folder: Path, config: Path, corpus: Path, overrides: dict, at: int) 
     return sorted(path.name for path in (folder / "model.checkpoints").iterdir())
 
 
-@pytest.mark.slow
 @pytest.mark.long
 def test_killed_twice_training_ends_with_the_same_bytes(demo_corpus, tmp_path, monkeypatch):
     """One part a batch: update 6 is of step 5; the second process begins with step 5, and its update 4 is of step 8."""
@@ -90,7 +89,6 @@ def test_killed_twice_training_ends_with_the_same_bytes(demo_corpus, tmp_path, m
     assert files(other) == files(tmp_path / "one")
 
 
-@pytest.mark.slow
 @pytest.mark.long
 def test_killed_training_of_a_transformer_ends_with_the_same_bytes(demo_corpus, tiny_bert, tmp_path, monkeypatch):
     """Three parts a batch: update 15 is the last part of step 4, of which gradients of two parts are lost."""
@@ -115,7 +113,6 @@ def stopped(folder: Path, monkeypatch, corpus: Path, overrides: dict) -> None:
             train_in(folder, monkeypatch, CPU, corpus, overrides)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("last", [4, 5])
 @pytest.mark.long
 def test_training_that_failed_after_its_last_step_only_finishes(demo_corpus, tmp_path, monkeypatch, last):
@@ -129,7 +126,6 @@ def test_training_that_failed_after_its_last_step_only_finishes(demo_corpus, tmp
     assert files(tmp_path / "other") == files(tmp_path / "one")
 
 
-@pytest.mark.slow
 def test_tidying_the_pipeline_leaves_the_checkpoints_alone(demo_corpus, tmp_path, monkeypatch):
     """They share files with the pipeline, and one of them is all that there is if tidying is killed."""
     seen = {}
@@ -145,7 +141,6 @@ def test_tidying_the_pipeline_leaves_the_checkpoints_alone(demo_corpus, tmp_path
     assert seen["after"] == seen["before"] != {}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("other", ["config", "corpus", "code", "no resume", "sub_batch"])
 @pytest.mark.long
 def test_checkpoints_of_another_training_are_not_used(other, demo_corpus, tmp_path, monkeypatch):
@@ -178,7 +173,6 @@ def output(folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["tok2vec", "transformer"])
 def test_a_checkpoint_has_all_that_the_next_step_depends_on(kind, demo_corpus, tiny_bert, tmp_path):
     def make(seed: int):

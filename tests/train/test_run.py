@@ -183,7 +183,6 @@ def test_stopped_training_leaves_the_old_pipeline(trained, demo_corpus, tmp_path
     assert (tmp_path / "model" / "old").exists()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("mine", ["predictions.jsonl", "model-best/meta.json", "meta.json", "config.cfg", ""])
 def test_only_a_pipeline_is_replaced(demo_corpus, tmp_path, mine, monkeypatch):
     monkeypatch.setattr(run, "make_pipeline", lambda *given, **options: pytest.fail("it was begun"))
@@ -279,7 +278,6 @@ def test_command_lines_fail_with_a_remedy(cli, arguments, message, tmp_path, mon
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.slow
 def test_a_limit_is_of_train_alone_and_takes_the_texts_with_the_lowest_keys(demo_corpus, tmp_path):
     """So a larger one has all of a smaller one."""
     overrides = {"training.max_steps": 2, "training.eval_frequency": 2, "training.max_epochs": 1}

@@ -35,7 +35,6 @@ def folder(tmp_path_factory) -> Path:
     return merging.root
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("known", [True, False], ids=["known", "unknown"])
 def test_digests_are_united_with_those_of_the_pipeline_that_it_began_with(known, folder, tmp_path):
     first = Path(shutil.copytree(folder / "first", tmp_path / "first"))
@@ -50,7 +49,6 @@ def test_digests_are_united_with_those_of_the_pipeline_that_it_began_with(known,
     assert seen.whole == known
 
 
-@pytest.mark.slow
 def test_digests_that_cannot_be_read_are_an_error_before_the_first_step(folder, tmp_path, monkeypatch):
     first = Path(shutil.copytree(folder / "first", tmp_path / "first"))
     (first / SEEN_TEXTS).write_bytes(b"damaged")
@@ -60,7 +58,6 @@ def test_digests_that_cannot_be_read_are_an_error_before_the_first_step(folder, 
         train_pipeline(recipe, tmp_path / "model", tmp_path / "c.tsv")
 
 
-@pytest.mark.slow
 def test_a_test_set_of_another_salt_is_known_to_have_been_trained_on(merging, folder):
     """The same texts, split otherwise."""
     shutil.copytree(folder / "tasks", merging.root / "tasks")

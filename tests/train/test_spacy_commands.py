@@ -20,7 +20,6 @@ from labelwise.train.recipe import Recipe
 from labelwise.train.run import train_pipeline
 from tests.conftest import ROOT
 
-pytestmark = pytest.mark.slow
 CPU = ROOT / "configs" / "cpu.cfg"
 CODE = ["--code", "labelwise/train/registry.py"]
 LABELS = ["COMPANY", "PERSON", "PLACE"]

@@ -50,7 +50,6 @@ def strings(folder) -> set[str]:
     return set(json.loads((folder / "vocab" / "strings.json").read_text()))
 
 
-@pytest.mark.slow
 def test_the_words_of_the_texts_are_not_saved(both, docs):
     """Of long words, which aren't in bytes by chance, nor are the config's; spaCy itself would save them."""
     config = (both / "untidy" / "config.cfg").read_text() + (both / "untidy" / "meta.json").read_text()
@@ -62,7 +61,6 @@ def test_the_words_of_the_texts_are_not_saved(both, docs):
     assert [word for word in words if word.encode() in content] == []
 
 
-@pytest.mark.slow
 def test_predictions_are_those_of_the_untidy_pipeline(both, docs):
     tidy, untidy = spacy.load(both / "model"), spacy.load(both / "untidy")
     texts = [doc.text for doc in docs]
