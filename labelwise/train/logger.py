@@ -38,6 +38,7 @@ def make_logger(
         printer = Printer(no_print=True)
 
         def print_row(cells: list[str]) -> None:
+            """Print a row of the table above the bar."""
             with tqdm.external_write_mode(file=stdout):
                 row = printer.row(cells, widths=list(WIDTHS.values()), spacing=2, aligns=["r"] * len(WIDTHS))
                 print(row, file=stdout, flush=True)

@@ -1,26 +1,20 @@
 """The sentence, and the next step of each label: which causes lead to which advice."""
 
-import numpy as np
 import pytest
 
 from labelwise.corpus.merge_counts import MergeCounts
-from labelwise.evaluate.scores import Errors, Metrics, Seen, score_table
+from labelwise.evaluate.scores import Errors, Metrics, Seen
 from labelwise.report.advice import advise, doubts, train_longer
+from tests.evaluate.test_ranking import make_metrics as scored
 
 FLAT = {"step": [100.0, 200.0, 300.0], "score": [0.5, 0.7, 0.69]}
 
 
 def make_metrics(f_low: float = 0.5, alike: tuple[int, int] = (100, 90), **errors: Errors) -> Metrics:
     """Scores that follow from the errors, each with an interval that begins at `f_low`."""
-    counts = [
-        (one.right, one.right + one.spurious + one.boundaries, one.right + one.missed + one.boundaries)
-        for one in errors.values()
-    ]
-    scores = score_table(np.array(counts), list(errors))
-    for row in scores.labels.values():
-        row.f_low, row.f_high = f_low, 1.0
-    seen = Seen(0, scores.f, whole=True)
-    return Metrics(50, scores, scores, errors=errors, alike=list(alike), seen=seen)
+    made = scored(errors, f_low=f_low)
+    made.alike, made.seen = list(alike), Seen(0, made.all_gold.f, whole=True)
+    return made
 
 
 def errors(right: int = 100, spurious: int = 0, boundaries: int = 0, unjudged: int = 0, **causes: int) -> Errors:
