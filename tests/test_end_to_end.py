@@ -121,7 +121,6 @@ def test_weasel_goes_the_whole_way(by_weasel):
         *(f"metrics/{name}.json" for name in ("merge", "cpu")),
         *(f"plots/{name}.tsv" for name in ("cpu", "gpu")),
         *(f"corpus/tasks/{name}" for name in ("auto.jsonl", "datasets.yml", "problems.jsonl", "report.json")),
-        "corpus/policies.md",
         *(f"corpus/{name}.jsonl" for name in ("lost_spans", "disagreements", "problems", "places", "near_duplicates")),
         *(f"corpus/{name}.json" for name in ("labels/ner", "labels/per_label", "tokenizer", "annotators", "manifest")),
     }

@@ -76,7 +76,6 @@ def test_the_whole_way_in_a_language(lang, tmp_path):
     copy.set("cpu_steps", "150")
     write_jsonl(copy.root / "assets/prodigy/person.jsonl", make_tasks(lang))
     printed = copy.run("weasel", "run", "all")
-    assert "look like" not in printed
     f = float(re.search(r"(?m)F (0\.\d+|1\.0+)", printed.rpartition("Points of F")[2])[1])
     assert f > 0.9
     copy.run("weasel", "run", "package")

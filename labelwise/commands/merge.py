@@ -1,7 +1,6 @@
 """Merge data sets into one corpus of partitioned .spacy files."""
 
 from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,17 +20,13 @@ from labelwise.common.memory import measure_peak
 from labelwise.common.wording import counted
 from labelwise.corpus.manifest import SPLITS
 from labelwise.corpus.merge_counts import split_gold, tell_gold
-from labelwise.corpus.places import read_declared_labels
 from labelwise.corpus.tokenizer import has_rules
-from labelwise.merge.advice import Before, changes, read_before, warnings
-from labelwise.merge.language import doubts_about_language
+from labelwise.merge.advice import warnings
 from labelwise.merge.partition import LOST_SPANS
 from labelwise.merge.rules.agreement import pairwise_f
 from labelwise.merge.rules.ledger import Ledger
 from labelwise.merge.rules.settings import Settings, load_tokenizer, read_settings
 from labelwise.merge.run import merge_data
-from labelwise.merge.similar_labels import doubts_about_labels
-from labelwise.sources.declarations import Declaration, read_all_entries, write_entries
 
 Option = typer.Option
 
@@ -54,7 +49,6 @@ def merge_cli(
         settings = read_settings(project)
         for folder in filter(Path.is_dir, datasets):
             declare(folder)
-        before = read_before(metrics) if metrics else None
         with measure_peak() as peak:
             ledger = merge_data(
                 datasets,
@@ -73,23 +67,10 @@ def merge_cli(
     entities = counted(ledger["spans", "entity"], "span")
     msg.good(f"{out} has {counted(total, 'text')}, and {entities} as entities")
     msg.info(f"Memory: {peak.bytes / 2**20:,.0f} MB at most, in all processes")
-    if before:
-        print_changes(before, ledger)
-    print_warnings(ledger, settings, out, read_all_entries(datasets))
+    print_warnings(ledger, settings, out)
 
 
-def print_changes(before: Before, ledger: Ledger) -> None:
-    """Print how the labels' counts differ from those of the merge before."""
-    rows = [
-        [one.label, *(f"{old:,} → {new:,}" if old != new else f"{new:,}" for old, new in (one.complete, one.gold))]
-        for one in changes(before, ledger)
-    ]
-    print_table(["Changed since the last merge", "complete texts", "spans"], rows)
-
-
-def print_warnings(
-    ledger: Ledger, settings: Settings, out: Path, entries: Mapping[str, tuple[Path, Declaration]]
-) -> None:
+def print_warnings(ledger: Ledger, settings: Settings, out: Path) -> None:
     """Print what can be learnt of the accepted spans, and the warnings."""
     if told := tell_gold(ledger.labels):
         msg.info(f"{told}.")
@@ -99,11 +80,8 @@ def print_warnings(
     if (settings.tokenizer.infixes or settings.tokenizer.no_exceptions) and not has_rules(nlp):
         name = type(nlp.tokenizer).__name__
         msg.info(f"The infixes and no_exceptions of project.yml aren't used: {name} has no rules to add to")
-    for doubt in (*doubts_about_language(out, nlp), *warnings(ledger, settings)):
+    for doubt in warnings(ledger, settings):
         msg.warn(doubt.what, doubt.remedy)
-    for doubt, entry in doubts_about_labels(ledger, out, read_declared_labels(out), entries):
-        msg.warn(doubt.what, doubt.remedy)
-        print(write_entries([entry]))
 
 
 def print_ledger(ledger: Ledger) -> None:

@@ -18,7 +18,7 @@ from labelwise.corpus.tokenizer import write_tokenizer
 from labelwise.merge.cache import CACHE, is_cache
 from labelwise.merge.jobs import Source
 from labelwise.merge.near_duplicates import NEAR_DUPLICATES
-from labelwise.merge.partition import LINES, PROBLEMS, QUESTIONS
+from labelwise.merge.partition import LINES, PROBLEMS
 from labelwise.merge.rules.agreement import kappa, pairwise_f
 from labelwise.merge.rules.ledger import PROBLEM_ROWS, PROBLEM_SPANS, Ledger, outcome_of
 from labelwise.merge.rules.settings import Settings
@@ -100,7 +100,6 @@ def write_rest(folder: Path, nlp: Language, settings: Settings, ledger: Ledger, 
     write_tokenizer(folder / "tokenizer.json", nlp, settings.tokenizer)
     _write_labels(nlp, labels, folder / "labels")
     _write_annotators(ledger, folder / ANNOTATORS)
-    _head_questions(folder / QUESTIONS)
     splits: Mapping[str, Any] = {
         split: {"texts": ledger["texts", split], "words": ledger["words", split], "digest": made.keys[split]}
         for split in SPLITS
@@ -142,12 +141,6 @@ def _write_annotators(ledger: Ledger, path: Path) -> None:
         for names, n in pairs.items()
     ]
     path.write_bytes(msgspec.json.format(msgspec.json.encode(rows), indent=1) + b"\n")
-
-
-def _head_questions(path: Path) -> None:
-    """Sort the questions of policy, so that those about one form of a label stand together, below a title."""
-    lines = sorted(path.read_bytes().splitlines(keepends=True))
-    path.write_bytes(b"# What the annotation policy should say\n\n" + b"".join(lines))
 
 
 def metrics_of(ledger: Ledger, *, compared: bool, digest: str = "") -> dict[str, Any]:

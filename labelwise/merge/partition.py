@@ -18,7 +18,7 @@ from labelwise.corpus.streaming import forgetting
 from labelwise.merge.jobs import MergeJob, read_answer
 from labelwise.merge.rules.agreement import disagreement_tasks
 from labelwise.merge.rules.answers import place_of
-from labelwise.merge.rules.decisions import judge, question_lines
+from labelwise.merge.rules.decisions import judge
 from labelwise.merge.rules.ledger import Ledger, Problem, outcome_of, problem_line
 from labelwise.merge.rules.lost_spans import lost_span_tasks
 from labelwise.merge.rules.one_text import Merged
@@ -27,8 +27,7 @@ from labelwise.merge.runs import RunReader, find_texts
 from labelwise.merge.text_result import merge_one
 
 LOST_SPANS, DISAGREEMENTS, PROBLEMS = "lost_spans.jsonl", "disagreements.jsonl", "problems.jsonl"
-QUESTIONS = "policies.md"
-LINES = (LOST_SPANS, DISAGREEMENTS, PROBLEMS, PLACES, QUESTIONS)  # files of a partition, of lines
+LINES = (LOST_SPANS, DISAGREEMENTS, PROBLEMS, PLACES)  # files of a partition, of lines
 
 
 class PartitionResult(msgspec.Struct):
@@ -83,7 +82,6 @@ def merge_partition(job: MergeJob) -> None:
             lines[LOST_SPANS] += lost_span_tasks(text, merged.lost, places_that_count, merged.name)
             lines[DISAGREEMENTS] += disagreement_tasks(text, merged.versions, places_that_count, merged.name)
             lines[PROBLEMS] += map(problem_line, find_problems(merged))
-            lines[QUESTIONS] += question_lines(text, merged.judged, merged.name)
             without_text.pop(key, None)
     for _, rows in sorted(without_text.items()):
         judged, _ = judge(rows, "", ())

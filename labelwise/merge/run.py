@@ -109,7 +109,7 @@ def merge_datasets(
     decisions: Path | None = None,
     metrics: Path | None = None,
 ) -> Ledger:
-    """Merge data sets: write `train`, `dev`, `test`, `labels`, eight files of everything else, and `manifest.json`.
+    """Merge data sets: write `train`, `dev`, `test`, `labels`, seven files of everything else, and `manifest.json`.
 
     out (Path): the folder to write them to; nothing else in it is touched, except for the cache.
     map_jobs (Callable): reads sources and merges partitions; see `parallel.open_workers`.

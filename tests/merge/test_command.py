@@ -1,7 +1,6 @@
 """The merge's command line: options reach the merge, and what it prints and writes is what happened."""
 
 import json
-import re
 
 import msgspec
 import pytest
@@ -11,13 +10,8 @@ from typer.testing import CliRunner
 from labelwise.commands import merge as merge_script
 from labelwise.common import parallel
 from labelwise.common.errors import InputError
-from labelwise.corpus.docbin_reader import read_stored_docs
-from labelwise.corpus.manifest import partitions_of
-from labelwise.corpus.tokenizer import TokenizerRules, read_rules
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
-from tests.conftest import ROOT
-from tests.languages import make_tasks
 
 TEXT = "big cat at 60degC"
 
@@ -78,29 +72,6 @@ def test_the_books_are_written_with_what_became_of_each_label(merging, run):
         '3 accepted spans: 1 flat entity; 1 learnt as well, in doc.spans["labels"] (recognizer: per-label); 1 lost.',
     ):
         assert warning in printed
-
-
-@pytest.mark.parametrize(
-    ("rules", "token", "average"),
-    [
-        (read_rules(ROOT / "project.yml"), r"[^\s।?]+|[।?]", "1.14"),
-        (TokenizerRules(infixes=(r"(?<=\w)(?=[^\w\s])", r"(?<=[^\w\s])(?=\S)")), r"\w+|[^\w\s]", "3.39"),
-    ],
-)
-def test_words_that_are_cut_into_pieces_are_told_with_the_remedy(merging, run, rules, token, average):
-    """Sixty Hindi texts: by the project's rules a token is a word, or a sign; by the others a mark is one, too."""
-    tasks = make_tasks("hi")[:60]
-    merging.add("person", ["PERSON"], tasks, split="train")
-    sections = {"merge": {"lang": "hi"}, "tokenizer": rules}
-    (merging.root / "mine.yml").write_bytes(msgspec.json.encode(sections))
-    code, printed = run("--project", "mine.yml")
-    assert code == 0
-    docs = [doc for file in partitions_of(merging.root / "corpus", "train") for doc in read_stored_docs(file)]
-    tokens, words = sum(map(len, docs)), sum(len(task["text"].split()) for task in tasks)
-    assert tokens == sum(len(re.findall(token, task["text"])) for task in tasks)
-    assert f"{tokens / words:.2f}" == average
-    warning = "Words are cut into 3.4 tokens on average. Change `tokenizer.infixes` in project.yml"
-    assert (warning in printed) == ("Words are cut" in printed) == (average == "3.39")
 
 
 def test_the_sections_are_the_settings(merging, run, monkeypatch):

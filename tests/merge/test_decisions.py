@@ -267,7 +267,7 @@ def test_decisions_cost_what_they_touch_and_leave_nothing_when_they_go(merging, 
     after = merging.files()
     changed = {name for name in after if after[name] != before.get(name)}
     assert len(changed) == 3
-    assert changed - {"manifest.json", "policies.md"} == {name for name in changed if name.endswith(".spacy")}
+    assert changed - {"manifest.json", "problems.jsonl"} == {name for name in changed if name.endswith(".spacy")}
     merged.clear()
     merging.run(**settings)
     assert not merged
@@ -279,26 +279,17 @@ def test_decisions_cost_what_they_touch_and_leave_nothing_when_they_go(merging, 
     assert merging.files() == before
 
 
-def test_questions_of_policy_are_listed_by_label_and_form_with_their_context(merging):
-    """A line for each, whatever is in text, name or note."""
-    other = "a `cat`\nand <b> " + "x" * 50
-    merging.add("a", ["A"], [task(BIG, CAT), task(text=other, meta={"doc": "p1.txt"})])
-    made = {"text": key(other), "answer": digest()}
-    decide(
-        merging,
-        row(POLICY, None, [8, 14], note="is\n<i>this</i> one?", **made),
-        row(POLICY, CAT, MAT),
-        row(POLICY, BIG, None),
-        row(RIGHT, BIG, None, answer=digest(MAT)),
-    )
+def test_questions_of_policy_are_listed_with_label_form_and_note(merging):
+    merging.add("a", ["A"], [task(BIG, CAT)])
+    decide(merging, row(POLICY, None, MAT, note="is\nthis one?"), row(POLICY, CAT, MAT), row(POLICY, BIG, None))
     merging.run()
-    head, blank, *lines = merging.files()["policies.md"].decode().splitlines()
-    assert (head, blank) == ("# What the annotation policy should say", "")
-    assert lines == [
-        f"- `A` `and <b`: `a 'cat' [and <b]> {'x' * 38}` (a p1.txt) is &lt;i&gt;this&lt;/i&gt; one?",
-        "- `A` `big`: `[big] cat sat on a mat` (a)",
-        "- `A` `cat`: `big [cat] sat on a mat` (a)",
+    found = [json.loads(line)["reason"] for line in merging.files()["problems.jsonl"].splitlines()]
+    assert found == [
+        "policy question: A 'mat': is\nthis one?",
+        "policy question: A 'cat': ",
+        "policy question: A 'big': ",
     ]
+    assert not merging.run(strict=True).problems()
 
 
 def test_a_folder_that_is_not_there_is_an_error(merging):

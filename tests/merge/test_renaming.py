@@ -1,15 +1,14 @@
 """Labels that data sets call by other names."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from labelwise.common.errors import InputError
-from labelwise.merge.similar_labels import doubts_about_labels
+from labelwise.merge.advice import warnings
+from labelwise.merge.rules.settings import Settings
 from labelwise.sources.convert_brat import convert_brat
-from labelwise.sources.declarations import read_all_entries, write_entries
 from tests.conftest import Merging
 
 
@@ -90,38 +89,9 @@ def test_labels_come_from_documents_that_are_read(tmp_path: Path):
     assert report.documents["no text"] == 1
 
 
-def doubted(merging: Merging) -> list[str]:
-    ledger = merging.run(dev_ratio=0.0, test_ratio=0.0)
-    declared = {one["name"]: one["labels"] for one in merging.declared}
-    entries = read_all_entries([merging.root / "tasks/datasets.yml"])
-    found = doubts_about_labels(ledger, merging.root / "corpus", declared, entries)
-    return [f"{' '.join(doubt)}\n{write_entries([entry])}" for doubt, entry in found]
-
-
-def marked(label: str, names: Sequence[str], about: str) -> list[dict]:
-    return [task(f"{name} is {about}", (0, len(name), label)) for name in names]
-
-
-NAMES = [first + last for first in "ABCDE" for last in ("nn", "ob", "eve", "sue", "ida")]
-
-
-def test_labels_of_nearly_one_name_are_pointed_out_with_the_entry_to_write(merging: Merging):
-    merging.add("a", ["PERSON"], marked("PERSON", NAMES, "old"))
-    merging.add("b", ["Persons"], marked("Persons", ["Zoe"], "new"))
-    assert doubted(merging) == [
-        "'Persons' and 'PERSON' may be one label: their names are nearly equal. If so, give convert-brat --rename "
-        "Persons=PERSON for a brat corpus, or put this in place of the entry 'b' in datasets.yml:\n"
-        "- name: b\n  path: b.jsonl\n  labels:\n  - PERSON\n  rename:\n    Persons: PERSON\n"
+def test_labels_of_nearly_one_name_are_pointed_out(merging: Merging):
+    merging.add("a", ["PERSON", "PLACE"], [task("Ann", (0, 3, "PERSON"))])
+    merging.add("b", ["Persons"], [task("Bob")])
+    assert [doubt.what for doubt in warnings(merging.run(), Settings()) if "may be one label" in doubt.what] == [
+        "'Persons' and 'PERSON' may be one label: their names are nearly equal."
     ]
-    merging.declared[1] |= {"labels": ["PERSON"], "rename": {"Persons": "PERSON"}}
-    merging.add("c", ["PLACE"], [])
-    assert doubted(merging) == [], "once the entry is written"
-
-
-@pytest.mark.parametrize(("common", "labels", "said"), [(25, "PER", 1), (10, "PER", 0), (25, "both", 0)])
-def test_labels_for_the_same_words_are_pointed_out(merging: Merging, common, labels, said):
-    """Unless one data set has both: its annotators know what differs."""
-    merging.add("a", ["PERSON"], marked("PERSON", NAMES, "old"))
-    names = NAMES[:common] + [f"X{name}" for name in NAMES[common:]]
-    merging.add("b", ["PER"] if labels == "PER" else ["PER", "PERSON"], marked("PER", names, "new"))
-    assert len(doubted(merging)) == said

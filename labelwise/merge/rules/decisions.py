@@ -8,8 +8,7 @@
    marked it, what it adds is gold, and all else stays as it is.
 """
 
-import html
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from labelwise.common.spans import SpanKey, trim_usable
@@ -20,7 +19,6 @@ from labelwise.sources.decisions import Decision, DecisionRow
 
 SUPERSEDED, QUESTION = "superseded decision", "policy question"
 OUTCOMES = {"gold is wrong": "corrected", "gold is right": "confirmed", "policy": QUESTION}
-CONTEXT = 40  # characters on either side of a span
 
 Decided = Mapping[SpanKey, Answer | None]  # the answer by which a span is gold; None if it isn't
 Chain = tuple[str, str, str]
@@ -59,8 +57,12 @@ def judge(rows: Sequence[DecisionRow], text: str, answers: Iterable[Answer]) -> 
     decided: dict[SpanKey, Answer | None] = {}
     for row, decision, why_not in made:
         replaced = not why_not and last[decision.about] is not row
-        judged.append(Judged(row, decision, why_not or ("decided again" if replaced else OUTCOMES[decision.verdict])))
-        if judged[-1].outcome == "corrected":
+        outcome = why_not or ("decided again" if replaced else OUTCOMES[decision.verdict])
+        if outcome == QUESTION:
+            start, end = decision.spans[0]
+            outcome = f"{QUESTION}: {decision.label} {text[start:end]!r}: {decision.note}"
+        judged.append(Judged(row, decision, outcome))
+        if outcome == "corrected":
             for span, by in ((decision.removed, None), (decision.added, found[_chain(decision)])):
                 if span:
                     decided[(*trim_usable(text, *span), decision.label)] = by
@@ -80,25 +82,3 @@ def _why_not(decision: Decision, text: str, found: Mapping[Chain, Answer]) -> st
         if trimmed[0] == trimmed[1]:
             return f"malformed: [{start}, {end}] is no span of the text's {len(text)} characters; correct or delete it"
     return ""
-
-
-def question_lines(text: str, judged: Iterable[Judged], name: str) -> Iterator[bytes]:
-    """Yield the questions of policy as lines of Markdown: label and form, their context, where, and what was noted.
-
-    name (str): of the document; may be empty.
-    """
-    for _, decision, outcome in judged:
-        if outcome == QUESTION:
-            start, end = decision.spans[0]
-            form, before, after = text[start:end], text[max(0, start - CONTEXT) : start], text[end : end + CONTEXT]
-            what = f"{_code(decision.label)} {_code(form)}: {_code(f'{before}[{form}]{after}')}"
-            where = _plain(f"{decision.dataset} {name}")
-            yield f"- {what} ({where}) {_plain(decision.note)}".rstrip().encode("utf8", "replace") + b"\n"
-
-
-def _code(value: str) -> str:
-    return "`" + " ".join(value.split()).replace("`", "'") + "`"
-
-
-def _plain(value: str) -> str:
-    return html.escape(" ".join(value.split()), quote=False)
