@@ -331,7 +331,7 @@ def test_what_to_fix_first(project):
     found = json.loads(findings.read_text(encoding="utf8").partition("\n")[0])
     splits = json.loads((project.root / "corpus/manifest.json").read_text(encoding="utf8"))["splits"]
     assert found["texts"] == splits["train"]["texts"] + splits["dev"]["texts"] == 24 - splits["test"]["texts"]
-    assert (project.root / "training/check-folds/tasks/PERSON.jsonl").is_file()
+    assert (project.root / "training/check-folds/test/PERSON.jsonl").is_file()
     assert sorted(path.name for path in (project.root / "training").glob("*check*")) == ["check", "check-folds"]
 
 
@@ -359,11 +359,8 @@ def test_label_by_label(project):
         project.run(*command)
         if "scripts.export" in command:
             exports.append(json.loads((project.root / command[4] / "tasks.json").read_text(encoding="utf8")))
-    corpus, listed, raw = exports
+    corpus, raw = exports
     assert {task["data"]["text"] for task in corpus} == {made(number).text for number in range(24)}
-    assert [task["data"]["look"] for task in listed] == [
-        task["meta"]["look"] for task in lines(project.root / "training/check/tasks/PERSON.jsonl")
-    ]
     assert [(task["data"]["doc"], len(task["predictions"])) for task in raw] == [("new.txt", 1)]
     assert not re.search("raw|texts|exported|to-annotate", project.run("git", "status", "--porcelain", "-unormal"))
 

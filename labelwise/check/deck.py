@@ -1,4 +1,4 @@
-"""The findings of a check, the surest first: the cases that a report's page shows, and tasks that Prodigy opens."""
+"""The findings of a check, the surest first: the cases that a report's page shows."""
 
 import heapq
 import math
@@ -16,9 +16,7 @@ from labelwise.common.spans import SpanKey
 from labelwise.common.wording import counted
 from labelwise.corpus.forms import Forms
 from labelwise.corpus.places import AnswerPlace, answer_digest, read_places
-from labelwise.corpus.tasks import file_names, input_hash, task_hash
 
-Text = tuple[str, set[SpanKey]]  # with its accepted spans
 AROUND = 80  # characters of context on either side
 LEAST = 0.0  # log-odds of a finding that is listed: it is more likely to be right than not
 SLIPS = 0.01  # of the spans of a label, which are wrong in the same way
@@ -210,52 +208,3 @@ def _is_about(answer: AnswerPlace, finding: Finding) -> bool:
     return answer.judged is None or any(
         start < span[1] and span[0] < end for start, end in answer.judged for span in finding.spans
     )
-
-
-def write_tasks(
-    findings: Iterable[Finding],
-    texts: Mapping[str, Text],
-    labels: Sequence[str],
-    declared: Mapping[str, Sequence[str]],
-    folder: Path,
-) -> None:
-    """Write LABEL.jsonl for each label that something was found of: a task for each text, in the findings' order.
-
-    A task says in `meta` what to look at, which `ner.manual` shows. It has the spans of the label as they are, and of
-    all labels of the data sets that it is from, as an answer that is saved there again is about these, too.
-    """
-    folder.mkdir()
-    names = file_names(labels)
-    by_label: dict[str, dict[str, list[Finding]]] = {}
-    for one in findings:
-        for label in one.labels:
-            by_label.setdefault(label, {}).setdefault(one.key, []).append(one)
-    for label, by_text in by_label.items():
-        with (folder / names[label]).open("wb") as file:
-            for key, found in by_text.items():
-                own = [answer for one in found for name, answer in one.answers.items() if name == label]
-                shown = sorted({label}.union(*(declared[answer.dataset] for answer in own)))
-                file.write(msgspec.json.encode(_task(*texts[key], shown, found, own)) + b"\n")
-
-
-def _task(
-    text: str, gold: set[SpanKey], labels: Sequence[str], findings: Sequence[Finding], answers: Sequence[Answered]
-) -> dict[str, Any]:
-    text_hash = input_hash(text)
-    spans = [{"start": start, "end": end, "label": name} for start, end, name in sorted(gold) if name in labels]
-    meta = {
-        "look": "; ".join(dict.fromkeys(f"{one.spans[0][0]}: {one.why}" for one in findings)),
-        "doc": findings[0].doc,
-        "from": "; ".join(dict.fromkeys(f"{answer.dataset} {answer.file}" for answer in answers)),
-        "score": round(findings[0].score, 2),
-        "labels": ",".join(labels),
-    }
-    return {
-        "text": text,
-        "_input_hash": text_hash,
-        "_task_hash": task_hash(text_hash, spans),
-        "_view_id": "ner_manual",
-        "spans": spans,
-        "answer": "accept",
-        "meta": {name: value for name, value in meta.items() if value != ""},
-    }

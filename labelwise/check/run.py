@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from labelwise.check.blind import BLIND, write_blind
-from labelwise.check.deck import Finding, Kept, Text, locate, write_tasks
+from labelwise.check.deck import Finding, Kept, locate
 from labelwise.check.folds import (
     LOOKED_AT,
     CheckedDoc,
@@ -28,7 +28,6 @@ from labelwise.check.folds import (
 from labelwise.check.inconsistencies import Inconsistencies
 from labelwise.common.errors import InputError
 from labelwise.common.files import beside, check_replaceable, remove, staged
-from labelwise.common.keys import text_key
 from labelwise.common.memory import check_workers, plan_workers
 from labelwise.corpus.forms import Forms
 from labelwise.corpus.manifest import pinned, read_manifest, read_split
@@ -37,7 +36,7 @@ from labelwise.corpus.places import read_declared_labels
 from labelwise.train.recipe import Recipe
 from labelwise.train.side_by_side import PER_TRAINING
 
-FINDINGS, TASKS = "findings.jsonl", "tasks"
+FINDINGS = "findings.jsonl"
 MOST = 500  # findings of each label that are kept
 
 
@@ -76,7 +75,7 @@ class Folds(NamedTuple):
 def check(
     corpus: Path, out: Path, folds: Folds | None = None, *, tell: Callable[[str], Any] = lambda message: None
 ) -> Checked:
-    """Check the annotation of a corpus, and write findings and tasks to a folder, which is replaced as a whole.
+    """Check the annotation of a corpus, and write the findings to a folder, which is replaced as a whole.
 
     folds (Folds | None): None for counts alone, which take seconds, and find less.
     tell (Callable): is told what is going on.
@@ -102,7 +101,6 @@ def check(
         with (folder / FINDINGS).open("wb") as file:
             for row in (head, *findings):
                 file.write(msgspec.json.encode(row) + b"\n")
-        write_tasks(findings, read_texts(corpus, {one.key for one in findings}), labels, declared, folder / TASKS)
         write_blind(read_checked(corpus, "test"), labels, declared, folder / BLIND)
     return Checked(texts, kept.counts, findings)
 
@@ -144,9 +142,3 @@ def count_corpus(corpus: Path, labels: Sequence[str]) -> tuple[Forms, Counter[st
         forms.release(doc.stored)
         inconsistencies.count(doc.stored)
     return forms, spans, inconsistencies
-
-
-def read_texts(corpus: Path, keys: set[str]) -> dict[str, Text]:
-    """Read some texts of a corpus, by key."""
-    texts = ((doc.stored.text, doc.stored.annotation.accepted) for doc in read_checked(corpus, *LOOKED_AT))
-    return {key: text for text in texts if (key := text_key(text[0].encode("utf8")).hex()) in keys}

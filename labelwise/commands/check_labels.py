@@ -1,4 +1,4 @@
-"""Find annotations that contradict the others: the cases that a report's page shows, and tasks, label by label."""
+"""Find annotations that contradict the others: the cases that a report's page shows."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,7 +8,7 @@ import typer
 
 from labelwise.check.blind import BLIND
 from labelwise.check.findings import KINDS
-from labelwise.check.run import TASKS, Folds, check
+from labelwise.check.run import Folds, check
 from labelwise.commands.console import AddressOption, MemoryOption, msg, print_table, user_errors
 from labelwise.common.portable import obey
 from labelwise.common.sections import read_section
@@ -31,7 +31,7 @@ class CheckSection(msgspec.Struct, frozen=True):
 
 def check_labels_cli(
     corpus: Annotated[Path, typer.Argument(help="Folder that the merge wrote")],
-    out: Annotated[Path, Option(help="Folder for the findings and the tasks of each label")],
+    out: Annotated[Path, Option(help="Folder for the findings")],
     config: Annotated[
         Path | None, Option(help="spaCy config of pipelines that give their opinion; without one, forms are counted")
     ] = None,
@@ -42,7 +42,7 @@ def check_labels_cli(
     memory: MemoryOption = "",
     address: AddressOption = "",
 ) -> None:
-    """Find annotations that contradict the others: the cases that a report's page shows, and tasks, label by label."""
+    """Find annotations that contradict the others: the cases that a report's page shows."""
     with user_errors("Nothing was checked"):
         folds = None
         if config:
@@ -56,7 +56,5 @@ def check_labels_cli(
         print_table(
             ["Label", *KINDS], [[label, *(f"{kinds.get(kind, 0):,}" for kind in KINDS)] for label, kinds in found]
         )
-        msg.info(
-            f"Tasks of each label are in {out / TASKS}, and {out / BLIND} has random texts of test to annotate anew"
-        )
+        msg.info(f"{out / BLIND} has random texts of test to annotate anew")
     msg.good(f"{counted(len(checked.findings), 'finding')} in {counted(checked.texts, 'text')}; the report shows them")

@@ -1,7 +1,6 @@
 """Evaluate a trained pipeline on a split of the corpus, label by label."""
 
 import json
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -23,7 +22,7 @@ from labelwise.common.wording import counted
 from labelwise.corpus.merge_counts import tell_gold
 from labelwise.evaluate.results import read_merge_counts
 from labelwise.evaluate.run import evaluate_pipeline
-from labelwise.evaluate.scores import Metrics, Rate, Scores
+from labelwise.evaluate.scores import Metrics, Scores
 from labelwise.evaluate.seen import REMEDY, tell_seen
 from labelwise.evaluate.tables import Tables
 
@@ -76,7 +75,6 @@ def evaluate_cli(
     if found.metrics.unscored:
         unscored = counted(found.metrics.unscored, "prediction")
         msg.info(f"Not scored, as nobody knows whether it is right: {unscored}")
-    warn_implausible(found.metrics.implausible)
     if found.metrics.calibration_error is not None:
         msg.info(f"Probabilities are off by {found.metrics.calibration_error:.3f}, on average")
     read = f"{counted(found.metrics.texts, 'text')} of {counted(found.speed.words, 'word')}"
@@ -110,27 +108,3 @@ def print_seen(metrics: Metrics) -> None:
 def _figures(row: Scores) -> list[str]:
     between = f"{row.f_low:.3f}-{row.f_high:.3f}" if row.f_low is not None and row.f_high is not None else ""
     return [figure(row.p), figure(row.r), figure(row.f), between]
-
-
-def warn_implausible(rates: Iterable[Rate]) -> None:
-    """Warn of labels that are found far more or less often where nobody looked than where somebody did.
-
-    Data sets with the same figures, as they have the same texts, share a warning.
-    """
-    by_text: dict[str, list[str]] = {}
-    by_name: dict[str, list[Rate]] = {}
-    for rate in sorted(rates, key=lambda rate: (rate.dataset, -rate.per_1000, rate.label)):
-        by_name.setdefault(rate.dataset, []).append(rate)
-    for name, found in by_name.items():
-        listed = ", ".join(
-            f"{rate.label} {rate.per_1000:.1f} ({rate.known_per_1000:.1f}, gold {rate.gold_per_1000:.1f})"
-            for rate in found
-        )
-        by_text.setdefault(listed, []).append(name)
-    for listed, names in by_text.items():
-        msg.warn(
-            f"{', '.join(names)}: labels that these texts aren't annotated for are found far more or less often than "
-            "where they are known",
-            f"Spans per 1,000 words (where known): {listed}. If a label doesn't occur in these texts, declare it as "
-            "`absent` in datasets.yml; if it does, annotate some of them for it",
-        )

@@ -72,21 +72,6 @@ class Errors(msgspec.Struct):
         return self.unjudged > self.right + self.spurious + self.boundaries
 
 
-class Rate(msgspec.Struct):
-    """A label that is found far more, or less, often in texts of a data set that nobody annotated for it.
-
-    per_1000 (float): spans that were predicted there in a thousand words.
-    known_per_1000, gold_per_1000 (float): predicted and gold spans in a thousand words of texts that are complete
-        for it.
-    """
-
-    dataset: str
-    label: str
-    per_1000: float
-    known_per_1000: float
-    gold_per_1000: float
-
-
 class Metrics(msgspec.Struct):
     """The scores of a pipeline, as the evaluation writes them.
 
@@ -98,7 +83,6 @@ class Metrics(msgspec.Struct):
         where no gold overlaps.
     calibration_error (float | None): how far their probabilities are off; see `recognizer.reliability`.
     errors (dict): of each label.
-    implausible (list): see `Rate`.
     alike (list): gold spans whose form train marks nearly always, and those of them that are found; empty if unknown.
     agreement (dict): of the annotators, for each label that they marked twice.
     seen (Seen | None): those that the pipeline was trained on; None if it has no digests of its texts.
@@ -114,7 +98,6 @@ class Metrics(msgspec.Struct):
     calibration_error: Score = None
     unscored: int = 0
     errors: dict[str, Errors] = {}
-    implausible: list[Rate] = []
     alike: list[int] = []
     agreement: dict[str, Agreement] = {}
     seen: Seen | None = None

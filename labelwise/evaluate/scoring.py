@@ -18,7 +18,6 @@ from labelwise.common.reliability import Reliability
 from labelwise.evaluate.resampling import BLOCK, FEWEST, Jackknife, wilson_interval
 from labelwise.evaluate.scores import AllScores, Errors, Metrics, Scores, Seen, prf, score_table
 from labelwise.evaluate.tables import Tables
-from labelwise.evaluate.uncovered import find_implausible
 
 NOW_AND_THEN = 0.1  # of the times that train marks a form: how often it may leave it unmarked, and marks it alike still
 
@@ -45,7 +44,6 @@ def measure(tables: Tables, labels: Sequence[str], *, whole: bool | None = None)
         calibration_error=measure_reliability(tables).error(),
         unscored=len(tables.read_pairs(["kind"], pc.field("kind") == "unjudged")),
         errors=errors,
-        implausible=find_implausible(tables),
         alike=count_alike(tables),
         seen=None if whole is None else Seen(seen_texts, without, whole),
     )

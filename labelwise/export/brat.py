@@ -53,10 +53,10 @@ def write_brat(source: Source, folder: Path) -> int:
             if doc.predicted:
                 digests[name] = digest_of(file.read_bytes())
             uncertainty = f"{worth(doc):.3f}" if source.certain else ""
-            yield worth(doc), f"{name}\t{uncertainty}\t{' '.join(doc.look.split())}\n".encode()
+            yield worth(doc), f"{name}\t{uncertainty}\n".encode()
 
     with (folder / "documents.tsv").open("wb") as file:
-        file.write(b"document\tuncertainty\tlook\n")
+        file.write(b"document\tuncertainty\n")
         file.writelines(highest_first(lines()))
     if digests:
         write_predicted(digests, folder)

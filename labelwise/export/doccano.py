@@ -34,5 +34,5 @@ def make_row(doc: ExportDoc) -> dict[str, Any]:
 
     What is imported is an annotation there, so a prediction has its spans twice: the merge compares them.
     """
-    row: dict[str, Any] = {"text": doc.text, "label": doc.spans, "doc": doc.name, "look": doc.look}
+    row: dict[str, Any] = {"text": doc.text, "label": doc.spans, "doc": doc.name}
     return row | ({PREDICTED: doc.spans} if doc.predicted else {UNCOVERED: doc.unknown})

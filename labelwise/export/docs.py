@@ -20,7 +20,6 @@ class ExportDoc(NamedTuple):
     scores (Mapping): the probabilities of spans, if there are any.
     unknown (Mapping[str, str]): the labels that the text isn't complete for.
     predicted (bool): a pipeline found the spans, and nobody has looked at them.
-    look (str): what an annotator should look at; empty if nothing is known.
     shown (Sequence[str]): labels that annotators should be shown, used or not.
     split (str): the one that a declaration gives the text; empty if none does.
     """
@@ -32,7 +31,6 @@ class ExportDoc(NamedTuple):
     scores: Mapping[SpanKey, float]
     unknown: Mapping[str, str]
     predicted: bool = False
-    look: str = ""
     shown: Sequence[str] = ()
     split: str = ""
 

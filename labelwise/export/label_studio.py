@@ -35,7 +35,7 @@ def write_label_studio(source: Source, folder: Path) -> int:
 
 
 def make_task(doc: ExportDoc, source: Source) -> dict[str, Any]:
-    """Make a task: gold is an annotation of it, and what somebody has to look at first is a prediction."""
+    """Make a task: gold is an annotation of it, and what was predicted is a prediction."""
     results = [
         {"id": str(number), "from_name": "label", "to_name": "text", "type": "labels"}
         | {"value": {"start": start, "end": end, "text": doc.text[start:end], "labels": [label]}}
@@ -43,11 +43,11 @@ def make_task(doc: ExportDoc, source: Source) -> dict[str, Any]:
         for number, (start, end, label) in enumerate(doc.spans, 1)
     ]
     data = {"text": doc.text, "doc": doc.name}
-    if doc.predicted or doc.look:
+    if doc.predicted:
         # Certainty, by which its table of tasks can be sorted.
         score = {"score": 1 - worth(doc)} if source.certain else {}
         return {
-            "data": data | ({"look": doc.look} if doc.look else {}),
+            "data": data,
             "predictions": [{"model_version": source.version, "result": results, **score}],
         }
     # It takes imported annotations for ground truth, which would win over all others, unless they say otherwise.
@@ -56,14 +56,13 @@ def make_task(doc: ExportDoc, source: Source) -> dict[str, Any]:
 
 
 def make_config(source: Source) -> str:
-    """Make the configuration of a project: its labels, the text, and what to look at."""
+    """Make the configuration of a project: its labels, and the text."""
     labels = "".join(
         f'    <Label value={quoteattr(label)} background="{_colour(number)}"/>\n'
         for number, label in enumerate(source.labels)
     )
-    look = '  <Header value="$look" size="5"/>\n' if source.looks else ""
     return (
-        f'<View>\n{look}  <Labels name="label" toName="text">\n{labels}  </Labels>\n'
+        f'<View>\n  <Labels name="label" toName="text">\n{labels}  </Labels>\n'
         '  <Text name="text" value="$text"/>\n</View>\n'
     )
 

@@ -69,7 +69,7 @@ def export(
     """Export all accepted spans of a corpus, what was predicted, or tasks, to a folder, which is replaced as a whole.
 
     source (Path): the folder of a merged corpus, or of tasks that `convert-brat` has written; a file of predictions, or
-        one of tasks that `check` has written, or an export for Prodigy.
+        an export for Prodigy.
     splits (Sequence[str]): those of the corpus.
     annotated (Path | None): a merged corpus; of predictions by label, what is complete there is left out.
     RAISES (InputError): the source is none of these; `annotated` is no corpus, or says nothing about what is exported;

@@ -28,7 +28,6 @@ class Source:
     texts (int): how many there are.
     predicted (bool): a pipeline found the spans.
     certain (bool): they have probabilities.
-    looks (bool): the texts say what to look at.
     """
 
     read: Callable[[], Iterator[ExportDoc]]
@@ -37,7 +36,6 @@ class Source:
     texts: int = 0
     predicted: bool = False
     certain: bool = False
-    looks: bool = False
 
 
 def open_source(path: Path, splits: Sequence[str] = SPLITS, annotated: Path | None = None) -> Source:
@@ -75,7 +73,6 @@ def open_source(path: Path, splits: Sequence[str] = SPLITS, annotated: Path | No
         source.texts += 1
         source.predicted |= doc.predicted
         source.certain |= bool(doc.scores)
-        source.looks |= bool(doc.look)
     source.labels += sorted(used.difference(labels))
     return source
 

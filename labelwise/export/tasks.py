@@ -1,4 +1,4 @@
-"""Tasks that `convert-brat`, `check` or an export has written, so that another tool can be given them."""
+"""Tasks that `convert-brat` or an export has written, so that another tool can be given them."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -22,7 +22,7 @@ class _Span(msgspec.Struct):
 
 
 class _Task(msgspec.Struct):
-    """A task as `convert-brat`, `check` and `export` write it."""
+    """A task as `convert-brat` and `export` write it."""
 
     text: str
     spans: list[_Span]
@@ -68,8 +68,8 @@ def read_tasks(path: Path) -> Iterator[ExportDoc]:
                 task = _decode(line)
             except DECODE_ERRORS as error:
                 raise InputError(
-                    f"{path}:{number}: not a task of check or of an export ({error}); merge other tasks, and export "
-                    "the corpus"
+                    f"{path}:{number}: not a task of convert-brat or an export ({error}); merge other tasks, and "
+                    "export the corpus"
                 ) from error
             scores = {(one.start, one.end, one.label): one.score for one in task.spans if one.score is not None}
             yield ExportDoc(
@@ -80,6 +80,5 @@ def read_tasks(path: Path) -> Iterator[ExportDoc]:
                 scores,
                 task.uncovered,
                 predicted=PREDICTED in task.meta,
-                look=str(task.meta.get("look", "")),
                 shown=[label for label in str(task.meta.get("labels", "")).split(",") if label],
             )

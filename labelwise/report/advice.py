@@ -187,7 +187,10 @@ def doubts(merge: MergeCounts | None, metrics: Metrics) -> Iterator[Doubt]:
         # spaCy's ner, which has no scores of overlapping spans, learns entities alone.
         lost = sum(one["lost"] + (0 if metrics.all_spans else one["learnt as well"]) for one in gold)
         if lost > sum(sum(one.values()) for one in gold) / 100:
-            yield Doubt(f"{tell_gold(merge.labels)}.", "Not among the entities, below, says what would save them.")
+            yield Doubt(
+                f"{tell_gold(merge.labels)}.",
+                "corpus/lost_spans.jsonl has each; `alignment`, `overlap` and the tokenizer's rules may save some.",
+            )
 
 
 class Digest(NamedTuple):

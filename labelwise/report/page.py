@@ -22,8 +22,6 @@ from labelwise.evaluate.tables import CAUSES
 from labelwise.report.advice import EXPORT, NAMES, advise, doubts, tell_f
 from labelwise.report.deck import read_deck
 from labelwise.report.environment import make_environment
-from labelwise.report.identity import changed_settings
-from labelwise.report.lost import group_lost
 from labelwise.report.mistakes import find_confused, find_examples
 
 
@@ -66,7 +64,6 @@ def render_report(root: Path, pipeline: str, *, base: Base | None = None, ship_a
         .render(
             version=__version__,
             pipeline=pipeline,
-            settings=changed_settings(root / "project.yml"),
             merge=merge,
             metrics=metrics,
             advice=advice,
@@ -86,7 +83,6 @@ def render_report(root: Path, pipeline: str, *, base: Base | None = None, ship_a
             confused=results.tables and find_confused(results.tables),
             doubts=metrics and list(doubts(merge, metrics)),
             outcomes=merge and tabulate_outcomes(merge),
-            lost=group_lost(corpus / "lost_spans.jsonl", corpus / "tokenizer.json"),
             export=EXPORT,
         )
     )

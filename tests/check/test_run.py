@@ -18,7 +18,6 @@ from labelwise.common.errors import InputError
 from labelwise.common.keys import text_key
 from labelwise.corpus.manifest import read_split
 from labelwise.corpus.places import read_places
-from labelwise.corpus.tasks import input_hash
 from labelwise.demo.corpus import add_noise, make_doc
 from labelwise.demo.write import write_docs
 from labelwise.merge.rules.settings import Settings
@@ -111,46 +110,6 @@ def test_findings_say_where_they_are_and_what_a_decision_changes(counted, noisy)
             assert (task["text"], answer["dataset"]) == (text, "brat")
             found = digests[row["key"], answer["dataset"]]
             assert answer["answer"] == found.get(label, answer["answer"])
-
-
-def test_each_label_has_tasks_that_prodigy_opens(counted):
-    files = sorted((counted / "tasks").iterdir())
-    assert {file.stem for file in files} == set(LABELS)
-    for file in files:
-        tasks = [json.loads(line) for line in file.read_text(encoding="utf8").splitlines()]
-        assert len({task["text"] for task in tasks}) == len(tasks) > 0
-        for task in tasks:
-            assert task["_input_hash"] == input_hash(task["text"])
-            assert {span["label"] for span in task["spans"]} <= set(LABELS)
-            assert file.stem in task["meta"]["labels"].split(",")
-            assert task["meta"]["look"]
-            assert task["meta"]["doc"].endswith(".txt")
-
-
-def test_a_task_that_is_saved_to_its_own_data_set_takes_nothing_from_other_labels(merging):
-    """A data set of two labels, whose newer answer replaces the older one; and one of a third label alone."""
-    rows = [
-        {
-            "text": f"{n}: my cat saw Rome",
-            "spans": [{"start": len(f"{n}: my cat saw "), "end": len(f"{n}: my cat saw Rome"), "label": "PLACE"}],
-        }
-        for n in range(12)
-    ]
-    for n, row in enumerate(rows[1:], 1):
-        row["spans"].append({"start": len(f"{n}: my "), "end": len(f"{n}: my cat"), "label": "PET"})
-    merging.add("both", ["PET", "PLACE"], rows, split="train")
-    merging.add("verb", ["VERB"], [{"text": row["text"]} for row in rows], split="train")
-    before = merging.run()
-    check(merging.root / "corpus", merging.root / "check")
-    (first, *_) = [json.loads(line) for line in (merging.root / "check/tasks/PET.jsonl").read_text().splitlines()]
-    assert (first["text"], first["meta"]["labels"]) == (rows[0]["text"], "PET,PLACE")
-    corrected = {**first, "spans": [*first["spans"], {"start": 6, "end": 9, "label": "PET"}]}
-    with (merging.root / "tasks" / "both.jsonl").open("a") as file:
-        file.write(json.dumps(corrected) + "\n")
-    after = merging.run()
-    assert after.rows["superseded"] == 1
-    gold = [{label: counts["gold"] for label, counts in ledger.labels.items()} for ledger in (before, after)]
-    assert gold == [{"PET": 11, "PLACE": 12, "VERB": 0}, {"PET": 12, "PLACE": 12, "VERB": 0}]
 
 
 def test_counts_need_no_training_and_equal_ones_are_equal_bytes(counted, noisy, tmp_path, monkeypatch):

@@ -86,7 +86,6 @@ def test_files_are_written_and_no_other(run, model, demo_corpus, tmp_path):
         "calibration_error",
         "unscored",
         "errors",
-        "implausible",
         "alike",
     ]
     identity = ["texts_digest", "predictions_digest", "pipeline_digest", "labelwise"]

@@ -242,7 +242,6 @@ def test_nothing_to_score_is_none_everywhere(docs, labels):
             | {"causes": {}, "unjudged": sum(span[2] == label for doc in docs for span in doc.predicted)}
             for label in labels
         },
-        "implausible": [],
         "alike": [0, 0],
         "agreement": {},
         "seen": None,

@@ -1,4 +1,4 @@
-"""What the tools are given beside texts and spans: an order, configurations, and what to look at."""
+"""What the tools are given beside texts and spans: an order, and configurations."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,6 @@ from xml.etree import ElementTree
 
 import pytest
 
-from labelwise.check.deck import Answered, Finding, write_tasks
 from labelwise.common.errors import InputError
 from labelwise.evaluate.predictions import PredictedDoc, write_predictions
 from labelwise.export.run import FORMATS, ExportFormat, export
@@ -25,22 +24,6 @@ def predictions(tmp_path) -> Path:
     with (tmp_path / "raw.jsonl").open("wb") as file:
         write_predictions(docs, file)
     return tmp_path / "raw.jsonl"
-
-
-@pytest.fixture
-def tasks(tmp_path) -> Path:
-    """What check says of two texts and the label A, whose data set has B, too."""
-
-    def finding(key: str, current: tuple | None, proposed: tuple | None) -> Finding:
-        answers = {"A": Answered("d", "d.jsonl:1", "")}
-        return Finding(
-            1.0, "missing", "A", "x", current, proposed, "x", "train", f"{key}.txt", key, "", "x", "", "why", answers
-        )
-
-    found = [finding("two", None, (0, 3, "A")), finding("one", (0, 3, "A"), None), finding("two", None, (4, 7, "A"))]
-    texts = {"one": ("one text", {(0, 3, "A")}), "two": ("two text", {(4, 8, "B")})}
-    write_tasks(found, texts, ["A", "B"], {"d": ("A", "B")}, tmp_path / "tasks")
-    return tmp_path / "tasks" / "A.jsonl"
 
 
 def written(source: Path, out: Path, format: ExportFormat) -> list[dict]:
@@ -79,7 +62,6 @@ def test_label_studio_has_a_configuration_with_all_labels(predictions, tmp_path)
     assert len({label.get("background") for label in view.iter("Label")}) == 3
     (labels,), (text,) = view.iter("Labels"), view.iter("Text")
     assert (labels.get("toName"), text.get("name"), text.get("value")) == ("text", "text", "$text")
-    assert not list(view.iter("Header"))
 
 
 def test_doccano_has_the_least_certain_first_and_what_was_predicted(predictions, tmp_path):
@@ -94,10 +76,10 @@ def test_brat_has_its_labels_and_a_list_of_documents(predictions, tmp_path):
     assert done.ordered_by == "the least certain span first"
     lines = (tmp_path / "out" / "documents.tsv").read_text(encoding="utf8").splitlines()
     assert lines == [
-        "document\tuncertainty\tlook",
-        "d/unsure.ann\t0.900\t",
-        "d/sure.ann\t0.020\t",
-        "d/none.ann\t0.000\t",
+        "document\tuncertainty",
+        "d/unsure.ann\t0.900",
+        "d/sure.ann\t0.020",
+        "d/none.ann\t0.000",
     ]
     sections = (tmp_path / "out" / "annotation.conf").read_text(encoding="utf8").split("\n\n")
     assert sections[0] == "[entities]\nA\nB_&_<C>\nD"
@@ -118,29 +100,6 @@ def test_a_corpus_stays_in_its_order(format, merging, tmp_path):
     assert not any(row["annotations"][0]["ground_truth"] for row in found if "data" in row)
 
 
-def test_what_check_lists_can_be_looked_at_in_label_studio(tasks, tmp_path):
-    """As predictions, as nobody would be shown what has an annotation; with the labels that the data set has."""
-    found = written(tasks, tmp_path / "out", "label-studio")
-    assert [task["data"] for task in found] == [
-        {"text": "two text", "doc": "two.txt", "look": "0: why; 4: why"},
-        {"text": "one text", "doc": "one.txt", "look": "0: why"},
-    ]
-    spans = [[result["value"]["labels"] for result in task["predictions"][0]["result"]] for task in found]
-    assert spans == [[["B"]], [["A"]]]
-    view = ElementTree.parse(tmp_path / "out" / "config.xml").getroot()
-    assert [header.get("value") for header in view.iter("Header")] == ["$look"]
-    assert [label.get("value") for label in view.iter("Label")] == ["A", "B"]
-
-
-def test_what_check_lists_is_gold_in_doccano_and_brat(tasks, tmp_path):
-    rows = written(tasks, tmp_path / "out", "doccano")
-    assert [(row["look"].partition(":")[0], "predicted" in row) for row in rows] == [("0", False)] * 2
-    export(tasks, tmp_path / "brat", "brat")
-    lines = (tmp_path / "brat" / "documents.tsv").read_text(encoding="utf8").splitlines()
-    assert lines[2] == "one.ann\t\t0: why"
-    assert not (tmp_path / "brat" / "PREDICTED.json").exists()
-
-
 def test_what_is_to_be_annotated_for_a_label_goes_to_another_tool(predictions, tmp_path):
     """The tasks of a label, for Prodigy, are predictions in Label Studio, and their label is offered, found or not."""
     export(predictions, tmp_path / "labels", "prodigy-by-label")
@@ -153,5 +112,5 @@ def test_what_is_to_be_annotated_for_a_label_goes_to_another_tool(predictions, t
 @pytest.mark.parametrize("row", [{"answer": "reject"}, {"spans": [{"start": 0}]}, {"text": 3}])
 def test_other_tasks_are_refused(row, tmp_path):
     write_jsonl(tmp_path / "tasks.jsonl", [{"text": "one", "spans": []}, {"text": "two", "spans": []} | row])
-    with pytest.raises(InputError, match=r"tasks\.jsonl:2: not a task of check or of an export .*; merge other tasks"):
+    with pytest.raises(InputError, match=r"tasks\.jsonl:2: not a task of convert-brat or an export .*; merge"):
         export(tmp_path / "tasks.jsonl", tmp_path / "out", "doccano")

@@ -69,8 +69,6 @@ def write_results(root: Path, docs: list[PredictedDoc], pipeline: str = "cpu", l
     write_json(root / "metrics" / "merge.json", make_ledger())
     write_findings(root / "training" / "check" / "findings.jsonl")
     write_plots(root / "plots", pipeline)
-    write_lost(root / "corpus")
-    (root / "project.yml").write_text("vars: {}\n")
 
 
 def write_findings(path: Path) -> None:
@@ -150,22 +148,6 @@ def make_ledger() -> dict[str, Any]:
         "labels": labels,
         "agreement": {"PERSON": {"texts": 12, "both": 26, "spans": 30, "f": 52 / 30}},
     }
-
-
-def write_lost(folder: Path) -> None:
-    """Spans that lost to longer ones, and some that have no boundary between a number and its unit."""
-    folder.mkdir(parents=True)
-    nested = {"text": "New York Marathon", "meta": {"reason": "nested", "learnt": True, "doc": "a.txt"}}
-    nested["spans"] = [span_of(0, 8, "PLACE", False), span_of(4, 8, "PERSON", True)]
-    unit = {"text": f"add 5ml of {HOSTILE}", "meta": {"reason": "no token boundary"}}
-    unit["spans"] = [span_of(4, 5, HOSTILE, True)]
-    lines = [nested] * 32 + [unit] * 5
-    (folder / "lost_spans.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf8")
-    write_json(folder / "tokenizer.json", {"lang": "en"})
-
-
-def span_of(start: int, end: int, label: str, lost: bool) -> dict[str, Any]:
-    return {"start": start, "end": end, "label": label, "claim": "accept", "datasets": ["a"], "lost": lost}
 
 
 def write_plots(folder: Path, pipeline: str) -> None:
