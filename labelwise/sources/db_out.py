@@ -17,7 +17,7 @@ from labelwise.common.errors import InputError
 from labelwise.common.files import staged
 from labelwise.corpus.tasks import file_names
 from labelwise.sources.prodigy import labels_of, parse_task
-from labelwise.sources.prodigy_tables import DATASET_NAMES, TASKS, check_names, check_tables
+from labelwise.sources.prodigy_tables import DATASET_NAMES, TASKS, check_names, check_schema
 
 DRIVERS = {
     "postgresql": "postgresql+psycopg",
@@ -60,7 +60,7 @@ def write_datasets(
     with connected(url) as connection:
         import sqlalchemy
 
-        check_tables(url, sqlalchemy.inspect(connection).get_table_names())
+        check_schema(url, sqlalchemy.inspect(connection).get_table_names())
         check_names(url, names, connection.scalars(sqlalchemy.text(DATASET_NAMES)))
         out.mkdir(parents=True, exist_ok=True)
         written = {}

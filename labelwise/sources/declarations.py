@@ -23,11 +23,10 @@ What `path` may be: see `formats`.
 
 import os
 import re
-import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from glob import has_magic
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 import yaml
@@ -38,7 +37,6 @@ from labelwise.common.errors import InputError
 from labelwise.corpus.manifest import find_partitions, is_corpus, read_manifest
 from labelwise.corpus.tasks import DATASETS
 from labelwise.sources.brat import find_documents
-from labelwise.sources.db_out import PASSWORD, WITHOUT
 from labelwise.sources.files import find_files, is_folder, match_pattern, open_file, printable, read_file
 from labelwise.sources.formats import read_items
 from labelwise.sources.prodigy import labels_of
@@ -102,8 +100,8 @@ class Declaration(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True
 
     @property
     def paths(self) -> list[str]:
-        """Its paths, of which it may have one, or a list."""
-        return self.path if isinstance(self.path, list) else [self.path] if self.path else []
+        """Its paths, of which it may have one, or a list; or its database."""
+        return self.path if isinstance(self.path, list) else [self.path or self.db or ""]
 
     @property
     def annotators(self) -> dict[str, str]:
@@ -128,6 +126,26 @@ def write_entries(entries: Iterable[Declaration]) -> str:
     return yaml.safe_dump(msgspec.to_builtins(list(entries)), sort_keys=False, allow_unicode=True)
 
 
+def read_entries(file: Path) -> list[Declaration]:
+    """Read the entries of a `datasets.yml`.
+
+    RAISES (InputError): there is no such file, or it isn't a list of declarations.
+    """
+    try:
+        content = read_file(file)
+    except FileNotFoundError as error:
+        raise InputError(f"{file}: there is no such file; it declares data sets, see docs/data.md") from error
+    declared = decode_yaml(content, list[Declaration], str(file), SYNTAX)
+    for entry in declared:
+        check_document_url(entry.document_url, f"{file}: data set {entry.name!r}")
+    return declared
+
+
+def read_all_entries(declarations: Sequence[Path]) -> dict[str, tuple[Path, Declaration]]:
+    """Read the entries of `datasets.yml` files, and of folders that have one, by name; each with its folder."""
+    return {entry.name: (file.parent, entry) for file in _expand(declarations) for entry in read_entries(file)}
+
+
 def load_datasets(declarations: Sequence[Path]) -> list[DataSet]:
     """Read the declarations, in the order of the files' paths, so that the order they are given in doesn't matter.
 
@@ -135,40 +153,47 @@ def load_datasets(declarations: Sequence[Path]) -> list[DataSet]:
         sets are on a server.
     RAISES (FileNotFoundError): a declared file doesn't exist, or a pattern matches none.
     """
-    datasets = [dataset for file in sorted(_expand(declarations)) for dataset in _load(file)]
+    datasets = [
+        _make_dataset(entry, _find_files(entry, file))
+        for file in sorted(_expand(declarations))
+        for entry in read_entries(file)
+    ]
+    if not datasets:
+        raise InputError(f"no data set is declared in {', '.join(map(str, declarations))}")
     names: set[str] = set()
     owners: dict[Path, str] = {}
+    labels = set(all_labels(datasets))
     for dataset in datasets:
-        for file in dataset.files:
-            if printable(file) != file.as_posix():
-                raise InputError(f"data set {dataset.name!r}: {printable(file)}: its name isn't UTF-8; rename it")
-        if not all(label.strip() for label in dataset.labels):
-            raise InputError(f"data set {dataset.name!r}: an empty label; give it a name")
-        check_renaming(dataset.rename, dataset.labels, f"data set {dataset.name!r}")
-        if not dataset.labels:
-            raise InputError(f"data set {dataset.name!r}: no labels; list those that its annotators were shown")
+        _check_labels(dataset, labels)
         if dataset.name in names:
             raise InputError(f"data set {dataset.name!r} is declared twice; give each its own name")
         names.add(dataset.name)
-        for file in () if dataset.database else dataset.files:
-            if owner := owners.get(file):
+        for file in dataset.files:
+            if printable(file) != file.as_posix():
+                raise InputError(f"data set {dataset.name!r}: {printable(file)}: its name isn't UTF-8; rename it")
+            if not dataset.database and (owner := owners.setdefault(file, dataset.name)) != dataset.name:
                 raise InputError(f"data sets {owner!r} and {dataset.name!r} are the same file, {file}")
-            owners[file] = dataset.name
-    known = set(all_labels(datasets))
-    for dataset in datasets:
-        for label in dataset.absent:
-            if label in dataset.labels:
-                raise InputError(
-                    f"data set {dataset.name!r}: {label!r} is both in `labels` and `absent`; it is one of them"
-                )
-            if label not in known:
-                raise InputError(
-                    f"data set {dataset.name!r}: `absent` names {label!r}, which no data set has; there are "
-                    f"{', '.join(sorted(known))}"
-                )
-    if not datasets:
-        raise InputError(f"no data set is declared in {', '.join(map(str, declarations))}")
     return datasets
+
+
+def _check_labels(dataset: DataSet, known: set[str]) -> None:
+    """Check the labels of a data set.
+
+    known (set[str]): those of all data sets.
+    RAISES (InputError): there is none, one is empty, or what `rename` and `absent` say can't be.
+    """
+    where = f"data set {dataset.name!r}"
+    if not dataset.labels:
+        raise InputError(f"{where}: no labels; list those that its annotators were shown")
+    if not all(label.strip() for label in dataset.labels):
+        raise InputError(f"{where}: an empty label; give it a name")
+    check_renaming(dataset.rename, dataset.labels, where)
+    for label in dataset.absent:
+        if label in dataset.labels:
+            raise InputError(f"{where}: {label!r} is both in `labels` and `absent`; it is one of them")
+        if label not in known:
+            listed = ", ".join(sorted(known))
+            raise InputError(f"{where}: `absent` names {label!r}, which no data set has; there are {listed}")
 
 
 def check_renaming(rename: Mapping[str, str], labels: Iterable[str], where: str) -> None:
@@ -185,57 +210,6 @@ def check_renaming(rename: Mapping[str, str], labels: Iterable[str], where: str)
             raise InputError(f"{where}: {old!r} is renamed to {new!r}, and listed as a label; list {new!r}")
 
 
-def _expand(declarations: Sequence[Path]) -> list[Path]:
-    """Replace patterns with the files that they match, as weasel and DVC don't, and folders with their declarations."""
-    found = [file for path in declarations for file in _matches(path)]
-    return [
-        file / DATASETS if file.is_dir() else file for file in found if not file.is_dir() or (file / DATASETS).exists()
-    ]
-
-
-def _matches(path: Path) -> list[Path]:
-    if not has_magic(str(path)) or path.exists():
-        return [path]
-    found = match_pattern(Path(), str(path))
-    if not found:
-        raise InputError(f"{path}: no file matches; it should name what declares data sets, see docs/data.md")
-    return found
-
-
-def _load(file: Path) -> list[DataSet]:
-    declared = read_entries(file)
-    _check_local(declared, file)
-    return [_make_dataset(item, _find_files(item, file)) for item in declared]
-
-
-def _check_local(declared: Sequence[Declaration], file: Path) -> None:
-    """Check that no data set is on a server.
-
-    RAISES (InputError): one is; below the message is the command that writes it to a file.
-    """
-    for item in declared:
-        url = next(filter(ADDRESS.match, _sources(item)), "")
-        if url:
-            hidden = PASSWORD.search(url) is not None
-            names = [other.name for other in declared if url in _sources(other)]
-            command = ["URL" if hidden else url, *names, os.path.relpath(file.parent)]
-            remark = f"; URL stands for the address, which has a password in it: {WITHOUT}" if hidden else ""
-            raise InputError(
-                f"{file}: data set {item.name!r} is on a server, and a merge reads files: write it to one, and declare "
-                f"that as its `path`{remark}\n{command_line('db_out')} {shlex.join(command)}"
-            )
-
-
-def _sources(item: Declaration) -> list[str]:
-    """List the paths of a declaration, or its database."""
-    return item.path if isinstance(item.path, list) else [item.path or item.db or ""]
-
-
-def read_all_entries(declarations: Sequence[Path]) -> dict[str, tuple[Path, Declaration]]:
-    """Read the entries of `datasets.yml` files, and of folders that have one, by name; each with its folder."""
-    return {entry.name: (file.parent, entry) for file in _expand(declarations) for entry in read_entries(file)}
-
-
 def check_document_url(url: str, where: str) -> None:
     """Check the address at which documents are shown; empty for none.
 
@@ -249,127 +223,136 @@ def check_document_url(url: str, where: str) -> None:
         )
 
 
-def read_entries(file: Path) -> list[Declaration]:
-    """Read the entries of a `datasets.yml`.
-
-    RAISES (InputError): there is no such file, or it isn't a list of declarations.
-    """
-    try:
-        content = read_file(file)
-    except FileNotFoundError as error:
-        raise InputError(f"{file}: there is no such file; it declares data sets, see docs/data.md") from error
-    declared = decode_yaml(content, list[Declaration], str(file), SYNTAX)
-    for item in declared:
-        if item.document_url:
-            check_document_url(item.document_url, _place(item, item.document_url, file))
-    return declared
+def _expand(declarations: Sequence[Path]) -> Iterator[Path]:
+    """Yield the files that declare: those given, those that patterns match, and those of folders that have one."""
+    for path in declarations:
+        found = match_pattern(Path(), str(path)) if has_magic(str(path)) and not path.exists() else [path]
+        if not found:
+            raise InputError(f"{path}: no file matches; it should name what declares data sets, see docs/data.md")
+        for file in found:
+            if not file.is_dir():
+                yield file
+            elif (file / DATASETS).exists():
+                yield file / DATASETS
 
 
-def _place(item: Declaration, value: str, file: Path) -> str:
-    """Name the file and the data set for an error, and the line if the value stands there as it is."""
-    before, written, _ = read_file(file).partition(value.encode("utf8", "surrogatepass"))
-    line = 1 + before.count(b"\n")
-    return f"{file}{f', line {line}' if written else ''}: data set {item.name!r}"
-
-
-def _make_dataset(item: Declaration, files: tuple[Path, ...]) -> DataSet:
+def _make_dataset(entry: Declaration, files: tuple[Path, ...]) -> DataSet:
     for key, suffix in (("spans", ".spacy"), ("text", ".json")):
-        if getattr(item, key) and not all(file.suffix == suffix for file in files):
-            raise InputError(f"data set {item.name!r}: `{key}` is of {suffix} files; leave it out")
-    labels = used_labels(item, files) if item.labels == "auto" else item.labels
+        if getattr(entry, key) and not all(file.suffix == suffix for file in files):
+            raise InputError(f"data set {entry.name!r}: `{key}` is of {suffix} files; leave it out")
+    labels = entry.labels
+    if labels == "auto":
+        labels, _, problem = look_into(entry, files)
+        if not labels:
+            why = f" ({problem})" if problem else ""
+            raise InputError(f"data set {entry.name!r}: `labels: auto`, but no span has a label{why}; list the labels")
     return DataSet(
-        item.name,
+        entry.name,
         files,
         labels,
-        item.kind,
-        item.split,
-        database=item.db is not None,
-        absent=item.absent,
-        rename=item.rename,
-        annotators=item.annotators,
-        inferred=item.labels == "auto",
-        key=item.spans or item.text,
-        document_url=item.document_url,
+        entry.kind,
+        entry.split,
+        database=entry.db is not None,
+        absent=entry.absent,
+        rename=entry.rename,
+        annotators=entry.annotators,
+        inferred=entry.labels == "auto",
+        key=entry.spans or entry.text,
+        document_url=entry.document_url,
     )
 
 
-def used_labels(item: Declaration, files: Sequence[Path]) -> tuple[str, ...]:
-    """List the labels of a data set's spans: it is read for that.
+class Content(NamedTuple):
+    """The labels of a data set's spans, how many texts it has, and the first row that can't be used, and why."""
 
-    RAISES (InputError): a file can't be read, or no span has a label.
+    labels: tuple[str, ...]
+    texts: int
+    problem: str
+
+
+def look_into(entry: Declaration, files: Iterable[Path]) -> Content:
+    """Read the sources of an entry.
+
+    RAISES (InputError): one can't be read.
     """
-    inside = item.name if item.db else ""
     labels: set[str] = set()
-    because = ""
+    texts, problem = 0, ""
     for file in files:
-        for row in read_items(file, inside, key=item.spans or item.text):
-            labels |= {item.rename.get(label, label) for label in labels_of(row.task)} if row.task else set()
-            because = because or (row.problem and f" ({file.name}, line {row.line}: {row.problem})")
-    if not labels:
-        raise InputError(f"data set {item.name!r}: `labels: auto`, but no span has a label{because}; list the labels")
-    return tuple(sorted(labels))
+        for item in read_items(file, entry.name if entry.db else "", key=entry.spans or entry.text):
+            if item.task:
+                texts += 1
+                labels |= {entry.rename.get(label, label) for label in labels_of(item.task)}
+            problem = problem or (item.problem and f"{file.name}, line {item.line}: {item.problem}")
+    return Content(tuple(sorted(labels)), texts, problem)
 
 
-def _find_files(item: Declaration, file: Path) -> tuple[Path, ...]:
-    """List the sources of a declaration: the `.spacy` files of a folder, a folder of brat documents, files."""
-    if bool(item.path) == bool(item.db):
-        raise InputError(f"{file}: data set {item.name!r} needs either a path or a db; {SYNTAX}")
-    found = (path for declared in _sources(item) for path in _find_named(item, file, declared))
+def _find_files(entry: Declaration, file: Path) -> tuple[Path, ...]:
+    """List the sources of an entry: the `.spacy` files of a folder, a folder of brat documents, files.
+
+    file (Path): the `datasets.yml`.
+    """
+    where = f"data set {entry.name!r}"
+    if bool(entry.path) == bool(entry.db):
+        raise InputError(f"{file}: {where} needs either a path or a db; {SYNTAX}")
+    found: list[Path] = []
+    for declared in entry.paths:
+        if ADDRESS.match(declared):
+            raise InputError(
+                f"{file}: {where} is on a server, and a merge reads files: write it to one, and declare that as its "
+                f"`path`: {command_line('db_out')} URL {entry.name} {os.path.relpath(file.parent)}"
+            )
+        if "\0" in declared:
+            raise InputError(f"{file}: {where}: no path can have the character \\0; correct {declared!r}")
+        found += _find_named(file.parent, declared, where)
     return tuple(dict.fromkeys(found))
 
 
-def _find_named(item: Declaration, file: Path, declared: str) -> list[Path]:
-    """List the sources that one path of a declaration names."""
-    if "\0" in declared:
-        raise InputError(f"{file}: data set {item.name!r}: no path can have the character \\0; correct {declared!r}")
-    path = Path(os.path.realpath(file.parent / declared))  # Path.resolve raises a RuntimeError where links loop
+def _find_named(folder: Path, declared: str, where: str) -> list[Path]:
+    """List the sources that one path of an entry names, relative to a folder.
+
+    where (str): the data set, for errors.
+    """
+    path = Path(os.path.realpath(folder / declared))  # Path.resolve raises a RuntimeError where links loop
+    if path.is_dir():
+        return _find_inside(path, where)
+    matches = [path]
     if has_magic(declared) and not path.exists():
-        return _match_files(item, file.parent, declared)
-    if not path.exists():
-        link = f", where {declared} leads" if (file.parent / declared).is_symlink() else ""
-        raise FileNotFoundError(f"data set {item.name!r}: there is no file {path}{link}")
-    if not path.is_dir():
-        open_file(path).close()
-        return [path]
+        matches = sorted({match.resolve() for match in match_pattern(folder, declared) if not is_folder(match)})
+    try:
+        for match in matches:
+            open_file(match).close()
+    except FileNotFoundError:
+        matches = []
+    if not matches:
+        raise FileNotFoundError(f"{where}: there is no file {path}")
+    return matches
+
+
+def _find_inside(folder: Path, where: str) -> list[Path]:
+    """List the `.spacy` files in a folder, or the folder itself if it has brat documents.
+
+    RAISES (InputError): it has both, or neither, or a merge has made other `.spacy` files in it.
+    """
     # Hidden folders, such as a merge's cache, aren't looked into.
-    found = find_files(path, (".spacy",), hidden=False)
-    documents = find_documents(path)
+    found = find_files(folder, (".spacy",), hidden=False)
+    documents = find_documents(folder)
     if found and documents:
         raise InputError(
-            f"data set {item.name!r}: the folder {path} has .spacy files as well as brat documents, such as "
-            f"{found[0].relative_to(path)} and {documents[0].relative_to(path)}; name the folder of one of them, "
+            f"{where}: the folder {folder} has .spacy files as well as brat documents, such as "
+            f"{found[0].relative_to(folder)} and {documents[0].relative_to(folder)}; name the folder of one of them, "
             "or write a pattern such as folder/*.spacy"
         )
     if not found and not documents:
         raise InputError(
-            f"data set {item.name!r}: the folder {path} has neither .spacy files nor brat documents; "
+            f"{where}: the folder {folder} has neither .spacy files nor brat documents; "
             "for JSONL files, write a pattern such as folder/*.jsonl"
         )
-    check_corpora(path, found)
-    return found or [path]
-
-
-def _match_files(item: Declaration, folder: Path, pattern: str) -> list[Path]:
-    """List the files that a pattern matches."""
-    matches = [match for match in match_pattern(folder, pattern) if not is_folder(match)]
-    if not matches:
-        raise FileNotFoundError(f"data set {item.name!r}: no file matches {os.path.realpath(folder / pattern)}")
-    for match in matches:
-        open_file(match).close()
-    return sorted({match.resolve() for match in matches})
-
-
-def check_corpora(folder: Path, files: Sequence[Path]) -> None:
-    """Check that `.spacy` files which merges have made are all that they have made.
-
-    files (Sequence[Path]): those in the folder, and below it.
-    RAISES (InputError): a partition is missing.
-    """
-    splits = {file.parent for file in files}
+    splits = {file.parent for file in found}
     if is_corpus(folder):
         splits |= {folder / name.partition("/")[0] for name in read_manifest(folder)["partitions"]}
     for split in sorted(splits):
         find_partitions(split)
+    return found or [folder]
 
 
 def all_labels(datasets: Sequence[DataSet]) -> list[str]:

@@ -1,6 +1,6 @@
 """Prodigy's tables, and the tasks of a data set in an SQLite file that has them; nothing is written to it.
 
-    dataset(id, name, ...)    example(id, content, ...)    link(example_id, dataset_id, ...)
+    dataset(id, name, session, ...)    example(id, content, ...)    link(example_id, dataset_id, ...)
 
 `content` is a task as JSON in UTF-8. An answer is linked to its data set and to that of its session.
 """
@@ -16,6 +16,7 @@ from labelwise.sources.items import Item
 from labelwise.sources.prodigy import parse_task
 
 MOST = 2**32 - 1  # ids count as lines, which have 32 bits in a run
+TABLES = ("dataset", "example", "link")
 
 # Each task once, however often it is linked.
 TASKS = (
@@ -23,18 +24,19 @@ TASKS = (
     "join dataset on dataset.id = link.dataset_id where dataset.name = :name) order by example.id"
 )
 DATASET_NAMES = "select name from dataset order by name"
+OWN_NAMES = "select name from dataset where coalesce(session, 0) = 0 order by name"  # but for those of sessions
 
 
-def check_tables(where: object, tables: Iterable[str]) -> None:
+def check_schema(where: object, tables: Iterable[str]) -> None:
     """Check that a database is Prodigy's.
 
     where (object): the database, for the error.
     RAISES (InputError): a table is missing.
     """
     found = sorted(tables)
-    if not {"dataset", "example", "link"} <= {*found}:
+    if not {*TABLES} <= {*found}:
         raise InputError(
-            f"{where}: this isn't Prodigy's schema, which has the tables dataset, example and link; the tables found "
+            f"{where}: this isn't Prodigy's schema, which has the tables {', '.join(TABLES)}; the tables found "
             f"are: {', '.join(found) or 'none'}; export the data set with `prodigy db-out` and declare the file as "
             "`path:`"
         )
@@ -59,17 +61,31 @@ def read_database(path: Path, dataset: str) -> Iterator[Item]:
 
     RAISES (InputError): the tables aren't Prodigy's, or have no such data set.
     """
-    with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, isolation_level=None)) as connection:
-        connection.text_factory = bytes  # text that isn't UTF-8 costs its row only
+    with closing(_connect(path)) as connection:
         connection.execute("begin")
         tables = connection.execute("select name from sqlite_master where type = 'table'")
-        check_tables(path, [_text(name) for (name,) in tables])
+        check_schema(path, [_text(name) for (name,) in tables])
         check_names(path, [dataset], [_text(name) for (name,) in connection.execute(DATASET_NAMES)])
         for number, content in connection.execute(TASKS, {"name": dataset}):
             if isinstance(number, int) and 0 <= number <= MOST:
                 yield Item(number, *parse_task(content if isinstance(content, bytes) else b""))
             else:
                 yield Item(0, None, f"malformed: the id {_text(number)!r} isn't a number from 0 to {MOST}")
+
+
+def find_names(path: Path) -> list[str]:
+    """List the data sets of an SQLite file, but for those of sessions.
+
+    RAISES (sqlite3.DatabaseError): it isn't Prodigy's, or can't be read.
+    """
+    with closing(_connect(path)) as connection:
+        return [_text(name) for (name,) in connection.execute(OWN_NAMES)]
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, isolation_level=None)
+    connection.text_factory = bytes  # text that isn't UTF-8 costs its row only
+    return connection
 
 
 def _text(value: Any) -> str:
