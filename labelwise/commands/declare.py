@@ -1,38 +1,37 @@
-"""Have a folder of data sets declared, for the commands that depend on it."""
+"""Have a folder of data sets declared, for the commands that depend on it, and print what isn't."""
 
+from collections.abc import Iterable
 from pathlib import Path
+
+import msgspec
 
 from labelwise.commands.console import msg, print_table
 from labelwise.common.wording import counted
 from labelwise.corpus.tasks import DATASETS
+from labelwise.sources.declarations import write_entries
+from labelwise.sources.formats import SUFFIXES
+from labelwise.sources.undeclared import Undeclared, declare_folder
 
 
-def declare(folder: Path) -> None:
-    """Have the files of a folder declared that aren't, and print what was found."""
-    from labelwise.sources.declarations import write_entries  # these import spaCy, which takes seconds
-    from labelwise.sources.undeclared import declare_folder
-
+def declare(folder: Path) -> list[Undeclared]:
+    """Have the files of a folder declared that aren't, and print the entries that were added; return the others."""
     found = declare_folder(folder)
-    new = [one for one in found if one.entry.labels]
-    rows = [[one.entry.name, ", ".join(one.entry.labels), f"{one.texts:,}", f"{len(one.spans):,}"] for one in new]
-    print_table([f"Added to {folder / DATASETS}", "labels", "texts", "spans"], rows)
+    new = [one for one in found if not one.problem]
+    rows = [[one.entry.name, ", ".join(one.entry.labels), f"{one.texts:,}"] for one in new]
+    print_table([f"Added to {folder / DATASETS}", "labels", "texts"], rows)
     if new:
         msg.warn(
             f"Check the {counted(len(new), 'data set')} added to {folder / DATASETS}",
             "The labels are those that were used: labels nobody used can't be inferred",
         )
-    for one in new:
-        if one.paste:
-            msg.warn(
-                f"{one.entry.path} may be a later export of {one.like!r}: most spans are in both",
-                f"Now these are two data sets. To make them one, in which the file listed last counts, put this in "
-                f"place of the entries {one.like!r} and {one.entry.name!r} in {folder / DATASETS}:",
-            )
-            print(write_entries([one.paste]))
-    for one in found:
-        if not one.entry.labels:
-            file = folder / str(one.entry.path or one.entry.db)
-            msg.warn(f"{file}: {one.entry.name!r} isn't declared", one.problem)
-            if one.paste:
-                msg.info(f"If {one.paste.text!r} is its text, add to {folder / DATASETS}:")
-                print(write_entries([one.paste]))
+    return [one for one in found if one.problem]
+
+
+def print_undeclared(folder: Path, left: Iterable[Undeclared]) -> None:
+    """Print the files of a folder that aren't declared, each with the entry to add."""
+    for one in left:
+        file = folder / one.entry.paths[0]
+        msg.warn(f"{file}: {one.entry.name!r} isn't declared", one.problem)
+        if file.name.endswith(SUFFIXES):
+            msg.info(f"To merge it, add to {folder / DATASETS}, with all labels that annotators were shown:")
+            print(write_entries([msgspec.structs.replace(one.entry, labels=one.entry.labels or ("LABEL",))]))

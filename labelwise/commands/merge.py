@@ -1,6 +1,7 @@
 """Merge data sets into one corpus of partitioned .spacy files."""
 
 from collections import Counter
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,7 +16,7 @@ from labelwise.commands.console import (
     progress,
     user_errors,
 )
-from labelwise.commands.declare import declare
+from labelwise.commands.declare import declare, print_undeclared
 from labelwise.common.memory import measure_peak
 from labelwise.common.wording import counted
 from labelwise.corpus.manifest import SPLITS
@@ -45,29 +46,30 @@ def merge_cli(
     strict: Annotated[bool, Option("--strict", help="Fail, and write nothing, if any row or span is bad")] = False,
 ) -> None:
     """Merge data sets into one corpus of partitioned .spacy files."""
-    with user_errors("Nothing was merged"):
-        settings = read_settings(project)
-        for folder in filter(Path.is_dir, datasets):
-            declare(folder)
-        with measure_peak() as peak:
-            ledger = merge_data(
-                datasets,
-                out,
-                settings,
-                workers=workers,
-                memory=memory,
-                address=address,
-                decisions=decisions,
-                metrics=metrics,
-                strict=strict,
-                progress=progress,
-            )
-    print_ledger(ledger)
-    total = sum(ledger["texts", split] for split in SPLITS)
-    entities = counted(ledger["spans", "entity"], "span")
-    msg.good(f"{out} has {counted(total, 'text')}, and {entities} as entities")
-    msg.info(f"Memory: {peak.bytes / 2**20:,.0f} MB at most, in all processes")
-    print_warnings(ledger, settings, out)
+    with ExitStack() as last:
+        with user_errors("Nothing was merged"):
+            settings = read_settings(project)
+            for folder in filter(Path.is_dir, datasets):
+                last.callback(print_undeclared, folder, declare(folder))
+            with measure_peak() as peak:
+                ledger = merge_data(
+                    datasets,
+                    out,
+                    settings,
+                    workers=workers,
+                    memory=memory,
+                    address=address,
+                    decisions=decisions,
+                    metrics=metrics,
+                    strict=strict,
+                    progress=progress,
+                )
+        print_ledger(ledger)
+        total = sum(ledger["texts", split] for split in SPLITS)
+        entities = counted(ledger["spans", "entity"], "span")
+        msg.good(f"{out} has {counted(total, 'text')}, and {entities} as entities")
+        msg.info(f"Memory: {peak.bytes / 2**20:,.0f} MB at most, in all processes")
+        print_warnings(ledger, settings, out)
 
 
 def print_warnings(ledger: Ledger, settings: Settings, out: Path) -> None:

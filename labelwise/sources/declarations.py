@@ -37,7 +37,7 @@ from labelwise.common.errors import InputError
 from labelwise.corpus.manifest import find_partitions, is_corpus, read_manifest
 from labelwise.corpus.tasks import DATASETS
 from labelwise.sources.brat import find_documents
-from labelwise.sources.files import find_files, is_folder, match_pattern, open_file, printable, read_file
+from labelwise.sources.files import find_files, match_pattern, open_file, printable, read_file
 from labelwise.sources.formats import read_items
 from labelwise.sources.prodigy import labels_of
 
@@ -110,16 +110,6 @@ class Declaration(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True
             return {"": self.annotator} if self.annotator else {}
         return {str(name): person for name, person in self.annotator.items()}
 
-    def rename_label(self, old: str, new: str) -> "Declaration":
-        """Copy it with another name for one of its labels."""
-        labels = (
-            self.labels
-            if self.labels == "auto"
-            else tuple(dict.fromkeys(new if one == old else one for one in self.labels))
-        )
-        rename = {written: new if name == old else name for written, name in self.rename.items()}
-        return msgspec.structs.replace(self, labels=labels, rename={**rename, old: new})
-
 
 def write_entries(entries: Iterable[Declaration]) -> str:
     """Write entries as a `datasets.yml` has them."""
@@ -139,11 +129,6 @@ def read_entries(file: Path) -> list[Declaration]:
     for entry in declared:
         check_document_url(entry.document_url, f"{file}: data set {entry.name!r}")
     return declared
-
-
-def read_all_entries(declarations: Sequence[Path]) -> dict[str, tuple[Path, Declaration]]:
-    """Read the entries of `datasets.yml` files, and of folders that have one, by name; each with its folder."""
-    return {entry.name: (file.parent, entry) for file in _expand(declarations) for entry in read_entries(file)}
 
 
 def load_datasets(declarations: Sequence[Path]) -> list[DataSet]:
@@ -317,14 +302,15 @@ def _find_named(folder: Path, declared: str, where: str) -> list[Path]:
         return _find_inside(path, where)
     matches = [path]
     if has_magic(declared) and not path.exists():
-        matches = sorted({match.resolve() for match in match_pattern(folder, declared) if not is_folder(match)})
-    try:
-        for match in matches:
-            open_file(match).close()
-    except FileNotFoundError:
-        matches = []
+        matches = sorted(
+            {Path(os.path.realpath(match)) for match in match_pattern(folder, declared) if not match.is_dir()}
+        )
     if not matches:
-        raise FileNotFoundError(f"{where}: there is no file {path}")
+        raise FileNotFoundError(f"{where}: no file matches {path}")
+    for match in matches:
+        if not match.exists():
+            raise FileNotFoundError(f"{where}: there is no file {match}")
+        open_file(match).close()
     return matches
 
 

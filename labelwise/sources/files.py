@@ -3,10 +3,8 @@
 Links are followed, as every tool does.
 """
 
-import errno
 import glob
 import os
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, NoReturn
@@ -14,34 +12,25 @@ from typing import BinaryIO, NoReturn
 from labelwise.common.errors import InputError
 from labelwise.corpus.tasks import DATASETS
 
-# Errors that are about a file, not about this process or the disk.
-UNREADABLE = {errno.EACCES, errno.EPERM, errno.EISDIR, errno.ELOOP, errno.ENOTDIR, errno.ENXIO, errno.ENODEV}
 NOT_DATA = (".md", ".example", ".dvc", DATASETS)  # of names that are ignored without a message
 
 
 def walk(root: Path, *, hidden: bool = True) -> Iterator[tuple[Path, list[Path]]]:
     """Yield a folder and those below it, each once, with its files.
 
-    A folder comes under its own name, or else that of the first link to it.
-
     hidden (bool): names that begin with a dot, too.
-    RAISES (InputError): a folder, or a link's target, can't be read.
+    RAISES (InputError): a folder can't be read.
     """
     seen: set[tuple[int, int]] = set()
-    waiting = [root]
-    for start in waiting:
-        for name, folders, files in os.walk(start, onerror=_refuse):
-            folder = Path(name)
-            status = folder.stat()
-            if (status.st_dev, status.st_ino) in seen:
-                folders.clear()
-                continue
-            seen.add((status.st_dev, status.st_ino))
-            folders[:] = sorted(below for below in folders if hidden or not below.startswith("."))
-            waiting += [folder / below for below in folders if (folder / below).is_symlink()]  # followed last
-            found = [folder / file for file in files if hidden or not file.startswith(".")]
-            # A link to a folder that can't be reached looks like one to a file.
-            yield folder, [file for file in found if not file.is_symlink() or not is_folder(file)]
+    for name, folders, files in os.walk(root, onerror=_refuse, followlinks=True):
+        folder = Path(name)
+        status = folder.stat()
+        if (status.st_dev, status.st_ino) in seen:  # a link leads here, too
+            folders.clear()
+            continue
+        seen.add((status.st_dev, status.st_ino))
+        folders[:] = sorted(below for below in folders if hidden or not below.startswith("."))
+        yield folder, [folder / file for file in files if hidden or not file.startswith(".")]
 
 
 def find_files(root: Path, suffixes: tuple[str, ...], *, hidden: bool = True) -> list[Path]:
@@ -75,12 +64,12 @@ def match_pattern(folder: Path, pattern: str) -> list[Path]:
     parts = path.relative_to(path.anchor).parts
     found = {folder / path.anchor}
     for part in (*parts, "*") if parts[-1] == "**" else parts:
-        folders = filter(is_folder, found)
+        folders = filter(Path.is_dir, found)
         if part == "**":
             found = {below for one in folders for below, _ in walk(one, hidden=False)}
         else:
             found = {one / name for one in folders for name in _names(part, one)}
-    return sorted(path for path in found if is_folder(path) or path.is_symlink() or path.exists())
+    return sorted(path for path in found if path.is_symlink() or path.exists())
 
 
 def _names(part: str, folder: Path) -> list[str]:
@@ -93,42 +82,22 @@ def open_file(path: Path) -> BinaryIO:
     """Open a file.
 
     RAISES (FileNotFoundError): nothing is there, not even a link.
-    RAISES (InputError): it can't be read: a link to nothing, a folder, a file that mustn't be read; or a
-        pipe, which might be waited for, or a device, which might be read, without end.
+    RAISES (InputError): it can't be read: a link to nothing, a folder, a file that mustn't be read.
     """
     try:
-        file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))  # noqa: SIM115
+        return path.open("rb")
     except FileNotFoundError as error:
         if not path.is_symlink():
             raise
         raise InputError(f"{printable(path)}: a link to nothing; fetch what it should lead to, or delete it") from error
     except OSError as error:
-        if error.errno not in UNREADABLE:
-            raise
         raise InputError(f"{printable(path)}: this file can't be read: {error.strerror}") from error
-    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-        file.close()
-        raise InputError(f"{printable(path)}: this is neither a file nor a folder; write its content to a file")
-    return file
 
 
 def read_file(path: Path) -> bytes:
     """Read a file whole; it raises what `open_file` raises."""
     with open_file(path) as file:
         return file.read()
-
-
-def is_folder(path: Path) -> bool:
-    """Tell whether a path is a folder, or a link to one.
-
-    RAISES (InputError): that can't be known, because a folder that it leads through can't be read.
-    """
-    try:
-        return stat.S_ISDIR(path.stat().st_mode)
-    except PermissionError as error:
-        _refuse(error)
-    except OSError:
-        return False
 
 
 def printable(path: Path) -> str:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from backports import zstd
 
 from labelwise.common.errors import InputError
-from labelwise.sources.files import find_files, is_folder, printable, read_file
+from labelwise.sources.files import find_files, printable, read_file
 from labelwise.sources.formats import is_jsonl, read_items, refuse_damaged
 from labelwise.sources.jsonl import UNREADABLE, cut_jsonl
 from labelwise.sources.prodigy import DOCUMENT
@@ -57,7 +57,7 @@ def find_pieces(inputs: Sequence[Path], lines: int) -> Iterator[Piece]:
     RAISES (InputError): an input isn't there, or can't be read.
     """
     for path in inputs:
-        if is_folder(path):
+        if path.is_dir():
             for file in find_files(path, SUFFIXES):
                 yield from _cut(file, printable(file.relative_to(path)), lines)
         elif not path.is_file():

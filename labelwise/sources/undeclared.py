@@ -111,7 +111,7 @@ def _describe(file: Path, entry: Declaration, names: set[str]) -> Undeclared:
         return Undeclared(entry, problem="its name isn't UTF-8; rename it")
     try:
         labels, texts, problem = look_into(entry, [file])
-    except InputError as error:
+    except (InputError, OSError) as error:
         return Undeclared(entry, problem=str(error).removeprefix(f"{printable(file)}: "))
     why = "" if labels else f"it has no span with a label{f' ({problem})' if problem else ''}"
     return Undeclared(msgspec.structs.replace(entry, labels=labels), texts, why)

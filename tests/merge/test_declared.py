@@ -1,8 +1,6 @@
 """From files that nobody has declared to a corpus, by the command: what is a data set, what counts, what is printed."""
 
 import json
-import re
-from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -44,14 +42,6 @@ class Folder:
     @property
     def entries(self) -> list[dict]:
         return yaml.safe_load(self.declared.read_text(encoding="utf8"))
-
-    def paste(self, printed: str) -> None:
-        """Make one data set of a later export and an earlier one by the entry that is printed for that."""
-        message, entry = printed.partition("may be a later export of")[2].split("datasets.yml:\n", 1)
-        names = re.findall(r"'(.*?)'", message.partition("in place of the entries")[2])
-        pasted = yaml.safe_load(entry.partition("\n\n")[0])
-        kept = [one for one in self.entries if one["name"] not in names]
-        self.declared.write_text(yaml.safe_dump([*kept, *pasted], sort_keys=False), encoding="utf8")
 
 
 @pytest.fixture
@@ -115,33 +105,23 @@ def test_two_label_studios_with_equal_ids_are_two(folder):
     assert folder.counts["spans"] == {"entity": 80, "duplicate": 40}
 
 
-@pytest.mark.parametrize("renamed", ["by its entry", "in the tool"])
-def test_a_later_export_is_pasted_into_the_entry_and_what_was_deleted_stays_deleted(folder, renamed):
-    """50 of 150 spans were deleted; the label has another name in the data than in the entry, or than before."""
+def test_a_later_export_is_listed_in_the_entry_and_what_was_deleted_stays_deleted(folder):
+    """50 of 150 spans were deleted; until the entry lists both, these are two data sets."""
     first = [prodigys(text, ANN, BOB, label="PER") for text in TEXTS[:50]]
     first += [prodigys(text, ANN, label="PER") for text in TEXTS[50:100]]
     write_jsonl(folder.folder / "person.jsonl", first)
-    folder.merge()
-    label = "PERSON" if renamed == "in the tool" else "PER"
-    if renamed == "by its entry":
-        entry = "{name: person, path: person.jsonl, labels: [PERSON, TITLE], rename: {PER: PERSON}, split: train}"
-        folder.declared.write_text(f"# ours\n- {entry}\n", encoding="utf8")
+    entry = "- {name: person, path: PATH, labels: [PERSON, TITLE], rename: {PER: PERSON}, split: train}\n"
+    folder.declared.write_text("# ours\n" + entry.replace("PATH", "person.jsonl"), encoding="utf8")
     before = folder.declared.read_text(encoding="utf8")
-    write_jsonl(folder.folder / "person-june.jsonl", [prodigys(text, ANN, label=label) for text in TEXTS[:100]])
-    printed = folder.merge()
+    write_jsonl(folder.folder / "person-june.jsonl", [prodigys(text, ANN, label="PER") for text in TEXTS[:100]])
+    folder.merge()
     assert folder.declared.read_text(encoding="utf8").startswith(before), "what is there stays as it is"
-    assert folder.entries[1:] == [{"name": "person-june", "path": "person-june.jsonl", "labels": [label]}]
-    folder.paste(printed)
-    (one,) = folder.entries
-    assert one["path"] == ["person.jsonl", "person-june.jsonl"]
-    assert one.get("split", "train") == "train"
-    again = folder.merge()
-    assert "- name:" not in again
+    assert folder.entries[1:] == [{"name": "person-june", "path": "person-june.jsonl", "labels": ["PER"]}]
+    folder.declared.write_text(entry.replace("PATH", "[person.jsonl, person-june.jsonl]"), encoding="utf8")
+    folder.merge()
     assert folder.counts["rows"] == {"merged": 100, "superseded": 100}
     assert folder.counts["spans"] == {"entity": 100, "in superseded task": 150}
-    assert {label: n.get("gold") for label, n in folder.counts["labels"].items()} == (
-        {"PERSON": 100, "TITLE": None} if renamed == "by its entry" else {"PERSON": 100}
-    )
+    assert {label: n.get("gold") for label, n in folder.counts["labels"].items()} == {"PERSON": 100, "TITLE": None}
 
 
 def test_an_answer_that_the_later_export_lacks_stays(folder):
@@ -152,18 +132,3 @@ def test_an_answer_that_the_later_export_lacks_stays(folder):
     folder.merge()
     assert folder.counts["rows"] == {"merged": 10, "superseded": 7}
     assert folder.counts["spans"] == {"entity": 7 + 6, "in superseded task": 14}
-
-
-def test_a_label_of_nearly_the_same_name_is_renamed_by_the_entry_that_is_printed(folder):
-    """The entry has what it had before: its path in the folder, and its split."""
-    write_jsonl(folder.folder / "ann.jsonl", [prodigys(text, ANN) for text in TEXTS[:20]])
-    write_jsonl(folder.folder / "leo's.jsonl", [prodigys(text, BOB, label="Persons") for text in TEXTS[20:30]])
-    folder.merge()
-    folder.declared.write_text(folder.declared.read_text().replace("- Persons", "- Persons\n  split: train"))
-    printed = folder.merge()
-    pasted = yaml.safe_load(printed[printed.index("- name:") :])
-    expected = {"name": "leo's", "path": "leo's.jsonl", "labels": ["PERSON"], "split": "train"}
-    assert pasted == [expected | {"rename": {"Persons": "PERSON"}}]
-    folder.declared.write_text(yaml.safe_dump([folder.entries[0], *pasted]), encoding="utf8")
-    assert "- name:" not in folder.merge()
-    assert Counter(folder.counts["labels"]["PERSON"])["gold"] == 30
