@@ -428,13 +428,6 @@ def test_wrong_sources(merging, declared, message):
         merging.run()
 
 
-def test_a_declared_link_to_nothing_is_told(merging):
-    declare(merging, {"name": "a", "path": "a.jsonl", "labels": ["A"]})
-    (merging.root / "tasks/a.jsonl").symlink_to("b.jsonl")
-    with pytest.raises(FileNotFoundError, match=r"there is no file .*b\.jsonl, where a\.jsonl leads$"):
-        merging.run()
-
-
 def test_a_database_with_a_log_of_writes_can_be_read(merging):
     (merging.root / "tasks").mkdir()
     path = merging.root / "tasks" / "p.db"
