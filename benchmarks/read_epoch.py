@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from spacy.training.batchers import configure_minibatch_by_words
 
-from labelwise.corpus.streaming import forgetting
+from labelwise.corpus.pipeline import forgetting
 from labelwise.corpus.tokenizer import make_nlp, read_tokenizer
 from labelwise.train.batches import example_of, read_batches
 from labelwise.train.reader import PartitionedCorpus

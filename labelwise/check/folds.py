@@ -14,8 +14,7 @@ from spacy.language import Language
 from labelwise.check.findings import Opinion
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 from labelwise.corpus.manifest import Split, partitions_of
-from labelwise.corpus.pipeline import load_pipeline
-from labelwise.corpus.streaming import forgetting, take_batch
+from labelwise.corpus.pipeline import forgetting, load_pipeline, take_batch
 from labelwise.train.reader import fold_of
 from labelwise.train.recipe import Recipe
 from labelwise.train.side_by_side import train_side_by_side

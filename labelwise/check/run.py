@@ -30,7 +30,7 @@ from labelwise.common.errors import InputError
 from labelwise.common.files import beside, check_replaceable, remove, staged
 from labelwise.common.memory import check_workers, plan_workers
 from labelwise.corpus.forms import Forms
-from labelwise.corpus.manifest import pinned, read_manifest, read_split
+from labelwise.corpus.manifest import read_manifest, read_split, unchanged
 from labelwise.corpus.pipeline import load_pipeline
 from labelwise.corpus.places import read_declared_labels
 from labelwise.train.recipe import Recipe
@@ -84,8 +84,8 @@ def check(
     """
     corpus, out = corpus.absolute(), out.absolute()  # a cluster's workers are elsewhere
     check_replaceable(out, (FINDINGS,), "check")
-    labels, declared = read_manifest(corpus)["labels"], read_declared_labels(corpus)
-    with pinned(corpus), staged(out, folder=True) as folder:
+    labels, declared = read_manifest(corpus).labels, read_declared_labels(corpus)
+    with staged(out, folder=True) as folder, unchanged(corpus):
         folder.mkdir()
         forms, spans, inconsistencies = count_corpus(corpus, labels)
         kept, texts = Kept(labels, MOST), 0
@@ -97,7 +97,7 @@ def check(
         edges = (one for found in inconsistencies.found().values() for one in found)
         findings = sorted([*kept.best(spans), *edges], key=lambda one: -one.score)
         locate(findings, corpus, declared)
-        head = {"digest": read_split(corpus / "train")["digest"], "texts": texts, "folds": folds.number if folds else 0}
+        head = {"digest": read_split(corpus / "train").digest, "texts": texts, "folds": folds.number if folds else 0}
         with (folder / FINDINGS).open("wb") as file:
             for row in (head, *findings):
                 file.write(msgspec.json.encode(row) + b"\n")

@@ -21,7 +21,7 @@ from spacy.vocab import Vocab
 
 from labelwise.common.errors import InputError
 from labelwise.corpus.annotation import GOLD, INCORRECT, Annotation, SpanKey, annotate, decode_annotation, not_merged
-from labelwise.corpus.manifest import read_partition
+from labelwise.corpus.manifest import Partition, find_partition, read_partition
 
 MISSING, INSIDE, OUTSIDE, BEGIN = 0, 1, 2, 3  # spaCy's ENT_IOB
 SPAN = struct.Struct(">QQQllll")  # id, knowledge base id, label, start and end in tokens and in characters
@@ -113,16 +113,17 @@ class StoredDoc:
         return doc
 
 
-def read_stored_docs(file: Path) -> Iterator[StoredDoc]:
+def read_stored_docs(partition: Partition | Path) -> Iterator[StoredDoc]:
     """Yield the texts of a `.spacy` file, in order; the file is read whole.
 
     RAISES (InputError): it isn't such a file, holds no entities, or has changed since the merge.
     """
-    content = read_partition(file)
+    partition = find_partition(partition) if isinstance(partition, Path) else partition
+    content = read_partition(partition)
     try:
         yield from _decode_docs(check_arrays(decode(zlib.decompress(content))))
     except DAMAGES as error:
-        raise InputError(f"{file}: not a .spacy file with entities ({error}); run the merge again") from error
+        raise InputError(f"{partition.file}: not a .spacy file with entities ({error}); run the merge again") from error
 
 
 # What is raised where a `.spacy` file isn't what it should be.

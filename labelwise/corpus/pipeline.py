@@ -1,16 +1,29 @@
-"""Load a trained pipeline, for texts of any length."""
+"""Work through a corpus with a pipeline, piece by piece, so that neither texts nor their words pile up."""
 
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from itertools import islice
 from pathlib import Path
+from typing import Any, TypeVar
 
 import spacy
+from spacy.attrs import ORTH, SPACY
 from spacy.language import Language
 
 from labelwise.common.errors import InputError
-from labelwise.corpus.tokenizer import MAX_LENGTH
+from labelwise.corpus.docbin_reader import read_stored_docs
+from labelwise.corpus.manifest import find_partitions
+from labelwise.corpus.tokenizer import MAX_LENGTH, tokenize
+
+Item = TypeVar("Item")
+BATCH_WORDS = 4000  # roughly how many words are predicted at a time
+MAX_STRINGS = 30_000  # in a vocabulary, of about half a kilobyte each
+CHECKED = 100  # texts whose tokens are compared: the first ones, which are random, as they are sorted by digest
+SHOWN = 5  # tokens, from the first that differs
 
 
 def load_pipeline(model: Path) -> Language:
-    """Load a pipeline; one with a head for each label needs `spacy_per_label`.
+    """Load a pipeline, for texts of any length; one with a head for each label needs `spacy_per_label`.
 
     RAISES (InputError): there is none.
     """
@@ -19,3 +32,42 @@ def load_pipeline(model: Path) -> Language:
     nlp = spacy.load(model)
     nlp.max_length = MAX_LENGTH
     return nlp
+
+
+def take_batch(items: Iterator[Item], most: int, words: Callable[[Item], int]) -> list[Item]:
+    """Take at most `most` items, and stop once they have BATCH_WORDS words."""
+    batch, taken = [], 0
+    for item in islice(items, most):
+        batch.append(item)
+        taken += words(item)
+        if taken >= BATCH_WORDS:
+            break
+    return batch
+
+
+def forgetting(nlp: Language) -> AbstractContextManager[Any]:
+    """Open spaCy's memory zone, which forgets the words of its Docs at the end, if the vocabulary has grown large."""
+    vocab: Any = nlp.vocab
+    large = len(vocab.strings) > MAX_STRINGS and not vocab.in_memory_zone
+    return nlp.memory_zone() if large else nullcontext()
+
+
+def check_tokens(nlp: Language, split: Path, remedy: str) -> None:
+    """Check that a pipeline makes the tokens that the first texts of a split have: else it learns nothing.
+
+    RAISES (InputError): it doesn't, and the first difference.
+    """
+    texts = ((one.file, doc) for one in find_partitions(split) for doc in read_stored_docs(one))
+    for file, stored in islice(texts, CHECKED):
+        with forgetting(nlp):
+            doc = tokenize(nlp, stored.text)
+            made = [(word, space) for word, space in doc.to_array([ORTH, SPACY]).tolist()]
+            have = list(zip(stored.words.tolist(), stored.spaces.tolist(), strict=True))
+            if made != have:
+                at = next(number for number, pair in enumerate(have) if made[number : number + 1] != [pair])
+                ours = [doc.vocab.strings[word] for word, _ in made[at : at + SHOWN]]
+                theirs = [stored.strings[word] for word, _ in have[at : at + SHOWN]]
+                raise InputError(
+                    f"{file}: {stored.text[:40]!r}...: the corpus has the tokens {theirs}, where the pipeline makes "
+                    f"{ours}. Remedy: {remedy}"
+                )

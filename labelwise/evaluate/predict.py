@@ -19,10 +19,9 @@ from labelwise.common.keys import text_key
 from labelwise.common.parallel import open_workers
 from labelwise.corpus.annotation import entities
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
-from labelwise.corpus.manifest import find_partitions, manifest_digest, pinned
-from labelwise.corpus.pipeline import load_pipeline
-from labelwise.corpus.streaming import forgetting, take_batch
-from labelwise.corpus.tokenizing import tokenize
+from labelwise.corpus.manifest import Partition, find_partitions
+from labelwise.corpus.pipeline import forgetting, load_pipeline, take_batch
+from labelwise.corpus.tokenizer import tokenize
 from labelwise.evaluate.predictions import PredictedDoc, write_predictions
 from spacy_per_label.component import SPANS_KEY
 
@@ -33,19 +32,18 @@ class PredictJob(NamedTuple):
     """A partition to predict.
 
     model, digest (Path, str): the pipeline's folder, and its digest.
-    partition, manifest (Path, str): the `.spacy` file, and the digest of its corpus's manifest.
+    partition (Partition): the `.spacy` file, with its digest.
     out (Path): the file for predictions.
     """
 
     model: Path
     digest: str
-    partition: Path
-    manifest: str
+    partition: Partition
     out: Path
 
     def __str__(self) -> str:
         """Name the partition."""
-        return str(self.partition)
+        return str(self.partition.file)
 
 
 class Done(NamedTuple):
@@ -94,7 +92,6 @@ def predict_split(model: Path, split: Path, out: Path, *, workers: int = 1, addr
     digest = digest_folder(model)
     hold_pipeline(model, digest)
     files = find_partitions(split)
-    manifest = manifest_digest(split.resolve().parent)
 
     def predict() -> Iterator[Done]:
         """Predict all partitions, and put their lines together, in order."""
@@ -104,7 +101,7 @@ def predict_split(model: Path, split: Path, out: Path, *, workers: int = 1, addr
             whole.open("wb") as written,
             open_workers(min(workers, len(files)), address, out) as map_jobs,
         ):
-            jobs = [PredictJob(model, digest, file, manifest, folder / f"{file.stem}.jsonl") for file in files]
+            jobs = [PredictJob(model, digest, one, folder / f"{one.file.stem}.jsonl") for one in files]
             for job, done in zip(jobs, map_jobs(predict_partition, jobs), strict=True):
                 written.write(job.out.read_bytes())
                 job.out.unlink()
@@ -117,7 +114,7 @@ def predict_partition(job: PredictJob) -> Done:
     """Write the predictions for a partition."""
     golds = read_stored_docs(job.partition)
     texts = words = 0
-    with pinned(job.partition.parent.resolve().parent, job.manifest), job.out.open("wb") as file:
+    with job.out.open("wb") as file:
         for gold, doc in predict_each(hold_pipeline(job.model, job.digest), golds, lambda gold: gold.text, len):
             texts += 1
             words += len(doc)

@@ -12,9 +12,9 @@ from labelwise.common.device import use_gpu
 from labelwise.common.errors import InputError
 from labelwise.common.files import check_kind
 from labelwise.common.memory import check_workers
-from labelwise.corpus.manifest import pinned, read_manifest, read_split
+from labelwise.corpus.manifest import read_manifest, read_split, unchanged
 from labelwise.corpus.merge_counts import Agreement
-from labelwise.corpus.same_tokens import check_tokens
+from labelwise.corpus.pipeline import check_tokens
 from labelwise.corpus.seen_texts import SeenTexts, read_seen
 from labelwise.evaluate.predict import Done, hold_pipeline, predict_split
 from labelwise.evaluate.results import read_merge_counts
@@ -72,12 +72,12 @@ def evaluate_pipeline(
     counts = read_merge_counts(Path(merge_metrics)) if merge_metrics else None
     if merge_metrics and counts is None:
         raise InputError(f"{merge_metrics}: there is no such file; run the merge")
-    with pinned(split.resolve().parent), TemporaryDirectory() as folder:
+    with unchanged(split.resolve().parent), TemporaryDirectory() as folder:
         file = predictions or Path(folder) / "predictions.jsonl"
         check_workers(workers, gpu_id)
         use_gpu(gpu_id)
         address = "" if gpu_id >= 0 else address  # a cluster's workers don't have this GPU
-        texts = read_split(split)["texts"]
+        texts = read_split(split).texts
         seen = read_seen(model)
         partitions = predict_split(model, split, file, workers=workers, address=address)
         digest = digest_folder(model)
@@ -106,12 +106,12 @@ def score(
     seen (SeenTexts | None): the texts that the pipeline was trained on, if it has their digests.
     RAISES (InputError): a file isn't there, or isn't what it should be.
     """
-    labels = read_manifest(split.resolve().parent)["labels"]
+    labels = read_manifest(split.resolve().parent).labels
     listed = read_split(split)
     tables.texts.parent.mkdir(parents=True, exist_ok=True)
     write_tables(predictions, split, labels, tables, seen)
     metrics = measure(tables, labels, whole=seen.whole if seen else None)
-    metrics.texts_digest = listed["digest"]
+    metrics.texts_digest = listed.digest
     metrics.predictions_digest = tables.digest()
     metrics.agreement = {label: found for label, found in agreement.items() if found.f is not None}
     return metrics

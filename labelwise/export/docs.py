@@ -78,7 +78,7 @@ def read_labels(corpus: Path) -> list[str]:
 
     RAISES (InputError): it isn't one.
     """
-    return read_manifest(corpus)["labels"]
+    return read_manifest(corpus).labels
 
 
 def read_predicted(path: Path) -> Iterator[ExportDoc]:

@@ -13,7 +13,7 @@ from spacy.language import Language
 
 from labelwise.common.errors import InputError
 from labelwise.common.wording import counted
-from labelwise.corpus.manifest import ANNOTATORS, MANIFEST, SPLITS, AnnotatorPair, is_corpus, write_manifest
+from labelwise.corpus.manifest import MANIFEST, SPLITS, Manifest, SplitCounts, is_corpus, write_manifest
 from labelwise.corpus.tokenizer import write_tokenizer
 from labelwise.merge.cache import CACHE, is_cache
 from labelwise.merge.jobs import Source
@@ -23,6 +23,7 @@ from labelwise.merge.rules.agreement import kappa, pairwise_f
 from labelwise.merge.rules.ledger import PROBLEM_ROWS, PROBLEM_SPANS, Ledger, outcome_of
 from labelwise.merge.rules.settings import Settings
 
+ANNOTATORS = "annotators.json"
 # All that a merge writes to the folder for the corpus, and so replaces there.
 OUTPUTS = (
     *SPLITS,
@@ -33,6 +34,25 @@ OUTPUTS = (
     ANNOTATORS,
     MANIFEST,
 )
+
+
+class AnnotatorPair(msgspec.Struct):
+    """How far two annotators agree on a label.
+
+    one, other (str): their names; of a data set that names none, the data set's.
+    texts (int): those that both annotated.
+    spans (int): those of the one plus those of the other.
+    f (float | None): F of one against the other; None if neither marked anything.
+    kappa (float | None): Cohen's, over tokens in and out of spans; None if chance alone would have them agree.
+    """
+
+    label: str
+    one: str
+    other: str
+    texts: int
+    spans: int
+    f: float | None = None
+    kappa: float | None = None
 
 
 class Made(NamedTuple):
@@ -100,18 +120,15 @@ def write_rest(folder: Path, nlp: Language, settings: Settings, ledger: Ledger, 
     write_tokenizer(folder / "tokenizer.json", nlp, settings.tokenizer)
     _write_labels(nlp, labels, folder / "labels")
     _write_annotators(ledger, folder / ANNOTATORS)
-    splits: Mapping[str, Any] = {
-        split: {"texts": ledger["texts", split], "words": ledger["words", split], "digest": made.keys[split]}
-        for split in SPLITS
-    }
-    write_manifest(
-        folder,
+    splits = {split: SplitCounts(ledger["texts", split], ledger["words", split], made.keys[split]) for split in SPLITS}
+    manifest = Manifest(
         settings=msgspec.to_builtins(settings),
         labels=labels,
-        datasets=ledger.datasets,
+        datasets=dict(ledger.datasets),
         splits=splits,
-        partitions=made.partitions,
+        partitions=dict(sorted(made.partitions.items())),
     )
+    write_manifest(folder, manifest)
 
 
 def _write_labels(nlp: Language, labels: Sequence[str], folder: Path) -> None:

@@ -13,8 +13,8 @@ import msgspec
 from labelwise.common.files import staged
 from labelwise.corpus.docbin_writer import DocWriter
 from labelwise.corpus.manifest import SPLITS, Split
+from labelwise.corpus.pipeline import forgetting
 from labelwise.corpus.places import PLACES, places_line
-from labelwise.corpus.streaming import forgetting
 from labelwise.merge.jobs import MergeJob, read_answer
 from labelwise.merge.rules.agreement import disagreement_tasks
 from labelwise.merge.rules.answers import place_of

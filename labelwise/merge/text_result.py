@@ -11,7 +11,7 @@ from spacy.tokens import Doc
 from labelwise.common.errors import InputError
 from labelwise.corpus.manifest import Split
 from labelwise.corpus.tasks import input_hash
-from labelwise.corpus.tokenizing import LearningTokenizer
+from labelwise.corpus.tokenizer import LearningTokenizer
 from labelwise.merge.jobs import MergeJob, SplitGroup
 from labelwise.merge.rules.agreement import count_agreement, count_pairs
 from labelwise.merge.rules.answers import Answer, why_not

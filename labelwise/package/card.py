@@ -7,10 +7,12 @@ of `metrics/`, or of the corpus's manifest.
 import re
 from typing import Any, NamedTuple
 
+import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from labelwise import __version__
 from labelwise.common.wording import counted
+from labelwise.corpus.manifest import Manifest
 from labelwise.corpus.merge_counts import MergeCounts
 from labelwise.evaluate.ranking import rank_labels
 from labelwise.evaluate.scores import Metrics, Score, Scores
@@ -56,7 +58,7 @@ def write_card(
     *,
     metrics: Metrics,
     merge: MergeCounts,
-    manifest: dict[str, Any],
+    manifest: Manifest,
     contents: Contents,
     wheel: str,
     digests: bool = False,
@@ -91,7 +93,7 @@ def write_card(
         "calibration": metrics.calibration_error,
         "contents": contents,
         "foreign": [name for name in contents.labels if name not in merge.labels],
-        "splits": manifest["splits"],
+        "splits": msgspec.to_builtins(manifest.splits),
         "digest": merge.digest[:8],
         "wheel": wheel,
         "digests": digests,

@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 from labelwise.common.errors import InputError
 from labelwise.common.wording import counted
-from labelwise.corpus.pipeline import load_pipeline
-from labelwise.corpus.same_tokens import check_tokens
+from labelwise.corpus.pipeline import check_tokens, load_pipeline
 from labelwise.corpus.tokenizer import make_nlp, packages_of, read_tokenizer
 from spacy_per_label import PerLabelRecognizer
 

@@ -25,7 +25,7 @@ import spacy_per_label
 from labelwise.common.code import digest_folder
 from labelwise.common.errors import InputError
 from labelwise.common.files import check_replaceable, staged, workspace
-from labelwise.corpus.manifest import read_manifest
+from labelwise.corpus.manifest import Manifest, read_manifest
 from labelwise.corpus.merge_counts import MergeCounts
 from labelwise.corpus.seen_texts import SEEN_TEXTS
 from labelwise.evaluate.results import load_results
@@ -132,7 +132,7 @@ def make_package(root: Path, pipeline: str, out: Path, identity: PackageName, *,
     manifest = read_manifest(corpus)
     if results.metrics.pipeline_digest != digest_folder(model):
         raise InputError(f"{root / 'metrics'}: its scores are of another pipeline; run evaluate-{pipeline} again")
-    if results.metrics.texts_digest != manifest["splits"]["test"]["digest"]:
+    if results.metrics.texts_digest != manifest.splits["test"].digest:
         raise InputError(
             f"{corpus}: the pipeline was evaluated on another; run train-{pipeline} and evaluate-{pipeline}"
         )
@@ -169,7 +169,7 @@ def _describe(
     identity: PackageName,
     metrics: Metrics,
     merge: MergeCounts,
-    manifest: dict[str, Any],
+    manifest: Manifest,
     contents: Contents,
 ) -> dict[str, Any]:
     """Write what is known of a pipeline into its meta.json, and take the paths of this machine out of its config."""
@@ -192,7 +192,7 @@ def _describe(
             "scores": msgspec.to_builtins(scores),
             "texts": metrics.texts,
             "corpus": merge.digest,
-            "splits": manifest["splits"],
+            "splits": msgspec.to_builtins(manifest.splits),
             "gold": merge.gold,
             "complete": {name: counts.get("complete", 0) for name, counts in merge.labels.items()},
             "texts_digest": metrics.texts_digest,

@@ -32,7 +32,7 @@ def read_deck(root: Path) -> Deck:
     RAISES (InputError): a file isn't what a check writes.
     """
     corpus = root / "corpus"
-    digest = read_split(corpus / "train")["digest"] if is_corpus(corpus) else ""
+    digest = read_split(corpus / "train").digest if is_corpus(corpus) else ""
     for file in (root / name for name in FILES):
         if not file.is_file():
             continue

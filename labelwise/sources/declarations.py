@@ -335,7 +335,7 @@ def _find_inside(folder: Path, where: str) -> list[Path]:
         )
     splits = {file.parent for file in found}
     if is_corpus(folder):
-        splits |= {folder / name.partition("/")[0] for name in read_manifest(folder)["partitions"]}
+        splits |= {folder / name.partition("/")[0] for name in read_manifest(folder).partitions}
     for split in sorted(splits):
         find_partitions(split)
     return found or [folder]

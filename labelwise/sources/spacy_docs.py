@@ -10,7 +10,7 @@ import msgspec
 from labelwise.common.errors import InputError
 from labelwise.corpus.annotation import GOLD, INCORRECT, Annotation, annotation_of, is_merged
 from labelwise.corpus.docbin_reader import DAMAGES, check_arrays, decode
-from labelwise.corpus.manifest import read_partition
+from labelwise.corpus.manifest import find_partition, read_partition
 from labelwise.sources.items import Item
 from labelwise.sources.prodigy import Task, TaskSpan
 
@@ -23,7 +23,7 @@ def read_spacy(path: Path, key: str = "") -> Iterator[Item]:
     key (str): the declared spans, `doc.spans[key]`, or ENTS; empty for those that a Doc has, if that is certain.
     RAISES (InputError): it isn't such a file, or a partition that has changed since it was merged.
     """
-    content = read_partition(path)
+    content = read_partition(find_partition(path))
     try:
         check_arrays(decode(zlib.decompress(content)))
         yield from _read_docs(content, key)

@@ -16,7 +16,7 @@ from spacy.training import Example
 
 from labelwise.common.reliability import Reliability
 from labelwise.corpus.annotation import Annotation, annotation_of, entities, is_merged
-from labelwise.corpus.streaming import forgetting, take_batch
+from labelwise.corpus.pipeline import forgetting, take_batch
 from labelwise.train.tidy import rewrite
 from spacy_per_label.decode import calibrated, log_odds
 

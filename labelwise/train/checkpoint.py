@@ -23,7 +23,7 @@ from labelwise.common.code import digest_code, digest_folder
 from labelwise.common.device import device_name
 from labelwise.common.files import link, remove, staged
 from labelwise.common.portable import KERNELS
-from labelwise.corpus.manifest import manifest_digest
+from labelwise.corpus.manifest import digest_splits
 from labelwise.train.config import source_folders
 from labelwise.train.parameters import find_scalers, find_slots
 
@@ -122,7 +122,7 @@ def digest_training(settings: Config, corpus: Path, gpu_id: int) -> str:
     settings.pop("labelwise", None)
     facts = [
         settings.to_str(interpolate=False),
-        manifest_digest(corpus),
+        digest_splits(corpus, ("train", "dev")),
         *map(digest_folder, source_folders(settings).values()),
         device_name(gpu_id),
         *(f"{name} {os.environ.get(name)}" for name in KERNELS),

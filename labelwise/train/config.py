@@ -121,7 +121,7 @@ def choose_recognizer(settings: Config, corpus: Path, recognizer: Recognizer) ->
         nothing tells it what isn't an entity, so that it would see entities everywhere.
     """
     per_label = settings["components"].pop("per_label", None)
-    by_label = read_manifest(corpus)["settings"]["coverage"] == "by-label"
+    by_label = read_manifest(corpus).settings["coverage"] == "by-label"
     if recognizer == "ner":
         if by_label and settings["corpora"]["train"]["coverage"] == "by-label" and is_partial(corpus / "train"):
             raise InputError(
@@ -134,7 +134,7 @@ def choose_recognizer(settings: Config, corpus: Path, recognizer: Recognizer) ->
     settings["components"]["ner"] = per_label
     settings["initialize"]["components"]["ner"]["labels"]["path"] = "${paths.corpus}/labels/per_label.json"
     # What unmarked tokens mean where a label isn't covered: with this policy, the merge has taken them for no entities.
-    if read_manifest(corpus)["settings"]["coverage"] == "outside":
+    if read_manifest(corpus).settings["coverage"] == "outside":
         settings["corpora"]["train"]["coverage"] = "outside"
 
 
@@ -160,7 +160,7 @@ def source_components(settings: Config, init_from: str, corpus: Path) -> None:
     if "ner" in names:
         own: Any = source.get_pipe("ner")
         same = source.get_pipe_meta("ner").factory == ner["factory"]
-        known = isinstance(own, PerLabelRecognizer) or {*own.labels} <= {*read_manifest(corpus)["labels"]}
+        known = isinstance(own, PerLabelRecognizer) or {*own.labels} <= {*read_manifest(corpus).labels}
         embedding = {"tok2vec", "transformer"}
         alike = embedding & {*source.pipe_names} == embedding & {*settings["nlp"]["pipeline"]}
         if not (same and known and alike):

@@ -10,7 +10,7 @@ from spacy.training import Example
 
 from labelwise.common.errors import InputError
 from labelwise.corpus.annotation import Annotation, annotation_of, entities, is_merged
-from labelwise.corpus.streaming import forgetting, take_batch
+from labelwise.corpus.pipeline import forgetting, take_batch
 
 KNOWN = ("ents_f", "ents_p", "ents_r", "ents_macro_f")  # the scores that weights can be for
 

@@ -28,7 +28,7 @@ from thinc.api import constant, fix_random_seed, set_gpu_allocator
 
 from labelwise.common.errors import InputError
 from labelwise.common.memory import give_back, tree_pss
-from labelwise.corpus.streaming import forgetting
+from labelwise.corpus.pipeline import forgetting
 from labelwise.train.batches import Batch, example_of, read_batches, share_of, sub_batches
 from labelwise.train.checkpoint import Checkpoints, State, copy, restore
 from labelwise.train.dev_scores import EntityCounts, count_entities, weighted_score

@@ -19,8 +19,8 @@ from labelwise.common.errors import InputError
 from labelwise.common.keys import text_key
 from labelwise.corpus.annotation import Coverage
 from labelwise.corpus.docbin_reader import MISSING, OUTSIDE, StoredDoc, read_stored_docs
-from labelwise.corpus.manifest import find_partitions, read_partition
-from labelwise.corpus.tokenizing import LearningTokenizer
+from labelwise.corpus.manifest import Partition, find_partitions, read_partition
+from labelwise.corpus.tokenizer import LearningTokenizer
 from labelwise.train.long_texts import cut_doc
 
 
@@ -48,8 +48,8 @@ class Text:
 
 def read_docs(path: Path, nlp: Language) -> Iterator[Doc]:
     """Yield the gold Docs of a folder of partitions, in order, with all that a merge put into them."""
-    for file in find_partitions(path):
-        yield from DocBin().from_bytes(read_partition(file)).get_docs(nlp.vocab)
+    for partition in find_partitions(path):
+        yield from DocBin().from_bytes(read_partition(partition)).get_docs(nlp.vocab)
 
 
 @spacy.registry.readers("labelwise.PartitionedCorpus.v1")
@@ -161,9 +161,9 @@ def shuffled(items: Sequence[Any], rng: random.Random | None) -> Sequence[Any]:
     return rng.sample(items, len(items)) if rng else items
 
 
-def take(files: Sequence[tuple[Path, int]], limit: int) -> list[tuple[Path, int]]:
+def take(files: Sequence[tuple[Partition, int]], limit: int) -> list[tuple[Partition, int]]:
     """Choose the first `limit` texts of a corpus: how many of each file."""
-    chosen: list[tuple[Path, int]] = []
+    chosen: list[tuple[Partition, int]] = []
     for file, _ in files:
         if limit:
             count = min(limit, sum(1 for _ in read_stored_docs(file)))

@@ -19,8 +19,8 @@ from thinc.api import Config
 from labelwise.common.device import device_name, gpu_load, use_gpu
 from labelwise.common.errors import InputError
 from labelwise.common.files import check_replaceable, staged_together, workspace
-from labelwise.corpus.manifest import check_pinned, pinned
-from labelwise.corpus.same_tokens import check_tokens
+from labelwise.corpus.manifest import unchanged
+from labelwise.corpus.pipeline import check_tokens
 from labelwise.corpus.seen_texts import collect_seen, write_seen
 from labelwise.train.batch_size import read_batch_size
 from labelwise.train.calibrate import Fitted, fit, write_fitted
@@ -85,26 +85,25 @@ def train_pipeline(
             "Products of matrices may be computed by several threads, and so be rounded otherwise than by the command; "
             "for the same bytes, set OPENBLAS_NUM_THREADS=1 before numpy is loaded"
         )
-    with pinned(recipe.corpus):
-        settings = read_settings(recipe)
-        if words := read_batch_size(recipe.batch_size, recipe.gpu_id, settings):
-            settings["labelwise"]["sub_batch"] = words
-        digest = digest_training(settings, recipe.corpus, recipe.gpu_id)
-        with computing(settings, recipe.gpu_id):
-            if not is_launched():
-                return _lead(recipe, settings, digest, Alone(), (out, curve, resources), tell)
-            ranks = TorchRanks(recipe.gpu_id)
-            _compare(ranks, digest)
-            trained = None
-            if ranks.rank == 0:
-                trained = _lead(recipe, settings, digest, ranks, (out, curve, resources), tell)
-            else:
-                (found,) = next(found for found in ranks.exchange(None) if found)
-                nlp = make_pipeline(recipe, settings)
-                share_parameters(find_slots(nlp), ranks)
-                _follow(recipe, settings, nlp, found, ranks)
-            ranks.distributed.destroy_process_group()
-            return trained
+    settings = read_settings(recipe)
+    if words := read_batch_size(recipe.batch_size, recipe.gpu_id, settings):
+        settings["labelwise"]["sub_batch"] = words
+    digest = digest_training(settings, recipe.corpus, recipe.gpu_id)
+    with computing(settings, recipe.gpu_id):
+        if not is_launched():
+            return _lead(recipe, settings, digest, Alone(), (out, curve, resources), tell)
+        ranks = TorchRanks(recipe.gpu_id)
+        _compare(ranks, digest)
+        trained = None
+        if ranks.rank == 0:
+            trained = _lead(recipe, settings, digest, ranks, (out, curve, resources), tell)
+        else:
+            (found,) = next(found for found in ranks.exchange(None) if found)
+            nlp = make_pipeline(recipe, settings)
+            share_parameters(find_slots(nlp), ranks)
+            _follow(recipe, settings, nlp, found, ranks)
+        ranks.distributed.destroy_process_group()
+        return trained
 
 
 @contextmanager
@@ -153,21 +152,21 @@ def _lead(
 ) -> Trained:
     """Be the first rank: train in a folder of its own, and put the pipeline and the files in their places."""
     out, curve, resources = outputs
-    seen = collect_seen(recipe.corpus, source_folders(settings).values())
     checkpoints = Checkpoints(out.with_name(f"{out.name}.checkpoints"), digest)
     with (
         staged_together(out, curve, resources, folders=[out]) as files,
         workspace(out) as folder,
     ):
-        found = _find_start(checkpoints, recipe.resume, tell)
-        ranks.exchange((found,))
-        settings["paths"]["curve"] = str(folder / "curve.tsv")
-        settings["paths"]["resources"] = str(folder / "resources.tsv")
-        nlp = make_pipeline(recipe, settings)
-        check_tokens(nlp, recipe.corpus / "train", "merge again: packages, or the config, are other ones")
+        with unchanged(recipe.corpus):
+            seen = collect_seen(recipe.corpus, source_folders(settings).values())
+            found = _find_start(checkpoints, recipe.resume, tell)
+            ranks.exchange((found,))
+            settings["paths"]["curve"] = str(folder / "curve.tsv")
+            settings["paths"]["resources"] = str(folder / "resources.tsv")
+            nlp = make_pipeline(recipe, settings)
+            check_tokens(nlp, recipe.corpus / "train", "merge again: packages, or the config, are other ones")
         slots = find_slots(nlp)
         share_parameters(slots, ranks)
-        check_pinned(recipe.corpus)
         if found:
             copy(found[0] / "curve.tsv", folder / "curve.tsv")
         follow = partial(_follow, recipe, settings, nlp, found)

@@ -97,7 +97,7 @@ def test_the_advice_of_each_finding_of_a_real_corpus_is_true(all_listed, tmp_pat
     """The forms are counted here anew, word by word; the opinion's places are looked up."""
     convert_brat(real_corpus("wnut2020_wlp/dev"), tmp_path / "tasks")
     merge_data([tmp_path / "tasks" / "datasets.yml"], tmp_path / "corpus", Settings())
-    labels = read_manifest(tmp_path / "corpus")["labels"]
+    labels = read_manifest(tmp_path / "corpus").labels
     forms, *_ = count_corpus(tmp_path / "corpus", labels)
     kept, docs = Kept(labels, 10**6), {}
     for number, doc in enumerate(read_checked(tmp_path / "corpus", *LOOKED_AT)):

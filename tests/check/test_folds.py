@@ -29,8 +29,8 @@ def test_each_text_is_in_the_fold_that_training_leaves_out(folds, demo_corpus):
             assert doc.stored.text not in trained
             seen[doc.stored.text] += 1
             splits[doc.split] += 1
-    expected = read_manifest(demo_corpus)["splits"]
-    assert splits == {split: expected[split]["texts"] for split in ("train", "dev")}
+    expected = read_manifest(demo_corpus).splits
+    assert splits == {split: expected[split].texts for split in ("train", "dev")}
     assert set(seen.values()) == {1}
 
 
@@ -55,7 +55,7 @@ def per_label(corpus: Path, *labels: str) -> spacy.Language:
 
 
 def test_a_label_that_the_corpus_lost_and_one_that_is_new_have_no_opinion(demo_corpus):
-    labels = read_manifest(demo_corpus)["labels"]
+    labels = read_manifest(demo_corpus).labels
     nlp = per_label(demo_corpus, "LOST", *labels[1:])
     docs = list(add_opinions(nlp, read_checked(demo_corpus, "dev"), labels))
     for doc in docs:
@@ -66,7 +66,7 @@ def test_a_label_that_the_corpus_lost_and_one_that_is_new_have_no_opinion(demo_c
 
 
 def test_a_pipeline_with_another_tokenizer_has_no_opinion_on_texts_that_it_splits_otherwise(demo_corpus):
-    labels = read_manifest(demo_corpus)["labels"]
+    labels = read_manifest(demo_corpus).labels
     nlp = per_label(demo_corpus, *labels)
     nlp.tokenizer.infix_finditer = None
     docs = list(add_opinions(nlp, read_checked(demo_corpus, *LOOKED_AT), labels))
@@ -94,7 +94,7 @@ def test_a_pipeline_without_heads_gives_no_opinion(demo_corpus, tmp_path):
 @pytest.mark.parametrize("batch_size", [1, 3, 100])
 def test_opinions_are_those_on_each_text_alone(batch_size, demo_corpus):
     """However texts are put together, whatever order the pipeline has its labels in."""
-    labels = read_manifest(demo_corpus)["labels"]
+    labels = read_manifest(demo_corpus).labels
     nlp = per_label(demo_corpus, *reversed(labels))
     component = nlp.get_pipe("ner")
     nlp.batch_size = batch_size

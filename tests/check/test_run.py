@@ -203,5 +203,5 @@ def test_the_command_says_how_many_there_are(noisy, tmp_path):
     result = CliRunner().invoke(app, [str(noisy / "corpus"), "--out", str(tmp_path / "check")])
     assert result.exit_code == 0, result.output
     head, *rows = (tmp_path / "check" / "findings.jsonl").read_text(encoding="utf8").splitlines()
-    assert json.loads(head) == {"digest": read_split(noisy / "corpus" / "train")["digest"], "texts": 111, "folds": 0}
+    assert json.loads(head) == {"digest": read_split(noisy / "corpus" / "train").digest, "texts": 111, "folds": 0}
     assert f"{len(rows)} findings in 111 texts" in " ".join(result.output.split())

@@ -68,7 +68,7 @@ def test_words_that_are_their_own_labels_are_counted_apart(tmp_path):
 
 
 def test_counts_are_those_of_looking_at_every_place(demo_corpus):
-    labels = read_manifest(demo_corpus)["labels"]
+    labels = read_manifest(demo_corpus).labels
     docs = [doc for file in find_partitions(demo_corpus / "train") for doc in read_stored_docs(file)]
     marked, free = Counter(), Counter()
     texts = []

@@ -2,27 +2,28 @@
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import spacy
 import yaml
 
 from labelwise.common.errors import InputError
 from labelwise.corpus.docbin_reader import read_stored_docs
-from labelwise.corpus.manifest import find_partitions, read_manifest
+from labelwise.corpus.manifest import SPLITS, find_partitions, read_manifest, unchanged
 from labelwise.evaluate import run as evaluation
 from labelwise.evaluate.tables import Tables
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
-from labelwise.train.reader import read_docs
 from labelwise.train.recipe import Recipe
 from labelwise.train.run import train_pipeline
 from tests.conftest import ROOT
 from tests.evaluate.test_predict import save_demo_ruler
 
-CPU = ROOT / "configs" / "cpu.cfg"
+DAMAGES = {
+    "missing": r"part-\d{5}\.spacy: there is no such file, but .*manifest\.json lists it; run the merge again",
+    "more": r"more\.spacy: .*manifest\.json doesn't list it; delete it, or run the merge again",
+    "another": r"part-\d{5}\.spacy: it has changed since it was merged; start again, or run the merge again",
+}
 
 
 @pytest.fixture
@@ -35,60 +36,46 @@ def model(demo_corpus, tmp_path_factory) -> Path:
     return save_demo_ruler(demo_corpus, tmp_path_factory.mktemp("ruler") / "model")
 
 
+def damage_split(split: Path, damage: str) -> None:
+    first, second, *_ = files = [one.file for one in find_partitions(split)]
+    if damage == "missing":
+        second.unlink()
+    elif damage == "more":
+        shutil.copy(first, split / "more.spacy")
+    else:
+        for file in files:
+            shutil.copy(find_partitions(split.parent / ("test" if split.name != "test" else "train"))[0].file, file)
+
+
 def merge_again(corpus: Path, declared: Path) -> None:
     file = corpus.parent / "datasets.yml"
     file.write_text(yaml.safe_dump([{"name": "a", "path": str(declared), "labels": ["PERSON"]}]))
     merge_data([file], corpus.parent / "merged", Settings())
 
 
-READERS: dict[str, tuple[str, Callable[[Path, Path], object]]] = {
-    "training": (
-        "train",
-        lambda corpus, model: train_pipeline(
-            Recipe(CPU, corpus, overrides=ONE_STEP), corpus.parent / "m", corpus.parent / "c"
-        ),
-    ),
-    "scores while training": (
-        "dev",
-        lambda corpus, model: train_pipeline(
-            Recipe(CPU, corpus, overrides=ONE_STEP), corpus.parent / "m", corpus.parent / "c"
-        ),
-    ),
-    "evaluation": ("test", lambda corpus, model: evaluation.evaluate_pipeline(model, corpus / "test")),
-    "evaluation in processes": (
-        "test",
-        lambda corpus, model: evaluation.evaluate_pipeline(model, corpus / "test", workers=2),
-    ),
-    "spaCy's Docs": ("train", lambda corpus, model: list(read_docs(corpus / "train", spacy.blank("en")))),
-    "a merge": ("dev", lambda corpus, model: merge_again(corpus, corpus)),
-    "a merge of a split": ("dev", lambda corpus, model: merge_again(corpus, corpus / "dev")),
-}
-ONE_STEP = {"training.max_steps": 1, "training.eval_frequency": 1}
+def train(corpus: Path) -> None:
+    one_step = {"training.max_steps": 1, "training.eval_frequency": 1}
+    recipe = Recipe(ROOT / "configs/cpu.cfg", corpus, overrides=one_step)
+    train_pipeline(recipe, corpus.parent / "model", corpus.parent / "curve.tsv")
 
 
-@pytest.mark.parametrize("reader", READERS)
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        ("missing", r"part-\d{5}\.spacy: there is no such file, but .*manifest\.json lists it; run the merge again"),
-        ("more", r"more\.spacy: .*manifest\.json doesn't list it; delete it, or run the merge again"),
-        ("another", r"part-\d{5}\.spacy: it has changed since .*manifest\.json was written; run the merge again"),
-    ],
-)
-def test_a_corpus_that_is_not_what_was_merged_is_refused(corpus, model, reader, damage, message):
-    split, read = READERS[reader]
-    first, second, *_ = files = find_partitions(corpus / split)
-    if damage == "missing":
-        second.unlink()
-    elif damage == "more":
-        shutil.copy(first, corpus / split / "more.spacy")
-    else:
-        for file in files:
-            file.unlink()  # other splits may have links to it
-            shutil.copy(find_partitions(corpus / ("test" if split != "test" else "train"))[0], file)
-    with pytest.raises(InputError, match=message):
-        read(corpus, model)
-    assert not (corpus.parent / "m").exists()
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("split", SPLITS)
+def test_a_corpus_that_is_not_what_was_merged_is_refused(corpus, model, split, damage):
+    damage_split(corpus / split, damage)
+    readers = {
+        "train": [lambda: train(corpus)],
+        "dev": [
+            lambda: train(corpus),
+            lambda: merge_again(corpus, corpus),
+            lambda: merge_again(corpus, corpus / "dev"),
+        ],
+        "test": [lambda: evaluation.evaluate_pipeline(model, corpus / "test")],
+    }
+    for read in readers[split]:
+        with pytest.raises(InputError, match=DAMAGES[damage]):
+            read()
+    assert not (corpus.parent / "model").exists()
 
 
 def test_a_split_that_is_missing_is_not_left_out_of_a_merge(corpus):
@@ -98,10 +85,12 @@ def test_a_split_that_is_missing_is_not_left_out_of_a_merge(corpus):
     merge_again(corpus, corpus / "test")
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", "{}", "[" * 100_000, '{"partitions": {}}'])
-def test_what_is_no_manifest_is_named(corpus, content):
-    (corpus / "manifest.json").write_text(content)
-    with pytest.raises(InputError, match=r"manifest\.json: not the manifest of a merge; run the merge again"):
+@pytest.mark.parametrize("content", ["", "{", "[]", "{}", "[" * 100_000, '{"partitions": {}}', "a later format"])
+def test_another_manifest_is_refused(corpus, content):
+    file = corpus / "manifest.json"
+    later = json.dumps({**json.loads(file.read_text()), "format": 2})
+    file.write_text(later if content == "a later format" else content)
+    with pytest.raises(InputError, match=r"manifest\.json: not what this version's merge writes .*; run the merge"):
         read_manifest(corpus)
 
 
@@ -113,18 +102,15 @@ def test_a_folder_of_another_program_is_read_as_it_is(demo_corpus, tmp_path, con
     assert sum(1 for file in find_partitions(split) for _ in read_stored_docs(file))
 
 
-def test_a_manifest_that_changes_is_read_again(corpus):
-    file = find_partitions(corpus / "test")[0]
-    assert list(read_stored_docs(file))
+def test_a_corpus_that_is_merged_meanwhile_is_refused(corpus):
+    partition = find_partitions(corpus / "test")[0]
     manifest = json.loads((corpus / "manifest.json").read_text())
-    manifest["partitions"][f"test/{file.name}"] = "0" * 64
-    (corpus / "manifest.json").write_text(json.dumps(manifest))
+    manifest["partitions"][f"test/{partition.file.name}"] = "0" * 64
+    with pytest.raises(InputError, match="the corpus was merged anew meanwhile; start again"), unchanged(corpus):
+        (corpus / "manifest.json").write_text(json.dumps(manifest))
+    assert list(read_stored_docs(partition)), "it is what was listed"
     with pytest.raises(InputError, match="it has changed since"):
-        list(read_stored_docs(file))
-
-
-def digests(corpus: Path) -> dict[str, str]:
-    return read_manifest(corpus)["partitions"]
+        list(read_stored_docs(find_partitions(corpus / "test")[0]))
 
 
 def test_predictions_of_fewer_texts_are_refused(corpus, model):
@@ -134,16 +120,3 @@ def test_predictions_of_fewer_texts_are_refused(corpus, model):
     predictions.write_bytes(b"".join(lines[1:]))
     with pytest.raises(InputError, match=r"predictions\.jsonl: not the predictions for the texts of .*test;"):
         evaluation.score(predictions, corpus / "test", Tables.of(corpus.parent), {})
-
-
-@pytest.mark.parametrize("number", [2, "two", None])
-def test_a_corpus_of_a_later_format_is_refused_and_one_without_is_read(corpus, number):
-    manifest = json.loads((corpus / "manifest.json").read_text())
-    assert manifest.pop("format") == 1
-    (corpus / "manifest.json").write_text(json.dumps(manifest))
-    assert read_manifest(corpus)["splits"]
-    (corpus / "manifest.json").write_text(json.dumps({**manifest, "format": number}))
-    with pytest.raises(
-        InputError, match=r"manifest\.json: a later labelwise merged this corpus, in format .*, reads format 1"
-    ):
-        read_manifest(corpus)

@@ -13,7 +13,7 @@ from spacy.training import Example
 from labelwise.common.code import digest_folder
 from labelwise.common.errors import InputError
 from labelwise.corpus.annotation import annotation_of, entities
-from labelwise.corpus.manifest import find_partitions, manifest_digest
+from labelwise.corpus.manifest import find_partitions
 from labelwise.corpus.tokenizer import make_nlp, read_tokenizer
 from labelwise.evaluate import predict as predict_module
 from labelwise.evaluate.predict import Done, PredictJob, hold_pipeline, predict_partition, predict_split
@@ -148,7 +148,7 @@ def test_the_size_of_partitions_does_not_matter(merging, tmp_path):
 @pytest.mark.long
 def test_the_size_of_batches_does_not_matter(batch, batch_size, ruler, demo_corpus, tmp_path, monkeypatch):
     predict(ruler, demo_corpus / "train", tmp_path / "a")
-    monkeypatch.setattr("labelwise.corpus.streaming.BATCH_WORDS", batch)
+    monkeypatch.setattr("labelwise.corpus.pipeline.BATCH_WORDS", batch)
     monkeypatch.setattr(hold_pipeline(ruler, digest_folder(ruler)), "batch_size", batch_size)
     predict(ruler, demo_corpus / "train", tmp_path / "b")
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
@@ -158,9 +158,9 @@ def test_the_size_of_batches_does_not_matter(batch, batch_size, ruler, demo_corp
 @pytest.mark.long
 def test_a_vocabulary_that_forgets_gives_the_same_bytes(model, workers, demo_corpus, tmp_path, monkeypatch):
     predict(model, demo_corpus / "train", tmp_path / "a")
-    monkeypatch.setattr("labelwise.corpus.streaming.BATCH_WORDS", 100)
+    monkeypatch.setattr("labelwise.corpus.pipeline.BATCH_WORDS", 100)
     hold_pipeline.cache_clear()
-    monkeypatch.setattr("labelwise.corpus.streaming.MAX_STRINGS", 0)
+    monkeypatch.setattr("labelwise.corpus.pipeline.MAX_STRINGS", 0)
     before = len(hold_pipeline(model, digest_folder(model)).vocab.strings)
     predict(model, demo_corpus / "train", tmp_path / "b", workers=workers)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
@@ -299,30 +299,19 @@ def test_no_partition_is_an_error(ruler, demo_corpus, tmp_path):
 def test_a_corpus_that_is_not_from_a_merge_is_an_error(ruler, tmp_path):
     (tmp_path / "test").mkdir()
     spacy.tokens.DocBin(docs=[spacy.blank("en")("a cat")], store_user_data=True).to_disk(tmp_path / "test" / "a.spacy")
-    with pytest.raises(InputError, match=r"manifest.json: there is no such file; run the merge"):
+    with pytest.raises(InputError, match="use the merge's corpus"):
         list(predict_split(ruler, tmp_path / "test", tmp_path / "p"))
 
 
-def test_a_worker_that_is_not_forked_reads_the_manifest_once_and_no_other_corpus(
-    ruler, demo_corpus, tmp_path, monkeypatch
-):
-    """As one of a cluster, which is sent jobs alone."""
+def test_a_worker_reads_the_corpus_that_it_was_sent_and_no_other(ruler, demo_corpus, tmp_path):
+    """One of a cluster is sent jobs alone."""
     corpus = Path(shutil.copytree(demo_corpus, tmp_path / "corpus"))
-    manifest, model = manifest_digest(corpus), digest_folder(ruler)
-    files = find_partitions(corpus / "train")
-    jobs = [PredictJob(ruler, model, file, manifest, tmp_path / file.stem) for file in files]
-    read, read_bytes = [], Path.read_bytes
-    monkeypatch.setattr(Path, "read_bytes", lambda self: (read.append(self.name), read_bytes(self))[1])
-    for job in jobs:
+    one, *_ = find_partitions(corpus / "train")
+    job = PredictJob(ruler, digest_folder(ruler), one, tmp_path / "out")
+    assert predict_partition(job).texts > 0
+    one.file.write_text("another")
+    with pytest.raises(InputError, match=r"part-00000\.spacy: it has changed since it was merged; start again"):
         predict_partition(job)
-    assert len(jobs) > 1
-    assert read.count("manifest.json") == 1
-    (corpus / "manifest.json").write_text("another")
-    files[0].write_text("another")
-    with pytest.raises(InputError, match="merged anew meanwhile; start again"):
-        predict_partition(jobs[0])
-    with pytest.raises(InputError, match="merged anew meanwhile; start again"):
-        predict_partition(jobs[0]._replace(manifest="0" * 64))
 
 
 def test_docs_are_freed_batch_by_batch(ruler, demo_corpus, tmp_path, monkeypatch):
@@ -334,7 +323,7 @@ def test_docs_are_freed_batch_by_batch(ruler, demo_corpus, tmp_path, monkeypatch
         alive.append(sum(type(item) is Doc and id(item) not in before for item in gc.get_objects()))
         return join(packed, doc)
 
-    monkeypatch.setattr("labelwise.corpus.streaming.BATCH_WORDS", 1)
+    monkeypatch.setattr("labelwise.corpus.pipeline.BATCH_WORDS", 1)
     monkeypatch.setattr(predict_module, "join", count)
     predict(ruler, demo_corpus / "train", tmp_path / "p")
     assert len(alive) > 10

@@ -90,16 +90,16 @@ def test_files_are_written_and_no_other(run, model, demo_corpus, tmp_path):
     ]
     identity = ["texts_digest", "predictions_digest", "pipeline_digest", "labelwise"]
     assert list(metrics) == [*scores, "agreement", "seen", *identity]
-    assert metrics["texts"] == manifest["splits"]["test"]["texts"]
-    assert metrics["texts_digest"] == manifest["splits"]["test"]["digest"]
-    assert list(metrics["all_gold"]["labels"]) == list(metrics["errors"]) == manifest["labels"]
+    assert metrics["texts"] == manifest.splits["test"].texts
+    assert metrics["texts_digest"] == manifest.splits["test"].digest
+    assert list(metrics["all_gold"]["labels"]) == list(metrics["errors"]) == manifest.labels
     for row in (metrics["all_gold"], *metrics["all_gold"]["labels"].values()):
         assert set(row) >= {"p", "r", "f", "support"}
         assert ("f_low" in row) == ("f_high" in row)
         assert "f_low" not in row or row["f_low"] <= row["f"] <= row["f_high"]
     assert {"p", "r", "f"} <= set(metrics["all_gold"]["macro"]) <= {"p", "r", "f", "f_low", "f_high"}
     assert set(speed) == {"words_per_second", "words"}
-    assert speed["words"] == manifest["splits"]["test"]["words"]
+    assert speed["words"] == manifest.splits["test"].words
     # There is something to get wrong.
     assert 0.1 < metrics["all_gold"]["f"] < 0.95
     assert metrics["unscored"] > 0
@@ -133,7 +133,7 @@ def test_texts_that_the_pipeline_was_trained_on_are_told_and_f_is_without_them_a
         write_seen(trained, SeenTexts(digests, whole=True))
         printed = evaluate_all(run, trained, split, tmp_path)
         metrics = json.loads((tmp_path / "metrics.json").read_text())
-        tables, labels = Tables.of(tmp_path), read_manifest(demo_corpus)["labels"]
+        tables, labels = Tables.of(tmp_path), read_manifest(demo_corpus).labels
         f, kept = metrics["all_gold"]["f"], Tables.of(tmp_path / "model")
         write_rows(((doc, {}) for doc in docs[seen:]), "train", labels, kept)
         without = measure(kept, labels).all_gold.f

@@ -23,7 +23,7 @@ from labelwise.commands.report import report_cli
 from labelwise.commands.train import train_cli
 from labelwise.common.files import remove
 from labelwise.compare.revisions import read_revision
-from labelwise.corpus.manifest import SPLITS, find_partitions, read_annotators, read_manifest, read_partition
+from labelwise.corpus.manifest import SPLITS, find_partitions, read_manifest, read_partition
 from labelwise.corpus.pipeline import load_pipeline
 from labelwise.report.page import render_report
 from labelwise.sources.declarations import load_datasets
@@ -63,9 +63,10 @@ COMMANDS = (
         {
             "the manifest": lambda root: read_manifest(root / "corpus"),
             "the partitions": lambda root: [find_partitions(root / "corpus" / split) for split in SPLITS],
-            "a partition": lambda root: [read_partition(file) for file in (root / "corpus").glob("*/*.spacy")],
+            "a partition": lambda root: [
+                read_partition(one) for split in SPLITS for one in find_partitions(root / "corpus" / split)
+            ],
             "a data set": lambda root: load_datasets([root / "again.yml"]),
-            "the annotators": lambda root: read_annotators(root / "corpus"),
             "the report": lambda root: render_report(root, "cpu"),
         },
     ),

@@ -22,7 +22,7 @@ from labelwise.common.keys import text_key
 from labelwise.corpus.annotation import Coverage
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import SPLITS
-from labelwise.corpus.streaming import forgetting
+from labelwise.corpus.pipeline import forgetting
 from labelwise.merge.jobs import MergeJob
 from labelwise.merge.partition import find_problems
 from labelwise.merge.rules.answers import Answer

@@ -20,7 +20,7 @@ import yaml
 from labelwise.common.decoding import decode_yaml
 from labelwise.common.errors import InputError
 from labelwise.corpus.docbin_reader import read_stored_docs
-from labelwise.corpus.streaming import forgetting
+from labelwise.corpus.pipeline import forgetting
 from labelwise.merge.rules.settings import Settings, load_tokenizer
 from labelwise.sources import brat, declarations
 from labelwise.sources.brat_tasks import encode_document

@@ -15,7 +15,8 @@ from labelwise.common import files
 from labelwise.common.errors import InputError
 from labelwise.common.parallel import open_workers
 from labelwise.corpus.annotation import annotation_of
-from labelwise.corpus.manifest import check_whole, read_annotators, read_partition
+from labelwise.corpus.docbin_reader import read_stored_docs
+from labelwise.corpus.manifest import read_manifest
 from labelwise.corpus.tasks import input_hash
 from labelwise.merge import commit
 from labelwise.merge.rules.policies import Policies
@@ -284,7 +285,7 @@ def test_a_run_killed_while_it_moves_files_is_seen_and_can_be_run_again(merging,
     with pytest.raises(KeyboardInterrupt):
         merging.run(docs_per_partition=9)
     monkeypatch.undo()
-    for read in (check_whole, read_annotators, lambda corpus: read_partition(corpus / "train/part-00000.spacy")):
+    for read in (read_manifest, lambda corpus: list(read_stored_docs(corpus / "train/part-00000.spacy"))):
         with pytest.raises(InputError, match=r"manifest\.json: there is no such file; run the merge to completion"):
             read(merging.root / "corpus")
     (merging.root / "tasks/datasets.yml").rename(merging.root / "tasks/kept.yml")

@@ -22,6 +22,7 @@ from labelwise.commands.package import package_cli
 from labelwise.common.code import digest_folder
 from labelwise.common.device import use_gpu
 from labelwise.common.errors import InputError
+from labelwise.corpus.manifest import Manifest, SplitCounts
 from labelwise.corpus.merge_counts import MergeCounts
 from labelwise.corpus.seen_texts import SEEN_TEXTS
 from labelwise.corpus.tokenizer import make_nlp, read_tokenizer
@@ -402,7 +403,13 @@ def body_of_card(**metrics: Any) -> str:
         {"lang": "en", "name": "a", "version": "1", "description": "", "license": ""},
         metrics=Metrics(**{"texts": 9, "all_gold": row, "with_gold": half, **metrics}),
         merge=MergeCounts({}, {}, {"A": {"complete": 3}}),
-        manifest={"splits": {split: {"texts": 1, "words": 2, "digest": ""} for split in ("train", "test")}},
+        manifest=Manifest(
+            settings={},
+            labels=[],
+            datasets={},
+            splits={split: SplitCounts(1, 2, "") for split in ("train", "test")},
+            partitions={},
+        ),
         contents=Contents(["A"], per_label=True, words=0, vectors=False, packages=[]),
         wheel="a.whl",
     ).body

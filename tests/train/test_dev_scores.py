@@ -10,7 +10,6 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 from labelwise.common.errors import InputError
-from labelwise.corpus import streaming
 from labelwise.corpus.annotation import Annotation, annotate
 from labelwise.train import dev_scores
 from labelwise.train.dev_scores import EntityCounts, count_entities, weighted_score
@@ -59,7 +58,7 @@ def make_examples(nlp, demo_corpus) -> list[Example]:
 @pytest.mark.parametrize("batch_size", [1, 2, 1000])
 @pytest.mark.parametrize("words", [1, 150])
 def test_scores_are_spacys_to_the_last_digit(nlp, demo_corpus, monkeypatch, words, batch_size):
-    monkeypatch.setattr(streaming, "BATCH_WORDS", words)
+    monkeypatch.setattr("labelwise.corpus.pipeline.BATCH_WORDS", words)
     monkeypatch.setattr(nlp, "batch_size", batch_size)
     expected = nlp.evaluate(make_examples(nlp, demo_corpus))
     scores = scores_of(count_entities(nlp, iter(make_examples(nlp, demo_corpus))))
@@ -136,7 +135,7 @@ class Counted(Example):
 
 @pytest.mark.parametrize(("words", "batch_size"), [(10, 1000), (10**6, 10)])
 def test_one_batch_is_held_at_a_time(monkeypatch, words, batch_size):
-    monkeypatch.setattr(streaming, "BATCH_WORDS", words)
+    monkeypatch.setattr("labelwise.corpus.pipeline.BATCH_WORDS", words)
     monkeypatch.setattr(Counted, "most", 0)
     nlp = spacy.blank("en")
     nlp.batch_size = batch_size
@@ -173,7 +172,7 @@ def test_each_batch_is_read_and_counted_in_a_block_of_its_own(monkeypatch, lengt
             yield Example(*(Doc(nlp.vocab, words=["a"] * length) for _ in range(2)))
 
     monkeypatch.setattr(EntityCounts, "add", lambda self, eg: found.append("c"))
-    monkeypatch.setattr(streaming, "BATCH_WORDS", 8)
+    monkeypatch.setattr("labelwise.corpus.pipeline.BATCH_WORDS", 8)
     monkeypatch.setattr(dev_scores, "forgetting", zone)
     nlp = spacy.blank("en")
     nlp.batch_size = 3

@@ -16,7 +16,6 @@ from spacy.training.initialize import init_nlp
 from spacy.util import registry
 from thinc.api import fix_random_seed
 
-from labelwise.corpus import streaming
 from labelwise.train.checkpoint import State
 from labelwise.train.config import read_settings
 from labelwise.train.dev_scores import EntityCounts
@@ -42,7 +41,7 @@ def test_memory_zones_change_nothing(demo_corpus, tmp_path, monkeypatch, resume)
     """All words forgotten after each update and each batch of evaluation, or none."""
     results = []
     for strings in (0, 10**9):
-        monkeypatch.setattr(streaming, "MAX_STRINGS", strings)
+        monkeypatch.setattr("labelwise.corpus.pipeline.MAX_STRINGS", strings)
         out = tmp_path / str(strings)
         if resume:
             with monkeypatch.context() as patched:

@@ -137,7 +137,7 @@ def opened(monkeypatch) -> list[str]:
     own = reader.read_stored_docs
 
     def read(file):
-        names.append(file.name)
+        names.append(file.file.name)
         return own(file)
 
     monkeypatch.setattr(reader, "read_stored_docs", read)

@@ -9,8 +9,7 @@ import msgspec
 from labelwise.common.choices import check_choices
 from labelwise.common.errors import InputError
 from labelwise.common.sections import read_section
-from labelwise.corpus.tokenizer import TokenizerRules, make_nlp, read_rules
-from labelwise.corpus.tokenizing import LearningTokenizer
+from labelwise.corpus.tokenizer import LearningTokenizer, TokenizerRules, make_nlp, read_rules
 from labelwise.merge.rules.policies import Policies
 
 NearDuplicates = Literal["report", "group", "off"]
@@ -67,7 +66,7 @@ def read_settings(project: Path | None) -> Settings:
 def load_tokenizer(settings: Settings) -> LearningTokenizer:
     """Make the settings' tokenizer, once per process, and anew once it has seen many words.
 
-    What spaCy forgets of words leaves some bytes of each in its tables (`streaming.forgetting`), which go with them.
+    What spaCy forgets of words leaves some bytes of each in its tables (`pipeline.forgetting`), which go with them.
     RAISES (InputError): what `make_nlp` raises.
     """
     given = settings.lang, msgspec.json.encode(settings.tokenizer)

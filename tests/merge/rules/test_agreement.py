@@ -6,13 +6,13 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labelwise.commands.merge import print_ledger
-from labelwise.corpus.manifest import read_annotators
-from labelwise.merge.commit import write_metrics
+from labelwise.merge.commit import ANNOTATORS, AnnotatorPair, write_metrics
 from labelwise.merge.rules.agreement import count_agreement, kappa, pairwise_f
 from labelwise.merge.rules.answers import Answer
 from labelwise.merge.rules.ledger import Ledger
@@ -27,6 +27,10 @@ from tests.merge.rules.texts import make_answer
 TEXT = "Add 5 mL of Jordan water."
 AMOUNT, JORDAN, WATER = (4, 8, "R"), (12, 18, "R"), (12, 24, "R")
 PLACE = (12, 18, "P")
+
+
+def read_annotators(corpus: Path) -> list[AnnotatorPair]:
+    return msgspec.json.decode((corpus / ANNOTATORS).read_bytes(), type=list[AnnotatorPair])
 
 
 def answer(*spans, data="a", labels="R", line=1, who=None, session=None, time=None, split="auto", **task) -> Answer:

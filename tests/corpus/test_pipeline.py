@@ -5,35 +5,29 @@ import pytest
 from spacy.tokens import Doc
 
 from labelwise.common.errors import InputError
-from labelwise.corpus import same_tokens
-from labelwise.corpus.same_tokens import check_tokens
-from labelwise.corpus.tokenizer import TokenizerRules, make_nlp, read_tokenizer
+from labelwise.corpus.pipeline import check_tokens, forgetting
+from labelwise.corpus.tokenizer import LearningTokenizer, TokenizerRules, make_nlp, read_tokenizer
 from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.package.contents import inspect_contents
 from labelwise.train.recipe import Recipe
 from labelwise.train.run import train_pipeline
 from tests.conftest import ROOT
+from tests.merge.test_run import random_datasets
 
-TEXTS = [f"word{number} two, three" for number in range(8)]
 
-
-@pytest.fixture
-def corpus(merging):
-    merging.add("a", ["A"], [{"text": text, "spans": []} for text in TEXTS], split="train")
+def test_the_first_difference_is_shown(merging):
+    texts = [f"word{number} two, three" for number in range(8)]
+    merging.add("a", ["A"], [{"text": text, "spans": []} for text in texts], split="train")
     merging.run(docs_per_partition=3)
-    return merging.root / "corpus"
-
-
-def test_the_first_difference_is_shown(corpus):
-    nlp = make_nlp("en", TokenizerRules(infixes=(r"(?<=d)(?=7)",)))
+    split = merging.root / "corpus/train"
+    check_tokens(make_nlp("en", TokenizerRules()), split, "")
     with pytest.raises(InputError) as error:
-        check_tokens(nlp, corpus / "train", "merge again")
-    assert (
-        "has the tokens ['word7', 'two', ',', 'three'], where the pipeline makes ['word', '7', 'two', ',', 'th"
-        in str(error.value)
+        check_tokens(make_nlp("en", TokenizerRules(infixes=(r"(?<=d)(?=7)",))), split, "merge again")
+    assert str(error.value).startswith(f"{split}/part-")
+    assert str(error.value).endswith(
+        "has the tokens ['word7', 'two', ',', 'three'], where the pipeline makes ['word', '7', 'two', ',', 'three']. "
+        "Remedy: merge again"
     )
-    assert str(error.value).startswith(f"{corpus}/train/part-")
-    assert str(error.value).endswith("Remedy: merge again")
 
 
 def test_spaces_are_compared(merging):
@@ -46,23 +40,9 @@ def test_spaces_are_compared(merging):
         check_tokens(nlp, merging.root / "corpus/train", "")
 
 
-def test_texts_are_compared_up_to_a_number_of_them_or_of_words(corpus, monkeypatch):
-    nlp = make_nlp("en", TokenizerRules())
-    made = nlp.tokenizer
-    asked = []
-    nlp.tokenizer = lambda text: asked.append(text) or made(text)
-    check_tokens(nlp, corpus / "train", "")
-    assert sorted(asked) == TEXTS
-    monkeypatch.setattr(same_tokens, "WORDS", 9)
-    check_tokens(nlp, corpus / "train", "")
-    monkeypatch.setattr(same_tokens, "TEXTS", 2)
-    check_tokens(nlp, corpus / "train", "")
-    assert len(asked) == 8 + 3 + 2
-
-
 def test_training_evaluation_and_packaging_refuse_such_a_pipeline(demo_corpus, tmp_path, monkeypatch):
     """That of the corpus is trained, then packages, so to say, are other ones."""
-    options = {"training.max_steps": 2, "training.eval_frequency": 2}
+    options = {"training.max_steps": 1, "training.eval_frequency": 1}
     recipe = Recipe(ROOT / "configs/cpu.cfg", demo_corpus, overrides=options)
     train_pipeline(recipe, tmp_path / "model", tmp_path / "curve.tsv")
     lang, rules = read_tokenizer(demo_corpus / "tokenizer.json")
@@ -75,3 +55,22 @@ def test_training_evaluation_and_packaging_refuse_such_a_pipeline(demo_corpus, t
     monkeypatch.setattr("labelwise.train.registry.extend_tokenizer", lambda nlp, rules: None)
     with pytest.raises(InputError, match=r"train/part-.* the corpus has the tokens .* Remedy: merge again"):
         train_pipeline(recipe, tmp_path / "other", tmp_path / "curve.tsv")
+
+
+def test_a_large_vocabulary_forgets_what_later_texts_add(monkeypatch):
+    monkeypatch.setattr("labelwise.corpus.pipeline.MAX_STRINGS", 0)
+    tokenizer = LearningTokenizer(make_nlp("en", TokenizerRules()))
+    tokenizer.nlp.tokenizer.max_cache_size = 0
+    before = len(tokenizer.nlp.vocab.strings)
+    for number in range(30):
+        with forgetting(tokenizer.nlp):
+            assert tokenizer(f"unheard-of{number} words{number}")[-1].text == f"words{number}"
+    assert len(tokenizer.nlp.vocab.strings) == before
+
+
+def test_a_merge_with_a_large_vocabulary_gives_the_same_bytes(merging, monkeypatch):
+    random_datasets(merging, 1)
+    ledger = merging.run(docs_per_partition=10)
+    monkeypatch.setattr("labelwise.corpus.pipeline.MAX_STRINGS", 0)
+    assert merging.run("forgetful", docs_per_partition=10) == ledger
+    assert merging.files() == merging.files("forgetful")
