@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from labelwise.common.errors import InputError
+    from labelwise.corpus.ledger import Ledger
     from labelwise.evaluate.run import Evaluation, evaluate_pipeline
-    from labelwise.merge.rules.ledger import Ledger
     from labelwise.merge.rules.settings import Settings
     from labelwise.merge.run import merge_data
     from labelwise.report.page import write_report
@@ -34,7 +34,7 @@ __all__ = [
 _MODULES = {
     "labelwise.common.errors": ("InputError",),
     "labelwise.evaluate.run": ("Evaluation", "evaluate_pipeline"),
-    "labelwise.merge.rules.ledger": ("Ledger",),
+    "labelwise.corpus.ledger": ("Ledger",),
     "labelwise.merge.rules.settings": ("Settings",),
     "labelwise.merge.run": ("merge_data",),
     "labelwise.report.page": ("write_report",),

@@ -18,9 +18,9 @@ from labelwise.common.parallel import MapJobs
 from labelwise.corpus.annotation import GOLD, INCORRECT, annotation_of, is_merged
 from labelwise.corpus.docbin_reader import StoredDoc
 from labelwise.corpus.docbin_writer import DocWriter
+from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.tokenizer import read_rules
 from labelwise.demo.write import make_demo
-from labelwise.merge.rules.ledger import Ledger
 from labelwise.merge.rules.policies import Policies
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data, merge_datasets

@@ -19,7 +19,7 @@ from labelwise.common.errors import InputError
 from labelwise.common.files import staged_together
 from labelwise.common.portable import obey
 from labelwise.common.wording import counted
-from labelwise.corpus.merge_counts import tell_gold
+from labelwise.corpus.ledger import tell_gold
 from labelwise.evaluate.results import read_merge_counts
 from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.evaluate.scores import Metrics, Scores

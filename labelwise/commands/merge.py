@@ -19,13 +19,11 @@ from labelwise.commands.console import (
 from labelwise.commands.declare import declare, print_undeclared
 from labelwise.common.memory import measure_peak
 from labelwise.common.wording import counted
+from labelwise.corpus.ledger import Ledger, pairwise_f, split_gold, tell_gold
 from labelwise.corpus.manifest import SPLITS
-from labelwise.corpus.merge_counts import split_gold, tell_gold
 from labelwise.corpus.tokenizer import has_rules
 from labelwise.merge.advice import warnings
 from labelwise.merge.partition import LOST_SPANS
-from labelwise.merge.rules.agreement import pairwise_f
-from labelwise.merge.rules.ledger import Ledger
 from labelwise.merge.rules.settings import Settings, load_tokenizer, read_settings
 from labelwise.merge.run import merge_data
 
@@ -65,8 +63,8 @@ def merge_cli(
                     progress=progress,
                 )
         print_ledger(ledger)
-        total = sum(ledger["texts", split] for split in SPLITS)
-        entities = counted(ledger["spans", "entity"], "span")
+        total = sum(ledger.texts[split] for split in SPLITS)
+        entities = counted(ledger.spans["entity"], "span")
         msg.good(f"{out} has {counted(total, 'text')}, and {entities} as entities")
         msg.info(f"Memory: {peak.bytes / 2**20:,.0f} MB at most, in all processes")
         print_warnings(ledger, settings, out)

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from labelwise.common.wording import counted
+from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import Split
-from labelwise.corpus.merge_counts import MergeCounts
 
 FEW_TEXTS = 20  # of test, below which scores say little
 NAMED = 6  # labels, or data sets, that a doubt names
@@ -35,7 +35,7 @@ def doubts_about_split(split: Split, texts: int, without_gold: Sequence[str]) ->
         yield Doubt(f"{name_labels(without_gold)} without gold in {split}: {FOLLOWS[split]}.", remedy)
 
 
-def doubts_about_merge(counts: MergeCounts) -> Iterator[Doubt]:
+def doubts_about_merge(counts: Ledger) -> Iterator[Doubt]:
     """Yield doubts about things left out, unknown, or in two splits."""
     if counts.problems:
         yield Doubt(

@@ -10,10 +10,10 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from labelwise.common.decoding import DECODE_ERRORS
+from labelwise.common.decoding import DECODE_ERRORS, decode_counter
 from labelwise.common.errors import InputError
+from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import check_merged
-from labelwise.corpus.merge_counts import MergeCounts
 from labelwise.evaluate.scores import Metrics
 from labelwise.evaluate.tables import Tables
 
@@ -27,7 +27,7 @@ class Results(NamedTuple):
     tables (Tables | None): the files, which are too large to be held.
     """
 
-    merge: MergeCounts | None
+    merge: Ledger | None
     metrics: Metrics | None
     tables: Tables | None
     curve: Table | None
@@ -59,19 +59,19 @@ def load_results(root: Path, pipeline: str) -> Results:
     return Results(merge, metrics, tables, curve)
 
 
-def read_merge_counts(path: Path) -> MergeCounts | None:
+def read_merge_counts(path: Path) -> Ledger | None:
     """Read the counts of a merge; None if there is no such file.
 
     RAISES (InputError): it isn't what a merge writes.
     """
-    return _read_json(path, MergeCounts, "run merge again")
+    return _read_json(path, Ledger, "run merge again")
 
 
 def _read_json(path: Path, kind: type[Read], remedy: str) -> Read | None:
     if not path.is_file():
         return None
     try:
-        return msgspec.json.decode(path.read_bytes(), type=kind)
+        return msgspec.json.decode(path.read_bytes(), type=kind, dec_hook=decode_counter)
     except DECODE_ERRORS as error:
         raise InputError(f"{path}: not the counts or scores that it should hold ({error}); {remedy}") from error
 

@@ -1,7 +1,7 @@
 """Evaluate a pipeline: let it predict a split, and score what it predicted."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -12,13 +12,13 @@ from labelwise.common.device import use_gpu
 from labelwise.common.errors import InputError
 from labelwise.common.files import check_kind
 from labelwise.common.memory import check_workers
+from labelwise.corpus.ledger import Table, pairwise_f
 from labelwise.corpus.manifest import read_manifest, read_split, unchanged
-from labelwise.corpus.merge_counts import Agreement
 from labelwise.corpus.pipeline import check_tokens
 from labelwise.corpus.seen_texts import SeenTexts, read_seen
 from labelwise.evaluate.predict import Done, hold_pipeline, predict_split
 from labelwise.evaluate.results import read_merge_counts
-from labelwise.evaluate.scores import Metrics
+from labelwise.evaluate.scores import Agreement, Metrics
 from labelwise.evaluate.scoring import measure
 from labelwise.evaluate.tables import Tables, write_tables
 
@@ -97,12 +97,12 @@ def score(
     predictions: Path,
     split: Path,
     tables: Tables,
-    agreement: Mapping[str, Agreement],
+    agreement: Table,
     seen: SeenTexts | None = None,
 ) -> Metrics:
     """Write the tables of a split and its predictions, and compute the scores from them.
 
-    agreement (Mapping): that of the annotators, as the merge found it.
+    agreement (Table): of the annotators, as the merge counted it.
     seen (SeenTexts | None): the texts that the pipeline was trained on, if it has their digests.
     RAISES (InputError): a file isn't there, or isn't what it should be.
     """
@@ -113,5 +113,7 @@ def score(
     metrics = measure(tables, labels, whole=seen.whole if seen else None)
     metrics.texts_digest = listed.digest
     metrics.predictions_digest = tables.digest()
-    metrics.agreement = {label: found for label, found in agreement.items() if found.f is not None}
+    for label, counts in agreement.items():
+        if counts["spans"]:
+            metrics.agreement[label] = Agreement(pairwise_f(counts["both"], counts["spans"]), counts["texts"])
     return metrics

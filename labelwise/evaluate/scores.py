@@ -5,9 +5,14 @@ from collections.abc import Iterable, Sequence
 import msgspec
 import numpy as np
 
-from labelwise.corpus.merge_counts import Agreement
-
 Score = float | None  # None where there is nothing to score
+
+
+class Agreement(msgspec.Struct):
+    """F1 of one annotator against another, and the texts that both annotated."""
+
+    f: float | None
+    texts: int = 0
 
 
 class Scores(msgspec.Struct, omit_defaults=True):

@@ -1,18 +1,15 @@
 """Warnings after a merge, before anything is trained."""
 
+import json
 import unicodedata
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 
-import msgspec
-
 from labelwise.common.wording import counted
 from labelwise.corpus.doubts import NAMED, Doubt, doubts_about_merge, doubts_about_split
+from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import SPLITS
-from labelwise.corpus.merge_counts import MergeCounts
-from labelwise.merge.commit import metrics_of
 from labelwise.merge.rules.decisions import SUPERSEDED
-from labelwise.merge.rules.ledger import Ledger
 from labelwise.merge.rules.settings import Settings
 
 MANY = 0.1  # of a data set's rows, from which on it is worth a warning that they aren't used
@@ -20,10 +17,9 @@ MANY = 0.1  # of a data set's rows, from which on it is worth a warning that the
 
 def warnings(ledger: Ledger, settings: Settings) -> Iterator[Doubt]:
     """Yield the warnings, each with a remedy."""
-    compared = settings.near_duplicates != "off"
-    yield from doubts_about_merge(msgspec.convert(metrics_of(ledger, compared=compared), MergeCounts))
+    yield from doubts_about_merge(ledger)
     for names, rows in ledger.other_split.items():
-        one, other = msgspec.json.decode(names)
+        one, other = json.loads(names)
         if rows < MANY * ledger.datasets[one]:
             continue
         yield Doubt(
@@ -37,12 +33,12 @@ def warnings(ledger: Ledger, settings: Settings) -> Iterator[Doubt]:
             f"{names}.",
             "If two people have one name, give an entry `annotator: {NAME: ANOTHER}` in datasets.yml.",
         )
-    if spans := ledger["spans", "outvoted"]:
+    if spans := ledger.spans["outvoted"]:
         yield Doubt(
             f"{counted(spans, 'span')} outvoted: several annotators marked these texts, and too few of them agree.",
             "corpus/disagreements.jsonl has the texts to settle; annotators in project.yml says how many must agree.",
         )
-    if rows := ledger["rows", SUPERSEDED]:
+    if rows := ledger.rows[SUPERSEDED]:
         yield Doubt(
             f"{counted(rows, 'decision')} superseded: the answers that they were made from have changed since.",
             "corpus/problems.jsonl has them; load them into the page of a new report, and decide again.",
@@ -51,7 +47,7 @@ def warnings(ledger: Ledger, settings: Settings) -> Iterator[Doubt]:
         if not rows:
             yield Doubt(f"Data set {name!r} has no rows.", "Check what its path names.")
     yield from _small_splits(ledger)
-    partly, train = ledger["partly", "train"], ledger["texts", "train"]
+    partly, train = ledger.partly["train"], ledger.texts["train"]
     if partly and settings.coverage == "by-label":
         yield Doubt(f"Not complete for all labels: {partly:,} of {counted(train, 'text')} in train.", _fewest(ledger))
     if texts := ledger.without_split_by:
@@ -61,7 +57,7 @@ def warnings(ledger: Ledger, settings: Settings) -> Iterator[Doubt]:
         )
     for one, other in combinations(ledger.labels, 2):
         if _simplified(one) == _simplified(other):
-            less, more = sorted((one, other), key=lambda label: ledger["labels", label, "gold"])
+            less, more = sorted((one, other), key=lambda label: ledger.labels[label]["gold"])
             yield Doubt(
                 f"{less!r} and {more!r} may be one label: their names are nearly equal.",
                 f"If they are, add `rename: {{{less}: {more}}}` to the entries in datasets.yml that have {less!r}.",
@@ -86,10 +82,10 @@ def _fewest(ledger: Ledger) -> str:
 def _small_splits(ledger: Ledger) -> Iterator[Doubt]:
     """Yield the splits that are empty, or too small to say much."""
     for split in SPLITS:
-        if not ledger["texts", split]:
+        if not ledger.texts[split]:
             remedy = "Lower both ratios" if split == "train" else f"Raise {split}_ratio"
             yield Doubt(f"No text is in {split}.", f"{remedy}, or declare a data set with split: {split}.")
         elif split != "train":
             gold: Mapping[str, int] = ledger.gold.get(split, {})
             missing = [label for label in ledger.labels if not gold.get(label)]
-            yield from doubts_about_split(split, ledger["texts", split], missing)
+            yield from doubts_about_split(split, ledger.texts[split], missing)

@@ -20,8 +20,7 @@ from labelwise.common.files import remove, staged
 
 CACHE = ".cache"
 DIGEST = "[0-9a-f]{16}"  # as `digest_code` makes it
-# The folders of this package that a merge depends on.
-CODE = ("common", "corpus", "merge", "sources")
+CODE = ("common", "corpus", "merge", "sources")  # the folders of this package that a merge depends on
 MARK = "CACHEDIR.TAG"
 # By its first line, backup programs leave the folder out: https://bford.info/cachedir
 MARKED = b"Signature: 8a477f597d28d172789f06886806bc55\n# A cache of labelwise's merge. Delete it whenever you like.\n"
@@ -42,10 +41,8 @@ class Cache(NamedTuple):
 
 def is_cache(folder: Path) -> bool:
     """Tell whether a folder is the cache of a merge."""
-    try:
-        return not folder.is_symlink() and (folder / MARK).read_bytes() == MARKED
-    except OSError:
-        return False
+    mark = folder / MARK
+    return not folder.is_symlink() and mark.is_file() and mark.read_bytes() == MARKED
 
 
 def open_cache(folder: Path) -> Cache:
@@ -53,8 +50,6 @@ def open_cache(folder: Path) -> Cache:
 
     RAISES (InputError): there is a link, a file, or a folder that something else made.
     """
-    versions = [spacy.__version__, np.__version__, msgspec.__version__, platform.python_version()]
-    own = folder / digest_code(CODE, versions)
     if not os.path.lexists(folder) or (folder.is_dir() and not folder.is_symlink() and not any(folder.iterdir())):
         with staged(folder, folder=True) as new:
             new.mkdir()
@@ -64,11 +59,12 @@ def open_cache(folder: Path) -> Cache:
             f"{folder}: this isn't marked as the cache of a merge; delete it if you don't need it, or merge to another "
             "folder"
         )
+    own = digest_code(CODE, [spacy.__version__, np.__version__, msgspec.__version__, platform.python_version()])
     for other in folder.iterdir():
-        if re.fullmatch(DIGEST, other.name) and other.is_dir() and other != own:
+        if re.fullmatch(DIGEST, other.name) and other.name != own:
             remove(other)
-    cache = Cache(*(own / name for name in Cache._fields))
-    for path in (own, *cache):
+    cache = Cache(*(folder / own / name for name in Cache._fields))
+    for path in cache:
         path.mkdir(parents=True, exist_ok=True)
     return cache
 

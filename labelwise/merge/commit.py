@@ -3,37 +3,28 @@
 import hashlib
 import json
 import os
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from spacy.language import Language
 
 from labelwise.common.errors import InputError
 from labelwise.common.wording import counted
+from labelwise.corpus.ledger import PROBLEM_ROWS, PROBLEM_SPANS, Ledger, outcome_of, pairwise_f
 from labelwise.corpus.manifest import MANIFEST, SPLITS, Manifest, SplitCounts, is_corpus, write_manifest
 from labelwise.corpus.tokenizer import write_tokenizer
 from labelwise.merge.cache import CACHE, is_cache
-from labelwise.merge.jobs import Source
 from labelwise.merge.near_duplicates import NEAR_DUPLICATES
 from labelwise.merge.partition import LINES, PROBLEMS
-from labelwise.merge.rules.agreement import kappa, pairwise_f
-from labelwise.merge.rules.ledger import PROBLEM_ROWS, PROBLEM_SPANS, Ledger, outcome_of
+from labelwise.merge.rules.agreement import kappa
 from labelwise.merge.rules.settings import Settings
+from labelwise.merge.runs import Source
 
 ANNOTATORS = "annotators.json"
 # All that a merge writes to the folder for the corpus, and so replaces there.
-OUTPUTS = (
-    *SPLITS,
-    "labels",
-    "tokenizer.json",
-    *LINES,
-    NEAR_DUPLICATES,
-    ANNOTATORS,
-    MANIFEST,
-)
+OUTPUTS = (*SPLITS, "labels", "tokenizer.json", *LINES, NEAR_DUPLICATES, ANNOTATORS, MANIFEST)
 
 
 class AnnotatorPair(msgspec.Struct):
@@ -53,13 +44,6 @@ class AnnotatorPair(msgspec.Struct):
     spans: int
     f: float | None = None
     kappa: float | None = None
-
-
-class Made(NamedTuple):
-    """The result of all partitions: a digest of the keys of each split, and one of each `.spacy` file."""
-
-    keys: dict[str, str]
-    partitions: dict[str, str]
 
 
 def check_out(out: Path, sources: Sequence[Source]) -> None:
@@ -90,43 +74,50 @@ def check_ledger(ledger: Ledger, folder: Path, *, strict: bool, may_be_empty: bo
     RAISES (InputError): there is no text, or, with `strict`, a problem.
     RAISES (RuntimeError): the ledger doesn't balance, which is a bug in this program.
     """
-    if not may_be_empty and not any(ledger["texts", split] for split in SPLITS):
-        rows = ", ".join(f"{n:,} {reason}" for reason, n in ledger.rows.items()) or "none"
-        first = f"; the first that can't be used: {_first_problem(folder / PROBLEMS)}" if ledger.problems() else ""
+    if not may_be_empty and not any(ledger.texts[split] for split in SPLITS):
+        rows = ", ".join(f"{n:,} {reason}" for reason, n in sorted(ledger.rows.items())) or "none"
+        first = f"; the first that can't be used: {first_problem(folder / PROBLEMS)}" if ledger.problems else ""
         raise InputError(f"the corpus would have no text; what became of the rows: {rows}{first}")
     ledger.check()
-    if strict and (predictions := ledger["rows", "prediction"]):
+    if strict and (predictions := ledger.rows["prediction"]):
         raise InputError(
             f"{counted(predictions, 'prediction')} that nobody has saved; annotate or remove them, or "
             "leave out --strict"
         )
-    if strict and ledger.problems():
+    if strict and ledger.problems:
         raise InputError(
-            f"{counted(ledger.problems(), 'row or span', 'rows or spans')} can't be used, the first in "
-            f"{_first_problem(folder / PROBLEMS)}; fix them, or leave out --strict"
+            f"{counted(ledger.problems, 'row or span', 'rows or spans')} can't be used, the first in "
+            f"{first_problem(folder / PROBLEMS)}; fix them, or leave out --strict"
         )
 
 
-def _first_problem(path: Path) -> str:
+def first_problem(path: Path) -> str:
+    """Say which row or span is the first that can't be used, and why; there is one."""
     with path.open(encoding="utf8") as lines:
         problems = map(json.loads, lines)
         first = next(found for found in problems if outcome_of(found["reason"]) in (*PROBLEM_ROWS, *PROBLEM_SPANS))
     return f"data set {first['dataset']!r}, {first['file']}, line {first['line']}: {first['reason']}"
 
 
-def write_rest(folder: Path, nlp: Language, settings: Settings, ledger: Ledger, made: Made) -> None:
-    """Write all other files."""
+def write_rest(
+    folder: Path, nlp: Language, settings: Settings, ledger: Ledger, keys: dict[str, str], partitions: dict[str, str]
+) -> None:
+    """Write all other files.
+
+    keys (dict[str, str]): a digest of the keys of each split.
+    partitions (dict[str, str]): a digest of each `.spacy` file.
+    """
     labels = list(ledger.labels)
     write_tokenizer(folder / "tokenizer.json", nlp, settings.tokenizer)
     _write_labels(nlp, labels, folder / "labels")
     _write_annotators(ledger, folder / ANNOTATORS)
-    splits = {split: SplitCounts(ledger["texts", split], ledger["words", split], made.keys[split]) for split in SPLITS}
+    splits = {split: SplitCounts(ledger.texts[split], ledger.words[split], keys[split]) for split in SPLITS}
     manifest = Manifest(
         settings=msgspec.to_builtins(settings),
         labels=labels,
-        datasets=dict(ledger.datasets),
+        datasets=dict(sorted(ledger.datasets.items())),
         splits=splits,
-        partitions=dict(sorted(made.partitions.items())),
+        partitions=dict(sorted(partitions.items())),
     )
     write_manifest(folder, manifest)
 
@@ -142,11 +133,6 @@ def _write_labels(nlp: Language, labels: Sequence[str], folder: Path) -> None:
 
 def _write_annotators(ledger: Ledger, path: Path) -> None:
     """Write how far each two annotators agree; it has their names, so it isn't among the metrics, which git tracks."""
-    pairs: dict[tuple[str, str, str], Counter[str]] = {}
-    for key, n in sorted(ledger.items()):
-        if key[0] == "pairs":
-            _, label, one, other, what = key
-            pairs.setdefault((label, one, other), Counter())[what] = n
     rows = [
         AnnotatorPair(
             *names,
@@ -155,29 +141,12 @@ def _write_annotators(ledger: Ledger, path: Path) -> None:
             f=pairwise_f(n["both"], n["spans"]),
             kappa=kappa(n["tokens"], n["one"], n["other"], n["same"]),
         )
-        for names, n in pairs.items()
+        for names, n in sorted(ledger.pairs.items())
     ]
     path.write_bytes(msgspec.json.format(msgspec.json.encode(rows), indent=1) + b"\n")
 
 
-def metrics_of(ledger: Ledger, *, compared: bool, digest: str = "") -> dict[str, Any]:
-    """Put the ledger as JSON has it, with F between annotators beside its counts.
-
-    compared (bool): nearly equal texts were looked for.
-    digest (str): of the corpus.
-    """
-    content = ledger.nested() | {"digest": digest, "problems": ledger.problems(), "compared": compared}
-    content.pop("pairs", None)
-    for row in content["agreement"].values():
-        row["f"] = pairwise_f(row["both"], row["spans"])
-    return content
-
-
-def write_metrics(ledger: Ledger, path: Path, made: Mapping[str, str], *, compared: bool) -> None:
-    """Write the metrics, and a digest of the corpus.
-
-    made (Mapping[str, str]): digests of the partitions.
-    """
-    digest = hashlib.sha256(msgspec.json.encode(sorted(made.items()))).hexdigest()
-    content = metrics_of(ledger, compared=compared, digest=digest)
-    path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf8")
+def write_metrics(ledger: Ledger, path: Path, partitions: dict[str, str]) -> None:
+    """Write the metrics, and a digest of the corpus: of the digests of its partitions."""
+    ledger.digest = hashlib.sha256(msgspec.json.encode(sorted(partitions.items()))).hexdigest()
+    path.write_text(json.dumps(ledger.metrics(), indent=2, ensure_ascii=False) + "\n", encoding="utf8")

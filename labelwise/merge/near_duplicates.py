@@ -23,12 +23,11 @@ import numpy.typing as npt
 from rensa import RMinHash
 
 from labelwise.common.files import remove, staged
-from labelwise.common.keys import join_key, key_parts
+from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import SPLITS, Split
-from labelwise.merge.jobs import MergeJob, Source, SplitGroup, read_answer
-from labelwise.merge.rules.ledger import Ledger
-from labelwise.merge.rules.splits import declared_split
-from labelwise.merge.runs import RunReader, find_texts
+from labelwise.merge.plan import MergeJob
+from labelwise.merge.rules.splits import SplitGroup, declared_split
+from labelwise.merge.runs import RunReader, Source
 
 NEAR_DUPLICATES = "near_duplicates.jsonl"
 BANDS, ROWS, SHINGLE = 16, 8, 3
@@ -39,18 +38,12 @@ WORDS = re.compile(r"\w+")
 
 # A text's key, where its first task is, the split that its data sets declare, from 1 (0: none), and its signature.
 SIGNED = np.dtype(
-    [
-        ("high", "<u8"),
-        ("low", "<u4"),
-        ("source", "<u4"),
-        ("line", "<u4"),
-        ("declared", "<u4"),
-        ("signature", "<u4", (BANDS * ROWS,)),
-    ]
+    [("key", "S12"), ("source", "<u4"), ("line", "<u4"), ("declared", "<u4"), ("signature", "<u4", (BANDS * ROWS,))]
 )
+Signed = npt.NDArray[np.void]
 
 
-class Place(NamedTuple):
+class Text(NamedTuple):
     """A text: its key, the source and line of its first task, and the split that its data sets declare."""
 
     key: bytes
@@ -70,33 +63,33 @@ class NearPair(NamedTuple):
     """Two texts that are nearly equal; the similarity is estimated, in steps of 1/128."""
 
     similarity: float
-    one: Place
-    other: Place
+    one: Text
+    other: Text
 
 
 def sign_partition(job: MergeJob) -> str:
     """Write the signatures of a partition's texts, unless an earlier run did; return their file's name."""
-    sources = ",".join(str(part.source) for part in job.parts)
-    name = hashlib.blake2b(f"{job.fingerprint()} {sources}".encode(), digest_size=16).hexdigest()
+    numbers = ",".join(str(run.source.number) for run in job.runs)
+    name = hashlib.blake2b(f"{job.fingerprint()} {numbers}".encode(), digest_size=16).hexdigest()
     folder = job.folder.parent.parent / "signatures"
     file = folder / f"{job.number:05d}-{name}"
     if file.is_file():
         return file.name
     others = list(folder.glob(f"{job.number:05d}-*"))
-    earlier = np.concatenate([np.zeros(0, SIGNED), *(np.fromfile(other, SIGNED) for other in others)])
-    keys = map(join_key, earlier["high"].tolist(), earlier["low"].tolist())
-    known = dict(zip(keys, earlier["signature"], strict=True))
-    declares = any(source.dataset.split != "auto" for source in job.sources)
-    found = find_texts(job.parts)
-    signed = np.zeros(len(found), SIGNED)
-    with RunReader() as reader:
-        for number, (key, places) in enumerate(found):
-            split = declared_split([read_answer(place, job, reader) for place in places]) if declares else None
+    earlier = [entry for other in others for entry in np.fromfile(other, SIGNED)]
+    known = {bytes(entry["key"]): entry["signature"] for entry in earlier}
+    declares = any(run.source.dataset.split != "auto" for run in job.runs)
+    signed = []
+    with RunReader(job.runs) as reader:
+        for key, places in job.texts():
+            first = places[0]
+            run = job.runs[first.run]
+            split = declared_split([job.read_answer(place, reader) for place in places]) if declares else None
             declared = SPLITS.index(split) + 1 if split else 0
-            signature = known[key] if key in known else sign(reader.read_text(key, places[0]))
-            signed[number] = (*key_parts(key), places[0].part.source, places[0].line, declared, signature)
+            signature = known[key] if key in known else sign(reader.read_text(first))
+            signed.append((key, run.source.number, run.base + first.line, declared, signature))
     with staged(file) as path:
-        path.write_bytes(signed.tobytes())
+        path.write_bytes(np.array(signed, SIGNED).tobytes())
     for other in others:
         remove(other)
     return file.name
@@ -115,31 +108,37 @@ def sign(text: str) -> list[int]:
 
 def find_pairs(files: Sequence[Path], threshold: float) -> list[NearPair]:
     """Find the pairs of texts with an estimated similarity of `threshold` or more, the most similar first."""
-    counts = [file.stat().st_size // SIGNED.itemsize for file in files]
-    starts = np.cumsum([0, *counts])
+    signed = [np.memmap(file, SIGNED, "r") for file in files if file.stat().st_size]
+    starts = np.cumsum([0, *map(len, signed)])
     total = int(starts[-1])
     candidates = np.zeros(0, np.int64)
     for band in range(BANDS):
-        pairs = np.fromiter((one * total + other for one, other in _share_band(files, band)), np.int64)
+        pairs = np.fromiter((one * total + other for one, other in _share_band(signed, band)), np.int64)
         candidates = np.union1d(candidates, pairs)
-
-    def read(number: int) -> npt.NDArray[np.void]:
-        """Read the signature of the text with this number, of all files."""
-        file = int(np.searchsorted(starts, number, side="right")) - 1
-        return np.fromfile(files[file], SIGNED, 1, offset=(number - int(starts[file])) * SIGNED.itemsize)[0]
-
     pairs_found = []
     for code in candidates.tolist():
-        one, other = read(code // total), read(code % total)
+        one, other = (_text(signed, starts, number) for number in divmod(code, total))
         similarity = float((one["signature"] == other["signature"]).mean())
         if similarity >= threshold:
             pairs_found.append(NearPair(similarity, _place(one), _place(other)))
     return sorted(pairs_found, key=lambda pair: (-pair.similarity, pair.one.key, pair.other.key))
 
 
-def _share_band(files: Sequence[Path], band: int) -> Iterator[tuple[int, int]]:
+def _text(signed: Sequence[Signed], starts: npt.NDArray[np.int64], number: int) -> npt.NDArray[np.void]:
+    """Return the text with this number, of all files."""
+    file = int(np.searchsorted(starts, number, side="right")) - 1
+    found: npt.NDArray[np.void] = signed[file][number - int(starts[file])]
+    return found
+
+
+def _place(text: npt.NDArray[np.void]) -> Text:
+    declared = SPLITS[int(text["declared"]) - 1] if text["declared"] else None
+    return Text(bytes(text["key"]), int(text["source"]), int(text["line"]), declared)
+
+
+def _share_band(signed: Sequence[Signed], band: int) -> Iterator[tuple[int, int]]:
     """Yield pairs of texts, by number, that have the same numbers in a band; the first is less than the second."""
-    hashes = hash_band(files, band)
+    hashes = hash_band(signed, band)
     # A part of the hashes after another, so that what sorting takes doesn't grow with the number of texts.
     parts = hashes.view(np.uint8)[::8] % PARTS
     for part in range(PARTS):
@@ -156,26 +155,15 @@ def _share_band(files: Sequence[Path], band: int) -> Iterator[tuple[int, int]]:
                 yield from ((texts[0], other) for other in texts[2:])
 
 
-def hash_band(files: Sequence[Path], band: int) -> npt.NDArray[np.uint64]:
+def hash_band(signed: Sequence[Signed], band: int) -> npt.NDArray[np.uint64]:
     """Compute a hash of each text's numbers in a band. What shares it by chance isn't similar.
 
     A hash is 64 bits, little end first.
     """
     columns = slice(band * ROWS, (band + 1) * ROWS)
     factors = np.random.default_rng(0).integers(1, 2**63, ROWS, dtype=np.uint64) | np.uint64(1)
-    counts = [file.stat().st_size // SIGNED.itemsize for file in files]
-    hashes = np.zeros(sum(counts), "<u8")
-    start = 0
-    for file, count in zip(files, counts, strict=True):
-        signatures = np.fromfile(file, SIGNED)["signature"][:, columns].astype(np.uint64)
-        hashes[start : start + count] = (signatures * factors).sum(axis=1)
-        start += count
-    return hashes
-
-
-def _place(text: npt.NDArray[np.void]) -> Place:
-    declared = SPLITS[int(text["declared"]) - 1] if text["declared"] else None
-    return Place(join_key(int(text["high"]), int(text["low"])), int(text["source"]), int(text["line"]), declared)
+    hashes = ((texts["signature"][:, columns].astype(np.uint64) * factors).sum(axis=1) for texts in signed)
+    return np.concatenate([np.zeros(0, np.uint64), *hashes]).astype("<u8")
 
 
 def group_texts(pairs: Iterable[NearPair]) -> Mapping[bytes, SplitGroup]:
@@ -196,8 +184,8 @@ def group_texts(pairs: Iterable[NearPair]) -> Mapping[bytes, SplitGroup]:
         one, other = sorted((find(pair.one.key), find(pair.other.key)))
         parents[other] = one
     for pair in pairs:
-        for place in (pair.one, pair.other):
-            declared.setdefault(find(place.key), set()).add(place.declared)
+        for text in (pair.one, pair.other):
+            declared.setdefault(find(text.key), set()).add(text.declared)
     return {
         key: SplitGroup(find(key), next((split for split in reversed(SPLITS) if split in declared[find(key)]), None))
         for key in sorted(parents)
@@ -211,13 +199,13 @@ def write_near_duplicates(
     with file.open("wb") as lines:
         for pair in pairs:
             texts = []
-            for place in (pair.one, pair.other):
-                source, home = sources[place.source], homes[place.key]
+            for text in (pair.one, pair.other):
+                source, home = sources[text.source], homes[text.key]
                 named = {"doc": home.doc} if home.doc else {}
-                where = {"dataset": source.dataset.name, "file": source.path.name}
-                line = {} if source.path.is_dir() else {"line": place.line}  # a document of a folder has none
-                texts.append({"split": home.split, **named, **where, **line})
+                line = {} if source.path.is_dir() else {"line": text.line}  # a document of a folder has none
+                place = {"dataset": source.dataset.name, "file": source.path.name, **line}
+                texts.append({"split": home.split, **named, **place})
             names = [split for split in SPLITS if split in {text["split"] for text in texts}]
             if len(names) > 1:
-                ledger["near_duplicates", ", ".join(names)] += 1
+                ledger.near_duplicates[", ".join(names)] += 1
                 lines.write(msgspec.json.encode({"similarity": pair.similarity, "texts": texts}) + b"\n")

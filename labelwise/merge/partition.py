@@ -5,26 +5,26 @@ is the same.
 """
 
 import hashlib
-from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 import msgspec
 
+from labelwise.common.decoding import decode_counter
 from labelwise.common.files import staged
 from labelwise.corpus.docbin_writer import DocWriter
+from labelwise.corpus.ledger import Ledger, problem_line
 from labelwise.corpus.manifest import SPLITS, Split
 from labelwise.corpus.pipeline import forgetting
 from labelwise.corpus.places import PLACES, places_line
-from labelwise.merge.jobs import MergeJob, read_answer
+from labelwise.merge.plan import MergeJob
 from labelwise.merge.rules.agreement import disagreement_tasks
 from labelwise.merge.rules.answers import place_of
 from labelwise.merge.rules.decisions import judge
-from labelwise.merge.rules.ledger import Ledger, Problem, outcome_of, problem_line
 from labelwise.merge.rules.lost_spans import lost_span_tasks
-from labelwise.merge.rules.one_text import Merged
 from labelwise.merge.rules.settings import load_tokenizer
-from labelwise.merge.runs import RunReader, find_texts
-from labelwise.merge.text_result import merge_one
+from labelwise.merge.runs import RunReader
+from labelwise.merge.text_result import count_decisions, find_problems, merge_one
 
 LOST_SPANS, DISAGREEMENTS, PROBLEMS = "lost_spans.jsonl", "disagreements.jsonl", "problems.jsonl"
 LINES = (LOST_SPANS, DISAGREEMENTS, PROBLEMS, PLACES)  # files of a partition, of lines
@@ -34,20 +34,16 @@ class PartitionResult(msgspec.Struct):
     """The result of a partition, except for its files: LINES, and one of Docs for each split that has any.
 
     fingerprint (str): see `MergeJob.fingerprint`.
-    counts (list): of the ledger, by path.
     keys (dict[Split, list[bytes]]): of the Docs' texts, in order.
     names (dict[bytes, str]): the documents that texts are, by key, of those that have a name.
     files (dict[str, str]): the names of its files, with their digests.
     """
 
     fingerprint: str
-    counts: list[tuple[tuple[str, ...], int]]
-    keys: dict[Split, list[bytes]]
-    names: dict[bytes, str]
-    files: dict[str, str]
-
-
-_decode_result = msgspec.msgpack.Decoder(PartitionResult).decode
+    ledger: Ledger = msgspec.field(default_factory=Ledger)
+    keys: dict[Split, list[bytes]] = msgspec.field(default_factory=lambda: {split: [] for split in SPLITS})
+    names: dict[bytes, str] = {}
+    files: dict[str, str] = {}
 
 
 def merge_partition(job: MergeJob) -> None:
@@ -55,40 +51,34 @@ def merge_partition(job: MergeJob) -> None:
 
     RAISES (InputError): an "error" policy met its case.
     """
-    fingerprint = job.fingerprint()
+    result = PartitionResult(job.fingerprint())
     earlier = _whole_result(job.folder)
-    if earlier and earlier.fingerprint == fingerprint:
+    if earlier and earlier.fingerprint == result.fingerprint:
         return
-    ledger = Ledger()
-    result = PartitionResult(fingerprint, [], {split: [] for split in SPLITS}, {}, {})
     docs = {split: DocWriter() for split in SPLITS}
     lines: dict[str, list[bytes]] = {name: [] for name in LINES}
     tokenizer = load_tokenizer(job.settings)
     without_text = dict(job.decisions)
-    with RunReader() as reader:
-        for key, places in find_texts(job.parts):
-            text = reader.read_text(key, places[0])
-            answers = [read_answer(place, job, reader) for place in places]
-            with forgetting(tokenizer.nlp):
-                split, made, merged = merge_one(key, text, answers, job, tokenizer, ledger)
-                if made:
-                    docs[split].add(made.doc, made.starts, made.ends)
-                    result.keys[split].append(key)
-                    where = [place_of(answer, merged.places) for answer in answers]
-                    lines[PLACES].append(places_line(key, list(filter(None, where))))
+    with RunReader(job.runs) as reader, forgetting(tokenizer.nlp):
+        for key, places in job.texts():
+            text = reader.read_text(places[0])
+            answers = [job.read_answer(place, reader) for place in places]
+            split, made, merged = merge_one(key, text, answers, job, tokenizer, result.ledger)
+            if made:
+                docs[split].add(made.doc, made.starts, made.ends)
+                result.keys[split].append(key)
+                where = [place_of(answer, merged.places) for answer in answers]
+                lines[PLACES].append(places_line(key, list(filter(None, where))))
             if merged.name:
                 result.names[key] = merged.name
             places_that_count = list(merged.places)
             lines[LOST_SPANS] += lost_span_tasks(text, merged.lost, places_that_count, merged.name)
             lines[DISAGREEMENTS] += disagreement_tasks(text, merged.versions, places_that_count, merged.name)
-            lines[PROBLEMS] += map(problem_line, find_problems(merged))
+            lines[PROBLEMS] += map(problem_line, find_problems(answers, merged.judged))
             without_text.pop(key, None)
-    for _, rows in sorted(without_text.items()):
-        judged, _ = judge(rows, "", ())
-        ledger["rows_read",] += len(judged)
-        ledger.count(("rows",), [outcome_of(one.outcome) for one in judged])
-        lines[PROBLEMS] += [problem_line(one.problem()) for one in judged]
-    result.counts = list(ledger.items())
+    judged, _ = judge(list(chain.from_iterable(rows for _, rows in sorted(without_text.items()))), "", ())
+    count_decisions(judged, result.ledger)
+    lines[PROBLEMS] += map(problem_line, find_problems((), judged))
     with staged(job.folder, folder=True) as folder:
         folder.mkdir()
         for split in SPLITS:
@@ -100,22 +90,14 @@ def merge_partition(job: MergeJob) -> None:
         (folder / "result").write_bytes(msgspec.msgpack.encode(result))
 
 
-def find_problems(merged: Merged) -> Iterator[Problem]:
-    """Yield the spans of a text that can't be used, and the decisions."""
-    for answer in merged.answers:
-        for span in answer.spans:
-            if ":" in span.outcome:
-                yield Problem(answer.dataset.name, *(span.place or answer.name), span.outcome)
-    yield from (one.problem() for one in merged.judged if ":" in one.outcome)
-
-
 def _digest_file(file: Path) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def read_result(folder: Path) -> PartitionResult:
     """Read the result of a partition."""
-    return _decode_result((folder / "result").read_bytes())
+    content = (folder / "result").read_bytes()
+    return msgspec.msgpack.decode(content, type=PartitionResult, dec_hook=decode_counter)
 
 
 def _whole_result(folder: Path) -> PartitionResult | None:

@@ -1,62 +1,81 @@
-"""The work of a merge: the slices of the sources to read, the partitions to make, the workers to do it."""
+"""The partitions of a merge, and the work on each.
+
+A partition is a range of keys; its job says where its tasks are in the runs.
+"""
 
 import hashlib
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from math import ceil
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
+import numpy as np
 
-from labelwise.merge.cache import Cache
-from labelwise.merge.jobs import MergeJob, ReadJob, Source, SplitGroup
+from labelwise.merge.rules.answers import Answer
 from labelwise.merge.rules.settings import Settings
-from labelwise.merge.runs import Run, count_texts, cut_runs
-from labelwise.sources.brat import READ_SUFFIXES
+from labelwise.merge.rules.splits import SplitGroup
+from labelwise.merge.runs import ENTRY, Place, Run, RunReader, count_texts, cut_runs, range_of, read_texts
 from labelwise.sources.decisions import DecisionRow
-from labelwise.sources.files import printable, stat_of
-from labelwise.sources.formats import can_be_cut
+
+TEXT_BYTES = 2**22  # in a partition, on average: a worker holds it all
 
 Value = TypeVar("Value")
-SLICE_BYTES = 2**26  # of a source that can be cut: 64 MB are read by one process in about a second
-TEXT_BYTES = 2**22  # in a partition, on average: a worker holds it all
-# Bytes that a merge takes beyond what this process has when it begins: by itself, and for each worker. Measured by
-# `make bench`, plus a tenth.
-ALONE, PER_WORKER = 60 * 2**20, 75 * 2**20
 
 
-def plan_reading(sources: Sequence[Source], cache: Cache, settings: Settings) -> list[ReadJob]:
-    """Cut the sources into slices to read, in order."""
-    jobs = []
-    for number, source in enumerate(sources):
-        stat = stat_of(source.path, READ_SUFFIXES)
-        size = sum(file_size for _, _, file_size, *_ in stat)
-        dataset = source.dataset.name if source.dataset.database else ""
-        cut = not dataset and can_be_cut(source.path)
-        place = printable(Path(os.path.relpath(source.path, cache.tasks)))  # a project may be moved
-        starts = range(0, max(size, 1), SLICE_BYTES) if cut else (0,)
-        for start in starts:
-            end = start + SLICE_BYTES if start + SLICE_BYTES < size and cut else None
-            declared = source.dataset.rename, source.dataset.key
-            facts = [place, stat, dataset, start, end, settings.normalize, settings.split_by, *declared]
-            name = hashlib.blake2b(msgspec.json.encode(facts), digest_size=16).hexdigest()
-            jobs.append(
-                ReadJob(
-                    number=number,
-                    path=source.path,
-                    dataset=dataset,
-                    start=start,
-                    end=end,
-                    stat=stat,
-                    out=cache.tasks / name,
-                    normalize=settings.normalize,
-                    split_by=settings.split_by,
-                    rename=source.dataset.rename,
-                    key=source.dataset.key,
-                )
+class MergeJob(msgspec.Struct):
+    """A partition to be merged.
+
+    number, of (int): the position of the partition, and how many there are; a power of two, so its keys begin alike.
+    runs (list[Run]): those that have a task of it, in the order of sources and lines.
+    entries (bytes): where its tasks are; see `runs.ENTRY`.
+    folder (Path): where the results go, and those of an earlier run may be.
+    groups (Mapping[bytes, SplitGroup]): of the texts, by key, that have to be in one split with others.
+    decisions (Mapping[bytes, list[DecisionRow]]): by the key of the text that they are about, in order.
+    """
+
+    number: int
+    of: int
+    runs: list[Run]
+    entries: bytes
+    labels: list[str]
+    settings: Settings
+    folder: Path
+    groups: Mapping[bytes, SplitGroup]
+    decisions: Mapping[bytes, list[DecisionRow]]
+
+    def __str__(self) -> str:
+        """Name the partition."""
+        return f"partition {self.number} of {self.of} ({self.folder})"
+
+    def fingerprint(self) -> str:
+        """Digest all that the result depends on: the tasks, their declarations, decisions, and the settings."""
+        facts = [self.settings, self.labels, sorted(self.groups.items()), sorted(self.decisions.items())]
+        for run in self.runs:
+            dataset = run.source.dataset
+            declared = [dataset.name, dataset.labels, dataset.absent, dataset.kind, dataset.split, dataset.annotators]
+            facts.append([run.base, run.source.path.name, *declared])
+        entries = np.frombuffer(self.entries, ENTRY).copy()
+        entries["offset"] = 0  # another task in the run may move it
+        return hashlib.blake2b(msgspec.msgpack.encode([facts, entries.tobytes()]), digest_size=16).hexdigest()
+
+    def texts(self) -> Iterator[tuple[bytes, list[Place]]]:
+        """Yield the keys of the texts, sorted, each with the places of its tasks, in the order of sources and lines."""
+        return read_texts(np.frombuffer(self.entries, ENTRY))
+
+    def read_answer(self, place: Place, reader: RunReader) -> Answer:
+        """Read an answer.
+
+        RAISES (RuntimeError): it hasn't all spans of its row, which is a bug in this program.
+        """
+        run = self.runs[place.run]
+        source = run.source
+        answer = Answer(source.dataset, run.base + place.line, reader.read_task(place), source.path, source.number)
+        if len(answer.spans) != place.spans:
+            raise RuntimeError(
+                f"{answer.place}: {place.spans} spans read, {len(answer.spans)} kept; please report this"
             )
-    return jobs
+        return answer
 
 
 def count_partitions(runs: Sequence[Run], settings: Settings) -> int:
@@ -69,24 +88,35 @@ def count_partitions(runs: Sequence[Run], settings: Settings) -> int:
 def plan_merging(
     runs: Sequence[Run],
     count: int,
-    sources: list[Source],
     labels: list[str],
     settings: Settings,
-    cache: Cache,
+    folder: Path,
     groups: Mapping[bytes, SplitGroup] = {},
     decisions: Mapping[bytes, list[DecisionRow]] = {},
 ) -> Iterator[MergeJob]:
-    """Yield the work on each of `count` partitions."""
+    """Yield the work on each of `count` partitions.
+
+    folder (Path): that of the cache for their results.
+    """
     grouped, decided = _by_partition(groups, count), _by_partition(decisions, count)
-    for number, parts in enumerate(cut_runs(runs, count)):
-        folder = cache.partitions / f"{number:05d}"
-        of_texts = grouped.get(number, {}), decided.get(number, {})
-        yield MergeJob(number, count, parts, sources, labels, settings, folder, *of_texts)
+    for number, entries in enumerate(cut_runs(runs, count)):
+        used, entries["run"] = np.unique(entries["run"], return_inverse=True)
+        yield MergeJob(
+            number=number,
+            of=count,
+            runs=[runs[run] for run in used.tolist()],
+            entries=entries.tobytes(),
+            labels=labels,
+            settings=settings,
+            folder=folder / f"{number:05d}",
+            groups=grouped.get(number, {}),
+            decisions=decided.get(number, {}),
+        )
 
 
 def _by_partition(values: Mapping[bytes, Value], count: int) -> dict[int, dict[bytes, Value]]:
     """Put what belongs to texts, by key, to the partitions that these are in."""
     found: dict[int, dict[bytes, Value]] = {}
     for key, value in values.items():
-        found.setdefault(int.from_bytes(key[:8], "big") * count >> 64, {})[key] = value
+        found.setdefault(range_of(key, count), {})[key] = value
     return found

@@ -1,6 +1,6 @@
 """Merge data sets into a corpus of partitioned `.spacy` files, in a fixed amount of memory.
 
-1. Read: each data set is read once, in slices; what is needed of it goes to the cache, sorted by text (`runs`).
+1. Read: each data set is read once, in slices; what is needed of it goes to the cache, sorted by text (`read`, `runs`).
 2. Plan: the range of keys is cut into a power of two of partitions of `docs_per_partition` texts or fewer. A text's
    partition follows from its key, so it depends neither on the number of workers nor on the order of files.
 3. Merge: the partitions are worked on, one by one or side by side (`partition`).
@@ -14,24 +14,21 @@ that it does only new work, and a run that was killed resumes.
 import hashlib
 import os
 import shutil
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import IO
-
-import msgspec
 
 from labelwise.common.errors import InputError
 from labelwise.common.files import link, staged_together
 from labelwise.common.memory import plan_workers
 from labelwise.common.parallel import MapJobs, open_workers
 from labelwise.common.progress import Progress, no_progress
+from labelwise.corpus.ledger import Ledger, Problem, outcome_of, problem_line
 from labelwise.corpus.manifest import MANIFEST, SPLITS
 from labelwise.corpus.places import PLACES, declared_line
-from labelwise.merge.cache import CACHE, forget_unused, open_cache
-from labelwise.merge.commit import OUTPUTS, Made, check_ledger, check_out, write_metrics, write_rest
-from labelwise.merge.jobs import ReadJob, Source
+from labelwise.merge.cache import CACHE, Cache, forget_unused, open_cache
+from labelwise.merge.commit import OUTPUTS, check_ledger, check_out, write_metrics, write_rest
 from labelwise.merge.near_duplicates import (
     NEAR_DUPLICATES,
     Home,
@@ -42,13 +39,16 @@ from labelwise.merge.near_duplicates import (
     write_near_duplicates,
 )
 from labelwise.merge.partition import LINES, PROBLEMS, merge_partition, read_result
-from labelwise.merge.plan import ALONE, PER_WORKER, count_partitions, plan_merging, plan_reading
-from labelwise.merge.read_sources import Extract, median_seconds, read_slice
-from labelwise.merge.rules.ledger import Ledger, Problem, outcome_of, problem_line
+from labelwise.merge.plan import count_partitions, plan_merging
+from labelwise.merge.read import collect_extracts, plan_reading, read_slice
 from labelwise.merge.rules.settings import Settings, load_tokenizer
-from labelwise.merge.runs import Run, run_path
+from labelwise.merge.runs import Run, Source
 from labelwise.sources.decisions import DecisionRow, find_decisions
 from labelwise.sources.declarations import DataSet, all_labels, load_datasets
+
+# Bytes that a merge takes beyond what this process has when it begins: by itself, and for each worker. Measured by
+# `make bench`, plus a tenth.
+ALONE, PER_WORKER = 60 * 2**20, 75 * 2**20
 
 
 def merge_data(
@@ -121,15 +121,11 @@ def merge_datasets(
         folder, the disk is full.
     RAISES (RuntimeError): the ledger doesn't balance, which is a bug in this program.
     """
-    labels = all_labels(datasets)
     # A bad language or pattern is found before anything is read, and forked workers share what is loaded here.
-    load_tokenizer(settings)
-    sources = [Source(dataset, file) for dataset in datasets for file in dataset.files]
-    ledger = Ledger({("labels", label, "gold"): 0 for label in labels})
-    ledger.update({("datasets", dataset.name): 0 for dataset in datasets})
-    ledger.update({("renamed", _renamed(dataset, old)): 0 for dataset in datasets for old in dataset.rename})
-    ledger.update({("inferred", dataset.name): len(dataset.labels) for dataset in datasets if dataset.inferred})
-
+    nlp = load_tokenizer(settings).nlp
+    files = [(dataset, file) for dataset in datasets for file in dataset.files]
+    sources = [Source(number, dataset, file) for number, (dataset, file) in enumerate(files)]
+    ledger = open_ledger(datasets, settings)
     others = [out / name for name in OUTPUTS if name != MANIFEST]
     folders = [out / name for name in (*SPLITS, "labels")]
     with staged_together(out / MANIFEST, *others, metrics, folders=folders) as (manifest, *_, metrics_file):
@@ -138,103 +134,88 @@ def merge_datasets(
         cache = open_cache(out / CACHE)
         for split in SPLITS:
             (folder / split).mkdir(parents=True)
-        decided = _read_decisions(decisions, ledger, folder / PROBLEMS) if decisions else {}
-        (folder / PLACES).write_bytes(
-            declared_line(
-                {dataset.name: dataset.labels for dataset in datasets},
-                {dataset.name: dataset.document_url for dataset in datasets},
-            )
-        )
-        jobs = plan_reading(sources, cache, settings)
-        extracts = progress(map_jobs(read_slice, jobs), "read", len(jobs))
-        runs = _note_extracts(jobs, extracts, sources, ledger, folder)
+        with (folder / PROBLEMS).open("wb") as problems:
+            decided = read_decisions(decisions, ledger, problems) if decisions else {}
+            jobs = plan_reading(sources, cache.tasks, settings)
+            extracts = progress(map_jobs(read_slice, jobs), "read", len(jobs))
+            runs = collect_extracts(jobs, extracts, ledger, problems)
         forget_unused(cache.tasks, {job.out.name for job in jobs})
-        count = count_partitions(runs, settings)
+        write_declared(datasets, folder / PLACES)
 
-        pairs: list[NearPair] = []
-        if settings.near_duplicates != "off":
-            partitions = plan_merging(runs, count, sources, labels, settings, cache)
-            names = progress(map_jobs(sign_partition, partitions), "compare", count)
-            signed = [cache.signatures / name for name in names]
-            pairs = find_pairs(signed, settings.near_similarity)
+        count = count_partitions(runs, settings)
+        labels = list(ledger.labels)
+        pairs = compare_texts(runs, count, labels, settings, cache, map_jobs, progress) if ledger.compared else []
         groups = group_texts(pairs) if settings.near_duplicates == "group" else {}
-        homes = {place.key: Home() for pair in pairs for place in (pair.one, pair.other)}
-        partitions = plan_merging(runs, count, sources, labels, settings, cache, groups, decided)
-        merged = progress(map_jobs(merge_partition, partitions), "merge", count)
-        made = _merge(merged, cache.partitions, homes, ledger, folder)
-        for made_before in (cache.partitions, cache.signatures):
-            forget_unused(made_before, {f"{number:05d}" for number in range(count)})
+        homes = {text.key: Home() for pair in pairs for text in (pair.one, pair.other)}
+        work = plan_merging(runs, count, labels, settings, cache.partitions, groups, decided)
+        merged = progress(map_jobs(merge_partition, work), "merge", count)
+        keys, partitions = gather(merged, cache.partitions, homes, ledger, folder)
+        for kept in (cache.partitions, cache.signatures):
+            forget_unused(kept, {f"{number:05d}" for number in range(count)})
         write_near_duplicates(pairs, homes, sources, ledger, folder / NEAR_DUPLICATES)
         check_ledger(ledger, folder, strict=strict, may_be_empty=may_be_empty)
         if metrics_file:
-            write_metrics(ledger, metrics_file, made.partitions, compared=settings.near_duplicates != "off")
-        write_rest(folder, load_tokenizer(settings).nlp, settings, ledger, made)
+            write_metrics(ledger, metrics_file, partitions)
+        write_rest(folder, nlp, settings, ledger, keys, partitions)
     return ledger
 
 
-def _note_extracts(
-    jobs: Sequence[ReadJob], extracts: Iterable[Extract], sources: Sequence[Source], ledger: Ledger, folder: Path
-) -> list[Run]:
-    """Count rows and spans read, note unusable ones, and return the runs."""
-    runs: list[Run] = []
-    seconds: dict[str, Counter[str]] = {}
-    base = 0
-    with (folder / PROBLEMS).open("ab") as problems:
-        for job, extract in zip(jobs, extracts, strict=True):
-            base = base if job.start else 0
-            runs += [
-                Run(run_path(job.out, number), job.number, base, tasks)
-                for number, (tasks, _) in enumerate(extract.runs)
-            ]
-            _note_extract(extract, job, sources[job.number], base, ledger, problems)
-            seconds.setdefault(sources[job.number].dataset.name, Counter()).update(extract.seconds)
-            base += extract.lines
-    ledger.update({("seconds", name): median_seconds(found) for name, found in seconds.items() if found})
-    return runs
+def open_ledger(datasets: Sequence[DataSet], settings: Settings) -> Ledger:
+    """Begin a ledger with all that is counted even if there is none of it."""
+    ledger = Ledger(compared=settings.near_duplicates != "off")
+    for label in all_labels(datasets):
+        ledger.labels[label].clear()
+    for dataset in datasets:
+        ledger.datasets[dataset.name] = 0
+        ledger.renamed.update({f"{dataset.name}: {old} to {new}": 0 for old, new in dataset.rename.items()})
+        if dataset.inferred:
+            ledger.inferred[dataset.name] = len(dataset.labels)
+    return ledger
 
 
-def _renamed(dataset: DataSet, old: str) -> str:
-    return f"{dataset.name}: {old} to {dataset.rename[old]}"
-
-
-def _read_decisions(decisions: Path, ledger: Ledger, problems: Path) -> dict[bytes, list[DecisionRow]]:
-    """Read the decisions, by the key of their text; enter unusable ones into the ledger, and list them."""
+def read_decisions(decisions: Path, ledger: Ledger, problems: IO[bytes]) -> dict[bytes, list[DecisionRow]]:
+    """Read the decisions, by the key of their text; count and list unusable ones."""
     found: dict[bytes, list[DecisionRow]] = {}
-    with problems.open("ab") as lines:
-        for row in find_decisions(decisions):
-            if row.decision:
-                found.setdefault(bytes.fromhex(row.decision.text), []).append(row)
-            else:
-                ledger["rows_read",] += 1
-                ledger["rows", outcome_of(row.problem)] += 1
-                lines.write(problem_line(Problem("", row.file, row.line, row.problem)))
+    for row in find_decisions(decisions):
+        if row.decision:
+            found.setdefault(bytes.fromhex(row.decision.text), []).append(row)
+        else:
+            ledger.rows_read += 1
+            ledger.rows[outcome_of(row.problem)] += 1
+            problems.write(problem_line(Problem("", row.file, row.line, row.problem)))
     return found
 
 
-def _note_extract(
-    extract: Extract, job: ReadJob, source: Source, base: int, ledger: Ledger, problems: IO[bytes]
-) -> None:
-    """Enter what was read into the ledger, and list unusable rows and spans, with data set, file and line."""
-    rows = extract.tasks + extract.rows.total()
-    ledger["rows_read",] += rows
-    ledger["datasets", source.dataset.name] += rows
-    ledger["spans_read",] += extract.spans_read + extract.spans.total()
-    ledger.update({("rows", outcome): n for outcome, n in extract.rows.items()})
-    ledger.update({("spans", outcome): n for outcome, n in extract.spans.items()})
-    ledger.update({("renamed", _renamed(source.dataset, old)): spans for old, spans in extract.renamed.items()})
-    with job.out.with_suffix(".problems").open("rb") as lines:
-        for line in lines:
-            problem = Problem(**msgspec.json.decode(line))
-            file = problem.file or source.path.name
-            problems.write(problem_line(Problem(source.dataset.name, file, base + problem.line, problem.reason)))
+def write_declared(datasets: Sequence[DataSet], file: Path) -> None:
+    """Write the first line of `places.jsonl`."""
+    labels = {dataset.name: dataset.labels for dataset in datasets}
+    file.write_bytes(declared_line(labels, {dataset.name: dataset.document_url for dataset in datasets}))
 
 
-def _merge(merged: Iterable[None], results: Path, homes: dict[bytes, Home], ledger: Ledger, folder: Path) -> Made:
+def compare_texts(
+    runs: Sequence[Run],
+    count: int,
+    labels: list[str],
+    settings: Settings,
+    cache: Cache,
+    map_jobs: MapJobs,
+    progress: Progress,
+) -> list[NearPair]:
+    """Find the pairs of texts that are nearly equal, partition by partition; `count` is the number of these."""
+    work = plan_merging(runs, count, labels, settings, cache.partitions)
+    signed = [cache.signatures / name for name in progress(map_jobs(sign_partition, work), "compare", count)]
+    return find_pairs(signed, settings.near_similarity)
+
+
+def gather(
+    merged: Iterable[None], results: Path, homes: dict[bytes, Home], ledger: Ledger, folder: Path
+) -> tuple[dict[str, str], dict[str, str]]:
     """Put the partitions together.
 
     merged (Iterable[None]): merges the next one.
     results (Path): the folder that has one for each partition, in which its result is.
     homes (dict[bytes, Home]): the split and the document of each text whose key it has are put into it.
+    RETURNS (tuple): a digest of the keys of each split, and one of each `.spacy` file.
     """
     digests = {split: hashlib.sha256() for split in SPLITS}
     partitions: dict[str, str] = {}
@@ -243,7 +224,7 @@ def _merge(merged: Iterable[None], results: Path, homes: dict[bytes, Home], ledg
         for number, _ in enumerate(merged):
             own = results / f"{number:05d}"
             result = read_result(own)
-            ledger.update(dict(result.counts))
+            ledger.add(result.ledger)
             for split in SPLITS:
                 digests[split].update(b"".join(result.keys[split]))
                 homes.update(
@@ -255,7 +236,7 @@ def _merge(merged: Iterable[None], results: Path, homes: dict[bytes, Home], ledg
                     partitions[name] = digest
             for name, file in whole.items():
                 _append(own / name, file)
-    return Made({split: digest.hexdigest() for split, digest in digests.items()}, partitions)
+    return {split: digest.hexdigest() for split, digest in digests.items()}, partitions
 
 
 def _append(file: Path, whole: IO[bytes]) -> None:

@@ -1,7 +1,7 @@
 """One text: its answers are merged (`one_text`), it is put into a split (`splits`), and made into a Doc (`to_doc`)."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -9,16 +9,17 @@ import numpy as np
 from spacy.tokens import Doc
 
 from labelwise.common.errors import InputError
+from labelwise.corpus.ledger import Ledger, Problem, outcome_of
 from labelwise.corpus.manifest import Split
 from labelwise.corpus.tasks import input_hash
 from labelwise.corpus.tokenizer import LearningTokenizer
-from labelwise.merge.jobs import MergeJob, SplitGroup
+from labelwise.merge.plan import MergeJob
 from labelwise.merge.rules.agreement import count_agreement, count_pairs
 from labelwise.merge.rules.answers import Answer, why_not
-from labelwise.merge.rules.ledger import Ledger, outcome_of
+from labelwise.merge.rules.decisions import Judged
 from labelwise.merge.rules.one_text import Merged, merge_text, missing_labels
 from labelwise.merge.rules.policies import COVERAGE
-from labelwise.merge.rules.splits import declared_split, hashed_split, value_of_meta
+from labelwise.merge.rules.splits import SplitGroup, declared_split, hashed_split, value_of_meta
 from labelwise.merge.rules.to_doc import Projection, to_doc
 
 
@@ -52,9 +53,9 @@ def merge_one(
     unmarked = COVERAGE[job.settings.coverage](split) if uncovered else "outside"
     made = None
     if not merged.coverage:
-        ledger["texts", "no usable answer"] += 1
+        ledger.texts["no usable answer"] += 1
     elif unmarked is None:
-        ledger["texts", "not covered"] += 1
+        ledger.texts["not covered"] += 1
         for said in (*merged.accepted.values(), *merged.rejected.values()):
             said[0][1].outcome = "text not covered"
     else:
@@ -66,14 +67,13 @@ def merge_one(
         merged.lost.extend(made.lost)
         _count_doc(ledger, split, merged, made)
         if uncovered:
-            ledger["partly", split] += 1
+            ledger.partly[split] += 1
     _count_rows(ledger, merged)
     _count_labels(ledger, merged, job.labels)
     if merged.versions:
         starts, ends = (made.starts, made.ends) if made else _offsets(tokenizer(text))
         for pair, counts in count_pairs(merged.versions, np.array(starts, int), np.array(ends, int)):
-            for name, n in counts.items():
-                ledger["pairs", *pair, name] += n
+            ledger.pairs[pair].update(counts)
     return TextResult(split, made, merged)
 
 
@@ -91,9 +91,24 @@ def _other_split(key: bytes, answers: Sequence[Answer], job: MergeJob, ledger: L
     if job.settings.split_by:
         value = value_of_meta(answers, job.settings.split_by)
         if value is None:
-            ledger["without_split_by",] += 1
+            ledger.without_split_by += 1
         unit = unit if value is None else value
     return hashed_split(unit, job.settings)
+
+
+def count_decisions(judged: Sequence[Judged], ledger: Ledger) -> None:
+    """Count decisions, which are rows."""
+    ledger.rows_read += len(judged)
+    ledger.rows.update(outcome_of(one.outcome) for one in judged)
+
+
+def find_problems(answers: Iterable[Answer], judged: Iterable[Judged]) -> Iterator[Problem]:
+    """Yield the spans that can't be used, and the decisions."""
+    for answer in answers:
+        for span in answer.spans:
+            if ":" in span.outcome:
+                yield Problem(answer.dataset.name, *(span.place or answer.name), span.outcome)
+    yield from (one.problem() for one in judged if ":" in one.outcome)
 
 
 def _count_rows(ledger: Ledger, merged: Merged) -> None:
@@ -101,66 +116,60 @@ def _count_rows(ledger: Ledger, merged: Merged) -> None:
 
     RAISES (RuntimeError): one has none.
     """
-    outcomes = [span.outcome for span in merged.added]
+    ledger.spans_read += len(merged.added)
+    ledger.spans.update(span.outcome for span in merged.added)
+    count_decisions(merged.judged, ledger)
+    ours = None
     for answer in merged.answers:
-        own = [span.outcome for span in answer.spans]
-        if not answer.outcome or not all(own):
+        if not answer.outcome or not all(span.outcome for span in answer.spans):
             raise RuntimeError(f"{answer.place}: a row or a span of it has no outcome; please report this")
-        outcomes += own
-    ledger.count(("spans",), map(outcome_of, outcomes))
-    ledger.count(("rows",), [answer.outcome for answer in merged.answers])
-    ledger.count(("rows",), [outcome_of(one.outcome) for one in merged.judged])
-    if merged.judged:
-        ledger["rows_read",] += len(merged.judged)
-        ledger["spans_read",] += len(merged.added)
-    hashes = [answer.task.input_hash for answer in merged.answers if answer.task.input_hash is not None]
-    if hashes and (differ := len(hashes) - hashes.count(input_hash(merged.text))):
-        ledger["stored_hash_differs",] += differ
-    for names in merged.other_split:
-        ledger["other_split", msgspec.json.encode(names).decode()] += 1
-    for dataset, by in merged.replaced:
-        ledger["replaced", f"{dataset} by {by}"] += 1
-    for answer in merged.answers if any(":" in outcome for outcome in outcomes) else ():
+        ledger.rows[answer.outcome] += 1
         for span in answer.spans:
-            if outcome_of(span.outcome) == "undeclared label":
-                ledger["undeclared", f"{answer.dataset.name}: {span.label}"] += 1
-    for answer in merged.answers:
-        trimmed = [span for span in answer.spans if span.trimmed]
-        if answer.outcome == "merged" and (usable := sum(":" not in span.outcome for span in trimmed)):
-            ledger["trimmed", answer.dataset.name] += usable
+            outcome = outcome_of(span.outcome)
+            ledger.spans[outcome] += 1
+            if outcome == "undeclared label":
+                ledger.undeclared[f"{answer.dataset.name}: {span.label}"] += 1
+            if span.trimmed and answer.outcome == "merged" and outcome == span.outcome:
+                ledger.trimmed[answer.dataset.name] += 1
+        if answer.task.input_hash is not None:
+            ours = input_hash(merged.text) if ours is None else ours
+            ledger.stored_hash_differs += answer.task.input_hash != ours
+    for names in merged.other_split:
+        ledger.other_split[msgspec.json.encode(names).decode()] += 1
+    for dataset, by in merged.replaced:
+        ledger.replaced[f"{dataset} by {by}"] += 1
 
 
 def _count_labels(ledger: Ledger, merged: Merged, labels: Sequence[str]) -> None:
     """Count the text's coverage, agreement, and lost spans by reason and labels."""
     for label in labels:
-        ledger["labels", label, merged.coverage.get(label, "none")] += 1
+        ledger.labels[label][merged.coverage.get(label, "none")] += 1
     for (dataset, label), state in merged.covered.items():
-        ledger[state, dataset, label] += 1
+        (ledger.complete if state == "complete" else ledger.partial)[dataset][label] += 1
     for one in merged.lost:
         names = [claim.span[2] for claim in (one.lost, one.kept) if claim]
-        ledger["lost_spans", one.reason, ", ".join(names)] += 1
+        ledger.lost_spans[one.reason][", ".join(names)] += 1
         if one.reason == "outvoted":
-            ledger["labels", names[0], "outvoted"] += 1
+            ledger.labels[names[0]]["outvoted"] += 1
     for label, counts in count_agreement(merged.versions).items():
-        for name, n in counts.items():
-            ledger["agreement", label, name] += n
+        ledger.agreement[label].update(counts)
 
 
 def _count_doc(ledger: Ledger, split: Split, merged: Merged, made: Projection) -> None:
     """Count a Doc and where its spans are."""
-    ledger["texts", split] += 1
-    ledger["words", split] += len(made.doc)
+    ledger.texts[split] += 1
+    ledger.words[split] += len(made.doc)
     gold = Counter(label for _, _, label in merged.accepted)
+    ledger.marked.update(gold.keys())
     for label, n in gold.items():
-        ledger["labels", label, "gold"] += n
-        ledger["gold", split, label] += n
-        ledger["marked", label] += 1
+        ledger.labels[label]["gold"] += n
+        ledger.gold[split][label] += n
     for (_, _, label), said in merged.accepted.items():
-        ledger["labels", label, said[0][1].outcome] += 1
+        ledger.labels[label][said[0][1].outcome] += 1
     for _, _, label in merged.rejected:
-        ledger["labels", label, "rejected"] += 1
+        ledger.labels[label]["rejected"] += 1
     for label in made.realigned:
-        ledger["labels", label, "realigned"] += 1
+        ledger.labels[label]["realigned"] += 1
     for one in merged.lost:
         if one.learnt:
-            ledger["labels", one.lost.span[2], "learnt as well"] += 1
+            ledger.labels[one.lost.span[2]]["learnt as well"] += 1

@@ -12,8 +12,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from labelwise import __version__
 from labelwise.common.wording import counted
+from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import Manifest
-from labelwise.corpus.merge_counts import MergeCounts
 from labelwise.evaluate.ranking import rank_labels
 from labelwise.evaluate.scores import Metrics, Score, Scores
 from labelwise.evaluate.seen import tell_seen
@@ -57,7 +57,7 @@ def write_card(
     meta: dict[str, Any],
     *,
     metrics: Metrics,
-    merge: MergeCounts,
+    merge: Ledger,
     manifest: Manifest,
     contents: Contents,
     wheel: str,
@@ -75,7 +75,7 @@ def write_card(
             scores if (scores := metrics.all_gold.labels.get(name)) and scores.support else None,
             metrics.all_spans and metrics.all_spans.labels.get(name),
             merge.labels[name].get("complete", 0),
-            {split: merge.gold.get(split, {}).get(name, 0) for split in SPLITS},
+            {split: merge.gold[split][name] if split in merge.gold else 0 for split in SPLITS},
         )
         for name in contents.labels
         if name in merge.labels

@@ -25,8 +25,8 @@ import spacy_per_label
 from labelwise.common.code import digest_folder
 from labelwise.common.errors import InputError
 from labelwise.common.files import check_replaceable, staged, workspace
+from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import Manifest, read_manifest
-from labelwise.corpus.merge_counts import MergeCounts
 from labelwise.corpus.seen_texts import SEEN_TEXTS
 from labelwise.evaluate.results import load_results
 from labelwise.evaluate.scores import Metrics
@@ -168,7 +168,7 @@ def _describe(
     copy: Path,
     identity: PackageName,
     metrics: Metrics,
-    merge: MergeCounts,
+    merge: Ledger,
     manifest: Manifest,
     contents: Contents,
 ) -> dict[str, Any]:

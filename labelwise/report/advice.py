@@ -19,7 +19,7 @@ from typing import NamedTuple
 from labelwise.common.code import command_line
 from labelwise.common.wording import counted
 from labelwise.corpus.doubts import Doubt, doubts_about_merge, doubts_about_split, name_labels
-from labelwise.corpus.merge_counts import MergeCounts, split_gold, tell_gold
+from labelwise.corpus.ledger import Ledger, split_gold, tell_gold
 from labelwise.evaluate.ranking import FEW, SPURIOUS, RankedLabel, Verdict, rank_labels, texts_needed
 from labelwise.evaluate.results import Results, Table
 from labelwise.evaluate.scores import Metrics
@@ -161,7 +161,7 @@ def next_step(row: RankedLabel, verdict: Verdict, longer: bool, missing: int) ->
     return NAMES[cause][2] if costs[cause] > 0 else "leave it"
 
 
-def doubts(merge: MergeCounts | None, metrics: Metrics) -> Iterator[Doubt]:
+def doubts(merge: Ledger | None, metrics: Metrics) -> Iterator[Doubt]:
     """Yield the reasons not to trust the scores."""
     if said := tell_seen(metrics):
         yield Doubt(f"{said}.", f"{REMEDY}.")

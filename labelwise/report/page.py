@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from labelwise import __version__
 from labelwise.common.files import staged
+from labelwise.corpus.ledger import Ledger, split_gold
 from labelwise.corpus.manifest import is_corpus
-from labelwise.corpus.merge_counts import MergeCounts, split_gold
 from labelwise.corpus.places import read_declared
 from labelwise.evaluate.ranking import SHIP_AT
 from labelwise.evaluate.results import load_results
@@ -103,7 +103,7 @@ def compare_labels(metrics: Metrics, base: Metrics) -> Mapping[str, float]:
     return {label: f - old for label, f in now.items() if f is not None and (old := before.get(label)) is not None}
 
 
-def tabulate_outcomes(merge: MergeCounts) -> list[tuple[str, list[tuple[str, int, float]]]]:
+def tabulate_outcomes(merge: Ledger) -> list[tuple[str, list[tuple[str, int, float]]]]:
     """List where rows, spans and gold went: each outcome with its number and share; what is empty is left out."""
     gold: Counter[str] = Counter()
     for counts in merge.labels.values():

@@ -242,7 +242,16 @@ def test_labels_without_spans_have_empty_cells(run, merging, tmp_path):
     assert json.loads((tmp_path / "out" / "metrics.json").read_text())["all_gold"]["f"] is None
 
 
-@pytest.mark.parametrize("agreement", [{}, {"PERSON": {"f": 0.75, "texts": 2}, "DATE": {"f": None, "texts": 9}}])
+@pytest.mark.parametrize(
+    "agreement",
+    [
+        {},
+        {
+            "PERSON": {"both": 3, "spans": 8, "texts": 2, "f": 0.75},
+            "DATE": {"both": 0, "spans": 0, "texts": 9, "f": None},
+        },
+    ],
+)
 def test_the_agreement_of_annotators_is_beside_the_scores(agreement, run, model, demo_corpus, tmp_path):
     ledger = json.loads((demo_corpus.parent / "merge.json").read_text())
     (tmp_path / "merge.json").write_text(json.dumps({**ledger, "agreement": agreement}))

@@ -21,19 +21,18 @@ from labelwise.common.errors import InputError
 from labelwise.common.keys import text_key
 from labelwise.corpus.annotation import Coverage
 from labelwise.corpus.docbin_reader import read_stored_docs
+from labelwise.corpus.ledger import PROBLEM_SPANS, Ledger, Problem, outcome_of, problem_line
 from labelwise.corpus.manifest import SPLITS
 from labelwise.corpus.pipeline import forgetting
-from labelwise.merge.jobs import MergeJob
-from labelwise.merge.partition import find_problems
+from labelwise.merge.plan import MergeJob
 from labelwise.merge.rules.answers import Answer
-from labelwise.merge.rules.ledger import PROBLEM_SPANS, Ledger, Problem, outcome_of, problem_line
 from labelwise.merge.rules.lost_spans import lost_span_tasks
 from labelwise.merge.rules.one_text import merge_text
 from labelwise.merge.rules.policies import Alignment, Conflicts, Duplicates, Overlap
 from labelwise.merge.rules.settings import Settings, load_tokenizer
 from labelwise.merge.rules.splits import declared_split
 from labelwise.merge.runs import decode_task, encode_task
-from labelwise.merge.text_result import merge_one
+from labelwise.merge.text_result import find_problems, merge_one
 from labelwise.sources.declarations import DataSet
 from labelwise.sources.formats import read_items
 from labelwise.sources.items import Item
@@ -89,8 +88,8 @@ def balance(items: Iterable[Item], option: int = 0, *, normalize: bool = False, 
     for item in items:
         check(0 <= item.line <= MOST, item)
         if item.task is not None:
-            ledger["rows_read",] += 1
-            ledger["spans_read",] += len(item.task.spans or ())
+            ledger.rows_read += 1
+            ledger.spans_read += len(item.task.spans or ())
             task = normalize_task(item.task) if normalize else item.task
             check_task(task)
             text, task.text = (task.text or "").encode("utf8", "surrogatepass"), None
@@ -99,9 +98,12 @@ def balance(items: Iterable[Item], option: int = 0, *, normalize: bool = False, 
             texts.setdefault(text, []).append(Answer(DATASETS[number], item.line, kept, FILE, number))
         if item.problem:
             outcome = outcome_of(item.problem)
-            what = "spans" if outcome in PROBLEM_SPANS else "rows"
-            ledger[f"{what}_read",] += 1
-            ledger[what, outcome] += 1
+            if outcome in PROBLEM_SPANS:
+                ledger.spans_read += 1
+                ledger.spans[outcome] += 1
+            else:
+                ledger.rows_read += 1
+                ledger.rows[outcome] += 1
             problem_line(Problem("", item.file, item.line, item.problem))
     (_make_docs if docs else _merge_only)(texts, settings, ledger)
     ledger.check()
@@ -116,16 +118,16 @@ def _merge_only(texts: dict[bytes, list[Answer]], settings: Settings, ledger: Le
         merged = merge_text(decoded, answers, settings, declared_split(answers))
         for said in (*merged.accepted.values(), *merged.rejected.values()):
             said[0][1].outcome = "entity"
-        ledger.count(("rows",), [answer.outcome for answer in answers])
-        ledger.count(("spans",), [outcome_of(span.outcome) for answer in answers for span in answer.spans])
+        ledger.rows.update(answer.outcome for answer in answers)
+        ledger.spans.update(outcome_of(span.outcome) for answer in answers for span in answer.spans)
         list(lost_span_tasks(decoded, merged.lost, list(merged.places), merged.name))
-        list(map(problem_line, find_problems(merged)))
+        list(map(problem_line, find_problems(merged.answers, merged.judged)))
         for start, end, label in (*merged.accepted, *merged.rejected):
             check(0 <= start < end <= len(decoded) and label in LABELS, merged)
 
 
 def _make_docs(texts: dict[bytes, list[Answer]], settings: Settings, ledger: Ledger) -> None:
-    job = MergeJob(0, 1, [], [], LABELS, settings, folder())
+    job = MergeJob(0, 1, [], b"", LABELS, settings, folder(), {}, {})
     tokenizer = load_tokenizer(Settings())
     with forgetting(tokenizer.nlp):
         docs = []
@@ -134,7 +136,7 @@ def _make_docs(texts: dict[bytes, list[Answer]], settings: Settings, ledger: Led
             answers.sort(key=lambda answer: answer.order[1:])
             result = merge_one(text_key(text), decoded, answers, job, tokenizer, ledger)
             list(lost_span_tasks(decoded, result.merged.lost, list(result.merged.places), result.merged.name))
-            list(map(problem_line, find_problems(result.merged)))
+            list(map(problem_line, find_problems(answers, result.merged.judged)))
             if result.made:
                 docs.append(result.made.doc.to_doc(tokenizer.nlp.vocab))
         check(ledger.spans["entity"] == sum(len(doc.ents) for doc in docs), ledger)
@@ -144,7 +146,7 @@ def _make_docs(texts: dict[bytes, list[Answer]], settings: Settings, ledger: Led
         stored = list(read_stored_docs(path))
         check([doc.text for doc in stored] == [doc.text for doc in docs])
         gold = sum(len(doc.annotation.gold) for doc in stored)
-        check(gold == sum(ledger["labels", label, "gold"] for label in LABELS), gold, ledger)
+        check(gold == sum(ledger.labels[label]["gold"] for label in LABELS), gold, ledger)
 
 
 def read_file(data: bytes, name: str, dataset: str = "") -> Iterator[Item]:

@@ -7,9 +7,9 @@ from typer.testing import CliRunner
 
 from labelwise.commands.merge import merge_cli
 from labelwise.corpus.doubts import doubts_about_merge
+from labelwise.corpus.ledger import Ledger
 from labelwise.evaluate.results import read_merge_counts
 from labelwise.merge.advice import warnings
-from labelwise.merge.rules.ledger import Ledger
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
 from tests.conftest import Merging, write_jsonl

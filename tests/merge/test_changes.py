@@ -7,7 +7,7 @@ import time
 import pytest
 
 from labelwise.common.errors import InputError
-from labelwise.merge import read_sources
+from labelwise.merge import read
 from labelwise.sources.formats import read_items
 
 ROWS = [{"text": f"text {n} cat", "spans": [{"start": 0, "end": 4, "label": "A"}]} for n in range(9)]
@@ -88,7 +88,7 @@ def test_a_file_that_changes_while_it_is_read_is_an_error_that_names_it(merging,
 
     os.utime(path)  # so that it is read again
     with monkeypatch.context() as patch:
-        patch.setattr(read_sources, "read_items", read_and_change)
+        patch.setattr(read, "read_items", read_and_change)
         with pytest.raises((InputError, FileNotFoundError), match=r"a\.jsonl"):
             merging.run()
     assert merging.files() == before
@@ -124,7 +124,7 @@ def test_a_database_that_changes_while_it_is_read_is_read_as_it_was(merging, mon
     merging.declared[:] = [{"name": "a", "db": "p.db", "labels": ["A"]}]
     merging.add("b", ["A"], ROWS[:1])
     with monkeypatch.context() as patch:
-        patch.setattr(read_sources, "read_items", read_and_change)
+        patch.setattr(read, "read_items", read_and_change)
         assert merging.run().datasets["a"] == 2
     assert merging.run().datasets["a"] == 5
     connection.close()

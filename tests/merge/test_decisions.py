@@ -11,10 +11,10 @@ import pytest
 from labelwise.common.errors import InputError
 from labelwise.common.keys import text_key
 from labelwise.corpus.docbin_reader import read_stored_docs
+from labelwise.corpus.ledger import Ledger
 from labelwise.demo.write import make_demo
 from labelwise.merge import partition
 from labelwise.merge.advice import warnings
-from labelwise.merge.rules.ledger import Ledger
 from labelwise.merge.rules.policies import Policies
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
@@ -176,7 +176,7 @@ def test_a_decision_whose_answer_is_gone_is_superseded_counted_and_located(mergi
     assert problems(merging) == [(change.get("dataset", "a"), "decisions.jsonl", 2, "superseded decision")]
     assert {name for name, content in merging.files().items() if content != before[name]} == {"problems.jsonl"}
     assert "1 decision superseded" in "".join(doubt.what for doubt in warnings(ledger, Settings()))
-    assert not ledger.problems()
+    assert not ledger.problems
 
 
 def test_a_later_answer_supersedes_a_decision_also_where_the_older_one_stays(merging):
@@ -289,7 +289,7 @@ def test_questions_of_policy_are_listed_with_label_form_and_note(merging):
         "policy question: A 'cat': ",
         "policy question: A 'big': ",
     ]
-    assert not merging.run(strict=True).problems()
+    assert not merging.run(strict=True).problems
 
 
 def test_a_folder_that_is_not_there_is_an_error(merging):

@@ -18,7 +18,7 @@ from hypothesis import Phase, given, seed, settings
 from hypothesis import strategies as st
 from spacy.tokens import DocBin
 
-from labelwise.merge.rules.ledger import Ledger
+from labelwise.corpus.ledger import Ledger
 from labelwise.merge.rules.policies import Policies
 from tests.conftest import Merging
 

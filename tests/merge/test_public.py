@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.tokenizer import read_rules
-from labelwise.merge.rules.ledger import Ledger
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
 from labelwise.sources.convert_brat import convert_brat

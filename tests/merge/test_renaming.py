@@ -22,7 +22,7 @@ def test_a_label_of_two_names_becomes_one(merging: Merging):
     ledger = merging.run()
     assert ledger.labels == {"PERSON": {"gold": 3, "entity": 3, "complete": 3}}
     assert ledger.renamed == {"b: PER to PERSON": 2}
-    assert not ledger.problems()
+    assert not ledger.problems
 
 
 def test_two_labels_are_exchanged_in_one_pass(merging: Merging):

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from collections import Counter
 from configparser import ConfigParser
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,8 @@ from labelwise.commands.package import package_cli
 from labelwise.common.code import digest_folder
 from labelwise.common.device import use_gpu
 from labelwise.common.errors import InputError
+from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import Manifest, SplitCounts
-from labelwise.corpus.merge_counts import MergeCounts
 from labelwise.corpus.seen_texts import SEEN_TEXTS
 from labelwise.corpus.tokenizer import make_nlp, read_tokenizer
 from labelwise.evaluate.predictions import read_predictions
@@ -402,7 +403,7 @@ def body_of_card(**metrics: Any) -> str:
     return write_card(
         {"lang": "en", "name": "a", "version": "1", "description": "", "license": ""},
         metrics=Metrics(**{"texts": 9, "all_gold": row, "with_gold": half, **metrics}),
-        merge=MergeCounts({}, {}, {"A": {"complete": 3}}),
+        merge=Ledger(labels={"A": Counter(complete=3)}),
         manifest=Manifest(
             settings={},
             labels=[],

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from labelwise.common.spans import SpanKey
-from labelwise.corpus.merge_counts import Agreement
 from labelwise.evaluate.predictions import PredictedDoc
+from labelwise.evaluate.scores import Agreement
 from labelwise.evaluate.scoring import measure
 from labelwise.evaluate.tables import InTrain, Tables, write_rows
 

@@ -1,8 +1,10 @@
 """The sentence, and the next step of each label: which causes lead to which advice."""
 
+from collections import Counter
+
 import pytest
 
-from labelwise.corpus.merge_counts import MergeCounts
+from labelwise.corpus.ledger import Ledger
 from labelwise.evaluate.scores import Errors, Metrics, Seen
 from labelwise.report.advice import advise, doubts, train_longer
 from tests.evaluate.test_ranking import make_metrics as scored
@@ -126,7 +128,7 @@ def test_a_pipeline_is_undertrained_if_known_words_are_missed_or_dev_still_rises
 def test_doubts_are_about_test_and_the_merge():
     metrics = make_metrics(A=errors(right=3, unjudged=9), B=Errors())
     metrics.unscored = 9
-    merge = MergeCounts({}, {}, {"A": {"complete": 1, "gold": 100, "entity": 90}}, problems=2)
+    merge = Ledger(rows=Counter({"bad JSON": 2}), labels={"A": Counter(complete=1, gold=100, entity=90)})
     said = [doubt.what for doubt in doubts(merge, metrics)]
     assert said[0] == "Label B without gold in test: nothing is known of how well they are found."
     assert said[1] == "9 predictions can't be judged, as texts aren't complete for their labels: A 9."

@@ -301,6 +301,6 @@ def test_a_last_sentence_without_tokens_is_counted_and_fails_no_merge(merging: M
     merging.declared[0]["path"] = write(merging.root / "tasks" / "a.tsv", *lines).name
     merging.add("b", ["X"], [{"text": "Paris"}])
     ledger = merging.run()
-    assert (ledger.rows, ledger.problems()) == ({"merged": 2, "miscounted": 1}, 1)
+    assert (ledger.rows, ledger.problems) == ({"merged": 2, "miscounted": 1}, 1)
     (problem,) = (merging.root / "corpus" / "problems.jsonl").read_text(encoding="utf8").splitlines()
     assert '"file":"a.tsv","line":0,"reason":"miscounted: 2 sentences, of which 1 were read"' in problem

@@ -135,16 +135,6 @@ def _name(answer: Answer) -> str:
     return f"{dataset} {name}" if name and dataset else name or dataset
 
 
-def pairwise_f(both: int, spans: int) -> float | None:
-    """Compute F between two annotators, whichever of them is taken as gold; None if neither marked anything.
-
-    both (int): spans that both marked.
-    spans (int): those of the one plus those of the other.
-    The formula: Hripcsak and Rothschild (2005), "Agreement, the F-measure, and reliability in information retrieval".
-    """
-    return 2 * both / spans if spans else None
-
-
 def kappa(tokens: int, one: int, other: int, same: int) -> float | None:
     """Compute Cohen's kappa: agreement beyond that by chance, of two people who mark as many tokens each.
 

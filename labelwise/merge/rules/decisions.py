@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from labelwise.common.spans import SpanKey, trim_usable
+from labelwise.corpus.ledger import Problem
 from labelwise.corpus.places import answer_digest
 from labelwise.merge.rules.answers import Answer, digests
-from labelwise.merge.rules.ledger import Problem
 from labelwise.sources.decisions import Decision, DecisionRow
 
 SUPERSEDED, QUESTION = "superseded decision", "policy question"

@@ -2,10 +2,18 @@
 
 import hashlib
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from labelwise.corpus.manifest import SPLITS, Split
 from labelwise.merge.rules.answers import Answer, why_not
 from labelwise.merge.rules.settings import Settings
+
+
+class SplitGroup(NamedTuple):
+    """Nearly equal texts, which stay in one split: the key that it is hashed from, or the split that one declares."""
+
+    unit: bytes
+    declared: Split | None
 
 
 def declared_split(answers: Sequence[Answer]) -> Split | None:

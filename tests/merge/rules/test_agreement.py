@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labelwise.commands.merge import print_ledger
-from labelwise.merge.commit import ANNOTATORS, AnnotatorPair, write_metrics
-from labelwise.merge.rules.agreement import count_agreement, kappa, pairwise_f
+from labelwise.corpus.ledger import Ledger, pairwise_f
+from labelwise.merge.commit import ANNOTATORS, AnnotatorPair
+from labelwise.merge.rules.agreement import count_agreement, kappa
 from labelwise.merge.rules.answers import Answer
-from labelwise.merge.rules.ledger import Ledger
 from labelwise.merge.rules.one_text import merge_text
 from labelwise.merge.rules.policies import Policies
 from labelwise.merge.rules.settings import Settings
@@ -227,30 +227,11 @@ def test_the_ledger_has_it_whatever_the_workers_and_what_was_there(merging):
 
 def test_the_table_is_in_the_order_of_the_labels(capsys):
     counts = {"A": Counter(texts=1200, both=4, spans=10), "B": Counter(texts=2, both=0, spans=0)}
-    ledger = Ledger({("labels", label, "gold"): 0 for label in "BCA"})
-    ledger.update({("agreement", label, what): n for label, row in counts.items() for what, n in row.items()})
+    ledger = Ledger(labels={label: Counter() for label in "BCA"}, agreement=counts)
     print_ledger(ledger)
     printed = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     start = printed.index("Agreement where texts were annotated twice Texts F")
     assert printed[start + 2 : start + 4] == ["B 2 -", "A 1,200 0.800"]
-
-
-def test_the_metrics_have_f_beside_the_counts(tmp_path):
-    counts = {
-        "A": Counter(texts=2, both=3, spans=8),
-        "B": Counter(texts=1, both=0, spans=4),  # never the same span
-        "C": Counter(texts=5, both=0, spans=0),  # nobody marked any
-    }
-    ledger = Ledger({("agreement", label, what): n for label, row in counts.items() for what, n in row.items()})
-    write_metrics(ledger, tmp_path / "merge.json", {}, compared=False)
-    written = json.loads((tmp_path / "merge.json").read_text())
-    found = written["agreement"]
-    assert (written["compared"], written["problems"]) == (False, 0)
-    assert {label: (row["texts"], row["f"]) for label, row in found.items()} == {
-        "A": (2, 0.75),
-        "B": (1, 0.0),
-        "C": (5, None),
-    }
 
 
 def test_each_two_annotators_are_compared(merging):

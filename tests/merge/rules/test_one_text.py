@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from labelwise.common.errors import InputError
-from labelwise.merge.partition import find_problems
 from labelwise.merge.rules.answers import Answer
 from labelwise.merge.rules.one_text import Claim, LostSpan, merge_text, missing_labels
 from labelwise.merge.rules.policies import COVERAGE, Policies
+from labelwise.merge.text_result import find_problems
 from labelwise.sources.declarations import DataSet
 from labelwise.sources.prodigy import Task, TaskSpan
 from tests.merge.rules.texts import make_answer, rows_of, said, spans_of
@@ -189,7 +189,9 @@ def test_a_bad_span_costs_only_itself(span, outcome):
     merged = merge(answer(span, WATER))
     assert list(merged.accepted) == [WATER]
     assert spans_of(merged) == Counter({outcome: 1})
-    assert [(p.dataset, p.line, p.reason.split(":")[0]) for p in find_problems(merged)] == [("a", 1, outcome)]
+    assert [(p.dataset, p.line, p.reason.split(":")[0]) for p in find_problems(merged.answers, merged.judged)] == [
+        ("a", 1, outcome)
+    ]
 
 
 @pytest.mark.parametrize(

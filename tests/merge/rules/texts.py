@@ -3,8 +3,8 @@
 from collections import Counter
 from typing import Any
 
+from labelwise.corpus.ledger import outcome_of
 from labelwise.merge.rules.answers import Answer
-from labelwise.merge.rules.ledger import outcome_of
 from labelwise.merge.rules.one_text import Merged, names_of
 from labelwise.sources.declarations import DataSet
 from labelwise.sources.prodigy import Task, check_task

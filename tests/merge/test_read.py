@@ -5,8 +5,7 @@ from collections import Counter
 
 import pytest
 
-from labelwise.merge import plan, read_sources, runs
-from labelwise.merge.runs import Run, count_texts, read_index
+from labelwise.merge import plan, read, runs
 from tests.merge.test_run import random_datasets
 
 
@@ -24,7 +23,7 @@ def test_how_sources_are_cut_changes_nothing(merging, monkeypatch, size, buffer)
     ]
     merging.add("again", ["A"], [*rows, {"text": "0 big"}, "", "{oops", {"text": "x", "spans": [{"start": 9}]}])
     ledger = merging.run("whole", docs_per_partition=10)
-    monkeypatch.setattr(plan, "SLICE_BYTES", size)
+    monkeypatch.setattr(read, "SLICE_BYTES", size)
     monkeypatch.setattr(runs, "RUN_BYTES", buffer)
     assert merging.run("slices", docs_per_partition=10) == ledger
     assert merging.files("slices") == merging.files("whole")
@@ -49,7 +48,7 @@ def test_long_texts_make_more_partitions(merging, monkeypatch):
 
 
 def test_a_text_that_would_take_gigabytes_is_counted_with_its_size(merging, monkeypatch):
-    monkeypatch.setattr(read_sources, "LONGEST", 1000)
+    monkeypatch.setattr(read, "LONGEST", 1000)
     span = {"start": 0, "end": 3, "label": "A"}
     merging.add("a", ["A"], [{"text": "one " * n, "spans": [span, span | {"end": 99}]} for n in (250, 251)])
     ledger = merging.run()
@@ -57,17 +56,3 @@ def test_a_text_that_would_take_gigabytes_is_counted_with_its_size(merging, monk
     problem = json.loads(merging.files()["problems.jsonl"])
     assert (problem["file"], problem["line"]) == ("a.jsonl", 2)
     assert problem["reason"] == "malformed: a text of 1,004 characters; cut it into texts of 1,000 at most"
-
-
-def test_texts_are_counted_or_estimated(merging):
-    texts = [f"text number {i}" for i in range(600)]
-    merging.add("a", ["A"], [{"text": text} for text in texts])
-    merging.add("b", ["A"], [{"text": text} for text in texts[100:]])
-    merging.run()
-    paths = sorted((merging.root / "corpus/.cache").rglob("*.index"))
-    made = [Run(path.with_suffix(""), 0, 0, len(read_index(path))) for path in paths]
-    assert sorted(run.tasks for run in made) == [500, 600]
-    assert count_texts(made) == (600, sum(map(len, texts)))
-    number, size = count_texts(made, limit=300)
-    assert abs(number - 600) < 150
-    assert abs(size - sum(map(len, texts))) < 2500

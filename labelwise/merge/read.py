@@ -1,0 +1,203 @@
+"""Read sources to runs (see `runs`).
+
+Reading is the costly step, so every source is read once, in slices that are read side by side. An Extract counts
+what a slice has; it is written last of all, and a later merge takes it and the runs as they are.
+"""
+
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import IO
+
+import msgspec
+
+from labelwise.common.decoding import decode_counter
+from labelwise.common.errors import InputError
+from labelwise.corpus.ledger import PROBLEM_SPANS, Ledger, Problem, outcome_of, problem_line
+from labelwise.corpus.tasks import PREDICTED
+from labelwise.merge.rules.settings import Settings
+from labelwise.merge.runs import Run, RunWriter, Source, run_path
+from labelwise.sources.brat import READ_SUFFIXES
+from labelwise.sources.files import FileStat, printable, stat_of
+from labelwise.sources.formats import can_be_cut, read_items
+from labelwise.sources.normalize import normalize_task
+from labelwise.sources.prodigy import DOCUMENT, Task, check_task, rename_labels
+
+SLICE_BYTES = 2**26  # of a source that can be cut: 64 MB are read by one process in about a second
+LONGEST = 10**7  # characters of a text, each of which takes some 60 bytes in the merge
+BREAK = 600  # seconds; a longer time between two answers was none of work
+
+
+class ReadJob(msgspec.Struct):
+    """A slice of a source to be read.
+
+    start, end (int): see `formats.Slice`.
+    stat (list[FileStat]): of the source when this was planned.
+    out (Path): runs and extract are written to this path with other suffixes.
+    """
+
+    source: Source
+    start: int
+    end: int | None
+    stat: list[FileStat]
+    out: Path
+    normalize: bool
+    split_by: str
+
+    def __str__(self) -> str:
+        """Name the source."""
+        return str(self.source.path)
+
+
+class Extract(msgspec.Struct):
+    """The content of one slice of a source, in counts.
+
+    lines (int): lines in it, so that counting can continue in the next slice; 0 where a source is read as a whole.
+    runs (list[int]): the number of tasks of each run.
+    sizes (dict[str, int]): the bytes of each other file of the slice, by name.
+    ledger (Ledger): rows and spans read, and the outcomes of those that can't be used; each is a line of `.problems`.
+    seconds (Counter): the times between successive answers of an annotator.
+    """
+
+    lines: int = 0
+    runs: list[int] = []
+    sizes: dict[str, int] = {}
+    ledger: Ledger = msgspec.field(default_factory=Ledger)
+    seconds: Counter[str] = msgspec.field(default_factory=Counter)
+
+
+def plan_reading(sources: Sequence[Source], folder: Path, settings: Settings) -> list[ReadJob]:
+    """Cut the sources into slices to read, in order.
+
+    folder (Path): that of the cache for their runs.
+    """
+    jobs = []
+    for source in sources:
+        stat = stat_of(source.path, READ_SUFFIXES)
+        size = sum(file_size for _, _, file_size, *_ in stat)
+        cut = not source.dataset.database and can_be_cut(source.path)
+        place = printable(Path(os.path.relpath(source.path, folder)))  # a project may be moved
+        declared = source.dataset.name, source.dataset.database, source.dataset.rename, source.dataset.key
+        for start in range(0, max(size, 1), SLICE_BYTES) if cut else (0,):
+            end = start + SLICE_BYTES if start + SLICE_BYTES < size and cut else None
+            facts = [place, stat, start, end, settings.normalize, settings.split_by, *declared]
+            name = hashlib.blake2b(msgspec.json.encode(facts), digest_size=16).hexdigest()
+            jobs.append(ReadJob(source, start, end, stat, folder / name, settings.normalize, settings.split_by))
+    return jobs
+
+
+def read_slice(job: ReadJob) -> Extract:
+    """Read a slice of a source and write its runs, or take those of an earlier merge.
+
+    RAISES (InputError): the source changed in the meantime, or can't be read.
+    """
+    if (known := _read_extract(job.out)) is not None:
+        return known
+    extract, writer = Extract(), RunWriter(job.out)
+    dataset, ledger = job.source.dataset, extract.ledger
+    answered: dict[str | None, float] = {}
+    keys = [key for key in (DOCUMENT, PREDICTED, job.split_by) if key]
+    inside = dataset.name if dataset.database else ""
+    with job.out.with_suffix(".problems").open("wb") as problems:
+        for item in read_items(job.source.path, inside, job.start, job.end, dataset.key):
+            extract.lines = item.line
+            too_long = _too_long(item.task)
+            if item.task is not None and not too_long:
+                for old, spans in rename_labels(item.task, dataset.rename).items():
+                    ledger.renamed[f"{dataset.name}: {old} to {dataset.rename[old]}"] += spans
+                ledger.rows_read += 1
+                ledger.spans_read += len(item.task.spans or ())
+                task = normalize_task(item.task) if job.normalize else item.task
+                check_task(task, keys)
+                if passed := _since(task, answered):
+                    extract.seconds[passed] += 1
+                writer.add(item.line, task)
+            for problem in filter(None, (item.problem, too_long)):
+                _note(Problem(dataset.name, item.file or job.source.path.name, item.line, problem), ledger, problems)
+    writer.write()
+    ledger.datasets[dataset.name] = ledger.rows_read
+    extract.runs = writer.runs
+    runs = [run_path(job.out, number) for number in range(len(writer.runs))]
+    files = [job.out.with_suffix(".problems"), *(run.with_suffix(end) for run in runs for end in (".index", ".tasks"))]
+    extract.sizes = {file.name: file.stat().st_size for file in files}
+    # A query sees a database as it was when it began.
+    if not inside and stat_of(job.source.path, READ_SUFFIXES) != job.stat:
+        raise InputError(f"{job.source.path}: the file changed while it was read; run the merge again")
+    job.out.with_suffix(".extract").write_bytes(msgspec.json.encode(extract))
+    return extract
+
+
+def _read_extract(out: Path) -> Extract | None:
+    """Read the extract of an earlier merge; None if there is none, or not all of its files."""
+    try:
+        content = out.with_suffix(".extract").read_bytes()
+        extract = msgspec.json.decode(content, type=Extract, dec_hook=decode_counter)
+        whole = all((out.parent / name).stat().st_size == size for name, size in extract.sizes.items())
+    except (FileNotFoundError, msgspec.DecodeError):
+        return None
+    return extract if whole else None
+
+
+def _note(problem: Problem, ledger: Ledger, lines: IO[bytes]) -> None:
+    """Count and list a row or a span that can't be used."""
+    outcome = outcome_of(problem.reason)
+    if outcome in PROBLEM_SPANS:
+        ledger.spans_read += 1
+        ledger.spans[outcome] += 1
+    else:
+        ledger.rows_read += 1
+        ledger.rows[outcome] += 1
+    lines.write(problem_line(problem))
+
+
+def _too_long(task: Task | None) -> str:
+    """Say why a task's text would take more memory than a merge should; empty if it doesn't."""
+    length = len(task.text or "") if task else 0
+    return f"malformed: a text of {length:,} characters; cut it into texts of {LONGEST:,} at most" * (length > LONGEST)
+
+
+def _since(task: Task, answered: dict[str | None, float]) -> str:
+    """Tell the seconds since its annotator's last answer, if it was made in one go with it; empty if it wasn't.
+
+    answered (dict): the time of the last answer of each annotator, which is brought up to date.
+    """
+    time = task.timestamp
+    if time is None or not 0 < time < 2**53:
+        return ""
+    passed = time - answered.get(task.annotator_id, time)
+    answered[task.annotator_id] = time
+    return str(round(passed)) if 1 <= passed <= BREAK else ""
+
+
+def collect_extracts(
+    jobs: Sequence[ReadJob], extracts: Iterable[Extract], ledger: Ledger, problems: IO[bytes]
+) -> list[Run]:
+    """Add up what was read, list what can't be used, and return the runs."""
+    runs: list[Run] = []
+    seconds: dict[str, Counter[str]] = {}
+    base = 0
+    for job, extract in zip(jobs, extracts, strict=True):
+        base = base if job.start else 0
+        for number, tasks in enumerate(extract.runs):
+            runs.append(Run(run_path(job.out, number), job.source, base, tasks))
+        ledger.add(extract.ledger)
+        seconds.setdefault(job.source.dataset.name, Counter()).update(extract.seconds)
+        with job.out.with_suffix(".problems").open("rb") as lines:
+            for line in lines:
+                problem = Problem(**msgspec.json.decode(line))
+                problems.write(problem_line(problem._replace(line=base + problem.line)))
+        base += extract.lines
+    ledger.seconds.update({name: median_seconds(found) for name, found in seconds.items() if found})
+    return runs
+
+
+def median_seconds(seconds: Counter[str]) -> int:
+    """Find the lower median of `Extract.seconds`, of which there are some."""
+    left = (seconds.total() + 1) // 2
+    for time in sorted(map(int, seconds)):
+        left -= seconds[str(time)]
+        if left <= 0:
+            break
+    return time
