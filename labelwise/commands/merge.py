@@ -6,6 +6,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from labelwise.commands.console import (
     AddressOption,
@@ -23,7 +27,8 @@ from labelwise.corpus.ledger import Ledger, pairwise_f, split_gold, tell_gold
 from labelwise.corpus.manifest import SPLITS
 from labelwise.corpus.tokenizer import has_rules
 from labelwise.merge.advice import warnings
-from labelwise.merge.partition import LOST_SPANS
+from labelwise.merge.commit import first_problem
+from labelwise.merge.partition import LOST_SPANS, PROBLEMS
 from labelwise.merge.rules.settings import Settings, load_tokenizer, read_settings
 from labelwise.merge.run import merge_data
 
@@ -80,8 +85,13 @@ def print_warnings(ledger: Ledger, settings: Settings, out: Path) -> None:
     if (settings.tokenizer.infixes or settings.tokenizer.no_exceptions) and not has_rules(nlp):
         name = type(nlp.tokenizer).__name__
         msg.info(f"The infixes and no_exceptions of project.yml aren't used: {name} has no rules to add to")
+    table = Table("Warning", "What to do", box=box.SIMPLE, pad_edge=False, show_lines=True)
     for doubt in warnings(ledger, settings):
-        msg.warn(doubt.what, doubt.remedy)
+        table.add_row(Text(doubt.what), Text(doubt.remedy))
+    if ledger.problems:
+        table.add_row(Text(f"The first that can't be used: {first_problem(out / PROBLEMS)}"), Text("Correct it."))
+    if table.rows:
+        Console().print(table)
 
 
 def print_ledger(ledger: Ledger) -> None:

@@ -14,7 +14,7 @@ from labelwise.corpus.manifest import Split
 from labelwise.corpus.tasks import input_hash
 from labelwise.corpus.tokenizer import LearningTokenizer
 from labelwise.merge.plan import MergeJob
-from labelwise.merge.rules.agreement import count_agreement, count_pairs
+from labelwise.merge.rules.agreement import count_pairs
 from labelwise.merge.rules.answers import Answer, why_not
 from labelwise.merge.rules.decisions import Judged
 from labelwise.merge.rules.one_text import Merged, merge_text, missing_labels
@@ -74,6 +74,9 @@ def merge_one(
         starts, ends = (made.starts, made.ends) if made else _offsets(tokenizer(text))
         for pair, counts in count_pairs(merged.versions, np.array(starts, int), np.array(ends, int)):
             ledger.pairs[pair].update(counts)
+            ledger.agreement[pair[0]].update(both=counts["both"], spans=counts["spans"])
+        for label in merged.versions:
+            ledger.agreement[label]["texts"] += 1
     return TextResult(split, made, merged)
 
 
@@ -151,8 +154,6 @@ def _count_labels(ledger: Ledger, merged: Merged, labels: Sequence[str]) -> None
         ledger.lost_spans[one.reason][", ".join(names)] += 1
         if one.reason == "outvoted":
             ledger.labels[names[0]]["outvoted"] += 1
-    for label, counts in count_agreement(merged.versions).items():
-        ledger.agreement[label].update(counts)
 
 
 def _count_doc(ledger: Ledger, split: Split, merged: Merged, made: Projection) -> None:

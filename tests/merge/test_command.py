@@ -24,7 +24,8 @@ def run(merging, monkeypatch):
     app.command()(merge_script.merge_cli)
 
     def run_merge(*options: str) -> tuple[int, str]:
-        result = CliRunner().invoke(app, ["tasks/datasets.yml", "corpus", "--workers", "1", *options])
+        arguments = ["tasks/datasets.yml", "corpus", "--workers", "1", *options]
+        result = CliRunner().invoke(app, arguments, env={"COLUMNS": "400"})
         return result.exit_code, " ".join(result.output.split())
 
     return run_merge
@@ -63,8 +64,10 @@ def test_the_books_are_written_with_what_became_of_each_label(merging, run):
         ("a", 3, "bad JSON"),
         ("b", 1, "invalid: B 99 100"),
     ]
+    assert "Warning What to do" in printed
     for warning in (
         "Spans of undeclared labels aren't used: a: Z (1).",
+        "The first that can't be used: data set 'a', a.jsonl, line 3: bad JSON",
         "No text is in dev",
         "No text is in test",
         "Not complete for all labels: 1 of 2 texts in train",
@@ -100,6 +103,7 @@ def test_the_sections_are_the_settings(merging, run, monkeypatch):
     [
         ("{near_similarity: 0.3}", "mine.yml: merge: near_similarity: 0.3: Expected `float` >= 0.5"),
         ("{docs_per_partition: 0}", "mine.yml: merge: docs_per_partition: 0: Expected `int` >= 1"),
+        ("{dev_ratio: 0.5, test_ratio: 0.5}", "leave some for train"),
         ("{salt: x}", "mine.yml: merge: salt: 'x': the section has no such key; its keys are duplicates, annotators, "),
     ],
 )
@@ -136,10 +140,3 @@ def test_workers_are_processes(merging, monkeypatch):
     assert merging.files("out1") == merging.files("out3")
     with pytest.raises(InputError, match="--workers -1: give a number"):
         merge_data(declared, merging.root / "out", Settings(), workers=-1)
-
-
-def test_texts_without_the_key_to_split_by_are_counted(merging, run):
-    merging.add("a", ["A"], [{"text": "one", "meta": {"doc": "x"}}, {"text": "two"}, {"text": "three", "meta": [1]}])
-    (merging.root / "mine.yml").write_text("merge: {split_by: doc}")
-    _, printed = run("--project", "mine.yml")
-    assert "2 texts without 'doc' in the meta" in printed

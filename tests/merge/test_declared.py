@@ -84,17 +84,6 @@ def test_doccanos_export_of_users_who_do_not_share_is_a_data_set_for_each(folder
     assert folder.counts["agreement"]["PERSON"] == {"texts": 33, "both": 33, "spans": 66, "f": 1.0}
 
 
-def test_two_colleagues_without_names_are_two_annotators(folder):
-    """Prodigy's hashes are of the texts, too."""
-    for name, spans in (("ann", [ANN, BOB]), ("bob", [ANN])):
-        rows = [prodigys(text, *spans, _task_hash=number) for number, text in enumerate(TEXTS)]
-        write_jsonl(folder.folder / f"{name}.jsonl", rows)
-    folder.merge()
-    assert folder.counts["rows"] == {"merged": 600}
-    assert folder.counts["agreement"]["PERSON"]["texts"] == 300
-    assert folder.counts["spans"] == {"entity": 600, "duplicate": 300}, "half of two is enough"
-
-
 def test_two_label_studios_with_equal_ids_are_two(folder):
     """Both have annotations 0 to 39 of tasks 0 to 39, by user 1."""
     write_json(folder.folder / "project-1-at-2026-11-01.json", [label_studios(n, TEXTS[n], ANN) for n in range(40)])

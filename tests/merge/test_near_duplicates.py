@@ -59,15 +59,9 @@ def test_another_way_of_writing_the_same_letters_is_the_same_text(copy):
     assert sign(copy) == sign(WORDING)
 
 
-def test_a_decomposed_copy_in_another_split_is_reported(merging):
-    merging.add("a", ["A"], [{"text": WORDING}], split="train")
-    merging.add("b", ["A"], [{"text": unicodedata.normalize("NFD", WORDING)}], split="test")
-    assert merging.run().near_duplicates == {"train, test": 1}
-    assert json.loads(merging.files()["near_duplicates.jsonl"])["similarity"] == 1.0
-
-
 def add(merging, texts, **options) -> None:
-    merging.add("a", ["A"], [{"text": text} for text in texts], **options)
+    rows = [{"text": text, "meta": {"doc": f"{line}.txt"}} for line, text in enumerate(texts, 1)]
+    merging.add("a", ["A"], rows, **options)
 
 
 def test_pairs_in_two_splits_are_reported_with_their_similarity(merging):
@@ -80,6 +74,7 @@ def test_pairs_in_two_splits_are_reported_with_their_similarity(merging):
     reported = {}
     for line in merging.files()["near_duplicates.jsonl"].splitlines():
         pair = json.loads(line)
+        assert all(text["doc"] == f"{text['line']}.txt" for text in pair["texts"])
         one, other = sorted(text["line"] - 1 for text in pair["texts"])
         assert {texts[text["line"] - 1]: text["split"] for text in pair["texts"]}.items() <= splits.items()
         reported[texts[one], texts[other]] = pair["similarity"]
@@ -89,39 +84,6 @@ def test_pairs_in_two_splits_are_reported_with_their_similarity(merging):
     assert all(abs(similarity - apart[pair]) < 0.2 for pair, similarity in reported.items())
     assert list(reported.values()) == sorted(reported.values(), reverse=True)
     assert ledger.near_duplicates.total() == len(reported) > 10
-
-
-def test_documents_are_named(merging):
-    made = families(60)
-    rows = [{"text": text, "meta": {"doc": f"{n}-{m}.txt"}} for n, two in enumerate(made) for m, text in enumerate(two)]
-    merging.add("a", ["A"], rows)
-    merging.add("b", ["A"], [{"text": made[0][0]}])
-    merging.run(dev_ratio=0.2, test_ratio=0.3, docs_per_partition=20)
-    names = {number: row["meta"]["doc"] for number, row in enumerate(rows, 1)}
-    lines = [json.loads(line) for line in merging.files()["near_duplicates.jsonl"].splitlines()]
-    assert len(lines) > 5
-    for text in (text for line in lines for text in line["texts"]):
-        assert text["doc"] == names[text["line"]]
-
-
-def test_documents_of_a_folder_have_no_line(merging):
-    """They are named; what counts as their line is their number in the folder."""
-    folder = merging.root / "tasks" / "brat"
-    folder.mkdir(parents=True)
-    for number, (one, other) in enumerate(families(30)):
-        for name, text in ((f"{number}-one", one), (f"{number}-other", other)):
-            (folder / f"{name}.txt").write_text(text)
-            (folder / f"{name}.ann").write_text("T1\tA 0 1\tw\n")
-    merging.add("a", ["A"], [])
-    merging.declared[0]["path"] = "brat"
-    merging.add("b", ["B"], [{"text": "x"}])
-    merging.run(dev_ratio=0.2, test_ratio=0.3)
-    lines = [json.loads(line) for line in merging.files()["near_duplicates.jsonl"].splitlines()]
-    assert len(lines) > 3
-    for line in lines:
-        one, other = line["texts"]
-        assert one.keys() == other.keys() == {"split", "doc", "dataset", "file"}
-        assert one["doc"].partition("-")[0] == other["doc"].partition("-")[0]
 
 
 def test_they_can_be_kept_in_one_split(merging):
@@ -165,6 +127,24 @@ def test_signatures_of_earlier_runs_are_used(merging, monkeypatch):
     monkeypatch.setattr("labelwise.merge.near_duplicates.sign", lambda text: signed.append(text) or sign(text))
     merging.run()
     assert signed == ["a new text"]
+
+
+def test_documents_of_a_folder_have_no_line(merging):
+    """They are named; what counts as their line is their number in the folder."""
+    folder = merging.root / "tasks" / "brat"
+    folder.mkdir(parents=True)
+    for name, text in (("one", WORDING), ("other", WORDING.upper())):
+        (folder / f"{name}.txt").write_text(text)
+        (folder / f"{name}.ann").write_text("T1\tA 0 1\tw\n")
+    merging.declared.append({"name": "a", "path": "brat", "labels": ["A"]})
+    merging.add("b", ["A"], [{"text": unicodedata.normalize("NFD", WORDING)}], split="test")
+    ledger = merging.run(dev_ratio=0, test_ratio=0)
+    assert ledger.near_duplicates == {"train, test": 2}
+    lines = [json.loads(line) for line in merging.files()["near_duplicates.jsonl"].splitlines()]
+    texts = sorted((text for line in lines for text in line["texts"] if "doc" in text), key=lambda text: text["doc"])
+    assert texts == [
+        {"split": "train", "doc": f"{name}.txt", "dataset": "a", "file": "brat"} for name in ("one", "other")
+    ]
 
 
 def test_two_settings_that_choose_what_stays_in_one_split_are_refused():

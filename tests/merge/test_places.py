@@ -21,50 +21,6 @@ def digest(*spans: list[int]) -> str:
     return hashlib.blake2b(json.dumps(spans, separators=(",", ":")).encode(), digest_size=6).hexdigest()
 
 
-def test_each_answer_that_may_count_is_there_with_its_line_and_its_annotator(merging):
-    """The older of two answers, too; not one that is ignored, rejected, of another interface, or about a text alone."""
-    merging.add(
-        "a",
-        ["A"],
-        [
-            {"text": "one", "_annotator_id": "ann"},
-            {"text": "two", "answer": "ignore"},
-            {"text": "one", "_session_id": "bob"},
-            {"text": "three", "answer": "reject"},
-        ],
-    )
-    merging.add("b", ["B", "C"], [{"text": "two"}, {"text": "one", "_view_id": "classification"}])
-    merging.run()
-    assert read_declared_labels(merging.root / "corpus") == {"a": ("A",), "b": ("B", "C")}
-    assert places(merging) == {
-        key("one"): [
-            AnswerPlace("a", "a.jsonl", 1, "ann", digests={}),
-            AnswerPlace("a", "a.jsonl", 3, "bob", digests={}),
-        ],
-        key("two"): [AnswerPlace("b", "b.jsonl", 1, digests={})],
-    }
-
-
-def test_where_documents_are_shown_stands_beside_the_labels(merging):
-    merging.add("a", ["A"], [{"text": "one"}], document_url="https://example.org/#/{doc}")
-    merging.add("b", ["B"], [{"text": "one"}])
-    merging.run()
-    assert read_declared(merging.root / "corpus").document_urls == {"a": "https://example.org/#/{doc}"}
-
-
-def test_a_binary_answer_is_about_its_spans_without_white_space(merging):
-    spans = [{"start": 3, "end": 7, "label": "A"}]
-    rows = [{"text": "big cat", "spans": spans, "_view_id": "ner", "answer": name} for name in ("accept", "reject")]
-    merging.add("a", ["A"], rows)
-    merging.run()
-    assert places(merging) == {
-        key("big cat"): [
-            AnswerPlace("a", "a.jsonl", 1, judged=[(4, 7)]),
-            AnswerPlace("a", "a.jsonl", 2, judged=[(4, 7)], digests={}),
-        ],
-    }
-
-
 def answers(corpus: Path, key: str, label: str) -> list[tuple[str, str, str, int]]:
     """Data set, digest, file and line of each answer that counts about a text and a label."""
     declared = read_declared_labels(corpus)
@@ -76,20 +32,47 @@ def answers(corpus: Path, key: str, label: str) -> list[tuple[str, str, str, int
     ]
 
 
-def test_the_answers_that_count_are_found_for_a_label_with_their_digest(merging):
-    """By the accepted spans in their order, without white space; the older of two answers doesn't count."""
+def test_each_answer_that_may_count_is_there_with_its_line_and_its_annotator(merging):
+    """The older of two answers, too; not one that is ignored, rejected, of another interface, or about a text alone."""
     spans = [{"start": start, "end": end, "label": label} for start, end, label in ((3, 7, "A"), (0, 3, "A"))]
-    merging.add("a", ["A"], [{"text": "big cat", "spans": spans[:1]}, {"text": "big cat", "spans": spans}])
+    merging.add(
+        "a",
+        ["A"],
+        [
+            {"text": "one", "_annotator_id": "ann"},
+            {"text": "big cat", "answer": "ignore"},
+            {"text": "one", "_session_id": "bob"},
+            {"text": "three", "answer": "reject"},
+            {"text": "big cat", "spans": spans[:1], "_timestamp": 1},
+            {"text": "big cat", "spans": spans, "_timestamp": 2},
+            {"text": "one", "_view_id": "classification"},
+        ],
+        document_url="https://example.org/#/{doc}",
+    )
     both = [*spans, {"start": 0, "end": 3, "label": "B"}, {"start": 0, "end": 7, "label": "A", "answer": "reject"}]
-    merging.add("b", ["A", "B"], [{"text": "no cat"}, {"text": "big cat", "spans": both}], kind="complete")
+    merging.add("b", ["B", "A"], [{"text": "big cat", "spans": both}], kind="complete")
+    binary = [
+        {"text": "big cat", "spans": spans[:1], "_view_id": "ner", "answer": name} for name in ("accept", "reject")
+    ]
+    merging.add("c", ["A"], binary)
     merging.run()
-    cat, other = key("big cat"), key("no cat")
     corpus = merging.root / "corpus"
-    both = digest([0, 3], [4, 7])
-    assert answers(corpus, cat, "A") == [("a", both, "a.jsonl", 2), ("b", both, "b.jsonl", 2)]
-    assert answers(corpus, cat, "B") == [("b", digest([0, 3]), "b.jsonl", 2)]
-    assert answers(corpus, other, "B") == [("b", digest(), "b.jsonl", 1)]
-    assert answers(corpus, other, "C") == []
+    assert read_declared_labels(corpus) == {"a": ("A",), "b": ("B", "A"), "c": ("A",)}
+    assert read_declared(corpus).document_urls == {"a": "https://example.org/#/{doc}"}
+    two = digest([0, 3], [4, 7])
+    assert places(merging) == {
+        key("one"): [
+            AnswerPlace("a", "a.jsonl", 1, "ann", digests={}),
+            AnswerPlace("a", "a.jsonl", 3, "bob", digests={}),
+        ],
+        key("big cat"): [
+            AnswerPlace("a", "a.jsonl", 5),
+            AnswerPlace("a", "a.jsonl", 6, digests={"A": two}),
+            AnswerPlace("b", "b.jsonl", 1, digests={"A": two, "B": digest([0, 3])}),
+            AnswerPlace("c", "c.jsonl", 1, judged=[(4, 7)]),
+            AnswerPlace("c", "c.jsonl", 2, judged=[(4, 7)], digests={}),
+        ],
+    }
 
 
 def test_a_brat_document_has_the_lines_of_its_spans(merging):

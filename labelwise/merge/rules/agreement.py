@@ -56,17 +56,6 @@ def find_versions(answers: Sequence[Answer]) -> dict[str, list[Version]]:
     return versions
 
 
-def count_agreement(versions: Mapping[str, Sequence[Version]]) -> dict[str, Counter[str]]:
-    """Compare the versions of one text: by label, "texts" (1), "both" and "spans" of all pairs."""
-    agreement = {}
-    for label, group in versions.items():
-        times = Counter(offsets for version in group for offsets in version.marked)
-        # Of n versions, each is in n - 1 pairs, and a span that k have is in k * (k - 1) / 2 pairs on both sides.
-        both = sum(k * (k - 1) // 2 for k in times.values())
-        agreement[label] = Counter(texts=1, both=both, spans=(len(group) - 1) * times.total())
-    return agreement
-
-
 def count_pairs(
     versions: Mapping[str, Sequence[Version]], starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]
 ) -> Iterator[tuple[tuple[str, str, str], Counter[str]]]:
