@@ -19,7 +19,7 @@ import typer
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
-from labelwise.report.page import render_report
+from labelwise.report.page import make_report
 
 STORED = Path("benchmarks/results/report")
 PICTURE = Path("docs/report.png")
@@ -31,7 +31,7 @@ def render() -> str:
     """Make the page of the stored results: the same bytes anywhere."""
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(STORED, folder, dirs_exist_ok=True)
-        return render_report(Path(folder), "cpu")
+        return make_report(Path(folder), "cpu").page
 
 
 def digest(page: str) -> str:

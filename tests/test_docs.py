@@ -331,7 +331,7 @@ def test_what_to_fix_first(project):
     found = json.loads(findings.read_text(encoding="utf8").partition("\n")[0])
     splits = json.loads((project.root / "corpus/manifest.json").read_text(encoding="utf8"))["splits"]
     assert found["texts"] == splits["train"]["texts"] + splits["dev"]["texts"] == 24 - splits["test"]["texts"]
-    assert (project.root / "training/check-folds/test/PERSON.jsonl").is_file()
+    assert (project.root / "to-annotate/texts.jsonl").is_file()
     assert sorted(path.name for path in (project.root / "training").glob("*check*")) == ["check", "check-folds"]
 
 

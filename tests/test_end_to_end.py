@@ -85,7 +85,7 @@ class Copy:
         """What the run made, by path, but for the merge's cache, and what takes a clock."""
         paths = [path for name in RESULTS for path in (self.root / name).rglob("*") if path.is_file()]
         files = {path.relative_to(self.root).as_posix(): path for path in paths}
-        skipped = ("/.cache/", "/resources.tsv", "/speed.json")
+        skipped = ("/.cache/", "/resources.tsv")
         return {name: path.read_bytes() for name, path in files.items() if not any(part in name for part in skipped)}
 
 

@@ -12,9 +12,10 @@ import pytest
 import spacy
 from distributed import LocalCluster
 
-from labelwise.check.run import Folds, check
+from labelwise.check.folds import Folds
+from labelwise.check.run import check
 from labelwise.demo.write import make_demo
-from labelwise.evaluate.predict_texts import predict_texts
+from labelwise.evaluate.predict import predict_texts
 from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
@@ -100,7 +101,7 @@ def test_evaluate(address, there, ruler, demo_corpus):
 
 
 def test_predict(address, there, ruler, monkeypatch):
-    monkeypatch.setattr("labelwise.evaluate.predict_texts.PART", 3)
+    monkeypatch.setattr("labelwise.evaluate.predict.PART", 3)
     (there / "texts").mkdir()
     for number in range(10):
         (there / "texts" / f"{number}.txt").write_text(f"Text {number}")

@@ -1,11 +1,9 @@
 """The findings of a check, the surest first: the cases that a report's page shows."""
 
-import heapq
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import count
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -41,11 +39,11 @@ class Finding(msgspec.Struct):
     score (float): how much speaks for it, in log-odds.
     kind (str): "missing", "spurious", "wrong label" or "wrong boundaries".
     label, form: of the span that is there, or, if none is, of the one that is proposed.
-    proposed (list | None): start, end and label of what may rather be there; None if nothing should.
     current (list | None): start, end and label of what is there; None if nothing is.
+    proposed (list | None): start, end and label of what may rather be there; None if nothing should.
     better (str): the words of the proposed span; empty if nothing is proposed.
     split, doc, key: where the text is: its split, the document's name, and the digest.
-    before, words, after (str): the text around the span, and the span.
+    before, after (str): the text around the span.
     why (str): what may rather be there, and what speaks for it, in words.
     answers (dict): by label, the answer that a decision about it changes.
     """
@@ -61,15 +59,9 @@ class Finding(msgspec.Struct):
     doc: str
     key: str
     before: str
-    words: str
     after: str
     why: str
     answers: dict[str, Answered] = {}
-
-    @property
-    def labels(self) -> list[str]:
-        """The labels that it is about."""
-        return list(dict.fromkeys(span[2] for span in (self.current, self.proposed) if span))
 
     @property
     def spans(self) -> list[SpanKey]:
@@ -83,39 +75,30 @@ def finding_of(doc: CheckedDoc, correction: Correction, labels: Sequence[str], *
     why (str): what speaks for it, in words; empty for what the correction itself says.
     """
     text = doc.stored.text
-    starts, ends = (array.tolist() for array in doc.stored.offsets())
+    starts, ends = doc.stored.offsets()
 
     def in_characters(place: Place | None) -> SpanKey | None:
         """Turn a place in tokens into one in characters."""
-        return (starts[place[0]], ends[place[1] - 1], labels[place[2]]) if place else None
-
-    def form_of(span: SpanKey) -> str:
-        """Return the words of a span, with single spaces between them."""
-        return " ".join(text[span[0] : span[1]].split())
+        return (int(starts[place[0]]), int(ends[place[1] - 1]), labels[place[2]]) if place else None
 
     current, proposed = in_characters(correction.current), in_characters(correction.proposed)
     start, end, label = here = current or proposed or (0, 0, "")
-    better = proposed or here
+    form, better = (" ".join(text[span[0] : span[1]].split()) for span in (here, proposed or here))
     return Finding(
         score=round(correction.score, 4),
         kind=correction.kind,
         label=label,
-        form=form_of(here),
+        form=form,
         current=current,
         proposed=proposed,
-        better=form_of(proposed) if proposed else "",
+        better=better if proposed else "",
         split=doc.split,
         doc=doc.stored.annotation.doc,
         key=text_key(text.encode("utf8")).hex(),
-        before=_line(text[max(0, start - AROUND) : start]),
-        words=_line(text[start:end]),
-        after=_line(text[end : end + AROUND]),
-        why=why or say_why(correction, form_of(here), label, form_of(better), better[2]),
+        before=text[max(0, start - AROUND) : start],
+        after=text[end : end + AROUND],
+        why=why or say_why(correction, form, label, better, (proposed or here)[2]),
     )
-
-
-def _line(text: str) -> str:
-    return "".join(" " if char.isspace() else char for char in text)
 
 
 def say_why(correction: Correction, form: str, label: str, better: str, proposed: str) -> str:
@@ -144,46 +127,47 @@ def say_why(correction: Correction, form: str, label: str, better: str, proposed
 
 
 class Kept:
-    """Keeps the best findings of each label, and counts all.
+    """Keeps the best findings of each label and kind, and counts all.
 
     counts (dict): by label and kind.
     """
 
     def __init__(self, labels: Sequence[str], most: int) -> None:
-        """Take all labels, and how many findings to keep of each."""
+        """Take all labels, and how many findings to keep of each label and kind."""
         self.labels = list(labels)
         self.most = most
-        self.counts: dict[str, dict[str, int]] = {}
-        self._heaps: dict[tuple[str, Kind], list[tuple[float, int, Finding]]] = {}
-        self._numbers = count()
+        self.counts: dict[str, Counter[Kind]] = {}
+        self._kept: dict[tuple[str, Kind], list[Finding]] = {}
 
     def add(self, doc: CheckedDoc, forms: Forms) -> None:
         """Find what seems wrong in a text."""
         unknown = {self.labels.index(label) for label in doc.stored.annotation.uncovered}
         for correction in find_corrections(doc.stored, forms, doc.opinion, unknown):
-            about: Any = correction.current or correction.proposed
-            label = self.labels[about[2]]
-            kinds = self.counts.setdefault(label, {})
-            kinds[correction.kind] = kinds.get(correction.kind, 0) + 1
-            heap = self._heaps.setdefault((label, correction.kind), [])
-            if len(heap) < self.most or correction.score > heap[0][0]:
-                item = (correction.score, -next(self._numbers), finding_of(doc, correction, self.labels))
-                (heapq.heappush if len(heap) < self.most else heapq.heapreplace)(heap, item)
+            found = finding_of(doc, correction, self.labels)
+            self.counts.setdefault(found.label, Counter())[found.kind] += 1
+            kept = self._kept.setdefault((found.label, found.kind), [])
+            kept.append(found)
+            if len(kept) >= 2 * self.most:
+                self._kept[found.label, found.kind] = self._best(kept)
 
     def best(self, gold: Mapping[str, int]) -> list[Finding]:
-        """List those kept, best first; where findings of a kind are many, each of them says less.
+        """List those kept; where findings of a kind are many, each of them says less.
 
         A pipeline that can't tell a label from another one disagrees with gold of it everywhere, and isn't right each
         time: of 30 in 100 spans, a few may be slips; of 1 in 100, it may be that one.
 
         gold (Mapping[str, int]): the spans of each label.
         """
-        by_label: dict[str, list[tuple[float, int, Finding]]] = {}
-        for (label, kind), heap in self._heaps.items():
+        found = []
+        for (label, kind), kept in self._kept.items():
             less = math.log(max(1.0, self.counts[label][kind] / max(1, gold.get(label, 0)) / SLIPS))
-            by_label.setdefault(label, []).extend((score - less, number, one) for score, number, one in heap)
-        best = heapq.merge(*(heapq.nlargest(self.most, found) for found in by_label.values()), reverse=True)
-        return [msgspec.structs.replace(one, score=round(score, 4)) for score, _, one in best if score >= LEAST]
+            for one in self._best(kept):
+                one.score = round(one.score - less, 4)
+                found.append(one)
+        return sorted((one for one in found if one.score >= LEAST), key=lambda one: -one.score)
+
+    def _best(self, kept: list[Finding]) -> list[Finding]:
+        return sorted(kept, key=lambda one: -one.score)[: self.most]
 
 
 def locate(findings: Iterable[Finding], corpus: Path, declared: Mapping[str, Sequence[str]]) -> None:
@@ -197,7 +181,7 @@ def locate(findings: Iterable[Finding], corpus: Path, declared: Mapping[str, Seq
     for text in read_places(corpus):
         for one in wanted.get(text.key, ()):
             for answer in text.answers:
-                for label in {*one.labels} & {*declared.get(answer.dataset, ())}:
+                for label in {span[2] for span in one.spans} & {*declared.get(answer.dataset, ())}:
                     if answer.digests is not None and label not in one.answers and _is_about(answer, one):
                         who = f" ({answer.annotator})" if answer.annotator else ""
                         file = f"{answer.of(one.current and one.current[:2])}{who}"

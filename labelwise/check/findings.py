@@ -9,7 +9,7 @@ Of confident learning (Northcutt, Jiang and Chuang, "Confident Learning: Estimat
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from math import log
 from typing import Any, Literal, NamedTuple
 
@@ -104,14 +104,26 @@ def find_corrections(doc: StoredDoc, forms: Forms, opinion: Opinion | None, unkn
     opinion (Opinion | None): None if no pipeline was asked.
     unknown (set[int]): numbers of the labels that the text isn't complete for, of which nothing is proposed.
     """
-    gold = set(forms.spans(doc))
+    spans = forms.spans(doc)
+    gold = set(spans)
     free = forms.occurrences(doc)
     rows = zip(free.starts.tolist(), free.ends.tolist(), free.labels.tolist(), strict=True)
     marked, unmarked = forms.marked.of(free.keys).tolist(), forms.free.of(free.keys).tolist()
-    counts = {place: (m, u) for place, m, u in zip(rows, marked, unmarked, strict=True)}
-    often = {place for place, (m, u) in counts.items() if m >= ENOUGH and _odds(m, u - 1) >= LEAST}
+    often = {
+        place for place, m, u in zip(rows, marked, unmarked, strict=True) if m >= ENOUGH and _odds(m, u - 1) >= LEAST
+    }
     proposed = {place for place in often.union(opinion.found if opinion else ()) - gold if place[2] not in unknown}
-    evidence = _Evidence(doc, forms, gold, proposed)
+    same = _with_other_labels(doc, forms, spans)
+    counts = {**same, **forms.counts(doc, [*gold, *proposed])}
+    alike = Counter((tuple(doc.words[start:end].tolist()), number) for start, end, number in spans)
+
+    def times(current: Place | None, better: Place | None) -> tuple[int, int]:
+        """Tell how often the forms are elsewhere as a change would have them, and how often as they are here."""
+        marked, free = counts[better] if better else (0, 0)
+        if current is None:
+            return marked, max(free - 1, 0)
+        here, elsewhere = counts[current]
+        return marked if better else elsewhere, here - 1
 
     def score(current: Place | None, better: Place | None) -> float:
         """Add up what speaks for a change.
@@ -119,99 +131,56 @@ def find_corrections(doc: StoredDoc, forms: Forms, opinion: Opinion | None, unkn
         A form that is marked here alone may be a rare sense: no pipeline can know it, and the words say no more. What
         is marked several times in a text was hardly marked by mistake.
         """
-        times, against = evidence.times(current, better)
-        words = max(-MOST_FORM, min(MOST_FORM, _odds(times, against)))
+        so, against = times(current, better)
+        words = max(-MOST_FORM, min(MOST_FORM, _odds(so, against)))
         if opinion is None:
             return words
         alone = current is not None and better is None and not against
-        return opinion.log_odds(better, current) + words * (not alone) - log(evidence.here(current))
+        here = alike[tuple(doc.words[current[0] : current[1]].tolist()), current[2]] if current else 1
+        return opinion.log_odds(better, current) + words * (not alone) - log(here)
 
-    missing: dict[Place | None, float] = {place: score(None, place) for place in proposed}
-    corrections = [Correction(None, place, worth) for place, worth in missing.items()]
+    missing = {place: score(None, place) for place in proposed}
+    # Each with what speaks for it among those of its spans, and with its score.
+    found = [(worth, Correction(None, place, worth)) for place, worth in missing.items()]
     for span in gold:
         wrong = score(span, None)
-        corrections.append(Correction(span, None, wrong))
-        same = ((span[0], span[1], number) for *_, number in evidence.labels_of(span))
-        others = {*same, *(place for place in proposed if place[:2] == span[:2] or _clash(place, span))} - gold
-        for place in others:
-            if place[2] not in unknown:
-                corrections.append(Correction(span, place, _worth(span, place, score(span, place), wrong, missing)))
-    spurious = {one.current: one.score for one in corrections if one.proposed is None}
-
-    def surety(correction: Correction) -> float:
-        """Return what speaks for a correction; for one to another label, the weaker half: both must hold."""
-        halves = [spurious.get(correction.current, 0.0), missing.get(correction.proposed, 0.0)]
-        labels = {span[2] for span in (correction.current, correction.proposed) if span}
-        return min(halves) if len(labels) > 1 and min(halves) > 0 else correction.score
-
+        found.append((wrong, Correction(span, None, wrong)))
+        for place in {*proposed, *same} - gold:
+            change = score(span, place) if place[2] not in unknown else 0.0
+            if place[:2] == span[:2]:
+                # Heads of two labels know nothing of each other: what speaks for both halves adds up; both must hold.
+                halves = (wrong, missing.get(place, 0.0))
+                both = min(halves) > 0
+                found.append(
+                    (sum(halves) if both else change, Correction(span, place, min(halves) if both else change))
+                )
+            elif _clash(place, span) and change > 0:
+                # Of one label's boundaries, only one can be right: that the span is wrong says no more.
+                found.append((max(change, wrong), Correction(span, place, max(change, wrong))))
     taken: set[Place] = set()
-    for correction in sorted(corrections, key=lambda one: (-one.score, one.proposed is None, str(one))):
+    for _, correction in sorted(found, key=lambda one: (-one[0], one[1].proposed is None, str(one[1]))):
         # Where a span is there already under another label, that is what is inconsistent.
-        spans = {span for span in (correction.current, correction.proposed) if span}
+        involved = {span for span in (correction.current, correction.proposed) if span}
         # A span that is missing, and would overlap one of its label, would be another's boundaries.
         better = correction.proposed if correction.current is None else None
         settled = better and any(_clash(better, span) for span in gold)
-        if correction.score > 0 and taken.isdisjoint(spans) and not settled:
-            taken |= spans
-            times, against = evidence.times(correction.current, correction.proposed)
+        if correction.score > 0 and taken.isdisjoint(involved) and not settled:
+            taken |= involved
+            so, against = times(correction.current, correction.proposed)
             agrees = bool(opinion and opinion.agrees(correction))
-            yield correction._replace(score=surety(correction), times=times, against=against, agrees=agrees)
+            yield correction._replace(times=so, against=against, agrees=agrees)
 
 
-def _worth(span: Place, place: Place, change: float, wrong: float, missing: dict[Place | None, float]) -> float:
-    """Compute what speaks for a span in the place of another.
-
-    Heads of two labels know nothing of each other: that one span is wrong, and that the other is missing, add up. Of
-    one label's boundaries, only one can be right: that the span is wrong says no more than that the other one is right.
-
-    change, wrong, missing: what speaks for the change, for nothing in the place of the span, and for missing spans.
-    """
-    if place[2] != span[2]:
-        return wrong + missing[place] if place in missing and min(wrong, missing[place]) > 0 else change
-    return max(change, wrong) if change > 0 else change
+def _with_other_labels(doc: StoredDoc, forms: Forms, spans: Sequence[Place]) -> dict[Place, tuple[int, int]]:
+    """Count how often the forms of spans are marked with each label, as `Forms.counts`, where it is ENOUGH times."""
+    marked = forms.marked.of(forms.keys(forms.form_keys(doc, spans)[:, None], np.arange(len(forms.labels))))
+    often = zip(*(array.tolist() for array in np.nonzero(marked >= ENOUGH)), strict=True)
+    return {(*spans[row][:2], number): (int(marked[row, number]), 0) for row, number in often}
 
 
 def _clash(one: Place, other: Place) -> bool:
     """Tell whether two spans of a label overlap, so that only one of them can be right."""
     return one[2] == other[2] and one[0] < other[1] and other[0] < one[1]
-
-
-class _Evidence:
-    """How often the forms of some spans of a text are marked, and free."""
-
-    def __init__(self, doc: StoredDoc, forms: Forms, gold: Iterable[Place], proposed: Iterable[Place]) -> None:
-        spans = [*gold, *proposed]
-        self.forms = forms
-        self.form = dict(zip(spans, forms.form_keys(doc, spans), strict=True))
-        self._here = Counter((self.form[span], span[2]) for span in gold)
-        keys = forms.keys(
-            np.array([self.form[span] for span in spans], np.uint64), np.array([span[2] for span in spans], int)
-        )
-        counts = zip(forms.marked.of(keys).tolist(), forms.free.of(keys).tolist(), strict=True)
-        self.counts = dict(zip(spans, counts, strict=True))
-
-    def here(self, span: Place | None) -> int:
-        """Count the spans of this text with a span's form and label, at least 1."""
-        return max(1, self._here[self.form[span], span[2]]) if span else 1
-
-    def labels_of(self, span: Place) -> list[Place]:
-        """List the labels by which a span's form is marked ENOUGH times, as spans of those labels."""
-        numbers = np.arange(len(self.forms.labels))
-        keys = self.forms.keys(np.full(len(numbers), self.form[span], np.uint64), numbers)
-        marked = self.forms.marked.of(keys)
-        found = [(span[0], span[1], number) for number in np.flatnonzero(marked >= ENOUGH).tolist()]
-        for place in found:
-            self.form.setdefault(place, self.form[span])
-            self.counts.setdefault(place, (int(marked[place[2]]), 0))
-        return [place for place in found if place != span]
-
-    def times(self, current: Place | None, better: Place | None) -> tuple[int, int]:
-        """Tell how often the forms are elsewhere as a change would have them, and how often as they are here."""
-        marked, free = self.counts[better] if better else (0, 0)
-        if current is None:
-            return marked, max(free - 1, 0)
-        here, elsewhere = self.counts[current]
-        return marked if better else elsewhere, here - 1
 
 
 def _odds(times: int, against: int) -> float:

@@ -3,7 +3,7 @@
 Test isn't looked at: whoever corrected it where a pipeline errs would move it towards the pipeline.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,12 +12,15 @@ import numpy as np
 from spacy.language import Language
 
 from labelwise.check.findings import Opinion
+from labelwise.common.errors import InputError
+from labelwise.common.files import beside, remove
+from labelwise.common.memory import check_workers, plan_workers
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 from labelwise.corpus.manifest import Split, partitions_of
 from labelwise.corpus.pipeline import forgetting, load_pipeline, take_batch
 from labelwise.train.reader import fold_of
 from labelwise.train.recipe import Recipe
-from labelwise.train.side_by_side import train_side_by_side
+from labelwise.train.side_by_side import PER_TRAINING, train_side_by_side
 from spacy_per_label import PerLabelRecognizer, decode
 
 LOOKED_AT: tuple[Split, ...] = ("train", "dev")
@@ -31,18 +34,59 @@ class CheckedDoc(NamedTuple):
     opinion: Opinion | None = None
 
 
-def train_folds(recipe: Recipe, out: Path, folds: int, workers: int, address: str = "") -> Iterator[Path]:
-    """Train a pipeline for each fold of train without its texts, and yield their folders, in order.
+class Folds(NamedTuple):
+    """Pipelines that give their opinion on texts that they weren't trained on.
 
-    out, workers, address: see `train_side_by_side`.
+    recipe (Recipe): of the pipelines of the folds.
+    number (int): of folds.
+    model (Path | None): the trained pipeline, for dev, if it has a head for each label.
+    workers (int): trainings side by side, at most.
+    memory (str): that all processes may take, such as "2GB"; empty for no limit.
+    address (str): of a cluster that trains them; see `parallel.open_workers`.
     """
-    return train_side_by_side(fold_recipes(recipe, folds), out, workers, address)
+
+    recipe: Recipe
+    number: int = 3
+    model: Path | None = None
+    workers: int = 1
+    memory: str = ""
+    address: str = ""
 
 
-def fold_recipes(recipe: Recipe, folds: int) -> list[Recipe]:
+def ask_folds(
+    folds: Folds, out: Path, corpus: Path, labels: Sequence[str], tell: Callable[[str], Any]
+) -> Iterator[CheckedDoc]:
+    """Yield the texts of train and dev, with the opinions of pipelines that weren't trained on them.
+
+    out (Path): beside it is the folder of these pipelines, until all is done.
+    """
+    if folds.number < 2:
+        raise InputError(f"folds {folds.number}: give at least 2, in the section `check` of project.yml")
+    check_workers(folds.workers, folds.recipe.gpu_id)
+    workers = plan_workers(folds.memory, folds.workers, PER_TRAINING, PER_TRAINING)
+    dev = read_checked(corpus, "dev")
+    if trained := load_per_label(folds.model):
+        yield from add_opinions(trained, dev, labels)
+    else:
+        tell("No pipeline with a head for each label is trained: no opinion on dev")
+        yield from dev
+    pipelines = beside(out, "folds")
+    pipelines.mkdir(parents=True, exist_ok=True)
+    tell(f"Training {folds.number} pipelines, each without a part of train; the table is that of the first")
+    trainings = train_side_by_side(fold_recipes(folds), pipelines, workers, folds.address)
+    for fold, pipeline in enumerate(trainings):
+        tell(f"Pipeline {fold + 1} of {folds.number} is trained")
+        docs = read_checked(corpus, "train", fold=fold, folds=folds.number)
+        yield from add_opinions(load_pipeline(pipeline), docs, labels)
+    remove(pipelines)
+
+
+def fold_recipes(folds: Folds) -> list[Recipe]:
     """Describe the trainings without each fold of train."""
-    left_out = [{**recipe.overrides, "corpora.train.leave_out": f"{fold}/{folds}"} for fold in range(folds)]
-    return [replace(recipe, recognizer="per-label", overrides=overrides) for overrides in left_out]
+    recipe = folds.recipe.absolute()
+    left_out = [f"{fold}/{folds.number}" for fold in range(folds.number)]
+    overrides = ({**recipe.overrides, "corpora.train.leave_out": fold} for fold in left_out)
+    return [replace(recipe, recognizer="per-label", overrides=own) for own in overrides]
 
 
 def load_per_label(model: Path | None) -> Language | None:

@@ -2,15 +2,15 @@
 
 Some spans of a label begin (or end) with a word that others with the same head stop short of: a determiner, a number, a
 unit, punctuation, the part before a hyphen. All numbers count as one word, "0". None of that is wrong by itself: a
-policy decides, and the rarer way is what there is to change. Spans without letters and digits are listed, too.
+policy decides, and the rarer way is what there is to change.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from math import log
 from typing import Literal, NamedTuple
 
-import msgspec
 import numpy as np
 from spacy.strings import get_string_id
 
@@ -22,37 +22,11 @@ from labelwise.corpus.counts import Counts
 from labelwise.corpus.docbin_reader import StoredDoc
 from labelwise.corpus.forms import Forms
 
-What = Literal["first word", "last word", "no letters"]
+What = Literal["first word", "last word"]
 FEWEST = 3  # times that each way must have been taken
 MOST = 100  # findings of an inconsistency
 HYPHENS = frozenset("-‐‑–")
 DIGITS = re.compile(r"\d+(?:[.,]\d+)*")
-
-
-class Inconsistency(msgspec.Struct, frozen=True, order=True):
-    """Two ways to annotate.
-
-    word (str): the word at the edge, "…-" or "-…" for a part of a word with hyphens; or the form.
-    taken_in, left_out (int): times that the word is in the span, or just outside.
-    """
-
-    label: str
-    what: What
-    word: str
-    taken_in: int
-    left_out: int
-
-    @property
-    def rarer(self) -> int:
-        """How often the rarer way was taken: what there is to change."""
-        return min(self.taken_in, self.left_out)
-
-    def __str__(self) -> str:
-        """Say what is inconsistent."""
-        if self.what == "no letters":
-            return f"{self.word!r} has neither letters nor digits, and is {self.label}"
-        ways = f"inside {counted(self.taken_in, 'time')}, outside {counted(self.left_out, 'time')}"
-        return f"{self.word!r} as the {self.what} of {self.label}: {ways}"
 
 
 class Edge(NamedTuple):
@@ -70,40 +44,30 @@ class Inconsistencies:
     def __init__(self, forms: Forms) -> None:
         """Take what counts forms."""
         self.forms = forms
-        self._edges_counted = Counts()
-        self._found: dict[Inconsistency, list[Finding]] = {}
+        self._counts = Counts()
+        self._listed: Counter[tuple[int, What, str]] = Counter()
 
     def count(self, doc: StoredDoc) -> None:
         """Count a text's edges, once it is known how often forms are marked."""
-        self._edges_counted.add(_keys([(place[2], edge, edge.inside) for place, edge in self._edges(doc)]))
+        self._counts.add(_keys([(place[2], edge, edge.inside) for place, edge in self._edges(doc)]))
 
-    def add(self, checked: CheckedDoc) -> None:
-        """List what went the rarer way in a text, once everything is counted."""
-        doc, labels = checked.stored, self.forms.labels
-        found = list(self._edges(doc))
+    def find(self, checked: CheckedDoc) -> Iterator[Finding]:
+        """Yield what went the rarer way in a text, once everything is counted."""
+        found = list(self._edges(checked.stored))
         ways = (
-            self._edges_counted.of(_keys([(place[2], edge, way) for place, edge in found])).tolist()
-            for way in (True, False)
+            self._counts.of(_keys([(place[2], edge, way) for place, edge in found])).tolist() for way in (True, False)
         )
         for (place, edge), taken_in, left_out in zip(found, *ways, strict=True):
-            inconsistency = Inconsistency(labels[place[2]], edge.what, edge.word, taken_in, left_out)
-            if inconsistency.rarer >= FEWEST and edge.inside == (taken_in <= left_out):
-                self._list(checked, inconsistency, place, (*edge.other, place[2]))
-        for place in self.forms.spans(doc):
-            form = " ".join(_words(doc, place))
-            if not any(char.isalnum() for char in form):
-                self._list(checked, Inconsistency(labels[place[2]], "no letters", form, 1, 0), place, None)
-
-    def found(self) -> dict[Inconsistency, list[Finding]]:
-        """List the inconsistencies, those with the most to change first, each with what went the rarer way."""
-        return dict(sorted(self._found.items(), key=lambda item: (-item[0].rarer, item[0])))
-
-    def _list(self, doc: CheckedDoc, about: Inconsistency, current: Place | None, proposed: Place | None) -> None:
-        listed = self._found.setdefault(about, [])
-        if len(listed) < MOST:
-            score = log((max(about.taken_in, about.left_out) + 0.5) / (about.rarer + 0.5))
-            correction = Correction(current, proposed, score)
-            listed.append(finding_of(doc, correction, self.forms.labels, why=str(about)))
+            rarer, more = sorted((taken_in, left_out))
+            name = (place[2], edge.what, edge.word)
+            if rarer >= FEWEST and edge.inside == (taken_in <= left_out) and self._listed[name] < MOST:
+                self._listed[name] += 1
+                why = (
+                    f"{edge.word!r} as the {edge.what} of {self.forms.labels[place[2]]}: inside "
+                    f"{counted(taken_in, 'time')}, outside {counted(left_out, 'time')}"
+                )
+                correction = Correction(place, (*edge.other, place[2]), log((more + 0.5) / (rarer + 0.5)))
+                yield finding_of(checked, correction, self.forms.labels, why=why)
 
     def _edges(self, doc: StoredDoc) -> list[tuple[Place, Edge]]:
         """List the edges of a text's spans, where what the span would be the other way is marked elsewhere.
@@ -112,11 +76,10 @@ class Inconsistencies:
         """
         words = [doc.strings[word] for word in doc.words.tolist()]
         spans = set(self.forms.spans(doc))
-        every = [(span, edge) for span in sorted(spans) for edge in edges(words, span[0], span[1])]
-        found = [(span, edge) for span, edge in every if (*edge.other, span[2]) not in spans]
-        forms = self.forms.form_keys(doc, [edge.other for _, edge in found])
-        marked = self.forms.marked.of(self.forms.keys(forms, np.array([span[2] for span, _ in found], int)))
-        return [pair for pair, times in zip(found, marked.tolist(), strict=True) if times]
+        found = [(span, edge) for span in sorted(spans) for edge in edges(words, span[0], span[1])]
+        others = {(span, edge): (*edge.other, span[2]) for span, edge in found}
+        counts = self.forms.counts(doc, sorted({*others.values()} - spans))
+        return [pair for pair in found if counts.get(others[pair], (0, 0))[0]]
 
 
 def edges(words: Sequence[str], start: int, end: int) -> Iterator[Edge]:
@@ -147,7 +110,3 @@ def _keys(found: Sequence[tuple[int, Edge, bool]]) -> np.ndarray:
     return np.array(
         [get_string_id(f"{number}\t{edge.what}\t{edge.word}\t{way}") for number, edge, way in found], np.uint64
     )
-
-
-def _words(doc: StoredDoc, place: Place) -> list[str]:
-    return [doc.strings[word] for word in doc.words[place[0] : place[1]].tolist()]

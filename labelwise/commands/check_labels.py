@@ -6,9 +6,9 @@ from typing import Annotated
 import msgspec
 import typer
 
-from labelwise.check.blind import BLIND
 from labelwise.check.findings import KINDS
-from labelwise.check.run import Folds, check
+from labelwise.check.folds import Folds
+from labelwise.check.run import check
 from labelwise.commands.console import AddressOption, MemoryOption, msg, print_table, user_errors
 from labelwise.common.portable import obey
 from labelwise.common.sections import read_section
@@ -53,8 +53,5 @@ def check_labels_cli(
         checked = check(corpus, out, folds, tell=msg.info)
     if folds:
         found = sorted(checked.counts.items())
-        print_table(
-            ["Label", *KINDS], [[label, *(f"{kinds.get(kind, 0):,}" for kind in KINDS)] for label, kinds in found]
-        )
-        msg.info(f"{out / BLIND} has random texts of test to annotate anew")
+        print_table(["Label", *KINDS], [[label, *(f"{kinds[kind]:,}" for kind in KINDS)] for label, kinds in found])
     msg.good(f"{counted(len(checked.findings), 'finding')} in {counted(checked.texts, 'text')}; the report shows them")

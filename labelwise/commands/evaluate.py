@@ -1,6 +1,5 @@
 """Evaluate a trained pipeline on a split of the corpus, label by label."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -22,8 +21,7 @@ from labelwise.common.wording import counted
 from labelwise.corpus.ledger import tell_gold
 from labelwise.evaluate.results import read_merge_counts
 from labelwise.evaluate.run import evaluate_pipeline
-from labelwise.evaluate.scores import Metrics, Scores
-from labelwise.evaluate.seen import REMEDY, tell_seen
+from labelwise.evaluate.scores import SEEN_REMEDY, Metrics, Scores, tell_seen
 from labelwise.evaluate.tables import Tables
 
 Option = typer.Option
@@ -37,7 +35,6 @@ def evaluate_cli(
     pairs: Annotated[Path | None, Option(help="Parquet file with a row for each pair of spans")] = None,
     predictions: Annotated[Path | None, Option(help="JSONL file for predictions, with the gold, to export")] = None,
     merge_metrics: Annotated[Path | None, Option(help="The merge's ledger, for the agreement of annotators")] = None,
-    speed: Annotated[Path | None, Option(help="JSON file for words per second, which vary")] = None,
     gpu_id: Annotated[int, Option(help="Number of the GPU; -1 for the CPU")] = -1,
     workers: Annotated[int, Option(help="Processes that predict, on the CPU")] = 1,
     other_tokens: Annotated[
@@ -50,7 +47,7 @@ def evaluate_cli(
         obey(model / "config.cfg")
         if (texts is None) != (pairs is None):
             raise InputError("--texts, --pairs: give both or none")
-        with staged_together(metrics, speed, predictions, texts, pairs) as (*files, kept, first, second):
+        with staged_together(metrics, predictions, texts, pairs) as (scores, kept, first, second):
             found = evaluate_pipeline(
                 model,
                 split,
@@ -63,10 +60,7 @@ def evaluate_cli(
                 address=address,
                 progress=progress_texts,
             )
-            for file, content in zip(files, (found.metrics, found.speed._asdict()), strict=True):
-                if file:
-                    text = json.dumps(msgspec.to_builtins(content), indent=2, ensure_ascii=False)
-                    file.write_text(text + "\n", encoding="utf8")
+            scores.write_bytes(msgspec.json.format(msgspec.json.encode(found.metrics)) + b"\n")
     print_scores(found.metrics)
     print_seen(found.metrics)
     merge = read_merge_counts(merge_metrics) if merge_metrics else None
@@ -102,7 +96,7 @@ def print_seen(metrics: Metrics) -> None:
     """Warn if the pipeline was trained on some of the texts, or say that this is unknown."""
     if said := tell_seen(metrics):
         tell = msg.warn if metrics.seen and metrics.seen.texts else msg.info
-        tell(said, REMEDY)
+        tell(said, SEEN_REMEDY)
 
 
 def _figures(row: Scores) -> list[str]:

@@ -17,7 +17,7 @@ from labelwise.common.device import use_gpu
 from labelwise.common.memory import check_workers, measure_peak
 from labelwise.common.portable import obey
 from labelwise.common.wording import counted
-from labelwise.evaluate.predict_texts import predict_texts
+from labelwise.evaluate.predict import predict_texts
 
 Option = typer.Option
 

@@ -11,14 +11,11 @@ from labelwise.common.errors import InputError
 from labelwise.common.sections import read_section
 from labelwise.compare.revisions import read_before
 from labelwise.evaluate.ranking import SHIP_AT
-from labelwise.evaluate.results import load_results
-from labelwise.report.advice import summarize
-from labelwise.report.deck import read_deck
+from labelwise.report.deck import DECISIONS
 from labelwise.report.page import Base, write_report
 
 Option = typer.Option
 Pipeline = Literal["cpu", "gpu"]
-DECISIONS = "assets/decisions/decisions.jsonl"
 
 
 class ReportSection(msgspec.Struct, frozen=True):
@@ -43,13 +40,13 @@ def report_cli(
     with user_errors("No report was written"):
         project = root / "project.yml"
         section = read_section(project if project.is_file() else None, "report", ReportSection)
-        write_report(root, pipeline, out, base=read_base(section.base, pipeline, root), ship_at=section.ship_at)
-        digest = summarize(load_results(root, pipeline), pipeline, section.ship_at, read_deck(root).missing())
-    if digest:
-        for doubt in digest.doubts:
+        base = read_base(section.base, pipeline, root)
+        report = write_report(root, pipeline, out, base=base, ship_at=section.ship_at)
+    if advice := report.advice:
+        for doubt in advice.doubts:
             msg.warn(doubt.what, doubt.remedy)
-        msg.info(f"F1 {digest.f}. {digest.sentence}")
-        print(f"First: {digest.do}")  # in one line, as its command is copied
+        msg.info(f"F1 {report.f}. {advice.verdict}: {advice.why}")
+        print(f"First: {advice.do}")  # in one line, as its command is copied
     print(out.resolve().as_uri())
 
 

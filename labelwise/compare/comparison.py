@@ -22,7 +22,7 @@ from labelwise.common.wording import counted
 from labelwise.compare.revisions import Revision
 from labelwise.evaluate.predictions import PredictedDoc
 from labelwise.evaluate.resampling import BLOCK, Jackknife, Swaps, f_scores, holm
-from labelwise.evaluate.seen import tell_seen
+from labelwise.evaluate.scores import tell_seen
 from labelwise.evaluate.tables import read_docs
 
 GoldOf = Literal["last", "first", "own"]

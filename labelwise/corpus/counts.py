@@ -29,7 +29,7 @@ class Counts:
         """Give the count of each key, 0 if it was never added."""
         self._count()
         if not len(self.keys):
-            return np.zeros(len(keys), np.int64)
+            return np.zeros(keys.shape, np.int64)
         places = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
         return np.where(self.keys[places] == keys, self.counts[places], 0)
 

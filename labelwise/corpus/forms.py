@@ -52,17 +52,12 @@ class Forms:
 
     def look_for(self, doc: StoredDoc, spans: Sequence[TokenSpan]) -> None:
         """Look for the forms of some spans, with their labels, from now on."""
-        self.look_for_keys(self.form_keys(doc, spans), np.array([number for *_, number in spans], int))
-
-    def look_for_keys(self, forms: np.ndarray, labels: np.ndarray) -> None:
-        """Look for forms, given by their digests, each with the label of that number, from now on."""
-        self._forms.add(forms)
-        self._wanted.add(self.keys(forms, labels))
+        self._forms.add(self.form_keys(doc, spans))
+        self._wanted.add(self.keys_of(doc, spans))
 
     def mark(self, doc: StoredDoc) -> None:
         """Count the marked forms of a text."""
-        spans = self.spans(doc)
-        self.marked.add(self.keys(self.form_keys(doc, spans), np.array([number for *_, number in spans], int)))
+        self.marked.add(self.keys_of(doc, self.spans(doc)))
 
     def release(self, doc: StoredDoc) -> None:
         """Count the free occurrences in a text of the forms that are looked for."""
@@ -75,6 +70,16 @@ class Forms:
     def form_keys(self, doc: StoredDoc, spans: Iterable[Sequence[int]]) -> np.ndarray:
         """Digest the words of spans."""
         return np.array([digest(doc.words[start:end]) for start, end, *_ in spans], np.uint64)
+
+    def keys_of(self, doc: StoredDoc, spans: Sequence[TokenSpan]) -> np.ndarray:
+        """Digest the words of spans with their labels."""
+        return self.keys(self.form_keys(doc, spans), np.array([number for *_, number in spans], int))
+
+    def counts(self, doc: StoredDoc, spans: Sequence[TokenSpan]) -> dict[TokenSpan, tuple[int, int]]:
+        """Tell of each span how often its form is marked with its label, and how often it is free."""
+        keys = self.keys_of(doc, spans)
+        both = zip(self.marked.of(keys).tolist(), self.free.of(keys).tolist(), strict=True)
+        return dict(zip(spans, both, strict=True))
 
     def keys(self, forms: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """Digest forms with labels."""

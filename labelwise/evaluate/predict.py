@@ -1,20 +1,26 @@
-"""Let a pipeline predict a split, partition by partition, in a fixed amount of memory, in one process or more.
+"""Let a pipeline predict the texts of a split, or raw ones, part by part, in a fixed amount of memory.
 
-A pipeline gets nothing but the text, in batches of a few thousand words, and nothing of a Doc is kept but its spans:
-what a transformer computed is freed with its batch. Batches end with their partition, so that results don't depend on
-the number of workers.
+A part is a partition, or some hundred raw texts; several processes predict parts side by side. A pipeline gets nothing
+but the text, in batches of a few thousand words, and nothing of a Doc is kept but its spans: what a transformer
+computed is freed with its batch. Batches end with their part, so that results don't depend on the number of workers.
+A part that the same pipeline has predicted is taken from an earlier run that was killed.
 """
 
-from collections.abc import Callable, Iterator
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
+import msgspec
 from spacy.language import Language
 from spacy.tokens import Doc
 
 from labelwise.common.code import digest_folder
-from labelwise.common.files import staged, workspace
+from labelwise.common.decoding import decode_counter
+from labelwise.common.errors import InputError
+from labelwise.common.files import beside, check_kind, remove, staged
 from labelwise.common.keys import text_key
 from labelwise.common.parallel import open_workers
 from labelwise.corpus.annotation import entities
@@ -23,34 +29,41 @@ from labelwise.corpus.manifest import Partition, find_partitions
 from labelwise.corpus.pipeline import forgetting, load_pipeline, take_batch
 from labelwise.corpus.tokenizer import tokenize
 from labelwise.evaluate.predictions import PredictedDoc, write_predictions
+from labelwise.sources.files import printable
+from labelwise.sources.raw_texts import Piece, find_pieces, read_piece
 from spacy_per_label.component import SPANS_KEY
 
-Item = TypeVar("Item")
+PART = 500  # lines of raw texts, at least, and less than twice as many
+WORD = 5  # characters
+
+
+Part = Partition | list[Piece]
 
 
 class PredictJob(NamedTuple):
-    """A partition to predict.
-
-    model, digest (Path, str): the pipeline's folder, and its digest.
-    partition (Partition): the `.spacy` file, with its digest.
-    out (Path): the file for predictions.
-    """
+    """A part to predict: the pipeline's folder and its digest, where the texts are, and the file for predictions."""
 
     model: Path
     digest: str
-    partition: Partition
+    part: Part
     out: Path
 
     def __str__(self) -> str:
-        """Name the partition."""
-        return str(self.partition.file)
+        """Name the partition, or the first text."""
+        if isinstance(self.part, Partition):
+            return str(self.part.file)
+        return f"{self.part[0].file}, from line {self.part[0].before + 1} on"
 
 
 class Done(NamedTuple):
-    """What a job did."""
+    """What a part has: texts, their tokens, and texts that can't be used, by reason."""
 
     texts: int
     words: int
+    problems: Counter[str]
+
+
+_decode = msgspec.json.Decoder(Done, dec_hook=decode_counter).decode
 
 
 @lru_cache(maxsize=1)
@@ -63,23 +76,6 @@ def hold_pipeline(model: Path, digest: str) -> Language:
     return load_pipeline(model)
 
 
-def predict_each(
-    nlp: Language, items: Iterator[Item], text: Callable[[Item], str], words: Callable[[Item], int]
-) -> Iterator[tuple[Item, Doc]]:
-    """Yield what has a text with the predicted Doc, which can't be used any more once the next one is asked for.
-
-    text, words (Callable): give the text of an item, and roughly how many words it has.
-    """
-    most = nlp.batch_size
-    while True:
-        with forgetting(nlp):
-            batch = take_batch(items, most, words)
-            if not batch:
-                return
-            docs = [tokenize(nlp, text(item)) for item in batch]
-            yield from zip(batch, nlp.pipe(docs, batch_size=most), strict=True)
-
-
 def predict_split(model: Path, split: Path, out: Path, *, workers: int = 1, address: str = "") -> Iterator[Done]:
     """Load a pipeline, and write its predictions for a split of a merged corpus.
 
@@ -87,56 +83,134 @@ def predict_split(model: Path, split: Path, out: Path, *, workers: int = 1, addr
     RETURNS (Iterator[Done]): does the work, and yields what was done for each partition; the file is there at the end.
     RAISES (InputError): there is no pipeline, or no partition, or a worker was killed.
     """
-    model, split, out = model.absolute(), split.absolute(), out.absolute()  # a cluster's workers are elsewhere
+    partitions = find_partitions(split.absolute())  # a cluster's workers are elsewhere
+    return _predict(model, partitions, out, workers, address, [split])
+
+
+def predict_texts(
+    model: Path, inputs: Sequence[Path], out: Path, *, workers: int = 1, address: str = ""
+) -> Iterator[Done]:
+    """Load a pipeline, and write its predictions for raw texts, in their order. No label is known of any of them.
+
+    inputs (Sequence[Path]): files and folders; see `raw_texts`.
+    out (Path): the JSONL file; beside it, while this runs, a folder of parts.
+    workers, address: see `parallel.open_workers`.
+    RETURNS (Iterator[Done]): does the work, and yields what was done for each part; the file is there at the end.
+    RAISES (InputError): there is no pipeline, an input isn't there, can't be read, or has no text that can be used, or
+        a worker was killed.
+    """
+    check_kind(out, folder=False)
+    return _predict(model, list(_put_together(find_pieces(inputs, PART))), out, workers, address, inputs)
+
+
+def _put_together(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
+    """Put pieces together to parts."""
+    part: list[Piece] = []
+    for piece in pieces:
+        part.append(piece)
+        if sum(one.lines for one in part) >= PART:
+            yield part
+            part = []
+    if part:
+        yield part
+
+
+def _predict(
+    model: Path, parts: Sequence[Part], out: Path, workers: int, address: str, inputs: Sequence[Path]
+) -> Iterator[Done]:
+    """Load a pipeline, and return what predicts all parts, and puts their lines together, in order."""
+    model, out = model.absolute(), out.absolute()
     hold_pipeline.cache_clear()
     digest = digest_folder(model)
     hold_pipeline(model, digest)
-    files = find_partitions(split)
+    folder = beside(out, "parts")
+    jobs = []
+    for number, part in enumerate(parts):
+        name = hashlib.sha256(repr((digest, part)).encode("utf8", "surrogatepass")).hexdigest()[:16]
+        jobs.append(PredictJob(model, digest, part, folder / f"part-{number:06d}-{name}.jsonl"))
 
     def predict() -> Iterator[Done]:
-        """Predict all partitions, and put their lines together, in order."""
+        """Predict the parts."""
+        folder.mkdir(parents=True, exist_ok=True)
+        texts = 0
         with (
             staged(out) as whole,
-            workspace(out) as folder,
             whole.open("wb") as written,
-            open_workers(min(workers, len(files)), address, out) as map_jobs,
+            open_workers(max(1, min(workers, len(jobs))), address, out) as map_jobs,
         ):
-            jobs = [PredictJob(model, digest, one, folder / f"{one.file.stem}.jsonl") for one in files]
-            for job, done in zip(jobs, map_jobs(predict_partition, jobs), strict=True):
+            for job, done in zip(jobs, map_jobs(predict_part, jobs), strict=True):
                 written.write(job.out.read_bytes())
-                job.out.unlink()
+                texts += done.texts
                 yield done
+            if not texts:
+                names = ", ".join(map(printable, inputs))
+                raise InputError(f"{names}: no .txt or .jsonl file with a text that can be used; put some there")
+        remove(folder)
 
     return predict()
 
 
-def predict_partition(job: PredictJob) -> Done:
-    """Write the predictions for a partition."""
-    golds = read_stored_docs(job.partition)
+def predict_part(job: PredictJob) -> Done:
+    """Write the predictions for a part, and then what it has, unless they are there."""
+    file = job.out.with_suffix(".done")
+    if file.is_file() and job.out.is_file():
+        return _decode(file.read_bytes())
+    nlp = hold_pipeline(job.model, job.digest)
+    labels = entity_labels(nlp)
+    problems: Counter[str] = Counter()
     texts = words = 0
-    with job.out.open("wb") as file:
-        for gold, doc in predict_each(hold_pipeline(job.model, job.digest), golds, lambda gold: gold.text, len):
-            texts += 1
-            words += len(doc)
-            write_predictions([join(gold, doc)], file)
-    return Done(texts, words)
+    with staged(job.out) as path, path.open("wb") as written:
+        for doc, found in predict_each(nlp, read_part(job.part, problems)):
+            doc.predicted, doc.found = sorted(entities(found)), all_found(found)
+            if not isinstance(job.part, Partition):
+                doc.uncovered = dict.fromkeys(sorted(labels.union(label for *_, label in doc.predicted)), "none")
+            write_predictions([doc], written)
+            texts, words = texts + 1, words + len(found)
+    done = Done(texts, words, problems)
+    with staged(file) as path:
+        path.write_bytes(msgspec.json.encode(done))
+    return done
 
 
-def join(stored: StoredDoc, predicted: Doc) -> PredictedDoc:
-    """Put together what a corpus has about a text and what a pipeline found in it."""
+def read_part(part: Part, problems: Counter[str]) -> Iterator[PredictedDoc]:
+    """Yield the texts of a part, without predictions; count those that can't be used in `problems`, by reason."""
+    if isinstance(part, Partition):
+        yield from map(gold_of, read_stored_docs(part))
+        return
+    for raw in (raw for piece in part for raw in read_piece(piece)):
+        if raw.text is None:
+            problems[raw.problem.partition(":")[0]] += 1
+        else:
+            key = text_key(raw.text.encode("utf8", "surrogatepass")).hex()
+            yield PredictedDoc(key, raw.text, [], [], [], doc=raw.name)
+
+
+def gold_of(stored: StoredDoc) -> PredictedDoc:
+    """Take what a corpus has about a text."""
     merged = stored.annotation
     return PredictedDoc(
-        key=text_key(predicted.text.encode()).hex(),
-        text=predicted.text,
-        predicted=sorted(entities(predicted)),
+        key=text_key(stored.text.encode()).hex(),
+        text=stored.text,
+        predicted=[],
         gold=sorted(merged.accepted),
         entities=sorted(stored.entities()),
         rejected=sorted(merged.rejected),
         uncovered=dict(merged.uncovered),
         datasets=merged.datasets,
         doc=merged.doc,
-        found=all_found(predicted),
     )
+
+
+def predict_each(nlp: Language, docs: Iterator[PredictedDoc]) -> Iterator[tuple[PredictedDoc, Doc]]:
+    """Yield texts, each with the predicted Doc, which can't be used any more once the next one is asked for."""
+    most = nlp.batch_size
+    while True:
+        with forgetting(nlp):
+            batch = take_batch(docs, most, lambda doc: len(doc.text) // WORD)
+            if not batch:
+                return
+            made = [tokenize(nlp, doc.text) for doc in batch]
+            yield from zip(batch, nlp.pipe(made, batch_size=most), strict=True)
 
 
 def all_found(doc: Doc) -> list[tuple[int, int, str, float]]:
@@ -147,3 +221,9 @@ def all_found(doc: Doc) -> list[tuple[int, int, str, float]]:
         (span.start_char, span.end_char, span.label_, round(float(score), 4))
         for span, score in zip(group, scores, strict=True)
     )
+
+
+def entity_labels(nlp: Language) -> set[str]:
+    """List the labels that a pipeline's components give entities: a recognizer, or rules; some don't say theirs."""
+    finders = [name for name in nlp.pipe_names if "doc.ents" in nlp.get_pipe_meta(name).assigns]
+    return {label for name in finders for label in nlp.pipe_labels.get(name, ())}

@@ -1,9 +1,8 @@
-"""Which label to see to first: the points of F1 that it costs, by cause, and whether its scores can be trusted."""
+"""Which label to see to first: the points of F1 that it costs, by cause, and whether it may be used."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import ceil
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from labelwise.evaluate.scores import Errors, Metrics, Scores, prf
 from labelwise.evaluate.tables import CAUSES
@@ -14,12 +13,14 @@ SPURIOUS = "spurious"  # beside the causes of what isn't found
 Verdict = Literal["ship", "hold", "unknown"]
 
 
-@dataclass(frozen=True)
-class RankedLabel:
+class RankedLabel(NamedTuple):
     """A label, what it costs, and what is known of it.
 
     points (float): of F1 over all labels, 0 to 100, that there were more if the label were perfect.
-    costs (dict): those points by cause; see `tables.CAUSES`.
+    costs (Mapping): those points by cause; see `tables.CAUSES`.
+    few (bool): test has too few gold spans of it for its scores to say much.
+    verdict (str): "ship" if the lower end of its interval of F1 reaches the goal, or else "hold"; "unknown" if test has
+        few of its spans, or more of its predictions can't be judged than can.
     """
 
     label: str
@@ -27,23 +28,11 @@ class RankedLabel:
     errors: Errors
     points: float
     costs: Mapping[str, float]
-
-    @property
-    def few(self) -> bool:
-        """Test has too few gold spans of it for its scores to say much."""
-        return (self.scores.support or 0) < FEW
-
-    def verdict(self, ship_at: float = SHIP_AT) -> Verdict:
-        """Tell whether it may be used: "ship" if the lower end of its interval of F1 reaches `ship_at`, or else "hold".
-
-        RETURNS (str): "unknown" if test has few of its spans, or more predictions can't be judged than can.
-        """
-        if self.few or self.errors.unknown or self.scores.f_low is None:
-            return "unknown"
-        return "ship" if self.scores.f_low >= ship_at else "hold"
+    few: bool
+    verdict: Verdict
 
 
-def rank_labels(metrics: Metrics) -> list[RankedLabel]:
+def rank_labels(metrics: Metrics, ship_at: float = SHIP_AT) -> list[RankedLabel]:
     """Rank the labels by the points of F1 over all labels to gain; those with few spans in test come last."""
     errors = {label: metrics.errors.get(label, Errors()) for label in metrics.all_gold.labels}
     right = sum(one.right for one in errors.values())
@@ -57,7 +46,12 @@ def rank_labels(metrics: Metrics) -> list[RankedLabel]:
         points = 100 * (perfect - f)
         counts = {cause: one.causes.get(cause, 0) for cause in CAUSES[1:]} | {SPURIOUS: spurious}
         costs = {cause: points * n / max(1, missed + spurious) for cause, n in counts.items()}
-        ranked.append(RankedLabel(label, metrics.all_gold.labels[label].shown(), one, points, costs))
+        scores = metrics.all_gold.labels[label].shown()
+        few = (scores.support or 0) < FEW
+        verdict: Verdict = "unknown"
+        if not few and not one.unknown and scores.f_low is not None:
+            verdict = "ship" if scores.f_low >= ship_at else "hold"
+        ranked.append(RankedLabel(label, scores, one, points, costs, few, verdict))
     return sorted(ranked, key=lambda row: (row.few, -row.points, row.label))
 
 

@@ -4,11 +4,12 @@ A file that isn't there is None: whoever shows results says which command makes 
 something else, is an error.
 """
 
-import math
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 import msgspec
+import pyarrow as pa
+from pyarrow import csv
 
 from labelwise.common.decoding import DECODE_ERRORS, decode_counter
 from labelwise.common.errors import InputError
@@ -18,7 +19,13 @@ from labelwise.evaluate.scores import Metrics
 from labelwise.evaluate.tables import Tables
 
 Read = TypeVar("Read")
-Table = dict[str, list[float]]  # the columns of a TSV file; a value can be NaN
+
+
+class Curve(NamedTuple):
+    """F1 on dev at each evaluation of a training, and after how many steps."""
+
+    steps: list[int]
+    scores: list[float]
 
 
 class Results(NamedTuple):
@@ -30,7 +37,7 @@ class Results(NamedTuple):
     merge: Ledger | None
     metrics: Metrics | None
     tables: Tables | None
-    curve: Table | None
+    curve: Curve | None
 
 
 def load_results(root: Path, pipeline: str) -> Results:
@@ -40,12 +47,12 @@ def load_results(root: Path, pipeline: str) -> Results:
     pipeline (str): "cpu" or "gpu".
     RAISES (InputError): nothing is there, or a file isn't what it should be.
     """
-    train, evaluate = f"run train-{pipeline} again", f"run evaluate-{pipeline} again"
+    evaluate = f"run evaluate-{pipeline} again"
     if (root / "corpus" / "labels").exists():
         check_merged(root / "corpus")
     merge = read_merge_counts(root / "metrics" / "merge.json")
     metrics = _read_json(root / "metrics" / f"{pipeline}.json", Metrics, evaluate)
-    curve = read_table(root / "plots" / f"{pipeline}.tsv", "step", train)
+    curve = _read_curve(root / "plots" / f"{pipeline}.tsv", f"run train-{pipeline} again")
     tables = Tables.of(root / "training" / pipeline)
     if metrics is None and curve is None and not tables.pairs.is_file():
         raise InputError(
@@ -76,31 +83,17 @@ def _read_json(path: Path, kind: type[Read], remedy: str) -> Read | None:
         raise InputError(f"{path}: not the counts or scores that it should hold ({error}); {remedy}") from error
 
 
-def read_table(path: Path, first: str, remedy: str) -> Table | None:
-    """Read a TSV file of numbers with a header.
-
-    first (str): the name of the first column.
-    RETURNS (Table | None): None if there is no such file.
-    RAISES (InputError): it isn't one, or a line of it isn't.
-    """
+def _read_curve(path: Path, remedy: str) -> Curve | None:
     if not path.is_file():
         return None
+    columns = {"step": pa.int64(), "score": pa.float64()}
     try:
-        lines = path.read_text(encoding="utf8").splitlines()
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not a table ({error}); {remedy}") from error
-    names = lines[0].split("\t") if lines else []
-    if names[:1] != [first] or len(set(names)) < len(names):
-        raise InputError(f"{path}:1: not a header that begins with {first!r}; {remedy}")
-    rows = [_read_row(f"{path}:{number}", line, len(names), remedy) for number, line in enumerate(lines[1:], 2)]
-    return {name: [row[index] for row in rows] for index, name in enumerate(names)}
-
-
-def _read_row(place: str, line: str, width: int, remedy: str) -> list[float]:
-    try:
-        row = [float(value) for value in line.split("\t")]
-    except ValueError as error:
-        raise InputError(f"{place}: {error}; {remedy}") from error
-    if len(row) != width or any(map(math.isinf, row)):
-        raise InputError(f"{place}: not {width} finite numbers; {remedy}")
-    return row
+        table = csv.read_csv(
+            path,
+            csv.ReadOptions(use_threads=False),  # errors then name the row
+            csv.ParseOptions(delimiter="\t"),
+            csv.ConvertOptions(column_types=columns, include_columns=[*columns], null_values=[]),
+        )
+    except (pa.ArrowException, LookupError) as error:
+        raise InputError(f"{path}: not a training's table ({error}); {remedy}") from error
+    return Curve(*(table[name].to_pylist() for name in columns))

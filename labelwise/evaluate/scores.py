@@ -5,7 +5,10 @@ from collections.abc import Iterable, Sequence
 import msgspec
 import numpy as np
 
+from labelwise.common.wording import counted
+
 Score = float | None  # None where there is nothing to score
+SEEN_REMEDY = "Evaluate it on test of the corpus that it was trained on, or train it again"
 
 
 class Agreement(msgspec.Struct):
@@ -140,3 +143,18 @@ def macro(scores: Iterable[Scores]) -> Scores:
         return Scores(None, None, None)
     means = (sum(getattr(score, name) for score in defined) / len(defined) for name in "prf")
     return Scores(*means)
+
+
+def tell_seen(metrics: Metrics) -> str:
+    """Say whether a pipeline was trained on scored texts, without a full stop; empty if it was trained on none."""
+    seen, texts = metrics.seen, counted(metrics.texts, "text")
+    if seen and seen.texts:
+        f, without = ("unknown" if f is None else f"{f:.3f}" for f in (metrics.all_gold.f, seen.f_without))
+        some = f"{'' if seen.whole else 'at least '}{seen.texts:,} of the {texts}"
+        return f"The pipeline was trained on {some} (in its train or dev): F is {f}, without them {without}"
+    if seen and seen.whole:
+        return ""
+    return (
+        f"Unknown whether the pipeline was trained on some of the {texts}: it, or the one that it began with, has no "
+        "digests of its texts"
+    )

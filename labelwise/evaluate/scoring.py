@@ -16,10 +16,11 @@ import pyarrow.compute as pc
 
 from labelwise.common.reliability import Reliability
 from labelwise.evaluate.resampling import BLOCK, FEWEST, Jackknife, wilson_interval
-from labelwise.evaluate.scores import AllScores, Errors, Metrics, Scores, Seen, prf, score_table
+from labelwise.evaluate.scores import AllScores, Errors, Metrics, Seen, prf, score_table
 from labelwise.evaluate.tables import Tables
 
 NOW_AND_THEN = 0.1  # of the times that train marks a form: how often it may leave it unmarked, and marks it alike still
+RIGHT, FOUND = pc.field("kind") == "right", pc.field("gold_probability").is_valid()
 
 
 def measure(tables: Tables, labels: Sequence[str], *, whole: bool | None = None) -> Metrics:
@@ -34,18 +35,26 @@ def measure(tables: Tables, labels: Sequence[str], *, whole: bool | None = None)
         texts, seen_texts = texts + len(counts), seen_texts + int(was_seen.sum())
         total += counts.sum(0)
         seen += counts[was_seen].sum(0)
-    errors = count_errors(tables, labels)
-    without = prf(*(total - seen).sum(0).tolist()).f
+    kept = total[:, 2] > 0
+    every, with_gold = Jackknife(total), Jackknife(total[kept])
+    for counts, _ in count_texts(tables, labels):
+        every.add(counts)
+        with_gold.add(counts[:, kept])
+    all_gold, known = score_table(total, labels), prf(*total[kept].sum(0).tolist())
+    rows = [*(all_gold.labels[label] for label in labels), all_gold, all_gold.macro]
+    for row, between in zip(rows, intervals(every), strict=True):
+        row.f_low, row.f_high = between
+    known.f_low, known.f_high = intervals(with_gold)[-2]
     return Metrics(
         texts=texts,
-        all_gold=_with_intervals(tables, total, labels),
-        with_gold=_with_gold(tables, total, labels),
+        all_gold=all_gold,
+        with_gold=known,
         all_spans=score_all_spans(tables, labels),
         calibration_error=measure_reliability(tables).error(),
         unscored=len(tables.read_pairs(["kind"], pc.field("kind") == "unjudged")),
-        errors=errors,
+        errors=count_errors(tables, labels),
         alike=count_alike(tables),
-        seen=None if whole is None else Seen(seen_texts, without, whole),
+        seen=None if whole is None else Seen(seen_texts, prf(*(total - seen).sum(0).tolist()).f, whole),
     )
 
 
@@ -54,18 +63,17 @@ def count_texts(tables: Tables, labels: Sequence[str]) -> Iterator[tuple[np.ndar
 
     YIELDS (tuple): right, predicted and gold spans, of the shape (texts, labels, 3); and which texts were seen.
     """
-    columns = ("key", "kind", "gold_label", "predicted_label")
-    for texts, pairs in tables.groups(("key", "seen"), columns):
+    for texts, pairs in tables.groups(("key", "seen"), ("key", "kind", "gold_label", "predicted_label")):
         kinds = pairs["kind"].cast(pa.string())
         judged = ~pc.is_in(kinds, pa.array(["unjudged", "nested"])).to_numpy()
         text = numbers(pairs["key"], texts["key"].to_pylist())
         gold, predicted = (numbers(pairs[side], labels) for side in ("gold_label", "predicted_label"))
         right = pc.equal(kinds, "right").to_numpy()
         counts = np.zeros((len(texts), len(labels), 3), int)
-        for column, (label, counted) in enumerate(
+        for column, (label, chosen) in enumerate(
             ((gold, right), (predicted, judged & (predicted >= 0)), (gold, gold >= 0))
         ):
-            np.add.at(counts[:, :, column], (text[counted], label[counted]), 1)
+            np.add.at(counts[:, :, column], (text[chosen], label[chosen]), 1)
         seen = texts["seen"].fill_null(False).to_numpy()
         for start in range(0, len(texts), BLOCK):
             yield counts[start : start + BLOCK], seen[start : start + BLOCK]
@@ -75,6 +83,24 @@ def numbers(column: pa.ChunkedArray, names: Sequence[str]) -> np.ndarray:
     """Number the values of a column by their places in a list; -1 for null, and for what isn't in it."""
     found = pc.index_in(column.cast(pa.string()), pa.array(names, pa.string()))
     return found.fill_null(-1).to_numpy()
+
+
+def intervals(jackknife: Jackknife) -> list[tuple[float | None, float | None]]:
+    """Compute the interval of each F1, of labels and their averages; it is Wilson's where all spans are right, or none.
+
+    RETURNS (list): lower and upper ends; None where too few docs have spans.
+    """
+    found: list[tuple[float | None, float | None]] = []
+    counts = [*jackknife.total.tolist(), jackknife.total.sum(0).tolist(), [0, 0, 0]]
+    low, high = jackknife.interval(within=True).tolist()
+    for lower, upper, docs, (right, predicted, gold) in zip(low, high, jackknife.docs, counts, strict=True):
+        if not isnan(lower):
+            found.append((lower, upper))
+        elif docs >= FEWEST and predicted + gold:
+            found.append(wilson_interval(right, predicted, gold))
+        else:
+            found.append((None, None))
+    return found
 
 
 def count_errors(tables: Tables, labels: Sequence[str]) -> dict[str, Errors]:
@@ -97,33 +123,24 @@ def count_errors(tables: Tables, labels: Sequence[str]) -> dict[str, Errors]:
 
 def score_all_spans(tables: Tables, labels: Sequence[str]) -> AllScores | None:
     """Score all spans that were found, which may overlap; None where gold doesn't, or if they have no probability."""
-    names = (
-        "kind",
-        "gold_label",
-        "predicted_label",
-        "gold_probability",
-        "probability",
-        "key",
-        "gold_start",
-        "gold_end",
-    )
-    counts = np.zeros((len(labels), 3), int)
-    overlaps = has_found = False
-    for texts, pairs in tables.groups(("key",), names):
-        kinds = pairs["kind"].cast(pa.string()).to_numpy(zero_copy_only=False)
-        gold, predicted = (numbers(pairs[side], labels) for side in ("gold_label", "predicted_label"))
-        found = pairs["gold_probability"].is_valid().to_numpy()
-        has_found |= bool(found.any()) or bool(pairs["probability"].is_valid().to_numpy().any())
-        elsewhere = found & (kinds != "right")  # gold that is found, though no entity
-        judged = (predicted >= 0) & (kinds != "unjudged")
-        for column, chosen in ((0, [gold[found]]), (1, [predicted[judged], gold[elsewhere]]), (2, [gold[gold >= 0]])):
-            counts[:, column] += np.bincount(np.concatenate(chosen), minlength=len(labels))
-        marked = gold >= 0
-        text = numbers(pairs["key"], texts["key"].to_pylist())[marked].astype(np.int64) << 32
-        starts, ends = (text + pairs[name].fill_null(0).to_numpy()[marked] for name in ("gold_start", "gold_end"))
-        order = np.argsort(starts, kind="stable")
-        overlaps |= bool((starts[order][1:] < np.maximum.accumulate(ends[order])[:-1]).any())
-    return score_table(counts, labels) if has_found and overlaps else None
+    if not any(pc.any(texts["overlaps"]).as_py() for texts, _ in tables.groups(("overlaps",), ())):
+        return None
+    pairs = tables.read_pairs(["kind", "gold_label", "predicted_label", "gold_probability", "probability"])
+    if (
+        not pairs["probability"].is_valid().to_numpy().any()
+        and not pairs["gold_probability"].is_valid().to_numpy().any()
+    ):
+        return None
+
+    def tally(rows: pa.Table, side: str) -> np.ndarray:
+        """Count the labels of gold, or of predictions."""
+        found = numbers(rows[side], labels)
+        return np.bincount(found[found >= 0], minlength=len(labels))
+
+    right = tally(pairs.filter(FOUND), "gold_label")
+    entities = tally(pairs.filter(pc.field("kind") != "unjudged"), "predicted_label")
+    nested = tally(pairs.filter(FOUND & ~RIGHT), "gold_label")  # gold that was found, though no entity
+    return score_table(np.stack([right, entities + nested, tally(pairs, "gold_label")], axis=-1), labels)
 
 
 def measure_reliability(tables: Tables) -> Reliability:
@@ -136,46 +153,6 @@ def measure_reliability(tables: Tables) -> Reliability:
 
 def count_alike(tables: Tables) -> list[int]:
     """Count the gold spans whose form train marks, with few exceptions, and those of them that were found."""
-    rows = tables.read_pairs(["kind", "marked", "free"], pc.field("gold_label").is_valid() & (pc.field("marked") > 0))
-    alike = rows.filter(pc.less_equal(rows["free"], pc.multiply(NOW_AND_THEN, rows["marked"])))
-    return [len(alike), len(alike.filter(pc.equal(alike["kind"].cast(pa.string()), "right")))]
-
-
-def _with_intervals(tables: Tables, counts: np.ndarray, labels: Sequence[str]) -> AllScores:
-    """Compute scores from counts, with intervals."""
-    scores = score_table(counts, labels)
-    rows = [*(scores.labels[label] for label in labels), scores, scores.macro]
-    bounds = _intervals(tables, counts, labels, np.ones(len(labels), bool))
-    for row, total, between in zip(rows, [*counts.tolist(), counts.sum(0).tolist(), None], bounds, strict=True):
-        _set_interval(row, total, *between)
-    return scores
-
-
-def _with_gold(tables: Tables, counts: np.ndarray, labels: Sequence[str]) -> Scores:
-    """Compute the scores over all labels that have gold."""
-    kept = counts[:, 2] > 0
-    total = counts[kept].sum(0).tolist()
-    scores = prf(*total)
-    _set_interval(scores, total, *_intervals(tables, counts, labels, kept)[-2])
-    return scores
-
-
-def _intervals(
-    tables: Tables, counts: np.ndarray, labels: Sequence[str], kept: np.ndarray
-) -> list[tuple[float, float, int]]:
-    """Compute the interval of each F1, of some labels and their averages, and the number of its docs."""
-    jackknife = Jackknife(counts[kept])
-    for docs, _ in count_texts(tables, labels):
-        jackknife.add(docs[:, kept])
-    low, high = jackknife.interval(within=True).tolist()
-    return list(zip(low, high, map(int, jackknife.docs), strict=True))
-
-
-def _set_interval(row: Scores, total: list[int] | None, low: float, high: float, docs: int) -> None:
-    """Give scores their interval; where all spans are right, or none is, it is Wilson's."""
-    if row.f is None or docs < FEWEST:
-        return
-    if not isnan(low):
-        row.f_low, row.f_high = low, high
-    elif total:
-        row.f_low, row.f_high = wilson_interval(*total)
+    marked = pc.field("marked")
+    alike = pc.field("gold_label").is_valid() & (marked > 0) & (pc.field("free") <= marked * pc.scalar(NOW_AND_THEN))
+    return [len(tables.read_pairs(["kind"], rows)) for rows in (alike, alike & RIGHT)]

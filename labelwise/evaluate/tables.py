@@ -11,11 +11,10 @@ is a row like any other, with its cause.
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import zip_longest
+from itertools import accumulate, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
@@ -30,10 +29,8 @@ from labelwise.evaluate.predictions import PredictedDoc, read_predictions
 
 GROUP = 1024  # texts of a row group
 AROUND = 60  # characters of context on either side
-ENOUGH, HARDLY = (
-    20,
-    0.01,
-)  # times that train has a form unmarked, and the share of them that it marks, to contradict gold
+ENOUGH = 20  # times that train has a form unmarked, to contradict gold
+HARDLY = 0.01  # of them: how often it may mark the form all the same
 # Why a gold span isn't found, in the order in which to remove causes; what is "found" has none.
 CAUSES = ("found", "known", "new", "boundaries", "contradicted", "tokens")
 
@@ -49,6 +46,7 @@ TEXTS = pa.schema(
         "partial": pa.list_(pa.string()),  # labels of which single spans were judged
         "unknown": pa.list_(pa.string()),  # labels that nobody looked for; all others were judged
         "rejected": pa.list_(SPAN),
+        "overlaps": pa.bool_(),  # some gold spans overlap
         "seen": pa.bool_(),  # in train or dev of the pipeline; null if it has no digests
     }
 )
@@ -107,8 +105,7 @@ class Tables(NamedTuple):
         digest = hashlib.blake2b(digest_size=8)
         for file in self:
             with file.open("rb") as opened:
-                while block := opened.read(2**20):
-                    digest.update(block)
+                hashlib.file_digest(opened, lambda: digest)
         return digest.hexdigest()
 
     def groups(self, texts: Sequence[str], pairs: Sequence[str]) -> Iterator[tuple[pa.Table, pa.Table]]:
@@ -166,8 +163,9 @@ def write_rows(
     with parquet.ParquetWriter(tables.texts, TEXTS) as texts, parquet.ParquetWriter(tables.pairs, PAIRS) as pairs:
         rows: tuple[list[dict[str, Any]], list[dict[str, Any]]] = ([], [])
         for doc, in_train in docs:
-            rows[0].append(_text_row(doc, split, seen))
-            rows[1].extend(_pair_rows(doc, split, labels, in_train))
+            gold = sorted(span for span in doc.scored(doc.gold) if span[2] in labels)
+            rows[0].append(_text_row(doc, gold, split, seen))
+            rows[1].extend(_pair_rows(doc, gold, split, labels, in_train))
             if len(rows[0]) == GROUP:
                 _write(texts, pairs, *rows)
         _write(texts, pairs, *rows)
@@ -234,15 +232,12 @@ def _places(forms: Forms, stored: StoredDoc, doc: PredictedDoc) -> dict[SpanKey,
 def _in_train(forms: Forms, stored: StoredDoc, doc: PredictedDoc) -> dict[SpanKey, InTrain | None]:
     """Tell what train has of the forms of a text's spans; None for one that has no token boundaries."""
     places = _places(forms, stored, doc)
-    kept = [place for place in places.values() if place]
-    keys = forms.keys(forms.form_keys(stored, kept), np.array([number for *_, number in kept], int))
-    counts = dict(
-        zip(kept, zip(forms.marked.of(keys).tolist(), forms.free.of(keys).tolist(), strict=True), strict=True)
-    )
+    counts = forms.counts(stored, [place for place in places.values() if place])
     return {span: InTrain(*counts[place]) if place else None for span, place in places.items()}
 
 
-def _text_row(doc: PredictedDoc, split: str, seen: SeenTexts | None) -> dict[str, Any]:
+def _text_row(doc: PredictedDoc, gold: Sequence[SpanKey], split: str, seen: SeenTexts | None) -> dict[str, Any]:
+    ends = accumulate((end for _, end, _ in gold), max)
     return {
         "key": doc.key,
         "doc": doc.doc,
@@ -252,21 +247,27 @@ def _text_row(doc: PredictedDoc, split: str, seen: SeenTexts | None) -> dict[str
         "partial": [label for label, state in doc.uncovered.items() if state == "partial"],
         "unknown": [label for label, state in doc.uncovered.items() if state == "none"],
         "rejected": [dict(zip(("start", "end", "label"), span, strict=True)) for span in doc.rejected],
+        "overlaps": any(start < end for end, (start, *_) in zip(ends, gold[1:], strict=False)),
         "seen": seen and seen.has(doc.key),
     }
 
 
 def _pair_rows(
-    doc: PredictedDoc, split: str, labels: Sequence[str], in_train: Mapping[SpanKey, InTrain | None]
+    doc: PredictedDoc,
+    gold: Sequence[SpanKey],
+    split: str,
+    labels: Sequence[str],
+    in_train: Mapping[SpanKey, InTrain | None],
 ) -> Iterator[dict[str, Any]]:
     """Yield the rows of a text."""
-    known = doc.only(labels)
-    gold, predicted = known.scored(known.gold), known.scored(known.predicted)
     found = {(start, end, label): p for start, end, label, p in doc.found}
-    nested = known.scored(found.keys() - gold - {*doc.predicted})
+    predicted, nested = (
+        {span for span in doc.scored(spans) if span[2] in labels}
+        for spans in (doc.predicted, found.keys() - {*gold, *doc.predicted})
+    )
     rows: list[tuple[str, SpanPair]] = [(pair.kind, pair) for pair in pair_spans(gold, predicted)]
     rows += [("unjudged", SpanPair(None, span)) for span in sorted({*doc.predicted} - predicted)]
-    rows += [("nested", SpanPair(None, span)) for span in sorted(span for span in nested if span[2] in labels)]
+    rows += [("nested", SpanPair(None, span)) for span in sorted(nested)]
     for kind, pair in rows:
         one, other, about = *pair, pair.about
         train = in_train.get(about, InTrain())
@@ -284,18 +285,14 @@ def _pair_rows(
             "gold_probability": found.get(one) if one else None,
             "marked": train.marked if train else 0,
             "free": train.free if train else 0,
-            "before": "" if kind == "right" else _flat(doc.text[max(0, about[0] - AROUND) : about[0]]),
-            "after": "" if kind == "right" else _flat(doc.text[about[1] : about[1] + AROUND]),
+            "before": "" if kind == "right" else doc.text[max(0, about[0] - AROUND) : about[0]],
+            "after": "" if kind == "right" else doc.text[about[1] : about[1] + AROUND],
         }
 
 
 def _columns(side: str, span: SpanKey | None) -> dict[str, Any]:
     start, end, label = span or (None, None, None)
     return {f"{side}_label": label, f"{side}_start": start, f"{side}_end": end}
-
-
-def _flat(text: str) -> str:
-    return "".join(" " if char.isspace() else char for char in text)
 
 
 def _cause(kind: str, gold: InTrain | None, predicted: InTrain | None) -> str:

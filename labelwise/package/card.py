@@ -15,8 +15,7 @@ from labelwise.common.wording import counted
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import Manifest
 from labelwise.evaluate.ranking import rank_labels
-from labelwise.evaluate.scores import Metrics, Score, Scores
-from labelwise.evaluate.seen import tell_seen
+from labelwise.evaluate.scores import Metrics, Score, Scores, tell_seen
 from labelwise.package.contents import Contents
 
 SPLITS = ("train", "dev", "test")

@@ -1,17 +1,18 @@
 """The sentence that a report begins with, and the next step of each label.
 
 An undertrained pipeline is trained longer, before anything else; see `train_longer`. Where test knows too little of
-most labels, nothing can be said until more test texts are annotated. Otherwise the causes that cost the most decide,
-of all labels for the sentence, and of each for its next step:
+most labels, nothing can be said until more test texts are annotated. Otherwise each label's next step is about the
+cause that costs it the most, as far as there is evidence that the step removes it:
 
 - new: train never marks such words. Label more texts.
-- contradicted: train leaves the words unmarked 99 times of a hundred. Fix annotations.
+- known: train marks the words, and the pipeline misses them. More texts show them in other sentences.
+- contradicted: train leaves the words unmarked 99 times of a hundred. Fix annotations, if the check found some.
 - boundaries: train marks both what gold has and what was found. Decide where spans begin and end.
-- tokens: no tokens represent the span. Split them: the section on lost spans says how.
-- known: train marks the words, and the pipeline misses them. Train longer.
+- tokens: no tokens represent the span. Split them.
 - spurious: found, and not marked. Look at it only if the check found spans that may be missing.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -20,151 +21,163 @@ from labelwise.common.code import command_line
 from labelwise.common.wording import counted
 from labelwise.corpus.doubts import Doubt, doubts_about_merge, doubts_about_split, name_labels
 from labelwise.corpus.ledger import Ledger, split_gold, tell_gold
-from labelwise.evaluate.ranking import FEW, SPURIOUS, RankedLabel, Verdict, rank_labels, texts_needed
-from labelwise.evaluate.results import Results, Table
-from labelwise.evaluate.scores import Metrics
-from labelwise.evaluate.seen import REMEDY, tell_seen
+from labelwise.evaluate.ranking import FEW, SPURIOUS, RankedLabel, rank_labels, texts_needed
+from labelwise.evaluate.results import Curve
+from labelwise.evaluate.scores import SEEN_REMEDY, Metrics, tell_seen
 
 KNOWN = 10  # gold spans that train marks alike, from which their share says something
 TRAINED = 0.5  # of those, below which a pipeline is undertrained
 RISING = 0.005  # what the last evaluation on dev must add to F1, from which another is worth it
 LONGER = 2  # times the steps
-MISSING = 3  # findings of spans that may be missing, from which predictions without gold are worth a look
+SOME = 3  # spans of a cause, and findings of the check, from which they are worth a step
 RANDOM = 100  # test texts that are annotated anew
 FIX = "weasel run fix"
 EXPORT = f"{command_line('export')} training/cpu/raw.jsonl to-annotate --format"
+MORE_TEST = "annotate more test texts"
+TEST_TEXTS = f"{command_line('export')} corpus to-annotate --splits test --format texts"  # in a random order
 # For each cause: what it is, what removes it, and the next step of a label.
 NAMES = {
-    "known": ("words that train marks", "train longer", "train longer"),
+    "known": ("words that train marks", "label more", "label more texts"),
     "new": ("words that train never marks", "label more", "label more texts"),
     "boundaries": ("train has both boundaries", "a rule", "decide its boundaries"),
     "contradicted": ("contradicted by train", "fix", "fix contradictions"),
     "tokens": ("not among the tokens", "split tokens", "split its tokens"),
     SPURIOUS: ("spans that gold hasn't", "look", "look for missing spans"),
 }
+# The kinds of a check's findings that are evidence for a step.
+EVIDENCE = {
+    "boundaries": ("wrong boundaries",),
+    "contradicted": ("missing", "spurious", "wrong label"),
+    SPURIOUS: ("missing",),
+}
+COMMANDS = {
+    "label more texts": "weasel run predict",
+    "fix contradictions": FIX,
+    "look for missing spans": FIX,
+    "decide its boundaries": FIX,
+    MORE_TEST: TEST_TEXTS,
+}
 
 
 class Advice(NamedTuple):
     """What to think of a pipeline, and what to do next.
 
-    verdict (str): "Ship", "Not yet" or "Can't tell".
+    verdict (str): "Ship", "Ship some", "Not yet" or "Can't tell".
     why (str): the rest of the sentence.
     do (str): what to do first, with its command.
-    rows (list): labels, the one that costs the most first, each with its verdict and its next step.
+    rows (list): labels, the one that costs the most first, each with its next step.
+    doubts (list): reasons not to trust the scores.
     """
 
     verdict: str
     why: str
     do: str
-    rows: list[tuple[RankedLabel, Verdict, str]]
+    rows: list[tuple[RankedLabel, str]]
+    doubts: list[Doubt]
 
 
 def advise(
-    metrics: Metrics, curve: Table | None, pipeline: str, ship_at: float, missing: Mapping[str, int] | None = None
+    metrics: Metrics,
+    curve: Curve | None,
+    pipeline: str,
+    ship_at: float,
+    found: Mapping[str, Counter[str]] | None = None,
+    merge: Ledger | None = None,
 ) -> Advice:
     """Say whether a pipeline may be used, and what to do next.
 
-    curve (Table | None): of the training on dev.
+    curve (Curve | None): of the training on dev.
     pipeline (str): "cpu" or "gpu".
-    missing (Mapping | None): by label, how many spans the check found that may be missing.
+    found (Mapping | None): by label, how many findings of each kind the check has.
+    merge (Ledger | None): what became of the annotations.
     """
-    ranked = rank_labels(metrics)
+    ranked = rank_labels(metrics, ship_at)
     longer = train_longer(metrics, curve)
-    steps = [next_step(row, row.verdict(ship_at), bool(longer), (missing or {}).get(row.label, 0)) for row in ranked]
-    rows = [(row, row.verdict(ship_at), step) for row, step in zip(ranked, steps, strict=True)]
-    return Advice(*_sentence(metrics, rows, longer, curve, pipeline), rows)
+    rows = [(row, next_step(row, ship_at, bool(longer), (found or {}).get(row.label, Counter()))) for row in ranked]
+    return Advice(*_sentence(metrics, rows, longer, curve, pipeline), rows, list(doubts(merge, metrics)))
 
 
 def _sentence(
-    metrics: Metrics,
-    rows: Sequence[tuple[RankedLabel, Verdict, str]],
-    longer: str,
-    curve: Table | None,
-    pipeline: str,
+    metrics: Metrics, rows: Sequence[tuple[RankedLabel, str]], longer: str, curve: Curve | None, pipeline: str
 ) -> tuple[str, str, str]:
     """Choose the verdict, its reason, and what to do first."""
     labels = counted(len(rows), "label")
-    ready = [row.label for row, verdict, _ in rows if verdict == "ship"]
-    unknown = [row.label for row, verdict, _ in rows if verdict == "unknown"]
-    held = [(row, step) for row, verdict, step in rows if verdict == "hold"]
-    if longer:
-        return "Not yet", f"training stopped too early: {longer}", set_steps(curve, pipeline)
+    ready = sum(row.verdict == "ship" for row, _ in rows)
+    unknown = [row.label for row, _ in rows if row.verdict == "unknown"]
+    held = [(row, step) for row, step in rows if row.verdict == "hold"]
+    if longer and curve:
+        command = f"weasel run {'all' if pipeline == 'cpu' else pipeline}"
+        do = f"set {pipeline}_steps: {LONGER * curve.steps[-1]} in project.yml: {command}"
+        return "Not yet", f"training stopped too early: {longer}", do
     if metrics.seen and metrics.seen.texts:
-        return "Can't tell", f"{metrics.seen.texts:,} of the test texts were trained on", REMEDY
+        return "Can't tell", f"{metrics.seen.texts:,} of the test texts were trained on", SEEN_REMEDY
     if 2 * len(unknown) > len(rows):
         needed = texts_needed(metrics)
         texts = counted(needed, "more test text") if needed else f"{RANDOM} random test texts"
-        do = f"annotate {texts} for {name_labels(unknown)}; training/check/test lists some"
+        do = f"annotate {texts} for {name_labels(unknown)}: {TEST_TEXTS}"
         return "Can't tell", f"test knows too little of {len(unknown)} of {labels}", do
     if not held:
-        return "Ship", f"{len(ready)} of {labels} reach the goal", f"weasel run package{_gpu(pipeline)}"
+        return "Ship", f"{ready} of {labels} reach the goal", f"weasel run package{_gpu(pipeline)}"
     costs = {cause: sum(row.costs[cause] for row, _ in held) for cause in NAMES}
     most = max(costs, key=lambda cause: costs[cause])
-    why = f"{len(ready)} of {labels} reach the goal; most points of F1 are lost to {NAMES[most][0]}"
-    row, step = held[0]
-    command = {
-        NAMES["known"][2]: set_steps(curve, pipeline),
-        NAMES["new"][2]: "weasel run predict",
-        NAMES["contradicted"][2]: FIX,
-        NAMES[SPURIOUS][2]: FIX,
-    }.get(step, "")
-    do = f"{row.label}: {step}{': ' if command else ''}{command}"
-    return ("Ship some" if ready else "Not yet"), why, do
-
-
-def set_steps(curve: Table | None, pipeline: str) -> str:
-    """Say how to train longer; empty if it isn't known how long training was."""
-    if not curve or not curve["step"]:
-        return ""
-    steps = LONGER * int(curve["step"][-1])
-    return f"set {pipeline}_steps: {steps} in project.yml: weasel run {'all' if pipeline == 'cpu' else pipeline}"
+    why = f"{ready} of {labels} reach the goal; most points of F1 are lost to {NAMES[most][0]}"
+    row, step = next((one for one in held if one[1] != "leave it"), held[0])
+    command = COMMANDS.get(step, "")
+    return ("Ship some" if ready else "Not yet"), why, f"{row.label}: {step}{': ' if command else ''}{command}"
 
 
 def _gpu(pipeline: str) -> str:
     return "" if pipeline == "cpu" else f"-{pipeline}"
 
 
-def train_longer(metrics: Metrics, curve: Table | None) -> str:
+def train_longer(metrics: Metrics, curve: Curve | None) -> str:
     """Say why a pipeline is undertrained, so that its scores say little of the annotations yet; empty if it isn't.
 
     It is if it finds fewer than half of the words that train marks alike, or if F1 on dev still rises: if the last
     evaluation is better than all before, by more than RISING, and by more than F1 ever fell between two of them.
     """
-    if not curve or not curve["step"]:
+    if not curve or not curve.steps:
         return ""
     gold, found = metrics.alike or (0, 0)
     if gold >= KNOWN and found < TRAINED * gold:
         return f"it finds only {found:,} of {gold:,} spans whose words train marks alike"
-    *before, last = curve["score"]
+    *before, last = curve.scores
     gain = last - max(before, default=last)
     if gain > max([RISING, *(earlier - later for earlier, later in pairwise(before))]):
         return f"on dev, F1 still rose by {100 * gain:.1f} points at the end"
     return ""
 
 
-def next_step(row: RankedLabel, verdict: Verdict, longer: bool, missing: int) -> str:
+def next_step(row: RankedLabel, ship_at: float, longer: bool, found: Mapping[str, int]) -> str:
     """Choose what to do about a label, in a few words.
 
     longer (bool): the pipeline is undertrained.
-    missing (int): spans of the label that may be missing, as the check found.
+    found (Mapping): the findings of the check, by kind.
     """
     if row.errors.unknown:
         return "annotate test texts"
     if longer:
-        return NAMES["known"][1]
+        return "train longer"
     if row.few:
-        return "annotate more test texts"
-    if verdict == "ship":
+        return MORE_TEST
+    if row.verdict == "ship":
         return "ready"
-    costs = {cause: cost for cause, cost in row.costs.items() if cause != SPURIOUS or missing >= MISSING}
-    cause = max(costs, key=lambda name: costs[name])
-    return NAMES[cause][2] if costs[cause] > 0 else "leave it"
+    if (row.scores.f or 0) >= ship_at:  # it may be good enough: the interval is too wide to tell
+        return MORE_TEST
+    costs = {cause: cost for cause, cost in row.costs.items() if cost > 0 and _is_evident(cause, row, found)}
+    return NAMES[max(costs, key=lambda name: costs[name])][2] if costs else "leave it"
+
+
+def _is_evident(cause: str, row: RankedLabel, found: Mapping[str, int]) -> bool:
+    """Tell whether a cause isn't chance: it has some spans, and the check has findings for what contradicts train."""
+    spans = row.errors.spurious if cause == SPURIOUS else row.errors.causes.get(cause, 0)
+    return spans >= SOME and (cause not in EVIDENCE or sum(found.get(kind, 0) for kind in EVIDENCE[cause]) >= SOME)
 
 
 def doubts(merge: Ledger | None, metrics: Metrics) -> Iterator[Doubt]:
     """Yield the reasons not to trust the scores."""
     if said := tell_seen(metrics):
-        yield Doubt(f"{said}.", f"{REMEDY}.")
+        yield Doubt(f"{said}.", f"{SEEN_REMEDY}.")
     without_gold = [label for label, scores in metrics.all_gold.labels.items() if not scores.support]
     yield from doubts_about_split("test", metrics.texts, without_gold)
     if metrics.unscored:
@@ -173,8 +186,8 @@ def doubts(merge: Ledger | None, metrics: Metrics) -> Iterator[Doubt]:
         yield Doubt(
             f"{counted(metrics.unscored, 'prediction')} can't be judged, as texts aren't complete for their labels"
             f"{f': {named}' if named else ''}.",
-            f"Annotate {RANDOM} random test texts for the label in full (training/check/test lists them), or declare "
-            "labels that don't occur as absent in datasets.yml.",
+            f"Annotate {RANDOM} random test texts for the label in full, or declare it absent in datasets.yml, if it "
+            "doesn't occur.",
         )
     if few := [row.label for row in rank_labels(metrics) if row.few and row.scores.support]:
         yield Doubt(
@@ -193,15 +206,6 @@ def doubts(merge: Ledger | None, metrics: Metrics) -> Iterator[Doubt]:
             )
 
 
-class Digest(NamedTuple):
-    """What is said where a report was written: F1, the sentence, the first thing to do, and doubts."""
-
-    f: str
-    sentence: str
-    do: str
-    doubts: list[Doubt]
-
-
 def tell_f(metrics: Metrics) -> str:
     """Write F1 over the labels that have gold, with its interval."""
     scores = metrics.with_gold
@@ -209,12 +213,3 @@ def tell_f(metrics: Metrics) -> str:
         return "unknown"
     between = f" ({scores.f_low:.3f} to {scores.f_high:.3f})" if scores.f_low is not None else ""
     return f"{scores.f:.3f}{between}"
-
-
-def summarize(results: Results, pipeline: str, ship_at: float, missing: Mapping[str, int]) -> Digest | None:
-    """Put the report of a pipeline, "cpu" or "gpu", into a few lines; None if nothing was evaluated."""
-    if not results.metrics:
-        return None
-    advice = advise(results.metrics, results.curve, pipeline, ship_at, missing)
-    said = f"{advice.verdict}: {advice.why}"
-    return Digest(tell_f(results.metrics), said, advice.do, list(doubts(results.merge, results.metrics)))

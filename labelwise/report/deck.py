@@ -1,5 +1,6 @@
-"""The cases that a report asks somebody to decide: the findings of a check, the surest first."""
+"""The cases that a report asks somebody to decide: the findings of a check, the surest first, and what was decided."""
 
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -8,22 +9,43 @@ import msgspec
 
 from labelwise.common.decoding import DECODE_ERRORS
 from labelwise.common.errors import InputError
+from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import is_corpus, read_split
 
 FILES = ("training/check-folds/findings.jsonl", "training/check/findings.jsonl")  # the first of this corpus counts
+DECISIONS = "assets/decisions/decisions.jsonl"
 MOST = 400  # cases on a page
+DECIDED = 30  # decisions from which they say how often gold is wrong
 
 
 class Deck(NamedTuple):
-    """Findings, the surest first, as a page shows them, and how many there are in all."""
+    """Findings, the surest first, as a page shows them.
+
+    counts (Mapping): of all findings, by label and kind.
+    """
 
     cases: list[dict[str, Any]]
-    total: int = 0
+    counts: Mapping[str, Counter[str]] = {}
 
-    def missing(self) -> Mapping[str, int]:
-        """Count the spans that may be missing, by label."""
-        labels = [case["label"] for case in self.cases if case["kind"] == "missing"]
-        return {label: labels.count(label) for label in labels}
+    @property
+    def total(self) -> int:
+        """The number of all findings."""
+        return sum(kinds.total() for kinds in self.counts.values())
+
+
+class Decided(NamedTuple):
+    """What was decided: cases, those in which gold was wrong, and the share of gold that is wrong by that."""
+
+    cases: int
+    wrong: int
+    share: float
+
+
+class _Decision(msgspec.Struct):
+    text: str
+    verdict: str
+    removed: tuple[int, int] | None = None
+    added: tuple[int, int] | None = None
 
 
 def read_deck(root: Path) -> Deck:
@@ -40,7 +62,32 @@ def read_deck(root: Path) -> Deck:
             with file.open("rb") as lines:
                 head, *rows = map(msgspec.json.decode, lines)
             if digest in ("", head["digest"]):
-                return Deck(rows[:MOST], len(rows))
+                counts: dict[str, Counter[str]] = {}
+                for row in rows:
+                    counts.setdefault(row["label"], Counter())[row["kind"]] += 1
+                return Deck(rows[:MOST], counts)
         except (*DECODE_ERRORS, LookupError, TypeError, ValueError) as error:
             raise InputError(f"{file}: not the findings of a check ({error}); run it again") from error
     return Deck([])
+
+
+def read_decided(root: Path, deck: Deck, merge: Ledger | None) -> Decided | None:
+    """Estimate the share of gold that is wrong, from what was decided in train and dev; None with few decisions.
+
+    Cases in which gold was wrong are right by now; of those that are left, as many are wrong as of those decided.
+    """
+    file = root / DECISIONS
+    gold = sum(counts.total() for split, counts in merge.gold.items() if split != "test") if merge else 0
+    if not gold or not file.is_file():
+        return None
+    decode = msgspec.json.Decoder(_Decision).decode
+    try:
+        rows = [decode(line) for line in file.read_bytes().splitlines()]
+    except DECODE_ERRORS as error:
+        raise InputError(f"{file}: not decisions of a report ({error}); delete the line") from error
+    verdicts = {(row.text, row.removed or row.added): row.verdict for row in rows}
+    wrong = sum(verdict == "gold is wrong" for verdict in verdicts.values())
+    if len(verdicts) < DECIDED:
+        return None
+    left = deck.total * wrong / len(verdicts)
+    return Decided(len(verdicts), wrong, min(1.0, (wrong + left) / gold))

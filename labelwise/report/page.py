@@ -5,24 +5,35 @@ think of it, and the template draws it. It escapes all that comes from corpora. 
 says which command makes it. The same results make the same bytes, in any clone, on any day.
 """
 
+import base64
+import hashlib
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from labelwise import __version__
 from labelwise.common.files import staged
+from labelwise.common.wording import counted
 from labelwise.corpus.ledger import Ledger, split_gold
 from labelwise.corpus.manifest import is_corpus
 from labelwise.corpus.places import read_declared
 from labelwise.evaluate.ranking import SHIP_AT
 from labelwise.evaluate.results import load_results
 from labelwise.evaluate.scores import Metrics
-from labelwise.evaluate.tables import CAUSES
-from labelwise.report.advice import EXPORT, NAMES, advise, doubts, tell_f
-from labelwise.report.deck import read_deck
-from labelwise.report.environment import make_environment
-from labelwise.report.mistakes import find_confused, find_examples
+from labelwise.evaluate.tables import CAUSES, Tables
+from labelwise.report.advice import EXPORT, NAMES, Advice, advise, tell_f
+from labelwise.report.deck import read_decided, read_deck
+
+EXAMPLES = 8  # mistakes of a label that its card shows
+CONFUSED = 30  # pairs of labels
+WRONG = ["missed", "spurious", "boundaries", "label"]
 
 
 class Base(NamedTuple):
@@ -37,9 +48,17 @@ class Base(NamedTuple):
     decided: int = 0
 
 
+class Report(NamedTuple):
+    """A page, F1 with its interval, and what the page says; None if nothing was evaluated."""
+
+    page: str
+    f: str | None
+    advice: Advice | None
+
+
 def write_report(
     root: Path | str, pipeline: str, out: Path | str, *, base: Base | None = None, ship_at: float = SHIP_AT
-) -> None:
+) -> Report:
     """Write the report of a pipeline as an HTML page.
 
     root (Path | str): the folder of the project.
@@ -49,43 +68,86 @@ def write_report(
     RAISES (InputError): there is nothing to report, a file isn't what it should be, or another process is writing it.
     """
     with staged(Path(out)) as path:
-        page = render_report(Path(root), pipeline, base=base, ship_at=ship_at)
-        path.write_text(page, encoding="utf8", newline="\n")
+        report = make_report(Path(root), pipeline, base=base, ship_at=ship_at)
+        path.write_text(report.page, encoding="utf8", newline="\n")
+    return report
 
 
-def render_report(root: Path, pipeline: str, *, base: Base | None = None, ship_at: float = SHIP_AT) -> str:
-    """Render the page; see `write_report`."""
+def make_report(root: Path, pipeline: str, *, base: Base | None = None, ship_at: float = SHIP_AT) -> Report:
+    """Make the page; see `write_report`."""
     results, deck = load_results(root, pipeline), read_deck(root)
     metrics, merge, corpus = results.metrics, results.merge, root / "corpus"
-    advice = metrics and advise(metrics, results.curve, pipeline, ship_at, deck.missing())
-    return (
-        make_environment()
-        .get_template("report.html.jinja")
-        .render(
-            version=__version__,
-            pipeline=pipeline,
-            merge=merge,
-            metrics=metrics,
-            advice=advice,
-            f=metrics and tell_f(metrics),
-            ship_at=ship_at,
-            bar=metrics and divide_gold(metrics),
-            names=NAMES,
-            base=base,
-            changes=metrics and base and compare_labels(metrics, base.metrics),
-            deck=deck,
-            cards={
-                "digest": merge.digest if merge else "",
-                "urls": read_declared(corpus).document_urls if is_corpus(corpus) else {},
-                "cases": deck.cases,
-                "examples": find_examples(results.tables) if results.tables else {},
-            },
-            confused=results.tables and find_confused(results.tables),
-            doubts=metrics and list(doubts(merge, metrics)),
-            outcomes=merge and tabulate_outcomes(merge),
-            export=EXPORT,
-        )
+    advice = advise(metrics, results.curve, pipeline, ship_at, deck.counts, merge) if metrics else None
+    f = tell_f(metrics) if metrics else None
+    template = make_environment().get_template("report.html.jinja")
+    page = template.render(
+        version=__version__,
+        pipeline=pipeline,
+        merge=merge,
+        metrics=metrics,
+        advice=advice,
+        f=f,
+        ship_at=ship_at,
+        bar=metrics and divide_gold(metrics),
+        decided=metrics and read_decided(root, deck, merge),
+        names=NAMES,
+        base=base,
+        changes=metrics and base and compare_labels(metrics, base.metrics),
+        deck=deck,
+        cards={
+            "digest": merge.digest if merge else "",
+            "urls": read_declared(corpus).document_urls if is_corpus(corpus) else {},
+            "cases": deck.cases,
+            "examples": find_examples(results.tables) if results.tables else {},
+        },
+        confused=results.tables and find_confused(results.tables),
+        outcomes=merge and tabulate_outcomes(merge),
+        export=EXPORT,
     )
+    return Report(page, f, advice)
+
+
+def make_environment() -> Environment:
+    """Make what renders the template: all values are escaped, and an unknown name is an error."""
+    environment = Environment(
+        loader=PackageLoader("labelwise.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "score": lambda value: "–" if value is None else f"{value:.2f}",
+        "number": "{:,}".format,
+        "share": format_share,
+        "counted": counted,
+        "json": json_in_page,
+    }
+    environment.globals |= {"include_raw": _include_raw, "hash_of": hash_of}
+    return environment
+
+
+def json_in_page(content: Any) -> Markup:
+    """Write JSON without the character that could end the element of a page that it stands in."""
+    encoded = msgspec.json.encode(content).replace(b"<", b"\\u003c").decode()
+    return Markup(encoded)  # noqa: S704  has no < in it
+
+
+def _include_raw(name: str) -> Markup:
+    """Return a script or a style sheet of the package, which isn't escaped."""
+    return Markup((Path(__file__).parent / "templates" / name).read_text(encoding="utf8"))  # noqa: S704  our own file
+
+
+def hash_of(text: str) -> str:
+    """Compute the hash by which a page's policy allows an inline script, and no other (CSP, level 2)."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(str(text).encode("utf8")).digest()).decode("ascii")
+
+
+def format_share(share: float) -> str:
+    """Write a share in percent; what is neither all nor nothing isn't rounded to either."""
+    if 0 < share < 0.01:
+        return "< 1%"
+    return "> 99%" if 0.99 < share < 1 else f"{share:.0%}"
 
 
 def divide_gold(metrics: Metrics) -> list[tuple[str, int, float]]:
@@ -98,9 +160,32 @@ def divide_gold(metrics: Metrics) -> list[tuple[str, int, float]]:
 
 def compare_labels(metrics: Metrics, base: Metrics) -> Mapping[str, float]:
     """Compute the difference of F1 of each label that both have it of."""
-    before = {label: scores.shown().f for label, scores in base.all_gold.labels.items()}
-    now = {label: scores.shown().f for label, scores in metrics.all_gold.labels.items()}
+    before, now = ({label: one.shown().f for label, one in of.all_gold.labels.items()} for of in (base, metrics))
     return {label: f - old for label, f in now.items() if f is not None and (old := before.get(label)) is not None}
+
+
+def find_confused(tables: Tables) -> list[tuple[str, str, int]]:
+    """List the pairs of a gold label and a predicted one that is another, with how often, the most frequent first."""
+    rows = tables.read_pairs(["gold_label", "predicted_label"], pc.field("kind") == "label")
+    groups = rows.group_by(rows.column_names).aggregate([([], "count_all")]).to_pylist()
+    found = [(row["gold_label"], row["predicted_label"], row["count_all"]) for row in groups]
+    return sorted(found, key=lambda row: (-row[2], row[:2]))[:CONFUSED]
+
+
+def find_examples(tables: Tables) -> dict[str, list[dict[str, Any]]]:
+    """Choose examples of each label's mistakes: those whose words are wrong most often first, each form once."""
+    names = ["kind", "gold_label", "predicted_label", "form", "predicted_form"]
+    shown = [*names, "doc", "key", "before", "after", "marked", "free"]
+    rows = tables.read_pairs(shown, pc.field("kind").isin(WRONG))
+    rows = rows.append_column("place", pa.array(range(len(rows))))
+    groups = rows.group_by(names).aggregate([([], "count_all"), ("place", "min")])
+    found: dict[str, list[dict[str, Any]]] = {}
+    for group in groups.sort_by([("count_all", "descending"), ("place_min", "ascending")]).to_pylist():
+        for label in {group["gold_label"], group["predicted_label"]} - {None}:
+            if len(found.setdefault(label, [])) < EXAMPLES:
+                (row,) = rows.slice(group["place_min"], 1).to_pylist()
+                found[label].append(row | {"count": group["count_all"]})
+    return dict(sorted(found.items()))
 
 
 def tabulate_outcomes(merge: Ledger) -> list[tuple[str, list[tuple[str, int, float]]]]:
@@ -108,13 +193,9 @@ def tabulate_outcomes(merge: Ledger) -> list[tuple[str, list[tuple[str, int, flo
     gold: Counter[str] = Counter()
     for counts in merge.labels.values():
         gold.update(split_gold(counts))
-    panels: tuple[tuple[str, Mapping[str, int]], ...] = (
-        ("Rows read", merge.rows),
-        ("Spans read", merge.spans),
-        ("Accepted spans", gold),
-    )
+    panels = (("Rows read", merge.rows), ("Spans read", merge.spans), ("Accepted spans", gold))
     return [
-        (title, [(name, n, n / sum(counts.values())) for name, n in Counter(counts).most_common() if n])
+        (title, [(name, n, n / counts.total()) for name, n in counts.most_common() if n])
         for title, counts in panels
-        if any(counts.values())
+        if counts.total()
     ]

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 import spacy
 
-from labelwise.check import folds as module
-from labelwise.check.folds import LOOKED_AT, add_opinions, load_per_label, read_checked, train_folds
+from labelwise.check.folds import LOOKED_AT, Folds, add_opinions, fold_recipes, load_per_label, read_checked
 from labelwise.corpus.manifest import read_manifest
 from labelwise.corpus.tokenizer import extend_tokenizer, read_tokenizer
 from labelwise.train.reader import PartitionedCorpus
@@ -34,13 +33,12 @@ def test_each_text_is_in_the_fold_that_training_leaves_out(folds, demo_corpus):
     assert set(seen.values()) == {1}
 
 
-def test_training_is_told_what_to_leave_out(demo_corpus, tmp_path, monkeypatch):
-    told = []
-    monkeypatch.setattr(module, "train_side_by_side", lambda *given: told.append(given) or iter(()))
+def test_each_training_leaves_a_fold_out(demo_corpus):
     recipe = Recipe(ROOT / "configs" / "cpu.cfg", demo_corpus, overrides={"system.seed": 5})
-    train_folds(recipe, tmp_path, 2, 1)
-    folds = [{"system.seed": 5, "corpora.train.leave_out": f"{fold}/2"} for fold in range(2)]
-    assert told == [([replace(recipe, overrides=fold) for fold in folds], tmp_path, 1, "")]
+    overrides = [{"system.seed": 5, "corpora.train.leave_out": f"{fold}/2"} for fold in range(2)]
+    assert fold_recipes(Folds(recipe, 2)) == [
+        replace(recipe, recognizer="per-label", overrides=own) for own in overrides
+    ]
 
 
 def per_label(corpus: Path, *labels: str) -> spacy.Language:

@@ -2,16 +2,17 @@
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
-from labelwise.check import run
+from labelwise.check import folds
 from labelwise.check.deck import LEAST, Finding, locate
-from labelwise.check.folds import LOOKED_AT, read_checked
-from labelwise.check.run import Folds, check
+from labelwise.check.folds import LOOKED_AT, Folds, read_checked
+from labelwise.check.run import check
 from labelwise.commands.check_labels import check_labels_cli
 from labelwise.common import memory
 from labelwise.common.errors import InputError
@@ -99,10 +100,9 @@ def test_findings_say_where_they_are_and_what_a_decision_changes(counted, noisy)
     for row in rows[:30]:
         text = (noisy / "brat" / row["doc"]).read_text(encoding="utf8")
         start, end, _ = row["current"] or row["proposed"]
-        flat = "".join(" " if char.isspace() else char for char in text)
-        assert flat[start:end] == row["words"]
-        assert flat[:start].endswith(row["before"])
-        assert flat[end:].startswith(row["after"])
+        assert " ".join(text[start:end].split()) == row["form"]
+        assert text[:start].endswith(row["before"])
+        assert text[end:].startswith(row["after"])
         assert set(row["answers"]) == {span[2] for span in (row["current"], row["proposed"]) if span}
         for label, answer in row["answers"].items():
             name, line = answer["file"].split(":")
@@ -133,15 +133,15 @@ def test_findings_do_not_depend_on_the_number_of_processes(noisy, tmp_path):
 def test_no_more_is_trained_side_by_side_than_memory_allows(noisy, tmp_path, monkeypatch):
     asked = []
     monkeypatch.setattr(
-        run, "train_folds", lambda recipe, out, folds, workers, *where: asked.append(workers) or iter(())
+        folds, "train_side_by_side", lambda recipes, out, workers, *where: asked.append(workers) or iter(())
     )
     monkeypatch.setattr(memory, "tree_pss", lambda pid: 0)
-    folds = Folds(Recipe(CPU, noisy / "corpus"), workers=3)
+    given = Folds(Recipe(CPU, noisy / "corpus"), workers=3)
     for size in ("900GB", "700MB", "300MB"):
-        check(noisy / "corpus", tmp_path / "check", folds._replace(memory=size))
+        check(noisy / "corpus", tmp_path / "check", given._replace(memory=size))
     assert asked == [3, 2, 1]
     with pytest.raises(InputError, match="memory 299MB: the least possible is 300MB"):
-        check(noisy / "corpus", tmp_path / "check", folds._replace(memory="299MB"))
+        check(noisy / "corpus", tmp_path / "check", given._replace(memory="299MB"))
 
 
 @pytest.mark.parametrize("damage", ["one fold", "no pipeline", "no places", "no JSON"])
@@ -165,6 +165,30 @@ def test_what_is_not_there_is_said_before_anything_is_trained(damage, noisy, tmp
         check(tmp_path / "corpus", tmp_path / "out", folds)
 
 
+def test_what_test_says_changes_nothing(merging):
+    """Train marks a word in nearly each text; test does the same, or the contrary."""
+
+    def rows(count: int, place: str, marked: Callable[[int], bool]) -> list[dict]:
+        texts = [f"{place} {number} wash the plate now" for number in range(count)]
+        at = {text: text.index("plate") for text in texts}
+        spans = ({"start": at[text], "end": at[text] + 5, "label": "A"} for text in texts)
+        return [
+            {"text": text, "spans": [span] * marked(n)} for n, (text, span) in enumerate(zip(texts, spans, strict=True))
+        ]
+
+    found = set()
+    for marked in (True, False):
+        merging.declared.clear()
+        merging.add("a", ["A"], rows(40, "here", lambda n: n % 20 > 0), split="train")
+        merging.add("t", ["A"], rows(40, "there", lambda n: marked), split="test")  # noqa: B023
+        merging.run()
+        check(merging.root / "corpus", merging.root / "check")
+        found.add((merging.root / "check/findings.jsonl").read_bytes())
+    (content,) = found
+    assert content.count(b"\n") == 3
+    assert b"there" not in content
+
+
 @pytest.mark.parametrize(
     ("answer", "found"),
     [
@@ -184,7 +208,7 @@ def test_places_are_those_of_answers_that_say_something_of_the_finding(answer, f
     task = {"text": "big cat", "_view_id": "ner_manual", "_annotator_id": "ann", **answer}
     merging.add("a", ["A"], [task])
     key = text_key(b"big cat").hex()
-    finding = Finding(1.0, "missing", "A", "cat", None, (4, 7, "A"), "cat", "train", "", key, "", "cat", "", "")
+    finding = Finding(1.0, "missing", "A", "cat", None, (4, 7, "A"), "cat", "train", "", key, "", "", "")
     merging.run()
     locate([finding], merging.root / "corpus", {"a": ("A",)})
     assert [answer.file for answer in finding.answers.values()] == found

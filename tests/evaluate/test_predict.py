@@ -1,23 +1,30 @@
-"""Predictions for a split: what the pipeline itself says, beside what the corpus has, however they are made."""
+"""Predictions: those of the pipeline, beside what the corpus has, for each text once, however they are made."""
 
 import gc
-import random
+import gzip
+import json
+import os
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import pytest
 import spacy
-from spacy.tokens import Doc
-from spacy.training import Example
+import typer
+from backports import zstd
+from spacy.tokens import Doc, Span
+from typer.testing import CliRunner
 
+from labelwise.commands.predict import predict_cli
 from labelwise.common.code import digest_folder
 from labelwise.common.errors import InputError
 from labelwise.corpus.annotation import annotation_of, entities
 from labelwise.corpus.manifest import find_partitions
 from labelwise.corpus.tokenizer import make_nlp, read_tokenizer
-from labelwise.evaluate import predict as predict_module
-from labelwise.evaluate.predict import Done, PredictJob, hold_pipeline, predict_partition, predict_split
+from labelwise.evaluate import predict as module
+from labelwise.evaluate.predict import Done, PredictJob, predict_part, predict_split, predict_texts
 from labelwise.evaluate.predictions import PredictedDoc, read_predictions
+from labelwise.export.run import export
 from labelwise.train.reader import read_docs
 from tests.merge.test_run import random_datasets
 
@@ -44,56 +51,19 @@ def save_demo_ruler(corpus: Path, folder: Path) -> Path:
     return save_ruler(folder, patterns, nlp)
 
 
+def spans(*spans) -> list[dict]:
+    return [{"start": start, "end": end, "label": label} for start, end, label in spans]
+
+
 @pytest.fixture(scope="module")
 def ruler(demo_corpus, tmp_path_factory) -> Path:
     return save_demo_ruler(demo_corpus, tmp_path_factory.mktemp("ruler") / "model")
 
 
-@pytest.fixture(scope="module")
-def trained(demo_corpus, tmp_path_factory) -> Path:
-    """A small ner that has learned something, in a pipeline with a tokenizer that isn't the corpus's."""
-    spacy.util.fix_random_seed(0)
-    nlp = spacy.blank("en")
-    ner = {"model": {"@architectures": "spacy.TransitionBasedParser.v2", "tok2vec": TOK2VEC, **PARSER}}
-    nlp.add_pipe("ner", config=ner)
-    examples = [Example(nlp.make_doc(doc.text), doc) for doc in read_docs(demo_corpus / "train", nlp)]
-    optimizer = nlp.initialize(lambda: examples)
-    optimizer.learn_rate = 0.02
-    for eg in examples * 8:
-        nlp.update([eg], sgd=optimizer)
-    nlp.to_disk(folder := tmp_path_factory.mktemp("trained") / "model")
-    return folder
-
-
-TOK2VEC = {
-    "@architectures": "spacy.HashEmbedCNN.v2",
-    "pretrained_vectors": None,
-    "width": 16,
-    "depth": 1,
-    "embed_size": 200,
-    "window_size": 1,
-    "maxout_pieces": 2,
-    "subword_features": True,
-}
-PARSER = {
-    "state_type": "ner",
-    "extra_state_tokens": False,
-    "hidden_width": 16,
-    "maxout_pieces": 1,
-    "use_upper": True,
-    "nO": None,
-}
-
-
-@pytest.fixture(params=["ruler", "trained"])
-def model(request) -> Path:
-    return request.getfixturevalue(request.param)
-
-
-def test_predictions_are_the_pipelines(model, demo_corpus, tmp_path):
+def test_predictions_are_the_pipelines(ruler, demo_corpus, tmp_path):
     """Doc by doc, and the gold is what the merge's Docs carry."""
-    done, found = predict(model, demo_corpus / "test", tmp_path / "p.jsonl")
-    nlp = spacy.load(model)
+    done, found = predict(ruler, demo_corpus / "test", tmp_path / "p.jsonl")
+    nlp = spacy.load(ruler)
     gold_docs = {doc.text: doc for doc in read_docs(demo_corpus / "test", spacy.blank("en"))}
     assert [doc.key for doc in found] == sorted({doc.key for doc in found})
     assert len(found) == len(gold_docs) > 3
@@ -113,75 +83,40 @@ def test_predictions_are_the_pipelines(model, demo_corpus, tmp_path):
     assert 0 < right < min(sum(len(doc.predicted) for doc in found), sum(len(doc.gold) for doc in found))
 
 
-@pytest.mark.parametrize("workers", [2, 3])
-def test_workers_give_the_same_bytes(model, workers, demo_corpus, tmp_path):
-    done = [predict(model, demo_corpus / "train", tmp_path / str(n), workers=n)[0] for n in (1, workers)]
-    assert done[0] == done[1]
+@pytest.mark.parametrize("workers", [2, 9])
+def test_workers_batches_and_a_vocabulary_that_forgets_give_the_same_bytes(
+    workers, ruler, demo_corpus, tmp_path, monkeypatch
+):
+    predict(ruler, demo_corpus / "train", tmp_path / "1")
+    monkeypatch.setattr("labelwise.corpus.pipeline.BATCH_WORDS", 100)
+    monkeypatch.setattr("labelwise.corpus.pipeline.MAX_STRINGS", 0)
+    predict(ruler, demo_corpus / "train", tmp_path / str(workers), workers=workers)
     assert (tmp_path / "1").read_bytes() == (tmp_path / str(workers)).read_bytes()
 
 
-def test_more_workers_than_partitions(ruler, demo_corpus, tmp_path):
-    predict(ruler, demo_corpus / "dev", tmp_path / "a", workers=9)
-    predict(ruler, demo_corpus / "dev", tmp_path / "b")
-    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
-
-
 def test_the_size_of_partitions_does_not_matter(merging, tmp_path):
-    """Nor that of batches. The corpus has gold of all kinds: nested, inside of tokens, rejected, not covered."""
+    """The corpus has gold of all kinds: nested, inside of tokens, rejected, not covered."""
     random_datasets(merging, 2)
     model = save_ruler(tmp_path / "model", {"big": "A", "cat sat": "B", "60degC": "C", "mat": "UNKNOWN"})
     files = []
     for size in (3, 100):
         merging.run(f"corpus{size}", docs_per_partition=size, dev_ratio=0.0, test_ratio=0.9)
-        done, found = predict(
-            model, tmp_path / f"corpus{size}" / "test", tmp_path / f"{size}.jsonl", workers=size % 2 + 1
-        )
+        _, found = predict(model, tmp_path / f"corpus{size}" / "test", tmp_path / f"{size}.jsonl")
         files.append((tmp_path / f"{size}.jsonl").read_bytes())
-        assert len(done) == len(find_partitions(tmp_path / f"corpus{size}" / "test"))
     assert files[0] == files[1]
     assert len(found) > 40
     assert any(set(doc.gold) - set(doc.entities) for doc in found)
     assert any(doc.uncovered for doc in found)
 
 
-@pytest.mark.parametrize(("batch", "batch_size"), [(1, 1000), (100, 1000), (10**6, 2)])
-@pytest.mark.long
-def test_the_size_of_batches_does_not_matter(batch, batch_size, ruler, demo_corpus, tmp_path, monkeypatch):
-    predict(ruler, demo_corpus / "train", tmp_path / "a")
-    monkeypatch.setattr("labelwise.corpus.pipeline.BATCH_WORDS", batch)
-    monkeypatch.setattr(hold_pipeline(ruler, digest_folder(ruler)), "batch_size", batch_size)
-    predict(ruler, demo_corpus / "train", tmp_path / "b")
-    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-@pytest.mark.long
-def test_a_vocabulary_that_forgets_gives_the_same_bytes(model, workers, demo_corpus, tmp_path, monkeypatch):
-    predict(model, demo_corpus / "train", tmp_path / "a")
-    monkeypatch.setattr("labelwise.corpus.pipeline.BATCH_WORDS", 100)
-    hold_pipeline.cache_clear()
-    monkeypatch.setattr("labelwise.corpus.pipeline.MAX_STRINGS", 0)
-    before = len(hold_pipeline(model, digest_folder(model)).vocab.strings)
-    predict(model, demo_corpus / "train", tmp_path / "b", workers=workers)
-    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
-    assert len(hold_pipeline(model, digest_folder(model)).vocab.strings) == before
-
-
-def spans(*spans) -> list[dict]:
-    return [{"start": start, "end": end, "label": label} for start, end, label in spans]
-
-
 def test_what_was_lost_rejected_or_not_covered_is_there(merging, tmp_path):
     text, binary = "big cat at 60degC", "the big cat sat"
     merging.add("manual", ["A", "B"], [{"text": text, "spans": spans((0, 7, "A"), (4, 7, "B"), (11, 13, "A"))}])
+    judged = [("accept", (4, 7, "C")), ("reject", (12, 15, "C")), ("reject", (8, 10, "C"))]
     merging.add(
         "binary",
         ["C"],
-        [
-            {"text": binary, "spans": spans((4, 7, "C")), "answer": "accept", "_view_id": "ner"},
-            {"text": binary, "spans": spans((12, 15, "C")), "answer": "reject", "_view_id": "ner"},
-            {"text": binary, "spans": spans((8, 10, "C")), "answer": "reject", "_view_id": "ner"},
-        ],
+        [{"text": binary, "spans": spans(span), "answer": answer, "_view_id": "ner"} for answer, span in judged],
         kind="binary",
     )
     merging.declared[0]["split"] = merging.declared[1]["split"] = "test"
@@ -213,10 +148,10 @@ def test_a_span_of_half_a_token_is_found_by_other_tokens(merging, tmp_path):
     assert doc.entities == []
 
 
-ODD = ["a\r\nb  c\t", "\x00 a", "e\u0301 😀 a", "\ufeffa", "a\u2028b", "\xa0a\xa0"]
+ODD = ["a\r\nb  c\t", "\x00 a", "e\u0301 😀 a", "\ufeffa", "a\u2028b", "\xa0a\xa0", "cat " * 260_000]
 
 
-def test_odd_texts_are_predicted_as_they_are(merging, tmp_path):
+def test_odd_texts_and_one_of_a_million_characters_are_predicted_as_they_are(merging, tmp_path):
     merging.add("a", ["A"], [{"text": text, "spans": []} for text in ODD], split="test")
     merging.run()
     _, found = predict(save_ruler(tmp_path / "model", {"a": "A"}), tmp_path / "corpus" / "test", tmp_path / "p")
@@ -224,21 +159,6 @@ def test_odd_texts_are_predicted_as_they_are(merging, tmp_path):
     for doc in found:
         assert all(doc.text[start:end] == "a" for start, end, _ in doc.predicted)
     assert sum(len(doc.predicted) for doc in found) >= 5
-
-
-@pytest.mark.long
-def test_a_long_text(merging, tmp_path):
-    """Longer than what spaCy takes unless told otherwise."""
-    rng = random.Random(0)
-    words = rng.choices(["cat", "mat", "sat"], k=260_000)
-    text = " ".join(words)
-    assert len(text) > 10**6
-    merging.add("a", ["A"], [{"text": text, "spans": spans((0, 3, "A"))}], split="test")
-    merging.run()
-    done, [doc] = predict(save_ruler(tmp_path / "model", {"cat": "A"}), tmp_path / "corpus" / "test", tmp_path / "p")
-    assert doc.text == text
-    assert len(doc.predicted) == words.count("cat")
-    assert done == [Done(texts=1, words=260_000)]
 
 
 @spacy.Language.component("labelwise_tests_fail")
@@ -249,12 +169,7 @@ def fail(doc: Doc) -> Doc:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-@pytest.mark.parametrize("before", [None, b"old"])
-@pytest.mark.long
-def test_nothing_is_left_when_it_fails_in_the_middle(workers, before, merging, tmp_path, monkeypatch):
-    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
-    (tmp_path / "temporary").mkdir()
-    monkeypatch.setattr("tempfile.tempdir", None)
+def test_an_old_file_stays_when_it_fails_in_the_middle(workers, merging, tmp_path):
     rows = [{"text": f"text {number}", "spans": []} for number in range(40)]
     merging.add("a", ["A"], [*rows, {"text": "needle", "spans": []}], split="test")
     merging.run(docs_per_partition=4)
@@ -262,69 +177,176 @@ def test_nothing_is_left_when_it_fails_in_the_middle(workers, before, merging, t
     nlp.add_pipe("labelwise_tests_fail")
     nlp.to_disk(tmp_path / "model")
     out = tmp_path / "out" / "p.jsonl"
-    if before is not None:
-        out.parent.mkdir()
-        out.write_bytes(before)
-    done = []
+    out.parent.mkdir()
+    out.write_bytes(b"old")
     with pytest.raises(RuntimeError, match="found the needle"):
-        done.extend(predict_split(tmp_path / "model", tmp_path / "corpus" / "test", out, workers=workers))
-    found = [path.read_bytes() for path in out.parent.iterdir()]
-    assert found == ([] if before is None else [before])
-    assert list((tmp_path / "temporary").iterdir()) == []
+        list(predict_split(tmp_path / "model", tmp_path / "corpus" / "test", out, workers=workers))
+    assert [path.read_bytes() for path in out.parent.iterdir() if path.is_file()] == [b"old"]
 
 
-def test_the_output_is_there_when_all_is_done(ruler, demo_corpus, tmp_path):
-    out = tmp_path / "p.jsonl"
-    run = predict_split(ruler, demo_corpus / "test", out)
-    next(run)
-    assert not out.exists()
-    run.close()
-    assert list(tmp_path.iterdir()) == []
-    list(predict_split(ruler, demo_corpus / "test", out))
-    assert [path.name for path in tmp_path.iterdir()] == ["p.jsonl"]
-
-
-def test_no_pipeline_is_an_error(demo_corpus, tmp_path):
-    with pytest.raises(InputError, match=r"model: no trained pipeline; run the training first"):
-        list(predict_split(tmp_path / "model", demo_corpus / "test", tmp_path / "p"))
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_no_partition_is_an_error(ruler, demo_corpus, tmp_path):
-    with pytest.raises(InputError, match=r"none: no \.spacy file; run the merge, with a share for this split"):
-        list(predict_split(ruler, demo_corpus / "none", tmp_path / "p"))
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_corpus_that_is_not_from_a_merge_is_an_error(ruler, tmp_path):
+def test_what_is_no_pipeline_or_no_split_is_an_error(ruler, demo_corpus, tmp_path):
     (tmp_path / "test").mkdir()
     spacy.tokens.DocBin(docs=[spacy.blank("en")("a cat")], store_user_data=True).to_disk(tmp_path / "test" / "a.spacy")
-    with pytest.raises(InputError, match="use the merge's corpus"):
-        list(predict_split(ruler, tmp_path / "test", tmp_path / "p"))
+    for model, split, message in (
+        (tmp_path / "model", demo_corpus / "test", r"model: no trained pipeline; run the training first"),
+        (ruler, demo_corpus / "none", r"none: no \.spacy file; run the merge, with a share for this split"),
+        (ruler, tmp_path / "test", "use the merge's corpus"),
+    ):
+        with pytest.raises(InputError, match=message):
+            list(predict_split(model, split, tmp_path / "p"))
+    assert not (tmp_path / "p").exists()
 
 
 def test_a_worker_reads_the_corpus_that_it_was_sent_and_no_other(ruler, demo_corpus, tmp_path):
     """One of a cluster is sent jobs alone."""
     corpus = Path(shutil.copytree(demo_corpus, tmp_path / "corpus"))
     one, *_ = find_partitions(corpus / "train")
-    job = PredictJob(ruler, digest_folder(ruler), one, tmp_path / "out")
-    assert predict_partition(job).texts > 0
+    job = PredictJob(ruler, digest_folder(ruler), one, tmp_path / "out.jsonl")
+    assert predict_part(job).texts > 0
     one.file.write_text("another")
     with pytest.raises(InputError, match=r"part-00000\.spacy: it has changed since it was merged; start again"):
-        predict_partition(job)
+        predict_part(job._replace(out=tmp_path / "again.jsonl"))
 
 
 def test_docs_are_freed_batch_by_batch(ruler, demo_corpus, tmp_path, monkeypatch):
     """Of all that a pipeline has computed, a batch of one text, and what is referred to of the one before, is alive."""
     before = {id(item) for item in gc.get_objects() if type(item) is Doc}
-    join, alive = predict_module.join, []
+    write, alive = module.write_predictions, []
 
-    def count(packed, doc):
+    def count(docs, file):
         alive.append(sum(type(item) is Doc and id(item) not in before for item in gc.get_objects()))
-        return join(packed, doc)
+        write(docs, file)
 
     monkeypatch.setattr("labelwise.corpus.pipeline.BATCH_WORDS", 1)
-    monkeypatch.setattr(predict_module, "join", count)
+    monkeypatch.setattr(module, "write_predictions", count)
     predict(ruler, demo_corpus / "train", tmp_path / "p")
     assert len(alive) > 10
     assert max(alive) <= alive[0] + 3
+
+
+@pytest.fixture
+def names(tmp_path) -> Path:
+    """A pipeline that finds capitalized words."""
+    nlp = spacy.blank("en")
+    ruler = nlp.add_pipe("entity_ruler", name="ner")
+    ruler.add_patterns([{"label": "NAME", "pattern": [{"IS_TITLE": True}]}])
+    nlp.to_disk(tmp_path / "model")
+    return tmp_path / "model"
+
+
+@pytest.fixture
+def inputs(tmp_path) -> list[Path]:
+    """A folder of .txt files, one of which isn't UTF-8, a single file, and compressed JSONL with a bad line."""
+    folder = tmp_path / "texts" / "deep"
+    folder.mkdir(parents=True)
+    for number in range(7):
+        (folder / f"{number}.txt").write_text(f"Text {number}")
+    (folder / "bad.txt").write_bytes(b"\xff\xfe\xff")
+    (folder / "other.ann").write_text("T1\tA 0 4\tText\n")
+    (folder / "own.jsonl").write_text('{"text": "Own line"}\n')
+    (tmp_path / "one.txt").write_text("one Name\r\n")
+    with gzip.open(tmp_path / "more.jsonl.gz", "wt") as file:
+        file.write('{"text": "from Bob", "meta": {"doc": "b7"}}\n{oops\n{"text": "Eve"}\n')
+    return [tmp_path / "texts", tmp_path / "one.txt", tmp_path / "more.jsonl.gz"]
+
+
+NAMES = [*(f"deep/{number}.txt" for number in range(7)), "deep/own.jsonl:1", "one.txt", "b7", "more.jsonl.gz:3"]
+
+
+def run(model, inputs, out, **options) -> tuple[list[dict], Counter]:
+    done = list(predict_texts(model, inputs, out, **options))
+    rows = [json.loads(line) for line in out.read_bytes().splitlines()]
+    assert sum(part.texts for part in done) == len(rows)
+    return rows, sum((part.problems for part in done), Counter())
+
+
+@pytest.mark.parametrize(("workers", "part"), [(1, 1), (2, 3), (1, 500)])
+def test_every_raw_text_is_predicted_once_in_order(names, inputs, tmp_path, monkeypatch, workers, part):
+    monkeypatch.setattr(module, "PART", part)
+    rows, problems = run(names, inputs, tmp_path / "out.jsonl", workers=workers)
+    assert [row["doc"] for row in rows] == NAMES
+    assert [row["text"][start:end] for row in rows for start, end, _ in row["predicted"]] == [
+        *["Text"] * 7, "Own", "Name", "Bob", "Eve",
+    ]  # fmt: skip
+    assert problems == {"not UTF-8": 1, "bad JSON": 1}
+    assert rows[8]["text"] == "one Name\r\n"
+    assert not (tmp_path / ".out.jsonl.labelwise.parts").exists()
+
+
+def test_compressed_texts_and_odd_names_are_read_and_damaged_files_counted(names, tmp_path):
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    (folder / "a.txt.gz").write_bytes(gzip.compress(b"from Bob"))
+    (folder / "b.txt.zst").write_bytes(zstd.compress(b"from Eve"))
+    (folder / "c.txt.gz").write_bytes(gzip.compress(b"from Ann")[:-9])
+    (folder / "d.txt.zst").write_bytes(b"from Sue")
+    (folder / os.fsdecode(b"x\xe9.txt")).write_text("from Max")
+    rows, problems = run(names, [folder], tmp_path / "out.jsonl")
+    assert [row["text"] for row in rows] == ["from Bob", "from Eve", "from Max"]
+    assert [row["doc"] for row in rows][:2] == ["a.txt", "b.txt"]
+    assert problems == {"damaged": 2}
+
+
+def test_a_run_that_was_killed_goes_on_with_the_same_pipeline_alone(names, inputs, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "PART", 2)
+    out = tmp_path / "out.jsonl"
+    begun = predict_texts(names, inputs, out)
+    next(begun), next(begun)
+    begun.close()
+    assert not out.exists()
+    made = sorted((tmp_path / ".out.jsonl.labelwise.parts").glob("part-*.done"))
+    assert len(made) >= 2
+    written, write = [], module.write_predictions
+    monkeypatch.setattr(module, "write_predictions", lambda docs, file: written.append(1) or write(docs, file))
+    begun = predict_texts(names, inputs, out)
+    next(begun), next(begun), next(begun)
+    begun.close()
+    assert 0 < len(written) < len(NAMES) - 2
+    nlp = spacy.load(names)
+    nlp.get_pipe("ner").add_patterns([{"label": "LOWER", "pattern": "from"}])
+    nlp.to_disk(names)
+    rows, _ = run(names, inputs, out)
+    assert [row["predicted"] for row in rows if row["doc"] == "b7"] == [[[0, 4, "LOWER"], [5, 8, "NAME"]]]
+    assert rows[0]["uncovered"] == {"LOWER": "none", "NAME": "none"}
+    assert not (tmp_path / ".out.jsonl.labelwise.parts").exists()
+
+
+def test_inputs_that_are_missing_or_have_no_text_are_errors(names, tmp_path):
+    with pytest.raises(InputError, match="there is no such file or folder"):
+        list(predict_texts(names, [tmp_path / "nowhere"], tmp_path / "out.jsonl"))
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match=r"empty: no \.txt or \.jsonl file with a text"):
+        run(names, [tmp_path / "empty"], tmp_path / "out.jsonl")
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_the_command_counts_what_cannot_be_used(names, inputs, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    app = typer.Typer()
+    app.command()(predict_cli)
+    result = CliRunner().invoke(app, [*map(str, [names, *inputs]), "--out", str(tmp_path / "out.jsonl")])
+    assert result.exit_code == 0, result.output
+    assert "11 texts of 22 words" in result.output  # white space at the end of a text is a token
+    assert "not UTF-8" in result.output
+
+
+def test_rules_are_exported_by_label_for_annotators(tmp_path):
+    """Any pipeline of spaCy's predicts: of texts that nobody has seen, no label is known."""
+    nlp = spacy.blank("en")
+    nlp.add_pipe("entity_ruler").add_patterns([{"label": "ORG", "pattern": "Acme"}, {"label": "DOSE", "pattern": "mg"}])
+
+    @spacy.Language.component("finds_by_itself", assigns=["doc.ents"])
+    def find(doc):
+        doc.ents = [*doc.ents, *(Span(doc, token.i, token.i + 1, "DAY") for token in doc if token.text == "today")]
+        return doc
+
+    nlp.add_pipe("finds_by_itself")
+    nlp.to_disk(tmp_path / "rules")
+    (tmp_path / "raw.jsonl").write_text('{"text": "Acme sells it today"}\n{"text": "Nothing here"}\n')
+    list(predict_texts(tmp_path / "rules", [tmp_path / "raw.jsonl"], tmp_path / "found.jsonl"))
+    export(tmp_path / "found.jsonl", tmp_path / "out", "prodigy-by-label")
+    found = {
+        file.stem: [[span["label"] for span in json.loads(line)["spans"]] for line in file.read_text().splitlines()]
+        for file in (tmp_path / "out").glob("*.jsonl")
+    }
+    assert found == {"ORG": [["ORG"], []], "DOSE": [[], []], "DAY": [["DAY"]]}

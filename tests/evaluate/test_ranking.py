@@ -66,8 +66,8 @@ def test_the_costliest_label_leads_but_never_one_with_few_spans():
     ],
 )
 def test_what_may_be_used(errors, f_low, verdict):
-    (row,) = rank_labels(make_metrics({"A": errors}, f_low=f_low))
-    assert row.verdict(0.8) == verdict
+    (row,) = rank_labels(make_metrics({"A": errors}, f_low=f_low), 0.8)
+    assert row.verdict == verdict
 
 
 def test_how_many_more_test_texts_are_needed():

@@ -21,9 +21,8 @@ from labelwise.corpus.seen_texts import SEEN_TEXTS, SeenTexts, write_seen
 from labelwise.evaluate import predict
 from labelwise.evaluate import run as evaluation
 from labelwise.evaluate.predictions import PredictedDoc, read_predictions
-from labelwise.evaluate.scores import AllScores, Metrics, Scores, Seen
+from labelwise.evaluate.scores import AllScores, Metrics, Scores, Seen, tell_seen
 from labelwise.evaluate.scoring import measure
-from labelwise.evaluate.seen import tell_seen
 from labelwise.evaluate.tables import Tables, read_docs, write_rows
 from labelwise.train.recipe import Recipe
 from labelwise.train.run import train_pipeline
@@ -59,7 +58,6 @@ OPTIONS = {
     "texts": "texts.parquet",
     "pairs": "pairs.parquet",
     "predictions": "predictions.jsonl",
-    "speed": "speed.json",
 }
 
 
@@ -76,7 +74,7 @@ def test_files_are_written_and_no_other(run, model, demo_corpus, tmp_path):
     evaluate_all(run, model, demo_corpus / "test", out, "--merge-metrics", demo_corpus.parent / "merge.json")
     assert set(files_of(out)) == {"metrics.json", *OPTIONS.values()}
     assert [path.name for path in tmp_path.iterdir()] == ["new"]
-    metrics, speed = (json.loads((out / f"{n}.json").read_text()) for n in ("metrics", "speed"))
+    metrics = json.loads((out / "metrics.json").read_text())
     manifest = read_manifest(demo_corpus)
     scores = [
         "texts",
@@ -98,8 +96,6 @@ def test_files_are_written_and_no_other(run, model, demo_corpus, tmp_path):
         assert ("f_low" in row) == ("f_high" in row)
         assert "f_low" not in row or row["f_low"] <= row["f"] <= row["f_high"]
     assert {"p", "r", "f"} <= set(metrics["all_gold"]["macro"]) <= {"p", "r", "f", "f_low", "f_high"}
-    assert set(speed) == {"words_per_second", "words"}
-    assert speed["words"] == manifest.splits["test"].words
     # There is something to get wrong.
     assert 0.1 < metrics["all_gold"]["f"] < 0.95
     assert metrics["unscored"] > 0
@@ -178,11 +174,8 @@ def test_what_is_known_of_texts_that_the_pipeline_was_trained_on_is_said(seen, s
 
 @pytest.mark.parametrize("workers", [1, 2, 3])
 def test_equal_runs_write_equal_bytes(run, model, workers, demo_corpus, tmp_path):
-    """But for the speed, which varies."""
     printed = [evaluate_all(run, model, demo_corpus / "test", tmp_path / str(n), "--workers", n) for n in (1, workers)]
     one, other = files_of(tmp_path / "1"), files_of(tmp_path / str(workers))
-    assert one.pop("speed.json")
-    assert other.pop("speed.json")
     assert one == other
     assert one["metrics.json"].endswith(b"}\n")
     assert printed[0].split("Scores of")[0] == printed[1].split("Scores of")[0]
@@ -300,7 +293,7 @@ def test_an_argument_that_is_not_there_has_a_remedy(run, model, demo_corpus, tmp
 def test_files_that_another_process_is_writing_are_refused_at_once(
     run, model, demo_corpus, tmp_path, monkeypatch, file
 ):
-    monkeypatch.setattr(predict, "predict_partition", lambda job: pytest.fail("it was begun"))
+    monkeypatch.setattr(predict, "predict_part", lambda job: pytest.fail("it was begun"))
     named = [part for name, file in OPTIONS.items() for part in (f"--{name}", tmp_path / file)]
     with another_process(locked(tmp_path / file)):
         code, printed = run(model, demo_corpus / "test", tmp_path / "metrics.json", *named)

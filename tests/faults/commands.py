@@ -25,13 +25,13 @@ from labelwise.common.files import remove
 from labelwise.compare.revisions import read_revision
 from labelwise.corpus.manifest import SPLITS, find_partitions, read_manifest, read_partition
 from labelwise.corpus.pipeline import load_pipeline
-from labelwise.report.page import render_report
+from labelwise.report.page import make_report
 from labelwise.sources.declarations import load_datasets
 from labelwise.train.config import source_components
 from tests.sources.servers import ProdigyDatabase
 
 CONFIG = Path(__file__).parents[2] / "configs" / "cpu.cfg"
-VOLATILE = ("resources.tsv", "speed.json")  # they tell times
+VOLATILE = ("resources.tsv",)  # it tells times
 MORE = '{"text": "Two mg of salt, in the year %d."}\n'
 PROJECT = "{merge: {docs_per_partition: 6}, package: {version: 1.0.%d}}\n"
 DECLARED = "- {name: more, path: more.jsonl, labels: [%s]}\n"
@@ -67,7 +67,7 @@ COMMANDS = (
                 read_partition(one) for split in SPLITS for one in find_partitions(root / "corpus" / split)
             ],
             "a data set": lambda root: load_datasets([root / "again.yml"]),
-            "the report": lambda root: render_report(root, "cpu"),
+            "the report": lambda root: make_report(root, "cpu"),
         },
     ),
     Command("export", export_cli, "corpus exported --format brat", ("exported",)),
@@ -87,8 +87,8 @@ COMMANDS = (
         "evaluate",
         evaluate_cli,
         "training/cpu/model-best corpus/test metrics/cpu.json --texts training/cpu/texts.parquet --pairs "
-        "training/cpu/pairs.parquet --merge-metrics metrics/merge.json --speed training/cpu/speed.json",
-        ("metrics/cpu.json", "training/cpu/texts.parquet", "training/cpu/pairs.parquet", "training/cpu/speed.json"),
+        "training/cpu/pairs.parquet --merge-metrics metrics/merge.json",
+        ("metrics/cpu.json", "training/cpu/texts.parquet", "training/cpu/pairs.parquet"),
         {
             "the comparison": lambda root: read_revision("workspace", "cpu", root / "read", root),
         },

@@ -83,7 +83,7 @@ def write_findings(path: Path) -> None:
         kind = "missing" if not current else "spurious" if not proposed else "wrong label"
         own = {span[2]: answers[span[2]] for span in (current, proposed) if span and span[2] in answers}
         rest = {"better": words if proposed else "", "split": "train", "doc": "a/b & c.txt", "key": f"{n:024x}"}
-        text = {"before": "They saw ", "words": words, "after": " there.", "why": f"{words!r} may be wrong"}
+        text = {"before": "They saw ", "after": " there.", "why": f"{words!r} may be wrong"}
         about = {"score": 3.0 - n / 10, "kind": kind, "label": label, "form": words, "answers": own}
         return {**about, "current": current, "proposed": proposed, **rest, **text, **fields}
 

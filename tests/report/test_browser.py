@@ -250,6 +250,4 @@ def test_five_hundred_labels_are_quick_and_small(browser, large):
     page.goto(large.as_uri())
     taken = page.evaluate("performance.timing.loadEventEnd - performance.timing.navigationStart")
     assert taken < 2000
-    page.fill("#find-label", "LABEL_49")
-    assert page.locator(".sortable tbody tr:visible").count() == 11
     page.close()

@@ -8,7 +8,7 @@ function make(name, properties = {}, ...children) {
   return element;
 }
 
-// The table of labels: sorted by a column, narrowed by a name.
+// The table of labels, sorted by a column.
 for (const table of document.querySelectorAll("table.sortable")) {
   const headers = [...table.tHead.rows[0].cells];
   headers.forEach((header, column) => {
@@ -29,16 +29,6 @@ function sortBy(table, headers, column) {
     number ? Number(value(one) || -1) - Number(value(other) || -1) : value(one).localeCompare(value(other));
   const rows = [...table.tBodies[0].rows].sort((one, other) => (falling ? -1 : 1) * order(one, other));
   table.tBodies[0].append(...rows);
-}
-
-const find = document.getElementById("find-label");
-if (find) {
-  const rows = [...document.querySelector("table.sortable").tBodies[0].rows];
-  document.getElementById("find").hidden = rows.length <= 20;
-  find.addEventListener("input", () => {
-    const wanted = find.value.trim().toLowerCase();
-    rows.forEach((row) => (row.hidden = !row.cells[0].textContent.toLowerCase().includes(wanted)));
-  });
 }
 
 // The mistakes of a label, where the address ends with #label=NAME.
@@ -132,7 +122,7 @@ function showCase() {
   if (alike > 1 && buttons.length) buttons.push(button("a", `Apply to all ${alike}`));
   shown.replaceChildren(
     make("div", { className: "note" }, `${at + 1} of ${cards.cases.length} · ${one.label} · ${one.kind} · `, where, ` ${answers.map((answer) => answer.file).join(", ")}`),
-    make("div", { className: "text", dir: "auto" }, one.before, make("mark", {}, one.words), one.after),
+    make("div", { className: "text", dir: "auto" }, one.before, make("mark", {}, one.form), one.after),
     make("div", {}, make("strong", {}, verdicts.get(idOf(one)) ?? ""), " ", one.why),
     make("div", { className: "buttons" }, ...buttons, button("j", "Skip")),
   );
