@@ -22,7 +22,7 @@ from spacy.util import load_config
 
 from benchmarks.measure import Cell, write_result
 from benchmarks.training import make_corpus
-from labelwise.common.device import device_name, use_gpu
+from labelwise.device import device_name, use_gpu
 from labelwise.train.reader import read_docs
 
 OUT = Path("benchmarks/out/gpu")

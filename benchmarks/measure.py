@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 import yaml
 
-from labelwise.common.memory import tree_pss
+from labelwise.parallel import tree_pss
 
 INTERVAL = 0.1  # seconds between two samples
 RESULTS = Path("benchmarks/results")

@@ -1,10 +1,10 @@
-"""The clone's front of `labelwise/commands`: each file runs the command of its name, `python -m scripts.merge`."""
+"""The commands, a module for each: `python -m scripts.merge`, or `labelwise merge` where labelwise is installed."""
 
 import shutil
 import sys
 from pathlib import Path
 
-from labelwise.common.environment import be_interruptible, prepare
+from labelwise.environment import be_interruptible, prepare
 
 prepare()
 if sys.argv[:1] == ["-m"]:

@@ -1,7 +1,61 @@
-"""See labelwise/commands/check_labels.py."""
+"""Find annotations that contradict the others: the cases that a report's page shows."""
 
-from labelwise.commands.check_labels import check_labels_cli
-from labelwise.commands.console import run
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from labelwise.check.findings import KINDS
+from labelwise.check.folds import Folds
+from labelwise.check.run import check
+from labelwise.console import AddressOption, MemoryOption, msg, print_table, run, user_errors
+from labelwise.environment import obey
+from labelwise.settings import read_section
+from labelwise.text import counted
+from labelwise.train.recipe import Recipe
+
+Option = typer.Option
+
+
+class CheckSection(msgspec.Struct, frozen=True):
+    """The section `check` of project.yml.
+
+    folds (int): pipelines, each trained without a part of train.
+    steps (int): updates of each; 0 for what the config says.
+    """
+
+    folds: int = 3
+    steps: Annotated[int, msgspec.Meta(ge=0)] = 400
+
+
+def check_labels_cli(
+    corpus: Annotated[Path, typer.Argument(help="Folder that the merge wrote")],
+    out: Annotated[Path, Option(help="Folder for the findings")],
+    config: Annotated[
+        Path | None, Option(help="spaCy config of pipelines that give their opinion; without one, forms are counted")
+    ] = None,
+    project: Annotated[Path | None, Option(help="YAML file with a section `check`")] = None,
+    model: Annotated[Path | None, Option(help="Trained pipeline, which gives its opinion on dev")] = None,
+    seed: Annotated[int, Option(help="Random seed")] = 0,
+    workers: Annotated[int, Option(help="Processes that each train a pipeline")] = 1,
+    memory: MemoryOption = "",
+    address: AddressOption = "",
+) -> None:
+    """Find annotations that contradict the others: the cases that a report's page shows."""
+    with user_errors("Nothing was checked"):
+        folds = None
+        if config:
+            section = read_section(project, "check", CheckSection)
+            obey(config)
+            recipe = Recipe(config, corpus, seed=seed, max_steps=section.steps, resume=True)
+            folds = Folds(recipe, section.folds, model, workers, memory, address)
+        checked = check(corpus, out, folds, tell=msg.info)
+    if folds:
+        found = sorted(checked.counts.items())
+        print_table(["Label", *KINDS], [[label, *(f"{kinds[kind]:,}" for kind in KINDS)] for label, kinds in found])
+    msg.good(f"{counted(len(checked.findings), 'finding')} in {counted(checked.texts, 'text')}; the report shows them")
+
 
 if __name__ == "__main__":
     run(check_labels_cli)

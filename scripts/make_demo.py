@@ -1,7 +1,55 @@
-"""See labelwise/commands/make_demo.py."""
+"""Write a demo corpus, to try everything without your own data."""
 
-from labelwise.commands.console import run
-from labelwise.commands.make_demo import make_demo_cli
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from labelwise.console import msg, progress, run, user_errors
+from labelwise.demo.grammar import LABELS
+from labelwise.demo.write import DemoFormat, make_demo, write_docs
+from labelwise.sources.brat import find_documents
+from labelwise.sources.declare import declare
+from labelwise.sources.files import has_data
+
+
+def make_demo_cli(
+    out: Annotated[Path, typer.Argument(help="Folder to write to; an earlier demo corpus there is replaced.")],
+    format: Annotated[
+        DemoFormat,
+        typer.Option(help="brat (OUT/DOMAIN/*.txt, *.ann), prodigy (OUT/LABEL.jsonl), or half of the labels in each."),
+    ] = "brat",
+    docs: Annotated[int, typer.Option(help="Number of documents.")] = 400,
+    labels: Annotated[int, typer.Option(help=f"Number of labels, 1 to {len(LABELS)}.")] = len(LABELS),
+    words: Annotated[
+        int | None, typer.Option(help="Roughly how many words and marks in each; 100 to 300 if not given.")
+    ] = None,
+    noise: Annotated[float, typer.Option(help="Share of the tags that are wrong, to try checks on.")] = 0.0,
+    seed: Annotated[int, typer.Option(help="Seed of all that is random; document N depends only on it and on N.")] = 0,
+    unless_brat: Annotated[
+        Path | None, typer.Option(help="Folder for brat documents; if it has some, OUT is made empty.")
+    ] = None,
+    unless_prodigy: Annotated[
+        Path | None, typer.Option(help="Folder for data sets; the same. They are declared if they aren't.")
+    ] = None,
+) -> None:
+    """Write a demo corpus of texts from nine domains, annotated with up to twenty labels."""
+    with user_errors("No demo corpus was made"):
+        own = []
+        if unless_prodigy and has_data(unless_prodigy):
+            declare(unless_prodigy)  # here, as this is the first command that depends on the folder
+            own.append(unless_prodigy)
+        if unless_brat and find_documents(unless_brat):
+            own.append(unless_brat)
+        if own:
+            write_docs([], [], out, format)
+            msg.info(f"{own[-1]} has data of your own: {out} is left empty")
+            return
+        counts = make_demo(
+            out, format=format, docs=docs, labels=labels, words=words, seed=seed, noise=noise, progress=progress
+        )
+    msg.good(f"Wrote {out}", ", ".join(f"{count:,} {what}" for what, count in counts.items()))
+
 
 if __name__ == "__main__":
     run(make_demo_cli)

@@ -1,7 +1,45 @@
-"""See labelwise/commands/predict.py."""
+"""Let a pipeline predict raw texts, any number of them."""
 
-from labelwise.commands.console import run
-from labelwise.commands.predict import predict_cli
+from collections import Counter
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from labelwise.console import AddressOption, msg, print_counts, progress, run, user_errors
+from labelwise.device import use_gpu
+from labelwise.environment import obey
+from labelwise.evaluate.predict import predict_texts
+from labelwise.parallel import check_workers, measure_peak
+from labelwise.text import counted
+
+Option = typer.Option
+
+
+def predict_cli(
+    model: Annotated[Path, typer.Argument(help="Folder of a trained pipeline")],
+    inputs: Annotated[list[Path], typer.Argument(help="Folders, .txt or .jsonl files, also .gz or .zst")],
+    out: Annotated[Path, Option(help="JSONL file for what is predicted")],
+    gpu_id: Annotated[int, Option(help="Number of the GPU; -1 for the CPU")] = -1,
+    workers: Annotated[int, Option(help="Processes that predict, on the CPU")] = 1,
+    address: AddressOption = "",
+) -> None:
+    """Let a pipeline predict raw texts; a run that was killed goes on where it was."""
+    problems: Counter[str] = Counter()
+    texts = words = 0
+    with user_errors("Nothing was predicted"), measure_peak() as peak:
+        obey(model / "config.cfg")
+        check_workers(workers, gpu_id)
+        use_gpu(gpu_id)
+        # A cluster's workers don't have this GPU.
+        parts = predict_texts(model, inputs, out, workers=workers, address="" if gpu_id >= 0 else address)
+        for done in progress(parts, "parts"):
+            texts, words = texts + done.texts, words + done.words
+            problems += done.problems
+    print_counts("Texts that can't be used", problems)
+    msg.good(f"{counted(texts, 'text')} of {counted(words, 'word')}: {out}")
+    msg.info(f"Memory: {peak.bytes / 2**20:,.0f} MB at most. For annotators: python -m scripts.export {out} FOLDER")
+
 
 if __name__ == "__main__":
     run(predict_cli)

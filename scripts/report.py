@@ -1,7 +1,67 @@
-"""See labelwise/commands/report.py."""
+"""Write the report of a pipeline: one HTML page that says what to do next."""
 
-from labelwise.commands.console import run
-from labelwise.commands.report import report_cli
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+import typer
+
+from labelwise.compare.revisions import read_before
+from labelwise.console import msg, run, user_errors
+from labelwise.errors import InputError
+from labelwise.evaluate.ranking import SHIP_AT
+from labelwise.report.deck import DECISIONS
+from labelwise.report.page import Base, write_report
+from labelwise.settings import read_section
+
+Option = typer.Option
+Pipeline = Literal["cpu", "gpu"]
+
+
+class ReportSection(msgspec.Struct, frozen=True):
+    """The section `report` of project.yml.
+
+    base (str): a git revision, such as main, to tell the difference to; empty for HEAD.
+    ship_at (float): what the lower end of a label's interval of F1 must reach for it to be used.
+    """
+
+    base: str = ""
+    ship_at: Annotated[float, msgspec.Meta(ge=0, le=1)] = SHIP_AT
+
+
+def report_cli(
+    out: Annotated[Path, typer.Argument(metavar="OUT.html", help="HTML file to write")],
+    pipeline: Annotated[Pipeline, Option(help="Which pipeline's results to report")],
+    root: Annotated[
+        Path, Option(help="Folder of the project; its project.yml, if there is one, has a section `report`")
+    ] = Path(),
+) -> None:
+    """Write the report of a pipeline: one HTML page that says what to do next."""
+    with user_errors("No report was written"):
+        project = root / "project.yml"
+        section = read_section(project if project.is_file() else None, "report", ReportSection)
+        base = read_base(section.base, pipeline, root)
+        report = write_report(root, pipeline, out, base=base, ship_at=section.ship_at)
+    if advice := report.advice:
+        for doubt in advice.doubts:
+            msg.warn(doubt.what, doubt.remedy)
+        msg.info(f"F1 {report.f}. {advice.verdict}: {advice.why}")
+        print(f"First: {advice.do}")  # in one line, as its command is copied
+    print(out.resolve().as_uri())
+
+
+def read_base(name: str, pipeline: str, root: Path) -> Base | None:
+    """Read the scores to tell the difference to: those of a revision, or else of HEAD, if it has any.
+
+    RAISES (InputError): a revision is named, and has no scores.
+    """
+    try:
+        return Base(name or "HEAD", *read_before(name or "HEAD", pipeline, DECISIONS, root))
+    except InputError:
+        if name:
+            raise
+        return None
+
 
 if __name__ == "__main__":
     run(report_cli)

@@ -1,7 +1,83 @@
-"""See labelwise/commands/train.py."""
+"""Train a pipeline from the partitions of a corpus."""
 
-from labelwise.commands.console import run
-from labelwise.commands.train import train_cli
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from tqdm import tqdm
+
+from labelwise.console import msg, print_counts, run, user_errors
+from labelwise.environment import obey
+from labelwise.text import counted
+from labelwise.train.ranks import is_launched, launch
+from labelwise.train.recipe import Precision, Recipe, Recognizer
+from labelwise.train.run import Trained, train_pipeline
+
+Option = typer.Option
+
+
+def train_cli(
+    config: Annotated[Path, typer.Argument(help="spaCy config")],
+    corpus: Annotated[Path, typer.Argument(help="Folder that the merge wrote")],
+    out: Annotated[Path, typer.Argument(help="Folder for the trained pipeline, such as training/cpu/model-best")],
+    curve: Annotated[Path, Option(help="TSV file for the training curve")],
+    gpu_id: Annotated[int, Option(help="Number of the GPU; -1 for the CPU")] = -1,
+    gpus: Annotated[int, Option(help="GPUs of this machine that share each batch, those numbered from 0")] = 1,
+    seed: Annotated[int, Option(help="Random seed")] = 0,
+    max_steps: Annotated[int, Option(help="Number of updates; 0 for what the config says")] = 0,
+    limit: Annotated[int, Option(help="Texts of train, those with the lowest keys; 0 for all")] = 0,
+    transformer_name: Annotated[str, Option(help="Name (on the hub) or folder of the transformer")] = "",
+    precision: Annotated[
+        Precision, Option(help="fp16 | bf16 | fp32, of a transformer on a GPU; the CPU computes in fp32")
+    ] = "",
+    init_from: Annotated[str, Option(help="Name or folder of a pipeline to start from")] = "",
+    recognizer: Annotated[Recognizer, Option(help="A head for each label, or spaCy's ner")] = "per-label",
+    batch_size: Annotated[Path | None, Option(help="JSON file that find-batch-size has written")] = None,
+    workers: Annotated[int, Option(help="Processes that share each batch on the CPU")] = 1,
+    resume: Annotated[bool, Option("--resume", help="Resume where the same training was killed")] = False,
+) -> None:
+    """Train a pipeline from the partitions of a corpus."""
+    with user_errors("Nothing was trained"):
+        obey(config)
+        if gpu_id >= 0 and gpus > 1 and not is_launched():
+            launch(gpus)
+        if gpu_id >= 0 and is_launched():
+            gpu_id = int(os.environ["LOCAL_RANK"])
+        recipe = Recipe(
+            config,
+            corpus,
+            seed=seed,
+            max_steps=max_steps,
+            limit=limit,
+            gpu_id=gpu_id,
+            transformer_name=transformer_name,
+            precision=precision,
+            recognizer=recognizer,
+            init_from=init_from,
+            batch_size=batch_size,
+            workers=workers,
+            resume=resume,
+        )
+        trained = train_pipeline(recipe, out, curve, resources=out.with_name("resources.tsv"), tell=msg.info)
+        if trained is None:  # one of several processes, of which the first says everything
+            return
+        print_summary(trained)
+    msg.good(f"The best pipeline is in {out}, its curve in {curve}")
+
+
+def print_summary(trained: Trained) -> None:
+    """Say what it took, and what became of the texts."""
+    print_counts("Texts of an epoch", trained.texts)
+    rate = f"{trained.words:,} words, {trained.words / max(trained.seconds, 1e-9):,.0f} per second"
+    msg.info(f"Steps took {tqdm.format_interval(trained.seconds)}: {rate}")
+    msg.info(f"Memory: {trained.peak / 2**20:,.0f} MB in all processes")
+    if trained.halved:
+        msg.warn(f"Memory ran out {counted(trained.halved, 'time')}; each time, what the device is given was halved")
+    if trained.fitted:
+        before, after = trained.fitted.before, trained.fitted.after
+        msg.info(f"Probabilities are off by {after:.3f} on dev, on average ({before:.3f} uncalibrated)")
+
 
 if __name__ == "__main__":
     run(train_cli)

@@ -1,5 +1,5 @@
 """The tests run as commands do."""
 
-from labelwise.common.environment import prepare
+from labelwise.environment import prepare
 
 prepare()

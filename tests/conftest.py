@@ -14,7 +14,6 @@ import yaml
 from spacy.attrs import ENT_IOB, ENT_TYPE, ORTH, SPACY
 from spacy.tokens import Doc
 
-from labelwise.common.parallel import MapJobs
 from labelwise.corpus.annotation import GOLD, INCORRECT, annotation_of, is_merged
 from labelwise.corpus.docbin_reader import StoredDoc
 from labelwise.corpus.docbin_writer import DocWriter
@@ -24,6 +23,7 @@ from labelwise.demo.write import make_demo
 from labelwise.merge.rules.policies import Policies
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data, merge_datasets
+from labelwise.parallel import MapJobs
 from labelwise.sources.convert_brat import convert_brat
 from labelwise.sources.declarations import load_datasets
 from labelwise.train import config

@@ -15,17 +15,17 @@ import srsly
 import yaml
 from dvc.utils.hydra import apply_overrides
 
-from labelwise.commands.check_labels import CheckSection
-from labelwise.commands.report import ReportSection
-from labelwise.common.errors import InputError
-from labelwise.common.sections import read_section
+from labelwise.errors import InputError
 from labelwise.merge import cache as merge_cache
 from labelwise.merge.rules.policies import Annotators, Policies
 from labelwise.merge.rules.settings import Settings
 from labelwise.package.wheel import PackageName
 from labelwise.project.stages import SECTIONS, check_values
+from labelwise.settings import read_section
 from labelwise.sources.brat import Discontinuous, MissingAnn, Shifted
 from labelwise.train import checkpoint as train_checkpoint
+from scripts.check_labels import CheckSection
+from scripts.report import ReportSection
 from tests.conftest import ROOT, real_corpus
 from tests.report.report_inputs import write_plots
 

@@ -15,11 +15,11 @@ import spacy
 from spacy.tokens import DocBin
 
 import spacy_per_label  # noqa: F401  registers its component
-from labelwise.common.errors import InputError
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import find_partitions
 from labelwise.corpus.tasks import file_names
 from labelwise.corpus.tokenizer import read_rules, read_tokenizer
+from labelwise.errors import InputError
 from labelwise.project.stages import dvc_yaml
 from labelwise.sources.assets import verify_assets
 from labelwise.sources.declarations import load_datasets

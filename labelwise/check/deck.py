@@ -9,11 +9,9 @@ import msgspec
 
 from labelwise.check.findings import Correction, Kind, Place, find_corrections
 from labelwise.check.folds import CheckedDoc
-from labelwise.common.keys import text_key
-from labelwise.common.spans import SpanKey
-from labelwise.common.wording import counted
 from labelwise.corpus.forms import Forms
 from labelwise.corpus.places import AnswerPlace, answer_digest, read_places
+from labelwise.text import SpanKey, counted, text_key
 
 AROUND = 80  # characters of context on either side
 LEAST = 0.0  # log-odds of a finding that is listed: it is more likely to be right than not

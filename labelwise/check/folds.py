@@ -12,12 +12,12 @@ import numpy as np
 from spacy.language import Language
 
 from labelwise.check.findings import Opinion
-from labelwise.common.errors import InputError
-from labelwise.common.files import beside, remove
-from labelwise.common.memory import check_workers, plan_workers
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 from labelwise.corpus.manifest import Split, partitions_of
 from labelwise.corpus.pipeline import forgetting, load_pipeline, take_batch
+from labelwise.errors import InputError
+from labelwise.files import beside, remove
+from labelwise.parallel import check_workers, plan_workers
 from labelwise.train.reader import fold_of
 from labelwise.train.recipe import Recipe
 from labelwise.train.side_by_side import PER_TRAINING, train_side_by_side

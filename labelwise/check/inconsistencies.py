@@ -17,10 +17,10 @@ from spacy.strings import get_string_id
 from labelwise.check.deck import Finding, finding_of
 from labelwise.check.findings import Correction, Place
 from labelwise.check.folds import CheckedDoc
-from labelwise.common.wording import counted
 from labelwise.corpus.counts import Counts
 from labelwise.corpus.docbin_reader import StoredDoc
 from labelwise.corpus.forms import Forms
+from labelwise.text import counted
 
 What = Literal["first word", "last word"]
 FEWEST = 3  # times that each way must have been taken

@@ -20,10 +20,10 @@ from labelwise.check.deck import Finding, Kept, locate
 from labelwise.check.findings import Kind
 from labelwise.check.folds import LOOKED_AT, Folds, ask_folds, read_checked
 from labelwise.check.inconsistencies import Inconsistencies
-from labelwise.common.files import check_replaceable, staged
 from labelwise.corpus.forms import Forms
 from labelwise.corpus.manifest import read_manifest, read_split, unchanged
 from labelwise.corpus.places import read_declared_labels
+from labelwise.files import check_replaceable, staged
 
 FINDINGS = "findings.jsonl"
 MOST = 500  # findings of each label and kind that are kept

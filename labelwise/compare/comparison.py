@@ -16,14 +16,13 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
-from labelwise.common.errors import InputError
-from labelwise.common.spans import SpanKey
-from labelwise.common.wording import counted
 from labelwise.compare.revisions import Revision
+from labelwise.errors import InputError
 from labelwise.evaluate.predictions import PredictedDoc
 from labelwise.evaluate.resampling import BLOCK, Jackknife, Swaps, f_scores, holm
 from labelwise.evaluate.scores import tell_seen
 from labelwise.evaluate.tables import read_docs
+from labelwise.text import SpanKey, counted
 
 GoldOf = Literal["last", "first", "own"]
 

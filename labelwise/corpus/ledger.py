@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from labelwise.common.wording import counted
+from labelwise.text import counted
 
 PROBLEM_ROWS = ("bad JSON", "no text", "malformed", "miscounted", "other format")
 PROBLEM_SPANS = ("invalid", "undeclared label")

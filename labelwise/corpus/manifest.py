@@ -13,8 +13,8 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from labelwise.common.decoding import DECODE_ERRORS
-from labelwise.common.errors import InputError
+from labelwise.errors import InputError
+from labelwise.text import DECODE_ERRORS
 
 MANIFEST = "manifest.json"
 Split = Literal["train", "dev", "test"]

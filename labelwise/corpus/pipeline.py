@@ -10,10 +10,10 @@ import spacy
 from spacy.attrs import ORTH, SPACY
 from spacy.language import Language
 
-from labelwise.common.errors import InputError
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import find_partitions
 from labelwise.corpus.tokenizer import MAX_LENGTH, tokenize
+from labelwise.errors import InputError
 
 Item = TypeVar("Item")
 BATCH_WORDS = 4000  # roughly how many words are predicted at a time

@@ -16,9 +16,9 @@ from typing import TypeVar
 
 import msgspec
 
-from labelwise.common.decoding import DECODE_ERRORS
-from labelwise.common.errors import InputError
 from labelwise.corpus.manifest import check_merged
+from labelwise.errors import InputError
+from labelwise.text import DECODE_ERRORS
 
 PLACES = "places.jsonl"
 Read = TypeVar("Read")

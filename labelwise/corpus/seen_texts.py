@@ -11,11 +11,10 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from labelwise.common.decoding import DECODE_ERRORS
-from labelwise.common.errors import InputError
-from labelwise.common.keys import key_parts, text_key
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import partitions_of
+from labelwise.errors import InputError
+from labelwise.text import DECODE_ERRORS, key_parts, text_key
 
 SEEN_TEXTS = "seen_texts.msgpack"
 DIGEST = ">u8"

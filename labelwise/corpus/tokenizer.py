@@ -16,8 +16,8 @@ from spacy.tokenizer import Tokenizer
 from spacy.tokens import Doc
 from spacy.util import compile_infix_regex, get_lang_class
 
-from labelwise.common.errors import InputError
-from labelwise.common.sections import read_section
+from labelwise.errors import InputError
+from labelwise.settings import read_section
 
 NUMBERED = re.compile(r"(?<!\\)(?:\\\\)*(?:\\[1-9]|\(\?\([1-9])")  # a reference to a group by its number
 WORDS_AND_SPACES = re.compile(r"\S+|\s+")  # what spaCy's tokenizer takes for a word, and remembers

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
 
-from labelwise.common.errors import InputError
-from labelwise.common.files import staged
-from labelwise.common.progress import Progress, no_progress
 from labelwise.corpus.tasks import DATASETS, input_hash, task_hash
 from labelwise.demo.corpus import DemoDoc, Span, add_noise, count_words, make_doc
 from labelwise.demo.grammar import DOMAINS, LABELS
+from labelwise.errors import InputError
+from labelwise.files import staged
+from labelwise.parallel import Progress, no_progress
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc

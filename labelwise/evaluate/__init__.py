@@ -1,4 +1,4 @@
 """Evaluation: let a pipeline predict, test texts or raw ones, and score, label by label.
 
-It imports common, corpus and sources.
+It imports corpus and sources.
 """

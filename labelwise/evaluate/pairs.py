@@ -14,7 +14,7 @@ predictions that are left are spurious.
 from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
-from labelwise.common.spans import SpanKey, overlapping_groups
+from labelwise.text import SpanKey, overlapping_groups
 
 Kind = Literal["right", "boundaries", "label", "missed", "spurious"]
 

@@ -17,20 +17,18 @@ import msgspec
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from labelwise.common.code import digest_folder
-from labelwise.common.decoding import decode_counter
-from labelwise.common.errors import InputError
-from labelwise.common.files import beside, check_kind, remove, staged
-from labelwise.common.keys import text_key
-from labelwise.common.parallel import open_workers
 from labelwise.corpus.annotation import entities
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 from labelwise.corpus.manifest import Partition, find_partitions
 from labelwise.corpus.pipeline import forgetting, load_pipeline, take_batch
 from labelwise.corpus.tokenizer import tokenize
+from labelwise.errors import InputError
 from labelwise.evaluate.predictions import PredictedDoc, write_predictions
+from labelwise.files import beside, check_kind, digest_folder, remove, staged
+from labelwise.parallel import open_workers
 from labelwise.sources.files import printable
 from labelwise.sources.raw_texts import Piece, find_pieces, read_piece
+from labelwise.text import decode_counter, text_key
 from spacy_per_label.component import SPANS_KEY
 
 PART = 500  # lines of raw texts, at least, and less than twice as many

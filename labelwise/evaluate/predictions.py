@@ -12,9 +12,8 @@ from typing import BinaryIO
 
 import msgspec
 
-from labelwise.common.decoding import DECODE_ERRORS
-from labelwise.common.errors import InputError
-from labelwise.common.spans import SpanKey, judgeable
+from labelwise.errors import InputError
+from labelwise.text import DECODE_ERRORS, SpanKey, judgeable
 
 
 class PredictedDoc(msgspec.Struct):

@@ -11,12 +11,12 @@ import msgspec
 import pyarrow as pa
 from pyarrow import csv
 
-from labelwise.common.decoding import DECODE_ERRORS, decode_counter
-from labelwise.common.errors import InputError
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import check_merged
+from labelwise.errors import InputError
 from labelwise.evaluate.scores import Metrics
 from labelwise.evaluate.tables import Tables
+from labelwise.text import DECODE_ERRORS, decode_counter
 
 Read = TypeVar("Read")
 

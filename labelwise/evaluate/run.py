@@ -7,20 +7,19 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from labelwise import __version__
-from labelwise.common.code import digest_folder
-from labelwise.common.device import use_gpu
-from labelwise.common.errors import InputError
-from labelwise.common.files import check_kind
-from labelwise.common.memory import check_workers
 from labelwise.corpus.ledger import Table, pairwise_f
 from labelwise.corpus.manifest import read_manifest, read_split, unchanged
 from labelwise.corpus.pipeline import check_tokens
 from labelwise.corpus.seen_texts import SeenTexts, read_seen
+from labelwise.device import use_gpu
+from labelwise.errors import InputError
 from labelwise.evaluate.predict import Done, hold_pipeline, predict_split
 from labelwise.evaluate.results import read_merge_counts
 from labelwise.evaluate.scores import Agreement, Metrics
 from labelwise.evaluate.scoring import measure
 from labelwise.evaluate.tables import Tables, write_tables
+from labelwise.files import check_kind, digest_folder
+from labelwise.parallel import check_workers
 
 # Shows progress: passes on what is done, given the number of texts to come.
 Progress = Callable[[Iterable[Done], int], Iterable[Done]]

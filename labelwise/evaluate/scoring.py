@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from labelwise.common.reliability import Reliability
+from labelwise.corpus.reliability import Reliability
 from labelwise.evaluate.resampling import BLOCK, FEWEST, Jackknife, wilson_interval
 from labelwise.evaluate.scores import AllScores, Errors, Metrics, Seen, prf, score_table
 from labelwise.evaluate.tables import Tables

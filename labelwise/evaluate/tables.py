@@ -18,14 +18,14 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from pyarrow import parquet
 
-from labelwise.common.errors import InputError
-from labelwise.common.spans import SpanKey
 from labelwise.corpus.docbin_reader import StoredDoc, TokenSpan, read_stored_docs
 from labelwise.corpus.forms import Forms
 from labelwise.corpus.manifest import find_partitions, partitions_of
 from labelwise.corpus.seen_texts import SeenTexts
+from labelwise.errors import InputError
 from labelwise.evaluate.pairs import SpanPair, pair_spans
 from labelwise.evaluate.predictions import PredictedDoc, read_predictions
+from labelwise.text import SpanKey
 
 GROUP = 1024  # texts of a row group
 AROUND = 60  # characters of context on either side

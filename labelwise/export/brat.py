@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from labelwise.common.errors import InputError
-from labelwise.common.spans import SpanKey
+from labelwise.errors import InputError
 from labelwise.export.docs import ExportDoc, worth
 from labelwise.export.source import Source, highest_first
 from labelwise.sources.brat_predicted import digest_of, write_predicted
+from labelwise.text import SpanKey
 
 LINE_ENDS = re.compile(r"[\r\n]+")
 LONGEST = 200  # bytes of a name

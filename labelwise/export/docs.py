@@ -4,11 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from labelwise.common.keys import text_key
-from labelwise.common.spans import SpanKey
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import SPLITS, partitions_of, read_manifest
 from labelwise.evaluate.predictions import PredictedDoc, read_predictions
+from labelwise.text import SpanKey, text_key
 
 
 class ExportDoc(NamedTuple):

@@ -7,15 +7,15 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from labelwise.common.decoding import DECODE_ERRORS
-from labelwise.common.errors import InputError
-from labelwise.common.files import check_replaceable, staged
 from labelwise.corpus.manifest import SPLITS, is_corpus
+from labelwise.errors import InputError
 from labelwise.export.brat import write_brat
 from labelwise.export.doccano import write_doccano
 from labelwise.export.label_studio import write_label_studio
 from labelwise.export.prodigy import write_by_label, write_texts, write_together
 from labelwise.export.source import Source, open_source
+from labelwise.files import check_replaceable, staged
+from labelwise.text import DECODE_ERRORS
 
 ExportFormat = Literal["brat", "prodigy", "prodigy-by-label", "label-studio", "doccano", "texts"]
 MARK = "export.json"

@@ -10,9 +10,9 @@ from tempfile import TemporaryFile
 
 import numpy as np
 
-from labelwise.common.errors import InputError
 from labelwise.corpus.manifest import SPLITS, is_corpus
 from labelwise.corpus.tasks import DATASETS
+from labelwise.errors import InputError
 from labelwise.export.docs import ExportDoc, read_complete, read_corpus, read_labels, read_predicted
 from labelwise.export.tasks import is_tasks, read_declared, read_tasks
 from labelwise.sources.declarations import all_labels, load_datasets

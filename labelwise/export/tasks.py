@@ -6,12 +6,11 @@ from typing import Any, Literal
 
 import msgspec
 
-from labelwise.common.decoding import DECODE_ERRORS
-from labelwise.common.errors import InputError
-from labelwise.common.keys import text_key
 from labelwise.corpus.tasks import PREDICTED, UNCOVERED
+from labelwise.errors import InputError
 from labelwise.export.docs import ExportDoc
 from labelwise.sources.declarations import DataSet
+from labelwise.text import DECODE_ERRORS, text_key
 
 
 class _Span(msgspec.Struct):

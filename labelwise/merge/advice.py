@@ -5,12 +5,12 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 
-from labelwise.common.wording import counted
 from labelwise.corpus.doubts import NAMED, Doubt, doubts_about_merge, doubts_about_split
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import SPLITS
 from labelwise.merge.rules.decisions import SUPERSEDED
 from labelwise.merge.rules.settings import Settings
+from labelwise.text import counted
 
 MANY = 0.1  # of a data set's rows, from which on it is worth a warning that they aren't used
 

@@ -14,9 +14,8 @@ import msgspec
 import numpy as np
 import spacy
 
-from labelwise.common.code import digest_code
-from labelwise.common.errors import InputError
-from labelwise.common.files import remove, staged
+from labelwise.errors import InputError
+from labelwise.files import digest_code, remove, staged
 
 CACHE = ".cache"
 DIGEST = "[0-9a-f]{16}"  # as `digest_code` makes it

@@ -13,10 +13,9 @@ from typing import IO
 
 import msgspec
 
-from labelwise.common.decoding import decode_counter
-from labelwise.common.errors import InputError
 from labelwise.corpus.ledger import PROBLEM_SPANS, Ledger, Problem, outcome_of, problem_line
 from labelwise.corpus.tasks import PREDICTED
+from labelwise.errors import InputError
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.runs import Run, RunWriter, Source, run_path
 from labelwise.sources.brat import READ_SUFFIXES
@@ -24,6 +23,7 @@ from labelwise.sources.files import FileStat, printable, stat_of
 from labelwise.sources.formats import can_be_cut, read_items
 from labelwise.sources.normalize import normalize_task
 from labelwise.sources.prodigy import DOCUMENT, Task, check_task, rename_labels
+from labelwise.text import decode_counter
 
 SLICE_BYTES = 2**26  # of a source that can be cut: 64 MB are read by one process in about a second
 LONGEST = 10**7  # characters of a text, each of which takes some 60 bytes in the merge

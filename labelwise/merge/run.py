@@ -19,14 +19,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import IO
 
-from labelwise.common.errors import InputError
-from labelwise.common.files import link, staged_together
-from labelwise.common.memory import plan_workers
-from labelwise.common.parallel import MapJobs, open_workers
-from labelwise.common.progress import Progress, no_progress
 from labelwise.corpus.ledger import Ledger, Problem, outcome_of, problem_line
 from labelwise.corpus.manifest import MANIFEST, SPLITS
 from labelwise.corpus.places import PLACES, declared_line
+from labelwise.errors import InputError
+from labelwise.files import link, staged_together
 from labelwise.merge.cache import CACHE, Cache, forget_unused, open_cache
 from labelwise.merge.commit import OUTPUTS, check_ledger, check_out, write_metrics, write_rest
 from labelwise.merge.near_duplicates import (
@@ -43,6 +40,7 @@ from labelwise.merge.plan import count_partitions, plan_merging
 from labelwise.merge.read import collect_extracts, plan_reading, read_slice
 from labelwise.merge.rules.settings import Settings, load_tokenizer
 from labelwise.merge.runs import Run, Source
+from labelwise.parallel import MapJobs, Progress, no_progress, open_workers, plan_workers
 from labelwise.sources.decisions import DecisionRow, find_decisions
 from labelwise.sources.declarations import DataSet, all_labels, load_datasets
 

@@ -8,11 +8,11 @@ import msgspec
 import numpy as np
 from spacy.tokens import Doc
 
-from labelwise.common.errors import InputError
 from labelwise.corpus.ledger import Ledger, Problem, outcome_of
 from labelwise.corpus.manifest import Split
 from labelwise.corpus.tasks import input_hash
 from labelwise.corpus.tokenizer import LearningTokenizer
+from labelwise.errors import InputError
 from labelwise.merge.plan import MergeJob
 from labelwise.merge.rules.agreement import count_pairs
 from labelwise.merge.rules.answers import Answer, why_not

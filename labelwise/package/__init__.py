@@ -1,4 +1,4 @@
 """A pipeline to hand out: an installable wheel, with a model card whose numbers are those of the evaluation.
 
-It imports common, corpus and evaluate.
+It imports corpus and evaluate.
 """

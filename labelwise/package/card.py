@@ -11,12 +11,12 @@ import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from labelwise import __version__
-from labelwise.common.wording import counted
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import Manifest
 from labelwise.evaluate.ranking import rank_labels
 from labelwise.evaluate.scores import Metrics, Score, Scores, tell_seen
 from labelwise.package.contents import Contents
+from labelwise.text import counted
 
 SPLITS = ("train", "dev", "test")
 

@@ -9,10 +9,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
-from labelwise.common.errors import InputError
-from labelwise.common.wording import counted
 from labelwise.corpus.pipeline import check_tokens, load_pipeline
 from labelwise.corpus.tokenizer import make_nlp, packages_of, read_tokenizer
+from labelwise.errors import InputError
+from labelwise.text import counted
 from spacy_per_label import PerLabelRecognizer
 
 

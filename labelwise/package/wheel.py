@@ -22,14 +22,13 @@ from spacy.cli.package import package as make_sources
 from spacy.util import load_config
 
 import spacy_per_label
-from labelwise.common.code import digest_folder
-from labelwise.common.errors import InputError
-from labelwise.common.files import check_replaceable, staged, workspace
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import Manifest, read_manifest
 from labelwise.corpus.seen_texts import SEEN_TEXTS
+from labelwise.errors import InputError
 from labelwise.evaluate.results import load_results
 from labelwise.evaluate.scores import Metrics
+from labelwise.files import check_replaceable, digest_folder, staged, workspace
 from labelwise.package.card import write_card
 from labelwise.package.contents import Contents, inspect_contents, is_folder
 

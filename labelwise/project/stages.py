@@ -18,8 +18,8 @@ import srsly
 import yaml
 from dvc.utils.hydra import apply_overrides
 
-from labelwise.common.code import command_line
-from labelwise.common.errors import InputError
+from labelwise.environment import command_line
+from labelwise.errors import InputError
 
 VARIABLE = re.compile(r"'?\$\{vars\.(?P<name>\w+)\}")
 WORDS = re.compile(r"[\w@%+=:,./*?\[\] -]*[^\W_][\w@%+=:,./*?\[\] -]*")  # what a shell reads as words

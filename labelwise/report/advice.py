@@ -17,13 +17,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from labelwise.common.code import command_line
-from labelwise.common.wording import counted
 from labelwise.corpus.doubts import Doubt, doubts_about_merge, doubts_about_split, name_labels
 from labelwise.corpus.ledger import Ledger, split_gold, tell_gold
+from labelwise.environment import command_line
 from labelwise.evaluate.ranking import FEW, SPURIOUS, RankedLabel, rank_labels, texts_needed
 from labelwise.evaluate.results import Curve
 from labelwise.evaluate.scores import SEEN_REMEDY, Metrics, tell_seen
+from labelwise.text import counted
 
 KNOWN = 10  # gold spans that train marks alike, from which their share says something
 TRAINED = 0.5  # of those, below which a pipeline is undertrained

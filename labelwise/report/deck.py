@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from labelwise.common.decoding import DECODE_ERRORS
-from labelwise.common.errors import InputError
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import is_corpus, read_split
+from labelwise.errors import InputError
+from labelwise.text import DECODE_ERRORS
 
 FILES = ("training/check-folds/findings.jsonl", "training/check/findings.jsonl")  # the first of this corpus counts
 DECISIONS = "assets/decisions/decisions.jsonl"

@@ -19,8 +19,6 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from labelwise import __version__
-from labelwise.common.files import staged
-from labelwise.common.wording import counted
 from labelwise.corpus.ledger import Ledger, split_gold
 from labelwise.corpus.manifest import is_corpus
 from labelwise.corpus.places import read_declared
@@ -28,8 +26,10 @@ from labelwise.evaluate.ranking import SHIP_AT
 from labelwise.evaluate.results import load_results
 from labelwise.evaluate.scores import Metrics
 from labelwise.evaluate.tables import CAUSES, Tables
+from labelwise.files import staged
 from labelwise.report.advice import EXPORT, NAMES, Advice, advise, tell_f
 from labelwise.report.deck import read_decided, read_deck
+from labelwise.text import counted
 
 EXAMPLES = 8  # mistakes of a label that its card shows
 CONFUSED = 30  # pairs of labels

@@ -5,8 +5,8 @@ from pathlib import Path
 import msgspec
 from weasel.util import get_checksum
 
-from labelwise.common.decoding import decode_yaml
-from labelwise.common.errors import InputError
+from labelwise.errors import InputError
+from labelwise.settings import decode_yaml
 
 
 class _Asset(msgspec.Struct):

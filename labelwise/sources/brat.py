@@ -22,8 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from labelwise.common.errors import InputError
-from labelwise.common.spans import trim
+from labelwise.errors import InputError
 from labelwise.sources.brat_offsets import (
     Fragments,
     OffsetTable,
@@ -36,6 +35,7 @@ from labelwise.sources.brat_offsets import (
 )
 from labelwise.sources.brat_predicted import LIST, digest_of
 from labelwise.sources.files import find_files, printable, read_file
+from labelwise.text import trim
 
 SUFFIXES = (".ann", ".a1", ".a2")
 DOCUMENT_SUFFIXES = (".txt", *SUFFIXES, ".TXT", *(suffix.upper() for suffix in SUFFIXES))

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import msgspec
 
-from labelwise.common.decoding import DECODE_ERRORS
-from labelwise.common.errors import InputError
+from labelwise.errors import InputError
 from labelwise.sources.files import find_files, printable, read_file
+from labelwise.text import DECODE_ERRORS
 
 LIST = "PREDICTED.json"
 

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, get_args
 
-from labelwise.common.spans import State
 from labelwise.corpus.tasks import UNCOVERED
 from labelwise.sources.prodigy import DOCUMENT
+from labelwise.text import State
 
 
 def name_of(task: Mapping[str, Any], data: Mapping[str, Any], text: str) -> str | None:

@@ -7,13 +7,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from labelwise.common.errors import InputError
-from labelwise.common.files import check_replaceable, staged
-from labelwise.common.parallel import open_workers
-from labelwise.common.progress import Progress, no_progress
-from labelwise.common.wording import counted
 from labelwise.corpus.manifest import Split
 from labelwise.corpus.tasks import DATASETS
+from labelwise.errors import InputError
+from labelwise.files import check_replaceable, staged
+from labelwise.parallel import Progress, no_progress, open_workers
 from labelwise.sources.assets import verify_assets
 from labelwise.sources.brat import (
     READ_SUFFIXES,
@@ -38,6 +36,7 @@ from labelwise.sources.brat_tasks import (
 )
 from labelwise.sources.declarations import AnySplit, check_document_url, check_renaming
 from labelwise.sources.files import has_data, stat_of
+from labelwise.text import counted
 
 SPLIT_FOLDERS: Mapping[str, Split] = {
     "train": "train",

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from labelwise.common.errors import InputError
-from labelwise.common.files import staged
 from labelwise.corpus.tasks import file_names
+from labelwise.errors import InputError
+from labelwise.files import staged
 from labelwise.sources.prodigy import labels_of, parse_task
 from labelwise.sources.prodigy_tables import DATASET_NAMES, TASKS, check_names, check_schema
 

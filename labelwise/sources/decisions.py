@@ -15,12 +15,11 @@ from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 
-from labelwise.common.decoding import DECODE_ERRORS
-from labelwise.common.errors import InputError
-from labelwise.common.files import staged
-from labelwise.common.wording import counted
+from labelwise.errors import InputError
+from labelwise.files import staged
 from labelwise.sources.files import read_file
 from labelwise.sources.jsonl import BOM
+from labelwise.text import DECODE_ERRORS, counted
 
 DECISIONS = "decisions.jsonl"  # the file in a project's folder of decisions to which others are added
 SHOWN = 100  # characters of a bad row

@@ -31,11 +31,11 @@ from typing import Literal, NamedTuple
 import msgspec
 import yaml
 
-from labelwise.common.code import command_line
-from labelwise.common.decoding import decode_yaml
-from labelwise.common.errors import InputError
 from labelwise.corpus.manifest import find_partitions, is_corpus, read_manifest
 from labelwise.corpus.tasks import DATASETS
+from labelwise.environment import command_line
+from labelwise.errors import InputError
+from labelwise.settings import decode_yaml
 from labelwise.sources.brat import find_documents
 from labelwise.sources.files import find_files, match_pattern, open_file, printable, read_file
 from labelwise.sources.formats import read_items

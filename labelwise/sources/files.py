@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, NoReturn
 
-from labelwise.common.errors import InputError
 from labelwise.corpus.tasks import DATASETS
+from labelwise.errors import InputError
 
 NOT_DATA = (".md", ".example", ".dvc", DATASETS)  # of names that are ignored without a message
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from backports import zstd
 
-from labelwise.common.errors import InputError
+from labelwise.errors import InputError
 from labelwise.sources.brat_folder import read_brat
 from labelwise.sources.conll import read_conll
 from labelwise.sources.items import Item

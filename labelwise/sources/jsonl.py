@@ -13,10 +13,10 @@ from typing import IO, Any
 import msgspec
 from backports import zstd
 
-from labelwise.common.decoding import DECODE_ERRORS
-from labelwise.common.errors import InputError
+from labelwise.errors import InputError
 from labelwise.sources.items import Item, miscounted
 from labelwise.sources.rows import Shape, parse_row, shape_of
+from labelwise.text import DECODE_ERRORS
 
 BOM = b"\xef\xbb\xbf"  # some editors begin a file with it
 LONGEST = 2**24  # bytes that a row may have by which the format of those that say nothing is decided

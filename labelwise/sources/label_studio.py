@@ -27,7 +27,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from labelwise.common.decoding import is_text
 from labelwise.sources.brat_offsets import choose_reading, fold, to_code_points
 from labelwise.sources.carried import name_of, uncovered_of
 from labelwise.sources.items import Item, miscounted
@@ -44,6 +43,7 @@ from labelwise.sources.label_studio_json import (
 )
 from labelwise.sources.prodigy import DOCUMENT, Task, TaskSpan
 from labelwise.sources.rows import shape_of
+from labelwise.text import is_text
 
 NOT_SPANS = ("choices", "relation", "textarea", "rating", "number", "datetime", "taxonomy", "pairwise")
 ADDRESS = re.compile(r"(\w+://|/data/|data:)\S+")

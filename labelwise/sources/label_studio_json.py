@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from labelwise.common.spans import is_integer
+from labelwise.text import is_integer
 
 TIMES = ("created_at", "updated_at")
 LABELS = ("labels", "hypertextlabels")

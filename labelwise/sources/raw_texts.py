@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from backports import zstd
 
-from labelwise.common.errors import InputError
+from labelwise.errors import InputError
 from labelwise.sources.files import find_files, printable, read_file
 from labelwise.sources.formats import is_jsonl, read_items, refuse_damaged
 from labelwise.sources.jsonl import UNREADABLE, cut_jsonl

@@ -16,11 +16,11 @@ from typing import Any, Literal
 
 import msgspec
 
-from labelwise.common.decoding import DECODE_ERRORS
 from labelwise.sources.conll import OUTSIDE
 from labelwise.sources.doccano import marked_lists, parse_doccano, sorted_spans
 from labelwise.sources.prodigy import ANSWERS, Task, check_text, parse_task
 from labelwise.sources.tagged_rows import parse_tagged, tags_of
+from labelwise.text import DECODE_ERRORS
 
 Shape = Literal["prodigy", "doccano", "tags"]
 

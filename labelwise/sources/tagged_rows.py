@@ -13,13 +13,12 @@ from typing import Any
 
 import msgspec
 
-from labelwise.common.decoding import DECODE_ERRORS
-from labelwise.common.errors import InputError
-from labelwise.common.spans import is_integer
+from labelwise.errors import InputError
 from labelwise.sources.conll import make_task
 from labelwise.sources.conll_columns import BEGINS
 from labelwise.sources.items import Item, miscounted
 from labelwise.sources.prodigy import Task
+from labelwise.text import DECODE_ERRORS, is_integer
 
 TOKENS, TAGS = ("tokens", "words"), ("ner_tags", "ner", "tags", "labels")
 ALIKE = (TAGS[:2], TAGS[2:])  # names that say the same; beside the first two, `tags` may be parts of speech

@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from labelwise.common.decoding import decode_yaml
-from labelwise.common.errors import InputError
-from labelwise.common.files import staged
 from labelwise.corpus.tasks import DATASETS
+from labelwise.errors import InputError
+from labelwise.files import staged
+from labelwise.settings import decode_yaml
 from labelwise.sources.declarations import SYNTAX, Declaration, look_into, read_entries, write_entries
 from labelwise.sources.files import data_in, printable, read_file
 from labelwise.sources.formats import DATABASE, SUFFIXES

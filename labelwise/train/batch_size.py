@@ -14,8 +14,8 @@ from typing import Any
 from spacy.util import registry, resolve_dot_names
 from thinc.api import Config
 
-from labelwise.common.device import device_name, use_gpu
-from labelwise.common.errors import InputError
+from labelwise.device import device_name, use_gpu
+from labelwise.errors import InputError
 from labelwise.train.config import make_pipeline, read_settings
 from labelwise.train.parameters import is_out_of_memory
 from labelwise.train.recipe import Recipe

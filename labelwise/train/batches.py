@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from spacy.language import Language
 from spacy.training import Example
 
-from labelwise.common.errors import InputError
+from labelwise.errors import InputError
 from labelwise.train.reader import PartitionedCorpus, Text
 
 Batcher = Callable[[Iterable[Any]], Iterable[Sequence[Any]]]

@@ -14,9 +14,9 @@ import numpy as np
 from spacy.language import Language
 from spacy.training import Example
 
-from labelwise.common.reliability import Reliability
 from labelwise.corpus.annotation import Annotation, annotation_of, entities, is_merged
 from labelwise.corpus.pipeline import forgetting, take_batch
+from labelwise.corpus.reliability import Reliability
 from labelwise.train.tidy import rewrite
 from spacy_per_label.decode import calibrated, log_odds
 

@@ -19,11 +19,10 @@ from spacy.language import Language
 from thinc.api import Config, Optimizer, get_current_ops
 from thinc.backends import get_array_ops
 
-from labelwise.common.code import digest_code, digest_folder
-from labelwise.common.device import device_name
-from labelwise.common.files import link, remove, staged
-from labelwise.common.portable import KERNELS
 from labelwise.corpus.manifest import digest_splits
+from labelwise.device import device_name
+from labelwise.environment import KERNELS
+from labelwise.files import digest_code, digest_folder, link, remove, staged
 from labelwise.train.config import source_folders
 from labelwise.train.parameters import find_scalers, find_slots
 

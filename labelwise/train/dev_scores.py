@@ -8,9 +8,9 @@ from spacy.language import Language
 from spacy.scorer import PRFScore
 from spacy.training import Example
 
-from labelwise.common.errors import InputError
 from labelwise.corpus.annotation import Annotation, annotation_of, entities, is_merged
 from labelwise.corpus.pipeline import forgetting, take_batch
+from labelwise.errors import InputError
 
 KNOWN = ("ents_f", "ents_p", "ents_r", "ents_macro_f")  # the scores that weights can be for
 

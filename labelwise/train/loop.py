@@ -26,9 +26,9 @@ from spacy.training.loop import create_before_to_disk_callback, update_meta
 from spacy.util import registry, resolve_dot_names
 from thinc.api import constant, fix_random_seed, set_gpu_allocator
 
-from labelwise.common.errors import InputError
-from labelwise.common.memory import give_back, tree_pss
 from labelwise.corpus.pipeline import forgetting
+from labelwise.errors import InputError
+from labelwise.parallel import give_back, tree_pss
 from labelwise.train.batches import Batch, example_of, read_batches, share_of, sub_batches
 from labelwise.train.checkpoint import Checkpoints, State, copy, restore
 from labelwise.train.dev_scores import EntityCounts, count_entities, weighted_score

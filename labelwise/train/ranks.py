@@ -26,8 +26,8 @@ from typing import Any
 
 import numpy as np
 
-from labelwise.common.errors import InputError
-from labelwise.common.workers import begin_worker
+from labelwise.errors import InputError
+from labelwise.parallel import begin_worker
 from labelwise.train.parameters import Slot
 
 KILLED = (

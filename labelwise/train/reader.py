@@ -14,13 +14,13 @@ from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 
-from labelwise.common.choices import check_choice
-from labelwise.common.errors import InputError
-from labelwise.common.keys import text_key
 from labelwise.corpus.annotation import Coverage
 from labelwise.corpus.docbin_reader import MISSING, OUTSIDE, StoredDoc, read_stored_docs
 from labelwise.corpus.manifest import Partition, find_partitions, read_partition
 from labelwise.corpus.tokenizer import LearningTokenizer
+from labelwise.errors import InputError
+from labelwise.settings import check_choice
+from labelwise.text import text_key
 from labelwise.train.long_texts import cut_doc
 
 

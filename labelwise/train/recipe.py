@@ -5,9 +5,9 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from labelwise.common.choices import check_choice, check_choices
-from labelwise.common.code import PACKAGE
-from labelwise.common.errors import InputError
+from labelwise.errors import InputError
+from labelwise.files import PACKAGE
+from labelwise.settings import check_choice, check_choices
 from labelwise.train.ranks import is_launched
 
 Recognizer = Literal["per-label", "ner"]

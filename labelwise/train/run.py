@@ -16,12 +16,12 @@ from spacy.language import Language
 from spacy.util import resolve_dot_names
 from thinc.api import Config
 
-from labelwise.common.device import device_name, gpu_load, use_gpu
-from labelwise.common.errors import InputError
-from labelwise.common.files import check_replaceable, staged_together, workspace
 from labelwise.corpus.manifest import unchanged
 from labelwise.corpus.pipeline import check_tokens
 from labelwise.corpus.seen_texts import collect_seen, write_seen
+from labelwise.device import device_name, gpu_load, use_gpu
+from labelwise.errors import InputError
+from labelwise.files import check_replaceable, staged_together, workspace
 from labelwise.train.batch_size import read_batch_size
 from labelwise.train.calibrate import Fitted, fit, write_fitted
 from labelwise.train.checkpoint import Checkpoints, State, copy, digest_training

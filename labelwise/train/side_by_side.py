@@ -6,7 +6,7 @@ from functools import partial
 from io import StringIO
 from pathlib import Path
 
-from labelwise.common.parallel import open_workers
+from labelwise.parallel import open_workers
 from labelwise.train.recipe import Recipe
 from labelwise.train.run import train_pipeline
 

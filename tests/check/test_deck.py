@@ -11,12 +11,12 @@ from labelwise.check.deck import Kept, say_why
 from labelwise.check.findings import KINDS, Correction, Opinion
 from labelwise.check.folds import LOOKED_AT, CheckedDoc, read_checked
 from labelwise.check.run import count_corpus
-from labelwise.common.keys import text_key
 from labelwise.corpus.forms import LONGEST
 from labelwise.corpus.manifest import read_manifest
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
 from labelwise.sources.convert_brat import convert_brat
+from labelwise.text import text_key
 from spacy_per_label import TAGS, decode, log_softmax
 from tests.conftest import real_corpus
 from tests.corpus.test_forms import stored

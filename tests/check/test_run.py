@@ -13,19 +13,18 @@ from labelwise.check import folds
 from labelwise.check.deck import LEAST, Finding, locate
 from labelwise.check.folds import LOOKED_AT, Folds, read_checked
 from labelwise.check.run import check
-from labelwise.commands.check_labels import check_labels_cli
-from labelwise.common import memory
-from labelwise.common.errors import InputError
-from labelwise.common.keys import text_key
 from labelwise.corpus.manifest import read_split
 from labelwise.corpus.places import read_places
 from labelwise.demo.corpus import add_noise, make_doc
 from labelwise.demo.write import write_docs
+from labelwise.errors import InputError
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
 from labelwise.sources.convert_brat import convert_brat
+from labelwise.text import text_key
 from labelwise.train import side_by_side
 from labelwise.train.recipe import Recipe
+from scripts.check_labels import check_labels_cli
 from tests.conftest import ROOT
 
 CPU = ROOT / "configs" / "cpu.cfg"

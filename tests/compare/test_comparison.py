@@ -7,14 +7,14 @@ from tempfile import TemporaryDirectory, mkdtemp
 
 import pytest
 
-from labelwise.commands.compare import notes, table, to_markdown
-from labelwise.common.errors import InputError
 from labelwise.compare.comparison import Change, compare
 from labelwise.compare.revisions import Revision
+from labelwise.errors import InputError
 from labelwise.evaluate.predictions import PredictedDoc
 from labelwise.evaluate.scores import Seen
 from labelwise.evaluate.scoring import measure
 from labelwise.evaluate.tables import Tables, write_rows
+from scripts.compare import notes, table, to_markdown
 
 FOLDER = TemporaryDirectory()
 A, A2, B = (0, 3, "A"), (4, 7, "A"), (4, 7, "B")

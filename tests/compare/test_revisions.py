@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from labelwise.common.errors import InputError
 from labelwise.compare.revisions import read_before, read_revision
+from labelwise.errors import InputError
 from labelwise.evaluate.predictions import PredictedDoc
 from labelwise.evaluate.scoring import measure
 from labelwise.evaluate.tables import Tables, write_rows

@@ -8,10 +8,10 @@ import spacy
 import srsly
 from spacy.tokens import Doc, DocBin, Span
 
-from labelwise.common.errors import InputError
 from labelwise.corpus.annotation import entities
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.docbin_writer import SPAN, encode
+from labelwise.errors import InputError
 from labelwise.sources.formats import read_items
 
 NLP = spacy.blank("en")

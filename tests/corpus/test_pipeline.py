@@ -4,9 +4,9 @@ import msgspec
 import pytest
 from spacy.tokens import Doc
 
-from labelwise.common.errors import InputError
 from labelwise.corpus.pipeline import check_tokens, forgetting
 from labelwise.corpus.tokenizer import LearningTokenizer, TokenizerRules, make_nlp, read_tokenizer
+from labelwise.errors import InputError
 from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.package.contents import inspect_contents
 from labelwise.train.recipe import Recipe

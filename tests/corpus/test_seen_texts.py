@@ -6,10 +6,10 @@ import msgspec
 import numpy as np
 import pytest
 
-from labelwise.common.errors import InputError
-from labelwise.common.keys import text_key
 from labelwise.corpus.seen_texts import SEEN_TEXTS, collect_seen, read_seen, write_seen
 from labelwise.corpus.tokenizer import make_nlp, read_tokenizer
+from labelwise.errors import InputError
+from labelwise.text import text_key
 from labelwise.train.reader import read_docs
 
 

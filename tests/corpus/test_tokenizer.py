@@ -9,7 +9,6 @@ import pytest
 import spacy
 from spacy.tokens import Doc
 
-from labelwise.common.errors import InputError
 from labelwise.corpus.tokenizer import (
     PACKAGES,
     LearningTokenizer,
@@ -19,6 +18,7 @@ from labelwise.corpus.tokenizer import (
     read_tokenizer,
     tokenize,
 )
+from labelwise.errors import InputError
 from labelwise.sources.brat import find_documents, read_document
 from tests.conftest import ROOT, real_corpus
 

@@ -12,17 +12,17 @@ import typer
 import yaml
 from typer.testing import CliRunner
 
-from labelwise.commands.make_demo import make_demo_cli
-from labelwise.common.errors import InputError
 from labelwise.corpus.tasks import input_hash
 from labelwise.demo.corpus import DemoDoc, add_noise, count_words, make_doc
 from labelwise.demo.grammar import DOMAINS, LABELS
 from labelwise.demo.write import make_demo, write_docs
+from labelwise.errors import InputError
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
 from labelwise.sources.brat import find_documents, read_document
 from labelwise.sources.convert_brat import convert_brat
 from labelwise.sources.declarations import load_datasets
+from scripts.make_demo import make_demo_cli
 from tests.conftest import ROOT
 
 
@@ -284,7 +284,7 @@ def test_data_sets_are_declared_by_the_first_command_that_depends_on_them(tmp_pa
 def test_data_of_ones_own_are_found_without_spacy(tmp_path: Path) -> None:
     """Its import takes longer than all the rest."""
     (tmp_path / "a.txt").touch()
-    code = "import sys, labelwise.commands.make_demo as made; sys.argv = ['', 'demo', '--unless-brat', '.']\n"
+    code = "import sys, scripts.make_demo as made; sys.argv = ['', 'demo', '--unless-brat', '.']\n"
     code += "try: made.typer.run(made.make_demo_cli)\nfinally: assert 'spacy' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)})
     assert list((tmp_path / "demo").iterdir()) == []

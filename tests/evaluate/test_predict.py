@@ -15,17 +15,17 @@ from backports import zstd
 from spacy.tokens import Doc, Span
 from typer.testing import CliRunner
 
-from labelwise.commands.predict import predict_cli
-from labelwise.common.code import digest_folder
-from labelwise.common.errors import InputError
 from labelwise.corpus.annotation import annotation_of, entities
 from labelwise.corpus.manifest import find_partitions
 from labelwise.corpus.tokenizer import make_nlp, read_tokenizer
+from labelwise.errors import InputError
 from labelwise.evaluate import predict as module
 from labelwise.evaluate.predict import Done, PredictJob, predict_part, predict_split, predict_texts
 from labelwise.evaluate.predictions import PredictedDoc, read_predictions
 from labelwise.export.run import export
+from labelwise.files import digest_folder
 from labelwise.train.reader import read_docs
+from scripts.predict import predict_cli
 from tests.merge.test_run import random_datasets
 
 

@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from labelwise.common.errors import InputError
+from labelwise.errors import InputError
 from labelwise.evaluate.predictions import PredictedDoc, read_predictions, write_predictions
 
 # Line breaks of all kinds (a line of the file ends with \n alone), quotes, a NUL, combining and wide characters.

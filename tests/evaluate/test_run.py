@@ -13,19 +13,19 @@ import typer
 from pyarrow.parquet import read_table
 from typer.testing import CliRunner
 
-from labelwise.commands.evaluate import evaluate_cli, print_scores
-from labelwise.common.errors import InputError
-from labelwise.common.files import locked
 from labelwise.corpus.manifest import MANIFEST, read_manifest
 from labelwise.corpus.seen_texts import SEEN_TEXTS, SeenTexts, write_seen
+from labelwise.errors import InputError
 from labelwise.evaluate import predict
 from labelwise.evaluate import run as evaluation
 from labelwise.evaluate.predictions import PredictedDoc, read_predictions
 from labelwise.evaluate.scores import AllScores, Metrics, Scores, Seen, tell_seen
 from labelwise.evaluate.scoring import measure
 from labelwise.evaluate.tables import Tables, read_docs, write_rows
+from labelwise.files import locked
 from labelwise.train.recipe import Recipe
 from labelwise.train.run import train_pipeline
+from scripts.evaluate import evaluate_cli, print_scores
 from tests.conftest import ROOT, another_process
 from tests.evaluate.test_predict import save_demo_ruler, save_ruler, spans
 

@@ -7,15 +7,15 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from labelwise.common.errors import InputError
-from labelwise.common.keys import text_key
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import find_partitions
+from labelwise.errors import InputError
 from labelwise.evaluate.predictions import PredictedDoc, write_predictions
 from labelwise.evaluate.run import score
 from labelwise.evaluate.tables import GROUP, InTrain, Tables, read_docs, write_rows
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
+from labelwise.text import text_key
 from tests.evaluate.test_scoring import make_doc, random_docs
 
 

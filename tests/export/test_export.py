@@ -7,11 +7,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from labelwise.commands.export import export_cli
-from labelwise.common.errors import InputError
-from labelwise.common.keys import text_key
 from labelwise.corpus.tasks import input_hash
 from labelwise.demo.write import make_demo
+from labelwise.errors import InputError
 from labelwise.evaluate.predictions import PredictedDoc, write_predictions
 from labelwise.export.brat import document_path, standoff
 from labelwise.export.docs import ExportDoc
@@ -21,6 +19,8 @@ from labelwise.merge.run import merge_data
 from labelwise.sources.brat import find_documents, read_document
 from labelwise.sources.convert_brat import convert_brat
 from labelwise.sources.prodigy import parse_task
+from labelwise.text import text_key
+from scripts.export import export_cli
 from tests.conftest import Merging
 
 

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from labelwise.common.errors import InputError
+from labelwise.errors import InputError
 from labelwise.evaluate.predictions import PredictedDoc, write_predictions
 from labelwise.export.run import FORMATS, ExportFormat, export
 from tests.conftest import write_jsonl

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from labelwise.common.errors import InputError
-from labelwise.common.keys import text_key
 from labelwise.corpus.ledger import Ledger
+from labelwise.errors import InputError
 from labelwise.evaluate.predictions import PredictedDoc, write_predictions
 from labelwise.export.docs import read_corpus
 from labelwise.export.run import export
+from labelwise.text import text_key
 from tests.conftest import Merging
 from tests.export.tools import Doccano, LabelStudio, run_doccano, run_label_studio
 

@@ -30,7 +30,7 @@ from typing import Annotated
 
 import typer
 
-from labelwise.common.errors import InputError
+from labelwise.errors import InputError
 from tests.faults.commands import COMMANDS, Command, leftovers, load, outputs, place, prepare, start
 from tests.faults.mutations import MUTATIONS
 

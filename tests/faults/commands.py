@@ -11,23 +11,23 @@ from typing import Any, NamedTuple
 import spacy
 from thinc.api import Config
 
-from labelwise.commands.console import run
-from labelwise.commands.convert_brat import convert_brat_cli
-from labelwise.commands.db_out import db_out_cli
-from labelwise.commands.evaluate import evaluate_cli
-from labelwise.commands.export import export_cli
-from labelwise.commands.make_demo import make_demo_cli
-from labelwise.commands.merge import merge_cli
-from labelwise.commands.package import package_cli
-from labelwise.commands.report import report_cli
-from labelwise.commands.train import train_cli
-from labelwise.common.files import remove
 from labelwise.compare.revisions import read_revision
+from labelwise.console import run
 from labelwise.corpus.manifest import SPLITS, find_partitions, read_manifest, read_partition
 from labelwise.corpus.pipeline import load_pipeline
+from labelwise.files import remove
 from labelwise.report.page import make_report
 from labelwise.sources.declarations import load_datasets
 from labelwise.train.config import source_components
+from scripts.convert_brat import convert_brat_cli
+from scripts.db_out import db_out_cli
+from scripts.evaluate import evaluate_cli
+from scripts.export import export_cli
+from scripts.make_demo import make_demo_cli
+from scripts.merge import merge_cli
+from scripts.package import package_cli
+from scripts.report import report_cli
+from scripts.train import train_cli
 from tests.sources.servers import ProdigyDatabase
 
 CONFIG = Path(__file__).parents[2] / "configs" / "cpu.cfg"

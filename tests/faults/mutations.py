@@ -5,9 +5,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import labelwise.commands.evaluate
 import labelwise.sources.convert_brat
-from labelwise.common import files
+import scripts.evaluate
+from labelwise import files
 
 
 def move_away() -> None:
@@ -36,7 +36,7 @@ def keep_the_first() -> None:
                 if built and path:
                     built.replace(path)
 
-    labelwise.commands.evaluate.staged_together = one_by_one
+    scripts.evaluate.staged_together = one_by_one
 
 
 def leave_out_the_second_rename() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import yaml
 
-from labelwise.common.decoding import YAML_ERRORS
+from labelwise.settings import YAML_ERRORS
 
 # What is put in place of a value.
 VALUES: list[Any] = [

@@ -17,13 +17,12 @@ from typing import Any, get_args
 
 import msgspec
 
-from labelwise.common.errors import InputError
-from labelwise.common.keys import text_key
 from labelwise.corpus.annotation import Coverage
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.ledger import PROBLEM_SPANS, Ledger, Problem, outcome_of, problem_line
 from labelwise.corpus.manifest import SPLITS
 from labelwise.corpus.pipeline import forgetting
+from labelwise.errors import InputError
 from labelwise.merge.plan import MergeJob
 from labelwise.merge.rules.answers import Answer
 from labelwise.merge.rules.lost_spans import lost_span_tasks
@@ -39,6 +38,7 @@ from labelwise.sources.items import Item
 from labelwise.sources.normalize import normalize_task
 from labelwise.sources.prodigy import check_task
 from labelwise.sources.prodigy_tables import MOST
+from labelwise.text import text_key
 from tests.conftest import write_docs
 
 FILE = Path("fuzz.jsonl")

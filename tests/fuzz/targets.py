@@ -17,11 +17,11 @@ from unittest import mock
 import msgspec
 import yaml
 
-from labelwise.common.decoding import decode_yaml
-from labelwise.common.errors import InputError
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.pipeline import forgetting
+from labelwise.errors import InputError
 from labelwise.merge.rules.settings import Settings, load_tokenizer
+from labelwise.settings import decode_yaml
 from labelwise.sources import brat, declarations
 from labelwise.sources.brat_tasks import encode_document
 from labelwise.sources.declarations import load_datasets

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from labelwise.common.errors import InputError
+from labelwise.errors import InputError
 from labelwise.merge import read
 from labelwise.sources.formats import read_items
 

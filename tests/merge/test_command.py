@@ -7,11 +7,11 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from labelwise.commands import merge as merge_script
-from labelwise.common import parallel
-from labelwise.common.errors import InputError
+from labelwise import parallel
+from labelwise.errors import InputError
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
+from scripts import merge as merge_script
 
 TEXT = "big cat at 60degC"
 

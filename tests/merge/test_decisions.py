@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from labelwise.common.errors import InputError
-from labelwise.common.keys import text_key
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.demo.write import make_demo
+from labelwise.errors import InputError
 from labelwise.merge import partition
 from labelwise.merge.advice import warnings
 from labelwise.merge.rules.policies import Policies
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
 from labelwise.sources.convert_brat import convert_brat
+from labelwise.text import text_key
 from tests.conftest import Merging, write_jsonl
 from tests.merge.test_places import answers
 

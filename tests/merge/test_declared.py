@@ -9,7 +9,7 @@ import typer
 import yaml
 from typer.testing import CliRunner
 
-from labelwise.commands.merge import merge_cli
+from scripts.merge import merge_cli
 from tests.conftest import write_jsonl
 
 TEXTS = [f"Ann {number} met Bob" for number in range(300)]

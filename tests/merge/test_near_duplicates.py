@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from labelwise.common.errors import InputError
+from labelwise.errors import InputError
 from labelwise.merge.near_duplicates import BANDS, ROWS, WORDS, sign
 from labelwise.merge.rules.settings import Settings
 from tests.merge.test_run import read_docs

@@ -4,8 +4,8 @@ import hashlib
 import json
 from pathlib import Path
 
-from labelwise.common.keys import text_key
 from labelwise.corpus.places import AnswerPlace, answer_digest, read_declared, read_declared_labels, read_places
+from labelwise.text import text_key
 from tests.conftest import Merging
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from labelwise.common.errors import InputError
+from labelwise.errors import InputError
 from labelwise.merge.advice import warnings
 from labelwise.merge.rules.settings import Settings
 from tests.conftest import Merging

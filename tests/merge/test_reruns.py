@@ -14,9 +14,9 @@ from typing import Any
 import psutil
 import pytest
 
-from labelwise.common.errors import InputError
-from labelwise.common.files import locked, remove
 from labelwise.corpus import docbin_writer
+from labelwise.errors import InputError
+from labelwise.files import locked, remove
 from labelwise.merge import cache, commit, partition, run
 from labelwise.merge.rules.policies import Policies
 from labelwise.merge.rules.settings import Settings

@@ -11,13 +11,13 @@ import yaml
 from spacy.tokens import DocBin
 from spacy.training import Example
 
-from labelwise.common import files
-from labelwise.common.errors import InputError
-from labelwise.common.parallel import open_workers
+from labelwise import files
 from labelwise.corpus.annotation import annotation_of
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import read_manifest
+from labelwise.errors import InputError
 from labelwise.merge.rules.policies import Policies
+from labelwise.parallel import open_workers
 from labelwise.sources.declarations import load_datasets
 from tests.conftest import Merging
 

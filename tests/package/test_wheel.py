@@ -19,23 +19,23 @@ import spacy
 from packaging.requirements import Requirement
 
 import labelwise
-from labelwise.commands.package import package_cli
-from labelwise.common.code import digest_folder
-from labelwise.common.device import use_gpu
-from labelwise.common.errors import InputError
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import Manifest, SplitCounts
 from labelwise.corpus.seen_texts import SEEN_TEXTS
 from labelwise.corpus.tokenizer import make_nlp, read_tokenizer
+from labelwise.device import use_gpu
+from labelwise.errors import InputError
 from labelwise.evaluate.predictions import read_predictions
 from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.evaluate.scores import AllScores, Errors, Metrics, Scores, Seen
+from labelwise.files import digest_folder
 from labelwise.package.card import write_card
 from labelwise.package.contents import Contents
 from labelwise.package.wheel import PackageName, make_package
 from labelwise.train.reader import read_docs
 from labelwise.train.recipe import Recipe
 from labelwise.train.run import train_pipeline
+from scripts.package import package_cli
 from tests.bare import bare_environment
 from tests.conftest import NO_DROPOUT, ROOT
 from tests.project.installed import build

@@ -7,7 +7,7 @@ import pytest
 import srsly
 
 import labelwise
-from labelwise.common.errors import InputError
+from labelwise.errors import InputError
 from labelwise.project import new
 from labelwise.project.new import derive
 from tests.conftest import ROOT

@@ -9,12 +9,12 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from labelwise.commands.report import report_cli
-from labelwise.common.errors import InputError
-from labelwise.common.files import locked
+from labelwise.errors import InputError
 from labelwise.evaluate.results import load_results
 from labelwise.evaluate.scores import Metrics
+from labelwise.files import locked
 from labelwise.report.page import Base, format_share, hash_of, make_report, write_report
+from scripts.report import report_cli
 from tests.conftest import another_process
 from tests.report.report_inputs import HOSTILE, make_docs, write_results
 

@@ -1,7 +1,7 @@
 import pytest
 import yaml
 
-from labelwise.common.errors import InputError
+from labelwise.errors import InputError
 from labelwise.sources.assets import verify_assets
 from labelwise.sources.convert_brat import convert_brat
 

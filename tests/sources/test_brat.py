@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from labelwise.common.errors import InputError
+from labelwise.errors import InputError
 from labelwise.sources.brat import NOT_CONVERTED, find_documents, read_document
 from tests.conftest import real_corpus
 

@@ -2,7 +2,6 @@ import re
 
 import pytest
 
-from labelwise.common.spans import trim
 from labelwise.sources.brat_offsets import (
     choose_reading,
     cuts_character,
@@ -13,6 +12,7 @@ from labelwise.sources.brat_offsets import (
     says,
     to_code_points,
 )
+from labelwise.text import trim
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from labelwise.common.errors import InputError
+from labelwise.errors import InputError
 from labelwise.evaluate.predictions import PredictedDoc, write_predictions
 from labelwise.export.run import export
 from labelwise.sources.brat_predicted import LIST

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from labelwise.common.errors import InputError
-from labelwise.common.files import locked
+from labelwise.errors import InputError
+from labelwise.files import locked
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
 from labelwise.sources import convert_brat as convert

@@ -13,7 +13,7 @@ import sqlalchemy
 import yaml
 
 from benchmarks.measure import measure
-from labelwise.common.errors import InputError
+from labelwise.errors import InputError
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
 from labelwise.sources import db_out

@@ -10,10 +10,10 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from labelwise.commands.decide import decide_cli
-from labelwise.common.errors import InputError
+from labelwise.errors import InputError
 from labelwise.sources import decisions
 from labelwise.sources.decisions import add_decisions, read_decisions
+from scripts.decide import decide_cli
 from tests.conftest import write_jsonl
 
 GOOD = {"dataset": "a", "text": "0a" * 12, "label": "A", "answer": "0b" * 6, "verdict": "gold is wrong"}

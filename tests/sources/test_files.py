@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from labelwise.common.errors import InputError
+from labelwise.errors import InputError
 from labelwise.sources.brat import find_documents
 from labelwise.sources.convert_brat import convert_brat
 from labelwise.sources.declarations import load_datasets

@@ -15,10 +15,10 @@ import srsly
 from backports import zstd
 from spacy.tokens import DocBin
 
-from labelwise.common.errors import InputError
 from labelwise.corpus.annotation import annotation_of, entities
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.demo.write import make_demo
+from labelwise.errors import InputError
 from labelwise.sources import prodigy_tables
 from labelwise.sources.convert_brat import convert_brat
 from labelwise.sources.formats import read_items

@@ -8,10 +8,10 @@ import typer
 import yaml
 from typer.testing import CliRunner
 
-from labelwise.commands.merge import merge_cli
-from labelwise.common.errors import InputError
+from labelwise.errors import InputError
 from labelwise.sources import json_array, label_studio
 from labelwise.sources.formats import read_items
+from scripts.merge import merge_cli
 from tests.conftest import Merging
 
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labelwise.common.spans import trim_usable
 from labelwise.corpus.annotation import annotation_of
 from labelwise.corpus.tasks import input_hash
 from labelwise.sources.normalize import normalize, normalize_task
 from labelwise.sources.prodigy import Task, TaskSpan
+from labelwise.text import trim_usable
 from tests.merge.test_run import read_docs
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from backports import zstd
 
-from labelwise.common.errors import InputError
+from labelwise.errors import InputError
 from labelwise.sources.raw_texts import find_pieces, read_piece
 
 LINES = [

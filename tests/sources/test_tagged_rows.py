@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from labelwise.common.errors import InputError
+from labelwise.errors import InputError
 from labelwise.sources import conll
 from labelwise.sources.formats import read_items
 from tests.conftest import Merging

@@ -10,14 +10,14 @@ import typer
 import yaml
 from typer.testing import CliRunner
 
-from labelwise.commands.merge import merge_cli
-from labelwise.common.errors import InputError
+from labelwise.errors import InputError
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
 from labelwise.sources.convert_brat import convert_brat
 from labelwise.sources.declarations import load_datasets
 from labelwise.sources.files import has_data
 from labelwise.sources.undeclared import Undeclared, declare_folder
+from scripts.merge import merge_cli
 from tests.conftest import Merging, write_jsonl
 from tests.sources.test_formats import make_database
 

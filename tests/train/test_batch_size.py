@@ -6,7 +6,7 @@ import pytest
 from spacy.language import Language
 from spacy.util import load_config
 
-from labelwise.common.errors import InputError
+from labelwise.errors import InputError
 from labelwise.train.batch_size import find_batch_size, pipeline_digest, read_batch_size
 from labelwise.train.config import read_settings
 from labelwise.train.recipe import Recipe

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from spacy.training import Example
 
-from labelwise.common.errors import InputError
+from labelwise.errors import InputError
 from labelwise.train.batches import example_of, read_batches, share_of, sub_batches
 
 NLP = spacy.blank("en")

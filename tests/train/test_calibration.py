@@ -6,8 +6,8 @@ import spacy
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
-from labelwise.common.reliability import Reliability
 from labelwise.corpus.annotation import annotation_of
+from labelwise.corpus.reliability import Reliability
 from labelwise.demo.write import make_demo
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data

@@ -9,8 +9,8 @@ from spacy.scorer import get_ner_prf
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
-from labelwise.common.errors import InputError
 from labelwise.corpus.annotation import Annotation, annotate
+from labelwise.errors import InputError
 from labelwise.train import dev_scores
 from labelwise.train.dev_scores import EntityCounts, count_entities, weighted_score
 from labelwise.train.reader import read_docs

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from labelwise.common.device import gpu_load
+from labelwise.device import gpu_load
 from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.train.batch_size import find_batch_size
 from labelwise.train.recipe import Recipe

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import spacy
 
-from labelwise.common.errors import InputError
 from labelwise.corpus.manifest import MANIFEST
+from labelwise.errors import InputError
 from labelwise.train.config import make_pipeline, read_settings, source_folders
 from labelwise.train.parameters import find_slots
 from labelwise.train.recipe import Recipe

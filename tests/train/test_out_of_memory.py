@@ -10,7 +10,7 @@ import pytest
 import torch
 from spacy.language import Language
 
-from labelwise.common.errors import InputError
+from labelwise.errors import InputError
 from labelwise.train.parameters import is_out_of_memory
 from labelwise.train.recipe import Recipe
 from labelwise.train.run import train_pipeline
@@ -103,7 +103,7 @@ def test_other_errors_are_not_taken_for_no_memory(demo_corpus, tmp_path, monkeyp
 LIMITED = """
 import json, resource, sys
 import labelwise.train.config as config
-from labelwise.common.errors import InputError
+from labelwise.errors import InputError
 from labelwise.train.recipe import Recipe
 from labelwise.train.run import train_pipeline
 file, corpus, overrides, extra = json.loads(sys.argv[1])

@@ -13,7 +13,7 @@ import pytest
 import spacy
 from spacy.util import load_config
 
-from labelwise.common.errors import InputError
+from labelwise.errors import InputError
 from labelwise.train import loop
 from labelwise.train.checkpoint import State
 from labelwise.train.loop import Loop
@@ -335,8 +335,8 @@ def test_torchrun_trains_what_one_process_does(demo_corpus, tiny_bert, tmp_path)
 
 LAUNCHED = """
 import os, signal, sys
-from labelwise.commands.console import run
-from labelwise.commands.train import train_cli
+from labelwise.console import run
+from scripts.train import train_cli
 from labelwise.train.loop import Loop
 update, kind = Loop.update, sys.argv.pop(1)
 first = os.environ["TORCHELASTIC_RESTART_COUNT"] == "0"

@@ -7,7 +7,7 @@ import pytest
 import spacy
 from spacy.tokens import Doc, DocBin
 
-from labelwise.common.errors import InputError
+from labelwise.errors import InputError
 from labelwise.train import reader
 from labelwise.train.reader import PartitionedCorpus, read_docs
 

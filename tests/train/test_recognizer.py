@@ -6,7 +6,7 @@ import pytest
 import spacy
 from spacy.language import Language
 
-from labelwise.common.errors import InputError
+from labelwise.errors import InputError
 from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.merge.rules.policies import Policies
 from labelwise.train.config import load_settings, read_settings

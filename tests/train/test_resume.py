@@ -15,8 +15,8 @@ from spacy.training.initialize import init_nlp
 from spacy.util import registry
 from thinc.api import Adam, fix_random_seed
 
-from labelwise.common.errors import InputError
 from labelwise.corpus.tokenizer import read_rules
+from labelwise.errors import InputError
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
 from labelwise.train import checkpoint, run

@@ -14,18 +14,18 @@ import typer
 from spacy.util import load_config
 from typer.testing import CliRunner
 
-from labelwise.commands import train as train_script
-from labelwise.common.errors import InputError
-from labelwise.common.files import locked
-from labelwise.common.keys import text_key
 from labelwise.corpus.tokenizer import make_nlp, read_rules
+from labelwise.errors import InputError
 from labelwise.evaluate.run import evaluate_pipeline
+from labelwise.files import locked
+from labelwise.text import text_key
 from labelwise.train import run
 from labelwise.train.config import read_config
 from labelwise.train.reader import PartitionedCorpus, read_docs
 from labelwise.train.recipe import Recipe
 from labelwise.train.registry import make_corpus_tokenizer
 from labelwise.train.run import train_pipeline
+from scripts import train as train_script
 from tests.bare import bare_environment
 from tests.conftest import ROOT, another_process
 

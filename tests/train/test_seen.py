@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import spacy
 
-from labelwise.common.errors import InputError
 from labelwise.corpus.seen_texts import SEEN_TEXTS, collect_seen, read_seen
+from labelwise.errors import InputError
 from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.train.reader import read_docs
 from labelwise.train.recipe import Recipe

@@ -11,11 +11,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from labelwise.common.spans import SpanKey, trim_usable
 from labelwise.corpus.ledger import Problem
 from labelwise.corpus.places import answer_digest
 from labelwise.merge.rules.answers import Answer, digests
 from labelwise.sources.decisions import Decision, DecisionRow
+from labelwise.text import SpanKey, trim_usable
 
 SUPERSEDED, QUESTION = "superseded decision", "policy question"
 OUTCOMES = {"gold is wrong": "corrected", "gold is right": "confirmed", "policy": QUESTION}

@@ -21,7 +21,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from labelwise.common.spans import SpanKey, State
 from labelwise.corpus.manifest import Split
 from labelwise.merge.rules.agreement import Version, find_versions
 from labelwise.merge.rules.answers import Answer, said_labels, superseded, why_not
@@ -32,6 +31,7 @@ from labelwise.merge.rules.splits import value_of_meta
 from labelwise.merge.rules.votes import outvoted
 from labelwise.sources.decisions import DecisionRow
 from labelwise.sources.prodigy import DOCUMENT, TaskSpan
+from labelwise.text import SpanKey, State
 
 # Those who say so, each with their span; the first span has the outcome of all, the others are duplicates.
 Said = list[tuple[Answer, TaskSpan]]

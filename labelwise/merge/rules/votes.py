@@ -12,9 +12,9 @@
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
-from labelwise.common.spans import SpanKey, overlapping_groups
 from labelwise.merge.rules.answers import Answer
 from labelwise.merge.rules.policies import ANNOTATORS, half
+from labelwise.text import SpanKey, overlapping_groups
 
 Offsets = tuple[int, int]
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from labelwise.common.errors import InputError
 from labelwise.corpus.ledger import outcome_of
+from labelwise.errors import InputError
 from labelwise.merge.rules.answers import Answer
 from labelwise.merge.rules.one_text import merge_text
 from labelwise.merge.rules.policies import COVERAGE, Policies

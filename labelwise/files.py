@@ -4,9 +4,12 @@ An output is built in a hidden folder beside its place, `.NAME.labelwise.tmp`, a
 several outputs of a command, the first is deleted before the others are moved, and moved last: readers refuse the
 others without it, such as a corpus without its manifest. A killed command leaves the old outputs or refused ones, and
 its next run deletes what else it left.
+
+Digests of files and folders, by which a stage knows what made a result, are here, too.
 """
 
 import errno
+import hashlib
 import os
 import re
 import shutil
@@ -17,9 +20,10 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from labelwise.common.errors import InputError
+from labelwise.errors import InputError
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
+PACKAGE = Path(__file__).resolve().parent
 
 
 def beside(path: Path, kind: str) -> Path:
@@ -203,3 +207,32 @@ def full_disk_named(folder: Path) -> Iterator[None]:
             raise
         remedy = "check the disk" if code == errno.EIO else "free some space, or choose another folder"
         raise InputError(f"{folder}: {os.strerror(code or 0)}; {remedy}") from error
+
+
+def digest_files(folders: Iterable[str]) -> dict[str, str]:
+    """Digest the Python files of some folders of this package, and the modules beside them.
+
+    folders (Iterable[str]): such as "merge", or "../spacy_per_label"; folders inside them count too.
+    RETURNS (dict[str, str]): digests by path, such as "labelwise/merge/run.py", sorted.
+    """
+    inside = (file for folder in folders for file in (PACKAGE / folder).resolve().rglob("*.py"))
+    return {
+        file.relative_to(PACKAGE.parent).as_posix(): hashlib.blake2b(file.read_bytes(), digest_size=8).hexdigest()
+        for file in sorted({*PACKAGE.glob("*.py"), *inside})
+    }
+
+
+def digest_code(folders: Iterable[str], versions: Iterable[str] = ()) -> str:
+    """Digest some folders of this package, the modules beside them, and the versions of packages, as one."""
+    facts = [*(f"{name} {digest}" for name, digest in digest_files(folders).items()), *versions]
+    return hashlib.blake2b("\n".join(facts).encode(), digest_size=8).hexdigest()
+
+
+def digest_folder(folder: Path) -> str:
+    """Digest the files of a folder, a pipeline's for example, with their names."""
+    digest = hashlib.sha256()
+    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
+        digest.update(file.relative_to(folder).as_posix().encode() + b"\0")
+        with file.open("rb") as opened:
+            digest.update(hashlib.file_digest(opened, "sha256").digest())
+    return digest.hexdigest()

@@ -8,10 +8,10 @@ import sys
 import pytest
 
 from labelwise import __version__
-from labelwise.commands.main import command_names
+from labelwise.__main__ import commands
 from tests.conftest import ROOT
 
-MAIN = "import sys; from labelwise.commands.main import main; main()"
+MAIN = "import sys; from labelwise.__main__ import main; main()"
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess:
@@ -20,15 +20,6 @@ def run(*arguments: str) -> subprocess.CompletedProcess:
 
 def labelwise(*arguments: str) -> subprocess.CompletedProcess:
     return run("-c", MAIN, *arguments)
-
-
-def test_a_clone_has_the_same_commands():
-    fronts = {file.stem for file in (ROOT / "scripts").glob("*.py")} - {"__init__"}
-    assert fronts == set(command_names()) - {"init"}, "a clone has its files"
-    for name in fronts:
-        lines = (ROOT / "scripts" / f"{name}.py").read_text(encoding="utf8").splitlines()
-        assert lines[-1] == f"    run({name}_cli)"
-        assert len(lines) == 7
 
 
 @pytest.mark.parametrize("name", ["make-demo", "make_demo"])
@@ -47,7 +38,7 @@ def test_all_commands_are_listed_with_a_sentence_each():
     listed = labelwise("--help")
     assert listed.returncode == 0
     lines = [line for line in listed.stdout.splitlines() if line.startswith("  ")]
-    assert len(lines) == len(command_names())
+    assert len(lines) == len(commands())
     assert "  make-demo        Write a demo corpus, to try everything without your own data." in lines
 
 

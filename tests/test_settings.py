@@ -1,12 +1,12 @@
-"""Sections of project.yml: what is read, and how errors name it."""
+"""YAML, and the sections of project.yml: how they are read, and how errors name them."""
 
 from typing import Annotated
 
 import msgspec
 import pytest
 
-from labelwise.common.errors import InputError
-from labelwise.common.sections import read_section
+from labelwise.errors import InputError
+from labelwise.settings import decode_yaml, read_section
 
 
 class Pets(msgspec.Struct, frozen=True):
@@ -52,3 +52,33 @@ def test_an_error_names_file_key_and_value_and_what_may_be_there(tmp_path, secti
     with pytest.raises(InputError) as error:
         read_section(tmp_path / "project.yml", "pets", Pets)
     assert str(error.value).startswith(f"{tmp_path}/{'' if 'project' in message else 'project.yml: '}{message}")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"a: 2020-13-45",
+        b"\xff\xfe\x00",
+        b"caf\xe9",
+        b"a: &a [*a]",
+        b"\t:",
+        b"%YAML 9.9\n---\n[",
+        b"a: !!python/object:os.system x",
+        b"a: !!int x",
+        b"? [a]\n: b",
+    ],
+)
+def test_an_error_names_the_file_that_is_no_yaml(content):
+    with pytest.raises(InputError, match=r"(?s)x\.yml: .*; fix it"):
+        decode_yaml(content, list[str], "x.yml", "fix it")
+
+
+def test_a_key_that_is_there_twice_is_an_error():
+    content = b"- name: a\n  path: a.jsonl\n  labels: [A]\n  path: b.jsonl\n"
+    with pytest.raises(InputError, match=r"x\.yml: line 4: 'path' is there twice; write it once; a remedy"):
+        decode_yaml(content, list[dict], "x.yml", "a remedy")
+    assert decode_yaml(b"a: &x {b: 1}\nc: *x\nd: {b: 2}\n", dict, "x.yml", "") == {
+        "a": {"b": 1},
+        "c": {"b": 1},
+        "d": {"b": 2},
+    }

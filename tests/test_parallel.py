@@ -18,10 +18,12 @@ from threading import Event
 import pytest
 from distributed import LocalCluster
 
-from labelwise.common import parallel
-from labelwise.common.errors import InputError
-from labelwise.common.parallel import WINDOW, map_in_order, open_workers
+from labelwise import parallel
+from labelwise.errors import InputError
+from labelwise.parallel import WINDOW, map_in_order, measure_peak, open_workers
 from tests.conftest import ROOT
+
+MB = 2**20
 
 
 class AtOnce(Executor):
@@ -207,3 +209,17 @@ def test_a_worker_with_other_code_refuses_jobs_however_late_it_came(cluster, tmp
         finally:
             worker.terminate()
             worker.wait()
+
+
+def test_the_peak_is_that_of_the_whole_tree():
+    code = "import time; x = bytearray(b'x') * (200 * 2**20); print(flush=True); time.sleep(60)"
+    with measure_peak() as peak:
+        before = peak.bytes
+        child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+        child.stdout.readline()
+        deadline = time.monotonic() + 20
+        while peak.bytes < before + 200 * MB and time.monotonic() < deadline:
+            time.sleep(0.05)
+        child.kill()
+        child.communicate()
+    assert 200 * MB <= peak.bytes - before < 300 * MB

@@ -10,8 +10,9 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from labelwise.common.errors import InputError
-from labelwise.common.files import beside, check_replaceable, locked, staged, staged_together, workspace
+from labelwise import files
+from labelwise.errors import InputError
+from labelwise.files import beside, check_replaceable, locked, staged, staged_together, workspace
 from tests.conftest import another_process
 
 
@@ -269,3 +270,39 @@ def test_only_an_earlier_output_of_the_kind_is_replaced(tmp_path):
         check_replaceable(tmp_path, ["mark"], "pipeline")
     (tmp_path / "mark").touch()
     check_replaceable(tmp_path, ["mark"], "pipeline")
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    for name in ("errors.py", "corpus/manifest.py", "merge/rules/answers.py", "report/charts.py"):
+        (tmp_path / "labelwise" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "labelwise" / name).write_text(f"# {name}\n")
+    monkeypatch.setattr(files, "PACKAGE", tmp_path / "labelwise")
+    return tmp_path / "labelwise"
+
+
+def test_modules_count_and_the_files_of_folders_that_are_asked_for(package):
+    (package / "merge" / "__pycache__").mkdir()
+    (package / "merge" / "__pycache__" / "run.cpython-311.pyc").touch()
+    found = files.digest_files(["corpus", "merge"])
+    assert list(found) == ["labelwise/corpus/manifest.py", "labelwise/errors.py", "labelwise/merge/rules/answers.py"]
+    assert len(set(found.values())) == 3
+
+
+@pytest.mark.parametrize(
+    ("edited", "same"),
+    [
+        ("report/charts.py", True),
+        ("errors.py", False),
+        ("merge/rules/answers.py", False),
+        ("merge/new.py", False),
+    ],
+)
+def test_an_edit_counts_in_modules_and_in_the_folders_that_are_asked_for(package, edited, same):
+    before = files.digest_code(["merge"], ["spacy 3.8"])
+    (package / edited).write_text("edited")
+    assert (files.digest_code(["merge"], ["spacy 3.8"]) == before) is same
+
+
+def test_versions_count(package):
+    assert files.digest_code(["merge"], ["1"]) != files.digest_code(["merge"], ["2"]) != files.digest_code(["merge"])

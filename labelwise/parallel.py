@@ -1,14 +1,19 @@
-"""Jobs beside each other: a window of them over any Executor, whose results come in order.
+"""Jobs beside each other: a window of them over any Executor, whose results come in order; and the memory they take.
 
 A stage's jobs are done in this process, in others of this machine, or by the workers of a Dask cluster
 (https://distributed.dask.org); the bytes of the results are the same.
+
+Memory is the proportional set size: pages that several processes share are counted once.
 """
 
+import ctypes
 import gc
 import logging
 import os
 import platform
+import signal
 import socket
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor
@@ -19,19 +24,24 @@ from itertools import islice
 from multiprocessing import active_children, get_context
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from threading import Lock
+from threading import Event, Lock, Thread
 from typing import Any, TypeVar
 
-from labelwise.common.code import digest_code
-from labelwise.common.errors import InputError
-from labelwise.common.workers import begin_worker
+import psutil
+
+from labelwise.errors import InputError
+from labelwise.files import digest_code
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
+# Takes what is iterated over, a name for it, and how many items there are, if that isn't their len; yields the items.
+Progress = Callable[..., Iterable[Any]]
 MapJobs = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]  # as the builtin `map`
 WINDOW = 12  # jobs of each worker that are sent and not yet taken: the others go on while one takes ten times as long
 PATIENCE = 60  # seconds to wait for a cluster's first worker
 ONE_AT_A_TIME = Lock()  # spaCy isn't thread-safe, and a cluster's worker may have several threads
+INTERVAL = 0.2  # seconds between two looks at memory
+TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None)  # only glibc has it
 
 
 def map_in_order(
@@ -169,3 +179,87 @@ def check_visible(file: Path) -> None:
             f"{socket.gethostname()}: this worker doesn't see {file.parent}; put inputs and outputs on a disk that all "
             "machines share, at the same path"
         )
+
+
+def begin_worker() -> None:
+    """Have the system end this process when the one that made it is killed; only Linux can do that (prctl(2)).
+
+    The one that made it is who decides what follows from signals: an interrupt reaches all processes of a terminal.
+    PyTorch's threads aren't forked, and it would wait for them forever: a worker computes in a single thread.
+    """
+    if torch := sys.modules.get("torch"):
+        torch.set_num_threads(1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    pr_set_pdeathsig = 1
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+
+
+def check_workers(workers: int, gpu_id: int) -> None:
+    """Check a number of processes that predict or train.
+
+    RAISES (InputError): it is less than 1, or more on a GPU.
+    """
+    if workers < 1 or (workers > 1 and gpu_id >= 0):
+        raise InputError(f"--workers {workers}: give 1 or more, and 1 on a GPU, which processes would contend for")
+
+
+def tree_pss(pid: int) -> int:
+    """Sum the proportional set sizes of a process and its descendants, in bytes; 0 for those that have ended."""
+    try:
+        processes = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
+    except psutil.Error:
+        return 0
+    total = 0
+    for process in processes:
+        try:
+            total += process.memory_full_info().pss
+        except psutil.Error:
+            continue
+    return total
+
+
+def give_back() -> None:
+    """Give freed memory back to the system, if the C library can.
+
+    glibc's malloc does so only from the end of its heap. Where blocks of many sizes come and go, as a transformer's
+    tensors do, freed ones lie between others, and the heap grows: in training MiniLM to three times what is in use.
+    """
+    if TRIM:
+        TRIM(0)
+
+
+class Peak:
+    """The most memory that was seen, in bytes."""
+
+    bytes = 0
+
+
+@contextmanager
+def measure_peak() -> Iterator[Peak]:
+    """Sample the memory of this process and its descendants while the block runs.
+
+    YIELDS (Peak): its `bytes` are final when the block has ended.
+    """
+    peak = Peak()
+    ended = Event()
+
+    def look() -> None:
+        """Look again and again, until all is done."""
+        while not ended.wait(INTERVAL):
+            peak.bytes = max(peak.bytes, tree_pss(os.getpid()))
+
+    thread = Thread(target=look, daemon=True)
+    peak.bytes = tree_pss(os.getpid())
+    thread.start()
+    try:
+        yield peak
+    finally:
+        ended.set()
+        thread.join()
+
+
+def no_progress(items: Iterable[Any], name: str, total: int | None = None) -> Iterable[Any]:
+    """Show nothing."""
+    return items

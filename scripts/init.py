@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from labelwise.commands.console import msg, user_errors
+from labelwise.console import msg, run, user_errors
 from labelwise.project.new import init
 
 
@@ -17,3 +17,7 @@ def init_cli(
         init(out)
     msg.good(f"{out} is a project: put your data into {out / 'assets'}, or try it with the demo corpus as it is")
     msg.info(f"cd {out} && weasel run all")
+
+
+if __name__ == "__main__":
+    run(init_cli)

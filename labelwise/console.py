@@ -13,16 +13,13 @@ import typer
 from tqdm import tqdm
 from wasabi import Printer
 
-from labelwise.common.environment import quit_quietly
-from labelwise.common.errors import InputError
-from labelwise.common.files import FULL
+from labelwise.environment import quit_quietly
+from labelwise.errors import InputError
+from labelwise.files import FULL
 
 WIDTH, GAP = 80, 3  # characters of a table, and those between two columns
 LEAST = 20  # characters of the first column, if it has as many, where the others leave it no more
 
-MemoryOption = Annotated[
-    str, typer.Option(envvar="LABELWISE_MEMORY", help="Use fewer workers if they would need more, such as 2GB")
-]
 AddressOption = Annotated[
     str, typer.Option(envvar="LABELWISE_ADDRESS", help="A Dask scheduler's address, such as tcp://box:8786")
 ]

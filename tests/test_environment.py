@@ -11,8 +11,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from labelwise.common.errors import InputError
-from labelwise.common.portable import BEYOND_V3, DISABLED, KERNELS, V3, asks, obey
+from labelwise.environment import BEYOND_V3, DISABLED, KERNELS, V3, asks, obey
+from labelwise.errors import InputError
 from tests.conftest import ROOT
 
 # Its products differ from kernel to kernel, its exponentials and sums from one group of instructions to another.
@@ -21,7 +21,7 @@ import scripts
 import hashlib, sys
 from pathlib import Path
 import numpy as np
-from labelwise.common.portable import obey
+from labelwise.environment import obey
 obey(Path(sys.argv[1]))
 rng = np.random.default_rng(0)
 a = rng.standard_normal((300, 301), dtype="float32")
@@ -88,7 +88,7 @@ def test_commands_choose_kernels_where_the_config_of_training_or_pipeline_asks_f
     (tmp_path / "config.cfg").write_text(PORTABLE)
     name, *arguments = line.format(config=tmp_path / "config.cfg", folder=tmp_path).split()
     app = typer.Typer()
-    app.command()(getattr(importlib.import_module(f"labelwise.commands.{name}"), f"{name}_cli"))
+    app.command()(getattr(importlib.import_module(f"scripts.{name}"), f"{name}_cli"))
     assert "portable: " in CliRunner().invoke(app, arguments).output
     command = [sys.executable, "-m", f"scripts.{name}", *arguments]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

@@ -13,11 +13,11 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from labelwise.commands.compare import compare_cli
-from labelwise.commands.console import (
+from labelwise.console import (
     print_table,
     progress,
 )
+from scripts.compare import compare_cli
 from tests.conftest import ROOT, write_jsonl
 
 PYTHON = [sys.executable, "-X", "faulthandler"]
@@ -41,7 +41,7 @@ def run(command: list[str], **options) -> subprocess.CompletedProcess:
 def script(body: str, *arguments: object) -> list[str]:
     """A command line whose work is the body of a function."""
     lines = "".join(f"    {line}\n" for line in body.splitlines())
-    imports = "import os, scripts\nfrom pathlib import Path\nfrom labelwise.commands.console import *"
+    imports = "import os, scripts\nfrom pathlib import Path\nfrom labelwise.console import *"
     source = f"{imports}\ndef work():\n{lines}\nrun(work)"
     return [*PYTHON, "-c", f"import sys; given, sys.argv = sys.argv[1:], ['x']\n{source}", *map(str, arguments)]
 
@@ -116,7 +116,7 @@ def test_a_command_that_is_interrupted_while_it_is_loaded_ends_quietly(tmp_path,
 def test_a_command_that_is_ended_leaves_nothing(tmp_path, number, status):
     body = (
         "import tempfile, time\n"
-        "from labelwise.common.files import staged\n"
+        "from labelwise.files import staged\n"
         "with user_errors('Nothing was done'), staged(Path(given[0]) / 'out') as file, tempfile.TemporaryDirectory():\n"
         "    file.write_text('half')\n"
         "    print('begun', flush=True)\n"
@@ -155,7 +155,7 @@ def test_a_folder_where_a_command_would_write_a_file_is_an_error_before_it_begin
     before = sorted(tmp_path.iterdir())
     monkeypatch.chdir(tmp_path)
     app = typer.Typer()
-    app.command()(getattr(import_module(f"labelwise.commands.{name}"), f"{name}_cli"))
+    app.command()(getattr(import_module(f"scripts.{name}"), f"{name}_cli"))
     words = arguments.replace("TAKEN", "taken").replace("CORPUS", str(demo_corpus)).split()
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 1

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import msgspec
 
-from labelwise.commands.console import msg, print_table
-from labelwise.common.wording import counted
+from labelwise.console import msg, print_table
 from labelwise.corpus.tasks import DATASETS
 from labelwise.sources.declarations import write_entries
 from labelwise.sources.formats import SUFFIXES
 from labelwise.sources.undeclared import Undeclared, declare_folder
+from labelwise.text import counted
 
 
 def declare(folder: Path) -> list[Undeclared]:

@@ -1,11 +1,40 @@
-"""Spans of characters: trim them, and group those that overlap."""
+"""Texts and the spans of characters in them: a text's key, trimmed spans, groups that overlap; counts in words.
 
+A key is the digest of a text's bytes, by which tasks are merged and Docs are sorted.
+"""
+
+import hashlib
+import struct
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, TypeGuard, TypeVar
+
+import msgspec
 
 SpanKey = tuple[int, int, str]  # start and end, label
 Offsets = TypeVar("Offsets", bound=tuple[Any, ...])  # start and end come first
 State = Literal["partial", "none"]  # of a label that a text isn't complete for
+# The errors of msgspec for JSON: bytes that aren't UTF-8 and deep nesting have exceptions of their own.
+DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+KEY_BYTES = 12
+_KEY = struct.Struct(">QI")
+
+
+def text_key(text: bytes) -> bytes:
+    """Digest a text in UTF-8; 95 bits vary, so the chance that two of a million texts share a key is 1 in 10^17."""
+    digest = hashlib.blake2b(text, digest_size=KEY_BYTES).digest()
+    return digest[:-1] + bytes([digest[-1] | 1])
+
+
+def key_parts(key: bytes) -> tuple[int, int]:
+    """Read a key as two numbers, of 64 and 32 bits, which sort as keys do."""
+    high, low = _KEY.unpack(key)
+    return high, low
+
+
+def join_key(high: int, low: int) -> bytes:
+    """Make a key from its two numbers."""
+    return _KEY.pack(high, low)
 
 
 def trim(text: str, start: int, end: int) -> tuple[int, int]:
@@ -57,3 +86,28 @@ def judgeable(spans: Iterable[SpanKey], judged: Iterable[SpanKey], uncovered: Ma
         return set(spans)
     known = {span for span in judged if uncovered.get(span[2]) == "partial"}
     return {span for span in spans if span[2] not in uncovered or span in known}
+
+
+def is_text(value: Any) -> bool:
+    """Tell whether a value can be written: it has no half of a surrogate pair, such as JSON may have it escaped."""
+    try:
+        msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def decode_counter(kind: type[Counter[str]], value: dict[str, int]) -> Counter[str]:
+    """Make a Counter again of the map that msgspec wrote, as its `dec_hook`."""
+    return kind(value)
+
+
+def counted(count: int, noun: str, nouns: str = "") -> str:
+    """Write a number with what it counts.
+
+    nouns (str): the plural, if it isn't just an s more.
+
+    >>> counted(1, "text"), counted(2000, "text"), counted(2, "row or span", "rows or spans")
+    ('1 text', '2,000 texts', '2 rows or spans')
+    """
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {nouns or noun + 's'}"

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from labelwise.common.reliability import BINS, Reliability
+from labelwise.corpus.reliability import BINS, Reliability
 
 
 def test_the_calibration_error_is_that_of_its_definition():

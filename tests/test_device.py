@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import thinc.api
 
-from labelwise.common.device import CpuOps, use_gpu, why_not
-from labelwise.common.errors import InputError
+from labelwise.device import CpuOps, use_gpu, why_not
+from labelwise.errors import InputError
 
 
 def test_on_the_cpu_numpy_multiplies_matrices():

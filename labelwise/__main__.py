@@ -1,0 +1,48 @@
+"""The console command `labelwise`: `labelwise merge` runs `scripts/merge.py`, installed as labelwise.scripts.
+
+A command's module is loaded when it is called, and not before. Its name may be written with - or with _.
+"""
+
+import ast
+import sys
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+
+from labelwise import __version__
+from labelwise.environment import be_interruptible
+
+SCRIPTS = "labelwise.scripts" if find_spec("labelwise.scripts") else "scripts"  # in a clone they lie beside labelwise
+
+
+def main() -> None:
+    """Run the command that is named, print the version, or list all commands."""
+    be_interruptible()
+    name = sys.argv[1].replace("-", "_") if len(sys.argv) > 1 else ""
+    if name in commands():
+        sys.argv = [f"labelwise {sys.argv[1]}", *sys.argv[2:]]
+        module = import_module(f"{SCRIPTS}.{name}")
+        import_module("labelwise.console").run(getattr(module, f"{name}_cli"))
+    if name == "__version":
+        sys.stdout.write(f"labelwise {__version__}\n")
+        return
+    wanted = name in ("", "__help")
+    lines = "".join(f"  {name.replace('_', '-'):16} {said}\n" for name, said in commands().items())
+    sys.stdout.write(f"Usage: labelwise COMMAND [OPTIONS]; `labelwise COMMAND --help` lists the options\n\n{lines}")
+    if not wanted:
+        sys.exit(f"labelwise {sys.argv[1]}: there is no such command")
+
+
+def commands() -> dict[str, str]:
+    """List the commands, as their modules are named, each with the first line of its docstring."""
+    spec = find_spec(SCRIPTS)
+    folder = Path(str(spec.origin)).parent if spec else Path()
+    return {
+        file.stem: (ast.get_docstring(ast.parse(file.read_text(encoding="utf8"))) or "").partition("\n")[0]
+        for file in sorted(folder.glob("*.py"))
+        if file.stem != "__init__"
+    }
+
+
+if __name__ == "__main__":
+    main()
