@@ -46,8 +46,7 @@ def main(
     for workers in (1, 2):
         peaks: list[float] = []
         for number, corpus in ((docs, small), (10 * docs, large)):
-            files = [str(OUT / name) for name in ("metrics.json", "texts.parquet", "pairs.parquet")]
-            given = [str(model), str(corpus / "test"), files[0], "--texts", files[1], "--pairs", files[2]]
+            given = [str(model), str(corpus / "test"), str(OUT / "metrics.json"), "--tables", str(OUT)]
             taken = measure("scripts.evaluate", *given, "--workers", str(workers))
             peaks.append(taken.megabytes)
             growth = peaks[-1] / peaks[0] if len(peaks) > 1 else None

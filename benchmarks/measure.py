@@ -32,10 +32,11 @@ class Measured(NamedTuple):
         return self.peak_pss / 2**20
 
 
-def project_with(folder: Path, **merge: Any) -> tuple[str, str]:
-    """Copy project.yml into a folder, with other settings of the merge; return the option that names the copy."""
+def project_with(folder: Path, section: str = "merge", **values: Any) -> tuple[str, str]:
+    """Copy project.yml into a folder, with other values in a section; return the option that names the copy."""
     content = yaml.safe_load(Path("project.yml").read_text(encoding="utf8"))
-    sections = {"tokenizer": content["tokenizer"], "merge": content["merge"] | merge}
+    sections = {name: content[name] for name in ("tokenizer", "brat", "merge")}
+    sections[section] |= values
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "project.yml").write_text(yaml.safe_dump(sections, allow_unicode=True), encoding="utf8")
     return "--project", str(folder / "project.yml")

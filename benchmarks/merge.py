@@ -80,7 +80,6 @@ def main(
         line("merge, 2 workers", *merges, ratio=ratio, of=f"reading's seconds, median of {rounds}"),
         line("merge, 1 worker", merge(workload, out, "--workers", "1")),
         line("merge, 4 workers", merge(workload, out, "--workers", "4")),
-        line("merge, --memory 256MB", merge(workload, out, "--memory", "256MB")),
         line(f"home-made, a tenth of the texts ({NAIVE_DOCS:,}), all in memory", naive),
     ]
     failed = [f"{line.what}: {line.megabytes:.0f} MB" for line in lines[1:2] if line.megabytes > MEMORY_LIMIT]

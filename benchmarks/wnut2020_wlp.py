@@ -22,8 +22,16 @@ def merge_commands(corpus: Path) -> dict[str, list[Any]]:
     """Return the commands that make OUT/corpus from the folder with train and dev."""
     train, dev = OUT / "tasks" / "train", OUT / "tasks" / "dev"
     return {
-        "convert train": ["convert_brat", corpus / "train", train, "--prefix", "train-"],
-        "convert dev": ["convert_brat", corpus / "dev", dev, "--prefix", "dev-", "--split", "test"],
+        "convert train": [
+            "convert_brat",
+            corpus / "train",
+            train,
+            *project_with(OUT / "train", "brat", prefix="train-"),
+        ],
+        "convert dev": [
+            *("convert_brat", corpus / "dev", dev),
+            *project_with(OUT / "dev", "brat", prefix="dev-", split="test"),
+        ],
         "merge": [
             *("merge", train / "datasets.yml", dev / "datasets.yml", OUT / "corpus", "--metrics", OUT / "merge.json"),
             *project_with(OUT, test_ratio=0),

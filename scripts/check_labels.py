@@ -9,7 +9,7 @@ import typer
 from labelwise.check.findings import KINDS
 from labelwise.check.folds import Folds
 from labelwise.check.run import check
-from labelwise.console import AddressOption, MemoryOption, msg, print_table, run, user_errors
+from labelwise.console import AddressOption, msg, print_table, run, user_errors
 from labelwise.environment import obey
 from labelwise.settings import read_section
 from labelwise.text import counted
@@ -39,7 +39,6 @@ def check_labels_cli(
     model: Annotated[Path | None, Option(help="Trained pipeline, which gives its opinion on dev")] = None,
     seed: Annotated[int, Option(help="Random seed")] = 0,
     workers: Annotated[int, Option(help="Processes that each train a pipeline")] = 1,
-    memory: MemoryOption = "",
     address: AddressOption = "",
 ) -> None:
     """Find annotations that contradict the others: the cases that a report's page shows."""
@@ -49,7 +48,7 @@ def check_labels_cli(
             section = read_section(project, "check", CheckSection)
             obey(config)
             recipe = Recipe(config, corpus, seed=seed, max_steps=section.steps, resume=True)
-            folds = Folds(recipe, section.folds, model, workers, memory, address)
+            folds = Folds(recipe, section.folds, model, workers, address)
         checked = check(corpus, out, folds, tell=msg.info)
     if folds:
         found = sorted(checked.counts.items())

@@ -9,7 +9,6 @@ import typer
 from labelwise.console import AddressOption, figure, msg, print_table, progress_texts, run, user_errors
 from labelwise.corpus.ledger import tell_gold
 from labelwise.environment import obey
-from labelwise.errors import InputError
 from labelwise.evaluate.results import read_merge_counts
 from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.evaluate.scores import SEEN_REMEDY, Metrics, Scores, tell_seen
@@ -24,8 +23,7 @@ def evaluate_cli(
     model: Annotated[Path, typer.Argument(help="Folder of a trained pipeline")],
     split: Annotated[Path, typer.Argument(help="Split of a merged corpus, such as corpus/test")],
     metrics: Annotated[Path, typer.Argument(help="JSON file for the scores")],
-    texts: Annotated[Path | None, Option(help="Parquet file with a row for each text")] = None,
-    pairs: Annotated[Path | None, Option(help="Parquet file with a row for each pair of spans")] = None,
+    tables: Annotated[Path | None, Option(help="Folder for texts.parquet and pairs.parquet")] = None,
     predictions: Annotated[Path | None, Option(help="JSONL file for predictions, with the gold, to export")] = None,
     merge_metrics: Annotated[Path | None, Option(help="The merge's ledger, for the agreement of annotators")] = None,
     gpu_id: Annotated[int, Option(help="Number of the GPU; -1 for the CPU")] = -1,
@@ -38,13 +36,12 @@ def evaluate_cli(
     """Evaluate a trained pipeline on a split of the corpus, label by label."""
     with user_errors("Nothing was evaluated"):
         obey(model / "config.cfg")
-        if (texts is None) != (pairs is None):
-            raise InputError("--texts, --pairs: give both or none")
-        with staged_together(metrics, predictions, texts, pairs) as (scores, kept, first, second):
+        beside = [tables and tables / name for name in ("texts.parquet", "pairs.parquet")]
+        with staged_together(metrics, predictions, *beside) as (scores, kept, texts, pairs):
             found = evaluate_pipeline(
                 model,
                 split,
-                tables=Tables(first, second) if texts and pairs else None,
+                tables=Tables(texts, pairs) if tables else None,
                 predictions=kept,
                 merge_metrics=merge_metrics,
                 gpu_id=gpu_id,

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from labelwise.console import AddressOption, MemoryOption, msg, print_counts, print_table, progress, run, user_errors
+from labelwise.console import AddressOption, msg, print_counts, print_table, progress, run, user_errors
 from labelwise.corpus.ledger import Ledger, pairwise_f, split_gold, tell_gold
 from labelwise.corpus.manifest import SPLITS
 from labelwise.corpus.tokenizer import has_rules
@@ -36,7 +36,6 @@ def merge_cli(
     metrics: Annotated[Path | None, Option(help="JSON file for the ledger")] = None,
     project: Annotated[Path | None, Option(help="YAML file with sections `merge` and `tokenizer`")] = None,
     workers: Annotated[int, Option(help="Processes; 0 for one per core")] = 0,
-    memory: MemoryOption = "",
     address: AddressOption = "",
     strict: Annotated[bool, Option("--strict", help="Fail, and write nothing, if any row or span is bad")] = False,
 ) -> None:
@@ -52,7 +51,6 @@ def merge_cli(
                     out,
                     settings,
                     workers=workers,
-                    memory=memory,
                     address=address,
                     decisions=decisions,
                     metrics=metrics,

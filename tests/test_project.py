@@ -25,12 +25,14 @@ from labelwise.settings import read_section
 from labelwise.sources.brat import Discontinuous, MissingAnn, Shifted
 from labelwise.train import checkpoint as train_checkpoint
 from scripts.check_labels import CheckSection
+from scripts.convert_brat import BratSection
 from scripts.report import ReportSection
 from tests.conftest import ROOT, real_corpus
 from tests.report.report_inputs import write_plots
 
 PROJECT = srsly.read_yaml(ROOT / "project.yml")  # as weasel does
 COMMANDS = {command["name"]: command for command in PROJECT["commands"]}
+ONLY_PRINTED = ("console.py", "errors.py")  # no output depends on these
 
 
 def imported_files(file: Path) -> set[Path]:
@@ -59,8 +61,8 @@ def needed(command) -> set[str]:
         for module in re.findall(r"-m (scripts\.\w+)", line):
             for path in imported_files(ROOT / (module.replace(".", "/") + ".py")):
                 top, *inside = path.relative_to(ROOT).parts
-                if top == "labelwise":
-                    found.add("/".join([top, *inside[: 2 if inside[0] == "commands" else 1]]))
+                if top in ("labelwise", "scripts") and inside[0] not in ("__init__.py", *ONLY_PRINTED):
+                    found.add(f"{top}/{inside[0]}")
         found |= set(re.findall(r"configs/\S+", line))
     return found
 
@@ -76,14 +78,8 @@ def test_all_code_that_a_command_uses_is_in_its_deps(name):
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_no_command_depends_on_code_that_it_does_not_use(name):
-    code = {dep for dep in COMMANDS[name]["deps"] if dep.startswith(("labelwise/", "configs/"))}
+    code = {dep for dep in COMMANDS[name]["deps"] if dep.startswith(("labelwise/", "scripts/", "configs/"))}
     assert code <= needed(COMMANDS[name])
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_deps_can_be_read_at_a_glance(name):
-    most = {"check-folds": 16, "report": 19, "report-gpu": 19}  # which read corpus and pairs
-    assert len(COMMANDS[name]["deps"]) <= most.get(name, 14)
 
 
 @pytest.mark.parametrize(("stage", "names"), [(merge_cache, ["merge"]), (train_checkpoint, ["train-cpu", "train-gpu"])])
@@ -100,9 +96,9 @@ def test_every_path_on_a_command_line_is_a_dep_or_an_output(name):
     known = [*command["deps"], *outputs(command)]
     for line in command["script"]:
         for path in re.findall(r"(?<!\S)(?:assets|corpus|training|metrics|plots)/\S+", line):
-            # Of a machine, not of an experiment; or made when somebody asks for it, from what is there.
-            untracked = path.endswith("/batch_size.json")
-            assert untracked or any(path == item or path.startswith(item + "/") for item in known), path
+            untracked = path.endswith("/batch_size.json")  # of a machine, not of an experiment
+            inside = any(path == item or path.startswith(item + "/") for item in known)
+            assert untracked or inside or any(item.startswith(path + "/") for item in outputs(command)), path
 
 
 def test_no_output_is_made_twice_or_inside_another():
@@ -148,7 +144,7 @@ def test_help_is_one_imperative_line(name):
 
 def test_variables_are_few():
     """What is set rarely stands in a section, or in a config."""
-    assert len(PROJECT["vars"]) <= 32
+    assert len(PROJECT["vars"]) <= 20
 
 
 def test_variables_are_scalars_and_used():
@@ -162,10 +158,17 @@ def test_variables_are_scalars_and_used():
 
 @pytest.mark.parametrize(
     ("section", "kind"),
-    [("merge", Settings), ("check", CheckSection), ("report", ReportSection), ("package", PackageName)],
+    [
+        ("brat", BratSection),
+        ("merge", Settings),
+        ("check", CheckSection),
+        ("report", ReportSection),
+        ("package", PackageName),
+    ],
 )
 def test_a_section_lists_all_its_keys_with_their_defaults(section, kind):
-    defaults = {field.name: field.default for field in msgspec.structs.fields(kind) if field.name != "tokenizer"}
+    defaults = msgspec.to_builtins(kind())
+    defaults.pop("tokenizer", None)
     assert PROJECT[section] == defaults
     assert read_section(ROOT / "project.yml", section, kind) == kind()
 
@@ -251,7 +254,7 @@ POLICIES = get_type_hints(Policies) | {
 @pytest.mark.parametrize("policy", POLICIES)
 def test_project_docs_and_code_agree_on_the_policies(policy):
     values = get_args(POLICIES[policy])
-    section = "merge" if policy in Settings.__struct_fields__ else "vars"
+    section = "merge" if policy in Settings.__struct_fields__ else "brat"
     assert PROJECT[section][policy] == values[0]
     [row] = re.findall(rf"(?m)^\| `{policy}` \|.*$", (ROOT / "docs" / "accounting.md").read_text(encoding="utf8"))
     assert sorted(re.findall(r"`([a-z_-]+)`", row)[1:]) == sorted(values)

@@ -17,10 +17,10 @@ from labelwise.corpus.manifest import Split, partitions_of
 from labelwise.corpus.pipeline import forgetting, load_pipeline, take_batch
 from labelwise.errors import InputError
 from labelwise.files import beside, remove
-from labelwise.parallel import check_workers, plan_workers
+from labelwise.parallel import check_workers
 from labelwise.train.reader import fold_of
 from labelwise.train.recipe import Recipe
-from labelwise.train.side_by_side import PER_TRAINING, train_side_by_side
+from labelwise.train.side_by_side import train_side_by_side
 from spacy_per_label import PerLabelRecognizer, decode
 
 LOOKED_AT: tuple[Split, ...] = ("train", "dev")
@@ -41,7 +41,6 @@ class Folds(NamedTuple):
     number (int): of folds.
     model (Path | None): the trained pipeline, for dev, if it has a head for each label.
     workers (int): trainings side by side, at most.
-    memory (str): that all processes may take, such as "2GB"; empty for no limit.
     address (str): of a cluster that trains them; see `parallel.open_workers`.
     """
 
@@ -49,7 +48,6 @@ class Folds(NamedTuple):
     number: int = 3
     model: Path | None = None
     workers: int = 1
-    memory: str = ""
     address: str = ""
 
 
@@ -63,7 +61,6 @@ def ask_folds(
     if folds.number < 2:
         raise InputError(f"folds {folds.number}: give at least 2, in the section `check` of project.yml")
     check_workers(folds.workers, folds.recipe.gpu_id)
-    workers = plan_workers(folds.memory, folds.workers, PER_TRAINING, PER_TRAINING)
     dev = read_checked(corpus, "dev")
     if trained := load_per_label(folds.model):
         yield from add_opinions(trained, dev, labels)
@@ -73,7 +70,7 @@ def ask_folds(
     pipelines = beside(out, "folds")
     pipelines.mkdir(parents=True, exist_ok=True)
     tell(f"Training {folds.number} pipelines, each without a part of train; the table is that of the first")
-    trainings = train_side_by_side(fold_recipes(folds), pipelines, workers, folds.address)
+    trainings = train_side_by_side(fold_recipes(folds), pipelines, folds.workers, folds.address)
     for fold, pipeline in enumerate(trainings):
         tell(f"Pipeline {fold + 1} of {folds.number} is trained")
         docs = read_checked(corpus, "train", fold=fold, folds=folds.number)

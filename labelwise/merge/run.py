@@ -40,13 +40,9 @@ from labelwise.merge.plan import count_partitions, plan_merging
 from labelwise.merge.read import collect_extracts, plan_reading, read_slice
 from labelwise.merge.rules.settings import Settings, load_tokenizer
 from labelwise.merge.runs import Run, Source
-from labelwise.parallel import MapJobs, Progress, no_progress, open_workers, plan_workers
+from labelwise.parallel import MapJobs, Progress, no_progress, open_workers
 from labelwise.sources.decisions import DecisionRow, find_decisions
 from labelwise.sources.declarations import DataSet, all_labels, load_datasets
-
-# Bytes that a merge takes beyond what this process has when it begins: by itself, and for each worker. Measured by
-# `make bench`, plus a tenth.
-ALONE, PER_WORKER = 60 * 2**20, 75 * 2**20
 
 
 def merge_data(
@@ -55,7 +51,6 @@ def merge_data(
     settings: Settings,
     *,
     workers: int = 1,
-    memory: str = "",
     address: str = "",
     decisions: Path | str | None = None,
     metrics: Path | str | None = None,
@@ -67,7 +62,6 @@ def merge_data(
     declarations (Sequence[Path | str]): `datasets.yml` files.
     out (Path | str): the folder for the corpus.
     workers (int): processes; 0 for one per core.
-    memory (str): fewer workers if they would take more than this, such as "256MB"; empty for no limit.
     address (str): see `parallel.open_workers`.
     decisions (Path | str | None): the folder of decisions.
     metrics (Path | str | None): the JSON file for the ledger.
@@ -78,10 +72,7 @@ def merge_data(
     datasets = load_datasets([Path(path).absolute() for path in declarations])
     if workers < 0:
         raise InputError(f"--workers {workers}: give a number of processes, or 0 for one per core")
-    workers = workers or os.cpu_count() or 1
-    load_tokenizer(settings)  # which all workers share, so that it is there when memory is planned
-    workers = plan_workers(memory, workers, ALONE, PER_WORKER)
-    with open_workers(workers, address, out) as map_jobs:
+    with open_workers(workers or os.cpu_count() or 1, address, out) as map_jobs:
         return merge_datasets(
             datasets,
             out,

@@ -49,4 +49,4 @@ def derive(project: str) -> str:
     'labelwise make-demo assets/demo\\n  deps:\\n  - assets/brat\\n  - labelwise.version\\n'
     """
     named = re.sub(r"python -m scripts\.(\w+)", lambda found: f"labelwise {found[1].replace('_', '-')}", project)
-    return re.sub(r"(?m)(^  - (labelwise/.*|spacy_per_label)\n)+", f"  - {VERSION}\n", named)
+    return re.sub(r"(?m)(^  - (labelwise/.*|scripts/.*|spacy_per_label)\n)+", f"  - {VERSION}\n", named)

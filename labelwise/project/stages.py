@@ -24,6 +24,7 @@ from labelwise.errors import InputError
 VARIABLE = re.compile(r"'?\$\{vars\.(?P<name>\w+)\}")
 WORDS = re.compile(r"[\w@%+=:,./*?\[\] -]*[^\W_][\w@%+=:,./*?\[\] -]*")  # what a shell reads as words
 SECTIONS = {  # that commands read by themselves
+    "convert-brat": ["brat"],
     "merge": ["tokenizer", "merge"],
     "check-folds": ["check"],
     "report": ["report"],

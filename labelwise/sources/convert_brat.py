@@ -90,8 +90,8 @@ def convert_brat(
     """
     check_out(out, [folder for folder in (brat_dir, fallback) if folder])
     check_encoding(encoding)
-    check_document_url(document_url, "--document-url")
-    check_renaming(rename, labels or (), "--rename")
+    check_document_url(document_url, "section brat")
+    check_renaming(rename, labels or (), "section brat")
     with ExitStack() as stack:
         folder = stack.enter_context(staged(out, folder=True))
         if unless and has_data(unless) and brat_dir.is_dir() and not find_documents(brat_dir):

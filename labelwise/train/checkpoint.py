@@ -27,7 +27,7 @@ from labelwise.train.config import source_folders
 from labelwise.train.parameters import find_scalers, find_slots
 
 # What a training depends on: folders of this package, and packages.
-CODE = ("common", "corpus", "train", "../spacy_per_label")
+CODE = ("corpus", "train", "../spacy_per_label")
 PACKAGES = ("spacy", "thinc", "numpy", "torch", "transformers", "spacy_transformers")
 STATE = "state.json"
 STATES = ("mom1", "mom2", "averages")  # of thinc's optimizer, arrays by parameter

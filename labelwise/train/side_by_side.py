@@ -10,10 +10,6 @@ from labelwise.parallel import open_workers
 from labelwise.train.recipe import Recipe
 from labelwise.train.run import train_pipeline
 
-# Bytes that a training takes beyond what this process has: 220 MB on the wet lab protocols, 18 labels, configs/cpu.cfg;
-# plus a third.
-PER_TRAINING = 300 * 2**20
-
 
 def train_side_by_side(recipes: Sequence[Recipe], out: Path, workers: int, address: str = "") -> Iterator[Path]:
     """Train a pipeline by each recipe, and yield their folders, in order.

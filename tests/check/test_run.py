@@ -9,7 +9,6 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from labelwise.check import folds
 from labelwise.check.deck import LEAST, Finding, locate
 from labelwise.check.folds import LOOKED_AT, Folds, read_checked
 from labelwise.check.run import check
@@ -127,20 +126,6 @@ def test_findings_do_not_depend_on_the_number_of_processes(noisy, tmp_path):
         check(noisy / "corpus", tmp_path / str(workers), folds)
     assert bytes_of(tmp_path / "1") == bytes_of(tmp_path / "2")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["1", "2"]
-
-
-def test_no_more_is_trained_side_by_side_than_memory_allows(noisy, tmp_path, monkeypatch):
-    asked = []
-    monkeypatch.setattr(
-        folds, "train_side_by_side", lambda recipes, out, workers, *where: asked.append(workers) or iter(())
-    )
-    monkeypatch.setattr(memory, "tree_pss", lambda pid: 0)
-    given = Folds(Recipe(CPU, noisy / "corpus"), workers=3)
-    for size in ("900GB", "700MB", "300MB"):
-        check(noisy / "corpus", tmp_path / "check", given._replace(memory=size))
-    assert asked == [3, 2, 1]
-    with pytest.raises(InputError, match="memory 299MB: the least possible is 300MB"):
-        check(noisy / "corpus", tmp_path / "check", given._replace(memory="299MB"))
 
 
 @pytest.mark.parametrize("damage", ["one fold", "no pipeline", "no places", "no JSON"])

@@ -25,8 +25,7 @@ make_demo {0}/demo --format both --noise {1}
 convert_brat {0}/demo/brat {0}/corpus/tasks
 merge {0}/corpus/tasks/datasets.yml {0}/demo/prodigy {0}/corpus --metrics {0}/metrics/merge.json --project project.yml
 train configs/cpu.cfg {0}/corpus {0}/training/cpu/model-best --curve {0}/plots/cpu.tsv --max-steps {2} --workers 2
-evaluate {0}/training/cpu/model-best {0}/corpus/test {0}/metrics/cpu.json --texts {0}/training/cpu/texts.parquet \
---pairs {0}/training/cpu/pairs.parquet
+evaluate {0}/training/cpu/model-best {0}/corpus/test {0}/metrics/cpu.json --tables {0}/training/cpu
 check_labels {0}/corpus --out {0}/training/check
 check_labels {0}/corpus --out {0}/training/check-folds --config configs/cpu.cfg --project project.yml \
 --model {0}/training/cpu/model-best --workers 2

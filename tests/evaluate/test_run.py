@@ -54,17 +54,17 @@ def files_of(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-OPTIONS = {
-    "texts": "texts.parquet",
-    "pairs": "pairs.parquet",
-    "predictions": "predictions.jsonl",
-}
+FILES = ("metrics.json", "predictions.jsonl", "texts.parquet", "pairs.parquet")
+
+
+def outputs(folder: Path) -> list:
+    """The arguments that have all files written into a folder."""
+    return [folder / "metrics.json", "--tables", folder, "--predictions", folder / "predictions.jsonl"]
 
 
 def evaluate_all(run, model: Path, split: Path, folder: Path, *options) -> str:
     """Write all files there are into a folder."""
-    named = [part for name, file in OPTIONS.items() for part in (f"--{name}", folder / file)]
-    code, printed = run(model, split, folder / "metrics.json", *named, *options)
+    code, printed = run(model, split, *outputs(folder), *options)
     assert code == 0, printed
     return printed
 
@@ -72,7 +72,7 @@ def evaluate_all(run, model: Path, split: Path, folder: Path, *options) -> str:
 def test_files_are_written_and_no_other(run, model, demo_corpus, tmp_path):
     out = tmp_path / "new" / "folder"
     evaluate_all(run, model, demo_corpus / "test", out, "--merge-metrics", demo_corpus.parent / "merge.json")
-    assert set(files_of(out)) == {"metrics.json", *OPTIONS.values()}
+    assert set(files_of(out)) == set(FILES)
     assert [path.name for path in tmp_path.iterdir()] == ["new"]
     metrics = json.loads((out / "metrics.json").read_text())
     manifest = read_manifest(demo_corpus)
@@ -265,7 +265,6 @@ def test_the_agreement_of_annotators_is_beside_the_scores(agreement, run, model,
         (["--workers", "-1"], "--workers -1: give 1 or more"),
         (["--workers", "2", "--gpu-id", "0"], "--workers 2: give 1 or more, and 1 on a GPU"),
         (["--merge-metrics", "none.json"], "none.json"),
-        (["--texts", "texts.parquet"], "--texts, --pairs: give both or none"),
     ],
 )
 def test_what_is_refused(options, message, run, model, demo_corpus, tmp_path, monkeypatch):
@@ -289,26 +288,24 @@ def test_an_argument_that_is_not_there_has_a_remedy(run, model, demo_corpus, tmp
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("file", ["metrics.json", *OPTIONS.values()])
+@pytest.mark.parametrize("file", FILES)
 def test_files_that_another_process_is_writing_are_refused_at_once(
     run, model, demo_corpus, tmp_path, monkeypatch, file
 ):
     monkeypatch.setattr(predict, "predict_part", lambda job: pytest.fail("it was begun"))
-    named = [part for name, file in OPTIONS.items() for part in (f"--{name}", tmp_path / file)]
     with another_process(locked(tmp_path / file)):
-        code, printed = run(model, demo_corpus / "test", tmp_path / "metrics.json", *named)
+        code, printed = run(model, demo_corpus / "test", *outputs(tmp_path))
     assert code == 1
     assert f"{file}: another process is writing this; wait until it ends" in " ".join(printed.split())
     assert list(tmp_path.iterdir()) == []
 
 
 def test_old_files_stay_if_it_fails(run, demo_corpus, tmp_path):
-    for file in ("metrics.json", *OPTIONS.values()):
+    for file in FILES:
         (tmp_path / file).write_text("old")
-    named = [part for name, file in OPTIONS.items() for part in (f"--{name}", tmp_path / file)]
-    code, _ = run(tmp_path / "none", demo_corpus / "test", tmp_path / "metrics.json", *named)
+    code, _ = run(tmp_path / "none", demo_corpus / "test", *outputs(tmp_path))
     assert code == 1
-    assert files_of(tmp_path) == dict.fromkeys(("metrics.json", *OPTIONS.values()), b"old")
+    assert files_of(tmp_path) == dict.fromkeys(FILES, b"old")
 
 
 def test_saved_predictions_are_scored_without_a_pipeline(run, model, demo_corpus, tmp_path):

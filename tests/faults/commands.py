@@ -86,8 +86,7 @@ COMMANDS = (
     Command(
         "evaluate",
         evaluate_cli,
-        "training/cpu/model-best corpus/test metrics/cpu.json --texts training/cpu/texts.parquet --pairs "
-        "training/cpu/pairs.parquet --merge-metrics metrics/merge.json",
+        "training/cpu/model-best corpus/test metrics/cpu.json --tables training/cpu --merge-metrics metrics/merge.json",
         ("metrics/cpu.json", "training/cpu/texts.parquet", "training/cpu/pairs.parquet"),
         {
             "the comparison": lambda root: read_revision("workspace", "cpu", root / "read", root),

@@ -115,15 +115,6 @@ def test_a_wrong_section_is_an_error(merging, run, section, message):
     assert message in printed
 
 
-def test_the_memory_is_set_in_the_environment_or_by_an_option_which_wins(merging, run, monkeypatch):
-    merging.add("a", ["A"], [spans()])
-    monkeypatch.setenv("LABELWISE_MEMORY", "1MB")
-    code, printed = run()
-    assert (code, "memory 1MB: the least possible is" in printed) == (1, True)
-    assert run("--memory", "900GB")[0] == 0
-    assert run("--memory", "")[0] == 0
-
-
 class FAILED:
     """Stands for ledger that nobody looks at."""
 

@@ -22,7 +22,7 @@ def test_its_project_is_the_clones_with_the_installed_commands_and_the_version()
         (line,), (clones_line,) = ours["script"], clones["script"]
         name, *rest = clones_line.removeprefix("python -m scripts.").split()
         assert line.split() == ["labelwise", name.replace("_", "-"), *rest]
-        data = [dep for dep in clones["deps"] if not dep.startswith(("labelwise/", "spacy_per_label"))]
+        data = [dep for dep in clones["deps"] if not dep.startswith(("labelwise/", "scripts/", "spacy_per_label"))]
         assert ours["deps"] == [*data, "labelwise.version"]
     assert {**derived, "commands": 0} == {**CLONE, "commands": 0}
 

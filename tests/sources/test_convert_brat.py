@@ -79,7 +79,7 @@ def test_each_data_set_says_where_documents_are_shown(brat, tmp_path):
     convert_brat(brat, tmp_path / "tasks", document_url="https://example.org/#/{doc}")
     datasets = load_datasets([tmp_path / "tasks" / "datasets.yml"])
     assert {dataset.document_url for dataset in datasets} == {"https://example.org/#/{doc}"}
-    with pytest.raises(InputError, match=r"--document-url: document_url 'ftp://.*' isn't an address"):
+    with pytest.raises(InputError, match=r"section brat: document_url 'ftp://.*' isn't an address"):
         convert_brat(brat, tmp_path / "tasks", document_url="ftp://example.org/{doc}")
 
 
