@@ -105,7 +105,7 @@ def read_slice(job: ReadJob) -> Extract:
             extract.lines = item.line
             too_long = _too_long(item.task)
             if item.task is not None and not too_long:
-                for old, spans in rename_labels(item.task, dataset.rename).items():
+                for old, spans in rename_labels(item.task, dataset.rename).items() if dataset.rename else ():
                     ledger.renamed[f"{dataset.name}: {old} to {dataset.rename[old]}"] += spans
                 ledger.rows_read += 1
                 ledger.spans_read += len(item.task.spans or ())

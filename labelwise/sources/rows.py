@@ -7,10 +7,11 @@
 A row whose keys contradict one another is of no format that can be known: it is counted as `other format`. One whose
 keys say nothing, such as `{"text": "Add"}`, is read like the first row of its file that says something.
 
-Rows with Prodigy's keys alone are decoded once; others, once more, with all that they have.
+Rows with Prodigy's keys alone are decoded once, without their tokens; others, once more, with all that they have.
 """
 
 import json
+import re
 from collections import Counter
 from typing import Any, Literal
 
@@ -24,6 +25,7 @@ from labelwise.text import DECODE_ERRORS
 
 Shape = Literal["prodigy", "doccano", "tags"]
 
+TOKENS_END = re.compile(rb'\}\],"[A-Za-z_]')
 PRODIGYS = {"spans", "_input_hash", "_task_hash", "_view_id", "_session_id", "_annotator_id", "_timestamp"}
 
 
@@ -47,10 +49,11 @@ def parse_row(row: bytes, unsaid: Shape = "prodigy") -> tuple[Task | None, str]:
 
     unsaid (Shape): the format of a row whose keys say nothing.
     """
-    if _may_repeat(row) and (key := find_repeated(row)):
+    short = without_tokens(row)
+    if _may_repeat(short) and (key := find_repeated(row)):
         return None, f"malformed: {key!r} is there twice; write it once"
     try:
-        task = _decode(row)
+        task = _decode(short)
         # One comparison, as nearly all rows come this way; all are False.
         if (
             (task.label is task.labels is task.entities is task.annotations is task.ner_tags is task.ner is task.tags)
@@ -76,6 +79,19 @@ def parse_row(row: bytes, unsaid: Shape = "prodigy") -> tuple[Task | None, str]:
     if not isinstance(content, dict):
         return None, f"malformed: a row is an object, not {type(content).__name__}"
     return parse_doccano(content) if shape == "doccano" else parse_tagged(content)
+
+
+def without_tokens(row: bytes) -> bytes:
+    """Cut the tokens, nine tenths of a row, out of one that is written as Prodigy does it.
+
+    They have no list inside, and `]` ends them: were it a part of a string, the quote behind it would end that, and no
+    letter could follow.
+    """
+    start = row.find(b',"tokens":[{')
+    end = row.find(b"]", start)
+    if start > 0 and TOKENS_END.match(row, end - 1) and row.find(b"[", start + len(b',"tokens":['), end) < 0:
+        return row[:start] + row[end + 1 :]
+    return row
 
 
 def _may_repeat(row: bytes) -> bool:

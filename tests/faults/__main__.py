@@ -3,11 +3,9 @@
     python -m tests.faults                                 # 10 of each fault for each command
     python -m tests.faults --fault kills --trials 1000 --command merge    # at every single write
 
-1. `kill`: SIGKILL at a random moment, to the process and its workers.
-2. `kills`: the same, before the Nth writing, opening, closing, renaming or deleting of a file in the project.
-3. `writes`: the Nth of these fails (a disk error or a full disk, in turn). The command fails, and names the folder,
+1. `kills`: SIGKILL before the Nth writing, opening, closing, renaming or deleting of a file in the project.
+2. `writes`: the Nth of these fails (a disk error or a full disk, in turn). The command fails, and names the folder,
    without a traceback.
-4. `twice`: two of a command at once, the second at a random moment. One is refused, or waits; the outputs are new.
 
 Afterwards, the outputs are as they were, all of them, or new, all of them, or every reader refuses them. Then the
 command is run again, undisturbed, and makes them new. It needs Linux and gcc.
@@ -17,10 +15,8 @@ import ctypes
 import errno
 import os
 import random
-import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -35,8 +31,7 @@ from tests.faults.commands import COMMANDS, Command, leftovers, load, outputs, p
 from tests.faults.mutations import MUTATIONS
 
 OLD, NEW = 10, 14  # texts of the corpus that was there, and of the one that comes
-FAULTS = ("kill", "kills", "writes", "twice")
-AT_WRITES = ("kills", "writes")
+FAULTS = ("kills", "writes")
 SOURCE = Path(__file__).with_name("writes.c")
 LIBRARY = "LABELWISE_FAULTS"  # the variable that names the compiled library
 
@@ -44,7 +39,6 @@ LIBRARY = "LABELWISE_FAULTS"  # the variable that names the compiled library
 class Trials:
     """A command, and the folders in which it is disturbed.
 
-    seconds (float): that it takes undisturbed.
     writes (int): that it makes.
     """
 
@@ -55,35 +49,31 @@ class Trials:
         """
         self.command, self.root, self.work = command, root, root / "work"
         self.log = root / "log"
-        self.seconds, self.writes = 0.0, 0
         self.place()
         self.old = outputs(command, self.work)
-        begin = time.monotonic()
         status, printed = self.wait(self.start(lambda: count_writes(self.work, -1, 0), count=True))
-        self.seconds = time.monotonic() - begin
         self.new = outputs(command, self.work)
         if status or self.old == self.new or self.new != outputs(command, root / "new"):
             raise RuntimeError(f"{command.name}: {status}: {printed}")
-        self.writes = int((self.root / "count").read_text(encoding="ascii")) if library() else 0
+        self.writes = int((self.root / "count").read_text(encoding="ascii"))
 
     def place(self) -> None:
         """Bring back what was there before the command."""
         place(self.command, self.work, self.root / "old", self.root / "new")
 
-    def start(self, before: Callable[[], object] = lambda: None, name: str = "log", *, count: bool = False) -> int:
+    def start(self, before: Callable[[], object] = lambda: None, *, count: bool = False) -> int:
         """Start the command; return its process."""
         after = self.note_count if count else None
-        return start(self.command, self.work, self.root / name, NEW, before, after)
+        return start(self.command, self.work, self.root / "log", NEW, before, after)
 
     def note_count(self) -> None:
         """Write down how many writes have been counted."""
-        if found := library():
-            (self.root / "count").write_text(str(found.faults_count()), encoding="ascii")
+        (self.root / "count").write_text(str(library().faults_count()), encoding="ascii")
 
-    def wait(self, process: int, name: str = "log") -> tuple[int, str]:
+    def wait(self, process: int) -> tuple[int, str]:
         """Wait for a process; return its status, and what it printed."""
         status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
-        return status, (self.root / name).read_text(encoding="utf8", errors="replace")
+        return status, (self.root / "log").read_text(encoding="utf8", errors="replace")
 
     def again(self) -> Iterator[str]:
         """Run the command undisturbed, and say what isn't as it should be then."""
@@ -112,28 +102,6 @@ class Trials:
                 continue
             yield f"a mixture is taken: {name}: {different[:5]}"
 
-    def kill(self, rng: random.Random) -> Iterator[str]:
-        """Kill the command."""
-        process = self.start()
-        time.sleep(rng.random() * self.seconds)
-        os.killpg(process, signal.SIGKILL)
-        self.wait(process)
-        yield from self.partial()
-
-    def twice(self, rng: random.Random) -> Iterator[str]:
-        """Run two of the command at once."""
-        processes = [(self.start(name="log"), "log")]
-        time.sleep(rng.random() * self.seconds)
-        processes.append((self.start(name="other"), "other"))
-        ends = [self.wait(*process) for process in processes]
-        for status, printed in ends:
-            if "Traceback" in printed or (status and "another process is writing" not in printed):
-                yield f"status {status}: {printed[-500:]}"
-        if all(status for status, _ in ends):
-            yield "both are refused"
-        if outputs(self.command, self.work) != self.new:
-            yield "the outputs aren't new"
-
     def kills(self, number: int) -> Iterator[str]:
         """Kill the command before a write."""
         self.wait(self.start(lambda: count_writes(self.work, number, 0)))
@@ -155,32 +123,27 @@ class Trials:
         yield from self.partial()
 
 
-def library() -> ctypes.CDLL | None:
-    """Return the library that has been preloaded, if it was."""
-    return ctypes.CDLL(os.environ[LIBRARY]) if LIBRARY in os.environ else None
+def library() -> ctypes.CDLL:
+    """Return the library that has been preloaded."""
+    return ctypes.CDLL(os.environ[LIBRARY])
 
 
 def count_writes(folder: Path, at: int, error: int) -> None:
     """Count the writes in a folder from now on, and have one fail, or end all, if the error is 0."""
-    if found := library():
-        found.faults_begin(os.fsencode(folder), ctypes.c_long(at), error)
+    library().faults_begin(os.fsencode(folder), ctypes.c_long(at), error)
 
 
 def disturb(trials: Trials, fault: str, times: int, rng: random.Random) -> tuple[int, Counter[str]]:
     """Disturb a command by a fault; return how often, and what wasn't as it should be."""
     broken: Counter[str] = Counter()
-    numbers = list(range(1, trials.writes + 1)) if fault in AT_WRITES else list(range(times))
-    if len(numbers) > times:
-        numbers = sorted(rng.sample(numbers, times))
-    for number in numbers:
+    numbers = range(1, trials.writes + 1)
+    for number in numbers if len(numbers) <= times else sorted(rng.sample(numbers, times)):
         trials.place()
-        disturb_once = trials.writes_fail if fault == "writes" else getattr(trials, fault)
-        found = disturb_once(number if fault in AT_WRITES else rng)
-        wrong = [*found, *trials.again()]
-        for what in wrong:
+        found = trials.kills(number) if fault == "kills" else trials.writes_fail(number)
+        for what in (*found, *trials.again()):
             print(f"{trials.command.name}, {fault} {number}: {what}", file=sys.stderr, flush=True)
-        broken.update(what.partition(":")[0] for what in wrong)
-    return len(numbers), broken
+            broken[what.partition(":")[0]] += 1
+    return min(times, len(numbers)), broken
 
 
 def main(
@@ -192,7 +155,7 @@ def main(
 ) -> None:
     """Disturb commands, and print what was tried and what wasn't as it should be."""
     faults = fault or list(FAULTS)
-    if set(AT_WRITES) & set(faults) and LIBRARY not in os.environ:
+    if LIBRARY not in os.environ:
         with TemporaryDirectory() as folder:
             compiled = Path(folder) / "writes.so"
             subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-o", str(compiled), str(SOURCE), "-ldl"], check=True)
@@ -210,14 +173,13 @@ def main(
         last = names[-1]
         prepare(root / "old", OLD, last)
         prepare(root / "new", NEW, last)
-        print("| command | seconds | fault | times | what wasn't as it should be |\n|---|---|---|---|---|")
+        print("| command | fault | times | what wasn't as it should be |\n|---|---|---|---|")
         for each in (each for each in COMMANDS if each.name in names):
             disturbed = Trials(each, root)
             for kind in faults:
                 times, broken = disturb(disturbed, kind, trials, rng)
-                of = f"{times} of {disturbed.writes}" if kind in AT_WRITES else f"{times}"
                 what = "; ".join(f"{name} ({n})" for name, n in broken.items()) or "nothing"
-                print(f"| {each.name} | {disturbed.seconds:.1f} | {kind} | {of} | {what} |", flush=True)
+                print(f"| {each.name} | {kind} | {times} of {disturbed.writes} | {what} |", flush=True)
                 wrong = wrong or bool(broken)
     if wrong:
         raise SystemExit("Something wasn't as it should be")

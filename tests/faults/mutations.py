@@ -3,10 +3,8 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import labelwise.sources.convert_brat
-import scripts.evaluate
 from labelwise import files
 
 
@@ -24,21 +22,6 @@ def move_away() -> None:
     labelwise.sources.convert_brat.staged = moved_away
 
 
-def keep_the_first() -> None:
-    """Several outputs are moved, one after the other, and the first stays until its turn comes."""
-
-    @contextmanager
-    def one_by_one(*paths: Path | None) -> Iterator[list[Any]]:
-        with files.workspace(Path("work")) as folder:
-            new = [path and folder / path.name for path in paths]
-            yield new
-            for built, path in zip(new, paths, strict=True):
-                if built and path:
-                    built.replace(path)
-
-    scripts.evaluate.staged_together = one_by_one
-
-
 def leave_out_the_second_rename() -> None:
     """A folder is put aside, and the new one isn't moved to its place."""
     move = files._move
@@ -54,6 +37,5 @@ def leave_out_the_second_rename() -> None:
 
 MUTATIONS = {
     "move-away": move_away,
-    "no-first": keep_the_first,
     "no-second-rename": leave_out_the_second_rename,
 }

@@ -1,4 +1,4 @@
-"""Commands are killed, run twice at once, and have writes fail; `python -m tests.faults` does more of it."""
+"""Commands are killed, and have writes fail; `python -m tests.faults` does more of it."""
 
 import os
 import shutil
@@ -33,7 +33,7 @@ def disturb(commands: str, *options: str) -> subprocess.CompletedProcess[str]:
 def test_a_command_that_is_disturbed_leaves_nothing_partial_and_can_be_run_again(commands, trials):
     done = disturb(commands, "--trials", str(trials))
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("nothing") == 4 * len(commands.split())
+    assert done.stdout.count("nothing") == 2 * len(commands.split())
 
 
 @pytest.mark.long
@@ -46,7 +46,6 @@ def test_a_training_that_is_killed_while_it_moves_its_outputs_is_old_or_new_or_r
     ("mutation", "command", "trials", "found"),
     [
         pytest.param("move-away", "convert_brat", 3, "it is neither old nor new", marks=pytest.mark.long),
-        pytest.param("no-first", "evaluate", 12, "a mixture is taken", marks=pytest.mark.long),
         pytest.param("no-second-rename", "merge", 12, "lists it; run the merge again", marks=pytest.mark.long),
     ],
 )

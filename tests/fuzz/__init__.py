@@ -1,7 +1,1 @@
-"""Fuzzing of all that reads what others have written: brat, Prodigy, `.spacy`, CoNLL and others, declarations.
-
-    python -m tests.fuzz
-    python -m tests.fuzz.blind --runs 2000
-
-The second needs no fuzzer. See `__main__` for what it runs and finds, `targets` for what must hold.
-"""
+"""Any bytes as sources: nothing is lost, and nothing but an error that says so comes out."""

@@ -1,155 +1,140 @@
-"""What fuzzing begins with: small files of each kind, which hold what the formats have."""
+"""What fuzzing begins with: small files of each kind, which hold what the formats have, by the name of the file."""
 
 import json
 import sqlite3
 import zlib
-from collections.abc import Callable
-from itertools import combinations
+from pathlib import Path
+from typing import Any
 
+import pyarrow
 import spacy
+from pyarrow import parquet
 from spacy.tokens import Doc, DocBin, Span
 
 from labelwise.corpus.annotation import Annotation, annotate
 from tests.conftest import write_docs
-from tests.fuzz import json_formats, text_formats
-from tests.fuzz.mutate import pack
-from tests.fuzz.promises import folder
-from tests.fuzz.targets import NO_TEXT
 
 TEXT = "Add 5 mL of a cat's don't, twice."
-TASKS = [
+TASKS: list[Any] = [
     {"text": TEXT, "spans": [{"start": 4, "end": 8, "label": "A"}, {"start": 4, "end": 5, "label": "B"}]},
     {"text": TEXT, "spans": [{"start": 4, "end": 8, "label": "A", "answer": "reject"}], "_timestamp": 5},
     {"text": TEXT, "spans": [{"start": 12, "end": 17, "label": "C"}], "_view_id": "ner", "answer": "reject"},
     {"text": "e\u0301 \U0001f600\r\n x", "spans": [], "answer": "ignore", "_annotator_id": "ann"},
     {"text": TEXT, "_view_id": "review", "view_id": "ner_manual", "_session_id": "a-ann", "_input_hash": 1},
-    {"text": "two", "spans": [{"start": 0, "end": 3, "label": "A"}], "_is_binary": True, "no_missing": True},
+    {"text": TEXT, "tokens": [{"text": "Add", "start": 0, "end": 3, "id": 0}], "spans": [], "no_missing": True},
     {"text": TEXT, "_labelwise_uncovered": {"A": "partial"}, "_labelwise_document": "d.txt", "meta": {"x": 1}},
+]
+# doccano's, tokens and tags, and what contradicts itself.
+ROWS: list[Any] = [
+    {"id": 1, "text": TEXT, "label": [[4, 8, "A"], [4, 5, "B"]]},
+    {"id": 2, "text": "two", "label": [], "entities": [{"id": 7, "label": "A", "start_offset": 0, "end_offset": 3}]},
+    {"text": TEXT, "labels": ["A", "B"], "answer": "reject", "_input_hash": 1},
+    {"id": "0", "tokens": ["EU", "rejects", "German", "call"], "ner_tags": ["B-A", "O", "B-B", "I-B"]},
+    {"tokens": ["a", "", "\U0001f600"], "ner_tags": ["E-C", "I-C", "S-C"]},
+    {"data": TEXT, "labels": [[0, 3, "A"]], "predicted": [[0, 3, "A"]], "_labelwise_uncovered": {"B": "none"}},
+    {"text": "nothing"},
+]
+VALUES = [{"start": 4, "end": 8, "labels": ["A"]}, {"start": 0, "end": 3, "text": "Add", "labels": ["B", "C"]}]
+RESULTS = [{"id": "1", "type": "labels", "from_name": "l", "to_name": "t", "value": value} for value in VALUES]
+STUDIO: list[Any] = [
+    {"id": 1, "data": {"text": TEXT}, "annotations": [{"id": 7, "completed_by": 1, "result": RESULTS[:1]}]},
+    {"id": 2, "data": {"text": TEXT}, "annotations": [{"was_cancelled": True, "result": []}, {"result": RESULTS}]},
+    {"id": 4, "text": TEXT, "annotator": 3, "annotation_id": 5, "label": VALUES, "created_at": "2021-03-09T22:16:08Z"},
+    {"id": 5, "data": {"text": "a \U0001f600 cat"}, "predictions": [{"result": RESULTS}], "annotations": []},
+]
+CONLL = [
+    "-DOCSTART- -X- -X- O\n\nEU NNP I-NP B-A\nrejects VB O O\nGerman JJ B-NP B-B\ncalls NN I-NP I-B\n\nAnn NNP X S-A\n",
+    "# global.columns = ID FORM MISC:NER LEMMA\n# sent_id = 1\n1\tNew York\tB-A\tnew\n2\t#\tO\t#\n\n1\tin\tO\tin\n",
+    "#win=now\tB-A\nis\tO\n\n#\tO\n#end document\tB-B\n# x\tU-A\n\nb\tL-A\nc\tI-A\n\n\nd\t_\n",
+    "Ann _ _ B-A\r# _ _ O\r\r# id 5b4a domain=train\rBob _ _ I-A\rand _ _ I-B\r10\u00a0000 _ _ E-B\r",
+]
+HEADER = (
+    "#FORMAT=WebAnno TSV 3.3\n#T_SP=de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity|identifier|value\n"
+    "#T_SP=custom.Drug|kind\n\n"
+)
+WEBANNO = [
+    HEADER + "#Text=Ann moved to New York .\n1-1\t0-3\tAnn\t_\tPER\t_\t\n1-2\t4-9\tmoved\t_\t_\t_\t\n"
+    "1-3\t10-12\tto\t_\t_\tX[3]|Y[4]\t\n1-4\t13-16\tNew\t_\tLOC[1]\tX[3]\t\n1-5\t17-21\tYork\t_\tLOC[1]\t_\t\n"
+    "1-6\t22-23\t.\t_\t_\t*\t\n\n#Text=So did Bob\n2-1\t26-28\tSo\t_\t_\t_\t\n2-2\t29-32\tdid\t_\t_\tA\\[1\\]|B\t\n"
+    "2-2.1\t30-31\ti\t_\t_\tC\t\n2-3\t33-36\tBob\t*\tPER\t_\t\n",
+    HEADER + "#Text=\U0001f600 a\\tb\\\\\n#Text=c\n1-1\t0-2\t\U0001f600\t_\tE\t_\t\n"
+    "1-2\t3-7\ta\\tb\\\\\t_\t_\tD\t\n1-3\t8-9\tc\t_\t_\tD\t\n",
+]
+BRAT = [
+    (
+        TEXT,
+        "T1\tA 4 8\t5 mL\nT2\tB 4 5;6 8\t5 mL\nE1\tA:T1\nR1\tX Arg1:T1 Arg2:T2\n#1\tNote T1\tx\n\nstray\n",
+    ),
+    ("\ufeffone\r\n\U0001f600 cat\r\n", "T1\tA 0 3\tone\nT2\tA 7 10\tcat\nT3\tB 0 3;7 10\tone cat\n"),
+    ("cat cat  cat", "T1\tA 1 4\tcat\nT2\tA 1 4;5 8\tcat cat\nT1\tA 0 3\tcat\rT5\tA 5 2\tx\rT3\tA 3 3\t\n"),
+]
+DECLARATIONS = [
+    "- name: a\n  path: a.jsonl\n  labels: [A, B]\n- {name: b, db: p.db, labels: [C], absent: [A], split: test}\n",
+    "- name: c\n  path: '*.jsonl*'\n  labels:\n  - A\n  kind: binary\n- {name: d, path: docs, labels: [A]}\n",
+    "- &a {name: e, path: brat, labels: &l [A]}\n- {<<: *a, name: f, path: up/b.jsonl.gz, labels: *l}\n",
+    "- {name: !!int 1_0, path: !!timestamp 2020-01-02, labels: !!set {A, B}}\n- !!binary aGk=\n- 1:2:3.4\n",
+    "- {name: h, path: loop, labels: [A]}\n- {name: i, path: 'empty', labels: []}\n- {name: j, path: '**/[ab]*'}",
 ]
 
 
-def rows() -> list[bytes]:
-    """Rows of Prodigy's JSONL, after three bytes of options."""
-    lines = [json.dumps(task).encode() for task in TASKS]
-    pairs = [b"\n".join(pair) for pair in combinations(lines, 2)]
-    return [b"\0\x80" + bytes([number]) + pair for number, pair in enumerate(pairs)] + [
-        b"\0\x20\xff" + b"\n".join(lines) + b"\n",
-        b"abc\xef\xbb\xbf" + lines[0] + b"\n{oops\n\n \n" + lines[1],
-        b"\x05\x20\xff" + lines[0] + b"\r\n" + lines[0],
-    ]
+def jsonl(rows: list[Any]) -> list[bytes]:
+    """Write rows one a line, in two orders."""
+    lines = [json.dumps(row).encode() for row in rows]
+    return [b"\n".join(lines), b"\r\n".join(reversed(lines)) + b"\n{oops\n\n"]
 
 
-def brats() -> list[bytes]:
-    """Documents: two bytes of options, the text, the annotations."""
-    ann = "T1\tA 4 8\t5 mL\nT2\tB 4 5;6 8\t5 mL\nE1\tA:T1\nR1\tX Arg1:T1 Arg2:T2\nA1\tX T1\n#1\tNote T1\tx\n\nstray\n"
-    crlf = "\ufeffone\r\n\U0001f600 cat\r\n"
-    found = [
-        (TEXT, ann),
-        (crlf, "T1\tA 0 3\tone\nT2\tA 7 10\tcat\nT3\tB 0 3;7 10\tone cat\n"),
-        (TEXT, "T1\tA 40 50\tx\rT2\tA 3 3\t\rT3 A 1 2 x\rT4\tA 5 2\tx\rT5\tA 0 3\tadd\rT6\tA 3 4"),
-        ("cat cat  cat", "T1\tA 1 4\tcat\nT2\tA 1 4;5 8\tcat cat\nT1\tA 0 3\tcat\nT1\tA 0 3\tcat\n"),
-    ]
-    options = (b"\0\xff", b"\x68\0", b"\x22\xff", b"\xd7\0")
-    return [head + text.encode() + NO_TEXT + lines.encode() for head in options for text, lines in found] + [
-        b"\0\0" + ann.encode()
-    ]
+def databases(path: Path) -> list[bytes]:
+    """Make Prodigy's tables, of a few pages."""
+    connection = sqlite3.connect(path)
+    connection.executescript(
+        "pragma page_size = 512; create table dataset (id integer primary key, name, created, meta);"
+        "create table example (id integer primary key, input_hash, content);"
+        "create table link (id integer primary key, example_id integer, dataset_id integer);"
+        "insert into dataset values (1, 'a', 0, x''), (2, 'b', 0, x'');"
+    )
+    for example, task in enumerate(TASKS[:3], 1):
+        connection.execute("insert into example values (?, 1, ?)", (example, json.dumps(task).encode()))
+        connection.execute("insert into link values (null, ?, 1)", (example,))
+    connection.commit()
+    connection.close()
+    return [path.read_bytes()]
 
 
-def databases() -> list[bytes]:
-    """Databases of a few pages."""
-    made = []
-    for number, encoding in enumerate(("UTF-8", "UTF-16")):
-        path = folder() / f"seed-{number}.db"
-        path.unlink(missing_ok=True)
-        connection = sqlite3.connect(path)
-        connection.executescript(
-            f"pragma page_size = 512; pragma encoding = '{encoding}';"
-            "create table dataset (id integer primary key, name varchar unique, created integer, meta blob);"
-            "create table example (id integer primary key, input_hash bigint, content blob);"
-            "create table link (id integer primary key, example_id integer, dataset_id integer);"
-            "insert into dataset values (1, 'a', 0, x''), (2, 'b', 0, x'');"
-        )
-        for example, task in enumerate(TASKS[:3], 1):
-            connection.execute("insert into example values (?, 1, ?)", (example, json.dumps(task).encode()))
-            connection.execute("insert into link values (null, ?, 1)", (example,))
-        connection.commit()
-        connection.close()
-        made.append(path.read_bytes())
-    return made
-
-
-def cells() -> list[bytes]:
-    """The cells of a database's tables."""
-    content = [json.dumps(task) for task in TASKS]
-    tables = {
-        "dataset": [[1, "a"], [2, "b"], [None, b"\xff"]],
-        "example": [[1, content[0]], [2, content[1].encode()], [-1, "x"], [2**32, content[2]], ["x", None], [1.5, 3]],
-        "link": [[1, 1], [2, 1], [2, 1], [-1, 1], [2**32, 1], ["x", 1], [1.5, 1], [3, 2]],
-    }
-    return [pack(tables), pack({**tables, "utf16": True}), pack({"dataset": [[1, "a"]], "example": [], "link": []})]
-
-
-def docs() -> list[bytes]:
-    """`.spacy` files, not compressed, after a byte of options: spaCy's own, with all that Docs have, and a merge's."""
+def docs(path: Path) -> list[bytes]:
+    """Write `.spacy` files, not compressed: spaCy's own, with all that Docs have, and a merge's."""
     nlp = spacy.blank("en")
     doc = nlp("Add 5 mL of a cat's fur")
     doc.set_ents([Span(doc, 1, 3, label="A", kb_id="Q1", span_id="x")], default="missing")
-    other = Doc(
-        nlp.vocab,
-        words=["a", "cat", " ", "sat"],
-        spaces=[True, True, False, False],
-        heads=[1, 3, 1, 3],
-        deps=["det", "nsubj", "", "ROOT"],
-        tags=["D", "N", "S", "V"],
-        pos=["DET", "NOUN", "SPACE", "VERB"],
-        morphs=["", "Number=Sing", "", ""],
-        lemmas=["a", "cat", " ", "sit"],
-        ents=["O", "B-A", "O", "O"],
-    )
-    doc.spans["gold"] = [doc[1:3], doc[2:3]]
     doc.spans["incorrect_spans"] = [Span(doc, 4, 6, label="B")]
-    other.cats["x"] = 0.5
+    words = ["a", "cat", " ", "sat"]
+    other = Doc(nlp.vocab, words=words, spaces=[True, True, False, False], ents=["O", "B-A", "O", "O"])
     merged = nlp("Add 5 mL")
     merged.set_ents([Span(merged, 1, 3, label="A")], default="outside")
     merged.spans["gold"] = list(merged.ents)
     merged.spans["incorrect_spans"] = [Span(merged, 0, 1, label="B")]
-    gold = [(4, 8, "A", ["one"]), (0, 2, "B", ["two"])]
-    annotate(merged, Annotation(gold, [(0, 3, "B")], {"C": "none"}, ["one", "two"]))
-    path = folder() / "seed.spacy"
+    annotate(merged, Annotation([(4, 8, "A", ["one"])], [(0, 3, "B")], {"C": "none"}, ["one", "two"]))
     write_docs([merged, merged], path)
-    made = [path.read_bytes()]
-    for attrs in (
-        ["ORTH", "ENT_IOB", "ENT_TYPE"],
-        ["ORTH", "TAG", "HEAD", "DEP", "ENT_IOB", "ENT_TYPE", "ENT_KB_ID", "ENT_ID", "LEMMA", "MORPH", "POS"],
-        ["ORTH", "SENT_START", "ENT_IOB", "ENT_TYPE", "SPACY", "NORM"],
-    ):
-        made += [DocBin(attrs, True, [one]).to_bytes() for one in (doc, other, merged)]
-    return [bytes([number]) + zlib.decompress(content) for number, content in enumerate(made)]
+    bins = [DocBin(["ORTH", "TAG", "ENT_IOB", "ENT_TYPE", "SPACY", "NORM"], True, [one]) for one in (doc, other)]
+    return [zlib.decompress(content) for content in (path.read_bytes(), *(one.to_bytes() for one in bins))]
 
 
-def declarations() -> list[bytes]:
-    """Declarations of data sets."""
-    return [
-        b"- name: a\n  path: a.jsonl\n  labels: [A, B]\n- {name: b, db: p.db, labels: [C], absent: [A], split: test}\n",
-        b"- name: c\n  path: '*.jsonl*'\n  labels:\n  - A\n  kind: binary\n- {name: d, path: docs, labels: [A]}\n",
-        b"- &a {name: e, path: brat, labels: &l [A]}\n- {<<: *a, name: f, path: up/b.jsonl.gz, labels: *l}\n",
-        b"- {name: !!int 1_0, path: !!timestamp 2020-01-02, labels: !!set {A, B}}\n- !!binary aGk=\n- 1:2:3.4\n",
-        b'- {"name": "g\\u00e9", "path": "c.spacy", "labels": ["\\x41", "~"], "split": "auto", "kind": "auto"}\n',
-        b"- {name: h, path: loop, labels: [A]}\n- {name: i, path: 'empty', labels: []}\n- {name: j, path: '**/[ab]*'}",
-    ]
+def tables(path: Path) -> list[bytes]:
+    """Write a table of tokens and tags."""
+    parquet.write_table(pyarrow.Table.from_pylist([row for row in ROWS if "tokens" in row]), path)
+    return [path.read_bytes()]
 
 
-SEEDS: dict[str, Callable[[], list[bytes]]] = {
-    "brat": brats,
-    "rows": rows,
-    "database": databases,
-    "cells": cells,
-    "spacy": docs,
-    "declarations": declarations,
-    "conll": text_formats.conlls,
-    "webanno": text_formats.webannos,
-    "tags": text_formats.tags,
-    "parquet": text_formats.parquets,
-    "label-studio": json_formats.label_studios,
-    "doccano": json_formats.rows,
-}
+def make_seeds(folder: Path) -> dict[str, list[bytes]]:
+    """Make the seeds, by the name of the file that they are written to; a folder is for files on the way."""
+    return {
+        "prodigy.jsonl": jsonl(TASKS),
+        "rows.jsonl": jsonl(ROWS + TASKS),
+        "studio.json": [json.dumps(STUDIO).encode(), b"\n".join(json.dumps([one]).encode() for one in STUDIO[:2])],
+        "tokens.conll": [text.encode() for text in CONLL],
+        "webanno.tsv": [*(text.encode() for text in WEBANNO), WEBANNO[0].replace("\n", "\r\n").encode()],
+        "table.parquet": tables(folder / "seed.parquet"),
+        "docs.spacy": docs(folder / "seed.spacy"),
+        "prodigy.db": databases(folder / "seed.db"),
+        "doc.ann": [text.encode() + b"\0\0" + lines.encode() for text, lines in BRAT],
+        "datasets.yml": [text.encode() for text in DECLARATIONS],
+    }

@@ -1,81 +1,297 @@
-"""What fuzzing runs, on some hundred inputs of each kind, without a fuzzer; and what fuzzing has found."""
+"""Any bytes as any source: an error that says so, or tasks and problems that balance; nothing of it is lost.
 
-from itertools import islice
+Hypothesis changes seeds of each format, as bytes or, where they are JSON, as values, and finds the smallest change
+that breaks a promise.
+"""
+
+import json
+import re
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from labelwise.sources import conll, declarations, formats, label_studio, webanno
-from labelwise.sources.items import Item
-from labelwise.sources.json_array import read_array
-from labelwise.sources.prodigy import Task, parse_task
-from tests.fuzz.blind import run_changed
-from tests.fuzz.seeds import SEEDS
-from tests.fuzz.targets import TARGETS
+from labelwise.corpus.docbin_reader import read_stored_docs
+from labelwise.corpus.ledger import PROBLEM_SPANS, Ledger, outcome_of
+from labelwise.errors import InputError
+from labelwise.merge.plan import MergeJob
+from labelwise.merge.rules.answers import Answer
+from labelwise.merge.rules.policies import Alignment, Conflicts, Duplicates, Overlap
+from labelwise.merge.rules.settings import Settings, load_tokenizer
+from labelwise.merge.runs import decode_task, encode_task
+from labelwise.merge.text_result import find_problems, merge_one
+from labelwise.settings import decode_yaml
+from labelwise.sources import brat, conll, declarations, formats, rows, webanno
+from labelwise.sources.brat_tasks import encode_document
+from labelwise.sources.declarations import DataSet, load_datasets
+from labelwise.sources.formats import read_items
+from labelwise.sources.items import MISCOUNTED, Item
+from labelwise.sources.normalize import normalize_task
+from labelwise.sources.prodigy import check_task, parse_task
+from labelwise.text import text_key
+from tests.fuzz.seeds import HEADER, TASKS, make_seeds
+from tests.sources import conll_count, webanno_count
 
-INPUTS = 100
+FILE = Path("fuzz.jsonl")
+DATASETS = (
+    DataSet("one", (FILE,), ("A", "B"), absent=("C",)),
+    DataSet("two", (FILE,), ("A",), kind="binary"),
+    DataSet("three", (FILE,), ("C", "A"), split="test"),
+)
+LABELS = ["A", "B", "C"]
+NAMES = ("prodigy.jsonl", "rows.jsonl", "studio.json", "tokens.conll", "webanno.tsv", "table.parquet", "docs.spacy")
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=3) | st.just("A"),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=2),
+    max_leaves=4,
+)
 
 
-@pytest.mark.parametrize("name", TARGETS)
-def test_whatever_is_read_is_an_error_that_says_so_or_balances(name):
-    target, seeds = TARGETS[name], SEEDS[name]()
-    # A promise that is broken is an exception. That something was read, and so could break one, is what returns.
-    assert sum(target.run(seed) > 0 for seed in seeds) > len(seeds) / 2
-    assert run_changed(name, INPUTS), "each change left nothing to read"
+@st.composite
+def policies(draw: Any) -> Settings:
+    """Settings of a merge that raise no error on conflicts."""
+    kinds = {"duplicates": Duplicates, "conflicts": Conflicts, "overlap": Overlap, "alignment": Alignment}
+    chosen = {
+        name: draw(st.sampled_from([value for value in kind.__args__ if value != "error"]))
+        for name, kind in kinds.items()
+    }
+    return Settings(**chosen, normalize=draw(st.booleans()))
+
+
+@st.composite
+def changed(draw: Any, seeds: list[bytes]) -> bytes:
+    """A seed, of which values of JSON are others, or bytes."""
+    data = draw(st.sampled_from(seeds))
+    if draw(st.booleans()):
+        lines = data.split(b"\n")
+        at = draw(st.integers(0, len(lines) - 1))
+        with suppress(ValueError):
+            lines[at] = json.dumps(replace(draw, json.loads(lines[at]))).encode()
+        data = b"\n".join(lines)
+    for _ in range(draw(st.integers(0, 2))):
+        start = draw(st.integers(0, len(data)))
+        new = draw(st.binary(max_size=3) | st.sampled_from([b"\n", b"\t", b'"', b"B-A", b"# ", b"T9\tA 0 3\tx\n"]))
+        data = data[:start] + new + data[start + draw(st.integers(0, 3)) :]
+    return data
+
+
+def replace(draw: Any, value: Any) -> Any:
+    """Draw one of the values in a value of JSON, and put another in its place."""
+    if isinstance(value, dict | list) and value and draw(st.booleans()):
+        key = draw(st.sampled_from(sorted(value) if isinstance(value, dict) else range(len(value))))
+        value[key] = replace(draw, value[key])
+        return value
+    return draw(JSON)
+
+
+def balance(items: Iterable[Item], chosen: Settings) -> Ledger:
+    """Merge tasks as a merge does, in memory: every row and span has one outcome."""
+    ledger = Ledger()
+    texts: dict[str, list[Answer]] = {}
+    for item in items:
+        if item.task is not None:
+            ledger.rows_read += 1
+            ledger.spans_read += len(item.task.spans or ())
+            task = normalize_task(item.task) if chosen.normalize else item.task
+            check_task(task)
+            text, task.text = task.text or "", None
+            number = item.line % len(DATASETS)
+            answer = Answer(DATASETS[number], item.line, decode_task(encode_task(task)), FILE, number)
+            texts.setdefault(text, []).append(answer)
+        if item.problem:
+            outcome = outcome_of(item.problem)
+            of_span = outcome in PROBLEM_SPANS
+            (ledger.spans if of_span else ledger.rows)[outcome] += 1
+            ledger.rows_read += not of_span
+            ledger.spans_read += of_span
+    job = MergeJob(0, 1, [], b"", LABELS, chosen, Path(), {}, {})
+    tokenizer = load_tokenizer(Settings())
+    for text, answers in texts.items():
+        key = text_key(text.encode("utf8", "surrogatepass"))
+        answers.sort(key=lambda answer: answer.order[1:])
+        made = merge_one(key, text, answers, job, tokenizer, ledger).made
+        assert made is None or made.doc.to_doc(tokenizer.nlp.vocab).text == text
+        list(find_problems(answers, ()))
+    ledger.check()
+    json.dumps(ledger.nested())
+    return ledger
+
+
+def read_file(path: Path, data: bytes) -> list[Item]:
+    """Write a file, and read it; nothing if it is refused."""
+    path.write_bytes(zlib.compress(data, 1) if path.suffix == ".spacy" else data)
+    with suppress(InputError):
+        return list(read_items(path, "a" if path.suffix == ".db" else ""))
+    return []
+
+
+def judge(path: Path, data: bytes, items: list[Item]) -> None:
+    """Compare what was read with a second count of what a file has."""
+    problems = [outcome_of(item.problem) for item in items]
+    if path.suffix == ".jsonl" and items:
+        lines = [line for line in data.removeprefix(b"\xef\xbb\xbf").splitlines() if line.strip()]
+        found = [item for item in items if item.task or item.problem]
+        assert len(found) == len(lines)
+        for line, item in zip(lines, found, strict=True):
+            judge_row(line, item)
+        cut = len(data) // 2
+        parts = [item for ends in ((0, cut), (cut, None)) for item in read_items(path, "", *ends)] if cut else items
+        assert [item[1:] for item in parts if item.task or item.problem] == [item[1:] for item in found]
+    elif path.suffix == ".conll":
+        text = data.decode("utf8", "surrogateescape")
+        named = re.search(r"(?m)(^|\r)\W?(#\s*global\.columns| *1[\t ])", text)
+        assert not conll_count.count_lost(path, items, None if named else -1)
+    elif path.suffix == ".tsv" and data.removeprefix(b"\xef\xbb\xbf").startswith(b"#FORMAT=WebAnno TSV"):
+        known = data.startswith(HEADER.encode()) and b"#T_" not in data[len(HEADER) :]
+        lost = webanno_count.count_lost(path, items, (1, 2) if known else ()) if items and items[0].task else {}
+        assert not lost.get("sentences") or MISCOUNTED in problems
+        assert not lost.get("annotations")
+    elif path.suffix == ".json":
+        assert b'"choices"' in data or MISCOUNTED not in problems
+
+
+def judge_row(line: bytes, item: Item) -> None:
+    """Compare a row with what json.loads has of it, where there is no doubt what it says."""
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        row = None
+    text = row.get("text") if isinstance(row, dict) else None
+    if isinstance(row, dict) and row.get("answer") == "reject":
+        assert item.task is None or item.task.answer == "reject", "what is rejected is never accepted"
+    if isinstance(text, str) and text.strip() and row.keys() <= {"text", "spans", "id", "label"}:
+        spans = row.get("label" if "label" in row else "spans")
+        if isinstance(spans, list) and all(isinstance(one, dict if "spans" in row else list) for one in spans):
+            assert item.problem or len(item.task.spans or ()) == len(spans)
+
+
+@pytest.fixture(scope="module")
+def seeds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[bytes]]:
+    return make_seeds(tmp_path_factory.mktemp("seeds"))
+
+
+def search(check: Callable[..., None], examples: int, **strategies: Any) -> None:
+    """Run a check on many inputs; it may use the folder of a test."""
+    ignored = [HealthCheck.too_slow, HealthCheck.data_too_large]
+    settings(max_examples=examples, deadline=None, derandomize=True, database=None, suppress_health_check=ignored)(
+        given(**strategies)(check)
+    )()
+
+
+def check_file(path: Path, seeds: list[bytes], examples: int) -> None:
+    """Read many changes of a file's seeds; they balance, and some of them have something to read."""
+    read: list[int] = []
+
+    def check(data: bytes, chosen: Settings) -> None:
+        items = read_file(path, data)
+        judge(path, data, items)
+        read.append(balance(items, chosen).rows_read)
+        if path.suffix == ".spacy":
+            with suppress(InputError):
+                assert all(isinstance(doc.text, str) for doc in read_stored_docs(path))
+
+    search(check, examples, data=changed(seeds), chosen=policies())
+    assert any(read), "each change left nothing to read"
+
+
+@pytest.mark.parametrize("name", [*NAMES, "prodigy.db"])
+def test_whatever_is_read_is_an_error_that_says_so_or_balances(name, seeds, tmp_path):
+    check_file(tmp_path / name, seeds[name], 60)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", [name for name in TARGETS if name not in ("brat", "rows", "database", "spacy")])
-def test_no_sentence_row_or_annotation_is_lost_of_many_inputs(name):
-    assert run_changed(name, 2000, seed=1) > 50
+@pytest.mark.parametrize("name", NAMES)
+def test_no_sentence_row_or_annotation_is_lost_of_many_inputs(name, seeds, tmp_path):
+    check_file(tmp_path / name, seeds[name], 2000)
 
 
-def lose_sentences(path):
-    """Read a file, but for every tenth sentence, as a reader with a mistake might."""
-    return (found for place, found in enumerate(conll.read_conll(path)) if place % 10 != 1)
+def test_each_t_line_of_brat_is_a_mention_or_a_problem(seeds, monkeypatch):
+    options = {
+        "encoding": st.sampled_from(["utf-8", "utf-8-sig", "latin-1", "shift_jis", "gb18030"]),
+        "missing_ann": st.sampled_from(brat.MissingAnn.__args__),
+        "discontinuous": st.sampled_from(brat.Discontinuous.__args__),
+        "shifted": st.sampled_from(brat.Shifted.__args__),
+        "labels": st.sampled_from([None, frozenset("AB")]),
+    }
+
+    def check(data: bytes, chosen: Settings, given: dict[str, Any]) -> None:
+        text, _, ann = data.partition(b"\0\0")
+        contents = {".txt": text, ".ann": ann}
+
+        def read(path: Path) -> bytes:
+            if path.suffix not in contents:
+                raise FileNotFoundError(path)
+            return contents[path.suffix]
+
+        monkeypatch.setattr(brat, "read_file", read)
+        document = brat.read_document(Path("c/doc"), Path("c"), **given)
+        lost = [problem for problem in document.problems if problem.line and problem.reason in brat.NOT_CONVERTED]
+        assert document.lines["T"] == len(document.mentions) + len(lost)
+        if document.text is None:
+            assert not document.mentions
+            return
+        assert all(0 <= one.start < one.end <= len(document.text) for one in document.mentions)
+        task, problem = rows.parse_row(encode_document(document))
+        assert balance([Item(1, task, problem)], chosen).spans_read == len(document.mentions)
+
+    search(check, 60, data=changed(seeds["doc.ann"]), chosen=policies(), given=st.fixed_dictionaries(options))
 
 
-def lose_spans(columns, rows, places):
-    spans, problems = webanno_spans(columns, rows, places)
-    return spans[:4], problems
+def test_declarations_are_an_error_that_says_so_or_what_they_say(seeds, tmp_path):
+    for name in ("a.jsonl", "b.jsonl.gz", "c.spacy", "p.db", "brat/d.txt", "brat/d.ann", "docs/e.spacy", "empty/x"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "up").symlink_to(".")
+
+    def decode_inside(*arguments: Any) -> Any:
+        """Decode, and refuse paths that lead out of the folder: the whole disk would be searched."""
+        declared = decode_yaml(*arguments)
+        paths = [path for item in declared for path in (*item.paths, item.db or "")]
+        if any(path.startswith("/") or ".." in path for path in paths):
+            raise InputError("outside")
+        return declared
+
+    def check(data: bytes) -> None:
+        (tmp_path / "datasets.yml").write_bytes(data)
+        with mock.patch.object(declarations, "decode_yaml", decode_inside), suppress(InputError, OSError):
+            datasets = load_datasets([tmp_path / "datasets.yml"])
+            assert all(dataset.labels and dataset.files for dataset in datasets)
+            assert len({dataset.name for dataset in datasets}) == len(datasets)
+
+    search(check, 100, data=changed(seeds["datasets.yml"]))
 
 
-label_studio_values, declared = label_studio._values, declarations.read_entries
-webanno_spans = webanno._spans
+def some_sentences(path: Path) -> Iterator[Item]:
+    """Read a file, but for every third sentence, as a reader with a mistake might."""
+    return (found for place, found in enumerate(conll.read_conll(path)) if place % 3)
+
+
+read_spans = webanno._spans
 
 
 @pytest.mark.parametrize(
     ("name", "module", "function", "lossy"),
-    [("conll", formats, "read_conll", lose_sentences), ("webanno", webanno, "_spans", lose_spans)],
-)
-def test_a_reader_that_loses_something_breaks_a_promise(monkeypatch, name, module, function, lossy):
-    monkeypatch.setattr(module, function, lossy)
-    with pytest.raises(AssertionError):
-        run_changed(name, 300)
-
-
-@pytest.mark.parametrize(
-    ("name", "changes"),
     [
-        ("doccano", {"doccano.Task": lambda text, spans, **rest: Task(text, spans[:1], **rest)}),
-        ("doccano", {"jsonl.parse_row": lambda row, unsaid: parse_task(row)}),
-        ("doccano", {"rows._is_prodigys": lambda row: False}),
-        ("label-studio", {"label_studio._values": lambda annotation: (label_studio_values(annotation)[0][:1], [])}),
-        ("label-studio", {"label_studio.read_array": lambda path: islice(read_array(path), 1)}),
-        ("cells", {"prodigy_tables.parse_task": lambda row: (None, "bad JSON")}),
-        ("declarations", {"declarations.read_entries": lambda file: declared(file)[:1]}),
+        ("tokens.conll", formats, "read_conll", some_sentences),
+        ("webanno.tsv", webanno, "_spans", lambda *given: (read_spans(*given)[0][:1], [])),
+        ("rows.jsonl", rows, "parse_doccano", lambda row: parse_task(json.dumps(TASKS[3]))),
+        ("prodigy.jsonl", rows, "check_text", lambda task: (parse_task(json.dumps(TASKS[0]))[0], "")),
     ],
 )
-def test_a_reader_of_json_that_loses_something_breaks_a_promise(monkeypatch, name, changes):
-    own = {"doccano.miscounted": lambda *counts: Item(0, None), "label_studio.count_labels": lambda element: 0}
-    for function, lossy in {**own, **changes}.items():
-        monkeypatch.setattr(f"labelwise.sources.{function}", lossy)
-    with pytest.raises(AssertionError):
-        run_changed(name, 300)
+def test_a_reader_that_loses_something_breaks_a_promise(monkeypatch, name, module, function, lossy, seeds, tmp_path):
+    monkeypatch.setattr(module, function, lossy)
+    with pytest.raises((AssertionError, BaseExceptionGroup)):
+        check_file(tmp_path / name, seeds[name], 100)
 
 
-@pytest.mark.parametrize("name", TARGETS)
-@pytest.mark.parametrize(
-    "data", [b"", b"\0", b"\0\0\0\0", b"\xff" * 40, b"\n" * 9, b"{}", b"[]", b"\0\0\0\xef\xbb\xbf"]
-)
-def test_next_to_nothing_is_read(name, data):
-    assert TARGETS[name].run(data) <= 1
+@pytest.mark.parametrize("name", [*NAMES, "prodigy.db"])
+@pytest.mark.parametrize("data", [b"", b"\0", b"\0\0\0\xef\xbb\xbf", b"\xff" * 40, b"\n" * 9, b"{}", b"[]"])
+def test_next_to_nothing_is_read(name, data, tmp_path):
+    assert balance(read_file(tmp_path / name, data), Settings()).rows_read <= 1

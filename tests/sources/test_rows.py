@@ -11,7 +11,7 @@ from labelwise.sources import jsonl, rows
 from labelwise.sources.doccano import KEYS
 from labelwise.sources.formats import read_items
 from labelwise.sources.prodigy import Task, parse_task
-from labelwise.sources.rows import parse_row
+from labelwise.sources.rows import parse_row, without_tokens
 from labelwise.sources.tagged_rows import TAGS
 
 PRODIGY = {"text": "Add 5 mL", "spans": [{"start": 0, "end": 3, "label": "P"}], "_input_hash": 1}
@@ -176,3 +176,26 @@ def test_bytes_that_are_not_read_are_miscounted(tmp_path, monkeypatch):
 def test_a_key_that_is_there_twice_is_a_bad_row(row, key):
     """JSON's decoders take the last, and what the first said would be lost."""
     assert parse_row(row.encode()) == (None, f"malformed: {key!r} is there twice; write it once")
+
+
+TOKEN = {"text": "Add", "start": 0, "end": 3, "id": 0, "ws": True}
+
+
+@pytest.mark.parametrize(
+    ("tokens", "cut"),
+    [
+        ([TOKEN, TOKEN], True),
+        ([TOKEN | {"text": '}],"spans":'}], False),
+        ([TOKEN | {"text": '"}],"'}, TOKEN | {"text": "]"}], False),
+        ([TOKEN | {"text": "["}], False),
+        ([TOKEN | {"lemmas": [{"a": 1}], "x": 1}], False),
+        ([], False),
+    ],
+)
+def test_tokens_are_cut_out_of_a_row_where_they_end_for_certain(tokens, cut):
+    row = {"text": "Add", "tokens": tokens, "spans": [{"start": 0, "end": 3, "label": "A"}], "answer": "reject"}
+    line = json.dumps(row, separators=(",", ":")).encode()
+    short = without_tokens(line)
+    assert json.loads(short) == ({key: row[key] for key in row if key != "tokens"} if cut else row)
+    task, problem = parse_row(line)
+    assert (task.text, task.answer, len(task.spans), problem) == ("Add", "reject", 1, "")

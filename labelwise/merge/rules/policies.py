@@ -157,7 +157,7 @@ def contract(doc: Doc, key: SpanKey) -> Span | None:
     span = doc.char_span(*key, alignment_mode="contract")
     if span is None:
         return None
-    words = [token.i for token in span if not token.is_space]
+    words = [token.i for token in span if not token.text.isspace()]
     return Span(doc, words[0], words[-1] + 1, label=key[2]) if words else None
 
 

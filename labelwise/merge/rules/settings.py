@@ -2,7 +2,7 @@
 
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -76,4 +76,8 @@ def load_tokenizer(settings: Settings) -> LearningTokenizer:
 
 @lru_cache(maxsize=1)
 def _load(lang: str, rules: bytes) -> LearningTokenizer:
-    return LearningTokenizer(make_nlp(lang, msgspec.json.decode(rules, type=TokenizerRules)))
+    nlp = make_nlp(lang, msgspec.json.decode(rules, type=TokenizerRules))
+    # A merge asks nothing of words but how they are written: their shapes, prefixes and the like take time and memory.
+    vocab: Any = nlp.vocab
+    vocab.lex_attr_getters.clear()
+    return LearningTokenizer(nlp)
