@@ -29,36 +29,6 @@ OUT = Path("benchmarks/out/gpu")
 CONFIG = Path("configs/gpu.cfg")
 COLUMNS = {"step": "", "seconds": ",.0f", "found": ""}
 
-CONVERSIONS = """
-import cupy, torch
-from thinc.api import require_gpu, set_gpu_allocator, xp2torch
-require_gpu(0)
-set_gpu_allocator("pytorch")
-array = cupy.zeros(2**20, "float32")
-seen = []
-for number in range(1000):
-    xp2torch(array * 2)
-    if number % 100 == 99:
-        seen.append(torch.cuda.memory_allocated() // 2**20)
-print(f"MB after each hundred: {seen}" + (" - a LEAK" if seen[-1] > seen[0] + 8 else ""))
-"""
-RESEEDING = """
-import time
-from thinc.api import fix_random_seed, get_current_ops, require_gpu
-require_gpu(0)
-ops = get_current_ops()
-def milliseconds(seed):
-    start = time.perf_counter()
-    for number in range(100):
-        if seed:
-            fix_random_seed(number)
-        ops.xp.random.uniform(0, 1, 1000)
-    ops.xp.cuda.Stream.null.synchronize()
-    return 10 * (time.perf_counter() - start)
-milliseconds(True)
-print(f"{milliseconds(True):.2f} ms a step with a new seed, {milliseconds(False):.2f} without")
-"""
-
 
 def make_transformer(corpus: Path, folder: Path, *, tiny: bool) -> None:
     """Make a transformer of roberta-base's shape, or a tiny one, and a tokenizer for a corpus."""
@@ -170,7 +140,6 @@ def main(
     finally:
         step("thinc", lambda: machine)
     if on_gpu:
-        step("1,000 arrays of 4 MB to PyTorch", run, "-c", CONVERSIONS)
         step("tests", lambda: run("-m", "pytest", "-q", "-m", "gpu", "tests")[-300:])
     made = corpus or make_corpus(2000, OUT)
     transformer = OUT / "transformer"
@@ -178,7 +147,6 @@ def main(
     for precision in ("fp32", "fp16", "bf16"):
         step(f"{steps} steps in {precision}", train, precision, made, transformer, steps, gpu_id, precision=precision)
     if on_gpu:
-        step("a new seed for each step", run, "-c", RESEEDING)
         huge: dict[str, Any] = {"training__batcher__size": 20_000_000, "training__batcher__buffer": 1_000_000}
         step("a batch that doesn't fit", train, "halve", made, transformer, 2, gpu_id, **huge)
     for cells in (4096, 65536):

@@ -36,8 +36,7 @@ def write_config(path: Path, steps: int, size: int = 1600) -> Path:
     settings = load_config("configs/gpu.cfg", interpolate=False)
     settings["training"]["batcher"]["size"] = size
     settings["training"]["optimizer"]["learn_rate"] |= {"warmup_steps": steps // 10, "initial_rate": 0.0003}
-    for name in ("ner", "per_label"):
-        settings["components"][name]["model"]["tok2vec"]["name"] = str(minilm)
+    settings["system"]["transformer"] = str(minilm)
     path.parent.mkdir(parents=True, exist_ok=True)
     settings.to_disk(path)
     return path

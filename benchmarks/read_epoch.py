@@ -11,21 +11,20 @@ from spacy.training.batchers import configure_minibatch_by_words
 
 from labelwise.corpus.pipeline import forgetting
 from labelwise.corpus.tokenizer import make_nlp, read_tokenizer
-from labelwise.train.batches import example_of, read_batches
-from labelwise.train.reader import PartitionedCorpus
+from labelwise.train.batches import read_batches
+from labelwise.train.reader import PartitionedCorpus, example_maker
 
 
 def main(corpus: Annotated[Path, typer.Argument(help="Merged corpus")]) -> None:
     """Read, and print the number of texts."""
     nlp = make_nlp(*read_tokenizer(corpus / "tokenizer.json"))
     reader = PartitionedCorpus(corpus / "train", shuffle=True)
-    batches = 0
-    for batch in read_batches(
-        nlp, reader, configure_minibatch_by_words(size=2000, tolerance=0.2, discard_oversize=False), 1
-    ):
+    batcher = configure_minibatch_by_words(size=2000, tolerance=0.2, discard_oversize=False)
+    batches, make_example = 0, example_maker(nlp)
+    for batch in read_batches(reader, batcher, 1):
         with forgetting(nlp):
-            batches += bool(list(map(example_of, batch.texts)))
-    print(f"{reader.last_counts['texts']:,} texts in {batches:,} batches; {len(nlp.vocab.strings):,} strings are known")
+            batches += bool(list(map(make_example, batch.texts)))
+    print(f"{reader.counts['texts']:,} texts in {batches:,} batches; {len(nlp.vocab.strings):,} strings are known")
 
 
 if __name__ == "__main__":

@@ -21,7 +21,6 @@ def find_batch_size_cli(
     gpu_id: Annotated[int, Option(help="Number of the GPU")] = 0,
     transformer_name: Annotated[str, Option(help="Name (on the hub) or folder of the transformer")] = "",
     precision: Annotated[Precision, Option(help="fp16 | bf16 | fp32, of a transformer")] = "",
-    init_from: Annotated[str, Option(help="Name or folder of a pipeline that training starts from")] = "",
     recognizer: Annotated[Recognizer, Option(help="A head for each label, or spaCy's ner")] = "per-label",
 ) -> None:
     """Find how many words fit into the GPU's memory at a time, and write that where training picks it up."""
@@ -33,7 +32,6 @@ def find_batch_size_cli(
             transformer_name=transformer_name,
             precision=precision,
             recognizer=recognizer,
-            init_from=init_from,
         )
         with staged(out) as path:
             found = find_batch_size(recipe, report)

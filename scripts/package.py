@@ -17,18 +17,14 @@ def package_cli(
     out: Annotated[Path, typer.Argument(help="Folder for the wheel and its card, which is replaced")],
     pipeline: Annotated[Pipeline, Option(help="Which pipeline")],
     root: Annotated[Path, Option(help="Folder of the project, whose project.yml has a section `package`")] = Path(),
-    with_digests: Annotated[
-        bool, Option("--with-digests", help="With digests, by which anybody can test whether a text was in training")
-    ] = False,
 ) -> None:
     """Put the best pipeline into an installable wheel, with scores by label and a model card."""
     with user_errors("No package was made"):
         identity = read_section(root / "project.yml", "package", PackageName)
-        made = make_package(root, pipeline, out, identity, with_digests=with_digests)
+        made = make_package(root, pipeline, out, identity)
     if not identity.license:
         msg.warn("No licence is named", "license in project.yml: nobody else may use a pipeline without one")
-    tell = msg.warn if made.contents.words else msg.info
-    tell(made.contents.describe())
+    msg.info(made.contents.describe())
     msg.info(f"{out / 'README.md'} is its model card")
     size = made.wheel.stat().st_size / 2**20
     msg.good(f"{made.wheel} has {size:,.1f} MB; install it with: pip install --find-links {out} {made.wheel}")

@@ -31,7 +31,6 @@ def train_cli(
     precision: Annotated[
         Precision, Option(help="fp16 | bf16 | fp32, of a transformer on a GPU; the CPU computes in fp32")
     ] = "",
-    init_from: Annotated[str, Option(help="Name or folder of a pipeline to start from")] = "",
     recognizer: Annotated[Recognizer, Option(help="A head for each label, or spaCy's ner")] = "per-label",
     batch_size: Annotated[Path | None, Option(help="JSON file that find-batch-size has written")] = None,
     workers: Annotated[int, Option(help="Processes that share each batch on the CPU")] = 1,
@@ -54,7 +53,6 @@ def train_cli(
             transformer_name=transformer_name,
             precision=precision,
             recognizer=recognizer,
-            init_from=init_from,
             batch_size=batch_size,
             workers=workers,
             resume=resume,

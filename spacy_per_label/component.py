@@ -30,11 +30,10 @@ from thinc.types import Floats2d
 
 from spacy_per_label.decode import FoundSpans, calibrated, choose_flat, decode
 from spacy_per_label.loss import log_softmax, loss_and_gradient
-from spacy_per_label.model import add_head, keep_heads, set_heads
+from spacy_per_label.model import set_heads
 from spacy_per_label.targets import TAGS, gold_spans, targets_of
 
 SPANS_KEY = "labels"
-FITTED = ("slopes", "intercepts")  # settings of the component, by label; see `calibrated`
 
 DEFAULT_CONFIG = """
 [model]
@@ -81,32 +80,19 @@ class PerLabelRecognizer(TrainablePipe):
         return list(self.cfg["labels"])
 
     def add_label(self, label: str) -> int:
-        """Add a label with a new head, which predicts nothing yet.
+        """Add a label, before the model is initialized: all heads are trained together.
 
-        An optimizer that has taken steps can't go on with more heads: make another by `nlp.create_optimizer()`.
         RETURNS (int): 1, or 0 if the label was there.
         """
         if not isinstance(label, str) or not label:
             raise ValueError(f"{label!r} is no label: give a string that isn't empty")
         if label in self.cfg["labels"]:
             return 0
+        if self.model.get_ref("output").has_param("W"):
+            raise ValueError(f"{label!r}: the model has its heads; train again with all labels")
         self.cfg["labels"].append(label)
         self.vocab.strings.add(label)
-        output = self.model.get_ref("output")
-        if output.has_param("W"):
-            add_head(output)
         return 1
-
-    def keep_labels(self, labels: Iterable[str]) -> None:
-        """Remove the heads of all labels but some."""
-        kept = [number for number, label in enumerate(self.labels) if label in set(labels)]
-        self.cfg["labels"] = [self.labels[number] for number in kept]
-        keep_heads(self.model.get_ref("output"), kept)
-
-    def uncalibrate(self) -> None:
-        """Forget what was fitted to the model as it was: slopes and intercepts."""
-        for name in FITTED:
-            self.cfg.pop(name, None)
 
     def initialize(
         self,

@@ -1,12 +1,12 @@
 """The model: a hidden layer that sees a token, its neighbours and its text's mean, and five logits for each label."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from spacy.tokens import Doc
 from spacy.util import registry
-from thinc.api import Maxout, Model, NumpyOps, chain, glorot_uniform_init, with_array
+from thinc.api import Maxout, Model, chain, glorot_uniform_init, with_array
 from thinc.types import Floats2d
 
 from spacy_per_label.targets import TAGS
@@ -39,68 +39,25 @@ def make_heads(
 
 
 def _around_forward(model: Model, Xs: list[Any], is_train: bool) -> tuple[list[Any], Callable]:
-    """Put its neighbours' vectors, and the mean of the text's windows, beside each vector; all texts at a time.
-
-    A text of a batch has a few arrays of its own on the CPU alone: a GPU is asked as often for one as for many.
-    """
+    """Put its neighbours' vectors, and the mean of the text's windows, beside each vector; all texts at a time."""
     ops: Any = model.ops
-    lengths = np.array([len(X) for X in Xs], "int32")
-    texts = ops.asarray(np.repeat(np.arange(len(Xs), dtype="int32"), lengths))  # of each token
-    means = averaging(ops, lengths)
-    to_windows, from_windows = _windows(ops, model.attrs["window_size"], lengths)
+    size, context = model.attrs["window_size"], model.attrs["context"]
+    sizes = np.array([len(X) for X in Xs], "int32")  # a GPU's lists are cut by sizes on the CPU
+    lengths = ops.asarray(sizes)
+    text_of_token = ops.asarray(np.repeat(np.arange(len(Xs), dtype="int32"), sizes))
 
     def backprop(dYs: list[Any]) -> list[Any]:
         """Give each vector its own gradient, and its shares of its neighbours' and the mean's."""
         dY = ops.flatten(dYs)
-        if model.attrs["context"]:
+        if context:
             width = dY.shape[1] // 2
-            dY = dY[:, :width] + means(ops.as_contig(dY[:, width:]))[texts]
-        return ops.unflatten(from_windows(dY), lengths)
+            dY = dY[:, :width] + ops.reduce_mean(ops.as_contig(dY[:, width:]), lengths)[text_of_token]
+        return ops.unflatten(ops.backprop_seq2col(dY, size, lengths=lengths), sizes)
 
-    Y = to_windows(ops.flatten(Xs))
-    if model.attrs["context"]:
-        Y = ops.xp.concatenate([Y, means(Y)[texts]], axis=1)
-    return ops.unflatten(Y, lengths), backprop
-
-
-def _windows(ops: Any, size: int, lengths: np.ndarray) -> tuple[Callable, Callable]:
-    """Make what puts neighbours' vectors beside each vector, none of another text, and what gives them gradients."""
-    if isinstance(ops, NumpyOps):
-        return (
-            lambda X: ops.seq2col(X, size, lengths=lengths),
-            lambda dY: ops.backprop_seq2col(dY, size, lengths=lengths),
-        )
-    # cupy's kernel would wait for the device to check the lengths: zeros stand before, between and behind the texts.
-    number = np.repeat(np.arange(len(lengths), dtype="int32"), lengths)
-    rows = ops.asarray(np.arange(len(number), dtype="int32") + size * (number + 1))
-
-    def apart(X: Any) -> Any:
-        """Put zeros between the texts."""
-        Y = ops.alloc_f((len(number) + size * (len(lengths) + 1), X.shape[1]))
-        Y[rows] = X
-        return Y
-
-    return lambda X: ops.seq2col(apart(X), size)[rows], lambda dY: ops.backprop_seq2col(apart(dY), size)[rows]
-
-
-def averaging(ops: Any, lengths: np.ndarray) -> Callable[[Any], Any]:
-    """Make what computes the mean of each run of rows, zeros of one that is empty.
-
-    lengths (np.ndarray): of the runs, on the CPU.
-    """
-    if isinstance(ops, NumpyOps):
-        return lambda X: ops.reduce_mean(X, lengths) if len(X) else ops.alloc_f((len(lengths), X.shape[1]))
-    # cupy's kernel would wait for the device to check the lengths.
-    runs = ops.asarray(np.repeat(np.arange(len(lengths), dtype="int32"), lengths))
-    divisors = ops.asarray(np.maximum(lengths, 1).astype("float32")[:, None])
-
-    def means(X: Any) -> Any:
-        """Compute the means."""
-        sums = ops.alloc_f((len(lengths), X.shape[1]))
-        ops.scatter_add(sums, runs, X)
-        return sums / divisors
-
-    return means
+    Y = ops.seq2col(ops.flatten(Xs), size, lengths=lengths)
+    if context:
+        Y = ops.xp.concatenate([Y, ops.reduce_mean(Y, lengths)[text_of_token]], axis=1)
+    return ops.unflatten(Y, sizes), backprop
 
 
 def _heads_init(model: Model, X: Any, Y: Any = None) -> None:
@@ -127,20 +84,3 @@ def set_heads(output: Model, labels: int) -> None:
     shape = (TAGS * labels, output.get_dim("nH"))
     output.set_param("W", glorot_uniform_init(output.ops, shape))
     output.set_param("b", output.ops.alloc_f(shape[:1]))
-
-
-def add_head(output: Model) -> None:
-    """Add a head whose weights are zeros, with which nothing is predicted."""
-    for name in ("W", "b"):
-        there = output.get_param(name)
-        new = output.ops.alloc_f((TAGS, *there.shape[1:]))
-        output.set_param(name, output.ops.xp.concatenate([there, new]))
-        output.set_grad(name, output.ops.alloc_f((len(there) + TAGS, *there.shape[1:])))
-
-
-def keep_heads(output: Model, numbers: Sequence[int]) -> None:
-    """Remove all heads but some."""
-    for name in ("W", "b"):
-        there: Any = output.get_param(name)
-        kept = there.reshape((-1, TAGS, *there.shape[1:]))[list(numbers)]
-        output.set_param(name, output.ops.as_contig(kept.reshape((-1, *there.shape[1:]))))

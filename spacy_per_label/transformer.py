@@ -6,7 +6,7 @@ GPU computes. Here the tables that align a batch are made on the CPU, and used o
 model, its tokenizer, its precision, and how it is saved are spacy-transformers'.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,9 +15,7 @@ from spacy.util import registry
 from thinc.api import Model
 from thinc.types import Floats2d
 
-from spacy_per_label.model import averaging
-
-KEPT = 256 * 2**20  # bytes of wordpieces, some ten million of them
+KEPT = 10_000_000  # wordpieces, of some 25 bytes each
 
 
 @registry.architectures("spacy-per-label.Transformer.v1")
@@ -35,7 +33,7 @@ def make_transformer(
 
     name (str): of the model on the hub, or its folder.
     window, stride (int): texts are given to the model in spans of so many tokens, which begin so far apart.
-    max_cells (int): the most (spans x longest span, in wordpieces) that are predicted at a time.
+    max_cells (int): the most (texts x longest text, in wordpieces) that are predicted at a time.
     tokenizer_config, transformer_config, mixed_precision, grad_scaler_config: see spacy-transformers' TransformerModel.
     """
     from spacy_transformers import TransformerModel
@@ -86,12 +84,11 @@ class Wordpieces:
     def of(self, tokenizer: Any, doc: Doc) -> Pieces:
         """Find the wordpieces of a Doc."""
         key = (doc.text, len(doc))
-        if (pieces := self.kept.get(key)) is None:
-            pieces = self._find(tokenizer, doc)
-            self.room -= 2 * len(doc.text) + sum(array.nbytes + 100 for array in pieces)
-            # Texts come again in another order: what is kept once there is no more room is as good as any.
-            if self.room > 0:
-                self.kept[key] = pieces
+        pieces = self.kept.get(key) or self._find(tokenizer, doc)
+        # Texts come again in another order, so keeping the first ones is as good as keeping any.
+        if key not in self.kept and self.room > len(pieces.ids):
+            self.kept[key] = pieces
+            self.room -= len(pieces.ids)
         return pieces
 
     def _find(self, tokenizer: Any, doc: Doc) -> Pieces:
@@ -130,32 +127,19 @@ def _init(model: Model, X: Any = None, Y: Any = None) -> None:
 
 
 def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Any], Callable]:
-    """Give the vectors of the tokens of each text."""
+    """Give the vectors of the tokens of each text; predictions are computed by length, some texts at a time."""
+    from spacy_transformers.util import batch_by_length
+
     wordpieces, tokenizer = model.attrs["wordpieces"], model.layers[0].tokenizer  # type: ignore[attr-defined]
     texts = [wordpieces.of(tokenizer, doc) for doc in docs]
     if is_train:
         return _run(model, texts, is_train)
-    found: list[Any] = [model.ops.alloc_f((0, model.get_dim("nO")))] * len(texts)
-    for part in _parts(texts, model.attrs["max_cells"]):
+    found: list[Any] = [None] * len(texts)
+    for part in batch_by_length([text.ids for text in texts], model.attrs["max_cells"]):
         vectors, _ = _run(model, [texts[number] for number in part], is_train)
         for number, own in zip(part, vectors, strict=True):
             found[number] = own
     return found, lambda gradients: []
-
-
-def _parts(texts: Sequence[Pieces], most: int) -> Iterator[list[int]]:
-    """Divide texts that have tokens into parts of similar width, of no more cells than are predicted at a time."""
-    width = [int(text.sizes.max(initial=0)) for text in texts]
-    part: list[int] = []
-    rows = 0
-    for number in sorted((number for number, text in enumerate(texts) if len(text.lengths)), key=width.__getitem__):
-        rows += len(texts[number].sizes)
-        if part and rows * width[number] > most:
-            yield part
-            part, rows = [], len(texts[number].sizes)
-        part.append(number)
-    if part:
-        yield part
 
 
 def _run(model: Model, texts: Sequence[Pieces], is_train: bool) -> tuple[list[Any], Callable]:
@@ -176,7 +160,7 @@ def _run(model: Model, texts: Sequence[Pieces], is_train: bool) -> tuple[list[An
     X: Any = torch2xp(hidden.detach().float().reshape(-1, hidden.shape[-1]), ops=ops)
     cells, tokens = ops.asarray(places), ops.asarray(np.repeat(np.arange(len(lengths), dtype="int32"), lengths))
     divisors = ops.asarray(np.maximum(lengths, 1).astype("float32")[:, None])
-    vectors = averaging(ops, lengths)(X[cells])
+    vectors = ops.reduce_mean(X[cells], ops.asarray(lengths))
 
     def backprop(gradients: list[Any]) -> list[Any]:
         """Add up the gradients of each wordpiece's vector, and give them to the transformer."""

@@ -4,7 +4,6 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +25,13 @@ from labelwise.merge.run import merge_data, merge_datasets
 from labelwise.parallel import MapJobs
 from labelwise.sources.convert_brat import convert_brat
 from labelwise.sources.declarations import load_datasets
-from labelwise.train import config
+from labelwise.train.recipe import Recipe
 
 ROOT = Path(__file__).parent.parent
 # Tests fork after a transformer's tokenizer was used, which would be reported for each fork.
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+# What tests train is narrow, and learns little; numbers of steps are the tests' own.
+TINY = {"components.tok2vec.model.encode.width": 32, "training.batcher.size": 300}
 # BERT has a dropout of its own, which `training.dropout` doesn't change.
 NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 
@@ -78,13 +79,9 @@ def other_seed() -> Iterator[None]:
     if not seed:
         yield
         return
-    read = config.read_config
+    own = Recipe.all_overrides
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(
-            config,
-            "read_config",
-            lambda recipe: read(replace(recipe, overrides={"system.seed": int(seed), **recipe.overrides})),
-        )
+        patched.setattr(Recipe, "all_overrides", lambda recipe: {"system.seed": int(seed), **own(recipe)})
         yield
 
 

@@ -112,7 +112,7 @@ def by_dvc(merged_by_dvc) -> Copy:
 def test_weasel_goes_the_whole_way(by_weasel):
     copy, printed = by_weasel
     assert (copy.root / "training/cpu/model-best/meta.json").is_file()
-    assert not (copy.root / "training/cpu/model-best.checkpoints").exists()
+    assert not (copy.root / "training/cpu/model-best.checkpoint").exists()
     resources = (copy.root / "training/cpu/resources.tsv").read_text()
     assert resources.startswith("seconds\tstep\twords_per_second\tmemory_mb")
     assert "Memory: " in printed

@@ -102,7 +102,7 @@ def test_no_checkpoint_runs_anything(tmp_path, mark):
     slots = len(find_slots(nlp))
     np.savez(tmp_path / "arrays.npz", **{f"parameter-{number}": bomb for number in range(slots)})
     with pytest.raises(ValueError, match="allow_pickle=False"):
-        restore(tmp_path, State(updates=[0] * slots), nlp, nlp.create_optimizer())
+        restore(tmp_path, State("", updates=[0] * slots), nlp, nlp.create_optimizer())
     assert not mark.exists()
 
 

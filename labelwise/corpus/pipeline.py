@@ -1,6 +1,6 @@
 """Work through a corpus with a pipeline, piece by piece, so that neither texts nor their words pile up."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
 from pathlib import Path
@@ -9,10 +9,11 @@ from typing import Any, TypeVar
 import spacy
 from spacy.attrs import ORTH, SPACY
 from spacy.language import Language
+from spacy.tokens import Doc
 
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import find_partitions
-from labelwise.corpus.tokenizer import MAX_LENGTH, tokenize
+from labelwise.corpus.tokenizer import MAX_LENGTH, make_nlp, read_tokenizer, tokenize
 from labelwise.errors import InputError
 
 Item = TypeVar("Item")
@@ -50,6 +51,30 @@ def forgetting(nlp: Language) -> AbstractContextManager[Any]:
     vocab: Any = nlp.vocab
     large = len(vocab.strings) > MAX_STRINGS and not vocab.in_memory_zone
     return nlp.memory_zone() if large else nullcontext()
+
+
+def predict_each(nlp: Language, items: Iterator[Item], words: Callable[[Item], int]) -> Iterator[tuple[Item, Doc]]:
+    """Yield what has a text, each with the predicted Doc, which can't be used any more once the next one is asked for.
+
+    words (Callable): gives roughly how many words an item has.
+    """
+    most = nlp.batch_size
+    while True:
+        with forgetting(nlp):
+            batch = take_batch(items, most, words)
+            if not batch:
+                return
+            made = [tokenize(nlp, item.text) for item in batch]  # type: ignore[attr-defined]
+            yield from zip(batch, nlp.pipe(made, batch_size=most), strict=True)
+
+
+def strings_of(corpus: Path, labels: Iterable[str]) -> list[str]:
+    """List the strings that a pipeline needs: those of its language, of the tokenizer, and its labels.
+
+    spaCy saves every word of the texts with the vocabulary; the model knows hashes only.
+    """
+    lang, rules = read_tokenizer(corpus / "tokenizer.json")
+    return sorted({*make_nlp(lang, rules).vocab.strings, *labels})
 
 
 def check_tokens(nlp: Language, split: Path, remedy: str) -> None:

@@ -20,8 +20,7 @@ from spacy.tokens import Doc
 from labelwise.corpus.annotation import entities
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 from labelwise.corpus.manifest import Partition, find_partitions
-from labelwise.corpus.pipeline import forgetting, load_pipeline, take_batch
-from labelwise.corpus.tokenizer import tokenize
+from labelwise.corpus.pipeline import load_pipeline, predict_each
 from labelwise.errors import InputError
 from labelwise.evaluate.predictions import PredictedDoc, write_predictions
 from labelwise.files import beside, check_kind, digest_folder, remove, staged
@@ -158,7 +157,7 @@ def predict_part(job: PredictJob) -> Done:
     problems: Counter[str] = Counter()
     texts = words = 0
     with staged(job.out) as path, path.open("wb") as written:
-        for doc, found in predict_each(nlp, read_part(job.part, problems)):
+        for doc, found in predict_each(nlp, read_part(job.part, problems), lambda doc: len(doc.text) // WORD):
             doc.predicted, doc.found = sorted(entities(found)), all_found(found)
             if not isinstance(job.part, Partition):
                 doc.uncovered = dict.fromkeys(sorted(labels.union(label for *_, label in doc.predicted)), "none")
@@ -197,18 +196,6 @@ def gold_of(stored: StoredDoc) -> PredictedDoc:
         datasets=merged.datasets,
         doc=merged.doc,
     )
-
-
-def predict_each(nlp: Language, docs: Iterator[PredictedDoc]) -> Iterator[tuple[PredictedDoc, Doc]]:
-    """Yield texts, each with the predicted Doc, which can't be used any more once the next one is asked for."""
-    most = nlp.batch_size
-    while True:
-        with forgetting(nlp):
-            batch = take_batch(docs, most, lambda doc: len(doc.text) // WORD)
-            if not batch:
-                return
-            made = [tokenize(nlp, doc.text) for doc in batch]
-            yield from zip(batch, nlp.pipe(made, batch_size=most), strict=True)
 
 
 def all_found(doc: Doc) -> list[tuple[int, int, str, float]]:

@@ -5,104 +5,37 @@ of `metrics/`, or of the corpus's manifest.
 """
 
 import re
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from labelwise import __version__
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import Manifest
-from labelwise.evaluate.ranking import rank_labels
 from labelwise.evaluate.scores import Metrics, Score, Scores, tell_seen
-from labelwise.package.contents import Contents
+from labelwise.package.contents import Contents, is_folder
 from labelwise.text import counted
-
-SPLITS = ("train", "dev", "test")
 
 
 class Card(NamedTuple):
     """A model card.
 
     head (str): what the hub reads, in YAML.
-    body (str): what people read, in Markdown.
+    body (str): what people read, in Markdown; `huggingface-hub push` puts a head of its own before it, from meta.json.
     """
 
     head: str
     body: str
 
-    def __str__(self) -> str:
-        """Put them together, as the hub has it."""
-        return f"---\n{self.head}---\n\n{self.body}"
-
-
-class CardLabel(NamedTuple):
-    """A label on the card.
-
-    scores (Scores | None): None if test has no gold of it.
-    spans (Scores | None): those of all spans, where gold nests.
-    complete (int): texts that were annotated for it.
-    gold (dict): its spans by split.
-    """
-
-    name: str
-    scores: Scores | None
-    spans: Scores | None
-    complete: int
-    gold: dict[str, int]
-
 
 def write_card(
-    meta: dict[str, Any],
-    *,
-    metrics: Metrics,
-    merge: Ledger,
-    manifest: Manifest,
-    contents: Contents,
-    wheel: str,
-    digests: bool = False,
+    meta: Mapping[str, Any], metrics: Metrics, merge: Ledger, manifest: Manifest, contents: Contents
 ) -> Card:
     """Write the card of a pipeline.
 
-    meta (dict): of the package: lang, name, version, license, description.
-    wheel (str): the file's name.
-    digests (bool): it has those of its training's texts.
+    meta (Mapping): of the package: lang, name, version, license, description.
     """
-    labels = [
-        CardLabel(
-            name,
-            scores if (scores := metrics.all_gold.labels.get(name)) and scores.support else None,
-            metrics.all_spans and metrics.all_spans.labels.get(name),
-            merge.labels[name].get("complete", 0),
-            {split: merge.gold[split][name] if split in merge.gold else 0 for split in SPLITS},
-        )
-        for name in contents.labels
-        if name in merge.labels
-    ]
-    values = {
-        "meta": meta,
-        "version": __version__,
-        "name": f"{meta['lang']}_{meta['name']}",
-        "labels": labels,
-        "all": metrics.all_gold,
-        "all_spans": metrics.all_spans,
-        "costliest": next((row for row in rank_labels(metrics) if row.points > 0 and not row.few), None),
-        "scored": metrics.texts,
-        "seen": tell_seen(metrics),
-        "calibration": metrics.calibration_error,
-        "contents": contents,
-        "foreign": [name for name in contents.labels if name not in merge.labels],
-        "splits": msgspec.to_builtins(manifest.splits),
-        "digest": merge.digest[:8],
-        "wheel": wheel,
-        "digests": digests,
-        "counted": counted,
-    }
-    templates = (_environment().get_template(name) for name in ("head.yml.jinja", "card.md.jinja"))
-    return Card(*(template.render(values) for template in templates))
-
-
-def _environment() -> Environment:
     # Markdown isn't HTML, but shown as such: what could be read as a tag is escaped, by `cell` and `code`.
     environment = Environment(
         loader=PackageLoader("labelwise.package"),
@@ -111,7 +44,19 @@ def _environment() -> Environment:
         autoescape=False,  # noqa: S701 (see above)
     )
     environment.filters |= {"figure": figure, "interval": interval, "code": code, "cell": cell}
-    return environment
+    values = {
+        "meta": meta,
+        "version": __version__,
+        "name": f"{meta['lang']}_{meta['name']}",
+        "metrics": metrics,
+        "merge": merge,
+        "seen": tell_seen(metrics),
+        "contents": contents,
+        "base": "" if is_folder(contents.embedding) else contents.embedding,
+        "splits": manifest.splits,
+        "counted": counted,
+    }
+    return Card(*(environment.get_template(name).render(values) for name in ("head.yml.jinja", "card.md.jinja")))
 
 
 def figure(score: Score) -> str:
@@ -124,7 +69,7 @@ def figure(score: Score) -> str:
 
 
 def interval(scores: Scores) -> str:
-    """Write the 95% interval of F."""
+    """Write the 95% interval of F1."""
     return f"{figure(scores.f_low)} to {figure(scores.f_high)}" if scores.f_low is not None else "–"
 
 

@@ -1,16 +1,12 @@
-"""What a pipeline has in it of the texts that it was trained on.
+"""What is in a pipeline that is handed out."""
 
-spaCy saves every word of them with the vocabulary. Training here leaves those out (`train.tidy`), as the model needs
-hashes only; what is handed out is looked at once more.
-"""
-
-import json
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
 from labelwise.corpus.pipeline import check_tokens, load_pipeline
-from labelwise.corpus.tokenizer import make_nlp, packages_of, read_tokenizer
+from labelwise.corpus.tokenizer import packages_of
 from labelwise.errors import InputError
 from labelwise.text import counted
 from spacy_per_label import PerLabelRecognizer
@@ -19,36 +15,29 @@ from spacy_per_label import PerLabelRecognizer
 class Contents(NamedTuple):
     """What is in a pipeline.
 
-    labels (list[str]): those it can find, in its order.
+    labels (Sequence[str]): those it can find, in its order.
     per_label (bool): it has a head for each label; otherwise spaCy's ner.
-    words (int): strings of its vocabulary that are neither labels nor of spaCy's language and the project's tokenizer.
     vectors (bool): it has word vectors, whose words are in its vocabulary.
-    packages (list[str]): those that its tokenizer needs besides spaCy, in the versions of this environment.
+    packages (Sequence[str]): those that its tokenizer needs besides spaCy, in the versions of this environment.
     transformer (bool): it has one.
-    base (str): the transformer that it began with, by its name on the hub; empty if there is none, or it is a folder.
+    embedding (str): the name of the transformer that it began with, on the hub, or its folder.
     """
 
-    labels: list[str]
+    labels: Sequence[str]
     per_label: bool
-    words: int
-    vectors: bool
-    packages: list[str]
+    vectors: bool = False
+    packages: Sequence[str] = ()
     transformer: bool = False
-    base: str = ""
+    embedding: str = ""
 
     def describe(self) -> str:
         """Say what is in it of the training texts."""
         labels = f"the names of its {counted(len(self.labels), 'label')}"
-        if not self.words:
+        if not self.vectors:
             return f"It contains nothing of the training texts but {labels}: no text, and no word of them."
-        if self.vectors:
-            return (
-                f"Of the training texts it contains {labels}. Its vocabulary has {counted(self.words, 'word')}, as its "
-                "word vectors have; whether some are of the training texts hasn't been checked."
-            )
         return (
-            f"Of the training texts it contains {labels}, and {counted(self.words, 'string')} of its vocabulary that "
-            "aren't spaCy's: they may be words of the texts."
+            f"Of the training texts it contains {labels}. Its vocabulary has the words of its word vectors; whether "
+            "some are of the training texts hasn't been checked."
         )
 
 
@@ -63,20 +52,15 @@ def inspect_contents(model: Path, corpus: Path) -> Contents:
     if "ner" not in nlp.pipe_names:
         raise InputError(f"{model}: it has no recognizer named ner, but {', '.join(nlp.pipe_names) or 'nothing'}")
     ner = nlp.get_pipe("ner")
-    labels = list(ner.labels)  # type: ignore[attr-defined]
     check_tokens(nlp, corpus / "test", "run all again: packages are other ones now")
-    lang, rules = read_tokenizer(corpus / "tokenizer.json")
-    saved = json.loads((model / "vocab" / "strings.json").read_text(encoding="utf8"))
-    words = {*saved} - {*make_nlp(lang, rules).vocab.strings} - {*labels}
-    base = nlp.config["components"]["ner"].get("model", {}).get("tok2vec", {}).get("name", "")
+    embedding = nlp.config.interpolate()["components"]["ner"].get("model", {}).get("tok2vec", {})
     return Contents(
-        labels,
-        isinstance(ner, PerLabelRecognizer),
-        len(words),
-        bool(nlp.vocab.vectors.size),
-        [f"{name}=={version(name)}" for name in packages_of(nlp.config["nlp"]["tokenizer"])],
-        bool(base),
-        "" if is_folder(base) else base,
+        labels=list(ner.labels),  # type: ignore[attr-defined]
+        per_label=isinstance(ner, PerLabelRecognizer),
+        vectors=bool(nlp.vocab.vectors.size),
+        packages=[f"{name}=={version(name)}" for name in packages_of(nlp.config["nlp"]["tokenizer"])],
+        transformer="name" in embedding,
+        embedding=embedding.get("name", ""),
     )
 
 

@@ -6,29 +6,26 @@ and evaluation here, whatever thinc's ops are otherwise: the same predictions, t
 own (docs/scale.md).
 """
 
-import errno
 import json
-import os
 import re
-import shutil
-import subprocess
-import sys
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping
+from hashlib import sha256
 from importlib.metadata import version as installed
 from pathlib import Path
 from typing import Any, NamedTuple
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import msgspec
-from spacy.cli.package import package as make_sources
 from spacy.util import load_config
 
 import spacy_per_label
-from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import Manifest, read_manifest
+from labelwise.corpus.pipeline import strings_of
 from labelwise.corpus.seen_texts import SEEN_TEXTS
 from labelwise.errors import InputError
-from labelwise.evaluate.results import load_results
-from labelwise.evaluate.scores import Metrics
-from labelwise.files import check_replaceable, digest_folder, staged, workspace
+from labelwise.evaluate.results import Results, load_results
+from labelwise.files import check_replaceable, digest_folder, staged
 from labelwise.package.card import write_card
 from labelwise.package.contents import Contents, inspect_contents, is_folder
 
@@ -37,9 +34,7 @@ NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 VERSION = re.compile(
     r"(0|[1-9]\d*)(\.(0|[1-9]\d*)){0,3}((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?"
 )  # PEP 440, as pip writes it
-BUILD = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"
-EPOCH = "315532800"  # 1980, the first year that a zip file can name: equal pipelines give equal wheels
-
+WHEEL = "Wheel-Version: 1.0\nGenerator: labelwise\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 INIT = '''"""A pipeline of spaCy; README.md says what it is."""
 
 from pathlib import Path
@@ -60,23 +55,21 @@ def load(**overrides):
     with use_ops("numpy", use_blis=False):
         return load_model_from_init_py(__file__, **overrides)
 '''
-RECOGNIZER = f'''[project]
-name = "spacy-per-label"
-version = "{spacy_per_label.__version__}"
-description = "A named-entity recognizer for spaCy with a head for each label, which learns from partial annotation"
-requires-python = ">=3.11"
-dependencies = ["spacy>=3.8,<3.9"]
-
-[project.entry-points.spacy_factories]
-per_label = "spacy_per_label.component:make_per_label"
-
-[project.entry-points.spacy_architectures]
-"spacy-per-label.Heads.v1" = "spacy_per_label.model:make_heads"
-"spacy-per-label.Transformer.v1" = "spacy_per_label.transformer:make_transformer"
-
-[tool.setuptools]
-packages = ["spacy_per_label"]
-'''
+RECOGNIZER = {
+    "name": "spacy_per_label",
+    "version": spacy_per_label.__version__,
+    "description": "A named-entity recognizer with a head for each label, which learns from partial annotation",
+    "license": "MIT",
+    "spacy_version": ">=3.8,<3.9",
+    "requirements": [],
+}
+ENTRY_POINTS = {
+    "spacy_factories": {"per_label": "spacy_per_label.component:make_per_label"},
+    "spacy_architectures": {
+        "spacy-per-label.Heads.v1": "spacy_per_label.model:make_heads",
+        "spacy-per-label.Transformer.v1": "spacy_per_label.transformer:make_transformer",
+    },
+}
 
 
 class Package(NamedTuple):
@@ -112,146 +105,135 @@ class PackageName(msgspec.Struct, frozen=True):
             raise InputError(f"version: {self.version!r}: write it as pip does, such as 1.0.0 or 2.1.0rc1")
 
 
-def make_package(root: Path, pipeline: str, out: Path, identity: PackageName, *, with_digests: bool = False) -> Package:
+def make_package(root: Path, pipeline: str, out: Path, identity: PackageName) -> Package:
     """Put the best pipeline into a wheel, in a folder that is replaced as a whole, beside its card, README.md.
 
     root (Path): the project's folder: it has training/PIPELINE/model-best, metrics/ and corpus/.
     pipeline (str): "cpu" or "gpu".
-    with_digests (bool): with the digests of its training's texts; see `corpus.seen_texts`.
-    RAISES (InputError): something of that isn't there, or the wheel can't be built.
+    RAISES (InputError): something of that isn't there, or belongs to another pipeline or corpus.
     """
     check_replaceable(out, (CARD,), "package")
     model, corpus = root / "training" / pipeline / "model-best", root / "corpus"
-    contents = inspect_contents(model, corpus)
-    if with_digests and not (model / SEEN_TEXTS).is_file():
-        raise InputError(f"--with-digests: {model} has no {SEEN_TEXTS}; run train-{pipeline} again")
+    contents, manifest = inspect_contents(model, corpus), read_manifest(corpus)
     results = load_results(root, pipeline)
     if results.metrics is None or results.merge is None:
         raise InputError(f"{root / 'metrics'}: there are no scores of the pipeline; run evaluate-{pipeline}")
-    manifest = read_manifest(corpus)
     if results.metrics.pipeline_digest != digest_folder(model):
         raise InputError(f"{root / 'metrics'}: its scores are of another pipeline; run evaluate-{pipeline} again")
     if results.metrics.texts_digest != manifest.splits["test"].digest:
         raise InputError(
             f"{corpus}: the pipeline was evaluated on another; run train-{pipeline} and evaluate-{pipeline}"
         )
-    with workspace(out) as folder, staged(out, folder=True) as made:
-        copy = folder / "pipeline"
-        shutil.copytree(model, copy, ignore=None if with_digests else shutil.ignore_patterns(SEEN_TEXTS))
-        meta = _describe(copy, identity, results.metrics, results.merge, manifest, contents)
-        wheel = f"{meta['lang']}_{identity.name}-{identity.version}-py3-none-any.whl"
-        card = write_card(
-            meta,
-            metrics=results.metrics,
-            merge=results.merge,
-            manifest=manifest,
-            contents=contents,
-            wheel=wheel,
-            digests=with_digests,
-        )
-        # Without the head: spacy-huggingface-hub puts one of its own there, from meta.json.
-        (copy / CARD).write_text(card.body, encoding="utf8")
+    meta = describe(model, identity, results, manifest, contents)
+    head, body = write_card(meta, results.metrics, results.merge, manifest, contents)
+    with staged(out, folder=True) as made:
         made.mkdir()
-        _build_pipeline(copy, folder, made, meta, contents)
+        name = f"{meta['lang']}_{meta['name']}"
+        files = pipeline_files(name, model, corpus, meta, contents, body)
+        wheel = write_wheel(made, meta | {"name": name}, files, {"spacy_models": {name: name}}, body)
         if contents.per_label:
-            _build_recognizer(folder, made)
-        if not (made / wheel).is_file():
-            raise RuntimeError(
-                f"setuptools made {[file.name for file in made.iterdir()]}, and not {wheel}: please report this"
+            code = Path(spacy_per_label.__file__).parent
+            write_wheel(
+                made, RECOGNIZER, {f"{code.name}/{file.name}": file for file in code.glob("*.py")}, ENTRY_POINTS
             )
-        (made / CARD).write_text(str(card), encoding="utf8")
+        (made / CARD).write_text(f"---\n{head}---\n\n{body}", encoding="utf8")
     return Package(out / wheel, contents)
 
 
-def _describe(
-    copy: Path,
-    identity: PackageName,
-    metrics: Metrics,
-    merge: Ledger,
-    manifest: Manifest,
-    contents: Contents,
+def describe(
+    model: Path, identity: PackageName, results: Results, manifest: Manifest, contents: Contents
 ) -> dict[str, Any]:
-    """Write what is known of a pipeline into its meta.json, and take the paths of this machine out of its config."""
-    meta = json.loads((copy / "meta.json").read_text(encoding="utf8"))
+    """Write the meta.json of a package: spaCy's, with the package's name, its scores, and what it was trained on."""
+    meta = json.loads((model / "meta.json").read_text(encoding="utf8"))
+    metrics: Any = results.metrics
+    merge: Any = results.merge
     scores = metrics.all_gold
-    meta |= {
-        "name": identity.name,
-        "version": identity.version,
-        "license": identity.license,
-        "description": identity.description,
-        "performance": {
-            "ents_p": scores.p,
-            "ents_r": scores.r,
-            "ents_f": scores.f,
-            "ents_per_type": {
-                name: {"p": own.p, "r": own.shown().r, "f": own.shown().f} for name, own in scores.labels.items()
-            },
-        },
-        "labelwise": {
-            "scores": msgspec.to_builtins(scores),
-            "texts": metrics.texts,
-            "corpus": merge.digest,
-            "splits": msgspec.to_builtins(manifest.splits),
-            "gold": merge.gold,
-            "complete": {name: counts.get("complete", 0) for name, counts in merge.labels.items()},
-            "texts_digest": metrics.texts_digest,
-            "predictions_digest": metrics.predictions_digest,
-        },
-    }
-    (copy / "meta.json").write_text(json.dumps(meta, indent=2, ensure_ascii=False), encoding="utf8")
-    config = load_config(copy / "config.cfg", interpolate=False)
-    config["paths"] = dict.fromkeys(config["paths"])
-    embedding = config["components"]["ner"]["model"]["tok2vec"]
-    if is_folder(embedding.get("name", "")):
-        embedding["name"] = Path(embedding["name"]).name  # its weights are in the pipeline
-    config.to_disk(copy / "config.cfg")
-    return meta
-
-
-def _build_pipeline(copy: Path, folder: Path, out: Path, meta: dict[str, Any], contents: Contents) -> None:
-    """Build the wheel of a pipeline's folder."""
-    (sources := folder / "sources").mkdir()
-    make_sources(copy, sources, create_sdist=False, create_wheel=False, require_parent=True)
-    (project,) = sources.iterdir()
-    (package,) = (path for path in project.iterdir() if path.is_dir())
-    (package / "__init__.py").write_text(INIT, encoding="utf8")
-    found = json.loads((project / "meta.json").read_text(encoding="utf8"))
-    # spaCy counts what has the recognizer among the requirements, which may be labelwise here; and it rounds scores.
+    by_label = {name: {"p": own.p, "r": own.shown().r, "f": own.shown().f} for name, own in scores.labels.items()}
     # What the tokenizer needs is the version whose words the pipeline has learnt.
-    others = [line for line in found["requirements"] if not line.startswith(("labelwise", "spacy-per-label"))]
+    requirements = list(contents.packages)
     if contents.per_label:
-        others.append(f"spacy-per-label>={spacy_per_label.__version__}")
+        requirements.append(f"spacy-per-label>={spacy_per_label.__version__}")
     if contents.transformer:
-        others.append(f"spacy-transformers>={installed('spacy-transformers')}")
-    meta = found | meta | {"requirements": others + contents.packages}
-    (project / "meta.json").write_text(json.dumps(meta, indent=2, ensure_ascii=False), encoding="utf8")
-    _run_setuptools(project, out)
-
-
-def _build_recognizer(folder: Path, out: Path) -> None:
-    """Build the wheel of the package `spacy_per_label`, of the code that is running."""
-    project = folder / "recognizer"
-    code = Path(spacy_per_label.__file__).parent
-    shutil.copytree(code, project / code.name, ignore=shutil.ignore_patterns("__pycache__"))
-    (project / "pyproject.toml").write_text(RECOGNIZER, encoding="utf8")
-    _run_setuptools(project, out)
-
-
-def _run_setuptools(project: Path, out: Path) -> None:
-    """Build a wheel with setuptools alone: an environment that uv made has no pip.
-
-    RAISES (InputError): setuptools couldn't.
-    RAISES (OSError): the disk is full.
-    """
-    done = subprocess.run(  # noqa: S603 (setuptools, on a folder that was just made)
-        [sys.executable, "-c", BUILD, str(out.resolve())],
-        cwd=project,
-        env=os.environ | {"SOURCE_DATE_EPOCH": EPOCH},
-        capture_output=True,
-        text=True,
-        check=False,
+        requirements.append(f"spacy-transformers>={installed('spacy-transformers')}")
+    return (
+        meta
+        | msgspec.structs.asdict(identity)
+        | {
+            "performance": {"ents_p": scores.p, "ents_r": scores.r, "ents_f": scores.f, "ents_per_type": by_label},
+            "requirements": requirements,
+            "labelwise": {
+                "scores": msgspec.to_builtins(scores),
+                "texts": metrics.texts,
+                "corpus": merge.digest,
+                "splits": msgspec.to_builtins(manifest.splits),
+                "gold": merge.gold,
+                "complete": {name: counts.get("complete", 0) for name, counts in merge.labels.items()},
+                "texts_digest": metrics.texts_digest,
+                "predictions_digest": metrics.predictions_digest,
+            },
+        }
     )
-    if os.strerror(errno.ENOSPC) in done.stderr:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    if done.returncode:
-        raise InputError(f"setuptools couldn't build the wheel: {done.stderr.strip()[-500:]}")
+
+
+def pipeline_files(
+    name: str, model: Path, corpus: Path, meta: dict[str, Any], contents: Contents, card: str
+) -> dict[str, bytes | Path]:
+    """List the files of a pipeline's package, as `spacy package` has them: no words, no paths of this machine."""
+    data = f"{name}/{name}-{meta['version']}"
+    found = (path for path in model.rglob("*") if path.is_file() and path.name != SEEN_TEXTS)
+    files: dict[str, bytes | Path] = {f"{data}/{path.relative_to(model).as_posix()}": path for path in found}
+    config = load_config(model / "config.cfg", interpolate=False)
+    config["paths"] = dict.fromkeys(config["paths"])
+    if is_folder(contents.embedding):  # whose weights are in the pipeline
+        config["system"]["transformer"] = Path(contents.embedding).name
+        config["components"]["ner"]["model"]["tok2vec"]["name"] = Path(contents.embedding).name
+    content = {
+        f"{data}/config.cfg": config.to_str(),
+        f"{data}/meta.json": json.dumps(meta, indent=2, ensure_ascii=False),
+        f"{data}/{CARD}": card,
+        f"{name}/meta.json": json.dumps(meta, indent=2, ensure_ascii=False),
+        f"{name}/__init__.py": INIT,
+    }
+    if not contents.vectors:
+        content[f"{data}/vocab/strings.json"] = json.dumps(strings_of(corpus, contents.labels), ensure_ascii=False)
+    return files | {path: text.encode() for path, text in content.items()}
+
+
+def write_wheel(
+    folder: Path,
+    meta: Mapping[str, Any],
+    files: Mapping[str, bytes | Path],
+    entry_points: Mapping[str, Mapping[str, str]],
+    card: str = "",
+) -> str:
+    """Write a wheel; equal files give equal bytes (packaging.python.org, Binary distribution format).
+
+    meta (Mapping): name, version, license, description, spacy_version, requirements.
+    files (Mapping): their content by path.
+    RETURNS (str): its name.
+    """
+    stem = f"{meta['name']}-{meta['version']}"
+    lines = ["Metadata-Version: 2.1", f"Name: {meta['name']}", f"Version: {meta['version']}"]
+    lines += [f"Summary: {' '.join(meta['description'].split())}", f"License: {meta['license']}"]
+    lines += ["Requires-Python: >=3.11", "Description-Content-Type: text/markdown"]
+    lines += [f"Requires-Dist: {one}" for one in (f"spacy{meta['spacy_version']}", *meta["requirements"])]
+    points = "".join(
+        "".join([f"[{group}]\n", *(f"{name} = {target}\n" for name, target in found.items())])
+        for group, found in entry_points.items()
+    )
+    contents: dict[str, bytes | Path] = {
+        **files,
+        f"{stem}.dist-info/METADATA": "\n".join([*lines, "", card]).encode(),
+        f"{stem}.dist-info/WHEEL": WHEEL.encode(),
+        f"{stem}.dist-info/entry_points.txt": points.encode(),
+    }
+    record: list[str] = []
+    with ZipFile(folder / f"{stem}-py3-none-any.whl", "w") as archive:
+        for path, content in sorted(contents.items()):
+            data = content.read_bytes() if isinstance(content, Path) else content
+            archive.writestr(ZipInfo(path), data, ZIP_DEFLATED)  # dated 1980
+            digest = urlsafe_b64encode(sha256(data).digest()).rstrip(b"=").decode()
+            record.append(f"{path},sha256={digest},{len(data)}\n")
+        path = f"{stem}.dist-info/RECORD"
+        archive.writestr(ZipInfo(path), "".join([*record, f"{path},,\n"]), ZIP_DEFLATED)
+    return f"{stem}-py3-none-any.whl"

@@ -33,8 +33,9 @@ def find_batch_size(recipe: Recipe, report: Callable[[int, bool], None]) -> dict
     use_gpu(recipe.gpu_id)
     settings = read_settings(recipe)
     nlp = make_pipeline(recipe, settings)
-    training = registry.resolve(nlp.config.interpolate()["training"])
-    [corpus] = resolve_dot_names(nlp.config.interpolate(), [training["train_corpus"]])
+    config = nlp.config.interpolate()
+    training = registry.resolve(config["training"])
+    [corpus] = resolve_dot_names(config, [training["train_corpus"]])
     longest = nlargest(WORST, islice(corpus(nlp), SCANNED), key=len)
     fitted, words = 0, len(longest[0])
     while words <= MOST:

@@ -1,14 +1,11 @@
 """Batches as the loop takes them: each with its place in the training, shared out to ranks, divided for the device."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import count
+from itertools import count, islice
 from typing import Any, NamedTuple
 
-from spacy.language import Language
-from spacy.training import Example
-
-from labelwise.errors import InputError
-from labelwise.train.reader import PartitionedCorpus, Text
+from labelwise.corpus.docbin_reader import StoredDoc
+from labelwise.train.reader import PartitionedCorpus
 
 Batcher = Callable[[Iterable[Any]], Iterable[Sequence[Any]]]
 
@@ -17,12 +14,12 @@ class Batch(NamedTuple):
     """The texts of a step.
 
     epoch, number (int): it is the epoch's so-manieth, from 1.
-    texts (Sequence): texts of a partitioned corpus, or Examples of another reader.
+    texts (Sequence[StoredDoc]): as the corpus has them.
     """
 
     epoch: int
     number: int
-    texts: Sequence[Text | Example]
+    texts: Sequence[StoredDoc]
 
     @property
     def words(self) -> int:
@@ -31,35 +28,24 @@ class Batch(NamedTuple):
 
 
 def read_batches(
-    nlp: Language, corpus: Any, batcher: Batcher, max_epochs: int, start: int = 0, skip: int = 0
+    corpus: PartitionedCorpus, batcher: Batcher, max_epochs: int, start: int = 0, skip: int = 0
 ) -> Iterator[Batch]:
     """Yield batches for `max_epochs` epochs, or without end if it is less than 1.
 
-    corpus, batcher (Callable): the reader, and what makes batches of what it yields.
     start, skip (int): the epoch to begin with, and how many of its batches to leave out.
-    RAISES (InputError): the corpus is empty.
     """
-    for epoch in count(start):
-        if 0 < max_epochs <= epoch:
-            return
-        texts = corpus(nlp)
-        if isinstance(corpus, PartitionedCorpus):
-            corpus.epoch = epoch
-            texts = corpus.texts(nlp)
-        number = 0
-        for number, batch in enumerate(batcher(texts), 1):
-            if number > skip or epoch > start:
-                yield Batch(epoch, number, batch)
-        if not number:
-            raise InputError("training.train_corpus: the corpus is empty")
+    for epoch in count(start) if max_epochs < 1 else range(start, max_epochs):
+        corpus.epoch = epoch
+        for number, texts in islice(enumerate(batcher(corpus.texts()), 1), skip if epoch == start else 0, None):
+            yield Batch(epoch, number, texts)
 
 
-def share_of(texts: Sequence[Any], rank: int, ranks: int) -> list[Any]:
+def share_of(texts: Sequence[StoredDoc], rank: int, ranks: int) -> list[StoredDoc]:
     """Take one rank's texts of a batch: they are dealt out by length, so that shares have about equal work."""
     return sorted(texts, key=len)[rank::ranks]
 
 
-def sub_batches(texts: Sequence[Any], parts: int, most: int) -> list[list[Any]]:
+def sub_batches(texts: Sequence[StoredDoc], parts: int, most: int) -> list[list[StoredDoc]]:
     """Divide a rank's texts, so that the device has few words at a time.
 
     parts (int): how many there are at least, if there are as many texts.
@@ -67,7 +53,7 @@ def sub_batches(texts: Sequence[Any], parts: int, most: int) -> list[list[Any]]:
     """
     words = sum(map(len, texts))
     most = min(most or words, -(-words // parts))
-    runs: list[list[Any]] = []
+    runs: list[list[StoredDoc]] = []
     room = -1
     for text in texts:
         if len(text) > room:
@@ -76,8 +62,3 @@ def sub_batches(texts: Sequence[Any], parts: int, most: int) -> list[list[Any]]:
         runs[-1].append(text)
         room -= len(text)
     return runs
-
-
-def example_of(text: Text | Example) -> Example:
-    """Make the Example of a text; another reader's is copied, as the pipeline may write into its predicted Doc."""
-    return text.example() if isinstance(text, Text) else Example(text.predicted.copy(), text.reference)

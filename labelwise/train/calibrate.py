@@ -6,16 +6,15 @@ labels together. Only what a text's coverage allows to judge counts.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from spacy.language import Language
-from spacy.training import Example
 
-from labelwise.corpus.annotation import Annotation, annotation_of, entities, is_merged
-from labelwise.corpus.pipeline import forgetting, take_batch
+from labelwise.corpus.docbin_reader import StoredDoc
+from labelwise.corpus.pipeline import predict_each
 from labelwise.corpus.reliability import Reliability
 from labelwise.train.tidy import rewrite
 from spacy_per_label.decode import calibrated, log_odds
@@ -31,47 +30,32 @@ class Fitted(NamedTuple):
     after: float
 
 
-def fit(nlp: Language, examples: Iterable[Example]) -> Fitted | None:
+def fit(nlp: Language, texts: Iterator[StoredDoc]) -> Fitted | None:
     """Fit a pipeline's recognizer, which isn't calibrated, and leave it as it is.
 
-    examples (Iterable[Example]): those of dev, read once; nothing is kept of a text but numbers.
+    texts (Iterator[StoredDoc]): those of dev, read once; nothing is kept of a text but numbers.
     RETURNS (Fitted | None): None if nothing that was found can be judged.
     """
-    names: list[str] = []
-    odds, right = [], []
-    examples = iter(examples)
-    held = True
-    while held:
-        with forgetting(nlp):
-            batch = take_batch(examples, nlp.batch_size, lambda eg: len(eg.predicted))
-            for eg, doc in zip(batch, nlp.pipe(eg.predicted for eg in batch), strict=True):
-                merged = annotation_of(eg.reference) if is_merged(eg.reference) else Annotation([], [], {})
-                gold = merged.accepted if is_merged(eg.reference) else entities(eg.reference)
-                found = doc.spans["labels"]
-                keys = [(span.start_char, span.end_char, span.label_) for span in found]
-                may, accepted = merged.judgeable(keys), merged.judgeable(gold)
-                for key, p in zip(keys, found.attrs["scores"], strict=True):
-                    if key in may:
-                        names.append(key[2])
-                        odds.append(log_odds(p))
-                        right.append(key in accepted)
-            held = bool(batch)
-            batch.clear()
-    if not right:
+    judged: list[tuple[str, float, bool]] = []
+    for stored, doc in predict_each(nlp, texts, len):
+        found = doc.spans["labels"]
+        keys = [(span.start_char, span.end_char, span.label_) for span in found]
+        may, accepted = stored.annotation.judgeable(keys), stored.annotation.accepted
+        scored = zip(keys, found.attrs["scores"], strict=True)
+        judged += [(key[2], float(p), key in accepted) for key, p in scored if key in may]
+    if not judged:
         return None
-    x, y, labels = np.array(odds), np.array(right), np.array(names)
-    common = _logistic(x, y, np.array([1.0, 0.0]), 1.0)
-    each = {
-        name: _logistic(x[labels == name], y[labels == name], common, PRIOR) if name in names else common
-        for name in nlp.get_pipe("ner").labels  # type: ignore[attr-defined]
-    }
-    p = 1 / (1 + np.exp(-x))
-    settings = {
-        kind: {name: round(float(weights[place]), 6) for name, weights in each.items()}
-        for place, kind in enumerate(("slopes", "intercepts"))
-    }
-    slopes, intercepts = (np.array([settings[kind][name] for name in names]) for kind in settings)
-    errors = (Reliability(zip(q, y, strict=True)).error() or 0.0 for q in (p, calibrated(p, slopes, intercepts)))
+    labels, p, right = map(np.array, zip(*judged, strict=True))
+    x = log_odds(p)
+    common = _logistic(x, right, np.array([1.0, 0.0]), 1.0)
+    settings: dict[str, dict[str, float]] = {"slopes": {}, "intercepts": {}}
+    for name in nlp.get_pipe("ner").labels:  # type: ignore[attr-defined]
+        own = labels == name
+        weights = _logistic(x[own], right[own], common, PRIOR) if own.any() else common
+        for kind, value in zip(settings.values(), weights.tolist(), strict=True):
+            kind[name] = round(value, 6)
+    slopes, intercepts = (np.array([kind[name] for name in labels]) for kind in settings.values())
+    errors = (Reliability(zip(q, right, strict=True)).error() or 0.0 for q in (p, calibrated(p, slopes, intercepts)))
     return Fitted(settings, *errors)
 
 

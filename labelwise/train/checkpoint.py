@@ -7,7 +7,6 @@ a step follows from its number, and so from the place.
 
 import hashlib
 import os
-import re
 import shutil
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -22,14 +21,14 @@ from thinc.backends import get_array_ops
 from labelwise.corpus.manifest import digest_splits
 from labelwise.device import device_name
 from labelwise.environment import KERNELS
-from labelwise.files import digest_code, digest_folder, link, remove, staged
+from labelwise.files import digest_code, digest_folder, link, staged
 from labelwise.train.config import source_folders
 from labelwise.train.parameters import find_scalers, find_slots
 
 # What a training depends on: folders of this package, and packages.
 CODE = ("corpus", "train", "../spacy_per_label")
 PACKAGES = ("spacy", "thinc", "numpy", "torch", "transformers", "spacy_transformers")
-STATE = "state.json"
+CURVE, BEST = "curve.tsv", "model-best"
 STATES = ("mom1", "mom2", "averages")  # of thinc's optimizer, arrays by parameter
 
 
@@ -48,7 +47,7 @@ class State(msgspec.Struct):
     updates (list[int]): how often each parameter was updated.
     """
 
-    digest: str = ""
+    digest: str
     step: int = -1
     epoch: int = 0
     batches: int = 0
@@ -59,56 +58,6 @@ class State(msgspec.Struct):
     halved: int = 0
     skipped: int = 0
     updates: list[int] = []
-
-
-class Checkpoints:
-    """The checkpoints of a training, in a folder: `step-00000200/{state.json,arrays.npz,curve.tsv,model-best}`.
-
-    The last one is kept, and appears whole or not at all. Another training's stays until this one has saved its first,
-    so that a mistaken start can still be undone.
-    """
-
-    def __init__(self, folder: Path, digest: str) -> None:
-        """Take the folder, and what the training depends on: a checkpoint with another digest is another training's."""
-        self.folder = folder
-        self.digest = digest
-
-    def all(self) -> list[Path]:
-        """List the checkpoints, oldest first."""
-        found = [path for path in self.folder.glob("step-*") if re.fullmatch(r"step-\d{8}", path.name)]
-        return sorted(path for path in found if (path / STATE).is_file())
-
-    def last(self) -> tuple[Path, State] | None:
-        """Find the last checkpoint of this training; None if there is none."""
-        for path in reversed(self.all()):
-            try:
-                state = msgspec.json.decode((path / STATE).read_bytes(), type=State)
-            except msgspec.MsgspecError:  # another version wrote it
-                continue
-            if state.digest == self.digest:
-                return path, state
-        return None
-
-    def save(self, state: State, nlp: Language, optimizer: Optimizer, output: Path) -> None:
-        """Save the state, and from the training's folder the best pipeline and the curve."""
-        path = self.folder / f"step-{state.step:08d}"
-        with staged(path, folder=True) as folder:
-            folder.mkdir()
-            for item in ("curve.tsv", "model-best"):
-                copy(output / item, folder / item)
-            np.savez(folder / "arrays.npz", allow_pickle=False, **take_arrays(nlp, optimizer))
-            state.digest = self.digest
-            state.updates = [optimizer.nr_update.get(slot.key, 0) for slot in find_slots(nlp)]
-            (folder / STATE).write_bytes(msgspec.json.encode(state))
-        for old in set(self.all()) - {path}:
-            remove(old)
-
-    def delete(self) -> None:
-        """Delete all checkpoints, and the folder, unless it has something else, too."""
-        for path in [*self.all(), *self.folder.glob(".step-*.labelwise.*")]:
-            remove(path)
-        if self.folder.is_dir() and not any(self.folder.iterdir()):
-            self.folder.rmdir()
 
 
 def digest_training(settings: Config, corpus: Path, gpu_id: int) -> str:
@@ -122,12 +71,32 @@ def digest_training(settings: Config, corpus: Path, gpu_id: int) -> str:
     facts = [
         settings.to_str(interpolate=False),
         digest_splits(corpus, ("train", "dev")),
-        *map(digest_folder, source_folders(settings).values()),
+        *map(digest_folder, source_folders(settings)),
         device_name(gpu_id),
         *(f"{name} {os.environ.get(name)}" for name in KERNELS),
         digest_code(CODE, (f"{name} {version(name)}" for name in PACKAGES if find_spec(name))),
     ]
     return hashlib.sha256("\0".join(facts).encode()).hexdigest()
+
+
+def read_state(checkpoint: Path, digest: str) -> State | None:
+    """Read the state of a checkpoint; None if there is none, or it is that of another training."""
+    try:
+        state = msgspec.json.decode((checkpoint / "state.json").read_bytes(), type=State)
+    except (FileNotFoundError, msgspec.MsgspecError):  # another version wrote it
+        return None
+    return state if state.digest == digest else None
+
+
+def save_checkpoint(checkpoint: Path, state: State, nlp: Language, optimizer: Optimizer, output: Path) -> None:
+    """Save the state, and from the training's folder the best pipeline and the curve; what was there is replaced."""
+    with staged(checkpoint, folder=True) as folder:
+        folder.mkdir()
+        for item in (CURVE, BEST):
+            copy(output / item, folder / item)
+        np.savez(folder / "arrays.npz", allow_pickle=False, **take_arrays(nlp, optimizer))
+        state.updates = [optimizer.nr_update.get(slot.key, 0) for slot in find_slots(nlp)]
+        (folder / "state.json").write_bytes(msgspec.json.encode(state))
 
 
 def copy(source: Path, target: Path) -> None:
@@ -166,3 +135,5 @@ def restore(checkpoint: Path, state: State, nlp: Language, optimizer: Optimizer)
         for number, scaler in enumerate(find_scalers(nlp)):
             scaler._scale.copy_(scaler._scale.new_tensor(arrays[f"scale-{number}"]))
             scaler._growth_tracker.copy_(scaler._growth_tracker.new_tensor(arrays[f"growth-{number}"]))
+    for _ in range(state.step + 1):
+        optimizer.step_schedules()

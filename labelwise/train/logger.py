@@ -7,26 +7,23 @@ from typing import IO, Any
 import spacy
 from spacy.language import Language
 from tqdm import tqdm
-from wasabi import Printer
 
 Log = Callable[[dict[str, Any] | None], None]
-WIDTHS = {"E": 5, "#": 6, "LOSS": 9, "SCORE": 6, "WORDS/S": 8, "MB": 7, "LEFT": 7}
+ROW = "{:>5}  {:>6}  {:>9}  {:>6}  {:>8}  {:>7}"
 
 
 @spacy.registry.loggers("labelwise.Logger.v1")
 def make_logger(
-    path: Path | None, resources: Path | None = None
+    path: Path, resources: Path | None = None
 ) -> Callable[[Language, IO[str], IO[str]], tuple[Log, Callable[[], None]]]:
     """Make a logger that prints a row for each evaluation, on a terminal a bar in between, and writes two files.
 
-            E      #      LOSS    SCORE   WORDS/S       MB     LEFT
-            0    100    3120.5    0.712     8,290      412    02:31
+            E       #       LOSS   SCORE   WORDS/S       MB
+            0     100     3120.5   0.712     8,290      412
 
-    path (Path | None): the curve, a TSV file that is continued; None for a logger that does nothing.
+    path (Path): the curve, a TSV file that is continued.
     resources (Path | None): a TSV file for speed, memory, waits and the GPU's load over time; None for none.
     """
-    if path is None:
-        return lambda nlp, stdout, stderr: (lambda info: None, lambda: None)
 
     def setup(nlp: Language, stdout: IO[str], stderr: IO[str]) -> tuple[Log, Callable[[], None]]:
         """Begin the table and the files of a training."""
@@ -35,35 +32,25 @@ def make_logger(
         scores = sorted(name for name, weight in training["score_weights"].items() if weight is not None)
         total = training["max_steps"] + 1 if training["max_steps"] else None
         bar = tqdm(total=total, disable=None, leave=False, file=stderr, dynamic_ncols=True, unit=" steps")
-        printer = Printer(no_print=True)
-
-        def print_row(cells: list[str]) -> None:
-            """Print a row of the table above the bar."""
-            with tqdm.external_write_mode(file=stdout):
-                row = printer.row(cells, widths=list(WIDTHS.values()), spacing=2, aligns=["r"] * len(WIDTHS))
-                print(row, file=stdout, flush=True)
-
-        print_row(list(WIDTHS))
-        print_row(["-" * width for width in WIDTHS.values()])
+        tqdm.write(ROW.format("E", "#", "LOSS", "SCORE", "WORDS/S", "MB"), file=stdout)
 
         def log(info: dict[str, Any] | None) -> None:
             """Move the bar; if the step was evaluated, print a row, and add a line to each file."""
             bar.update(1)
-            if not info or not info["other_scores"]:
+            if not info or info["score"] is None:
                 return
             bar.n = info["step"] + 1  # a training that resumes doesn't begin at 0
             row = {name: info[name] for name in ("step", "epoch", "words")}
             row |= {f"loss_{name}": f"{info['losses'].get(name, 0.0):.6g}" for name in losses}
             row |= {"score": f"{info['score']:.4f}"}
             row |= {name: f"{info['other_scores'].get(name) or 0.0:.4f}" for name in scores}
-            used = info.get("resources", {})
             append_row(Path(path), row | info.get("scaler", {}))
+            used = info.get("resources", {})
             if resources and used:
                 append_row(Path(resources), used)
             speed, memory = (f"{used.get(name, 0):,.0f}" for name in ("words_per_second", "memory_mb"))
-            left = tqdm.format_interval(info["seconds_left"]) if info.get("seconds_left") is not None else ""
-            loss = f"{info['losses'].get('ner', 0.0):.1f}"
-            print_row([f"{info['epoch']}", f"{info['step']}", loss, f"{info['score']:.3f}", speed, memory, left])
+            loss, score = f"{info['losses'].get('ner', 0.0):.1f}", f"{info['score']:.3f}"
+            tqdm.write(ROW.format(info["epoch"], info["step"], loss, score, speed, memory), file=stdout)
 
         return log, bar.close
 

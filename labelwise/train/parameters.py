@@ -33,9 +33,7 @@ class Slot(NamedTuple):
     def set(self, value: np.ndarray) -> None:
         """Change its value."""
         if self.tensor is not None:
-            import torch
-
-            self.tensor.data = torch.tensor(value, device=self.tensor.device)
+            self.tensor.data.copy_(self.tensor.new_tensor(value))
         else:
             self.owner.set_param(self.key[1], self.owner.ops.asarray(value))
 
@@ -46,9 +44,9 @@ class Slot(NamedTuple):
     def gradient(self) -> Any:
         """Give its gradient: an array of numpy or cupy, or PyTorch's tensor; zeros if there is none."""
         if self.tensor is not None:
-            return self.tensor.grad if self.has_gradient() else self.tensor.detach().clone().zero_()
-        value = self.owner.get_param(self.key[1])
-        return self.owner.get_grad(self.key[1]) if self.has_gradient() else self.owner.ops.alloc(value.shape)
+            return self.tensor.new_zeros(self.tensor.shape) if self.tensor.grad is None else self.tensor.grad
+        shape = self.owner.get_param(self.key[1]).shape
+        return self.owner.get_grad(self.key[1]) if self.has_gradient() else self.owner.ops.alloc(shape)
 
     def set_gradient(self, value: Any) -> None:
         """Replace its gradient with an array, or a tensor, of the kind that `gradient` gives."""
@@ -60,14 +58,11 @@ class Slot(NamedTuple):
 
 def find_owners(nlp: Language) -> Iterator[Any]:
     """Yield the thinc models of a pipeline, and the shims around other frameworks' modules, each once."""
-    seen = set()
-    for _, pipe in nlp.pipeline:
-        model = getattr(pipe, "model", None)
-        for node in model.walk() if isinstance(model, Model) else ():
-            if node.id not in seen:
-                seen.add(node.id)
-                yield node
-                yield from node.shims
+    models = [getattr(pipe, "model", None) for _, pipe in nlp.pipeline]
+    nodes = {node.id: node for model in models if isinstance(model, Model) for node in model.walk()}
+    for node in nodes.values():
+        yield node
+        yield from node.shims
 
 
 def find_slots(nlp: Language) -> list[Slot]:
@@ -84,7 +79,7 @@ def find_slots(nlp: Language) -> list[Slot]:
 
 def find_scalers(nlp: Language) -> list[Any]:
     """List the gradient scalers of a pipeline's PyTorch modules that are in use."""
-    scalers = [getattr(owner, "_grad_scaler", None) for owner in find_owners(nlp) if isinstance(owner, Shim)]
+    scalers = [getattr(owner, "_grad_scaler", None) for owner in find_owners(nlp)]
     return [scaler for scaler in scalers if scaler is not None and scaler._enabled]
 
 
@@ -98,16 +93,13 @@ def set_aside(slots: Sequence[Slot], sums: dict[Any, Any]) -> None:
 
 def forget_gradients(nlp: Language) -> None:
     """Forget all gradients, and what listeners hold for a backward pass that won't come; free the device's memory."""
+    for slot in find_slots(nlp):
+        if slot.has_gradient():
+            zeros = None if slot.tensor is not None else slot.owner.ops.alloc(slot.gradient().shape)
+            slot.set_gradient(zeros)
     for owner in find_owners(nlp):
-        if isinstance(owner, Shim):
-            for tensor in owner._model.parameters():
-                tensor.grad = None
-        else:
-            for name in owner.grad_names:
-                if owner.has_grad(name):
-                    owner.set_grad(name, owner.ops.alloc(owner.get_grad(name).shape))
-            if hasattr(owner, "_backprop"):  # a listener
-                owner._batch_id = owner._outputs = owner._backprop = None
+        if hasattr(owner, "_backprop"):  # a listener
+            owner._batch_id = owner._outputs = owner._backprop = None
     gc.collect()
     # cupy's pools hold blocks of PyTorch's memory, where gpu_allocator is "pytorch".
     for pool in context_pools.get().values():

@@ -3,22 +3,19 @@
 Each is a rank, as MPI and PyTorch call it, counted from 0; the first one writes files. Two kinds of them:
 
 - `forked`: processes of this machine, forked from the first one, so that they share what it has loaded. Gradients are
-  summed in shared memory, each rank a part of them; all else goes through pipes to the first one. A pipe whose other
-  end was killed says so.
+  summed in shared memory; all else goes through pipes to the first one. A pipe whose other end was killed says so.
 - `TorchRanks`: those that torchrun has started, on one machine or more, with PyTorch's own communication: NCCL between
   GPUs, gloo between processors.
 
 Sums are the same in all ranks, to the bit.
 """
 
-import math
 import mmap
 import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from itertools import pairwise, starmap
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from socket import gethostname
@@ -57,60 +54,43 @@ class Alone:
         return list(arrays)
 
 
-class Failed(str):
-    """In the place of a value: why a rank has failed."""
-
-
-class Ended(Exception):
-    """The first rank has ended, and with it the training."""
-
-
 class ForkedRanks(Alone):
     """One of several processes of this machine; see `forked`.
 
     pipes (Sequence[Connection]): of the first rank, to each other one; of another, to the first.
-    memory (np.ndarray): what all share, of the shape (ranks + 1, floats): gradients of each, and their sums.
+    memory (np.ndarray): what all share, a row for each rank.
     """
 
-    def __init__(self, rank: int, count: int, pipes: Sequence[Connection], memory: np.ndarray) -> None:
+    def __init__(self, rank: int, pipes: Sequence[Connection], memory: np.ndarray) -> None:
         """Take what was made before the fork."""
-        self.rank, self.count = rank, count
-        self.pipes = pipes
-        self.memory = memory
+        self.rank, self.count, self.pipes, self.memory = rank, len(memory), pipes, memory
 
     def exchange(self, value: Any) -> list[Any]:
-        """Wait for all, and give each the values of all; see `Alone`."""
-        if self.rank:
-            try:
+        """Wait for all, and give each the values of all; see `Alone`. A rank that has failed sends its error."""
+        try:
+            if self.rank:
                 self.pipes[0].send(value)
                 return self.pipes[0].recv()
-            except (EOFError, OSError) as error:
-                raise Ended from error
-        try:
             values = [value, *(pipe.recv() for pipe in self.pipes)]
-            if failed := [one for one in values if isinstance(one, Failed)]:
-                raise InputError(failed[0])
+            for error in values:
+                if isinstance(error, InputError):
+                    raise error
             for pipe in self.pipes:
                 pipe.send(values)
+            return values
         except (EOFError, OSError) as error:
             raise InputError(KILLED) from error
-        return values
 
     def sum(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Sum arrays; each rank adds up a part of them, in the order of ranks."""
-        ends = np.cumsum([0, *(array.size for array in arrays)]).tolist()
-        places = list(starmap(slice, pairwise(ends)))
-        own, total = self.memory[self.rank], self.memory[-1]
-        for array, place in zip(arrays, places, strict=True):
-            own[place] = array.ravel()
+        """Sum arrays; each rank adds up all rows, in the order of ranks."""
+        ends = np.cumsum([array.size for array in arrays])
+        np.concatenate([array.ravel() for array in arrays], out=self.memory[self.rank, : ends[-1]])
         self.exchange(None)
-        share = slice(*(ends[-1] * number // self.count for number in (self.rank, self.rank + 1)))
-        np.add(self.memory[0, share], self.memory[1, share], out=total[share])
-        for other in self.memory[2:-1]:
-            total[share] += other[share]
-        # What was summed is read before the next sum is written: that waits for all, too.
-        self.exchange(None)
-        return [total[place].reshape(array.shape).copy() for array, place in zip(arrays, places, strict=True)]
+        total = self.memory[0, : ends[-1]] + self.memory[1, : ends[-1]]
+        for other in self.memory[2:]:
+            total += other[: ends[-1]]
+        self.exchange(None)  # what was summed is read before the next sum is written
+        return [part.reshape(array.shape) for array, part in zip(arrays, np.split(total, ends[:-1]), strict=True)]
 
 
 @contextmanager
@@ -123,23 +103,22 @@ def forked(count: int, floats: int, follow: Callable[[Alone], None]) -> Iterator
     if count == 1:
         yield Alone()
         return
-    memory = np.frombuffer(mmap.mmap(-1, 4 * max(1, floats) * (count + 1)), np.float32).reshape(count + 1, -1)
+    memory = np.frombuffer(mmap.mmap(-1, 4 * floats * count), np.float32).reshape(count, floats)
     context = get_context("fork")
-    pairs = [context.Pipe() for _ in range(count - 1)]
-    processes = [
-        context.Process(target=_run_rank, args=(number, count, pairs, memory, follow), daemon=True)
-        for number in range(1, count)
-    ]
+    pairs = [context.Pipe() for _ in range(1, count)]
+    ranks = range(1, count)
+    processes = [context.Process(target=_run_rank, args=(rank, pairs, memory, follow), daemon=True) for rank in ranks]
     for process in processes:
         process.start()
     for _, end in pairs:
         end.close()
+    ends = [end for end, _ in pairs]
     try:
-        yield ForkedRanks(0, count, [end for end, _ in pairs], memory)
+        yield ForkedRanks(0, ends, memory)
         for process in processes:
             process.join()
     finally:
-        for end, _ in pairs:
+        for end in ends:
             end.close()
         for process in processes:
             process.kill()
@@ -147,26 +126,18 @@ def forked(count: int, floats: int, follow: Callable[[Alone], None]) -> Iterator
 
 
 def _run_rank(
-    rank: int,
-    count: int,
-    pairs: Sequence[tuple[Connection, Connection]],
-    memory: np.ndarray,
-    follow: Callable[[Alone], None],
+    rank: int, pairs: Sequence[tuple[Connection, Connection]], memory: np.ndarray, follow: Callable[[Alone], None]
 ) -> None:
-    """Be one of the ranks after the first."""
+    """Be one of the ranks after the first, which is sent the error if this one fails."""
     begin_worker()
     pipe = pairs[rank - 1][1]
-    for first, other in pairs:
-        first.close()
-        if other is not pipe:
-            other.close()
+    for connection in {end for pair in pairs for end in pair} - {pipe}:
+        connection.close()
     try:
-        follow(ForkedRanks(rank, count, [pipe], memory))
-    except Ended:
-        return
+        follow(ForkedRanks(rank, [pipe], memory))
     except BaseException as error:
         with suppress(OSError):
-            pipe.send(Failed(error if isinstance(error, InputError) else traceback.format_exc()))
+            pipe.send(error if isinstance(error, InputError) else InputError(traceback.format_exc()))
 
 
 class TorchRanks(Alone):
@@ -179,13 +150,10 @@ class TorchRanks(Alone):
         """Meet the others.
 
         gpu_id (int): the GPU; the CPU if it is negative.
-        RAISES (InputError): PyTorch isn't installed.
         """
-        try:
-            import torch
-            from torch import distributed
-        except ImportError as error:
-            raise InputError("torchrun has started this, but PyTorch isn't installed here") from error
+        import torch
+        from torch import distributed
+
         self.torch, self.distributed = torch, distributed
         self.device = torch.device("cpu" if gpu_id < 0 else f"cuda:{gpu_id}")
         if gpu_id >= 0:
@@ -205,20 +173,14 @@ class TorchRanks(Alone):
         """Sum arrays of numpy, cupy or PyTorch; the sums are of the same kind."""
         from thinc.api import torch2xp, xp2torch
 
-        parts = [array if self.torch.is_tensor(array) else xp2torch(array, device=self.device) for array in arrays]
-        flat = self.torch.cat([part.detach().reshape(-1) for part in parts]).to(self.device)
+        is_tensor = self.torch.is_tensor
+        tensors = [array if is_tensor(array) else xp2torch(array, device=self.device) for array in arrays]
+        flat = self.torch.cat([tensor.detach().reshape(-1) for tensor in tensors])
         with _losing():
             self.distributed.all_reduce(flat)
-        sums: list[Any] = []
-        for array, part in zip(arrays, flat.split([math.prod(array.shape) for array in arrays]), strict=True):
-            total = part.reshape(tuple(array.shape))
-            if self.torch.is_tensor(array):
-                sums.append(total.to(array.device))
-            elif isinstance(array, np.ndarray):
-                sums.append(total.cpu().numpy().copy())
-            else:
-                sums.append(torch2xp(total.clone()))
-        return sums
+        parts = flat.split([tensor.numel() for tensor in tensors])
+        totals = [part.reshape(tensor.shape).clone() for part, tensor in zip(parts, tensors, strict=True)]
+        return [total if is_tensor(array) else torch2xp(total) for array, total in zip(arrays, totals, strict=True)]
 
 
 @contextmanager
@@ -229,7 +191,7 @@ def _losing() -> Iterator[None]:
     except RuntimeError as error:
         raise InputError(
             f"{gethostname()}: another process of the training is lost ({error}); torchrun names it. Remedy: the same "
-            "command with --resume, which torchrun can do by itself (--max-restarts)"
+            "command with --resume"
         ) from error
 
 
@@ -260,11 +222,3 @@ def sum_gradients(slots: Sequence[Slot], scalers: Sequence[Any], ranks: Alone) -
     summed = [slot for slot, has in zip(slots, has_gradient, strict=True) if has]
     for slot, total in zip(summed, ranks.sum([slot.gradient() for slot in summed]), strict=True):
         slot.set_gradient(total)
-
-
-def share_parameters(slots: Sequence[Slot], ranks: Alone) -> None:
-    """Give the pipelines of all ranks the parameters of the first one's."""
-    if ranks.count > 1:
-        shared = ranks.sum([slot.get() * (ranks.rank == 0) for slot in slots])
-        for slot, value in zip(slots, shared, strict=True):
-            slot.set(value)

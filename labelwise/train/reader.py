@@ -1,21 +1,19 @@
-"""The reader of spaCy's training: Examples from a partitioned corpus, in a new order every epoch."""
+"""The reader of spaCy's training: texts of a partitioned corpus, in a new order every epoch."""
 
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
-import numpy as np
 import spacy
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 
-from labelwise.corpus.annotation import Coverage
-from labelwise.corpus.docbin_reader import MISSING, OUTSIDE, StoredDoc, read_stored_docs
+from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 from labelwise.corpus.manifest import Partition, find_partitions, read_partition
 from labelwise.corpus.tokenizer import LearningTokenizer
 from labelwise.errors import InputError
@@ -23,27 +21,7 @@ from labelwise.settings import check_choice
 from labelwise.text import text_key
 from labelwise.train.long_texts import cut_doc
 
-
-class Text:
-    """A text of a corpus, of which an Example is made when it is needed: until then it takes what its arrays take.
-
-    doc (StoredDoc): as the corpus has it; it has the tokens that the pipeline will make of it.
-    """
-
-    __slots__ = ("_make", "doc")
-
-    def __init__(self, doc: StoredDoc, make: Callable[[StoredDoc], Example]) -> None:
-        """Take the text, and what makes an Example of it."""
-        self.doc = doc
-        self._make = make
-
-    def __len__(self) -> int:
-        """Return the number of tokens."""
-        return len(self.doc)
-
-    def example(self) -> Example:
-        """Make the Example."""
-        return self._make(self.doc)
+Unmarked = Literal["by-label", "outside"]
 
 
 def read_docs(path: Path, nlp: Language) -> Iterator[Doc]:
@@ -64,12 +42,11 @@ class PartitionedCorpus:
     seed (int): equal seeds give equal orders.
     limit (int): the number of texts to read, the same in all epochs; 0 for all.
     max_words (int): texts of more tokens are cut, see `long_texts.cut_doc`; 0 for no limit.
-    coverage (str): what to do with texts that aren't complete for all labels: leave them as the merge made them, where
-        it is known "by-label" what is complete; "drop" the text; unmarked tokens are "outside".
+    coverage (str): where a text isn't complete for a label, only what was judged is known ("by-label"), or unmarked
+        tokens are "outside", as the merge's policy of that name has it.
     leave_out (str): "0/3" leaves the first of three folds out, by a digest of the text; empty for none.
     epoch (int): the number of the next epoch; set it to continue with another.
-    counts (Counter[str]): what became of the texts of this epoch so far.
-    last_counts (Counter[str]): the same for the last epoch that was read to its end.
+    counts (Counter[str]): what became of the texts in the last whole epoch; in the first one, so far.
     """
 
     def __init__(
@@ -80,7 +57,7 @@ class PartitionedCorpus:
         seed: int = 0,
         limit: int = 0,
         max_words: int = 0,
-        coverage: Coverage = "by-label",
+        coverage: Unmarked = "by-label",
         leave_out: str = "",
     ) -> None:
         """Check the arguments.
@@ -91,69 +68,61 @@ class PartitionedCorpus:
         for name, value in (("limit", limit), ("max_words", max_words)):
             if value < 0:
                 raise InputError(f"{name} {value}: give a number from 1, or 0 for none")
-        check_choice("coverage", coverage, Coverage)
+        check_choice("coverage", coverage, Unmarked)
         self.path = Path(path)
-        self.files = [(file, 0) for file in find_partitions(self.path)]
-        if limit:
-            self.files = take(self.files, limit)
-        self.shuffle = shuffle
-        self.seed = seed
-        self.max_words = max_words
-        self.coverage: Coverage = coverage
+        self.files = take(find_partitions(self.path), limit)
+        self.shuffle, self.seed, self.max_words = shuffle, seed, max_words
+        self.outside = coverage == "outside"
         self.leave_out = parse_fold(leave_out) if leave_out else None
         self.epoch = 0
         self.counts: Counter[str] = Counter()
-        self.last_counts: Counter[str] = Counter()
 
     def __call__(self, nlp: Language) -> Iterator[Example]:
         """Yield an epoch of Examples, tokenized by the pipeline; texts without tokens are left out.
 
         RAISES (InputError): no text is left.
         """
-        return (text.example() for text in self.texts(nlp))
+        return map(example_maker(nlp), self.texts())
 
-    def texts(self, nlp: Language) -> Iterator[Text]:
+    def texts(self) -> Iterator[StoredDoc]:
         """Yield an epoch, in the same order, of which no Example has been made yet.
 
         RAISES (InputError): no text is left.
         """
+        rng = random.Random(f"{self.seed}/{self.epoch}") if self.shuffle else None
         self.epoch += 1
-        rng = random.Random(f"{self.seed}/{self.epoch - 1}") if self.shuffle else None
-        return self._texts(nlp, rng)
+        return self._texts(rng)
 
-    def _texts(self, nlp: Language, rng: random.Random | None) -> Iterator[Text]:
+    def _texts(self, rng: random.Random | None) -> Iterator[StoredDoc]:
         counts: Counter[str] = Counter()
-        self.counts = counts
-        tokenize = LearningTokenizer(nlp)
-
-        def make(doc: StoredDoc) -> Example:
-            """Make an Example that is tokenized by the pipeline."""
-            return Example(tokenize(doc.text), doc.to_doc(nlp.vocab))
-
-        for doc in self._read(rng, counts):
-            yield Text(doc, make)
-        self.last_counts = counts
-        if not counts["texts"]:
-            raise InputError(f"{self.path}: no text is left: {dict(counts)}; see `coverage` and `limit`")
-
-    def _read(self, rng: random.Random | None, counts: Counter[str]) -> Iterator[StoredDoc]:
-        """Yield the texts, under the policies, and count what becomes of each."""
+        self.counts = self.counts or counts
         for file, count in shuffled(self.files, rng):
-            for doc in shuffled(list(read_stored_docs(file))[: count or None], rng):
+            for doc in shuffled(list(read_stored_docs(file))[:count], rng):
                 if not len(doc):
                     counts["without tokens"] += 1
                 elif self.leave_out and fold_of(doc.text, self.leave_out[1]) == self.leave_out[0]:
                     counts["left out"] += 1
-                elif self.coverage == "drop" and doc.annotation.uncovered:
-                    counts["not covered"] += 1
                 else:
+                    pieces = self.pieces(doc)
                     counts["texts"] += 1
-                    covered = without_missing(doc) if self.coverage == "outside" else doc
-                    pieces = cut_doc(covered, self.max_words) if self.max_words else [covered]
                     counts["cut"] += len(pieces) > 1
-                    counts["pieces"] += len(pieces)
-                    counts["pieces that couldn't be cut"] += sum(len(piece) > self.max_words > 0 for piece in pieces)
+                    counts["longer, as they couldn't be cut"] += max(map(len, pieces)) > self.max_words > 0
                     yield from pieces
+        self.counts = counts
+        if not counts["texts"]:
+            raise InputError(f"{self.path}: no text is left: {dict(counts)}; see `leave_out` and `limit`")
+
+    def pieces(self, doc: StoredDoc) -> list[StoredDoc]:
+        """Cut a text if it is too long; if its unmarked tokens are outside, it is complete for all labels."""
+        if self.outside:
+            doc = replace(doc, merged=msgspec.structs.replace(doc.annotation, uncovered={}))
+        return cut_doc(doc, self.max_words) if self.max_words else [doc]
+
+
+def example_maker(nlp: Language) -> Callable[[StoredDoc], Example]:
+    """Make what makes Examples of texts, which the pipeline tokenizes."""
+    tokenize = LearningTokenizer(nlp)
+    return lambda doc: Example(tokenize(doc.text), doc.to_doc(nlp.vocab))
 
 
 def shuffled(items: Sequence[Any], rng: random.Random | None) -> Sequence[Any]:
@@ -161,14 +130,16 @@ def shuffled(items: Sequence[Any], rng: random.Random | None) -> Sequence[Any]:
     return rng.sample(items, len(items)) if rng else items
 
 
-def take(files: Sequence[tuple[Partition, int]], limit: int) -> list[tuple[Partition, int]]:
-    """Choose the first `limit` texts of a corpus: how many of each file."""
-    chosen: list[tuple[Partition, int]] = []
-    for file, _ in files:
-        if limit:
-            count = min(limit, sum(1 for _ in read_stored_docs(file)))
+def take(files: Sequence[Partition], limit: int) -> list[tuple[Partition, int | None]]:
+    """Choose the first `limit` texts of a corpus: how many of each file; all of each, None, without a limit."""
+    if not limit:
+        return [(file, None) for file in files]
+    chosen: list[tuple[Partition, int | None]] = []
+    for file in files:
+        count = min(limit, sum(1 for _ in read_stored_docs(file))) if limit else 0
+        limit -= count
+        if count:
             chosen.append((file, count))
-            limit -= count
     return chosen
 
 
@@ -186,14 +157,3 @@ def parse_fold(fold: str) -> tuple[int, int]:
 def fold_of(text: str, count: int) -> int:
     """Put a text into one of so many folds, by a digest, so that it stays there when others are added."""
     return int.from_bytes(text_key(text.encode("utf8"))[4:8], "big") % count
-
-
-def without_missing(doc: StoredDoc) -> StoredDoc:
-    """Treat unmarked tokens as outside, but for those that touch gold without token boundaries."""
-    starts, ends = doc.offsets()
-    gold = np.zeros(len(doc), bool)
-    for start, end, *_ in doc.annotation.gold:
-        if not (start in starts and end in ends):
-            gold |= (starts < end) & (ends > start)
-    iob = np.where((doc.iob == MISSING) & ~gold, OUTSIDE, doc.iob).astype("<u8")
-    return replace(doc, iob=iob, merged=msgspec.structs.replace(doc.annotation, uncovered={}))

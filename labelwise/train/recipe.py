@@ -41,12 +41,11 @@ class Recipe:
     transformer_name (str): on the hub, or a folder; empty for the config's.
     precision (str): of a transformer on a GPU: fp16, bf16 or fp32; empty for the config's. The CPU computes in fp32.
     recognizer (str): what the component `ner` is: one with a head for each label ("per-label"), or spaCy's "ner".
-    init_from (str): a pipeline to start from, by name or folder; see `config.source_components`. Empty for none.
     batch_size (Path | None): what find-batch-size has written; used if it is for this device.
     workers (int): processes that share each batch, on the CPU of this machine. Their number changes the result no more
         than another seed would: by which texts are computed with, and what dropout draws.
-    resume (bool): resume from the last checkpoint, if there is one of a training with the same config, corpus and code.
-        They are in a folder beside the pipeline, and deleted when training has ended well.
+    resume (bool): resume from the checkpoint, if there is one of a training with the same config, corpus and code. It
+        is in a folder beside the pipeline, and deleted when training has ended well.
     overrides (Mapping): other values of the config, by dotted name, such as "labelwise.sub_batch".
     RAISES (InputError): a number is out of its range, or there is no such recognizer.
     """
@@ -61,7 +60,6 @@ class Recipe:
     transformer_name: str = ""
     precision: Precision = ""
     recognizer: Recognizer = "per-label"
-    init_from: str = ""
     batch_size: Path | None = None
     workers: int = 1
     resume: bool = False
@@ -93,4 +91,10 @@ class Recipe:
             changed["training.max_steps"] = self.max_steps
         if self.limit:
             changed["corpora.train.limit"] = self.limit
+        if self.transformer_name:
+            changed["system.transformer"] = self.transformer_name
+        # fp16 is mixed precision with a gradient scaler, bf16 the same without it; see `run.computing`.
+        if self.precision or self.gpu_id < 0:
+            changed["system.mixed_precision"] = self.gpu_id >= 0 and self.precision != "fp32"
+            changed["system.grad_scaler"] = self.gpu_id >= 0 and self.precision == "fp16"
         return {**changed, **self.overrides}

@@ -6,11 +6,10 @@ from pathlib import Path
 from spacy.language import Language
 from spacy.util import load_config
 
-from labelwise.corpus.tokenizer import make_nlp, read_tokenizer
-from labelwise.train.config import transformers_of
+from labelwise.corpus.pipeline import strings_of
 
 
-def tidy_pipeline(folder: Path, curve: Path, nlp: Language) -> None:
+def tidy_pipeline(folder: Path, curve: Path, corpus: Path, nlp: Language) -> None:
     """Tidy the folder of a pipeline; files are replaced, not written to, as checkpoints share them.
 
     Equal trainings give equal bytes: spaCy saves scores in a set's order, and where the curve was being written. It
@@ -19,17 +18,16 @@ def tidy_pipeline(folder: Path, curve: Path, nlp: Language) -> None:
     """
     meta = json.loads((folder / "meta.json").read_text(encoding="utf8"))
     meta["performance"] = json.loads(json.dumps(meta["performance"], sort_keys=True))
+    rewrite(folder / "meta.json", json.dumps(meta, indent=2, ensure_ascii=False))
     config = load_config(folder / "config.cfg", interpolate=False)
     config["paths"] |= {"curve": str(curve), "resources": None}
-    for model in transformers_of(config):
+    if config["system"].get("mixed_precision"):
         # What was trained in bf16 predicts in fp32: fp16, in which it would, is another precision.
-        model["mixed_precision"] &= model.get("grad_scaler_config", {}).get("enabled", True)
-    rewrite(folder / "meta.json", json.dumps(meta, indent=2, ensure_ascii=False))
+        config["system"]["mixed_precision"] = config["system"]["grad_scaler"]
     rewrite(folder / "config.cfg", config.to_str())
     if not nlp.vocab.vectors.size:
-        lang, rules = read_tokenizer(Path(config.interpolate()["paths"]["corpus"]) / "tokenizer.json")
-        strings = {*make_nlp(lang, rules).vocab.strings, *nlp.get_pipe("ner").labels}  # type: ignore[attr-defined]
-        rewrite(folder / "vocab" / "strings.json", json.dumps(sorted(strings), ensure_ascii=False))
+        strings = strings_of(corpus, nlp.get_pipe("ner").labels)  # type: ignore[attr-defined]
+        rewrite(folder / "vocab" / "strings.json", json.dumps(strings, ensure_ascii=False))
 
 
 def rewrite(path: Path, text: str) -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import spacy
-from thinc.api import Config
 
 from labelwise.compare.revisions import read_revision
 from labelwise.console import run
@@ -18,7 +17,6 @@ from labelwise.corpus.pipeline import load_pipeline
 from labelwise.files import remove
 from labelwise.report.page import make_report
 from labelwise.sources.declarations import load_datasets
-from labelwise.train.config import source_components
 from scripts.convert_brat import convert_brat_cli
 from scripts.db_out import db_out_cli
 from scripts.evaluate import evaluate_cli
@@ -76,12 +74,7 @@ COMMANDS = (
         train_cli,
         "small.cfg corpus training/cpu/model-best --curve plots/cpu.tsv --max-steps 4 --resume",
         ("training/cpu/model-best", "plots/cpu.tsv"),
-        {
-            "the pipeline": lambda root: load_pipeline(root / "training/cpu/model-best"),
-            "a training from it": lambda root: source_components(
-                Config(), str(root / "training/cpu/model-best"), root / "corpus"
-            ),
-        },
+        {"the pipeline": lambda root: load_pipeline(root / "training/cpu/model-best")},
     ),
     Command(
         "evaluate",
@@ -211,5 +204,5 @@ def leftovers(root: Path) -> list[str]:
     return sorted(
         path.relative_to(root).as_posix()
         for path in root.rglob("*")
-        if re.fullmatch(r"\..*\.labelwise\.\w+|.*\.checkpoints|.*\.tmp", path.name)
+        if re.fullmatch(r"\..*\.labelwise\.\w+|.*\.checkpoint|.*\.tmp", path.name)
     )

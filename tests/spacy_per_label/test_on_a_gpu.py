@@ -16,6 +16,7 @@ from labelwise.train.calibrate import fit
 from labelwise.train.checkpoint import State, restore, take_arrays
 from labelwise.train.parameters import find_slots, forget_gradients
 from spacy_per_label import component, loss, model
+from tests.conftest import stored
 from tests.pretend_gpu import Counts, pretended
 
 SMALL = {
@@ -35,6 +36,7 @@ def make_examples(nlp: Language, count: int = 24, seed: int = 0) -> list[Example
         words = [f"w{rng.integers(50)}" for _ in range(int(rng.integers(1, 40)))]
         doc, size = Doc(nlp.vocab, words=words), len(words)
         gold = [Span(doc, 0, min(2, size), label="A"), *([Span(doc, 5, 6, label="B")] if size > 6 else [])]
+        doc.user_data["labelwise"] = {"uncovered": {}, "gold": [], "rejected": []}
         if number % 3:
             doc.ents = gold
         else:
@@ -83,15 +85,13 @@ def live(folder: Path, tiny_bert: Path | None = None) -> Iterator[Any]:
     yield learn()
     with nlp.use_params(sgd.averages):
         yield [doc.spans["labels"] for doc in nlp.pipe(eg.predicted.copy() for eg in examples)]
-    yield fit(nlp, make_examples(nlp, 30, 3))
+    yield fit(nlp, (stored(eg.reference) for eg in make_examples(nlp, 30, 3)))
     np.savez(folder / "arrays.npz", **take_arrays(nlp, sgd))
-    restore(folder, State(updates=[sgd.nr_update[slot.key] for slot in find_slots(nlp)]), nlp, sgd)
+    restore(folder, State("", updates=[sgd.nr_update[slot.key] for slot in find_slots(nlp)]), nlp, sgd)
     for slot in find_slots(nlp):
         slot.set_gradient(slot.gradient())
     yield learn()
     forget_gradients(nlp)
-    ner.add_label("D")
-    sgd = Adam(0.001)
     yield learn()
     again = make_pipeline(tiny_bert)
     again.get_pipe("ner").from_bytes(ner.to_bytes())  # type: ignore[attr-defined]
@@ -109,23 +109,20 @@ def test_a_whole_life_asks_for_nothing_that_a_gpu_refuses(request, tmp_path, wit
 
 @pytest.mark.parametrize("texts", [8, 24])
 def test_a_step_asks_as_often_for_many_texts_as_for_few(tiny_bert, texts):
-    """Besides the transformer and the optimizer. One waits for the loss; thinc's maxout checks its input."""
+    """Besides the transformer and the optimizer. One waits for the loss; near it, thinc's kernels check their input."""
     with pretended() as counts:
         nlp = make_pipeline(tiny_bert)
         ner: Any = nlp.get_pipe("ner")
         for _ in range(2):  # first without gradients to add to
             counts.clear()
             ner.update(make_examples(nlp, texts), drop=0.1, losses={})
-    assert total(counts) == {"launches": 98, "copies": 17, "waits": 2}
+    assert total(counts) == {"launches": 91, "copies": 14, "waits": 12}
 
 
 MIXED = {  # what is in place of what
-    "a table of another kind": ("Y = ops.alloc_f((len(number)", "Y = np.zeros((len(number)"),
-    "divisors that stay on the CPU": ("divisors = ops.asarray(", "divisors = np.asarray("),
-    "sums on the CPU": ("sums = ops.alloc_f((len(lengths),", "sums = np.zeros((len(lengths),"),
+    "lengths that stay on the CPU": ("lengths = ops.asarray(sizes)", "lengths = sizes"),
+    "a part that isn't contiguous": ("ops.as_contig(dY[:, width:])", "dY[:, width:]"),
     "a gradient on the CPU": ("ops.as_contig(gradient.reshape(", "ops.to_numpy(gradient.reshape("),
-    "a part that isn't contiguous": ("ops.seq2col(apart(X),", "ops.seq2col(apart(X)[:, ::-1],"),
-    "weights of an added head on the CPU": ("new = output.ops.alloc_f(", "new = np.zeros("),
     "logits that aren't fetched": ("flat = self.model.ops.to_numpy(", "flat = np.asarray("),
     "a mask on the CPU": ("ops.asarray(known[:, :, None])", "known[:, :, None]"),
     "log-probabilities that aren't fetched": ("ops.to_numpy(log_p.reshape", "np.asarray(log_p.reshape"),

@@ -1,245 +1,167 @@
-"""The loop: its steps are spaCy's, to the bit; when it evaluates, what it keeps, and that it streams."""
+"""The loop: its steps are spaCy's, to the bit; when it evaluates, what it keeps, and how texts are shared out."""
 
 import zlib
 from collections.abc import Callable
 from io import StringIO
-from itertools import count
-from types import SimpleNamespace
-from typing import Any, NamedTuple
+from itertools import count, islice, pairwise
 
 import numpy as np
 import pytest
 import spacy
 import spacy.training.loop as spacy_loop
-from spacy.scorer import PRFScore
-from spacy.training.initialize import init_nlp
-from spacy.util import registry
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from spacy.training.batchers import configure_minibatch_by_words
 from thinc.api import fix_random_seed
 
+from labelwise.train.batches import read_batches, share_of, sub_batches
 from labelwise.train.checkpoint import State
-from labelwise.train.config import read_settings
-from labelwise.train.dev_scores import EntityCounts
+from labelwise.train.config import make_pipeline, read_settings
 from labelwise.train.loop import Loop
 from labelwise.train.parameters import find_slots
 from labelwise.train.ranks import Alone
+from labelwise.train.reader import PartitionedCorpus
 from labelwise.train.recipe import Recipe
-from labelwise.train.run import train_pipeline
-from tests.conftest import ROOT
+from tests.train.training import CPU, STEPS, curve, files, train_in
 
-CPU = ROOT / "configs" / "cpu.cfg"
-SMALL = {
-    "training.max_steps": 12,
-    "training.eval_frequency": 4,
-    "training.batcher.size": 150,
-    "components.tok2vec.model.encode.width": 16,
-}
+LENGTHS = st.lists(st.integers(1, 30), max_size=12)
 
 
-@pytest.mark.parametrize("resume", [False, True])
-@pytest.mark.long
-def test_memory_zones_change_nothing(demo_corpus, tmp_path, monkeypatch, resume):
-    """All words forgotten after each update and each batch of evaluation, or none."""
-    results = []
-    for strings in (0, 10**9):
-        monkeypatch.setattr("labelwise.corpus.pipeline.MAX_STRINGS", strings)
-        out = tmp_path / str(strings)
-        if resume:
-            with monkeypatch.context() as patched:
-                patched.setattr("labelwise.train.run.tidy_pipeline", lambda *given: 1 / 0)
-                with pytest.raises(ZeroDivisionError):
-                    train_pipeline(Recipe(CPU, demo_corpus, overrides=SMALL), out / "m", out / "c.tsv")
-        train_pipeline(Recipe(CPU, demo_corpus, overrides=SMALL, resume=resume), out / "m", out / "c.tsv")
-        results.append({path.relative_to(out): path.read_bytes() for path in out.rglob("*") if path.is_file()})
-    one, other = results
-    config = next(path for path in one if path.name == "config.cfg")
-    assert one.pop(config) != other.pop(config)  # names the curve
-    assert one == other
+def make_texts(lengths: list[int]) -> list[str]:
+    return [chr(ord("a") + number) * length for number, length in enumerate(lengths)]
 
 
-def test_epochs_are_counted_and_streamed(demo_corpus, tmp_path):
-    overrides = {**SMALL, "training.max_epochs": 2, "training.max_steps": 0}
-    trained = train_pipeline(Recipe(CPU, demo_corpus, overrides=overrides), tmp_path / "m", tmp_path / "c.tsv")
-    last = (tmp_path / "c.tsv").read_text().splitlines()[-1].split("\t")
-    assert last[1] == "1"
-    assert trained.texts["texts"] == trained.texts["pieces"] > 0
+@settings(max_examples=150, deadline=None)
+@given(LENGTHS, st.integers(1, 4))
+def test_shares_have_every_text_once_and_about_as_many_words(lengths, ranks):
+    texts = make_texts(lengths)
+    shares = [share_of(texts, rank, ranks) for rank in range(ranks)]
+    assert sorted(text for share in shares for text in share) == sorted(texts)
+    words = [sum(map(len, share)) for share in shares]
+    assert max(words) - min(words) <= max(lengths, default=0)
 
 
-class Reference(NamedTuple):
-    """What a training did: its parameters in the end, and each evaluation's step and scores."""
+@settings(max_examples=150, deadline=None)
+@given(LENGTHS, st.integers(1, 4), st.integers(0, 60))
+def test_parts_have_every_text_once_and_no_more_words_than_they_may(lengths, parts, most):
+    texts = make_texts(lengths)
+    found = sub_batches(texts, parts, most)
+    assert [text for part in found for text in part] == texts
+    limit = min(most or 10**9, -(-sum(lengths) // parts))
+    assert all(sum(map(len, part)) <= limit for part in found if len(part) > 1)
+    assert all(sum(map(len, [*one, other[0]])) > limit for one, other in pairwise(found)), "no cut without need"
 
-    parameters: list[np.ndarray]
-    scores: list[tuple[int, float, dict]]
+
+def test_batches_are_those_of_each_epoch_from_any_place_on(demo_corpus):
+    batcher = configure_minibatch_by_words(size=300, tolerance=0.2, discard_oversize=False)
+
+    def read(*given: int) -> list[tuple[int, int, list[str]]]:
+        batches = read_batches(PartitionedCorpus(demo_corpus / "train", shuffle=True), batcher, *given)
+        return [(epoch, number, [doc.text for doc in texts]) for epoch, number, texts in islice(batches, 30)]
+
+    whole = read(3)
+    each = len(whole) // 3
+    assert each > 2
+    assert [place[:2] for place in whole] == [(epoch, number) for epoch in range(3) for number in range(1, each + 1)]
+    epochs = [sorted(text for at, _, texts in whole if at == epoch for text in texts) for epoch in range(3)]
+    assert epochs[0] == epochs[1] == epochs[2]
+    for skip in range(len(whole)):
+        assert read(3, *divmod(skip, each)) == whole[skip:]
+    assert len(read(-1)) == 30
 
 
-def logged(scores: list) -> Callable:
-    """A logger that keeps the scores."""
+def capture(nlp: spacy.Language, scores: list) -> None:
+    """Have a config's logger keep the scores, and spaCy's loop use the seeds of ours."""
 
-    def setup(nlp, stdout, stderr):
+    def logger(nlp, stdout, stderr):
         def log(info):
-            if info and info["other_scores"]:
-                names = ("ents_f", "ents_p", "ents_r", "ents_per_type")
-                scores.append((info["step"], info["score"], {name: info["other_scores"][name] for name in names}))
+            if info and info["score"] is not None and info["step"]:
+                kept = {name: info["other_scores"][name] for name in ("ents_f", "ents_p", "ents_r", "ents_per_type")}
+                scores.append((info["step"], info["score"], kept))
 
         return log, lambda: None
 
-    return setup
+    def before_update(nlp, at):
+        fix_random_seed(zlib.crc32(f"0/{at['step']}/0".encode()))
 
-
-def exchange(nlp, scores: list) -> None:
-    """Give a config the same Examples, in the same batches, which are sorted by length, and the seeds of our loop."""
-    examples = sorted(registry.resolve(nlp.config.interpolate()["corpora"])["train"](nlp), key=len)
-    batches = [examples[start : start + 4] for start in range(0, len(examples), 4)]
-    made: dict[str, Callable] = {
-        "readers": lambda nlp: examples,
-        "batchers": lambda items: iter(batches),
-        "loggers": logged(scores),
-        "callbacks": lambda nlp, at: fix_random_seed(zlib.crc32(f"0/{at['step']}/0".encode())),
-    }
-
-    def giving(function: Callable) -> Callable:
-        def give() -> Any:
-            return function
-
-        return give
-
+    made: dict[str, Callable] = {"loggers": lambda: logger, "callbacks": lambda: before_update}
     for name, function in made.items():
-        getattr(registry, name).register("tests.given", func=giving(function))
-    nlp.config["corpora"]["train"] = {"@readers": "tests.given"}
-    for block, name in (("batcher", "batchers"), ("logger", "loggers"), ("before_update", "callbacks")):
-        nlp.config["training"][block] = {f"@{name}": "tests.given"}
-
-
-def freeze_tok2vec(config: dict) -> None:
-    """As spaCy has it: what is frozen is still run, so that the listeners have something."""
-    config["training"] |= {"frozen_components": ["tok2vec"], "annotating_components": ["tok2vec"]}
-
-
-def make_loop(nlp, output, **options) -> Loop:
-    return Loop(nlp, -1, output, ranks=Alone(), state=State(), **options)
+        getattr(spacy.registry, name).register("tests.given", func=function)
+    nlp.config["training"] |= {"logger": {"@loggers": "tests.given"}, "before_update": {"@callbacks": "tests.given"}}
 
 
 @pytest.mark.parametrize(
-    ("recognizer", "overrides", "prepare"),
+    ("recognizer", "frozen", "overrides"),
     [
-        ("per-label", {}, lambda config: None),
-        ("ner", {}, lambda config: None),
-        pytest.param("per-label", {}, freeze_tok2vec, marks=pytest.mark.long),
-        ("per-label", {"training.patience": 8, "training.eval_frequency": 2}, lambda config: None),
-        (  # whose last step, 14, spaCy's loop evaluates, too
-            "per-label",
-            {"training.max_epochs": 3, "training.max_steps": 0, "training.eval_frequency": 7},
-            lambda config: None,
-        ),
+        ("per-label", [], {}),
+        ("ner", [], {}),
+        ("per-label", ["tok2vec"], {}),  # as spaCy has it: it is still run, so that the listeners have something
+        ("per-label", [], {"training.patience": 8, "training.eval_frequency": 2}),
+        ("per-label", [], {"training.optimizer.use_averages": False}),
     ],
-    ids=["per-label", "ner", "frozen", "patience", "epochs"],
+    ids=["per-label", "ner", "frozen", "patience", "without averages"],
 )
-def test_the_steps_are_those_of_spacys_loop_to_the_bit(
-    recognizer, overrides, prepare, demo_corpus, tmp_path, monkeypatch
-):
-    """`ents_macro_f`, which spaCy doesn't compute, is left out of its weights."""
-    steps = {"training.max_epochs": -1, "training.max_steps": 60, "training.eval_frequency": 10}
-    given = {**SMALL, **steps, "training.score_weights.ents_macro_f": None, **overrides}
-    made, best = {}, {}
+def test_the_steps_are_those_of_spacys_loop_to_the_bit(recognizer, frozen, overrides, demo_corpus, tmp_path):
+    """`ents_macro_f`, which spaCy doesn't compute, is left out of its weights; ours doesn't evaluate step 0."""
+    steps = {"training.max_steps": 40, "training.eval_frequency": 10, "training.score_weights.ents_macro_f": None}
+    parameters, scores = [], []
     for name in ("spacys", "ours"):
-        settings = read_settings(Recipe(CPU, demo_corpus, recognizer=recognizer, overrides=given))
-        nlp, scores, out = init_nlp(settings), [], tmp_path / name
-        prepare(nlp.config)
-        out.mkdir()
-        exchange(nlp, scores)
+        recipe = Recipe(CPU, demo_corpus, recognizer=recognizer, overrides=STEPS | steps | overrides)
+        out = tmp_path / name
+        nlp = make_pipeline(recipe, read_settings(recipe))
+        nlp.config["training"] |= {"frozen_components": frozen, "annotating_components": frozen}
+        capture(nlp, found := [])
         if name == "spacys":
+            out.mkdir()
             spacy_loop.train(nlp, out, stdout=StringIO(), stderr=StringIO())
         else:
-            make_loop(nlp, out).run(StringIO(), StringIO())
-        made[name] = Reference([slot.get().copy() for slot in find_slots(nlp)], scores)
-        best[name] = [slot.get().copy() for slot in find_slots(spacy.load(out / "model-best"))]
-    assert made["ours"].scores == made["spacys"].scores
-    assert len(made["ours"].scores) > 1
-    for ours, spacys in ((made["ours"].parameters, made["spacys"].parameters), (best["ours"], best["spacys"])):
-        assert all(np.array_equal(one, other) for one, other in zip(ours, spacys, strict=True))
+            log, _ = spacy.registry.resolve(nlp.config["training"])["logger"](nlp, None, None)
+            for info in Loop(nlp, -1, State(""), Alone()).run():
+                log(info)
+        parameters.append([slot.get() for slot in find_slots(nlp)])
+        scores.append(found)
+    assert scores[0] == scores[1]
+    assert len(scores[0]) > 1
+    assert all(np.array_equal(*pair) for pair in zip(*parameters, strict=True))
+    if not frozen:
+        train_in(tmp_path, demo_corpus, recipe.overrides, recognizer=recognizer)
+        best = [find_slots(spacy.load(tmp_path / folder)) for folder in ("spacys/model-best", "model")]
+        assert all(np.array_equal(one.get(), other.get()) for one, other in zip(*best, strict=True))
 
 
 @pytest.mark.parametrize(
     ("ending", "evaluated"),
     [
-        ({"training.max_steps": 3}, [3]),
-        ({"training.max_steps": 6}, [4, 6]),
+        ({"training.max_steps": 1}, [1]),
+        ({"training.max_steps": 5}, [2, 4, 5]),
         ({"training.max_steps": 0, "training.max_epochs": 1, "training.batcher.size": 10_000_000}, [0]),
-        ({"training.max_steps": 0, "training.patience": 5, "training.optimizer.learn_rate": 0.0}, [4, 8, 12]),
+        ({"training.max_steps": 0, "training.patience": 3, "training.optimizer.learn_rate": 0.0}, [2, 4]),
     ],
     ids=["before the first evaluation", "between two", "a single step", "patience"],
 )
 def test_the_last_step_is_always_evaluated(demo_corpus, tmp_path, ending, evaluated):
-    """What learns nothing is best where it is evaluated first, at step 4: patience of 5 is used up at step 9."""
-    train_pipeline(Recipe(CPU, demo_corpus, overrides={**SMALL, **ending}), tmp_path / "m", tmp_path / "c.tsv")
-    rows = (tmp_path / "c.tsv").read_text().splitlines()[1:]
-    assert [int(row.split("\t")[0]) for row in rows] == evaluated
+    """What learns nothing is never better than at step 0: patience of 3 is used up at the second evaluation."""
+    trained = train_in(tmp_path, demo_corpus, {**STEPS, **ending})
+    assert [int(step) for (step,) in curve(tmp_path, "step")] == evaluated
+    assert trained.texts["texts"] > 0
 
 
-def test_the_last_updates_are_kept(demo_corpus, tmp_path, monkeypatch):
-    """Where each evaluation finds a better pipeline: those of steps 5 and 6 were thrown away."""
+@pytest.mark.parametrize(("scores", "best"), [([0.9, 0.5, 0.6], 0), ([0.5, 0.7, 0.6], 1), ([0.0, 0.0, 0.0], 2)])
+def test_the_best_pipeline_is_kept_and_of_equals_the_last(scores, best, demo_corpus, tmp_path, monkeypatch):
+    given = iter(scores)
+    monkeypatch.setattr("labelwise.train.loop.weighted_score", lambda *of: next(given))
+    train_in(tmp_path / "whole", demo_corpus)
     better = count()
-    monkeypatch.setattr("labelwise.train.loop.weighted_score", lambda *given: next(better))
-    for steps in (4, 6):
-        recipe = Recipe(CPU, demo_corpus, overrides={**SMALL, "training.max_steps": steps})
-        train_pipeline(recipe, tmp_path / f"{steps}", tmp_path / "c.tsv")
-    assert (tmp_path / "4/ner/model").read_bytes() != (tmp_path / "6/ner/model").read_bytes()
+    monkeypatch.setattr("labelwise.train.loop.weighted_score", lambda *of: next(better))
+    train_in(tmp_path / "short", demo_corpus, {**STEPS, "training.max_steps": 2 * (best + 1)})
+    one, other = (files(tmp_path / name)["model/tok2vec/model"] for name in ("whole", "short"))
+    assert one == other
 
 
-@pytest.mark.parametrize(
-    ("dev", "saved"),
-    [
-        ([(9, 0, 0), (5, 0, 5), (6, 0, 4), (4, 0, 6)], [True, True, True, False]),
-        ([(0, 0, 0), (0, 0, 0), (0, 3, 0), (0, 1, 0)], [True, True, True, True]),  # no entity in dev: the last
-    ],
-)
-def test_the_best_pipeline_is_kept_and_never_the_first(dev, saved, demo_corpus, tmp_path, monkeypatch):
-    """After the first step, nothing is evaluated, and what is saved is replaced by the next."""
-    loop = make_loop(init_nlp(read_settings(Recipe(CPU, demo_corpus, overrides=SMALL))), tmp_path, skip_first=True)
-    made = []
-    for right, wrong, missed in dev:
-        counts = EntityCounts()
-        counts.by_label["A"] = PRFScore(tp=right, fp=wrong, fn=missed)
-        monkeypatch.setattr(loop, "evaluate", lambda counts=counts: counts)
-        assert bool(loop.score()) == bool(made)
-        loop.save_best()
-        made.append(not (tmp_path / "model-best" / "old").exists())
-        (tmp_path / "model-best" / "old").touch()
-    assert made == saved
-
-
-@pytest.mark.parametrize(("weights", "best"), [({"ents_f": 1.0}, 0), ({"ents_f": 0.0, "ents_macro_f": 1.0}, 1)])
-def test_micro_or_macro_f_decides(weights, best):
-    """Many spans of A are found, and none of B, or most of both."""
-    from labelwise.train.dev_scores import weighted_score
-
-    scores = []
-    for a, b in ((PRFScore(tp=90, fn=10), PRFScore(fn=4)), (PRFScore(tp=80, fn=20), PRFScore(tp=3, fn=1))):
-        counts = EntityCounts()
-        counts.by_label.update(A=a, B=b)
-        scores.append(weighted_score(counts.scores(), weights))
-    assert scores.index(max(scores)) == best
-
-
-def test_a_scaler_that_has_overflowed_in_a_part_skips_the_step_of_all_parts(demo_corpus, tmp_path):
-    """thinc unscales all gradients after each part: those of others are put aside meanwhile."""
-    nlp = init_nlp(read_settings(Recipe(CPU, demo_corpus, overrides=SMALL)))
-    loop = make_loop(nlp, None)
-    added = []
-
-    class Tensor:
-        def __init__(self) -> None:
-            self.grad = None
-
-    tensor, scaler = Tensor(), SimpleNamespace(found_inf=False)
-    loop.scalers, loop.state.sub_batch = [scaler], 1
-    slot = SimpleNamespace(key=(0, "w"), tensor=tensor, set_gradient=added.append)
-    loop.slots = [slot]
-
-    def update(examples, **options):
-        assert tensor.grad is None
-        tensor.grad = len(examples[0])
-
-    nlp.update = update
-    texts = list(loop.corpus.texts(nlp))[:3]
-    assert loop.update(texts, 0.0, {}) is None
-    assert added == [sum(map(len, texts))]
+@pytest.mark.parametrize("workers", [1, 2])
+def test_memory_zones_change_nothing(workers, demo_corpus, tmp_path, monkeypatch):
+    """All words forgotten after each update and each batch of evaluation, or none."""
+    for strings in (0, 10**9):
+        monkeypatch.setattr("labelwise.corpus.pipeline.MAX_STRINGS", strings)
+        train_in(tmp_path / str(strings), demo_corpus, workers=workers)
+    assert files(tmp_path / "0") == files(tmp_path / str(10**9))

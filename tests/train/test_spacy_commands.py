@@ -16,14 +16,12 @@ from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
 from labelwise.sources.convert_brat import convert_brat
-from labelwise.train.recipe import Recipe
-from labelwise.train.run import train_pipeline
-from tests.conftest import ROOT
+from tests.conftest import ROOT, TINY
+from tests.train.training import CPU, train_in
 
-CPU = ROOT / "configs" / "cpu.cfg"
 CODE = ["--code", "labelwise/train/registry.py"]
 LABELS = ["COMPANY", "PERSON", "PLACE"]
-STEPS = {"training.max_steps": 40, "training.eval_frequency": 20, "components.tok2vec.model.encode.width": 32}
+STEPS = {**TINY, "training.max_steps": 60, "training.eval_frequency": 60, "training.optimizer.learn_rate": 0.005}
 FEW = ["--training.max_steps", "4", "--training.eval_frequency", "2"]
 PREDICTED = "Ms Ann Lee of Lundberg Ltd met Mr John Smith in Paris, at 60degC."
 
@@ -56,20 +54,8 @@ def corpus(tmp_path_factory) -> Path:
 def model(request, corpus, tmp_path_factory) -> Path:
     """A pipeline with each recognizer."""
     root = tmp_path_factory.mktemp(request.param)
-    train_pipeline(Recipe(CPU, corpus, overrides=STEPS, recognizer=request.param), root / "model", root / "curve.tsv")
+    train_in(root, corpus, STEPS, recognizer=request.param)
     return root / "model"
-
-
-@pytest.mark.long
-def test_debug_data_reads_all_texts_and_labels(corpus):
-    printed = run("debug", "data", CPU, *CODE, "--paths.corpus", corpus)
-    assert "Pipeline can be initialized with data" in printed
-    assert "No overlap between training and evaluation data" in printed
-    assert f"{len(LABELS)} label(s)" in printed
-    assert "0 missing value(s)" in printed
-    for split, title in (("train", "training docs"), ("dev", "evaluation docs")):
-        texts = sum(len(DocBin().from_disk(file)) for file in (corpus / split).iterdir())
-        assert f"{texts} {title}" in printed
 
 
 @pytest.mark.long
@@ -87,7 +73,12 @@ def test_train_takes_the_config_and_the_corpus(corpus, tmp_path):
 @pytest.mark.long
 def test_the_config_of_a_saved_pipeline_is_one_to_train_with(corpus, model, tmp_path):
     """It has the recognizer that was trained, so that `spacy train` trains a head for each label, too."""
-    assert "Corpus is loadable" in run("debug", "data", model / "config.cfg", *CODE)
+    printed = run("debug", "data", model / "config.cfg", *CODE)
+    assert "Corpus is loadable" in printed
+    assert "No overlap between training and evaluation data" in printed
+    for split, title in (("train", "training docs"), ("dev", "evaluation docs")):
+        texts = sum(len(DocBin().from_disk(file)) for file in (corpus / split).glob("*.spacy"))
+        assert f"{texts} {title}" in printed
     paths = ["--paths.curve", tmp_path / "curve.tsv", "--output", tmp_path / "out"]
     run("train", model / "config.cfg", *CODE, *paths, *FEW)
     kinds = [type(spacy.load(folder).get_pipe("ner")) for folder in (model, tmp_path / "out" / "model-best")]

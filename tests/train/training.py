@@ -1,0 +1,52 @@
+"""Small trainings, and what they leave."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from labelwise.train.recipe import Recipe
+from labelwise.train.run import Trained, train_pipeline
+from tests.conftest import NO_DROPOUT, ROOT, TINY
+
+CPU, GPU = ROOT / "configs" / "cpu.cfg", ROOT / "configs" / "gpu.cfg"
+STEPS = {**TINY, "training.max_steps": 6, "training.eval_frequency": 2}
+
+
+def with_bert(bert: Path, **steps: Any) -> dict[str, Any]:
+    """Overrides of configs/gpu.cfg, whose transformer is tiny and has no dropout of its own."""
+    own = {"max_steps": 4, "eval_frequency": 2, "batcher.size": 900, "optimizer.learn_rate.warmup_steps": 1, **steps}
+    blocks = ("ner", "per_label")
+    config = {f"components.{block}.model.tok2vec.transformer_config": NO_DROPOUT for block in blocks}
+    return {"system.transformer": str(bert), **config, **{f"training.{name}": value for name, value in own.items()}}
+
+
+def train_in(
+    folder: Path,
+    corpus: Path,
+    overrides: dict[str, Any] = STEPS,
+    config: Path = CPU,
+    tell: Callable[[str], Any] = lambda told: None,
+    resources: Path | None = None,
+    **options: Any,
+) -> Trained | None:
+    """Train to `model` and `curve.tsv` in a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    recipe = Recipe(config, corpus, overrides=overrides, **options)
+    return train_pipeline(recipe, folder / "model", folder / "curve.tsv", resources=resources, tell=tell)
+
+
+def curve(folder: Path, *columns: str) -> list[list[str]]:
+    """Read columns of the curve, a row for each evaluation."""
+    header, *rows = [line.split("\t") for line in (folder / "curve.tsv").read_text().splitlines()]
+    return [[row[header.index(name)] for name in columns] for row in rows]
+
+
+def losses(folder: Path) -> list[float]:
+    """The recognizer's losses, from the curve."""
+    return [float(loss) for (loss,) in curve(folder, "loss_ner")]
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """What a training has left, by path, but for the config, which names the curve's path."""
+    paths = [path for path in folder.rglob("*") if path.is_file() and path.name != "config.cfg"]
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
