@@ -33,7 +33,6 @@ NEAR_DUPLICATES = "near_duplicates.jsonl"
 BANDS, ROWS, SHINGLE = 16, 8, 3
 # If at most this many texts share a band, all pairs of them are compared; if more, neighbours, and each with the first.
 ALL_PAIRS = 10
-PARTS = 16  # of the hashes of a band that are sorted at a time
 WORDS = re.compile(r"\w+")
 
 # A text's key, where its first task is, the split that its data sets declare, from 1 (0: none), and its signature.
@@ -139,31 +138,23 @@ def _place(text: npt.NDArray[np.void]) -> Text:
 def _share_band(signed: Sequence[Signed], band: int) -> Iterator[tuple[int, int]]:
     """Yield pairs of texts, by number, that have the same numbers in a band; the first is less than the second."""
     hashes = hash_band(signed, band)
-    # A part of the hashes after another, so that what sorting takes doesn't grow with the number of texts.
-    parts = hashes.view(np.uint8)[::8] % PARTS
-    for part in range(PARTS):
-        order = np.flatnonzero(parts == part)
-        order = order[np.argsort(hashes[order], kind="stable")]
-        cuts = np.flatnonzero(np.diff(hashes[order])) + 1
-        edges = np.concatenate([[0], cuts, [len(order)]])
-        for first in np.flatnonzero(np.diff(edges) > 1).tolist():
-            texts = order[edges[first] : edges[first + 1]].tolist()
-            if len(texts) <= ALL_PAIRS:
-                yield from combinations(texts, 2)
-            else:
-                yield from pairwise(texts)
-                yield from ((texts[0], other) for other in texts[2:])
+    order = np.argsort(hashes, kind="stable")
+    edges = np.concatenate([[0], np.flatnonzero(np.diff(hashes[order])) + 1, [len(order)]])
+    for first in np.flatnonzero(np.diff(edges) > 1).tolist():
+        texts = order[edges[first] : edges[first + 1]].tolist()
+        if len(texts) <= ALL_PAIRS:
+            yield from combinations(texts, 2)
+        else:
+            yield from pairwise(texts)
+            yield from ((texts[0], other) for other in texts[2:])
 
 
 def hash_band(signed: Sequence[Signed], band: int) -> npt.NDArray[np.uint64]:
-    """Compute a hash of each text's numbers in a band. What shares it by chance isn't similar.
-
-    A hash is 64 bits, little end first.
-    """
+    """Compute a hash of each text's numbers in a band. What shares it by chance isn't similar."""
     columns = slice(band * ROWS, (band + 1) * ROWS)
     factors = np.random.default_rng(0).integers(1, 2**63, ROWS, dtype=np.uint64) | np.uint64(1)
     hashes = ((texts["signature"][:, columns].astype(np.uint64) * factors).sum(axis=1) for texts in signed)
-    return np.concatenate([np.zeros(0, np.uint64), *hashes]).astype("<u8")
+    return np.concatenate([np.zeros(0, np.uint64), *hashes])
 
 
 def group_texts(pairs: Iterable[NearPair]) -> Mapping[bytes, SplitGroup]:

@@ -91,28 +91,55 @@ def merge_text(
     RAISES (InputError): a policy is "error" and there is something to decide.
     """
     merged = Merged(text, answers, value_of_meta(answers, DOCUMENT) or "")
+    complete, binary = _sort_answers(merged, split)
+    chosen: dict[int, list[str]] = {}
+    for group in complete.values():
+        chosen |= _choose(merged, group, policies)
+    counting = [(answer, chosen[id(answer)]) for answer in answers if id(answer) in chosen]
+    judgements = [one for group in binary.values() for one in _judgements(group, policies).items()]
+    counted = [*(answer for answer, _ in counting), *(answer for _, (answer, _) in judgements)]
+    merged.judged, decided = judge(decisions, text, counted)
+
+    accepted, rejected = _collect_spans(merged, counting)
+    _vote(merged, counting, accepted, policies, decided)
+    for (key, accept), (answer, span) in judgements:
+        _cover(merged, answer, {key[2]: "partial"})
+        _note(accepted if accept else rejected, key, answer, span)
+    _decide(merged, accepted, rejected, decided)
+    _settle(merged, accepted, rejected, policies, decided)
+    merged.accepted = {key: accepted[key] for key in sorted(accepted)}
+    merged.rejected = {key: rejected[key] for key in sorted(rejected)}
+    merged.versions = find_versions([answer for group in complete.values() for answer in group])
+    return merged
+
+
+def _sort_answers(
+    merged: Merged, split: Split | None
+) -> tuple[dict[tuple[str, str], list[Answer]], dict[str, list[Answer]]]:
+    """Drop the answers that leave no trace, and group the others: complete ones by person, binary ones by data set."""
     complete: dict[tuple[str, str], list[Answer]] = {}
     binary: dict[str, list[Answer]] = {}
-    earlier = superseded(answers)
-    for answer in answers:
+    earlier = superseded(merged.answers)
+    for answer in merged.answers:
         if id(answer) in earlier:
             _drop(answer, "superseded")
         elif reason := why_not(answer):
             _drop(answer, reason)
         elif split is not None and answer.dataset.split not in ("auto", split):
-            owner = next(other for other in answers if other.dataset.split == split and not why_not(other))
+            owner = next(other for other in merged.answers if other.dataset.split == split and not why_not(other))
             merged.other_split.append((answer.dataset.name, owner.dataset.name))
             _drop(answer, "other split")
         elif answer.kind == "complete":
             complete.setdefault(answer.who, []).append(answer)
         else:
             binary.setdefault(answer.dataset.name, []).append(answer)
+    return complete, binary
+
+
+def _collect_spans(merged: Merged, counting: Sequence[tuple[Answer, Sequence[str]]]) -> tuple[Spans, Spans]:
+    """Collect the accepted and the rejected spans of complete answers, each of which counts for some labels."""
     accepted: Spans = {}
     rejected: Spans = {}
-    chosen: dict[int, list[str]] = {}
-    for group in complete.values():
-        chosen |= _choose(merged, group, policies)
-    counting = [(answer, chosen[id(answer)]) for answer in answers if id(answer) in chosen]
     for answer, labels in counting:
         answer.outcome = "merged"
         uncovered = answer.task.uncovered or {}
@@ -126,20 +153,7 @@ def merge_text(
                 _note(rejected, key, answer, span)
             else:
                 span.outcome = "ignored"
-    judgements = [one for group in binary.values() for one in _judgements(group, policies).items()]
-    counted = [*(answer for answer, _ in counting), *(answer for _, (answer, _) in judgements)]
-    judged, decided = judge(decisions, text, counted)
-    merged.judged.extend(judged)
-    _vote(merged, counting, accepted, policies, decided)
-    for (key, accept), (answer, span) in judgements:
-        _cover(merged, answer, {key[2]: "partial"})
-        _note(accepted if accept else rejected, key, answer, span)
-    _decide(merged, accepted, rejected, decided)
-    _settle(merged, accepted, rejected, policies, decided)
-    merged.accepted.update((key, accepted[key]) for key in sorted(accepted))
-    merged.rejected.update((key, rejected[key]) for key in sorted(rejected))
-    merged.versions.update(find_versions([answer for group in complete.values() for answer in group]))
-    return merged
+    return accepted, rejected
 
 
 def _drop(answer: Answer, outcome: str) -> None:

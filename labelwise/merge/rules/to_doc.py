@@ -53,34 +53,36 @@ def to_doc(
     first = {start: token for token, start in enumerate(starts)}
     last = {end: token for token, end in enumerate(ends, 1)}
     aligned: dict[SpanKey, Tokens] = {}
-    lost = []
-    unknown: set[int] = set()
-    for key, said in merged.accepted.items():
+    for key in merged.accepted:
         start, end = first.get(key[0]), last.get(key[1])
         if start is not None and end is not None:
             aligned[key] = start, end
         elif span := ALIGNMENT[policies.alignment](doc, key):
             aligned[key] = span.start, span.end
-        else:
-            lost.append(LostSpan("no token boundary", Claim(key, "accept", names_of(said)), None))
-            unknown.update(token.i for token in doc.char_span(*key, alignment_mode="expand") or ())
+    rejected = {key: (first[key[0]], last[key[1]]) for key in merged.rejected if key[0] in first and key[1] in last}
     kept, losers = flatten(aligned, OVERLAP[policies.overlap](labels))
     if losers and policies.overlap == "error":
         loser, winner = losers[0]
         raise InputError(f"{winner} and {loser} overlap in {merged.text[:60]!r}...; choose longest or first")
-    iob = [OUTSIDE if unmarked == "outside" else MISSING] * len(doc)
-    types = [0] * len(doc)
-    # Tokens that touch gold without boundaries aren't known to be outside.
-    for token in unknown:
-        iob[token] = MISSING
+    lost = _lost_spans(merged, aligned, losers)
+    for said in merged.accepted.values():
+        said[0][1].outcome = "entity"
+    for one in lost:
+        merged.accepted[one.lost.span][0][1].outcome = one.reason
+    for key, said in merged.rejected.items():
+        said[0][1].outcome = "rejected" if key in rejected else "rejected, no token boundary"
+
     strings: Any = doc.vocab.strings
     names = {label: strings.add(label) for label in labels}
+    iob = [OUTSIDE if unmarked == "outside" else MISSING] * len(doc)
+    types = [0] * len(doc)
+    for key in merged.accepted.keys() - aligned.keys():  # tokens that it touches aren't known to be outside
+        for token in doc.char_span(*key, alignment_mode="expand") or ():
+            iob[token.i] = MISSING
     for key in kept:
         start, end = aligned[key]
         iob[start:end] = [BEGIN, *[INSIDE] * (end - start - 1)]
         types[start:end] = [names[key[2]]] * (end - start)
-    rejected = {key: (first[key[0]], last[key[1]]) for key in merged.rejected if key[0] in first and key[1] in last}
-    uncovered = missing_labels(merged.coverage, labels)
     stored = StoredDoc(
         words=tokens[:, 0],
         spaces=tokens[:, 1].astype(bool),
@@ -89,26 +91,36 @@ def to_doc(
         gold=[(*where, names[key[2]]) for key, where in aligned.items()],
         rejected=[(*where, names[key[2]]) for key, where in rejected.items()],
         strings=strings,
-        merged=Annotation(
-            gold=[(*key, names_of(said)) for key, said in merged.accepted.items()],
-            rejected=list(merged.rejected),
-            uncovered=dict(sorted(uncovered.items())),
-            datasets=merged.datasets if uncovered else [],
-            doc=merged.name,
-        ),
+        merged=_annotation(merged, labels),
     )
-    learnt = learnt_by_heads(aligned, dict(losers)) if losers else set()
-    for loser, winner in losers:
-        lose, win = (Claim(key, "accept", names_of(merged.accepted[key])) for key in (loser, winner))
-        lost.append(LostSpan(overlap_kind(loser, winner), lose, win, loser in learnt))
-    for said in merged.accepted.values():
-        said[0][1].outcome = "entity"
-    for one in lost:
-        merged.accepted[one.lost.span][0][1].outcome = one.reason
-    for key, said in merged.rejected.items():
-        said[0][1].outcome = "rejected" if key in rejected else "rejected, no token boundary"
     realigned = [key[2] for key, (start, end) in aligned.items() if (starts[start], ends[end - 1]) != key[:2]]
     return Projection(stored, starts, ends, lost, realigned)
+
+
+def _lost_spans(merged: Merged, aligned: Aligned, losers: Sequence[tuple[SpanKey, SpanKey]]) -> list[LostSpan]:
+    """List the accepted spans that aren't entities: those without token boundaries, and those that overlap others."""
+    claims = {key: Claim(key, "accept", names_of(merged.accepted[key])) for pair in losers for key in pair}
+    learnt = learnt_by_heads(aligned, dict(losers)) if losers else set()
+    unaligned = [key for key in merged.accepted if key not in aligned]
+    return [
+        *(
+            LostSpan("no token boundary", Claim(key, "accept", names_of(merged.accepted[key])), None)
+            for key in unaligned
+        ),
+        *(LostSpan(overlap_kind(one, by), claims[one], claims[by], one in learnt) for one, by in losers),
+    ]
+
+
+def _annotation(merged: Merged, labels: Sequence[str]) -> Annotation:
+    """Put down what the Doc's tokens and spans can't say."""
+    uncovered = missing_labels(merged.coverage, labels)
+    return Annotation(
+        gold=[(*key, names_of(said)) for key, said in merged.accepted.items()],
+        rejected=list(merged.rejected),
+        uncovered=dict(sorted(uncovered.items())),
+        datasets=merged.datasets if uncovered else [],
+        doc=merged.name,
+    )
 
 
 def flatten(
