@@ -6,11 +6,10 @@ from typing import Annotated, Literal
 import msgspec
 import typer
 
-from labelwise.console import AddressOption, msg, print_counts, progress, run, user_errors
+from labelwise.console import msg, print_counts, progress, run, user_errors
 from labelwise.settings import read_section
-from labelwise.sources.brat import Discontinuous, MissingAnn, Shifted
-from labelwise.sources.brat_tasks import PROBLEMS
-from labelwise.sources.convert_brat import convert_brat
+from labelwise.sources.brat import Discontinuous, MissingAnn, Reading, Shifted
+from labelwise.sources.convert_brat import PROBLEMS, convert_brat
 from labelwise.text import counted
 
 Option = typer.Option
@@ -20,7 +19,7 @@ class BratSection(msgspec.Struct, frozen=True):
     """The section `brat` of project.yml.
 
     split (str): of all its texts; "folder": folders train, dev and test are those splits, other texts go by hash.
-    labels (list): those to convert; all if empty.
+    labels (tuple): those to convert; all if empty.
     rename (dict): other names of labels.
     missing_ann (str): a text without an annotation file is skipped, or has no entities.
     discontinuous (str): a span in pieces is dropped, has its first piece alone, or covers all of them.
@@ -31,7 +30,7 @@ class BratSection(msgspec.Struct, frozen=True):
     """
 
     split: Literal["folder", "auto", "train", "dev", "test"] = "folder"
-    labels: list[str] = []
+    labels: tuple[str, ...] = ()
     rename: dict[str, str] = {}
     missing_ann: MissingAnn = "skip"
     discontinuous: Discontinuous = "drop"
@@ -47,23 +46,22 @@ def convert_brat_cli(
     fallback: Annotated[Path | None, Option(help="Folder to convert when BRAT_DIR has no documents")] = None,
     unless: Annotated[Path | None, Option(help="Folder of other data sets, beside which FALLBACK isn't needed")] = None,
     project: Annotated[Path | None, Option(help="YAML file with a section `brat`")] = None,
-    workers: Annotated[int, Option(help="Processes that read documents")] = 1,
-    address: AddressOption = "",
     strict: Annotated[bool, Option("--strict", help="Fail, and write nothing, if any line can't be converted")] = False,
 ) -> None:
     """Convert a brat folder to tasks, with all labels of a document in one."""
     with user_errors("Nothing was converted"):
+        section = msgspec.structs.asdict(read_section(project, "brat", BratSection))
+        how = Reading(**{name: section.pop(name) for name in Reading._fields if name in section})
         report = convert_brat(
             brat_dir,
             out,
+            how,
             fallback=fallback,
             unless=unless,
             strict=strict,
-            workers=workers,
-            address=address,
             progress=progress,
             tell=msg.info,
-            **msgspec.structs.asdict(read_section(project, "brat", BratSection)),
+            **section,
         )
     if not report.documents:  # as there are other data sets
         return

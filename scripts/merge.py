@@ -15,12 +15,14 @@ from labelwise.console import AddressOption, msg, print_counts, print_table, pro
 from labelwise.corpus.ledger import Ledger, pairwise_f, split_gold, tell_gold
 from labelwise.corpus.manifest import SPLITS
 from labelwise.corpus.tokenizer import has_rules
-from labelwise.merge.advice import warnings
+from labelwise.merge.advice import doubts_about_files, warnings
 from labelwise.merge.commit import first_problem
 from labelwise.merge.partition import LOST_SPANS, PROBLEMS
 from labelwise.merge.rules.settings import Settings, load_tokenizer, read_settings
 from labelwise.merge.run import merge_data
 from labelwise.parallel import measure_peak
+from labelwise.sources.assets import find_untracked
+from labelwise.sources.declarations import read_all_entries
 from labelwise.sources.declare import declare, print_undeclared
 from labelwise.text import counted
 
@@ -63,6 +65,10 @@ def merge_cli(
         msg.good(f"{out} has {counted(total, 'text')}, and {entities} as entities")
         msg.info(f"Memory: {peak.bytes / 2**20:,.0f} MB at most, in all processes")
         print_warnings(ledger, settings, out)
+        declared = list(read_all_entries(datasets))
+        files = {path: None for file, entry in declared for path in (file, *(file.parent / one for one in entry.paths))}
+        for doubt in doubts_about_files(ledger, declared, find_untracked(files, out, project) if project else ()):
+            msg.warn(doubt.what, doubt.remedy)
 
 
 def print_warnings(ledger: Ledger, settings: Settings, out: Path) -> None:

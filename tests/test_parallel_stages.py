@@ -14,12 +14,10 @@ from distributed import LocalCluster
 
 from labelwise.check.folds import Folds
 from labelwise.check.run import check
-from labelwise.demo.write import make_demo
 from labelwise.evaluate.predict import predict_texts
 from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
-from labelwise.sources.convert_brat import convert_brat
 from labelwise.train.recipe import Recipe
 from tests.conftest import ROOT
 from tests.merge.test_run import random_datasets
@@ -65,20 +63,6 @@ def check_all_ways(address: str, stage: Stage, folder: Path) -> None:
 def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def test_convert(address, there, monkeypatch):
-    monkeypatch.setattr("labelwise.sources.convert_brat.TOGETHER", 4)
-    make_demo(there / "brat", docs=10, labels=3)
-    (there / "brat" / "travel").rename(there / "brat" / "train")
-    (there / "brat" / "finance").rename(there / "brat" / "test")
-    with (there / "brat" / "kitchen" / "doc-00001.ann").open("a") as file:
-        file.write("oops\n")
-
-    def stage(out, **options):
-        convert_brat(Path("brat"), out / "tasks", split="folder", **options)
-
-    check_all_ways(address, stage, there)
 
 
 def test_merge(address, there, merging):

@@ -10,6 +10,8 @@ from labelwise.text import counted
 
 PROBLEM_ROWS = ("bad JSON", "no text", "malformed", "miscounted", "other format")
 PROBLEM_SPANS = ("invalid", "undeclared label")
+NOT_A_SPAN = "not a span"  # the outcome of an annotation of another kind, such as a relation
+SPAN_OUTCOMES = (*PROBLEM_SPANS, NOT_A_SPAN)  # of problems that aren't a whole row's
 
 Counts = Counter[str]
 Table = dict[str, Counter[str]]

@@ -4,10 +4,12 @@ import re
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
+import msgspec
+
 from labelwise.errors import InputError
 from labelwise.export.docs import ExportDoc, worth
 from labelwise.export.source import Source, highest_first
-from labelwise.sources.brat_predicted import digest_of, write_predicted
+from labelwise.sources.brat import PREDICTED, digest_of
 from labelwise.text import SpanKey
 
 LINE_ENDS = re.compile(r"[\r\n]+")
@@ -59,7 +61,7 @@ def write_brat(source: Source, folder: Path) -> int:
         file.write(b"document\tuncertainty\n")
         file.writelines(highest_first(lines()))
     if digests:
-        write_predicted(digests, folder)
+        (folder / PREDICTED).write_bytes(msgspec.json.format(msgspec.json.encode(digests), indent=1) + b"\n")
     return spans
 
 

@@ -2,14 +2,17 @@
 
 import json
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from glob import has_magic
 from itertools import combinations
+from pathlib import Path
 
 from labelwise.corpus.doubts import NAMED, Doubt, doubts_about_merge, doubts_about_split
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import SPLITS
 from labelwise.merge.rules.decisions import SUPERSEDED
 from labelwise.merge.rules.settings import Settings
+from labelwise.sources.declarations import Declaration
 from labelwise.text import counted
 
 MANY = 0.1  # of a data set's rows, from which on it is worth a warning that they aren't used
@@ -62,6 +65,31 @@ def warnings(ledger: Ledger, settings: Settings) -> Iterator[Doubt]:
                 f"{less!r} and {more!r} may be one label: their names are nearly equal.",
                 f"If they are, add `rename: {{{less}: {more}}}` to the entries in datasets.yml that have {less!r}.",
             )
+
+
+def doubts_about_files(
+    ledger: Ledger, declared: Sequence[tuple[Path, Declaration]], untracked: Iterable[Path]
+) -> Iterator[Doubt]:
+    """Yield what is doubtful of the files that are declared.
+
+    declared (Sequence): entries, each with the file that it is in.
+    untracked (Iterable[Path]): the files whose changes nobody sees.
+    """
+    for _, entry in declared:
+        labels = ledger.labels if entry.labels == "auto" else entry.labels
+        lost = [repr(label) for label in labels if not ledger.labels[label]["gold"]]
+        several = len(entry.paths) > 1 or has_magic(entry.paths[0])
+        if several and lost and len(labels) > 1 and ledger.spans["in superseded task"]:
+            yield Doubt(
+                f"Data set {entry.name!r} has several files, of which the last with an answer to a text counts, and no "
+                f"span of {', '.join(lost[:NAMED])}.",
+                "If each file was annotated for other labels, give each an entry of its own in datasets.yml.",
+            )
+    for path in untracked:
+        yield Doubt(
+            f"{path} is no dependency of the merge, so `weasel run` and `dvc repro` don't see when it changes.",
+            "Put it into assets/prodigy, or add it to `deps` of the command in project.yml and run update_dvc.",
+        )
 
 
 def _simplified(label: str) -> str:

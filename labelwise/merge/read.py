@@ -13,7 +13,7 @@ from typing import IO
 
 import msgspec
 
-from labelwise.corpus.ledger import PROBLEM_SPANS, Ledger, Problem, outcome_of, problem_line
+from labelwise.corpus.ledger import SPAN_OUTCOMES, Ledger, Problem, outcome_of, problem_line
 from labelwise.corpus.tasks import PREDICTED
 from labelwise.errors import InputError
 from labelwise.merge.rules.settings import Settings
@@ -143,7 +143,7 @@ def _read_extract(out: Path) -> Extract | None:
 def _note(problem: Problem, ledger: Ledger, lines: IO[bytes]) -> None:
     """Count and list a row or a span that can't be used."""
     outcome = outcome_of(problem.reason)
-    if outcome in PROBLEM_SPANS:
+    if outcome in SPAN_OUTCOMES:
         ledger.spans_read += 1
         ledger.spans[outcome] += 1
     else:

@@ -1,5 +1,7 @@
-"""Check fetched corpora against the checksums in project.yml: weasel only prints a cross when one differs."""
+"""What project.yml says of data: checksums of fetched corpora, and the folders whose changes weasel and DVC see."""
 
+import os
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -14,12 +16,21 @@ class _Asset(msgspec.Struct):
     checksum: str | None = None
 
 
+class _Command(msgspec.Struct):
+    name: str = ""
+    deps: list[str] = []
+    outputs: list[str] = []
+
+
 class _Project(msgspec.Struct):
     assets: list[_Asset] | None = None
+    commands: list[_Command] | None = None
 
 
 def verify_assets(folder: Path, project: Path = Path("project.yml")) -> list[str]:
     """Check every asset of the project that is inside a folder, or that the folder is inside.
+
+    weasel only prints a cross where a checksum differs.
 
     folder (Path): the source about to be read, or the project's folder for all assets.
     project (Path): the file that declares the assets, whose paths are relative to it. Without it there are none.
@@ -30,8 +41,7 @@ def verify_assets(folder: Path, project: Path = Path("project.yml")) -> list[str
         return []
     folder = folder.resolve()
     right = []
-    declared = decode_yaml(project.read_bytes(), _Project, str(project), "see its section `assets`")
-    for asset in declared.assets or ():
+    for asset in _read_project(project).assets or ():
         path = (project.parent / asset.dest).resolve()
         concerned = path.is_relative_to(folder) or folder.is_relative_to(path)
         if concerned and asset.checksum and path.exists():
@@ -43,3 +53,24 @@ def verify_assets(folder: Path, project: Path = Path("project.yml")) -> list[str
                 )
             right.append(asset.dest)
     return right
+
+
+def find_untracked(paths: Iterable[Path], out: Path, project: Path) -> list[Path]:
+    """List the paths that no dependency of a command covers, so that neither weasel nor DVC sees when they change.
+
+    out (Path): an output of the command; none of them is listed where no command of the project has it.
+    project (Path): the file with the commands, whose paths are relative to it.
+    RAISES (InputError): the project can't be read.
+    """
+    root = project.parent.absolute()
+    made = Path(os.path.normpath(out.absolute()))
+    for command in _read_project(project).commands or ():
+        if any((root / output).is_relative_to(made) for output in command.outputs):
+            tracked = [root / path for path in command.deps]
+            normal = {path: Path(os.path.normpath(path.absolute())) for path in paths}
+            return [path for path, one in normal.items() if not any(map(one.is_relative_to, tracked))]
+    return []
+
+
+def _read_project(project: Path) -> _Project:
+    return decode_yaml(project.read_bytes(), _Project, str(project), "see its sections `assets` and `commands`")

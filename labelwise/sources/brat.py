@@ -14,13 +14,20 @@ The format: https://brat.nlplab.org/standoff.html
    A mention that is still in several pieces is for the `discontinuous` policy.
 4. A mention that isn't at its offsets is for the `shifted` policy.
 5. White space at the edges of a span is trimmed by moving the offsets.
+6. A document that an export has listed in PREDICTED.json, with the digest of its annotation file, is a prediction as
+   long as nobody has changed that file. Deleting the list, or a line of it, accepts the others as they are:
+
+    {"batch/one.ann": "b5bb9d80…", "batch/two.ann": "7d865e95…"}     (relative to the folder of the list)
 """
 
+import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple
+
+import msgspec
 
 from labelwise.errors import InputError
 from labelwise.sources.brat_offsets import (
@@ -33,13 +40,15 @@ from labelwise.sources.brat_offsets import (
     says,
     to_code_points,
 )
-from labelwise.sources.brat_predicted import LIST, digest_of
 from labelwise.sources.files import find_files, printable, read_file
-from labelwise.text import trim
+from labelwise.sources.items import Item
+from labelwise.sources.prodigy import DOCUMENT, Task, TaskSpan
+from labelwise.text import DECODE_ERRORS, trim
 
 SUFFIXES = (".ann", ".a1", ".a2")
 DOCUMENT_SUFFIXES = (".txt", *SUFFIXES, ".TXT", *(suffix.upper() for suffix in SUFFIXES))
-READ_SUFFIXES = (*DOCUMENT_SUFFIXES, LIST)  # of all files that are read
+PREDICTED = "PREDICTED.json"
+READ_SUFFIXES = (*DOCUMENT_SUFFIXES, PREDICTED)  # of all files that are read
 KINDS = "TERAMN#*"  # text-bound, event, relation, attribute (A, M), normalization, note, equivalence
 
 Discontinuous = Literal["drop", "first", "cover"]
@@ -52,7 +61,7 @@ NOT_CONVERTED = {
     "not readable": "the text or an annotation file is a link to nothing, a folder, or mustn't be read",
     "UTF-16": "the text or an annotation file is UTF-16; convert it to UTF-8: iconv -f UTF-16 -t UTF-8",
     "not decodable": "the text or the line isn't valid in the given encoding",
-    "prediction": "nobody has changed the annotation file since it was exported; see brat_predicted",
+    "prediction": "nobody has changed the annotation file since it was exported; see PREDICTED.json",
     "malformed": "not `ID<TAB>LABEL START END[;START END...]<TAB>MENTION` with START <= END",
     "other label": "the label isn't among those asked for",
     "out of range": "the span ends past the end of the text",
@@ -62,9 +71,38 @@ NOT_CONVERTED = {
     "duplicate": "same label and offsets as an earlier line of the document",
 }
 
+# The outcome of a document that has no text, as a source, by the reason; others are malformed.
+OUTCOMES = {
+    "no annotation file": "not annotated: no annotation file",
+    "prediction": "prediction",
+}
 # Offsets of up to nine digits: a text is shorter than a gigabyte.
 T_LINE = re.compile(r"T\S*\t(\S+)\s+(\d{1,9}\s+\d{1,9}(?:\s*;\s*\d{1,9}\s+\d{1,9})*)\s*(?:\t(.*))?", re.DOTALL)
 LINE_END, CR = re.compile(rb"\n|\r(?=[TERAMN#*]\S*\t)"), re.compile(rb"\r")
+
+
+class Reading(NamedTuple):
+    """How documents are read.
+
+    rename (Mapping[str, str]): new names of labels.
+    labels (tuple[str, ...]): the labels to keep, by their new names; none keeps all.
+    missing_ann (str): a text without an annotation file is not annotated ("skip") or has no entities ("empty").
+    discontinuous (str): "drop" a span in pieces, keep its "first" piece, or "cover" from first to last character.
+    shifted (str): "drop" a span whose mention differs, or move it to the "nearest" occurrence of the mention, if no
+        other is equally near.
+    predicted (Mapping[Path, str]): digests of files that are predictions as long as they are unchanged.
+    """
+
+    rename: Mapping[str, str] = {}
+    labels: tuple[str, ...] = ()
+    missing_ann: MissingAnn = "skip"
+    discontinuous: Discontinuous = "drop"
+    shifted: Shifted = "drop"
+    encoding: str = "utf-8"
+    predicted: Mapping[Path, str] = {}
+
+
+AS_IT_IS = Reading()
 
 
 class Mention(NamedTuple):
@@ -121,105 +159,144 @@ def find_documents(root: Path) -> list[Path]:
     return sorted(stems, key=lambda stem: stem.relative_to(root).parts)
 
 
-def read_document(
-    stem: Path,
-    root: Path,
-    *,
-    rename: Mapping[str, str] = {},
-    labels: frozenset[str] | None = None,
-    missing_ann: MissingAnn = "skip",
-    discontinuous: Discontinuous = "drop",
-    shifted: Shifted = "drop",
-    encoding: str = "utf-8",
-    predicted: Mapping[Path, str] = {},
-) -> Document:
+def digest_of(content: bytes) -> str:
+    """Return the digest of an annotation file, as a list of predictions has it."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def find_predicted(root: Path) -> dict[Path, str]:
+    """Read the lists of predictions in a folder, and below it: the digests of annotation files.
+
+    RAISES (InputError): one can't be read.
+    """
+    found: dict[Path, str] = {}
+    for file in find_files(root, (PREDICTED,)):
+        try:
+            digests = msgspec.json.decode(read_file(file), type=dict[str, str])
+        except DECODE_ERRORS as error:
+            raise InputError(
+                f"{printable(file)}: not a list of predictions ({error}); export them again, or delete it, which "
+                "accepts them all"
+            ) from error
+        found |= {file.parent / name: digest for name, digest in digests.items()}
+    return found
+
+
+def read_brat(folder: Path) -> Iterator[Item]:
+    """Yield the annotated documents of a folder as tasks, and each line that yielded nothing as a problem.
+
+    A document's number in the folder counts as its line.
+    """
+    how = Reading(predicted=find_predicted(folder))
+    for number, stem in enumerate(find_documents(folder), 1):
+        document = read_document(stem, folder, how)
+        for problem in document.problems:
+            # Without a text, the document is the problem, and its lines don't count.
+            if document.text is None and problem.line == 0:
+                reason = OUTCOMES.get(problem.reason, f"malformed: {problem.reason}")
+                yield Item(0, None, reason, problem.file)
+            elif document.text is not None and problem.reason in NOT_CONVERTED:
+                yield Item(problem.line, None, f"invalid: {problem.reason}: {problem.row}", problem.file)
+        if document.text is not None:
+            spans = [TaskSpan(*mention[:3], place=mention.place) for mention in document.mentions]
+            meta = {DOCUMENT: document.path}
+            yield Item(number, Task(document.text, spans, view_id="spans_manual", meta=meta, document=document.path))
+
+
+def read_document(stem: Path, root: Path, how: Reading = AS_IT_IS) -> Document:
     """Read one document.
 
     stem (Path): path without suffix, from `find_documents`.
     root (Path): the folder that the document's path is relative to.
-    rename (Mapping[str, str]): new names of labels.
-    labels (frozenset[str] | None): the labels to keep, by their new names; None keeps all.
-    missing_ann (str): a text without an annotation file is not annotated ("skip") or has no entities ("empty").
-    discontinuous (str): "drop" a span in pieces, keep its "first" piece, or "cover" from first to last character.
-    shifted (str): "drop" a span whose mention differs, or move it to the "nearest" occurrence of the mention, if no
-        other is equally near.
-    predicted (Mapping[Path, str]): digests of files that are predictions as long as they are unchanged.
     RETURNS (Document): every T line read is in `mentions` or in `problems`.
     """
     name = printable(stem.relative_to(root))
-    path = f"{name}.txt"
-    document = Document(path, None, [], [], Counter(), Counter(), Counter())
-    files, unread = _read_annotations(stem)
-    text, why_not = _read_text(stem, encoding)
-    if unread:
-        suffix, why_not = next(iter(unread.items()))
-        text = None
-        document.problems.append(BratProblem(name + suffix, 0, why_not, ""))
-    elif text is None:
-        document.problems.append(BratProblem(path, 0, why_not, ""))
-    elif not files and missing_ann == "skip":
-        document.problems.append(BratProblem(path, 0, "no annotation file", ""))
-    elif _is_predicted(stem, files, predicted):
-        why_not = "prediction"
-        document.problems.append(BratProblem(f"{name}.ann", 0, why_not, ""))
+    document = Document(f"{name}.txt", None, [], [], Counter(), Counter(), Counter())
+    files: dict[str, bytes] = {}
+    text, file, why_not = None, f"{name}.txt", ""
+    for suffix in (".txt", *SUFFIXES):
+        content, problem = _read(stem, suffix)
+        if problem:
+            file, why_not = name + suffix, problem
+        elif content is not None and suffix != ".txt":
+            files[suffix] = content
+        elif content is not None:
+            try:
+                text = content.decode(how.encoding)
+            except UnicodeDecodeError:
+                why_not = "not decodable"
+    if not why_not and not (text or "").strip():
+        why_not = "no text"
+    elif not why_not and not files and how.missing_ann == "skip":
+        why_not = "no annotation file"
+    elif not why_not and _is_predicted(stem, files, how.predicted):
+        file, why_not = f"{name}.ann", "prediction"
+    if why_not:
+        document.problems.append(BratProblem(file, 0, why_not, ""))
     else:
         document = document._replace(text=text)
-    candidates = _find_candidates(document, _lines(files, encoding), rename, labels, why_not)
+    candidates = _find_candidates(document, files, how, why_not)
     if document.text is None:
         document.labels.clear()
     else:
-        _convert(document, document.text, candidates, discontinuous, shifted)
+        _convert(document, document.text, candidates, how)
     return document
 
 
-class _Candidate(NamedTuple):
-    """A well-formed T line, offsets as written."""
+def _read(stem: Path, suffix: str) -> tuple[bytes | None, str]:
+    """Read a file of a document, whose suffix may be in capitals; return its content, if there is one, or why not."""
+    lower, upper = (stem.with_name(stem.name + ending) for ending in (suffix, suffix.upper()))
+    try:
+        content = read_file(upper if upper.exists() and not lower.exists() else lower)
+    except FileNotFoundError:
+        return None, ""
+    except InputError:
+        return None, "not readable"
+    return (None, "UTF-16") if is_utf16(content) else (content, "")
 
+
+class _Candidate(NamedTuple):
+    """A well-formed T line, offsets as written, and its place, as a problem without a reason."""
+
+    place: BratProblem
     label: str
     fragments: Fragments
     quoted: str | None
 
 
-def _find_candidates(
-    document: Document,
-    lines: Iterable[tuple[str, int, str | None]],
-    rename: Mapping[str, str],
-    labels: frozenset[str] | None,
-    why_not: str,
-) -> list[tuple[BratProblem, _Candidate]]:
-    """Count a document's lines, and add a problem for each that is one.
+def _find_candidates(document: Document, files: Mapping[str, bytes], how: Reading, why_not: str) -> list[_Candidate]:
+    """Count the lines of a document's annotation files, and add a problem for each that is one; return the others.
 
     why_not (str): why no T line can be converted, if the document has no text.
-    RETURNS (list): the others' candidates, each with where it is, as a problem without a reason.
     """
     found = []
-    for suffix, number, row in lines:
-        kind, candidate = _parse_line(row, rename, labels, document.labels)
-        document.lines[kind] += 1
-        if kind == "T" and document.text is None:
-            candidate = why_not
-        place = BratProblem(document.path.removesuffix(".txt") + suffix, number, "", row or "")
-        if isinstance(candidate, _Candidate):
-            found.append((place, candidate))
-        elif candidate is not None:
-            document.problems.append(place._replace(reason=candidate))
+    for suffix, content in files.items():
+        for number, line in enumerate(_split_lines(content) if content else (), 1):
+            try:
+                row = line.decode(how.encoding).rstrip("\r\n").removeprefix("\ufeff")
+            except UnicodeDecodeError:
+                row = None
+            place = BratProblem(document.path.removesuffix(".txt") + suffix, number, "", row or "")
+            kind, candidate = _parse_line(row, place, how, document.labels)
+            document.lines[kind] += 1
+            if kind == "T" and document.text is None:
+                candidate = why_not
+            if isinstance(candidate, _Candidate):
+                found.append(candidate)
+            elif candidate is not None:
+                document.problems.append(place._replace(reason=candidate))
     return found
 
 
-def _convert(
-    document: Document,
-    text: str,
-    candidates: list[tuple[BratProblem, _Candidate]],
-    discontinuous: Discontinuous,
-    shifted: Shifted,
-) -> None:
+def _convert(document: Document, text: str, candidates: list[_Candidate], how: Reading) -> None:
     """Add to a document the mentions and the problems that candidates are."""
-    table, reading = choose_reading(text, [(candidate.fragments, candidate.quoted) for _, candidate in candidates])
+    table, reading = choose_reading(text, [(candidate.fragments, candidate.quoted) for candidate in candidates])
     if reading:
         document.notes["reading: " + reading] += 1
     seen = set()
-    for place, candidate in candidates:
-        result = _resolve(text, table, candidate, discontinuous, shifted, document.notes)
+    for candidate in candidates:
+        place = candidate.place
+        result = _resolve(text, table, candidate, how, document.notes)
         if isinstance(result, Mention) and result[:3] in seen:
             result = "duplicate"
         if isinstance(result, Mention):
@@ -230,70 +307,16 @@ def _convert(
     document.mentions.sort()
 
 
-def _read_text(stem: Path, encoding: str) -> tuple[str | None, str]:
-    try:
-        content = read_file(_file_of(stem, ".txt"))
-        if is_utf16(content):
-            return None, "UTF-16"
-        text = content.decode(encoding)
-    except FileNotFoundError:
-        return None, "no text"
-    except InputError:
-        return None, "not readable"
-    except UnicodeDecodeError:
-        return None, "not decodable"
-    return (text, "") if text.strip() else (None, "no text")
-
-
-def _file_of(stem: Path, suffix: str) -> Path:
-    """Find a file of a document, whose suffix may be in capitals."""
-    lower, upper = (stem.with_name(stem.name + ending) for ending in (suffix, suffix.upper()))
-    return upper if upper.exists() and not lower.exists() else lower
-
-
 def is_utf16(content: bytes) -> bool:
     """Tell whether a file looks like UTF-16: by its mark, or since every other byte of Latin letters is zero there."""
     begin = content[:1000]
     return begin.startswith((b"\xff\xfe", b"\xfe\xff")) or 4 * begin.count(0) > len(begin)
 
 
-def _read_annotations(stem: Path) -> tuple[dict[str, bytes], dict[str, str]]:
-    """Read a document's annotation files.
-
-    RETURNS (tuple): the content of each by its suffix, and for those that can't be read, or decoded, why not.
-    """
-    files: dict[str, bytes] = {}
-    unread: dict[str, str] = {}
-    for suffix in SUFFIXES:
-        try:
-            content = read_file(_file_of(stem, suffix))
-        except FileNotFoundError:
-            continue
-        except InputError:
-            unread[suffix] = "not readable"
-            continue
-        if is_utf16(content):
-            unread[suffix] = "UTF-16"
-        else:
-            files[suffix] = content
-    return files, unread
-
-
 def _is_predicted(stem: Path, files: Mapping[str, bytes], predicted: Mapping[Path, str]) -> bool:
     """Tell whether a document is as it was predicted."""
     digest = predicted.get(stem.with_name(stem.name + ".ann"))
     return digest is not None and ".ann" in files and digest == digest_of(files[".ann"])
-
-
-def _lines(files: Mapping[str, bytes], encoding: str) -> Iterator[tuple[str, int, str | None]]:
-    """Yield (suffix, line number, line) from annotation files; None for a line that can't be decoded."""
-    for suffix, content in files.items():
-        for number, line in enumerate(_split_lines(content) if content else (), 1):
-            try:
-                row = line.decode(encoding).rstrip("\r\n")
-            except UnicodeDecodeError:
-                row = None
-            yield suffix, number, row.removeprefix("\ufeff") if row else row
 
 
 def _split_lines(content: bytes) -> list[bytes]:
@@ -306,7 +329,7 @@ def _split_lines(content: bytes) -> list[bytes]:
 
 
 def _parse_line(
-    row: str | None, rename: Mapping[str, str], labels: frozenset[str] | None, found: Counter[str]
+    row: str | None, place: BratProblem, how: Reading, found: Counter[str]
 ) -> tuple[str, _Candidate | str | None]:
     """Return a line's kind and content: a candidate, the reason why it holds none, or None if it needn't.
 
@@ -326,15 +349,15 @@ def _parse_line(
         return "T", "malformed"
     written, offsets, quoted = match.groups()
     found[written] += 1
-    label = rename.get(written, written)
-    if labels is not None and label not in labels:
+    label = how.rename.get(written, written)
+    if how.labels and label not in how.labels:
         return "T", "other label"
     fragments = sorted((int(start), int(end)) for start, end in (piece.split() for piece in offsets.split(";")))
     if any(start > end for start, end in fragments):
         return "T", "malformed"
     # Some tools write empty fragments next to others.
     fragments = [fragment for fragment in fragments if fragment[0] < fragment[1]]
-    return "T", _Candidate(label, fragments, quoted) if fragments else "white space"
+    return "T", _Candidate(place, label, fragments, quoted) if fragments else "white space"
 
 
 def _locate(text: str, table: OffsetTable | None, candidate: _Candidate, shifted: Shifted) -> Fragments | str:
@@ -353,18 +376,17 @@ def _resolve(
     text: str,
     table: OffsetTable | None,
     candidate: _Candidate,
-    discontinuous: Discontinuous,
-    shifted: Shifted,
+    how: Reading,
     notes: Counter[str],
 ) -> Mention | str:
     """Turn a candidate into a mention, or say why it can't be one."""
-    fragments = _locate(text, table, candidate, shifted)
+    fragments = _locate(text, table, candidate, how.shifted)
     if isinstance(fragments, str):
         return fragments
     pieces = join(text, fragments)
-    if len(pieces) > 1 and discontinuous == "drop":
+    if len(pieces) > 1 and how.discontinuous == "drop":
         return "discontinuous"
-    first, last = pieces[0][0], pieces[0 if discontinuous == "first" else -1][1]
+    first, last = pieces[0][0], pieces[0 if how.discontinuous == "first" else -1][1]
     start, end = trim(text, first, last)
     if start == end:
         return "white space"

@@ -1,231 +1,126 @@
-"""Convert a brat folder to tasks: check the request, read, write, and replace the earlier conversion."""
+"""Convert a brat folder to tasks, which replace the earlier conversion: `convert-brat`.
+
+1. An annotated text becomes one accepted task, complete for all labels of its corpus, in a file for each split.
+2. Every T line read ends up as one span of a task or as one line, with its reason, in `problems.jsonl`.
+3. Documents are read once, and forgotten when they are written.
+"""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
+
+import msgspec
+import yaml
 
 from labelwise.corpus.manifest import Split
 from labelwise.corpus.tasks import DATASETS
 from labelwise.errors import InputError
 from labelwise.files import check_replaceable, staged
-from labelwise.parallel import Progress, no_progress, open_workers
+from labelwise.parallel import Progress, no_progress
 from labelwise.sources.assets import verify_assets
 from labelwise.sources.brat import (
+    AS_IT_IS,
+    NOT_CONVERTED,
     READ_SUFFIXES,
-    Discontinuous,
+    BratProblem,
     Document,
-    MissingAnn,
-    Shifted,
+    Reading,
     find_documents,
+    find_predicted,
     read_document,
-)
-from labelwise.sources.brat_predicted import find_predicted
-from labelwise.sources.brat_tasks import (
-    PROBLEMS,
-    REPORT,
-    Converted,
-    Report,
-    convert_documents,
-    declare_tasks,
-    read_problems,
-    write_report,
-    write_tasks,
 )
 from labelwise.sources.declarations import AnySplit, check_document_url, check_renaming
 from labelwise.sources.files import has_data, stat_of
 from labelwise.text import counted
 
+PROBLEMS, REPORT = "problems.jsonl", "report.json"
 SPLIT_FOLDERS: Mapping[str, Split] = {
     "train": "train",
     **dict.fromkeys(("dev", "devel", "development", "valid", "validation", "val"), "dev"),
     "test": "test",
 }
-TOGETHER = 50  # documents that a worker reads at a time, and sends back
 CHOSEN = ("other label", "no annotation file")  # reasons that an option asks for
+Tell = Callable[[str], Any]
+
+
+class Report(msgspec.Struct):
+    """The outcome of each part of a brat corpus, in counts.
+
+    documents (dict): "converted", and the others by reason.
+    lines (dict): lines of the annotation files by kind; "T" are the annotations.
+    annotations (dict): T lines "converted", and the others by reason; adds up to lines["T"].
+    notes (dict): converted, but not exactly as written (see brat.Document); these overlap.
+    labels (dict): converted spans by label.
+    """
+
+    documents: dict[str, int]
+    lines: dict[str, int]
+    annotations: dict[str, int]
+    notes: dict[str, int]
+    labels: dict[str, int]
 
 
 def convert_brat(
     brat_dir: Path,
     out: Path,
+    how: Reading = AS_IT_IS,
     *,
     fallback: Path | None = None,
     unless: Path | None = None,
-    rename: Mapping[str, str] = {},
-    labels: list[str] | None = None,
-    missing_ann: MissingAnn = "skip",
-    discontinuous: Discontinuous = "drop",
-    shifted: Shifted = "drop",
-    encoding: str = "utf-8",
     split: AnySplit | Literal["folder"] = "auto",
     prefix: str = "",
     document_url: str = "",
     strict: bool = False,
-    workers: int = 1,
-    address: str = "",
     progress: Progress = no_progress,
-    tell: Callable[[str], Any] = lambda message: None,
+    tell: Tell = lambda message: None,
 ) -> Report:
     """Convert a brat folder: each document is read once, and becomes a task with all its labels.
 
     out (Path): the folder for the tasks; replaced as a whole.
+    how (Reading): how documents are read, but for lists of predictions, which are found.
     fallback (Path | None): the folder to convert when `brat_dir` has no documents.
     unless (Path | None): a folder of other data sets; if there are some, there is no need for the fallback, nor for
         any document.
-    rename (Mapping[str, str]): new names of labels.
-    labels (list[str] | None): those to convert, by their new names; all if there are none.
-    missing_ann, discontinuous, shifted, encoding (str): see `brat.read_document`.
     split (str): that of all texts; "auto" by hash; "folder" by the folders that they are in, see `split_folders`.
-    prefix, document_url (str): see `brat_tasks.declare_tasks`.
+    prefix, document_url (str): see `declare_tasks`.
     strict (bool): it is an error if any line can't be converted; nothing is written then.
-    workers, address: see `parallel.open_workers`.
     progress (Callable): shows progress; takes an iterable, and a name for it.
     tell (Callable): is told that `fallback` is converted, and how many spans are renamed.
 
     RAISES (InputError): no document, no label, no such encoding, a folder that mustn't be replaced, or that another
-        process is writing, a corpus with another checksum than in project.yml, or that changes meanwhile, a wrong
-        address, or, with `strict`, a line that can't be converted.
+        process is writing, a corpus with another checksum than in project.yml, or that changes meanwhile, or, with
+        `strict`, a line that can't be converted.
     """
     check_out(out, [folder for folder in (brat_dir, fallback) if folder])
-    check_encoding(encoding)
+    check_encoding(how.encoding)
     check_document_url(document_url, "section brat")
-    check_renaming(rename, labels or (), "section brat")
-    with ExitStack() as stack:
-        folder = stack.enter_context(staged(out, folder=True))
-        if unless and has_data(unless) and brat_dir.is_dir() and not find_documents(brat_dir):
-            tell(f"{brat_dir} has no documents, and {unless} has data sets: nothing to convert")
-            counts = write_tasks([], folder)
-            declare_tasks(folder, [], prefix, document_url)
-            return write_report(counts, folder)
-        brat_dir, stems = choose_folder(brat_dir, fallback, tell)
+    check_renaming(how.rename, how.labels, "section brat")
+    with staged(out, folder=True) as folder:
+        brat_dir, stems = choose_folder(brat_dir, fallback, unless, tell)
         before = stat_of(brat_dir, READ_SUFFIXES)
         verify_assets(brat_dir)
-        root = brat_dir.absolute()  # a cluster's workers are elsewhere
-        read = partial(
-            read_document,
-            root=root,
-            rename=rename,
-            labels=frozenset(labels) if labels else None,
-            missing_ann=missing_ann,
-            discontinuous=discontinuous,
-            shifted=shifted,
-            encoding=encoding,
-            predicted=find_predicted(root),
-        )
+        how = how._replace(predicted=find_predicted(brat_dir))
         folders = split_folders(stems, brat_dir, tell) if split == "folder" else {}
-        convert = partial(convert_some, read=read, split="auto" if split == "folder" else split, folders=folders)
-        jobs = [
-            Documents([stem.absolute() for stem in stems[start : start + TOGETHER]])
-            for start in range(0, len(stems), TOGETHER)
-        ]
-        map_jobs = stack.enter_context(open_workers(min(workers, len(jobs)), address, out.absolute()))
-        counts = write_tasks(map_jobs(convert, progress(jobs, "convert")), folder)
+        others = "auto" if split == "folder" else split
+        documents = (read_document(stem, brat_dir, how) for stem in progress(stems, "convert"))
+        counts, bad = write_tasks(documents, folder, lambda path: folders.get(path.partition("/")[0], others))
         # A document's text and annotations are two files.
         if stat_of(brat_dir, READ_SUFFIXES) != before:
             raise InputError(f"{brat_dir}: a file changed while it was read; convert again")
-        chosen = choose_labels(labels, rename_counts(counts["written"], rename, tell), brat_dir, folder)
-        counts["labels"].update(dict.fromkeys(chosen, 0))
-        declare_tasks(folder, chosen, prefix, document_url)
-        if strict:
-            check_strictly(folder)
+        labels = choose_labels(how, counts["written"], brat_dir, tell) if stems else []
+        if strict and bad:
+            raise InputError(
+                f"{counted(counts['bad'].total(), 'file or line', 'files or lines')} can't be converted, the first is "
+                f"{bad.file}:{bad.line} ({bad.reason}): {bad.row!r}; fix them, or leave out --strict"
+            )
+        declare_tasks(folder, labels, prefix, document_url)
+        counts["labels"].update(dict.fromkeys(labels, 0))
         return write_report(counts, folder)
 
 
-class Documents(NamedTuple):
-    """Some documents to convert, by their paths without suffix."""
-
-    stems: list[Path]
-
-    def __str__(self) -> str:
-        """Name the first document."""
-        return f"{self.stems[0]} and {len(self.stems) - 1} documents after it"
-
-
-def convert_some(
-    job: Documents, *, read: Callable[[Path], Document], split: str, folders: Mapping[str, str]
-) -> Converted:
-    """Read documents, and make tasks of them."""
-    return convert_documents(map(read, job.stems), split, folders)
-
-
-def split_folders(stems: Sequence[Path], brat_dir: Path, tell: Callable[[str], Any]) -> dict[str, Split]:
-    """Find the splits that the folders of a corpus are named after: train, dev (or valid, validation, val), and test.
-
-    Where dev or test has no folder, the texts of train are split by hash, so that there is one.
-
-    tell (Callable): is told the splits.
-    """
-    names = {stem.relative_to(brat_dir).parts[0] for stem in stems if len(stem.relative_to(brat_dir).parts) > 1}
-    found = {name: SPLIT_FOLDERS[name.lower()] for name in sorted(names) if name.lower() in SPLIT_FOLDERS}
-    lacking = [split for split in ("dev", "test") if split not in found.values()]
-    kept = {name: split for name, split in found.items() if split != "train" or not lacking}
-    inner = sorted({"/".join(parts) for parts in _folders(stems, brat_dir) if parts[-1].lower() in SPLIT_FOLDERS})
-    if inner and not found:
-        tell(f"Folders such as {inner[0]} are no splits, as they aren't in {brat_dir} itself; move them there")
-    if found:
-        tell("Splits by folder: " + ", ".join(f"{name} is {split}" for name, split in kept.items()))
-    if found and lacking:
-        without = " and ".join(lacking)
-        tell(f"No folder for {without}: other texts are split by hash, by dev_ratio and test_ratio in project.yml")
-    return kept
-
-
-def _folders(stems: Sequence[Path], brat_dir: Path) -> Iterator[tuple[str, ...]]:
-    """Yield the folders of documents, and all that they are in."""
-    for parts in {stem.relative_to(brat_dir).parts[:-1] for stem in stems}:
-        yield from (parts[:end] for end in range(1, len(parts) + 1))
-
-
-def choose_folder(brat_dir: Path, fallback: Path | None, tell: Callable[[str], Any]) -> tuple[Path, list[Path]]:
-    """Return the folder to convert, with its documents: `fallback`, if there are none in `brat_dir`.
-
-    RAISES (InputError): there is no document.
-    """
-    stems = find_documents(brat_dir)
-    if not stems and fallback and (stems := find_documents(fallback)):
-        tell(f"{brat_dir} has no documents: converting {fallback}")
-        return fallback, stems
-    if not stems:
-        other = ", or run make-demo" if fallback else ""
-        raise InputError(f"{brat_dir}: no .txt or .ann file here or below; put a brat corpus there{other}")
-    return brat_dir, stems
-
-
-def rename_counts(found: Counter[str], rename: Mapping[str, str], tell: Callable[[str], Any]) -> Counter[str]:
-    """Count labels by their new names.
-
-    tell (Callable): is told of each renamed label how many spans there are.
-    """
-    for old, new in rename.items():
-        tell(f"{old} renamed to {new}: {counted(found[old], 'span')}")
-    renamed: Counter[str] = Counter()
-    for label, spans in found.items():
-        renamed[rename.get(label, label)] += spans
-    return renamed
-
-
-def choose_labels(wanted: list[str] | None, found: Counter[str], brat_dir: Path, out: Path) -> list[str]:
-    """Choose the labels to declare: those wanted, once each, or all.
-
-    out (Path): the conversion.
-    RAISES (InputError): one that is wanted doesn't occur, or none does.
-    """
-    if not found:
-        utf16 = next((problem["file"] for problem in read_problems(out) if problem["reason"] == "UTF-16"), "")
-        if utf16:
-            raise InputError(f"{brat_dir / utf16}: this is UTF-16; convert it to UTF-8: iconv -f UTF-16 -t UTF-8")
-        raise InputError(
-            f"{brat_dir}: no annotation in any .ann, .a1 or .a2 file whose text can be read: nothing to learn"
-        )
-    unknown = [label for label in wanted or () if label not in found]
-    if unknown:
-        raise InputError(f"{brat_dir}: no span has the label {unknown[0]!r}; the labels are {', '.join(sorted(found))}")
-    return list(dict.fromkeys(wanted or sorted(found)))
-
-
-def check_out(out: Path, inputs: list[Path]) -> None:
+def check_out(out: Path, inputs: Iterable[Path]) -> None:
     """Check that writing to a folder, which replaces it as a whole, destroys nothing but an earlier conversion.
 
     RAISES (InputError): it overlaps with an input, or has other things in it.
@@ -238,31 +133,168 @@ def check_out(out: Path, inputs: list[Path]) -> None:
 
 
 def check_encoding(encoding: str) -> None:
-    """Check that there is such an encoding, and that ASCII is the same in it, line ends above all.
+    """Check that there is such an encoding of text.
 
-    RAISES (InputError): there isn't, or they don't.
+    RAISES (InputError): there isn't.
     """
     try:
-        # First a seeming escape, then all characters.
-        usable = all(sample.decode(encoding) == sample.decode("ascii") for sample in (b"\\u0041", bytes(range(128))))
-    except UnicodeError:
-        usable = False
+        "".encode(encoding)
     except (LookupError, ValueError) as error:
         raise InputError(f"there is no encoding {encoding!r}; try utf-8 or latin-1") from error
-    if not usable:
-        raise InputError(f"files in {encoding!r} can't be read line by line; convert them to UTF-8 first")
 
 
-def check_strictly(out: Path) -> None:
-    """Check that every file and line could be read and converted, except for the lines that options leave out.
+def choose_folder(brat_dir: Path, fallback: Path | None, unless: Path | None, tell: Tell) -> tuple[Path, list[Path]]:
+    """Return the folder to convert, with its documents; see `convert_brat`.
 
-    out (Path): the conversion.
-    RAISES (InputError): one couldn't.
+    RAISES (InputError): there is no document, and there should be.
     """
-    lines = [problem for problem in read_problems(out) if problem["reason"] not in CHOSEN]
-    if lines:
-        first, count = lines[0], counted(len(lines), "file or line", "files or lines")
+    stems = find_documents(brat_dir)
+    if stems:
+        return brat_dir, stems
+    if unless and has_data(unless):
+        tell(f"{brat_dir} has no documents, and {unless} has data sets: nothing to convert")
+        return brat_dir, []
+    if fallback and (stems := find_documents(fallback)):
+        tell(f"{brat_dir} has no documents: converting {fallback}")
+        return fallback, stems
+    other = ", or run make-demo" if fallback else ""
+    raise InputError(f"{brat_dir}: no .txt or .ann file here or below; put a brat corpus there{other}")
+
+
+def split_folders(stems: Sequence[Path], brat_dir: Path, tell: Tell) -> dict[str, Split]:
+    """Find the splits that the folders of a corpus are named after: train, dev (or valid, validation, val), and test.
+
+    Where dev or test has no folder, the texts of train are split by hash, so that there is one.
+
+    tell (Callable): is told the splits, or of folders below that are none.
+    """
+    folders = {stem.relative_to(brat_dir).parts[:-1] for stem in stems}
+    names = sorted({parts[0] for parts in folders if parts})
+    found = {name: SPLIT_FOLDERS[name.lower()] for name in names if name.lower() in SPLIT_FOLDERS}
+    if not found:
+        inner = sorted("/".join(parts) for parts in folders if {part.lower() for part in parts} & {*SPLIT_FOLDERS})
+        if inner:
+            tell(f"Folders such as {inner[0]} are no splits, as they aren't in {brat_dir} itself; move them there")
+        return {}
+    lacking = [split for split in ("dev", "test") if split not in found.values()]
+    kept = {name: split for name, split in found.items() if split != "train" or not lacking}
+    tell("Splits by folder: " + ", ".join(f"{name} is {split}" for name, split in kept.items()))
+    if lacking:
+        without = " and ".join(lacking)
+        tell(f"No folder for {without}: other texts are split by hash, by dev_ratio and test_ratio in project.yml")
+    return kept
+
+
+def write_tasks(
+    documents: Iterable[Document], out: Path, split_of: Callable[[str], str]
+) -> tuple[dict[str, Counter[str]], BratProblem | None]:
+    """Write a file of tasks for each split that has some, SPLIT.jsonl, and `problems.jsonl`, into a new folder.
+
+    split_of (Callable): tells the split of a document by its path.
+    RETURNS (tuple): the counts of a Report, "written", labels as all well-formed T lines have them, and "bad", files
+        and lines that can't be converted; and the first of these.
+    """
+    out.mkdir()
+    counts: dict[str, Counter[str]] = {field: Counter() for field in (*Report.__struct_fields__, "written", "bad")}
+    first = None
+    with ExitStack() as stack:
+        problems = stack.enter_context((out / PROBLEMS).open("wb"))
+        files = {}
+        for document in documents:
+            _count(document, counts)
+            for problem in document.problems:
+                problems.write(msgspec.json.encode(problem._asdict()) + b"\n")
+                if problem.reason not in CHOSEN:
+                    first = first or problem
+                    counts["bad"][problem.reason] += 1
+            if document.text is not None:
+                split = split_of(document.path)
+                if split not in files:
+                    files[split] = stack.enter_context((out / f"{split}.jsonl").open("wb"))
+                files[split].write(encode_document(document))
+    return counts, first
+
+
+def _count(document: Document, counts: dict[str, Counter[str]]) -> None:
+    counts["lines"] += document.lines
+    counts["notes"] += document.notes
+    counts["written"] += document.labels
+    counts["labels"].update(mention.label for mention in document.mentions)
+    counts["annotations"]["converted"] += len(document.mentions)
+    counts["documents"]["converted"] += document.text is not None
+    for problem in document.problems:
+        if problem.line == 0:
+            counts["documents"][problem.reason] += 1
+        elif problem.reason in NOT_CONVERTED:
+            counts["annotations"][problem.reason] += 1
+
+
+def encode_document(document: Document) -> bytes:
+    """Encode an annotated document as a line of JSON."""
+    spans: list[dict[str, Any]] = [
+        {"start": start, "end": end, "label": label} | ({"fragments": fragments} if fragments else {})
+        for start, end, label, fragments, _ in document.mentions
+    ]
+    task = {
+        "text": document.text,
+        "spans": spans,
+        "answer": "accept",
+        "_view_id": "spans_manual",  # the interface in which spans may overlap
+        "meta": {"doc": document.path},
+    }
+    return msgspec.json.encode(task) + b"\n"
+
+
+def choose_labels(how: Reading, written: Counter[str], brat_dir: Path, tell: Tell) -> list[str]:
+    """Choose the labels to declare: those wanted, once each, or all.
+
+    written (Counter): those of all annotations, by the names that these have.
+    tell (Callable): is told of each renamed label how many spans there are.
+    RAISES (InputError): one that is wanted doesn't occur, or none does.
+    """
+    for old, new in how.rename.items():
+        tell(f"{old} renamed to {new}: {counted(written[old], 'span')}")
+    found = {how.rename.get(label, label) for label in written}
+    if not found:
         raise InputError(
-            f"{count} can't be converted, the first is {first['file']}:{first['line']} "
-            f"({first['reason']}): {first['row']!r}; fix them, or leave out --strict"
+            f"{brat_dir}: no annotation in any .ann, .a1 or .a2 file whose text can be read: nothing to learn"
         )
+    unknown = [label for label in how.labels if label not in found]
+    if unknown:
+        raise InputError(f"{brat_dir}: no span has the label {unknown[0]!r}; the labels are {', '.join(sorted(found))}")
+    return list(dict.fromkeys(how.labels or sorted(found)))
+
+
+def declare_tasks(out: Path, labels: list[str], prefix: str, document_url: str) -> None:
+    """Write `datasets.yml`: each split's file is a data set, brat or brat-SPLIT, complete for all labels.
+
+    prefix (str): what the names begin with.
+    document_url (str): where documents are shown; empty for nowhere.
+    """
+    splits = sorted(file.stem for file in out.glob("*.jsonl") if file.name != PROBLEMS)
+    declared = [
+        {
+            "name": f"{prefix}brat" + f"-{split}" * (split != "auto"),
+            "path": f"{split}.jsonl",
+            "labels": labels,
+            "kind": "complete",
+            "split": split,
+            **({"document_url": document_url} if document_url else {}),
+        }
+        for split in splits
+    ]
+    (out / DATASETS).write_text(yaml.safe_dump(declared, sort_keys=False, allow_unicode=True), encoding="utf8")
+
+
+def write_report(counts: Mapping[str, Counter[str]], out: Path) -> Report:
+    """Write `report.json`.
+
+    RAISES (RuntimeError): the counts don't balance, which is a bug in this program.
+    """
+    report = Report(**{field: dict(sorted(counts[field].items())) for field in Report.__struct_fields__})
+    (out / REPORT).write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=2) + b"\n")
+    if report.lines.get("T", 0) != sum(report.annotations.values()):
+        raise RuntimeError(
+            f"{report.lines.get('T', 0)} T lines read, but {report.annotations} counted: please report this"
+        )
+    return report

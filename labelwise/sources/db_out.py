@@ -9,14 +9,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from labelwise.corpus.tasks import file_names
 from labelwise.errors import InputError
 from labelwise.files import staged
-from labelwise.sources.prodigy import labels_of, parse_task
 from labelwise.sources.prodigy_tables import DATASET_NAMES, TASKS, check_names, check_schema
 
 DRIVERS = {
@@ -33,28 +32,17 @@ WITHOUT = (
 )
 
 
-class Written(NamedTuple):
-    """A data set that was written.
-
-    tasks (int): its rows, whatever they are.
-    labels (list[str]): those of its spans, sorted.
-    """
-
-    path: Path
-    tasks: int
-    labels: list[str]
-
-
 def write_datasets(
     url: str,
     names: Sequence[str],
     out: Path,
     progress: Callable[[Iterable[Any], str], Iterable[Any]] = lambda rows, name: rows,
-) -> dict[str, Written]:
+) -> dict[str, tuple[Path, int]]:
     """Write data sets into a folder, each as it was at the same moment, over files with their names.
 
     url (str): the database's address, as SQLAlchemy has it.
     progress (Callable): wraps the rows of a data set, to show how far it is.
+    RETURNS (dict): the file of each, and how many tasks it has.
     RAISES (InputError): the address has a password in it, the database refuses, isn't Prodigy's, or lacks a data set.
     """
     with connected(url) as connection:
@@ -66,19 +54,13 @@ def write_datasets(
         written = {}
         for name, file in file_names(names).items():
             rows = connection.execute(sqlalchemy.text(TASKS), {"name": name}, execution_options={"yield_per": BUFFERED})
-            written[name] = _write(progress(rows, name), out / file)
+            tasks = 0
+            with staged(out / file) as unfinished, unfinished.open("wb") as lines:
+                for _, content in progress(rows, name):
+                    lines.write(as_line(content))
+                    tasks += 1
+            written[name] = out / file, tasks
         return written
-
-
-def _write(rows: Iterable[Any], path: Path) -> Written:
-    tasks, labels = 0, set[str]()
-    with staged(path) as unfinished, unfinished.open("wb") as file:
-        for _, content in rows:
-            line = as_line(content)
-            file.write(line)
-            task, _ = parse_task(line)
-            tasks, labels = tasks + 1, labels | (labels_of(task) if task else set())
-    return Written(path, tasks, sorted(labels))
 
 
 @contextmanager

@@ -9,7 +9,7 @@ of such spans. What becomes of a decision: see `merge.rules.decisions`.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
@@ -121,44 +121,29 @@ def add_decisions(file: Path, folder: Path) -> Added:
     RAISES (InputError): the file has no decision, that of the folder has a row that can't be used, or another process
         is adding to it.
     """
-    again = 0
-    problems = []
+    rows = list(read_decisions(file))
+    problems = [row for row in rows if row.decision is None]
+    counts = Counter({"can't be used": len(problems)})
     new: dict[tuple[object, ...], Decision] = {}
-    for row in read_decisions(file):
-        if row.decision is None:
-            problems.append(row)
-        else:
-            again += new.pop(row.decision.about, None) is not None
-            new[row.decision.about] = row.decision
+    for decision in (row.decision for row in rows if row.decision):
+        counts["decided again"] += new.pop(decision.about, None) is not None
+        new[decision.about] = decision
     if not new:
         first = f"; the first of {counted(len(problems), 'row')}: {problems[0].problem}" if problems else ""
         raise InputError(f"{file}: there is no decision; give the file that a report's page has saved{first}")
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / DECISIONS
-    kept, counts = _add(new, target)
-    if counts["new"] or counts["replaces an earlier one"]:
-        with staged(target) as path:
-            kept, counts = _add(new, target)  # again, as only now nobody else can write
-            path.write_bytes(b"".join(msgspec.json.encode(one) + b"\n" for one in kept.values()))
-    counts["decided again"] = again
-    counts["can't be used"] = len(problems)
+    with staged(target) as path:  # from here on nobody else can write
+        kept: dict[tuple[object, ...], Decision] = {}
+        for row in read_decisions(target) if target.exists() else ():
+            if row.decision is None:
+                raise InputError(f"{target}:{row.line}: {row.problem}")
+            kept[row.decision.about] = row.decision
+        for about, decision in new.items():
+            if kept.get(about) == decision:
+                counts["duplicate"] += 1
+            else:
+                counts["replaces an earlier one" if kept.pop(about, None) else "new"] += 1
+                kept[about] = decision
+        path.write_bytes(b"".join(msgspec.json.encode(one) + b"\n" for one in kept.values()))
     return Added(counts, problems, len(kept))
-
-
-def _add(
-    new: Mapping[tuple[object, ...], Decision], target: Path
-) -> tuple[dict[tuple[object, ...], Decision], Counter[str]]:
-    """Add decisions to those of a file, each by what it is about; and count them."""
-    kept: dict[tuple[object, ...], Decision] = {}
-    for row in read_decisions(target) if target.exists() else ():
-        if row.decision is None:
-            raise InputError(f"{target}:{row.line}: {row.problem}")
-        kept[row.decision.about] = row.decision
-    counts: Counter[str] = Counter()
-    for about, decision in new.items():
-        if kept.get(about) == decision:
-            counts["duplicate"] += 1
-        else:
-            counts["replaces an earlier one" if kept.pop(about, None) else "new"] += 1
-            kept[about] = decision
-    return kept, counts

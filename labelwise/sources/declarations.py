@@ -131,6 +131,15 @@ def read_entries(file: Path) -> list[Declaration]:
     return declared
 
 
+def read_all_entries(declarations: Sequence[Path]) -> Iterator[tuple[Path, Declaration]]:
+    """Yield the entries of files, of folders that have a `datasets.yml`, and of what patterns match, with their files.
+
+    RAISES (InputError): see `read_entries`.
+    """
+    for file in sorted(_expand(declarations)):
+        yield from ((file, entry) for entry in read_entries(file))
+
+
 def load_datasets(declarations: Sequence[Path]) -> list[DataSet]:
     """Read the declarations, in the order of the files' paths, so that the order they are given in doesn't matter.
 
@@ -138,11 +147,7 @@ def load_datasets(declarations: Sequence[Path]) -> list[DataSet]:
         sets are on a server.
     RAISES (FileNotFoundError): a declared file doesn't exist, or a pattern matches none.
     """
-    datasets = [
-        _make_dataset(entry, _find_files(entry, file))
-        for file in sorted(_expand(declarations))
-        for entry in read_entries(file)
-    ]
+    datasets = [_make_dataset(entry, _find_files(entry, file)) for file, entry in read_all_entries(declarations)]
     if not datasets:
         raise InputError(f"no data set is declared in {', '.join(map(str, declarations))}")
     names: set[str] = set()

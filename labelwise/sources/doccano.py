@@ -14,8 +14,7 @@ Offsets count code points; the very first versions counted UTF-16 code units (do
 from typing import Any
 
 from labelwise.corpus.tasks import PREDICTED
-from labelwise.sources.carried import name_of, uncovered_of
-from labelwise.sources.items import miscounted
+from labelwise.sources.items import miscounted, name_of, uncovered_of
 from labelwise.sources.prodigy import DOCUMENT, Task, TaskSpan
 
 KEYS = ("label", "labels", "entities")
@@ -31,14 +30,6 @@ def marked_lists(row: dict[str, Any]) -> list[list[Any]] | None:
     return found if found or null or isinstance(row.get("annotations"), list) else None
 
 
-def sorted_spans(marked: Any, *names: str) -> list[str]:
-    """Sort spans as text, so that two lists of them can be compared.
-
-    names (str): the keys of their offsets, where they aren't doccano's.
-    """
-    return sorted(str(_offsets(one, *names)) for one in marked) if isinstance(marked, list) else []
-
-
 def parse_doccano(content: dict[str, Any]) -> tuple[Task | None, str]:
     """Make a task of a row, or say why it can't be used; see `prodigy.parse_task`."""
     text = next((content[key] for key in TEXTS if key in content), None)
@@ -51,7 +42,7 @@ def parse_doccano(content: dict[str, Any]) -> tuple[Task | None, str]:
         numbered = "annotations" in content
         return None, "malformed: " + ("its labels are numbers; export them as text" if numbered else "no list of spans")
     filled = [one for one in lists if one] or lists
-    if any(sorted_spans(one) != sorted_spans(filled[0]) for one in filled):
+    if any(sorted(map(str, map(_offsets, one))) != sorted(map(str, map(_offsets, filled[0]))) for one in filled):
         return None, f"malformed: its {' and '.join(key for key in KEYS if content.get(key))} differ; keep one of them"
     user = content.get("username") or content.get("user")
     task = Task(
@@ -74,8 +65,8 @@ def _is_unchanged(task: Task, predicted: Any) -> bool:
     return isinstance(predicted, list) and sorted(spans, key=str) == sorted(predicted, key=str)
 
 
-def _offsets(one: Any, start: str = "start_offset", end: str = "end_offset") -> tuple[Any, ...]:
+def _offsets(one: Any) -> tuple[Any, ...]:
     """Return start, end and label of a span, in either form; of anything else, nothing, which can't be used."""
     if isinstance(one, dict):
-        return one.get(start), one.get(end), one.get("label")
+        return one.get("start_offset"), one.get("end_offset"), one.get("label")
     return tuple(one[:3]) if isinstance(one, list) and len(one) >= 3 else ()

@@ -1,20 +1,19 @@
 """Read the tasks of a data set in any of the formats of the table FORMATS.
 
-They are read one by one, except for a `.spacy` file, whose format needs it in memory as a whole.
+They are read one by one; `.spacy` files and JSON arrays are in memory as a whole.
 """
 
 import gzip
 import sqlite3
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from backports import zstd
 
 from labelwise.errors import InputError
-from labelwise.sources.brat_folder import read_brat
+from labelwise.sources.brat import read_brat
 from labelwise.sources.conll import read_conll
 from labelwise.sources.items import Item
 from labelwise.sources.jsonl import BOM, COMPRESSED, read_jsonl_file
@@ -63,13 +62,10 @@ class Format(NamedTuple):
 
 
 TABLES = (".tsv", ".conll", ".bio", ".iob", ".iob2", ".bioes", ".iobes", ".bilou")
-# The tasks of the data set of that name, in the order of their ids, which count as lines.
 DATABASE = Format(
     "Prodigy database (`db:`)", (".db", ".sqlite", ".sqlite3"), lambda piece: read_database(piece.path, piece.dataset)
 )
-# Each document is an accepted task.
 FOLDER = Format("folder of brat documents", (), lambda piece: read_brat(piece.path))
-# Each row is what its own keys say.
 JSONL = Format(
     "JSONL",
     (".jsonl", ".jsonl.gz", ".jsonl.zst"),
@@ -80,15 +76,10 @@ FORMATS = (
     DATABASE,
     FOLDER,
     JSONL,
-    # Each Doc is an accepted task: the declared spans, or `doc.spans["gold"]` if there, else `doc.ents`.
     Format("`.spacy`", (".spacy",), lambda piece: read_spacy(piece.path, piece.key)),
-    # A file is one accepted task.
     Format("WebAnno TSV 3", TABLES, lambda piece: read_webanno(piece.path), b"#FORMAT=WebAnno TSV"),
-    # Each sentence is an accepted task.
     Format("CoNLL", TABLES, lambda piece: read_conll(piece.path)),
-    # Each annotation is a task.
     Format("Label Studio", (".json",), lambda piece: read_label_studio(piece.path, piece.key)),
-    # Each row is an accepted task.
     Format("Parquet", (".parquet",), lambda piece: read_parquet(piece.path)),
 )
 SUFFIXES = tuple(dict.fromkeys(suffix for format in FORMATS for suffix in format.suffixes))
@@ -100,29 +91,19 @@ def format_of(piece: Slice) -> Format:
         return DATABASE
     if piece.path.is_dir():
         return FOLDER
-    fitting = (
-        format
-        for format in FORMATS
-        if format is not DATABASE and piece.path.name.endswith(format.suffixes) and _begins(piece.path, format.begins)
-    )
-    return next(fitting, JSONL)
+    named = [one for one in FORMATS[2:] if piece.path.name.endswith(one.suffixes)]
+    begin = _begin(piece.path) if len(named) > 1 else b""
+    return next((one for one in named if begin.startswith(one.begins)), JSONL)
 
 
-def _begins(path: Path, begins: bytes) -> bool:
-    if not begins:
-        return True
+def _begin(path: Path) -> bytes:
     with path.open("rb") as file:
-        return file.read(len(BOM) + len(begins)).removeprefix(BOM).startswith(begins)
+        return file.read(100).removeprefix(BOM)
 
 
 def can_be_cut(path: Path) -> bool:
     """Tell whether slices of a file can be read on their own: those of plain JSONL can."""
-    return is_jsonl(path) and path.is_file() and path.suffix not in COMPRESSED
-
-
-def is_jsonl(path: Path) -> bool:
-    """Tell whether a source is read line by line, as JSON."""
-    return format_of(Slice(path)) is JSONL
+    return path.is_file() and path.suffix not in COMPRESSED and format_of(Slice(path)) is JSONL
 
 
 def read_items(path: Path, dataset: str = "", start: int = 0, end: int | None = None, key: str = "") -> Iterator[Item]:
@@ -131,18 +112,8 @@ def read_items(path: Path, dataset: str = "", start: int = 0, end: int | None = 
     RAISES (InputError): it can't be read: not a database, a schema that isn't Prodigy's, a damaged file.
     """
     piece = Slice(path, dataset, start, end, key)
-    with refuse_damaged(path):
-        yield from format_of(piece).read(piece)
-
-
-@contextmanager
-def refuse_damaged(path: Path) -> Iterator[None]:
-    """Name a file that can't be read.
-
-    RAISES (InputError): it can't.
-    """
     try:
-        yield
+        yield from format_of(piece).read(piece)
     except sqlite3.OperationalError as error:
         raise InputError(
             f"{path}: the database can't be read now: {error}; stop what is writing to it, or try again"

@@ -1,8 +1,11 @@
 """The items of a source, whatever its format: one task after another, or why there is none."""
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple, get_args
 
-from labelwise.sources.prodigy import Task
+from labelwise.corpus.tasks import UNCOVERED
+from labelwise.sources.prodigy import DOCUMENT, Task
+from labelwise.text import State
 
 MISCOUNTED = "miscounted"  # the outcome of a file, or a row, that has more than was read of it
 
@@ -29,3 +32,19 @@ def miscounted(line: int, there: int, what: str, read: int) -> Item:
     what (str): what was counted, such as "sentences".
     """
     return Item(line, None, f"{MISCOUNTED}: {there:,} {what}, of which {read:,} were read")
+
+
+def name_of(task: Mapping[str, Any], data: Mapping[str, Any], text: str) -> str | None:
+    """Name the document that a text is: as its data say, such as our exports have them, or else by the task's id."""
+    name = data.get(DOCUMENT)
+    if isinstance(name, str) and name and name != text:
+        return name
+    return str(task["id"]) if "id" in task else None
+
+
+def uncovered_of(data: Mapping[str, Any]) -> dict[str, State] | None:
+    """Return the labels that a text isn't complete for, if its data say so, as our exports do."""
+    found = data.get(UNCOVERED)
+    if not isinstance(found, dict):
+        return None
+    return {label: state for label, state in found.items() if state in get_args(State)} or None

@@ -13,131 +13,142 @@
 - Offsets were UTF-16 code units once, and are code points (label-studio issues 1347 and 1559): where spans have their
   `text`, the reading by which most of them fit the text is taken for all of an annotation.
 - A span whose text isn't at its offsets, however they count, is invalid.
-- A result of several labels is a span for each. Choices, relations and the like aren't spans.
+- A result of several labels is a span for each. Choices, relations and the like are counted as `not a span`.
 - The text is the one among a task's data that its data set declares, such as `text: body`; else `text`, or the only
   string.
-- The labels of an exported task are counted a second time, as they were decoded: a difference is `miscounted`.
 
 Exports of Label Studio 1.23, of several annotators and controls, were read: offsets there are code points.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import msgspec
+
+from labelwise.corpus.ledger import NOT_A_SPAN
+from labelwise.errors import InputError
 from labelwise.sources.brat_offsets import choose_reading, fold, to_code_points
-from labelwise.sources.carried import name_of, uncovered_of
-from labelwise.sources.items import Item, miscounted
-from labelwise.sources.json_array import read_array
-from labelwise.sources.label_studio_json import (
-    LABELS,
-    Annotation,
-    annotations_of,
-    count_labels,
-    has_offsets,
-    is_quoted,
-    results_of,
-    texts_of,
-)
+from labelwise.sources.files import read_file
+from labelwise.sources.items import Item, miscounted, name_of, uncovered_of
+from labelwise.sources.jsonl import BOM
 from labelwise.sources.prodigy import DOCUMENT, Task, TaskSpan
-from labelwise.sources.rows import shape_of
-from labelwise.text import is_text
+from labelwise.sources.rows import find_repeated, shape_of
+from labelwise.text import DECODE_ERRORS, is_integer
 
-NOT_SPANS = ("choices", "relation", "textarea", "rating", "number", "datetime", "taxonomy", "pairwise")
+OTHERS = ("choices", "relation", "textarea", "rating", "number", "datetime", "taxonomy", "pairwise")  # than spans
+LABELS = ("labels", "hypertextlabels")
+TIMES = ("created_at", "updated_at")
 ADDRESS = re.compile(r"(\w+://|/data/|data:)\S+")
-HALF = "malformed: it has half a character, a \\ud800 to \\udfff alone, or bytes that aren't UTF-8; export it again"
+
+
+class _Mark(NamedTuple):
+    """The value of a result that marks a part of the text: offsets as written, its labels, and the text it quotes."""
+
+    start: int
+    end: int
+    labels: list[Any]
+    quote: str | None
 
 
 def read_label_studio(path: Path, key: str = "") -> Iterator[Item]:
     """Yield the annotations of an export as tasks; the number of an exported task counts as the line.
 
+    The file is held in memory, but for one task not as Python's objects.
+
     key (str): that of the text among a task's data; empty for `text`, or the only string.
+    RAISES (InputError): the file isn't a JSON array.
     """
-    for number, (element, problem) in enumerate(read_array(path), 1):
-        if problem or not isinstance(element, dict):
-            yield Item(number, None, problem or f"malformed: a task is an object, not {type(element).__name__}")
+    try:
+        elements = msgspec.json.decode(read_file(path).removeprefix(BOM), type=list[msgspec.Raw])
+    except DECODE_ERRORS as error:
+        raise InputError(f"{path}: it isn't one JSON array ({error}); export it from Label Studio again") from error
+    for number, raw in enumerate(elements, 1):
+        try:
+            element = msgspec.json.decode(raw)
+        except DECODE_ERRORS as error:
+            yield Item(number, None, f"bad JSON: {error}")
+            continue
+        if repeated := find_repeated(bytes(raw)):
+            yield Item(number, None, f"malformed: the key {repeated!r} is there twice; keep one")
+        elif not isinstance(element, dict):
+            yield Item(number, None, f"malformed: a task is an object, not {type(element).__name__}")
         else:
             yield from _read_element(number, element, key)
 
 
-def find_longest(path: Path) -> str:
-    """Find the key of the longest string of the first task of which it isn't certain which is the text, or none."""
-    for element, _ in read_array(path):
-        if isinstance(element, dict) and _find_text(texts := texts_of(element), "") is None and texts:
-            return max(texts, key=lambda key: len(texts[key]))
-    return ""
-
-
-def _find_text(texts: Mapping[str, str], key: str) -> str | None:
-    """Find the text among a task's data; None if it isn't certain which is."""
-    only = next(iter(texts.values())) if len(texts) == 1 else None
-    return texts.get(key) if key else texts.get("text", only)
-
-
 def _read_element(number: int, element: Mapping[str, Any], key: str) -> Iterator[Item]:
     """Make tasks of the annotations of an exported task."""
-    annotations = annotations_of(element)
-    texts = texts_of(element)
-    text = _find_text(texts, key)
+    annotations = _annotations_of(element)
+    texts = _texts_of(element)
+    text = texts.get(key) if key else texts.get("text", next(iter(texts.values())) if len(texts) == 1 else None)
+    problem = ""
     if text is None:
         several = f"; declare which of its {', '.join(map(repr, sorted(texts)))} it is, as `text`" * bool(texts)
-        yield Item(number, None, f"malformed: no text in its data{several}")
+        problem = f"malformed: no text in its data{several}"
     elif not text.strip():
-        yield Item(number, None, "no text")
-    elif ADDRESS.fullmatch(text) and not any(map(_is_of_a_text, annotations)):
-        yield Item(
-            number, None, f"other format: its data is the address of an image or a file, not a text: {text[:80]}"
-        )
+        problem = "no text"
+    elif ADDRESS.fullmatch(text):
+        problem = f"other format: its data is the address of an image or a file, not a text: {text[:80]}"
     elif not annotations:
         other = "other format: its keys are those of JSONL; write it as that, a row per line"
-        yield Item(number, None, other if shape_of(element) else "not annotated: no annotation")
-    elif not is_text(text):
-        yield Item(number, None, HALF)
-    else:
-        objects = [one for one in annotations if isinstance(one, dict) and isinstance(one.get("result"), list)]
-        items = [Item(number, None, "malformed: an annotation without a list of results")] * (
-            len(annotations) - len(objects)
-        )
-        for annotation in objects:
-            items += _read_annotation(number, element, text, annotation)
-        yield from items
-        read = sum(len(item.task.spans or ()) if item.task else item.problem.startswith("invalid") for item in items)
-        whole = all(item.task or item.problem.startswith("invalid") for item in items)
-        if whole and read < (there := count_labels(element)):
-            yield miscounted(number, there, "labels of spans", read)
+        problem = other if shape_of(element) else "not annotated: no annotation"
+    if problem or text is None:
+        yield Item(number, None, problem)
+        return
+    for annotation in annotations:
+        if isinstance(annotation, dict) and isinstance(annotation.get("result"), list):
+            yield from _read_annotation(number, element, text, annotation)
+        else:
+            yield Item(number, None, "malformed: an annotation without a list of results")
 
 
-def _is_of_a_text(annotation: Any) -> bool:
-    """Tell whether an annotation marks a part of a text."""
-    results = results_of(annotation) if isinstance(annotation, dict) else []
-    return any(has_offsets(result.get("value")) for result in results if isinstance(result, dict))
+def _annotations_of(element: Mapping[str, Any]) -> list[Any]:
+    """List the annotations of an exported task, whichever of the exports it is in.
+
+    In JSON-MIN, spans are under the name that the project gives to its labels; a task that nobody has annotated is a
+    row without an annotator.
+    """
+    found = element.get("annotations", element.get("completions"))
+    if found is None and any(element.get(name) is not None for name in ("annotation_id", "annotator")):
+        results = [
+            {"type": "labels", "value": value} for values in element.values() if _has_span(values) for value in values
+        ]
+        found = [{**element, "completed_by": element.get("annotator"), "result": results}]
+    return found if isinstance(found, list) else []
 
 
-def _read_annotation(number: int, element: Mapping[str, Any], text: str, annotation: Annotation) -> Iterator[Item]:
+def _has_span(values: Any) -> bool:
+    return isinstance(values, list) and any(isinstance(one, dict) and {"start", *LABELS} & one.keys() for one in values)
+
+
+def _texts_of(element: Mapping[str, Any]) -> dict[str, str]:
+    """List the data of a task that are strings; in JSON-MIN, they are among everything else."""
+    data = element.get("data")
+    if isinstance(data, dict):
+        return {name: text for name, text in data.items() if isinstance(text, str)}
+    return {name: text for name, text in element.items() if isinstance(text, str) and name not in TIMES}
+
+
+def _has_offsets(value: Any) -> bool:
+    return isinstance(value, dict) and is_integer(value.get("start")) and is_integer(value.get("end"))
+
+
+def _read_annotation(
+    number: int, element: Mapping[str, Any], text: str, annotation: Mapping[str, Any]
+) -> Iterator[Item]:
     """Make a task of an annotation, and a problem of each label in it that can't be a span's."""
-    values, problems = _values(annotation)
-    data = element.get("data", element)
-    mentions = [([(value["start"], value["end"])], _quote(value)) for value in values]
-    sane = [mention for mention in mentions if 0 <= mention[0][0][0] < mention[0][0][1]]
-    table, _ = choose_reading(text, sane)
-    spans, placed = [], 0
-    for value, mention in zip(values, mentions, strict=True):
-        ((start, end),) = to_code_points(mention[0], table) if mention in sane else mention[0]
-        for label in _labels(value):
-            # Spans of whole words once quoted only the part that the annotator had marked.
-            if mention[1] is not None and mention in sane and fold(mention[1]) not in fold(text[start:end]):
-                problems.append(f"invalid: {mention[1][:40]!r} isn't at {value['start']} {value['end']}")
-                continue
-            placed += 1
-            if not is_text(label):
-                problems.append(f"invalid: half a character in the label {label!r}")
-            else:
-                spans.append(TaskSpan(start, end, label))
-    if problems and not placed and any(quote is not None for _, quote in mentions):
+    marks, problems = _read_results(annotation["result"])
+    if (there := len(annotation["result"])) > (read := len(marks) + len(problems)):
+        yield miscounted(number, there, "results", read)
+    spans, misplaced = _place(text, marks)
+    if misplaced and not spans and any(mark.quote is not None for mark in marks):
         yield Item(number, None, "malformed: its text isn't the one that its spans are of; declare that as `text`")
         return
+    yield from (Item(number, None, problem) for problem in problems + misplaced)
+    data = element.get("data", element)
     task = Task(
         text,
         spans,
@@ -149,42 +160,48 @@ def _read_annotation(number: int, element: Mapping[str, Any], text: str, annotat
         meta={DOCUMENT: name} if (name := name_of(element, data, text)) else None,
         uncovered=uncovered_of(data),
     )
-    if is_text(task):
-        yield from (Item(number, None, problem) for problem in problems)
-        yield Item(number, task)
-    else:
-        yield Item(number, None, HALF)
+    yield Item(number, task)
 
 
-def _values(annotation: Annotation) -> tuple[list[dict[str, Any]], list[str]]:
-    """List the results of an annotation that are spans with labels, and the problems of those that should be."""
-    values, problems = [], []
-    results = [one for one in results_of(annotation) if isinstance(one, dict)]
-    labelled = {str(result.get("id")) for result in results if result.get("type") not in NOT_SPANS}
-    for result in results:
+def _read_results(results: Sequence[Any]) -> tuple[list[_Mark], list[str]]:
+    """List the results that mark a part of the text with labels, and what the others are."""
+    marks, problems = [], []
+    objects = [result for result in results if isinstance(result, dict)]
+    labelled = {str(result.get("id")) for result in objects if result.get("type") not in OTHERS}
+    for result in objects:
         value: Any = result.get("value")
         kind = result.get("type")
+        labels = _labels(value) if isinstance(value, dict) else []
         # Further questions about a labelled region, such as choices, have its offsets, too.
-        if kind in NOT_SPANS and (kind != "taxonomy" or not has_offsets(value) or str(result.get("id")) in labelled):
-            continue
-        if not has_offsets(value):
-            named = len(_labels(value)) if isinstance(value, dict) else 0
-            problems += [f"invalid: {_said(kind)} without offsets in the text"] * (named or 1)
-        elif not _labels(value):
+        if kind in OTHERS and (kind != "taxonomy" or not _has_offsets(value) or str(result.get("id")) in labelled):
+            problems.append(f"{NOT_A_SPAN}: {kind}")
+        elif not _has_offsets(value):
+            problems += [f"invalid: {kind} without offsets in the text"] * max(len(labels), 1)
+        elif not labels:
             problems.append(f"invalid: a span without a label, {value['start']} {value['end']}")
         else:
-            values.append(value)
-    problems += ["invalid: a result is an object"] * (len(results_of(annotation)) - len(results))
-    return values, problems
+            # Line ends may be written as they are in JSON.
+            quote = value["text"].replace("\\n", "\n") if isinstance(value.get("text"), str) else None
+            marks.append(_Mark(value["start"], value["end"], labels, quote))
+    problems += ["invalid: a result is an object"] * (len(results) - len(objects))
+    return marks, problems
 
 
-def _said(kind: Any) -> str:
-    return kind if isinstance(kind, str) and is_text(kind) else repr(kind)
-
-
-def _quote(value: Mapping[str, Any]) -> str | None:
-    """Return the text that a span is said to have, in which line ends may be written as they are in JSON."""
-    return value["text"].replace("\\n", "\n") if is_quoted(value) else None
+def _place(text: str, marks: Sequence[_Mark]) -> tuple[list[TaskSpan], list[str]]:
+    """Make spans of marks, a span for each label, and a problem for each whose text isn't at its offsets."""
+    sane = [([(mark.start, mark.end)], mark.quote) for mark in marks if 0 <= mark.start < mark.end]
+    table, _ = choose_reading(text, sane)
+    spans, problems = [], []
+    for mark in marks:
+        start, end, labels, quote = mark
+        if 0 <= start < end:
+            ((start, end),) = to_code_points([(start, end)], table)
+            # Spans of whole words once quoted only the part that the annotator had marked.
+            if quote is not None and fold(quote) not in fold(text[start:end]):
+                problems += [f"invalid: {quote[:40]!r} isn't at {mark.start} {mark.end}"] * len(labels)
+                continue
+        spans += [TaskSpan(start, end, label) for label in labels]
+    return spans, problems
 
 
 def _labels(value: Mapping[str, Any]) -> list[Any]:

@@ -1,24 +1,20 @@
 """Read texts that nobody has annotated: `.txt` files and JSONL, plain or compressed, by themselves or in folders.
 
-What there is to read is found first, as Pieces: whole files, and lines of JSONL, which several processes read.
+What there is to read is found first, as Pieces: whole files, and lines of plain JSONL, which several processes read.
 """
 
-import gzip
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from backports import zstd
-
 from labelwise.errors import InputError
 from labelwise.sources.files import find_files, printable, read_file
-from labelwise.sources.formats import is_jsonl, read_items, refuse_damaged
-from labelwise.sources.jsonl import UNREADABLE, cut_jsonl
+from labelwise.sources.formats import JSONL, can_be_cut, read_items
+from labelwise.sources.jsonl import open_jsonl
 from labelwise.sources.prodigy import DOCUMENT
 
-TEXTS = (".txt", ".txt.gz", ".txt.zst", ".TXT")
-SUFFIXES = (*TEXTS, ".jsonl", ".jsonl.gz", ".jsonl.zst")
-DECOMPRESS = {".gz": gzip.decompress, ".zst": zstd.decompress}
+TEXTS = (".txt", ".TXT")
+SUFFIXES = (*TEXTS, *JSONL.suffixes)
 
 
 class Piece(NamedTuple):
@@ -26,8 +22,8 @@ class Piece(NamedTuple):
 
     name (str): its path in its folder.
     stamp (tuple[int, ...]): inode, size and time of the file when it was found.
-    lines (int): how many texts it has, at most.
-    start, end (int, int | None): the bytes of these lines, of what isn't compressed any more; None for a whole file.
+    lines (int): how many texts it has, at most; of a compressed file, that isn't known.
+    start, end (int, int | None): the bytes of these lines; None for all that follow.
     before (int): the lines before them.
     """
 
@@ -52,31 +48,34 @@ class RawText(NamedTuple):
 
 
 def find_pieces(inputs: Sequence[Path], lines: int) -> Iterator[Piece]:
-    """Find the pieces of files and folders, of JSONL with at most so many lines.
+    """Find the pieces of files and folders, of plain JSONL with so many lines.
 
     RAISES (InputError): an input isn't there, or can't be read.
     """
     for path in inputs:
-        if path.is_dir():
-            for file in find_files(path, SUFFIXES):
-                yield from _cut(file, printable(file.relative_to(path)), lines)
-        elif not path.is_file():
+        if not path.exists():
             raise InputError(f"{printable(path)}: there is no such file or folder")
-        else:
-            yield from _cut(path, printable(Path(path.name)), lines)
+        for file in find_files(path, SUFFIXES) if path.is_dir() else [path]:
+            name = printable(file.relative_to(path) if path.is_dir() else Path(path.name))
+            whole = Piece(file.absolute(), name, _stamp(file), 1 if name.endswith(TEXTS) else lines)
+            if name.endswith(TEXTS) or not can_be_cut(file):
+                yield whole
+            else:
+                yield from _cut(whole)
 
 
-def _cut(file: Path, name: str, lines: int) -> Iterator[Piece]:
-    """Cut a file into pieces, if it is JSONL."""
-    whole = Piece(file.absolute(), name, _stamp(file))
-    if file.name.endswith(TEXTS):
-        yield whole
-    elif is_jsonl(file):
-        with refuse_damaged(file):
-            for start, end, before, count in cut_jsonl(file, lines):
+def _cut(whole: Piece) -> Iterator[Piece]:
+    """Cut plain JSONL after each `lines` lines of a piece."""
+    start = end = before = count = 0
+    with open_jsonl(whole.file) as lines:
+        for line in lines:
+            if count >= whole.lines:
                 yield whole._replace(lines=count, start=start, end=end, before=before)
-    else:
-        yield whole._replace(lines=lines)
+                start, before, count = end, before + count, 0
+            end += len(line)
+            count += len(line.splitlines()) if b"\r" in line else 1
+    if count:
+        yield whole._replace(lines=count, start=start, before=before)
 
 
 def _stamp(file: Path) -> tuple[int, ...]:
@@ -96,7 +95,7 @@ def read_piece(piece: Piece) -> Iterator[RawText]:
     if _stamp(file) != piece.stamp:
         raise InputError(f"{printable(file)}: the file changed while it was read; run this again")
     if name.endswith(TEXTS):
-        yield _read_text(file, name.removesuffix(".gz").removesuffix(".zst"))
+        yield _read_text(file, name)
         return
     for item in read_items(file, start=piece.start, end=piece.end):
         line = piece.before + item.line
@@ -109,11 +108,9 @@ def read_piece(piece: Piece) -> Iterator[RawText]:
 
 def _read_text(file: Path, name: str) -> RawText:
     try:
-        text = DECOMPRESS.get(file.suffix, bytes)(read_file(file)).decode("utf8")
+        text = read_file(file).decode("utf8")
     except UnicodeDecodeError:
         return RawText(None, name, "not UTF-8")
     except InputError as error:
         return RawText(None, name, str(error))
-    except UNREADABLE as error:
-        return RawText(None, name, f"damaged: {error}")
     return RawText(text, name) if text.strip() else RawText(None, name, "no text")

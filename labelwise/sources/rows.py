@@ -5,7 +5,7 @@
     {"tokens": ["Add", "5"], "ner_tags": ["O", "B-Amount"]}       tokens and tags
 
 A row whose keys contradict one another is of no format that can be known: it is counted as `other format`. One whose
-keys say nothing, such as `{"text": "Add"}`, is read like the first row of its file that says something.
+keys say nothing, such as `{"text": "Add"}`, is Prodigy's.
 
 Rows with Prodigy's keys alone are decoded once, without their tokens; others, once more, with all that they have.
 """
@@ -18,7 +18,7 @@ from typing import Any, Literal
 import msgspec
 
 from labelwise.sources.conll import OUTSIDE
-from labelwise.sources.doccano import marked_lists, parse_doccano, sorted_spans
+from labelwise.sources.doccano import marked_lists, parse_doccano
 from labelwise.sources.prodigy import ANSWERS, Task, check_text, parse_task
 from labelwise.sources.tagged_rows import parse_tagged, tags_of
 from labelwise.text import DECODE_ERRORS
@@ -44,11 +44,8 @@ class _Row(Task, omit_defaults=True):
 _decode = msgspec.json.Decoder(_Row).decode
 
 
-def parse_row(row: bytes, unsaid: Shape = "prodigy") -> tuple[Task | None, str]:
-    """Decode a row, or say why it can't be used; see `prodigy.parse_task`.
-
-    unsaid (Shape): the format of a row whose keys say nothing.
-    """
+def parse_row(row: bytes) -> tuple[Task | None, str]:
+    """Decode a row, or say why it can't be used; see `prodigy.parse_task`."""
     short = without_tokens(row)
     if _may_repeat(short) and (key := find_repeated(row)):
         return None, f"malformed: {key!r} is there twice; write it once"
@@ -56,10 +53,8 @@ def parse_row(row: bytes, unsaid: Shape = "prodigy") -> tuple[Task | None, str]:
         task = _decode(short)
         # One comparison, as nearly all rows come this way; all are False.
         if (
-            (task.label is task.labels is task.entities is task.annotations is task.ner_tags is task.ner is task.tags)
-            and task.label is False
-            and (task.spans is not None or unsaid == "prodigy")
-        ):
+            task.label is task.labels is task.entities is task.annotations is task.ner_tags is task.ner is task.tags
+        ) and task.label is False:
             return check_text(task)
     except msgspec.ValidationError:  # as Prodigy's
         pass
@@ -73,12 +68,10 @@ def parse_row(row: bytes, unsaid: Shape = "prodigy") -> tuple[Task | None, str]:
         return None, f"malformed: {key!r} is there twice; write it once"
     if contradiction := find_contradiction(content):
         return None, f"other format: {contradiction}"
-    shape = shape_of(content) or unsaid
-    if shape == "prodigy":
-        return parse_task(row)
-    if not isinstance(content, dict):
-        return None, f"malformed: a row is an object, not {type(content).__name__}"
-    return parse_doccano(content) if shape == "doccano" else parse_tagged(content)
+    shape = shape_of(content)
+    if shape == "tags":
+        return parse_tagged(content)
+    return parse_doccano(content) if shape == "doccano" else parse_task(row)
 
 
 def without_tokens(row: bytes) -> bytes:
@@ -122,15 +115,11 @@ def shape_of(row: Any) -> Shape | None:
     """Tell whose keys a row has; None if they say nothing."""
     if not isinstance(row, dict):
         return None
-    if _is_prodigys(row):
+    if PRODIGYS & row.keys() or row.get("answer") in ANSWERS:
         return "prodigy"
     if tags_of(row) is not None:
         return "tags"
     return "doccano" if marked_lists(row) is not None else None
-
-
-def _is_prodigys(row: dict[str, Any]) -> bool:
-    return bool(PRODIGYS & row.keys()) or row.get("answer") in ANSWERS
 
 
 def find_contradiction(row: Any) -> str:
@@ -139,12 +128,9 @@ def find_contradiction(row: Any) -> str:
         return ""
     tags, marked = tags_of(row), next(filter(None, marked_lists(row) or ()), [])
     # Prodigy's tasks may have a list of the labels that were shown.
-    of_text = tags is None and marked and not any(isinstance(one, list | dict) for one in marked)
-    if not _is_prodigys(row):
-        return "its labels are the text's, and have no offsets" if of_text else ""
-    spans = row.get("spans")
-    if tags is not None:
-        differ = not spans and any(tag not in (*OUTSIDE, 0) for tag in tags)
-    else:
-        differ = not of_text and bool(marked) and sorted_spans(spans, "start", "end") != sorted_spans(marked)
-    return "it has Prodigy's keys, and other annotation in those of another tool; keep one of them" if differ else ""
+    spans = any(isinstance(one, list | dict) for one in marked)
+    if shape_of(row) != "prodigy":
+        return "its labels are the text's, and have no offsets" if marked and not spans and tags is None else ""
+    if spans or (tags is not None and not row.get("spans") and any(tag not in (*OUTSIDE, 0) for tag in tags)):
+        return "it has Prodigy's keys, and other annotation in those of another tool; keep one of them"
+    return ""

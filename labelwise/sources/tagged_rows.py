@@ -2,9 +2,9 @@
 
     {"id": "0", "tokens": ["EU", "rejects", "German"], "ner_tags": ["B-ORG", "O", "B-MISC"]}      (JSONL)
 
-Parquet files are read with pyarrow, which `pip install pyarrow` brings. Tags may be numbers; the feature that the
-`datasets` library keeps with the schema names them (https://huggingface.co/docs/datasets/about_dataset_features). JSONL
-has none. The text is the tokens with one space between them; `conll` reads the tags.
+Tags of Parquet files may be numbers; the feature that the `datasets` library keeps with the schema names them
+(https://huggingface.co/docs/datasets/about_dataset_features). JSONL has none. The text is the tokens with one space
+between them; `conll` reads the tags.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,14 +14,12 @@ from typing import Any
 import msgspec
 
 from labelwise.errors import InputError
-from labelwise.sources.conll import make_task
-from labelwise.sources.conll_columns import BEGINS
+from labelwise.sources.conll import BEGINS, make_task
 from labelwise.sources.items import Item, miscounted
 from labelwise.sources.prodigy import Task
 from labelwise.text import DECODE_ERRORS, is_integer
 
 TOKENS, TAGS = ("tokens", "words"), ("ner_tags", "ner", "tags", "labels")
-ALIKE = (TAGS[:2], TAGS[2:])  # names that say the same; beside the first two, `tags` may be parts of speech
 ROWS = 1000  # that are read from a Parquet file at a time
 
 
@@ -38,22 +36,21 @@ def tags_of(row: dict[str, Any]) -> list[Any] | None:
 
 def parse_tagged(row: dict[str, Any]) -> tuple[Task | None, str]:
     """Make a task of a row of JSONL, or say why it can't be used; see `prodigy.parse_task`."""
-    several = next((found for names in ALIKE if (found := [name for name in names if name in row])), [])
-    if any(row[name] != row[several[0]] for name in several):
-        return None, f"malformed: its {' and '.join(several)} differ; keep one of them"
     return make_named(_first(row, TOKENS), _first(row, TAGS), ())
+
+
+def _first(row: dict[str, Any], names: Sequence[str]) -> Any:
+    return next((row[name] for name in names if name in row), None)
 
 
 def read_parquet(path: Path) -> Iterator[Item]:
     """Yield the rows of a Parquet file as tasks, in bounded memory.
 
-    RAISES (InputError): pyarrow isn't installed, or the file isn't Parquet, or has no such columns.
+    RAISES (InputError): the file isn't Parquet, or has no such columns.
     """
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise InputError(f"{path}: Parquet files need pyarrow: pip install pyarrow") from error
+    import pyarrow  # only where there is such a file
+    import pyarrow.parquet
+
     try:
         file = pyarrow.parquet.ParquetFile(path)
         there = file.schema_arrow.names
@@ -63,28 +60,13 @@ def read_parquet(path: Path) -> Iterator[Item]:
         names = tag_names(file.schema_arrow.metadata or {}, columns[1])
         number = 0
         for batch in file.iter_batches(ROWS, columns=columns):
-            for tokens, tags in zip(*(_values(batch.column(name)) for name in columns), strict=True):
+            for tokens, tags in zip(*(batch.column(name).to_pylist() for name in columns), strict=True):
                 number += 1
                 yield Item(number, *make_named(tokens, tags, names))
         if number < file.metadata.num_rows:
             yield miscounted(number + 1, file.metadata.num_rows, "rows", number)
     except (pyarrow.ArrowException, OSError) as error:
         raise InputError(f"{path}: it can't be read as Parquet ({error}); make it again") from error
-
-
-def _values(column: Any) -> list[Any]:
-    """List the values of a column; one that isn't UTF-8 is None, and costs its row only."""
-    try:
-        return column.to_pylist()
-    except UnicodeDecodeError:
-        return list(map(_value, column))
-
-
-def _value(scalar: Any) -> Any:
-    try:
-        return scalar.as_py()
-    except UnicodeDecodeError:
-        return None
 
 
 def tag_names(metadata: dict[bytes, bytes], column: str) -> Sequence[str]:
@@ -104,16 +86,11 @@ def make_named(tokens: Any, tags: Any, names: Sequence[str]) -> tuple[Task | Non
     if not isinstance(tags, list) or len(tags) != len(tokens):
         return None, f"malformed: `ner_tags` isn't a list of {len(tokens)} tags"
     named = [names[tag] if is_integer(tag) and 0 <= tag < len(names) else tag for tag in tags]
-    numbers = [tag for tag in named if not isinstance(tag, str) or tag.isdigit()]
-    if numbers:
-        other = numbers[0]
+    other = next((tag for tag in named if not isinstance(tag, str) or tag.isdigit()), None)
+    if other is not None:
         return None, f"malformed: the tag {other!r} has no name; write the tags' names, or Parquet with them"
     task, problem = make_task(tokens, named)
     begun = sum(bool(BEGINS.match(tag)) for tag in named)
     if task and begun > len(task.spans or ()):
         problem = miscounted(0, begun, "tags that begin a span", len(task.spans or ())).problem
     return task, problem
-
-
-def _first(row: dict[str, Any], names: Sequence[str]) -> Any:
-    return next((row[name] for name in names if name in row), None)

@@ -14,8 +14,9 @@ r"""Read WebAnno TSV 3, which INCEpTION and WebAnno export: a file is a document
 - The labels are the `value` of NamedEntity, and the first feature of each span layer of a project's own: any but those
   of DKPro Core. Where a span has no such value, its label is the layer's name.
 - A value has the number of its annotation behind it, `[1]`, if that has several tokens or stands on others, which are
-  separated by `|`; see `webanno_cells`. Rows such as `1-4.1` are parts of tokens.
-- `\` escapes special characters in `#Text=` and in values. INCEpTION doesn't escape tokens; other writers do.
+  separated by `|`: `LOC[2]|ORG[3]`. Rows such as `1-4.1` are parts of tokens.
+- `\` escapes special characters in `#Text=` and in values, as INCEpTION's class `Escaping` writes them; a value that
+  has one without isn't what anybody chose, so it is a problem. INCEpTION doesn't escape tokens; other writers do.
 - Offsets are UTF-16 code units; some writers count code points, which the text at the offsets tells.
 - The file lacks the characters between sentences: here they are a line end and spaces.
 - In an export, a document is a folder, which names it, and a file of it an annotator's; INITIAL_CAS is the
@@ -32,12 +33,16 @@ from typing import NamedTuple
 from labelwise.sources.brat_offsets import offset_table
 from labelwise.sources.items import Item, miscounted
 from labelwise.sources.prodigy import DOCUMENT, Task, TaskSpan
-from labelwise.sources.webanno_cells import unescape, values_of
 
 ENTITIES, DKPRO = ".NamedEntity", "de.tudarmstadt.ukp.dkpro.core."
 INITIAL = "INITIAL_CAS"
 OFFSETS = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
 MOST_SPACES = 2**20  # between sentences, which the file lacks
+EMPTY = ("_", "")  # a cell without annotations
+STACKED = re.compile(r"(?:\\.|[^|])+", re.DOTALL)
+VALUE = re.compile(r"((?:\\.|[^\\|\[\]])*)(?:\[([0-9]+)\])?", re.DOTALL)
+ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "b": "\b"}
 
 
 class Layer(NamedTuple):
@@ -141,6 +146,11 @@ def _parse_row(number: int, line: str, sentence: str) -> TokenRow:
     return TokenRow(number, int(offsets[1]), int(offsets[2]), form, cells[3:])
 
 
+def unescape(text: str) -> str:
+    r"""Read `\t` as a tab, and so on, and other characters after a `\` as they are."""
+    return ESCAPED.sub(lambda match: ESCAPES.get(match[1], match[1]), text)
+
+
 def _label_columns(layers: Sequence[tuple[str, list[str]]]) -> dict[int, Layer]:
     """Choose the columns of features that have labels, each with its layer."""
     columns: dict[int, Layer] = {}
@@ -206,13 +216,16 @@ def _spans(
             if column >= len(row.features):
                 problems.append(Item(row.line, None, f"invalid: no column for {layer.name}"))
                 continue
-            for place, (value, number, written) in enumerate(values_of(row.features[column])):
-                if value is None:
+            cell = row.features[column]
+            for place, written in enumerate(STACKED.findall(cell) if cell not in EMPTY else ()):
+                match = VALUE.fullmatch(written)
+                if match is None:
                     why = "a [, ] or \\ that belongs to a value has a \\ before it"
                     problems.append(Item(row.line, None, f"invalid: {written!r}: {why}"))
                     continue
+                value, number = match.groups()
                 start, end = places[row.start], places[row.end]
-                label = value if layer.valued and value else layer.name
+                label = unescape(value) if layer.valued and value not in ("*", *EMPTY) else layer.name
                 span = found.setdefault((column, number or f"{row.line}.{place}"), TaskSpan(start, end, label))
                 span.start, span.end = min(span.start, start), max(span.end, end)
     return list(found.values()), problems

@@ -16,7 +16,7 @@ from labelwise.export.docs import ExportDoc
 from labelwise.export.run import export
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
-from labelwise.sources.brat import find_documents, read_document
+from labelwise.sources.brat import Reading, find_documents, read_document
 from labelwise.sources.convert_brat import convert_brat
 from labelwise.sources.prodigy import parse_task
 from labelwise.text import text_key
@@ -26,13 +26,13 @@ from tests.conftest import Merging
 
 def spans_of(folder: Path) -> dict[str, tuple[str, list]]:
     """The text and the spans of each document of a brat folder, as the converter reads them."""
-    documents = (read_document(stem, folder, discontinuous="cover") for stem in find_documents(folder))
+    documents = (read_document(stem, folder, Reading(discontinuous="cover")) for stem in find_documents(folder))
     return {one.path: (one.text, [mention[:3] for mention in one.mentions]) for one in documents}
 
 
 def merge_brat(root: Path, brat: Path) -> Path:
     """Convert and merge a folder."""
-    convert_brat(brat, root / "tasks", discontinuous="cover")
+    convert_brat(brat, root / "tasks", Reading(discontinuous="cover"))
     merge_data([root / "tasks" / "datasets.yml"], root / "corpus", Settings(docs_per_partition=10))
     return root / "corpus"
 

@@ -24,12 +24,13 @@ class Folder:
         self.root, self.folder = root, root / "prodigy"
         self.declared = self.folder / "datasets.yml"
         self.folder.mkdir()
+        self.settings: dict = {"merge": {"dev_ratio": 0, "test_ratio": 0}}
 
     def merge(self, *options: str) -> str:
         app = typer.Typer()
         app.command()(merge_cli)
         project = self.root / "project.yml"
-        project.write_text("merge: {dev_ratio: 0, test_ratio: 0}", encoding="utf8")
+        project.write_text(yaml.safe_dump(self.settings), encoding="utf8")
         out = [str(self.folder), str(self.root / "corpus"), "--metrics", str(self.root / "merge.json")]
         result = CliRunner().invoke(app, [*out, "--project", str(project), "--workers", "1", *options])
         assert result.exit_code == 0, result.output
@@ -121,3 +122,32 @@ def test_an_answer_that_the_later_export_lacks_stays(folder):
     folder.merge()
     assert folder.counts["rows"] == {"merged": 10, "superseded": 7}
     assert folder.counts["spans"] == {"entity": 7 + 6, "in superseded task": 14}
+
+
+def test_a_pattern_for_files_that_have_a_label_each_is_doubted(folder):
+    """One entry is one data set, in which the last file counts, so that all labels but its own have no span."""
+    for label, span in (("COMPANY", BOB), ("PERSON", ANN)):
+        write_jsonl(folder.folder / f"{label}.jsonl", [prodigys(text, span, label=label) for text in TEXTS[:20]])
+    folder.declared.write_text("- {name: all, path: '*.jsonl', labels: [PERSON, COMPANY]}\n", encoding="utf8")
+    printed = " ".join(folder.merge().split())
+    assert "Data set 'all' has several files, of which the last with an answer to a text counts" in printed
+    assert "and no span of 'COMPANY'. If each file was annotated for other labels, give each an entry" in printed
+    entries = [f"- {{name: {label}, path: {label}.jsonl, labels: [{label}]}}\n" for label in ("COMPANY", "PERSON")]
+    folder.declared.write_text("".join(entries), encoding="utf8")
+    assert "has several files" not in folder.merge()
+
+
+def test_data_that_no_command_depends_on_is_doubted(folder):
+    """Neither weasel nor DVC would see when it changes."""
+    commands = [{"name": "merge", "script": [], "deps": ["prodigy"], "outputs": ["corpus/train"]}]
+    folder.settings["commands"] = commands
+    for path in (folder.folder / "ann.jsonl", folder.root / "bob.jsonl", folder.root / "sue.jsonl"):
+        write_jsonl(path, [prodigys(f"{text} in {path.stem}", ANN) for text in TEXTS[:20]])
+    paths = ["ann.jsonl", "../bob.jsonl", str(folder.root / "sue.jsonl")]
+    folder.declared.write_text(yaml.safe_dump([{"name": "all", "path": paths, "labels": ["PERSON"]}]), encoding="utf8")
+    printed = "".join(folder.merge().split())
+    assert printed.count("isnodependencyofthemerge,so`weaselrun`and`dvcrepro`don'tseewhenitchanges.") == 2
+    assert "bob.jsonlisno" in printed
+    assert "sue.jsonlisno" in printed
+    commands[0]["deps"] += ["bob.jsonl", "sue.jsonl"]
+    assert "is no dependency" not in folder.merge()

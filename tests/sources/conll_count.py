@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from labelwise.sources.conll_columns import BEGINS, DOCUMENT_START, WHITE, cells_of, is_marked, shape_of
+from labelwise.sources.conll import BEGINS, DOCUMENT_START, WHITE, cells_of, is_marked, shape_of
 from labelwise.sources.items import Item
 
 
@@ -51,12 +51,9 @@ def count_sentences(path: Path) -> Iterator[Sentence]:
 
 
 def _lines(path: Path) -> Iterator[str]:
-    before = ""
-    with path.open(encoding="utf8", errors="surrogateescape", newline="") as file:
+    with path.open(encoding="utf8", errors="surrogateescape") as file:
         for line in file:
-            if line != "\r\n" or before[-1:] != "\r":
-                yield line.removeprefix("\ufeff").rstrip("\r\n")
-            before = line
+            yield line.removeprefix("\ufeff").rstrip("\n")
 
 
 def count_lost(path: Path, items: Iterable[Item], tag: int | None = -1) -> Counter[str]:

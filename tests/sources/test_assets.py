@@ -40,10 +40,10 @@ def test_an_asset_is_checked_whatever_part_of_it_is_read(project, folder):
         verify_assets(project.parent / "assets" / folder, project)
 
 
-@pytest.mark.parametrize("content", ["[" * 100_000, "{assets: 3}", "assets: [{dest: 3}]"])
+@pytest.mark.parametrize("content", ["{assets: 3}", "assets: [{dest: 3}]"])
 def test_a_project_that_cannot_be_read_is_an_error_that_names_it(tmp_path, content):
     (tmp_path / "project.yml").write_text(content)
-    with pytest.raises(InputError, match=r"project\.yml: .*; see its section `assets`"):
+    with pytest.raises(InputError, match=r"project\.yml: .*; see its sections `assets` and `commands`"):
         verify_assets(tmp_path, tmp_path / "project.yml")
 
 

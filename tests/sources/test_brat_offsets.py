@@ -5,14 +5,11 @@ import pytest
 from labelwise.sources.brat_offsets import (
     choose_reading,
     cuts_character,
-    join,
-    nearest_occurrence,
     offset_table,
     possible_readings,
     says,
     to_code_points,
 )
-from labelwise.text import trim
 
 
 @pytest.mark.parametrize(
@@ -60,33 +57,3 @@ def test_only_readings_that_differ_are_tried():
     assert list(possible_readings("plain\n")) == [("lf as two",)]
     assert list(possible_readings("a\r\n")) == [("crlf",)]
     assert list(possible_readings("\ufeff\U0001f600")) == [("utf16",), ("bom",), ("utf16", "bom")]
-
-
-@pytest.mark.parametrize(
-    ("text", "trimmed"), [(" a b ", "a b"), ("\xa0a\u2003", "a"), ("a", "a"), (" \xa0", ""), ("", "")]
-)
-def test_trim(text, trimmed):
-    start, end = trim(text, 0, len(text))
-    assert text[start:end] == trimmed
-    assert start <= end
-
-
-@pytest.mark.parametrize(
-    ("fragments", "joined"),
-    [
-        ([(0, 3), (4, 7)], [(0, 7)]),  # a space between
-        ([(0, 3), (8, 11)], [(0, 3), (8, 11)]),  # a word between
-        ([(0, 5), (3, 7)], [(0, 7)]),  # they overlap
-        ([(0, 7), (1, 2)], [(0, 7)]),  # one inside the other
-    ],
-)
-def test_join(fragments, joined):
-    assert join("abc def ghi", fragments) == joined
-
-
-@pytest.mark.parametrize(
-    ("quoted", "start", "found"),
-    [("cat", 5, (4, 7)), ("cat", 11, (12, 15)), ("cat", 8, None), ("dog", 0, None), ("a cat", 0, (2, 7))],
-)
-def test_nearest_occurrence(quoted, start, found):
-    assert nearest_occurrence("a a\ncat the cat", quoted, start) == found

@@ -7,7 +7,7 @@ import pytest
 from labelwise.errors import InputError
 from labelwise.evaluate.predictions import PredictedDoc, write_predictions
 from labelwise.export.run import export
-from labelwise.sources.brat_predicted import LIST
+from labelwise.sources.brat import PREDICTED as LIST
 from labelwise.sources.convert_brat import convert_brat
 
 

@@ -1,8 +1,6 @@
 """Files of decisions: each row is read, or named with a remedy; and they are put where the merge reads them."""
 
 import json
-from collections import Counter
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +9,10 @@ import typer
 from typer.testing import CliRunner
 
 from labelwise.errors import InputError
-from labelwise.sources import decisions
+from labelwise.files import locked
 from labelwise.sources.decisions import add_decisions, read_decisions
 from scripts.decide import decide_cli
-from tests.conftest import write_jsonl
+from tests.conftest import another_process, write_jsonl
 
 GOOD = {"dataset": "a", "text": "0a" * 12, "label": "A", "answer": "0b" * 6, "verdict": "gold is wrong"}
 GOOD |= {"removed": [0, 3], "added": None}
@@ -34,16 +32,12 @@ def rows_of(folder: Path) -> list[dict[str, Any]]:
         (GOOD | {"more": 1}, "malformed: .*unknown field `more`"),
         ({key: value for key, value in GOOD.items() if key != "answer"}, "malformed: .*required field `answer`"),
         (GOOD | {"text": "0A" * 12}, r"malformed: .*\$\.text"),
-        (GOOD | {"text": "0a" * 12 + "\n"}, r"malformed: .*\$\.text"),
         (GOOD | {"answer": "0b"}, r"malformed: .*\$\.answer"),
         (GOOD | {"verdict": "maybe"}, r"malformed: .*'maybe' - at `\$\.verdict`"),
-        (GOOD | {"dataset": 3}, r"malformed: .*\$\.dataset"),
         (GOOD | {"removed": None}, "malformed: `removed` and `added` are the same: one of them must be another span"),
         (GOOD | {"added": [0, 3]}, "malformed: `removed` and `added` are the same"),
         (GOOD | {"removed": [3, 3]}, r"malformed: \[3, 3\] is no span: its end must come after its start"),
         (GOOD | {"removed": [-1, 3]}, r"malformed: .*\$\.removed"),
-        (GOOD | {"removed": [0, 10**30]}, r"malformed: .*\$\.removed"),
-        (GOOD | {"removed": [True, 3]}, r"malformed: .*\$\.removed"),
         (GOOD | {"removed": [1, 2, 3]}, r"malformed: .*\$\.removed"),
     ],
 )
@@ -62,27 +56,32 @@ def test_a_bad_row_costs_itself_and_is_named_with_its_line_and_a_remedy(tmp_path
     assert (last.line, last.decision.added, last.decision.note) == (4, (4, 7), "é")
 
 
-def test_a_file_that_is_loaded_again_changes_nothing(tmp_path):
+def test_the_last_decision_about_a_span_is_kept_at_the_end(tmp_path):
     write_jsonl(tmp_path / "one.jsonl", [GOOD, OTHER, GOOD | {"added": [0, 7]}])
-    added = add_decisions(tmp_path / "one.jsonl", tmp_path / "kept")
-    assert added.counts == Counter({"new": 2, "decided again": 1})
-    assert rows_of(tmp_path / "kept") == [OTHER, GOOD | {"added": [0, 7]}]
-    before = (tmp_path / "kept" / "decisions.jsonl").stat()
-    added = add_decisions(tmp_path / "one.jsonl", tmp_path / "kept")
-    assert added.counts == Counter({"duplicate": 2, "decided again": 1})
-    assert added.total == 2
-    assert (tmp_path / "kept" / "decisions.jsonl").stat() == before
-
-
-def test_the_decision_that_is_loaded_last_is_kept_at_the_end(tmp_path):
-    write_jsonl(tmp_path / "one.jsonl", [GOOD, OTHER])
-    write_jsonl(tmp_path / "two.jsonl", [GOOD | {"verdict": "gold is right"}])
-    for name in ("one", "two"):
+    write_jsonl(tmp_path / "two.jsonl", [OTHER | {"verdict": "gold is right"}])
+    last = [GOOD | {"added": [0, 7]}, OTHER | {"verdict": "gold is right"}]
+    for name, counts in (
+        ("one", {"new": 2, "decided again": 1}),
+        ("one", {"duplicate": 2, "decided again": 1}),
+        ("two", {"replaces an earlier one": 1}),
+    ):
         added = add_decisions(tmp_path / f"{name}.jsonl", tmp_path / "kept")
-    assert added.counts == Counter({"replaces an earlier one": 1})
-    assert rows_of(tmp_path / "kept") == [OTHER, GOOD | {"verdict": "gold is right"}]
-    add_decisions(tmp_path / "one.jsonl", tmp_path / "kept")
-    assert rows_of(tmp_path / "kept") == [OTHER, GOOD]
+        assert (+added.counts, added.total) == (counts, 2)
+    assert rows_of(tmp_path / "kept") == last
+
+
+def test_decisions_that_somebody_has_edited_badly_or_is_writing_are_not_lost(tmp_path):
+    write_jsonl(tmp_path / "one.jsonl", [GOOD])
+    write_jsonl(tmp_path / "kept" / "decisions.jsonl", [OTHER, "{oops"])
+    before = (tmp_path / "kept" / "decisions.jsonl").read_bytes()
+    with pytest.raises(InputError, match=r"kept/decisions\.jsonl:2: bad JSON: .*; correct the row, or delete it"):
+        add_decisions(tmp_path / "one.jsonl", tmp_path / "kept")
+    with (
+        another_process(locked(tmp_path / "kept/decisions.jsonl")),
+        pytest.raises(InputError, match="another process is writing this"),
+    ):
+        add_decisions(tmp_path / "one.jsonl", tmp_path / "kept")
+    assert (tmp_path / "kept" / "decisions.jsonl").read_bytes() == before
 
 
 @pytest.mark.parametrize(
@@ -97,15 +96,6 @@ def test_a_file_without_a_decision_is_an_error(tmp_path, content, message):
     with pytest.raises(InputError, match=message):
         add_decisions(tmp_path / "one.jsonl", tmp_path / "kept")
     assert not (tmp_path / "kept").exists()
-
-
-def test_decisions_that_somebody_has_edited_badly_are_not_lost(tmp_path):
-    write_jsonl(tmp_path / "one.jsonl", [GOOD])
-    write_jsonl(tmp_path / "kept" / "decisions.jsonl", [OTHER, "{oops"])
-    before = (tmp_path / "kept" / "decisions.jsonl").read_bytes()
-    with pytest.raises(InputError, match=r"kept/decisions\.jsonl:2: bad JSON: .*; correct the row, or delete it"):
-        add_decisions(tmp_path / "one.jsonl", tmp_path / "kept")
-    assert (tmp_path / "kept" / "decisions.jsonl").read_bytes() == before
 
 
 def decide(*arguments: str) -> tuple[int, str]:
@@ -126,40 +116,6 @@ def test_the_command_says_what_became_of_each_row(tmp_path, monkeypatch):
     assert "can't be used 1" in printed
     assert "assets/decisions/decisions.jsonl has 2 decisions" in printed
     assert rows_of(tmp_path / "assets" / "decisions") == [GOOD, OTHER]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("gone.jsonl",), "gone.jsonl"),
-        (
-            ("saved.jsonl", "--project-root", "elsewhere"),
-            "elsewhere: there is no project.yml; give the project's",
-        ),
-    ],
-)
-def test_what_is_not_there_is_an_error(tmp_path, monkeypatch, arguments, message):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "project.yml").touch()
-    write_jsonl(tmp_path / "saved.jsonl", [GOOD])
-    code, printed = decide(*arguments)
+    code, printed = decide("saved.jsonl", "--project-root", "elsewhere")
     assert code == 1
-    assert message in printed
-    assert not (tmp_path / "assets").exists()
-
-
-def test_two_at_once_lose_nothing(tmp_path, monkeypatch):
-    """What is there is read once nobody else can write."""
-    for name, row in (("one", GOOD), ("other", OTHER)):
-        write_jsonl(tmp_path / f"{name}.jsonl", [row])
-    whole = decisions.staged
-
-    @contextmanager
-    def after_the_other(path):
-        monkeypatch.setattr(decisions, "staged", whole)
-        add_decisions(tmp_path / "other.jsonl", tmp_path / "kept")
-        with whole(path) as staged:
-            yield staged
-
-    monkeypatch.setattr(decisions, "staged", after_the_other)
-    assert add_decisions(tmp_path / "one.jsonl", tmp_path / "kept").total == 2
+    assert "elsewhere: there is no project.yml; give the project's" in printed

@@ -2,7 +2,6 @@
 
 import json
 import os
-from collections import Counter
 from glob import glob
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pytest
 import yaml
 
 from labelwise.errors import InputError
-from labelwise.sources.brat import find_documents
+from labelwise.sources.brat import Reading, find_documents
 from labelwise.sources.convert_brat import convert_brat
 from labelwise.sources.declarations import load_datasets
 from labelwise.sources.files import find_files, match_pattern
@@ -101,9 +100,19 @@ def test_a_folder_that_links_to_itself_is_read_once(tmp_path):
     assert match_pattern(tmp_path, "**/*.jsonl") == [tmp_path / "one.jsonl"]
 
 
+def test_links_are_followed_and_hidden_folders_are_not_looked_into(tmp_path):
+    (tmp_path / "here/.elsewhere").mkdir(parents=True)
+    (tmp_path / "here/.elsewhere/a.spacy").write_bytes(b"")
+    (tmp_path / "here/link").symlink_to(".elsewhere")
+    assert find_files(tmp_path / "here", (".spacy",), hidden=False) == [tmp_path / "here/link/a.spacy"]
+    write_jsonl(tmp_path / "deep/one.jsonl", [{"text": "one"}])
+    (tmp_path / "linked.jsonl").symlink_to("deep/one.jsonl")
+    assert load_datasets([declare(tmp_path, "*.jsonl")])[0].files == (tmp_path / "deep/one.jsonl",)
+
+
 @pytest.mark.parametrize(
     "pattern",
-    ["*", "**", "**/*.jsonl", "*/*.jsonl", "a/*", "a/**", "**/x.jsonl", "[ab]/x.*", ".*", "*/.*", "a/../b/*", "?/none"],
+    ["*", "**/*.jsonl", "a/**", "[ab]/x.*", "*/.*", "a/../b/*", "?/none"],
 )
 @pytest.mark.parametrize("absolute", [False, True])
 def test_patterns_match_what_glob_matches(tmp_path, pattern, absolute):
@@ -114,21 +123,6 @@ def test_patterns_match_what_glob_matches(tmp_path, pattern, absolute):
     found = match_pattern(Path("/nowhere") if absolute else tmp_path, str(tmp_path / pattern) if absolute else pattern)
     files = [path for path in found if path.is_file()]
     assert files == sorted(path for path in expected if path.is_file())
-
-
-def test_names_that_are_not_utf8_do_not_stop_a_merge(merging):
-    folder = merging.root / "tasks/brat"
-    for name in ("one", "two"):
-        document(folder, name)
-    (folder / os.fsdecode(b"\xff.log")).write_text("")
-    (folder / "one.ann").unlink()
-    (folder / "one.txt").rename(folder / os.fsdecode(b"caf\xe9.txt"))
-    (folder / os.fsdecode(b"caf\xe9.ann")).write_text("T1\tX 0 1\tu\n")
-    merging.declared.append({"name": "brat", "path": "brat", "labels": ["X"]})
-    merging.add("a", ["A"], [])
-    ledger = merging.run()
-    assert (ledger.rows["merged"], +ledger.spans) == (2, Counter(entity=1, invalid=1))
-    assert rb"caf\\xe9.ann" in merging.files()["problems.jsonl"]
 
 
 def test_a_file_of_tasks_has_a_name_that_can_be_written(tmp_path):
@@ -147,13 +141,6 @@ def test_a_folder_has_one_kind_of_source(tmp_path):
         load_datasets([declare(tmp_path, "both")])
 
 
-def test_files_are_found_in_linked_folders(tmp_path):
-    (tmp_path / "here/.elsewhere").mkdir(parents=True)
-    (tmp_path / "here/.elsewhere/a.spacy").write_bytes(b"")
-    (tmp_path / "here/link").symlink_to(".elsewhere")
-    assert find_files(tmp_path / "here", (".spacy",), hidden=False) == [tmp_path / "here/link/a.spacy"]
-
-
 def make(path: Path, what: str) -> None:
     """Make something that isn't a file that can be read."""
     path.unlink(missing_ok=True)
@@ -168,22 +155,23 @@ def make(path: Path, what: str) -> None:
 UNREADABLE = ["link to nothing", "link to itself", "folder"]
 
 
-@pytest.mark.parametrize("missing_ann", ["skip", "empty"])
-@pytest.mark.parametrize("suffix", ["ann", "a2", "txt"])
-@pytest.mark.parametrize("what", UNREADABLE)
+@pytest.mark.parametrize(
+    ("what", "suffix", "missing_ann"),
+    [*((what, "ann", "empty") for what in UNREADABLE), ("folder", "a2", "skip"), ("link to nothing", "txt", "skip")],
+)
 def test_a_document_that_cannot_be_read_is_a_problem_not_empty(tmp_path, what, suffix, missing_ann):
     """git-annex leaves links to nothing for what wasn't fetched."""
     document(tmp_path / "brat", "one")
     document(tmp_path / "brat", "two")
     (tmp_path / "brat/two.ann").rename(tmp_path / "brat/two.a1")
     make(tmp_path / f"brat/two.{suffix}", what)
-    report = convert_brat(tmp_path / "brat", tmp_path / "tasks", missing_ann=missing_ann)
+    report = convert_brat(tmp_path / "brat", tmp_path / "tasks", Reading(missing_ann=missing_ann))
     assert report.documents == {"converted": 1, "not readable": 1}
     assert report.annotations == {"converted": 1, "not readable": 1}
     [problem] = [row for row in read_jsonl(tmp_path / "tasks/problems.jsonl") if row["line"] == 0]
     assert problem == {"file": f"two.{suffix}", "line": 0, "reason": "not readable", "row": ""}
     with pytest.raises(InputError, match=r"two\.\w+:0 \(not readable\)"):
-        convert_brat(tmp_path / "brat", tmp_path / "tasks", missing_ann=missing_ann, strict=True)
+        convert_brat(tmp_path / "brat", tmp_path / "tasks", Reading(missing_ann=missing_ann), strict=True)
 
 
 @pytest.mark.parametrize("path", ["*.jsonl", "two.jsonl"])
@@ -196,33 +184,3 @@ def test_a_file_that_cannot_be_read_is_not_left_out_by_a_pattern(tmp_path, path,
         load_datasets([declare(tmp_path, path)])
     with pytest.raises(InputError, match=r"two\.jsonl: (a link to nothing|this )"):
         load_datasets([tmp_path / "two.jsonl"])
-
-
-@pytest.mark.parametrize("content", ["[" * 100_000, "- {name: a, path: a, labels: " + "[" * 100_000])
-def test_declarations_that_are_nested_deeply_are_refused(tmp_path, content):
-    (tmp_path / "datasets.yml").write_text(content)
-    with pytest.raises(InputError, match=r"datasets\.yml: it is nested more than 100 deep; write a list of"):
-        load_datasets([tmp_path / "datasets.yml"])
-
-
-@pytest.fixture
-def linked(tmp_path) -> Path:
-    """A folder of nothing but links to data elsewhere."""
-    document(tmp_path / "elsewhere/deep", "one")
-    write_jsonl(
-        tmp_path / "elsewhere/deep/one.jsonl", [{"text": "one", "spans": [{"start": 0, "end": 3, "label": "A"}]}]
-    )
-    (tmp_path / "linked").mkdir()
-    (tmp_path / "linked/deep").symlink_to(tmp_path / "elsewhere/deep")
-    for name in ("one.jsonl", "one.txt", "one.ann"):
-        (tmp_path / "linked" / name).symlink_to(tmp_path / "elsewhere/deep" / name)
-    return tmp_path / "linked"
-
-
-@pytest.mark.parametrize(
-    ("path", "files"),
-    [(".", ["linked"]), ("*.jsonl", ["elsewhere/deep/one.jsonl"]), ("d*/one.jsonl", ["elsewhere/deep/one.jsonl"])],
-)
-def test_links_are_followed_wherever_they_lead(tmp_path, linked, path, files):
-    (dataset,) = load_datasets([declare(linked, path)])
-    assert dataset.files == tuple(tmp_path / file for file in files)

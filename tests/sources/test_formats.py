@@ -5,7 +5,6 @@ import json
 import re
 import sqlite3
 import zlib
-from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
 
@@ -17,10 +16,8 @@ from spacy.tokens import DocBin
 
 from labelwise.corpus.annotation import annotation_of, entities
 from labelwise.corpus.docbin_reader import read_stored_docs
-from labelwise.demo.write import make_demo
 from labelwise.errors import InputError
 from labelwise.sources import prodigy_tables
-from labelwise.sources.convert_brat import convert_brat
 from labelwise.sources.formats import read_items
 from tests.conftest import Merging
 from tests.merge.test_run import random_datasets, read_docs
@@ -33,8 +30,9 @@ def read(*args, **kwargs) -> list[tuple]:
 
 
 def test_bad_rows_cost_nothing_and_lines_are_counted(tmp_path):
-    rows = ['{"text": "one"}', "{oops", "", '{"text": 3}', '{"html": "x"}', '{"text": " "}', '{"text": "\\u00e9"}']
-    (tmp_path / "a.jsonl").write_text("\n".join(rows))
+    rows = [b'\xef\xbb\xbf{"text": "one"}', b"{oops", b"", b'{"text": 3}', b'{"html": "x"}', b'{"text": " "}']
+    rows += [b'{"text": "\\u00e9"}', b'{"text": "\xff"}', b'{"text": "two", "meta": ' + b"[" * 5000]
+    (tmp_path / "a.jsonl").write_bytes(b"\n".join(rows))
     assert read(tmp_path / "a.jsonl") == [
         (1, "one"),
         (2, "bad JSON"),
@@ -42,33 +40,9 @@ def test_bad_rows_cost_nothing_and_lines_are_counted(tmp_path):
         (5, "no text"),
         (6, "no text"),
         (7, "é"),
+        (8, "bad JSON"),
+        (9, "bad JSON"),
     ]
-
-
-@pytest.mark.parametrize("content", [b"", b"\xef\xbb\xbf", b"\xef\xbb\xbf\r\n \n"])
-def test_an_empty_file_has_no_rows(tmp_path, content):
-    (tmp_path / "a.jsonl").write_bytes(content)
-    assert read(tmp_path / "a.jsonl") == []
-
-
-def test_bytes_that_are_no_text_are_bad_json(tmp_path):
-    rows = [b'\xef\xbb\xbf{"text": "one"}', b'{"text": "\xff"}', b'{"text": "two", "meta": ' + b"[" * 5000]
-    (tmp_path / "a.jsonl").write_bytes(b"\n".join(rows))
-    assert read(tmp_path / "a.jsonl") == [(1, "one"), (2, "bad JSON"), (3, "bad JSON")]
-
-
-@pytest.mark.parametrize("width", range(1, 40))
-def test_every_line_is_in_one_part_wherever_it_is_cut(tmp_path, width):
-    rows = [json.dumps({"text": "x" * n}) for n in (1, 2, 30, 4, 5)]
-    rows.insert(2, "")
-    path = tmp_path / "a.jsonl"
-    path.write_text("\n".join(rows) + "\n")
-    size = path.stat().st_size
-    parts = [list(read_items(path, start=start, end=start + width)) for start in range(0, size, width)]
-    assert [item.task.text for part in parts for item in part if item.task] == ["x" * n for n in (1, 2, 30, 4, 5)]
-    # Lines are counted from each part's beginning, so that those of the parts before can be added.
-    assert sum(len(part) for part in parts) == len(rows)
-    assert all([item.line for item in part] == list(range(1, len(part) + 1)) for part in parts)
 
 
 @pytest.mark.parametrize(("suffix", "compress"), [(".gz", gzip.compress), (".zst", zstd.compress)])
@@ -117,7 +91,7 @@ def test_a_prodigy_database_is_read_by_the_name_of_the_data_set(tmp_path):
 
 def test_a_database_is_read_as_it_was_at_one_moment(tmp_path, monkeypatch):
     path = tmp_path / "p.db"
-    make_database(path, {"a": [{"text": "one"}]})
+    make_database(path, {"a": [{"text": "one"}]}, extra="insert into link values (99, 1, 1);")
     check_names = prodigy_tables.check_names
 
     def annotate(*given):
@@ -132,11 +106,6 @@ def test_a_database_is_read_as_it_was_at_one_moment(tmp_path, monkeypatch):
         assert read(path, "a") == [(1, "one")]
         monkeypatch.undo()
         assert read(path, "a") == [(1, "one"), (2, "no text")]
-
-
-def test_an_example_that_is_linked_twice_is_read_once(tmp_path):
-    make_database(tmp_path / "p.db", {"a": [{"text": "one"}]}, extra="insert into link values (99, 1, 1);")
-    assert read(tmp_path / "p.db", "a") == [(1, "one")]
 
 
 @pytest.mark.parametrize("encoding", ["UTF-8", "UTF-16"])
@@ -167,21 +136,6 @@ def test_rows_of_a_database_that_cannot_be_used_cost_only_themselves(tmp_path, e
         read(tmp_path / "p.db", "b")
 
 
-def test_a_damaged_schema_is_an_error(tmp_path):
-    """The message of SQLite quotes it, and may then be no text."""
-    path = tmp_path / "p.db"
-    make_database(path, {"a": [{"text": "one"}]})
-    whole = path.read_bytes()
-    path.write_bytes(whole.replace(b"CREATE TABLE link", b"CREATE TABL\xff link"))
-    with pytest.raises(InputError, match=r"p\.db: it can't be read to the end: .*; make it again"):
-        read(path, "a")
-    header, page = b"SQLite format 3\0\2\0\0\0\0@  ", bytes([13, 0, 0, 0, 4, 0, 0, 0, 0, 78, 1, 201])
-    row = b"\xff\xff\xff\xff\xffe\0,"  # its length comes first
-    path.write_bytes((header.ljust(100, b"\0") + page).ljust(457, b"\0") + row)
-    with pytest.raises(InputError, match=r"p\.db: it can't be read to the end: it needs more memory .*; make it again"):
-        read(path, "a")
-
-
 def test_other_schemas_are_named(tmp_path):
     connection = sqlite3.connect(tmp_path / "other.db")
     connection.executescript("create table example (id integer, text varchar); create table people (name varchar);")
@@ -196,6 +150,7 @@ def test_other_schemas_are_named(tmp_path):
 
 
 def test_docs_of_other_projects(tmp_path):
+    """Tokens with the missing value may be anything, so only what is marked is known."""
     nlp = spacy.blank("en")
     docs = [nlp.make_doc("Jordan drinks tea"), nlp.make_doc("Tea in Jordan"), nlp.make_doc("")]
     docs[0].set_ents([docs[0].char_span(0, 6, "PERSON")])
@@ -203,11 +158,7 @@ def test_docs_of_other_projects(tmp_path):
     DocBin(docs=docs).to_disk(tmp_path / "gold.spacy")
     whole, part, empty = read_items(tmp_path / "gold.spacy")
     assert [(span.start, span.end, span.label) for span in whole.task.spans] == [(0, 6, "PERSON")]
-    assert (whole.task.is_binary, part.task.is_binary) == (None, True)
-    assert (empty.line, empty.problem) == (3, "no text")
-    (tmp_path / "bad.spacy").write_bytes(b"nothing")
-    with pytest.raises(InputError, match=r"bad\.spacy: spaCy can't read it"):
-        read(tmp_path / "bad.spacy")
+    assert (whole.task.is_binary, part.task.is_binary, empty.problem) == (None, True, "no text")
 
 
 SC = "other format: ents lacks spans of spans['sc']; declare `spans: sc` or `spans: ents`"
@@ -220,11 +171,8 @@ LACKS = "other format: spans['gold'] lacks spans of ents; declare `spans: ents` 
         ([], {}, "", []),
         (["E"], {}, "", ["E"]),
         (["E"], {"sc": ["S"]}, "", SC),
-        (["E"], {"sc": ["E"]}, "", ["E"]),
         (["E"], {"sc": ["S"]}, "sc", ["S"]),
         ([], {"sc": ["S"]}, "", SC),
-        ([], {"sc": []}, "", []),
-        ([], {"sc": []}, "sc", []),
         ([], {"sc": ["S"]}, "ents", []),
         ([], {"incorrect_spans": ["I"]}, "", ["I"]),
         (["E"], {"gold": ["G", "E"]}, "", ["G", "E"]),
@@ -244,32 +192,12 @@ def test_the_spans_of_docs_are_those_declared_or_said(tmp_path, ents, groups, ke
     assert (item.problem or [span.label for span in item.task.spans]) == expected
 
 
-def test_the_spans_of_docs_are_declared(merging):
-    doc = spacy.blank("en")("Jordan drinks tea")
-    doc.spans["sc"] = [spacy.tokens.Span(doc, 0, 1, "A")]
-    (merging.root / "tasks").mkdir()
-    DocBin(docs=[doc]).to_disk(merging.root / "tasks/a.spacy")
-    declare(merging, {"name": "a", "path": "a.spacy", "labels": ["A"]})
-    assert merging.run().rows == Counter({"other format": 1})
-    merging.declared[0]["spans"] = "sc"
-    declare(merging)
-    ledger = merging.run()
-    assert (ledger.rows, ledger.spans["entity"]) == (Counter(merged=1), 1)
-    (merging.root / "tasks/a.jsonl").write_text("")
-    merging.declared[0]["path"] = "a.jsonl"
-    declare(merging)
-    with pytest.raises(InputError, match=r"data set 'a': `spans` is of \.spacy files; leave it out"):
-        merging.run()
-
-
 @pytest.mark.parametrize(
     "change",
     [
         {"attrs": []},
         {"attrs": [2**40, 77, 78]},
-        {"attrs": [65, 77, float("inf")]},
         {"strings": [float("inf")]},
-        {"strings": [1e300]},
         {"user_data": [srsly.msgpack_dumps(3)]},
         {"user_data": [b"\xc1"]},
     ],
@@ -287,25 +215,6 @@ def test_docs_that_are_none(tmp_path, change):
         read(path)
     with pytest.raises(InputError, match=r"a\.spacy: not a \.spacy file with entities .*; run the merge again"):
         list(read_stored_docs(path))
-
-
-def test_brat_folders(tmp_path):
-    (tmp_path / "a.txt").write_text("Add 5 mL of water.")
-    (tmp_path / "a.ann").write_text("T1\tAmount 4 8\t5 mL\nT2\tReagent 12 17\tmilk\nR1\tOf Arg1:T1 Arg2:T2\n")
-    (tmp_path / "b.txt").write_text("Not annotated")
-    (tmp_path / "c.txt").write_bytes(b"\xff")
-    (tmp_path / "c.ann").write_text("T1\tAmount 0 1\tx\n")
-    items = list(read_items(tmp_path))
-    assert [(item.file, item.line, item.problem) for item in items if item.problem] == [
-        ("a.ann", 2, "invalid: mention differs: T2\tReagent 12 17\tmilk"),
-        ("b.txt", 0, "not annotated: no annotation file"),
-        ("c.txt", 0, "malformed: not decodable"),
-    ]
-    (task,) = (item.task for item in items if item.task)
-    assert (task.text, [(span.start, span.end, span.label) for span in task.spans]) == (
-        "Add 5 mL of water.",
-        [(4, 8, "Amount")],
-    )
 
 
 def declare(merging, *declared: dict) -> None:
@@ -327,37 +236,6 @@ def view(merging) -> dict:
         )
         for text, (split, doc) in read_docs(merging.root).items()
     }
-
-
-def test_all_kinds_of_files_are_the_same_data_set(tmp_path):
-    rows = [{"text": f"text {i} cat", "spans": [{"start": 0, "end": 4, "label": "A"}]} for i in range(30)]
-    data = "".join(json.dumps(row) + "\n" for row in rows).encode()
-    made = []
-    for name in ("plain", "gz", "zst", "db", "pattern"):
-        merging = Merging(tmp_path / name)
-        (merging.root / "tasks").mkdir(parents=True)
-        folder = merging.root / "tasks"
-        if name == "plain":
-            (folder / "a.jsonl").write_bytes(data)
-            declare(merging, {"name": "a", "path": "a.jsonl", "labels": ["A"]})
-        elif name == "gz":
-            (folder / "a.jsonl.gz").write_bytes(gzip.compress(data))
-            declare(merging, {"name": "a", "path": "a.jsonl.gz", "labels": ["A"]})
-        elif name == "zst":
-            (folder / "a.jsonl.zst").write_bytes(zstd.compress(data))
-            declare(merging, {"name": "a", "path": "a.jsonl.zst", "labels": ["A"]})
-        elif name == "db":
-            make_database(folder / "p.db", {"other": [{"text": "other"}], "a": rows})
-            declare(merging, {"name": "a", "db": "p.db", "labels": ["A"]})
-        else:
-            for number in range(3):
-                (folder / f"a-{number}.jsonl").write_bytes(b"\n".join(data.splitlines()[number::3]))
-            declare(merging, {"name": "a", "path": "a-*.jsonl", "labels": ["A"]})
-        merging.run(docs_per_partition=10)
-        made.append(merging.files())
-        assert made[-1].pop("places.jsonl")  # which has the files' names
-    assert made[0] == made[1] == made[2] == made[3] == made[4]
-    assert json.loads(made[0]["manifest.json"])["datasets"] == {"a": 30}
 
 
 def test_an_earlier_merge_can_be_merged_again(merging, tmp_path):
@@ -386,35 +264,51 @@ def test_an_earlier_merge_can_be_merged_again(merging, tmp_path):
     assert view(apart) == view(merging)
 
 
-def test_a_brat_folder_is_what_converting_it_gives(tmp_path):
-    root = tmp_path / "brat"
-    make_demo(root, docs=12, labels=3, words=50)
-    convert_brat(root, tmp_path / "converted" / "tasks")
-    converted, direct = Merging(tmp_path / "converted"), Merging(tmp_path / "direct")
-    ledger = converted.run()
-    direct.root.mkdir()
-    declare(direct, {"name": "brat", "path": str(root), "labels": ["PERSON", "PLACE", "COMPANY"]})
-    assert direct.run().texts == ledger.texts
-    assert view(direct) == view(converted)
+def test_all_kinds_of_files_are_the_same_data_set(tmp_path):
+    rows = [{"text": f"text {i} cat", "spans": [{"start": 0, "end": 4, "label": "A"}]} for i in range(30)]
+    data = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    made = []
+    for path, files in {
+        "a.jsonl": {"a.jsonl": data},
+        "a.jsonl.gz": {"a.jsonl.gz": gzip.compress(data)},
+        "a.jsonl.zst": {"a.jsonl.zst": zstd.compress(data)},
+        "a-*.jsonl": {f"a-{number}.jsonl": b"\n".join(data.splitlines()[number::3]) for number in range(3)},
+        "p.db": {},
+    }.items():
+        merging = Merging(tmp_path / path.replace("*", ""))
+        where = {"db": path} if path == "p.db" else {"path": path}
+        declare(merging, {"name": "a", **where, "labels": ["A"]})
+        for name, content in files.items():
+            (merging.root / "tasks" / name).write_bytes(content)
+        if path == "p.db":
+            make_database(merging.root / "tasks/p.db", {"other": [{"text": "other"}], "a": rows})
+        merging.run(docs_per_partition=10)
+        made.append(merging.files())
+        assert made[-1].pop("places.jsonl")  # which has the files' names
+    assert all(other == made[0] for other in made)
+    assert json.loads(made[0]["manifest.json"])["datasets"] == {"a": 30}
 
 
-def test_problems_in_brat_files_are_located_and_counted(merging):
-    folder = merging.root / "tasks" / "brat"
-    folder.mkdir(parents=True)
-    (folder / "a.txt").write_text("Add 5 mL of water.")
-    (folder / "a.ann").write_text("T1\tAmount 4 8\t5 mL\nT2\tReagent 12 17\tmilk\nT3\tOther 0 3\tAdd\n")
-    (folder / "b.txt").write_text("Not annotated")
-    declare(merging, {"name": "brat", "path": "brat", "labels": ["Amount", "Reagent"]})
-    ledger = merging.run()
-    assert +ledger.rows == Counter({"merged": 1, "not annotated": 1})
-    assert +ledger.spans == Counter({"entity": 1, "invalid": 1, "undeclared label": 1})
-    problems = [json.loads(line) for line in merging.files()["problems.jsonl"].splitlines()]
-    assert [(problem["file"], problem["line"]) for problem in problems] == [("a.ann", 2), ("b.txt", 0), ("a.ann", 3)]
+def test_files_whose_name_hides_what_they_are_are_named(tmp_path):
+    path = tmp_path / "a.jsonl"
+    for content, message in (
+        (gzip.compress(b"{}"), r"suffix \.gz"),
+        (zstd.compress(b"{}"), r"suffix \.zst"),
+        ("{}".encode("utf-16"), "save it as UTF-8"),
+        (b"PK\3\4", r"a\.jsonl: this compression isn't supported; use \.gz or \.zst"),
+        (b"SQLite format 3\0", "this is a database; declare it as `db:`"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(InputError, match=message):
+            read(path)
 
 
 @pytest.mark.parametrize(
     ("declared", "message"),
     [
+        ({"path": "empty"}, r"has neither \.spacy files nor brat documents; .* folder/\*\.jsonl"),
+        ({"path": "a.jsonl", "spans": "sc"}, r"`spans` is of \.spacy files; leave it out"),
+        ({"path": "a.jsonl", "text": "body"}, r"`text` is of \.json files; leave it out"),
         ({"path": "a.jsonl", "db": "p.db"}, "needs either a path or a db;"),
         ({}, "needs either a path or a db;"),
         ({"path": "a\0.jsonl"}, r"datasets\.yml: data set .a.: no path can have the character .*; correct"),
@@ -424,76 +318,9 @@ def test_problems_in_brat_files_are_located_and_counted(merging):
 )
 def test_wrong_sources(merging, declared, message):
     declare(merging, {"name": "a", "labels": ["A"], **declared})
+    (merging.root / "tasks/empty").mkdir()
+    (merging.root / "tasks/a.jsonl").touch()
     with pytest.raises((InputError, FileNotFoundError), match=message):
-        merging.run()
-
-
-def test_a_database_with_a_log_of_writes_can_be_read(merging):
-    (merging.root / "tasks").mkdir()
-    path = merging.root / "tasks" / "p.db"
-    make_database(path, {"a": [{"text": "one"}]}, extra="pragma journal_mode = wal;")
-    declare(merging, {"name": "a", "db": "p.db", "labels": ["A"]})
-    assert merging.run().rows == Counter(merged=1)
-    writer = sqlite3.connect(path)
-    writer.execute("insert into example values (7, 1, 1, ?)", (b'{"text": "two"}',))
-    writer.execute("insert into link values (null, 7, 1)")
-    writer.commit()
-    assert merging.run().rows == Counter(merged=2)
-    writer.close()
-
-
-def test_the_latest_of_several_files_is_in_the_last(merging):
-    folder = merging.root / "tasks"
-    folder.mkdir()
-    span = {"start": 0, "end": 3, "label": "A"}
-    (folder / "2023.jsonl").write_text('{"text": "other"}\n' + json.dumps({"text": "one", "spans": [span]}))
-    (folder / "2024.jsonl").write_text('{"text": "one"}\n')
-    declare(merging, {"name": "a", "path": "20*.jsonl", "labels": ["A"]})
-    ledger = merging.run()
-    assert (ledger.rows["superseded"], ledger.spans["entity"]) == (1, 0)
-
-
-@pytest.mark.parametrize("name", ["a[1].jsonl", "a.jsonl"])
-def test_a_pattern_is_one_only_if_no_file_has_its_name(merging, name):
-    folder = merging.root / "tasks" / "of [all]"
-    folder.mkdir(parents=True)
-    (folder / name).write_text('{"text": "one"}\n')
-    (folder / "a1.jsonl").write_text('{"text": "two"}\n{"text": "three"}\n')
-    declare(merging, {"name": "a", "path": f"of [all]/{name}", "labels": ["A"]})
-    assert merging.run().rows == Counter(merged=1)
-
-
-def test_a_document_that_is_renamed_has_its_new_name_in_a_later_merge(merging):
-    folder = merging.root / "tasks" / "brat"
-    folder.mkdir(parents=True)
-    (folder / "a.txt").write_text("Add milk")
-    (folder / "a.ann").write_text("T1\tOther 0 3\tAdd\n")
-    declare(merging, {"name": "brat", "path": "brat", "labels": ["A"]})
-    merging.run()
-    for suffix in ("txt", "ann"):
-        (folder / f"a.{suffix}").rename(folder / f"b.{suffix}")
-    merging.run()
-    merging.run("fresh")
-    assert merging.files() == merging.files("fresh")
-    assert b"b.ann" in merging.files()["problems.jsonl"]
-
-
-def test_folders_and_files_that_are_none_of_ours(merging):
-    (merging.root / "tasks" / "empty").mkdir(parents=True)
-    declare(merging, {"name": "a", "path": "empty", "labels": ["A"]})
-    with pytest.raises(InputError, match=r"has neither \.spacy files nor brat documents; .* folder/\*\.jsonl"):
-        merging.run()
-    merging.declared.clear()
-    for content, message in ((gzip.compress(b"{}"), r"suffix \.gz"), (zstd.compress(b"{}"), r"suffix \.zst")):
-        (merging.root / "tasks" / "a.jsonl").write_bytes(content)
-        with pytest.raises(InputError, match=message):
-            read(merging.root / "tasks" / "a.jsonl")
-    (merging.root / "tasks" / "a.jsonl").write_bytes("{}".encode("utf-16"))
-    with pytest.raises(InputError, match="save it as UTF-8"):
-        read(merging.root / "tasks" / "a.jsonl")
-    (merging.root / "tasks" / "a.jsonl.xz").write_bytes(b"")
-    declare(merging, {"name": "a", "path": "a.jsonl.xz", "labels": ["A"]})
-    with pytest.raises(InputError, match=r"a\.jsonl\.xz: this compression isn't supported; use \.gz or \.zst"):
         merging.run()
 
 
@@ -509,7 +336,7 @@ def test_rows_end_as_prodigy_has_them_end(tmp_path, end):
     assert [text for _, text in read(path)] == [row["text"] for row in srsly.read_jsonl(path)]
 
 
-@pytest.mark.parametrize("width", range(1, 60))
+@pytest.mark.parametrize("width", [*range(1, 14), 20, 59])
 def test_every_row_is_in_one_part_wherever_lines_of_both_kinds_are_cut(tmp_path, width):
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'{"text":"1"}\r{"text":"2"}\r\n\r{"text":"3"}\n{"text":"4"}\r{"text":"5"}')
@@ -518,37 +345,16 @@ def test_every_row_is_in_one_part_wherever_lines_of_both_kinds_are_cut(tmp_path,
     assert sum(len(part) for part in parts) == 6
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
-def test_utf_16_is_an_error(tmp_path, encoding):
-    (tmp_path / "a.jsonl").write_bytes('{"text": "one"}'.encode(encoding))
-    with pytest.raises(InputError, match=r"a\.jsonl: this is UTF-16; save it as UTF-8"):
-        read(tmp_path / "a.jsonl")
-
-
 def user_data(**data) -> spacy.tokens.Doc:
     doc = spacy.blank("xx")("one two")
     doc.user_data["labelwise"] = {"gold": [[0, 3, "A", ["x"]]], "rejected": [], **data}
     return doc
 
 
-@pytest.mark.parametrize("others", [{}, {"B": "none"}])
-def test_a_span_of_a_label_that_its_doc_was_not_searched_for_is_a_problem(tmp_path, others):
-    """Nothing tells which of the two is wrong; the span costs only itself."""
-    DocBin(docs=[user_data(uncovered={"A": "none", **others})], store_user_data=True).to_disk(tmp_path / "a.spacy")
-    merging = Merging(tmp_path)
-    merging.declared.append({"name": "a", "path": "../a.spacy", "labels": ["A", "B"]})
-    merging.add("c", ["C"], [{"text": "third"}])
-    ledger = merging.run()
-    assert ledger.spans == Counter(invalid=1)
-    problem = json.loads(merging.files()["problems.jsonl"])
-    assert (problem["dataset"], problem["file"], problem["line"]) == ("a", "a.spacy", 1)
-    assert problem["reason"] == "invalid: A 0 3: nobody looked for A, says `uncovered`"
-
-
 @pytest.mark.parametrize(
     "data",
     [
-        *({"uncovered": {"A": "some"}}, {"uncovered": {"A": 3}}, {"uncovered": ["A"]}, {"uncovered": 3}, {}),
+        *({"uncovered": {"A": "some"}}, {"uncovered": ["A"]}, {}),
         {"uncovered": {}, "gold": [[0, 1]]},
     ],
 )

@@ -4,14 +4,10 @@ import json
 from datetime import UTC, datetime
 
 import pytest
-import typer
-import yaml
-from typer.testing import CliRunner
 
 from labelwise.errors import InputError
-from labelwise.sources import json_array, label_studio
+from labelwise.sources import label_studio
 from labelwise.sources.formats import read_items
-from scripts.merge import merge_cli
 from tests.conftest import Merging
 
 
@@ -66,15 +62,6 @@ def test_each_annotation_is_an_answer_of_its_annotator(tmp_path):
     ]
     assert spans(items[0]) == [(4, 8, "A")]
     assert items[0].task.timestamp == datetime(2021, 3, 9, 22, 16, 8, 728378, tzinfo=UTC).timestamp()
-
-
-def test_the_small_export(tmp_path):
-    """JSON-MIN: one annotation a row; without a label, nothing was found."""
-    label = [{"start": 4, "end": 8, "text": "5 mL", "labels": ["A", "B"]}]
-    items = read(tmp_path, [{"id": 1, "text": "Add 5 mL", "label": label, "annotator": 3, "annotation_id": 5}])
-    items += read(tmp_path, [{"id": 2, "text": "Stir", "annotator": 3, "annotation_id": 6}])
-    assert [spans(item) for item in items] == [[(4, 8, "A"), (4, 8, "B")], []]
-    assert {item.task.annotator_id for item in items} == {"3"}
 
 
 def test_the_small_export_of_a_project_that_names_its_controls_otherwise(tmp_path):
@@ -139,38 +126,6 @@ def test_the_text_is_the_one_that_is_declared_or_called_so_or_alone(tmp_path, da
     assert (item.task.text if item.task else item.problem) == found
 
 
-def test_spans_of_another_text_are_invalid(tmp_path):
-    body, title = result(10, 13, text="Bob"), result(0, 5, text="Apple")
-    data = {"title": "Apple buys X", "body": "Yesterday Bob sold Apple."}
-    problem, item = read(tmp_path, [{"id": 1, "data": data, "annotations": [annotation(title, body)]}], "body")
-    assert (problem.problem, spans(item)) == ("invalid: 'Apple' isn't at 0 5", [(10, 13, "A")])
-
-
-def test_a_text_that_nobody_declares_is_asked_for_and_what_is_printed_is_pasted(tmp_path):
-    folder = tmp_path / "prodigy"
-    folder.mkdir()
-    data = {"title": "5 mL of it", "body": "Add 5 mL of it all"}
-    row = {"id": 1, "data": data, "annotations": [annotation(result(4, 8, text="5 mL"))]}
-    (folder / "export.json").write_text(json.dumps([row]), encoding="utf8")
-    app = typer.Typer()
-    app.command()(merge_cli)
-    command = [str(folder), str(tmp_path / "corpus"), "--metrics", str(tmp_path / "merge.json"), "--workers", "1"]
-    printed = CliRunner().invoke(app, command).output
-    assert "'export' isn't declared" in printed
-    entry = printed[printed.index("- name:") :].partition("\n\n")[0]
-    assert yaml.safe_load(entry) == [{"name": "export", "path": "export.json", "labels": ["A"], "text": "body"}]
-    (folder / "datasets.yml").write_text(entry, encoding="utf8")
-    assert CliRunner().invoke(app, command).exit_code == 0
-    assert json.loads((tmp_path / "merge.json").read_text())["spans"] == {"entity": 1}
-
-
-@pytest.mark.parametrize(("key", "suffix"), [("text", ".json"), ("spans", ".spacy")])
-def test_a_key_of_another_format_is_refused(merging: Merging, key, suffix):
-    merging.add("a", ["A"], [{"text": "Add"}], **{key: "body"})
-    with pytest.raises(InputError, match=rf"data set 'a': `{key}` is of {suffix} files; leave it out"):
-        merging.run()
-
-
 def test_what_cannot_be_used_is_told_and_costs_nothing_else(tmp_path):
     items = read(
         tmp_path,
@@ -198,10 +153,46 @@ def test_what_cannot_be_used_is_told_and_costs_nothing_else(tmp_path):
         "no text",
         "not annotated: no annotation",
         "invalid: labels without offsets in the text",
+        "not a span: choices",
         "invalid: hypertextlabels without offsets in the text",
         "invalid: a span without a label, 0 3",
     ]
     assert spans(items[-1]) == [(4, 8, "A"), (3, 99, "A")]
+
+
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        ({"text": "Add", "spans": []}, "other format: its keys are those of JSONL; write it as that, a row per line"),
+        ({"id": 1, "text": "Add"}, "not annotated: no annotation"),
+        *(
+            ({"id": 1, "data": {"image": address}}, "other format: its data is the address of an image or a file")
+            for address in ("https://example.org/a.png", "/data/upload/1/a.png", "s3://b/a")
+        ),
+    ],
+)
+def test_a_task_that_is_no_annotated_text_is_told(tmp_path, row, problem):
+    image = {"type": "rectanglelabels", "value": {"x": 1, "y": 2, "rectanglelabels": ["Cat"]}}
+    (item,) = read(tmp_path, [row | ({"annotations": [annotation(image)]} if "data" in row else {})])
+    assert item.problem.startswith(problem)
+
+
+def test_a_taxonomy_of_spans_is_their_label_unless_they_have_one(tmp_path):
+    value = {"start": 4, "end": 8, "text": "5 mL", "taxonomy": [["Quantity", "Volume"]]}
+    alone = {"id": "r1", "type": "taxonomy", "value": value}
+    both = [{**result(4, 8, "A", "5 mL"), "id": "r2"}, {"id": "r2", "type": "taxonomy", "value": value}]
+    one, asked, two = read(tmp_path, [task("Add 5 mL", annotation(alone)), task("Add 5 mL", annotation(*both))])
+    assert (spans(one), asked.problem, spans(two)) == ([(4, 8, "Volume")], "not a span: taxonomy", [(4, 8, "A")])
+
+
+@pytest.mark.parametrize("small", [True, False])
+def test_what_an_export_of_ours_has_besides_comes_back(tmp_path, small):
+    """The document's name, and labels that the text isn't complete for."""
+    data = {"text": "Add 5 mL", "doc": "a longer name.txt", "_labelwise_uncovered": {"B": "none", "C": 3}}
+    who = {"annotator": 1, "annotation_id": 2, "label": [{"start": 4, "end": 8, "text": "5 mL", "labels": ["A"]}]}
+    full = {"id": 1, "data": data, "annotations": [annotation(result(4, 8, text="5 mL"))]}
+    (item,) = read(tmp_path, [{"id": 1, **data, **who} if small else full])
+    assert (item.task.meta, item.task.uncovered) == ({"doc": "a longer name.txt"}, {"B": "none"})
 
 
 def test_a_span_that_quotes_something_else_is_invalid(tmp_path):
@@ -213,106 +204,6 @@ def test_a_span_that_quotes_something_else_is_invalid(tmp_path):
     assert spans(item) == [(7, 15, "A"), (7, 10, "A")]
 
 
-def test_an_address_of_a_text_is_not_the_text(tmp_path):
-    (item,) = read(tmp_path, [task("https://bucket.example/x.txt", annotation(result(4, 8, "A", "5 mL")))])
-    assert (item.task, item.problem) == (None, OTHER)
-
-
-def test_a_taxonomy_of_spans_is_their_label_unless_they_have_one(tmp_path):
-    value = {"start": 4, "end": 8, "text": "5 mL", "taxonomy": [["Quantity", "Volume"]]}
-    alone = {"id": "r1", "type": "taxonomy", "value": value}
-    both = [{**result(4, 8, "A", "5 mL"), "id": "r2"}, {"id": "r2", "type": "taxonomy", "value": value}]
-    asked = {"id": "r2", "type": "choices", "value": {"start": 4, "end": 8, "text": "5 mL", "choices": ["sure"]}}
-    items = read(tmp_path, [task("Add 5 mL", annotation(alone)), task("Add 5 mL", annotation(*both, asked))])
-    assert [spans(item) for item in items] == [[(4, 8, "Volume")], [(4, 8, "A")]]
-
-
-@pytest.mark.parametrize("small", [True, False])
-def test_what_an_export_of_ours_has_besides_comes_back(tmp_path, small):
-    """The document's name, and labels that the text isn't complete for, unless somebody else's data are called so."""
-    data = {"text": "Add 5 mL", "doc": "a longer name than the text.txt", "_labelwise_uncovered": {"B": "none", "C": 3}}
-    other = {"text": "Stir", "doc": "Stir", "_labelwise_uncovered": "none"}
-    if small:
-        who = {"annotator": 1, "annotation_id": 2, "label": [{"start": 4, "end": 8, "text": "5 mL", "labels": ["A"]}]}
-        rows = [{"id": 1, **data, **who}, {"id": 2, **other, "annotator": 1, "annotation_id": 3}]
-    else:
-        rows = [{"id": 1, "data": data, "annotations": [annotation(result(4, 8, text="5 mL"))]}]
-        rows.append({"id": 2, "data": other, "annotations": [annotation()]})
-    items = read(tmp_path, rows)
-    assert [(item.task.text, item.task.meta, item.task.uncovered) for item in items] == [
-        ("Add 5 mL", {"doc": data["doc"]}, {"B": "none"}),
-        ("Stir", {"doc": "2"}, None),
-    ]
-
-
-def test_it_is_merged_with_agreement_and_the_ledger_balances(merging: Merging):
-    exported = [
-        task("Add 5 mL", annotation(result(4, 8), result(0, 99)), annotation(result(4, 8), who=2)),
-        task("Stir", annotation(was_cancelled=True), number=2),
-        task("Wait", number=3),
-    ]
-    merging.add("a", ["A"], [])
-    (merging.root / "tasks" / "a.json").write_text(json.dumps(exported))
-    merging.declared[0]["path"] = "a.json"
-    merging.add("b", ["B"], [{"text": "x"}])
-    ledger = merging.run()
-    assert ledger.rows == {"merged": 3, "ignored": 1, "not annotated": 1}
-    assert (ledger.spans["entity"], ledger.spans["duplicate"], ledger.spans["invalid"]) == (1, 1, 1)
-    assert ledger.agreement["A"]["texts"] == 1
-
-
-def test_annotations_that_are_equal_have_an_outcome_each(merging: Merging):
-    """Two of one task that have no ids are equal in all."""
-    one = {"result": [result(4, 8)]}
-    merging.add("a", ["A"], [])
-    (merging.root / "tasks" / "a.json").write_text(json.dumps([task("Add 5 mL", one, one)]))
-    merging.declared[0]["path"] = "a.json"
-    merging.add("b", ["B"], [{"text": "x"}])
-    ledger = merging.run()
-    assert (ledger.rows["merged"], ledger.rows["superseded"], ledger.spans["entity"]) == (2, 1, 1)
-
-
-ELEMENTS = [[], [1], [12345, "a]b", {"x": [1, {"y": "\\u00e9}"}]}, None, [2]], [{"a": "x" * 50}] * 9]
-
-
-@pytest.mark.parametrize("chunk", [1, 7, 1000])
-@pytest.mark.parametrize("values", ELEMENTS)
-def test_an_array_of_any_size_is_read_element_by_element(chunk, values, tmp_path, monkeypatch):
-    """So are two in a file, with anything between them."""
-    monkeypatch.setattr(json_array, "CHUNK", chunk)
-    for indent in (None, 2):
-        one = json.dumps(values, indent=indent) + "\n"
-        for content, expected in ((one, values), (one + one, values * 2), (one + ",\n[]" + one, values * 2)):
-            (tmp_path / "a.json").write_text(content)
-            assert list(json_array.read_array(tmp_path / "a.json")) == [(value, "") for value in expected]
-    (tmp_path / "a.json").write_text('\ufeff {"id": 1} {"id": 2}', encoding="utf8")
-    assert list(json_array.read_array(tmp_path / "a.json")) == [({"id": 1}, ""), ({"id": 2}, "")]
-
-
-@pytest.mark.parametrize("chunk", [1, 1000])
-@pytest.mark.parametrize(
-    ("content", "before", "said"),
-    [
-        (b"[1,\n2", [1, 2], "the array has no end"),
-        (b"[1,\n oops,\n2]", [1], "from line 2 on, it isn't JSON (Expecting value"),
-        (b"[1, 2]\n[3]\n\nx", [1, 2, 3], "from line 4 on, it isn't JSON (Expecting value"),
-        (b"[1]]", [1], "from line 1 on, it isn't JSON (Expecting value"),
-        (b"[[" + b"[" * 100_000, [], "from line 1 on, it isn't JSON (maximum recursion depth"),
-        (b"[0, " + b"1" * 5000 + b"]", [0], "from line 1 on, it isn't JSON (Exceeds the limit"),
-        (b'[0, {"a": 1', [0], "from line 1 on, it isn't JSON (Expecting ',' delimiter"),
-        ("[1]".encode("utf-16"), [], "from line 1 on, it isn't JSON (Expecting value"),
-    ],
-)
-def test_where_a_file_is_damaged_costs_only_what_follows(content, before, said, chunk, tmp_path, monkeypatch):
-    if len(content) < 5000:
-        monkeypatch.setattr(json_array, "CHUNK", chunk)
-    (tmp_path / "a.json").write_bytes(content)
-    *found, (element, problem) = json_array.read_array(tmp_path / "a.json")
-    assert (found, element) == ([(value, "") for value in before], None)
-    assert problem.startswith(f"malformed: {said}")
-    assert problem.endswith("export it again")
-
-
 def test_a_key_that_is_there_twice_costs_its_task_alone(tmp_path):
     good = json.dumps(task("Add 5 mL", annotation(result(4, 8))))
     bad = good.replace('"labels": ["A"]', '"labels": ["A"], "labels": ["B"]')
@@ -320,64 +211,6 @@ def test_a_key_that_is_there_twice_costs_its_task_alone(tmp_path):
     first, second = read_items(tmp_path / "a.json")
     assert first.problem == "malformed: the key 'labels' is there twice; keep one"
     assert spans(second) == [(4, 8, "A")]
-
-
-@pytest.mark.parametrize("address", ["https://example.org/a.png", "/data/upload/1/a.png", "s3://b/a"])
-def test_an_address_is_no_text(tmp_path, address):
-    image = {"type": "rectanglelabels", "value": {"x": 1, "y": 2, "rectanglelabels": ["Cat"]}}
-    (item,) = read(tmp_path, [{"id": 1, "data": {"image": address}, "annotations": [annotation(image)]}])
-    assert item.problem == f"other format: its data is the address of an image or a file, not a text: {address}"
-
-
-def test_garbage_behind_an_export_does_not_stop_a_merge(merging: Merging):
-    merging.add("a", ["A"], [])
-    export = json.dumps([task("Add 5 mL", annotation(result(4, 8)))])
-    other = json.dumps([task("Stir", annotation(result(0, 4)), number=2)])
-    (merging.root / "tasks" / "a.json").write_text(f"{export}\n{other}\noops")
-    merging.declared[0]["path"] = "a.json"
-    merging.add("b", ["B"], [{"text": "x"}])
-    ledger = merging.run()
-    assert +ledger.rows == {"merged": 3, "malformed": 1}
-    problem = json.loads(merging.files()["problems.jsonl"])
-    assert (problem["file"], problem["line"]) == ("a.json", 3)
-
-
-@pytest.mark.parametrize("code", [0xD83D, 0xDCFF, 0xDE00])
-def test_half_a_character_costs_only_its_row_or_its_span(tmp_path, code):
-    """Of a text, of a label, and of what else goes into the corpus; bytes that aren't UTF-8 are the same."""
-    half = chr(code)
-    whole = task("Add \U0001f600", annotation(result(0, 3)))
-    content = [
-        task(f"Add {half}", annotation(result(0, 3))),
-        task("Add", annotation(result(0, 3), result(0, 2, half), result("4", 8) | {"type": half})),
-        task("Add", annotation(result(0, 3), who=half)),
-        task("Add", annotation(result(0, 3)), doc=half),
-        whole,
-    ]
-    path = tmp_path / "export.json"
-    path.write_text(json.dumps(content))
-    items = list(read_items(path))
-    assert [item.problem.partition(" ")[0] if item.problem else len(item.task.spans) for item in items] == [
-        *("malformed:", "invalid:", "invalid:", 1, "malformed:", "malformed:", 1),
-    ]
-    assert all(json.dumps(item.problem, ensure_ascii=False).encode() for item in items)
-    path.write_bytes(json.dumps(content[4:]).encode().replace(b"Add", b"A\xff"))
-    assert [item.problem.partition(":")[0] for item in read_items(path)] == ["malformed"]
-
-
-def test_a_label_with_half_a_character_does_not_hide_which_text_it_is_of(tmp_path):
-    path = tmp_path / "export.json"
-    path.write_text(json.dumps([task("Add 5 mL", annotation(result(4, 8, "\ud83d", text="5 mL")))]))
-    problem, item = read_items(path)
-    assert problem.problem == "invalid: half a character in the label '\\ud83d'"
-    assert (item.task.text, item.task.spans) == ("Add 5 mL", [])
-
-
-@pytest.mark.parametrize("row", [{"text": "Add", "spans": []}, {"text": "Add", "label": [[0, 3, "A"]]}])
-def test_rows_of_jsonl_are_told(tmp_path, row):
-    items = read(tmp_path, [row, {"id": 1, "text": "Add"}])
-    reasons = [item.problem.partition(":")[0] for item in items]
-    assert reasons == ["other format", "not annotated"]
 
 
 def test_values_that_are_no_spans_are_counted_one_by_one(tmp_path):
@@ -391,14 +224,50 @@ def test_values_that_are_no_spans_are_counted_one_by_one(tmp_path):
     full = {"id": 1, "data": {"text": "Add 5 mL"}}
     results = ["x", None, {**result(4, 8, text="5 mL"), "id": [], "to_name": {}}]
     items = read(tmp_path, [full | {"annotations": ["x", {"id": 1, "result": "x"}, annotation(*results)]}])
-    malformed = "malformed: an annotation without a list of results"
+    malformed = ["malformed: an annotation without a list of results"] * 2
     objects = ["invalid: a result is an object"] * 2
-    assert [item.problem or spans(item) for item in items] == [malformed, malformed, *objects, [(4, 8, "A")]]
+    assert [item.problem or spans(item) for item in items] == [*malformed, *objects, [(4, 8, "A")]]
 
 
 def test_spans_that_get_lost_are_miscounted(tmp_path, monkeypatch):
     """As if they were read by code that is wrong."""
-    values = label_studio._values
-    monkeypatch.setattr(label_studio, "_values", lambda annotation: (values(annotation)[0][:1], []))
-    *_, item = read(tmp_path, [task("Add 5 mL", annotation(result(4, 8), result(0, 3)))])
-    assert item.problem == "miscounted: 2 labels of spans, of which 1 were read"
+    read_results = label_studio._read_results
+    monkeypatch.setattr(label_studio, "_read_results", lambda results: (read_results(results)[0][:1], []))
+    item, _ = read(tmp_path, [task("Add 5 mL", annotation(result(4, 8), result(0, 3)))])
+    assert item.problem == "miscounted: 2 results, of which 1 were read"
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b'[{"id": 1}', b"[1]\n[2]", "[1]".encode("utf-16"), rb'["\ud83d"]'])
+def test_a_file_that_is_no_array_is_an_error(tmp_path, content):
+    (tmp_path / "a.json").write_bytes(content)
+    with pytest.raises(InputError, match=r"a\.json: it isn't one JSON array \(.*\); export it from Label Studio again"):
+        list(read_items(tmp_path / "a.json"))
+
+
+def test_bytes_that_are_not_utf8_cost_their_task_alone(tmp_path):
+    """The mark that some editors begin a file with is no byte of JSON."""
+    good = json.dumps(task("Add 5 mL", annotation(result(4, 8)))).encode()
+    rows = [good, good.replace(b"Add", b"\xff"), good]
+    (tmp_path / "a.json").write_bytes(b"\xef\xbb\xbf[" + b",".join(rows) + b"]")
+    assert [item.problem.partition(":")[0] for item in read_items(tmp_path / "a.json")] == ["", "bad JSON", ""]
+
+
+def test_it_is_merged_with_agreement_and_the_ledger_balances(merging: Merging):
+    """Two annotations of one task that have no ids are equal in all, and have an outcome each."""
+    others = [{"type": "relation", "from_id": "a", "to_id": "b"}, {"type": "choices", "value": {"choices": ["x"]}}]
+    exported = [
+        task("Add 5 mL", annotation(result(4, 8), result(0, 99), *others), annotation(result(4, 8), who=2)),
+        task("Stir", annotation(was_cancelled=True), number=2),
+        task("Wait", number=3),
+        task("Add", *[{"result": [result(0, 3)]}] * 2, number=4),
+    ]
+    merging.add("a", ["A"], [])
+    (merging.root / "tasks" / "a.json").write_text(json.dumps(exported))
+    merging.declared[0]["path"] = "a.json"
+    merging.add("b", ["B"], [{"text": "x"}])
+    ledger = merging.run()
+    assert ledger.rows == {"merged": 4, "superseded": 1, "ignored": 1, "not annotated": 1}
+    spans = {"entity": 2, "duplicate": 1, "invalid": 1, "in superseded task": 1, "not a span": 2}
+    assert ledger.spans == spans
+    assert ledger.agreement["A"]["texts"] == 1
+    assert ledger.problems == 1, "what isn't a span isn't bad"

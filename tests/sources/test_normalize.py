@@ -1,7 +1,6 @@
 """The normal form of texts, and where their spans go."""
 
 import unicodedata
-from sys import maxunicode
 
 import pytest
 from hypothesis import given
@@ -35,36 +34,7 @@ def test_normal_forms(text, normal):
     assert normalize(text)[0] == normal
 
 
-def test_it_is_that_of_unicode_for_characters_that_are_composed_alone_and_beside_marks():
-    """Also where a mark is composed of others, such as U+0F73."""
-    every = map(chr, range(maxunicode + 1))
-    characters = [char for char in every if unicodedata.decomposition(char)[:1] not in ("", "<")]
-    marks = ["", "\u0301", "\u0323", "\u0f71", "\u0f73", "\u0f74", "\u0f81", "\u0344", "\u1161", "\u11a8"]
-    for char in (one for one in characters if not one.isspace()):
-        for mark in marks:
-            for text in (char + mark, mark + char, "\u0f74" + char + mark):
-                assert normalize(text)[0] == unicodedata.normalize("NFC", text), ascii(text)
-
-
-pieces = st.sampled_from(
-    [
-        *"ab e",
-        "\u0301",
-        "\u0323",
-        " ",
-        "\t",
-        "\r",
-        "\n",
-        "\xa0",
-        "\u1100",
-        "\u1161",
-        "\u11a8",
-        "\u0958",
-        "\u0f71",
-        "\u0f73",
-        "\u0f74",
-    ]
-)
+pieces = st.sampled_from("ab e\u0301\u0323\t\r\n\xa0\u1100\u1161\u11a8\u0958\u0f71\u0f73\u0f74\u0344\u0f81")
 
 
 @given(st.lists(pieces | st.characters(exclude_categories=["Cs"]), max_size=12).map("".join))

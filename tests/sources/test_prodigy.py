@@ -19,33 +19,6 @@ def test_hashes_of_one_public_task():
     assert task_hash(-224066023, []) == 92112113
 
 
-def murmur3(data: bytes) -> int:
-    """MurmurHash3 x86 32 with seed 0, signed, after its description."""
-    mask, state = 0xFFFFFFFF, 0
-    for start in range(0, len(data), 4):
-        block = data[start : start + 4]
-        k = int.from_bytes(block, "little") * 0xCC9E2D51 & mask
-        k = (k << 15 | k >> 17) * 0x1B873593 & mask
-        state ^= k
-        if len(block) == 4:
-            state = ((state << 13 | state >> 19) * 5 + 0xE6546B64) & mask
-    state ^= len(data)
-    state = (state ^ state >> 16) * 0x85EBCA6B & mask
-    state = (state ^ state >> 13) * 0xC2B2AE35 & mask
-    state ^= state >> 16
-    return state - 2**32 if state >= 2**31 else state
-
-
-@pytest.mark.parametrize("text", ["5 \xb5L/min <b>", 'a"b\\c/d\té\U0001f600', "x"])
-def test_input_hash_is_murmur3_of_the_escaped_text(text):
-    assert input_hash(text) == murmur3(b"text=" + json.dumps(text).encode())
-
-
-def test_task_hash_is_murmur3_of_input_hash_and_spans_with_sorted_keys():
-    data = b'-224066023spans=[{"end":8,"label":"Amount-Unit","start":4}]'
-    assert task_hash(-224066023, [{"start": 4, "end": 8, "label": "Amount-Unit"}]) == murmur3(data)
-
-
 @pytest.mark.parametrize(
     ("task", "kind"),
     [

@@ -20,14 +20,13 @@ CONTENT = b"".join(line + (b"\n", b"\n", b"\r\n", b"\r")[number % 4] for number,
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.gz", ".jsonl.zst"])
-@pytest.mark.parametrize("order", ["forwards", "backwards", "shuffled"])
-def test_pieces_have_each_line_once(tmp_path, suffix, order):
+def test_pieces_have_each_line_once_in_whatever_order(tmp_path, suffix):
     file = tmp_path / f"raw{suffix}"
     file.write_bytes({".gz": gzip.compress, ".zst": zstd.compress}.get(file.suffix, bytes)(CONTENT))
     pieces = list(find_pieces([file], 100))
-    assert 25 <= len(pieces) <= 31
-    wanted = {"forwards": pieces, "backwards": pieces[::-1], "shuffled": random.Random(0).sample(pieces, len(pieces))}
-    found = {piece: [(raw.name, raw.text) for raw in read_piece(piece)] for piece in wanted[order]}
+    assert 25 <= len(pieces) <= 31 if suffix == ".jsonl" else len(pieces) == 1
+    shuffled = random.Random(0).sample(pieces, len(pieces))
+    found = {piece: [(raw.name, raw.text) for raw in read_piece(piece)] for piece in shuffled}
     assert [one for piece in pieces for one in found[piece]] == [
         (f"{file.name}:{number}", json.loads(line)["text"]) for number, line in enumerate(LINES, 1) if line.strip()
     ]
@@ -40,10 +39,3 @@ def test_a_file_that_changed_is_named(tmp_path):
     file.write_bytes(CONTENT + b'{"text": "more"}\n')
     with pytest.raises(InputError, match=r"raw\.jsonl: the file changed while it was read"):
         list(read_piece(piece))
-
-
-def test_a_damaged_file_is_named_before_anything_is_read(tmp_path):
-    file = tmp_path / "raw.jsonl.gz"
-    file.write_bytes(gzip.compress(CONTENT)[:-9])
-    with pytest.raises(InputError, match=r"raw\.jsonl\.gz: it can't be read to the end"):
-        list(find_pieces([file], 100))

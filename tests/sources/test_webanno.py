@@ -78,75 +78,40 @@ def test_offsets_behind_an_emoji(tmp_path, units):
     assert read(path) == ("\U0001f600 Ann\nBob", [("Ann", "PER"), ("Bob", "PER")])
 
 
-def test_in_an_export_the_folder_is_the_document_and_the_file_the_annotator(tmp_path):
-    path = write(tmp_path / "annotation" / "one.txt" / "ann.tsv", NER, "", "#Text=Bob", "1-1\t0-3\tBob\t_\tPER\t")
-    (item,) = read_items(path)
-    assert (item.task.meta, item.task.annotator_id) == ({"doc": "one.txt"}, "ann")
-
-
-def test_a_sentence_of_several_lines(tmp_path):
-    path = write(
-        tmp_path / "a.tsv", NER, "", "#Text=Ann", "#Text=left", "1-1\t0-3\tAnn\t_\tPER\t", "1-2\t4-8\tleft\t_\t_\t"
-    )
-    assert read(path) == ("Ann\nleft", [("Ann", "PER")])
-
-
-@pytest.mark.parametrize("layer", ["custom.Drug", "webanno.custom.Drug", "org.example.Drug"])
-def test_layers_of_a_projects_own_are_read_beside_entities(tmp_path, layer):
-    """INCEpTION calls a new layer custom.*, WebAnno webanno.custom.*; DKPro's own aren't annotated for this."""
+def test_layers_of_a_projects_own_are_read_beside_entities(tmp_path):
+    """INCEpTION calls a new layer custom.*, WebAnno webanno.custom.*; without a value, a span has its layer's name."""
     path = write(
         tmp_path / "a.tsv",
-        *(
-            POS,
-            NER,
-            f"#T_SP={layer}|kind|dose",
-            f"#T_RL=custom.Relation|label|BT_{layer}",
-            "",
-            "#Text=Ann took aspirin",
-        ),
-        "1-1\t0-3\tAnn\tNP\tX\t_\tPER\t_\t_\t_\t_\t",
-        "1-2\t4-8\ttook\tV\tX\t_\t_\t*\t_\t_\t_\t",
-        "1-3\t9-16\taspirin\tN\tX\t_\t_\tNSAID\t5\tby\t1-1\t",
+        *(POS, NER.replace("|value", ""), "#T_SP=webanno.custom.Drug|kind|dose"),
+        "#T_RL=custom.Relation|label|BT_custom.Drug",
+        "#T_SP=custom.Host|ROLE_custom.Host:links_custom.Link|uima.tcas.Annotation",
+        *("", "#Text=Ann took aspirin"),
+        "1-1\t0-3\tAnn\tNP\tX\thttp://x\t_\t_\t_\t_\t_\t_\t",
+        "1-2\t4-8\ttook\tV\tX\t_\t*\t_\t_\t_\tpr2;pr1\t1-1\t",
+        "1-3\t9-16\taspirin\tN\tX\t_\tNSAID\t5\tby\t1-1\t_\t_\t",
     )
-    assert read(path)[1] == [("Ann", "PER"), ("took", "Drug"), ("aspirin", "NSAID")]
-
-
-def test_entities_without_values_and_hosts_of_slots_have_their_layers_name(tmp_path):
-    bare = NER.replace("|value", "")
-    slots = "#T_SP=custom.Host|ROLE_custom.Host:links_custom.Link|uima.tcas.Annotation"
-    path = write(
-        tmp_path / "a.tsv",
-        bare,
-        slots,
-        "",
-        "#Text=Ann left",
-        "1-1\t0-3\tAnn\thttp://x\t_\t_\t",
-        "1-2\t4-8\tleft\t_\tpr2;pr1\t1-1\t",
-    )
-    assert read(path)[1] == [("Ann", "NamedEntity"), ("left", "Host")]
-
-
-def test_a_document_that_nobody_has_opened_is_not_annotated(tmp_path):
-    path = write(tmp_path / "one.txt" / "INITIAL_CAS.tsv", NER, "", "#Text=Bob", "1-1\t0-3\tBob\t_\t_\t")
-    (item,) = read_items(path)
-    assert (item.task, item.problem) == (None, "not annotated: INITIAL_CAS is the document before anyone annotated it")
+    assert read(path)[1] == [("Ann", "NamedEntity"), ("took", "Drug"), ("took", "Host"), ("aspirin", "NSAID")]
 
 
 @pytest.mark.parametrize(
-    ("lines", "line", "why"),
+    ("rows", "line", "why"),
     [
-        (["", "1-1\t0-3\tAnn\t_\tPER"], 3, "a token before the first #Text="),
-        (["", "#Text=Ann", "1-1\tx\tAnn"], 4, "no token with its offsets"),
-        (["", "#Text=Ann", "1-1\t0-9\tAnn\t_\t_"], 4, "'Ann' isn't at 0-9"),
+        (["#Text=Ann", "1-1\tx\tAnn"], 5, "no token with its offsets"),
+        (["#Text=Ann", "1-1\t0-9\tAnn\t_\t_"], 5, "'Ann' isn't at 0-9"),
+        (["#Text=Ann", "1-1\t0-3\tAnn\t_\t_", "", "#Text=Bob", "2-1\t1-4\tBob\t_\t_"], 8, "is in the sentence before"),
+        (["1-1\t0-3\tAnn\t_\tPER"], 4, "a token before the first #Text="),
+        (["#Text=Ann Bob", "1-2\t44-7\tBob\t_\tPER\t"], 5, "'Bob' isn't at 44-7"),
+        (["#Text=Ann Bob", "1-2\t99999999999999999999-3\tBob\t_\tPER\t"], 5, "no token with its offsets"),
+        (["#Text=Ann Bob", "1-2\t\u0663-\u0666\tBob\t_\tPER\t"], 5, "no token with its offsets"),
         (
-            ["", "#Text=Ann", "1-1\t0-3\tAnn\t_\t_", "", "#Text=Bob", "2-1\t1-4\tBob\t_\t_"],
-            7,
-            "is in the sentence before",
+            ["#Text=A", "1-1\t0-1\tA\t_\t_", "", "#Text=B", "2-1\t900000000-900000001\tB\t_\t_"],
+            8,
+            "behind the sentence",
         ),
     ],
 )
-def test_a_line_that_cannot_be_read_is_told(tmp_path, lines, line, why):
-    (item,) = read_items(write(tmp_path / "a.tsv", *lines))
+def test_a_line_that_cannot_be_read_is_told(tmp_path, rows, line, why):
+    (item,) = read_items(write(tmp_path / "a.tsv", NER, "", *rows))
     assert (item.task, item.line) == (None, line)
     assert item.problem.startswith("malformed: ")
     assert why in item.problem
@@ -157,6 +122,12 @@ def test_another_file_is_told(tmp_path, content):
     (tmp_path / "a.tsv").write_bytes(content)
     (item,) = read_items(tmp_path / "a.tsv")
     assert item.problem.startswith("malformed: ")
+
+
+def test_a_document_that_nobody_has_opened_is_not_annotated(tmp_path):
+    path = write(tmp_path / "one.txt" / "INITIAL_CAS.tsv", NER, "", "#Text=Bob", "1-1\t0-3\tBob\t_\t_\t")
+    (item,) = read_items(path)
+    assert (item.task, item.problem) == (None, "not annotated: INITIAL_CAS is the document before anyone annotated it")
 
 
 @pytest.mark.parametrize("suffix", ["tsv", "iob", "conll", "bio"])
@@ -211,31 +182,6 @@ def test_tokens_are_as_in_the_text_or_escaped(tmp_path):
         *("1-1\t0-7\t\\textbf\t_\tA\t", "1-2\t8-11\t\\\\no\t_\tB\t"),
     )
     assert read(path) == ("\\textbf \\no\f", [("\\textbf", "A"), ("\\no", "B")])
-
-
-@pytest.mark.parametrize(
-    ("offsets", "why"),
-    [
-        ("44-7", "'Bob' isn't at 44-7"),
-        ("99999999999999999999-3", "no token with its offsets"),
-        ("9" * 5000 + "-3", "no token with its offsets"),
-        ("\u0663-\u0666", "no token with its offsets"),
-        ("7-4", "'Bob' isn't at 7-4"),
-    ],
-)
-def test_offsets_that_are_none_are_told(tmp_path, offsets, why):
-    path = write(
-        tmp_path / "a.tsv", NER, "", "#Text=Ann Bob", "1-1\t0-3\tAnn\t_\tPER\t", f"1-2\t{offsets}\tBob\t_\tPER\t"
-    )
-    (item,) = read_items(path)
-    assert (item.line, item.task, item.problem) == (6, None, f"malformed: {why}")
-
-
-def test_a_gap_that_would_fill_the_memory_is_told(tmp_path):
-    lines = ("#Text=Ann", "1-1\t0-3\tAnn\t_\t_", "", "#Text=B", "2-1\t900000000-900000001\tB\t_\t_")
-    (item,) = read_items(write(tmp_path / "a.tsv", NER, "", *lines))
-    assert item.line == 8
-    assert item.problem == "malformed: its offset 900000000 is 899,999,997 behind the sentence before"
 
 
 def test_a_row_without_the_column_of_a_layer_is_counted(tmp_path):

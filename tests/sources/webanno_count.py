@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from labelwise.sources.items import Item
-from labelwise.sources.webanno_cells import unescape
+from labelwise.sources.webanno import unescape
 
 ROW = re.compile(rb"[0-9]+-[0-9.]+\t")
 TEXT = b"#Text="
