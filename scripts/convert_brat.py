@@ -19,7 +19,7 @@ class BratSection(msgspec.Struct, frozen=True):
     """The section `brat` of project.yml.
 
     split (str): of all its texts; "folder": folders train, dev and test are those splits, other texts go by hash.
-    labels (tuple): those to convert; all if empty.
+    labels (list): those to convert; all if empty.
     rename (dict): other names of labels.
     missing_ann (str): a text without an annotation file is skipped, or has no entities.
     discontinuous (str): a span in pieces is dropped, has its first piece alone, or covers all of them.
@@ -30,7 +30,7 @@ class BratSection(msgspec.Struct, frozen=True):
     """
 
     split: Literal["folder", "auto", "train", "dev", "test"] = "folder"
-    labels: tuple[str, ...] = ()
+    labels: list[str] = []
     rename: dict[str, str] = {}
     missing_ann: MissingAnn = "skip"
     discontinuous: Discontinuous = "drop"
@@ -51,6 +51,7 @@ def convert_brat_cli(
     """Convert a brat folder to tasks, with all labels of a document in one."""
     with user_errors("Nothing was converted"):
         section = msgspec.structs.asdict(read_section(project, "brat", BratSection))
+        section["labels"] = tuple(section["labels"])
         how = Reading(**{name: section.pop(name) for name in Reading._fields if name in section})
         report = convert_brat(
             brat_dir,
