@@ -19,7 +19,6 @@ from labelwise.sources.items import Item
 from labelwise.sources.jsonl import BOM, COMPRESSED, read_jsonl_file
 from labelwise.sources.label_studio import read_label_studio
 from labelwise.sources.prodigy_tables import read_database
-from labelwise.sources.spacy_docs import read_spacy
 from labelwise.sources.tagged_rows import read_parquet
 from labelwise.sources.webanno import read_webanno
 
@@ -61,6 +60,12 @@ class Format(NamedTuple):
     begins: bytes = b""
 
 
+def _read_spacy(piece: Slice) -> Iterator[Item]:
+    from labelwise.sources.spacy_docs import read_spacy  # it imports spaCy, which takes seconds
+
+    return read_spacy(piece.path, piece.key)
+
+
 TABLES = (".tsv", ".conll", ".bio", ".iob", ".iob2", ".bioes", ".iobes", ".bilou")
 DATABASE = Format(
     "Prodigy database (`db:`)", (".db", ".sqlite", ".sqlite3"), lambda piece: read_database(piece.path, piece.dataset)
@@ -76,7 +81,7 @@ FORMATS = (
     DATABASE,
     FOLDER,
     JSONL,
-    Format("`.spacy`", (".spacy",), lambda piece: read_spacy(piece.path, piece.key)),
+    Format("`.spacy`", (".spacy",), _read_spacy),
     Format("WebAnno TSV 3", TABLES, lambda piece: read_webanno(piece.path), b"#FORMAT=WebAnno TSV"),
     Format("CoNLL", TABLES, lambda piece: read_conll(piece.path)),
     Format("Label Studio", (".json",), lambda piece: read_label_studio(piece.path, piece.key)),
