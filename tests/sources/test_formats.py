@@ -336,15 +336,6 @@ def test_rows_end_as_prodigy_has_them_end(tmp_path, end):
     assert [text for _, text in read(path)] == [row["text"] for row in srsly.read_jsonl(path)]
 
 
-@pytest.mark.parametrize("width", [*range(1, 14), 20, 59])
-def test_every_row_is_in_one_part_wherever_lines_of_both_kinds_are_cut(tmp_path, width):
-    path = tmp_path / "a.jsonl"
-    path.write_bytes(b'{"text":"1"}\r{"text":"2"}\r\n\r{"text":"3"}\n{"text":"4"}\r{"text":"5"}')
-    parts = [list(read_items(path, start=start, end=start + width)) for start in range(0, path.stat().st_size, width)]
-    assert [item.task.text for part in parts for item in part if item.task] == ["1", "2", "3", "4", "5"]
-    assert sum(len(part) for part in parts) == 6
-
-
 def user_data(**data) -> spacy.tokens.Doc:
     doc = spacy.blank("xx")("one two")
     doc.user_data["labelwise"] = {"gold": [[0, 3, "A", ["x"]]], "rejected": [], **data}

@@ -98,6 +98,9 @@ def test_offsets_in_utf_16_are_found_out_by_what_they_quote(tmp_path, quoted):
     (old,) = read(tmp_path, [task(text, annotation(result(13, 23, text="annotation" if quoted else None)))])
     (new,) = read(tmp_path, [task(text, annotation(result(12, 22, text="annotation" if quoted else None)))])
     assert spans(new) == [(12, 22, "A")]
+    right = [result(7, 15, "A", "add\\n5 mL"), result(7, 10, "A", "dd")]  # whole words around what was marked
+    problem, item = read(tmp_path, [task("Please add\n5 mL", annotation(*right, result(4, 8, "A", "5 mL")))])
+    assert (problem.problem, spans(item)) == ("invalid: '5 mL' isn't at 4 8", [(7, 15, "A"), (7, 10, "A")])
     assert spans(old) == [(12, 22, "A") if quoted else (13, 23, "A")]
 
 
@@ -193,15 +196,6 @@ def test_what_an_export_of_ours_has_besides_comes_back(tmp_path, small):
     full = {"id": 1, "data": data, "annotations": [annotation(result(4, 8, text="5 mL"))]}
     (item,) = read(tmp_path, [{"id": 1, **data, **who} if small else full])
     assert (item.task.meta, item.task.uncovered) == ({"doc": "a longer name.txt"}, {"B": "none"})
-
-
-def test_a_span_that_quotes_something_else_is_invalid(tmp_path):
-    """But for line ends as JSON writes them, and for whole words around what was marked."""
-    text = "Please add\n5 mL of it"
-    right = [result(7, 15, "A", "add\\n5 mL"), result(7, 10, "A", "dd")]
-    (problem, item) = read(tmp_path, [task(text, annotation(*right, result(4, 8, "A", "5 mL")))])
-    assert problem.problem == "invalid: '5 mL' isn't at 4 8"
-    assert spans(item) == [(7, 15, "A"), (7, 10, "A")]
 
 
 def test_a_key_that_is_there_twice_costs_its_task_alone(tmp_path):

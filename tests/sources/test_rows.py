@@ -81,7 +81,7 @@ def test_rows_of_all_formats_are_the_same_wherever_a_file_is_cut(tmp_path, width
     rng = random.Random(0)
     path = tmp_path / "a.jsonl"
     content = rng.choices([PRODIGY, REJECTED, DOCCANO, TAGGED, SILENT, [], {**DOCCANO, "answer": "reject"}], k=40)
-    path.write_text("\n".join(map(json.dumps, content)))
+    path.write_bytes("".join(json.dumps(row) + rng.choice(["\n", "\r", "\r\n"]) for row in content).encode())
     size = path.stat().st_size
     parts = [list(read_items(path, start=start, end=start + width)) for start in range(0, size, width)]
     assert [item[1:] for part in parts for item in part] == [item[1:] for item in read_items(path)]

@@ -93,10 +93,6 @@ def test_what_is_new_is_added_once_and_what_is_there_stays_as_it_is(folder, writ
     before = (folder / "datasets.yml").read_bytes()
     assert problems(declare_folder(folder)).keys() == {"below", "empty", "none", "numbers"}
     assert (folder / "datasets.yml").read_bytes() == before
-
-
-def test_two_data_sets_of_one_name_are_told(folder):
-    """A database gives its data sets names; a file can have any."""
     (folder / "datasets.yml").write_text("- {name: drug, path: person*, labels: [PERSON]}\n")
     assert problems(declare_folder(folder))["drug"] == "another data set has this name"
 
