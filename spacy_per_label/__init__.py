@@ -4,7 +4,7 @@ It needs spaCy, and spacy-transformers for a pipeline that has a transformer. Se
 """
 
 from spacy_per_label.component import PerLabelRecognizer
-from spacy_per_label.decode import FoundSpans, choose_flat, decode
+from spacy_per_label.decode import FoundSpans, choose_flat, decode, ways_closed
 from spacy_per_label.loss import log_softmax
 from spacy_per_label.targets import BEGIN, IN, LAST, OUT, TAGS, UNIT, UNKNOWN, targets_of
 from spacy_per_label.transformer import make_transformer
@@ -25,4 +25,5 @@ __all__ = [
     "log_softmax",
     "make_transformer",
     "targets_of",
+    "ways_closed",
 ]

@@ -119,6 +119,16 @@ def _spans(
             yield [doc, label, np.full(len(doc), token), ends[doc, label], sums[doc, label]]
 
 
+def ways_closed(log_p: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Add up the ways to tag the tokens of one doc, of which a span that nobody found has its share, too; see `decode`.
+
+    log_p (np.ndarray): of the shape (tokens, labels, 5).
+    RETURNS (tuple): logarithms: of each token and label, of the ways before it and behind it; of each label, of all.
+    """
+    before, behind, total = _ways_closed(log_p, np.array([[0], [len(log_p) - 1]]), [1] * len(log_p))
+    return before, behind, total[0]
+
+
 def _ways_closed(
     log_p: np.ndarray, bounds: np.ndarray, running: Sequence[int]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

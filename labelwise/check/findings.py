@@ -17,7 +17,7 @@ import numpy as np
 
 from labelwise.corpus.docbin_reader import StoredDoc
 from labelwise.corpus.forms import Forms
-from spacy_per_label import BEGIN, IN, LAST, UNIT, FoundSpans
+from spacy_per_label import BEGIN, IN, LAST, UNIT, FoundSpans, ways_closed
 
 Kind = Literal["missing", "spurious", "wrong label", "wrong boundaries"]
 KINDS: tuple[Kind, ...] = Kind.__args__  # type: ignore[attr-defined]
@@ -66,7 +66,7 @@ class Opinion:
         log_p (np.ndarray): of the shape (tokens, the pipeline's labels, 5).
         numbers (Sequence[int | None]): of the pipeline's labels, among all; None for one that isn't among them.
         """
-        self._log_p = log_p
+        self._log_p, self._ways = log_p, ways_closed(log_p)
         self._column = {number: column for column, number in enumerate(numbers)}
         rows = zip(found.starts.tolist(), found.ends.tolist(), found.labels.tolist(), strict=True)
         places = ((start, end, numbers[label]) for start, end, label in rows)
@@ -87,15 +87,15 @@ class Opinion:
         return about[2] in self._column and (about in self.found) == (correction.proposed is not None)
 
     def probability(self, span: Place | None) -> float | None:
-        """Compute a span's probability, the geometric mean of those of its tags."""
+        """Compute a span's probability, its share of all ways to tag the text; see `spacy_per_label.decode`."""
         if span is None or span[2] not in self._column:
             return None
         start, end, number = span
-        rows = self._log_p[start:end, self._column[number]]
-        if end - start == 1:
-            return float(np.exp(rows[0, UNIT]))
-        total = rows[0, BEGIN] + rows[1:-1, IN].sum() + rows[-1, LAST]
-        return float(np.exp(total / (end - start)))
+        column = self._column[number]
+        rows, (before, behind, total) = self._log_p[start:end, column], self._ways
+        inner = rows[0, BEGIN] + rows[1:-1, IN].sum() + rows[-1, LAST]
+        tags = rows[0, UNIT] if end - start == 1 else inner
+        return float(np.exp(min(0.0, tags + before[start, column] + behind[end - 1, column] - total[column])))
 
 
 def find_corrections(doc: StoredDoc, forms: Forms, opinion: Opinion | None, unknown: set[int]) -> Iterator[Correction]:

@@ -103,10 +103,14 @@ def test_another_label_is_as_sure_as_the_half_that_is_less_sure(tmp_path):
     spans = [(1, 2, "A")]
     (wrong,) = found(tmp_path, ("one owl", spans, {}), opinion=opinion(2))
     thinks = opinion(2, (1, 2, 1))
-    thinks._log_p[1, 1] = np.log([0.2, 0.05, 0.05, 0.05, 0.65])
+    log_p = thinks._log_p
+    log_p[1, 1] = np.log([0.2, 0.05, 0.05, 0.05, 0.65])
+    thinks = Opinion(log_p, decode(log_p, [2])[0], range(len(LABELS)))
+    (out, begin, _, _, unit), (out_1, _, _, last, unit_1) = np.exp(log_p[:, 1])  # of all ways to tag two words
+    p = (out + unit) * unit_1 / ((out + unit) * (out_1 + unit_1) + begin * last)
     (other,) = found(tmp_path, ("one owl", spans, {}), opinion=thinks)
     assert (other.kind, other.proposed) == ("wrong label", (1, 2, 1))
-    assert other.score == pytest.approx(np.log(0.65 / 0.35), abs=0.01)
+    assert other.score == pytest.approx(np.log(p / (1 - p)), abs=0.01)
     assert other.score < wrong.score
 
 
