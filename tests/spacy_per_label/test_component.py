@@ -75,17 +75,6 @@ def test_decoding_finds_what_enumeration_finds(seed):
         base += length
 
 
-def test_docs_are_decoded_as_they_are_alone():
-    rng = np.random.default_rng(1)
-    lengths = [7, 0, 31, 2, 31]
-    scores = log_softmax(2 * rng.normal(size=(sum(lengths), 3, TAGS)))
-    ends = np.cumsum(lengths)
-    for length, end, found in zip(lengths, ends, decode(scores, lengths), strict=True):
-        [alone] = decode(scores[end - length : end], [length])
-        for name in ("labels", "starts", "ends", "probabilities"):
-            np.testing.assert_allclose(getattr(found, name), getattr(alone, name), rtol=1e-12)
-
-
 def test_the_gradient_is_that_of_the_loss():
     rng = np.random.default_rng(0)
     logits, tags = rng.normal(size=(6, 3, TAGS)), rng.integers(UNKNOWN, TAGS, (6, 3)).astype(np.int8)

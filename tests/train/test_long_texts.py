@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 from spacy.tokens import Doc, Span
 
 from labelwise.train.long_texts import cut_doc
-from tests.train.stored import REJECTED, store
+from tests.conftest import stored
 
 NLP = spacy.blank("en")
+REJECTED = "incorrect_spans"
 
 
 def make_doc(text: str, ents: list[str], rejected: list[str]) -> Doc:
@@ -46,22 +47,11 @@ def make_doc(text: str, ents: list[str], rejected: list[str]) -> Doc:
     ],
 )
 def test_texts_are_cut(text, ents, rejected, longest, pieces):
-    found = cut_doc(store(make_doc(text, ents, rejected)), longest)
+    found = cut_doc(stored(make_doc(text, ents, rejected)), longest)
     assert [piece.text for piece in found] == pieces
     docs = [piece.to_doc(NLP.vocab) for piece in found]
     assert [ent.text for doc in docs for ent in doc.ents] == ents
     assert [span.text for doc in docs for span in doc.spans.get(REJECTED, ())] == rejected
-
-
-def test_texts_are_cut_only_behind_white_space():
-    doc = NLP.make_doc("don't re-test.\nit's")
-    assert len(doc) > 6
-    assert [piece.text for piece in cut_doc(store(doc), 1)] == ["don't ", "re-test.\n", "it's"]
-
-
-def test_a_line_break_ends_a_sentence():
-    doc = Doc(NLP.vocab, words=["a", "b", "\n\n", "c", "d"], spaces=[True, False, False, True, False])
-    assert [piece.text for piece in cut_doc(store(doc), 4)] == ["a b\n\n", "c d"]
 
 
 @st.composite
@@ -98,7 +88,7 @@ def test_pieces_are_what_their_description_says(doc, longest):
         if (token.whitespace_ or token.is_space) and not any(start <= token.i < end - 1 for start, end in spans)
     ]
     sentence_ends = [place for place in places if doc[place - 1].text in (".", "\n")]
-    pieces = cut_doc(store(doc), longest)
+    pieces = cut_doc(stored(doc), longest)
 
     assert "".join(piece.text for piece in pieces) == doc.text
     assert [iob for piece in pieces for iob in piece.iob.tolist()] == [token.ent_iob for token in doc]
