@@ -2,8 +2,11 @@
 
 from collections import Counter
 
+import pytest
+
 from labelwise.corpus.doubts import doubts_about_merge
 from labelwise.corpus.ledger import Ledger
+from labelwise.errors import InputError
 from labelwise.evaluate.results import read_merge_counts
 from labelwise.merge.advice import warnings
 from labelwise.merge.rules.settings import Settings
@@ -63,3 +66,24 @@ def test_the_report_says_in_the_same_words_what_the_merge_says(merging: Merging)
     expected = list(doubts_about_merge(read_merge_counts(metrics)))
     assert [doubt.what.split()[0] for doubt in expected] == ["2", "Spans", "The", "Nobody"]
     assert list(warnings(ledger, Settings(near_duplicates="off")))[:4] == expected
+
+
+def test_what_a_ledger_counts_is_said(merging: Merging):
+    """Spans outvoted, an empty data set, a text that `split_by` doesn't split; a few rows of another split aren't."""
+    span = {"start": 0, "end": 4, "label": "A"}
+    for who, spans in (("ann", [span]), ("bob", []), ("eve", [])):
+        merging.add(who, ["A"], [{"text": "text 0", "spans": spans, "_annotator_id": who}])
+    merging.add("empty", ["A"], [])
+    merging.add("own", ["A"], rows(range(5, 6)), split="test")
+    merging.add("other", ["A"], rows(range(5, 40)), split="train")
+    text = said(merging.run(split_by="doc"))
+    assert "1 span outvoted" in text
+    assert "Data set 'empty' has no rows." in text
+    assert "1 text without '' in the meta" in text
+    assert "left out" not in text
+
+
+def test_predictions_that_nobody_has_saved_are_refused_by_strict(merging: Merging):
+    merging.add("a", ["A"], [{"text": "one"}, {"text": "two", "meta": {"predicted": "yes"}}])
+    with pytest.raises(InputError, match="1 prediction that nobody has saved; annotate or remove them"):
+        merging.run(strict=True)

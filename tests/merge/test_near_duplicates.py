@@ -150,3 +150,11 @@ def test_documents_of_a_folder_have_no_line(merging):
 def test_two_settings_that_choose_what_stays_in_one_split_are_refused():
     with pytest.raises(InputError, match="use one of them"):
         Settings(near_duplicates="group", split_by="doc")
+
+
+def test_of_many_equal_texts_neighbours_are_compared(merging):
+    """Not all pairs of them, which would be as many as the square; the group stays together all the same."""
+    texts = [f"{WORDING} {'!' * number}" for number in range(15)]
+    add(merging, texts)
+    merging.run(dev_ratio=0.3, test_ratio=0.3, near_duplicates="group")
+    assert len({split for split, _ in read_docs(merging.root).values()}) == 1
