@@ -4,21 +4,20 @@ import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import accumulate, zip_longest
-from textwrap import wrap
 from types import FrameType
 from typing import Annotated, Any
 
 import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 from tqdm import tqdm
 from wasabi import Printer
 
 from labelwise.environment import quit_quietly
 from labelwise.errors import InputError
 from labelwise.files import FULL
-
-WIDTH, GAP = 80, 3  # characters of a table, and those between two columns
-LEAST = 20  # characters of the first column, if it has as many, where the others leave it no more
 
 AddressOption = Annotated[
     str, typer.Option(envvar="LABELWISE_ADDRESS", help="A Dask scheduler's address, such as tcp://box:8786")
@@ -97,47 +96,13 @@ def print_counts(title: str, counts: Mapping[str, int]) -> None:
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Print a table that fits a terminal: the first column aligned left, the others right.
-
-    What is too wide is wrapped; columns for which there is no room follow in another table.
-    """
+    """Print a table, the first column aligned left, the others right; what is too wide for the terminal is wrapped."""
     if not rows:
         return
-    first, *others = zip(*([_cell(value) for value in row] for row in (header, *rows)), strict=True)
-    widths = [_longest(cells) for cells in others]
-    if _longest(first) + sum(GAP + width for width in widths) > WIDTH:
-        widths = [_longest([*head.split(" "), *cells]) for head, *cells in others]
-    least = min(_longest(first), LEAST)
-    widths = [min(width, WIDTH - GAP - least) for width in widths]
-    while True:
-        ends = accumulate((GAP + width for width in widths), initial=least)
-        fitting = sum(end <= WIDTH for end in ends) - 1
-        room = WIDTH - sum(GAP + width for width in widths[:fitting])
-        _print_columns([first, *others[:fitting]], [min(_longest(first), room), *widths[:fitting]])
-        others, widths = others[fitting:], widths[fitting:]
-        if not others:
-            break
-
-
-def _longest(cells: Iterable[str]) -> int:
-    return max(map(len, cells))
-
-
-def _print_columns(columns: Sequence[Sequence[str]], widths: Sequence[int]) -> None:
-    """Print columns side by side; a row has as many lines as its longest cell needs."""
-    head, *body = (
-        [
-            *zip_longest(
-                *(wrap(cell, width, break_on_hyphens=False) for cell, width in zip(row, widths, strict=True)),
-                fillvalue="",
-            )
-        ]
-        for row in zip(*columns, strict=True)
-    )
-    divider = ["-" * width for width in widths]
-    lines = [*head, divider, *(line for row in body for line in row)]
-    msg.table(lines, widths=widths, spacing=GAP, aligns=("l", *"r" * (len(widths) - 1)))
-
-
-def _cell(value: Any) -> str:
-    return str(value).replace("\n", "\\n").replace("\t", "\\t")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=0)
+    for at, name in enumerate(header):
+        longest = max(len(str(row[at])) for row in rows)  # numbers aren't wrapped
+        table.add_column(Text(name), justify="right" if at else "left", overflow="fold", min_width=min(longest, 9))
+    for row in rows:
+        table.add_row(*(Text(str(cell).replace("\n", "\\n").replace("\t", "\\t")) for cell in row))
+    Console().print("", table, sep="\n")

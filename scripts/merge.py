@@ -124,22 +124,7 @@ def print_agreement(ledger: Ledger) -> None:
 
 
 MOST_PAIRS = 10
-LABEL_COLUMNS = (
-    "gold",
-    "entity",
-    "learnt as well",
-    "lost",
-    "realigned",
-    "no token boundary",
-    "same span",
-    "nested",
-    "crossing",
-    "outvoted",
-    "rejected",
-    "complete",
-    "partial",
-    "none",
-)
+LABEL_COLUMNS = ("gold", "entity", "lost", "no token boundary", "rejected", "complete", "partial", "none")
 
 
 if __name__ == "__main__":
