@@ -17,7 +17,7 @@ test: .venv-dev/.ready ## Set up .venv-dev and pass the tests, but for the long 
 test-all: .venv-dev/.ready ## Pass the long tests, too, as CI does: 25 minutes.
 	$(PYTEST) -m "not nightly" $(ARGS)
 
-nightly: .venv-dev/.ready .venv-dev/.languages .venv-tools/.ready .venv-doccano/.ready rounding ## All tests, those that train on other processors or run other tools, too: hours.
+nightly: .venv-dev/.ready .venv-dev/.languages rounding ## All tests, those that train on other processors, too: hours.
 	$(PYTEST) $(ARGS)
 
 # As on a processor without AVX, on one whose numpy has no vectors either, and with two other seeds. SkylakeX needs AVX-512.
@@ -51,8 +51,6 @@ gpu: .venv-gpu/.ready ## Set up .venv-gpu (torch with CUDA, cupy); then: .venv-g
 .venv-bench/.ready: requirements/bench.txt
 .venv-docs/.ready: requirements/docs.txt
 .venv-gpu/.ready: requirements/gpu.txt
-.venv-tools/.ready: requirements/tools.txt
-.venv-doccano/.ready: requirements/doccano.txt
 # pip is quiet unless something goes wrong; of gigabytes, it shows how far it is.
 INSTALL = -m pip install $(if $(filter %/gpu.txt,$<),,-q) --disable-pip-version-check --no-color
 %/.ready:
@@ -70,10 +68,8 @@ lock: ## Pin the dependencies of pyproject.toml anew (needs uv).
 	(echo "# make lock"; $(COMPILE)) > requirements/cpu.txt
 	(echo "# make lock"; $(COMPILE) --extra bench) > requirements/bench.txt
 	(echo "# make lock"; $(UV) pip compile -q --python-version 3.11 --no-annotate --no-header --group docs) > requirements/docs.txt
-	(echo "# make lock"; $(UV) pip compile -q --python-version 3.11 --no-annotate --no-header --group tools) > requirements/tools.txt
-	(echo "# make lock"; $(UV) pip compile -q --python-version 3.11 --no-annotate --no-header --group doccano) > requirements/doccano.txt
 	(echo "# make lock"; $(COMPILE) --extra gpu) > requirements/gpu.txt
 	(echo "# make lock"; $(COMPILE) --extra dev | grep -vE '^(nvidia|cuda|triton)') > requirements/dev.txt
 
 clean: ## Delete what can be made again: environments and caches, not corpora or models.
-	rm -rf .venv .venv-bench .venv-dev .venv-doccano .venv-docs .venv-gpu .venv-tools .weasel .pytest_cache .ruff_cache .mypy_cache
+	rm -rf .venv .venv-bench .venv-dev .venv-docs .venv-gpu .weasel .pytest_cache .ruff_cache .mypy_cache

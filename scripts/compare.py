@@ -24,7 +24,7 @@ def compare_cli(
         list[str] | None, typer.Argument(help="Git revisions, or DVC experiments; the first is the base")
     ] = None,
     pipeline: Annotated[Pipeline, Option(help="Which pipeline's results to compare")] = "cpu",
-    gold: Annotated[GoldOf | None, Option(help="Whose gold counts, if it differs", show_default="last")] = None,
+    gold: Annotated[GoldOf, Option(help="Whose gold counts, if it differs")] = "last",
     common: Annotated[bool, Option("--common", help="Compare on the texts that all have")] = False,
     md: Annotated[bool, Option("--md", help="Print Markdown")] = False,
     as_json: Annotated[bool, Option("--json", help="Print JSON")] = False,
@@ -56,7 +56,7 @@ def compare_cli(
 def header(comparison: Comparison) -> list[str]:
     """Return the names of the columns."""
     base, *others = comparison.revisions
-    columns = [[name, "Difference", *([] if comparison.missing else ["95%", "p"])] for name in others]
+    columns = [[name, "Difference", "95%", "p"] for name in others]
     return ["F", base, *(name for column in columns for name in column), "Support"]
 
 
@@ -70,7 +70,7 @@ def table(comparison: Comparison) -> list[list[str]]:
         base, *others = comparison.revisions
         cells = [name, figure(row.f[base])]
         for other in others:
-            cells += [figure(row.f[other]), *_change(row.changes[other])[: 1 if comparison.missing else None]]
+            cells += [figure(row.f[other]), *_change(row.changes[other])]
         lines.append([*cells, "" if row.support is None else f"{row.support:,}"])
     return lines
 
@@ -90,11 +90,7 @@ def notes(comparison: Comparison) -> list[str]:
     lines += [f"{name}: {said}" for name, said in comparison.seen.items()]
     if comparison.behind:
         lines.append(f"The workspace's results are out of date: DVC would run {', '.join(comparison.behind)} again")
-    if comparison.missing:
-        lines += [f"No intervals, no p: {reason}" for reason in comparison.missing]
-    else:
-        lines.append(f"* p below {SIGNIFICANT}; for labels, corrected for their number (Holm)")
-    return lines
+    return [*lines, f"* p below {SIGNIFICANT}; for labels, corrected for their number (Holm)"]
 
 
 def to_markdown(comparison: Comparison, pipeline: str) -> str:

@@ -29,7 +29,7 @@ def export_cli(
         done = export(source, out, format, splits.split(","), annotated=annotated)
     msg.good(f"{counted(done.texts, 'text')} with {counted(done.spans, 'span')}: {out}")
     if done.ordered_by:
-        msg.info(f"In {FORMATS[format].ordered}, {done.ordered_by}")
+        msg.info(f"Order: {done.ordered_by}")
 
 
 if __name__ == "__main__":

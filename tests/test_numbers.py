@@ -1,4 +1,4 @@
-"""Each number has one home, benchmarks/results: the pages and their figures are in step."""
+"""Each number has one home, benchmarks/results: the pages are in step."""
 
 import re
 import subprocess
@@ -43,12 +43,6 @@ def test_no_table_of_a_page_has_numbers_of_its_own(page):
 def test_all_results_are_shown():
     named = {name for page in PAGES.values() for name in re.findall(r"<!-- result: (\S+) -->", page)}
     assert named == {path.stem for path in measure.RESULTS.glob("*.json")}
-
-
-@pytest.mark.parametrize("figure", tables.FIGURES, ids=str)
-def test_a_figure_is_drawn_from_its_result(figure):
-    name, _ = tables.FIGURES[figure]
-    assert tables.digest(name) in (ROOT / figure).read_text(encoding="utf8"), "python -m benchmarks.tables"
 
 
 def test_a_block_is_written_anew(stored):

@@ -4,7 +4,6 @@ import os
 import re
 import shutil
 import subprocess
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,6 @@ from tests.conftest import ROOT
 
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf8")
 ENVIRONMENTS = dict(re.findall(r"(?m)^(\.venv\S*)/\.ready: requirements/(\w+)\.txt", MAKEFILE))
-RUFF = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["tool"]["ruff"]["lint"]
 
 
 # A Python that sets an environment up: its pip says SAID, and fails if that is something; weasel says what it is given.
@@ -80,12 +78,3 @@ def test_every_environment_is_pinned_and_can_be_made_anew(environment):
     assert all(re.fullmatch(r"[a-z0-9-]+(\[\w+\])?==[\w.+]+", line) for line in lines[1:]), lines
     assert f"> requirements/{name}.txt\n" in MAKEFILE.partition("\nlock:")[2]
     assert environment in MAKEFILE.partition("\nclean:")[2].split()
-
-
-def test_linting_looks_for_what_bandit_looks_for():
-    """Ruff's rules S are bandit's. Those that are off are named, and the code's own exceptions say their reason."""
-    assert "S" in RUFF["select"]
-    assert [rule for rule in RUFF["ignore"] if rule.startswith("S")] == ["S311"]
-    for file in (ROOT / "labelwise").rglob("*.py"):
-        for reason in re.findall(r"# noqa: S[0-9]{3}(.*)", file.read_text(encoding="utf8")):
-            assert reason.strip(), file

@@ -17,9 +17,8 @@ from spacy.strings import get_string_id
 from labelwise.check.deck import Finding, finding_of
 from labelwise.check.findings import Correction, Place
 from labelwise.check.folds import CheckedDoc
-from labelwise.corpus.counts import Counts
 from labelwise.corpus.docbin_reader import StoredDoc
-from labelwise.corpus.forms import Forms
+from labelwise.corpus.forms import Counts, Forms
 from labelwise.text import counted
 
 What = Literal["first word", "last word"]

@@ -22,7 +22,6 @@ from labelwise.check.folds import LOOKED_AT, Folds, ask_folds, read_checked
 from labelwise.check.inconsistencies import Inconsistencies
 from labelwise.corpus.forms import Forms
 from labelwise.corpus.manifest import read_manifest, read_split, unchanged
-from labelwise.corpus.places import read_declared_labels
 from labelwise.files import check_replaceable, staged
 
 FINDINGS = "findings.jsonl"
@@ -54,7 +53,8 @@ def check(
     """
     corpus, out = corpus.absolute(), out.absolute()  # a cluster's workers are elsewhere
     check_replaceable(out, (FINDINGS,), "check")
-    labels, declared = read_manifest(corpus).labels, read_declared_labels(corpus)
+    manifest = read_manifest(corpus)
+    labels, declared = manifest.labels, manifest.declared
     with staged(out, folder=True) as folder, unchanged(corpus):
         folder.mkdir()
         forms, spans, inconsistencies = count_corpus(corpus, labels)

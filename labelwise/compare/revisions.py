@@ -20,15 +20,13 @@ WORKSPACE = "workspace"  # in place of a revision: the files as they are now
 class Revision(NamedTuple):
     """What an evaluation found at a git revision, or in the WORKSPACE.
 
-    tables (Tables | None): what the scores were computed from; None if they aren't available.
-    missing (str): why not.
+    tables (Tables): what the scores were computed from.
     behind (Sequence[str]): of the WORKSPACE: stages that DVC would have to run for the results to be its files'.
     """
 
     name: str
     metrics: Metrics
-    tables: Tables | None
-    missing: str = ""
+    tables: Tables
     behind: Sequence[str] = ()
 
 
@@ -56,14 +54,8 @@ def _read_metrics(name: str, pipeline: str, root: Path) -> tuple[Metrics, DVCFil
         raise InputError(f"{name}: no {metrics}; {remedy}") from error
     except DECODE_ERRORS as error:
         raise InputError(f"{name}: {metrics} isn't what an evaluation writes now ({error}); {remedy}") from error
-    except DvcException as error:
+    except (DvcException, GitError) as error:  # such as a repository of another user
         raise InputError(f"{name}: {error}; give revisions of this git repository, such as main") from error
-    except GitError as error:
-        there = next((folder for folder in (root, *root.resolve().parents) if (folder / ".git").exists()), root)
-        raise InputError(
-            f"{name}: {error}; if it is another user's, and you trust it: git config --global --add safe.directory "
-            f"'{there.resolve()}'"
-        ) from error
 
 
 def _remedy(name: str, pipeline: str) -> str:
@@ -75,7 +67,7 @@ def read_revision(name: str, pipeline: str, into: Path, root: Path = Path()) -> 
 
     into (Path): a folder for the tables that the scores are computed from.
     RAISES (InputError): there is no such repository, revision, or evaluation, the repository is another user's, or the
-        tables aren't those of the scores.
+        tables aren't there, or aren't those of the scores.
     """
     content, files, folder = _read_metrics(name, pipeline, root)
     tables, copied = Tables.of(Path("training") / pipeline), Tables.of(into)
@@ -85,8 +77,10 @@ def read_revision(name: str, pipeline: str, into: Path, root: Path = Path()) -> 
         for file, copy in zip(tables, copied, strict=True):
             copy.write_bytes(files.read_bytes(folder + file.as_posix()))
     except (OSError, DvcException) as error:
-        reason = f"{tables.pairs} of {name} isn't in DVC's cache ({error}); if a remote has it, run `dvc fetch -a`"
-        return Revision(name, content, None, reason, behind)
+        raise InputError(
+            f"{name}: {tables.pairs} isn't in DVC's cache ({error}); if a remote has it, run `dvc fetch -a`; scores "
+            f"alone are compared by `dvc metrics diff {name}`"
+        ) from error
     if copied.digest() != content.predictions_digest:
         raise InputError(
             f"{name}: {tables.pairs} isn't what metrics/{pipeline}.json was computed from; `dvc checkout` it, or "

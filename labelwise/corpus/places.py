@@ -1,18 +1,14 @@
 """Where the annotation of each text is in the sources, and who made it.
 
-`places.jsonl` begins with what each data set declares: its labels, and where its documents are shown. Then it has
-a line for each text of the corpus, with the answers that may count, sorted by key:
+`places.jsonl` has a line for each text of the corpus, with the answers that may count, sorted by key:
 
-    {"labels": {"drug": ["DRUG"], "place": ["PLACE"]}, "document_urls": {"place": "https://brat.example.org/#/{doc}"}}
     {"key": "0a5f…", "answers": [{"dataset": "drug", "file": "drug.jsonl", "line": 7, "annotator": "ann",
                                   "digests": {"DRUG": "91c2…"}}]}
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 
@@ -21,7 +17,6 @@ from labelwise.errors import InputError
 from labelwise.text import DECODE_ERRORS
 
 PLACES = "places.jsonl"
-Read = TypeVar("Read")
 
 
 class AnswerPlace(msgspec.Struct, omit_defaults=True):
@@ -61,16 +56,6 @@ class TextPlaces(msgspec.Struct):
     answers: list[AnswerPlace]
 
 
-class Declared(msgspec.Struct, omit_defaults=True):
-    """What data sets declare, by their names.
-
-    document_urls (dict): of those that have one; see `declarations`.
-    """
-
-    labels: dict[str, tuple[str, ...]]
-    document_urls: dict[str, str] = {}
-
-
 _encode = msgspec.json.Encoder().encode
 
 
@@ -79,31 +64,9 @@ def answer_digest(spans: Iterable[tuple[int, int]]) -> str:
     return hashlib.blake2b(_encode(sorted(spans)), digest_size=6).hexdigest()
 
 
-def declared_line(labels: Mapping[str, Sequence[str]], document_urls: Mapping[str, str]) -> bytes:
-    """Make the first line of the file; see `Declared`."""
-    given = {name: url for name, url in document_urls.items() if url}
-    return _encode(Declared({name: tuple(own) for name, own in labels.items()}, given)) + b"\n"
-
-
 def places_line(key: bytes, answers: list[AnswerPlace]) -> bytes:
     """Make the line of a text."""
     return _encode(TextPlaces(key.hex(), answers)) + b"\n"
-
-
-def read_declared_labels(corpus: Path) -> dict[str, tuple[str, ...]]:
-    """Read the labels that each data set of a corpus declares.
-
-    RAISES (InputError): a merge hasn't written them.
-    """
-    return read_declared(corpus).labels
-
-
-def read_declared(corpus: Path) -> Declared:
-    """Read what the data sets of a corpus declare.
-
-    RAISES (InputError): a merge hasn't written it.
-    """
-    return next(_read(corpus, Declared, last=1), Declared({}))
 
 
 def read_places(corpus: Path) -> Iterator[TextPlaces]:
@@ -111,18 +74,13 @@ def read_places(corpus: Path) -> Iterator[TextPlaces]:
 
     RAISES (InputError): a merge hasn't written them.
     """
-    return _read(corpus, TextPlaces, first=2)
-
-
-def _read(corpus: Path, kind: type[Read], first: int = 1, last: int | None = None) -> Iterator[Read]:
-    """Yield some lines of the file, by their numbers."""
     file = corpus / PLACES
     check_merged(corpus)
     if not file.is_file():
         raise InputError(f"{file}: there is no such file; run the merge")
-    decode = msgspec.json.Decoder(kind).decode
+    decode = msgspec.json.Decoder(TextPlaces).decode
     with file.open("rb") as lines:
-        for number, line in enumerate(islice(lines, first - 1, last), first):
+        for number, line in enumerate(lines, 1):
             try:
                 yield decode(line)
             except DECODE_ERRORS as error:

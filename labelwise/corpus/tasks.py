@@ -1,10 +1,9 @@
-"""Tasks for Prodigy: the hashes that it gives them, and a file for each label."""
+"""Tasks for Prodigy: the hashes that it gives them, and a file name for each label."""
 
 import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import murmurhash
@@ -13,7 +12,6 @@ import srsly
 DATASETS = "datasets.yml"  # the declarations of a folder
 PREDICTED = "predicted"  # the key of `meta` that marks spans which a pipeline found
 UNCOVERED = "_labelwise_uncovered"  # the key of the labels that a text isn't complete for
-WAITING = 2**22  # bytes of tasks that wait to be written
 
 
 def input_hash(text: str) -> int:
@@ -24,40 +22,6 @@ def input_hash(text: str) -> int:
 def task_hash(text_hash: int, spans: list[dict[str, Any]]) -> int:
     """Compute Prodigy's `_task_hash` of a task that has an input hash and spans and nothing else that counts."""
     return murmurhash.hash(str(text_hash) + "spans=" + srsly.json_dumps(spans, sort_keys=True), 0)
-
-
-class LabelFiles:
-    """A file for each label, of which there may be more than a process can have open."""
-
-    def __init__(self, folder: Path, labels: Iterable[str]) -> None:
-        """Make the files, empty; see `file_names`."""
-        self.paths = {label: folder / name for label, name in file_names(labels).items()}
-        for path in self.paths.values():
-            path.touch()
-        self._waiting: dict[str, list[bytes]] = {}
-        self._size = 0
-
-    def __enter__(self) -> "LabelFiles":
-        """Begin to write."""
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        """Write what waits."""
-        self._flush()
-
-    def write(self, label: str, line: bytes) -> None:
-        """Append a line to the file of a label."""
-        self._waiting.setdefault(label, []).append(line)
-        self._size += len(line)
-        if self._size > WAITING:
-            self._flush()
-
-    def _flush(self) -> None:
-        for label, lines in self._waiting.items():
-            with self.paths[label].open("ab") as file:
-                file.writelines(lines)
-        self._waiting.clear()
-        self._size = 0
 
 
 def file_names(labels: Iterable[str]) -> dict[str, str]:

@@ -1,7 +1,6 @@
 """Write the demo corpus as files: a brat folder, Prodigy data sets, or both, each with half of the labels."""
 
 import json
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import ExitStack
@@ -13,9 +12,9 @@ import yaml
 
 from labelwise.corpus.tasks import DATASETS, input_hash, task_hash
 from labelwise.demo.corpus import DemoDoc, Span, add_noise, count_words, make_doc
-from labelwise.demo.grammar import DOMAINS, LABELS
+from labelwise.demo.grammar import LABELS
 from labelwise.errors import InputError
-from labelwise.files import staged
+from labelwise.files import check_replaceable, check_unchanged, list_digests, staged
 from labelwise.parallel import Progress, no_progress
 
 if TYPE_CHECKING:
@@ -23,9 +22,7 @@ if TYPE_CHECKING:
 
 DemoFormat = Literal["brat", "prodigy", "both"]
 ANNOTATORS = ("alice", "bob", "carol", "dan")
-BRAT = rf"({'|'.join(DOMAINS)})/doc-\d{{5,}}\.(txt|ann)"
-PRODIGY = rf"({'|'.join(LABELS)})\.jsonl|{DATASETS}"
-PATHS = {"brat": BRAT, "prodigy": PRODIGY, "both": f"brat/({BRAT})|prodigy/({PRODIGY})"}
+MARK = ".demo.json"  # the digests of the files of a demo corpus
 
 
 def make_demo(
@@ -77,29 +74,28 @@ def make_demo(
 def write_docs(docs: Iterable[DemoDoc], labels: Sequence[str], out: Path, format: DemoFormat) -> None:
     """Write documents to a folder: OUT, or OUT/brat and OUT/prodigy, of which each has every second label.
 
-    RAISES (InputError): something else is in the folder.
+    RAISES (InputError): something else is in the folder, or a file that somebody changed or put there.
     """
-    _check_replaceable(out, format)
+    check_replaceable(out, (MARK,), "demo corpus")
+    check_unchanged(out, MARK)
     with staged(out, folder=True) as folder, ExitStack() as stack:
         folder.mkdir()
-        if format == "brat":
-            writers = [brat_writer(folder, labels)]
-        elif format == "prodigy":
-            writers = [prodigy_writer(folder, labels, stack)]
-        else:
-            for name in ("brat", "prodigy"):
-                (folder / name).mkdir()
-            writers = [
-                brat_writer(folder / "brat", labels[::2]),
-                prodigy_writer(folder / "prodigy", labels[1::2], stack),
-            ]
+        brat, prodigy = (folder, folder) if format != "both" else (folder / "brat", folder / "prodigy")
+        writers = []
+        if format != "prodigy":
+            writers.append(brat_writer(brat, labels if format == "brat" else labels[::2]))
+        if format != "brat":
+            writers.append(prodigy_writer(prodigy, labels if format == "prodigy" else labels[1::2], stack))
         for doc in docs:
             for write in writers:
                 write(doc)
+        stack.close()
+        (folder / MARK).write_text(json.dumps({"files": list_digests(folder)}))
 
 
 def brat_writer(folder: Path, labels: Iterable[str]) -> Callable[[DemoDoc], None]:
     """Make what writes a document as DOMAIN/doc-00000.txt and .ann; each discontinuous span has a note."""
+    folder.mkdir(exist_ok=True)
     labels = frozenset(labels)
 
     def write(doc: DemoDoc) -> None:
@@ -132,7 +128,13 @@ def prodigy_writer(folder: Path, labels: Sequence[str], stack: ExitStack) -> Cal
 
     stack (ExitStack): closes the files.
     """
-    (folder / DATASETS).write_text(_declare(labels), encoding="utf-8")
+    folder.mkdir(exist_ok=True)
+    datasets = [
+        {"name": _name(label), "path": f"{label}.jsonl", "labels": [label], "kind": "complete", "split": "auto"}
+        for label in labels
+    ]
+    declared = yaml.safe_dump(datasets, sort_keys=False, default_flow_style=None)
+    (folder / DATASETS).write_text(declared, encoding="utf-8")
     files = {label: stack.enter_context((folder / f"{label}.jsonl").open("wb")) for label in labels}
     if not files:
         return lambda doc: None
@@ -164,14 +166,6 @@ def _name(label: str) -> str:
     return label.lower().replace("_", "-")
 
 
-def _declare(labels: Iterable[str]) -> str:
-    datasets = [
-        {"name": _name(label), "path": f"{label}.jsonl", "labels": [label], "kind": "complete", "split": "auto"}
-        for label in labels
-    ]
-    return yaml.safe_dump(datasets, sort_keys=False, default_flow_style=None)
-
-
 def _prodigy_task(doc: "Doc", spans: list[Span]) -> tuple[bytes, list[dict[str, Any]]]:
     """Return what the tasks of all labels share, as JSON without its last brace, and the spans to distribute."""
     text_hash = input_hash(doc.text)
@@ -196,21 +190,3 @@ def _prodigy_task(doc: "Doc", spans: list[Span]) -> tuple[bytes, list[dict[str, 
 
 def _dump(value: dict[str, Any]) -> bytes:
     return json.dumps(value, separators=(",", ":")).encode()
-
-
-def _check_replaceable(out: Path, format: DemoFormat) -> None:
-    """Check that a folder about to be replaced has only files of a demo corpus, by their paths.
-
-    RAISES (InputError): there is another.
-    """
-    for path in sorted(out.rglob("*")) if out.is_dir() else []:
-        name = path.relative_to(out).as_posix()
-        if not re.fullmatch(PATHS[format], name) and (path.is_symlink() or not path.is_dir()):
-            raise InputError(f"{out}: {name!r} isn't part of a demo corpus; choose another folder")
-    chosen = [LABELS[:number] for number in range(len(LABELS) + 1)]
-    made = [_declare(labels).encode() for labels in (*chosen, *(labels[1::2] for labels in chosen))]
-    folder = {"prodigy": out, "both": out / "prodigy"}.get(format)
-    if folder and folder.is_dir() and any(folder.iterdir()):
-        declared = folder / DATASETS
-        if not declared.is_file() or declared.read_bytes() not in made:
-            raise InputError(f"{declared}: this isn't a demo corpus's; choose another folder")

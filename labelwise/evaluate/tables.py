@@ -75,13 +75,6 @@ PAIRS = pa.schema(
 )
 
 
-SIDES = ("gold", "predicted")
-SPAN_COLUMNS = [
-    *(f"{side}_{name}" for side in SIDES for name in ("start", "end", "label")),
-    *("key", "kind", "probability", "gold_probability"),
-]
-
-
 class InTrain(NamedTuple):
     """How often train marks a form with a label, and how often it leaves it free."""
 
@@ -120,7 +113,8 @@ class Tables(NamedTuple):
     def read_pairs(self, columns: Sequence[str], rows: Any = None) -> pa.Table:
         """Read some columns of the pairs, of all rows or of those for which an expression of pyarrow is true."""
         _open(self.pairs)
-        return parquet.read_table(self.pairs, columns=[*columns], filters=rows, partitioning=None)
+        table = parquet.read_table(self.pairs, columns=[*columns], filters=rows, partitioning=None)
+        return table.unify_dictionaries()  # each row group has its own
 
 
 def _open(file: Path) -> parquet.ParquetFile:
@@ -169,37 +163,6 @@ def write_rows(
             if len(rows[0]) == GROUP:
                 _write(texts, pairs, *rows)
         _write(texts, pairs, *rows)
-
-
-def read_docs(tables: Tables) -> Iterator[PredictedDoc]:
-    """Yield the texts with their spans, without the words."""
-    for texts, pairs in tables.groups(("key", "partial", "unknown", "rejected"), SPAN_COLUMNS):
-        docs = {
-            row["key"]: PredictedDoc(
-                key=row["key"],
-                text="",
-                predicted=[],
-                gold=[],
-                entities=[],
-                rejected=[(span["start"], span["end"], span["label"]) for span in row["rejected"]],
-                uncovered=dict.fromkeys(row["partial"], "partial") | dict.fromkeys(row["unknown"], "none"),
-            )
-            for row in texts.to_pylist()
-        }
-        for row in pairs.to_pylist():
-            doc = docs[row["key"]]
-            gold, other = (tuple(row[f"{side}_{name}"] for name in ("start", "end", "label")) for side in SIDES)
-            if row["gold_label"]:
-                doc.gold.append(gold)
-            if row["predicted_label"] and row["kind"] != "nested":
-                doc.predicted.append(other)
-            if row["probability"] is not None:
-                doc.found.append((*other, row["probability"]))
-            if row["gold_probability"] is not None and row["kind"] != "right":
-                doc.found.append((*gold, row["gold_probability"]))
-        for doc in docs.values():
-            doc.gold.sort()
-            yield doc
 
 
 def _write(texts: Any, pairs: Any, text_rows: list[dict[str, Any]], pair_rows: list[dict[str, Any]]) -> None:

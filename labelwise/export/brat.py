@@ -1,14 +1,12 @@
 """Write texts with spans as a brat folder: https://brat.nlplab.org/standoff.html"""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 import msgspec
 
 from labelwise.errors import InputError
-from labelwise.export.docs import ExportDoc, worth
-from labelwise.export.source import Source, highest_first
+from labelwise.export.source import ExportDoc, Source
 from labelwise.sources.brat import PREDICTED, digest_of
 from labelwise.text import SpanKey
 
@@ -30,10 +28,10 @@ UNSAFE = re.compile(r'[\x00-\x1f<>:"|?*\\]')
 
 
 def write_brat(source: Source, folder: Path) -> int:
-    """Write NAME.txt and NAME.ann for each text, annotation.conf, and a list of them; returns the number of spans.
+    """Write NAME.txt and NAME.ann for each text, annotation.conf, and documents.tsv; return the number of spans.
 
     A text keeps its document's name and folders; without a name, it is named after its digest. What a text isn't
-    complete for can't be said in brat. documents.tsv lists predictions with the least certain first.
+    complete for can't be said in brat. documents.tsv lists the documents in their order.
 
     RAISES (InputError): two labels are the same without white space, which brat's labels don't have.
     """
@@ -43,30 +41,21 @@ def write_brat(source: Source, folder: Path) -> int:
             raise InputError(f"labels {label!r} and {names[brat_label(label)]!r} are the same in brat; rename one")
     (folder / "annotation.conf").write_text(CONFIG.format("\n".join(names)), encoding="utf8")
     digests: dict[str, str] = {}
-    spans = 0
-
-    def lines() -> Iterator[tuple[float, bytes]]:
-        """Write the texts, and encode the lines of the list."""
-        nonlocal spans
+    with (folder / "documents.tsv").open("w", encoding="utf8", newline="") as listed:
+        listed.write("document\tuncertainty\n")
         for doc in source.read():
-            spans += len(doc.spans)
             file = write_document(doc, folder)
             name = file.relative_to(folder).as_posix()
             if doc.predicted:
                 digests[name] = digest_of(file.read_bytes())
-            uncertainty = f"{worth(doc):.3f}" if source.certain else ""
-            yield worth(doc), f"{name}\t{uncertainty}\n".encode()
-
-    with (folder / "documents.tsv").open("wb") as file:
-        file.write(b"document\tuncertainty\n")
-        file.writelines(highest_first(lines()))
+            listed.write(f"{name}\t{f'{doc.uncertainty():.3f}' if source.certain else ''}\n")
     if digests:
         (folder / PREDICTED).write_bytes(msgspec.json.format(msgspec.json.encode(digests), indent=1) + b"\n")
-    return spans
+    return source.spans
 
 
 def write_document(doc: ExportDoc, folder: Path) -> Path:
-    """Write a text and its spans; returns the file of these."""
+    """Write a text and its spans; return the file of these."""
     file = folder / document_path(doc)
     if file.with_suffix(".ann").exists():  # two texts with one name
         file = file.with_name(f"{file.stem}-{doc.key[:12]}.txt")
@@ -81,14 +70,11 @@ def write_document(doc: ExportDoc, folder: Path) -> Path:
 
 def document_path(doc: ExportDoc) -> PurePosixPath:
     """Make the path of a text in its folder, whatever its name is: never outside, and safe on every file system."""
-    parts = [_cut(UNSAFE.sub("_", part)) for part in PurePosixPath(doc.name).parts if part not in ("/", "..", ".")]
+    named = (UNSAFE.sub("_", part) for part in PurePosixPath(doc.name).parts if part not in ("/", "..", "."))
+    # Cut to what file systems allow, in bytes, with some left for a suffix.
+    parts = [part.encode("utf8", "replace")[:LONGEST].decode("utf8", "ignore") for part in named]
     path = PurePosixPath(*parts) if parts else PurePosixPath(doc.key)
     return path if path.suffix == ".txt" else path.with_name(f"{path.name}.txt")
-
-
-def _cut(name: str) -> str:
-    """Cut a name to what file systems allow, in bytes, with some left for a suffix."""
-    return name.encode("utf8", "replace")[:LONGEST].decode("utf8", "ignore")
 
 
 def brat_label(label: str) -> str:

@@ -1,6 +1,5 @@
 """Export a corpus, predictions or tasks to a folder; the table FORMATS says in which forms."""
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -14,8 +13,7 @@ from labelwise.export.doccano import write_doccano
 from labelwise.export.label_studio import write_label_studio
 from labelwise.export.prodigy import write_by_label, write_texts, write_together
 from labelwise.export.source import Source, open_source
-from labelwise.files import check_replaceable, staged
-from labelwise.text import DECODE_ERRORS
+from labelwise.files import check_replaceable, check_unchanged, list_digests, staged
 
 ExportFormat = Literal["brat", "prodigy", "prodigy-by-label", "label-studio", "doccano", "texts"]
 MARK = "export.json"
@@ -26,24 +24,21 @@ class Format(NamedTuple):
 
     files (str): what is written, in words.
     write (Callable): writes it to a folder, and returns the number of spans.
-    ordered (str): what has the predictions with the least certain first; empty if nothing has.
     """
 
     files: str
     write: Callable[[Source, Path], int]
-    ordered: str = ""
 
 
 FORMATS: Mapping[ExportFormat, Format] = {
-    "brat": Format(".txt and .ann, annotation.conf, documents.tsv", write_brat, "documents.tsv"),
+    "brat": Format(".txt and .ann, annotation.conf, documents.tsv", write_brat),
     "prodigy": Format("all.jsonl", write_together),
     "prodigy-by-label": Format(
         "LABEL.jsonl, the texts that are complete for it, and datasets.yml; of predictions, those that aren't",
         write_by_label,
-        "each file",
     ),
-    "label-studio": Format("tasks.json, and config.xml for the project", write_label_studio, "tasks.json"),
-    "doccano": Format("all.jsonl", write_doccano, "all.jsonl"),
+    "label-studio": Format("tasks.json, and config.xml for the project", write_label_studio),
+    "doccano": Format("all.jsonl", write_doccano),
     "texts": Format("texts.jsonl, without any span", write_texts),
 }
 
@@ -51,7 +46,7 @@ FORMATS: Mapping[ExportFormat, Format] = {
 class Exported(msgspec.Struct):
     """What was exported.
 
-    ordered_by (str): what decides which text comes first, where that matters.
+    ordered_by (str): which predictions come first; empty for a corpus.
     files (dict[str, str]): the digest of each file that was written.
     """
 
@@ -76,7 +71,7 @@ def export(
         `out` has something other than an export, or what somebody put or changed there since.
     """
     check_replaceable(out, (MARK,), "export")
-    check_unchanged(out)
+    check_unchanged(out, MARK)
     if annotated and (is_corpus(source) or format != "prodigy-by-label"):
         raise InputError(
             "--annotated is for predictions that are exported with --format prodigy-by-label; leave it out"
@@ -85,35 +80,11 @@ def export(
         raise InputError(f"--splits: there is no split {unknown[0]!r}; give some of {','.join(SPLITS)}")
     opened = open_source(source, splits, annotated)
     done = Exported(format, str(source), opened.texts, 0)
-    form = FORMATS[format]
-    if opened.predicted and form.ordered:
+    if opened.predicted:
         done.ordered_by = "the least certain span first" if opened.certain else "the most spans first"
     with staged(out, folder=True) as folder:
         folder.mkdir()
-        done.spans = form.write(opened, folder)
-        done.files = digest_files(folder)
+        done.spans = FORMATS[format].write(opened, folder)
+        done.files = list_digests(folder)
         (folder / MARK).write_bytes(msgspec.json.format(msgspec.json.encode(done), indent=1) + b"\n")
     return done
-
-
-def digest_files(folder: Path) -> dict[str, str]:
-    """Digest the files in a folder, by their paths in it, but for the mark."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file() and path != folder / MARK)
-    return {path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
-
-
-def check_unchanged(folder: Path) -> None:
-    """Check that an export has no file that its mark doesn't know: one that somebody corrected, or put beside it.
-
-    RAISES (InputError): it has.
-    """
-    if not (folder / MARK).is_file():
-        return
-    try:
-        known = msgspec.json.decode((folder / MARK).read_bytes(), type=Exported).files
-    except DECODE_ERRORS as error:
-        raise InputError(f"{folder / MARK}: this isn't the mark of an export ({error}); export elsewhere") from error
-    for name, digest in digest_files(folder).items():
-        if known.get(name) != digest:
-            what = "was changed since the export" if name in known else "isn't part of the export"
-            raise InputError(f"{folder / name}: this {what}, and would be lost; move it away, or export elsewhere")

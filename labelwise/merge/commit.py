@@ -20,6 +20,7 @@ from labelwise.merge.partition import LINES, PROBLEMS
 from labelwise.merge.rules.agreement import kappa
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.runs import Source
+from labelwise.sources.declarations import DataSet
 from labelwise.text import counted
 
 ANNOTATORS = "annotators.json"
@@ -100,7 +101,13 @@ def first_problem(path: Path) -> str:
 
 
 def write_rest(
-    folder: Path, nlp: Language, settings: Settings, ledger: Ledger, keys: dict[str, str], partitions: dict[str, str]
+    folder: Path,
+    datasets: Sequence[DataSet],
+    nlp: Language,
+    settings: Settings,
+    ledger: Ledger,
+    keys: dict[str, str],
+    partitions: dict[str, str],
 ) -> None:
     """Write all other files.
 
@@ -116,6 +123,8 @@ def write_rest(
         settings=msgspec.to_builtins(settings),
         labels=labels,
         datasets=dict(sorted(ledger.datasets.items())),
+        declared={dataset.name: tuple(dataset.labels) for dataset in datasets},
+        document_urls={dataset.name: dataset.document_url for dataset in datasets if dataset.document_url},
         splits=splits,
         partitions=dict(sorted(partitions.items())),
     )

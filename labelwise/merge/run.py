@@ -21,7 +21,6 @@ from typing import IO
 
 from labelwise.corpus.ledger import Ledger, Problem, outcome_of, problem_line
 from labelwise.corpus.manifest import MANIFEST, SPLITS
-from labelwise.corpus.places import PLACES, declared_line
 from labelwise.errors import InputError
 from labelwise.files import link, staged_together
 from labelwise.merge.cache import CACHE, Cache, forget_unused, open_cache
@@ -129,7 +128,6 @@ def merge_datasets(
             extracts = progress(map_jobs(read_slice, jobs), "read", len(jobs))
             runs = collect_extracts(jobs, extracts, ledger, problems)
         forget_unused(cache.tasks, {job.out.name for job in jobs})
-        write_declared(datasets, folder / PLACES)
 
         count = count_partitions(runs, settings)
         labels = list(ledger.labels)
@@ -145,7 +143,7 @@ def merge_datasets(
         check_ledger(ledger, folder, strict=strict, may_be_empty=may_be_empty)
         if metrics_file:
             write_metrics(ledger, metrics_file, partitions)
-        write_rest(folder, nlp, settings, ledger, keys, partitions)
+        write_rest(folder, datasets, nlp, settings, ledger, keys, partitions)
     return ledger
 
 
@@ -173,12 +171,6 @@ def read_decisions(decisions: Path, ledger: Ledger, problems: IO[bytes]) -> dict
             ledger.rows[outcome_of(row.problem)] += 1
             problems.write(problem_line(Problem("", row.file, row.line, row.problem)))
     return found
-
-
-def write_declared(datasets: Sequence[DataSet], file: Path) -> None:
-    """Write the first line of `places.jsonl`."""
-    labels = {dataset.name: dataset.labels for dataset in datasets}
-    file.write_bytes(declared_line(labels, {dataset.name: dataset.document_url for dataset in datasets}))
 
 
 def compare_texts(

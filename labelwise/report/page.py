@@ -20,8 +20,7 @@ from markupsafe import Markup
 
 from labelwise import __version__
 from labelwise.corpus.ledger import Ledger, split_gold
-from labelwise.corpus.manifest import is_corpus
-from labelwise.corpus.places import read_declared
+from labelwise.corpus.manifest import is_corpus, read_manifest
 from labelwise.evaluate.ranking import SHIP_AT
 from labelwise.evaluate.results import load_results
 from labelwise.evaluate.scores import Metrics
@@ -96,7 +95,7 @@ def make_report(root: Path, pipeline: str, *, base: Base | None = None, ship_at:
         deck=deck,
         cards={
             "digest": merge.digest if merge else "",
-            "urls": read_declared(corpus).document_urls if is_corpus(corpus) else {},
+            "urls": read_manifest(corpus).document_urls if is_corpus(corpus) else {},
             "cases": deck.cases,
             "examples": find_examples(results.tables) if results.tables else {},
         },

@@ -5,16 +5,20 @@ from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 
+import msgspec
 import pytest
 
 from labelwise.compare.comparison import Change, compare
 from labelwise.compare.revisions import Revision
+from labelwise.compare.spans import count_spans, read_spans
 from labelwise.errors import InputError
 from labelwise.evaluate.predictions import PredictedDoc
 from labelwise.evaluate.scores import Seen
 from labelwise.evaluate.scoring import measure
-from labelwise.evaluate.tables import Tables, write_rows
+from labelwise.evaluate.tables import GROUP, Tables, write_rows
 from scripts.compare import notes, table, to_markdown
+from tests.evaluate.test_scoring import random_docs as random_coverage
+from tests.evaluate.test_tables import keyed
 
 FOLDER = TemporaryDirectory()
 A, A2, B = (0, 3, "A"), (4, 7, "A"), (4, 7, "B")
@@ -24,14 +28,12 @@ def make_doc(key, predicted, gold, **more):
     return PredictedDoc(key, "abc def ghi", sorted(predicted), sorted(gold), sorted(gold), **more)
 
 
-def make_results(revision, docs, labels=("A", "B"), digest="same", predictions=True):
+def make_results(revision, docs, labels=("A", "B"), digest="same"):
     """Results as an evaluation would have them."""
     tables = Tables.of(Path(mkdtemp(dir=FOLDER.name)))
     write_rows(((doc, {}) for doc in docs), "test", sorted(labels), tables)
     metrics = measure(tables, sorted(labels))
     metrics.texts_digest = digest
-    if not predictions:
-        return Revision(revision, metrics, None, f"{revision} has none")
     return Revision(revision, metrics, tables)
 
 
@@ -52,6 +54,24 @@ def test_hand_counted():
     assert [made.labels["A"].support, made.labels["B"].support, made.micro.support] == [2, 2, 4]
     assert made.labels["B"].changes["branch"].difference == 1.0
     assert made.labels["A"].changes["branch"].difference == 0.5
+
+
+def test_spans_are_those_of_the_docs_and_counted_as_each_is_scored():
+    """More texts than a row group has, gold that nests, and coverage of all kinds."""
+    docs = [
+        msgspec.structs.replace(doc, found=[(*span, 0.5) for span in {*doc.predicted, *doc.gold[:1]}])
+        for doc in keyed(random_coverage(7, GROUP + 50))
+    ]
+    revision = make_results("main", docs, "ABC")
+    spans = read_spans(revision.tables, "ABC")
+    assert spans.keys == {doc.key for doc in docs}
+    for all_spans in (False, True):
+        counts = count_spans(spans.found if all_spans else spans.entities, spans, [doc.key for doc in docs], "ABC")
+        for doc, count in zip(docs, counts, strict=True):
+            gold, predicted = doc.scored(doc.gold), doc.scored(doc.all_spans() if all_spans else doc.predicted)
+            for label, row in zip("ABC", count.tolist(), strict=True):
+                kept = (gold & predicted, predicted, gold)
+                assert row == [sum(span[2] == label for span in spans) for spans in kept]
 
 
 def random_docs(seed, quality, count):
@@ -121,7 +141,6 @@ def test_a_real_difference_is_found_and_its_sign_is_right():
     ("gold", "expected"),
     [
         ("last", {"main": 0.0, "branch": 1.0}),  # the annotation was corrected: both are judged by the new one
-        ("first", {"main": 1.0, "branch": 0.0}),
         ("own", {"main": 1.0, "branch": 1.0}),
     ],
 )
@@ -130,33 +149,31 @@ def test_whose_gold_counts(gold, expected):
     made = compare([make_results("main", base), make_results("branch", other)], gold=gold)
     assert made.micro.f == expected
     assert made.gold_differs == 1
-    assert made.gold == {"last": "branch", "first": "main", "own": "own"}[gold]
+    assert made.gold == {"last": "branch", "own": "own"}[gold]
 
 
 def test_coverage_counts_as_gold_does():
-    base = [make_doc("1", [A], [], uncovered={"A": "none"})]
-    other = [make_doc("1", [A], [])]
-    made = compare([make_results("main", base), make_results("branch", other)], gold="first")
+    unknown = make_results("main", [make_doc("1", [A], [], uncovered={"A": "none"})])
+    known = make_results("branch", [make_doc("1", [A], [])])
+    made = compare([known, unknown])
     assert made.labels["A"].f == {"main": None, "branch": None}
-    assert made.labels["A"].changes["branch"] == Change()
+    assert made.labels["A"].changes["main"] == Change()
     assert made.gold_differs == 1
-    made = compare([make_results("main", base), make_results("branch", other)])
-    assert made.labels["A"].f == {"main": 0.0, "branch": 0.0}
+    assert compare([unknown, known]).labels["A"].f == {"main": 0.0, "branch": 0.0}
 
 
-@pytest.mark.parametrize("predictions", [True, False])
-def test_where_gold_overlaps_all_spans_are_compared_as_well(predictions):
+def test_where_gold_overlaps_all_spans_are_compared_as_well():
     """The base has entities alone; the branch finds the nested span, too."""
     both, nested = [A, (0, 7, "B")], [(0, 7, "B")]
     base = [PredictedDoc(key, "abc def ghi", [A], both, nested) for key in "12"]
     found = [(*span, 0.9) for span in both]
     other = [PredictedDoc(key, "abc def ghi", nested, both, nested, found=found) for key in "12"]
-    made = compare([make_results("main", base, predictions=predictions), make_results("branch", other)])
+    made = compare([make_results("main", base), make_results("branch", other)])
     assert made.micro.f == {"main": f(2, 2, 4), "branch": f(2, 2, 4)}
     assert made.all_spans.f == {"main": f(2, 2, 4), "branch": 1.0}
     change = made.all_spans.changes["branch"]
     assert (change.difference, made.all_spans.support) == (pytest.approx(1 / 3), 4)
-    assert (change.p is None) == (not predictions)
+    assert change.p is not None
     assert ["all spans (micro)", "0.667", "1.000", "+0.333"] in [row[:4] for row in table(made)]
     flat = [make_doc("1", [A], [A], found=[(*A, 0.9)])]
     assert compare([make_results("main", flat), make_results("branch", flat)]).all_spans is None
@@ -188,33 +205,6 @@ def test_test_sets_that_differ_are_refused_or_compared_on_what_is_common():
     nothing = [make_results("main", base[:1], digest="one"), make_results("branch", other, digest="other")]
     with pytest.raises(InputError, match="no text that all of them have"):
         compare(nothing, common=True)
-
-
-def test_without_predictions_the_metrics_are_compared():
-    base, other = random_docs(4, 0.5, 30), random_docs(4, 0.9, 30)
-    whole = compare([make_results("main", base), make_results("branch", other)])
-    made = compare([make_results("main", base, predictions=False), make_results("branch", other)])
-    assert made.missing == ["main has none"]
-    assert made.gold_differs is None
-    for ours, theirs in zip(
-        (*made.labels.values(), made.micro, made.macro),
-        (*whole.labels.values(), whole.micro, whole.macro),
-        strict=True,
-    ):
-        assert ours.f == pytest.approx(theirs.f)
-        change = ours.changes["branch"]
-        assert change.difference == pytest.approx(theirs.changes["branch"].difference)
-        assert (change.low, change.high, change.p) == (None, None, None)
-    results = [make_results("main", base, digest="x", predictions=False), make_results("branch", other)]
-    with pytest.raises(InputError, match=r"main has none\. --common, and --gold"):
-        compare(results, common=True)
-    results = [make_results("main", base, predictions=False), make_results("branch", other)]
-    with pytest.raises(InputError, match="--gold last or first, need them"):
-        compare(results, gold="first")
-    # An average over other labels can't be compared.
-    made = compare([make_results("main", base, "ABC", predictions=False), make_results("branch", other)])
-    assert made.micro.f == made.macro.f == {"main": None, "branch": None}
-    assert made.labels["B"].f["branch"] == pytest.approx(whole.labels["B"].f["branch"])
 
 
 def test_pipelines_that_were_trained_on_their_test_sets_or_may_have_been_are_named():

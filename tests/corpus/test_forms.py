@@ -1,5 +1,6 @@
 """How often forms are marked and free, against counting by hand on small texts, and by brute force on a corpus."""
 
+import random
 from collections import Counter
 
 import numpy as np
@@ -8,7 +9,7 @@ import spacy
 
 from labelwise.corpus.annotation import GOLD, Annotation, annotate
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
-from labelwise.corpus.forms import LONGEST, Forms
+from labelwise.corpus.forms import LONGEST, Counts, Forms
 from labelwise.corpus.manifest import find_partitions, read_manifest
 from tests.conftest import write_docs
 
@@ -96,6 +97,21 @@ def test_counts_are_those_of_looking_at_every_place(demo_corpus):
     assert len(seen) > 20
     assert sum(free.values()) > 5
     assert seen == {name: (n, free[name]) for name, n in marked.items()}
+
+
+@pytest.mark.parametrize("waiting", [0, 2000, 10**6])
+def test_counts_are_those_of_a_counter(waiting, monkeypatch):
+    """Keys beyond 63 bits and 0 among them; counted at once, now and then, or at the end."""
+    monkeypatch.setattr("labelwise.corpus.forms.WAITING", waiting)
+    rng = random.Random(0)
+    pool = [0, 1, 2**63, 2**64 - 1, *(rng.getrandbits(64) for _ in range(50))]
+    counts, expected = Counts(), Counter()
+    assert counts.of(np.array(pool, np.uint64)).tolist() == [0] * len(pool)
+    for _ in range(40):
+        keys = rng.choices(pool, k=rng.randrange(6))
+        counts.add(np.array(keys, np.uint64))
+        expected.update(keys)
+        assert counts.of(np.array(pool, np.uint64)).tolist() == [expected[key] for key in pool]
 
 
 @pytest.mark.parametrize("words", [0, 1])

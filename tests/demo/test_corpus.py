@@ -1,3 +1,5 @@
+"""The demo corpus: the same bytes for the same seed, hard enough to be worth a try, in both forms."""
+
 import json
 import os
 import re
@@ -14,8 +16,8 @@ from typer.testing import CliRunner
 
 from labelwise.corpus.tasks import input_hash
 from labelwise.demo.corpus import DemoDoc, add_noise, count_words, make_doc
-from labelwise.demo.grammar import DOMAINS, LABELS
-from labelwise.demo.write import make_demo, write_docs
+from labelwise.demo.grammar import LABELS
+from labelwise.demo.write import MARK, make_demo, write_docs
 from labelwise.errors import InputError
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
@@ -32,13 +34,14 @@ def docs() -> list[DemoDoc]:
 
 
 def read_tree(root: Path) -> dict[str, bytes]:
-    return {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+    """The files by path, but for the mark."""
+    files = (path for path in root.rglob("*") if path.is_file() and path.name != MARK)
+    return {path.relative_to(root).as_posix(): path.read_bytes() for path in files}
 
 
-@pytest.mark.parametrize("format", ["brat", pytest.param("both", marks=pytest.mark.long)])
-def test_bytes_depend_on_neither_process_nor_hash_seed(tmp_path: Path, format: str) -> None:
-    make_demo(tmp_path / "here", format=format, docs=5, words=50)
-    command = [sys.executable, "-m", "scripts.make_demo", str(tmp_path / "there"), "--format", format]
+def test_bytes_depend_on_neither_process_nor_hash_seed(tmp_path: Path) -> None:
+    make_demo(tmp_path / "here", format="both", docs=5, words=50)
+    command = [sys.executable, "-m", "scripts.make_demo", str(tmp_path / "there"), "--format", "both"]
     command += ["--docs", "5", "--words", "50"]
     subprocess.run(command, check=True, cwd=ROOT, env={**os.environ, "PYTHONHASHSEED": "1"})
     assert read_tree(tmp_path / "there") == read_tree(tmp_path / "here")
@@ -50,36 +53,29 @@ def test_document_does_not_depend_on_the_others(tmp_path: Path) -> None:
     few, many = read_tree(tmp_path / "few"), read_tree(tmp_path / "many")
     assert len(few) == 10
     assert few.items() <= many.items()
-
-
-def test_seed_changes_the_texts() -> None:
     assert make_doc(0, seed=0) != make_doc(0, seed=1)
 
 
-def test_spans_are_trimmed_and_do_not_overlap(docs: list[DemoDoc]) -> None:
+def test_spans_are_trimmed_and_do_not_overlap_and_texts_have_paragraphs(docs: list[DemoDoc]) -> None:
     for doc in docs:
         for start, end, label in doc.spans:
             assert label in LABELS
             assert doc.text[start:end] == doc.text[start:end].strip() != ""
         assert all(left[1] <= right[0] for left, right in zip(doc.spans, doc.spans[1:], strict=False))
-
-
-def test_texts_end_with_one_newline_and_have_paragraphs(docs: list[DemoDoc]) -> None:
-    assert all(re.fullmatch(r"(\S(.*\S)?\n)+", doc.text) for doc in docs)
-    assert all(doc.text.count("\n") > 1 for doc in docs)
+        assert re.fullmatch(r"(\S(.*\S)?\n)+", doc.text)
+        assert doc.text.count("\n") > 1
 
 
 def test_some_spans_are_discontinuous(docs: list[DemoDoc]) -> None:
     discontinuous = [(doc, *span) for doc in docs for span in doc.discontinuous]
-    share = len(discontinuous) / sum(len(doc.spans) for doc in docs)
-    assert 0.003 < share < 0.03
+    assert 0.003 < len(discontinuous) / sum(len(doc.spans) for doc in docs) < 0.03
     for doc, ((start, end), (last_start, last_end)), label in discontinuous:
         assert doc.text[start:end].isalpha()
         assert doc.text[last_start:last_end].isalpha()
         assert any(start <= last_start < last_end == end for start, end, other in doc.spans if other == label)
 
 
-def test_surface_forms_are_ambiguous(docs: list[DemoDoc]) -> None:
+def test_forms_are_ambiguous_and_no_label_is_rare_or_everywhere(docs: list[DemoDoc]) -> None:
     labels: defaultdict[str, set[str]] = defaultdict(set)
     unmarked: Counter[str] = Counter()
     for doc in docs:
@@ -88,24 +84,14 @@ def test_surface_forms_are_ambiguous(docs: list[DemoDoc]) -> None:
             labels[doc.text[start:end]].add(label)
             unmarked.update(re.findall(r"\w+", doc.text[position:start]))
             position = end
-        unmarked.update(re.findall(r"\w+", doc.text[position:]))
-    assert sum(len(of_surface) > 1 for of_surface in labels.values()) > 50
+    assert sum(len(of_form) > 1 for of_form in labels.values()) > 50
     assert {"PERSON", "PLACE", "COMPANY"} <= labels["Jordan"]
-    assert sum({"PERSON", "JUDGE"} <= of_surface for of_surface in labels.values()) > 5
     assert {"PERSON", "DATE"} <= labels["May"]
-    assert sum(surface in unmarked for surface in labels) > 30
-    assert unmarked["lead"]
-    assert labels["lead"]
-
-
-def test_no_label_is_rare_or_everywhere(docs: list[DemoDoc]) -> None:
+    assert sum({"PERSON", "JUDGE"} <= of_form for of_form in labels.values()) > 5
+    assert sum(form in unmarked for form in labels) > 30
     counts = Counter(label for doc in docs for label in {label for *_, label in doc.spans})
     assert set(counts) == set(LABELS)
-    assert min(counts.values()) >= 15
-    assert max(counts.values()) < 0.7 * len(docs)
-
-
-def test_most_names_of_the_last_documents_are_new(docs: list[DemoDoc]) -> None:
+    assert 15 <= min(counts.values()) < max(counts.values()) < 0.7 * len(docs)
     known = {doc.text[start:end] for doc in docs[:320] for start, end, _ in doc.spans}
     names = {doc.text[start:end] for doc in docs[320:] for start, end, label in doc.spans if label == "PERSON"}
     assert len(names - known) > len(names) / 2
@@ -119,8 +105,7 @@ def test_documents_have_about_the_words_asked_for(words: int) -> None:
 def test_fewer_labels_are_the_first_ones_on_the_same_texts(docs: list[DemoDoc]) -> None:
     for index, doc in enumerate(docs[:50]):
         fewer = make_doc(index, labels=LABELS[:3])
-        assert fewer.text == doc.text
-        assert fewer.spans == [span for span in doc.spans if span[2] in LABELS[:3]]
+        assert (fewer.text, fewer.spans) == (doc.text, [span for span in doc.spans if span[2] in LABELS[:3]])
 
 
 def test_brat_reads_back_as_made(tmp_path: Path, docs: list[DemoDoc]) -> None:
@@ -140,17 +125,15 @@ def test_prodigy_has_every_text_for_every_label(tmp_path: Path, docs: list[DemoD
     aligned = [[span for span in doc.spans if made.char_span(*span)] for doc in docs[:30] if (made := nlp(doc.text))]
     datasets = yaml.safe_load((tmp_path / "out" / "datasets.yml").read_text())
     assert [dataset["labels"] for dataset in datasets] == [[label] for label in LABELS]
-    assert len(list((tmp_path / "out").iterdir())) == len(LABELS) + 1
     for dataset in datasets:
         tasks = [json.loads(line) for line in (tmp_path / "out" / dataset["path"]).open()]
-        assert [task["text"] for task in tasks] == [doc.text for doc in docs[:30]]
         for task, doc, fitting in zip(tasks, docs[:30], aligned, strict=True):
             spans = [(span["start"], span["end"], span["label"]) for span in task["spans"]]
             assert spans == [span for span in fitting if [span[2]] == dataset["labels"]]
             for span in task["spans"]:
                 assert task["tokens"][span["token_start"]]["start"] == span["start"]
                 assert task["tokens"][span["token_end"]]["end"] == span["end"]
-            assert "".join(token["text"] + " " * token["ws"] for token in task["tokens"]) == task["text"]
+            assert "".join(token["text"] + " " * token["ws"] for token in task["tokens"]) == task["text"] == doc.text
             assert task["_input_hash"] == input_hash(doc.text)
             assert (task["answer"], task["_view_id"], task["_is_binary"]) == ("accept", "ner_manual", False)
 
@@ -162,6 +145,7 @@ def test_prodigy_has_every_text_for_every_label(tmp_path: Path, docs: list[DemoD
         ({"labels": 21}, "--labels 21: must be 1 to 20"),
         ({"docs": 0}, "--docs 0"),
         ({"words": 0}, "--words 0"),
+        ({"noise": 1.5}, r"--noise 1\.5"),
     ],
 )
 def test_wrong_arguments_write_nothing(tmp_path: Path, wrong: dict, match: str) -> None:
@@ -170,24 +154,20 @@ def test_wrong_arguments_write_nothing(tmp_path: Path, wrong: dict, match: str) 
     assert not (tmp_path / "out").exists()
 
 
-def test_only_a_demo_corpus_is_replaced(tmp_path: Path) -> None:
-    make_demo(tmp_path, docs=1, words=1)
-    make_demo(tmp_path, docs=1, words=1)
-    (tmp_path / "mine").write_text("precious")
-    with pytest.raises(InputError, match="'mine' isn't part of a demo corpus"):
-        make_demo(tmp_path, docs=1, words=1)
-    assert (tmp_path / "mine").read_text() == "precious"
-
-
-@pytest.mark.parametrize("format", ["brat", "prodigy"])
-@pytest.mark.parametrize("name", ["news/paris.txt", "news/mine/doc-00000.txt", "PERSON.jsonl", "datasets.yml"])
-def test_what_has_a_name_of_the_demo_but_is_not_of_it_stays(tmp_path: Path, format: str, name: str) -> None:
-    assert "news" in DOMAINS
-    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-    (tmp_path / name).write_text("- {name: mine, path: PERSON.jsonl, labels: [PERSON]}")
-    with pytest.raises(InputError, match=r"demo corpus"):
-        make_demo(tmp_path, format=format, docs=1, words=1)
-    assert (tmp_path / name).exists()
+@pytest.mark.parametrize("format", ["brat", "prodigy", "both"])
+@pytest.mark.parametrize("name", ["mine", "news/doc-00000.txt", "datasets.yml"])
+def test_only_a_demo_corpus_is_replaced(tmp_path: Path, format: str, name: str) -> None:
+    make_demo(tmp_path / "demo", format=format, docs=1, words=1)
+    make_demo(tmp_path / "demo", format=format, docs=2, words=1)
+    for folder, message in (
+        ("demo", f"{name}: this was "),
+        ("own", "own would be replaced, and isn't"),
+    ):
+        (tmp_path / folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / folder / name).write_text("- {name: mine, path: PERSON.jsonl, labels: [PERSON]}")
+        with pytest.raises(InputError, match=message):
+            make_demo(tmp_path / folder, format=format, docs=1, words=1)
+        assert "mine" in (tmp_path / folder / name).read_text()
 
 
 def test_of_both_each_has_half_of_the_labels_and_merging_puts_them_together_by_hash(tmp_path: Path) -> None:
@@ -206,15 +186,10 @@ def test_of_both_each_has_half_of_the_labels_and_merging_puts_them_together_by_h
     assert (tmp_path / "demo/prodigy/datasets.yml").read_text() == "[]\n"
 
 
-def test_a_demo_corpus_for_prodigy_is_replaced(tmp_path: Path) -> None:
-    make_demo(tmp_path, format="prodigy", docs=1, words=1)
-    make_demo(tmp_path, format="prodigy", docs=1, words=1, labels=2)
-    assert {path.name for path in tmp_path.iterdir()} == {"PERSON.jsonl", "PLACE.jsonl", "datasets.yml"}
-
-
 def test_noise_is_a_share_of_wrong_tags_of_each_kind_and_nothing_else(docs):
     kinds: Counter[str] = Counter()
     spans = 0
+    assert add_noise(docs[0], 0.0) == docs[0]
     for doc in docs:
         noisy = add_noise(doc, 0.1)
         assert noisy == add_noise(doc, 0.1)
@@ -238,27 +213,17 @@ def test_noise_is_a_share_of_wrong_tags_of_each_kind_and_nothing_else(docs):
     assert 0.01 * spans < kinds["other boundaries"] < 0.05 * spans
 
 
-def test_no_noise_changes_nothing(docs, tmp_path):
-    assert add_noise(docs[0], 0.0) == docs[0]
-    make_demo(tmp_path / "plain", docs=3)
-    make_demo(tmp_path / "none", docs=3, noise=0.0)
-    make_demo(tmp_path / "noisy", docs=3, noise=0.5)
-    assert read_tree(tmp_path / "plain") == read_tree(tmp_path / "none") != read_tree(tmp_path / "noisy")
-    with pytest.raises(InputError, match=r"--noise 1\.5"):
-        make_demo(tmp_path / "x", noise=1.5)
-
-
 OWN = ["--unless-brat", "brat", "--unless-prodigy", "prodigy", "--docs", "2"]
 
 
-@pytest.mark.parametrize("own", ["", "brat/deep/a.ann", "prodigy/a.jsonl", "prodigy/datasets.yml"])
+@pytest.mark.parametrize("own", ["", "brat/deep/a.ann", "prodigy/a.jsonl"])
 def test_beside_data_of_ones_own_the_demo_corpus_is_empty(tmp_path: Path, monkeypatch, own: str) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "brat/deep").mkdir(parents=True)
     (tmp_path / "prodigy").mkdir()
     (tmp_path / "prodigy/datasets.yml.example").touch()
     if own:
-        (tmp_path / own).write_text("" if own.endswith(".yml") else '{"text": "a b", "spans": []}')
+        (tmp_path / own).write_text('{"text": "a b", "spans": []}')
     app = typer.Typer()
     app.command()(make_demo_cli)
     for there in (own, "", own):  # it is made again where one's own data are gone, and emptied where they come
@@ -269,7 +234,6 @@ def test_beside_data_of_ones_own_the_demo_corpus_is_empty(tmp_path: Path, monkey
         result = CliRunner().invoke(app, ["demo", *OWN])
         assert result.exit_code == 0, result.output
         assert len(read_tree(tmp_path / "demo")) == (0 if there else 4)
-        assert (tmp_path / "demo").is_dir()
         assert ("has data of your own: demo is left empty" in result.output) == bool(there)
 
 
@@ -279,12 +243,3 @@ def test_data_sets_are_declared_by_the_first_command_that_depends_on_them(tmp_pa
     app.command()(make_demo_cli)
     CliRunner().invoke(app, [str(tmp_path / "demo"), "--unless-prodigy", str(tmp_path)])
     assert "labels:\n  - A" in (tmp_path / "datasets.yml").read_text()
-
-
-def test_data_of_ones_own_are_found_without_spacy(tmp_path: Path) -> None:
-    """Its import takes longer than all the rest."""
-    (tmp_path / "a.txt").touch()
-    code = "import sys, scripts.make_demo as made; sys.argv = ['', 'demo', '--unless-brat', '.']\n"
-    code += "try: made.typer.run(made.make_demo_cli)\nfinally: assert 'spacy' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)})
-    assert list((tmp_path / "demo").iterdir()) == []

@@ -12,7 +12,7 @@ from labelwise.corpus.manifest import find_partitions
 from labelwise.errors import InputError
 from labelwise.evaluate.predictions import PredictedDoc, write_predictions
 from labelwise.evaluate.run import score
-from labelwise.evaluate.tables import GROUP, InTrain, Tables, read_docs, write_rows
+from labelwise.evaluate.tables import InTrain, Tables, write_rows
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
 from labelwise.text import text_key
@@ -54,22 +54,6 @@ def test_each_text_has_a_row_and_each_pair_too(tmp_path):
         ("unjudged", "eg", None, "C"),
     ]
     assert (rows[1]["before"], rows[1]["after"], rows[1]["predicted_form"]) == ("big ", " sat on 60degC mat", "ca")
-
-
-def test_what_is_read_is_what_was_written(tmp_path):
-    """More texts than a row group has, gold that nests, and coverage of all kinds."""
-    docs = keyed(random_docs(7, GROUP + 50))
-    for doc in docs:
-        doc.found = [(*span, 0.5) for span in {*doc.predicted, *doc.gold[:1]}]
-    tables = write(tmp_path, docs)
-    assert parquet.ParquetFile(tables.pairs).num_row_groups == 2
-    read = list(read_docs(tables))
-    assert [doc.key for doc in read] == [doc.key for doc in docs]
-    for was, doc in zip(docs, read, strict=True):
-        assert sorted(doc.predicted) == was.predicted
-        assert doc.gold == sorted(was.scored(was.gold))
-        assert doc.uncovered == was.uncovered
-        assert was.scored(doc.all_spans()) == was.scored(was.all_spans())
 
 
 @pytest.mark.parametrize(
@@ -144,7 +128,7 @@ def test_a_table_that_is_missing_or_something_else_is_named(content, message, tm
     if content:
         tables.pairs.write_bytes(content)
     with pytest.raises(InputError, match=rf"pairs\.parquet: {message}"):
-        list(read_docs(tables))
+        list(tables.groups(["key"], ["key"]))
 
 
 def test_users_query_it_with_any_tool(tmp_path):

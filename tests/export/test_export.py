@@ -1,27 +1,42 @@
-"""Spans that go back to brat and Prodigy are those that came from there."""
+"""Spans that go back to where people annotate are those that came from there, in each tool's form."""
 
 import json
 from pathlib import Path
+from typing import get_args
+from xml.etree import ElementTree
 
 import pytest
 import typer
+import yaml
 from typer.testing import CliRunner
 
-from labelwise.corpus.tasks import input_hash
+from labelwise.corpus.tasks import file_names, input_hash, task_hash
 from labelwise.demo.write import make_demo
 from labelwise.errors import InputError
-from labelwise.evaluate.predictions import PredictedDoc, write_predictions
 from labelwise.export.brat import document_path, standoff
-from labelwise.export.docs import ExportDoc
-from labelwise.export.run import export
+from labelwise.export.run import FORMATS, ExportFormat, export
+from labelwise.export.source import ExportDoc
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
 from labelwise.sources.brat import Reading, find_documents, read_document
 from labelwise.sources.convert_brat import convert_brat
 from labelwise.sources.prodigy import parse_task
-from labelwise.text import text_key
 from scripts.export import export_cli
-from tests.conftest import Merging
+from tests.compare_docs import differences
+from tests.conftest import Merging, write_jsonl
+from tests.export.predicted import write_predicted
+
+ORDERED = {"sure": [(0, 4, "A", 0.99)], "unsure": [(0, 2, "A", 0.97), (2, 6, "B & <C>", 0.55)], "none": []}
+
+
+def read_lines(file: Path) -> list[dict]:
+    return [json.loads(line) for line in file.read_text(encoding="utf8").splitlines()]
+
+
+def read_tasks(file: Path) -> list[dict]:
+    """Tasks for Prodigy, which labelwise reads as well."""
+    assert all(parse_task(line)[1] == "" for line in file.read_bytes().splitlines())
+    return read_lines(file)
 
 
 def spans_of(folder: Path) -> dict[str, tuple[str, list]]:
@@ -30,37 +45,94 @@ def spans_of(folder: Path) -> dict[str, tuple[str, list]]:
     return {one.path: (one.text, [mention[:3] for mention in one.mentions]) for one in documents}
 
 
-def merge_brat(root: Path, brat: Path) -> Path:
-    """Convert and merge a folder."""
-    convert_brat(brat, root / "tasks", Reading(discontinuous="cover"))
-    merge_data([root / "tasks" / "datasets.yml"], root / "corpus", Settings(docs_per_partition=10))
-    return root / "corpus"
+def test_every_format_is_in_the_table():
+    assert get_args(ExportFormat) == tuple(FORMATS)
 
 
 def test_brat_to_a_corpus_and_back_gives_the_same_spans(tmp_path):
-    make_demo(tmp_path / "demo", docs=40)
-    corpus = merge_brat(tmp_path, tmp_path / "demo")
-    done = export(corpus, tmp_path / "out", "brat")
-    before, after = spans_of(tmp_path / "demo"), spans_of(tmp_path / "out")
-    assert after == before
-    assert (done.texts, done.spans) == (40, sum(len(spans) for _, spans in before.values()))
-
-
-def test_hostile_texts_come_back_as_they_were(tmp_path):
     """Line ends of all kinds, spans across them, nested ones, astral characters, and a text without spans."""
-    folder = tmp_path / "brat" / "a" / "b"
-    folder.mkdir(parents=True)
+    brat = tmp_path / "brat"
+    make_demo(brat, docs=20)
+    (brat / "a" / "b").mkdir(parents=True)
     text = "One\r\ntwo 😀 three\n\n  four\u2028five\nsix "
-    found = [(0, 8, "A"), (5, 8, "B"), (9, 10, "A"), (11, 24, "B"), (20, 24, "A"), (25, 33, "A")]
-    lines = [standoff(text, (start, end, label), n) for n, (start, end, label) in enumerate(found, 1)]
-    (folder / "x.txt").write_bytes(text.encode())
-    (folder / "x.ann").write_bytes("".join(lines).encode())
-    (folder / "empty.txt").write_text("Nothing here")
-    (folder / "empty.ann").write_text("")
-    corpus = merge_brat(tmp_path, tmp_path / "brat")
-    export(corpus, tmp_path / "out", "brat")
-    assert spans_of(tmp_path / "out") == spans_of(tmp_path / "brat")
-    assert spans_of(tmp_path / "out")["a/b/x.txt"] == (text, sorted(found))
+    hostile = [(0, 8, "A"), (5, 8, "B"), (9, 10, "A"), (11, 24, "B"), (20, 24, "A"), (25, 33, "A")]
+    lines = [standoff(text, span, number) for number, span in enumerate(hostile, 1)]
+    (brat / "a" / "b" / "x.txt").write_bytes(text.encode())
+    (brat / "a" / "b" / "x.ann").write_bytes("".join(lines).encode())
+    (brat / "empty.txt").write_text("Nothing here")
+    (brat / "empty.ann").write_text("")
+    convert_brat(brat, tmp_path / "tasks", Reading(discontinuous="cover"))
+    merge_data([tmp_path / "tasks" / "datasets.yml"], tmp_path / "corpus", Settings(docs_per_partition=10))
+    done = export(tmp_path / "corpus", tmp_path / "out", "brat")
+    before, after = spans_of(brat), spans_of(tmp_path / "out")
+    assert after == before
+    assert after["a/b/x.txt"] == (text, sorted(hostile))
+    assert (done.texts, done.spans) == (22, sum(len(spans) for _, spans in before.values()))
+
+
+@pytest.mark.parametrize(
+    ("split", "how"),
+    [
+        ("auto", Reading()),
+        ("folder", Reading(missing_ann="empty", discontinuous="cover")),
+        ("folder", Reading(labels=("PLACE", "PERSON"))),
+    ],
+)
+def test_merging_a_data_set_for_each_label_gives_the_same_docs(tmp_path, split, how):
+    """The demo corpus: some in folders of splits, a text without annotations, and one that nobody has read."""
+    brat = tmp_path / "brat"
+    make_demo(brat, docs=20, labels=4, words=60)
+    for domain, split in (("travel", "train"), ("finance", "dev"), ("law", "test")):
+        if (brat / domain).is_dir():
+            (brat / domain).rename(brat / split)
+    (brat / "unread.txt").write_text("nobody has seen Ann")
+    (brat / "empty.txt").write_text("nothing here")
+    (brat / "empty.ann").write_text("")
+    convert_brat(brat, tmp_path / "tasks", how, split=split)
+    done = export(tmp_path / "tasks", tmp_path / "prodigy", "prodigy-by-label")
+    for name in ("tasks", "prodigy"):
+        merge_data([tmp_path / name / "datasets.yml"], tmp_path / f"{name}-corpus", Settings())
+    assert list(differences(tmp_path / "tasks-corpus", tmp_path / "prodigy-corpus")) == []
+    report = json.loads((tmp_path / "tasks" / "report.json").read_text())
+    assert (done.texts, done.spans) == (report["documents"]["converted"], report["annotations"]["converted"])
+
+
+def test_each_task_has_prodigys_hashes(tmp_path):
+    (tmp_path / "brat").mkdir()
+    (tmp_path / "brat" / "d.txt").write_text("a cat, no dog")
+    (tmp_path / "brat" / "d.ann").write_text("T1\tn 2 5\tcat\nT2\tN 10 13\tdog\n")
+    convert_brat(tmp_path / "brat", tmp_path / "tasks", split="test")
+    export(tmp_path / "tasks", tmp_path / "out", "prodigy-by-label")
+    declared = yaml.safe_load((tmp_path / "out" / "datasets.yml").read_text())
+    assert [(one["name"], one["labels"], one["split"]) for one in declared] == [
+        ("test-N", ["N"], "test"),
+        ("test-n", ["n"], "test"),
+    ]
+    [task] = read_tasks(tmp_path / "out" / declared[1]["path"])
+    assert task == {
+        "text": "a cat, no dog",
+        "_input_hash": input_hash("a cat, no dog"),
+        "_task_hash": task_hash(input_hash("a cat, no dog"), [{"start": 2, "end": 5, "label": "n"}]),
+        "_is_binary": False,
+        "_view_id": "ner_manual",
+        "spans": [{"start": 2, "end": 5, "label": "n"}],
+        "answer": "accept",
+        "meta": {"doc": "d.txt"},
+    }
+
+
+def test_file_names_differ_where_case_does_not_count():
+    labels = ["N", "n", "Amount-Unit", "a/b", "a.b", "problems", "名", "Größe"]
+    names = file_names(labels)
+    assert names["Amount-Unit"] == "Amount-Unit.jsonl"
+    assert len({name.lower() for name in names.values()}) == len(labels)
+    assert all(name.isascii() and "/" not in name and name != "problems.jsonl" for name in names.values())
+    assert file_names(labels[::-1]) == dict(reversed(names.items()))
+
+
+@pytest.mark.parametrize("labels", [["N", "n", "N-8ce86a6a"], ["N", "n", "n-8CE86A6A"], ["名", "_-51a5d681"]])
+def test_file_names_differ_where_a_label_looks_like_one(labels):
+    assert len({name.lower() for name in file_names(labels).values()}) == len(labels)
 
 
 @pytest.mark.parametrize(
@@ -68,48 +140,71 @@ def test_hostile_texts_come_back_as_they_were(tmp_path):
     [
         ("a/b.txt", "a/b.txt"),
         ("b", "b.txt"),
-        ("", "00ff.txt"),
         ("../../etc/passwd", "etc/passwd.txt"),
         ("/etc/x.txt", "etc/x.txt"),
         ("a:b?\n.txt", "a_b__.txt"),
-        ("..", "00ff.txt"),
+        ("漢" * 200, "漢" * 66 + ".txt"),
     ],
 )
-def test_a_document_never_leaves_its_folder(name, path):
-    assert document_path(ExportDoc("x", name, "00ff", [], {}, {})).as_posix() == path
+def test_a_document_never_leaves_its_folder(name, path, tmp_path):
+    assert document_path(ExportDoc("x", name, [])).as_posix() == path
+    export(write_predicted(tmp_path / "raw.jsonl", {"x": []}, name=name), tmp_path / "out", "brat")
+    assert (tmp_path / "out" / path).read_text() == "x"
 
 
-@pytest.mark.parametrize("name", ["漢" * 200, "a" * 300 + ".txt", "/".join(["x" * 250] * 3)])
-def test_long_names_are_cut_to_what_file_systems_allow(name, tmp_path):
-    path = write(tmp_path, PredictedDoc("0a" * 12, "text", [(0, 4, "A")], [], [], doc=name))
-    assert export(path, tmp_path / "out", "brat").texts == 1
-    assert len(list((tmp_path / "out").rglob("*.ann"))) == 1
-
-
-def test_a_document_that_is_named_as_anothers_folder_has_another_name(tmp_path):
-    docs = [PredictedDoc(f"{n}" * 24, f"text {n}", [], [], [], doc=name) for n, name in enumerate(["x.txt", "x.txt/y"])]
-    export(write(tmp_path, *docs), tmp_path / "out", "brat")
-    texts = {file.relative_to(tmp_path / "out").as_posix() for file in (tmp_path / "out").rglob("*.txt")}
-    assert texts == {"x.txt", f"{'1' * 24}.txt"}
+def test_documents_without_a_name_of_their_own_are_named_after_their_texts(tmp_path):
+    for doc in (unnamed := ExportDoc("x", "", []), ExportDoc("x", "..", [])):
+        assert document_path(doc).as_posix() == f"{unnamed.key}.txt"
+    docs = {key: [(0, 4, "A")] for key in ["text 1", "text 2"]}
+    export(write_predicted(tmp_path / "raw.jsonl", docs, name="same"), tmp_path / "out", "brat")
+    texts = {file.name: file.read_text() for file in (tmp_path / "out").glob("*.txt")}
+    assert texts == {"same.txt": "text 1", f"same-{ExportDoc('text 2', '', []).key[:12]}.txt": "text 2"}
+    export(
+        write_predicted(tmp_path / "raw.jsonl", dict.fromkeys(["x.txt", "x.txt/y"], ()), name="{}"),
+        tmp_path / "o",
+        "brat",
+    )
+    assert {file.name for file in (tmp_path / "o").rglob("*.txt")} == {
+        "x.txt",
+        f"{ExportDoc('x.txt/y', '', []).key}.txt",
+    }
 
 
 def test_labels_of_brat_have_no_white_space(tmp_path):
-    path = write(tmp_path, PredictedDoc("0a", "text", [(0, 4, "Job Title")], [], [], doc="d"))
-    export(path, tmp_path / "out", "brat")
-    (document,) = (read_document(stem, tmp_path / "out") for stem in find_documents(tmp_path / "out"))
-    assert [mention[:3] for mention in document.mentions] == [(0, 4, "Job_Title")]
-    both = PredictedDoc("0b", "text", [(0, 4, "Job Title"), (0, 4, "Job_Title")], [], [])
+    raw = write_predicted(tmp_path / "raw.jsonl", {"text": [(0, 4, "Job Title")]})
+    export(raw, tmp_path / "out", "brat")
+    assert spans_of(tmp_path / "out") == {"d/text.txt": ("text", [(0, 4, "Job_Title")])}
+    write_predicted(raw, {"text": [(0, 4, "Job Title"), (0, 4, "Job_Title")]})
     with pytest.raises(InputError, match="are the same in brat"):
-        export(write(tmp_path, both), tmp_path / "out", "brat")
+        export(raw, tmp_path / "out", "brat")
 
 
-def test_what_nobody_looked_for_is_no_negative_when_it_comes_back(merging, tmp_path):
-    merging.add("a", ["A"], [{"text": "big cat"}])
+def test_of_a_corpus_each_format_says_what_it_is_complete_for(merging, tmp_path):
+    """For a label, only texts that are complete for it. What nobody looked for is no negative when it comes back."""
+    merging.add("a", ["A"], [{"text": "big cat", "meta": {"doc": "d1"}}])
     merging.add("b", ["B"], [{"text": "big cat", "spans": [{"start": 4, "end": 7, "label": "B"}]}, {"text": "owl"}])
     merging.run()
-    export(merging.root / "corpus", tmp_path / "all", "prodigy")
+    corpus = merging.root / "corpus"
+    export(corpus, tmp_path / "all", "prodigy")
+    tasks = {task["text"]: task for task in read_tasks(tmp_path / "all" / "all.jsonl")}
+    assert tasks["big cat"]["spans"] == [{"start": 4, "end": 7, "label": "B"}]
+    assert tasks["big cat"]["meta"] == {"doc": "d1"}
+    assert tasks["owl"]["_input_hash"] == input_hash("owl")
+    assert export(corpus, tmp_path / "labels", "prodigy-by-label").spans == 1
+    texts = {file.stem: {task["text"] for task in read_tasks(file)} for file in (tmp_path / "labels").glob("*.jsonl")}
+    assert texts == {"A": {"big cat"}, "B": {"big cat", "owl"}}
+    for format, file in (("label-studio", "tasks.json"), ("doccano", "all.jsonl")):
+        export(corpus, tmp_path / format, format)
+        rows = (
+            json.loads(content)
+            if (content := (tmp_path / format / file).read_text())[0] == "["
+            else read_lines(tmp_path / format / file)
+        )
+        assert [row.get("text") or row["data"]["text"] for row in rows] == list(tasks), "a corpus stays in its order"
+        # Label Studio takes imported annotations for ground truth unless they say otherwise.
+        assert not any(row["annotations"][0]["ground_truth"] for row in rows if "data" in row)
     again = Merging(tmp_path / "again")
-    again.add("all", ["A", "B"], read_tasks(tmp_path / "all" / "all.jsonl"))
+    again.add("all", ["A", "B"], [*tasks.values()])
     labels = again.run().labels
     assert {label: (counts["complete"], counts["none"]) for label, counts in labels.items()} == {
         "A": (1, 1),
@@ -117,18 +212,10 @@ def test_what_nobody_looked_for_is_no_negative_when_it_comes_back(merging, tmp_p
     }
 
 
-def write(folder: Path, *docs: PredictedDoc) -> Path:
-    path = folder / "written.jsonl"
-    with path.open("wb") as file:
-        write_predictions(docs, file)
-    return path
-
-
 @pytest.mark.parametrize("format", ["prodigy", "prodigy-by-label"])
 def test_a_prediction_is_no_gold_before_somebody_has_saved_it(merging, tmp_path, format):
-    spans = [(0, 4, "A")]
-    docs = [PredictedDoc(n * 24, f"text {n}", spans, [], [], doc="d", uncovered={"A": "none"}) for n in "12"]
-    export(write(tmp_path, *docs), tmp_path / "out", format)
+    docs = {key: [(0, 4, "A")] for key in ["text 1", "text 2"]}
+    export(write_predicted(tmp_path / "raw.jsonl", docs, ["A"], "d"), tmp_path / "out", format)
     (file,) = (tmp_path / "out").glob("*.jsonl")
     exported = read_tasks(file)
     meta = {"doc": "d", "predicted": "yes"} | ({"labels": "A"} if format == "prodigy-by-label" else {})
@@ -142,73 +229,22 @@ def test_a_prediction_is_no_gold_before_somebody_has_saved_it(merging, tmp_path,
         merging.run(strict=True)
 
 
-def test_predictions_of_raw_texts_are_in_no_order(tmp_path):
-    docs = [PredictedDoc(key * 24, f"text {key}", [], [], [], doc=key) for key in "cab"]
-    assert export(write(tmp_path, *docs), tmp_path / "out", "brat").texts == 3
-
-
-def test_texts_of_one_name_are_two_files(tmp_path):
-    docs = [PredictedDoc(f"{n}" * 24, f"text {n}", [(0, 4, "A")], [], [], doc="same") for n in (1, 2)]
-    path = tmp_path / "predictions.jsonl"
-    with path.open("wb") as file:
-        write_predictions(docs, file)
-    export(path, tmp_path / "out", "brat")
-    texts = {file.name: file.read_text() for file in (tmp_path / "out").glob("*.txt")}
-    assert texts == {"same.txt": "text 1", f"same-{'2' * 12}.txt": "text 2"}
-
-
-def test_prodigy_tasks_are_those_of_a_corpus(merging, tmp_path):
-    """By label: only texts that are complete for it."""
-    a = [{"text": "big cat", "spans": [{"start": 0, "end": 3, "label": "A"}], "meta": {"doc": "d1"}}, {"text": "owl"}]
-    merging.add("a", ["A"], a)
-    merging.add("b", ["B"], [{"text": "big cat", "spans": [{"start": 4, "end": 7, "label": "B"}]}])
-    merging.run()
-    export(merging.root / "corpus", tmp_path / "all", "prodigy")
-    tasks = {task["text"]: task for task in read_tasks(tmp_path / "all" / "all.jsonl")}
-    assert [(span["start"], span["label"]) for span in tasks["big cat"]["spans"]] == [(0, "A"), (4, "B")]
-    assert tasks["big cat"]["meta"] == {"doc": "d1"}
-    assert tasks["owl"]["_input_hash"] == input_hash("owl")
-    done = export(merging.root / "corpus", tmp_path / "labels", "prodigy-by-label")
-    assert done.spans == 2
-    texts = {file.stem: [task["text"] for task in read_tasks(file)] for file in (tmp_path / "labels").glob("*.jsonl")}
-    assert {label: sorted(found) for label, found in texts.items()} == {"A": ["big cat", "owl"], "B": ["big cat"]}
-
-
-def test_texts_for_a_new_label_have_no_spans(demo_corpus, tmp_path):
-    done = export(demo_corpus, tmp_path / "out", "texts")
-    tasks = read_tasks(tmp_path / "out" / "texts.jsonl")
-    assert (done.texts, done.spans) == (30, 0)
-    assert len({task["text"] for task in tasks}) == 30
-    assert {key for task in tasks for key in task} == {"text", "meta"}
-
-
-def read_tasks(file: Path) -> list[dict]:
-    lines = file.read_bytes().splitlines()
-    assert all(parse_task(line)[1] == "" for line in lines)
-    return [json.loads(line) for line in lines]
-
-
 @pytest.mark.parametrize("certain", [True, False])
 def test_what_was_predicted_is_to_be_annotated_the_least_certain_first(certain, tmp_path):
-    """Texts that are complete for the label are left out; without probabilities, the most spans come first."""
-    rows = {"sure": [0.99], "unsure": [0.97, 0.55], "none": [], "known": [0.5], "low": [0.1]}
-    docs = []
-    for number, (text, scores) in enumerate(rows.items()):
-        spans = [(n, n + 1, "A") for n in range(len(scores))]
-        found = [(*span, score) for span, score in zip(spans, scores, strict=True)] if certain else []
-        unknown = {"B": "none"} if text == "known" else {"A": "none", "B": "none"}
-        docs.append(PredictedDoc(f"{number:02d}", text, spans, [], [], uncovered=unknown, found=found))
-    path = tmp_path / "predictions.jsonl"
-    with path.open("wb") as file:
-        write_predictions(docs, file)
-    done = export(path, tmp_path / "out", "prodigy-by-label")
-    tasks = read_tasks(tmp_path / "out" / "A.jsonl")
-    order = ["unsure", "low", "sure", "none"] if certain else ["unsure", "sure", "low", "none"]
-    assert [task["text"] for task in tasks] == order
-    assert done.ordered_by == ("the least certain span first" if certain else "the most spans first")
-    assert len(read_tasks(tmp_path / "out" / "B.jsonl")) == 5
-    if certain:
-        assert tasks[0]["spans"][1] == {"start": 1, "end": 2, "label": "A", "score": 0.55}
+    """Without probabilities, the most spans come first."""
+    rows = {"sure": [0.99], "unsure": [0.97, 0.55], "none": [], "low": [0.1]}
+    docs = {
+        text: [(n, n + 1, "A", score)[: 4 if certain else 3] for n, score in enumerate(scores)]
+        for text, scores in rows.items()
+    }
+    raw = write_predicted(tmp_path / "raw.jsonl", docs, ["A", "B"])
+    for format, file in (("prodigy-by-label", "A.jsonl"), ("prodigy", "all.jsonl")):
+        done = export(raw, tmp_path / "out", format)
+        tasks = read_tasks(tmp_path / "out" / file)
+        order = ["unsure", "low", "sure", "none"] if certain else ["unsure", "sure", "low", "none"]
+        assert [task["text"] for task in tasks] == order
+        assert done.ordered_by == ("the least certain span first" if certain else "the most spans first")
+        assert tasks[0]["spans"][1] == {"start": 1, "end": 2, "label": "A"} | ({"score": 0.55} if certain else {})
 
 
 def test_what_is_annotated_by_now_is_left_out(merging, tmp_path):
@@ -216,24 +252,74 @@ def test_what_is_annotated_by_now_is_left_out(merging, tmp_path):
     merging.add("a", ["A"], [{"text": "one cat"}, {"text": "two dogs"}])
     merging.add("b", ["B"], [{"text": "two dogs"}])
     merging.run()
-    unknown = {"A": "none", "B": "none", "NEW": "none"}
     texts = ("one cat", "two dogs", "three birds")
-    docs = [PredictedDoc(text_key(text.encode()).hex(), text, [], [], [], uncovered=unknown) for text in texts]
-    with (tmp_path / "found.jsonl").open("wb") as file:
-        write_predictions(docs, file)
-    corpus = merging.root / "corpus"
-    export(tmp_path / "found.jsonl", tmp_path / "out", "prodigy-by-label", annotated=corpus)
-    found = {
-        path.stem: [json.loads(line)["text"] for line in path.read_text().splitlines()]
-        for path in (tmp_path / "out").glob("*.jsonl")
-    }
+    raw, corpus = (
+        write_predicted(tmp_path / "raw.jsonl", dict.fromkeys(texts, ()), ["A", "B", "NEW"]),
+        merging.root / "corpus",
+    )
+    export(raw, tmp_path / "out", "prodigy-by-label", annotated=corpus)
+    found = {path.stem: [task["text"] for task in read_tasks(path)] for path in (tmp_path / "out").glob("*.jsonl")}
     assert found == {"A": ["three birds"], "B": ["one cat", "three birds"], "NEW": list(texts)}
-    for source, format in ((tmp_path / "found.jsonl", "prodigy"), (corpus, "prodigy-by-label")):
+    for source, format in ((raw, "prodigy"), (corpus, "prodigy-by-label")):
         with pytest.raises(InputError, match="--annotated is for predictions"):
             export(source, tmp_path / "out", format, annotated=corpus)
 
 
-def test_an_export_that_is_none_is_not_replaced(tmp_path, demo_corpus):
+def test_label_studio_has_predictions_with_their_certainty_and_a_configuration(tmp_path):
+    raw = write_predicted(tmp_path / "raw.jsonl", ORDERED, ["D"])
+    export(raw, tmp_path / "out", "label-studio")
+    tasks = json.loads((tmp_path / "out" / "tasks.json").read_text(encoding="utf8"))
+    assert [task["data"] for task in tasks] == [
+        {"text": name, "doc": f"d/{name}.txt"} for name in ("unsure", "sure", "none")
+    ]
+    assert not any("annotations" in task for task in tasks)
+    made = [task["predictions"][0] for task in tasks]
+    assert [round(one["score"], 2) for one in made] == [0.1, 0.98, 1.0]
+    assert [[result["score"] for result in one["result"]] for one in made] == [[0.97, 0.55], [0.99], []]
+    assert made[0]["result"][1]["value"] == {"start": 2, "end": 6, "text": "sure", "labels": ["B & <C>"]}
+    (version,) = {one["model_version"] for one in made}
+    assert version.startswith("raw.jsonl ")
+    view = ElementTree.parse(tmp_path / "out" / "config.xml").getroot()
+    assert [label.get("value") for label in view.iter("Label")] == ["A", "B & <C>", "D"]
+    assert len({label.get("background") for label in view.iter("Label")}) == 3
+    (labels,), (text,) = view.iter("Labels"), view.iter("Text")
+    assert (labels.get("toName"), text.get("name"), text.get("value")) == ("text", "text", "$text")
+    # The tasks of a label, for Prodigy, are predictions in Label Studio, and their label is offered, found or not.
+    export(raw, tmp_path / "labels", "prodigy-by-label")
+    export(tmp_path / "labels" / "D.jsonl", tmp_path / "out", "label-studio")
+    (task, *_) = json.loads((tmp_path / "out" / "tasks.json").read_text(encoding="utf8"))
+    assert task["predictions"][0]["result"] == []
+    view = ElementTree.parse(tmp_path / "out" / "config.xml").getroot()
+    assert [label.get("value") for label in view.iter("Label")] == ["D"]
+
+
+def test_doccano_and_brat_have_their_forms_and_the_same_order(tmp_path):
+    raw = write_predicted(tmp_path / "raw.jsonl", ORDERED, ["D"])
+    export(raw, tmp_path / "doccano", "doccano")
+    rows = read_lines(tmp_path / "doccano" / "all.jsonl")
+    assert [row["text"] for row in rows] == ["unsure", "sure", "none"]
+    assert rows[1]["predicted"] == rows[1]["label"] == [[0, 4, "A"]]
+    assert len({tuple(row) for row in rows}) == 1, "pandas, by which doccano reads them, fills up what a row hasn't"
+    export(raw, tmp_path / "brat", "brat")
+    assert (tmp_path / "brat" / "documents.tsv").read_text(encoding="utf8").splitlines() == [
+        "document\tuncertainty",
+        "d/unsure.ann\t0.900",
+        "d/sure.ann\t0.020",
+        "d/none.ann\t0.000",
+    ]
+    sections = (tmp_path / "brat" / "annotation.conf").read_text(encoding="utf8").split("\n\n")
+    assert sections[0] == "[entities]\nA\nB_&_<C>\nD"
+    assert [section.split()[0] for section in sections] == ["[entities]", "[relations]", "[events]", "[attributes]"]
+
+
+@pytest.mark.parametrize("row", [{"answer": "reject"}, {"spans": [{"start": 0}]}, {"text": 3}])
+def test_other_tasks_are_refused(row, tmp_path):
+    write_jsonl(tmp_path / "tasks.jsonl", [{"text": "one", "spans": []}, {"text": "two", "spans": []} | row])
+    with pytest.raises(InputError, match=r"tasks\.jsonl:2: not a task of convert-brat or an export .*; merge"):
+        export(tmp_path / "tasks.jsonl", tmp_path / "out", "doccano")
+
+
+def test_other_sources_and_folders_are_refused(tmp_path, demo_corpus):
     (tmp_path / "thesis.txt").write_text("mine")
     with pytest.raises(InputError, match="export"):
         export(demo_corpus, tmp_path, "brat")
@@ -250,17 +336,18 @@ def test_what_a_person_corrected_or_put_into_an_export_stays(tmp_path, demo_corp
     file = next(out.rglob("*.ann")) if what == "corrected" else out / "notes.txt"
     file.write_text("mine")
     with pytest.raises(
-        InputError, match=rf"{file.name}: this (was changed since|isn't part of) the export, and would be"
+        InputError, match=rf"{file.name}: this was (changed since it was written|put there), and would be"
     ):
         export(demo_corpus, out, "prodigy")
     assert file.read_text() == "mine"
 
 
-def test_the_command_exports_a_split(tmp_path, demo_corpus):
+def test_the_command_exports_a_split_and_replaces_an_export(tmp_path, demo_corpus):
     app = typer.Typer()
     app.command()(export_cli)
+    assert export(demo_corpus, tmp_path / "out", "texts").texts == 30
+    assert {key for task in read_tasks(tmp_path / "out" / "texts.jsonl") for key in task} == {"text", "meta"}
     result = CliRunner().invoke(app, [str(demo_corpus), str(tmp_path / "out"), "--splits", "test"])
     assert result.exit_code == 0, result.output
     manifest = json.loads((demo_corpus / "manifest.json").read_text())
     assert len(list((tmp_path / "out").rglob("*.txt"))) == manifest["splits"]["test"]["texts"]
-    assert export(demo_corpus, tmp_path / "out", "brat").texts == 30  # replaced

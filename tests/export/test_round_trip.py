@@ -1,25 +1,24 @@
 """What goes to a tool and comes back is what it was, but for what somebody has changed there.
 
-`make nightly` runs the tools themselves. `recorded` has what they exported, of the same texts after the same changes.
+`recorded` has what Label Studio 1.23.2 and doccano 1.8.4 exported after they had imported these texts, and one span had
+been deleted. The client that recorded them is in commit 1a823cc, `tests/export/tools.py`.
 """
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from labelwise.corpus.ledger import Ledger
 from labelwise.errors import InputError
-from labelwise.evaluate.predictions import PredictedDoc, write_predictions
-from labelwise.export.docs import read_corpus
 from labelwise.export.run import export
-from labelwise.text import text_key
+from labelwise.export.source import read_corpus
 from tests.conftest import Merging
-from tests.export.tools import Doccano, LabelStudio, run_doccano, run_label_studio
+from tests.export.predicted import write_predicted
 
 RECORDED = Path(__file__).parent / "recorded"
+FILES = {"label-studio": "label_studio_{}.json", "doccano": "doccano_{}.jsonl"}
 LABELS = ("Amount", "Time span", "Vessel & lid")
 # Name, text, and forms of each label; None where nobody has looked for it. One form is in another.
 TEXTS = (
@@ -32,34 +31,6 @@ CHANGED = TEXTS[1][1]  # whose span is deleted in the tool
 Texts = dict[str, tuple[str, list, dict]]
 
 
-@pytest.fixture(scope="module")
-def label_studio(tmp_path_factory) -> Iterator[LabelStudio]:
-    with run_label_studio(tmp_path_factory.mktemp("label_studio")) as tool:
-        yield tool
-
-
-@pytest.fixture(scope="module")
-def doccano(tmp_path_factory) -> Iterator[Doccano]:
-    with run_doccano(tmp_path_factory.mktemp("doccano")) as tool:
-        yield tool
-
-
-@pytest.fixture(params=["recorded", pytest.param("real", marks=pytest.mark.nightly)])
-def changed(request, tmp_path) -> Callable[[Path, str, str], Path]:
-    """A function that gives a source to a tool, and says what that exports after somebody has changed it there."""
-
-    def change(source: Path, format: str, kind: str) -> Path:
-        file = {"label-studio": "label_studio_{}.json", "doccano": "doccano_{}.jsonl"}[format].format(kind)
-        if request.param == "recorded":
-            return RECORDED / file
-        tool = request.getfixturevalue(format.replace("-", "_"))
-        export(source, tmp_path / "out", format)
-        tool.change(tmp_path / "out", CHANGED, tmp_path / file)
-        return tmp_path / file
-
-    return change
-
-
 def spans_of(text: str, forms: tuple[list[str] | None, ...]) -> list[tuple[int, int, str]]:
     pairs = [(form, label) for label, found in zip(LABELS, forms, strict=True) for form in found or ()]
     return sorted((text.index(form), text.index(form) + len(form), label) for form, label in pairs)
@@ -67,35 +38,7 @@ def spans_of(text: str, forms: tuple[list[str] | None, ...]) -> list[tuple[int, 
 
 def texts_of(corpus: Path) -> Texts:
     """Name, spans, and the labels that it isn't complete for, of each text."""
-    return {doc.text: (doc.name, doc.spans, dict(doc.unknown)) for doc in read_corpus(corpus)}
-
-
-@pytest.fixture
-def corpus(merging) -> Path:
-    for number, label in enumerate(LABELS):
-        rows = []
-        for name, text, *forms in TEXTS:
-            found = [span for span in spans_of(text, forms) if span[2] == label]
-            spans = [{"start": start, "end": end, "label": label} for start, end, _ in found]
-            if forms[number] is not None:
-                rows.append({"text": text, "spans": spans, "meta": {"doc": name} if name else {}})
-        merging.add(str(number), [label], rows)
-    merging.run()
-    return merging.root / "corpus"
-
-
-@pytest.fixture
-def predictions(tmp_path) -> Path:
-    """The same spans, as a pipeline may find them in raw texts; it is sure of those in the longest text alone."""
-    docs = []
-    for name, text, *forms in TEXTS:
-        found = [(*span, 0.9 if name == "lab/1.txt" else 0.6) for span in spans_of(text, forms)]
-        unknown = dict.fromkeys(LABELS, "none")
-        key = text_key(text.encode()).hex()
-        docs.append(PredictedDoc(key, text, [], [], [], uncovered=unknown, doc=name, found=found))
-    with (tmp_path / "raw.jsonl").open("wb") as file:
-        write_predictions(docs, file)
-    return tmp_path / "raw.jsonl"
+    return {doc.text: (doc.name, doc.spans, doc.unknown) for doc in read_corpus(corpus)}
 
 
 def merge_back(folder: Path, exported: Path, *, strict: bool = False) -> tuple[Ledger, Texts]:
@@ -111,10 +54,19 @@ def merge_back(folder: Path, exported: Path, *, strict: bool = False) -> tuple[L
     return ledger, texts
 
 
-@pytest.mark.parametrize("format", ["label-studio", "doccano"])
-def test_a_corpus_comes_back_with_one_change(format, corpus, changed, tmp_path):
-    before = texts_of(corpus)
-    exported = changed(corpus, format, "gold")
+@pytest.mark.parametrize("format", FILES)
+def test_a_corpus_comes_back_with_one_change(format, merging, tmp_path):
+    for number, label in enumerate(LABELS):
+        rows = []
+        for name, text, *forms in TEXTS:
+            found = [span for span in spans_of(text, tuple(forms)) if span[2] == label]
+            spans = [{"start": start, "end": end, "label": label} for start, end, _ in found]
+            if forms[number] is not None:
+                rows.append({"text": text, "spans": spans, "meta": {"doc": name} if name else {}})
+        merging.add(str(number), [label], rows)
+    merging.run()
+    before = texts_of(merging.root / "corpus")
+    exported = RECORDED / FILES[format].format("gold")
     ledger, after = merge_back(tmp_path / "back", exported)
     assert ledger.rows == {"merged": 5}
     assert '"ground_truth": true' not in exported.read_text(encoding="utf8"), "it would win over all other answers"
@@ -125,9 +77,9 @@ def test_a_corpus_comes_back_with_one_change(format, corpus, changed, tmp_path):
     assert [doc[2] for doc in after.values() if doc[2]] == [{"Vessel & lid": "none"}]
 
 
-@pytest.mark.parametrize("format", ["label-studio", "doccano"])
-def test_of_predictions_only_what_somebody_has_changed_comes_back(format, predictions, changed, tmp_path):
-    exported = changed(predictions, format, "predicted")
+@pytest.mark.parametrize("format", FILES)
+def test_of_predictions_only_what_somebody_has_changed_comes_back(format, tmp_path):
+    exported = RECORDED / FILES[format].format("predicted")
     ledger, after = merge_back(tmp_path / "back", exported)
     assert after == {CHANGED: ("lab/2.txt", [], {})}
     # Label Studio exports what somebody has submitted; in doccano, what is imported is annotated.
@@ -141,9 +93,10 @@ def test_of_predictions_only_what_somebody_has_changed_comes_back(format, predic
         assert merge_back(tmp_path / "accepted", tmp_path / "accepted.jsonl")[0].rows == {"merged": 5}
 
 
-@pytest.mark.parametrize("format", ["label-studio", "doccano"])
-def test_an_export_is_no_annotation_before_a_tool_has_had_it(format, predictions, tmp_path):
-    export(predictions, tmp_path / "out", format)
+@pytest.mark.parametrize("format", FILES)
+def test_an_export_is_no_annotation_before_a_tool_has_had_it(format, tmp_path):
+    docs = {text: [(*span, 0.6) for span in spans_of(text, tuple(forms))] for _, text, *forms in TEXTS}
+    export(write_predicted(tmp_path / "raw.jsonl", docs, LABELS), tmp_path / "out", format)
     (file,) = (tmp_path / "out").glob("[at]*.json*")
     ledger, after = merge_back(tmp_path / "back", file)
     assert (ledger.rows, after) == (

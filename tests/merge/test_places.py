@@ -4,7 +4,8 @@ import hashlib
 import json
 from pathlib import Path
 
-from labelwise.corpus.places import AnswerPlace, answer_digest, read_declared, read_declared_labels, read_places
+from labelwise.corpus.manifest import read_manifest
+from labelwise.corpus.places import AnswerPlace, answer_digest, read_places
 from labelwise.text import text_key
 from tests.conftest import Merging
 
@@ -23,7 +24,7 @@ def digest(*spans: list[int]) -> str:
 
 def answers(corpus: Path, key: str, label: str) -> list[tuple[str, str, str, int]]:
     """Data set, digest, file and line of each answer that counts about a text and a label."""
-    declared = read_declared_labels(corpus)
+    declared = read_manifest(corpus).declared
     return [
         (one.dataset, one.digests.get(label, answer_digest(())), one.file, one.line)
         for text in read_places(corpus)
@@ -57,8 +58,8 @@ def test_each_answer_that_may_count_is_there_with_its_line_and_its_annotator(mer
     merging.add("c", ["A"], binary)
     merging.run()
     corpus = merging.root / "corpus"
-    assert read_declared_labels(corpus) == {"a": ("A",), "b": ("B", "A"), "c": ("A",)}
-    assert read_declared(corpus).document_urls == {"a": "https://example.org/#/{doc}"}
+    assert read_manifest(corpus).declared == {"a": ("A",), "b": ("B", "A"), "c": ("A",)}
+    assert read_manifest(corpus).document_urls == {"a": "https://example.org/#/{doc}"}
     two = digest([0, 3], [4, 7])
     assert places(merging) == {
         key("one"): [
@@ -94,7 +95,7 @@ def test_texts_are_sorted_by_key_and_lines_move_with_their_file(merging):
     merging.add("a", ["A"], rows)
     merging.run(docs_per_partition=3)
     first = merging.files()["places.jsonl"]
-    assert [json.loads(line)["key"] for line in first.splitlines()[1:]] == sorted(key(row["text"]) for row in rows)
+    assert [json.loads(line)["key"] for line in first.splitlines()] == sorted(key(row["text"]) for row in rows)
     merging.run(docs_per_partition=100)
     assert merging.files()["places.jsonl"] == first
     (merging.root / "tasks" / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in reversed(rows)))
