@@ -3,30 +3,18 @@
 from pathlib import Path
 from typing import Annotated, Literal
 
-import msgspec
 import typer
 
 from labelwise.compare.revisions import read_before
 from labelwise.console import msg, run, user_errors
 from labelwise.errors import InputError
-from labelwise.evaluate.ranking import SHIP_AT
+from labelwise.evaluate.ranking import ReportSection
 from labelwise.report.deck import DECISIONS
 from labelwise.report.page import Base, write_report
 from labelwise.settings import read_section
 
 Option = typer.Option
 Pipeline = Literal["cpu", "gpu"]
-
-
-class ReportSection(msgspec.Struct, frozen=True):
-    """The section `report` of project.yml.
-
-    base (str): a git revision, such as main, to tell the difference to; empty for HEAD.
-    ship_at (float): what the lower end of a label's interval of F1 must reach for it to be used.
-    """
-
-    base: str = ""
-    ship_at: Annotated[float, msgspec.Meta(ge=0, le=1)] = SHIP_AT
 
 
 def report_cli(

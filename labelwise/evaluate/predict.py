@@ -193,7 +193,6 @@ def gold_of(stored: StoredDoc) -> PredictedDoc:
         entities=sorted(stored.entities()),
         rejected=sorted(merged.rejected),
         uncovered=dict(merged.uncovered),
-        datasets=merged.datasets,
         doc=merged.doc,
     )
 

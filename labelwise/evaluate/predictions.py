@@ -25,7 +25,6 @@ class PredictedDoc(msgspec.Struct):
     entities (list): flat gold, what a pipeline can be trained on.
     rejected (list): every span that annotators rejected.
     uncovered (dict[str, str]): the labels that the text isn't complete for, each "partial" or "none".
-    datasets (list[str]): the data sets that such a text is from.
     doc (str): the name of the document that the text is; empty if its tasks don't say.
     found (list): of a per-label recognizer, all spans, which may overlap, each with its probability at the end.
     """
@@ -37,16 +36,12 @@ class PredictedDoc(msgspec.Struct):
     entities: list[SpanKey]
     rejected: list[SpanKey] = []
     uncovered: dict[str, str] = {}
-    datasets: list[str] = []
     doc: str = ""
     found: list[tuple[int, int, str, float]] = []
 
-    def scored(self, spans: Iterable[SpanKey], also: Iterable[SpanKey] = ()) -> set[SpanKey]:
-        """Keep the spans that can be judged; see `spans.judgeable`.
-
-        also (Iterable): further spans that count as judged, such as entities that were moved to token boundaries.
-        """
-        return judgeable(spans, (*self.gold, *self.rejected, *also), self.uncovered)
+    def scored(self, spans: Iterable[SpanKey]) -> set[SpanKey]:
+        """Keep the spans that can be judged; see `spans.judgeable`."""
+        return judgeable(spans, (*self.gold, *self.rejected), self.uncovered)
 
     def all_spans(self) -> list[SpanKey]:
         """List all spans that were found, which may overlap; the entities, if a recognizer has nothing else."""
@@ -79,22 +74,16 @@ def write_predictions(docs: Iterable[PredictedDoc], file: BinaryIO) -> None:
         file.write(_encode(doc) + b"\n")
 
 
-def read_predictions(path: Path, *, in_order: bool = True) -> Iterator[PredictedDoc]:
+def read_predictions(path: Path) -> Iterator[PredictedDoc]:
     """Yield the docs of a file.
 
-    in_order (bool): they have to be sorted by key; those of raw texts aren't.
-    RAISES (InputError): there is no such file, or a line isn't what `write_predictions` writes, or isn't sorted.
+    RAISES (InputError): there is no such file, or a line isn't what `write_predictions` writes.
     """
     if not path.is_file():
         raise InputError(f"{path}: there is no such file; run the evaluation, or `dvc pull` what it wrote")
-    last = ""
     with path.open("rb") as lines:
         for number, line in enumerate(lines, 1):
             try:
-                doc = _decode(line)
+                yield _decode(line)
             except DECODE_ERRORS as error:
                 raise InputError(f"{path}:{number}: not a prediction ({error}); run the evaluation again") from error
-            if in_order and doc.key <= last:
-                raise InputError(f"{path}:{number}: not sorted by key; run the evaluation again")
-            last = doc.key
-            yield doc

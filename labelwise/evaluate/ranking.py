@@ -1,8 +1,9 @@
 """Which label to see to first: the points of F1 that it costs, by cause, and whether it may be used."""
 
 from collections.abc import Mapping
-from math import ceil
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
+
+import msgspec
 
 from labelwise.evaluate.scores import Errors, Metrics, Scores, prf
 from labelwise.evaluate.tables import CAUSES
@@ -11,6 +12,17 @@ FEW = 20  # gold spans in test, below which a label's scores say little
 SHIP_AT = 0.8  # what the lower end of the interval of F1 must reach
 SPURIOUS = "spurious"  # beside the causes of what isn't found
 Verdict = Literal["ship", "hold", "unknown"]
+
+
+class ReportSection(msgspec.Struct, frozen=True):
+    """The section `report` of project.yml.
+
+    base (str): a git revision, such as main, to tell the difference to; empty for HEAD.
+    ship_at (float): what the lower end of a label's interval of F1 must reach for it to be used.
+    """
+
+    base: str = ""
+    ship_at: Annotated[float, msgspec.Meta(ge=0, le=1)] = SHIP_AT
 
 
 class RankedLabel(NamedTuple):
@@ -53,9 +65,3 @@ def rank_labels(metrics: Metrics, ship_at: float = SHIP_AT) -> list[RankedLabel]
             verdict = "ship" if scores.f_low >= ship_at else "hold"
         ranked.append(RankedLabel(label, scores, one, points, costs, few, verdict))
     return sorted(ranked, key=lambda row: (row.few, -row.points, row.label))
-
-
-def texts_needed(metrics: Metrics) -> int:
-    """Compute how many more test texts give a label enough spans; 0 if one has enough, or none has any."""
-    most = max((scores.support or 0 for scores in metrics.all_gold.labels.values()), default=0)
-    return ceil(metrics.texts * (FEW - most) / most) if 0 < most < FEW else 0

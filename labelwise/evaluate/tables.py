@@ -42,7 +42,6 @@ TEXTS = pa.schema(
         "doc": pa.string(),
         "split": NAME,
         "words": pa.int32(),
-        "datasets": pa.list_(pa.string()),
         "partial": pa.list_(pa.string()),  # labels of which single spans were judged
         "unknown": pa.list_(pa.string()),  # labels that nobody looked for; all others were judged
         "rejected": pa.list_(SPAN),
@@ -206,7 +205,6 @@ def _text_row(doc: PredictedDoc, gold: Sequence[SpanKey], split: str, seen: Seen
         "doc": doc.doc,
         "split": split,
         "words": len(doc.text.split()),
-        "datasets": doc.datasets,
         "partial": [label for label, state in doc.uncovered.items() if state == "partial"],
         "unknown": [label for label, state in doc.uncovered.items() if state == "none"],
         "rejected": [dict(zip(("start", "end", "label"), span, strict=True)) for span in doc.rejected],

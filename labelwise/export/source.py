@@ -165,7 +165,7 @@ def _read_predicted(path: Path) -> Iterator[ExportDoc]:
 
     RAISES (InputError): a line isn't a prediction.
     """
-    for doc in read_predictions(path, in_order=False):
+    for doc in read_predictions(path):
         found = {(start, end, label): score for start, end, label, score in doc.found}
         spans = sorted(found or doc.predicted)
         scores = [found[span] for span in spans] if found else []

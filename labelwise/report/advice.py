@@ -9,7 +9,7 @@ cause that costs it the most, as far as there is evidence that the step removes 
 - contradicted: train leaves the words unmarked 99 times of a hundred. Fix annotations, if the check found some.
 - boundaries: train marks both what gold has and what was found. Decide where spans begin and end.
 - tokens: no tokens represent the span. Split them.
-- spurious: found, and not marked. Look at it only if the check found spans that may be missing.
+- spurious: found, and not marked. No step is worth it by that alone; benchmarks.advice says how often others are.
 """
 
 from collections import Counter
@@ -20,7 +20,7 @@ from typing import NamedTuple
 from labelwise.corpus.doubts import Doubt, doubts_about_merge, doubts_about_split, name_labels
 from labelwise.corpus.ledger import Ledger, split_gold, tell_gold
 from labelwise.environment import command_line
-from labelwise.evaluate.ranking import FEW, SPURIOUS, RankedLabel, rank_labels, texts_needed
+from labelwise.evaluate.ranking import SPURIOUS, RankedLabel, rank_labels
 from labelwise.evaluate.results import Curve
 from labelwise.evaluate.scores import SEEN_REMEDY, Metrics, tell_seen
 from labelwise.text import counted
@@ -42,18 +42,16 @@ NAMES = {
     "boundaries": ("train has both boundaries", "a rule", "decide its boundaries"),
     "contradicted": ("contradicted by train", "fix", "fix contradictions"),
     "tokens": ("not among the tokens", "split tokens", "split its tokens"),
-    SPURIOUS: ("spans that gold hasn't", "look", "look for missing spans"),
+    SPURIOUS: ("spans that gold hasn't", "leave it", "leave it"),
 }
 # The kinds of a check's findings that are evidence for a step.
 EVIDENCE = {
     "boundaries": ("wrong boundaries",),
     "contradicted": ("missing", "spurious", "wrong label"),
-    SPURIOUS: ("missing",),
 }
 COMMANDS = {
     "label more texts": "weasel run predict",
     "fix contradictions": FIX,
-    "look for missing spans": FIX,
     "decide its boundaries": FIX,
     MORE_TEST: TEST_TEXTS,
 }
@@ -112,9 +110,7 @@ def _sentence(
     if metrics.seen and metrics.seen.texts:
         return "Can't tell", f"{metrics.seen.texts:,} of the test texts were trained on", SEEN_REMEDY
     if 2 * len(unknown) > len(rows):
-        needed = texts_needed(metrics)
-        texts = counted(needed, "more test text") if needed else f"{RANDOM} random test texts"
-        do = f"annotate {texts} for {name_labels(unknown)}: {TEST_TEXTS}"
+        do = f"annotate {RANDOM} random test texts for {name_labels(unknown)}: {TEST_TEXTS}"
         return "Can't tell", f"test knows too little of {len(unknown)} of {labels}", do
     if not held:
         return "Ship", f"{ready} of {labels} reach the goal", f"weasel run package{_gpu(pipeline)}"
@@ -164,14 +160,14 @@ def next_step(row: RankedLabel, ship_at: float, longer: bool, found: Mapping[str
         return "ready"
     if (row.scores.f or 0) >= ship_at:  # it may be good enough: the interval is too wide to tell
         return MORE_TEST
-    costs = {cause: cost for cause, cost in row.costs.items() if cost > 0 and _is_evident(cause, row, found)}
+    costs = {cause: row.costs[cause] for cause in row.costs if cause != SPURIOUS and _is_evident(cause, row, found)}
     return NAMES[max(costs, key=lambda name: costs[name])][2] if costs else "leave it"
 
 
 def _is_evident(cause: str, row: RankedLabel, found: Mapping[str, int]) -> bool:
     """Tell whether a cause isn't chance: it has some spans, and the check has findings for what contradicts train."""
-    spans = row.errors.spurious if cause == SPURIOUS else row.errors.causes.get(cause, 0)
-    return spans >= SOME and (cause not in EVIDENCE or sum(found.get(kind, 0) for kind in EVIDENCE[cause]) >= SOME)
+    evidence = sum(found.get(kind, 0) for kind in EVIDENCE[cause]) if cause in EVIDENCE else SOME
+    return min(row.errors.causes.get(cause, 0), evidence) >= SOME
 
 
 def doubts(merge: Ledger | None, metrics: Metrics) -> Iterator[Doubt]:
@@ -188,11 +184,6 @@ def doubts(merge: Ledger | None, metrics: Metrics) -> Iterator[Doubt]:
             f"{f': {named}' if named else ''}.",
             f"Annotate {RANDOM} random test texts for the label in full, or declare it absent in datasets.yml, if it "
             "doesn't occur.",
-        )
-    if few := [row.label for row in rank_labels(metrics) if row.few and row.scores.support]:
-        yield Doubt(
-            f"{name_labels(few)} with fewer than {FEW} spans in test: their scores say little.",
-            "Annotate more test texts.",
         )
     if merge:
         yield from doubts_about_merge(merge)

@@ -31,7 +31,6 @@ from labelwise.report.deck import read_decided, read_deck
 from labelwise.text import counted
 
 EXAMPLES = 8  # mistakes of a label that its card shows
-CONFUSED = 30  # pairs of labels
 WRONG = ["missed", "spurious", "boundaries", "label"]
 
 
@@ -99,7 +98,6 @@ def make_report(root: Path, pipeline: str, *, base: Base | None = None, ship_at:
             "cases": deck.cases,
             "examples": find_examples(results.tables) if results.tables else {},
         },
-        confused=results.tables and find_confused(results.tables),
         outcomes=merge and tabulate_outcomes(merge),
         export=EXPORT,
     )
@@ -161,14 +159,6 @@ def compare_labels(metrics: Metrics, base: Metrics) -> Mapping[str, float]:
     """Compute the difference of F1 of each label that both have it of."""
     before, now = ({label: one.shown().f for label, one in of.all_gold.labels.items()} for of in (base, metrics))
     return {label: f - old for label, f in now.items() if f is not None and (old := before.get(label)) is not None}
-
-
-def find_confused(tables: Tables) -> list[tuple[str, str, int]]:
-    """List the pairs of a gold label and a predicted one that is another, with how often, the most frequent first."""
-    rows = tables.read_pairs(["gold_label", "predicted_label"], pc.field("kind") == "label")
-    groups = rows.group_by(rows.column_names).aggregate([([], "count_all")]).to_pylist()
-    found = [(row["gold_label"], row["predicted_label"], row["count_all"]) for row in groups]
-    return sorted(found, key=lambda row: (-row[2], row[:2]))[:CONFUSED]
 
 
 def find_examples(tables: Tables) -> dict[str, list[dict[str, Any]]]:

@@ -4,7 +4,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from labelwise.evaluate.ranking import rank_labels, texts_needed
+from labelwise.evaluate.ranking import rank_labels
 from labelwise.evaluate.scores import Errors, Metrics, score_table
 
 
@@ -68,12 +68,6 @@ def test_the_costliest_label_leads_but_never_one_with_few_spans():
 def test_what_may_be_used(errors, f_low, verdict):
     (row,) = rank_labels(make_metrics({"A": errors}, f_low=f_low), 0.8)
     assert row.verdict == verdict
-
-
-def test_how_many_more_test_texts_are_needed():
-    assert texts_needed(make_metrics({"A": Errors(8), "B": Errors(1)}, texts=10)) == 15
-    assert texts_needed(make_metrics({"A": Errors(20)})) == 0
-    assert texts_needed(make_metrics({"A": Errors()})) == 0
 
 
 def test_results_without_errors_rank_labels_by_name():

@@ -33,8 +33,8 @@ def blocks(docs: np.ndarray):
     return (docs[start : start + BLOCK] for start in range(0, len(docs), BLOCK))
 
 
-def jackknife(docs: np.ndarray) -> Jackknife:
-    left_out = Jackknife(docs.sum(0))
+def jackknife(docs: np.ndarray, of=f_scores) -> Jackknife:
+    left_out = Jackknife(docs.sum(0), of)
     for block in blocks(docs):
         left_out.add(block)
     return left_out
@@ -107,31 +107,12 @@ def test_wilsons_interval_is_scipys_of_the_share_that_is_right(right, predicted,
     assert wilson_interval(right, predicted, gold) == pytest.approx(expected)
 
 
-def test_docs_are_the_units():
-    """Equal spans in fewer docs are less sure: by the square root of the number."""
-    single = random_counts(np.random.default_rng(0), 800, 1)
-    grouped = single.reshape(100, 8, 1, 3).sum(1)
-    widths = [np.diff(jackknife(docs).interval(), axis=0)[0, 0] for docs in (single, grouped, np.repeat(grouped, 4, 0))]
-    assert widths[1] == pytest.approx(widths[0], rel=0.2)
-    assert widths[2] == pytest.approx(widths[1] / 2, rel=0.15)
-
-
 @pytest.mark.parametrize("docs", [FEWEST, 8, 12, 20, 33, pytest.param(100, marks=pytest.mark.nightly)])
 def test_an_interval_covers_what_is_true(docs):
     """Of unequal texts: 93 % or more, and the truth is below in 4.5 % at most, but for the chance of 1,000 samples."""
     row = simulate(docs, samples=1000, seed=1)
     assert row.covered >= 0.93 - 0.016
     assert row.below <= 0.045 + 0.013
-
-
-def test_docs_that_are_few_have_no_interval():
-    docs = random_counts(np.random.default_rng(0), FEWEST - 1)
-    assert np.isnan(jackknife(docs).interval()).all()
-
-
-def test_where_all_is_right_there_is_none_within_bounds():
-    docs = np.repeat(np.array([[[2, 2, 2]]]), 30, 0)
-    assert np.isnan(jackknife(docs).interval(within=True)).all()
 
 
 def test_an_interval_within_bounds_is_around_its_value_and_stays_between_zero_and_one():
@@ -169,36 +150,20 @@ def test_p_is_that_of_all_swaps(docs, quality):
     assert any(0.001 < exact < 0.9 for exact in expected)
 
 
-@pytest.mark.parametrize("column", [0, 2, 3])
-def test_p_is_scipys(column):
-    rng = np.random.default_rng(5)
-    base, other = random_counts(rng, 40), random_counts(rng, 40, quality=0.63)
-    both = np.concatenate([base, other])
-
-    def statistic(one, two):
-        scores = [plain_f(both[chosen.astype(int)].sum(0).tolist())[column] for chosen in (one, two)]
-        return abs(scores[0] - scores[1])
-
-    expected = scipy.stats.permutation_test(
-        (np.arange(40), np.arange(40, 80)),
-        statistic,
-        permutation_type="samples",
-        alternative="greater",
-        vectorized=False,
-        n_resamples=3000,
-        rng=0,
-    ).pvalue
-    assert 0.001 < expected < 0.9
-    p = p_values(base, other)[column]
-    assert p == pytest.approx(expected, abs=4 * math.sqrt(expected / 3000))
-
-
-def test_p_is_uniform_where_chance_alone_makes_a_difference():
-    rng = np.random.default_rng(0)
-    found = np.array([p_values(*(random_counts(rng, 30) for _ in range(2))) for _ in range(120)])
-    for column in found.T:
-        assert scipy.stats.kstest(column, "uniform").pvalue > 0.01
-        assert (column < 0.05).mean() < 0.12
+@pytest.mark.nightly
+@pytest.mark.parametrize("texts", [12, 40])
+def test_two_seeds_of_a_pipeline_differ_significantly_in_five_of_a_hundred_comparisons(texts):
+    """They find the spans of a text with the same probability, which differs between texts."""
+    rng = np.random.default_rng(texts)
+    claimed = np.zeros(2)
+    for _ in range(400):
+        ease, gold = 1 / (1 + np.exp(-rng.normal(1.5, 1, texts))), rng.poisson(6, texts)
+        pair = []
+        for right in rng.binomial(gold, ease, (2, texts)):
+            pair.append(np.stack([right, right + rng.poisson(6 * (1 - ease)), gold], -1)[:, None])
+        low, high = jackknife(np.stack(pair, 1), lambda counts: np.diff(f_scores(counts), axis=-2)).interval()[:, 0, 0]
+        claimed += p_values(*pair)[0] < 0.05, not low <= 0 <= high
+    assert (claimed <= 0.05 * 400).all(), claimed
 
 
 def test_p_is_small_for_a_real_difference():
