@@ -6,7 +6,7 @@ The file has a line of JSON for each text, sorted by key, so that files of two b
      "entities": [[4, 8, "Amount"]], "rejected": [], "uncovered": {"Time": "none"}}
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -50,18 +50,6 @@ class PredictedDoc(msgspec.Struct):
     def form(self, span: SpanKey) -> str:
         """Return the surface form of a span, with each run of white space made one space."""
         return " ".join(self.text[span[0] : span[1]].split())
-
-    def only(self, labels: Collection[str]) -> "PredictedDoc":
-        """Copy with only what is about some labels."""
-
-        def kept(spans: list[SpanKey]) -> list[SpanKey]:
-            """Keep the spans of these labels."""
-            return [span for span in spans if span[2] in labels]
-
-        spans = {name: kept(getattr(self, name)) for name in ("predicted", "gold", "entities", "rejected")}
-        uncovered = {label: state for label, state in self.uncovered.items() if label in labels}
-        found = [span for span in self.found if span[2] in labels]
-        return msgspec.structs.replace(self, **spans, uncovered=uncovered, found=found)
 
 
 _encode = msgspec.json.Encoder().encode
