@@ -6,8 +6,10 @@ from typing import Annotated, Literal
 import typer
 
 from labelwise.console import msg, run, user_errors
+from labelwise.evaluate.ranking import ReportSection
 from labelwise.package.wheel import PackageName, make_package
 from labelwise.settings import read_section
+from labelwise.text import counted
 
 Option = typer.Option
 Pipeline = Literal["cpu", "gpu"]
@@ -21,11 +23,14 @@ def package_cli(
     """Put the best pipeline into an installable wheel, with scores by label and a model card."""
     with user_errors("No package was made"):
         identity = read_section(root / "project.yml", "package", PackageName)
-        made = make_package(root, pipeline, out, identity)
+        goal = read_section(root / "project.yml", "report", ReportSection).ship_at
+        made = make_package(root, pipeline, out, identity, goal)
     if not identity.license:
         msg.warn("No licence is named", "license in project.yml: nobody else may use a pipeline without one")
     msg.info(made.contents.describe())
     msg.info(f"{out / 'README.md'} is its model card")
+    tested = sum(map(len, made.verdicts.values()))
+    msg.info(f"{len(made.verdicts.get('ship', []))} of {counted(tested, 'label')} may be used: F1 is {goal} or more")
     size = made.wheel.stat().st_size / 2**20
     msg.good(f"{made.wheel} has {size:,.1f} MB; install it with: pip install --find-links {out} {made.wheel}")
 

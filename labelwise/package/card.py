@@ -13,6 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from labelwise import __version__
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import Manifest
+from labelwise.evaluate.ranking import SHIP_AT, Verdict, rank_labels
 from labelwise.evaluate.scores import Metrics, Score, Scores, tell_seen
 from labelwise.package.contents import Contents, is_folder
 from labelwise.text import counted
@@ -30,11 +31,17 @@ class Card(NamedTuple):
 
 
 def write_card(
-    meta: Mapping[str, Any], metrics: Metrics, merge: Ledger, manifest: Manifest, contents: Contents
+    meta: Mapping[str, Any],
+    metrics: Metrics,
+    merge: Ledger,
+    manifest: Manifest,
+    contents: Contents,
+    ship_at: float = SHIP_AT,
 ) -> Card:
     """Write the card of a pipeline.
 
     meta (Mapping): of the package: lang, name, version, license, description.
+    ship_at (float): what the lower end of a label's interval of F1 must reach for it to be used.
     """
     # Markdown isn't HTML, but shown as such: what could be read as a tag is escaped, by `cell` and `code`.
     environment = Environment(
@@ -49,6 +56,8 @@ def write_card(
         "version": __version__,
         "name": f"{meta['lang']}_{meta['name']}",
         "metrics": metrics,
+        "verdicts": label_verdicts(metrics, ship_at),
+        "ship_at": ship_at,
         "merge": merge,
         "seen": tell_seen(metrics),
         "contents": contents,
@@ -57,6 +66,15 @@ def write_card(
         "counted": counted,
     }
     return Card(*(environment.get_template(name).render(values) for name in ("head.yml.jinja", "card.md.jinja")))
+
+
+def label_verdicts(metrics: Metrics, ship_at: float) -> dict[Verdict, list[str]]:
+    """List the labels that have gold in test by their verdict: may they be used?"""
+    found: dict[Verdict, list[str]] = {}
+    for row in rank_labels(metrics, ship_at):
+        if row.scores.support:
+            found.setdefault(row.verdict, []).append(row.label)
+    return {verdict: sorted(labels) for verdict, labels in found.items()}
 
 
 def figure(score: Score) -> str:

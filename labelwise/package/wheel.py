@@ -24,9 +24,10 @@ from labelwise.corpus.manifest import Manifest, read_manifest
 from labelwise.corpus.pipeline import strings_of
 from labelwise.corpus.seen_texts import SEEN_TEXTS
 from labelwise.errors import InputError
+from labelwise.evaluate.ranking import SHIP_AT, Verdict
 from labelwise.evaluate.results import Results, load_results
 from labelwise.files import check_replaceable, digest_folder, staged
-from labelwise.package.card import write_card
+from labelwise.package.card import label_verdicts, write_card
 from labelwise.package.contents import Contents, inspect_contents, is_folder
 
 CARD = "README.md"
@@ -73,10 +74,11 @@ ENTRY_POINTS = {
 
 
 class Package(NamedTuple):
-    """The file that was made, and what the pipeline in it has."""
+    """The file that was made, what the pipeline in it has, and which labels may be used: "ship", "hold", "unknown"."""
 
     wheel: Path
     contents: Contents
+    verdicts: dict[Verdict, list[str]]
 
 
 class PackageName(msgspec.Struct, frozen=True):
@@ -105,11 +107,12 @@ class PackageName(msgspec.Struct, frozen=True):
             raise InputError(f"version: {self.version!r}: write it as pip does, such as 1.0.0 or 2.1.0rc1")
 
 
-def make_package(root: Path, pipeline: str, out: Path, identity: PackageName) -> Package:
+def make_package(root: Path, pipeline: str, out: Path, identity: PackageName, ship_at: float = SHIP_AT) -> Package:
     """Put the best pipeline into a wheel, in a folder that is replaced as a whole, beside its card, README.md.
 
     root (Path): the project's folder: it has training/PIPELINE/model-best, metrics/ and corpus/.
     pipeline (str): "cpu" or "gpu".
+    ship_at (float): what the lower end of a label's interval of F1 must reach for it to be used.
     RAISES (InputError): something of that isn't there, or belongs to another pipeline or corpus.
     """
     check_replaceable(out, (CARD,), "package")
@@ -125,7 +128,7 @@ def make_package(root: Path, pipeline: str, out: Path, identity: PackageName) ->
             f"{corpus}: the pipeline was evaluated on another; run train-{pipeline} and evaluate-{pipeline}"
         )
     meta = describe(model, identity, results, manifest, contents)
-    head, body = write_card(meta, results.metrics, results.merge, manifest, contents)
+    head, body = write_card(meta, results.metrics, results.merge, manifest, contents, ship_at)
     with staged(out, folder=True) as made:
         made.mkdir()
         name = f"{meta['lang']}_{meta['name']}"
@@ -137,7 +140,7 @@ def make_package(root: Path, pipeline: str, out: Path, identity: PackageName) ->
                 made, RECOGNIZER, {f"{code.name}/{file.name}": file for file in code.glob("*.py")}, ENTRY_POINTS
             )
         (made / CARD).write_text(f"---\n{head}---\n\n{body}", encoding="utf8")
-    return Package(out / wheel, contents)
+    return Package(out / wheel, contents, label_verdicts(results.metrics, ship_at))
 
 
 def describe(

@@ -29,8 +29,8 @@ SECTIONS = {  # that commands read by themselves
     "check-folds": ["check"],
     "report": ["report"],
     "report-gpu": ["report"],
-    "package": ["package"],
-    "package-gpu": ["package"],
+    "package": ["package", "report"],
+    "package-gpu": ["package", "report"],
 }
 # Outputs that DVC keeps until their stage runs: a merge prints what has changed since the earlier one.
 # DVC's run cache skips such stages, and those with an uncached output that is neither metrics nor plots.

@@ -336,16 +336,36 @@ def body_of_card(**metrics: Any) -> str:
     ).body
 
 
+def test_the_card_says_which_labels_may_be_used():
+    labels = {
+        name: Scores(0.9, 0.9, 0.9, support, f_low=low, f_high=0.99)
+        for name, support, low in (("GOOD", 40, 0.85), ("BAD", 40, 0.6), ("RARE", 3, 0.85))
+    }
+    row = AllScores(0.9, 0.9, 0.9, 83, macro=labels["GOOD"], labels=labels)
+    splits: Any = {split: SplitCounts(1, 2, "") for split in ("train", "test")}
+    body = write_card(
+        {"lang": "en", "name": "a", "version": "1", "description": "", "license": ""},
+        Metrics(texts=9, all_gold=row, with_gold=row),
+        Ledger(labels={name: Counter(complete=3) for name in labels}),
+        Manifest(settings={}, labels=[], datasets={}, splits=splits, partitions={}),
+        Contents(list(labels), per_label=True),
+        0.8,
+    ).body
+    assert "- May be used, as the lower end of the interval of F1 is 0.8 or more: `GOOD`.\n" in body
+    assert "- Not yet: `BAD`.\n" in body
+    assert "- Too little of test to tell: `RARE`.\n" in body
+
+
 def test_the_card_has_f_of_all_spans_where_gold_overlaps():
     right = Scores(1.0, 1.0, 1.0, 9)
     all_spans = AllScores(1.0, 1.0, 1.0, 9, macro=right, labels={"A": right})
     bodies = [body_of_card(all_spans=found) for found in (None, all_spans)]
-    assert "| Label | P | R | F | 95% | Gold spans |\n|---|---|---|---|---|---|\n| `A` | 0.500 |" in bodies[0]
-    assert "F, all spans" not in bodies[0]
-    assert "| Label | P | R | F | 95% | F, all spans | Gold spans |\n|---|---|---|---|---|---|---|\n" in bodies[1]
+    assert "| Label | P | R | F1 | 95% | Gold spans |\n|---|---|---|---|---|---|\n| `A` | 0.500 |" in bodies[0]
+    assert "F1, all spans" not in bodies[0]
+    assert "| Label | P | R | F1 | 95% | F1, all spans | Gold spans |\n|---|---|---|---|---|---|---|\n" in bodies[1]
     for name in ("`A`", "all (micro)", "mean of the labels (macro)"):
         assert f"| {name} | 0.500 | 0.500 | 0.500 | – | 1.000 |" in bodies[1]
-    assert "*F, all spans* is of" in bodies[1]
+    assert "*F1, all spans* is of" in bodies[1]
 
 
 @pytest.mark.parametrize(
