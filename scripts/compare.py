@@ -57,7 +57,7 @@ def header(comparison: Comparison) -> list[str]:
     """Return the names of the columns."""
     base, *others = comparison.revisions
     columns = [[name, "Difference", "95%", "p"] for name in others]
-    return ["F", base, *(name for column in columns for name in column), "Support"]
+    return ["F1", base, *(name for column in columns for name in column), "Support"]
 
 
 def table(comparison: Comparison) -> list[list[str]]:
@@ -85,7 +85,7 @@ def notes(comparison: Comparison) -> list[str]:
     for name, n in comparison.left_out.items():
         lines.append(f"Left out, as not all revisions have them: {counted(n, 'text')} of {name}")
     for name, labels in comparison.only.items():
-        listed = ", ".join(label if f is None else f"{label} (F {f:.3f})" for label, f in labels.items())
+        listed = ", ".join(label if f is None else f"{label} (F1 {f:.3f})" for label, f in labels.items())
         lines.append(f"Labels of {name} that not all revisions have, not compared: {listed}")
     lines += [f"{name}: {said}" for name, said in comparison.seen.items()]
     if comparison.behind:

@@ -120,7 +120,7 @@ def print_agreement(ledger: Ledger) -> None:
         if counts := agreement.get(label):
             f = pairwise_f(counts["both"], counts["spans"])
             rows.append([label, f"{counts['texts']:,}", "-" if f is None else f"{f:.3f}"])
-    print_table(["Agreement where texts were annotated twice", "Texts", "F"], rows)
+    print_table(["Agreement where texts were annotated twice", "Texts", "F1"], rows)
 
 
 MOST_PAIRS = 10
