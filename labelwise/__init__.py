@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from labelwise.evaluate.run import Evaluation, evaluate_pipeline
     from labelwise.merge.rules.settings import Settings
     from labelwise.merge.run import merge_data
-    from labelwise.report.page import write_report
+    from labelwise.report.page import Report, write_report
     from labelwise.train.recipe import Recipe, default_config
     from labelwise.train.run import Trained, train_pipeline
 
@@ -23,6 +23,7 @@ __all__ = [
     "InputError",
     "Ledger",
     "Recipe",
+    "Report",
     "Settings",
     "Trained",
     "default_config",
@@ -37,7 +38,7 @@ _MODULES = {
     "labelwise.corpus.ledger": ("Ledger",),
     "labelwise.merge.rules.settings": ("Settings",),
     "labelwise.merge.run": ("merge_data",),
-    "labelwise.report.page": ("write_report",),
+    "labelwise.report.page": ("Report", "write_report"),
     "labelwise.train.recipe": ("Recipe", "default_config"),
     "labelwise.train.run": ("Trained", "train_pipeline"),
 }

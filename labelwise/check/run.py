@@ -22,6 +22,7 @@ from labelwise.check.folds import LOOKED_AT, Folds, ask_folds, read_checked
 from labelwise.check.inconsistencies import Inconsistencies
 from labelwise.corpus.forms import Forms
 from labelwise.corpus.manifest import read_manifest, read_split, unchanged
+from labelwise.corpus.places import read_places
 from labelwise.files import check_replaceable, staged
 
 FINDINGS = "findings.jsonl"
@@ -59,6 +60,7 @@ def check(
         folder.mkdir()
         forms, spans, inconsistencies = count_corpus(corpus, labels)
         kept, texts = Kept(labels, MOST), 0
+        next(read_places(corpus), None)  # if they aren't there, say so before anything is trained
         findings: list[Finding] = []
         for doc in ask_folds(folds, out, corpus, labels, tell) if folds else read_checked(corpus, *LOOKED_AT):
             texts += 1

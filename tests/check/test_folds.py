@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import spacy
 
@@ -12,6 +13,7 @@ from labelwise.corpus.manifest import read_manifest
 from labelwise.corpus.tokenizer import extend_tokenizer, read_tokenizer
 from labelwise.train.reader import PartitionedCorpus
 from labelwise.train.recipe import Recipe
+from spacy_per_label import BEGIN, IN, LAST, UNIT
 from tests.conftest import ROOT
 
 NLP = spacy.blank("en")
@@ -105,6 +107,20 @@ def test_opinions_are_those_on_each_text_alone(batch_size, demo_corpus):
             for span in ((0, 1, number), (1, 4, number), (len(doc.stored) - 2, len(doc.stored), number)):
                 assert doc.opinion.probability(span) == pytest.approx(alone.opinion.probability(span), rel=1e-4)
         made = nlp.make_doc(doc.stored.text)
-        tags = component.log_probabilities([made])
+        tags = np.exp(component.log_probabilities([made])[:, 0])
         first = labels.index(component.labels[0])
-        assert doc.opinion.probability((2, 3, first)) == pytest.approx(float(2.718281828 ** tags[2, 0, 4]), rel=1e-3)
+        exact = all_ways(tags[:2]) * tags[2, UNIT] * all_ways(tags[3:]) / all_ways(tags)
+        assert doc.opinion.probability((2, 3, first)) == pytest.approx(exact, rel=1e-3)
+
+
+def all_ways(tags: np.ndarray) -> float:
+    """Sum the probabilities of all ways to tag words, in whole spans, one after the other."""
+    ways = [1.0]
+    for end in range(1, len(tags) + 1):
+        word = 1 - tags[end - 1, [BEGIN, IN, LAST]].sum()
+        longer = (
+            ways[start] * tags[start, BEGIN] * tags[start + 1 : end - 1, IN].prod() * tags[end - 1, LAST]
+            for start in range(end - 1)
+        )
+        ways.append(ways[end - 1] * word + sum(longer))
+    return ways[-1]

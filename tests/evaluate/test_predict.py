@@ -273,18 +273,21 @@ def test_every_raw_text_is_predicted_once_in_order(names, inputs, tmp_path, monk
     assert not (tmp_path / ".out.jsonl.labelwise.parts").exists()
 
 
-def test_compressed_texts_and_odd_names_are_read_and_damaged_files_counted(names, tmp_path):
+def test_compressed_texts_and_odd_names_are_read_and_a_damaged_file_is_an_error(names, tmp_path):
     folder = tmp_path / "texts"
     folder.mkdir()
-    (folder / "a.txt.gz").write_bytes(gzip.compress(b"from Bob"))
-    (folder / "b.txt.zst").write_bytes(zstd.compress(b"from Eve"))
-    (folder / "c.txt.gz").write_bytes(gzip.compress(b"from Ann")[:-9])
-    (folder / "d.txt.zst").write_bytes(b"from Sue")
+    (folder / "a.jsonl.gz").write_bytes(gzip.compress(b'{"text": "from Bob"}'))
+    (folder / "b.jsonl.zst").write_bytes(zstd.compress(b'{"text": "from Eve"}'))
     (folder / os.fsdecode(b"x\xe9.txt")).write_text("from Max")
     rows, problems = run(names, [folder], tmp_path / "out.jsonl")
     assert [row["text"] for row in rows] == ["from Bob", "from Eve", "from Max"]
-    assert [row["doc"] for row in rows][:2] == ["a.txt", "b.txt"]
-    assert problems == {"damaged": 2}
+    assert [row["doc"] for row in rows][:2] == ["a.jsonl.gz:1", "b.jsonl.zst:1"]
+    assert problems == {}
+    for name, content in (("c.jsonl.gz", gzip.compress(b'{"text": "from Ann"}')[:-9]), ("d.jsonl.zst", b"from Sue")):
+        (folder / name).write_bytes(content)
+        with pytest.raises(InputError, match=rf"{name}: .*make it again"):
+            run(names, [folder], tmp_path / "other.jsonl")
+        (folder / name).unlink()
 
 
 def test_a_run_that_was_killed_goes_on_with_the_same_pipeline_alone(names, inputs, tmp_path, monkeypatch):

@@ -52,9 +52,9 @@ def test_a_report_is_made_where_the_wheel_alone_is_installed(tmp_path):
     with zipfile.ZipFile(wheel) as file:
         clones = tuple(f"labelwise/project/clone/{name}" for name in PROJECT_FILES)
         ours = {
-            name
+            name.replace("scripts/", "labelwise/scripts/")
             for name in tracked()
-            if name.startswith(("labelwise/", "spacy_per_label/")) and (ROOT / name).is_file()
+            if name.startswith(("labelwise/", "scripts/", "spacy_per_label/")) and (ROOT / name).is_file()
         }
         assert {name for name in file.namelist() if ".dist-info/" not in name} == {*ours, *clones}
         file.extractall(next((tmp_path / "env").glob("lib/python*/site-packages")))
