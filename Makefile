@@ -11,7 +11,7 @@ run: .venv/.ready ## Set up .venv (no torch) and run the whole way on the demo c
 	@test -t 1 && test -z "$$NO_COLOR" || export ANSI_COLORS_DISABLED=1; PYTHONUNBUFFERED=1 .venv/bin/weasel run all
 
 PYTEST = .venv-dev/bin/python -m pytest -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
-test: .venv-dev/.ready ## Set up .venv-dev and pass the tests, but for the long ones: nine minutes on two quiet cores.
+test: .venv-dev/.ready ## Set up .venv-dev and pass the tests, but for the long ones: five minutes on two quiet cores.
 	$(PYTEST) -m "not long and not nightly" $(ARGS)
 
 test-all: .venv-dev/.ready ## Pass the long tests, too, as CI does: 25 minutes.
