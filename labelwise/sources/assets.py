@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 from weasel.util import get_checksum
 
+from labelwise.corpus.manifest import MANIFEST
 from labelwise.errors import InputError
 from labelwise.settings import decode_yaml
 
@@ -56,16 +57,16 @@ def verify_assets(folder: Path, project: Path = Path("project.yml")) -> list[str
 
 
 def find_untracked(paths: Iterable[Path], out: Path, project: Path) -> list[Path]:
-    """List the paths that no dependency of a command covers, so that neither weasel nor DVC sees when they change.
+    """List the paths that no dependency of a merge covers, so that neither weasel nor DVC sees when they change.
 
-    out (Path): an output of the command; none of them is listed where no command of the project has it.
+    out (Path): the corpus; no path is listed if no command of the project has its manifest as an output.
     project (Path): the file with the commands, whose paths are relative to it.
     RAISES (InputError): the project can't be read.
     """
     root = project.parent.absolute()
-    made = Path(os.path.normpath(out.absolute()))
+    made = Path(os.path.normpath(out.absolute() / MANIFEST))
     for command in _read_project(project).commands or ():
-        if any((root / output).is_relative_to(made) for output in command.outputs):
+        if any(root / output == made for output in command.outputs):
             tracked = [root / path for path in command.deps]
             normal = {path: Path(os.path.normpath(path.absolute())) for path in paths}
             return [path for path, one in normal.items() if not any(map(one.is_relative_to, tracked))]

@@ -139,7 +139,7 @@ def test_a_pattern_for_files_that_have_a_label_each_is_doubted(folder):
 
 def test_data_that_no_command_depends_on_is_doubted(folder):
     """Neither weasel nor DVC would see when it changes."""
-    commands = [{"name": "merge", "script": [], "deps": ["prodigy"], "outputs": ["corpus/train"]}]
+    commands = [{"name": "merge", "script": [], "deps": ["prodigy"], "outputs": ["corpus/manifest.json"]}]
     folder.settings["commands"] = commands
     for path in (folder.folder / "ann.jsonl", folder.root / "bob.jsonl", folder.root / "sue.jsonl"):
         write_jsonl(path, [prodigys(f"{text} in {path.stem}", ANN) for text in TEXTS[:20]])

@@ -1,9 +1,12 @@
+import shutil
+
 import pytest
 import yaml
 
 from labelwise.errors import InputError
-from labelwise.sources.assets import verify_assets
+from labelwise.sources.assets import find_untracked, verify_assets
 from labelwise.sources.convert_brat import convert_brat
+from tests.conftest import ROOT
 
 
 @pytest.fixture
@@ -58,3 +61,12 @@ def test_nothing_is_converted_from_a_wrong_asset(project, monkeypatch):
         convert_brat(project.parent / "assets" / "bad", project.parent / "out")
     assert not (project.parent / "out").exists()
     convert_brat(project.parent / "assets" / "good", project.parent / "out")
+
+
+def test_what_no_dependency_of_the_merge_covers_is_listed(tmp_path):
+    """The project's own merge, whose corpus has outputs of another command in it, depends on these folders."""
+    shutil.copy(ROOT / "project.yml", tmp_path / "project.yml")
+    covered = ["corpus/tasks/datasets.yml", "assets/prodigy/a.jsonl", "assets/demo/prodigy/../prodigy/b.jsonl"]
+    given = [tmp_path / name for name in (*covered, "assets/other/c.jsonl", "corpus-2/d.jsonl")]
+    assert find_untracked(given, tmp_path / "corpus", tmp_path / "project.yml") == given[3:]
+    assert find_untracked(given, tmp_path / "elsewhere", tmp_path / "project.yml") == []
