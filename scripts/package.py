@@ -30,7 +30,8 @@ def package_cli(
     msg.info(made.contents.describe())
     msg.info(f"{out / 'README.md'} is its model card")
     tested = sum(map(len, made.verdicts.values()))
-    msg.info(f"{len(made.verdicts.get('ship', []))} of {counted(tested, 'label')} may be used: F1 is {goal} or more")
+    good = len(made.verdicts.get("ship", ()))
+    msg.info(f"{good} of {counted(tested, 'label')} may be used: the lower end of its interval of F1 is {goal} or more")
     size = made.wheel.stat().st_size / 2**20
     msg.good(f"{made.wheel} has {size:,.1f} MB; install it with: pip install --find-links {out} {made.wheel}")
 
