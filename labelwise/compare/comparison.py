@@ -2,42 +2,39 @@
 
 The first revision is the base, to which each other is compared.
 
-1. Predictions are scored against one gold, by default that of the last revision: a branch that corrects annotations is
-   judged by them, and so is its base. Texts whose gold differs are counted.
-2. Only labels that all revisions have are compared; the averages are over those.
-3. The interval of a difference is from a jackknife over docs, p from a paired approximate randomization test over docs,
-   two-sided; see `resampling`. p of the labels is corrected for their number (Holm).
+1. Predictions are scored against one gold, that of the last revision: a branch that corrects annotations is judged by
+   them, and so is its base. Texts whose gold differs are counted.
+2. Only texts and labels that all revisions have are compared; the averages are over those labels.
+3. The interval of a difference is from a jackknife over texts; see `resampling`. A difference is significant if its
+   interval doesn't include 0; that of a label is then one for all labels together (Bonferroni).
 """
 
-from collections.abc import Sequence
-from typing import Any, Literal
+from collections import Counter
+from collections.abc import Collection, Sequence
+from typing import Any
 
 import msgspec
 import numpy as np
 
 from labelwise.compare.revisions import Revision
-from labelwise.compare.spans import count_spans, read_spans
 from labelwise.errors import InputError
-from labelwise.evaluate.resampling import BLOCK, Jackknife, Swaps, f_scores, holm
+from labelwise.evaluate.predictions import PredictedDoc
+from labelwise.evaluate.resampling import BLOCK, Jackknife, f_scores
 from labelwise.evaluate.scores import tell_seen
-from labelwise.text import counted
-
-GoldOf = Literal["last", "own"]
+from labelwise.evaluate.tables import Tables
 
 
 class Change(msgspec.Struct):
     """How far a revision's F is from the base's; None where there is no F, or nothing to compute it from.
 
     low, high (float | None): the bounds of the 95% interval of the difference.
-    p (float | None): the probability that chance alone makes such a difference; corrected for a label.
-    uncorrected_p (float | None): the same, as if there were no other label.
+    significant (bool): it is hardly chance.
     """
 
     difference: float | None = None
     low: float | None = None
     high: float | None = None
-    p: float | None = None
-    uncorrected_p: float | None = None
+    significant: bool = False
 
 
 class ComparedScores(msgspec.Struct):
@@ -56,105 +53,117 @@ class ComparedScores(msgspec.Struct):
 class Comparison(msgspec.Struct, kw_only=True):
     """What was found.
 
-    gold (str): the revision whose gold counts, or "own".
     texts (int): those compared.
     gold_differs (int): texts whose gold, for the labels compared, isn't the same at all revisions.
     left_out (dict): texts that not all revisions have, by revision.
-    only (dict): labels that not all revisions have, by revision, each with its F there.
-    behind (list): stages that would run again, as the workspace's results aren't those of its files.
+    only (dict): labels that not all revisions have, by revision.
     seen (dict): what is said of a pipeline that was trained on texts of its test set, or may have been, by revision.
     micro (ComparedScores): all entities.
     macro (ComparedScores): the mean of the labels.
-    all_spans (ComparedScores | None): all spans, which may overlap, where gold overlaps.
     """
 
     revisions: list[str]
-    gold: str
     texts: int
     gold_differs: int = 0
     left_out: dict[str, int] = {}
-    only: dict[str, dict[str, float | None]] = {}
-    behind: list[str] = []
+    only: dict[str, list[str]] = {}
     seen: dict[str, str] = {}
     labels: dict[str, ComparedScores]
     micro: ComparedScores
     macro: ComparedScores
-    all_spans: ComparedScores | None = None
 
 
-def compare(revisions: Sequence[Revision], *, gold: GoldOf = "last", common: bool = False) -> Comparison:
-    """Compare revisions with the first of them.
+def compare(revisions: Sequence[Revision]) -> Comparison:
+    """Compare revisions with the first of them, by the gold of the last.
 
-    gold (str): the gold that counts: that of the "last" revision, or each revision's "own".
-    common (bool): leave out texts that not all revisions have.
-    RAISES (InputError): the texts differ, and `common` isn't given; there is nothing in common.
+    RAISES (InputError): there is nothing in common.
     """
     names = [revision.name for revision in revisions]
     if len(set(names)) < len(names) or len(names) < 2:
         raise InputError(f"{', '.join(names)}: give two revisions or more, each once")
-    if len({revision.metrics.texts_digest for revision in revisions}) > 1 and not common:
-        sizes = ", ".join(f"{revision.name} has {counted(revision.metrics.texts, 'text')}" for revision in revisions)
-        raise InputError(f"The test sets differ: {sizes}. Compare on the texts that all have, with --common")
     of_each = {revision.name: set(revision.metrics.all_gold.labels) for revision in revisions}
     labels = sorted(set.intersection(*of_each.values()))
     if not labels:
         raise InputError(f"{', '.join(names)}: there is no label that all of them have")
-    spans = [read_spans(revision.tables, labels) for revision in revisions]
-    keys = sorted(set.intersection(*(one.keys for one in spans)))
+    docs = [read_docs(revision.tables) for revision in revisions]
+    keys = sorted(set.intersection(*map(set, docs)))
     if not keys:
         raise InputError(f"{', '.join(names)}: there is no text that all of them have")
-    truths = spans if gold == "own" else [spans[-1]] * len(spans)
-
-    def score(*, all_spans: bool) -> dict[str, Any]:
-        """Compare entities, or all spans, which may overlap."""
-        found = [one.found if all_spans else one.entities for one in spans]
-        pairs = zip(found, truths, strict=True)
-        return _score(names, labels, np.stack([count_spans(*pair, keys, labels) for pair in pairs], axis=1))
-
-    overlap = any(revision.metrics.all_spans for revision in revisions)
+    counts = np.array([[count_spans(one[key], docs[-1][key], labels) for one in docs] for key in keys])
     return Comparison(
         revisions=names,
-        gold=names[-1] if gold == "last" else "own",
         texts=len(keys),
-        gold_differs=len({key for one in spans for key in one.differing(spans[-1])}.intersection(keys)),
-        left_out={name: n for name, one in zip(names, spans, strict=True) if (n := len(one.keys) - len(keys))},
-        only={
-            revision.name: {label: scores.shown().f for label, scores in sorted(own.items()) if label not in labels}
-            for revision in revisions
-            if (own := revision.metrics.all_gold.labels).keys() - set(labels)
-        },
-        behind=[stage for revision in revisions for stage in revision.behind],
+        gold_differs=sum(
+            any(gold_of(one[key], labels) != gold_of(docs[-1][key], labels) for one in docs) for key in keys
+        ),
+        left_out={name: n for name, one in zip(names, docs, strict=True) if (n := len(one) - len(keys))},
+        only={name: sorted(own) for name, all_own in of_each.items() if (own := all_own - set(labels))},
         seen={one.name: said for one in revisions if (said := tell_seen(one.metrics))},
-        all_spans=score(all_spans=True)["micro"] if overlap else None,
-        **score(all_spans=False),
+        **score_counts(names, labels, counts),
     )
 
 
-def _score(names: Sequence[str], labels: Sequence[str], counts: np.ndarray) -> dict[str, Any]:
-    """Compute F of each label and the averages, and how far each revision's is from the base's, with its chance.
+def read_docs(tables: Tables) -> dict[str, PredictedDoc]:
+    """Read the spans of an evaluation, by the key of their text, without the texts.
+
+    RAISES (InputError): a file isn't what an evaluation writes.
+    """
+    docs: dict[str, PredictedDoc] = {}
+    columns = [f"{side}_{name}" for side in ("gold", "predicted") for name in ("start", "end", "label")]
+    for texts, pairs in tables.groups(("key", "partial", "unknown", "rejected"), ("key", "kind", *columns)):
+        for row in texts.to_pylist():
+            uncovered = dict.fromkeys(row["partial"], "partial") | dict.fromkeys(row["unknown"], "none")
+            rejected = [(span["start"], span["end"], span["label"]) for span in row["rejected"]]
+            docs[row["key"]] = PredictedDoc(row["key"], "", [], [], rejected, uncovered)
+        for row in pairs.to_pylist():
+            if row["gold_label"]:
+                docs[row["key"]].gold.append((row["gold_start"], row["gold_end"], row["gold_label"]))
+            if row["predicted_label"] and row["kind"] != "nested":
+                span = row["predicted_start"], row["predicted_end"], row["predicted_label"]
+                docs[row["key"]].predicted.append(span)
+    return docs
+
+
+def count_spans(doc: PredictedDoc, truth: PredictedDoc, labels: Sequence[str]) -> list[list[int]]:
+    """Count right, predicted and gold spans of each label, as far as they can be judged by what is known of a text.
+
+    truth (PredictedDoc): the same text, with the gold that counts.
+    """
+    gold, predicted = truth.scored(truth.gold), truth.scored(doc.predicted)
+    counts = [Counter(label for *_, label in spans) for spans in (gold & predicted, predicted, gold)]
+    return [[count[label] for count in counts] for label in labels]
+
+
+def gold_of(doc: PredictedDoc, labels: Collection[str]) -> tuple[Any, ...]:
+    """List what annotators have said of a text about some labels."""
+    uncovered = {label: state for label, state in doc.uncovered.items() if label in labels}
+    return *({span for span in spans if span[2] in labels} for spans in (doc.gold, doc.rejected)), uncovered
+
+
+def score_counts(names: Sequence[str], labels: Sequence[str], counts: np.ndarray) -> dict[str, Any]:
+    """Compute F of each label and the averages, and how far each revision's is from the base's.
 
     counts (np.ndarray): right, predicted and gold spans, of the shape (texts, revisions, labels, 3).
     """
     totals = counts.sum(0)
     jackknife = Jackknife(totals, _differences)
-    swaps = [Swaps(totals.shape[1:]) for _ in names[1:]]
     for start in range(0, len(counts), BLOCK):
-        block = counts[start : start + BLOCK]
-        jackknife.add(block)
-        for number, swap in enumerate(swaps, 1):
-            swap.add(block[:, 0], block[:, number])
+        jackknife.add(counts[start : start + BLOCK])
     support = totals[-1, :, 2].tolist()
     rows = [
         ComparedScores(dict(zip(names, map(_number, f), strict=True)), {}, spans)  # the macro average has no support
         for f, spans in zip(f_scores(totals).T.tolist(), (*support, sum(support), None), strict=True)
     ]
     low, high = jackknife.interval()
-    for number, (name, swap) in enumerate(zip(names[1:], swaps, strict=True)):
-        p_values = swap.p_values().tolist()
-        corrected = [*holm(p_values[:-2]), *p_values[-2:]]
-        figures = zip(jackknife.value[number], low[number], high[number], corrected, p_values, strict=True)
-        for row, figures_of_row in zip(rows, figures, strict=True):
-            row.changes[name] = Change(*map(_number, figures_of_row))
+    all_low, all_high = jackknife.interval(tests=len(labels))
+    all_low[:, -2:], all_high[:, -2:] = low[:, -2:], high[:, -2:]
+    significant = (all_low > 0) | (all_high < 0)
+    for number, name in enumerate(names[1:]):
+        for row, *bounds, sure in zip(
+            rows, jackknife.value[number], low[number], high[number], significant[number], strict=True
+        ):
+            difference, lower, upper = map(_number, bounds)
+            row.changes[name] = Change(difference, lower, upper, bool(sure))
     return {"labels": dict(zip(labels, rows, strict=False)), "micro": rows[-2], "macro": rows[-1]}
 
 

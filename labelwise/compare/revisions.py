@@ -1,6 +1,5 @@
 """Read an experiment's results at git revisions: metrics from git, tables of pairs from DVC's cache, or its remote."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,13 +20,11 @@ class Revision(NamedTuple):
     """What an evaluation found at a git revision, or in the WORKSPACE.
 
     tables (Tables): what the scores were computed from.
-    behind (Sequence[str]): of the WORKSPACE: stages that DVC would have to run for the results to be its files'.
     """
 
     name: str
     metrics: Metrics
     tables: Tables
-    behind: Sequence[str] = ()
 
 
 def read_before(name: str, pipeline: str, decisions: str, root: Path = Path()) -> tuple[Metrics, int]:
@@ -72,7 +69,6 @@ def read_revision(name: str, pipeline: str, into: Path, root: Path = Path()) -> 
     content, files, folder = _read_metrics(name, pipeline, root)
     tables, copied = Tables.of(Path("training") / pipeline), Tables.of(into)
     into.mkdir(parents=True, exist_ok=True)
-    behind = stages_behind(files, f"evaluate-{pipeline}") if name == WORKSPACE else []
     try:
         for file, copy in zip(tables, copied, strict=True):
             copy.write_bytes(files.read_bytes(folder + file.as_posix()))
@@ -86,17 +82,7 @@ def read_revision(name: str, pipeline: str, into: Path, root: Path = Path()) -> 
             f"{name}: {tables.pairs} isn't what metrics/{pipeline}.json was computed from; `dvc checkout` it, or "
             f"{_remedy(name, pipeline)}"
         )
-    return Revision(name, content, copied, behind=behind)
-
-
-def stages_behind(files: DVCFileSystem, target: str) -> list[str]:
-    """List the stages that would run if DVC made a target again; none if it never made any, or has no such target."""
-    if not Path(files.repo.root_dir, "dvc.lock").is_file():
-        return []
-    try:
-        return sorted(files.repo.status(targets=[target], with_deps=True))
-    except DvcException:
-        return []
+    return Revision(name, content, copied)
 
 
 def open_files(name: str, root: Path) -> tuple[DVCFileSystem, str]:

@@ -179,7 +179,7 @@ def read_part(part: Part, problems: Counter[str]) -> Iterator[PredictedDoc]:
             problems[raw.problem.partition(":")[0]] += 1
         else:
             key = text_key(raw.text.encode("utf8", "surrogatepass")).hex()
-            yield PredictedDoc(key, raw.text, [], [], [], doc=raw.name)
+            yield PredictedDoc(key, raw.text, [], [], doc=raw.name)
 
 
 def gold_of(stored: StoredDoc) -> PredictedDoc:
@@ -190,7 +190,6 @@ def gold_of(stored: StoredDoc) -> PredictedDoc:
         text=stored.text,
         predicted=[],
         gold=sorted(merged.accepted),
-        entities=sorted(stored.entities()),
         rejected=sorted(merged.rejected),
         uncovered=dict(merged.uncovered),
         doc=merged.doc,

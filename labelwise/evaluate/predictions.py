@@ -3,7 +3,7 @@
 The file has a line of JSON for each text, sorted by key, so that files of two branches can be read side by side:
 
     {"key": "0a5f…", "text": "Add 5 mL", "predicted": [[4, 5, "Amount"]], "gold": [[4, 8, "Amount"]],
-     "entities": [[4, 8, "Amount"]], "rejected": [], "uncovered": {"Time": "none"}}
+     "rejected": [], "uncovered": {"Time": "none"}}
 """
 
 from collections.abc import Iterable, Iterator
@@ -22,7 +22,6 @@ class PredictedDoc(msgspec.Struct):
     key (str): digest of the text, in hexadecimal.
     predicted (list): the pipeline's entities.
     gold (list): every accepted span.
-    entities (list): flat gold, what a pipeline can be trained on.
     rejected (list): every span that annotators rejected.
     uncovered (dict[str, str]): the labels that the text isn't complete for, each "partial" or "none".
     doc (str): the name of the document that the text is; empty if its tasks don't say.
@@ -33,7 +32,6 @@ class PredictedDoc(msgspec.Struct):
     text: str
     predicted: list[SpanKey]
     gold: list[SpanKey]
-    entities: list[SpanKey]
     rejected: list[SpanKey] = []
     uncovered: dict[str, str] = {}
     doc: str = ""
@@ -42,10 +40,6 @@ class PredictedDoc(msgspec.Struct):
     def scored(self, spans: Iterable[SpanKey]) -> set[SpanKey]:
         """Keep the spans that can be judged; see `spans.judgeable`."""
         return judgeable(spans, (*self.gold, *self.rejected), self.uncovered)
-
-    def all_spans(self) -> list[SpanKey]:
-        """List all spans that were found, which may overlap; the entities, if a recognizer has nothing else."""
-        return [(start, end, label) for start, end, label, _ in self.found] or self.predicted
 
     def form(self, span: SpanKey) -> str:
         """Return the surface form of a span, with each run of white space made one space."""

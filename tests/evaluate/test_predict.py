@@ -15,7 +15,7 @@ from backports import zstd
 from spacy.tokens import Doc, Span
 from typer.testing import CliRunner
 
-from labelwise.corpus.annotation import annotation_of, entities
+from labelwise.corpus.annotation import annotation_of
 from labelwise.corpus.manifest import find_partitions
 from labelwise.corpus.tokenizer import make_nlp, read_tokenizer
 from labelwise.errors import InputError
@@ -71,7 +71,6 @@ def test_predictions_are_the_pipelines(ruler, demo_corpus, tmp_path):
         expected, gold = nlp(doc.text), gold_docs.pop(doc.text)
         assert doc.predicted == sorted((ent.start_char, ent.end_char, ent.label_) for ent in expected.ents)
         assert doc.gold == sorted(annotation_of(gold).accepted)
-        assert doc.entities == sorted(entities(gold))
         assert doc.uncovered == annotation_of(gold).uncovered
     assert not gold_docs
     # One of each partition, of as many words as the pipeline's tokenizer makes.
@@ -105,7 +104,6 @@ def test_the_size_of_partitions_does_not_matter(merging, tmp_path):
         files.append((tmp_path / f"{size}.jsonl").read_bytes())
     assert files[0] == files[1]
     assert len(found) > 40
-    assert any(set(doc.gold) - set(doc.entities) for doc in found)
     assert any(doc.uncovered for doc in found)
 
 
@@ -127,9 +125,9 @@ def test_what_was_lost_rejected_or_not_covered_is_there(merging, tmp_path):
     one, other = found.pop(text), found.pop(binary)
     assert not found
     assert one.gold == [(0, 7, "A"), (4, 7, "B"), (11, 13, "A")]
-    assert (one.entities, one.rejected, one.uncovered) == ([(0, 7, "A")], [], {"C": "none"})
+    assert (one.rejected, one.uncovered) == ([], {"C": "none"})
     assert one.predicted == [(0, 7, "A"), (8, 10, "B")]
-    assert (other.gold, other.entities) == ([(4, 7, "C")], [(4, 7, "C")])
+    assert other.gold == [(4, 7, "C")]
     # One rejected span ends inside of a token: no pipeline with these tokens predicts it, but one with others may.
     assert other.rejected == [(8, 10, "C"), (12, 15, "C")]
     assert other.uncovered == {"A": "none", "B": "none", "C": "partial"}
@@ -145,7 +143,6 @@ def test_a_span_of_half_a_token_is_found_by_other_tokens(merging, tmp_path):
     model = save_ruler(tmp_path / "model", {"60": "A"}, nlp)
     _, [doc] = predict(model, tmp_path / "corpus" / "test", tmp_path / "p")
     assert doc.predicted == doc.gold == [(3, 5, "A")]
-    assert doc.entities == []
 
 
 ODD = ["a\r\nb  c\t", "\x00 a", "e\u0301 😀 a", "\ufeffa", "a\u2028b", "\xa0a\xa0", "cat " * 260_000]

@@ -15,7 +15,7 @@ ODD = ["", "a\r\nb\x85c\u2028d\u2029e\x0bf\x0cg\x1ch", "\x00", '"\\"', "e\u0301"
 
 
 def make_doc(key: str = "00", **fields) -> PredictedDoc:
-    return PredictedDoc(**{"key": key, "text": "big cat", "predicted": [], "gold": [], "entities": [], **fields})
+    return PredictedDoc(**{"key": key, "text": "big cat", "predicted": [], "gold": [], **fields})
 
 
 def written(*docs: PredictedDoc) -> bytes:

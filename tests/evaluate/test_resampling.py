@@ -1,7 +1,6 @@
-"""Statistics over docs, against scipy's, against all swaps that there are, and by hand."""
+"""Statistics over docs, against scipy's, and by hand."""
 
 import math
-from itertools import product
 
 import numpy as np
 import pytest
@@ -11,11 +10,8 @@ from benchmarks.intervals import simulate
 from labelwise.evaluate.resampling import (
     BLOCK,
     FEWEST,
-    SWAPS,
     Jackknife,
-    Swaps,
     f_scores,
-    holm,
     students_t,
     wilson_interval,
 )
@@ -29,7 +25,7 @@ def random_counts(rng: np.random.Generator, docs: int, labels: int = 2, quality:
 
 
 def blocks(docs: np.ndarray):
-    """In the blocks in which docs come: random weights depend on them."""
+    """In the blocks in which docs come."""
     return (docs[start : start + BLOCK] for start in range(0, len(docs), BLOCK))
 
 
@@ -38,13 +34,6 @@ def jackknife(docs: np.ndarray, of=f_scores) -> Jackknife:
     for block in blocks(docs):
         left_out.add(block)
     return left_out
-
-
-def p_values(base: np.ndarray, other: np.ndarray, seed: int = 0) -> np.ndarray:
-    swaps = Swaps(base.shape[1:], seed=seed)
-    for one, two in zip(blocks(base), blocks(other), strict=True):
-        swaps.add(one, two)
-    return swaps.p_values()
 
 
 def plain_f(counts: list) -> list[float]:
@@ -124,93 +113,24 @@ def test_an_interval_within_bounds_is_around_its_value_and_stays_between_zero_an
     assert ((low < found.value) & (found.value < high)).all()
 
 
-def by_all_swaps(base: np.ndarray, other: np.ndarray) -> list[float]:
-    """The share of all 2^n ways to swap docs whose difference is as large as the one that is seen."""
-
-    def differences(one: np.ndarray, two: np.ndarray) -> np.ndarray:
-        return np.abs(np.subtract(plain_f(two.sum(0).tolist()), plain_f(one.sum(0).tolist())))
-
-    seen = differences(base, other)
-    as_large = np.zeros(len(seen))
-    for swaps in product([False, True], repeat=len(base)):
-        swapped = np.array(swaps)[:, None, None]
-        found = differences(np.where(swapped, other, base), np.where(swapped, base, other))
-        as_large += ~(found < seen - 1e-12)
-    return (as_large / 2 ** len(base)).tolist()
-
-
-@pytest.mark.parametrize(("docs", "quality"), [(8, 0.7), (9, 0.5), (10, 0.3)])
-def test_p_is_that_of_all_swaps(docs, quality):
-    rng = np.random.default_rng(docs)
-    base, other = random_counts(rng, docs), random_counts(rng, docs, quality=quality)
-    expected = by_all_swaps(base, other)
-    found = p_values(base, other)
-    for p, exact in zip(found, expected, strict=True):
-        assert p == pytest.approx(exact, abs=4 * math.sqrt(exact * (1 - exact) / SWAPS) + 2 / SWAPS)
-    assert any(0.001 < exact < 0.9 for exact in expected)
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("texts", [12, 40])
+@pytest.mark.parametrize("texts", [8, 12, 40])
 def test_two_seeds_of_a_pipeline_differ_significantly_in_five_of_a_hundred_comparisons(texts):
-    """They find the spans of a text with the same probability, which differs between texts."""
+    """They find the spans of a text with the same probability, which differs between texts: one label, any of ten."""
     rng = np.random.default_rng(texts)
     claimed = np.zeros(2)
     for _ in range(400):
-        ease, gold = 1 / (1 + np.exp(-rng.normal(1.5, 1, texts))), rng.poisson(6, texts)
+        ease, gold = 1 / (1 + np.exp(-rng.normal(1.5, 1, (texts, 10)))), rng.poisson(6, (texts, 10))
         pair = []
-        for right in rng.binomial(gold, ease, (2, texts)):
-            pair.append(np.stack([right, right + rng.poisson(6 * (1 - ease)), gold], -1)[:, None])
-        low, high = jackknife(np.stack(pair, 1), lambda counts: np.diff(f_scores(counts), axis=-2)).interval()[:, 0, 0]
-        claimed += p_values(*pair)[0] < 0.05, not low <= 0 <= high
-    assert (claimed <= 0.05 * 400).all(), claimed
-
-
-def test_p_is_small_for_a_real_difference():
-    """As small as it can be: no swap of ten thousand gives as much; and the same the other way round."""
-    rng = np.random.default_rng(0)
-    base, other = random_counts(rng, 100), random_counts(rng, 100, quality=0.3)
-    assert p_values(base, other).tolist() == [1 / (SWAPS + 1)] * 4
-    assert p_values(other, base).tolist() == [1 / (SWAPS + 1)] * 4
-
-
-def test_p_of_equal_predictions_is_one():
-    docs = random_counts(np.random.default_rng(0), 70)
-    assert p_values(docs, docs).tolist() == [1.0] * 4
-
-
-def test_p_is_nan_where_one_has_no_score():
-    docs = random_counts(np.random.default_rng(0), 20)
-    other = docs.copy()
-    docs[:, 0] = 0
-    found = p_values(docs, other)
-    assert np.isnan(found).tolist() == [True, False, False, False]
+        for right in rng.binomial(gold, ease, (2, texts, 10)):
+            pair.append(np.stack([right, right + rng.poisson(6 * (1 - ease)), gold], -1))
+        differences = jackknife(np.stack(pair, 1), lambda counts: np.diff(f_scores(counts), axis=-2)[..., 0, :])
+        low, high = differences.interval()[:, 0]
+        all_low, all_high = differences.interval(tests=10)[:, :10]
+        claimed += (low > 0) | (high < 0), any((all_low > 0) | (all_high < 0))
+    assert (claimed <= 0.05 * 400 + 9).all(), claimed  # 9 is two standard errors
 
 
 def test_the_ends_of_a_block_do_not_part_docs():
     """Of one doc more than a block, none is lost."""
     docs = np.ones((BLOCK + 1, 1, 3), int)
     assert jackknife(docs).docs.tolist() == [BLOCK + 1] * 3
-    swaps = Swaps((1, 3))
-    for block in blocks(docs):
-        swaps.add(block, 2 * block)
-    assert swaps.total.tolist() == [[[BLOCK + 1] * 3], [[2 * BLOCK + 2] * 3]]
-    assert swaps.moved.mean() == pytest.approx((BLOCK + 1) / 2, rel=0.01)
-
-
-@pytest.mark.parametrize(
-    ("p", "expected"),
-    [
-        ([], []),
-        ([0.03], [0.03]),
-        # Holm 1979: the smallest times 4, then 3, 2, 1; never less than one before.
-        ([0.01, 0.04, 0.03, 0.005], [0.03, 0.06, 0.06, 0.02]),
-        ([0.5, 0.6, 0.01], [1.0, 1.0, 0.03]),
-        ([0.02, 0.02, 0.02], [0.06, 0.06, 0.06]),
-        ([0.01, math.nan, 0.04], [0.02, math.nan, 0.04]),
-        ([math.nan], [math.nan]),
-        ([0.04, 0.012, 0.013], [0.04, 0.036, 0.036]),
-    ],
-)
-def test_holm_by_hand(p, expected):
-    assert holm(p) == pytest.approx(expected, nan_ok=True)

@@ -211,7 +211,7 @@ def test_where_gold_overlaps_all_spans_are_scored_and_what_is_learnt_is_said(cap
     assert 'The corpus: 11 accepted spans: 5 flat entities; 5 learnt as well, in doc.spans["labels"]' in printed
     assert "F1 all spans" not in printed  # of a pipeline that has entities alone
     gold, found = [(0, 7, "A"), (4, 7, "B")], [(0, 7, "A", 0.9), (4, 7, "B", 0.8)]
-    doc = PredictedDoc("1", "big cat 1", gold[:1], gold, gold[:1], found=found)
+    doc = PredictedDoc("1", "big cat 1", gold[:1], gold, found=found)
     write_rows([(doc, {})], "test", "AB", Tables.of(tmp_path))
     print_scores(measure(Tables.of(tmp_path), "AB"))
     table = [line.split() for line in capsys.readouterr().out.splitlines() if line]

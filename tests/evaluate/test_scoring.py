@@ -15,25 +15,21 @@ from labelwise.evaluate.predictions import PredictedDoc
 from labelwise.evaluate.resampling import FEWEST
 from labelwise.evaluate.scores import Scores, macro, prf
 from labelwise.evaluate.scoring import measure
-from labelwise.evaluate.tables import Tables, write_rows
+from labelwise.evaluate.tables import InTrain, Tables, write_rows
 
 NLP = spacy.blank("en")
 
 
-def make_doc(predicted=(), gold=(), entities=None, text="big cat sat on 60degC mat", **fields) -> PredictedDoc:
-    """A doc whose gold is flat if nothing else is said."""
-    flat = gold if entities is None else entities
-    return PredictedDoc(
-        key="00", text=text, predicted=sorted(predicted), gold=sorted(gold), entities=sorted(flat), **fields
-    )
+def make_doc(predicted=(), gold=(), text="big cat sat on 60degC mat", **fields) -> PredictedDoc:
+    return PredictedDoc(key="00", text=text, predicted=sorted(predicted), gold=sorted(gold), **fields)
 
 
-def score(docs, labels=("A", "B"), whole=None):
+def score(docs, labels=("A", "B"), whole=None, in_train=None):
     """The metrics of docs, by way of the tables."""
     with TemporaryDirectory() as folder:
         tables = Tables.of(Path(folder))
         keyed = (msgspec.structs.replace(doc, key=f"{number:024x}") for number, doc in enumerate(docs))
-        write_rows(((doc, {}) for doc in keyed), "test", labels, tables)
+        write_rows(((doc, in_train or {}) for doc in keyed), "test", labels, tables)
         return msgspec.to_builtins(measure(tables, labels, whole=whole))
 
 
@@ -50,7 +46,6 @@ def test_hand_counted():
     doc = make_doc(
         predicted=[(0, 7, "A"), (8, 11, "A"), (22, 25, "B")],
         gold=[(0, 7, "A"), (4, 7, "B"), (8, 11, "B"), (15, 17, "B"), (22, 25, "B")],
-        entities=[(0, 7, "A"), (8, 11, "B"), (22, 25, "B")],
     )
     scores = score([doc])
     gold = scores["all_gold"]
@@ -65,10 +60,9 @@ def test_hand_counted():
 
 @pytest.mark.parametrize("lost", [(4, 7, "A"), (15, 17, "B")])
 def test_losing_gold_improves_nothing(lost):
-    """With a span less in what can be trained on, all gold has the same score."""
-    gold = [(0, 7, "A"), (8, 11, "B"), lost]
-    doc = make_doc([(0, 7, "A"), (8, 11, "B")], gold)
-    before, after = (score([d]) for d in (doc, make_doc(doc.predicted, gold, gold[:2])))
+    """With a span that no tokens represent, so that nothing can be trained on it, all gold has the same score."""
+    doc = make_doc([(0, 7, "A"), (8, 11, "B")], [(0, 7, "A"), (8, 11, "B"), lost])
+    before, after = (score([doc], in_train={lost: train}) for train in (InTrain(), None))
     assert after["all_gold"] == before["all_gold"]
     assert after["all_gold"]["r"] == pytest.approx(2 / 3)
 
@@ -209,9 +203,9 @@ def test_all_spans_are_scored_where_gold_overlaps_alone():
     """Flat entities hold one of two nested spans; a head for each label finds both."""
     both, one = [(0, 7, "A"), (4, 7, "B")], [(0, 7, "A")]
     found = [(*span, 0.9) for span in both]
-    scores = score([make_doc(one, both, one, found=found)])
+    scores = score([make_doc(one, both, found=found)])
     assert (scores["all_gold"]["f"], scores["all_spans"]["f"]) == (pytest.approx(2 / 3), 1.0)
-    assert score([make_doc(one, both, one)])["all_spans"] is None
+    assert score([make_doc(one, both)])["all_spans"] is None
     assert score([make_doc(one, [(0, 3, "A"), (3, 7, "B")], found=found)])["all_spans"] is None
 
 
@@ -245,7 +239,7 @@ def random_docs(seed: int, number: int) -> list[PredictedDoc]:
         predicted = [(start, start + rng.randint(1, 3), rng.choice("AB")) for start in range(0, 20, 4)]
         predicted = [right, *(span for span in predicted if span[1] <= right[0] or span[0] >= right[1])]
         uncovered = {label: rng.choice(["partial", "none"]) for label in "AB" if rng.random() < 0.3}
-        docs.append(make_doc(set(predicted), gold, sorted(gold)[:2], rejected=sorted(rejected), uncovered=uncovered))
+        docs.append(make_doc(set(predicted), gold, rejected=sorted(rejected), uncovered=uncovered))
     return docs
 
 

@@ -37,7 +37,7 @@ def make_doc(number: int) -> PredictedDoc:
         predicted += predict((start, end, label), PREDICTED[(number * 2 + place) % len(PREDICTED)])
     if number % 4 == 0:
         predicted.append((0, len("Last spring"), "DRUG"))
-    return PredictedDoc(f"{number:032x}", text + "so it ended.", predicted=sorted(predicted), gold=gold, entities=gold)
+    return PredictedDoc(f"{number:032x}", text + "so it ended.", predicted=sorted(predicted), gold=gold)
 
 
 def predict(span: SpanKey, how: str) -> list[SpanKey]:

@@ -14,7 +14,7 @@ from labelwise.sources.convert_brat import convert_brat
 @pytest.fixture
 def folder(tmp_path):
     """A brat folder with two predicted documents, the second of which somebody has changed."""
-    docs = [PredictedDoc(name * 24, f"{name} cat", [(2, 5, "A")], [], [], doc=f"sub/{name}.txt") for name in "12"]
+    docs = [PredictedDoc(name * 24, f"{name} cat", [(2, 5, "A")], [], doc=f"sub/{name}.txt") for name in "12"]
     with (tmp_path / "raw.jsonl").open("wb") as file:
         write_predictions(docs, file)
     export(tmp_path / "raw.jsonl", tmp_path / "brat" / "batch", "brat")
