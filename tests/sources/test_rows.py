@@ -1,98 +1,120 @@
-"""Rows of JSONL: each is read by its own keys, or counted."""
+"""Rows of JSONL, of Prodigy, of doccano and of tokens with tags: each is read by its own keys, or counted."""
 
 import json
 import random
 
 import pytest
 
-from labelwise.sources import jsonl, rows
-from labelwise.sources.doccano import KEYS
+from labelwise.corpus.tasks import input_hash, task_hash
+from labelwise.sources import doccano, jsonl, rows
 from labelwise.sources.formats import read_items
-from labelwise.sources.prodigy import Task, parse_task
-from labelwise.sources.rows import parse_row, without_tokens
-from labelwise.sources.tagged_rows import TAGS
+from labelwise.sources.prodigy import kind_of
+from labelwise.sources.rows import parse_row
+from tests.conftest import real_corpus
+from tests.sources.reading import read, write
 
-PRODIGY = {"text": "Add 5 mL", "spans": [{"start": 0, "end": 3, "label": "P"}], "_input_hash": 1}
+TEXT = "Add 5 mL"
+PRODIGY = {"text": TEXT, "spans": [{"start": 0, "end": 3, "label": "P"}], "_input_hash": 1}
 REJECTED = {"text": "Add", "labels": ["A", "B"], "answer": "reject"}
-DOCCANO = {"text": "Add 5 mL", "label": [[4, 8, "D"]]}
+ENTITY = {"id": 7, "label": "D", "start_offset": 4, "end_offset": 8}
+DOCCANO = {"text": TEXT, "label": [[4, 8, "D"]]}
 TAGGED = {"tokens": ["Add", "5"], "ner_tags": ["B-T", "O"]}
-SILENT = {"text": "Stir"}
+P, D, T = (TEXT, [("Add", "P")]), (TEXT, [("5 mL", "D")]), ("Add 5", [("Add", "T")])
 OTHER = "other format: it has Prodigy's keys, and other annotation in those of another tool; keep one of them"
-
-
-def read(path, *content) -> list:
-    path.write_text("".join(json.dumps(row) + "\n" for row in content))
-    return [
-        (item.task.answer, [(span.start, span.end, span.label) for span in item.task.spans or ()])
-        if item.task
-        else item.problem
-        for item in read_items(path)
-    ]
-
-
-@pytest.mark.parametrize("first", range(5))
-def test_each_row_is_read_by_its_own_keys_whatever_comes_first(tmp_path, first):
-    """A rejected task of Prodigy's is never an accepted one."""
-    expected = {
-        "P": (PRODIGY, ("accept", [(0, 3, "P")])),
-        "R": (REJECTED, ("reject", [])),
-        "D": (DOCCANO, ("accept", [(4, 8, "D")])),
-        "T": (TAGGED, ("accept", [(0, 3, "T")])),
-        "S": (SILENT, ("accept", [])),
-    }
-    order = list(expected.values())
-    order = order[first:] + order[:first]
-    assert read(tmp_path / "a.jsonl", *(row for row, _ in order)) == [found for _, found in order]
+UNNAMED = "malformed: the tag {} has no name; write the tags' names, or Parquet with them"
+NO_LIST = "not annotated: no list of spans"
 
 
 @pytest.mark.parametrize(
-    ("row", "expected"),
+    ("row", "found"),
     [
-        ({"text": "Add", "label": None}, "not annotated: no list of spans"),
-        ({"text": "Add", "label": None, "answer": "reject"}, ("reject", [])),
-        ({"text": "Add", "labels": ["A", "B"]}, "other format: its labels are the text's, and have no offsets"),
-        ({**DOCCANO, "answer": "reject"}, OTHER),
-        ({**DOCCANO, "answer": "42"}, ("accept", [(4, 8, "D")])),
-        ({**DOCCANO, "spans": []}, OTHER),
-        ({**DOCCANO, "spans": [{"start": 0, "end": 3, "label": "P"}]}, OTHER),
-        ({**DOCCANO, "spans": [{"start": 4, "end": 8, "label": "D"}]}, OTHER),
-        ({**PRODIGY, "label": []}, ("accept", [(0, 3, "P")])),
-        ({**PRODIGY, "label": "A", "tags": ["x"]}, ("accept", [(0, 3, "P")])),
-        ({**PRODIGY, "tokens": ["Add", "5"], "ner_tags": ["B-A", "O"]}, ("accept", [(0, 3, "P")])),
-        ({"text": "Add 5", "spans": [], "tokens": ["Add", "5"], "ner_tags": ["B-A", "O"]}, OTHER),
-        ({"text": "Add 5", "spans": [], "tokens": ["Add", "5"], "ner_tags": ["O", "O"]}, ("accept", [])),
-        ({"text": "x", "spans": "x", "label": [[0, 1, "A"]]}, OTHER),
+        (PRODIGY, P),
+        ({"text": "Stir"}, ("Stir", [])),
         ({"text": "x", "spans": "x"}, "malformed: Expected `array | null`, got `str` - at `$.spans`"),
+        # doccano, in all its forms
+        *(
+            ({"id": 3, "text": TEXT, **marked, "username": "ann"}, D)
+            for marked in (
+                {"label": [[4, 8, "D"]]},
+                {"labels": [[4, 8, "D"]]},
+                {"entities": [[4, 8, "D"]]},
+                {"entities": [ENTITY], "relations": []},
+                {"label": [[4, 8, "D"]], "entities": [ENTITY], "labels": []},
+            )
+        ),
+        ({"data": TEXT, "label": [[4, 8, "D"]]}, D),
+        ({**DOCCANO, "labels": [[0, 3, "A"]]}, "malformed: its label and labels differ; keep one of them"),
+        ({"text": "two", "annotations": [{"label": 7}]}, "malformed: its labels are numbers; export them as text"),
+        ({"text": "Add", "label": None}, NO_LIST),
+        (
+            {"text": "four", "label": [[0, 4], "x", [0, 4, "A"]]},
+            ("four", [("four", None), ("four", None), ("four", "A")]),
+        ),
+        ({"text": "Add", "labels": ["A", "B"]}, "other format: its labels are the text's, and have no offsets"),
+        # tokens and tags
+        (TAGGED, T),
+        ({"tokens": ["Add", "5"], "tags": ["NNP", "X"], "ner": ["B-T", "O"]}, T),
+        ({"tokens": ["a"], "ner_tags": []}, "malformed: `ner_tags` isn't a list of 1 tags"),
+        ({"tokens": ["a"], "ner_tags": [3]}, UNNAMED.format(3)),
+        ({"tokens": ["Ann"], "ner_tags": ["1"]}, UNNAMED.format("'1'")),
+        ({"tokens": [1], "ner_tags": ["O"]}, "no text"),
+        # keys that contradict one another
+        ({**DOCCANO, "answer": "reject"}, OTHER),
+        ({**DOCCANO, "answer": "42"}, D),
+        ({**DOCCANO, "spans": [{"start": 4, "end": 8, "label": "D"}]}, OTHER),
+        ({**PRODIGY, "label": []}, P),
+        ({**PRODIGY, "label": "A", "tags": ["x"]}, P),
+        ({**PRODIGY, **TAGGED}, P),
+        ({"text": "Add 5", "spans": [], **TAGGED}, OTHER),
+        ({"text": "Add 5", "spans": [], "tokens": ["Add"], "ner_tags": ["O"]}, ("Add 5", [])),
+        # a key that is there twice, of which decoders take the last
+        *(
+            (row, f"malformed: {key!r} is there twice; write it once")
+            for key, row in {
+                "spans": '{"text": "x", "spans": [{"start": 0, "end": 1, "label": "A"}], "spans": []}',
+                "text": '{"text": "x", "text": "y", "spans": []}',
+                "label": '{"text": "x", "entities": [{"start_offset": 0, "label": "A", "label": "B"}]}',
+                "ner_tags": '{"tokens": ["x"], "ner_tags": ["B-A"], "ner_tags": ["O"]}',
+            }.items()
+        ),
     ],
 )
-def test_keys_that_contradict_one_another_are_counted(tmp_path, row, expected):
-    assert read(tmp_path / "a.jsonl", row) == [expected]
+def test_a_row_is_read_by_its_own_keys_whatever_comes_before(tmp_path, row, found):
+    assert read(tmp_path / "a.jsonl", [TAGGED, DOCCANO, row, PRODIGY]) == [T, D, found, P]
 
 
-def test_the_keys_of_other_formats_are_looked_for():
-    found = set(rows._Row.__struct_fields__) - set(Task.__struct_fields__)
-    assert found == {*KEYS, "annotations", *TAGS}
-    for key in found:
-        assert rows.parse_row(json.dumps({**PRODIGY, key: None}).encode())[0] == parse_task(json.dumps(PRODIGY))[0]
+def test_a_rejected_task_is_never_an_accepted_one():
+    for row in (REJECTED, {"text": "Add", "label": None, "answer": "reject"}):
+        task, _ = parse_row(json.dumps(row).encode())
+        assert (task.answer, task.spans) == ("reject", None)
 
 
 @pytest.mark.parametrize("width", [1, 7, 60, 100])
 def test_rows_of_all_formats_are_the_same_wherever_a_file_is_cut(tmp_path, width):
     rng = random.Random(0)
-    path = tmp_path / "a.jsonl"
-    content = rng.choices([PRODIGY, REJECTED, DOCCANO, TAGGED, SILENT, [], {**DOCCANO, "answer": "reject"}], k=40)
-    path.write_bytes("".join(json.dumps(row) + rng.choice(["\n", "\r", "\r\n"]) for row in content).encode())
+    content = rng.choices([PRODIGY, REJECTED, DOCCANO, TAGGED, [], {**DOCCANO, "answer": "reject"}], k=40)
+    path = write(tmp_path / "a.jsonl", "".join(json.dumps(row) + rng.choice(["\n", "\r", "\r\n"]) for row in content))
     size = path.stat().st_size
     parts = [list(read_items(path, start=start, end=start + width)) for start in range(0, size, width)]
     assert [item[1:] for part in parts for item in part] == [item[1:] for item in read_items(path)]
 
 
-def test_a_row_of_prodigys_is_decoded_once(monkeypatch):
-    monkeypatch.setattr(rows, "parse_task", None)
-    monkeypatch.setattr(rows, "shape_of", None)
-    for row in (PRODIGY, {**PRODIGY, "spans": None}, {"text": "x", "tokens": [{"text": "x"}], "meta": {}}):
-        task, _ = rows.parse_row(json.dumps(row).encode())
-        assert task.text == row["text"]
+@pytest.mark.parametrize(
+    ("predicted", "unchanged"),
+    [([[4, 8, "A"], [0, 3, "B"]], True), ([[4, 8, "A"]], False), ([], False), (None, False), ([3], False)],
+)
+def test_a_row_of_doccanos_has_a_document_an_annotator_and_what_was_predicted(tmp_path, predicted, unchanged):
+    row = {"id": 3, "text": TEXT, "label": [[0, 3, "B"], [4, 8, "A"]], "username": "ann", "predicted": predicted}
+    (item,) = read_items(write(tmp_path / "a.jsonl", [row]))
+    assert item.task.meta == {"doc": "3"} | ({"predicted": "yes"} if unchanged else {})
+    assert (item.task.annotator_id, item.task.answer) == ("ann", "accept")
+
+
+def test_spans_that_get_lost_are_miscounted(tmp_path, monkeypatch):
+    """As if they were read by code that is wrong."""
+    monkeypatch.setattr(doccano, "Task", lambda text, spans, **rest: rows.Task(text, spans[:3], **rest))
+    _, problem = read(tmp_path / "a.jsonl", [{"text": TEXT, "label": [[n, n + 1, "A"] for n in range(5)]}])
+    assert problem == "miscounted: 5 spans, of which 3 were read"
 
 
 def test_bytes_that_are_not_read_are_miscounted(tmp_path, monkeypatch):
@@ -111,51 +133,57 @@ def test_bytes_that_are_not_read_are_miscounted(tmp_path, monkeypatch):
         def __iter__(self):
             return (line for number, line in enumerate(self.file) if number != 1)
 
-        def readline(self, *size):
-            return self.file.readline(*size)
-
     monkeypatch.setattr(jsonl, "open_jsonl", lambda path: Losing(path.open("rb")))
-    assert read(tmp_path / "a.jsonl", *[SILENT] * 3) == [
-        ("accept", []),
-        ("accept", []),
-        "miscounted: 51 bytes, of which 34 were read",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("row", "key"),
-    [
-        ('{"text": "x", "spans": [{"start": 0, "end": 1, "label": "A"}], "spans": []}', "spans"),
-        ('{"text": "x", "text": "y", "spans": []}', "text"),
-        ('{"text": "x", "answer": "reject", "spans": [], "answer": "accept"}', "answer"),
-        ('{"text": "x", "label": [[0, 1, "A"]], "label": []}', "label"),
-        ('{"tokens": ["x"], "ner_tags": ["B-A"], "ner_tags": ["O"]}', "ner_tags"),
-        ('{"text": "x", "entities": [{"start_offset": 0, "end_offset": 1, "label": "A", "label": "B"}]}', "label"),
-    ],
-)
-def test_a_key_that_is_there_twice_is_a_bad_row(row, key):
-    """JSON's decoders take the last, and what the first said would be lost."""
-    assert parse_row(row.encode()) == (None, f"malformed: {key!r} is there twice; write it once")
+    found = read(tmp_path / "a.jsonl", [{"text": "Stir"}] * 3)
+    assert found == [("Stir", []), ("Stir", []), "miscounted: 51 bytes, of which 34 were read"]
 
 
 TOKEN = {"text": "Add", "start": 0, "end": 3, "id": 0, "ws": True}
 
 
 @pytest.mark.parametrize(
-    ("tokens", "cut"),
+    "tokens",
     [
-        ([TOKEN, TOKEN], True),
-        ([TOKEN | {"text": '}],"spans":'}], False),
-        ([TOKEN | {"text": '"}],"'}, TOKEN | {"text": "]"}], False),
-        ([TOKEN | {"text": "["}], False),
-        ([TOKEN | {"lemmas": [{"a": 1}], "x": 1}], False),
-        ([], False),
+        [TOKEN, TOKEN],
+        [TOKEN | {"text": '}],"spans":'}],
+        [TOKEN | {"text": '"}],"'}, TOKEN | {"text": "]"}],
+        [TOKEN | {"lemmas": [{"a": 1}], "x": 1}],
+        [{"id": None}, 3],  # what no tokenizer writes
+        [],
     ],
 )
-def test_tokens_are_cut_out_of_a_row_where_they_end_for_certain(tokens, cut):
+def test_tokens_may_be_anything(tokens):
     row = {"text": "Add", "tokens": tokens, "spans": [{"start": 0, "end": 3, "label": "A"}], "answer": "reject"}
-    line = json.dumps(row, separators=(",", ":")).encode()
-    short = without_tokens(line)
-    assert json.loads(short) == ({key: row[key] for key in row if key != "tokens"} if cut else row)
-    task, problem = parse_row(line)
+    task, problem = parse_row(json.dumps(row, separators=(",", ":")).encode())
     assert (task.text, task.answer, len(task.spans), problem) == ("Add", "reject", 1, "")
+
+
+@pytest.mark.parametrize("file", ["fashion_brands_eval.jsonl", "fashion_brands_training.jsonl", "food_data.jsonl"])
+def test_input_hash_is_prodigys(file):
+    tasks = [json.loads(line) for line in (real_corpus("prodigy_jsonl") / file).open()]
+    assert [input_hash(task["text"]) for task in tasks] == [task["_input_hash"] for task in tasks]
+
+
+def test_hashes_of_one_public_task():
+    """What Prodigy itself wrote for a text of one word without spans."""
+    assert input_hash("Ewww") == -224066023
+    assert task_hash(-224066023, []) == 92112113
+
+
+@pytest.mark.parametrize(
+    ("task", "kind"),
+    [
+        ({}, "complete"),
+        *(({"_view_id": view}, "complete") for view in ("ner_manual", "spans_manual", "blocks")),
+        *(({"_view_id": view}, "other") for view in ("classification", 3)),
+        ({"_view_id": "ner"}, "binary"),
+        ({"_view_id": "review", "view_id": "ner"}, "binary"),
+        ({"_view_id": "review", "view_id": "ner_manual", "versions": [{"text": "b"}]}, "complete"),
+        ({"_view_id": "ner_manual", "_is_binary": True}, "binary"),
+        ({"_view_id": "ner", "_is_binary": False}, "complete"),
+        ({"_view_id": "ner", "no_missing": True}, "complete"),
+        ({"spans": [{"start": 0, "end": 1, "label": "X", "answer": "accept"}]}, "binary"),
+    ],
+)
+def test_kind_of_a_task(task, kind):
+    assert kind_of(parse_row(json.dumps({"text": "a", **task}).encode())[0]) == kind

@@ -1,0 +1,81 @@
+"""Rows of tokens and tags in Parquet, with the names that `datasets` keeps for numbers."""
+
+import json
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from labelwise.errors import InputError
+from labelwise.sources import conll
+from tests.sources.reading import read
+
+NAMES = ["O", "B-ORG", "I-ORG", "B-MISC", "I-MISC", "B-PER", "I-PER"]
+ROWS = [
+    {"id": "0", "tokens": ["EU", "rejects", "German", "call"], "ner_tags": ["B-ORG", "O", "B-MISC", "I-MISC"]},
+    {"id": "1", "tokens": ["Peter", "Blackburn"], "ner_tags": ["B-PER", "I-PER"]},
+    {"id": "2", "tokens": [], "ner_tags": []},
+]
+FOUND = [
+    ("EU rejects German call", [("EU", "ORG"), ("German call", "MISC")]),
+    ("Peter Blackburn", [("Peter Blackburn", "PER")]),
+    "no text",
+]
+UNNAMED = "malformed: the tag {} has no name; write the tags' names, or Parquet with them"
+
+
+def write(path, rows, tags=None):
+    """Write a table, with the metadata of a schema as the `datasets` library writes them."""
+    features = {"huggingface": json.dumps({"info": {"features": {"ner_tags": tags}}})} if tags else {}
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows).replace_schema_metadata(features), path)
+    return path
+
+
+@pytest.mark.parametrize("tags", [{"feature": {"names": NAMES, "_type": "ClassLabel"}}, {"names": NAMES}])
+def test_numbers_have_the_names_of_the_schema(tmp_path, tags):
+    """In its older and newer form."""
+    numbered = [{**row, "ner_tags": [NAMES.index(tag) for tag in row["ner_tags"]]} for row in ROWS]
+    rows = [*numbered, {"id": "4", "tokens": ["a"], "ner_tags": [-1]}]
+    assert read(write(tmp_path / "a.parquet", rows, tags)) == [*FOUND, UNNAMED.format(-1)]
+    assert read(write(tmp_path / "b.parquet", ROWS)) == FOUND
+
+
+@pytest.mark.parametrize("names", [{"0": "O"}, "OB", None, [None]])
+def test_names_that_are_no_list_of_names_are_told(tmp_path, names):
+    path = write(tmp_path / "a.parquet", [{"tokens": ["a"], "ner_tags": [0]}], {"feature": {"names": names}})
+    assert read(path) == [UNNAMED.format(0)]
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"text": ["x"]}, "its columns are text; it needs one `tokens` and one `ner_tags`"),
+        ({"tokens": [["Ann"]], "ner_tags": [["O"]], "ner_tags ": [["O"]]}, "its columns are .*; it needs one"),
+        (None, "it can't be read as Parquet"),
+    ],
+)
+def test_parquet_of_something_else_is_named(tmp_path, columns, message):
+    path = tmp_path / "a.parquet"
+    path.write_bytes(b"PAR1 something")
+    if columns:  # of two columns, one name
+        table = pyarrow.Table.from_arrays(
+            [pyarrow.array(one) for one in columns.values()], [name.strip() for name in columns]
+        )
+        pyarrow.parquet.write_table(table, path)
+    with pytest.raises(InputError, match=rf"a\.parquet: {message}"):
+        read(path)
+
+
+def test_spans_that_a_reader_loses_are_counted(tmp_path, monkeypatch):
+    """The row is merged as it was read, and its file has a problem."""
+    monkeypatch.setattr(conll, "decode_tags", lambda tags: iter(()))
+    problem = "miscounted: 2 tags that begin a span, of which 0 were read"
+    for found in (read(tmp_path / "a.jsonl", ROWS), read(write(tmp_path / "a.parquet", ROWS))):
+        assert found[:2] == [("EU rejects German call", []), problem]
+
+
+def test_rows_of_parquet_that_a_reader_loses_are_counted(tmp_path, monkeypatch):
+    whole = pyarrow.parquet.ParquetFile.iter_batches
+    lossy = lambda *args, **options: (batch[:2] for batch in whole(*args, **options))  # noqa: E731
+    monkeypatch.setattr(pyarrow.parquet.ParquetFile, "iter_batches", lossy)
+    assert read(write(tmp_path / "a.parquet", ROWS)) == [*FOUND[:2], "miscounted: 3 rows, of which 2 were read"]
