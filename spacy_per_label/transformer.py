@@ -1,21 +1,20 @@
 """A transformer as the layer that gives tokens their vectors, for all texts of a batch at a time.
 
-spacy-transformers hands its output on text by text: each one is cut out of the batch, aligned with its tokens, and
-given a gradient of its own. That takes a GPU a dozen small tasks and a wait for each text, and the CPU longer than the
-GPU computes. Here the tables that align a batch are made on the CPU, and used once; what is computed is the same. The
-model, its tokenizer, its precision, and how it is saved are spacy-transformers'.
+spacy-transformers cuts each text's output out of the batch, aligns it with the tokens in Python, and computes a
+gradient for each text. That takes the CPU 40 ms for 1,000 words, longer than a GPU needs for them. Here arrays align
+the whole batch; what is computed is the same. The model, its tokenizer, its precision, and how it is saved are
+spacy-transformers'.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from spacy.attrs import LENGTH, SPACY
 from spacy.tokens import Doc
 from spacy.util import registry
 from thinc.api import Model
 from thinc.types import Floats2d
-
-KEPT = 10_000_000  # wordpieces, of some 25 bytes each
 
 
 @registry.architectures("spacy-per-label.Transformer.v1")
@@ -31,9 +30,9 @@ def make_transformer(
 ) -> Model[list[Doc], list[Floats2d]]:
     """Make a layer that gives each token the mean of its wordpieces' vectors.
 
-    name (str): of the model on the hub, or its folder.
+    name (str): of the model on the hub, or its folder. Its tokenizer must be a fast one.
     window, stride (int): texts are given to the model in spans of so many tokens, which begin so far apart.
-    max_cells (int): the most (texts x longest text, in wordpieces) that are predicted at a time.
+    max_cells (int): the most (texts x longest text, in tokens) that are predicted at a time.
     tokenizer_config, transformer_config, mixed_precision, grad_scaler_config: see spacy-transformers' TransformerModel.
     """
     from spacy_transformers import TransformerModel
@@ -42,83 +41,8 @@ def make_transformer(
     get_spans = configure_strided_spans(window, stride)
     config, scaler = dict(transformer_config), dict(grad_scaler_config)
     model = TransformerModel(name, get_spans, dict(tokenizer_config), config, mixed_precision, scaler)
-    return Model(
-        "transformer_vectors",
-        _forward,
-        init=_init,
-        dims={"nO": None},
-        layers=[model],
-        attrs={"max_cells": max_cells, "wordpieces": Wordpieces(get_spans)},
-    )
-
-
-class Pieces(NamedTuple):
-    """The wordpieces of a text, which is cut into spans.
-
-    ids, types (np.ndarray): of the wordpieces of all spans, one after the other; types are empty if the model has none.
-    sizes (np.ndarray): how many wordpieces each span has.
-    spans, columns (np.ndarray): of each wordpiece of each token, the number of its span, and its place in there.
-    lengths (np.ndarray): how many of those each token has.
-    """
-
-    ids: np.ndarray
-    types: np.ndarray
-    sizes: np.ndarray
-    spans: np.ndarray
-    columns: np.ndarray
-    lengths: np.ndarray
-
-
-class Wordpieces:
-    """Finds the wordpieces of Docs, each text's once, as they are the same in every epoch.
-
-    get_spans (Callable): cuts Docs into spans, as spacy-transformers' span getters do.
-    """
-
-    def __init__(self, get_spans: Callable[[Sequence[Doc]], list[list[Any]]]) -> None:
-        """Begin with none."""
-        self.get_spans = get_spans
-        self.kept: dict[tuple[str, int], Pieces] = {}
-        self.room = KEPT
-
-    def of(self, tokenizer: Any, doc: Doc) -> Pieces:
-        """Find the wordpieces of a Doc."""
-        key = (doc.text, len(doc))
-        pieces = self.kept.get(key) or self._find(tokenizer, doc)
-        # Texts come again in another order, so keeping the first ones is as good as keeping any.
-        if key not in self.kept and self.room > len(pieces.ids):
-            self.kept[key] = pieces
-            self.room -= len(pieces.ids)
-        return pieces
-
-    def _find(self, tokenizer: Any, doc: Doc) -> Pieces:
-        from spacy_transformers.align import get_alignment, get_alignment_via_offset_mapping
-        from spacy_transformers.data_classes import WordpieceBatch
-        from spacy_transformers.layers.transformer_model import huggingface_tokenize
-        from spacy_transformers.truncate import truncate_oversize_splits
-
-        [spans] = self.get_spans([doc])
-        spans = [span for span in spans if len(span)]
-        if not spans:
-            none = np.zeros(0, "int32")
-            return Pieces(none, none, none, none, none, np.zeros(len(doc), "int32"))
-        tokenizer.padding_side = "right"  # as the tables are padded
-        found = huggingface_tokenize(tokenizer, [span.text for span in spans])
-        batch = WordpieceBatch.from_batch_encoding(found)
-        if "offset_mapping" in found:
-            align = get_alignment_via_offset_mapping(spans, found["offset_mapping"])
-        else:
-            align = get_alignment(spans, batch.strings, tokenizer.all_special_tokens)
-        batch, align = truncate_oversize_splits(batch, align, tokenizer.model_max_length)
-        there, types = batch.attention_mask > 0, batch.token_type_ids
-        return Pieces(
-            ids=batch.input_ids[there].astype("int32"),
-            types=np.zeros(0, "int8") if types is None else types[there].astype("int8"),
-            sizes=there.sum(axis=1, dtype="int32"),
-            spans=align.dataXd // there.shape[1],
-            columns=align.dataXd % there.shape[1],
-            lengths=np.asarray(align.lengths),
-        )
+    attrs = {"max_cells": max_cells}
+    return Model("transformer_vectors", _forward, init=_init, dims={"nO": None}, layers=[model], attrs=attrs)
 
 
 def _init(model: Model, X: Any = None, Y: Any = None) -> None:
@@ -130,30 +54,25 @@ def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Any], 
     """Give the vectors of the tokens of each text; predictions are computed by length, some texts at a time."""
     from spacy_transformers.util import batch_by_length
 
-    wordpieces, tokenizer = model.attrs["wordpieces"], model.layers[0].tokenizer  # type: ignore[attr-defined]
-    texts = [wordpieces.of(tokenizer, doc) for doc in docs]
     if is_train:
-        return _run(model, texts, is_train)
-    found: list[Any] = [None] * len(texts)
-    for part in batch_by_length([text.ids for text in texts], model.attrs["max_cells"]):
-        vectors, _ = _run(model, [texts[number] for number in part], is_train)
+        return _run(model, docs, is_train)
+    found: list[Any] = [None] * len(docs)
+    for part in batch_by_length(docs, model.attrs["max_cells"]):
+        vectors, _ = _run(model, [docs[number] for number in part], is_train)
         for number, own in zip(part, vectors, strict=True):
             found[number] = own
     return found, lambda gradients: []
 
 
-def _run(model: Model, texts: Sequence[Pieces], is_train: bool) -> tuple[list[Any], Callable]:
+def _run(model: Model, docs: Sequence[Doc], is_train: bool) -> tuple[list[Any], Callable]:
     """Run the transformer for texts at once."""
-    from spacy_transformers.data_classes import WordpieceBatch
     from thinc.api import torch2xp, xp2torch
 
     ops: Any = model.ops
-    counts = np.array([len(text.lengths) for text in texts], "int32")
-    lengths = np.concatenate([text.lengths for text in texts])
-    if not lengths.any():  # white space alone
-        return ops.unflatten(ops.alloc_f((counts.sum(), model.get_dim("nO"))), counts), lambda gradients: []
-    ids, types, mask, places = _pad(texts, model.layers[0].tokenizer)  # type: ignore[attr-defined]
-    batch: Any = WordpieceBatch([], ids, mask, [], types)  # type: ignore[arg-type]
+    batch, places, lengths = find_wordpieces(model.layers[0], docs)
+    sizes = np.array(list(map(len, docs)), "int32")
+    if not len(places):  # white space alone
+        return ops.unflatten(ops.alloc_f((len(lengths), model.get_dim("nO"))), sizes), lambda gradients: []
     output, backprop_transformer = model.layers[0].layers[0](batch, is_train)
     hidden = output.last_hidden_state
     # The kernels of thinc know single precision alone.
@@ -170,29 +89,39 @@ def _run(model: Model, texts: Sequence[Pieces], is_train: bool) -> tuple[list[An
         backprop_transformer({"last_hidden_state": d_hidden})
         return []
 
-    return ops.unflatten(vectors, counts), backprop
+    return ops.unflatten(vectors, sizes), backprop
 
 
-def _pad(texts: Sequence[Pieces], tokenizer: Any) -> tuple[np.ndarray, np.ndarray | None, np.ndarray, np.ndarray]:
-    """Put the wordpieces of texts into tables, a row for each span, padded on the right.
+def find_wordpieces(transformer: Any, docs: Sequence[Doc]) -> tuple[Any, np.ndarray, np.ndarray]:
+    """Find the wordpieces of texts, in tables with a row for each span of a text, and those of each token.
 
-    RETURNS (tuple): tables of ids, of types if the model has them, and of ones where there is a wordpiece; and of each
-        wordpiece of each token, its cell in them.
+    transformer (Model): spacy-transformers' TransformerModel.
+    RETURNS (tuple): the tables, as the transformer takes them; of each wordpiece of each token, its cell in there; and
+        how many wordpieces each token has. A wordpiece is one of all tokens that it shares a character with.
+    RAISES (ValueError): the tokenizer isn't a fast one.
     """
-    sizes = np.concatenate([text.sizes for text in texts])
-    width = int(sizes.max())
-    there = np.arange(width) < sizes[:, None]
-    spans_before = np.cumsum([0, *(len(text.sizes) for text in texts)])
-    rows = np.concatenate([text.spans + before for text, before in zip(texts, spans_before, strict=False)])
+    from spacy_transformers.data_classes import WordpieceBatch
 
-    def table(columns: list[np.ndarray], padding: int) -> np.ndarray:
-        """Lay out what the wordpieces have."""
-        padded = np.full(there.shape, padding, "int64")
-        padded[there] = np.concatenate(columns)
-        return padded
-
-    ids = table([text.ids for text in texts], tokenizer.pad_token_id or 0)
-    has_types = any(len(text.types) for text in texts)
-    types = table([text.types for text in texts], tokenizer.pad_token_type_id) if has_types else None
-    places = (rows * width + np.concatenate([text.columns for text in texts])).astype("int32")
-    return ids, types, there.astype("float32"), places
+    tokenizer = transformer.tokenizer
+    if not tokenizer.is_fast:
+        raise ValueError(f"{tokenizer.name_or_path} has no fast tokenizer, which knows where its wordpieces are")
+    texts, owners, before = [], [], 0
+    for doc, spans in zip(docs, transformer.attrs["get_spans"](docs), strict=True):
+        owner = np.repeat(np.arange(before, before + len(doc)), doc.to_array([LENGTH, SPACY]).sum(axis=1).astype(int))
+        texts += [span.text for span in spans]
+        owners += [owner[span.start_char : span.end_char] for span in spans]
+        before += len(doc)
+    encoded = tokenizer(texts or [""], padding=True, return_offsets_mapping=True, return_tensors="np")
+    ids, mask, offsets, types = (
+        None if table is None else table[:, : tokenizer.model_max_length]
+        for table in map(encoded.get, ("input_ids", "attention_mask", "offset_mapping", "token_type_ids"))
+    )
+    # Of each character of each wordpiece: its cell, and the token that it is in, or is the space behind.
+    starts = (offsets[..., 0] + np.cumsum([0, *map(len, owners)])[: len(ids), None]).ravel()
+    sizes = (offsets[..., 1] - offsets[..., 0]).ravel()
+    cell = np.repeat(np.arange(sizes.size), sizes)
+    place = np.arange(len(cell)) + np.repeat(starts - np.cumsum(sizes) + sizes, sizes)
+    pairs = np.unique(np.concatenate([np.zeros(0, int), *owners])[place] * sizes.size + cell)
+    token, places = np.divmod(pairs, sizes.size)
+    batch: Any = WordpieceBatch([], ids, mask.astype("float32"), [], types)
+    return batch, places.astype("int32"), np.bincount(token, minlength=before).astype("int32")

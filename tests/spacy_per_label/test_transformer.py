@@ -10,7 +10,7 @@ from spacy.tokens import Doc
 from spacy.util import registry
 from thinc.api import Model
 
-from spacy_per_label.transformer import Wordpieces, make_transformer
+from spacy_per_label.transformer import make_transformer
 from tests.conftest import NO_DROPOUT
 
 pytest.importorskip("spacy_transformers")
@@ -65,32 +65,8 @@ def test_vectors_do_not_depend_on_how_texts_are_divided(tiny_bert):
         np.testing.assert_allclose(one, other, atol=1e-5)
 
 
-def test_a_tokenizer_that_pads_on_the_left_gives_the_same(tiny_bert):
-    model = ours(tiny_bert)
-    expected = model.predict(make_docs())
-    other = ours(tiny_bert)
-    other.layers[0].tokenizer.padding_side = "left"  # type: ignore[attr-defined]
-    for one, two in zip(other.predict(make_docs()), expected, strict=True):
-        np.testing.assert_array_equal(one, two)
-
-
 def test_it_is_saved_and_loaded(tiny_bert):
     model = ours(tiny_bert)
     loaded = make_transformer("nowhere").from_bytes(model.to_bytes())
     for one, other in zip(loaded.predict(make_docs()), model.predict(make_docs()), strict=True):
         np.testing.assert_array_equal(one, other)
-
-
-def test_wordpieces_are_found_once_as_long_as_there_is_room(tiny_bert, monkeypatch):
-    asked: list[str] = []
-    own = Wordpieces._find
-    monkeypatch.setattr(Wordpieces, "_find", lambda self, *given: asked.append(given[1].text) or own(self, *given))
-    model = ours(tiny_bert)
-    asked.clear()
-    for text in ("one", "two", "one", "two"):
-        model.predict([NLP.make_doc(text)])
-    assert asked == ["one", "two"]
-    model.attrs["wordpieces"].room = 0
-    for _ in range(2):
-        model.predict([NLP.make_doc("three")])
-    assert asked == ["one", "two", "three", "three"]
