@@ -57,7 +57,7 @@ def be_interruptible() -> None:
 
 
 def asks(config: Path) -> bool:
-    """Tell whether a config, such as that of a trained pipeline, has `portable = true` in [labelwise].
+    """Tell whether a config, such as that of a trained pipeline, has `portable = true` in [system].
 
     One that can't be read asks for nothing: whoever needs more of it refuses it.
     """
@@ -66,7 +66,7 @@ def asks(config: Path) -> bool:
         parser.read(config, encoding="utf8")
     except (Error, OSError, UnicodeDecodeError):
         return False
-    return parser.get("labelwise", "portable", fallback="") == "true"
+    return parser.get("system", "portable", fallback="") == "true"
 
 
 def choose_kernels(arguments: Iterable[str]) -> None:

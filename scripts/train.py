@@ -32,7 +32,6 @@ def train_cli(
         Precision, Option(help="fp16 | bf16 | fp32, of a transformer on a GPU; the CPU computes in fp32")
     ] = "",
     recognizer: Annotated[Recognizer, Option(help="A head for each label, or spaCy's ner")] = "per-label",
-    batch_size: Annotated[Path | None, Option(help="JSON file that find-batch-size has written")] = None,
     workers: Annotated[int, Option(help="Processes that share each batch on the CPU")] = 1,
     resume: Annotated[bool, Option("--resume", help="Resume where the same training was killed")] = False,
 ) -> None:
@@ -53,7 +52,6 @@ def train_cli(
             transformer_name=transformer_name,
             precision=precision,
             recognizer=recognizer,
-            batch_size=batch_size,
             workers=workers,
             resume=resume,
         )

@@ -112,10 +112,8 @@ def find_wordpieces(transformer: Any, docs: Sequence[Doc]) -> tuple[Any, np.ndar
         owners += [owner[span.start_char : span.end_char] for span in spans]
         before += len(doc)
     encoded = tokenizer(texts or [""], padding=True, return_offsets_mapping=True, return_tensors="np")
-    ids, mask, offsets, types = (
-        None if table is None else table[:, : tokenizer.model_max_length]
-        for table in map(encoded.get, ("input_ids", "attention_mask", "offset_mapping", "token_type_ids"))
-    )
+    tables: Any = {name: table[:, : tokenizer.model_max_length] for name, table in encoded.items()}
+    ids, mask, offsets = (tables[name] for name in ("input_ids", "attention_mask", "offset_mapping"))
     # Of each character of each wordpiece: its cell, and the token that it is in, or is the space behind.
     starts = (offsets[..., 0] + np.cumsum([0, *map(len, owners)])[: len(ids), None]).ravel()
     sizes = (offsets[..., 1] - offsets[..., 0]).ravel()
@@ -123,5 +121,5 @@ def find_wordpieces(transformer: Any, docs: Sequence[Doc]) -> tuple[Any, np.ndar
     place = np.arange(len(cell)) + np.repeat(starts - np.cumsum(sizes) + sizes, sizes)
     pairs = np.unique(np.concatenate([np.zeros(0, int), *owners])[place] * sizes.size + cell)
     token, places = np.divmod(pairs, sizes.size)
-    batch: Any = WordpieceBatch([], ids, mask.astype("float32"), [], types)
+    batch = WordpieceBatch([], ids, mask.astype("float32"), [], tables.get("token_type_ids"))
     return batch, places.astype("int32"), np.bincount(token, minlength=before).astype("int32")

@@ -140,7 +140,6 @@ def test_a_command_that_is_ended_leaves_nothing(tmp_path, number, status):
     [
         ("merge", "datasets.yml corpus --metrics TAKEN"),
         ("train", f"{ROOT}/configs/cpu.cfg CORPUS model --curve TAKEN"),
-        ("find_batch_size", f"{ROOT}/configs/cpu.cfg CORPUS TAKEN --gpu-id -1"),
         ("evaluate", "model CORPUS/test TAKEN"),
         ("evaluate", "model CORPUS/test metrics.json --predictions TAKEN"),
         ("report", "TAKEN --pipeline cpu"),

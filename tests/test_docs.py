@@ -52,7 +52,6 @@ NOT_RUN = {
     ("docs/cluster.md", "from dask_jobqueue"): "needs SLURM",
     ("docs/cluster.md", "from dask_kubernetes"): "needs Kubernetes",
     ("docs/evaluation.md", "SELECT cause"): "needs DuckDB; evaluate/test_tables.py has the columns",
-    ("docs/training.md", "weasel run find-batch-size"): "needs a GPU",
     ("docs/training.md", "torchrun"): "needs two machines; train/test_ranks.py runs torchrun on one",
     ("docs/training.md", 'code="--code'): "trains for 1,500 steps; train/test_spacy_commands.py runs each with fewer",
     ("docs/training.md", "[nlp]"): "train/test_spacy_commands.py assembles it",

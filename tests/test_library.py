@@ -73,7 +73,7 @@ def test_paths_may_be_strings(demo_corpus, tmp_path):
     settings = labelwise.Settings(overlap="first", test_ratio=0.3)
     declared = str(demo_corpus.parent / "tasks/datasets.yml")
     labelwise.merge_data([declared], corpus, settings, decisions=f"{root}/decisions", metrics=metrics)
-    recipe = labelwise.Recipe(str(default_config("cpu")), corpus, overrides=steps, batch_size=f"{root}/batch_size.json")
+    recipe = labelwise.Recipe(str(default_config("cpu")), corpus, overrides=steps)
     model, resources = f"{root}/training/cpu/model-best", f"{root}/training/cpu/resources.tsv"
     train_pipeline(recipe, model, f"{root}/plots/cpu.tsv", resources=resources)
     tables = f"{root}/training/cpu"

@@ -63,11 +63,10 @@ class State(msgspec.Struct):
 def digest_training(settings: Config, corpus: Path, gpu_id: int) -> str:
     """Digest what is the same for trainings that take the same steps: config, corpus, sources, device, packages, code.
 
-    The section [labelwise] isn't in it: it says what the device is given at a time, which is to change when memory has
-    run out, and which kernels compute, which the environment says, too.
+    Not in it: what the device is given at a time, which may change when memory has run out.
     """
     settings = settings.copy()
-    settings.pop("labelwise", None)
+    settings["system"].pop("sub_batch")
     facts = [
         settings.to_str(interpolate=False),
         digest_splits(corpus, ("train", "dev")),

@@ -19,11 +19,6 @@ from labelwise.errors import InputError
 from labelwise.train.recipe import Recipe, Recognizer, default_config
 
 SCORER = {"@scorers": "spacy.ner_scorer.v1"}  # the default of both recognizers
-# The section [labelwise], which the saved pipeline has, too: what is rarely set, and spaCy has no place for.
-SECTION: dict[str, Any] = {
-    "portable": False,  # on the CPU, compute what every x86-64-v3 processor does; see `environment.obey`
-    "sub_batch": 0,  # words that the device is given at a time, whatever the batch; 0 for the whole batch
-}
 
 
 def read_settings(recipe: Recipe) -> Config:
@@ -53,26 +48,23 @@ def read_settings(recipe: Recipe) -> Config:
 
 
 def load_settings(recipe: Recipe) -> Config:
-    """Read a recipe's config, with its section [labelwise] complete, which it needn't have.
+    """Read a recipe's config.
 
     RAISES (InputError): there is no such file, or it isn't valid.
     """
-    config, overrides = recipe.config, recipe.all_overrides()
+    config = recipe.config
     if not config.is_file():
         raise InputError(f"{config}: there is no such file; give a spaCy config, such as {default_config('cpu')}")
-    own = {name: value for name, value in overrides.items() if name.startswith("labelwise.")}
     try:
-        settings = load_config(config, {name: overrides[name] for name in overrides if name not in own}, False)
+        settings = load_config(config, recipe.all_overrides(), interpolate=False)
     except (ConfigValidationError, ValueError) as error:
         raise InputError(f"{config}: {error}") from error
-    section = settings.get("labelwise", {}) | {name.removeprefix("labelwise."): value for name, value in own.items()}
-    for key, value in section.items():
-        if key not in SECTION:
-            raise InputError(f"{config}: [labelwise] has no {key!r}; give {', '.join(SECTION)}")
-        if type(value) is not type(SECTION[key]) or value < 0:
-            kind = "false or true" if SECTION[key] is False else "a number of words, or 0"
-            raise InputError(f"{config}: [labelwise] {key} = {json.dumps(value)}: give {kind}")
-    settings["labelwise"] = SECTION | section
+    system = settings["system"]
+    for name, default in {"portable": False, "sub_batch": 0}.items():
+        value = system.setdefault(name, default)
+        if type(value) is not type(default) or value < 0:
+            wanted = "false or true" if default is False else "a number of words, or 0 for the whole batch"
+            raise InputError(f"{config}: [system] {name} = {json.dumps(value)}: give {wanted}")
     return settings
 
 

@@ -31,7 +31,7 @@ class Recipe:
 
     Paths may be given as strings.
 
-    config (Path): a spaCy config, whose section [labelwise] has the rest; see `config.SECTION`.
+    config (Path): a spaCy config.
     corpus (Path): the folder that the merge wrote.
     seed (int | None): None for the config's.
     max_steps (int): updates; 0 for the config's.
@@ -41,12 +41,11 @@ class Recipe:
     transformer_name (str): on the hub, or a folder; empty for the config's.
     precision (str): of a transformer on a GPU: fp16, bf16 or fp32; empty for the config's. The CPU computes in fp32.
     recognizer (str): what the component `ner` is: one with a head for each label ("per-label"), or spaCy's "ner".
-    batch_size (Path | None): what find-batch-size has written; used if it is for this device.
     workers (int): processes that share each batch, on the CPU of this machine. Their number changes the result no more
         than another seed would: by which texts are computed with, and what dropout draws.
     resume (bool): resume from the checkpoint, if there is one of a training with the same config, corpus and code. It
         is in a folder beside the pipeline, and deleted when training has ended well.
-    overrides (Mapping): other values of the config, by dotted name, such as "labelwise.sub_batch".
+    overrides (Mapping): other values of the config, by dotted name, such as "system.sub_batch".
     RAISES (InputError): a number is out of its range, or there is no such recognizer.
     """
 
@@ -60,16 +59,14 @@ class Recipe:
     transformer_name: str = ""
     precision: Precision = ""
     recognizer: Recognizer = "per-label"
-    batch_size: Path | None = None
     workers: int = 1
     resume: bool = False
     overrides: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Make paths of strings, and check the values."""
-        for name in ("config", "corpus", "batch_size"):
-            if (path := getattr(self, name)) is not None:
-                object.__setattr__(self, name, Path(path))
+        for name in ("config", "corpus"):
+            object.__setattr__(self, name, Path(getattr(self, name)))
         check_choices(self)
         if self.max_steps < 0:
             raise InputError(f"--max-steps {self.max_steps}: give a number of updates, or 0 for what the config says")

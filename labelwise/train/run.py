@@ -22,7 +22,6 @@ from labelwise.device import gpu_load, use_gpu
 from labelwise.errors import InputError
 from labelwise.files import check_replaceable, remove, staged_together, workspace
 from labelwise.parallel import tree_pss
-from labelwise.train.batch_size import read_batch_size
 from labelwise.train.calibrate import Fitted, fit, write_fitted
 from labelwise.train.checkpoint import BEST, CURVE, State, copy, digest_training, read_state, restore, save_checkpoint
 from labelwise.train.config import make_pipeline, read_settings, source_folders
@@ -88,8 +87,6 @@ def train_pipeline(
             "for the same bytes, set OPENBLAS_NUM_THREADS=1 before numpy is loaded"
         )
     settings = read_settings(recipe)
-    if words := read_batch_size(recipe.batch_size, recipe.gpu_id, settings):
-        settings["labelwise"]["sub_batch"] = words
     digest = digest_training(settings, recipe.corpus, recipe.gpu_id)
     with computing(settings, recipe.gpu_id):
         ranks = TorchRanks(recipe.gpu_id) if is_launched() else Alone()
@@ -192,7 +189,7 @@ def _lead(
 
 def _start(recipe: Recipe, settings: Config, digest: str, checkpoint: Path, tell: Tell) -> State:
     """Find the state to start from, and tell what the user should know before the first step."""
-    training, sub_batch = settings.interpolate()["training"], settings["labelwise"]["sub_batch"]
+    training, sub_batch = settings.interpolate()["training"], settings["system"]["sub_batch"]
     steps, rate = training["max_steps"], training["optimizer"]["learn_rate"]
     warmup = rate.get("warmup_steps", 0) if isinstance(rate, dict) else 0
     if 0 < steps < warmup:

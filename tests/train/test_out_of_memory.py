@@ -1,4 +1,4 @@
-"""Training goes on with fewer words at a time when memory runs out; a batch size is found before."""
+"""Training goes on with fewer words at a time when memory runs out."""
 
 import json
 import os
@@ -9,17 +9,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from spacy.language import Language
-from spacy.util import load_config
 
 from labelwise.errors import InputError
-from labelwise.train.batch_size import find_batch_size, pipeline_digest, read_batch_size
 from labelwise.train.checkpoint import State
 from labelwise.train.config import make_pipeline, read_settings
 from labelwise.train.loop import Loop
 from labelwise.train.parameters import is_out_of_memory
 from labelwise.train.ranks import Alone
 from labelwise.train.recipe import Recipe
-from tests.conftest import ROOT, TINY
+from tests.conftest import ROOT
 from tests.train.training import CPU, GPU, STEPS, curve, train_in, with_bert
 
 UPDATE = Language.update
@@ -78,7 +76,7 @@ def test_stopping_names_the_step_and_a_remedy(workers, demo_corpus, tmp_path, mo
     fail_beyond(0, monkeypatch)
     message = r"Step 0: out of memory at one text of \d+ words, '.{20,}'. Remedy: set max_words of corpora.train below"
     with pytest.raises(InputError, match=message):
-        train_in(tmp_path, demo_corpus, {**STEPS, "labelwise.sub_batch": 1}, workers=workers)
+        train_in(tmp_path, demo_corpus, {**STEPS, "system.sub_batch": 1}, workers=workers)
 
 
 def test_other_errors_are_not_taken_for_no_memory(demo_corpus, tmp_path, monkeypatch):
@@ -150,33 +148,3 @@ def test_gradients_of_parts_are_put_aside_where_a_scaler_unscales_all_there_are(
     assert clean == [True] * (1 + len(texts))
     for one, other in zip(*sums, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-3 * np.abs(one).max() + 1e-6)
-
-
-@pytest.mark.parametrize("most", [0, 300, 1200])
-def test_trials_double_until_memory_runs_out(most, demo_corpus, monkeypatch, tmp_path):
-    fail_beyond(most, monkeypatch)
-    recipe, told = Recipe(CPU, demo_corpus, overrides=TINY), []
-    if most:
-        found = find_batch_size(recipe, lambda *trial: told.append(trial))
-        assert (found["device"], found["words"]) == ("CPU", told[-2][0])
-        path = tmp_path / "batch_size.json"
-        path.write_text(json.dumps(found))
-        assert read_batch_size(path, -1, read_settings(recipe)) == found["words"]
-    else:
-        with pytest.raises(InputError, match="not even one text fits into memory; set max_words"):
-            find_batch_size(recipe, lambda *trial: told.append(trial))
-    assert [fits for _, fits in told] == [True] * (len(told) - 1) + [False]
-    assert [words for words, _ in told] == [told[0][0] * 2**number for number in range(len(told))]
-
-
-def test_a_size_is_used_for_its_device_and_its_pipeline(tmp_path):
-    settings = load_config(CPU, interpolate=False)
-    path = tmp_path / "batch_size.json"
-    assert read_batch_size(path, -1, settings) == 0
-    for device, digest, words in (("CPU", pipeline_digest(settings), 7), ("CPU", "x", 0), ("a GPU", "x", 0)):
-        path.write_text(json.dumps({"device": device, "pipeline": digest, "words": 7}))
-        assert read_batch_size(path, -1, settings) == words
-    for content in ("", "[]", "{}", "[" * 100_000):
-        path.write_text(content)
-        with pytest.raises(InputError, match=r"batch_size\.json: not what find-batch-size writes .*; run it again"):
-            read_batch_size(path, -1, settings)

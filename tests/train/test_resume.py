@@ -117,7 +117,7 @@ def test_the_checkpoint_of_another_training_is_not_used(other, demo_corpus, tmp_
     if other == "config":
         overrides["training.dropout"] = 0.2
     if other == "sub_batch":
-        overrides["labelwise.sub_batch"] = 50
+        overrides["system.sub_batch"] = 50
     if other == "code":
         monkeypatch.setattr(checkpoint, "digest_code", lambda folders, versions: "edited")
     if other == "corpus":

@@ -86,7 +86,8 @@ def test_the_pipeline_has_all_labels_and_the_tokenizer_of_the_merge_and_says_how
     expected = make_nlp("en", read_rules(ROOT / "project.yml"))
     assert [token.text for token in nlp.make_doc(TEXT)] == [token.text for token in expected.make_doc(TEXT)]
     assert "60degC" not in [token.text for token in nlp.make_doc(TEXT)]
-    assert load_config(trained / "model" / "config.cfg")["labelwise"] == {"portable": False, "sub_batch": 0}
+    system = load_config(trained / "model" / "config.cfg")["system"]
+    assert (system["portable"], system["sub_batch"]) == (False, 0)
 
 
 def strings(folder: Path) -> set[str]:
@@ -320,11 +321,10 @@ READER = '[corpora.train]\n@readers = "spacy.Corpus.v1"\npath = ${paths.corpus}/
             r"recognizer per-label: the config has no \[components\.per_label\]",
         ),
         ((("[corpora.train]\n@readers", READER),), r"corpora\.train: its reader must be labelwise\.PartitionedCorpus"),
-        ((("portable = false", "freeze = true"),), r"\[labelwise\] has no 'freeze'; give portable, sub_batch"),
-        ((("portable = false", "portable = yes"),), r'\[labelwise\] portable = "yes": give false or true'),
-        ((("portable = false", "portable = 1"),), r"\[labelwise\] portable = 1: give false or true"),
-        ((("sub_batch = 0", "sub_batch = -1"),), r"\[labelwise\] sub_batch = -1: give a number of words, or 0"),
-        ((("sub_batch = 0", "sub_batch = true"),), r"\[labelwise\] sub_batch = true: give a number of words, or 0"),
+        ((("portable = false", "portable = yes"),), r'\[system\] portable = "yes": give false or true'),
+        ((("portable = false", "portable = 1"),), r"\[system\] portable = 1: give false or true"),
+        ((("sub_batch = 0", "sub_batch = -1"),), r"\[system\] sub_batch = -1: give a number of words, or 0"),
+        ((("sub_batch = 0", "sub_batch = true"),), r"\[system\] sub_batch = true: give a number of words, or 0"),
     ],
 )
 def test_a_config_that_cannot_be_meant_is_refused(edits, message, demo_corpus, tmp_path):
