@@ -33,7 +33,7 @@ def make_demo_cli(
         Path | None, typer.Option(help="Folder for data sets; the same. They are declared if they aren't.")
     ] = None,
 ) -> None:
-    """Write a demo corpus of texts from nine domains, annotated with up to twenty labels."""
+    """Write a demo corpus of texts from six domains, annotated with up to twenty labels."""
     with user_errors("No demo corpus was made"):
         own = []
         if unless_prodigy and has_data(unless_prodigy):

@@ -1,4 +1,4 @@
-"""Write a demo corpus: English-looking texts of nine domains with up to twenty labels, every byte decided by a seed.
+"""Write a demo corpus: English-looking texts of six domains with up to twenty labels, every byte decided by a seed.
 
 The corpus is easy to get and hard to do perfectly: the same string is a person, a place, a company, a month or nothing;
 who is a judge, a doctor or just a person, and what is a dose, a concentration or only a weight, is for the sentence to
@@ -21,7 +21,6 @@ _alternatives = {name: rest.split("|") for name, rest in re.findall(r"(\w+) = (.
 _sentences = {domain: block.strip().split("\n") for domain, block in DOMAINS.items()}
 
 Span = tuple[int, int, str]
-Discontinuous = tuple[list[tuple[int, int]], str]
 
 
 class DemoDoc(NamedTuple):
@@ -29,13 +28,11 @@ class DemoDoc(NamedTuple):
 
     path (str): path of the text relative to the root of the corpus, `DOMAIN/doc-00000.txt`.
     spans (list[Span]): (start, end, label), sorted, never overlapping each other.
-    discontinuous (list[Discontinuous]): (fragments, label); the last fragment lies in one of the spans.
     """
 
     path: str
     text: str
     spans: list[Span]
-    discontinuous: list[Discontinuous]
 
 
 def make_doc(index: int, *, seed: int = 0, labels: Iterable[str] = LABELS, words: int | None = None) -> DemoDoc:
@@ -59,15 +56,8 @@ def make_doc(index: int, *, seed: int = 0, labels: Iterable[str] = LABELS, words
         text += sentence[0].upper() + sentence[1:] + separator
         count += count_words(sentence)
         template, separator = rng.choice([other for other in sentences if other != template]), rng.choice("    \n")
-    spans: list[Span] = []
-    discontinuous: list[Discontinuous] = []
-    for (start, end, label), (_, next_end, _) in zip(marks, [*marks[1:], *marks[-1:]], strict=True):
-        if label in labels:
-            spans.append((start, end, label))
-        elif label[:-1] in labels:
-            last_word = text.rindex(" ", 0, next_end) + 1
-            discontinuous.append(([(start, end), (last_word, next_end)], label[:-1]))
-    return DemoDoc(f"{domain}/doc-{index:05}.txt", text[:-1] + "\n", spans, discontinuous)
+    spans = [mark for mark in marks if mark[2] in labels]
+    return DemoDoc(f"{domain}/doc-{index:05}.txt", text[:-1] + "\n", spans)
 
 
 def add_noise(doc: DemoDoc, share: float, *, seed: int = 0, labels: Sequence[str] = LABELS) -> DemoDoc:
@@ -91,10 +81,9 @@ def add_noise(doc: DemoDoc, share: float, *, seed: int = 0, labels: Sequence[str
             spans.append((start, _other_end(doc.text, start, end, following), label))
         elif how == "other label" and len(labels) > 1:
             spans.append((start, end, rng.choice([other for other in labels if other != label])))
-    taken = [*doc.spans, *((start, end, label) for pieces, label in doc.discontinuous for start, end in pieces)]
     words = [found.span() for found in re.finditer(r"\b[^\W\d_]{3,}\b", doc.text)]
     for start, end in words:
-        is_free = not any(first < end and start < last for first, last, _ in taken)
+        is_free = not any(first < end and start < last for first, last, _ in doc.spans)
         if is_free and rng.random() < share / 3 * len(doc.spans) / len(words):
             spans.append((start, end, rng.choice(list(labels))))
     return doc._replace(spans=sorted(spans))

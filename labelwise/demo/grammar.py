@@ -1,7 +1,7 @@
 """The grammar of the demo corpus: data only; `corpus` makes texts from it.
 
 1. A slot `{rule}` is replaced by one of the rule's alternatives; `{LABEL:template}` is a span of what the template
-   gives; `{LABEL+:left} and {LABEL:right arm}` is the discontinuous span "left arm" beside the span "right arm".
+   gives.
 2. A rule whose name begins with `the_` is decided once per document: its judge, its way of writing units.
 """
 
@@ -19,16 +19,14 @@ known = May|Lilly|Jordan|Washington|Stone|Steel|Cook|Baker|Rivers|Judge|March|Pa
 surname = {syl}{ending}|{syl}{mid}{ending}|{syl}{mid}{ending}|{known}
 first = {given}|{given}|Jordan|Paris|May|April|June|August|Mark|Will|Bill|Grace|Rose|Lilly|Austin|Chelsea|Florence
 given = Sydney|Victoria|Amara|Bogdan|Chiara|Dmitri|Esra|Farid|Guro|Ines|Jens|Kofi|Leila|Mateo|Nadia|Priya|Zoë|Siân
-full = {first} {surname}|{first} {surname}|{first} {letter}. {surname}|{first} {surname}-{surname}|{long}
-long = {first} O'{surname}|{first} van der {surname}|{first}-{given} D'{surname}|{letter}. {letter}. {surname}
+full = {first} {surname}|{first} {surname}|{first} {letter}. {surname}|{first} {surname}-{surname}|{first} O'{surname}
 city = {syl}{mid}{town}|{syl}{town}|{famous}|{famous}|New {syl}{town}|Port {surname}|{syl}{mid}{town}-on-{syl}
 famous = Jordan|Paris|Washington|Reading|Nice|Turkey|China|Victoria|Sydney|Florence|Austin|Lincoln|Java|Cork|Zürich
 place = {city}|{city}|{city}|Lake {surname}|the {surname} Valley|Mount {surname}|the Amazon|São {first}
 firm = {syl}{mid}{tech}|{syl}{tech}|{surname}|Apple|Jordan|Lilly|Mercury|Orange|Amazon|Washington|Shell|Target|Gap
 company = {firm}|{surname} {trade}|{surname} {trade} {form}|{surname} & {surname}|{surname} & Sons|{syl}{tech} {form}
-trade = Valves|Foods|Freight|Holdings|Labs|Robotics|Motors|Bank|Insurance|Energy|Steel|Mills
-tech = dyne|tek|soft|corp|nova|gen|max|trix|ware|lux  form = Ltd|Inc|GmbH|Group|plc
-drug = {stem}{inn}|{stem}{mid}{inn}|{stem}{mid}{inn}|{old_drug}
+trade = Valves|Foods|Freight|Holdings|Labs|Motors|Bank|Energy|Steel|Mills  form = Ltd|Inc|GmbH|Group|plc
+tech = dyne|tek|soft|corp|nova|gen|max|trix|ware|lux  drug = {stem}{inn}|{stem}{mid}{inn}|{stem}{mid}{inn}|{old_drug}
 stem = Ab|Cef|Dol|Flu|Lam|Met|Oxa|Pra|Riv|Ser|Tam|Val|Zol|ab|cef|dol|flu|lam|met|oxa|pra|riv|ser|tam|val|zol
 inn = mab|pril|statin|olol|azole|mycin|tinib|oxetine|sartan|gliptin|parin|caine
 old_drug = aspirin|insulin|iron|glucose|caffeine|zinc|heparin|lithium|adrenaline|copper
@@ -36,14 +34,14 @@ chemical = {cation} {anion}|{alkyl}{group}|{formula}|glucose|caffeine|mercury|ir
 cation = sodium|potassium|zinc|copper|iron|mercury|lead|silver|ammonium|lithium|calcium
 anion = chloride|sulfate|nitrate|acetate|phosphate|citrate|bromide|oxide  alkyl = meth|eth|prop|but|pent|hex|isoprop
 group = anol|ylamine|anoic acid|anal|ene glycol  formula = NaCl|KCl|MgSO4|Tris-HCl|EDTA|DTT|SDS|H2O2|CaCl2|HEPES
-gene = {letter}{letter}{letter}{d}|{letter}{letter}{letter}{n9}|{letter}{letter}{d}-{letter}|p53|mTOR|SHH|{fly_gene}
+gene = {letter}{letter}{letter}{d}|{letter}{letter}{d}-{letter}|p53|mTOR|SHH|{fly_gene}
 fly_gene = CAT|MAX|REST|hedgehog|notch|white|wingless  letter = A|B|C|D|E|F|G|H|K|L|M|N|P|R|S|T
 disease = {surname}'s disease|{surname} syndrome|{pace} {organ}{itis}|{organ}{itis}|{ill}|type {n9} {ill}
 pace = acute|chronic|recurrent  organ = hepat|gastr|nephr|dermat|arthr|bronch|neur|card  itis = itis|opathy|osis
 ill = cold|influenza|asthma|migraine|diabetes|gout|malaria|anaemia  side = left|right|upper|lower
 body = {side} {limb}|{side} {limb}|{limb}|{part}  part = liver|heart|lower back|abdomen|chest|spine
-limb = arm|leg|knee|shoulder|hip|foot|wrist|kidney  grade = stainless|mild|{n9}{d}{d}|cold-rolled
-material = {grade} steel|steel|{n9}0{n9}{d} aluminium|copper|lead|iron|leather|oak|cotton|{plastic}|glass|china
+limb = arm|leg|knee|shoulder|hip|foot|wrist|kidney  grade = stainless|mild|cold-rolled
+material = {grade} steel|steel|copper|lead|iron|leather|oak|cotton|{plastic}|glass|china|{n9}0{n9}{d} aluminium
 plastic = {poly}ene|{poly}amide|nylon {n9}|{poly}ester|carbon fibre  poly = polyeth|polyprop|polyst|polybut
 product = {syl}{mid} {n9}00|{syl}{mid}pad|{firm} {n9}|{firm} {n9} {trim}|{syl}{tech} {trim}|{syl}-{n9}{n9} {trim}
 food = turkey|apple|orange|salt|butter|{how} {plant}|{plant}|{nut} {nut_form}|{syl}{mid} cheese|olive oil|iron salt
@@ -65,23 +63,19 @@ dose = {weight}|{weight}|{weight}|{few} tablets|{n}{the_gap}IU|{x}{the_gap}mg/kg
 strength = {x}{the_gap}mM|{x}{the_gap}µM|{n9}{the_gap}M|{x}{the_gap}mg/mL|{x}{the_gap}g/L|{percent}|{n}{the_gap}ppm
 price = ${n}|€{n9},{d}{d}{d}|{n} dollars|EUR {n}|{n}{the_gap}K|£{n}.{d}{d}|{n}|${n9}{the_gap}M|{few} pounds
 percent = {x}{the_gap}%  adv = later|again|at first|in the end|as expected|for now|quietly|once more|after all
-did = was late|declined to comment|left the room {adv}|had nothing to add|was asked {adv}|did not reply|{did_2}
-did_2 = wrote two letters {adv}|wanted more time|changed course {adv}|was mentioned twice|seemed content {adv}
+did = was late|declined to comment|had nothing to add|was asked {adv}|wanted more time|changed course {adv}
 the_person = {surname}  the_other = {surname}  the_doctor = {surname}  the_judge = {surname}
 the_firm = {syl}{mid}{tech}|{surname}|{surname}|Lilly|Jordan|Mercury|Apple  the_model = {syl}{mid}{tech}|{surname}
-the_town = {city}|{surname}
+the_town = {city}|{surname}  strain = {GENE:{fly_gene}}|{GENE:{fly_gene}}|{fly_gene}
 actor = {PERSON:{the_person}}|{PERSON:{the_other}}|{COMPANY:{the_firm}}
 medic = {DOCTOR:{the_doctor}}|{DOCTOR:{the_doctor}}|{PERSON:{the_person}}
 lawyer = {JUDGE:{the_judge}}|{JUDGE:{the_judge}}|{JUDGE:{the_judge}}|{PERSON:{the_person}}|{COMPANY:{the_firm}}
 brand = {PRODUCT:{the_model}}|{PRODUCT:{the_model}}|{COMPANY:{the_firm}}
 spring = {PERSON:{first}}|{PERSON:May}|{PERSON:June}|{DATE:{month}}|{DATE:August}|{PLACE:{famous}}|{PLACE:Chelsea}
-left = {DOSE:{weight}}|{DOSE:{weight}}|{weight}
-share = {CONCENTRATION:{percent}}|{CONCENTRATION:{percent}}|{percent}
-total = {PRICE:{n}}|{PRICE:{n}{the_gap}K}|{n}|{n}{the_gap}K
+left = {DOSE:{weight}}|{DOSE:{weight}}|{weight}  share = {CONCENTRATION:{percent}}|{CONCENTRATION:{percent}}|{percent}
 clause = {STATUTE:Article {n}}|{STATUTE:Rule {n9}.{n9}}|Article {n}|Rule {n9}.{n9}
 stock = {CHEMICAL:{chemical}}|{CHEMICAL:{old_drug}}|{DRUG:{drug}}|{DRUG:{old_drug}}
 liquid = {CHEMICAL:{chemical}}|{CHEMICAL:{chemical}}|water|buffer
-strain = {GENE:{fly_gene}}|{GENE:{fly_gene}}|{fly_gene}
 stuff = {MATERIAL:{material}}|{MATERIAL:{material}}|{CHEMICAL:{cation}}|{material}
 bite = {INGREDIENT:{food}}|{INGREDIENT:{food}}|{plant} tin|{nut} jar|{how} rest
 bone = {BODY_PART:{body}}|{BODY_PART:{part}}|{part}|{limb} rest
@@ -93,92 +87,51 @@ DOMAINS = {
 {COMPANY:{the_firm}} to leave {PLACE:{the_town}}
 {PERSON:{full}}, {n9}{d}, was elected mayor of {PLACE:{place}} on {DATE:{date}}.
 {COMPANY:{company}} said {adv} that it would close its plant near {PLACE:{place}}.
-{actor} {did}.
-{PLACE:{the_town}} {did_2}, and so did {actor}.
+{PLACE:{the_town}} {did}, and so did {actor}.
 "We never agreed to that," said {PERSON:{the_person}}, who left {PLACE:{place}} for {PLACE:{place}} in {DATE:{date}}.
-Talks between {actor} and {actor} broke down {adv}, and {actor} {did}.
 The bill may pass in {DATE:{month}}, but nobody in {PLACE:{city}} will bet {n} dollars on it.
 The march may begin in the old church, where reading rooms were built of steel and stone for {n} mg of gold a head.
-{PERSON:{full}}, a spokeswoman for {COMPANY:{company}}, put the loss at {n} jobs.
 {spring} was hard on {actor}, and {actor} {did}.
-{COMPANY:{the_firm}} hired {n} people in {PLACE:{the_town}}, among them {PERSON:{full}}, a cook and baker by training.
 """,
     "clinic": """
 Discharge note, ward {n9}{letter}
 {PERSON:{the_person}} reports pain in the {BODY_PART:{body}} since {DATE:{date}}.
 Seen by {DOCTOR:Dr {the_doctor}} and {DOCTOR:{full}}, who suspect {DISEASE:{disease}}.
-{medic} {did}.
-The patient was given {DOSE:{dose}} of {DRUG:{drug}} for {DURATION:{duration}}.
-{DRUG:{drug}} {DOSE:{dose}} twice a day was stopped {adv} because of {DISEASE:{disease}}.
-{BODY_PART+:left} and {BODY_PART:right {limb}} were swollen, the {bone} was cold, and {left} was noted.
-May cause drowsiness; {n} mg remained in the chest of drawers at the heart of the ward, out of the cold.
-Serum {stock} was {CONCENTRATION:{strength}} after {DURATION:{duration}}, and {left} was spilled {adv}.
 {medic} asked {medic} about the {bone}, {DISEASE:{disease}} and the journey to {n} Church Road.
-No sign of {DISEASE:{disease}} in the {BODY_PART:{body}}, so {DOCTOR:{the_doctor}} ordered {DRUG:{drug}}.
+Start {DRUG:{drug}} {DOSE:{dose}} twice daily for {DURATION:{duration}}; {medic} {did}.
+May cause drowsiness; {n} mg remained in the chest of drawers at the heart of the ward, out of the cold.
 Temperature {TEMPERATURE:{heat}}, pulse {n}, the {ill} ward was full and the {bone} stiff.
-History of {DISEASE:{disease}}, treated with {DRUG:{drug}} and {DRUG:{drug}} ({DOSE:{dose}}) by {DOCTOR:Dr {full}}.
+Serum {stock} was {CONCENTRATION:{strength}} after {DURATION:{duration}}, and {left} was spilled {adv}.
 """,
     "laboratory": """
 Protocol {n9}{d}: {GENE:{gene}} assay
 Dissolve {weight} of {CHEMICAL:{chemical}} in {weight} of {liquid} at {TEMPERATURE:{heat}}.
 Incubate for {DURATION:{duration}} at {TEMPERATURE:{heat}} with {CONCENTRATION:{strength}} {CHEMICAL:{chemical}}.
 Expression of {GENE:{gene}} fell {n} % in {GENE:{gene}}-deficient cells, {share} in {strain} cells.
-{CHEMICAL+:{cation}} and {CHEMICAL:{cation} {anion}} ({CONCENTRATION:{strength}}) were from {COMPANY:{company}}.
 Mice received {DOSE:{x}{the_gap}mg/kg} {DRUG:{drug}}; the stock was kept at {CONCENTRATION:{x}{the_gap}mg/mL}.
-Add {weight} of {CONCENTRATION:{strength}} {liquid}, then wait {DURATION:{duration}}.
-Spin at {n}00 g, wash {few} times and rest the white tube on ice until the lead lid is cold.
-{GENE:{gene}} and {strain} mutants bind {stock} at {CONCENTRATION:{strength}}, and {share} was lost {adv}.
 {stock} was low {adv}, so {stock} and {left} were taken from {COMPANY:{company}}.
+Spin at {n}00 g, wash {few} times and rest the white tube on ice until the lead lid is cold.
 A max of {n} cells at rest, {TEMPERATURE:{n}degC}-stable {GENE:{gene}} and {liquid} were kept {adv}.
 """,
     "court": """
 {PERSON:{the_person}} v {COMPANY:{the_firm}}
 {JUDGE:{the_judge}} denied the motion under {STATUTE:{statute}} on {DATE:{date}}.
-{lawyer} {did}.
 {PERSON:{full}}, who lives in {PLACE:{place}}, sued {COMPANY:{company}} under {STATUTE:{statute}}.
 Before {JUDGE:Judge {full}} the claimant relied on {STATUTE:{statute}} and {clause}.
 {PERSON:{the_person}} appealed; {JUDGE:{the_judge}} dissented, and {lawyer} {did}.
 The article in the paper cost {PERSON:{the_other}} the house in {PLACE:{the_town}}, but no rule forbids it.
 It may be that the judge will read section {n} of the report, not of the act, on a cold march morning.
-{JUDGE:{full}}, presiding, asked {lawyer} whether {clause} mattered {adv}.
-The contract of {DATE:{date}} between {actor} and {COMPANY:{company}} breaches {STATUTE:{statute}}.
 {clause} was cited {adv}, as {lawyer} conceded on {DATE:{date}} in {PLACE:{city}}.
 """,
     "reviews": """
 {n9} of 5 stars: {PRODUCT:{product}}
-I bought the {PRODUCT:{product}} for {PRICE:{price}} and {PERSON:{first}} loves the {MATERIAL:{material}} strap. 👍
+I bought a {PRODUCT:{product}} for {PRICE:{price}} and {PERSON:{first}} loves the {MATERIAL:{material}} strap. 👍
 {brand} {did}, and the {stuff} case is {n} or so too small.
 {PRODUCT:{product}} or {PRODUCT:{product}}? At {PRICE:{price}} the first, at {PRICE:{price}} neither.
 My {PRODUCT:{product}} broke after {DURATION:{duration}}; the {n9} Pro users I know may nod.
-{PERSON:{first}} from support was nice and paid me {PRICE:{price}} {adv}.
-It said {total} on the box of {brand}, delivered in {few} parts, lead time unknown.
 Not real {MATERIAL:{material}}, just {MATERIAL:{material}} over {MATERIAL:{material}}, says {PERSON:{full}}.
 An apple is bigger than this, and the target price of {PRICE:{price}} is a joke to the max!
-{spring} {did_2}, {brand} did not, and I was left with {total}.
-""",
-    "travel": """
-{DURATION:{few} days} in {PLACE:{city}}
-The ferry from {PLACE:{place}} to {PLACE:{place}} costs {PRICE:{price}} and takes {DURATION:{duration}}.
-{PERSON:{full}} runs the guest house, where {PERSON:{first}} cooks turkey with orange for {PRICE:{price}}.
-In {DATE:{month}} the road may be closed; march on to {PLACE:{place}} instead.
-{PLACE:{the_town}} {did_2}, and so did {PERSON:{the_person}}.
-We will always remember {spring}, and {spring} {adv}.
-Bus {n} leaves every {DURATION:{n} minutes}, platform {n}; it said {total} on the door.
-It is a nice bath and good reading for {few} of us, in a room with {n} china cups and a cork floor.
-After {DURATION:{duration}} we reached {PLACE:{place}}, which {PERSON:{the_person}} had left on {DATE:{date}}.
-Since {DATE:{date}} a bed in {PLACE:{place}} has cost {PRICE:{price}}, says {PERSON:{full}}.
-""",
-    "engineering": """
-Test report {letter}{n}: {MATERIAL:{material}} housing
-The {MATERIAL:{material}} shaft was held at {TEMPERATURE:{heat}} for {DURATION:{duration}}.
-{COMPANY:{company}} supplied {n} kg of {stuff} and {few} {PRODUCT:{product}} pumps.
-Mount the {PRODUCT:{product}} on {MATERIAL:{material}}, torque {n} Nm, and do not exceed {TEMPERATURE:{heat}}.
-A load of {n} kN bent the arm of the crane; the heart of the design is {MATERIAL:{material}}.
-Exposure to {CONCENTRATION:{strength}} {stuff} and {share} moisture stained {MATERIAL:{material}} {adv}.
-The lead engineer may steel himself: {n} K is no temperature but the number of parts.
-{brand} {did}, so {stuff} was replaced {adv}.
-{brand} was checked at {TEMPERATURE:{heat}}, and {brand} {did_2}.
-With {stuff} in the loop, {stuff} failed within {DURATION:{duration}}.
+With {stuff} in the box of {brand}, delivered in {few} parts, {stuff} was left over.
 """,
     "kitchen": """
 {INGREDIENT:{food}} with {INGREDIENT:{food}}
@@ -188,20 +141,6 @@ Bake at {TEMPERATURE:{heat}} for {DURATION:{duration}}, then add the {bite} {adv
 Serve on white china with a nice turkey fork, {n} cm long, from the top drawer.
 Let the {bite} cool for {DURATION:{duration}} and heat the pan to {TEMPERATURE:{heat}}.
 A pinch of {INGREDIENT:{food}}, as they do in {PLACE:{place}}, makes {few} portions.
-The orange pot and the smoked glass lid hold {weight}; rinse them and wait for {DURATION:{duration}}.
-Fold in {n} g {INGREDIENT:{food}}, set the {bite} aside and chill below {TEMPERATURE:{heat}}.
-The cook's salt of the earth is patience: {INGREDIENT:{food}} needs {DURATION:{duration}}.
-""",
-    "finance": """
-{COMPANY:{the_firm}} beats forecasts
-{COMPANY:{company}} fell {n} % to {PRICE:{price}} on {DATE:{date}}.
-{COMPANY:{the_firm}} bought {COMPANY:{company}} for {PRICE:{price}} {adv}.
-{actor} {did}, though {spring} was good for {actor}.
-Shares of {COMPANY:{company}} in {PLACE:{city}} may reach {PRICE:{price}} by {DATE:{month}}.
-The target of {PRICE:{price}} a share looks high, wrote {PERSON:{full}} of {COMPANY:{company}}.
-{PERSON:{the_person}} will lead {COMPANY:{company}} from {DATE:{date}}, and {actor} {did}.
-They counted {total} {adv}; the shell of the old bank is worth {PRICE:{price}}.
-Apple growers, orange juice and copper wire gained {n} % in cold weather.
-In {DATE:{date}} {actor} sold {n} shares to {actor} at {PRICE:{price}} each.
+The orange pot and the smoked glass lid hold {weight}; rinse them, set the {bite} aside and wait.
 """,
 }

@@ -9,7 +9,6 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
-import spacy
 import typer
 import yaml
 from typer.testing import CliRunner
@@ -66,15 +65,6 @@ def test_spans_are_trimmed_and_do_not_overlap_and_texts_have_paragraphs(docs: li
         assert doc.text.count("\n") > 1
 
 
-def test_some_spans_are_discontinuous(docs: list[DemoDoc]) -> None:
-    discontinuous = [(doc, *span) for doc in docs for span in doc.discontinuous]
-    assert 0.003 < len(discontinuous) / sum(len(doc.spans) for doc in docs) < 0.03
-    for doc, ((start, end), (last_start, last_end)), label in discontinuous:
-        assert doc.text[start:end].isalpha()
-        assert doc.text[last_start:last_end].isalpha()
-        assert any(start <= last_start < last_end == end for start, end, other in doc.spans if other == label)
-
-
 def test_forms_are_ambiguous_and_no_label_is_rare_or_everywhere(docs: list[DemoDoc]) -> None:
     labels: defaultdict[str, set[str]] = defaultdict(set)
     unmarked: Counter[str] = Counter()
@@ -114,28 +104,19 @@ def test_brat_reads_back_as_made(tmp_path: Path, docs: list[DemoDoc]) -> None:
     for document, doc in zip(read, sorted(docs[:60]), strict=True):
         assert (document.path, document.text) == (doc.path, doc.text)
         assert [mention[:3] for mention in document.mentions] == doc.spans
-        assert [problem.reason for problem in document.problems] == ["discontinuous"] * len(doc.discontinuous)
-        assert document.lines["#"] == len(doc.discontinuous)
-        assert document.notes.total() == 0
+        assert not document.problems
 
 
 def test_prodigy_has_every_text_for_every_label(tmp_path: Path, docs: list[DemoDoc]) -> None:
     write_docs(docs[:30], LABELS, tmp_path / "out", "prodigy")
-    nlp = spacy.blank("en")
-    aligned = [[span for span in doc.spans if made.char_span(*span)] for doc in docs[:30] if (made := nlp(doc.text))]
     datasets = yaml.safe_load((tmp_path / "out" / "datasets.yml").read_text())
     assert [dataset["labels"] for dataset in datasets] == [[label] for label in LABELS]
     for dataset in datasets:
         tasks = [json.loads(line) for line in (tmp_path / "out" / dataset["path"]).open()]
-        for task, doc, fitting in zip(tasks, docs[:30], aligned, strict=True):
+        for task, doc in zip(tasks, docs[:30], strict=True):
             spans = [(span["start"], span["end"], span["label"]) for span in task["spans"]]
-            assert spans == [span for span in fitting if [span[2]] == dataset["labels"]]
-            for span in task["spans"]:
-                assert task["tokens"][span["token_start"]]["start"] == span["start"]
-                assert task["tokens"][span["token_end"]]["end"] == span["end"]
-            assert "".join(token["text"] + " " * token["ws"] for token in task["tokens"]) == task["text"] == doc.text
+            assert (task["text"], spans) == (doc.text, [span for span in doc.spans if [span[2]] == dataset["labels"]])
             assert task["_input_hash"] == input_hash(doc.text)
-            assert (task["answer"], task["_view_id"], task["_is_binary"]) == ("accept", "ner_manual", False)
 
 
 @pytest.mark.parametrize(

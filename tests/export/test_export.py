@@ -82,7 +82,7 @@ def test_merging_a_data_set_for_each_label_gives_the_same_docs(tmp_path, split, 
     """The demo corpus: some in folders of splits, a text without annotations, and one that nobody has read."""
     brat = tmp_path / "brat"
     make_demo(brat, docs=20, labels=4, words=60)
-    for domain, folder in (("travel", "train"), ("finance", "dev"), ("law", "test")):
+    for domain, folder in (("news", "train"), ("court", "dev"), ("kitchen", "test")):
         if (brat / domain).is_dir():
             (brat / domain).rename(brat / folder)
     (brat / "unread.txt").write_text("nobody has seen Ann")
