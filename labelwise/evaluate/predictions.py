@@ -47,7 +47,7 @@ class PredictedDoc(msgspec.Struct):
 
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(PredictedDoc).decode
+decode_prediction = msgspec.json.Decoder(PredictedDoc).decode
 
 
 def write_predictions(docs: Iterable[PredictedDoc], file: BinaryIO) -> None:
@@ -66,6 +66,6 @@ def read_predictions(path: Path) -> Iterator[PredictedDoc]:
     with path.open("rb") as lines:
         for number, line in enumerate(lines, 1):
             try:
-                yield _decode(line)
+                yield decode_prediction(line)
             except DECODE_ERRORS as error:
                 raise InputError(f"{path}:{number}: not a prediction ({error}); run the evaluation again") from error

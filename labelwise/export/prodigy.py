@@ -65,7 +65,7 @@ def encode_task(doc: ExportDoc, label: str | None) -> bytes:
     spans: list[dict[str, Any]] = (
         [{**span, "score": score} for span, score in zip(plain, doc.scores, strict=True)] if doc.scores else plain
     )
-    meta = {"doc": doc.name, PREDICTED: "yes" if doc.predicted else "", "labels": label if doc.predicted else ""}
+    meta = {"doc": doc.name, PREDICTED: "yes" if doc.predicted else ""}
     meta = {name: value for name, value in meta.items() if value}
     text_hash = input_hash(doc.text)
     task = {

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 
-from labelwise.corpus.manifest import SPLITS, is_corpus
+from labelwise.corpus.manifest import SPLITS
 from labelwise.errors import InputError
 from labelwise.export.brat import write_brat
 from labelwise.export.doccano import write_doccano
@@ -19,27 +19,14 @@ ExportFormat = Literal["brat", "prodigy", "prodigy-by-label", "label-studio", "d
 MARK = "export.json"
 
 
-class Format(NamedTuple):
-    """A form in which texts are handed back.
-
-    files (str): what is written, in words.
-    write (Callable): writes it to a folder, and returns the number of spans.
-    """
-
-    files: str
-    write: Callable[[Source, Path], int]
-
-
-FORMATS: Mapping[ExportFormat, Format] = {
-    "brat": Format(".txt and .ann, annotation.conf, documents.tsv", write_brat),
-    "prodigy": Format("all.jsonl", write_together),
-    "prodigy-by-label": Format(
-        "LABEL.jsonl, the texts that are complete for it, and datasets.yml; of predictions, those that aren't",
-        write_by_label,
-    ),
-    "label-studio": Format("tasks.json, and config.xml for the project", write_label_studio),
-    "doccano": Format("all.jsonl", write_doccano),
-    "texts": Format("texts.jsonl, without any span", write_texts),
+# Each writes a source to a folder, and returns the number of spans.
+FORMATS: Mapping[ExportFormat, Callable[[Source, Path], int]] = {
+    "brat": write_brat,
+    "prodigy": write_together,
+    "prodigy-by-label": write_by_label,
+    "label-studio": write_label_studio,
+    "doccano": write_doccano,
+    "texts": write_texts,
 }
 
 
@@ -58,33 +45,25 @@ class Exported(msgspec.Struct):
     files: dict[str, str] = {}
 
 
-def export(
-    source: Path, out: Path, format: ExportFormat, splits: Sequence[str] = SPLITS, *, annotated: Path | None = None
-) -> Exported:
+def export(source: Path, out: Path, format: ExportFormat, splits: Sequence[str] = SPLITS) -> Exported:
     """Export all accepted spans of a corpus, what was predicted, or tasks, to a folder, which is replaced as a whole.
 
-    source (Path): the folder of a merged corpus, or of tasks that `convert-brat` has written; a file of predictions, or
-        an export for Prodigy.
+    source (Path): the folder of a merged corpus, or of tasks that `convert-brat` has written, or a file of predictions.
     splits (Sequence[str]): those of the corpus.
-    annotated (Path | None): a merged corpus; of predictions by label, what is complete there is left out.
-    RAISES (InputError): the source is none of these; `annotated` is no corpus, or says nothing about what is exported;
-        `out` has something other than an export, or what somebody put or changed there since.
+    RAISES (InputError): the source is none of these, or `out` has something other than an export, or what somebody put
+        or changed there since.
     """
     check_replaceable(out, (MARK,), "export")
     check_unchanged(out, MARK)
-    if annotated and (is_corpus(source) or format != "prodigy-by-label"):
-        raise InputError(
-            "--annotated is for predictions that are exported with --format prodigy-by-label; leave it out"
-        )
     if unknown := [split for split in splits if split not in SPLITS]:
         raise InputError(f"--splits: there is no split {unknown[0]!r}; give some of {','.join(SPLITS)}")
-    opened = open_source(source, splits, annotated)
+    opened = open_source(source, splits)
     done = Exported(format, str(source), opened.texts, 0)
     if opened.predicted:
         done.ordered_by = "the least certain span first" if opened.certain else "the most spans first"
     with staged(out, folder=True) as folder:
         folder.mkdir()
-        done.spans = FORMATS[format].write(opened, folder)
+        done.spans = FORMATS[format](opened, folder)
         done.files = list_digests(folder)
         (folder / MARK).write_bytes(msgspec.json.format(msgspec.json.encode(done), indent=1) + b"\n")
     return done

@@ -23,7 +23,7 @@ from labelwise.sources.convert_brat import convert_brat
 from labelwise.sources.prodigy import parse_task
 from scripts.export import export_cli
 from tests.compare_docs import differences
-from tests.conftest import Merging, write_jsonl
+from tests.conftest import ROOT, Merging
 from tests.export.predicted import write_predicted
 
 ORDERED = {"sure": [(0, 4, "A", 0.99)], "unsure": [(0, 2, "A", 0.97), (2, 6, "B & <C>", 0.55)], "none": []}
@@ -218,7 +218,7 @@ def test_a_prediction_is_no_gold_before_somebody_has_saved_it(merging, tmp_path,
     export(write_predicted(tmp_path / "raw.jsonl", docs, ["A"], "d"), tmp_path / "out", format)
     (file,) = (tmp_path / "out").glob("*.jsonl")
     exported = read_tasks(file)
-    meta = {"doc": "d", "predicted": "yes"} | ({"labels": "A"} if format == "prodigy-by-label" else {})
+    meta = {"doc": "d", "predicted": "yes"}
     assert [("answer" in task, task["meta"]) for task in exported] == [(False, meta)] * 2
     saved = {**exported[1], "answer": "accept", "_timestamp": 1_790_000_000}
     merging.add("a", ["A"], [exported[0], saved])
@@ -247,24 +247,6 @@ def test_what_was_predicted_is_to_be_annotated_the_least_certain_first(certain, 
         assert tasks[0]["spans"][1] == {"start": 1, "end": 2, "label": "A"} | ({"score": 0.55} if certain else {})
 
 
-def test_what_is_annotated_by_now_is_left_out(merging, tmp_path):
-    """Of predictions for raw texts, which know nothing of a corpus: one is complete for A, one for both labels."""
-    merging.add("a", ["A"], [{"text": "one cat"}, {"text": "two dogs"}])
-    merging.add("b", ["B"], [{"text": "two dogs"}])
-    merging.run()
-    texts = ("one cat", "two dogs", "three birds")
-    raw, corpus = (
-        write_predicted(tmp_path / "raw.jsonl", dict.fromkeys(texts, ()), ["A", "B", "NEW"]),
-        merging.root / "corpus",
-    )
-    export(raw, tmp_path / "out", "prodigy-by-label", annotated=corpus)
-    found = {path.stem: [task["text"] for task in read_tasks(path)] for path in (tmp_path / "out").glob("*.jsonl")}
-    assert found == {"A": ["three birds"], "B": ["one cat", "three birds"], "NEW": list(texts)}
-    for source, format in ((raw, "prodigy"), (corpus, "prodigy-by-label")):
-        with pytest.raises(InputError, match="--annotated is for predictions"):
-            export(source, tmp_path / "out", format, annotated=corpus)
-
-
 def test_label_studio_has_predictions_with_their_certainty_and_a_configuration(tmp_path):
     raw = write_predicted(tmp_path / "raw.jsonl", ORDERED, ["D"])
     export(raw, tmp_path / "out", "label-studio")
@@ -284,13 +266,6 @@ def test_label_studio_has_predictions_with_their_certainty_and_a_configuration(t
     assert len({label.get("background") for label in view.iter("Label")}) == 3
     (labels,), (text,) = view.iter("Labels"), view.iter("Text")
     assert (labels.get("toName"), text.get("name"), text.get("value")) == ("text", "text", "$text")
-    # The tasks of a label, for Prodigy, are predictions in Label Studio, and their label is offered, found or not.
-    export(raw, tmp_path / "labels", "prodigy-by-label")
-    export(tmp_path / "labels" / "D.jsonl", tmp_path / "out", "label-studio")
-    (task, *_) = json.loads((tmp_path / "out" / "tasks.json").read_text(encoding="utf8"))
-    assert task["predictions"][0]["result"] == []
-    view = ElementTree.parse(tmp_path / "out" / "config.xml").getroot()
-    assert [label.get("value") for label in view.iter("Label")] == ["D"]
 
 
 def test_doccano_and_brat_have_their_forms_and_the_same_order(tmp_path):
@@ -312,19 +287,13 @@ def test_doccano_and_brat_have_their_forms_and_the_same_order(tmp_path):
     assert [section.split()[0] for section in sections] == ["[entities]", "[relations]", "[events]", "[attributes]"]
 
 
-@pytest.mark.parametrize("row", [{"answer": "reject"}, {"spans": [{"start": 0}]}, {"text": 3}])
-def test_other_tasks_are_refused(row, tmp_path):
-    write_jsonl(tmp_path / "tasks.jsonl", [{"text": "one", "spans": []}, {"text": "two", "spans": []} | row])
-    with pytest.raises(InputError, match=r"tasks\.jsonl:2: not a task of convert-brat or an export .*; merge"):
-        export(tmp_path / "tasks.jsonl", tmp_path / "out", "doccano")
-
-
 def test_other_sources_and_folders_are_refused(tmp_path, demo_corpus):
     (tmp_path / "thesis.txt").write_text("mine")
     with pytest.raises(InputError, match="export"):
         export(demo_corpus, tmp_path, "brat")
-    with pytest.raises(InputError, match="neither a merged corpus nor a file of predictions"):
-        export(tmp_path / "nowhere", tmp_path / "out", "brat")
+    for folder in (tmp_path / "nowhere", ROOT / "assets" / "prodigy"):
+        with pytest.raises(InputError, match="neither a merged corpus nor a file of predictions"):
+            export(folder, tmp_path / "out", "brat")
     with pytest.raises(InputError, match="there is no split 'tests'"):
         export(demo_corpus, tmp_path / "out", "brat", ["tests"])
 
