@@ -26,7 +26,6 @@ class BratSection(msgspec.Struct, frozen=True):
     shifted (str): a mention that isn't at its offsets is dropped, or moved to the nearest place.
     encoding (str): of texts and annotations.
     prefix (str): what the data sets' names begin with; brat, or brat-SPLIT, follows.
-    document_url (str): where documents are shown, such as https://brat.example.org/#/{doc}; empty for nowhere.
     """
 
     split: Literal["folder", "auto", "train", "dev", "test"] = "folder"
@@ -37,7 +36,6 @@ class BratSection(msgspec.Struct, frozen=True):
     shifted: Shifted = "drop"
     encoding: str = "utf-8"
     prefix: str = ""
-    document_url: str = ""
 
 
 def convert_brat_cli(

@@ -18,7 +18,7 @@ Option = typer.Option
 
 def predict_cli(
     model: Annotated[Path, typer.Argument(help="Folder of a trained pipeline")],
-    inputs: Annotated[list[Path], typer.Argument(help="Folders, .txt or .jsonl files, the latter also .gz or .zst")],
+    inputs: Annotated[list[Path], typer.Argument(help="Folders, .txt or .jsonl files, the latter also .gz")],
     out: Annotated[Path, Option(help="JSONL file for what is predicted")],
     gpu_id: Annotated[int, Option(help="Number of the GPU; -1 for the CPU")] = -1,
     workers: Annotated[int, Option(help="Processes that predict, on the CPU")] = 1,

@@ -53,11 +53,6 @@ def doubts_about_merge(counts: Ledger) -> Iterator[Doubt]:
             f"Renamed, but no span has such a label: {', '.join(unused[:NAMED])}.",
             "Correct `rename` in datasets.yml.",
         )
-    if counts.inferred:
-        yield Doubt(
-            f"The labels are inferred of {', '.join(sorted(counts.inferred)[:NAMED])}: labels nobody used are missing.",
-            "List all that annotators were shown, in place of auto, in datasets.yml.",
-        )
     if nowhere := [label for label, found in counts.labels.items() if not found.get("complete")]:
         yield Doubt(
             f"{name_labels(nowhere)} without a text that is complete for {'it' if len(nowhere) == 1 else 'them'}: of "

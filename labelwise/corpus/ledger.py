@@ -69,7 +69,6 @@ class Ledger(msgspec.Struct, kw_only=True):
     near_duplicates (Counter): pairs of texts that are nearly equal, by the two splits that they are in.
     other_split (Counter): rows left out, by JSON of their data set and of the one that declares another split.
     replaced (Counter): answers that the same person's answer in another data set replaces, by "NAME by OTHER".
-    inferred (Counter): labels that were used, of data sets whose labels nobody has listed.
     renamed (Counter): spans, by "DATA SET: OLD to NEW".
     trimmed (Counter): usable spans that had white space at their edges, by data set.
     without_split_by (int): texts that have no value for `split_by`.
@@ -100,7 +99,6 @@ class Ledger(msgspec.Struct, kw_only=True):
     near_duplicates: Counts = _counts()
     other_split: Counts = _counts()
     replaced: Counts = _counts()
-    inferred: Counts = _counts()
     renamed: Counts = _counts()
     trimmed: Counts = _counts()
     without_split_by: int = 0

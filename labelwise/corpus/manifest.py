@@ -37,7 +37,6 @@ class Manifest(msgspec.Struct, kw_only=True):
     labels (list[str]): sorted.
     datasets (dict[str, int]): rows read of each data set.
     declared (dict): the labels that each data set declares.
-    document_urls (dict[str, str]): of data sets that have one, where their documents are shown; see `declarations`.
     splits (dict): the size of each split.
     partitions (dict[str, str]): the SHA-256 of every `.spacy` file, by its path in the corpus, such as
         "train/part-00000.spacy".
@@ -48,7 +47,6 @@ class Manifest(msgspec.Struct, kw_only=True):
     labels: list[str]
     datasets: dict[str, int]
     declared: dict[str, tuple[str, ...]] = {}
-    document_urls: dict[str, str] = {}
     splits: dict[Split, SplitCounts]
     partitions: dict[str, str]
 

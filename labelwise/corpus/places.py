@@ -22,8 +22,7 @@ PLACES = "places.jsonl"
 class AnswerPlace(msgspec.Struct, omit_defaults=True):
     """Where an answer is.
 
-    file (str): the name of the file, or of the brat document.
-    line (int): 0 for a document.
+    file (str): the name of the file.
     annotator (str): empty if nobody is named.
     judged (list | None): of single judged spans start and end; None if the answer is about all of the text.
     lines (list): of spans that have a line of their own: start, end, file and line.
@@ -33,17 +32,17 @@ class AnswerPlace(msgspec.Struct, omit_defaults=True):
 
     dataset: str
     file: str
-    line: int = 0
+    line: int
     annotator: str = ""
     judged: list[tuple[int, int]] | None = None
     lines: list[tuple[int, int, str, int]] = []
     digests: dict[str, str] | None = None
 
     def of(self, span: tuple[int, int] | None) -> str:
-        """Name file and line: those of a span that has a line of its own, or else the answer's; a document has none."""
+        """Name file and line: those of a span that has a line of its own, or else the answer's."""
         own = ((file, line) for start, end, file, line in self.lines if (start, end) == span)
         file, line = next(own, (self.file, self.line))
-        return f"{file}:{line}" if line else file
+        return f"{file}:{line}"
 
 
 class TextPlaces(msgspec.Struct):

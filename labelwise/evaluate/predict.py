@@ -10,6 +10,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import islice, tee
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,19 +27,19 @@ from labelwise.evaluate.predictions import PredictedDoc, write_predictions
 from labelwise.files import beside, check_kind, digest_folder, remove, staged
 from labelwise.parallel import open_workers
 from labelwise.sources.files import printable
-from labelwise.sources.raw_texts import Piece, find_pieces, read_piece
+from labelwise.sources.raw_texts import RawText, read_raw_texts
 from labelwise.text import decode_counter, text_key
 from spacy_per_label.component import SPANS_KEY
 
-PART = 500  # lines of raw texts, at least, and less than twice as many
+PART = 500  # raw texts
 WORD = 5  # characters
 
 
-Part = Partition | list[Piece]
+Part = Partition | list[RawText]
 
 
 class PredictJob(NamedTuple):
-    """A part to predict: the pipeline's folder and its digest, where the texts are, and the file for predictions."""
+    """A part to predict: the pipeline's folder and its digest, the texts or their file, and where predictions go."""
 
     model: Path
     digest: str
@@ -49,7 +50,7 @@ class PredictJob(NamedTuple):
         """Name the partition, or the first text."""
         if isinstance(self.part, Partition):
             return str(self.part.file)
-        return f"{self.part[0].file}, from line {self.part[0].before + 1} on"
+        return f"{len(self.part)} texts from {self.part[0].name} on"
 
 
 class Done(NamedTuple):
@@ -97,23 +98,12 @@ def predict_texts(
         a worker was killed.
     """
     check_kind(out, folder=False)
-    return _predict(model, list(_put_together(find_pieces(inputs, PART))), out, workers, address, inputs)
-
-
-def _put_together(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
-    """Put pieces together to parts."""
-    part: list[Piece] = []
-    for piece in pieces:
-        part.append(piece)
-        if sum(one.lines for one in part) >= PART:
-            yield part
-            part = []
-    if part:
-        yield part
+    texts = read_raw_texts(inputs)
+    return _predict(model, iter(lambda: list(islice(texts, PART)), []), out, workers, address, inputs)
 
 
 def _predict(
-    model: Path, parts: Sequence[Part], out: Path, workers: int, address: str, inputs: Sequence[Path]
+    model: Path, parts: Iterable[Part], out: Path, workers: int, address: str, inputs: Sequence[Path]
 ) -> Iterator[Done]:
     """Load a pipeline, and return what predicts all parts, and puts their lines together, in order."""
     model, out = model.absolute(), out.absolute()
@@ -121,10 +111,12 @@ def _predict(
     digest = digest_folder(model)
     hold_pipeline(model, digest)
     folder = beside(out, "parts")
-    jobs = []
-    for number, part in enumerate(parts):
-        name = hashlib.sha256(repr((digest, part)).encode("utf8", "surrogatepass")).hexdigest()[:16]
-        jobs.append(PredictJob(model, digest, part, folder / f"part-{number:06d}-{name}.jsonl"))
+
+    def make_jobs() -> Iterator[PredictJob]:
+        """Make a job of each part, whose file is named after all that its predictions depend on."""
+        for number, part in enumerate(parts):
+            name = hashlib.sha256(repr((digest, part)).encode("utf8", "surrogatepass")).hexdigest()[:16]
+            yield PredictJob(model, digest, part, folder / f"part-{number:06d}-{name}.jsonl")
 
     def predict() -> Iterator[Done]:
         """Predict the parts."""
@@ -133,9 +125,10 @@ def _predict(
         with (
             staged(out) as whole,
             whole.open("wb") as written,
-            open_workers(max(1, min(workers, len(jobs))), address, out) as map_jobs,
+            open_workers(max(1, workers), address, out) as map_jobs,
         ):
-            for job, done in zip(jobs, map_jobs(predict_part, jobs), strict=True):
+            jobs, sent = tee(make_jobs())
+            for job, done in zip(jobs, map_jobs(predict_part, sent), strict=True):
                 written.write(job.out.read_bytes())
                 texts += done.texts
                 yield done
@@ -174,7 +167,7 @@ def read_part(part: Part, problems: Counter[str]) -> Iterator[PredictedDoc]:
     if isinstance(part, Partition):
         yield from map(gold_of, read_stored_docs(part))
         return
-    for raw in (raw for piece in part for raw in read_piece(piece)):
+    for raw in part:
         if raw.text is None:
             problems[raw.problem.partition(":")[0]] += 1
         else:

@@ -76,10 +76,9 @@ def doubts_about_files(
     untracked (Iterable[Path]): the files whose changes nobody sees.
     """
     for _, entry in declared:
-        labels = ledger.labels if entry.labels == "auto" else entry.labels
-        lost = [repr(label) for label in labels if not ledger.labels[label]["gold"]]
+        lost = [repr(label) for label in entry.labels if not ledger.labels[label]["gold"]]
         several = len(entry.paths) > 1 or has_magic(entry.paths[0])
-        if several and lost and len(labels) > 1 and ledger.spans["in superseded task"]:
+        if several and lost and len(entry.labels) > 1 and ledger.spans["in superseded task"]:
             yield Doubt(
                 f"Data set {entry.name!r} has several files, of which the last with an answer to a text counts, and no "
                 f"span of {', '.join(lost[:NAMED])}.",

@@ -124,7 +124,6 @@ def write_rest(
         labels=labels,
         datasets=dict(sorted(ledger.datasets.items())),
         declared={dataset.name: tuple(dataset.labels) for dataset in datasets},
-        document_urls={dataset.name: dataset.document_url for dataset in datasets if dataset.document_url},
         splits=splits,
         partitions=dict(sorted(partitions.items())),
     )

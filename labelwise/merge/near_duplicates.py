@@ -193,8 +193,7 @@ def write_near_duplicates(
             for text in (pair.one, pair.other):
                 source, home = sources[text.source], homes[text.key]
                 named = {"doc": home.doc} if home.doc else {}
-                line = {} if source.path.is_dir() else {"line": text.line}  # a document of a folder has none
-                place = {"dataset": source.dataset.name, "file": source.path.name, **line}
+                place = {"dataset": source.dataset.name, "file": source.path.name, "line": text.line}
                 texts.append({"split": home.split, **named, **place})
             names = [split for split in SPLITS if split in {text["split"] for text in texts}]
             if len(names) > 1:

@@ -115,7 +115,7 @@ def read_slice(job: ReadJob) -> Extract:
                     extract.seconds[passed] += 1
                 writer.add(item.line, task)
             for problem in filter(None, (item.problem, too_long)):
-                _note(Problem(dataset.name, item.file or job.source.path.name, item.line, problem), ledger, problems)
+                _note(Problem(dataset.name, job.source.path.name, item.line, problem), ledger, problems)
     writer.write()
     ledger.datasets[dataset.name] = ledger.rows_read
     extract.runs = writer.runs

@@ -155,8 +155,6 @@ def open_ledger(datasets: Sequence[DataSet], settings: Settings) -> Ledger:
     for dataset in datasets:
         ledger.datasets[dataset.name] = 0
         ledger.renamed.update({f"{dataset.name}: {old} to {new}": 0 for old, new in dataset.rename.items()})
-        if dataset.inferred:
-            ledger.inferred[dataset.name] = len(dataset.labels)
     return ledger
 
 

@@ -20,7 +20,6 @@ from markupsafe import Markup
 
 from labelwise import __version__
 from labelwise.corpus.ledger import Ledger, split_gold
-from labelwise.corpus.manifest import is_corpus, read_manifest
 from labelwise.evaluate.ranking import SHIP_AT
 from labelwise.evaluate.results import load_results
 from labelwise.evaluate.scores import Metrics
@@ -74,7 +73,7 @@ def write_report(
 def make_report(root: Path, pipeline: str, *, base: Base | None = None, ship_at: float = SHIP_AT) -> Report:
     """Make the page; see `write_report`."""
     results, deck = load_results(root, pipeline), read_deck(root)
-    metrics, merge, corpus = results.metrics, results.merge, root / "corpus"
+    metrics, merge = results.metrics, results.merge
     advice = advise(metrics, results.curve, pipeline, ship_at, deck.counts, merge) if metrics else None
     f = tell_f(metrics) if metrics else None
     template = make_environment().get_template("report.html.jinja")
@@ -94,7 +93,6 @@ def make_report(root: Path, pipeline: str, *, base: Base | None = None, ship_at:
         deck=deck,
         cards={
             "digest": merge.digest if merge else "",
-            "urls": read_manifest(corpus).document_urls if is_corpus(corpus) else {},
             "cases": deck.cases,
             "examples": find_examples(results.tables) if results.tables else {},
         },

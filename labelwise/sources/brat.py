@@ -23,7 +23,7 @@ The format: https://brat.nlplab.org/standoff.html
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -41,8 +41,6 @@ from labelwise.sources.brat_offsets import (
     to_code_points,
 )
 from labelwise.sources.files import find_files, printable, read_file
-from labelwise.sources.items import Item
-from labelwise.sources.prodigy import DOCUMENT, Task, TaskSpan
 from labelwise.text import DECODE_ERRORS, trim
 
 SUFFIXES = (".ann", ".a1", ".a2")
@@ -71,11 +69,6 @@ NOT_CONVERTED = {
     "duplicate": "same label and offsets as an earlier line of the document",
 }
 
-# The outcome of a document that has no text, as a source, by the reason; others are malformed.
-OUTCOMES = {
-    "no annotation file": "not annotated: no annotation file",
-    "prediction": "prediction",
-}
 # Offsets of up to nine digits: a text is shorter than a gigabyte.
 T_LINE = re.compile(r"T\S*\t(\S+)\s+(\d{1,9}\s+\d{1,9}(?:\s*;\s*\d{1,9}\s+\d{1,9})*)\s*(?:\t(.*))?", re.DOTALL)
 LINE_END, CR = re.compile(rb"\n|\r(?=[TERAMN#*]\S*\t)"), re.compile(rb"\r")
@@ -180,27 +173,6 @@ def find_predicted(root: Path) -> dict[Path, str]:
             ) from error
         found |= {file.parent / name: digest for name, digest in digests.items()}
     return found
-
-
-def read_brat(folder: Path) -> Iterator[Item]:
-    """Yield the annotated documents of a folder as tasks, and each line that yielded nothing as a problem.
-
-    A document's number in the folder counts as its line.
-    """
-    how = Reading(predicted=find_predicted(folder))
-    for number, stem in enumerate(find_documents(folder), 1):
-        document = read_document(stem, folder, how)
-        for problem in document.problems:
-            # Without a text, the document is the problem, and its lines don't count.
-            if document.text is None and problem.line == 0:
-                reason = OUTCOMES.get(problem.reason, f"malformed: {problem.reason}")
-                yield Item(0, None, reason, problem.file)
-            elif document.text is not None and problem.reason in NOT_CONVERTED:
-                yield Item(problem.line, None, f"invalid: {problem.reason}: {problem.row}", problem.file)
-        if document.text is not None:
-            spans = [TaskSpan(*mention[:3], place=mention.place) for mention in document.mentions]
-            meta = {DOCUMENT: document.path}
-            yield Item(number, Task(document.text, spans, view_id="spans_manual", meta=meta, document=document.path))
 
 
 def read_document(stem: Path, root: Path, how: Reading = AS_IT_IS) -> Document:

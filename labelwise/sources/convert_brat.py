@@ -31,7 +31,7 @@ from labelwise.sources.brat import (
     find_predicted,
     read_document,
 )
-from labelwise.sources.declarations import AnySplit, check_document_url, check_renaming
+from labelwise.sources.declarations import AnySplit, check_renaming
 from labelwise.sources.files import has_data, stat_of
 from labelwise.text import counted
 
@@ -71,7 +71,6 @@ def convert_brat(
     unless: Path | None = None,
     split: AnySplit | Literal["folder"] = "auto",
     prefix: str = "",
-    document_url: str = "",
     strict: bool = False,
     progress: Progress = no_progress,
     tell: Tell = lambda message: None,
@@ -84,7 +83,7 @@ def convert_brat(
     unless (Path | None): a folder of other data sets; if there are some, there is no need for the fallback, nor for
         any document.
     split (str): that of all texts; "auto" by hash; "folder" by the folders that they are in, see `split_folders`.
-    prefix, document_url (str): see `declare_tasks`.
+    prefix (str): see `declare_tasks`.
     strict (bool): it is an error if any line can't be converted; nothing is written then.
     progress (Callable): shows progress; takes an iterable, and a name for it.
     tell (Callable): is told that `fallback` is converted, and how many spans are renamed.
@@ -95,7 +94,6 @@ def convert_brat(
     """
     check_out(out, [folder for folder in (brat_dir, fallback) if folder])
     check_encoding(how.encoding)
-    check_document_url(document_url, "section brat")
     check_renaming(how.rename, how.labels, "section brat")
     with staged(out, folder=True) as folder:
         brat_dir, stems = choose_folder(brat_dir, fallback, unless, tell)
@@ -115,7 +113,7 @@ def convert_brat(
                 f"{counted(counts['bad'].total(), 'file or line', 'files or lines')} can't be converted, the first is "
                 f"{bad.file}:{bad.line} ({bad.reason}): {bad.row!r}; fix them, or leave out --strict"
             )
-        declare_tasks(folder, labels, prefix, document_url)
+        declare_tasks(folder, labels, prefix)
         counts["labels"].update(dict.fromkeys(labels, 0))
         return write_report(counts, folder)
 
@@ -232,8 +230,10 @@ def _count(document: Document, counts: dict[str, Counter[str]]) -> None:
 def encode_document(document: Document) -> bytes:
     """Encode an annotated document as a line of JSON."""
     spans: list[dict[str, Any]] = [
-        {"start": start, "end": end, "label": label} | ({"fragments": fragments} if fragments else {})
-        for start, end, label, fragments, _ in document.mentions
+        {"start": start, "end": end, "label": label}
+        | ({"fragments": fragments} if fragments else {})
+        | ({"_labelwise_place": place} if place else {})
+        for start, end, label, fragments, place in document.mentions
     ]
     task = {
         "text": document.text,
@@ -265,11 +265,10 @@ def choose_labels(how: Reading, written: Counter[str], brat_dir: Path, tell: Tel
     return list(dict.fromkeys(how.labels or sorted(found)))
 
 
-def declare_tasks(out: Path, labels: list[str], prefix: str, document_url: str) -> None:
+def declare_tasks(out: Path, labels: list[str], prefix: str) -> None:
     """Write `datasets.yml`: each split's file is a data set, brat or brat-SPLIT, complete for all labels.
 
     prefix (str): what the names begin with.
-    document_url (str): where documents are shown; empty for nowhere.
     """
     splits = sorted(file.stem for file in out.glob("*.jsonl") if file.name != PROBLEMS)
     declared = [
@@ -279,7 +278,6 @@ def declare_tasks(out: Path, labels: list[str], prefix: str, document_url: str) 
             "labels": labels,
             "kind": "complete",
             "split": split,
-            **({"document_url": document_url} if document_url else {}),
         }
         for split in splits
     ]

@@ -7,13 +7,9 @@
   split: auto             # auto | train | dev | test   (auto: by hash)
   absent: [PLACE]         # labels of other data sets that don't occur in these texts; none by default
   rename: {PER: PERSON}   # labels of its spans, and their names from here on, in `labels` and `absent`, too
-  document_url: https://brat.example.org/#/{doc}   # where its documents are shown: meta.doc, without .txt, for {doc}
   annotator: ann          # who answered, where answers don't say; or names by those they have: {1: ann, 2: bob}
   text: body              # of Label Studio's tasks: the key of their text among their data; by default text
   spans: sc               # of `.spacy` files: doc.spans["sc"]; `ents` for doc.ents; by default what a Doc has
-- name: company
-  path: company.jsonl
-  labels: auto            # those that were used; one that never was isn't known of, so better list them
 - name: place
   db: prodigy.db          # instead of `path`: the data set of that name in a Prodigy database
   labels: [PLACE]
@@ -24,7 +20,7 @@ What `path` may be: see `formats`.
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from glob import has_magic
+from glob import glob, has_magic
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -36,15 +32,13 @@ from labelwise.corpus.tasks import DATASETS
 from labelwise.environment import command_line
 from labelwise.errors import InputError
 from labelwise.settings import decode_yaml
-from labelwise.sources.brat import find_documents
-from labelwise.sources.files import find_files, match_pattern, open_file, printable, read_file
+from labelwise.sources.files import find_files, open_file, printable, read_file
 from labelwise.sources.formats import read_items
 from labelwise.sources.prodigy import labels_of
 
 AnySplit = Literal["auto", "train", "dev", "test"]
 AnyKind = Literal["auto", "complete", "binary"]
 
-DOCUMENT_URL = re.compile(r"https?://[^\s<>\"\\]+")
 ADDRESS = re.compile(r"[A-Za-z][\w+.-]+:/")  # as a server's begins
 
 SYNTAX = (
@@ -62,10 +56,8 @@ class DataSet(msgspec.Struct, frozen=True):
     database (bool): the file is a Prodigy database, in SQLite, which holds the data set.
     absent (tuple[str, ...]): labels of other data sets that don't occur in its texts, which are complete for them.
     rename (dict[str, str]): new names of labels, by those that its spans have.
-    document_url (str): where its documents are shown, if it is declared.
     key (str): that of its `.spacy` files' spans, or of its Label Studio tasks' text, if it is declared; see `formats`.
     annotators (dict[str, str]): names of annotators by those that answers have; that of answers without one by "".
-    inferred (bool): its labels are those that were used; nobody has listed them.
     """
 
     name: str
@@ -77,9 +69,7 @@ class DataSet(msgspec.Struct, frozen=True):
     absent: tuple[str, ...] = ()
     rename: dict[str, str] = {}
     annotators: dict[str, str] = {}
-    inferred: bool = False
     key: str = ""
-    document_url: str = ""
 
 
 class Declaration(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
@@ -88,7 +78,7 @@ class Declaration(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True
     name: str
     path: str | list[str] | None = None
     db: str | None = None
-    labels: tuple[str, ...] | Literal["auto"]
+    labels: tuple[str, ...]
     kind: AnyKind = "auto"
     split: AnySplit = "auto"
     absent: tuple[str, ...] = ()
@@ -96,7 +86,6 @@ class Declaration(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True
     annotator: str | dict[str | int, str] = ""
     spans: str = ""
     text: str = ""
-    document_url: str = ""
 
     @property
     def paths(self) -> list[str]:
@@ -125,10 +114,7 @@ def read_entries(file: Path) -> list[Declaration]:
         content = read_file(file)
     except FileNotFoundError as error:
         raise InputError(f"{file}: there is no such file; it declares data sets, see docs/data.md") from error
-    declared = decode_yaml(content, list[Declaration], str(file), SYNTAX)
-    for entry in declared:
-        check_document_url(entry.document_url, f"{file}: data set {entry.name!r}")
-    return declared
+    return decode_yaml(content, list[Declaration], str(file), SYNTAX)
 
 
 def read_all_entries(declarations: Sequence[Path]) -> Iterator[tuple[Path, Declaration]]:
@@ -200,23 +186,11 @@ def check_renaming(rename: Mapping[str, str], labels: Iterable[str], where: str)
             raise InputError(f"{where}: {old!r} is renamed to {new!r}, and listed as a label; list {new!r}")
 
 
-def check_document_url(url: str, where: str) -> None:
-    """Check the address at which documents are shown; empty for none.
-
-    where (str): the place of the address, for the error.
-    RAISES (InputError): it isn't one of http or https, or hasn't {doc}.
-    """
-    if url and not (DOCUMENT_URL.fullmatch(url) and "{doc}" in url):
-        raise InputError(
-            f"{where}: document_url {url!r} isn't an address of http:// or https:// with {{doc}} in it, such as "
-            "https://brat.example.org/#/{doc}"
-        )
-
-
 def _expand(declarations: Sequence[Path]) -> Iterator[Path]:
     """Yield the files that declare: those given, those that patterns match, and those of folders that have one."""
     for path in declarations:
-        found = match_pattern(Path(), str(path)) if has_magic(str(path)) and not path.exists() else [path]
+        pattern = str(path)
+        found = sorted(map(Path, glob(pattern, recursive=True))) if has_magic(pattern) and not path.exists() else [path]
         if not found:
             raise InputError(f"{path}: no file matches; it should name what declares data sets, see docs/data.md")
         for file in found:
@@ -230,25 +204,17 @@ def _make_dataset(entry: Declaration, files: tuple[Path, ...]) -> DataSet:
     for key, suffix in (("spans", ".spacy"), ("text", ".json")):
         if getattr(entry, key) and not all(file.suffix == suffix for file in files):
             raise InputError(f"data set {entry.name!r}: `{key}` is of {suffix} files; leave it out")
-    labels = entry.labels
-    if labels == "auto":
-        labels, _, problem = look_into(entry, files)
-        if not labels:
-            why = f" ({problem})" if problem else ""
-            raise InputError(f"data set {entry.name!r}: `labels: auto`, but no span has a label{why}; list the labels")
     return DataSet(
         entry.name,
         files,
-        labels,
+        entry.labels,
         entry.kind,
         entry.split,
         database=entry.db is not None,
         absent=entry.absent,
         rename=entry.rename,
         annotators=entry.annotators,
-        inferred=entry.labels == "auto",
         key=entry.spans or entry.text,
-        document_url=entry.document_url,
     )
 
 
@@ -277,7 +243,7 @@ def look_into(entry: Declaration, files: Iterable[Path]) -> Content:
 
 
 def _find_files(entry: Declaration, file: Path) -> tuple[Path, ...]:
-    """List the sources of an entry: the `.spacy` files of a folder, a folder of brat documents, files.
+    """List the sources of an entry: the `.spacy` files of a folder, or files.
 
     file (Path): the `datasets.yml`.
     """
@@ -307,9 +273,8 @@ def _find_named(folder: Path, declared: str, where: str) -> list[Path]:
         return _find_inside(path, where)
     matches = [path]
     if has_magic(declared) and not path.exists():
-        matches = sorted(
-            {Path(os.path.realpath(match)) for match in match_pattern(folder, declared) if not match.is_dir()}
-        )
+        found = (Path(os.path.realpath(match)) for match in glob(str(folder / declared), recursive=True))
+        matches = sorted({match for match in found if not match.is_dir()})
     if not matches:
         raise FileNotFoundError(f"{where}: no file matches {path}")
     for match in matches:
@@ -320,30 +285,23 @@ def _find_named(folder: Path, declared: str, where: str) -> list[Path]:
 
 
 def _find_inside(folder: Path, where: str) -> list[Path]:
-    """List the `.spacy` files in a folder, or the folder itself if it has brat documents.
+    """List the `.spacy` files in a folder, and below it.
 
-    RAISES (InputError): it has both, or neither, or a merge has made other `.spacy` files in it.
+    RAISES (InputError): it has none, or a merge has made others in it.
     """
     # Hidden folders, such as a merge's cache, aren't looked into.
     found = find_files(folder, (".spacy",), hidden=False)
-    documents = find_documents(folder)
-    if found and documents:
+    if not found:
         raise InputError(
-            f"{where}: the folder {folder} has .spacy files as well as brat documents, such as "
-            f"{found[0].relative_to(folder)} and {documents[0].relative_to(folder)}; name the folder of one of them, "
-            "or write a pattern such as folder/*.spacy"
-        )
-    if not found and not documents:
-        raise InputError(
-            f"{where}: the folder {folder} has neither .spacy files nor brat documents; "
-            "for JSONL files, write a pattern such as folder/*.jsonl"
+            f"{where}: the folder {folder} has no .spacy file; convert a brat corpus with convert-brat, and for other "
+            "files, write a pattern such as folder/*.jsonl"
         )
     splits = {file.parent for file in found}
     if is_corpus(folder):
         splits |= {folder / name.partition("/")[0] for name in read_manifest(folder).partitions}
     for split in sorted(splits):
         find_partitions(split)
-    return found or [folder]
+    return found
 
 
 def all_labels(datasets: Sequence[DataSet]) -> list[str]:

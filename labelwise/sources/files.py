@@ -3,9 +3,7 @@
 Links are followed, as every tool does.
 """
 
-import glob
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, NoReturn
 
@@ -15,30 +13,22 @@ from labelwise.errors import InputError
 NOT_DATA = (".md", ".example", ".dvc", DATASETS)  # of names that are ignored without a message
 
 
-def walk(root: Path, *, hidden: bool = True) -> Iterator[tuple[Path, list[Path]]]:
-    """Yield a folder and those below it, each once, with its files.
+def find_files(root: Path, suffixes: tuple[str, ...], *, hidden: bool = True) -> list[Path]:
+    """List the files in a folder, and below it, whose names end in a suffix, whatever they are, sorted by their paths.
 
     hidden (bool): names that begin with a dot, too.
     RAISES (InputError): a folder can't be read.
     """
+    found = []
     seen: set[tuple[int, int]] = set()
-    for name, folders, files in os.walk(root, onerror=_refuse, followlinks=True):
-        folder = Path(name)
-        status = folder.stat()
+    for folder, folders, files in os.walk(root, onerror=_refuse, followlinks=True):
+        status = Path(folder).stat()
         if (status.st_dev, status.st_ino) in seen:  # a link leads here, too
             folders.clear()
             continue
         seen.add((status.st_dev, status.st_ino))
-        folders[:] = sorted(below for below in folders if hidden or not below.startswith("."))
-        yield folder, [folder / file for file in files if hidden or not file.startswith(".")]
-
-
-def find_files(root: Path, suffixes: tuple[str, ...], *, hidden: bool = True) -> list[Path]:
-    """List the files in a folder, and below it, whose names end in a suffix, whatever they are, sorted by their paths.
-
-    RAISES (InputError): a folder can't be read.
-    """
-    found = (file for _, files in walk(root, hidden=hidden) for file in files if file.name.endswith(suffixes))
+        folders[:] = sorted(name for name in folders if hidden or not name.startswith("."))
+        found += [Path(folder, name) for name in files if name.endswith(suffixes) and (hidden or name[0] != ".")]
     return sorted(found, key=lambda file: file.relative_to(root).parts)
 
 
@@ -50,32 +40,6 @@ def data_in(folder: Path) -> list[Path]:
 def has_data(folder: Path) -> bool:
     """Tell whether a folder has data sets of one's own, beside which the demo corpus isn't needed, or declares some."""
     return folder.is_dir() and ((folder / DATASETS).exists() or bool(data_in(folder)))
-
-
-def match_pattern(folder: Path, pattern: str) -> list[Path]:
-    """List the matches of a pattern, sorted: as `glob` does, recursively.
-
-    It is matched part by part, as `glob` leaves out folders that can't be read, and never ends where links lead round.
-
-    folder (Path): the pattern is relative to it.
-    RAISES (InputError): a folder that may hold a match can't be read.
-    """
-    path = Path(pattern)
-    parts = path.relative_to(path.anchor).parts
-    found = {folder / path.anchor}
-    for part in (*parts, "*") if parts[-1] == "**" else parts:
-        folders = filter(Path.is_dir, found)
-        if part == "**":
-            found = {below for one in folders for below, _ in walk(one, hidden=False)}
-        else:
-            found = {one / name for one in folders for name in _names(part, one)}
-    return sorted(path for path in found if path.is_symlink() or path.exists())
-
-
-def _names(part: str, folder: Path) -> list[str]:
-    """List the names in a folder that a part of a pattern matches; one without wildcards may not be there."""
-    next(os.walk(folder, onerror=_refuse))
-    return glob.glob(part, root_dir=folder) if glob.has_magic(part) else [part]
 
 
 def open_file(path: Path) -> BinaryIO:

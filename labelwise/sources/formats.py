@@ -10,13 +10,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from backports import zstd
-
 from labelwise.errors import InputError
-from labelwise.sources.brat import read_brat
 from labelwise.sources.conll import read_conll
 from labelwise.sources.items import Item
-from labelwise.sources.jsonl import BOM, COMPRESSED, read_jsonl_file
+from labelwise.sources.jsonl import BOM, read_jsonl_file
 from labelwise.sources.label_studio import read_label_studio
 from labelwise.sources.prodigy_tables import read_database
 from labelwise.sources.tagged_rows import read_parquet
@@ -24,10 +21,7 @@ from labelwise.sources.webanno import read_webanno
 
 # Raised where a file is damaged. By sqlite3 also a UnicodeDecodeError, of a message that quotes unreadable bytes, and a
 # MemoryError, where a length is larger than memory.
-DAMAGES = (
-    *(EOFError, zlib.error, zstd.ZstdError, gzip.BadGzipFile, sqlite3.DatabaseError),
-    *(UnicodeDecodeError, MemoryError),
-)
+DAMAGES = (*(EOFError, zlib.error, gzip.BadGzipFile, sqlite3.DatabaseError, UnicodeDecodeError, MemoryError),)
 
 
 class Slice(NamedTuple):
@@ -70,16 +64,14 @@ TABLES = (".tsv", ".conll", ".bio", ".iob", ".iob2", ".bioes", ".iobes", ".bilou
 DATABASE = Format(
     "Prodigy database (`db:`)", (".db", ".sqlite", ".sqlite3"), lambda piece: read_database(piece.path, piece.dataset)
 )
-FOLDER = Format("folder of brat documents", (), lambda piece: read_brat(piece.path))
 JSONL = Format(
     "JSONL",
-    (".jsonl", ".jsonl.gz", ".jsonl.zst"),
+    (".jsonl", ".jsonl.gz"),
     lambda piece: read_jsonl_file(piece.path, piece.start, piece.end),
 )
 # Of several that have a file's suffix, the first counts that it begins like.
 FORMATS = (
     DATABASE,
-    FOLDER,
     JSONL,
     Format("`.spacy`", (".spacy",), _read_spacy),
     Format("WebAnno TSV 3", TABLES, lambda piece: read_webanno(piece.path), b"#FORMAT=WebAnno TSV"),
@@ -94,9 +86,7 @@ def format_of(piece: Slice) -> Format:
     """Find the format of a source; a file with another suffix is JSONL."""
     if piece.dataset:
         return DATABASE
-    if piece.path.is_dir():
-        return FOLDER
-    named = [one for one in FORMATS[2:] if piece.path.name.endswith(one.suffixes)]
+    named = [one for one in FORMATS[1:] if piece.path.name.endswith(one.suffixes)]
     begin = _begin(piece.path) if len(named) > 1 else b""
     return next((one for one in named if begin.startswith(one.begins)), JSONL)
 
@@ -108,11 +98,11 @@ def _begin(path: Path) -> bytes:
 
 def can_be_cut(path: Path) -> bool:
     """Tell whether slices of a file can be read on their own: those of plain JSONL can."""
-    return path.is_file() and path.suffix not in COMPRESSED and format_of(Slice(path)) is JSONL
+    return path.is_file() and path.suffix != ".gz" and format_of(Slice(path)) is JSONL
 
 
 def read_items(path: Path, dataset: str = "", start: int = 0, end: int | None = None, key: str = "") -> Iterator[Item]:
-    """Yield the tasks and problems of a file or folder; the arguments are a Slice's.
+    """Yield the tasks and problems of a file; the arguments are a Slice's.
 
     RAISES (InputError): it can't be read: not a database, a schema that isn't Prodigy's, a damaged file.
     """

@@ -15,13 +15,11 @@ class Item(NamedTuple):
 
     line (int): from 1.
     problem (str): why the row, or a span of it, can't be used.
-    file (str): where the problem is, if the source is a folder.
     """
 
     line: int
     task: Task | None
     problem: str = ""
-    file: str = ""
 
 
 def miscounted(line: int, there: int, what: str, read: int) -> Item:

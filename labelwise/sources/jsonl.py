@@ -1,25 +1,20 @@
-"""Read JSONL, plain or compressed: a task per line, each by its own keys (see `rows`)."""
+"""Read JSONL, plain or compressed by gzip: a task per line, each by its own keys (see `rows`)."""
 
 import gzip
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from backports import zstd
-
 from labelwise.errors import InputError
 from labelwise.sources.items import Item, miscounted
 from labelwise.sources.rows import parse_row
 
 BOM = b"\xef\xbb\xbf"  # some editors begin a file with it
-COMPRESSED = (".gz", ".zst")
 HEADERS = {
     b"SQLite format 3\0": "this is a database; declare it as `db:`, with the data set's name as `name:`",
     b"\x1f\x8b": "this is compressed with gzip; give its name the suffix .gz",
-    b"\x28\xb5\x2f\xfd": "this is compressed with zstd; give its name the suffix .zst",
-    b"\xfd7zXZ": "this compression isn't supported; use .gz or .zst",
-    b"BZh": "this compression isn't supported; use .gz or .zst",
-    b"PK\3\4": "this compression isn't supported; use .gz or .zst",
+    b"\x28\xb5\x2f\xfd": "this is compressed with zstd; decompress it, or use gzip",
+    b"PK\3\4": "this is a ZIP file; unpack it",
     b"\xff\xfe": "this is UTF-16; save it as UTF-8",
     b"\xfe\xff": "this is UTF-16; save it as UTF-8",
 }
@@ -65,8 +60,6 @@ def open_jsonl(path: Path) -> IO[bytes]:
     """
     if path.suffix == ".gz":
         return gzip.open(path, "rb")  # type: ignore[return-value]
-    if path.suffix == ".zst":
-        return zstd.open(path, "rb")  # type: ignore[return-value]
     with path.open("rb") as file:
         begin = file.read(16)
     for header, remedy in HEADERS.items():

@@ -30,7 +30,7 @@ BINARY_VIEWS = ("ner", "spans")
 class TaskSpan(msgspec.Struct, omit_defaults=True):
     """A span of a task, as read: anything, so that a bad span doesn't cost its task. A missing key is None.
 
-    place (tuple | None): the annotation file of a brat document, and the line of it; not a key of Prodigy's.
+    place (tuple | None): the annotation file of a brat document, and the line of it, as `convert-brat` writes it.
     trimmed (bool), outcome (str): set by `check_spans`; what became of the span, in the end.
     """
 
@@ -50,7 +50,6 @@ class Task(msgspec.Struct, omit_defaults=True):
     spans (list[TaskSpan] | None): None means that nothing was marked, just as an empty list does.
     answer (Any): one of ANSWERS, if it is valid.
     no_missing (bool | None): old versions' switch for "what is unmarked isn't an entity".
-    document (str | None): the name of the brat document that it is, if any; not a key of Prodigy's.
     annotator_id, session_id (Any): who answered.
     uncovered (dict[str, State] | None): the labels that it isn't complete for: not a key of Prodigy's, but what an
         earlier merge says of its Docs.
@@ -68,7 +67,6 @@ class Task(msgspec.Struct, omit_defaults=True):
     session_id: Any = msgspec.field(default=None, name="_session_id")
     no_missing: Any = None
     meta: Any = None
-    document: str | None = msgspec.field(default=None, name="_labelwise_document")
     uncovered: dict[str, State] | None = msgspec.field(default=None, name=UNCOVERED)
 
 

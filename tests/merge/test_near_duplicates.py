@@ -129,24 +129,6 @@ def test_signatures_of_earlier_runs_are_used(merging, monkeypatch):
     assert signed == ["a new text"]
 
 
-def test_documents_of_a_folder_have_no_line(merging):
-    """They are named; what counts as their line is their number in the folder."""
-    folder = merging.root / "tasks" / "brat"
-    folder.mkdir(parents=True)
-    for name, text in (("one", WORDING), ("other", WORDING.upper())):
-        (folder / f"{name}.txt").write_text(text)
-        (folder / f"{name}.ann").write_text("T1\tA 0 1\tw\n")
-    merging.declared.append({"name": "a", "path": "brat", "labels": ["A"]})
-    merging.add("b", ["A"], [{"text": unicodedata.normalize("NFD", WORDING)}], split="test")
-    ledger = merging.run(dev_ratio=0, test_ratio=0)
-    assert ledger.near_duplicates == {"train, test": 2}
-    lines = [json.loads(line) for line in merging.files()["near_duplicates.jsonl"].splitlines()]
-    texts = sorted((text for line in lines for text in line["texts"] if "doc" in text), key=lambda text: text["doc"])
-    assert texts == [
-        {"split": "train", "doc": f"{name}.txt", "dataset": "a", "file": "brat"} for name in ("one", "other")
-    ]
-
-
 def test_two_settings_that_choose_what_stays_in_one_split_are_refused():
     with pytest.raises(InputError, match="use one of them"):
         Settings(near_duplicates="group", split_by="doc")

@@ -33,7 +33,6 @@ COUNTERS = (
     "partly",
     "undeclared",
     "marked",
-    "inferred",
     "near_duplicates",
     "other_split",
     "replaced",

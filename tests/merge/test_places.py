@@ -6,6 +6,7 @@ from pathlib import Path
 
 from labelwise.corpus.manifest import read_manifest
 from labelwise.corpus.places import AnswerPlace, answer_digest, read_places
+from labelwise.sources.convert_brat import convert_brat
 from labelwise.text import text_key
 from tests.conftest import Merging
 
@@ -48,7 +49,6 @@ def test_each_answer_that_may_count_is_there_with_its_line_and_its_annotator(mer
             {"text": "big cat", "spans": spans, "_timestamp": 2},
             {"text": "one", "_view_id": "classification"},
         ],
-        document_url="https://example.org/#/{doc}",
     )
     both = [*spans, {"start": 0, "end": 3, "label": "B"}, {"start": 0, "end": 7, "label": "A", "answer": "reject"}]
     merging.add("b", ["B", "A"], [{"text": "big cat", "spans": both}], kind="complete")
@@ -59,7 +59,6 @@ def test_each_answer_that_may_count_is_there_with_its_line_and_its_annotator(mer
     merging.run()
     corpus = merging.root / "corpus"
     assert read_manifest(corpus).declared == {"a": ("A",), "b": ("B", "A"), "c": ("A",)}
-    assert read_manifest(corpus).document_urls == {"a": "https://example.org/#/{doc}"}
     two = digest([0, 3], [4, 7])
     assert places(merging) == {
         key("one"): [
@@ -81,11 +80,12 @@ def test_a_brat_document_has_the_lines_of_its_spans(merging):
     folder.mkdir(parents=True)
     (folder / "one.txt").write_text("big cat")
     (folder / "one.ann").write_text("T1\tB 0 3\tbig\nT2\tA 4 7\tcat\n")
-    merging.declared.append({"name": "brat", "path": "brat", "labels": ["A", "B"]})
+    convert_brat(folder, merging.root / "tasks" / "converted")
+    merging.declared.append({"name": "brat", "path": "converted/auto.jsonl", "labels": ["A", "B"]})
     merging.add("c", ["C"], [])
     merging.run()
     ((answer,),) = places(merging).values()
-    assert (answer.file, answer.line) == ("one.txt", 0)
+    assert (answer.file, answer.line) == ("auto.jsonl", 1)
     assert sorted(answer.lines) == [(0, 3, "one.ann", 1), (4, 7, "one.ann", 2)]
 
 

@@ -15,7 +15,7 @@ def task(text: str, *spans: tuple[int, int, str]) -> dict:
 def test_labels_are_exchanged_in_one_pass(merging: Merging):
     rows = [task("Ann saw Rome", (0, 3, "PLACE"), (8, 12, "PERSON"))]
     merging.add("a", ["PERSON", "PLACE"], rows, rename={"PERSON": "PLACE", "PLACE": "PERSON"}, split="train")
-    merging.add("b", "auto", [task("Bob", (0, 3, "PER"))], rename={"PER": "PERSON"}, split="train")
+    merging.add("b", ["PERSON"], [task("Bob", (0, 3, "PER"))], rename={"PER": "PERSON"}, split="train")
     ledger = merging.run()
     assert ledger.gold == {"train": {"PERSON": 2, "PLACE": 1}}
     assert ledger.renamed == {"a: PERSON to PLACE": 1, "a: PLACE to PERSON": 1, "b: PER to PERSON": 1}

@@ -1,7 +1,5 @@
 """A document that nobody has changed since it was predicted isn't gold; it is in a list, which can be deleted."""
 
-import json
-
 import pytest
 
 from labelwise.errors import InputError
@@ -21,22 +19,6 @@ def folder(tmp_path):
     with (tmp_path / "brat" / "batch" / "sub" / "2.ann").open("a") as file:
         file.write("T2\tB 0 1\t2\n")
     return tmp_path / "brat"
-
-
-def test_an_unchanged_document_counts_as_a_prediction(folder, merging):
-    """The folder is a data set by itself; the merge's cache knows the list, too."""
-    merging.add("a", ["A", "B"], [])
-    merging.declared[0]["path"] = str(folder)
-    merging.add("b", ["B"], [{"text": "dog"}])
-    ledger = merging.run()
-    assert (ledger.rows, ledger.spans["entity"]) == ({"merged": 2, "prediction": 1}, 2)
-    with pytest.raises(InputError, match="1 prediction that nobody has saved"):
-        merging.run(strict=True)
-    digests = json.loads((folder / "batch" / LIST).read_text())
-    (folder / "batch" / LIST).write_text(json.dumps(digests | {"sub/1.ann": "another"}))
-    assert merging.run().rows == {"merged": 3}
-    (folder / "batch" / LIST).unlink()
-    assert merging.run(strict=True).rows == {"merged": 3}
 
 
 def test_the_converter_counts_it_and_refuses_it_strictly(folder, tmp_path):

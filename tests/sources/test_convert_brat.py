@@ -36,19 +36,18 @@ def tasks(path: Path) -> list[dict]:
 
 
 def test_every_annotated_text_is_a_task_with_the_spans_of_all_labels(brat, tmp_path):
-    out, url = tmp_path / "tasks", "https://example.org/#/{doc}"
-    convert_brat(brat, out, Reading(discontinuous="cover"), split="test", prefix="demo-", document_url=url)
+    out = tmp_path / "tasks"
+    convert_brat(brat, out, Reading(discontinuous="cover"), split="test", prefix="demo-")
     declared = yaml.safe_load((out / "datasets.yml").read_text())
     labels = {"labels": ["N", "n"], "kind": "complete"}
-    assert declared == [
-        {"name": "demo-brat-test", "path": "test.jsonl", **labels, "split": "test", "document_url": url}
-    ]
+    assert declared == [{"name": "demo-brat-test", "path": "test.jsonl", **labels, "split": "test"}]
     made = tasks(out / "test.jsonl")
     assert [task["meta"]["doc"] for task in made] == ["empty.txt", "one.txt", "sub/two.txt"]
     found = [sorted((task["text"][s["start"] : s["end"]], s["label"]) for s in task["spans"]) for task in made]
     one = [("big cat", "N"), ("big cat sat", "N"), ("cat", "n")]
     assert found == [[], one, [("cat", "N"), ("cat", "n"), ("dog", "n")]]
-    assert {"start": 0, "end": 11, "label": "N", "fragments": [[0, 3], [8, 11]]} in made[1]["spans"]
+    place = {"_labelwise_place": ["one.ann", 3]}
+    assert {"start": 0, "end": 11, "label": "N", "fragments": [[0, 3], [8, 11]]} | place in made[1]["spans"]
     assert (made[1]["text"], made[1]["answer"]) == ("big cat sat\r\n", "accept")
 
 
@@ -162,8 +161,6 @@ def test_errors_say_what_to_do(tmp_path, options, message):
     (tmp_path / "in" / "a.ann").write_text("")
     with pytest.raises(InputError, match=message):
         convert_brat(tmp_path / "in", tmp_path / "out", Reading(**options))
-    with pytest.raises(InputError, match=r"section brat: document_url 'ftp://.*' isn't an address"):
-        convert_brat(tmp_path / "in", tmp_path / "out", document_url="ftp://example.org/{doc}")
 
 
 def write_folders(root: Path, *folders: str) -> Path:

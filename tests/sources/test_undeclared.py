@@ -1,6 +1,5 @@
 """What is found in a folder of data sets that nobody has declared."""
 
-import json
 import os
 import re
 from pathlib import Path
@@ -11,14 +10,12 @@ import yaml
 from typer.testing import CliRunner
 
 from labelwise.errors import InputError
-from labelwise.merge.rules.settings import Settings
-from labelwise.merge.run import merge_data
 from labelwise.sources.convert_brat import convert_brat
 from labelwise.sources.declarations import load_datasets
 from labelwise.sources.files import has_data
 from labelwise.sources.undeclared import Undeclared, declare_folder
 from scripts.merge import merge_cli
-from tests.conftest import Merging, write_jsonl
+from tests.conftest import write_jsonl
 from tests.sources.test_formats import make_database
 
 
@@ -160,26 +157,6 @@ def test_a_folder_without_data_sets_is_passed_over(tmp_path):
     assert [one.name for one in load_datasets([tmp_path / "datasets.yml", tmp_path / "empty"])] == ["a"]
     with pytest.raises(InputError, match="no data set is declared"):
         load_datasets([tmp_path / "empty"])
-
-
-def test_labels_can_be_those_that_were_used_and_the_books_say_so(merging: Merging):
-    merging.add("a", "auto", [task("Ann", "PERSON"), task("Rome", "PLACE")])
-    merging.add("b", ["PERSON"], [task("Bob", "PERSON")])
-    metrics = merging.root / "merge.json"
-    merge_data([merging.root / "tasks/datasets.yml"], merging.root / "corpus", Settings(), metrics=metrics)
-    written = json.loads(metrics.read_text())
-    assert written["inferred"] == {"a": 2}
-    assert (written["compared"], written["problems"]) == (True, 0)
-    assert set(written["labels"]) == {"PERSON", "PLACE"}
-    merging.declared.clear()
-    merging.add("c", "auto", [task("nothing")])
-    with pytest.raises(InputError, match="no span has a label; list the labels"):
-        merging.run()
-    (merging.root / "tasks/c.jsonl").write_text('{"tokens": ["Ann"], "ner_tags": [1]}\n')
-    with pytest.raises(
-        InputError, match=r"no span has a label \(c\.jsonl, line 1: malformed: the tag 1 has no name;.*\)"
-    ):
-        merging.run()
 
 
 def test_beside_data_sets_of_ones_own_the_demo_is_not_converted(folder, tmp_path):

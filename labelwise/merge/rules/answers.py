@@ -42,12 +42,12 @@ class Answer(msgspec.Struct):
     @property
     def place(self) -> str:
         """File and line."""
-        return str(self.file / self.task.document) if self.task.document else f"{self.file}:{self.line}"
+        return f"{self.file}:{self.line}"
 
     @property
     def name(self) -> tuple[str, int]:
-        """The name of the file, and the line; a document has none."""
-        return (self.task.document, 0) if self.task.document else (self.file.name, self.line)
+        """The name of the file, and the line."""
+        return (self.file.name, self.line)
 
     @property
     def order(self) -> tuple[float, int, int]:
@@ -125,9 +125,8 @@ def place_of(answer: Answer, counting: Collection[tuple[str, str, int]]) -> Answ
     if why_not(answer) or (complete and answer.task.answer != "accept"):
         return None
     place = AnswerPlace(answer.dataset.name, *answer.name, answer.who[0])
-    if answer.task.document or not complete:
-        place.judged = None if complete else [(span.start, span.end) for span in answer.spans]
-        place.lines = [(span.start, span.end, *span.place) for span in answer.spans if span.place]
+    place.judged = None if complete else [(span.start, span.end) for span in answer.spans]
+    place.lines = [(span.start, span.end, *span.place) for span in answer.spans if span.place]
     if (answer.dataset.name, *answer.name) in counting:
         place.digests = digests(answer)
     return place

@@ -45,7 +45,7 @@ class Merged(msgspec.Struct):
     name (str): the document that the text is, as its tasks' `meta.doc` says; empty if none does.
     coverage (dict[str, str]): "complete" or "partial" by label; neither for a label that isn't in it.
     covered (dict[tuple[str, str], str]): the same by data set and label, of its own answers.
-    places (dict): data set, file and line of each answer that counts; a brat document has no line, which is 0.
+    places (dict): data set, file and line of each answer that counts.
     accepted, rejected (dict): the spans that count, sorted, each with those who say so.
     lost (list[LostSpan]): accepted spans that were rejected elsewhere, or the other way round.
     versions (dict[str, list[Version]]): the spans of each of several annotators, by label.

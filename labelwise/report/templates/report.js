@@ -64,9 +64,6 @@ const idOf = (one) => JSON.stringify([one.key, one.label, one.current, one.propo
 let verdicts = new Map();
 let at = 0;
 
-// Of a document, as {doc} stands for it; folders stay folders.
-const nameInUrl = (doc) => encodeURIComponent(doc.replace(/\.txt$/, "")).replaceAll("%2F", "/");
-
 // A correction to another label is two decisions: one removes, one adds.
 function rowsOf(one) {
   const verdict = verdicts.get(idOf(one));
@@ -110,8 +107,7 @@ function showCase() {
     return;
   }
   const answers = Object.values(one.answers);
-  const url = one.doc && cards.urls[answers[0]?.dataset]?.replaceAll("{doc}", nameInUrl(one.doc));
-  const where = url ? make("a", { href: url, rel: "noreferrer" }, one.doc) : one.doc;
+  const where = one.doc;
   const alike = cards.cases.filter((other) => formOf(other) === formOf(one)).length;
   const button = (key, text) => {
     const made = make("button", { type: "button", tabIndex: -1 }, text, " ", make("kbd", {}, key));
