@@ -69,17 +69,6 @@ def test_a_folder_that_cannot_be_read_stops_a_merge(tmp_path, monkeypatch, path)
         load_datasets([declare(tmp_path, path)])
 
 
-def test_declarations_in_a_folder_that_cannot_be_read_are_not_left_out(tmp_path, monkeypatch):
-    write_jsonl(tmp_path / "a.jsonl", [{"text": "one"}])
-    declare(tmp_path, "a.jsonl")
-    (tmp_path / "private").mkdir()
-    deny(monkeypatch, tmp_path / "private")
-    with pytest.raises(InputError, match="private: this folder can't be read"):
-        load_datasets([tmp_path / "**" / "*.yml"])
-    with pytest.raises(InputError, match=r"none-\*\.yml: no file matches"):
-        load_datasets([tmp_path / "datasets.yml", tmp_path / "none-*.yml"])
-
-
 def test_folders_that_link_to_each_other_are_read_once(tmp_path):
     for name in ("a", "b", "c"):
         document(tmp_path / "brat" / name, "one")
