@@ -65,7 +65,7 @@ def test_predictions_are_the_pipelines(ruler, demo_corpus, tmp_path):
     nlp = spacy.load(ruler)
     gold_docs = {doc.text: doc for doc in read_docs(demo_corpus / "test", spacy.blank("en"))}
     assert [doc.key for doc in found] == sorted({doc.key for doc in found})
-    assert len(found) == len(gold_docs) > 3
+    assert len(found) == len(gold_docs) > 2
     for doc in found:
         expected, gold = nlp(doc.text), gold_docs.pop(doc.text)
         assert doc.predicted == sorted((ent.start_char, ent.end_char, ent.label_) for ent in expected.ents)
