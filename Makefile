@@ -2,7 +2,7 @@
 PYTHON ?= python3
 UV ?= uv
 
-.PHONY: help run test test-all nightly rounding wheel lint docs bench gpu lock clean
+.PHONY: help run quick test test-all nightly rounding lint docs wheel bench gpu lock clean
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -11,35 +11,40 @@ run: .venv/.ready ## Set up .venv (no torch) and run the whole way on the demo c
 	@test -t 1 && test -z "$$NO_COLOR" || export ANSI_COLORS_DISABLED=1; PYTHONUNBUFFERED=1 .venv/bin/weasel run all
 
 PYTEST = .venv-dev/bin/python -m pytest -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
-test: .venv-dev/.ready ## Set up .venv-dev and pass the tests, but for the long ones: five minutes on two quiet cores.
+quick: .venv-dev/.ready ## Pass the tests that take less than two seconds each, while you edit.
+	$(PYTEST) -m "not heavy and not long and not nightly" $(ARGS)
+
+test: .venv-dev/.ready .venv/.ready ## Pass the tests, but for the long ones: four minutes on two quiet cores.
 	$(PYTEST) -m "not long and not nightly" $(ARGS)
 
-test-all: .venv-dev/.ready ## Pass the long tests, too, as CI does: 25 minutes.
+test-all: .venv-dev/.ready .venv/.ready ## Pass the long tests, too: 15 minutes.
 	$(PYTEST) -m "not nightly" $(ARGS)
 
-nightly: .venv-dev/.ready .venv-dev/.languages rounding ## All tests, those that train on other processors, too: hours.
+nightly: .venv-dev/.ready .venv/.ready .venv-dev/.languages ## Pass all tests, with the mutations of the code: hours.
 	$(PYTEST) $(ARGS)
 
 # As on a processor without AVX, on one whose numpy has no vectors either, and with two other seeds. SkylakeX needs AVX-512.
-TRAINING = $(PYTEST) -m "not long and not nightly" tests/train tests/check tests/recognizer tests/evaluate/test_run.py
+TRAINING = $(PYTEST) -m "not long and not nightly" tests/train tests/check tests/spacy_per_label tests/evaluate/test_run.py
 rounding: .venv-dev/.ready ## Pass the tests that train with the rounding of other processors, and with other seeds.
 	OPENBLAS_CORETYPE=Haswell $(TRAINING) $(ARGS)
 	OPENBLAS_CORETYPE=Sandybridge NPY_DISABLE_CPU_FEATURES="AVX2 FMA3" LABELWISE_TEST_SEED=1 $(TRAINING) $(ARGS)
 	OPENBLAS_CORETYPE=Nehalem LABELWISE_TEST_SEED=2 $(TRAINING) $(ARGS)
 	! grep -q avx512f /proc/cpuinfo || OPENBLAS_CORETYPE=SkylakeX $(TRAINING) $(ARGS)
 
+RULES = tests/test_house.py tests/test_numbers.py tests/test_project.py tests/test_promises.py
+lint: .venv-dev/.ready ## Check style, types, what bandit would find, and that project, pages and code are in step.
+	.venv-dev/bin/ruff check .
+	.venv-dev/bin/ruff format --check .
+	.venv-dev/bin/mypy
+	.venv-dev/bin/python -m pytest $(RULES)
+
+docs: .venv-docs/.ready ## Build the documentation as a site in build/site; a broken link fails.
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict --site-dir build/site
+
 BUILD = from setuptools import build_meta as build; build.build_sdist('build/dist'); build.build_wheel('build/dist')
 wheel: .venv-dev/.ready ## Build a wheel and an sdist of labelwise in build/dist, for pip to install.
 	rm -rf build/lib build/bdist* build/dist labelwise.egg-info && mkdir -p build/dist
 	.venv-dev/bin/python -c "$(BUILD)" > build/dist.log && ls build/dist
-
-lint: .venv-dev/.ready ## Check style, types, and what bandit would find.
-	.venv-dev/bin/ruff check .
-	.venv-dev/bin/ruff format --check .
-	.venv-dev/bin/mypy
-
-docs: .venv-docs/.ready ## Build the documentation as a site in build/site; a broken link fails.
-	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict --site-dir build/site
 
 bench: .venv-bench/.ready ## Set up .venv-bench (no torch) and measure the merge; BENCH=loaders measures training.
 	.venv-bench/bin/python -m benchmarks.$(or $(BENCH),merge) $(ARGS)

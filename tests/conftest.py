@@ -12,6 +12,7 @@ import pytest
 import yaml
 from spacy.attrs import ENT_IOB, ENT_TYPE, ORTH, SPACY
 from spacy.tokens import Doc
+from spacy.util import load_config
 
 from labelwise.corpus.annotation import GOLD, INCORRECT, annotation_of, is_merged
 from labelwise.corpus.docbin_reader import StoredDoc
@@ -34,6 +35,12 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 TINY = {"components.tok2vec.model.encode.width": 32, "training.batcher.size": 300}
 # BERT has a dropout of its own, which `training.dropout` doesn't change.
 NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+
+
+def make_narrow(config: Path, target: Path, eval_frequency: int) -> None:
+    """Write a config whose model is narrow, and which is evaluated every so many steps."""
+    overrides = TINY | {"training.eval_frequency": eval_frequency}
+    load_config(config, overrides=overrides, interpolate=False).to_disk(target)
 
 
 def real_corpus(name: str) -> Path:
@@ -68,7 +75,11 @@ def stored(doc: Doc) -> StoredDoc:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the tests of the whole project, which take longest: other processes do the rest meanwhile."""
+    """Mark those that were measured to be heavy, and begin with those of the whole project, which take longest."""
+    heavy = {line for line in (ROOT / "tests/heavy.txt").read_text(encoding="utf8").splitlines() if line[:1] != "#"}
+    for item in items:
+        if item.nodeid.partition("[")[0] in heavy:
+            item.add_marker("heavy")
     items.sort(key=lambda item: (item.path.name != "test_end_to_end.py", item.path.parent.name != "tests"))
 
 

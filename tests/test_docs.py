@@ -22,16 +22,18 @@ from labelwise.demo.corpus import DemoDoc, add_noise, make_doc
 from labelwise.demo.write import write_docs
 from labelwise.export.brat import standoff
 from labelwise.export.source import read_corpus
+from tests.clone import IDENTITY as COMMITTER
+from tests.clone import Clone as Copy
+from tests.clone import replace_once as edit
 from tests.conftest import ROOT, write_jsonl
-from tests.project.installed import PROJECT, Installed, build, edit, install
+from tests.project.installed import PROJECT, Installed, build, install
 from tests.sources.servers import PASSWORD, postgresql
-from tests.test_end_to_end import Copy
 
 LABELS = ("PERSON", "PLACE")
 PAGES = ("README.md", "CONTRIBUTING.md", "assets/README.md", "benchmarks/README.md", "docs")
 # By page and first line, why no test runs a block as it is written.
 NOT_RUN = {
-    ("README.md", "make run"): "sets up environments; .ci/run calls make test, and make run is weasel run all in one",
+    ("README.md", "make run"): "sets up environments; make run is weasel run all in one",
     ("docs/index.md", "make run"): "the same",
     ("CONTRIBUTING.md", "make test"): "these are what runs this test",
     ("docs/accounting.md", "weasel assets --extra"): "fetches public corpora; merge/test_public.py merges them",
@@ -460,7 +462,7 @@ def installed(tmp_path_factory) -> Installed:
 @pytest.mark.long
 def test_a_project_of_the_installed_package_is_run_and_upgraded(installed, tmp_path):
     bash = ("bash", "-euc")
-    later = installed.next(tmp_path / "later", **{PROJECT: ("Merge the data sets", "Now merge the data sets")})
+    later = installed.next(tmp_path / "later", PROJECT, "Merge the data sets", "Now merge the data sets")
     for one in (installed, later):
         one.environment |= COMMITTER
     installed.run(*bash, block("docs/install.md", "labelwise init mine"), cwd=tmp_path)
@@ -514,9 +516,6 @@ def test_weasel_clones_the_project_as_git_does(project, tmp_path):
     run_block(project, f"cd {tmp_path}\n{command}")
     heads = {project.run("git", "-C", str(root), "rev-parse", "HEAD") for root in (project.root, tmp_path / "mydir")}
     assert len(heads) == 1
-
-
-COMMITTER = {f"GIT_{who}_{what}": "t@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 
 
 @pytest.mark.long

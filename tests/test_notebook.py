@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from labelwise.demo.write import make_demo
+from tests.clone import DEV, Clone
 from tests.conftest import ROOT
-from tests.test_end_to_end import Copy
 
 nbformat = pytest.importorskip("nbformat")
 nbclient = pytest.importorskip("nbclient")
@@ -21,7 +21,7 @@ NOTEBOOK = ROOT / "notebooks" / "colab.ipynb"
 def test_the_notebook_runs_from_top_to_bottom(tiny_bert, tmp_path, monkeypatch):
     pytest.importorskip("spacy_transformers")
     (tmp_path / "repository").mkdir()
-    copy = Copy(tmp_path / "repository")
+    copy = Clone(tmp_path / "repository", programs=DEV)
     make_demo(tmp_path / "brat", docs=16, labels=2, words=40)
     with zipfile.ZipFile(tmp_path / "data.zip", "w") as archive:
         for file in sorted((tmp_path / "brat").rglob("*.*")):

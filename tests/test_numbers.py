@@ -45,21 +45,6 @@ def test_all_results_are_shown():
     assert named == {path.stem for path in measure.RESULTS.glob("*.json")}
 
 
-def test_a_block_is_written_anew(stored):
-    page = "a\n<!-- result: speed -->\nold\n<!-- end -->\nb\n<!-- result: speed -->\n<!-- end -->\n"
-    table = (
-        "<!-- result: speed -->\n"
-        "| training | words | ratio | share |\n"
-        "| --- | ---: | ---: | ---: |\n"
-        "| one | 3,770 | 1.00 | 50.0% |\n"
-        "| two | 10,521 | 2.61 (2.57 to 3.09) |  |\n"
-        "\n"
-        "`c`; 2026-11-23, commit abc1234. Alone.\n"
-        "<!-- end -->\n"
-    )
-    assert tables.update(page) == f"a\n{table}b\n{table}"
-
-
 @pytest.mark.parametrize(
     ("old", "title", "new"),
     [

@@ -90,10 +90,6 @@ def fail_or_sleep(job: int) -> None:
     time.sleep(60)
 
 
-def pid_of(job: int) -> int:
-    return os.getpid()
-
-
 def test_a_killed_worker_is_an_error_that_says_so(tmp_path):
     with pytest.raises(InputError, match="a worker was killed"), open_workers(2, "", tmp_path / "out") as map_jobs:
         list(map_jobs(kill_itself, range(9)))
@@ -105,11 +101,6 @@ def test_after_an_error_no_job_is_waited_for(tmp_path):
         list(map_jobs(fail_or_sleep, range(3)))
     assert time.monotonic() - before < 20
     assert multiprocessing.active_children() == []
-
-
-def test_one_worker_is_this_process(tmp_path):
-    with open_workers(1, "", tmp_path / "out") as map_jobs:
-        assert list(map_jobs(pid_of, [0])) == [os.getpid()]
 
 
 def test_a_scheduler_that_does_not_answer_is_named(tmp_path):

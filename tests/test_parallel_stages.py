@@ -19,11 +19,11 @@ from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
 from labelwise.train.recipe import Recipe
-from tests.conftest import ROOT
+from tests.conftest import ROOT, TINY
 from tests.merge.test_run import random_datasets
 
 pytestmark = pytest.mark.long
-SMALL = {"training.max_steps": 4, "training.eval_frequency": 2, "training.batcher.size": 300}
+SMALL = {**TINY, "training.max_steps": 4, "training.eval_frequency": 2}
 Stage = Callable[..., Any]
 
 

@@ -1,38 +1,50 @@
-"""project.yml, dvc.yaml, the docs and the code are in step."""
+"""project.yml, dvc.yaml, requirements, pages and code are in step; `make lint` runs this file."""
 
 import ast
-import hashlib
 import re
-import shutil
-import subprocess
-import sys
+from functools import cache
 from pathlib import Path
 from typing import get_args, get_type_hints
 
 import msgspec
 import pytest
 import srsly
-import yaml
-from dvc.utils.hydra import apply_overrides
 
-from labelwise.errors import InputError
+import labelwise
 from labelwise.merge import cache as merge_cache
 from labelwise.merge.rules.policies import Annotators, Policies
 from labelwise.merge.rules.settings import Settings
 from labelwise.package.wheel import PackageName
-from labelwise.project.stages import SECTIONS, check_values
+from labelwise.project.stages import SECTIONS, dvc_yaml
 from labelwise.settings import read_section
 from labelwise.sources.brat import Discontinuous, MissingAnn, Shifted
 from labelwise.train import checkpoint as train_checkpoint
 from scripts.check_labels import CheckSection
 from scripts.convert_brat import BratSection
 from scripts.report import ReportSection
-from tests.conftest import ROOT, real_corpus
-from tests.report.report_inputs import write_plots
+from tests.conftest import ROOT
 
 PROJECT = srsly.read_yaml(ROOT / "project.yml")  # as weasel does
 COMMANDS = {command["name"]: command for command in PROJECT["commands"]}
 ONLY_PRINTED = ("console.py", "errors.py")  # no output depends on these
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf8")
+ENVIRONMENTS = dict(re.findall(r"(?m)^(\.venv\S*)/\.ready: requirements/(\w+)\.txt", MAKEFILE))
+
+
+def read(path: str) -> str:
+    return (ROOT / path).read_text(encoding="utf8")
+
+
+@cache
+def imports_of(file: Path) -> list[Path]:
+    """The files of the repository that a file imports itself."""
+    names = []
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        elif isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+    return [path for name in names if (path := ROOT / (name.replace(".", "/") + ".py")).is_file()]
 
 
 def imported_files(file: Path) -> set[Path]:
@@ -40,17 +52,9 @@ def imported_files(file: Path) -> set[Path]:
     found, queue = set(), [file]
     while queue:
         current = queue.pop()
-        if current in found:
-            continue
-        found.add(current)
-        for node in ast.walk(ast.parse(current.read_text(encoding="utf8"))):
-            names = []
-            if isinstance(node, ast.ImportFrom) and node.module:
-                names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-            elif isinstance(node, ast.Import):
-                names = [alias.name for alias in node.names]
-            paths = [ROOT / (name.replace(".", "/") + ".py") for name in names]
-            queue += [path for path in paths if path.is_file()]
+        if current not in found:
+            found.add(current)
+            queue += imports_of(current)
     return found
 
 
@@ -72,14 +76,9 @@ def outputs(command) -> list[str]:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_all_code_that_a_command_uses_is_in_its_deps(name):
-    assert needed(COMMANDS[name]) <= set(COMMANDS[name]["deps"])
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_no_command_depends_on_code_that_it_does_not_use(name):
+def test_a_command_depends_on_all_code_that_it_uses_and_on_no_other(name):
     code = {dep for dep in COMMANDS[name]["deps"] if dep.startswith(("labelwise/", "scripts/", "configs/"))}
-    assert code <= needed(COMMANDS[name])
+    assert code == needed(COMMANDS[name])
 
 
 @pytest.mark.parametrize(("stage", "names"), [(merge_cache, ["merge"]), (train_checkpoint, ["train-cpu", "train-gpu"])])
@@ -100,20 +99,14 @@ def test_every_path_on_a_command_line_is_a_dep_or_an_output(name):
             assert inside or any(item.startswith(path + "/") for item in outputs(command)), path
 
 
-def test_no_output_is_made_twice_or_inside_another():
+def test_no_output_is_made_twice_or_inside_another_or_read_by_its_command():
+    def inside(one: str, other: str) -> bool:
+        return (one + "/").startswith(other + "/") or (other + "/").startswith(one + "/")
+
     made = [output for command in COMMANDS.values() for output in outputs(command)]
-    for i, one in enumerate(made):
-        for other in made[i + 1 :]:
-            assert not (one + "/").startswith(other + "/"), (one, other)
-            assert not (other + "/").startswith(one + "/"), (one, other)
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_no_command_reads_what_it_writes(name):
-    for output in outputs(COMMANDS[name]):
-        for dep in COMMANDS[name]["deps"]:
-            assert not (dep + "/").startswith(output + "/"), dep
-            assert not (output + "/").startswith(dep + "/"), dep
+    assert [(one, other) for at, one in enumerate(made) for other in made[at + 1 :] if inside(one, other)] == []
+    for name, command in COMMANDS.items():
+        assert [(name, dep) for dep in command["deps"] for output in outputs(command) if inside(dep, output)] == []
 
 
 def test_workflows_make_every_input_before_it_is_used():
@@ -127,32 +120,17 @@ def test_workflows_make_every_input_before_it_is_used():
                     assert made_by[dep] in [*before.get(title, ()), *workflow[:position]], (name, dep)
 
 
-def test_reports_are_written_again_by_weasel_as_they_show_more_than_their_deps():
-    """The findings of check-folds, where it was run."""
-    assert [name for name, command in COMMANDS.items() if command.get("no_skip")] == ["report", "report-gpu"]
-    assert PROJECT["workflows"]["fix"] == ["check-folds", "report"]
-
-
 @pytest.mark.parametrize("name", COMMANDS)
-def test_help_is_one_imperative_line(name):
-    text = COMMANDS[name]["help"]
-    assert "\n" not in text
-    assert text[0].isupper()
-    assert not text.endswith(".")
+def test_help_is_one_sentence_without_a_full_stop(name):
+    assert re.fullmatch(r"[A-Z].*[^.]", COMMANDS[name]["help"])
 
 
-def test_variables_are_few():
+def test_variables_are_few_scalars_and_used():
     """What is set rarely stands in a section, or in a config."""
-    assert len(PROJECT["vars"]) <= 20
-
-
-def test_variables_are_scalars_and_used():
     lines = "".join(line for command in COMMANDS.values() for line in [*command["script"], *command["deps"]])
-    for name, value in PROJECT["vars"].items():
-        assert isinstance(value, str | int | float), name
-        assert f"${{vars.{name}}}" in lines, name
-    for name in re.findall(r"\$\{vars\.(\w+)\}", lines):
-        assert name in PROJECT["vars"]
+    assert {*re.findall(r"\$\{vars\.(\w+)\}", lines)} == PROJECT["vars"].keys()
+    assert all(isinstance(value, str | int | float) for value in PROJECT["vars"].values())
+    assert len(PROJECT["vars"]) <= 20
 
 
 @pytest.mark.parametrize(
@@ -182,64 +160,18 @@ def test_a_command_runs_again_if_a_section_that_it_reads_has_changed():
     assert {section for sections in read.values() for section in sections} == PROJECT.keys() - own
 
 
-@pytest.mark.parametrize("asset", PROJECT["assets"], ids=lambda asset: asset["dest"])
-def test_assets_name_commit_and_checksum(asset):
-    assert asset["extra"] is True
-    assert re.fullmatch(r"[0-9a-f]{32}", asset["checksum"])
-
-
-def test_assets_descriptions_name_a_commit_for_each_repository():
-    cloned = [asset for asset in PROJECT["assets"] if "git" in asset]
-    for repo in {asset["git"]["repo"] for asset in cloned}:
-        descriptions = [asset["description"] for asset in cloned if asset["git"]["repo"] == repo]
-        assert any(re.search(r"commit [0-9a-f]{40}", text) for text in descriptions), repo
-
-
-def test_assets_that_are_files_are_those_of_a_commit():
+def test_assets_are_those_of_a_commit_and_have_a_checksum():
+    cloned = {asset["git"]["repo"] for asset in PROJECT["assets"] if "git" in asset}
+    named = {one["git"]["repo"] for one in PROJECT["assets"] if re.search(r"commit [0-9a-f]{40}", one["description"])}
+    assert named == cloned
     for asset in PROJECT["assets"]:
+        assert asset["extra"] is True
+        assert re.fullmatch(r"[0-9a-f]{32}", asset["checksum"])
         assert "git" in asset or re.search(r"/[0-9a-f]{40}/", asset["url"])
 
 
-def test_the_public_prodigy_tasks_are_those_that_the_project_names():
-    folder = real_corpus("prodigy_jsonl")
-    for asset in PROJECT["assets"]:
-        if "url" in asset:
-            file = folder / Path(asset["dest"]).name
-            assert hashlib.md5(file.read_bytes()).hexdigest() == asset["checksum"]
-
-
 def test_dvc_yaml_is_up_to_date():
-    done = subprocess.run(
-        [sys.executable, "-m", "scripts.update_dvc", "--check"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout
-
-
-def test_curves_are_drawn_without_a_gpu_and_without_complaints(tmp_path):
-    """DVC says that plots failed if one of dvc.yaml isn't there: those of the GPU are empty tables."""
-    results = tmp_path / "plots"
-    shutil.copytree(ROOT / "plots", results, ignore=shutil.ignore_patterns("cpu*"))
-    write_plots(results, "cpu")
-    (tmp_path / ".dvc").mkdir()
-    for name in ("project.yml", "dvc.yaml", ".dvc/config"):
-        shutil.copy(ROOT / name, tmp_path / name)
-
-    def run(*command: str) -> str:
-        return subprocess.check_output(command, cwd=tmp_path, stderr=subprocess.STDOUT, text=True)
-
-    run("git", "init", "-q")
-    run("git", "add", "-A")
-    run("git", "-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "-qm", "x")
-    assert "failed" not in run(sys.executable, "-m", "dvc", "plots", "diff", "HEAD")
-    page = (tmp_path / "dvc_plots" / "index.html").read_text(encoding="utf8")
-    assert set(re.findall(r"plots/\w+\.tsv", page)) >= {"plots/cpu.tsv"}
-
-
-def test_the_table_of_commands_is_up_to_date(tmp_path):
-    command = [Path(sys.executable).with_name("weasel"), "document", "--no-emoji", "--output", tmp_path / "README.md"]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-    generated = (tmp_path / "README.md").read_text(encoding="utf8").strip()
-    assert generated in (ROOT / "docs" / "commands.md").read_text(encoding="utf8"), "see CONTRIBUTING.md"
+    assert read("dvc.yaml") == dvc_yaml(ROOT / "project.yml"), "python -m scripts.update_dvc"
 
 
 POLICIES = get_type_hints(Policies) | {
@@ -255,80 +187,38 @@ def test_project_docs_and_code_agree_on_the_policies(policy):
     values = get_args(POLICIES[policy])
     section = "merge" if policy in Settings.__struct_fields__ else "brat"
     assert PROJECT[section][policy] == values[0]
-    [row] = re.findall(rf"(?m)^\| `{policy}` \|.*$", (ROOT / "docs" / "accounting.md").read_text(encoding="utf8"))
+    [row] = re.findall(rf"(?m)^\| `{policy}` \|.*$", read("docs/accounting.md"))
     assert sorted(re.findall(r"`([a-z_-]+)`", row)[1:]) == sorted(values)
-    comment = re.search(rf"(?m)^  {policy}: .*# (.*)$", (ROOT / "project.yml").read_text(encoding="utf8"))[1]
+    comment = re.search(rf"(?m)^  {policy}: .*# (.*)$", read("project.yml"))[1]
     assert comment.split(": ")[-1].split(" | ") == list(values)
 
 
-def test_the_readme_is_a_door():
-    assert (ROOT / "README.md").read_text(encoding="utf8").count("\n") <= 110
+def test_the_changelog_begins_with_this_version():
+    headings = re.findall(r"(?m)^## (\S+)", read("CHANGELOG.md"))
+    assert headings[0] == labelwise.__version__.partition(".dev")[0]
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
-def test_the_door_begins_with_the_pitch_two_commands_and_the_report(page):
-    text = (ROOT / page).read_text(encoding="utf8")
-    pitch, run, test, picture = (
-        text.index(part)
-        for part in (
-            "**Annotate label by label. Know what to fix next.**",
-            "\nmake run ",
-            "\nmake test ",
-            "report.png)",
-        )
-    )
-    assert pitch < run < test < picture < text.index("\n## ")
+def test_every_target_is_in_the_help():
+    [targets] = re.findall(r"(?m)^\.PHONY: (.*)$", MAKEFILE)
+    assert re.findall(r"(?m)^([a-z-]+):.*##", MAKEFILE) == targets.split()
 
 
-def test_the_reference_of_the_code_stands_apart_from_the_guides():
-    site = srsly.read_yaml(ROOT / "mkdocs.yml")
-    guides, reference = (pages for part in site["nav"] for pages in part.values())
-    assert guides[0] == "index.md"
-    assert [page for page in guides if page.startswith("api/")] == []
-    assert [page for page in reference if not page.startswith("api/")] == []
-    assert "navigation.tabs" in site["theme"]["features"]
+@pytest.mark.parametrize("environment", ENVIRONMENTS)
+def test_every_environment_is_pinned_and_can_be_made_anew(environment):
+    name = ENVIRONMENTS[environment]
+    lines = read(f"requirements/{name}.txt").splitlines()
+    assert lines[0] == "# make lock"
+    assert all(re.fullmatch(r"[a-z0-9-]+(\[\w+\])?==[\w.+]+", line) for line in lines[1:]), lines
+    assert f"> requirements/{name}.txt\n" in MAKEFILE.partition("\nlock:")[2]
+    assert environment in MAKEFILE.partition("\nclean:")[2].split()
 
 
-def test_the_project_can_be_read_through():
-    """Thirty lines for a command, on average, and what comes before them."""
-    assert (ROOT / "project.yml").read_text(encoding="utf8").count("\n") < 75 + 30 * len(COMMANDS)
+def test_a_benchmark_that_make_is_told_to_run_is_there():
+    pages = [path for folder in (".", "docs", "benchmarks") for path in (ROOT / folder).glob("*.md")]
+    names = {name for path in pages for name in re.findall(r"BENCH=([a-z_]+)", path.read_text(encoding="utf8"))}
+    assert {name for name in names if not (ROOT / "benchmarks" / f"{name}.py").is_file()} == set()
 
 
-@pytest.mark.parametrize(
-    ("override", "line", "changed"),
-    [
-        ("vars.seed=1", "  seed: 0\n", "  seed: 1\n"),
-        ("merge.split_salt=x", "  split_salt: labelwise       # ", "  split_salt: x               # "),
-    ],
-)
-def test_the_project_is_written_as_dvc_writes_it(tmp_path, override, line, changed):
-    """What `dvc exp run -S` does to it: one line changes, and neither comments nor `${vars...}` are lost."""
-    file = tmp_path / "project.yml"
-    before = (ROOT / "project.yml").read_text(encoding="utf8")
-    file.write_text(before, encoding="utf8")
-    apply_overrides(file, [override])
-    assert before.count(line) == 1
-    assert file.read_text(encoding="utf8") == before.replace(line, changed)
-
-
-@pytest.mark.parametrize("value", ["", "a b", '$HOME `x` \\ "', "; exit 3", "#", "é # x"])
-@pytest.mark.parametrize("quotes", ["'", ""])
-def test_a_shell_gets_the_values_of_variables_as_they_are_or_they_are_refused(tmp_path, value, quotes):
-    command = {"name": "show", "script": [f"printf '<%s>' {quotes}${{vars.it}}{quotes} end"], "outputs": ["x"]}
-    project = tmp_path / "project.yml"
-    project.write_text(yaml.safe_dump({"vars": {"it": value}, "commands": [command]}), encoding="utf8")
-    if not quotes and value != "a b":
-        with pytest.raises(InputError, match=r"project\.yml: it: .* can't be part of show: it isn't in quotes"):
-            check_values(project)
-        return
-    check_values(project)
-    line = command["script"][0].replace("${vars.it}", value)
-    found = subprocess.check_output(["sh", "-c", line], cwd=tmp_path, text=True)
-    assert found == ("<a><b><end>" if not quotes else f"<{value}><end>")
-
-
-def test_a_value_that_would_end_its_quotes_is_refused(tmp_path):
-    command = {"name": "show", "script": ["echo '${vars.it}'"], "outputs": ["x"]}
-    (tmp_path / "project.yml").write_text(yaml.safe_dump({"vars": {"it": "it's"}, "commands": [command]}))
-    with pytest.raises(InputError, match=r"project\.yml: it: \"it's\" can't be part of show: an apostrophe"):
-        check_values(tmp_path / "project.yml")
+def test_every_test_that_ci_leaves_out_is_run_by_another_workflow():
+    workflows = "".join(path.read_text(encoding="utf8") for path in (ROOT / ".github/workflows").glob("*.yml"))
+    assert {"lint", "docs", "test", "test-all", "nightly"} <= {*re.findall(r"run: make (\S+)", workflows)}

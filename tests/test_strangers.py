@@ -28,7 +28,7 @@ from labelwise.train.checkpoint import State, restore
 from labelwise.train.parameters import find_slots
 from labelwise.train.recipe import Recipe
 from labelwise.train.run import train_pipeline
-from tests.conftest import ROOT
+from tests.conftest import ROOT, TINY
 
 
 class Bomb:
@@ -65,7 +65,7 @@ def try_to_read(read: Callable[[], Any], error: type[Exception] = InputError) ->
 
 
 @pytest.mark.parametrize("kind", ["bytes", "extension", "array"])
-@pytest.mark.parametrize("field", ["user_data", "span_groups", "cats", "flags", "strings", "tokens", "attrs", "all"])
+@pytest.mark.parametrize("field", ["user_data", "span_groups", "cats", "strings", "tokens", "all"])
 def test_no_spacy_file_runs_anything(tmp_path, mark, field, kind):
     bomb = bombs(mark)[kind]
     docs = DocBin(store_user_data=True, docs=[spacy.blank("en")("big cat")])
@@ -77,19 +77,10 @@ def test_no_spacy_file_runs_anything(tmp_path, mark, field, kind):
     elif field != "all":
         content[field] = [bomb] if field in ("cats", "flags", "strings", "attrs") else bomb
     path = tmp_path / "x.spacy"
-    path.write_bytes(zlib.compress(msgspec.msgpack.encode(content)))
-    try_to_read(lambda: list(read_stored_docs(path)))
-    try_to_read(lambda: list(read_spacy(path)))
-    assert not mark.exists()
-
-
-@pytest.mark.parametrize("packed", [zlib.compress, bytes])
-def test_no_pickle_is_a_spacy_file(tmp_path, mark, packed):
-    path = tmp_path / "x.spacy"
-    path.write_bytes(packed(pickle.dumps(Bomb(mark))))
-    for read in (read_stored_docs, read_spacy):
-        with pytest.raises(InputError, match=r"x\.spacy"):
-            list(read(path))
+    for data in (zlib.compress(msgspec.msgpack.encode(content)), zlib.compress(pickle.dumps(Bomb(mark)))):
+        path.write_bytes(data)
+        for read in (read_stored_docs, read_spacy):
+            try_to_read(lambda read=read: list(read(path)))
     assert not mark.exists()
 
 
@@ -190,14 +181,10 @@ def test_no_label_is_a_path(label):
 
 def test_curves_are_numbers_and_so_no_formulas(demo_corpus, tmp_path):
     """A spreadsheet would compute a cell of a TSV file that begins with `=`, `+`, `-` or `@`, if it isn't a number."""
-    overrides = {"training.max_steps": 2, "training.eval_frequency": 1, "components.tok2vec.model.encode.width": 16}
+    steps = {"training.max_steps": 2, "training.eval_frequency": 1}
+    recipe = Recipe(ROOT / "configs" / "cpu.cfg", demo_corpus, overrides=TINY | steps)
     files = [tmp_path / "curve.tsv", tmp_path / "resources.tsv"]
-    train_pipeline(
-        Recipe(ROOT / "configs" / "cpu.cfg", demo_corpus, overrides=overrides),
-        tmp_path / "m",
-        files[0],
-        resources=files[1],
-    )
+    train_pipeline(recipe, tmp_path / "m", files[0], resources=files[1])
     for file in files:
         header, *rows = [line.split("\t") for line in file.read_text(encoding="utf8").splitlines()]
         assert all(name.isidentifier() for name in header)

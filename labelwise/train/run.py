@@ -20,7 +20,7 @@ from labelwise.corpus.pipeline import check_tokens
 from labelwise.corpus.seen_texts import collect_seen, write_seen
 from labelwise.device import gpu_load, use_gpu
 from labelwise.errors import InputError
-from labelwise.files import check_replaceable, remove, staged_together, workspace
+from labelwise.files import beside, check_replaceable, remove, staged_together, workspace
 from labelwise.parallel import tree_pss
 from labelwise.train.calibrate import Fitted, fit, write_fitted
 from labelwise.train.checkpoint import BEST, CURVE, State, copy, digest_training, read_state, restore, save_checkpoint
@@ -183,7 +183,8 @@ def _lead(
         for name, file in zip((BEST, CURVE, RESOURCES), files, strict=True):
             if file:
                 shutil.move(folder / name, file)
-    remove(checkpoint_of(out))
+    for left in (checkpoint_of(out), beside(checkpoint_of(out), "tmp")):  # of a training that was killed while it saved
+        remove(left)
     return Trained(state.seconds, peak, state.words, dict(loop.corpus.counts), state.halved, resumed, fitted)
 
 

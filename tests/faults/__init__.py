@@ -1,1 +1,1 @@
-"""Faults: commands are killed, and have their writes fail; see `__main__`."""
+"""Faults: commands are killed, and have their writes fail."""

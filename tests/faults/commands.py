@@ -1,8 +1,10 @@
-"""The commands that are disturbed, in a small project of which there are two states: what was there, and what comes."""
+"""The commands that are disturbed, in a small project of which there are two states: the old one and the new one."""
 
+import errno
 import os
 import re
 import shutil
+import signal
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -26,9 +28,13 @@ from scripts.merge import merge_cli
 from scripts.package import package_cli
 from scripts.report import report_cli
 from scripts.train import train_cli
+from tests.conftest import ROOT, make_narrow
 from tests.sources.servers import ProdigyDatabase
 
-CONFIG = Path(__file__).parents[2] / "configs" / "cpu.cfg"
+OLD, NEW = 10, 14  # texts of the corpus that was there, and of the one that comes
+KILL = 0  # given instead of an error
+ERRORS = (errno.EIO, errno.ENOSPC)
+WRITES = {"os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.link", "os.symlink", "os.truncate"}
 VOLATILE = ("resources.tsv",)  # it tells times
 MORE = '{"text": "Two mg of salt, in the year %d."}\n'
 PROJECT = "{merge: {docs_per_partition: 6}, package: {version: 1.0.%d}}\n"
@@ -49,7 +55,7 @@ class Command(NamedTuple):
     readers: Mapping[str, Callable[[Path], object]] = {}
 
 
-COMMANDS = (
+ALL = (
     Command("make_demo", make_demo_cli, "brat --docs {docs} --labels 3 --words 20", ("brat",)),
     Command("convert_brat", convert_brat_cli, "brat tasks", ("tasks",)),
     Command("db_out", db_out_cli, "sqlite:///prodigy.db person written", ("written",)),
@@ -81,109 +87,117 @@ COMMANDS = (
         evaluate_cli,
         "training/cpu/model-best corpus/test metrics/cpu.json --tables training/cpu --merge-metrics metrics/merge.json",
         ("metrics/cpu.json", "training/cpu/texts.parquet", "training/cpu/pairs.parquet"),
-        {
-            "the comparison": lambda root: read_revision("workspace", "cpu", root / "read", root),
-        },
+        {"the comparison": lambda root: read_revision("workspace", "cpu", root / "read", root)},
     ),
     Command("package", package_cli, "dist --pipeline cpu", ("dist",)),
     Command("report", report_cli, "report/cpu.html --pipeline cpu", ("report/cpu.html",)),
 )
+COMMANDS = {command.name: command for command in ALL}
 
 
-def load() -> None:
-    """Load what all commands need, so that the processes that are forked have it, and what is disturbed is their work.
+class Ended(NamedTuple):
+    """How a command ended, what it printed, and how many writes it had begun."""
 
-    spaCy imports all that is installed for it when it is first asked for a component; PyTorch's threads aren't forked.
+    status: int
+    printed: str
+    writes: int
+
+
+def start(command: Command, folder: Path, docs: int, at: int = 0, error: int = KILL) -> Ended:
+    """Run a command in a process of its own, in a folder, and wait for it.
+
+    at (int): the number of the write before which it is killed, or that fails; 0 for none.
+    error (int): the number of the error with which it fails, or KILL.
     """
-    spacy.blank("en").create_pipe("ner")
-    if torch := sys.modules.get("torch"):
-        torch.set_num_threads(1)
-
-
-def start(
-    command: Command,
-    folder: Path,
-    log: Path,
-    docs: int,
-    before: Callable[[], Any] | None = None,
-    after: Callable[[], Any] | None = None,
-) -> int:
-    """Start a command in a folder, in a process group of its own, and return the process; it prints to `log`.
-
-    before, after (Callable): called in that process.
-    """
+    log, counted = folder.with_name("log"), folder.with_name("count")
     sys.stdout.flush()
     if pid := os.fork():
-        # Here as well as there: whichever comes first.
-        os.setpgid(pid, pid)
-        return pid
-    status: Any = 1
+        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        number = int(counted.read_text()) if status == 0 else 0
+        return Ended(status, log.read_text(encoding="utf8", errors="replace"), number)
+    end: Any = 1
+    begun = 0
     try:
-        os.setpgid(0, 0)
         os.chdir(folder)
         printed = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(printed, 1)
         os.dup2(printed, 2)
+        sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__  # pytest's were other ones
         sys.argv = [command.name, *command.arguments.format(docs=docs).split()]
-        if before:
-            before()
+
+        def count(event: str, given: tuple[Any, ...]) -> None:
+            nonlocal begun
+            if is_write(event, given, folder):
+                begun += 1
+                if begun == at and error == KILL:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                if begun == at:
+                    raise OSError(error, os.strerror(error), str(given[0]))
+
+        sys.addaudithook(count)
         run(command.function)
     except SystemExit as ended:
-        status = ended.code
+        end = ended.code
     except BaseException:
         sys.excepthook(*sys.exc_info())
     finally:
-        if after:
-            after()
+        sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(status if isinstance(status, int) else 0 if status is None else 1)
+        counted.write_text(str(begun))
+        os._exit(end if isinstance(end, int) else 0 if end is None else 1)
 
 
-def prepare(root: Path, docs: int, last: str) -> None:
-    """Run the commands, undisturbed, for a corpus of some texts, to the last that is needed.
-
-    RAISES (RuntimeError): one fails.
-    """
-    root.mkdir(parents=True)
-    small = re.sub(r"width = 96|rows = \[.*\]", lambda found: SMALLER[found[0][:4]], CONFIG.read_text(encoding="utf8"))
-    small = re.sub(r"eval_frequency = \d+|max_steps = \d+", lambda found: SMALLER[found[0][:4]], small)
-    (root / "small.cfg").write_text(small, encoding="utf8")
-    (root / "more.jsonl").write_text("".join(MORE % year for year in range(docs)), encoding="utf8")
-    (root / "project.yml").write_text(PROJECT % docs, encoding="utf8")
-    (root / "more.yml").write_text(DECLARED % "CHEMICAL", encoding="utf8")
-    (root / "again.yml").write_text("- {name: again, path: corpus, labels: [CHEMICAL]}\n", encoding="utf8")
-    database = ProdigyDatabase("sqlite", f"/{root}/prodigy.db")
-    database.clear()
-    database.add("person", [b'{"text": "Anna %d spoke.", "spans": []}' % number for number in range(docs)])
-    for command in COMMANDS:
-        log = root.with_suffix(f".{command.name}.log")
-        if os.waitpid(start(command, root, log, docs), 0)[1]:
-            raise RuntimeError(f"{command.name}: {log.read_text(encoding='utf8')}")
-        if command.name == last:
-            return
+def is_write(event: str, given: tuple[Any, ...], folder: Path) -> bool:
+    """Tell whether an event of `sys.addaudithook` is the opening of a file to write, or another change, in a folder."""
+    if event == "open":
+        path, mode, flags = given
+        writes = bool(set(mode or "") & set("wax+")) or (mode is None and flags & (os.O_WRONLY | os.O_RDWR))
+    else:
+        path, writes = given[0] if given else 0, event in WRITES
+    if not writes or not isinstance(path, str | bytes | os.PathLike):
+        return False
+    return Path.cwd().joinpath(os.fsdecode(path)).is_relative_to(folder)
 
 
-SMALLER = {
-    "widt": "width = 16",
-    "rows": "rows = [50, 50, 50, 50]",
-    "eval": "eval_frequency = 2",
-    "max_": "max_steps = 2",
-}
+class Projects:
+    """The states of the project before and after, and the folder in which commands are disturbed."""
 
+    def __init__(self, root: Path) -> None:
+        spacy.blank("en").create_pipe("ner")  # loads what is installed for spaCy, once
+        if torch := sys.modules.get("torch"):
+            torch.set_num_threads(1)  # its threads aren't forked
+        self.work = root / "work"
+        self.states = {OLD: root / "old", NEW: root / "new"}
+        self.ran = 0
+        for docs, folder in self.states.items():
+            folder.mkdir(parents=True)
+            make_narrow(ROOT / "configs/cpu.cfg", folder / "small.cfg", 2)
+            (folder / "more.jsonl").write_text("".join(MORE % year for year in range(docs)), encoding="utf8")
+            (folder / "project.yml").write_text(PROJECT % docs, encoding="utf8")
+            (folder / "more.yml").write_text(DECLARED % "CHEMICAL", encoding="utf8")
+            (folder / "again.yml").write_text("- {name: again, path: corpus, labels: [CHEMICAL]}\n", encoding="utf8")
+            database = ProdigyDatabase("sqlite", f"/{folder}/prodigy.db")
+            database.clear()
+            database.add("person", [b'{"text": "Anna %d spoke.", "spans": []}' % number for number in range(docs)])
 
-def place(command: Command, work: Path, old: Path, new: Path) -> None:
-    """Make a folder as it is before a command: its inputs are new, its outputs old."""
-    remove(work)
-    later = [output for other in COMMANDS[COMMANDS.index(command) :] for output in other.outputs]
-    shutil.copytree(new, work)
-    for output in later:
-        remove(work / output)
-    for output in command.outputs:
-        (work / output).parent.mkdir(parents=True, exist_ok=True)
-        if (old / output).is_dir():
-            shutil.copytree(old / output, work / output)
-        else:
-            shutil.copy2(old / output, work / output)
+    def run_until(self, command: Command) -> None:
+        """Run the commands up to this one, in both states, as far as they haven't been run."""
+        for each in ALL[self.ran : ALL.index(command) + 1]:
+            self.ran += 1
+            for docs, folder in self.states.items():
+                done = start(each, folder, docs)
+                assert done.status == 0, done.printed
+
+    def place(self, command: Command) -> None:
+        """Make the folder as it is before a command: its inputs are new, its outputs old."""
+        remove(self.work)
+        shutil.copytree(self.states[NEW], self.work)
+        for output in [output for other in ALL[ALL.index(command) :] for output in other.outputs]:
+            remove(self.work / output)
+        for output in command.outputs:
+            old, path = self.states[OLD] / output, self.work / output
+            path.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copytree(old, path) if old.is_dir() else shutil.copy2(old, path)
 
 
 def outputs(command: Command, root: Path) -> dict[str, bytes]:
@@ -201,8 +215,5 @@ def outputs(command: Command, root: Path) -> dict[str, bytes]:
 
 def leftovers(root: Path) -> list[str]:
     """List what is in the project and in no output: what is needed beside outputs while they are written."""
-    return sorted(
-        path.relative_to(root).as_posix()
-        for path in root.rglob("*")
-        if re.fullmatch(r"\..*\.labelwise\.\w+|.*\.checkpoint|.*\.tmp", path.name)
-    )
+    pattern = r"\..*\.labelwise\.\w+|.*\.checkpoint|.*\.tmp"
+    return sorted(path.relative_to(root).as_posix() for path in root.rglob("*") if re.fullmatch(pattern, path.name))

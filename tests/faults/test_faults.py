@@ -1,55 +1,63 @@
-"""Commands are killed, and have writes fail; `python -m tests.faults` does more of it."""
+"""Commands are killed before a write, and have it fail: no partial output is taken, and the next run makes all anew.
+
+A write is the opening of a file to write, a renaming, a deletion, or the making of a folder. `FAULTS=1000` tries each.
+"""
 
 import os
-import shutil
-import subprocess
-import sys
+import random
 
 import pytest
 
-from tests.conftest import ROOT
-
-pytestmark = pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
-
-
-def disturb(commands: str, *options: str) -> subprocess.CompletedProcess[str]:
-    names = [part for name in commands.split() for part in ("--command", name)]
-    command = [sys.executable, "-m", "tests.faults", *names, *options]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+from labelwise.errors import InputError
+from tests.faults.commands import COMMANDS, ERRORS, KILL, NEW, Projects, leftovers, outputs, start
 
 
+@pytest.fixture(scope="module")
+def projects(tmp_path_factory) -> Projects:
+    return Projects(tmp_path_factory.mktemp("faults"))
+
+
+@pytest.mark.parametrize("fault", ["killed", "failing"])
 @pytest.mark.parametrize(
-    ("commands", "trials"),
-    # Trainings that are killed at random: tests/train/test_resume.py.
+    ("name", "trials"),
     [
-        ("make_demo convert_brat", 2),
-        pytest.param("db_out export", 20, marks=pytest.mark.long),
-        pytest.param("merge", 40, marks=pytest.mark.long),
-        pytest.param("evaluate report", 8, marks=pytest.mark.long),
-        pytest.param("package", 4, marks=pytest.mark.long),
+        ("make_demo", 3),
+        ("convert_brat", 8),
+        *(
+            pytest.param(name, trials, marks=pytest.mark.long)
+            for name, trials in {
+                **{"db_out": 8, "merge": 24, "export": 8, "train": 8, "evaluate": 8, "package": 4, "report": 8}
+            }.items()
+        ),
     ],
 )
-def test_a_command_that_is_disturbed_leaves_nothing_partial_and_can_be_run_again(commands, trials):
-    done = disturb(commands, "--trials", str(trials))
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("nothing") == 2 * len(commands.split())
-
-
-@pytest.mark.long
-def test_a_training_that_is_killed_while_it_moves_its_outputs_is_old_or_new_or_refused():
-    done = disturb("train", "--fault", "kills", "--trials", "20")
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
-@pytest.mark.parametrize(
-    ("mutation", "command", "trials", "found"),
-    [
-        pytest.param("move-away", "convert_brat", 3, "it is neither old nor new", marks=pytest.mark.long),
-        pytest.param("no-second-rename", "merge", 12, "lists it; run the merge again", marks=pytest.mark.long),
-    ],
-)
-def test_what_would_lose_or_mix_outputs_is_seen(mutation, command, trials, found):
-    done = disturb(command, "--fault", "kills", "--trials", str(trials), "--mutation", mutation)
-    assert done.returncode
-    assert found in done.stderr + done.stdout
+def test_a_command_that_is_disturbed_leaves_nothing_partial_and_can_be_run_again(projects, name, trials, fault):
+    command = COMMANDS[name]
+    projects.run_until(command)
+    projects.place(command)
+    old, new = outputs(command, projects.work), outputs(command, projects.states[NEW])
+    writes = start(command, projects.work, NEW).writes
+    assert old != new == outputs(command, projects.work)
+    tried = min(int(os.environ.get("FAULTS", trials)), writes)
+    for number in sorted(random.Random(0).sample(range(1, writes + 1), tried)):
+        projects.place(command)
+        error = KILL if fault == "killed" else ERRORS[number % 2]
+        ended = start(command, projects.work, NEW, number, error)
+        now = outputs(command, projects.work)
+        assert ended.status or (error and now == new), f"write {number}: all is said to be well"
+        if now not in (old, new, {}):
+            assert command.readers, f"write {number}: it is neither old nor new"
+            for read in command.readers.values():
+                with pytest.raises(InputError):
+                    read(projects.work)
+        if ended.status and error:
+            assert "Traceback" not in ended.printed, f"write {number}: {ended.printed}"
+            assert any(
+                (projects.work / output).name in ended.printed or (projects.work / output).parent.name in ended.printed
+                for output in command.outputs
+            ), f"write {number}: it names no folder: {ended.printed}"
+        again = start(command, projects.work, NEW)
+        assert again.status == 0, f"after write {number}: {again.printed}"
+        assert outputs(command, projects.work) == new, f"after write {number}"
+        assert leftovers(projects.work) == [], f"after write {number}"
+    assert tried >= min(trials, 2)

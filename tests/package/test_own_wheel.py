@@ -1,5 +1,6 @@
 """The wheel of labelwise itself has all its files."""
 
+import os
 import shutil
 import subprocess
 import tomllib
@@ -11,10 +12,10 @@ from packaging.requirements import Requirement
 
 import labelwise
 from tests.bare import bare_environment
+from tests.clone import IDENTITY, replace_once
 from tests.conftest import ROOT
-from tests.project.installed import build, edit, run_build
+from tests.project.installed import build, run_build
 from tests.report.report_inputs import make_docs, write_results
-from tests.test_end_to_end import IDENTITY
 
 PROJECT_FILES = (
     *(
@@ -67,7 +68,7 @@ def test_a_report_is_made_where_the_wheel_alone_is_installed(tmp_path):
 
 
 def git(folder: Path, *command: str) -> str:
-    return subprocess.check_output(["git", *IDENTITY, *command], cwd=folder, text=True)
+    return subprocess.check_output(["git", *command], cwd=folder, env={**os.environ, **IDENTITY}, text=True)
 
 
 def code_in(wheel: Path) -> dict[str, bytes]:
@@ -108,5 +109,5 @@ def test_an_sdist_keeps_its_commit_and_a_release_has_none(clone, tmp_path):
     shutil.unpack_archive(sdist, tmp_path, filter="data")
     wheel = run_build(tmp_path / sdist.name.removesuffix(".tar.gz"), tmp_path / "wheel")
     assert wheel.name == f"labelwise-{labelwise.__version__}+g{commit}-py3-none-any.whl"
-    edit(clone / "labelwise/__init__.py", labelwise.__version__, "0.3.0")
+    replace_once(clone / "labelwise/__init__.py", labelwise.__version__, "0.3.0")
     assert run_build(clone, tmp_path / "release").name == "labelwise-0.3.0-py3-none-any.whl"

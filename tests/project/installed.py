@@ -7,17 +7,11 @@ import sys
 from pathlib import Path
 from typing import Literal
 
+from tests.clone import IDENTITY, replace_once, tracked
 from tests.conftest import ROOT
 
 PROJECT = "project/clone/project.yml"  # in the package
 BUILD = "import sys; from setuptools import build_meta; getattr(build_meta, f'build_{sys.argv[1]}')(sys.argv[2])"
-
-
-def edit(file: Path, old: str, new: str) -> None:
-    """Write something otherwise that is there once."""
-    text = file.read_text(encoding="utf8")
-    assert text.count(old) == 1, old
-    file.write_text(text.replace(old, new), encoding="utf8")
 
 
 class Installed:
@@ -29,33 +23,31 @@ class Installed:
     def __init__(self, site: Path) -> None:
         self.site = site
         path = os.pathsep.join([str(site / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]])
-        self.environment = {**os.environ, "PYTHONPATH": str(site), "PATH": path, "COLUMNS": "200"}
+        self.environment = {**os.environ, **IDENTITY, "PYTHONPATH": str(site), "PATH": path, "COLUMNS": "200"}
         self.environment.pop("PYTHONDONTWRITEBYTECODE", None)
 
     def run(self, *command: object, cwd: Path, status: int = 0) -> str:
-        """Run a command in a folder, and give what it prints."""
+        """Run a command in a folder, and return what it prints."""
         done = subprocess.run(
             [str(part) for part in command], cwd=cwd, env=self.environment, capture_output=True, text=True, check=False
         )
         assert done.returncode == status, done.stdout + done.stderr
         return done.stdout + done.stderr
 
-    def next(self, folder: Path, **edits: tuple[str, str]) -> "Installed":
-        """Install the version after it, in which something is written otherwise: by file, old and new."""
+    def next(self, folder: Path, edited: str, old: str, new: str) -> "Installed":
+        """Install the version after it, in a file of which something is written otherwise."""
         shutil.copytree(self.site, folder)
-        edits = {"__init__.py": ('__version__ = "', '__version__ = "9.'), **edits}
-        for name, (old, new) in edits.items():
-            edit(folder / "labelwise" / name, old, new)
         (metadata,) = folder.glob("labelwise-*.dist-info/METADATA")
-        edit(metadata, "\nVersion: ", "\nVersion: 9.")
+        replace_once(metadata, "\nVersion: ", "\nVersion: 9.")
+        replace_once(folder / "labelwise/__init__.py", '__version__ = "', '__version__ = "9.')
+        replace_once(folder / "labelwise" / edited, old, new)
         return Installed(folder)
 
 
 def build(source: Path, folder: Path) -> Path:
-    """Build the wheel of a clone's files, of which git knows or would know."""
-    names = subprocess.check_output(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, text=True).splitlines()
-    for name in names:
-        if not name.startswith(("tests/", "benchmarks/", "docs/")) and (ROOT / name).is_file():
+    """Build the wheel of a clone's files."""
+    for name in tracked():
+        if not name.startswith(("tests/", "benchmarks/", "docs/")):
             (source / name).parent.mkdir(parents=True, exist_ok=True)
             (source / name).write_bytes((ROOT / name).read_bytes())
     return run_build(source, folder)

@@ -1,0 +1,94 @@
+"""A clone of the project, in which whole ways are gone, by `.venv`, in which there is no PyTorch."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.conftest import ROOT, make_narrow
+
+DEMO = "scripts.make_demo assets/demo"
+SMALL = {"docs_per_partition": "8", "dev_ratio": "0.2", "test_ratio": "0.2", "cpu_steps": "10"}
+IDENTITY = {f"GIT_{who}_{key}": "t@example.org" for who in ("AUTHOR", "COMMITTER") for key in ("NAME", "EMAIL")}
+RESULTS = ("corpus", "metrics", "plots", "training/cpu")
+CLOCKS = ("/.cache/", "/resources.tsv")  # the merge's cache, and what takes a clock
+# What keeps tools from calling home anyway; the project has to do so by itself.
+SILENCING = ("CI", "DVC_NO_ANALYTICS", "DVC_TEST", "HF_HUB_DISABLE_TELEMETRY", "HF_HUB_OFFLINE", "DO_NOT_TRACK")
+DEV = Path(sys.executable).parent
+PLAIN = ROOT / ".venv" / "bin"
+
+
+class Clone:
+    """The repository's files in a git repository of their own, with a narrow model and small numbers in project.yml.
+
+    connections (Path): a file in which every attempt to reach another machine is written down; none succeeds.
+    """
+
+    def __init__(self, root: Path, programs: Path = PLAIN) -> None:
+        """Make the clone.
+
+        programs (Path): the folder of the environment's programs; those of the tests if it isn't there.
+        """
+        self.root = root
+        self.connections = root.with_name(f"{root.name}.connections")
+        left_out = ("PYTHONDONTWRITEBYTECODE", *SILENCING)  # bytecode is written, as where nobody forbids it
+        self.environment = {name: value for name, value in os.environ.items() if name not in left_out} | IDENTITY
+        path = os.pathsep.join([str(programs if programs.is_dir() else DEV), os.environ["PATH"]])
+        watched = {"PYTHONPATH": str(ROOT / "tests" / "no_network"), "CONNECTIONS": str(self.connections)}
+        self.environment |= {**watched, "PATH": path, "COLUMNS": "200"}
+        for name in tracked():
+            if not name.startswith(("tests/", "metrics/", "plots/cpu", "dvc.lock")):
+                (root / name).parent.mkdir(parents=True, exist_ok=True)
+                (root / name).write_bytes((ROOT / name).read_bytes())
+        make_narrow(ROOT / "configs/cpu.cfg", root / "configs/cpu.cfg", 10)
+        for name in ("project.yml", "dvc.yaml"):
+            replace_once(root / name, DEMO, f"{DEMO} --docs 24 --labels 3")
+        for name, value in SMALL.items():
+            self.set(name, value)
+        self.run("git", "init", "-q", "-b", "main")
+        self.commit("start")
+
+    def set(self, name: str, value: str) -> None:
+        """Change a variable of project.yml, or a key of one of its sections."""
+        path = self.root / "project.yml"
+        [old] = re.findall(rf"(?m)^  {name}: \S+", path.read_text(encoding="utf8"))
+        replace_once(path, f"\n{old}", f"\n  {name}: {value}")
+
+    def stop_after_merge(self) -> None:
+        """Leave training and what follows out of the workflow `all`."""
+        replace_once(self.root / "project.yml", "  - train-cpu\n  - evaluate-cpu\n  - check\n  - report\n", "")
+
+    def commit(self, message: str) -> None:
+        self.run("git", "add", "-A")
+        self.run("git", "commit", "--allow-empty", "-qm", message)
+
+    def run(self, *command: str, fails: bool = False) -> str:
+        """Run a command of the environment, and return what it prints."""
+        done = subprocess.run(command, cwd=self.root, env=self.environment, capture_output=True, text=True, check=False)
+        assert bool(done.returncode) == fails, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    def paste(self, commands: str, fails: bool = False) -> str:
+        """Run commands as somebody does who pastes them into a terminal; returns what they print."""
+        return self.run("bash", "-euc", commands, fails=fails)
+
+    def results(self) -> dict[str, bytes]:
+        """Read what the commands made, by path, but for what takes a clock."""
+        files = [path for name in RESULTS for path in (self.root / name).rglob("*") if path.is_file()]
+        named = {path.relative_to(self.root).as_posix(): path for path in files}
+        return {name: path.read_bytes() for name, path in named.items() if not any(part in name for part in CLOCKS)}
+
+
+def tracked() -> list[str]:
+    """List the files of the repository that git knows or would know."""
+    command = ["git", "ls-files", "-co", "--exclude-standard"]
+    names = subprocess.check_output(command, cwd=ROOT, text=True).splitlines()
+    return [name for name in names if (ROOT / name).is_file()]
+
+
+def replace_once(file: Path, old: str, new: str) -> None:
+    """Replace a part of a file that is there once."""
+    text = file.read_text(encoding="utf8")
+    assert text.count(old) == 1, (file, old)
+    file.write_text(text.replace(old, new), encoding="utf8")
