@@ -13,7 +13,7 @@ PROMISES = [row.split(" | ") for row in re.findall(r"(?m)^\| (.*) \|$", PAGE) if
 
 
 @cache
-def tests_in(file: str) -> dict[str, str]:
+def marks_of_tests(file: str) -> dict[str, str]:
     """The tests of a file, by name, each with its own marks and those of the file."""
     tree = ast.parse((ROOT / "tests" / file).read_text(encoding="utf8"))
     whole = "".join(ast.unparse(node) for node in tree.body if ast.unparse(node).startswith("pytestmark"))
@@ -28,8 +28,10 @@ def tests_in(file: str) -> dict[str, str]:
 @pytest.mark.parametrize(("promise", "tests"), PROMISES, ids=[promise[:40] for promise, _ in PROMISES])
 def test_a_promise_is_held_by_tests_that_are_there_and_one_of_which_make_test_runs(promise, tests):
     named = re.findall(r"`(\S+)::(\w+)`", tests)
-    assert [f"{file}::{test}" for file, test in named if test not in tests_in(file)] == []
-    assert [test for file, test in named if not re.search(r"mark\.(long|nightly|gpu)", tests_in(file)[test])], promise
+    assert [f"{file}::{test}" for file, test in named if test not in marks_of_tests(file)] == []
+    assert [test for file, test in named if not re.search(r"mark\.(long|nightly|gpu)", marks_of_tests(file)[test])], (
+        promise
+    )
 
 
 def test_every_line_of_the_page_is_a_promise():
