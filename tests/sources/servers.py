@@ -64,32 +64,18 @@ class ProdigyDatabase:
         """Add tasks to a data set, as Prodigy does: each linked to it, and to the data set of a session."""
         with self.engine.begin() as connection:
 
-            def run(statement: str, *values: dict[str, object]) -> None:
-                if values:
-                    connection.execute(sqlalchemy.text(statement), list(values))
+            def run(statement: str, **values: object) -> sqlalchemy.CursorResult:
+                return connection.execute(sqlalchemy.text(statement), values)
 
-            def ids(query: str, **values: object) -> list[int]:
-                return list(connection.execute(sqlalchemy.text(query), values).scalars())
-
-            for name, session in ((dataset, 0), (f"{dataset}-anna", 1)):
-                if not ids("select id from dataset where name = :name", name=name):
-                    new = {"name": name, "meta": b"{}", "session": session}
-                    run("insert into dataset (name, created, meta, session) values (:name, 0, :meta, :session)", new)
-            (last,) = ids("select coalesce(max(id), 0) from example")
-            run(
-                "insert into example (input_hash, task_hash, content) values (1, 2, :content)",
-                *({"content": content} for content in contents),
-            )
-            for dataset_id in ids(
-                "select id from dataset where name in (:one, :two)", one=dataset, two=f"{dataset}-anna"
-            ):
-                run(
-                    "insert into link (example_id, dataset_id) values (:example, :dataset)",
-                    *(
-                        {"example": id, "dataset": dataset_id}
-                        for id in ids(f"select id from example where id > {last}")
-                    ),
-                )
+            session = f"{dataset}-anna"
+            for number, name in enumerate((dataset, session)):
+                if not run("select id from dataset where name = :name", name=name).all():
+                    columns = "insert into dataset (name, created, meta, session) values (:name, 0, :meta, :session)"
+                    run(columns, name=name, meta=b"{}", session=number)
+            both = "select (select max(id) from example), id from dataset where name in (:dataset, :session)"
+            for content in contents:
+                run("insert into example (input_hash, task_hash, content) values (1, 2, :content)", content=content)
+                run(f"insert into link (example_id, dataset_id) {both}", dataset=dataset, session=session)
 
 
 @contextmanager
@@ -114,17 +100,12 @@ def postgresql() -> Iterator[ProdigyDatabase]:
         (folder / "password").write_text(PASSWORD, encoding="utf8")
         (folder / "password").chmod(0o644)
         options = ["--auth=scram-sha-256", f"--username={USER}", f"--pwfile={folder}/password", "--encoding=UTF8"]
-        _run(*as_user, programs / "initdb", "--pgdata", data, "--no-sync", "--locale=C.UTF-8", *options)
-        with _running(
-            *(*as_user, programs / "postgres", "-D", data, "-p", port, "-k", folder, "-F"),
-            *("-c", "listen_addresses=127.0.0.1"),
-            port=port,
-            log=folder / "log",
-        ):
+        _run([*as_user, programs / "initdb", "--pgdata", data, "--no-sync", "--locale=C.UTF-8", *options])
+        options = ["-p", port, "-k", folder, "-F", "-c", "listen_addresses=127.0.0.1"]
+        with _running([*as_user, programs / "postgres", "-D", data, *options], port, folder / "log"):
             server = ProdigyDatabase("postgresql", f"{USER}@127.0.0.1:{port}/prodigy")
-            engine = sqlalchemy.create_engine(
-                server.url.set(database="postgres"), connect_args=server.options, isolation_level="AUTOCOMMIT"
-            )
+            outside = server.url.set(database="postgres")
+            engine = sqlalchemy.create_engine(outside, connect_args=server.options, isolation_level="AUTOCOMMIT")
             with engine.connect() as connection:
                 connection.execute(sqlalchemy.text("create database prodigy"))
             engine.dispose()
@@ -138,65 +119,50 @@ def mariadb() -> Iterator[ProdigyDatabase]:
     if not server or not install:
         pytest.skip("there is no MariaDB server here: apt-get install mariadb-server")
     with _folder("") as folder:
-        port, data = _free_port(), folder / "data"
-        user = [f"--user={'root' if os.geteuid() == 0 else os.environ.get('USER', 'nobody')}"]
-        _run(
-            install,
-            "--no-defaults",
-            f"--datadir={data}",
-            "--skip-test-db",
-            "--auth-root-authentication-method=normal",
-            *user,
-        )
-        start = folder / "start.sql"
-        start.write_text(
-            f"set names utf8mb4; create database prodigy; create user {USER}@'127.0.0.1' identified by '{PASSWORD}'; "
-            f"grant all on prodigy.* to {USER}@'127.0.0.1';\n".replace("; ", ";\n"),
-            encoding="utf8",
-        )
-        with _running(
-            *(server, "--no-defaults", f"--datadir={data}", f"--port={port}", "--bind-address=127.0.0.1", *user),
-            *(f"--socket={folder}/socket", f"--init-file={start}", f"--pid-file={folder}/pid", "--skip-name-resolve"),
-            *("--innodb-flush-log-at-trx-commit=0", "--character-set-server=utf8mb4"),
-            port=port,
-            log=folder / "log",
-        ):
+        port, start = _free_port(), folder / "start.sql"
+        common = ["--no-defaults", f"--datadir={folder / 'data'}"]
+        common.append(f"--user={'root' if os.geteuid() == 0 else os.environ.get('USER', 'nobody')}")
+        _run([install, *common, "--skip-test-db", "--auth-root-authentication-method=normal"])
+        statements = [
+            *("set names utf8mb4", "create database prodigy"),
+            f"create user {USER}@'127.0.0.1' identified by '{PASSWORD}'",
+            f"grant all on prodigy.* to {USER}@'127.0.0.1'",
+        ]
+        start.write_text("".join(f"{statement};\n" for statement in statements), encoding="utf8")
+        options = [f"--port={port}", "--bind-address=127.0.0.1", f"--socket={folder}/socket", f"--init-file={start}"]
+        options += [f"--pid-file={folder}/pid", "--skip-name-resolve", "--character-set-server=utf8mb4"]
+        with _running([server, *common, *options], port, folder / "log"):
             yield ProdigyDatabase("mysql", f"{USER}@127.0.0.1:{port}/prodigy")
 
 
 @contextmanager
 def _folder(owner: str) -> Iterator[Path]:
     """A folder of its own, not below pytest's, which nobody else may enter; sockets need short paths, too."""
-    folder = Path(tempfile.mkdtemp(prefix="server-"))
-    try:
+    with tempfile.TemporaryDirectory(prefix="server-") as folder:
         if owner:
             shutil.chown(folder, owner, owner)
-        yield folder
-    finally:
-        shutil.rmtree(folder)
+        yield Path(folder)
 
 
 @contextmanager
-def _running(*command: object, port: int, log: Path) -> Iterator[None]:
+def _running(command: list[object], port: int, log: Path) -> Iterator[None]:
     """Run a server, and wait until it can be connected to."""
-    with log.open("wb") as output:
+    with log.open("wb") as output, socket.socket() as client:
         process = subprocess.Popen([str(part) for part in command], stdout=output, stderr=output)
         try:
             deadline = time.monotonic() + 60
-            while True:
+            while client.connect_ex(("127.0.0.1", port)):
                 if process.poll() is not None or time.monotonic() > deadline:
                     raise RuntimeError(log.read_text(errors="replace"))
-                with socket.socket() as client:
-                    if client.connect_ex(("127.0.0.1", port)) == 0:
-                        break
                 time.sleep(0.1)
+            client.close()
             yield
         finally:
             process.terminate()
             process.wait(60)
 
 
-def _run(*command: object) -> None:
+def _run(command: list[object]) -> None:
     subprocess.run([str(part) for part in command], check=True, capture_output=True)
 
 

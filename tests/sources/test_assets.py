@@ -1,3 +1,6 @@
+"""Corpora that were fetched are what project.yml says, and data that no command depends on is listed."""
+
+import hashlib
 import shutil
 
 import pytest
@@ -7,52 +10,37 @@ from labelwise.errors import InputError
 from labelwise.sources.assets import find_untracked, verify_assets
 from labelwise.sources.convert_brat import convert_brat
 from tests.conftest import ROOT
+from tests.sources.reading import write
+
+ANN, TXT = b"T1\tX 0 3\tcat\n", b"cat"
 
 
 @pytest.fixture
 def project(tmp_path):
     """A project with two fetched corpora, one of them right."""
     for name in ("good", "bad"):
-        (tmp_path / "assets" / name).mkdir(parents=True)
-        (tmp_path / "assets" / name / "d.txt").write_text("cat")
-        (tmp_path / "assets" / name / "d.ann").write_text("T1\tX 0 3\tcat\n")
-    content = "catT1\tX 0 3\tcat\n"  # weasel's checksum: MD5 of all files, sorted by path: .ann before .txt
-    import hashlib
-
-    right = hashlib.md5(content.removeprefix("cat").encode() + b"cat").hexdigest()
-    assets = [
-        {"dest": "assets/good", "checksum": right},
-        {"dest": "assets/bad", "checksum": "0" * 32},
-        {"dest": "assets/absent", "checksum": "1" * 32},
-        {"dest": "assets/unchecked"},
-    ]
-    (tmp_path / "project.yml").write_text(yaml.safe_dump({"assets": assets}))
-    return tmp_path / "project.yml"
-
-
-def test_a_wrong_checksum_names_both_and_a_remedy(project):
-    assets = project.parent / "assets"
-    assert verify_assets(assets / "good", project) == ["assets/good"]
-    with pytest.raises(InputError, match=r"assets/bad: checksum [0-9a-f]{32}, but .* says 0{32}; delete the folder"):
-        verify_assets(assets / "bad", project)
+        write(tmp_path / "assets" / name / "d.txt", TXT)
+        write(tmp_path / "assets" / name / "d.ann", ANN)
+    right = hashlib.md5(ANN + TXT).hexdigest()  # weasel's checksum, of all files, sorted by path
+    checksums = {"good": right, "bad": "0" * 32, "absent": "1" * 32, "unchecked": ""}
+    assets = [{"dest": f"assets/{name}", "checksum": checksum} for name, checksum in checksums.items()]
+    return write(tmp_path / "project.yml", yaml.safe_dump({"assets": assets}))
 
 
 @pytest.mark.parametrize("folder", ["bad", "bad/sub", ""])
-def test_an_asset_is_checked_whatever_part_of_it_is_read(project, folder):
-    with pytest.raises(InputError, match="assets/bad"):
-        verify_assets(project.parent / "assets" / folder, project)
+def test_a_wrong_checksum_names_both_and_a_remedy_whatever_part_of_an_asset_is_read(project, folder):
+    assets = project.parent / "assets"
+    assert verify_assets(assets / "good", project) == ["assets/good"]
+    assert verify_assets(project.parent / "elsewhere", project) == []
+    assert verify_assets(assets, project.parent / "no-project.yml") == []
+    with pytest.raises(InputError, match=r"assets/bad: checksum [0-9a-f]{32}, but .* says 0{32}; delete the folder"):
+        verify_assets(assets / folder, project)
 
 
 @pytest.mark.parametrize("content", ["{assets: 3}", "assets: [{dest: 3}]"])
 def test_a_project_that_cannot_be_read_is_an_error_that_names_it(tmp_path, content):
-    (tmp_path / "project.yml").write_text(content)
     with pytest.raises(InputError, match=r"project\.yml: .*; see its sections `assets` and `commands`"):
-        verify_assets(tmp_path, tmp_path / "project.yml")
-
-
-def test_other_folders_are_nobodys_business(project, tmp_path):
-    assert verify_assets(tmp_path / "elsewhere", project) == []
-    assert verify_assets(tmp_path, tmp_path / "no-project.yml") == []
+        verify_assets(tmp_path, write(tmp_path / "project.yml", content))
 
 
 def test_nothing_is_converted_from_a_wrong_asset(project, monkeypatch):

@@ -5,9 +5,11 @@ import pytest
 import yaml
 
 from labelwise.errors import InputError
+from labelwise.evaluate.predictions import PredictedDoc, write_predictions
+from labelwise.export.run import export
 from labelwise.files import locked
 from labelwise.sources import convert_brat as convert
-from labelwise.sources.brat import Reading
+from labelwise.sources.brat import PREDICTED, Reading
 from labelwise.sources.convert_brat import convert_brat
 from tests.conftest import another_process
 
@@ -151,7 +153,6 @@ def test_nothing_is_replaced_but_an_earlier_conversion(brat, tmp_path, out, why)
     [
         ({"encoding": "utf-9"}, "no encoding 'utf-9'"),
         ({"encoding": "rot13"}, "no encoding 'rot13'"),
-        ({"encoding": "a\0"}, "no encoding 'a"),
         ({}, "no annotation in any .ann"),
     ],
 )
@@ -172,40 +173,36 @@ def write_folders(root: Path, *folders: str) -> Path:
     return root
 
 
-def test_folders_that_are_named_after_splits_are_those_splits(tmp_path):
-    """What is beside them is split by hash, and a folder below them is no split."""
-    said: list[str] = []
-    folders = ("train", "Valid", "test/train", "more", "")
-    convert_brat(write_folders(tmp_path / "brat", *folders), tmp_path / "tasks", split="folder", tell=said.append)
+HASHED = "No folder for {}: other texts are split by hash, by dev_ratio and test_ratio in project.yml"
+
+
+@pytest.mark.parametrize(
+    ("folders", "splits", "said"),
+    [
+        # What is beside folders is split by hash, and a folder below them is no split.
+        (
+            ("train", "Valid", "test/train", "more", ""),
+            {"auto": 6, "dev": 3, "test": 3, "train": 3},
+            "Splits by folder: Valid is dev, test is test, train is train",
+        ),
+        (
+            ("in/train", "in/test"),
+            {"auto": 6},
+            "Folders such as in/test are no splits, as they aren't in {brat} itself",
+        ),
+        # Without dev or test, the texts of train are split by hash.
+        (("train", "test"), {"auto": 3, "test": 3}, HASHED.format("dev")),
+        (("train", "dev"), {"auto": 3, "dev": 3}, HASHED.format("test")),
+        (("train",), {"auto": 3}, HASHED.format("dev and test")),
+    ],
+)
+def test_folders_that_are_named_after_splits_are_those_splits(tmp_path, folders, splits, said):
+    told: list[str] = []
+    convert_brat(write_folders(tmp_path / "brat", *folders), tmp_path / "tasks", split="folder", tell=told.append)
     declared = yaml.safe_load((tmp_path / "tasks" / "datasets.yml").read_text())
-    assert [(d["name"], d["split"], len(tasks(tmp_path / "tasks" / d["path"]))) for d in declared] == [
-        ("brat", "auto", 6),
-        ("brat-dev", "dev", 3),
-        ("brat-test", "test", 3),
-        ("brat-train", "train", 3),
-    ]
-    assert said == ["Splits by folder: Valid is dev, test is test, train is train"]
-
-
-def test_folders_that_lie_deeper_are_no_splits_and_that_is_said(tmp_path):
-    said: list[str] = []
-    write_folders(tmp_path / "brat" / "corpus", "train", "test")
-    convert_brat(tmp_path / "brat", tmp_path / "tasks", split="folder", tell=said.append)
-    expected = (
-        f"Folders such as corpus/test are no splits, as they aren't in {tmp_path / 'brat'} itself; move them there"
-    )
-    assert said[-1] == expected
-    assert [d["split"] for d in yaml.safe_load((tmp_path / "tasks" / "datasets.yml").read_text())] == ["auto"]
-
-
-@pytest.mark.parametrize("folders", [("train", "test"), ("train", "dev"), ("train",)])
-def test_without_dev_or_test_the_texts_of_train_are_split_by_hash(folders, tmp_path):
-    said: list[str] = []
-    convert_brat(write_folders(tmp_path / "brat", *folders), tmp_path / "tasks", split="folder", tell=said.append)
-    declared = yaml.safe_load((tmp_path / "tasks" / "datasets.yml").read_text())
-    assert {d["split"] for d in declared} == {"auto", *folders} - {"train"}
-    lacking = " and ".join(name for name in ("dev", "test") if name not in folders)
-    assert said[-1].startswith(f"No folder for {lacking}: other texts are split by hash")
+    assert {d["split"]: len(tasks(tmp_path / "tasks" / d["path"])) for d in declared} == splits
+    assert {d["name"] for d in declared} == {"brat" if split == "auto" else f"brat-{split}" for split in splits}
+    assert told[-1].startswith(said.format(brat=tmp_path / "brat"))
 
 
 def test_labels_are_renamed_and_come_from_documents_that_are_read(tmp_path):
@@ -219,3 +216,28 @@ def test_labels_are_renamed_and_come_from_documents_that_are_read(tmp_path):
     assert (report.labels, report.documents) == ({"PERSON": 2}, {"converted": 1, "no text": 1})
     assert report.annotations["duplicate"] == 1, "one mention has both names"
     assert told == ["PER renamed to PERSON: 1 span", "LOC renamed to PLACE: 0 spans"]
+
+
+@pytest.fixture
+def predicted(tmp_path):
+    """A brat folder with two predicted documents, the second of which somebody has changed."""
+    docs = [PredictedDoc(name * 24, f"{name} cat", [(2, 5, "A")], [], [], doc=f"sub/{name}.txt") for name in "12"]
+    with (tmp_path / "raw.jsonl").open("wb") as file:
+        write_predictions(docs, file)
+    export(tmp_path / "raw.jsonl", tmp_path / "brat" / "batch", "brat")
+    (tmp_path / "brat/batch/sub/2.ann").write_text("T2\tB 0 1\t2\n")
+    return tmp_path / "brat"
+
+
+def test_a_document_that_nobody_has_changed_since_it_was_predicted_is_not_gold(predicted, tmp_path):
+    """Nor is a label of predictions alone one of the corpus. The list of predictions can be deleted."""
+    report = convert_brat(predicted, tmp_path / "tasks")
+    assert (report.documents, report.labels) == ({"converted": 1, "prediction": 1}, {"B": 1})
+    assert report.annotations == {"converted": 1, "prediction": 1}
+    with pytest.raises(InputError, match=r"batch/sub/1\.ann:0 \(prediction\)"):
+        convert_brat(predicted, tmp_path / "tasks", strict=True)
+    (predicted / "batch" / PREDICTED).write_text("{oops")
+    with pytest.raises(InputError, match=r"batch/PREDICTED\.json: not a list of predictions .* or delete it"):
+        convert_brat(predicted, tmp_path / "tasks")
+    (predicted / "batch" / PREDICTED).unlink()
+    assert convert_brat(predicted, tmp_path / "tasks", strict=True).labels == {"A": 1, "B": 1}

@@ -65,14 +65,14 @@ def test_each_file_has_an_entry_with_the_labels_in_it(folder):
     assert texts == {"drug": 1, "person": 2, "person_eval": 1, "places.dev": 1}
 
 
-FORMS = [
-    "# ours\n- {name: p, path: person.jsonl, labels: [PERSON]}",
-    "- name: p  # a comment\n  path: [person.jsonl, ./person_eval.jsonl]\n  labels:\n    - PERSON\n",
-    "- {name: p, path: person*, labels: [PERSON]}",
-]
-
-
-@pytest.mark.parametrize("written", FORMS)
+@pytest.mark.parametrize(
+    "written",
+    [
+        "# ours\n- {name: p, path: person.jsonl, labels: [PERSON]}",
+        "- name: p  # a comment\n  path: [person.jsonl, ./person_eval.jsonl]\n  labels:\n    - PERSON\n",
+        "- {name: p, path: person*, labels: [PERSON]}",
+    ],
+)
 def test_what_is_new_is_added_once_and_what_is_there_stays_as_it_is(folder, written):
     (folder / "datasets.yml").write_text(written)
     entry = declared(folder)
@@ -80,15 +80,14 @@ def test_what_is_new_is_added_once_and_what_is_there_stays_as_it_is(folder, writ
     whole = (folder / "datasets.yml").read_text()
     assert whole.startswith(written)
     assert declared(folder)[:1] == entry
-    write_jsonl(folder / "brand.jsonl", [task("Gap", "BRAND")])
-    write_jsonl(folder / "p.jsonl", [task("Gap", "BRAND")])
+    for name in ("brand", "p"):  # of which one has a name that is taken
+        write_jsonl(folder / f"{name}.jsonl", [task("Gap", "BRAND")])
     (folder / "prodigy.db").unlink()
-    rows = {"drug": [task("Aspirin", "DRUG")], "dose": [task("5 mg", "DOSE")], "none": []}
-    make_database(folder / "prodigy.db", rows)
+    make_database(folder / "prodigy.db", {"drug": [task("Aspirin", "DRUG")], "dose": [task("5 mg", "DOSE")]})
     assert [one.entry.name for one in declare_folder(folder) if not one.problem] == ["dose", "brand", "p.jsonl"]
     assert (folder / "datasets.yml").read_text().startswith(whole)
     before = (folder / "datasets.yml").read_bytes()
-    assert problems(declare_folder(folder)).keys() == {"below", "empty", "none", "numbers"}
+    assert problems(declare_folder(folder)).keys() == {"below", "empty", "numbers"}
     assert (folder / "datasets.yml").read_bytes() == before
     (folder / "datasets.yml").write_text("- {name: drug, path: person*, labels: [PERSON]}\n")
     assert problems(declare_folder(folder))["drug"] == "another data set has this name"
@@ -151,9 +150,7 @@ def test_a_folder_without_data_sets_is_passed_over(tmp_path):
     write_jsonl(tmp_path / "a.jsonl", [task("Ann", "A")])
     (tmp_path / "datasets.yml").write_text("- {name: a, path: a.jsonl, labels: [A]}\n")
     assert declare_folder(tmp_path / "empty") == []
-    assert not has_data(tmp_path / "empty")
-    assert not has_data(tmp_path / "nowhere")
-    assert has_data(tmp_path), "its datasets.yml declares some, wherever they are"
+    assert [has_data(tmp_path / name) for name in ("", "empty", "nowhere")] == [True, False, False]
     assert [one.name for one in load_datasets([tmp_path / "datasets.yml", tmp_path / "empty"])] == ["a"]
     with pytest.raises(InputError, match="no data set is declared"):
         load_datasets([tmp_path / "empty"])
