@@ -270,7 +270,7 @@ def test_nothing_of_a_file_is_lost_however_much_there_is(merging, name):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (gzip.compress(b"{}"), r"suffix \.gz"),
+        (b"\x1f\x8b\x08\0", r"suffix \.gz"),
         ("{}".encode("utf-16"), "save it as UTF-8"),
         (b"PK\3\4", r"a\.jsonl: this is a ZIP file; unpack it"),
         (b"SQLite format 3\0", "this is a database; declare it as `db:`"),
