@@ -7,8 +7,7 @@ import time
 import pytest
 
 from labelwise.errors import InputError
-from labelwise.merge import read
-from labelwise.sources.formats import read_items
+from labelwise.sources import jsonl, prodigy_tables
 
 ROWS = [{"text": f"text {n} cat", "spans": [{"start": 0, "end": 4, "label": "A"}]} for n in range(9)]
 
@@ -61,29 +60,24 @@ def rewrite(path):
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
-def delete(path):
-    path.unlink()
-
-
-@pytest.mark.parametrize("change", [append, replace, rewrite, delete])
+@pytest.mark.parametrize("change", [append, replace, rewrite, os.unlink])
 @pytest.mark.parametrize("after", [5, 9])
 def test_a_file_that_changes_while_it_is_read_is_an_error_that_names_it(merging, monkeypatch, change, after):
-    merging.add("b", ["A"], ROWS[:2])
+    merging.add("b", ["A"], [{"text": "one"}])
     merging.run()
     before = merging.files()
     merging.add("a", ["A"], ROWS)
     path = merging.root / "tasks/a.jsonl"
+    parse_row, read = jsonl.parse_row, []
 
-    def read_and_change(file, *given):
-        for number, item in enumerate(read_items(file, *given)):
-            if number == after and file == path:
-                change(path)
-            yield item
-        if after == len(ROWS) and file == path:
+    def read_and_change(row):
+        read.append(row)
+        if len(read) == after:
             change(path)
+        return parse_row(row)
 
     with monkeypatch.context() as patch:
-        patch.setattr(read, "read_items", read_and_change)
+        patch.setattr(jsonl, "parse_row", read_and_change)
         with pytest.raises((InputError, FileNotFoundError), match=r"a\.jsonl"):
             merging.run()
     assert merging.files() == before
@@ -108,17 +102,16 @@ def test_a_database_that_changes_while_it_is_read_is_read_as_it_was(merging, mon
         connection.execute("insert into link values (?, 1)", (number,))
         connection.commit()
 
-    def read_and_change(*given):
-        for item in read_items(*given):
-            insert("later")
-            yield item
+    def change(function):
+        return lambda *given: insert("later") or function(*given)
 
     for text in ("one", "two"):
         insert(text)
     merging.declared.append({"name": "a", "db": "p.db", "labels": ["A"]})
     merging.add("b", ["A"], ROWS[:1])
     with monkeypatch.context() as patch:
-        patch.setattr(read, "read_items", read_and_change)
+        for name in ("check_names", "parse_task"):
+            patch.setattr(prodigy_tables, name, change(getattr(prodigy_tables, name)))
         assert merging.run().datasets["a"] == 2
     assert merging.run().datasets["a"] == 5
     connection.close()
