@@ -5,6 +5,8 @@
 A page has a table between `<!-- result: NAME -->` and `<!-- end -->`: all rows of NAME.json, and the command that made
 them. A number in a sentence is a link to its file, whose title names the first cells of the row, and the column:
 `[2.6](benchmarks/results/training_speed.json "per-label, 1 process / of spacy train")`. It keeps its decimals.
+
+Between `<!-- section: NAME -->` and `<!-- end -->` a page has the keys of a section of project.yml, with comments.
 """
 
 import re
@@ -17,6 +19,8 @@ from benchmarks.measure import RESULTS, Result, as_table, as_text
 
 PAGES = (Path("README.md"), *sorted(Path("docs").glob("*.md")), Path("benchmarks/README.md"))
 BLOCK = re.compile(r"(<!-- result: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
+SECTION = re.compile(r"(<!-- section: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+KEY = re.compile(r"(?m)^  (\w+): (.*?)(?: +# (.*))?$")
 NUMBER = re.compile(r'\[([^\]]+)(\]\(\S*results/(\w+)\.json "([^"]+)"\))')
 
 
@@ -40,7 +44,17 @@ def update(page: str) -> str:
 
     RAISES (NotInStep): it names something that isn't there.
     """
-    return NUMBER.sub(write_number, BLOCK.sub(write_block, page))
+    return NUMBER.sub(write_number, BLOCK.sub(write_block, SECTION.sub(write_section, page)))
+
+
+def write_section(found: re.Match[str]) -> str:
+    """Write the keys of a section of project.yml as a table: name, value, and the comment behind it."""
+    begin, name, end = found.groups()
+    section = Path("project.yml").read_text(encoding="utf8").partition(f"\n{name}:\n")[2]
+    section = re.split(r"(?m)^(?=\S)", section, maxsplit=1)[0]
+    rows = [(key, value, said.replace("|", "\\|")) for key, value, said in KEY.findall(section)]
+    lines = [f"| `{key}` | `{value}` | {said} |" for key, value, said in rows]
+    return "\n".join([f"{begin}| key | in the project | meaning |", "|---|---|---|", *lines, end])
 
 
 def write_block(found: re.Match[str]) -> str:

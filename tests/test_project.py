@@ -193,6 +193,11 @@ def test_project_docs_and_code_agree_on_the_policies(policy):
     assert comment.split(": ")[-1].split(" | ") == list(values)
 
 
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
+def test_a_door_has_fewer_than_a_hundred_lines(page):
+    assert read(page).count("\n") < 100
+
+
 def test_the_changelog_begins_with_this_version():
     headings = re.findall(r"(?m)^## (\S+)", read("CHANGELOG.md"))
     assert headings[0] == labelwise.__version__.partition(".dev")[0]

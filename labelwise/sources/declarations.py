@@ -113,7 +113,7 @@ def read_entries(file: Path) -> list[Declaration]:
     try:
         content = read_file(file)
     except FileNotFoundError as error:
-        raise InputError(f"{file}: there is no such file; it declares data sets, see docs/data.md") from error
+        raise InputError(f"{file}: there is no such file; it declares data sets, see docs/formats.md") from error
     return decode_yaml(content, list[Declaration], str(file), SYNTAX)
 
 
@@ -192,7 +192,7 @@ def _expand(declarations: Sequence[Path]) -> Iterator[Path]:
         pattern = str(path)
         found = sorted(map(Path, glob(pattern, recursive=True))) if has_magic(pattern) and not path.exists() else [path]
         if not found:
-            raise InputError(f"{path}: no file matches; it should name what declares data sets, see docs/data.md")
+            raise InputError(f"{path}: no file matches; it should name what declares data sets, see docs/formats.md")
         for file in found:
             if not file.is_dir():
                 yield file

@@ -25,7 +25,7 @@ from labelwise.sources.prodigy_tables import find_names
 
 COMMENT = """\
 # Found in this folder, to be checked: list all labels that annotators were shown, as those nobody used can't be
-# inferred, and say `split: test` of a test set. docs/data.md has all that can be declared.
+# inferred, and say `split: test` of a test set. docs/formats.md has all that can be declared.
 """
 
 
