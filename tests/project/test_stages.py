@@ -23,7 +23,7 @@ def test_the_table_of_commands_is_up_to_date(tmp_path):
 @pytest.mark.parametrize(
     ("override", "line", "changed"),
     [
-        ("vars.seed=1", "  seed: 0\n", "  seed: 1\n"),
+        ("vars.seed=1", "  seed: 0  ", "  seed: 1  "),
         ("merge.split_salt=x", "  split_salt: labelwise       # ", "  split_salt: x               # "),
     ],
 )
