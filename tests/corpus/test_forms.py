@@ -1,6 +1,5 @@
 """How often forms are marked and free, against counting by hand on small texts, and by brute force on a corpus."""
 
-import random
 from collections import Counter
 
 import numpy as np
@@ -9,7 +8,7 @@ import spacy
 
 from labelwise.corpus.annotation import GOLD, Annotation, annotate
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
-from labelwise.corpus.forms import LONGEST, Counts, Forms
+from labelwise.corpus.forms import LONGEST, Forms
 from labelwise.corpus.manifest import find_partitions, read_manifest
 from tests.conftest import write_docs
 
@@ -62,13 +61,10 @@ def test_forms_are_marked_or_free_by_label(tmp_path):
     assert counts(0, 1, 2) == [(0, 0), (2, 1)]
 
 
-def test_words_that_are_their_own_labels_are_counted_apart(tmp_path):
-    (doc,) = stored(tmp_path, ("A B", [(0, 1, "A")], {}))
-    forms = Forms(LABELS)
-    assert len(set(forms.keys(forms.form_keys(doc, [(0, 1), (1, 2)]), np.arange(2)).tolist())) == 2
-
-
-def test_counts_are_those_of_looking_at_every_place(demo_corpus):
+@pytest.mark.parametrize("waiting", [0, 10**6])
+def test_counts_are_those_of_looking_at_every_place(demo_corpus, waiting, monkeypatch):
+    """Counted at once, or at the end."""
+    monkeypatch.setattr("labelwise.corpus.forms.WAITING", waiting)
     labels = read_manifest(demo_corpus).labels
     docs = [doc for file in find_partitions(demo_corpus / "train") for doc in read_stored_docs(file)]
     marked, free = Counter(), Counter()
@@ -95,23 +91,8 @@ def test_counts_are_those_of_looking_at_every_place(demo_corpus):
             key = forms.keys(forms.form_keys(doc, [(start, end)]), np.array([labels.index(label)]))
             seen[tuple(words[start:end]), label] = (int(forms.marked.of(key)[0]), int(forms.free.of(key)[0]))
     assert len(seen) > 20
-    assert sum(free.values()) > 5
+    assert sum(free.values()) > 3
     assert seen == {name: (n, free[name]) for name, n in marked.items()}
-
-
-@pytest.mark.parametrize("waiting", [0, 2000, 10**6])
-def test_counts_are_those_of_a_counter(waiting, monkeypatch):
-    """Keys beyond 63 bits and 0 among them; counted at once, now and then, or at the end."""
-    monkeypatch.setattr("labelwise.corpus.forms.WAITING", waiting)
-    rng = random.Random(0)
-    pool = [0, 1, 2**63, 2**64 - 1, *(rng.getrandbits(64) for _ in range(50))]
-    counts, expected = Counts(), Counter()
-    assert counts.of(np.array(pool, np.uint64)).tolist() == [0] * len(pool)
-    for _ in range(40):
-        keys = rng.choices(pool, k=rng.randrange(6))
-        counts.add(np.array(keys, np.uint64))
-        expected.update(keys)
-        assert counts.of(np.array(pool, np.uint64)).tolist() == [expected[key] for key in pool]
 
 
 @pytest.mark.parametrize("words", [0, 1])

@@ -11,7 +11,7 @@ from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.package.contents import inspect_contents
 from labelwise.train.recipe import Recipe
 from labelwise.train.run import train_pipeline
-from tests.conftest import ROOT
+from tests.conftest import ROOT, TINY
 from tests.merge.test_run import random_datasets
 
 
@@ -41,18 +41,19 @@ def test_spaces_are_compared(merging):
 
 
 def test_training_evaluation_and_packaging_refuse_such_a_pipeline(demo_corpus, tmp_path, monkeypatch):
-    """That of the corpus is trained, then packages, so to say, are other ones."""
-    options = {"training.max_steps": 1, "training.eval_frequency": 1}
-    recipe = Recipe(ROOT / "configs/cpu.cfg", demo_corpus, overrides=options)
-    train_pipeline(recipe, tmp_path / "model", tmp_path / "curve.tsv")
+    """That of the corpus is made, then packages, so to say, are other ones."""
     lang, rules = read_tokenizer(demo_corpus / "tokenizer.json")
-    make_nlp(lang, msgspec.structs.replace(rules, infixes=())).tokenizer.to_disk(tmp_path / "model/tokenizer")
+    nlp = make_nlp(lang, msgspec.structs.replace(rules, infixes=()))
+    nlp.add_pipe("ner").add_label("A")
+    nlp.initialize()
+    nlp.to_disk(tmp_path / "model")
     with pytest.raises(InputError, match=r"test/part-.* the corpus has the tokens .* with --other-tokens"):
         evaluate_pipeline(tmp_path / "model", demo_corpus / "test")
     assert evaluate_pipeline(tmp_path / "model", demo_corpus / "test", other_tokens=True).metrics.texts > 0
     with pytest.raises(InputError, match=r"test/part-.* the corpus has the tokens .* run all again"):
         inspect_contents(tmp_path / "model", demo_corpus)
     monkeypatch.setattr("labelwise.train.registry.extend_tokenizer", lambda nlp, rules: None)
+    recipe = Recipe(ROOT / "configs/cpu.cfg", demo_corpus, overrides=TINY)
     with pytest.raises(InputError, match=r"train/part-.* the corpus has the tokens .* Remedy: merge again"):
         train_pipeline(recipe, tmp_path / "other", tmp_path / "curve.tsv")
 

@@ -86,3 +86,22 @@ def test_predictions_that_nobody_has_saved_are_refused_by_strict(merging: Mergin
     merging.add("a", ["A"], [{"text": "one"}, {"text": "two", "meta": {"predicted": "yes"}}])
     with pytest.raises(InputError, match="1 prediction that nobody has saved; annotate or remove them"):
         merging.run(strict=True)
+
+
+def test_labels_of_nearly_one_name_are_pointed_out(merging: Merging):
+    merging.add("a", ["PERSON", "PLACE"], [{"text": "Ann", "spans": [{"start": 0, "end": 3, "label": "PERSON"}]}])
+    merging.add("b", ["Persons"], [{"text": "Bob"}])
+    assert "'Persons' and 'PERSON' may be one label: their names are nearly equal." in said(merging.run())
+
+
+def test_labels_are_exchanged_in_one_pass_and_a_new_name_is_seen_by_the_next_merge(merging: Merging):
+    spans = [{"start": 0, "end": 3, "label": "PLACE"}, {"start": 8, "end": 12, "label": "PERSON"}]
+    row = {"text": "Ann saw Rome", "spans": spans}
+    merging.add("a", ["PERSON", "PLACE"], [row], split="train")
+    assert merging.run().gold == {"train": {"PLACE": 1, "PERSON": 1}}
+    merging.declared[0]["rename"] = {"PERSON": "PLACE", "PLACE": "PERSON"}
+    bob = {"text": "Bob", "spans": [{"start": 0, "end": 3, "label": "PER"}]}
+    merging.add("b", ["PERSON"], [bob], rename={"PER": "PERSON"}, split="train")
+    ledger = merging.run()
+    assert ledger.gold == {"train": {"PERSON": 2, "PLACE": 1}}
+    assert ledger.renamed == {"a: PERSON to PLACE": 1, "a: PLACE to PERSON": 1, "b: PER to PERSON": 1}

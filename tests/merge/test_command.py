@@ -2,15 +2,10 @@
 
 import json
 
-import msgspec
 import pytest
 import typer
 from typer.testing import CliRunner
 
-from labelwise import parallel
-from labelwise.errors import InputError
-from labelwise.merge.rules.settings import Settings
-from labelwise.merge.run import merge_data
 from scripts import merge as merge_script
 
 TEXT = "big cat at 60degC"
@@ -77,32 +72,27 @@ def test_the_books_are_written_with_what_became_of_each_label(merging, run):
         assert warning in printed
 
 
-def test_the_sections_are_the_settings(merging, run, monkeypatch):
+def test_the_sections_are_the_settings(merging, run):
     merging.add("a", ["A"], [spans()])
-    seen = []
-    monkeypatch.setattr(
-        "labelwise.merge.run.merge_datasets", lambda *args, **kwargs: seen.append((args, kwargs)) or FAILED()
-    )
     given = {
         **{"duplicates": "union", "annotators": "ann, bob", "conflicts": "latest", "overlap": "first"},
         **{"coverage": "drop", "alignment": "expand", "lang": "de", "dev_ratio": 0.3, "test_ratio": 0.2},
         **{"split_salt": "x", "split_by": "doc", "normalize": True, "near_duplicates": "off"},
         **{"near_similarity": 0.9, "docs_per_partition": 7},
     }
-    sections = {"merge": given, "tokenizer": {"infixes": ["a"]}}
-    (merging.root / "mine.yml").write_text(json.dumps(sections))
-    run("--strict", "--project", "mine.yml")
-    [((_, _, settings), options)] = seen
-    assert options["strict"] is True
-    assert settings.tokenizer.infixes == ("a",)
-    assert msgspec.structs.asdict(settings) == given | {"tokenizer": settings.tokenizer}
+    (merging.root / "mine.yml").write_text(json.dumps({"merge": given, "tokenizer": {"infixes": ["a"]}}))
+    assert run("--strict", "--project", "mine.yml")[0] == 0
+    settings = json.loads((merging.root / "corpus/manifest.json").read_text())["settings"]
+    assert settings.pop("tokenizer")["infixes"] == ["a"]
+    assert settings == given
+    merging.add("b", ["A"], ["{oops"])
+    assert "1 row or span can't be used" in run("--strict", "--project", "mine.yml")[1]
 
 
 @pytest.mark.parametrize(
     ("section", "message"),
     [
         ("{near_similarity: 0.3}", "mine.yml: merge: near_similarity: 0.3: Expected `float` >= 0.5"),
-        ("{docs_per_partition: 0}", "mine.yml: merge: docs_per_partition: 0: Expected `int` >= 1"),
         ("{dev_ratio: 0.5, test_ratio: 0.5}", "leave some for train"),
         ("{salt: x}", "mine.yml: merge: salt: 'x': the section has no such key; its keys are duplicates, annotators, "),
     ],
@@ -113,21 +103,4 @@ def test_a_wrong_section_is_an_error(merging, run, section, message):
     code, printed = run("--project", "mine.yml")
     assert code == 1
     assert message in printed
-
-
-class FAILED:
-    """Stands for ledger that nobody looks at."""
-
-
-def test_workers_are_processes(merging, monkeypatch):
-    merging.add("a", ["A"], [{"text": f"text {i}"} for i in range(20)])
-    declared = [merging.root / "tasks/datasets.yml"]
-    made = []
-    pool = parallel.ProcessPoolExecutor
-    monkeypatch.setattr(parallel, "ProcessPoolExecutor", lambda n, **options: made.append(n) or pool(n, **options))
-    for workers in (1, 3):
-        merge_data(declared, merging.root / f"out{workers}", Settings(docs_per_partition=3), workers=workers)
-    assert made == [3]
-    assert merging.files("out1") == merging.files("out3")
-    with pytest.raises(InputError, match="--workers -1: give a number"):
-        merge_data(declared, merging.root / "out", Settings(), workers=-1)
+    assert "--workers -1: give a number" in run("--workers", "-1")[1]

@@ -111,13 +111,6 @@ def test_a_group_goes_where_one_of_it_is_declared(merging):
     assert [splits[other] for _, other in made] == ["test"] * 5 + ["train"] * len(made[5:])
 
 
-def test_they_are_not_looked_for_when_off(merging, monkeypatch):
-    add(merging, families(2)[1])
-    monkeypatch.setattr("labelwise.merge.run.find_pairs", None)
-    merging.run(near_duplicates="off")
-    assert merging.files()["near_duplicates.jsonl"] == b""
-
-
 def test_signatures_of_earlier_runs_are_used(merging, monkeypatch):
     texts = [text for family in families(20) for text in family]
     add(merging, texts)

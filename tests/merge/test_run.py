@@ -209,6 +209,11 @@ def test_a_run_killed_while_it_moves_files_is_seen_and_can_be_run_again(merging,
         ("- {name: a, path: a.jsonl, label: [A]}", r"datasets\.yml: .*unknown field `label`|missing required field"),
         ("- {name: a, path: a.jsonl, labels: [A], split: eval}", r"datasets\.yml: Invalid enum value 'eval'"),
         ("[]", "no data set is declared"),
+        ("- {name: a, path: a.jsonl, labels: [B], rename: {A: ' '}}", "'a': `rename` gives 'A' an empty name; give it"),
+        (
+            "- {name: a, path: a.jsonl, labels: [A], rename: {A: B}}",
+            "'A' is renamed to 'B', and listed as a label; list",
+        ),
         ("- {name: a, path: a.jsonl, labels: [A]}\n- {name: a, path: b.jsonl, labels: [A]}", "'a' is declared twice"),
         ("- {name: a, path: a.jsonl, labels: [A], absent: [A]}", "'A' is both in `labels` and `absent`"),
         (

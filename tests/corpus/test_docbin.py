@@ -1,0 +1,141 @@
+"""Docs that are written and read as arrays, against spaCy's own."""
+
+import zlib
+
+import numpy as np
+import pytest
+import spacy
+import srsly
+from spacy.tokens import Doc, DocBin, Span
+
+from labelwise.corpus.annotation import GOLD, INCORRECT, Annotation, annotate, entities
+from labelwise.corpus.docbin_reader import read_stored_docs
+from labelwise.corpus.docbin_writer import SPAN, encode
+from labelwise.errors import InputError
+from labelwise.sources.formats import read_items
+from tests.conftest import write_docs
+
+NLP = spacy.blank("en")
+
+
+def make_docs() -> list[Doc]:
+    """Docs with entities, missing values, rejected spans that overlap, white space, other scripts; and an empty one."""
+    docs = [NLP.make_doc(text) for text in ("Ann met Bob in  Rome.\n", "", "TAG \U0001f600 caf\xe9 x", "unmarked text")]
+    docs[0].set_ents([docs[0].char_span(0, 7, "LAW"), docs[0].char_span(16, 20, "Ré")], missing=[docs[0][2:3]])
+    docs[0].spans[GOLD] = [docs[0].char_span(0, 3, "PERSON"), *docs[0].ents]
+    docs[0].spans[INCORRECT] = [docs[0].char_span(8, 11, "Ré"), docs[0].char_span(4, 20, "ONLY_REJECTED")]
+    docs[2].set_ents([docs[2].char_span(4, 5, "LAW")], default="missing")
+    docs[2].spans[INCORRECT] = [docs[2].char_span(0, 3, "LAW")]
+    return docs
+
+
+def view(doc: Doc):
+    """All that counts of a Doc."""
+    spans = {name: [(s.start, s.end, s.label_) for s in group] for name, group in doc.spans.items() if group}
+    tokens = [(token.text, token.whitespace_, token.ent_iob, token.ent_type_) for token in doc]
+    return doc.text, tokens, spans, doc.user_data.get("labelwise"), doc.cats, doc.has_unknown_spaces
+
+
+def read_by_spacy(path) -> list[Doc]:
+    return list(DocBin().from_disk(path).get_docs(spacy.blank("xx").vocab))
+
+
+@pytest.mark.parametrize("user_data", [True, False])
+@pytest.mark.parametrize("attrs", [["ENT_IOB", "ENT_TYPE"], ["LEMMA", "ENT_TYPE", "TAG", "ENT_IOB"]])
+def test_docs_are_those_that_spacy_reads(tmp_path, attrs, user_data):
+    file = tmp_path / "part.spacy"
+    docs = make_docs()
+    docs[2].spans["same"] = docs[2].spans[INCORRECT]
+    DocBin(attrs, user_data, docs).to_disk(file)
+    expected, stored = read_by_spacy(file), list(read_stored_docs(file))
+    vocab = spacy.blank("xx").vocab
+    for doc in expected:
+        doc.spans.pop("same", None)
+    assert [view(doc.to_doc(vocab)) for doc in stored] == [view(doc) for doc in expected]
+    assert [(doc.text, doc.entities()) for doc in stored] == [(doc.text, entities(doc)) for doc in expected]
+    assert [len(doc) for doc in stored] == [8, 0, 4, 2]
+    # The file has something to get wrong.
+    assert [token[2] for token in view(expected[0])[1]] == [3, 1, 0, 2, 2, 3, 2, 2]
+
+
+def test_docs_that_are_written_are_those_of_a_docbin(tmp_path):
+    docs = make_docs()
+    for doc in docs:
+        annotate(doc, Annotation([(0, 1, "LAW", ["a", "b"])], [(2, 3, "Ré")], {"Ré": "partial"}, ["a"]))
+    write_docs(docs, tmp_path / "ours.spacy")
+    DocBin(["ENT_IOB", "ENT_TYPE"], True, docs).to_disk(tmp_path / "theirs.spacy")
+    ours, theirs = ([view(doc) for doc in read_by_spacy(tmp_path / name)] for name in ("ours.spacy", "theirs.spacy"))
+    assert ours == theirs
+    assert [seen[0] for seen in ours] == [doc.text for doc in docs]
+    write_docs([], tmp_path / "empty.spacy")
+    assert list(read_stored_docs(tmp_path / "empty.spacy")) == []
+
+
+def test_a_doc_makes_its_own_strings_known_and_a_memory_zone_forgets_them(tmp_path):
+    docs = [NLP.make_doc("zyx1"), NLP.make_doc("zyx2")]
+    docs[0].set_ents([Span(docs[0], 0, 1, "ZYX_LABEL")])
+    docs[0].spans[GOLD] = docs[0].ents
+    write_docs(docs, tmp_path / "part.spacy")
+    stored = list(read_stored_docs(tmp_path / "part.spacy"))
+    nlp = spacy.blank("en")
+    with nlp.memory_zone():
+        assert stored[0].to_doc(nlp.vocab)[0].text == "zyx1"
+        assert ("zyx1" in nlp.vocab.strings, "zyx2" in nlp.vocab.strings) == (True, False)
+    assert "zyx1" not in nlp.vocab.strings
+    assert stored[0].to_doc(nlp.vocab)[0].ent_type_ == "ZYX_LABEL"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"not compressed",
+        zlib.compress(b"\xc1 no msgpack"),
+        zlib.compress(srsly.msgpack_dumps([1, 2])),
+        DocBin(attrs=["ENT_TYPE"], docs=[NLP.make_doc("a")]).to_bytes(),
+        DocBin(attrs=["ENT_IOB", "ENT_TYPE"], docs=[NLP.make_doc("a b c")]).to_bytes()[:-9],
+    ],
+    ids=["text", "no msgpack", "list", "no ENT_IOB", "cut off"],
+)
+def test_a_file_of_another_kind_is_an_error_that_names_it(tmp_path, content):
+    (tmp_path / "part-7.spacy").write_bytes(content)
+    with pytest.raises(InputError, match=r"part-7\.spacy: not a \.spacy file with entities .*; run the merge again"):
+        list(read_stored_docs(tmp_path / "part-7.spacy"))
+
+
+# Of two texts of 2 and 3 tokens: other values of a file, or a function of its own.
+DAMAGED = {
+    "tokens that are cut": lambda content: {"tokens": content["tokens"][:-8]},
+    "longer lengths": lambda content: {"lengths": np.array([2, 9], "<i4").tobytes()},
+    "negative lengths": lambda content: {"lengths": np.array([6, -1], "<i4").tobytes()},
+    "fewer spaces": lambda content: {"spaces": content["spaces"][:-1]},
+    "no strings": lambda content: {"strings": []},
+    "strings that are none": lambda content: {"strings": [1, None]},
+    "fewer groups": lambda content: {"span_groups": content["span_groups"][:-1]},
+    "groups that are none": lambda content: {"span_groups": [b"\xc1", b"\xc1"]},
+    "user data that is none": lambda content: {"user_data": [b"x"]},
+    "attributes that are none": lambda content: {"attrs": "abc"},
+}
+
+
+def write_damaged(path, damage) -> None:
+    docs = [NLP.make_doc("Ann met"), NLP.make_doc("Bob in Rome")]
+    content = srsly.msgpack_loads(zlib.decompress(DocBin(["ENT_IOB", "ENT_TYPE"], True, docs).to_bytes()))
+    path.write_bytes(zlib.compress(srsly.msgpack_dumps(content | damage(content))))
+
+
+@pytest.mark.parametrize("damage", DAMAGED)
+def test_arrays_that_do_not_fit_together_are_an_error(tmp_path, damage):
+    path = tmp_path / "a.spacy"
+    write_damaged(path, DAMAGED[damage])
+    with pytest.raises(InputError, match=r"a\.spacy: not a \.spacy file with entities .*; run the merge again"):
+        list(read_stored_docs(path))
+    with pytest.raises(InputError, match=r"a\.spacy: spaCy can't read it: .*; make it again"):
+        list(read_items(path))
+
+
+def test_a_span_outside_of_its_text_is_an_error(tmp_path):
+    """It ends at a token that the file has, in the next text."""
+    group = encode({"name": GOLD, "attrs": {}, "spans": [SPAN.pack(0, 0, 0, 0, 4, 0, 9)]})
+    write_damaged(tmp_path / "a.spacy", lambda content: {"span_groups": [encode({group: [GOLD]}), b""]})
+    with pytest.raises(InputError, match=r"text 1 has a span that isn't inside it"):
+        list(read_stored_docs(tmp_path / "a.spacy"))
