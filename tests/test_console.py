@@ -15,7 +15,6 @@ import typer
 from typer.testing import CliRunner
 
 from labelwise.console import print_table, progress
-from scripts.compare import compare_cli
 from tests.conftest import ROOT, write_jsonl
 
 PYTHON = [sys.executable, "-X", "faulthandler"]
@@ -62,21 +61,6 @@ def test_bars_show_how_far_it_is_and_the_time_left_on_terminals_alone(monkeypatc
         assert "<00:0" in shown, "time left"
     else:
         assert shown == ""
-
-
-def test_there_are_colours_on_a_terminal_alone():
-    """Neither in this project's messages nor in spaCy's, unless somebody sees them; nor if NO_COLOR is set."""
-    body = "from wasabi import Printer\nmsg.good('ours')\nPrinter().good('spaCy\\'s')\n"
-    done = run(script(body), stdout=subprocess.PIPE)
-    assert "ours" in done.stdout
-    assert "\x1b" not in done.stdout
-    environment = {name: value for name, value in os.environ.items() if name != "ANSI_COLORS_DISABLED"}
-    for name, coloured in (("X", True), ("NO_COLOR", False)):
-        main, other = os.openpty()
-        run(script(body), stdout=other, env={**environment, name: "1", "TERM": "xterm"})
-        os.close(other)
-        assert (b"\x1b[" in os.read(main, 9999)) == coloured
-        os.close(main)
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "utf8"])
@@ -163,16 +147,6 @@ def test_a_folder_where_a_command_would_write_a_file_is_an_error_before_it_begin
     assert sorted(tmp_path.iterdir()) == before
 
 
-@pytest.mark.parametrize("revisions", [[""], ["main", ""], [" "]])
-def test_an_empty_revision_is_refused(revisions):
-    """Such as a variable of the shell that isn't set: the workspace would be compared with itself."""
-    app = typer.Typer()
-    app.command()(compare_cli)
-    result = CliRunner().invoke(app, revisions)
-    assert result.exit_code == 1
-    assert "a revision is empty" in " ".join(result.output.split())
-
-
 @pytest.mark.parametrize(
     ("header", "row"),
     [
@@ -187,9 +161,3 @@ def test_a_table_fits_a_terminal_and_loses_nothing(capsys, header, row):
     assert max(map(len, lines)) <= 80
     printed = Counter("".join(lines).replace(" ", "").replace("─", ""))
     assert printed >= Counter("".join([*header, *row, "END"]).replace(" ", ""))
-
-
-def test_numbers_are_aligned_and_not_wrapped(capsys):
-    print_table(["Label", "F1 of flat gold"], [["A" * 90, "0.123"], ["B", "1,234,567"]])
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.rstrip().endswith(end) for line in lines for end in ("0.123", "1,234,567")].count(True) == 2

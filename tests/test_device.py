@@ -52,20 +52,6 @@ def test_why_a_gpu_cannot_be_used(monkeypatch, number, said):
     assert re.search(said, why_not(ValueError("No GPU devices detected")))
 
 
-def test_a_library_that_is_missing_is_named(monkeypatch, tmp_path):
-    (tmp_path / "cupy").mkdir()
-    (tmp_path / "cupy" / "__init__.py").touch()
-    failing = "raise ImportError('libcublasLt.so.13: cannot open shared object file')"
-    (tmp_path / "cupy" / "cublas.py").write_text(failing)
-    monkeypatch.syspath_prepend(tmp_path)
-    for name in ("cupy", "cupy.cublas"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    said = why_not(ValueError("CuPy is not installed"))
-    for name in ("cupy", "cupy.cublas"):
-        sys.modules.pop(name, None)
-    assert said.startswith("libcublasLt.so.13: cannot open shared object file. A library of CUDA is missing")
-
-
 @pytest.mark.parametrize("given", ["", "2"])
 def test_a_command_multiplies_with_one_thread_unless_told_otherwise(given):
     told = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}

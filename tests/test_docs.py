@@ -15,15 +15,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-import labelwise
 from labelwise.corpus.tokenizer import packages_of, read_rules
 from labelwise.demo.corpus import DemoDoc, add_noise, make_doc
 from labelwise.demo.write import write_docs
 from labelwise.export.source import read_corpus
-from tests.clone import Clone, replace_once
+from tests.clone import Clone
 from tests.conftest import ROOT, write_jsonl
-from tests.project.installed import PROJECT, Installed, build, install
-from tests.sources.servers import PASSWORD, postgresql
 
 LABELS = ("PERSON", "PLACE")
 PAGES = ("README.md", "CONTRIBUTING.md", "assets/README.md", "benchmarks/README.md", "docs")
@@ -51,6 +48,15 @@ NOT_RUN = {
     ("docs/gpu.md", "python -m benchmarks.gpu"): "needs a GPU",
     ("docs/gpu.md", "dvc repro report-gpu"): "needs a GPU; test_notebook.py trains a tiny transformer",
     ("docs/gpu.md", "torchrun"): "needs two machines; train/test_ranks.py runs torchrun on one",
+    ("docs/install.md", "labelwise init"): "project/test_new.py does it",
+    ("docs/install.md", "git worktree"): "what git does",
+    ("docs/install.md", "weasel clone"): "what git clone does",
+    ("docs/prodigy.md", "python -m scripts.db_out"): "needs a server; sources/test_db_out.py has one",
+    ("docs/install.md", "git pull"): "what git does; project/test_stages.py makes dvc.yaml",
+    ("docs/install.md", "python -m scripts.update_dvc"): "the same",
+    ("docs/library.md", "labelwise make-demo"): "test_library.py calls the functions",
+    ("docs/library.md", "from pathlib import Path"): "the same",
+    ("docs/other_tools.md", "python -m scripts.export"): "export/test_round_trip.py takes texts to each tool and back",
     ("docs/install.md", "python3 -m venv"): "would change this environment; the wheel is installed beside it",
     ("docs/training.md", 'code="--code'): "trains for 1,500 steps; train/test_spacy_commands.py runs each with fewer",
     ("docs/training.md", "[nlp]"): "train/test_spacy_commands.py assembles it",
@@ -206,23 +212,6 @@ def test_exports_and_a_database_go_the_whole_way_without_a_declaration(tmp_path,
 
 
 @pytest.mark.long
-def test_from_a_server_to_a_model(tmp_path):
-    clone = Clone(tmp_path)
-    clone.environment["PGPASSWORD"] = PASSWORD
-    # The environment of the tests has the drivers.
-    clone.environment["PYTHONPATH"] += f":{Path(pytest.__file__).parents[1]}"
-    with postgresql() as server:
-        server.clear()
-        address = {"postgresql://anna@db.example.com/prodigy": server.db}
-        for label in LABELS:
-            server.add(label.lower(), [json.dumps(row).encode() for row in answers(label, range(20))])
-        clone.paste(block("docs/prodigy.md", "python -m scripts.db_out", **address))
-        assert merged(tmp_path)["datasets"] == {"person": 20, "place": 20}
-    added = {f"assets/prodigy/{name}" for name in ("person.jsonl", "place.jsonl", "datasets.yml")}
-    assert added <= {*clone.run("git", "diff", "--cached", "--name-only").splitlines()}
-
-
-@pytest.mark.long
 def test_add_a_label_with_rules(tmp_path):
     """Annotators save the first half of the spans that rules found; the other half is a prediction to the merge."""
     clone = Clone(tmp_path)
@@ -338,16 +327,6 @@ def test_fix_annotations(project):
 
 
 @pytest.mark.long
-def test_send_texts_to_a_tool(project):
-    (project.root / "assets" / "raw" / "new.txt").write_text("Nadia Barton lives in Paris.")
-    project.paste(block("docs/other_tools.md", "python -m scripts.export"))
-    corpus, raw = (json.loads((project.root / name / "tasks.json").read_text()) for name in ("exported", "to-annotate"))
-    assert {task["data"]["text"] for task in corpus} == {made(number).text for number in range(24)}
-    assert [(task["data"]["doc"], len(task["predictions"])) for task in raw] == [("new.txt", 1)]
-    assert not re.search("raw|texts|exported|to-annotate", project.run("git", "status", "--porcelain", "-unormal"))
-
-
-@pytest.mark.long
 def test_compare_two_branches(project, tmp_path):
     project.paste("git checkout -q main; git add -A; git commit -qm all --allow-empty")
     project.paste(block("docs/compare.md", "dvc repro evaluate-cpu"))
@@ -372,79 +351,3 @@ def test_put_a_pipeline_into_production(project, tmp_path):
         environment = {**project.environment, "PYTHONPATH": str(tmp_path / "site")}
         found = subprocess.check_output(["python", "-c", code], cwd=tmp_path, env=environment, text=True)
         assert len(found.splitlines()) == count
-
-
-@pytest.fixture(scope="module")
-def installed(tmp_path_factory) -> Installed:
-    """The wheel, whose projects train for a few steps."""
-    folder = tmp_path_factory.mktemp("installed")
-    found = install(build(folder / "source", folder / "wheels"), folder / "site")
-    replace_once(found.site / "labelwise" / PROJECT, "  cpu_steps: 600", "  cpu_steps: 10")
-    return found
-
-
-@pytest.mark.long
-def test_a_project_of_the_installed_package_is_run_and_upgraded(installed, tmp_path):
-    later = installed.next(tmp_path / "later", PROJECT, "Merge the data sets", "Now merge the data sets")
-    installed.run("bash", "-euc", block("docs/install.md", "labelwise init mine"), cwd=tmp_path)
-    project = tmp_path / "mine"
-    assert "<h1>The CPU pipeline</h1>" in (project / "report/cpu.html").read_text(encoding="utf8")
-    assert json.loads((project / "metrics/cpu.json").read_text())["labelwise"] == labelwise.__version__
-    again = installed.run("weasel", "run", "all", cwd=project)
-    assert again.count("Skipping") == 5, "the report shows what other commands have found since"
-    replace_once(project / "project.yml", "  cpu_steps: 10", "  cpu_steps: 12")
-    (project / "assets/raw/.gitkeep").unlink()
-    installed.run("bash", "-euc", "git add -A && git commit -qm mine", cwd=project)
-    printed = later.run("bash", "-euc", block("docs/install.md", "git worktree add"), cwd=project)
-    assert "--max-steps 12" in printed
-    assert printed.count("Skipping") == 0, "all depend on the version"
-    assert "help: Now merge the data sets" in (project / "project.yml").read_text(encoding="utf8")
-    assert not (project / "assets/raw/.gitkeep").exists()
-    later.run("labelwise", "update-dvc", "--check", cwd=project)
-
-
-@pytest.mark.long
-def test_the_four_functions_in_a_notebook(installed, tmp_path, monkeypatch):
-    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
-    installed.run("bash", "-euc", block("docs/library.md", "labelwise make-demo tasks"), cwd=tmp_path)
-    for name, value in installed.environment.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
-    # Each paragraph is a cell; what numpy was loaded with before is none of ours.
-    code = block("docs/library.md", "from pathlib import Path")
-    cells = ["import numpy", *code.split("\n\n"), "import labelwise; labelwise.__file__"]
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-    place = {"metadata": {"path": str(tmp_path)}}
-    nbclient.NotebookClient(notebook, timeout=600, kernel_name="python3", resources=place).execute()
-    printed = ["".join(output.get("text", "") for output in cell.outputs) for cell in notebook.cells]
-    assert str(installed.site) in str(notebook.cells[-1].outputs)
-    assert any("OPENBLAS_NUM_THREADS=1" in text for text in printed)
-    assert "<h1>The CPU pipeline</h1>" in (tmp_path / "mine/report.html").read_text(encoding="utf8")
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("same_line", [False, True])
-def test_a_clone_is_upgraded(tmp_path, same_line):
-    later = Clone(tmp_path / "later")
-    mine = Clone.__new__(Clone)
-    mine.root, mine.environment = tmp_path / "mine", later.environment
-    source = {"https://github.com/you/labelwise.git": str(later.root), "mydir": str(mine.root)}
-    later.paste(block("docs/install.md", "weasel clone", **source))
-    for clone, value in ((later, "contract"), (mine, "expand")):
-        clone.set("alignment" if same_line or clone is mine else "overlap", value)
-    replace_once(later.root / "project.yml", "  help: Merge the data sets", "  help: Now merge the data sets")
-    for clone in (later, mine):
-        clone.run("python", "-m", "scripts.update_dvc")
-        clone.commit("changed")
-    later.run("git", "tag", "--force", "v0.2.0")
-    pulled = mine.paste(block("docs/install.md", "git pull"), fails=same_line)
-    project = mine.root / "project.yml"
-    if same_line:
-        assert "CONFLICT (content): Merge conflict in project.yml" in pulled
-        edited = re.sub(r"<<<<<<< .*\n(.*\n)=======\n.*\n>>>>>>> .*\n", r"\1", project.read_text(encoding="utf8"))
-        project.write_text(edited, encoding="utf8")
-        mine.paste(block("docs/install.md", "python -m scripts.update_dvc"))
-    assert yaml.safe_load(project.read_text(encoding="utf8"))["merge"]["alignment"] == "expand"
-    assert "Now merge the data sets" in (mine.root / "dvc.yaml").read_text(encoding="utf8")
-    assert mine.run("git", "status", "--porcelain") == ""
-    mine.run("python", "-m", "scripts.update_dvc", "--check")

@@ -2,15 +2,12 @@
 
 import json
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
-import yaml
-from distributed import LocalCluster
 
-from tests.clone import DEV, IDENTITY, Clone
-from tests.conftest import ROOT, write_jsonl
+from tests.clone import Clone
+from tests.conftest import write_jsonl
 
 COMMAND_RUN = r"=+ (\S+) =+\S*\nRunning command"  # weasel's, of a command that it doesn't skip
 STAGE_RUN = r"Running stage '(.*?)'"  # DVC's
@@ -134,22 +131,6 @@ def test_a_pipeline_of_a_revision_can_be_had_without_the_project(by_dvc, tmp_pat
 
 
 @pytest.mark.long
-def test_an_edit_runs_what_depends_on_its_folder(by_weasel, by_dvc):
-    for file, commands in (
-        ("labelwise/report/deck.py", ["report"]),
-        # The pipeline is the same, and so evaluate-cpu needn't run; what training took isn't.
-        ("labelwise/train/logger.py", ["train-cpu", "report"]),
-    ):
-        for clone in (by_weasel[0], by_dvc):
-            with (clone.root / file).open("a", encoding="utf8") as code:
-                code.write("# edited\n")
-        printed = by_weasel[0].run("weasel", "run", "all")
-        assert re.findall(COMMAND_RUN, printed) == commands, printed
-        assert re.findall(STAGE_RUN, by_dvc.run("dvc", "repro", "report")) == commands
-    assert by_dvc.results() == by_weasel[0].results()
-
-
-@pytest.mark.long
 def test_a_learning_curve_is_experiments_with_fewer_texts(by_dvc):
     clone = by_dvc
     clone.commit("before the experiments")
@@ -207,41 +188,3 @@ def test_ones_own_data_replace_the_demo_as_long_as_they_are_there(tmp_path, tool
     assert run() == 2
     assert len(list((tmp_path / "assets/demo").rglob("*.txt"))) == 24
     assert run() == 0
-
-
-@pytest.mark.long
-def test_fetched_assets_are_refused_if_they_are_not_what_the_project_says(tmp_path):
-    """Git is told to take other repositories than GitHub's: the corpora there are other ones."""
-    clone = Clone(tmp_path / "clone")
-    rules = ""
-    project = yaml.safe_load((ROOT / "project.yml").read_text(encoding="utf8"))
-    # Files are fetched from where nothing can be put in their place.
-    project["assets"] = [asset for asset in project["assets"] if "git" in asset]
-    (clone.root / "project.yml").write_text(yaml.safe_dump(project))
-    for asset in project["assets"]:
-        repo = tmp_path / asset["git"]["repo"].rsplit("/", 1)[1]
-        (repo / asset["git"]["path"]).mkdir(parents=True)
-        (repo / asset["git"]["path"] / "a.txt").write_text("cat")
-        rules += f'[url "file://{repo}"]\n insteadOf = {asset["git"]["repo"]}\n'
-        for command in (["init", "-q", "-b", asset["git"]["branch"]], ["add", "-A"], ["commit", "-qm", "x"]):
-            subprocess.run(["git", *command], cwd=repo, env=clone.environment | IDENTITY, check=True)
-    (tmp_path / "gitconfig").write_text(rules)
-    clone.environment["GIT_CONFIG_GLOBAL"] = str(tmp_path / "gitconfig")
-    assert clone.run("weasel", "assets", "--extra").count("Downloaded asset") == 4
-    for command in (["check_assets"], ["convert_brat", "assets/litbank", "corpus/tasks"]):
-        printed = clone.run("python", "-m", f"scripts.{command[0]}", *command[1:], fails=True)
-        expected = r"checksum [0-9a-f]{32}, but project\.yml says [0-9a-f]{32}; delete"
-        assert re.search(expected, " ".join(printed.split()))
-    assert not (clone.root / "corpus/tasks").exists()
-
-
-@pytest.mark.long
-def test_what_a_cluster_has_done_is_not_done_again_without_it(tmp_path):
-    clone = Clone(tmp_path, programs=DEV)  # with Dask
-    with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as cluster:
-        clone.environment["LABELWISE_ADDRESS"] = cluster.scheduler_address
-        clone.run("dvc", "repro", "evaluate-cpu")
-        del clone.environment["LABELWISE_ADDRESS"]
-    assert "Running stage" not in clone.run("dvc", "repro", "evaluate-cpu")
-    for name in ("project.yml", "dvc.yaml", "dvc.lock"):
-        assert cluster.scheduler_address not in (clone.root / name).read_text()

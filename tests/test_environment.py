@@ -11,7 +11,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from labelwise.environment import BEYOND_V3, DISABLED, KERNELS, V3, asks, choose_kernels, obey
+from labelwise.environment import BEYOND_V3, DISABLED, KERNELS, V3, choose_kernels, obey
 from labelwise.errors import InputError
 from tests.conftest import ROOT
 
@@ -44,23 +44,6 @@ def test_other_kernels_compute_the_same_where_it_was_asked_for(tmp_path):
     others = [{}, {"OPENBLAS_CORETYPE": "Sandybridge"}, {"OPENBLAS_NUM_THREADS": "2"}, {DISABLED: BEYOND_V3}]
     assert len({compute(tmp_path / "plain.cfg", **other) for other in others}) > 1  # else this processor can't tell
     assert len({compute(tmp_path / "own.cfg", **other) for other in others}) == 1
-
-
-@pytest.mark.parametrize(
-    ("content", "asked"),
-    [
-        (PORTABLE, True),
-        ("[system]\nportable = false", False),
-        ("[labelwise]\nportable = true", False),
-        ('[nlp]\nlang = "en"', False),
-        ("not a config", False),
-        (None, False),
-    ],
-)
-def test_a_config_asks_for_it(content, asked, tmp_path):
-    if content is not None:
-        (tmp_path / "config.cfg").write_text(content)
-    assert asks(tmp_path / "config.cfg") == asked
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 import errno
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 
 from labelwise import files
 from labelwise.errors import InputError
-from labelwise.files import beside, check_replaceable, locked, staged, staged_together, workspace
+from labelwise.files import check_replaceable, locked, staged, staged_together
 from tests.conftest import another_process
 
 
@@ -51,15 +50,6 @@ def test_on_failure_the_old_stays_and_nothing_is_left(tmp_path, folder):
     with pytest.raises(OSError, match="broken"):
         write_half()
     assert kept.read_text() == "old"
-    assert [p.name for p in tmp_path.iterdir()] == ["x"]
-
-
-def test_what_a_killed_run_left_is_cleared(tmp_path):
-    for kind in ("tmp", "work"):
-        (beside(tmp_path / "x", kind) / "half").mkdir(parents=True)
-    with staged(tmp_path / "x") as path, workspace(tmp_path / "x") as folder:
-        assert list(path.parent.iterdir()) == list(folder.iterdir()) == []
-        path.write_text("new")
     assert [p.name for p in tmp_path.iterdir()] == ["x"]
 
 
@@ -144,21 +134,6 @@ def test_an_output_that_was_not_built_is_deleted(tmp_path):
     assert state_of(tmp_path) == {"model/part": "half"}
 
 
-def test_a_folder_that_cannot_be_moved_leaves_the_old_one(tmp_path, monkeypatch):
-    write_model(tmp_path, "old")
-    rename = Path.rename
-
-    def fail(self, target):
-        if Path(target) == tmp_path / "model" and "old-" not in self.name:
-            raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
-        return rename(self, target)
-
-    monkeypatch.setattr(Path, "rename", fail)
-    with pytest.raises(OSError, match="busy"), staged(tmp_path / "model", folder=True) as model:
-        model.mkdir()
-    assert state_of(tmp_path)["model/part"] == "old"
-
-
 def test_what_another_process_is_writing_is_not_written(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path)
     with another_process(locked(tmp_path / "x")):
@@ -225,21 +200,6 @@ def test_a_full_or_broken_disk_is_named(tmp_path, code):
     with pytest.raises(InputError, match=f"^{tmp_path}: {os.strerror(code)}; (free some space|check the disk)"):
         write()
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_disk_that_is_full_while_a_folder_is_copied_is_named(tmp_path):
-    """What `shutil.copytree` raises has a list of files, each with its error as text."""
-    (tmp_path / "model").mkdir()
-    (tmp_path / "model" / "a").touch()
-
-    def fail(source, copy):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), copy)
-
-    with (
-        pytest.raises(InputError, match=f"^{tmp_path}: {os.strerror(errno.ENOSPC)}; free some space"),
-        staged(tmp_path / "x", folder=True) as out,
-    ):
-        shutil.copytree(tmp_path / "model", out, copy_function=fail)
 
 
 def test_only_an_earlier_output_of_the_kind_is_replaced(tmp_path):

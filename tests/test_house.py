@@ -64,12 +64,6 @@ def test_the_package_knows_neither_scripts_nor_tests_nor_benchmarks():
         )
 
 
-def test_the_modules_beside_the_folders_import_no_folder():
-    beside = set(PACKAGE.glob("*.py")) - {PACKAGE / "__init__.py"}
-    for file in beside - {PACKAGE / "console.py", PACKAGE / "__main__.py"}:
-        assert imported(file) <= beside, file
-
-
 @pytest.mark.parametrize("folder", FOLDERS, ids=name_of)
 def test_the_tests_mirror_the_folders(folder):
     assert list((ROOT / "tests" / folder.relative_to(PACKAGE)).glob("test_*.py"))

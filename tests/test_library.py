@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import typing
 
 import msgspec
 import pytest
@@ -52,13 +51,6 @@ def test_what_is_public_can_be_had_and_is_documented():
     assert [name for name in labelwise.__all__ if f"`{name}" not in page] == []
 
 
-def test_all_of_the_functions_results_are_public():
-    for name in FUNCTIONS:
-        result = typing.get_type_hints(getattr(labelwise, name))["return"]
-        for kind in typing.get_args(result) or (result,):
-            assert kind is type(None) or getattr(labelwise, kind.__name__) is kind
-
-
 def test_paths_may_be_strings(demo_corpus, tmp_path):
     root, steps = str(tmp_path), {**TINY, "training.max_steps": 1, "training.eval_frequency": 1}
     for folder in ("decisions", "metrics", "plots", "training/cpu"):
@@ -95,13 +87,3 @@ def test_a_value_that_there_is_not_is_named_with_those_that_there_are(make, mess
     with pytest.raises(labelwise.InputError) as error:
         make()
     assert str(error.value) == message
-
-
-@pytest.mark.parametrize(("threads", "said"), [("1", False), ("2", True), ("", True)])
-def test_training_says_that_rounding_may_differ(demo_corpus, tmp_path, monkeypatch, threads, said):
-    monkeypatch.setenv("OPENBLAS_NUM_THREADS", threads)
-    told = []
-    steps = {**TINY, "training.max_steps": 1, "training.eval_frequency": 1}
-    recipe = labelwise.Recipe(default_config("cpu"), demo_corpus, overrides=steps)
-    train_pipeline(recipe, tmp_path / "model", tmp_path / "curve.tsv", tell=told.append)
-    assert any("OPENBLAS_NUM_THREADS=1" in one for one in told) == said

@@ -1,12 +1,11 @@
 """Each number has one home, benchmarks/results: the pages are in step."""
 
 import re
-import subprocess
 
 import pytest
 
 from benchmarks import measure, tables
-from benchmarks.measure import Machine, Result, as_table
+from benchmarks.measure import Machine, Result
 from tests.conftest import ROOT
 
 PAGES = {page: (ROOT / page).read_text(encoding="utf8") for page in tables.PAGES}
@@ -71,15 +70,3 @@ def test_a_number_in_a_sentence_keeps_its_decimals(stored, old, title, new):
 def test_what_is_not_there_is_named(stored, page, told):
     with pytest.raises(tables.NotInStep, match=re.escape(told)):
         tables.update(page)
-
-
-def test_a_benchmark_writes_what_the_tables_read(stored, capsys):
-    measure.write_result("new", {"of": "", "F": ".3f"}, [("a", 0.77777), ("b", (0.5, 0.25, 0.12345))])
-    result = tables.read_result("new")
-    assert as_table(result) in capsys.readouterr().out
-    assert result.rows == [["a", 0.7778], ["b", (0.5, 0.25, 0.1235)]]
-    head = subprocess.check_output(["git", "rev-parse", "--short=7", "HEAD"], cwd=ROOT, text=True).strip()
-    assert result.commit in (head, f"{head} with changes")
-    assert result.machine.cores > 0
-    assert result.command.startswith("python ")
-    assert measure.encode(result) == (stored / "new.json").read_text(encoding="utf8")

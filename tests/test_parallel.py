@@ -1,6 +1,5 @@
 """Jobs beside each other: their order, their window, their failures; and a real cluster, whose workers are checked."""
 
-import multiprocessing
 import os
 import shutil
 import signal
@@ -18,7 +17,6 @@ from threading import Event
 import pytest
 from distributed import LocalCluster
 
-from labelwise import parallel
 from labelwise.errors import InputError
 from labelwise.parallel import WINDOW, map_in_order, measure_peak, open_workers
 from tests.conftest import ROOT
@@ -84,23 +82,9 @@ def kill_itself(job: int) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def fail_or_sleep(job: int) -> None:
-    if job == 0:
-        raise InputError("no")
-    time.sleep(60)
-
-
 def test_a_killed_worker_is_an_error_that_says_so(tmp_path):
     with pytest.raises(InputError, match="a worker was killed"), open_workers(2, "", tmp_path / "out") as map_jobs:
         list(map_jobs(kill_itself, range(9)))
-
-
-def test_after_an_error_no_job_is_waited_for(tmp_path):
-    before = time.monotonic()
-    with pytest.raises(InputError, match="no"), open_workers(2, "", tmp_path / "out") as map_jobs:
-        list(map_jobs(fail_or_sleep, range(3)))
-    assert time.monotonic() - before < 20
-    assert multiprocessing.active_children() == []
 
 
 def test_a_scheduler_that_does_not_answer_is_named(tmp_path):
@@ -137,40 +121,6 @@ def span_of(job: int) -> tuple[int, float, float]:
     begun = time.monotonic()
     time.sleep(0.05)
     return os.getpid(), begun, time.monotonic()
-
-
-@pytest.mark.long
-def test_a_cluster_without_workers_is_an_error(tmp_path, monkeypatch):
-    monkeypatch.setattr(parallel, "PATIENCE", 1)
-    with (
-        LocalCluster(n_workers=0, dashboard_address=":0") as empty,
-        pytest.raises(InputError, match=r"no worker came within 1 seconds; start one: dask worker tcp://"),
-        open_workers(1, empty.scheduler_address, tmp_path / "out"),
-    ):
-        pass
-
-
-@pytest.mark.long
-def test_a_worker_that_does_not_see_the_folder_is_an_error(cluster, tmp_path, monkeypatch):
-    monkeypatch.setattr(parallel, "NamedTemporaryFile", Elsewhere)
-    with (
-        pytest.raises(InputError, match=rf"this worker doesn't see {tmp_path}; put inputs and outputs on a disk"),
-        open_workers(1, cluster.scheduler_address, tmp_path / "out"),
-    ):
-        pass
-
-
-class Elsewhere:
-    """A file on a disk of this machine alone."""
-
-    def __init__(self, dir: Path, prefix: str):
-        self.name = str(dir / "mark")
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        pass
 
 
 @pytest.mark.long

@@ -26,9 +26,6 @@ from labelwise.sources.declarations import load_datasets
 from labelwise.sources.spacy_docs import read_spacy
 from labelwise.train.checkpoint import State, restore
 from labelwise.train.parameters import find_slots
-from labelwise.train.recipe import Recipe
-from labelwise.train.run import train_pipeline
-from tests.conftest import ROOT, TINY
 
 
 class Bomb:
@@ -169,7 +166,7 @@ def test_no_yaml_runs_anything(tmp_path, mark, tag):
 
 
 @pytest.mark.parametrize(
-    "label", ["../../etc/passwd", "/etc/passwd", "a/b", "..", ".", "a\0b", "-rf", "$(id)", "C:\\x", "a" * 999]
+    "label", ["../../etc/passwd", "/etc/passwd", "..", ".", "a\0b", "-rf", "$(id)", "C:\\x", "a" * 999]
 )
 def test_no_label_is_a_path(label):
     [name] = file_names([label]).values()
@@ -177,19 +174,6 @@ def test_no_label_is_a_path(label):
     assert len(name) < 256
     assert name.isascii()
     assert not set(name) & set("/\\\0$ ;|&")
-
-
-def test_curves_are_numbers_and_so_no_formulas(demo_corpus, tmp_path):
-    """A spreadsheet would compute a cell of a TSV file that begins with `=`, `+`, `-` or `@`, if it isn't a number."""
-    steps = {"training.max_steps": 2, "training.eval_frequency": 1}
-    recipe = Recipe(ROOT / "configs" / "cpu.cfg", demo_corpus, overrides=TINY | steps)
-    files = [tmp_path / "curve.tsv", tmp_path / "resources.tsv"]
-    train_pipeline(recipe, tmp_path / "m", files[0], resources=files[1])
-    for file in files:
-        header, *rows = [line.split("\t") for line in file.read_text(encoding="utf8").splitlines()]
-        assert all(name.isidentifier() for name in header)
-        assert all(float(cell) is not None for row in rows for cell in row if cell)
-        assert rows
 
 
 def test_a_manifest_names_no_file_elsewhere(demo_corpus, tmp_path):

@@ -68,13 +68,6 @@ BRAT = [
     ("\ufeffone\r\n\U0001f600 cat\r\n", "T1\tA 0 3\tone\nT2\tA 7 10\tcat\nT3\tB 0 3;7 10\tone cat\n"),
     ("cat cat  cat", "T1\tA 1 4\tcat\nT2\tA 1 4;5 8\tcat cat\nT1\tA 0 3\tcat\rT5\tA 5 2\tx\rT3\tA 3 3\t\n"),
 ]
-DECLARATIONS = [
-    "- name: a\n  path: a.jsonl\n  labels: [A, B]\n- {name: b, db: p.db, labels: [C], absent: [A], split: test}\n",
-    "- name: c\n  path: '*.jsonl*'\n  labels:\n  - A\n  kind: binary\n- {name: d, path: docs, labels: [A]}\n",
-    "- &a {name: e, path: brat, labels: &l [A]}\n- {<<: *a, name: f, path: up/b.jsonl.gz, labels: *l}\n",
-    "- {name: !!int 1_0, path: !!timestamp 2020-01-02, labels: !!set {A, B}}\n- !!binary aGk=\n- 1:2:3.4\n",
-    "- {name: h, path: loop, labels: [A]}\n- {name: i, path: 'empty', labels: []}\n- {name: j, path: '**/[ab]*'}",
-]
 
 
 def jsonl(rows: list[Any]) -> list[bytes]:
@@ -136,5 +129,4 @@ def make_seeds(folder: Path) -> dict[str, list[bytes]]:
         "docs.spacy": docs(folder / "seed.spacy"),
         "prodigy.db": databases(folder / "seed.db"),
         "doc.ann": [text.encode() + b"\0\0" + lines.encode() for text, lines in BRAT],
-        "datasets.yml": [text.encode() for text in DECLARATIONS],
     }

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -26,10 +25,9 @@ from labelwise.merge.rules.policies import Alignment, Conflicts, Duplicates, Ove
 from labelwise.merge.rules.settings import Settings, load_tokenizer
 from labelwise.merge.runs import decode_task, encode_task
 from labelwise.merge.text_result import find_problems, merge_one
-from labelwise.settings import decode_yaml
-from labelwise.sources import brat, declarations, rows
+from labelwise.sources import brat, rows
 from labelwise.sources.convert_brat import encode_document
-from labelwise.sources.declarations import DataSet, load_datasets
+from labelwise.sources.declarations import DataSet
 from labelwise.sources.formats import read_items
 from labelwise.sources.items import MISCOUNTED, Item
 from labelwise.sources.normalize import normalize_task
@@ -243,31 +241,6 @@ def test_each_t_line_of_brat_is_a_mention_or_a_problem(seeds, monkeypatch):
         assert balance([Item(1, task, problem)], chosen).spans_read == len(document.mentions)
 
     search(check, 60, data=changed(seeds["doc.ann"]), chosen=policies(), given=st.fixed_dictionaries(options))
-
-
-def test_declarations_are_an_error_that_says_so_or_what_they_say(seeds, tmp_path):
-    for name in ("a.jsonl", "b.jsonl.gz", "c.spacy", "p.db", "brat/d.txt", "brat/d.ann", "docs/e.spacy", "empty/x"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).touch()
-    (tmp_path / "loop").symlink_to("loop")
-    (tmp_path / "up").symlink_to(".")
-
-    def decode_inside(*arguments: Any) -> Any:
-        """Decode, and refuse paths that lead out of the folder: the whole disk would be searched."""
-        declared = decode_yaml(*arguments)
-        paths = [path for item in declared for path in (*item.paths, item.db or "")]
-        if any(path.startswith("/") or ".." in path for path in paths):
-            raise InputError("outside")
-        return declared
-
-    def check(data: bytes) -> None:
-        (tmp_path / "datasets.yml").write_bytes(data)
-        with mock.patch.object(declarations, "decode_yaml", decode_inside), suppress(InputError, OSError):
-            datasets = load_datasets([tmp_path / "datasets.yml"])
-            assert all(dataset.labels and dataset.files for dataset in datasets)
-            assert len({dataset.name for dataset in datasets}) == len(datasets)
-
-    search(check, 100, data=changed(seeds["datasets.yml"]))
 
 
 @pytest.mark.parametrize("name", [*NAMES, "prodigy.db"])

@@ -1,16 +1,14 @@
 """labelwise as its wheel installs it, beside the packages of this environment, and projects that run with it."""
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import Literal
 
-from tests.clone import IDENTITY, replace_once, tracked
+from tests.clone import IDENTITY, tracked
 from tests.conftest import ROOT
 
-PROJECT = "project/clone/project.yml"  # in the package
 BUILD = "import sys; from setuptools import build_meta; getattr(build_meta, f'build_{sys.argv[1]}')(sys.argv[2])"
 
 
@@ -33,15 +31,6 @@ class Installed:
         )
         assert done.returncode == status, done.stdout + done.stderr
         return done.stdout + done.stderr
-
-    def next(self, folder: Path, edited: str, old: str, new: str) -> "Installed":
-        """Install the version after it, in a file of which something is written otherwise."""
-        shutil.copytree(self.site, folder)
-        (metadata,) = folder.glob("labelwise-*.dist-info/METADATA")
-        replace_once(metadata, "\nVersion: ", "\nVersion: 9.")
-        replace_once(folder / "labelwise/__init__.py", '__version__ = "', '__version__ = "9.')
-        replace_once(folder / "labelwise" / edited, old, new)
-        return Installed(folder)
 
 
 def build(source: Path, folder: Path) -> Path:

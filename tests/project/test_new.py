@@ -1,5 +1,6 @@
 """A new project: which files it has, and where it may be written."""
 
+import json
 import subprocess
 
 import pytest
@@ -9,6 +10,7 @@ import labelwise
 from labelwise.errors import InputError
 from labelwise.project import new
 from labelwise.project.new import derive
+from tests.clone import replace_once
 from tests.conftest import ROOT
 
 CLONE = srsly.read_yaml(ROOT / "project.yml")
@@ -55,6 +57,18 @@ def test_it_may_be_an_empty_folder_of_a_repository_and_no_other(installed, tmp_p
     before = sorted(tmp_path.iterdir())
     assert "the folder isn't empty" in installed.run("labelwise", "init", ".", cwd=tmp_path, status=1)
     assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.long
+def test_it_goes_the_whole_way(installed, tmp_path):
+    installed.run("labelwise", "init", "mine", cwd=tmp_path)
+    project = tmp_path / "mine"
+    replace_once(project / "project.yml", "  cpu_steps: 600", "  cpu_steps: 10")
+    installed.run("weasel", "run", "all", cwd=project)
+    assert "<h1>The CPU pipeline</h1>" in (project / "report/cpu.html").read_text(encoding="utf8")
+    assert json.loads((project / "metrics/cpu.json").read_text())["labelwise"] == labelwise.__version__
+    again = installed.run("weasel", "run", "all", cwd=project)
+    assert again.count("Skipping") == 5, "the report shows what other commands have found since"
 
 
 def test_a_clone_is_no_installed_package(tmp_path):
