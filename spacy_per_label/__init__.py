@@ -8,6 +8,7 @@ from spacy_per_label.decode import FoundSpans, choose_flat, decode, ways_closed
 from spacy_per_label.loss import log_softmax
 from spacy_per_label.targets import BEGIN, IN, LAST, OUT, TAGS, UNIT, UNKNOWN, targets_of
 from spacy_per_label.transformer import make_transformer
+from spacy_per_label.words import make_word_embed
 
 __version__ = "0.3.0.dev0"
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "decode",
     "log_softmax",
     "make_transformer",
+    "make_word_embed",
     "targets_of",
     "ways_closed",
 ]

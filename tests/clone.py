@@ -57,7 +57,9 @@ class Clone:
 
     def stop_after_merge(self) -> None:
         """Leave training and what follows out of the workflow `all`."""
-        replace_once(self.root / "project.yml", "  - train-cpu\n  - evaluate-cpu\n  - check\n  - report\n", "")
+        replace_once(
+            self.root / "project.yml", "  - vectors\n  - train-cpu\n  - evaluate-cpu\n  - check\n  - report\n", ""
+        )
 
     def commit(self, message: str) -> None:
         self.run("git", "add", "-A")

@@ -69,6 +69,7 @@ ENTRY_POINTS = {
     "spacy_architectures": {
         "spacy-per-label.Heads.v1": "spacy_per_label.model:make_heads",
         "spacy-per-label.Transformer.v1": "spacy_per_label.transformer:make_transformer",
+        "spacy-per-label.WordEmbed.v1": "spacy_per_label.words:make_word_embed",
     },
 }
 

@@ -22,7 +22,7 @@ from labelwise.corpus.manifest import digest_splits
 from labelwise.device import device_name
 from labelwise.environment import KERNELS
 from labelwise.files import digest_code, digest_folder, link, staged
-from labelwise.train.config import source_folders
+from labelwise.train.config import source_folders, vectors_of
 from labelwise.train.parameters import find_scalers, find_slots
 
 # What a training depends on: folders of this package, and packages.
@@ -71,6 +71,7 @@ def digest_training(settings: Config, corpus: Path, gpu_id: int) -> str:
         settings.to_str(interpolate=False),
         digest_splits(corpus, ("train", "dev")),
         *map(digest_folder, source_folders(settings)),
+        hashlib.sha256(vectors.read_bytes()).hexdigest() if (vectors := vectors_of(settings)) else "",
         device_name(gpu_id),
         *(f"{name} {os.environ.get(name)}" for name in KERNELS),
         digest_code(CODE, (f"{name} {version(name)}" for name in PACKAGES if find_spec(name))),

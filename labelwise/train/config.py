@@ -17,6 +17,7 @@ from labelwise.corpus.manifest import find_partitions, read_manifest
 from labelwise.corpus.tokenizer import read_tokenizer
 from labelwise.errors import InputError
 from labelwise.train.recipe import Recipe, Recognizer, default_config
+from labelwise.vectors import has_vectors
 
 SCORER = {"@scorers": "spacy.ner_scorer.v1"}  # the default of both recognizers
 
@@ -39,6 +40,8 @@ def read_settings(recipe: Recipe) -> Config:
     if settings["system"].get("transformer") and find_spec("spacy_transformers") is None:
         raise InputError(f"{recipe.config} needs spacy-transformers; use the environment of `make gpu`")
     choose_recognizer(settings, recipe.corpus, recipe.recognizer)
+    if recipe.vectors:
+        use_vectors(settings, recipe.vectors, recipe.recognizer)
     if (scorer := settings["components"]["ner"].get("scorer", SCORER)) != SCORER:
         raise InputError(
             f"{recipe.config}: [components.ner.scorer] is {scorer}, but training counts entities by itself, in shares "
@@ -92,6 +95,30 @@ def choose_recognizer(settings: Config, corpus: Path, recognizer: Recognizer) ->
     # What unmarked tokens mean where a label isn't covered: with this policy, the merge has taken them for no entities.
     if coverage == "outside":
         settings["corpora"]["train"]["coverage"] = "outside"
+
+
+def use_vectors(settings: Config, table: Path, recognizer: Recognizer) -> None:
+    """Let tok2vec embed words with a table of vectors, in place, unless it is an empty one.
+
+    RAISES (InputError): there is no such file; the recognizer is spaCy's, whose pipelines load without ours, or tok2vec
+        isn't made anew.
+    """
+    if not has_vectors(table):
+        return
+    embed = settings["components"].get("tok2vec", {}).get("model", {}).get("embed")
+    if recognizer == "ner" or embed is None:
+        raise InputError(
+            f"{table}: vectors need recognizer per-label, and [components.tok2vec.model.embed] in the config"
+        )
+    width = "${components.tok2vec.model.encode.width}"
+    own = {"@architectures": "spacy-per-label.WordEmbed.v1", "width": width, "vectors": str(table)}
+    settings["components"]["tok2vec"]["model"]["embed"] = own
+
+
+def vectors_of(settings: Config) -> Path | None:
+    """Find the table of vectors that a config's tok2vec uses."""
+    embed = settings["components"].get("tok2vec", {}).get("model", {}).get("embed", {})
+    return Path(embed["vectors"]) if embed.get("vectors") else None
 
 
 def is_partial(split: Path) -> bool:

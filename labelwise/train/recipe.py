@@ -41,6 +41,7 @@ class Recipe:
     transformer_name (str): on the hub, or a folder; empty for the config's.
     precision (str): of a transformer on a GPU: fp16, bf16 or fp32; empty for the config's. The CPU computes in fp32.
     recognizer (str): what the component `ner` is: one with a head for each label ("per-label"), or spaCy's "ner".
+    vectors (Path | None): a table that `vectors.make_vectors` has made, for tok2vec; an empty one is none.
     workers (int): processes that share each batch, on the CPU of this machine. Their number changes the result no more
         than another seed would: by which texts are computed with, and what dropout draws.
     resume (bool): resume from the checkpoint, if there is one of a training with the same config, corpus and code. It
@@ -59,6 +60,7 @@ class Recipe:
     transformer_name: str = ""
     precision: Precision = ""
     recognizer: Recognizer = "per-label"
+    vectors: Path | None = None
     workers: int = 1
     resume: bool = False
     overrides: Mapping[str, Any] = field(default_factory=dict)

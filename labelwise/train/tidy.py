@@ -7,6 +7,7 @@ from spacy.language import Language
 from spacy.util import load_config
 
 from labelwise.corpus.pipeline import strings_of
+from labelwise.train.config import vectors_of
 
 
 def tidy_pipeline(folder: Path, curve: Path, corpus: Path, nlp: Language) -> None:
@@ -21,6 +22,8 @@ def tidy_pipeline(folder: Path, curve: Path, corpus: Path, nlp: Language) -> Non
     rewrite(folder / "meta.json", json.dumps(meta, indent=2, ensure_ascii=False))
     config = load_config(folder / "config.cfg", interpolate=False)
     config["paths"] |= {"curve": str(curve), "resources": None}
+    if vectors_of(config):  # they are in the pipeline now
+        config["components"]["tok2vec"]["model"]["embed"]["vectors"] = None
     if config["system"].get("mixed_precision"):
         # What was trained in bf16 predicts in fp32: fp16, in which it would, is another precision.
         config["system"]["mixed_precision"] = config["system"]["grad_scaler"]

@@ -1,0 +1,177 @@
+"""Words as they are written: a vector for each form, of its characters, and of a table of vectors that was made before.
+
+A form has five groups of features: the word in small letters; its shape and the word as it is; up to four characters
+that it begins with; up to four that it ends with; and all three successive ones. Each feature is hashed to two rows of
+one table that is learnt (Weinberger et al., Feature Hashing for Large Scale Multitask Learning, ICML 2009), each group
+is the sum of its rows, over the root of their number, and one layer mixes the groups.
+
+A table of vectors that isn't learnt holds words, or the pieces that a transformer's tokenizer makes of them. A form
+that isn't there has the mean of its longest pieces, so no word is out of vocabulary, and those of a text that was never
+seen are treated like those of train.
+"""
+
+import unicodedata
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from spacy.attrs import ORTH
+from spacy.strings import get_string_id
+from spacy.tokens import Doc
+from spacy.util import registry
+from thinc.api import Maxout, Model, uniform_init
+from thinc.types import Floats2d
+
+GROUPS = 5
+HASHES = 2
+INNER = "##"  # what a piece begins with that isn't the beginning of a word
+LONGEST = 30  # characters of a piece
+
+
+@registry.architectures("spacy-per-label.WordEmbed.v1")
+def make_word_embed(width: int, rows: int = 12_000, vectors: Path | None = None) -> Model[list[Doc], list[Floats2d]]:
+    """Make a layer that gives each token a vector by its form alone.
+
+    width (int): of the vectors.
+    rows (int): of the table of features.
+    vectors (Path | None): a file that `python -m scripts.vectors` has made; it becomes a part of the pipeline.
+    """
+    mix: Model = Maxout(nO=width, nP=3, normalize=True, dropout=0.0)
+    return Model(
+        "word_embed",
+        _forward,
+        init=_init,
+        params={"E": None},
+        dims={"nO": width, "nV": rows},
+        layers=[mix],
+        attrs={"path": str(vectors or ""), "pieces": "", "vectors": np.zeros((1, 0), "float16")},
+    )
+
+
+def _init(model: Model, X: Any = None, Y: Any = None) -> None:
+    if model.attrs["path"]:
+        with np.load(model.attrs["path"]) as file:
+            model.attrs["pieces"] = file["pieces"].tobytes().decode("utf8")
+            model.attrs["vectors"] = file["vectors"]
+    model.attrs["path"] = ""
+    width = model.get_dim("nO")
+    model.layers[0].initialize(X=model.ops.alloc_f((1, GROUPS * width + model.attrs["vectors"].shape[1])))
+    model.set_param("E", uniform_init(model.ops, (model.get_dim("nV"), width)))
+
+
+def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Any], Callable]:
+    """Compute the vectors of all forms of a batch, once each, and give each token its form's."""
+    ops: Any = model.ops
+    E: Any = model.get_param("E")
+    sizes = np.array([len(doc) for doc in docs], "int32")
+    orths, places = np.unique(np.concatenate([doc.to_array(ORTH) for doc in docs]), return_inverse=True)
+    forms = [docs[0].vocab.strings[orth] for orth in orths.tolist()]
+    found = [features_of(form) for form in forms]
+    keys, counts = np.concatenate([keys for keys, _ in found]), np.concatenate([counts for _, counts in found])
+    halves = np.stack([keys & np.uint64(2**32 - 1), keys >> np.uint64(32)], axis=1)  # HASHES of each feature
+    rows = ops.asarray((halves % np.uint64(len(E))).ravel().astype("int32"))
+    lengths = ops.asarray(counts * HASHES)
+    scales = ops.asarray((1 / np.sqrt(counts))[:, None].astype("float32"))
+    X = (ops.reduce_sum(E[rows], lengths) * scales).reshape(len(forms), -1)
+    learnt = X.shape[1]
+    if model.attrs["pieces"]:
+        X = ops.xp.concatenate([X, ops.asarray(vectors_of(model, forms))], axis=1)
+    Y, backprop_mix = model.layers[0](X, is_train)
+    tokens = ops.asarray(places.ravel().astype("int32"))
+
+    def backprop(dYs: list[Any]) -> list[Any]:
+        """Add up the gradients of a form's tokens, and give them to its features."""
+        dY = ops.alloc_f(Y.shape)
+        ops.scatter_add(dY, tokens, ops.flatten(dYs))
+        dX = ops.as_contig(backprop_mix(dY)[:, :learnt]).reshape(-1, E.shape[1]) * scales
+        dE = ops.alloc_f(E.shape)
+        ops.scatter_add(dE, rows, ops.backprop_reduce_sum(dX, lengths))
+        model.inc_grad("E", dE)
+        return []
+
+    return ops.unflatten(Y[tokens], sizes), backprop
+
+
+@lru_cache(maxsize=2**16)
+def features_of(form: str) -> tuple[np.ndarray, np.ndarray]:
+    """Hash the features of a form.
+
+    RETURNS (tuple): 64 bits for each feature, group by group; and how many there are in each group.
+    """
+    lowered = form.lower()
+    kinds = ("X" if sign.isupper() else "x" if sign.isalpha() else "d" if sign.isdigit() else sign for sign in form[:8])
+    limited, longest = f"<{lowered}>", min(len(form), 4) + 1
+    groups = (
+        [f"w{lowered}"],
+        [f"h{''.join(kinds)}", f"f{form}"],
+        [f"p{lowered[:size]}" for size in range(1, longest)],
+        [f"s{lowered[-size:]}" for size in range(1, longest)],
+        [f"g{limited[start : start + 3]}" for start in range(len(limited) - 2)],
+    )
+    keys = np.array([get_string_id(feature) for group in groups for feature in group], "uint64")
+    return keys, np.array([len(group) for group in groups], "int32")
+
+
+class Pieces:
+    """The words and pieces of a table of vectors; those inside of a word begin with INNER.
+
+    pieces (str): one a line; each line's number is its row.
+    """
+
+    def __init__(self, pieces: str) -> None:
+        """Find the row of each; the first one of equal ones."""
+        self.rows: dict[str, int] = {}
+        for row, piece in enumerate(pieces.split("\n")):
+            self.rows.setdefault(piece, row)
+
+    def split(self, form: str) -> list[int]:
+        """Find the rows of a form's longest pieces: as it is written, in small letters, or without accents.
+
+        RETURNS (list[int]): of the writing that needs the fewest, where a character without a piece, -1, counts twice.
+        """
+        lowered = form.lower()
+        plain = "".join(sign for sign in unicodedata.normalize("NFD", lowered) if not unicodedata.combining(sign))
+        return min((self._split(written) for written in dict.fromkeys((form, lowered, plain))), key=_cost)
+
+    def _split(self, word: str) -> list[int]:
+        found, start = [], 0
+        while start < len(word):
+            for end in range(min(len(word), start + LONGEST), start, -1):
+                part = word[start:end]
+                row = self.rows.get(f"{INNER}{part}" if start else part)
+                row = self.rows.get(part) if row is None else row
+                if row is not None:
+                    found.append(row)
+                    break
+            else:
+                found.append(-1)
+                end = start + 1
+            start = end
+        return found
+
+
+def _cost(rows: list[int]) -> int:
+    return len(rows) + rows.count(-1)
+
+
+read_pieces = lru_cache(maxsize=4)(Pieces)
+
+
+@lru_cache(maxsize=2**16)
+def split_form(pieces: Pieces, form: str) -> list[int]:
+    """Find the rows of a form's pieces, those that there are."""
+    return [row for row in pieces.split(form) if row >= 0]
+
+
+def vectors_of(model: Model, forms: list[str]) -> np.ndarray:
+    """Give each form the mean of its pieces' vectors; zeros if it has none."""
+    pieces, table = read_pieces(model.attrs["pieces"]), model.attrs["vectors"]
+    rows = [split_form(pieces, form) for form in forms]
+    lengths = np.array([len(each) for each in rows])
+    sums = np.zeros((len(forms), table.shape[1]), "float32")
+    np.add.at(
+        sums, np.repeat(np.arange(len(forms)), lengths), table[[row for each in rows for row in each]].astype("float32")
+    )
+    return sums / np.maximum(lengths, 1, dtype="float32")[:, None]

@@ -1,0 +1,125 @@
+"""Tables of vectors, of a transformer's wordpieces or a spaCy pipeline's words, and pipelines that have one."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import spacy
+from safetensors.numpy import save_file
+
+from labelwise.errors import InputError
+from labelwise.vectors import make_vectors
+from spacy_per_label.words import Pieces
+from tests.train.training import CPU, STEPS, files, train_in
+
+WORDPIECE = {
+    "type": "WordPiece",
+    "continuing_subword_prefix": "##",
+    "vocab": {"cell": 0, "##s": 1, "un": 2, "##cell": 3},
+}
+BYTES = {"type": "BPE", "vocab": {"Ġcell": 0, "s": 1, "Ġun": 2, "cell": 3, "ĠÃ©": 4, "Ã": 5}}
+UNIGRAM = {"type": "Unigram", "vocab": [["▁cell", -1.0], ["s", -2.0], ["▁un", -2.5], ["cell", -3.0]]}
+
+
+def write_transformer(folder: Path, model: dict, width: int = 3) -> Path:
+    """A folder with what is read of a transformer."""
+    folder.mkdir()
+    (folder / "tokenizer.json").write_text(json.dumps({"model": model}))
+    rows = np.random.default_rng(0).normal(size=(len(model["vocab"]), width)).astype("float32")
+    other = np.zeros((2, width), "float32")
+    save_file(
+        {"embeddings.position_embeddings.weight": other, "embeddings.word_embeddings.weight": rows},
+        folder / "model.safetensors",
+    )
+    return folder
+
+
+def read(table: Path) -> tuple[list[str], np.ndarray]:
+    with np.load(table) as file:
+        return file["pieces"].tobytes().decode().split("\n"), file["vectors"]
+
+
+@pytest.mark.parametrize("model", [WORDPIECE, BYTES, UNIGRAM], ids=lambda model: model["type"])
+def test_wordpieces_become_words_and_what_is_inside_of_words(tmp_path, model):
+    folder = write_transformer(tmp_path / "transformer", model)
+    out = tmp_path / "vectors.npz"
+    assert make_vectors(str(folder), out) == len(read(out)[0])
+    pieces, vectors = read(out)
+    assert pieces == ["cell", "##s", "un", "##cell", *(["é"] if model is BYTES else [])]
+    assert (vectors.shape, vectors.dtype) == ((len(pieces), 3), np.float16)
+
+
+def test_pca_keeps_distances_in_the_directions_that_vary(tmp_path):
+    folder = write_transformer(tmp_path / "transformer", WORDPIECE, width=3)
+    make_vectors(str(folder), tmp_path / "all.npz")
+    make_vectors(str(folder), tmp_path / "two.npz", width=2)
+    rows = np.random.default_rng(0).normal(size=(4, 3)).astype("float32")
+    vectors = read(tmp_path / "all.npz")[1].astype(float)
+    distances, kept = (np.linalg.norm(table[:, None] - table, axis=-1) for table in (rows, vectors))
+    assert np.allclose(distances / distances.max(), kept / kept.max(), atol=0.01)
+    assert read(tmp_path / "two.npz")[1].shape == (4, 2)
+
+
+def test_a_spacy_pipelines_words_have_their_rows(tmp_path):
+    nlp = spacy.blank("en")
+    for word, vector in (("cell", [1, 0]), ("Cell", [0, 1]), ("un", [0.5, 0.5])):
+        nlp.vocab.set_vector(word, np.array(vector, "float32"))
+    nlp.to_disk(tmp_path / "pipeline")
+    make_vectors(str(tmp_path / "pipeline"), tmp_path / "vectors.npz")
+    words, vectors = read(tmp_path / "vectors.npz")
+    assert set(words) == {"cell", "Cell", "un"}
+    assert vectors.shape == (3, 2)
+
+
+@pytest.mark.parametrize("name", ["no-such-package", "wasabi", "/no/such/folder"])
+def test_what_has_no_vectors_is_refused(tmp_path, name):
+    with pytest.raises(InputError, match="neither a package nor a folder"):
+        make_vectors(name, tmp_path / "vectors.npz")
+
+
+@pytest.mark.parametrize(
+    ("form", "expected"),
+    [
+        ("cell", ["cell"]),
+        ("CELLS", ["cell", "##s"]),  # small letters need fewer
+        ("uncells", ["un", "##cell", "##s"]),
+        ("céll", ["cell"]),
+        ("un%s", ["un", "##s"]),  # there is no % at all
+        ("%", []),
+    ],
+)
+def test_a_form_is_its_longest_pieces(form, expected):
+    pieces = ["cell", "##s", "un", "##cell"]
+    found = Pieces("\n".join(pieces)).split(form)
+    assert [pieces[row] for row in found if row >= 0] == expected
+
+
+def test_a_pipeline_has_its_vectors_and_needs_no_file(demo_corpus, tmp_path):
+    folder = write_transformer(tmp_path / "transformer", WORDPIECE)
+    table = tmp_path / "vectors.npz"
+    make_vectors(str(folder), table)
+    for name in ("one", "two"):
+        train_in(tmp_path / name, demo_corpus, STEPS, CPU, vectors=table)
+    assert files(tmp_path / "one") == files(tmp_path / "two")
+    table.unlink()
+    nlp = spacy.load(tmp_path / "one" / "model")
+    assert str(table) not in (tmp_path / "one" / "model" / "config.cfg").read_text()
+    embed = nlp.get_pipe("tok2vec").model.get_ref("embed")
+    assert embed.attrs["vectors"].shape == (4, 3)
+    known, unknown = (embed.predict([nlp.make_doc(text)])[0] for text in ("uncells", "qqqqq"))
+    assert np.isfinite(known).all()
+    assert np.isfinite(unknown).all()
+
+
+def test_an_empty_table_changes_nothing(demo_corpus, tmp_path):
+    make_vectors("", tmp_path / "none.npz")
+    train_in(tmp_path / "one", demo_corpus, STEPS, CPU, vectors=tmp_path / "none.npz")
+    train_in(tmp_path / "two", demo_corpus, STEPS, CPU)
+    assert files(tmp_path / "one") == files(tmp_path / "two")
+
+
+def test_spacys_ner_takes_no_vectors(demo_corpus, tmp_path):
+    make_vectors(str(write_transformer(tmp_path / "transformer", WORDPIECE)), tmp_path / "vectors.npz")
+    with pytest.raises(InputError, match="vectors need recognizer per-label"):
+        train_in(tmp_path, demo_corpus, STEPS, CPU, vectors=tmp_path / "vectors.npz", recognizer="ner")
