@@ -6,10 +6,9 @@ from typing import Annotated
 import msgspec
 import typer
 
-from labelwise.check.findings import KINDS
 from labelwise.check.folds import Folds
 from labelwise.check.run import check
-from labelwise.console import AddressOption, msg, print_table, run, user_errors
+from labelwise.console import AddressOption, msg, run, user_errors
 from labelwise.environment import obey
 from labelwise.settings import read_section
 from labelwise.text import counted
@@ -36,7 +35,6 @@ def check_labels_cli(
         Path | None, Option(help="spaCy config of pipelines that give their opinion; without one, forms are counted")
     ] = None,
     project: Annotated[Path | None, Option(help="YAML file with a section `check`")] = None,
-    model: Annotated[Path | None, Option(help="Trained pipeline, which gives its opinion on dev")] = None,
     seed: Annotated[int, Option(help="Random seed")] = 0,
     workers: Annotated[int, Option(help="Processes that each train a pipeline")] = 1,
     address: AddressOption = "",
@@ -48,11 +46,8 @@ def check_labels_cli(
             section = read_section(project, "check", CheckSection)
             obey(config)
             recipe = Recipe(config, corpus, seed=seed, max_steps=section.steps, resume=True)
-            folds = Folds(recipe, section.folds, model, workers, address)
+            folds = Folds(recipe, section.folds, workers, address)
         checked = check(corpus, out, folds, tell=msg.info)
-    if folds:
-        found = sorted(checked.counts.items())
-        print_table(["Label", *KINDS], [[label, *(f"{kinds[kind]:,}" for kind in KINDS)] for label, kinds in found])
     msg.good(f"{counted(len(checked.findings), 'finding')} in {counted(checked.texts, 'text')}; the report shows them")
 
 

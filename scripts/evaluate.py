@@ -7,9 +7,7 @@ import msgspec
 import typer
 
 from labelwise.console import AddressOption, figure, msg, print_table, progress_texts, run, user_errors
-from labelwise.corpus.ledger import tell_gold
 from labelwise.environment import obey
-from labelwise.evaluate.results import read_merge_counts
 from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.evaluate.scores import SEEN_REMEDY, Metrics, Scores, tell_seen
 from labelwise.evaluate.tables import Tables
@@ -52,46 +50,32 @@ def evaluate_cli(
             )
             scores.write_bytes(msgspec.json.format(msgspec.json.encode(found.metrics)) + b"\n")
     print_scores(found.metrics)
-    print_seen(found.metrics)
-    merge = read_merge_counts(merge_metrics) if merge_metrics else None
-    if told := merge and tell_gold(merge.labels):
-        msg.info(f"The corpus: {told}.")
+    if said := tell_seen(found.metrics):
+        tell = msg.warn if found.metrics.seen and found.metrics.seen.texts else msg.info
+        tell(said, SEEN_REMEDY)
     if found.metrics.unscored:
-        unscored = counted(found.metrics.unscored, "prediction")
-        msg.info(f"Not scored, as nobody knows whether it is right: {unscored}")
-    if found.metrics.calibration_error is not None:
-        msg.info(f"Probabilities are off by {found.metrics.calibration_error:.3f}, on average")
-    read = f"{counted(found.metrics.texts, 'text')} of {counted(found.speed.words, 'word')}"
-    msg.good(f"Scores of {model} on {read} are in {metrics}; {found.speed.words_per_second:,} words per second")
+        msg.info(f"Not scored, as nobody knows whether it is right: {counted(found.metrics.unscored, 'prediction')}")
+    read = f"{counted(found.metrics.texts, 'text')} of {counted(found.words, 'word')}"
+    msg.good(f"Scores of {model} on {read} are in {metrics}; {found.words / found.seconds:,.0f} words per second")
 
 
 def print_scores(metrics: Metrics) -> None:
     """Print the scores of each label, and of all."""
-    kinds = [metrics.all_gold, metrics.all_spans or metrics.all_gold]
-    rows = []
-    for name in sorted(metrics.all_gold.labels):
-        row, spans = (kind.labels[name].shown() for kind in kinds)
-        ceiling = figure(metrics.agreement[name].f) if name in metrics.agreement else ""
-        rows.append([name, *_figures(row), figure(spans.f), ceiling, f"{row.support:,}"])
-    total, spans = kinds
-    rows.append(["all (micro)", *_figures(total), figure(spans.f), "", f"{total.support:,}"])
-    rows.append(["mean (macro)", *_figures(total.macro), figure(spans.macro.f), "", ""])
-    header = ["Label", "P", "R", "F1", "95%", "F1 all spans", "Agreement", "Support"]
-    absent = {"F1 all spans": not metrics.all_spans, "Agreement": not metrics.agreement}
-    kept = [[cell for name, cell in zip(header, row, strict=True) if not absent.get(name)] for row in (header, *rows)]
-    print_table(kept[0], kept[1:])
+    all_spans = [metrics.all_spans] if metrics.all_spans else []
+    header = ["Label", "P", "R", "F1", "95%", *("F1 all spans" for _ in all_spans), "Support"]
+    rows = [
+        [name, *_cells(row, *(one.labels[name] for one in all_spans))] for name, row in metrics.all_gold.labels.items()
+    ]
+    rows.append(["all (micro)", *_cells(metrics.all_gold, *all_spans)])
+    rows.append(["mean (macro)", *_cells(metrics.all_gold.macro, *(one.macro for one in all_spans))])
+    print_table(header, rows)
 
 
-def print_seen(metrics: Metrics) -> None:
-    """Warn if the pipeline was trained on some of the texts, or say that this is unknown."""
-    if said := tell_seen(metrics):
-        tell = msg.warn if metrics.seen and metrics.seen.texts else msg.info
-        tell(said, SEEN_REMEDY)
-
-
-def _figures(row: Scores) -> list[str]:
+def _cells(row: Scores, *all_spans: Scores) -> list[str]:
+    row = row.shown()
     between = f"{row.f_low:.3f}-{row.f_high:.3f}" if row.f_low is not None and row.f_high is not None else ""
-    return [figure(row.p), figure(row.r), figure(row.f), between]
+    scores = [figure(row.p), figure(row.r), figure(row.f), between, *(figure(one.shown().f) for one in all_spans)]
+    return [*scores, "" if row.support is None else f"{row.support:,}"]
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ def predict_cli(
     workers: Annotated[int, Option(help="Processes that predict, on the CPU")] = 1,
     address: AddressOption = "",
 ) -> None:
-    """Let a pipeline predict raw texts; a run that was killed goes on where it was."""
+    """Let a pipeline predict raw texts, any number of them."""
     problems: Counter[str] = Counter()
     texts = words = 0
     with user_errors("Nothing was predicted"), measure_peak() as peak:

@@ -152,7 +152,7 @@ def merging(tmp_path: Path) -> Merging:
 def demo_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A merged demo corpus of 30 texts and 4 labels, in several partitions, with the project's tokenizer."""
     root = tmp_path_factory.mktemp("demo")
-    make_demo(root / "brat", docs=30, labels=4, words=60)
+    make_demo(root / "brat", docs=30, labels=4, words=100)
     convert_brat(root / "brat", root / "tasks")
     rules = read_rules(ROOT / "project.yml")
     settings = Settings(tokenizer=rules, dev_ratio=0.2, test_ratio=0.2, docs_per_partition=8)

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from labelwise.check.findings import Correction, Kind, Place, find_corrections
+from labelwise.check.findings import Correction, Kind, Place
 from labelwise.check.folds import CheckedDoc
-from labelwise.corpus.forms import Forms
 from labelwise.corpus.places import AnswerPlace, answer_digest, read_places
 from labelwise.text import SpanKey, counted, text_key
 
@@ -120,48 +119,19 @@ def say_why(correction: Correction, form: str, label: str, better: str, proposed
     return f"{change}: {', and '.join(reasons)}" if reasons else change
 
 
-class Kept:
-    """Keeps the best findings of each label and kind, and counts all.
+def rank(findings: Sequence[Finding], gold: Mapping[str, int]) -> list[Finding]:
+    """Sort findings, the surest first; where those of a kind are many, each of them says less.
 
-    counts (dict): by label and kind.
+    A pipeline that can't tell a label from another one disagrees with gold of it everywhere, and isn't right each time:
+    of 30 in 100 spans, a few may be slips; of 1 in 100, it may be that one.
+
+    gold (Mapping[str, int]): the spans of each label.
     """
-
-    def __init__(self, labels: Sequence[str], most: int) -> None:
-        """Take all labels, and how many findings to keep of each label and kind."""
-        self.labels = list(labels)
-        self.most = most
-        self.counts: dict[str, Counter[Kind]] = {}
-        self._kept: dict[tuple[str, Kind], list[Finding]] = {}
-
-    def add(self, doc: CheckedDoc, forms: Forms) -> None:
-        """Find what seems wrong in a text."""
-        unknown = {self.labels.index(label) for label in doc.stored.annotation.uncovered}
-        for correction in find_corrections(doc.stored, forms, doc.opinion, unknown):
-            found = finding_of(doc, correction, self.labels)
-            self.counts.setdefault(found.label, Counter())[found.kind] += 1
-            kept = self._kept.setdefault((found.label, found.kind), [])
-            kept.append(found)
-            if len(kept) >= 2 * self.most:
-                self._kept[found.label, found.kind] = self._best(kept)
-
-    def best(self, gold: Mapping[str, int]) -> list[Finding]:
-        """List those kept; where findings of a kind are many, each of them says less.
-
-        A pipeline that can't tell a label from another one disagrees with gold of it everywhere, and isn't right each
-        time: of 30 in 100 spans, a few may be slips; of 1 in 100, it may be that one.
-
-        gold (Mapping[str, int]): the spans of each label.
-        """
-        found = []
-        for (label, kind), kept in self._kept.items():
-            less = math.log(max(1.0, self.counts[label][kind] / max(1, gold.get(label, 0)) / SLIPS))
-            for one in self._best(kept):
-                one.score = round(one.score - less, 4)
-                found.append(one)
-        return sorted((one for one in found if one.score >= LEAST), key=lambda one: -one.score)
-
-    def _best(self, kept: list[Finding]) -> list[Finding]:
-        return sorted(kept, key=lambda one: -one.score)[: self.most]
+    counts = Counter((one.label, one.kind) for one in findings)
+    for one in findings:
+        share = counts[one.label, one.kind] / max(1, gold.get(one.label, 0))
+        one.score = round(one.score - math.log(max(1.0, share / SLIPS)), 4)
+    return sorted((one for one in findings if one.score >= LEAST), key=lambda one: -one.score)
 
 
 def locate(findings: Iterable[Finding], corpus: Path, declared: Mapping[str, Sequence[str]]) -> None:

@@ -20,7 +20,6 @@ from labelwise.corpus.forms import Forms
 from spacy_per_label import BEGIN, IN, LAST, UNIT, FoundSpans, ways_closed
 
 Kind = Literal["missing", "spurious", "wrong label", "wrong boundaries"]
-KINDS: tuple[Kind, ...] = Kind.__args__  # type: ignore[attr-defined]
 LEAST = 1.0  # log-odds of the forms from which they make a correction by themselves
 ENOUGH = 3  # times that a form must be marked, or free, for that
 MOST_FORM = 3.0  # log-odds that the forms may add at most, as texts repeat themselves
@@ -98,12 +97,14 @@ class Opinion:
         return float(np.exp(min(0.0, tags + before[start, column] + behind[end - 1, column] - total[column])))
 
 
-def find_corrections(doc: StoredDoc, forms: Forms, opinion: Opinion | None, unknown: set[int]) -> Iterator[Correction]:
+def find_corrections(doc: StoredDoc, forms: Forms, opinion: Opinion | None) -> Iterator[Correction]:
     """Yield what seems wrong in a text, each span at most once, the surest first.
 
+    Of labels that the text isn't complete for, nothing is proposed.
+
     opinion (Opinion | None): None if no pipeline was asked.
-    unknown (set[int]): numbers of the labels that the text isn't complete for, of which nothing is proposed.
     """
+    unknown = {forms.labels.index(label) for label in doc.annotation.uncovered}
     spans = forms.spans(doc)
     gold = set(spans)
     free = forms.occurrences(doc)

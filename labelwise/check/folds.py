@@ -1,4 +1,4 @@
-"""Pipelines that weren't trained on the texts that they give an opinion on: one for each fold of train, one for dev.
+"""Pipelines that weren't trained on the texts that they give an opinion on: one for each fold of train, and dev.
 
 Test isn't looked at: whoever corrected it where a pipeline errs would move it towards the pipeline.
 """
@@ -21,7 +21,7 @@ from labelwise.parallel import check_workers
 from labelwise.train.reader import fold_of
 from labelwise.train.recipe import Recipe
 from labelwise.train.side_by_side import train_side_by_side
-from spacy_per_label import PerLabelRecognizer, decode
+from spacy_per_label import decode
 
 LOOKED_AT: tuple[Split, ...] = ("train", "dev")
 
@@ -39,14 +39,12 @@ class Folds(NamedTuple):
 
     recipe (Recipe): of the pipelines of the folds.
     number (int): of folds.
-    model (Path | None): the trained pipeline, for dev, if it has a head for each label.
     workers (int): trainings side by side, at most.
     address (str): of a cluster that trains them; see `parallel.open_workers`.
     """
 
     recipe: Recipe
     number: int = 3
-    model: Path | None = None
     workers: int = 1
     address: str = ""
 
@@ -61,19 +59,13 @@ def ask_folds(
     if folds.number < 2:
         raise InputError(f"folds {folds.number}: give at least 2, in the section `check` of project.yml")
     check_workers(folds.workers, folds.recipe.gpu_id)
-    dev = read_checked(corpus, "dev")
-    if trained := load_per_label(folds.model):
-        yield from add_opinions(trained, dev, labels)
-    else:
-        tell("No pipeline with a head for each label is trained: no opinion on dev")
-        yield from dev
     pipelines = beside(out, "folds")
     pipelines.mkdir(parents=True, exist_ok=True)
     tell(f"Training {folds.number} pipelines, each without a part of train; the table is that of the first")
     trainings = train_side_by_side(fold_recipes(folds), pipelines, folds.workers, folds.address)
     for fold, pipeline in enumerate(trainings):
         tell(f"Pipeline {fold + 1} of {folds.number} is trained")
-        docs = read_checked(corpus, "train", fold=fold, folds=folds.number)
+        docs = read_checked(corpus, *LOOKED_AT[: 1 if fold else 2], fold=fold, folds=folds.number)
         yield from add_opinions(load_pipeline(pipeline), docs, labels)
     remove(pipelines)
 
@@ -84,17 +76,6 @@ def fold_recipes(folds: Folds) -> list[Recipe]:
     left_out = [f"{fold}/{folds.number}" for fold in range(folds.number)]
     overrides = ({**recipe.overrides, "corpora.train.leave_out": fold} for fold in left_out)
     return [replace(recipe, recognizer="per-label", overrides=own) for own in overrides]
-
-
-def load_per_label(model: Path | None) -> Language | None:
-    """Load a pipeline, if it is there, and has a head for each label: others give no opinion.
-
-    RAISES (InputError): it is being replaced.
-    """
-    if model is None or not model.exists():
-        return None
-    nlp = load_pipeline(model)
-    return nlp if nlp.has_pipe("ner") and isinstance(nlp.get_pipe("ner"), PerLabelRecognizer) else None
 
 
 def read_checked(corpus: Path, *splits: Split, fold: int = 0, folds: int = 1) -> Iterator[CheckedDoc]:

@@ -11,14 +11,11 @@ from collections.abc import Iterator, Sequence
 from math import log
 from typing import Literal, NamedTuple
 
-import numpy as np
-from spacy.strings import get_string_id
-
 from labelwise.check.deck import Finding, finding_of
 from labelwise.check.findings import Correction, Place
 from labelwise.check.folds import CheckedDoc
 from labelwise.corpus.docbin_reader import StoredDoc
-from labelwise.corpus.forms import Counts, Forms
+from labelwise.corpus.forms import Forms
 from labelwise.text import counted
 
 What = Literal["first word", "last word"]
@@ -43,22 +40,19 @@ class Inconsistencies:
     def __init__(self, forms: Forms) -> None:
         """Take what counts forms."""
         self.forms = forms
-        self._counts = Counts()
+        self._counts: Counter[tuple[int, What, str, bool]] = Counter()
         self._listed: Counter[tuple[int, What, str]] = Counter()
 
     def count(self, doc: StoredDoc) -> None:
         """Count a text's edges, once it is known how often forms are marked."""
-        self._counts.add(_keys([(place[2], edge, edge.inside) for place, edge in self._edges(doc)]))
+        self._counts.update((place[2], *edge[:3]) for place, edge in self._edges(doc))
 
     def find(self, checked: CheckedDoc) -> Iterator[Finding]:
         """Yield what went the rarer way in a text, once everything is counted."""
-        found = list(self._edges(checked.stored))
-        ways = (
-            self._counts.of(_keys([(place[2], edge, way) for place, edge in found])).tolist() for way in (True, False)
-        )
-        for (place, edge), taken_in, left_out in zip(found, *ways, strict=True):
-            rarer, more = sorted((taken_in, left_out))
+        for place, edge in self._edges(checked.stored):
             name = (place[2], edge.what, edge.word)
+            taken_in, left_out = (self._counts[*name, way] for way in (True, False))
+            rarer, more = sorted((taken_in, left_out))
             if rarer >= FEWEST and edge.inside == (taken_in <= left_out) and self._listed[name] < MOST:
                 self._listed[name] += 1
                 why = (
@@ -102,10 +96,3 @@ def edges(words: Sequence[str], start: int, end: int) -> Iterator[Edge]:
 def _general(word: str) -> str:
     """Write a word so that it is the same in upper case, and whatever its number is."""
     return DIGITS.sub("0", word.lower())
-
-
-def _keys(found: Sequence[tuple[int, Edge, bool]]) -> np.ndarray:
-    """Digest edges with the labels of their spans and a way, inside or outside."""
-    return np.array(
-        [get_string_id(f"{number}\t{edge.what}\t{edge.word}\t{way}") for number, edge, way in found], np.uint64
-    )

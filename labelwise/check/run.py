@@ -1,23 +1,23 @@
 """Check a corpus: find annotations that contradict the others, and list the surest first.
 
 1. Count how often each form is marked with each label, and how often it isn't (`forms`): two passes over train and dev.
-2. If asked, train a pipeline for each fold of train, without the fold (`folds`); dev is left to the trained pipeline.
-3. Find what contradicts the others, text by text (`findings`), and keep the best findings of each label; and ways to
-   annotate that don't agree (`inconsistencies`).
+2. If asked, train a pipeline for each fold of train, without the fold (`folds`).
+3. Find what contradicts the others, text by text (`findings`), and ways to annotate that don't agree
+   (`inconsistencies`).
 4. Look up where they are in the sources, which the merge wrote down.
 
 Test isn't looked at.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
-from labelwise.check.deck import Finding, Kept, locate
-from labelwise.check.findings import Kind
+from labelwise.check.deck import Finding, finding_of, locate, rank
+from labelwise.check.findings import find_corrections
 from labelwise.check.folds import LOOKED_AT, Folds, ask_folds, read_checked
 from labelwise.check.inconsistencies import Inconsistencies
 from labelwise.corpus.forms import Forms
@@ -26,19 +26,16 @@ from labelwise.corpus.places import read_places
 from labelwise.files import check_replaceable, staged
 
 FINDINGS = "findings.jsonl"
-MOST = 500  # findings of each label and kind that are kept
 
 
 class Checked(NamedTuple):
     """What a check found.
 
     texts (int): those looked at, of train and dev.
-    counts (Mapping): by label and kind, all findings, kept or not.
-    findings (list[Finding]): those kept, the surest first.
+    findings (list[Finding]): the surest first.
     """
 
     texts: int
-    counts: Mapping[str, Counter[Kind]]
     findings: list[Finding]
 
 
@@ -59,20 +56,19 @@ def check(
     with staged(out, folder=True) as folder, unchanged(corpus):
         folder.mkdir()
         forms, spans, inconsistencies = count_corpus(corpus, labels)
-        kept, texts = Kept(labels, MOST), 0
         next(read_places(corpus), None)  # if they aren't there, say so before anything is trained
-        findings: list[Finding] = []
+        texts, found, ways = 0, list[Finding](), list[Finding]()
         for doc in ask_folds(folds, out, corpus, labels, tell) if folds else read_checked(corpus, *LOOKED_AT):
             texts += 1
-            kept.add(doc, forms)
-            findings += inconsistencies.find(doc)
-        findings = sorted([*kept.best(spans), *findings], key=lambda one: -one.score)
+            found += (finding_of(doc, one, labels) for one in find_corrections(doc.stored, forms, doc.opinion))
+            ways += inconsistencies.find(doc)
+        findings = sorted([*rank(found, spans), *ways], key=lambda one: -one.score)
         locate(findings, corpus, declared)
         head = {"digest": read_split(corpus / "train").digest, "texts": texts, "folds": folds.number if folds else 0}
         with (folder / FINDINGS).open("wb") as file:
             for row in (head, *findings):
                 file.write(msgspec.json.encode(row) + b"\n")
-    return Checked(texts, kept.counts, findings)
+    return Checked(texts, findings)
 
 
 def count_corpus(corpus: Path, labels: Sequence[str]) -> tuple[Forms, Counter[str], Inconsistencies]:

@@ -3,18 +3,16 @@
 A part is a partition, or some hundred raw texts; several processes predict parts side by side. A pipeline gets nothing
 but the text, in batches of a few thousand words, and nothing of a Doc is kept but its spans: what a transformer
 computed is freed with its batch. Batches end with their part, so that results don't depend on the number of workers.
-A part that the same pipeline has predicted is taken from an earlier run that was killed.
 """
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import islice, tee
+from io import BytesIO
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-import msgspec
 from spacy.language import Language
 from spacy.tokens import Doc
 
@@ -24,11 +22,11 @@ from labelwise.corpus.manifest import Partition, find_partitions
 from labelwise.corpus.pipeline import load_pipeline, predict_each
 from labelwise.errors import InputError
 from labelwise.evaluate.predictions import PredictedDoc, write_predictions
-from labelwise.files import beside, check_kind, digest_folder, remove, staged
+from labelwise.files import check_kind, digest_folder, staged
 from labelwise.parallel import open_workers
 from labelwise.sources.files import printable
 from labelwise.sources.raw_texts import RawText, read_raw_texts
-from labelwise.text import decode_counter, text_key
+from labelwise.text import text_key
 from spacy_per_label.component import SPANS_KEY
 
 PART = 500  # raw texts
@@ -39,12 +37,11 @@ Part = Partition | list[RawText]
 
 
 class PredictJob(NamedTuple):
-    """A part to predict: the pipeline's folder and its digest, the texts or their file, and where predictions go."""
+    """A part to predict, and the pipeline's folder and its digest."""
 
     model: Path
     digest: str
     part: Part
-    out: Path
 
     def __str__(self) -> str:
         """Name the partition, or the first text."""
@@ -54,14 +51,12 @@ class PredictJob(NamedTuple):
 
 
 class Done(NamedTuple):
-    """What a part has: texts, their tokens, and texts that can't be used, by reason."""
+    """What a part has: predictions, a line for each text, tokens, and texts that can't be used, by reason."""
 
+    lines: bytes
     texts: int
     words: int
     problems: Counter[str]
-
-
-_decode = msgspec.json.Decoder(Done, dec_hook=decode_counter).decode
 
 
 @lru_cache(maxsize=1)
@@ -75,10 +70,10 @@ def hold_pipeline(model: Path, digest: str) -> Language:
 
 
 def predict_split(model: Path, split: Path, out: Path, *, workers: int = 1, address: str = "") -> Iterator[Done]:
-    """Load a pipeline, and write its predictions for a split of a merged corpus.
+    """Write the predictions of a pipeline for a split of a merged corpus.
 
     workers, address: see `parallel.open_workers`.
-    RETURNS (Iterator[Done]): does the work, and yields what was done for each partition; the file is there at the end.
+    YIELDS (Done): what was done for each partition; the file is there at the end.
     RAISES (InputError): there is no pipeline, or no partition, or a worker was killed.
     """
     partitions = find_partitions(split.absolute())  # a cluster's workers are elsewhere
@@ -88,12 +83,12 @@ def predict_split(model: Path, split: Path, out: Path, *, workers: int = 1, addr
 def predict_texts(
     model: Path, inputs: Sequence[Path], out: Path, *, workers: int = 1, address: str = ""
 ) -> Iterator[Done]:
-    """Load a pipeline, and write its predictions for raw texts, in their order. No label is known of any of them.
+    """Write the predictions of a pipeline for raw texts, in their order. No label is known of any of them.
 
     inputs (Sequence[Path]): files and folders; see `raw_texts`.
-    out (Path): the JSONL file; beside it, while this runs, a folder of parts.
+    out (Path): the JSONL file.
     workers, address: see `parallel.open_workers`.
-    RETURNS (Iterator[Done]): does the work, and yields what was done for each part; the file is there at the end.
+    YIELDS (Done): what was done for each part; the file is there at the end.
     RAISES (InputError): there is no pipeline, an input isn't there, can't be read, or has no text that can be used, or
         a worker was killed.
     """
@@ -105,61 +100,38 @@ def predict_texts(
 def _predict(
     model: Path, parts: Iterable[Part], out: Path, workers: int, address: str, inputs: Sequence[Path]
 ) -> Iterator[Done]:
-    """Load a pipeline, and return what predicts all parts, and puts their lines together, in order."""
+    """Predict all parts, and put their lines together, in order."""
     model, out = model.absolute(), out.absolute()
-    hold_pipeline.cache_clear()
     digest = digest_folder(model)
     hold_pipeline(model, digest)
-    folder = beside(out, "parts")
-
-    def make_jobs() -> Iterator[PredictJob]:
-        """Make a job of each part, whose file is named after all that its predictions depend on."""
-        for number, part in enumerate(parts):
-            name = hashlib.sha256(repr((digest, part)).encode("utf8", "surrogatepass")).hexdigest()[:16]
-            yield PredictJob(model, digest, part, folder / f"part-{number:06d}-{name}.jsonl")
-
-    def predict() -> Iterator[Done]:
-        """Predict the parts."""
-        folder.mkdir(parents=True, exist_ok=True)
-        texts = 0
-        with (
-            staged(out) as whole,
-            whole.open("wb") as written,
-            open_workers(max(1, workers), address, out) as map_jobs,
-        ):
-            jobs, sent = tee(make_jobs())
-            for job, done in zip(jobs, map_jobs(predict_part, sent), strict=True):
-                written.write(job.out.read_bytes())
-                texts += done.texts
-                yield done
-            if not texts:
-                names = ", ".join(map(printable, inputs))
-                raise InputError(f"{names}: no .txt or .jsonl file with a text that can be used; put some there")
-        remove(folder)
-
-    return predict()
+    texts = 0
+    with (
+        staged(out) as path,
+        path.open("wb") as file,
+        open_workers(max(1, workers), address, out) as map_jobs,
+    ):
+        for done in map_jobs(predict_part, (PredictJob(model, digest, part) for part in parts)):
+            file.write(done.lines)
+            texts += done.texts
+            yield done
+        if not texts:
+            names = ", ".join(map(printable, inputs))
+            raise InputError(f"{names}: no .txt or .jsonl file with a text that can be used; put some there")
 
 
 def predict_part(job: PredictJob) -> Done:
-    """Write the predictions for a part, and then what it has, unless they are there."""
-    file = job.out.with_suffix(".done")
-    if file.is_file() and job.out.is_file():
-        return _decode(file.read_bytes())
+    """Predict the texts of a part."""
     nlp = hold_pipeline(job.model, job.digest)
     labels = entity_labels(nlp)
     problems: Counter[str] = Counter()
-    texts = words = 0
-    with staged(job.out) as path, path.open("wb") as written:
-        for doc, found in predict_each(nlp, read_part(job.part, problems), lambda doc: len(doc.text) // WORD):
-            doc.predicted, doc.found = sorted(entities(found)), all_found(found)
-            if not isinstance(job.part, Partition):
-                doc.uncovered = dict.fromkeys(sorted(labels.union(label for *_, label in doc.predicted)), "none")
-            write_predictions([doc], written)
-            texts, words = texts + 1, words + len(found)
-    done = Done(texts, words, problems)
-    with staged(file) as path:
-        path.write_bytes(msgspec.json.encode(done))
-    return done
+    lines, texts, words = BytesIO(), 0, 0
+    for doc, found in predict_each(nlp, read_part(job.part, problems), lambda doc: len(doc.text) // WORD):
+        doc.predicted, doc.found = sorted(entities(found)), all_found(found)
+        if not isinstance(job.part, Partition):
+            doc.uncovered = dict.fromkeys(sorted(labels.union(label for *_, label in doc.predicted)), "none")
+        write_predictions([doc], lines)
+        texts, words = texts + 1, words + len(found)
+    return Done(lines.getvalue(), texts, words, problems)
 
 
 def read_part(part: Part, problems: Counter[str]) -> Iterator[PredictedDoc]:

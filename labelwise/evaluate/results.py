@@ -4,12 +4,11 @@ A file that isn't there is None: whoever shows results says which command makes 
 something else, is an error.
 """
 
+from csv import DictReader
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 import msgspec
-import pyarrow as pa
-from pyarrow import csv
 
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import check_merged
@@ -86,14 +85,9 @@ def _read_json(path: Path, kind: type[Read], remedy: str) -> Read | None:
 def _read_curve(path: Path, remedy: str) -> Curve | None:
     if not path.is_file():
         return None
-    columns = {"step": pa.int64(), "score": pa.float64()}
     try:
-        table = csv.read_csv(
-            path,
-            csv.ReadOptions(use_threads=False),  # errors then name the row
-            csv.ParseOptions(delimiter="\t"),
-            csv.ConvertOptions(column_types=columns, include_columns=[*columns], null_values=[]),
-        )
-    except (pa.ArrowException, LookupError) as error:
-        raise InputError(f"{path}: not a training's table ({error}); {remedy}") from error
-    return Curve(*(table[name].to_pylist() for name in columns))
+        with path.open(encoding="utf8", newline="") as file:
+            rows = [(int(row["step"]), float(row["score"])) for row in DictReader(file, delimiter="\t")]
+    except (LookupError, TypeError, ValueError) as error:
+        raise InputError(f"{path}: not a training's table ({error!r}); {remedy}") from error
+    return Curve([step for step, _ in rows], [score for _, score in rows])

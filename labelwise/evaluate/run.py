@@ -7,10 +7,10 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from labelwise import __version__
-from labelwise.corpus.ledger import Table, pairwise_f
+from labelwise.corpus.ledger import pairwise_f
 from labelwise.corpus.manifest import read_manifest, read_split, unchanged
 from labelwise.corpus.pipeline import check_tokens
-from labelwise.corpus.seen_texts import SeenTexts, read_seen
+from labelwise.corpus.seen_texts import read_seen
 from labelwise.device import use_gpu
 from labelwise.errors import InputError
 from labelwise.evaluate.predict import Done, hold_pipeline, predict_split
@@ -27,18 +27,12 @@ Progress = Callable[[Iterable[Done], int], Iterable[Done]]
 REMEDY = "train it again; score a pipeline that isn't from this corpus with --other-tokens"
 
 
-class Speed(NamedTuple):
-    """How fast a pipeline predicts, reading and writing included; differs from run to run."""
-
-    words_per_second: int
-    words: int
-
-
 class Evaluation(NamedTuple):
-    """What an evaluation found."""
+    """What an evaluation found, and how long predicting took, reading and writing included."""
 
     metrics: Metrics
-    speed: Speed
+    words: int
+    seconds: float
 
 
 def evaluate_pipeline(
@@ -63,7 +57,7 @@ def evaluate_pipeline(
     other_tokens (bool): the pipeline may make other tokens than the corpus has; spans are compared in characters.
     RAISES (InputError): there is no model, no partition, or no such GPU; the pipeline makes other tokens; several
         workers on a GPU; there are no metrics of a merge, or a folder where the predictions are to be kept; the
-        pipeline's digests can't be read; what `score` or `parallel.open_workers` raises.
+        pipeline's digests can't be read; what `parallel.open_workers` raises.
     """
     model, split, predictions = Path(model), Path(split), Path(predictions) if predictions else None
     if predictions:
@@ -76,43 +70,23 @@ def evaluate_pipeline(
         check_workers(workers, gpu_id)
         use_gpu(gpu_id)
         address = "" if gpu_id >= 0 else address  # a cluster's workers don't have this GPU
-        texts = read_split(split).texts
+        listed = read_split(split)
         seen = read_seen(model)
         partitions = predict_split(model, split, file, workers=workers, address=address)
         digest = digest_folder(model)
         if not other_tokens:
             check_tokens(hold_pipeline(model.absolute(), digest), split, REMEDY)
         start = time.perf_counter()
-        words = sum(done.words for done in progress(partitions, texts))
-        speed = Speed(round(words / (time.perf_counter() - start)), words)
+        words = sum(done.words for done in progress(partitions, listed.texts))
+        seconds = time.perf_counter() - start
         kept = tables if isinstance(tables, Tables) else Tables.of(Path(tables or folder))
-        metrics = score(file, split, kept, counts.agreement if counts else {}, seen)
-        metrics.pipeline_digest = digest
-        metrics.labelwise = __version__
-    return Evaluation(metrics, speed)
-
-
-def score(
-    predictions: Path,
-    split: Path,
-    tables: Tables,
-    agreement: Table,
-    seen: SeenTexts | None = None,
-) -> Metrics:
-    """Write the tables of a split and its predictions, and compute the scores from them.
-
-    agreement (Table): of the annotators, as the merge counted it.
-    seen (SeenTexts | None): the texts that the pipeline was trained on, if it has their digests.
-    RAISES (InputError): a file isn't there, or isn't what it should be.
-    """
-    labels = read_manifest(split.resolve().parent).labels
-    listed = read_split(split)
-    tables.texts.parent.mkdir(parents=True, exist_ok=True)
-    write_tables(predictions, split, labels, tables, seen)
-    metrics = measure(tables, labels, whole=seen.whole if seen else None)
-    metrics.texts_digest = listed.digest
-    metrics.predictions_digest = tables.digest()
-    for label, counts in agreement.items():
-        if counts["spans"]:
-            metrics.agreement[label] = Agreement(pairwise_f(counts["both"], counts["spans"]), counts["texts"])
-    return metrics
+        kept.texts.parent.mkdir(parents=True, exist_ok=True)
+        labels = read_manifest(split.resolve().parent).labels
+        write_tables(file, split, labels, kept, seen)
+        metrics = measure(kept, labels, whole=seen.whole if seen else None)
+        metrics.texts_digest, metrics.predictions_digest = listed.digest, kept.digest()
+        metrics.pipeline_digest, metrics.labelwise = digest, __version__
+        for label, found in (counts.agreement if counts else {}).items():
+            if found["spans"]:
+                metrics.agreement[label] = Agreement(pairwise_f(found["both"], found["spans"]), found["texts"])
+    return Evaluation(metrics, words, seconds)

@@ -18,7 +18,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from labelwise.corpus.doubts import Doubt, doubts_about_merge, doubts_about_split, name_labels
-from labelwise.corpus.ledger import Ledger, split_gold, tell_gold
+from labelwise.corpus.ledger import Ledger
 from labelwise.environment import command_line
 from labelwise.evaluate.ranking import SPURIOUS, RankedLabel, rank_labels
 from labelwise.evaluate.results import Curve
@@ -113,17 +113,13 @@ def _sentence(
         do = f"annotate {RANDOM} random test texts for {name_labels(unknown)}: {TEST_TEXTS}"
         return "Can't tell", f"test knows too little of {len(unknown)} of {labels}", do
     if not held:
-        return "Ship", f"{ready} of {labels} reach the goal", f"weasel run package{_gpu(pipeline)}"
+        return "Ship", f"{ready} of {labels} reach the goal", f"weasel run package{'-gpu' * (pipeline == 'gpu')}"
     costs = {cause: sum(row.costs[cause] for row, _ in held) for cause in NAMES}
     most = max(costs, key=lambda cause: costs[cause])
     why = f"{ready} of {labels} reach the goal; most points of F1 are lost to {NAMES[most][0]}"
     row, step = next((one for one in held if one[1] != "leave it"), held[0])
     command = COMMANDS.get(step, "")
     return ("Ship some" if ready else "Not yet"), why, f"{row.label}: {step}{': ' if command else ''}{command}"
-
-
-def _gpu(pipeline: str) -> str:
-    return "" if pipeline == "cpu" else f"-{pipeline}"
 
 
 def train_longer(metrics: Metrics, curve: Curve | None) -> str:
@@ -187,14 +183,6 @@ def doubts(merge: Ledger | None, metrics: Metrics) -> Iterator[Doubt]:
         )
     if merge:
         yield from doubts_about_merge(merge)
-        gold = [split_gold(counts) for counts in merge.labels.values()]
-        # spaCy's ner, which has no scores of overlapping spans, learns entities alone.
-        lost = sum(one["lost"] + (0 if metrics.all_spans else one["learnt as well"]) for one in gold)
-        if lost > sum(sum(one.values()) for one in gold) / 100:
-            yield Doubt(
-                f"{tell_gold(merge.labels)}.",
-                "corpus/lost_spans.jsonl has each; `alignment`, `overlap` and the tokenizer's rules may save some.",
-            )
 
 
 def tell_f(metrics: Metrics) -> str:

@@ -10,6 +10,7 @@ import msgspec
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import is_corpus, read_split
 from labelwise.errors import InputError
+from labelwise.sources.decisions import read_decisions
 from labelwise.text import DECODE_ERRORS
 
 FILES = ("training/check-folds/findings.jsonl", "training/check/findings.jsonl")  # the first of this corpus counts
@@ -39,13 +40,6 @@ class Decided(NamedTuple):
     cases: int
     wrong: int
     share: float
-
-
-class _Decision(msgspec.Struct):
-    text: str
-    verdict: str
-    removed: tuple[int, int] | None = None
-    added: tuple[int, int] | None = None
 
 
 def read_deck(root: Path) -> Deck:
@@ -80,12 +74,8 @@ def read_decided(root: Path, deck: Deck, merge: Ledger | None) -> Decided | None
     gold = sum(counts.total() for split, counts in merge.gold.items() if split != "test") if merge else 0
     if not gold or not file.is_file():
         return None
-    decode = msgspec.json.Decoder(_Decision).decode
-    try:
-        rows = [decode(line) for line in file.read_bytes().splitlines()]
-    except DECODE_ERRORS as error:
-        raise InputError(f"{file}: not decisions of a report ({error}); delete the line") from error
-    verdicts = {(row.text, row.removed or row.added): row.verdict for row in rows}
+    decisions = [row.decision for row in read_decisions(file) if row.decision]
+    verdicts = {(one.text, one.removed or one.added): one.verdict for one in decisions}
     wrong = sum(verdict == "gold is wrong" for verdict in verdicts.values())
     if len(verdicts) < DECIDED:
         return None

@@ -19,7 +19,6 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from labelwise import __version__
-from labelwise.corpus.ledger import Ledger, split_gold
 from labelwise.evaluate.ranking import SHIP_AT
 from labelwise.evaluate.results import load_results
 from labelwise.evaluate.scores import Metrics
@@ -96,7 +95,6 @@ def make_report(root: Path, pipeline: str, *, base: Base | None = None, ship_at:
             "cases": deck.cases,
             "examples": find_examples(results.tables) if results.tables else {},
         },
-        outcomes=merge and tabulate_outcomes(merge),
         export=EXPORT,
     )
     return Report(page, f, advice)
@@ -118,7 +116,7 @@ def make_environment() -> Environment:
         "counted": counted,
         "json": json_in_page,
     }
-    environment.globals |= {"include_raw": _include_raw, "hash_of": hash_of}
+    environment.globals |= {"hash_of": hash_of}
     return environment
 
 
@@ -126,11 +124,6 @@ def json_in_page(content: Any) -> Markup:
     """Write JSON without the character that could end the element of a page that it stands in."""
     encoded = msgspec.json.encode(content).replace(b"<", b"\\u003c").decode()
     return Markup(encoded)  # noqa: S704  has no < in it
-
-
-def _include_raw(name: str) -> Markup:
-    """Return a script or a style sheet of the package, which isn't escaped."""
-    return Markup((Path(__file__).parent / "templates" / name).read_text(encoding="utf8"))  # noqa: S704  our own file
 
 
 def hash_of(text: str) -> str:
@@ -173,16 +166,3 @@ def find_examples(tables: Tables) -> dict[str, list[dict[str, Any]]]:
                 (row,) = rows.slice(group["place_min"], 1).to_pylist()
                 found[label].append(row | {"count": group["count_all"]})
     return dict(sorted(found.items()))
-
-
-def tabulate_outcomes(merge: Ledger) -> list[tuple[str, list[tuple[str, int, float]]]]:
-    """List where rows, spans and gold went: each outcome with its number and share; what is empty is left out."""
-    gold: Counter[str] = Counter()
-    for counts in merge.labels.values():
-        gold.update(split_gold(counts))
-    panels = (("Rows read", merge.rows), ("Spans read", merge.spans), ("Accepted spans", gold))
-    return [
-        (title, [(name, n, n / counts.total()) for name, n in counts.most_common() if n])
-        for title, counts in panels
-        if counts.total()
-    ]

@@ -3,11 +3,8 @@
 import numpy as np
 import pytest
 
-from labelwise.check import deck
-from labelwise.check.deck import Kept, say_why
+from labelwise.check.deck import Finding, rank, say_why
 from labelwise.check.findings import Correction
-from labelwise.check.folds import CheckedDoc
-from tests.corpus.test_forms import stored
 
 HERE, THERE = (3, 4, 0), (2, 4, 0)
 
@@ -36,15 +33,11 @@ def test_what_speaks_for_a_finding_is_said_and_nothing_else(current, proposed, e
         assert say_why(Correction(current, proposed, 1.0, *counts), "cat", "A", *better) == change + reasons
 
 
-def test_where_findings_are_many_each_of_them_says_less(tmp_path, monkeypatch):
+def test_where_findings_are_many_each_of_them_says_less():
     """A hundred of the two hundred spans of A, and two of those of B; a sure finding of A is still before an unsure."""
-    found = [*[Correction((0, 1, 0), None, 9.0)] * 99, Correction((0, 1, 0), None, 12.0)]
-    found += [Correction((0, 1, 1), None, 8.0), Correction((0, 1, 1), None, 2.0)]
-    monkeypatch.setattr(deck, "find_corrections", lambda *_: found)
-    (doc,) = stored(tmp_path, ("cat", [], {}))
-    kept = Kept(["A", "B"], 3)
-    kept.add(CheckedDoc("train", doc), None)
-    best = kept.best({"A": 200, "B": 200})
+    scores = [("A", 9.0)] * 99 + [("A", 12.0), ("B", 8.0), ("B", 2.0)]
+    found = [Finding(score, "spurious", label, *[""] * 10) for label, score in scores]
+    best = rank(found, {"A": 200, "B": 200})
     less = np.log(50)
-    assert "".join(one.label for one in best) == "ABAAB"
-    assert [one.score for one in best] == pytest.approx([12 - less, 8, 9 - less, 9 - less, 2], abs=1e-4)
+    assert "".join(one.label for one in best) == "AB" + 99 * "A" + "B"
+    assert [one.score for one in best[:3]] == pytest.approx([12 - less, 8, 9 - less], abs=1e-4)

@@ -13,8 +13,7 @@ CAT, DOG = [("the cat sat", [(1, 2, "A")], {})], [("the dog sat", [(1, 2, "B")],
 def found(tmp_path, *texts, opinion=None) -> list[Correction]:
     """What is found in the last of some texts."""
     docs = stored(tmp_path, *texts)
-    unknown = {LABELS.index(label) for label in texts[-1][2]}
-    return list(find_corrections(docs[-1], count(docs, LABELS), opinion, unknown))
+    return list(find_corrections(docs[-1], count(docs, LABELS), opinion))
 
 
 def summary(corrections: list[Correction]) -> list[tuple]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import spacy
 
-from labelwise.check.folds import LOOKED_AT, Folds, add_opinions, fold_recipes, load_per_label, read_checked
+from labelwise.check.folds import LOOKED_AT, Folds, add_opinions, fold_recipes, read_checked
 from labelwise.corpus.manifest import read_manifest
 from labelwise.corpus.tokenizer import extend_tokenizer, read_tokenizer
 from labelwise.train.reader import PartitionedCorpus
@@ -76,19 +76,6 @@ def test_a_pipeline_with_another_tokenizer_has_no_opinion_on_texts_that_it_split
     ]
     assert [doc.opinion is not None for doc in docs] == same
     assert not all(same)
-
-
-def test_a_pipeline_without_heads_gives_no_opinion(demo_corpus, tmp_path):
-    assert load_per_label(None) is load_per_label(tmp_path / "none") is None
-    spacy.blank("en").to_disk(tmp_path / "blank")
-    assert load_per_label(tmp_path / "blank") is None
-    nlp = spacy.blank("en")
-    nlp.add_pipe("ner").add_label("PERSON")
-    nlp.initialize()
-    nlp.to_disk(tmp_path / "ner")
-    assert load_per_label(tmp_path / "ner") is None
-    per_label(demo_corpus, "PERSON").to_disk(tmp_path / "heads")
-    assert load_per_label(tmp_path / "heads").get_pipe("ner").labels == ("PERSON",)
 
 
 @pytest.mark.parametrize("batch_size", [1, 3, 100])

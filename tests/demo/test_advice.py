@@ -27,8 +27,7 @@ merge {0}/corpus/tasks/datasets.yml {0}/demo/prodigy {0}/corpus --metrics {0}/me
 train configs/cpu.cfg {0}/corpus {0}/training/cpu/model-best --curve {0}/plots/cpu.tsv --max-steps {2} --workers 2
 evaluate {0}/training/cpu/model-best {0}/corpus/test {0}/metrics/cpu.json --tables {0}/training/cpu
 check_labels {0}/corpus --out {0}/training/check
-check_labels {0}/corpus --out {0}/training/check-folds --config configs/cpu.cfg --project project.yml \
---model {0}/training/cpu/model-best --workers 2
+check_labels {0}/corpus --out {0}/training/check-folds --config configs/cpu.cfg --project project.yml --workers 2
 """
 
 

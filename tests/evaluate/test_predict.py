@@ -197,11 +197,11 @@ def test_a_worker_reads_the_corpus_that_it_was_sent_and_no_other(ruler, demo_cor
     """One of a cluster is sent jobs alone."""
     corpus = Path(shutil.copytree(demo_corpus, tmp_path / "corpus"))
     one, *_ = find_partitions(corpus / "train")
-    job = PredictJob(ruler, digest_folder(ruler), one, tmp_path / "out.jsonl")
+    job = PredictJob(ruler, digest_folder(ruler), one)
     assert predict_part(job).texts > 0
     one.file.write_text("another")
     with pytest.raises(InputError, match=r"part-00000\.spacy: it has changed since it was merged; start again"):
-        predict_part(job._replace(out=tmp_path / "again.jsonl"))
+        predict_part(job)
 
 
 def test_docs_are_freed_batch_by_batch(ruler, demo_corpus, tmp_path, monkeypatch):
@@ -266,7 +266,6 @@ def test_every_raw_text_is_predicted_once_in_order(names, inputs, tmp_path, monk
     ]  # fmt: skip
     assert problems == {"not UTF-8": 1, "bad JSON": 1}
     assert rows[8]["text"] == "one Name\r\n"
-    assert not (tmp_path / ".out.jsonl.labelwise.parts").exists()
 
 
 def test_compressed_texts_and_odd_names_are_read_and_a_damaged_file_is_an_error(names, tmp_path):
@@ -284,30 +283,6 @@ def test_compressed_texts_and_odd_names_are_read_and_a_damaged_file_is_an_error(
         with pytest.raises(InputError, match=rf"{name}: .*make it again"):
             run(names, [folder], tmp_path / "other.jsonl")
         (folder / name).unlink()
-
-
-def test_a_run_that_was_killed_goes_on_with_the_same_pipeline_alone(names, inputs, tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "PART", 2)
-    out = tmp_path / "out.jsonl"
-    begun = predict_texts(names, inputs, out)
-    next(begun), next(begun)
-    begun.close()
-    assert not out.exists()
-    made = sorted((tmp_path / ".out.jsonl.labelwise.parts").glob("part-*.done"))
-    assert len(made) >= 2
-    written, write = [], module.write_predictions
-    monkeypatch.setattr(module, "write_predictions", lambda docs, file: written.append(1) or write(docs, file))
-    begun = predict_texts(names, inputs, out)
-    next(begun), next(begun), next(begun)
-    begun.close()
-    assert 0 < len(written) < len(NAMES) - 2
-    nlp = spacy.load(names)
-    nlp.get_pipe("ner").add_patterns([{"label": "LOWER", "pattern": "from"}])
-    nlp.to_disk(names)
-    rows, _ = run(names, inputs, out)
-    assert [row["predicted"] for row in rows if row["doc"] == "b7"] == [[[0, 4, "LOWER"], [5, 8, "NAME"]]]
-    assert rows[0]["uncovered"] == {"LOWER": "none", "NAME": "none"}
-    assert not (tmp_path / ".out.jsonl.labelwise.parts").exists()
 
 
 def test_inputs_that_are_missing_or_have_no_text_are_errors(names, tmp_path):

@@ -135,12 +135,12 @@ def test_the_steps_are_those_of_spacys_loop_to_the_bit(recognizer, frozen, overr
         ({"training.max_steps": 1}, [1]),
         ({"training.max_steps": 5}, [2, 4, 5]),
         ({"training.max_steps": 0, "training.max_epochs": 1, "training.batcher.size": 10_000_000}, [0]),
-        ({"training.max_steps": 0, "training.patience": 3, "training.optimizer.learn_rate": 0.0}, [2, 4]),
+        ({"training.max_steps": 0, "training.patience": 3, "training.score_weights.ents_f": 0.0}, [2, 4]),
     ],
     ids=["before the first evaluation", "between two", "a single step", "patience"],
 )
 def test_the_last_step_is_always_evaluated(demo_corpus, tmp_path, ending, evaluated):
-    """What learns nothing is never better than at step 0: patience of 3 is used up at the second evaluation."""
+    """A score of 0 is never better than at step 0: patience of 3 is used up at the second evaluation."""
     trained = train_in(tmp_path, demo_corpus, {**STEPS, **ending})
     assert [int(step) for (step,) in curve(tmp_path, "step")] == evaluated
     assert trained.texts["texts"] > 0
