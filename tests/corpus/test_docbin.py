@@ -113,6 +113,8 @@ DAMAGED = {
     "fewer groups": lambda content: {"span_groups": content["span_groups"][:-1]},
     "groups that are none": lambda content: {"span_groups": [b"\xc1", b"\xc1"]},
     "user data that is none": lambda content: {"user_data": [b"x"]},
+    "user data of other kinds": lambda content: {"user_data": [b"\xc1", srsly.msgpack_dumps(3)]},
+    "unknown attributes": lambda content: {"attrs": [2**40, 77, 78]},
     "attributes that are none": lambda content: {"attrs": "abc"},
 }
 

@@ -2,7 +2,6 @@
 
 import os
 import sqlite3
-import time
 
 import pytest
 
@@ -27,19 +26,6 @@ def test_a_file_that_changed_is_read_again_whatever_its_time(merging, seconds):
     merging.run("fresh")
     assert merging.files() == merging.files("fresh")
     assert merging.files() != before
-
-
-@pytest.mark.parametrize("hours", [-10, 10])
-def test_a_clock_that_goes_wrong_changes_nothing(merging, monkeypatch, hours):
-    merging.add("a", ["A"], ROWS)
-    merging.run()
-    before = merging.files()
-    right = time.time()
-    monkeypatch.setattr(time, "time", lambda: right + hours * 3600)
-    for path in merging.root.rglob("*"):
-        os.utime(path, (right + hours * 3600,) * 2)
-    merging.run()
-    assert merging.files() == before
 
 
 def append(path):

@@ -85,8 +85,9 @@ def test_the_sections_are_the_settings(merging, run):
     settings = json.loads((merging.root / "corpus/manifest.json").read_text())["settings"]
     assert settings.pop("tokenizer")["infixes"] == ["a"]
     assert settings == given
-    merging.add("b", ["A"], ["{oops"])
-    assert "1 row or span can't be used" in run("--strict", "--project", "mine.yml")[1]
+    merging.add("b", ["A"], ["", "{oops"])
+    first = "1 row or span can't be used, the first in data set 'b', b.jsonl, line 2: bad JSON"
+    assert first in run("--strict", "--project", "mine.yml")[1]
 
 
 @pytest.mark.parametrize(
@@ -94,6 +95,7 @@ def test_the_sections_are_the_settings(merging, run):
     [
         ("{near_similarity: 0.3}", "mine.yml: merge: near_similarity: 0.3: Expected `float` >= 0.5"),
         ("{dev_ratio: 0.5, test_ratio: 0.5}", "leave some for train"),
+        ("{near_duplicates: group, split_by: doc}", "both choose what stays in one split; use one of them"),
         ("{salt: x}", "mine.yml: merge: salt: 'x': the section has no such key; its keys are duplicates, annotators, "),
     ],
 )

@@ -114,16 +114,6 @@ def test_a_later_export_is_listed_in_the_entry_and_what_was_deleted_stays_delete
     assert {label: n.get("gold") for label, n in folder.counts["labels"].items()} == {"PERSON": 100, "TITLE": None}
 
 
-def test_an_answer_that_the_later_export_lacks_stays(folder):
-    """Exports can be filtered."""
-    write_jsonl(folder.folder / "a.jsonl", [prodigys(text, ANN, BOB) for text in TEXTS[:10]])
-    write_jsonl(folder.folder / "b.jsonl", [prodigys(text, ANN) for text in TEXTS[:7]])
-    folder.declared.write_text("- {name: all, path: [a.jsonl, b.jsonl], labels: [PERSON]}\n", encoding="utf8")
-    folder.merge()
-    assert folder.counts["rows"] == {"merged": 10, "superseded": 7}
-    assert folder.counts["spans"] == {"entity": 7 + 6, "in superseded task": 14}
-
-
 def test_a_pattern_for_files_that_have_a_label_each_is_doubted(folder):
     """One entry is one data set, in which the last file counts, so that all labels but its own have no span."""
     for label, span in (("COMPANY", BOB), ("PERSON", ANN)):

@@ -5,11 +5,7 @@ import random
 import unicodedata
 from collections import Counter
 
-import pytest
-
-from labelwise.errors import InputError
-from labelwise.merge.near_duplicates import BANDS, ROWS, WORDS, sign
-from labelwise.merge.rules.settings import Settings
+from labelwise.merge.near_duplicates import WORDS
 from tests.merge.test_run import read_docs
 
 
@@ -35,28 +31,7 @@ def families(count: int, seed: int = 0) -> list[list[str]]:
     return made
 
 
-def test_the_signature_estimates_the_similarity():
-    errors = []
-    for one, other in families(60):
-        equal = sum(a == b for a, b in zip(sign(one), sign(other), strict=True)) / (BANDS * ROWS)
-        errors.append(abs(equal - jaccard(one, other)))
-    assert max(errors) < 0.2
-    assert sum(errors) / len(errors) < 0.04
-    assert sign("One, two: THREE four") == sign("one two three four")
-    assert sign("...") != sign("!!!")
-
-
 WORDING = "Zoë Müller rührt 5 µl Weißwein in den Kaffee, öffnet die Tür und grüßt 20 müde Ärzte auf der Straße"
-
-
-@pytest.mark.parametrize(
-    "copy",
-    [unicodedata.normalize("NFD", WORDING), unicodedata.normalize("NFKC", WORDING), WORDING.upper().replace("ß", "SS")],
-    ids=["decomposed", "compatible", "capitals"],
-)
-def test_another_way_of_writing_the_same_letters_is_the_same_text(copy):
-    assert copy != WORDING
-    assert sign(copy) == sign(WORDING)
 
 
 def add(merging, texts, **options) -> None:
@@ -111,25 +86,19 @@ def test_a_group_goes_where_one_of_it_is_declared(merging):
     assert [splits[other] for _, other in made] == ["test"] * 5 + ["train"] * len(made[5:])
 
 
-def test_signatures_of_earlier_runs_are_used(merging, monkeypatch):
-    texts = [text for family in families(20) for text in family]
-    add(merging, texts)
-    merging.run()
-    merging.add("b", ["A"], [{"text": "a new text"}])
-    signed = []
-    monkeypatch.setattr("labelwise.merge.near_duplicates.sign", lambda text: signed.append(text) or sign(text))
-    merging.run()
-    assert signed == ["a new text"]
-
-
-def test_two_settings_that_choose_what_stays_in_one_split_are_refused():
-    with pytest.raises(InputError, match="use one of them"):
-        Settings(near_duplicates="group", split_by="doc")
-
-
 def test_of_many_equal_texts_neighbours_are_compared(merging):
     """Not all pairs of them, which would be as many as the square; the group stays together all the same."""
     texts = [f"{WORDING} {'!' * number}" for number in range(15)]
     add(merging, texts)
     merging.run(dev_ratio=0.3, test_ratio=0.3, near_duplicates="group")
     assert len({split for split, _ in read_docs(merging.root).values()}) == 1
+
+
+def test_another_way_of_writing_the_same_letters_is_the_same_text(merging):
+    """Decomposed, compatible, in capitals."""
+    texts = [WORDING, unicodedata.normalize("NFD", WORDING), unicodedata.normalize("NFKC", WORDING)]
+    add(merging, [WORDING.upper().replace("ß", "SS")], split="test")
+    merging.add("b", ["A"], [{"text": text} for text in texts], split="train")
+    assert merging.run().near_duplicates == {"train, test": 3}
+    pairs = map(json.loads, merging.files()["near_duplicates.jsonl"].splitlines())
+    assert {pair["similarity"] for pair in pairs} == {1.0}

@@ -52,9 +52,7 @@ def test_a_data_set_more_costs_what_it_touches(merging, monkeypatch):
     ("settings", "declared", "code"),
     [
         ({"policies": Policies(overlap="first")}, {}, ""),
-        ({"lang": "de"}, {}, ""),
         ({"normalize": True}, {}, ""),
-        ({}, {"kind": "binary"}, ""),
         ({}, {"labels": ["A", "Z"]}, ""),
         ({}, {"name": "other"}, ""),
         ({}, {}, "0123456789abcdef"),

@@ -130,20 +130,6 @@ def test_lost_spans_and_docs_say_where_they_are_from(merging):
     }
 
 
-def test_bad_rows_are_located(merging):
-    merging.add("a", ["A"], [{"text": "one"}, "{oops", {"text": ""}, {"text": "two", "spans": {"start": 0}}])
-    ledger = merging.run()
-    assert ledger.rows == Counter({"merged": 1, "bad JSON": 1, "no text": 1, "malformed": 1})
-    problems = [json.loads(line) for line in merging.files()["problems.jsonl"].splitlines()]
-    assert [(p["dataset"], p["line"]) for p in problems] == [("a", line) for line in (2, 3, 4)]
-    assert "Expected `array | null`, got `object`" in problems[2]["reason"]
-    with pytest.raises(
-        InputError, match=r"3 rows or spans can't be used, the first in data set 'a', a.jsonl, line 2: bad JSON"
-    ):
-        merging.run("strict", strict=True)
-    assert not (merging.root / "strict" / "manifest.json").exists()
-
-
 def test_the_manifest_tells_what_there_is(merging):
     merging.add("a", ["A"], [{"text": f"text {i}"} for i in range(40)])
     merging.run(docs_per_partition=10, test_ratio=0.5)

@@ -70,15 +70,6 @@ def test_the_report_balances_and_every_loss_is_located(brat, tmp_path):
     assert json.loads((out / "report.json").read_text())["annotations"] == report.annotations
 
 
-def test_labels_are_a_choice_that_is_counted(brat, tmp_path):
-    report = convert_brat(brat, tmp_path / "tasks", Reading(labels=("N", "N")))
-    assert report.labels == {"N": 2}
-    assert report.annotations["other label"] == 3
-    assert yaml.safe_load((tmp_path / "tasks" / "datasets.yml").read_text())[0]["labels"] == ["N"]
-    with pytest.raises(InputError, match="no span has the label 'M'; the labels are N, n"):
-        convert_brat(brat, tmp_path / "tasks", Reading(labels=("N", "M")))
-
-
 def test_strict_writes_nothing(brat, tmp_path):
     out = tmp_path / "tasks"
     convert_brat(brat, out)
@@ -116,21 +107,26 @@ def test_a_folder_that_changes_meanwhile_is_not_converted(brat, tmp_path, monkey
 
 
 def test_the_fallback_is_for_a_folder_without_documents(brat, tmp_path):
+    """Beside data sets of one's own, neither it is needed nor any document."""
     (tmp_path / "none").mkdir()
-    convert_brat(tmp_path / "none", tmp_path / "tasks", fallback=brat)
-    assert len(tasks(tmp_path / "tasks" / "auto.jsonl")) == 3
-    with pytest.raises(InputError, match="put a brat corpus there"):
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "a.jsonl").touch()
+    with pytest.raises(InputError, match=r"none: no .* put a brat corpus there$"):
         convert_brat(tmp_path / "none", tmp_path / "tasks")
     with pytest.raises(InputError, match=r"none: no .* put a brat corpus there, or run make-demo"):
         convert_brat(tmp_path / "none", tmp_path / "tasks", fallback=tmp_path / "none")
     with pytest.raises(InputError, match="no such folder"):
         convert_brat(tmp_path / "typo", tmp_path / "tasks", fallback=brat)
+    for unless, converted in ((None, 3), (tmp_path / "nowhere", 3), (tmp_path / "own", None)):
+        report = convert_brat(tmp_path / "none", tmp_path / "tasks", fallback=brat, unless=unless)
+        assert report.documents.get("converted") == converted
+    assert yaml.safe_load((tmp_path / "tasks" / "datasets.yml").read_text()) == []
+    assert convert_brat(brat, tmp_path / "tasks", unless=tmp_path / "own").documents["converted"] == 3
 
 
 @pytest.mark.parametrize(
     ("out", "why"),
     [
-        (".", "would be replaced"),
         ("brat", "would be replaced"),
         ("brat/sub", "would be replaced"),
         ("mine", "would be replaced"),
@@ -153,15 +149,16 @@ def test_nothing_is_replaced_but_an_earlier_conversion(brat, tmp_path, out, why)
     [
         ({"encoding": "utf-9"}, "no encoding 'utf-9'"),
         ({"encoding": "rot13"}, "no encoding 'rot13'"),
-        ({}, "no annotation in any .ann"),
+        ({"labels": ("N", "M")}, "no span has the label 'M'; the labels are N, n"),
     ],
 )
-def test_errors_say_what_to_do(tmp_path, options, message):
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "a.txt").write_text("a")
-    (tmp_path / "in" / "a.ann").write_text("")
+def test_errors_say_what_to_do(brat, tmp_path, options, message):
     with pytest.raises(InputError, match=message):
-        convert_brat(tmp_path / "in", tmp_path / "out", Reading(**options))
+        convert_brat(brat, tmp_path / "out", Reading(**options))
+    for file in brat.rglob("*.ann"):
+        file.write_text("")
+    with pytest.raises(InputError, match=r"no annotation in any \.ann"):
+        convert_brat(brat, tmp_path / "out")
 
 
 def write_folders(root: Path, *folders: str) -> Path:
@@ -205,17 +202,17 @@ def test_folders_that_are_named_after_splits_are_those_splits(tmp_path, folders,
     assert told[-1].startswith(said.format(brat=tmp_path / "brat"))
 
 
-def test_labels_are_renamed_and_come_from_documents_that_are_read(tmp_path):
-    (tmp_path / "brat").mkdir()
-    (tmp_path / "brat/a.txt").write_text("Bob saw Ann")
-    (tmp_path / "brat/a.ann").write_text("T1\tPER 0 3\tBob\nT2\tPERSON 8 11\tAnn\nT3\tPERSON 0 3\tBob\n")
-    (tmp_path / "brat/lost.ann").write_text("T1\tGHOST 0 3\tBoo\n")
+def test_labels_are_chosen_renamed_and_come_from_documents_that_are_read(brat, tmp_path):
+    (brat / "lost.ann").write_text("T1\tGHOST 0 3\tBoo\n")
     told: list[str] = []
-    how = Reading(rename={"PER": "PERSON", "LOC": "PLACE"})
-    report = convert_brat(tmp_path / "brat", tmp_path / "tasks", how, tell=told.append)
-    assert (report.labels, report.documents) == ({"PERSON": 2}, {"converted": 1, "no text": 1})
+    how = Reading(rename={"N": "n", "LOC": "PLACE"})
+    report = convert_brat(brat, tmp_path / "tasks", how, tell=told.append)
+    assert (report.labels, report.documents["no text"]) == ({"n": 4}, 1)
     assert report.annotations["duplicate"] == 1, "one mention has both names"
-    assert told == ["PER renamed to PERSON: 1 span", "LOC renamed to PLACE: 0 spans"]
+    assert told == ["N renamed to n: 5 spans", "LOC renamed to PLACE: 0 spans"]
+    report = convert_brat(brat, tmp_path / "tasks", Reading(labels=("N",)))
+    assert (report.labels, report.annotations["other label"]) == ({"N": 2}, 3)
+    assert yaml.safe_load((tmp_path / "tasks" / "datasets.yml").read_text())[0]["labels"] == ["N"]
 
 
 @pytest.fixture

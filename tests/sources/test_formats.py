@@ -3,11 +3,9 @@
 import gzip
 import json
 import sqlite3
-import zlib
 
 import pytest
 import spacy
-import srsly
 from spacy.tokens import DocBin, Span
 
 from labelwise.corpus.annotation import annotation_of, entities
@@ -152,27 +150,6 @@ def test_the_spans_of_docs_are_those_declared_or_said(tmp_path, ents, groups, ke
         assert (item.problem or [span.label for span in item.task.spans]) == expected
     if whole.task:
         assert (whole.task.is_binary, part.task.is_binary) == (None, True if key != "sc" else None)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"attrs": []},
-        {"attrs": [2**40, 77, 78]},
-        {"strings": [float("inf")]},
-        {"user_data": [srsly.msgpack_dumps(3)]},
-        {"user_data": [b"\xc1"]},
-    ],
-)
-def test_docs_that_are_none(tmp_path, change):
-    """spaCy raises exceptions of many kinds, or none."""
-    whole = DocBin(["ENT_IOB", "ENT_TYPE"], True, [spacy.blank("en").make_doc("Tea in Jordan")]).to_bytes()
-    content = srsly.msgpack_loads(zlib.decompress(whole)) | change
-    path = write(tmp_path / "a.spacy", zlib.compress(srsly.msgpack_dumps(content)))
-    with pytest.raises(InputError, match=r"a\.spacy: spaCy can't read it: .*; make it again"):
-        read(path)
-    with pytest.raises(InputError, match=r"a\.spacy: not a \.spacy file with entities .*; run the merge again"):
-        list(read_stored_docs(path))
 
 
 @pytest.mark.parametrize(

@@ -158,16 +158,6 @@ def test_what_cannot_be_used_is_told_and_costs_nothing_else(tmp_path, row, found
     assert read(tmp_path / "a.json", [row, task(TEXT, annotation())]) == [*found, (TEXT, [])]
 
 
-@pytest.mark.parametrize("brief", [True, False])
-def test_what_an_export_of_ours_has_besides_comes_back(tmp_path, brief):
-    """The document's name, and labels that the text isn't complete for."""
-    data = {"text": TEXT, "doc": "a longer name.txt", "_labelwise_uncovered": {"B": "none", "C": 3}}
-    full = {"id": 1, "data": data, "annotations": [annotation(result(4, 8, "5 mL"))]}
-    row = small(mark(4, 8, "5 mL"), **data) if brief else full
-    (item,) = read_items(write(tmp_path / "a.json", [row]))
-    assert (item.task.meta, item.task.uncovered) == ({"doc": "a longer name.txt"}, {"B": "none"})
-
-
 def test_spans_that_get_lost_are_miscounted(tmp_path, monkeypatch):
     """As if they were read by code that is wrong."""
     read_results = label_studio._read_results

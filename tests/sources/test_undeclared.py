@@ -10,7 +10,6 @@ import yaml
 from typer.testing import CliRunner
 
 from labelwise.errors import InputError
-from labelwise.sources.convert_brat import convert_brat
 from labelwise.sources.declarations import load_datasets
 from labelwise.sources.files import has_data
 from labelwise.sources.undeclared import Undeclared, declare_folder
@@ -154,17 +153,3 @@ def test_a_folder_without_data_sets_is_passed_over(tmp_path):
     assert [one.name for one in load_datasets([tmp_path / "datasets.yml", tmp_path / "empty"])] == ["a"]
     with pytest.raises(InputError, match="no data set is declared"):
         load_datasets([tmp_path / "empty"])
-
-
-def test_beside_data_sets_of_ones_own_the_demo_is_not_converted(folder, tmp_path):
-    """Nor is it an error that there is no brat document; but if there is one, it is converted."""
-    (tmp_path / "brat").mkdir()
-    (tmp_path / "demo").mkdir()
-    (tmp_path / "demo" / "a.txt").write_text("Ann")
-    (tmp_path / "demo" / "a.ann").write_text("T1\tA 0 3\tAnn\n")
-    options = {"fallback": tmp_path / "demo", "unless": folder}
-    convert_brat(tmp_path / "brat", tmp_path / "tasks", **options)
-    assert yaml.safe_load((tmp_path / "tasks" / "datasets.yml").read_text()) == []
-    assert convert_brat(tmp_path / "demo", tmp_path / "tasks", unless=folder).labels == {"A": 1}
-    convert_brat(tmp_path / "brat", tmp_path / "tasks", fallback=tmp_path / "demo", unless=tmp_path / "nowhere")
-    assert len(yaml.safe_load((tmp_path / "tasks" / "datasets.yml").read_text())) == 1
