@@ -4,7 +4,6 @@ A key is the digest of a text's bytes, by which tasks are merged and Docs are so
 """
 
 import hashlib
-import struct
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, TypeGuard, TypeVar
@@ -17,24 +16,12 @@ State = Literal["partial", "none"]  # of a label that a text isn't complete for
 # The errors of msgspec for JSON: bytes that aren't UTF-8 and deep nesting have exceptions of their own.
 DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 KEY_BYTES = 12
-_KEY = struct.Struct(">QI")
 
 
 def text_key(text: bytes) -> bytes:
     """Digest a text in UTF-8; 95 bits vary, so the chance that two of a million texts share a key is 1 in 10^17."""
     digest = hashlib.blake2b(text, digest_size=KEY_BYTES).digest()
     return digest[:-1] + bytes([digest[-1] | 1])
-
-
-def key_parts(key: bytes) -> tuple[int, int]:
-    """Read a key as two numbers, of 64 and 32 bits, which sort as keys do."""
-    high, low = _KEY.unpack(key)
-    return high, low
-
-
-def join_key(high: int, low: int) -> bytes:
-    """Make a key from its two numbers."""
-    return _KEY.pack(high, low)
 
 
 def trim(text: str, start: int, end: int) -> tuple[int, int]:
@@ -49,13 +36,6 @@ def trim(text: str, start: int, end: int) -> tuple[int, int]:
 def is_integer(value: Any) -> TypeGuard[int]:
     """Tell whether a value is an integer; true and false aren't, though Python takes them for 1 and 0."""
     return isinstance(value, int) and not isinstance(value, bool)
-
-
-def trim_usable(text: str, start: Any, end: Any) -> tuple[int, int]:
-    """Trim a span as it was read, whatever its offsets are; it becomes empty if it isn't a span of the text."""
-    if not is_integer(start) or not is_integer(end) or not 0 <= start < end <= len(text):
-        return 0, 0
-    return trim(text, start, end)
 
 
 def overlapping_groups(
@@ -86,15 +66,6 @@ def judgeable(spans: Iterable[SpanKey], judged: Iterable[SpanKey], uncovered: Ma
         return set(spans)
     known = {span for span in judged if uncovered.get(span[2]) == "partial"}
     return {span for span in spans if span[2] not in uncovered or span in known}
-
-
-def is_text(value: Any) -> bool:
-    """Tell whether a value can be written: it has no half of a surrogate pair, such as JSON may have it escaped."""
-    try:
-        msgspec.json.encode(value)
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def decode_counter(kind: type[Counter[str]], value: dict[str, int]) -> Counter[str]:

@@ -59,13 +59,10 @@ class Ledger(msgspec.Struct, kw_only=True):
     datasets (Counter): rows read, by data set.
     partly (Counter): texts that aren't complete for all labels, by split.
     undeclared (Counter): spans whose label the data set doesn't declare, by "DATA SET: LABEL".
-    marked (Counter): texts that have an accepted span of a label.
     lost_spans (Table): by reason, and by the label that lost and the one that it lost to, "LOST, KEPT".
     agreement (Table): of each label the "texts" that were annotated twice, and over all pairs of versions the spans in
         "both", and the "spans" of the one plus those of the other; see `merge.rules.agreement`.
     gold (Table): accepted spans, by split and label.
-    complete, partial (Table): texts that the answers of a data set cover for a label, as a whole or in part.
-    seconds (Counter): of a data set, the median time between successive answers of an annotator.
     near_duplicates (Counter): pairs of texts that are nearly equal, by the two splits that they are in.
     other_split (Counter): rows left out, by JSON of their data set and of the one that declares another split.
     replaced (Counter): answers that the same person's answer in another data set replaces, by "NAME by OTHER".
@@ -73,7 +70,7 @@ class Ledger(msgspec.Struct, kw_only=True):
     trimmed (Counter): usable spans that had white space at their edges, by data set.
     without_split_by (int): texts that have no value for `split_by`.
     stored_hash_differs (int): rows whose stored `_input_hash` isn't that of their text.
-    pairs (dict): of each label and two annotators, what `agreement` has, and what `kappa` takes; not in the metrics,
+    pairs (dict): of each label and two annotators, what `agreement` has; not in the metrics,
         since it has names.
     digest (str): of the corpus.
     compared (bool): nearly equal texts were looked for.
@@ -89,13 +86,9 @@ class Ledger(msgspec.Struct, kw_only=True):
     datasets: Counts = _counts()
     partly: Counts = _counts()
     undeclared: Counts = _counts()
-    marked: Counts = _counts()
     lost_spans: Table = _table()
     agreement: Table = _table()
     gold: Table = _table()
-    complete: Table = _table()
-    partial: Table = _table()
-    seconds: Counts = _counts()
     near_duplicates: Counts = _counts()
     other_split: Counts = _counts()
     replaced: Counts = _counts()

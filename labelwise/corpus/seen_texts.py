@@ -14,7 +14,7 @@ import numpy as np
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import partitions_of
 from labelwise.errors import InputError
-from labelwise.text import DECODE_ERRORS, key_parts, text_key
+from labelwise.text import DECODE_ERRORS, text_key
 
 SEEN_TEXTS = "seen_texts.msgpack"
 DIGEST = ">u8"
@@ -59,7 +59,7 @@ def digests_of(corpus: Path, splits: Iterable[str]) -> np.ndarray:
 
 def digest(text: str) -> int:
     """Give the first 8 bytes of a text's key as a number."""
-    return key_parts(text_key(text.encode()))[0]
+    return int.from_bytes(text_key(text.encode())[:8], "big")
 
 
 class _Packed(msgspec.Struct):

@@ -1,13 +1,16 @@
-"""Tasks for Prodigy: the hashes that it gives them, and a file name for each label."""
+"""Tasks for Prodigy: the hashes and tokens that it gives them, and a file name for each label."""
 
 import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import murmurhash
 import srsly
+
+if TYPE_CHECKING:
+    from spacy.tokens import Doc
 
 DATASETS = "datasets.yml"  # the declarations of a folder
 PREDICTED = "predicted"  # the key of `meta` that marks spans which a pipeline found
@@ -22,6 +25,23 @@ def input_hash(text: str) -> int:
 def task_hash(text_hash: int, spans: list[dict[str, Any]]) -> int:
     """Compute Prodigy's `_task_hash` of a task that has an input hash and spans and nothing else that counts."""
     return murmurhash.hash(str(text_hash) + "spans=" + srsly.json_dumps(spans, sort_keys=True), 0)
+
+
+def task_tokens(doc: "Doc") -> list[dict[str, Any]]:
+    """List a task's `tokens`, without which Prodigy tokenizes its text itself, and refuses spans of other tokens.
+
+    The interface: https://prodi.gy/docs/api-interfaces#ner_manual
+    """
+    return [
+        {
+            "text": token.text,
+            "start": token.idx,
+            "end": token.idx + len(token),
+            "id": token.i,
+            "ws": bool(token.whitespace_),
+        }
+        for token in doc
+    ]
 
 
 def file_names(labels: Iterable[str]) -> dict[str, str]:

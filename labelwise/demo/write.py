@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
+import spacy
 import yaml
 
-from labelwise.corpus.tasks import DATASETS, input_hash, task_hash
+from labelwise.corpus.tasks import DATASETS, input_hash, task_hash, task_tokens
 from labelwise.demo.corpus import DemoDoc, add_noise, count_words, make_doc
 from labelwise.demo.grammar import LABELS
 from labelwise.errors import InputError
@@ -83,12 +84,14 @@ def write_docs(docs: Iterable[DemoDoc], labels: Sequence[str], out: Path, format
                 for label in in_prodigy
             ]
             (prodigy / DATASETS).write_text(yaml.safe_dump(declared, sort_keys=False, default_flow_style=None))
+        nlp = spacy.blank("en")
         for doc, number in zip(docs, count(), strict=False):
+            tokens = task_tokens(nlp(doc.text)) if files else []
             if format != "prodigy":
                 write_brat(doc, in_brat, brat)
             for shift, (label, file) in enumerate(files.items()):
                 annotator = f"{_name(label)}-{ANNOTATORS[(number + shift) % len(ANNOTATORS)]}"
-                file.write(encode_task(doc, label, annotator, number))
+                file.write(encode_task(doc, tokens, label, annotator, number))
         stack.close()
         (folder / MARK).write_text(json.dumps({"files": list_digests(folder)}))
 
@@ -103,14 +106,18 @@ def write_brat(doc: DemoDoc, labels: Sequence[str], folder: Path) -> None:
     file.with_suffix(".ann").write_text("".join(lines), encoding="utf-8", newline="")
 
 
-def encode_task(doc: DemoDoc, label: str, annotator: str, number: int) -> bytes:
-    """Encode a document as a line of Prodigy's JSONL, as somebody has annotated it for one label."""
+def encode_task(doc: DemoDoc, tokens: list[dict[str, Any]], label: str, annotator: str, number: int) -> bytes:
+    """Encode a document as a line of Prodigy's JSONL, as somebody has annotated it for one label.
+
+    tokens (list): as Prodigy writes them; see `task_tokens`.
+    """
     text_hash = input_hash(doc.text)
     task = {
         "text": doc.text,
         "_input_hash": text_hash,
         "_task_hash": task_hash(text_hash, []),  # of the question, in which nothing is marked yet
         "_is_binary": False,
+        "tokens": tokens,
         "_view_id": "ner_manual",
         "spans": [{"start": start, "end": end, "label": name} for start, end, name in doc.spans if name == label],
         "answer": "accept",

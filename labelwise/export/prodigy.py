@@ -1,20 +1,22 @@
 """Write texts with spans as tasks for Prodigy: https://prodi.gy/docs/api-interfaces"""
 
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import yaml
+from spacy.tokens import Doc
 
-from labelwise.corpus.tasks import DATASETS, PREDICTED, UNCOVERED, file_names, input_hash, task_hash
+from labelwise.corpus.tasks import DATASETS, PREDICTED, UNCOVERED, file_names, input_hash, task_hash, task_tokens
 from labelwise.export.source import ExportDoc, Source
 
 
 def write_together(source: Source, folder: Path) -> int:
     """Write all labels to one file, all.jsonl; return the number of spans."""
     with (folder / "all.jsonl").open("wb") as file:
-        file.writelines(encode_task(doc, None) for doc in source.read())
+        file.writelines(encode_task(doc, None, source.tokenize) for doc in source.read())
     return source.spans
 
 
@@ -43,7 +45,7 @@ def write_by_label(source: Source, folder: Path) -> int:
         with path.open("wb") as file:
             for doc in source.read(label):
                 if doc.split == split and (label in doc.unknown) == source.predicted:
-                    file.write(encode_task(doc, label))
+                    file.write(encode_task(doc, label, source.tokenize))
                     spans += sum(name == label for *_, name in doc.spans)
         declared.append(
             {
@@ -59,12 +61,20 @@ def write_by_label(source: Source, folder: Path) -> int:
     return spans
 
 
-def encode_task(doc: ExportDoc, label: str | None) -> bytes:
-    """Encode a text with its spans of a label, or of all, as a line of JSON."""
+def encode_task(doc: ExportDoc, label: str | None, tokenize: Callable[[str], Doc]) -> bytes:
+    """Encode a text with its tokens and its spans of a label, or of all, as a line of JSON."""
+    tokens = task_tokens(tokenize(doc.text))
+    first = {token["start"]: token["id"] for token in tokens}
+    last = {token["end"]: token["id"] for token in tokens}
     plain = [{"start": start, "end": end, "label": name} for start, end, name in doc.spans]
-    spans: list[dict[str, Any]] = (
-        [{**span, "score": score} for span, score in zip(plain, doc.scores, strict=True)] if doc.scores else plain
-    )
+    spans: list[dict[str, Any]] = [
+        {**span, "token_start": first[span["start"]], "token_end": last[span["end"]]}
+        if span["start"] in first and span["end"] in last
+        else span
+        for span in plain
+    ]
+    if doc.scores:
+        spans = [{**span, "score": score} for span, score in zip(spans, doc.scores, strict=True)]
     meta = {"doc": doc.name, PREDICTED: "yes" if doc.predicted else ""}
     meta = {name: value for name, value in meta.items() if value}
     text_hash = input_hash(doc.text)
@@ -74,6 +84,7 @@ def encode_task(doc: ExportDoc, label: str | None) -> bytes:
         "_task_hash": task_hash(text_hash, [span for span in plain if label in (None, span["label"])]),
         "_is_binary": False,
         "_view_id": "ner_manual",
+        "tokens": tokens,
         "spans": [span for span in spans if label in (None, span["label"])],
         # What nobody has looked at has no answer, and a mark, which the merge knows: see `answers.why_not`.
         **({} if doc.predicted else {"answer": "accept"}),

@@ -14,6 +14,7 @@ from labelwise.export.label_studio import write_label_studio
 from labelwise.export.prodigy import write_by_label, write_texts, write_together
 from labelwise.export.source import Source, open_source
 from labelwise.files import check_replaceable, check_unchanged, list_digests, staged
+from labelwise.merge.rules.settings import Settings
 
 ExportFormat = Literal["brat", "prodigy", "prodigy-by-label", "label-studio", "doccano", "texts"]
 MARK = "export.json"
@@ -45,11 +46,19 @@ class Exported(msgspec.Struct):
     files: dict[str, str] = {}
 
 
-def export(source: Path, out: Path, format: ExportFormat, splits: Sequence[str] = SPLITS) -> Exported:
+def export(
+    source: Path,
+    out: Path,
+    format: ExportFormat,
+    splits: Sequence[str] = SPLITS,
+    *,
+    settings: Settings | None = None,
+) -> Exported:
     """Export all accepted spans of a corpus, what was predicted, or tasks, to a folder, which is replaced as a whole.
 
     source (Path): the folder of a merged corpus, or of tasks that `convert-brat` has written, or a file of predictions.
     splits (Sequence[str]): those of the corpus.
+    settings (Settings | None): the project's, whose tokenizer makes the `tokens` of tasks for Prodigy.
     RAISES (InputError): the source is none of these, or `out` has something other than an export, or what somebody put
         or changed there since.
     """
@@ -58,6 +67,7 @@ def export(source: Path, out: Path, format: ExportFormat, splits: Sequence[str] 
     if unknown := [split for split in splits if split not in SPLITS]:
         raise InputError(f"--splits: there is no split {unknown[0]!r}; give some of {','.join(SPLITS)}")
     opened = open_source(source, splits)
+    opened.settings = settings or Settings()
     done = Exported(format, str(source), opened.texts, 0)
     if opened.predicted:
         done.ordered_by = "the least certain span first" if opened.certain else "the most spans first"

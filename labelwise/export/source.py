@@ -11,12 +11,14 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+from spacy.tokens import Doc
 
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import SPLITS, is_corpus, partitions_of, read_manifest
 from labelwise.corpus.tasks import DATASETS
 from labelwise.errors import InputError
 from labelwise.evaluate.predictions import PredictedDoc, decode_prediction, read_predictions
+from labelwise.merge.rules.settings import Settings, load_tokenizer
 from labelwise.sources.convert_brat import REPORT
 from labelwise.sources.declarations import all_labels, load_datasets
 from labelwise.sources.prodigy import parse_task
@@ -66,7 +68,10 @@ class Source:
     texts, spans (int): how many there are.
     splits (list[str]): those that declarations give the texts; "" where one has none.
     certain (bool): the predictions have probabilities.
+    settings (Settings): the project's, of which the tokenizer is made.
     """
+
+    settings = Settings()
 
     def __init__(self, path: Path, read: Callable[[], Iterator[ExportDoc]], labels: Sequence[str] = ()) -> None:
         """Count what there is.
@@ -93,6 +98,10 @@ class Source:
     def predicted(self) -> bool:
         """A pipeline found the spans."""
         return bool(self.version)
+
+    def tokenize(self, text: str) -> Doc:
+        """Tokenize a text as the merge does."""
+        return load_tokenizer(self.settings)(text)
 
     def read(self, label: str | None = None) -> Iterator[ExportDoc]:
         """Yield the texts: predictions, of a label or of all, with the least certain first; else in their order."""

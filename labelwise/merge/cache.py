@@ -1,10 +1,8 @@
 """The cache of a merge, the folder `.cache` in the corpus, from which a later run takes results of earlier ones.
 
-It has one folder, named after the digest of the code that made it; folders of other code are deleted. A file marks
-it as a merge's: another `.cache`, such as that of a home folder, stays.
+It has one folder, named after the digest of the code that made it; folders of other code are deleted.
 """
 
-import os
 import platform
 import re
 from pathlib import Path
@@ -14,8 +12,7 @@ import msgspec
 import numpy as np
 import spacy
 
-from labelwise.errors import InputError
-from labelwise.files import digest_code, remove, staged
+from labelwise.files import digest_code, remove
 
 CACHE = ".cache"
 DIGEST = "[0-9a-f]{16}"  # as `digest_code` makes it
@@ -38,26 +35,10 @@ class Cache(NamedTuple):
     signatures: Path
 
 
-def is_cache(folder: Path) -> bool:
-    """Tell whether a folder is the cache of a merge."""
-    mark = folder / MARK
-    return not folder.is_symlink() and mark.is_file() and mark.read_bytes() == MARKED
-
-
 def open_cache(folder: Path) -> Cache:
-    """Make the cache that this code may use; those of other code are deleted.
-
-    RAISES (InputError): there is a link, a file, or a folder that something else made.
-    """
-    if not os.path.lexists(folder) or (folder.is_dir() and not folder.is_symlink() and not any(folder.iterdir())):
-        with staged(folder, folder=True) as new:
-            new.mkdir()
-            (new / MARK).write_bytes(MARKED)
-    elif not is_cache(folder):
-        raise InputError(
-            f"{folder}: this isn't marked as the cache of a merge; delete it if you don't need it, or merge to another "
-            "folder"
-        )
+    """Make the cache that this code may use; those of other code are deleted."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / MARK).write_bytes(MARKED)
     own = digest_code(CODE, [spacy.__version__, np.__version__, msgspec.__version__, platform.python_version()])
     for other in folder.iterdir():
         if re.fullmatch(DIGEST, other.name) and other.name != own:

@@ -14,10 +14,9 @@ from labelwise.corpus.ledger import PROBLEM_ROWS, PROBLEM_SPANS, Ledger, outcome
 from labelwise.corpus.manifest import MANIFEST, SPLITS, Manifest, SplitCounts, is_corpus, write_manifest
 from labelwise.corpus.tokenizer import write_tokenizer
 from labelwise.errors import InputError
-from labelwise.merge.cache import CACHE, is_cache
+from labelwise.merge.cache import CACHE, MARK
 from labelwise.merge.near_duplicates import NEAR_DUPLICATES
 from labelwise.merge.partition import LINES, PROBLEMS
-from labelwise.merge.rules.agreement import kappa
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.runs import Source
 from labelwise.sources.declarations import DataSet
@@ -34,8 +33,7 @@ class AnnotatorPair(msgspec.Struct):
     one, other (str): their names; of a data set that names none, the data set's.
     texts (int): those that both annotated.
     spans (int): those of the one plus those of the other.
-    f (float | None): F of one against the other; None if neither marked anything.
-    kappa (float | None): Cohen's, over tokens in and out of spans; None if chance alone would have them agree.
+    f (float | None): F1 of one against the other; None if neither marked anything.
     """
 
     label: str
@@ -44,7 +42,6 @@ class AnnotatorPair(msgspec.Struct):
     texts: int
     spans: int
     f: float | None = None
-    kappa: float | None = None
 
 
 def check_out(out: Path, sources: Sequence[Source]) -> None:
@@ -65,7 +62,7 @@ def check_out(out: Path, sources: Sequence[Source]) -> None:
         if other:
             raise InputError(f"{out}: it has {other[0].relative_to(out)}, which no merge made; choose another folder")
     found = [name for name in OUTPUTS if os.path.lexists(out / name)]
-    if found and not (is_cache(out / CACHE) or is_corpus(out)):
+    if found and not ((out / CACHE / MARK).is_file() or is_corpus(out)):
         raise InputError(f"{out}: it has {found[0]}, which no merge made; choose another folder")
 
 
@@ -147,7 +144,6 @@ def _write_annotators(ledger: Ledger, path: Path) -> None:
             texts=n["texts"],
             spans=n["spans"],
             f=pairwise_f(n["both"], n["spans"]),
-            kappa=kappa(n["tokens"], n["one"], n["other"], n["same"]),
         )
         for names, n in sorted(ledger.pairs.items())
     ]

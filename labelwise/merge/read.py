@@ -6,7 +6,6 @@ what a slice has; it is written last of all, and a later merge takes it and the 
 
 import hashlib
 import os
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import IO
@@ -27,7 +26,6 @@ from labelwise.text import decode_counter
 
 SLICE_BYTES = 2**26  # of a source that can be cut: 64 MB are read by one process in about a second
 LONGEST = 10**7  # characters of a text, each of which takes some 60 bytes in the merge
-BREAK = 600  # seconds; a longer time between two answers was none of work
 
 
 class ReadJob(msgspec.Struct):
@@ -58,14 +56,12 @@ class Extract(msgspec.Struct):
     runs (list[int]): the number of tasks of each run.
     sizes (dict[str, int]): the bytes of each other file of the slice, by name.
     ledger (Ledger): rows and spans read, and the outcomes of those that can't be used; each is a line of `.problems`.
-    seconds (Counter): the times between successive answers of an annotator.
     """
 
     lines: int = 0
     runs: list[int] = []
     sizes: dict[str, int] = {}
     ledger: Ledger = msgspec.field(default_factory=Ledger)
-    seconds: Counter[str] = msgspec.field(default_factory=Counter)
 
 
 def plan_reading(sources: Sequence[Source], folder: Path, settings: Settings) -> list[ReadJob]:
@@ -97,7 +93,6 @@ def read_slice(job: ReadJob) -> Extract:
         return known
     extract, writer = Extract(), RunWriter(job.out)
     dataset, ledger = job.source.dataset, extract.ledger
-    answered: dict[str | None, float] = {}
     keys = [key for key in (DOCUMENT, PREDICTED, job.split_by) if key]
     inside = dataset.name if dataset.database else ""
     with job.out.with_suffix(".problems").open("wb") as problems:
@@ -111,8 +106,6 @@ def read_slice(job: ReadJob) -> Extract:
                 ledger.spans_read += len(item.task.spans or ())
                 task = normalize_task(item.task) if job.normalize else item.task
                 check_task(task, keys)
-                if passed := _since(task, answered):
-                    extract.seconds[passed] += 1
                 writer.add(item.line, task)
             for problem in filter(None, (item.problem, too_long)):
                 _note(Problem(dataset.name, job.source.path.name, item.line, problem), ledger, problems)
@@ -158,46 +151,20 @@ def _too_long(task: Task | None) -> str:
     return f"malformed: a text of {length:,} characters; cut it into texts of {LONGEST:,} at most" * (length > LONGEST)
 
 
-def _since(task: Task, answered: dict[str | None, float]) -> str:
-    """Tell the seconds since its annotator's last answer, if it was made in one go with it; empty if it wasn't.
-
-    answered (dict): the time of the last answer of each annotator, which is brought up to date.
-    """
-    time = task.timestamp
-    if time is None or not 0 < time < 2**53:
-        return ""
-    passed = time - answered.get(task.annotator_id, time)
-    answered[task.annotator_id] = time
-    return str(round(passed)) if 1 <= passed <= BREAK else ""
-
-
 def collect_extracts(
     jobs: Sequence[ReadJob], extracts: Iterable[Extract], ledger: Ledger, problems: IO[bytes]
 ) -> list[Run]:
     """Add up what was read, list what can't be used, and return the runs."""
     runs: list[Run] = []
-    seconds: dict[str, Counter[str]] = {}
     base = 0
     for job, extract in zip(jobs, extracts, strict=True):
         base = base if job.start else 0
         for number, tasks in enumerate(extract.runs):
             runs.append(Run(run_path(job.out, number), job.source, base, tasks))
         ledger.add(extract.ledger)
-        seconds.setdefault(job.source.dataset.name, Counter()).update(extract.seconds)
         with job.out.with_suffix(".problems").open("rb") as lines:
             for line in lines:
                 problem = Problem(**msgspec.json.decode(line))
                 problems.write(problem_line(problem._replace(line=base + problem.line)))
         base += extract.lines
-    ledger.seconds.update({name: median_seconds(found) for name, found in seconds.items() if found})
     return runs
-
-
-def median_seconds(seconds: Counter[str]) -> int:
-    """Find the lower median of `Extract.seconds`, of which there are some."""
-    left = (seconds.total() + 1) // 2
-    for time in sorted(map(int, seconds)):
-        left -= seconds[str(time)]
-        if left <= 0:
-            break
-    return time

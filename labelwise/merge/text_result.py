@@ -5,8 +5,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
-import numpy as np
-from spacy.tokens import Doc
 
 from labelwise.corpus.ledger import Ledger, Problem, outcome_of
 from labelwise.corpus.manifest import Split
@@ -71,18 +69,12 @@ def merge_one(
     _count_rows(ledger, merged)
     _count_labels(ledger, merged, job.labels)
     if merged.versions:
-        starts, ends = (made.starts, made.ends) if made else _offsets(tokenizer(text))
-        for pair, counts in count_pairs(merged.versions, np.array(starts, int), np.array(ends, int)):
+        for pair, counts in count_pairs(merged.versions):
             ledger.pairs[pair].update(counts)
             ledger.agreement[pair[0]].update(both=counts["both"], spans=counts["spans"])
         for label in merged.versions:
             ledger.agreement[label]["texts"] += 1
     return TextResult(split, made, merged)
-
-
-def _offsets(doc: Doc) -> tuple[list[int], list[int]]:
-    """List where tokens start and end."""
-    return [token.idx for token in doc], [token.idx + len(token) for token in doc]
 
 
 def _other_split(key: bytes, answers: Sequence[Answer], job: MergeJob, ledger: Ledger) -> Split:
@@ -147,8 +139,6 @@ def _count_labels(ledger: Ledger, merged: Merged, labels: Sequence[str]) -> None
     """Count the text's coverage, agreement, and lost spans by reason and labels."""
     for label in labels:
         ledger.labels[label][merged.coverage.get(label, "none")] += 1
-    for (dataset, label), state in merged.covered.items():
-        (ledger.complete if state == "complete" else ledger.partial)[dataset][label] += 1
     for one in merged.lost:
         names = [claim.span[2] for claim in (one.lost, one.kept) if claim]
         ledger.lost_spans[one.reason][", ".join(names)] += 1
@@ -161,7 +151,6 @@ def _count_doc(ledger: Ledger, split: Split, merged: Merged, made: Projection) -
     ledger.texts[split] += 1
     ledger.words[split] += len(made.doc)
     gold = Counter(label for _, _, label in merged.accepted)
-    ledger.marked.update(gold.keys())
     for label, n in gold.items():
         ledger.labels[label]["gold"] += n
         ledger.gold[split][label] += n

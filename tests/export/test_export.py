@@ -11,6 +11,7 @@ import yaml
 from typer.testing import CliRunner
 
 from labelwise.corpus.tasks import file_names, input_hash, task_hash
+from labelwise.corpus.tokenizer import TokenizerRules
 from labelwise.demo.write import make_demo
 from labelwise.errors import InputError
 from labelwise.export.brat import document_path, standoff
@@ -109,6 +110,9 @@ def test_each_task_has_prodigys_hashes(tmp_path):
         ("test-n", ["n"], "test"),
     ]
     [task] = read_tasks(tmp_path / "out" / declared[1]["path"])
+    assert [token["text"] for token in task.pop("tokens")] == ["a", "cat"]
+    marked = task["spans"][0]
+    assert (marked.pop("token_start"), marked.pop("token_end")) == (1, 1)
     assert task == {
         "text": "a cat, no dog",
         "_input_hash": input_hash("a cat, no dog"),
@@ -187,7 +191,8 @@ def test_of_a_corpus_each_format_says_what_it_is_complete_for(merging, tmp_path)
     corpus = merging.root / "corpus"
     export(corpus, tmp_path / "all", "prodigy")
     tasks = {task["text"]: task for task in read_tasks(tmp_path / "all" / "all.jsonl")}
-    assert tasks["big cat"]["spans"] == [{"start": 4, "end": 7, "label": "B"}]
+    marked = {"start": 4, "end": 7, "label": "B", "token_start": 1, "token_end": 1}
+    assert tasks["big cat"]["spans"] == [marked]
     assert tasks["big cat"]["meta"] == {"doc": "d1"}
     assert tasks["owl"]["_input_hash"] == input_hash("owl")
     assert export(corpus, tmp_path / "labels", "prodigy-by-label").spans == 1
@@ -320,3 +325,18 @@ def test_the_command_exports_a_split_and_replaces_an_export(tmp_path, demo_corpu
     assert result.exit_code == 0, result.output
     manifest = json.loads((demo_corpus / "manifest.json").read_text())
     assert len(list((tmp_path / "out").rglob("*.txt"))) == manifest["splits"]["test"]["texts"]
+
+
+def test_tasks_have_the_tokens_of_the_projects_tokenizer(tmp_path):
+    """Prodigy takes them as they are, and its own would split these spans: Prodigy then refuses the row."""
+    (tmp_path / "brat").mkdir()
+    (tmp_path / "brat" / "a.txt").write_text("Add 60degC water")
+    (tmp_path / "brat" / "a.ann").write_text("T1\tUNIT 6 10\tdegC\n")
+    convert_brat(tmp_path / "brat", tmp_path / "tasks")
+    settings = Settings(tokenizer=TokenizerRules(infixes=(r"(?<=[0-9])(?=[a-z])",)))
+    export(tmp_path / "tasks", tmp_path / "out", "prodigy-by-label", settings=settings)
+    (task,) = (json.loads(line) for line in (tmp_path / "out" / "UNIT.jsonl").read_text().splitlines())
+    assert [token["text"] for token in task["tokens"]] == ["Add", "60", "degC", "water"]
+    assert task["tokens"][2] == {"text": "degC", "start": 6, "end": 10, "id": 2, "ws": True}
+    (span,) = task["spans"]
+    assert (span["token_start"], span["token_end"]) == (2, 2)

@@ -32,7 +32,6 @@ COUNTERS = (
     "datasets",
     "partly",
     "undeclared",
-    "marked",
     "near_duplicates",
     "other_split",
     "replaced",
@@ -55,10 +54,6 @@ class Oracle:
         self.ledger["agreement"] = {}
         self.ledger["pairs"] = {}
         self.ledger["gold"] = {}
-        self.ledger |= {"complete": {}, "partial": {}, "seconds": {}}
-        for dataset in datasets:
-            if gaps := seconds_between(dataset["rows"]):
-                self.ledger["seconds"][dataset["name"]] = sorted(gaps)[(len(gaps) - 1) // 2]
         self.docs: dict[str, dict] = {}
         self.lost_spans: Counter[tuple] = Counter()
         self.problems: Counter[tuple] = Counter()
@@ -104,7 +99,6 @@ class Oracle:
         self.compare_versions(text, able)
         claims: list[dict] = []
         covered: dict[str, str] = {}
-        whole: set[tuple[str, str]] = set()
         for task in tasks:
             fate, counting = fate_of_row(task, able, self.policies)
             self.ledger["rows"][fate] += 1
@@ -122,11 +116,6 @@ class Oracle:
             claims += [claim for span in task["spans"] for claim in self.claims_of(span, task)]
             if task["kind"] == "complete":
                 covered |= dict.fromkeys(counting, "complete")
-                whole |= {(task["name"], label) for label in counting}
-        single = {(claim["task"]["name"], claim["key"][2]) for claim in claims} - whole
-        for state, pairs in (("complete", whole), ("partial", single)):
-            for name, label in pairs:
-                self.ledger[state].setdefault(name, Counter())[label] += 1
         covered = {claim["key"][2]: "partial" for claim in claims} | covered
         uncovered = {label: covered.get(label, "none") for label in self.labels if covered.get(label) != "complete"}
         for label in self.labels:
@@ -148,7 +137,6 @@ class Oracle:
             self.ledger["words"][split] += len(tokens_of(text))
             if accepted:
                 self.ledger["gold"].setdefault(split, Counter()).update(key[2] for key in accepted)
-            self.ledger["marked"].update({key[2] for key in accepted})
             self.docs[text] = {"split": split, "uncovered": uncovered} | self.doc_of(
                 text, accepted, rejected, uncovered
             )
@@ -175,11 +163,6 @@ class Oracle:
                     counts["spans"] += len(one) + len(other)
                     pair = self.ledger["pairs"].setdefault((label, ann, bob), Counter())
                     pair.update(texts=1, both=len(one & other), spans=len(one) + len(other))
-                    for token in tokens_of(text):
-                        in_one, in_other = (
-                            any(start < token[1] and token[0] < end for start, end in marked) for marked in (one, other)
-                        )
-                        pair.update(tokens=1, one=in_one, other=in_other, same=in_one == in_other)
 
     def claims_of(self, span: dict, task: dict) -> list[dict]:
         """Give the one claim of a span of a task that stands; none if it can't be used, which is counted."""
@@ -356,21 +339,6 @@ def task_of(dataset: dict, line: int, row: dict) -> dict[str, Any]:
     task["who"] = ("annotator", named[0]) if named else ("data set", dataset["name"])
     task["review"] = row.get("_view_id") == "review"
     return task | {"line": line} | {name: dataset[name] for name in ("name", "labels", "split")}
-
-
-def seconds_between(rows: list) -> list[int]:
-    """List the times that annotators took: from their answer before, in whole seconds, ten minutes at most."""
-    last: dict[str, float] = {}
-    taken = []
-    for row in rows:
-        if (isinstance(row, str) and not row.strip()) or unreadable(row):
-            continue
-        if is_number(row.get("_timestamp"), int, float) and row["_timestamp"] > 0:
-            names = [row.get(key) for key in ("_annotator_id", "_session_id")]
-            who = next((name for name in names if isinstance(name, str) and name), "")
-            taken.append(row["_timestamp"] - last.get(who, row["_timestamp"]))
-            last[who] = row["_timestamp"]
-    return [round(seconds) for seconds in taken if 1 <= seconds <= 600]
 
 
 def traceless(task: dict) -> str:
@@ -610,7 +578,7 @@ def described(ledger: Ledger) -> dict[str, Any]:
         for one, others in ones.items()
         for other, counts in others.items()
     }
-    tables = ("labels", "lost_spans", "agreement", "gold", "complete", "partial")
+    tables = ("labels", "lost_spans", "agreement", "gold")
     return {name: dict(counters(value)) if name in tables else counters(value) for name, value in content.items()} | {
         "pairs": pairs
     }

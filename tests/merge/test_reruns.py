@@ -80,27 +80,6 @@ def test_what_is_not_as_it_was_is_done_again(merging, monkeypatch, settings, dec
         assert one == other, "the cache forgets what is no longer used"
 
 
-@pytest.mark.parametrize("what", ["folder", "file", "link", "another program's tag"])
-def test_a_cache_of_others_is_refused_and_stays(merging, what):
-    """A home folder has a `.cache`, too."""
-    random_datasets(merging, 1)
-    home, elsewhere = merging.root / "home", merging.root / "elsewhere"
-    theirs = elsewhere if what == "link" else home / ".cache"
-    home.mkdir()
-    if what == "file":
-        theirs.write_text("mine")
-    else:
-        (theirs / "0123456789abcdef").mkdir(parents=True)
-    if what == "link":
-        (home / ".cache").symlink_to(theirs)
-    if what == "another program's tag":
-        (theirs / "CACHEDIR.TAG").write_text("Signature: 8a477f597d28d172789f06886806bc55\n# pip's\n")
-    before = sorted(merging.root.rglob("*"))
-    with pytest.raises(InputError, match=r"home/\.cache: this isn't marked as the cache of a merge.* delete it if"):
-        merging.run("home")
-    assert sorted(merging.root.rglob("*")) == before
-
-
 def test_an_empty_cache_is_taken_and_what_others_put_into_it_stays(merging):
     random_datasets(merging, 1)
     theirs = merging.root / "corpus/.cache/pip"

@@ -10,8 +10,7 @@
 4. Where a label has several versions, each pair is compared: `both` counts the spans with equal offsets in both,
    `spans` those of the one plus those of the other. A span that a version has twice counts once.
 
-F between annotators, `pairwise_f`, is computed from the sums over all pairs and texts. For two people, there is also
-Cohen's kappa over tokens (`kappa`).
+F1 between annotators, `pairwise_f`, is computed from the sums over all pairs and texts.
 """
 
 from collections import Counter
@@ -19,8 +18,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
 import msgspec
-import numpy as np
-import numpy.typing as npt
 
 from labelwise.merge.rules.answers import Answer, Offsets, accepted_offsets
 from labelwise.merge.rules.lost_spans import review_task
@@ -56,35 +53,15 @@ def find_versions(answers: Sequence[Answer]) -> dict[str, list[Version]]:
     return versions
 
 
-def count_pairs(
-    versions: Mapping[str, Sequence[Version]], starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]
-) -> Iterator[tuple[tuple[str, str, str], Counter[str]]]:
+def count_pairs(versions: Mapping[str, Sequence[Version]]) -> Iterator[tuple[tuple[str, str, str], Counter[str]]]:
     """Compare the versions of one text, annotator by annotator.
 
-    starts, ends (np.ndarray): of the text's tokens, in characters.
     YIELDS (tuple): label and both annotators, and the counts for `AnnotatorPair`.
     """
     for label, group in versions.items():
-        tokens = []
-        for version in group:
-            inside = np.zeros(len(starts), bool)
-            for start, end in version.marked:
-                inside |= (starts < end) & (ends > start)
-            tokens.append(inside)
-        for one, other in combinations(range(len(group)), 2):
-            here, there = group[one].marked, group[other].marked
-            yield (
-                (label, group[one].who, group[other].who),
-                Counter(
-                    texts=1,
-                    both=len(here & there),
-                    spans=len(here) + len(there),
-                    tokens=len(starts),
-                    one=int(tokens[one].sum()),
-                    other=int(tokens[other].sum()),
-                    same=int((tokens[one] == tokens[other]).sum()),
-                ),
-            )
+        for one, other in combinations(group, 2):
+            both, spans = len(one.marked & other.marked), len(one.marked) + len(other.marked)
+            yield (label, one.who, other.who), Counter(texts=1, both=both, spans=spans)
 
 
 def disagreement_tasks(
@@ -122,18 +99,3 @@ def _name(answer: Answer) -> str:
     """Name who answered, or the data set, if no person is named; a number is one of the data set's."""
     name, dataset = answer.who
     return f"{dataset} {name}" if name and dataset else name or dataset
-
-
-def kappa(tokens: int, one: int, other: int, same: int) -> float | None:
-    """Compute Cohen's kappa: agreement beyond that by chance, of two people who mark as many tokens each.
-
-    tokens (int): all of them.
-    one, other (int): those that the one and the other have in a span.
-    same (int): those that both, or neither, have in a span.
-    RETURNS (float | None): at most 1; None if chance alone would have them agree everywhere.
-    The formula: Cohen (1960), "A coefficient of agreement for nominal scales".
-    """
-    if not tokens:
-        return None
-    chance = (one * other + (tokens - one) * (tokens - other)) / tokens**2
-    return None if chance == 1 else (same / tokens - chance) / (1 - chance)

@@ -15,7 +15,7 @@ from labelwise.corpus.ledger import Problem
 from labelwise.corpus.places import answer_digest
 from labelwise.merge.rules.answers import Answer, digests
 from labelwise.sources.decisions import Decision, DecisionRow
-from labelwise.text import SpanKey, trim_usable
+from labelwise.text import SpanKey, trim
 
 SUPERSEDED, QUESTION = "superseded decision", "policy question"
 OUTCOMES = {"gold is wrong": "corrected", "gold is right": "confirmed", "policy": QUESTION}
@@ -65,7 +65,7 @@ def judge(rows: Sequence[DecisionRow], text: str, answers: Iterable[Answer]) -> 
         if outcome == "corrected":
             for span, by in ((decision.removed, None), (decision.added, found[_chain(decision)])):
                 if span:
-                    decided[(*trim_usable(text, *span), decision.label)] = by
+                    decided[(*trim(text, *span), decision.label)] = by
     return judged, decided
 
 
@@ -78,7 +78,6 @@ def _why_not(decision: Decision, text: str, found: Mapping[Chain, Answer]) -> st
     if _chain(decision) not in found:
         return f"{SUPERSEDED}: no answer of {decision.dataset!r} about the text is as it was; decide again"
     for start, end in decision.spans:
-        trimmed = trim_usable(text, start, end)
-        if trimmed[0] == trimmed[1]:
+        if end > len(text) or not text[start:end].strip():
             return f"malformed: [{start}, {end}] is no span of the text's {len(text)} characters; correct or delete it"
     return ""

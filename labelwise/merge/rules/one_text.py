@@ -44,7 +44,6 @@ class Merged(msgspec.Struct):
     answers (Sequence[Answer]): all of them; they and their spans have their outcomes.
     name (str): the document that the text is, as its tasks' `meta.doc` says; empty if none does.
     coverage (dict[str, str]): "complete" or "partial" by label; neither for a label that isn't in it.
-    covered (dict[tuple[str, str], str]): the same by data set and label, of its own answers.
     places (dict): data set, file and line of each answer that counts.
     accepted, rejected (dict): the spans that count, sorted, each with those who say so.
     lost (list[LostSpan]): accepted spans that were rejected elsewhere, or the other way round.
@@ -59,7 +58,6 @@ class Merged(msgspec.Struct):
     answers: Sequence[Answer]
     name: str = ""
     coverage: dict[str, str] = {}
-    covered: dict[tuple[str, str], str] = {}
     places: dict[tuple[str, str, int], None] = {}
     accepted: Spans = {}
     rejected: Spans = {}
@@ -192,10 +190,9 @@ def _cover(merged: Merged, answer: Answer, states: Mapping[str, str]) -> None:
     """Note for which labels an answer that counts covers the text, and its place; absent labels are complete."""
     for label, state in (*states.items(), *((label, "complete") for label in answer.dataset.absent)):
         if state == "complete":
-            merged.coverage[label] = merged.covered[answer.dataset.name, label] = state
+            merged.coverage[label] = state
         elif state == "partial":
             merged.coverage.setdefault(label, state)
-            merged.covered.setdefault((answer.dataset.name, label), state)
     merged.places[(answer.dataset.name, *answer.name)] = None
 
 
