@@ -110,7 +110,7 @@ def test_each_task_has_prodigys_hashes(tmp_path):
         ("test-n", ["n"], "test"),
     ]
     [task] = read_tasks(tmp_path / "out" / declared[1]["path"])
-    assert [token["text"] for token in task.pop("tokens")] == ["a", "cat"]
+    assert [token["text"] for token in task.pop("tokens")] == ["a", "cat", ",", "no", "dog"]
     marked = task["spans"][0]
     assert (marked.pop("token_start"), marked.pop("token_end")) == (1, 1)
     assert task == {
