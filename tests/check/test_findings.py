@@ -52,15 +52,6 @@ def test_a_label_that_is_not_known_takes_no_ones_place(tmp_path):
     assert ("wrong label", (1, 2, 0), (1, 2, 1)) not in summary(corrections)
 
 
-def test_what_is_ambiguous_by_nature_sinks(tmp_path):
-    """Marked as often as not, either is all right; what is marked now and then weighs less than what never is."""
-    unmarked = [("the cat sat", [], {})]
-    assert found(tmp_path, *CAT * 5, *unmarked * 5, ("a cat", [], {})) == []
-    (rare,) = found(tmp_path, *CAT * 2, *unmarked * 6, ("a cat", [(1, 2, "A")], {}))
-    (never,) = found(tmp_path, *unmarked * 9, ("the", [(0, 1, "A")], {}))
-    assert never.score > rare.score > 0
-
-
 def opinion(words: int, *spans: tuple[int, int, int], sure: float = 0.98) -> Opinion:
     """What thinks that there are these spans, in tokens, with numbers of labels; tags O B I L U."""
     p = np.full((words, len(LABELS), TAGS), (1 - sure) / 4)
@@ -88,13 +79,6 @@ def opinion(words: int, *spans: tuple[int, int, int], sure: float = 0.98) -> Opi
 def test_an_opinion_counts_where_the_forms_say_nothing(spans, thinks, expected, tmp_path):
     corrections = found(tmp_path, ("one two three", spans, {}), opinion=opinion(3, *thinks))
     assert summary(corrections) == expected
-
-
-def test_a_surer_opinion_has_a_higher_score(tmp_path):
-    text = ("one two three", [], {})
-    scores = [found(tmp_path, text, opinion=opinion(3, (1, 2, 0), sure=sure))[0].score for sure in (0.6, 0.9, 0.99)]
-    assert scores == sorted(scores)
-    assert len(set(scores)) == 3
 
 
 def test_another_label_is_as_sure_as_the_half_that_is_less_sure(tmp_path):

@@ -1,20 +1,17 @@
 """A pipeline gives its opinion on texts that it wasn't trained on, and each text has one opinion."""
 
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import spacy
 
-from labelwise.check.folds import LOOKED_AT, Folds, add_opinions, fold_recipes, read_checked
+from labelwise.check.folds import LOOKED_AT, add_opinions, read_checked
 from labelwise.corpus.manifest import read_manifest
 from labelwise.corpus.tokenizer import extend_tokenizer, read_tokenizer
 from labelwise.train.reader import PartitionedCorpus
-from labelwise.train.recipe import Recipe
 from spacy_per_label import BEGIN, IN, LAST, UNIT
-from tests.conftest import ROOT
 
 NLP = spacy.blank("en")
 
@@ -33,14 +30,6 @@ def test_each_text_is_in_the_fold_that_training_leaves_out(folds, demo_corpus):
     expected = read_manifest(demo_corpus).splits
     assert splits == {split: expected[split].texts for split in ("train", "dev")}
     assert set(seen.values()) == {1}
-
-
-def test_each_training_leaves_a_fold_out(demo_corpus):
-    recipe = Recipe(ROOT / "configs" / "cpu.cfg", demo_corpus, overrides={"system.seed": 5})
-    overrides = [{"system.seed": 5, "corpora.train.leave_out": f"{fold}/2"} for fold in range(2)]
-    assert fold_recipes(Folds(recipe, 2)) == [
-        replace(recipe, recognizer="per-label", overrides=own) for own in overrides
-    ]
 
 
 def per_label(corpus: Path, *labels: str) -> spacy.Language:

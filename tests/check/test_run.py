@@ -118,16 +118,6 @@ def test_counts_need_no_training_and_equal_ones_are_equal_bytes(counted, noisy, 
     assert bytes_of(tmp_path / "check") == bytes_of(counted)
 
 
-@pytest.mark.long
-def test_findings_do_not_depend_on_the_number_of_processes(noisy, tmp_path):
-    few = {**SMALL, "training.max_steps": 4, "training.eval_frequency": 2}
-    for workers in (1, 2):
-        folds = Folds(Recipe(CPU, noisy / "corpus", overrides=few), 3, workers=workers)
-        check(noisy / "corpus", tmp_path / str(workers), folds)
-    assert bytes_of(tmp_path / "1") == bytes_of(tmp_path / "2")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["1", "2"]
-
-
 @pytest.mark.parametrize("damage", ["one fold", "no places", "no JSON"])
 def test_what_is_not_there_is_said_before_anything_is_trained(damage, noisy, tmp_path, monkeypatch):
     monkeypatch.setattr(side_by_side, "train_pipeline", lambda *given, **options: pytest.fail("trained"))
@@ -194,13 +184,6 @@ def test_places_are_those_of_answers_that_say_something_of_the_finding(answer, f
     merging.run()
     locate([finding], merging.root / "corpus", {"a": ("A",)})
     assert [answer.file for answer in finding.answers.values()] == found
-
-
-def test_a_folder_that_is_no_check_is_not_replaced(noisy, tmp_path):
-    (tmp_path / "thesis.txt").write_text("mine")
-    with pytest.raises(InputError, match="check"):
-        check(noisy / "corpus", tmp_path)
-    assert (tmp_path / "thesis.txt").read_text() == "mine"
 
 
 def test_the_command_says_how_many_there_are(noisy, tmp_path):

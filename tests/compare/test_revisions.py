@@ -155,19 +155,6 @@ def test_tables_that_are_not_in_the_cache_are_said_and_a_remote_will_do(tmp_path
     assert "`dvc metrics diff HEAD`" in printed
 
 
-@pytest.mark.parametrize(
-    ("revision", "pipeline", "message"),
-    [
-        ("nowhere", "cpu", "nowhere: unknown Git revision"),
-        ("main", "gpu", r"main: no metrics/gpu\.json; run `dvc repro evaluate-gpu` there, and commit it"),
-        ("workspace", "gpu", r"workspace: no metrics/gpu\.json"),
-    ],
-)
-def test_what_is_not_there(repository, revision, pipeline, message, tmp_path):
-    with pytest.raises(InputError, match=message):
-        read_revision(revision, pipeline, tmp_path, repository.root)
-
-
 @pytest.mark.parametrize("content", [b'{"texts": 3}', b"3", b"<<<<<<< HEAD", b'"\xff"'])
 def test_metrics_of_an_earlier_version_or_of_something_else(content, tmp_path):
     made = Repository(tmp_path)

@@ -1,6 +1,5 @@
 """The demo corpus: the same bytes for the same seed, hard enough to be worth a try, in both forms."""
 
-import json
 import os
 import re
 import subprocess
@@ -10,11 +9,9 @@ from pathlib import Path
 
 import pytest
 import typer
-import yaml
 from typer.testing import CliRunner
 
-from labelwise.corpus.tasks import input_hash
-from labelwise.demo.corpus import DemoDoc, add_noise, count_words, make_doc
+from labelwise.demo.corpus import DemoDoc, add_noise, make_doc
 from labelwise.demo.grammar import LABELS
 from labelwise.demo.write import MARK, make_demo, write_docs
 from labelwise.errors import InputError
@@ -46,25 +43,6 @@ def test_bytes_depend_on_neither_process_nor_hash_seed(tmp_path: Path) -> None:
     assert read_tree(tmp_path / "there") == read_tree(tmp_path / "here")
 
 
-def test_document_does_not_depend_on_the_others(tmp_path: Path) -> None:
-    make_demo(tmp_path / "few", docs=5)
-    make_demo(tmp_path / "many", docs=50)
-    few, many = read_tree(tmp_path / "few"), read_tree(tmp_path / "many")
-    assert len(few) == 10
-    assert few.items() <= many.items()
-    assert make_doc(0, seed=0) != make_doc(0, seed=1)
-
-
-def test_spans_are_trimmed_and_do_not_overlap_and_texts_have_paragraphs(docs: list[DemoDoc]) -> None:
-    for doc in docs:
-        for start, end, label in doc.spans:
-            assert label in LABELS
-            assert doc.text[start:end] == doc.text[start:end].strip() != ""
-        assert all(left[1] <= right[0] for left, right in zip(doc.spans, doc.spans[1:], strict=False))
-        assert re.fullmatch(r"(\S(.*\S)?\n)+", doc.text)
-        assert doc.text.count("\n") > 1
-
-
 def test_forms_are_ambiguous_and_no_label_is_rare_or_everywhere(docs: list[DemoDoc]) -> None:
     labels: defaultdict[str, set[str]] = defaultdict(set)
     unmarked: Counter[str] = Counter()
@@ -87,17 +65,6 @@ def test_forms_are_ambiguous_and_no_label_is_rare_or_everywhere(docs: list[DemoD
     assert len(names - known) > len(names) / 2
 
 
-@pytest.mark.parametrize("words", [1, 40, 300])
-def test_documents_have_about_the_words_asked_for(words: int) -> None:
-    assert all(words <= count_words(make_doc(index, words=words).text) < words + 30 for index in range(20))
-
-
-def test_fewer_labels_are_the_first_ones_on_the_same_texts(docs: list[DemoDoc]) -> None:
-    for index, doc in enumerate(docs[:50]):
-        fewer = make_doc(index, labels=LABELS[:3])
-        assert (fewer.text, fewer.spans) == (doc.text, [span for span in doc.spans if span[2] in LABELS[:3]])
-
-
 def test_brat_reads_back_as_made(tmp_path: Path, docs: list[DemoDoc]) -> None:
     write_docs(docs[:60], LABELS, tmp_path / "out", "brat")
     read = [read_document(stem, tmp_path / "out") for stem in find_documents(tmp_path / "out")]
@@ -105,18 +72,6 @@ def test_brat_reads_back_as_made(tmp_path: Path, docs: list[DemoDoc]) -> None:
         assert (document.path, document.text) == (doc.path, doc.text)
         assert [mention[:3] for mention in document.mentions] == doc.spans
         assert not document.problems
-
-
-def test_prodigy_has_every_text_for_every_label(tmp_path: Path, docs: list[DemoDoc]) -> None:
-    write_docs(docs[:30], LABELS, tmp_path / "out", "prodigy")
-    datasets = yaml.safe_load((tmp_path / "out" / "datasets.yml").read_text())
-    assert [dataset["labels"] for dataset in datasets] == [[label] for label in LABELS]
-    for dataset in datasets:
-        tasks = [json.loads(line) for line in (tmp_path / "out" / dataset["path"]).open()]
-        for task, doc in zip(tasks, docs[:30], strict=True):
-            spans = [(span["start"], span["end"], span["label"]) for span in task["spans"]]
-            assert (task["text"], spans) == (doc.text, [span for span in doc.spans if [span[2]] == dataset["labels"]])
-            assert task["_input_hash"] == input_hash(doc.text)
 
 
 @pytest.mark.parametrize(
@@ -216,11 +171,3 @@ def test_beside_data_of_ones_own_the_demo_corpus_is_empty(tmp_path: Path, monkey
         assert result.exit_code == 0, result.output
         assert len(read_tree(tmp_path / "demo")) == (0 if there else 4)
         assert ("has data of your own: demo is left empty" in result.output) == bool(there)
-
-
-def test_data_sets_are_declared_by_the_first_command_that_depends_on_them(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_text('{"text": "a b", "spans": [{"start": 0, "end": 1, "label": "A"}]}')
-    app = typer.Typer()
-    app.command()(make_demo_cli)
-    CliRunner().invoke(app, [str(tmp_path / "demo"), "--unless-prodigy", str(tmp_path)])
-    assert "labels:\n  - A" in (tmp_path / "datasets.yml").read_text()

@@ -1,6 +1,5 @@
 """Predictions: those of the pipeline, beside what the corpus has, for each text once, however they are made."""
 
-import gc
 import gzip
 import json
 import os
@@ -11,7 +10,7 @@ from pathlib import Path
 import pytest
 import spacy
 import typer
-from spacy.tokens import Doc, Span
+from spacy.tokens import Doc
 from typer.testing import CliRunner
 
 from labelwise.corpus.annotation import annotation_of
@@ -21,11 +20,9 @@ from labelwise.errors import InputError
 from labelwise.evaluate import predict as module
 from labelwise.evaluate.predict import Done, PredictJob, predict_part, predict_split, predict_texts
 from labelwise.evaluate.predictions import PredictedDoc, read_predictions
-from labelwise.export.run import export
 from labelwise.files import digest_folder
 from labelwise.train.reader import read_docs
 from scripts.predict import predict_cli
-from tests.merge.test_run import random_datasets
 
 
 def predict(model: Path, split: Path, out: Path, **options) -> tuple[list[Done], list[PredictedDoc]]:
@@ -92,20 +89,6 @@ def test_workers_batches_and_a_vocabulary_that_forgets_give_the_same_bytes(
     assert (tmp_path / "1").read_bytes() == (tmp_path / str(workers)).read_bytes()
 
 
-def test_the_size_of_partitions_does_not_matter(merging, tmp_path):
-    """The corpus has gold of all kinds: nested, inside of tokens, rejected, not covered."""
-    random_datasets(merging, 2)
-    model = save_ruler(tmp_path / "model", {"big": "A", "cat sat": "B", "60degC": "C", "mat": "UNKNOWN"})
-    files = []
-    for size in (3, 100):
-        merging.run(f"corpus{size}", docs_per_partition=size, dev_ratio=0.0, test_ratio=0.9)
-        _, found = predict(model, tmp_path / f"corpus{size}" / "test", tmp_path / f"{size}.jsonl")
-        files.append((tmp_path / f"{size}.jsonl").read_bytes())
-    assert files[0] == files[1]
-    assert len(found) > 40
-    assert any(doc.uncovered for doc in found)
-
-
 def test_what_was_lost_rejected_or_not_covered_is_there(merging, tmp_path):
     text, binary = "big cat at 60degC", "the big cat sat"
     merging.add("manual", ["A", "B"], [{"text": text, "spans": spans((0, 7, "A"), (4, 7, "B"), (11, 13, "A"))}])
@@ -133,28 +116,7 @@ def test_what_was_lost_rejected_or_not_covered_is_there(merging, tmp_path):
     assert other.predicted == [(0, 3, "C"), (4, 11, "A"), (12, 15, "C")]
 
 
-def test_a_span_of_half_a_token_is_found_by_other_tokens(merging, tmp_path):
-    """Offsets are in characters: a pipeline may have a tokenizer that isn't the corpus's."""
-    merging.add("a", ["A"], [{"text": "at 60degC", "spans": spans((3, 5, "A"))}], split="test")
-    merging.run()
-    nlp = spacy.blank("en")
-    nlp.tokenizer.infix_finditer = spacy.util.compile_infix_regex([r"(?<=\d)(?=[a-z])"]).finditer
-    model = save_ruler(tmp_path / "model", {"60": "A"}, nlp)
-    _, [doc] = predict(model, tmp_path / "corpus" / "test", tmp_path / "p")
-    assert doc.predicted == doc.gold == [(3, 5, "A")]
-
-
 ODD = ["a\r\nb  c\t", "\x00 a", "e\u0301 😀 a", "\ufeffa", "a\u2028b", "\xa0a\xa0", "cat " * 260_000]
-
-
-def test_odd_texts_and_one_of_a_million_characters_are_predicted_as_they_are(merging, tmp_path):
-    merging.add("a", ["A"], [{"text": text, "spans": []} for text in ODD], split="test")
-    merging.run()
-    _, found = predict(save_ruler(tmp_path / "model", {"a": "A"}), tmp_path / "corpus" / "test", tmp_path / "p")
-    assert sorted(doc.text for doc in found) == sorted(ODD)
-    for doc in found:
-        assert all(doc.text[start:end] == "a" for start, end, _ in doc.predicted)
-    assert sum(len(doc.predicted) for doc in found) >= 5
 
 
 @spacy.Language.component("labelwise_tests_fail")
@@ -162,35 +124,6 @@ def fail(doc: Doc) -> Doc:
     if "needle" in doc.text:
         raise RuntimeError("found the needle")
     return doc
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-def test_an_old_file_stays_when_it_fails_in_the_middle(workers, merging, tmp_path):
-    rows = [{"text": f"text {number}", "spans": []} for number in range(40)]
-    merging.add("a", ["A"], [*rows, {"text": "needle", "spans": []}], split="test")
-    merging.run(docs_per_partition=4)
-    nlp = spacy.blank("en")
-    nlp.add_pipe("labelwise_tests_fail")
-    nlp.to_disk(tmp_path / "model")
-    out = tmp_path / "out" / "p.jsonl"
-    out.parent.mkdir()
-    out.write_bytes(b"old")
-    with pytest.raises(RuntimeError, match="found the needle"):
-        list(predict_split(tmp_path / "model", tmp_path / "corpus" / "test", out, workers=workers))
-    assert [path.read_bytes() for path in out.parent.iterdir() if path.is_file()] == [b"old"]
-
-
-def test_what_is_no_pipeline_or_no_split_is_an_error(ruler, demo_corpus, tmp_path):
-    (tmp_path / "test").mkdir()
-    spacy.tokens.DocBin(docs=[spacy.blank("en")("a cat")], store_user_data=True).to_disk(tmp_path / "test" / "a.spacy")
-    for model, split, message in (
-        (tmp_path / "model", demo_corpus / "test", r"model: no trained pipeline; run the training first"),
-        (ruler, demo_corpus / "none", r"none: no \.spacy file; run the merge, with a share for this split"),
-        (ruler, tmp_path / "test", "use the merge's corpus"),
-    ):
-        with pytest.raises(InputError, match=message):
-            list(predict_split(model, split, tmp_path / "p"))
-    assert not (tmp_path / "p").exists()
 
 
 def test_a_worker_reads_the_corpus_that_it_was_sent_and_no_other(ruler, demo_corpus, tmp_path):
@@ -202,22 +135,6 @@ def test_a_worker_reads_the_corpus_that_it_was_sent_and_no_other(ruler, demo_cor
     one.file.write_text("another")
     with pytest.raises(InputError, match=r"part-00000\.spacy: it has changed since it was merged; start again"):
         predict_part(job)
-
-
-def test_docs_are_freed_batch_by_batch(ruler, demo_corpus, tmp_path, monkeypatch):
-    """Of all that a pipeline has computed, a batch of one text, and what is referred to of the one before, is alive."""
-    before = {id(item) for item in gc.get_objects() if type(item) is Doc}
-    write, alive = module.write_predictions, []
-
-    def count(docs, file):
-        alive.append(sum(type(item) is Doc and id(item) not in before for item in gc.get_objects()))
-        write(docs, file)
-
-    monkeypatch.setattr("labelwise.corpus.pipeline.BATCH_WORDS", 1)
-    monkeypatch.setattr(module, "write_predictions", count)
-    predict(ruler, demo_corpus / "train", tmp_path / "p")
-    assert len(alive) > 10
-    assert max(alive) <= alive[0] + 3
 
 
 @pytest.fixture
@@ -302,25 +219,3 @@ def test_the_command_counts_what_cannot_be_used(names, inputs, tmp_path, monkeyp
     assert result.exit_code == 0, result.output
     assert "11 texts of 22 words" in result.output  # white space at the end of a text is a token
     assert "not UTF-8" in result.output
-
-
-def test_rules_are_exported_by_label_for_annotators(tmp_path):
-    """Any pipeline of spaCy's predicts: of texts that nobody has seen, no label is known."""
-    nlp = spacy.blank("en")
-    nlp.add_pipe("entity_ruler").add_patterns([{"label": "ORG", "pattern": "Acme"}, {"label": "DOSE", "pattern": "mg"}])
-
-    @spacy.Language.component("finds_by_itself", assigns=["doc.ents"])
-    def find(doc):
-        doc.ents = [*doc.ents, *(Span(doc, token.i, token.i + 1, "DAY") for token in doc if token.text == "today")]
-        return doc
-
-    nlp.add_pipe("finds_by_itself")
-    nlp.to_disk(tmp_path / "rules")
-    (tmp_path / "raw.jsonl").write_text('{"text": "Acme sells it today"}\n{"text": "Nothing here"}\n')
-    list(predict_texts(tmp_path / "rules", [tmp_path / "raw.jsonl"], tmp_path / "found.jsonl"))
-    export(tmp_path / "found.jsonl", tmp_path / "out", "prodigy-by-label")
-    found = {
-        file.stem: [[span["label"] for span in json.loads(line)["spans"]] for line in file.read_text().splitlines()]
-        for file in (tmp_path / "out").glob("*.jsonl")
-    }
-    assert found == {"ORG": [["ORG"], []], "DOSE": [[], []], "DAY": [["DAY"]]}

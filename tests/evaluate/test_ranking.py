@@ -1,6 +1,5 @@
 """Which label comes first, and whether its scores can be trusted."""
 
-import msgspec
 import numpy as np
 import pytest
 
@@ -68,9 +67,3 @@ def test_the_costliest_label_leads_but_never_one_with_few_spans():
 def test_what_may_be_used(errors, f_low, verdict):
     (row,) = rank_labels(make_metrics({"A": errors}, f_low=f_low), 0.8)
     assert row.verdict == verdict
-
-
-def test_results_without_errors_rank_labels_by_name():
-    metrics = make_metrics({"B": Errors(30, 9), "A": Errors(30)})
-    metrics = msgspec.structs.replace(metrics, errors={})
-    assert [(row.label, row.points) for row in rank_labels(metrics)] == [("A", 0), ("B", 0)]

@@ -51,19 +51,6 @@ def plain_f(counts: list) -> list[float]:
     return [*by_label, f(*(sum(column) for column in zip(*counts, strict=True))), mean]
 
 
-@pytest.mark.parametrize(
-    ("counts", "expected"),
-    [
-        ([[1, 2, 2], [3, 3, 3]], [0.5, 1.0, 0.8, 0.75]),
-        ([[0, 2, 0], [0, 0, 3]], [0, 0, 0, 0]),  # only predicted, only gold
-        ([[1, 2, 2], [0, 0, 0]], [0.5, math.nan, 0.5, 0.5]),  # a label without spans isn't in the mean
-        ([[0, 0, 0], [0, 0, 0]], [math.nan] * 4),
-    ],
-)
-def test_f_by_hand(counts, expected):
-    assert f_scores(np.array(counts)).tolist() == pytest.approx(expected, nan_ok=True)
-
-
 @pytest.mark.parametrize("shape", [(), (50,), (4, 5)])
 @pytest.mark.parametrize("dtype", [int, float])
 def test_f_is_what_a_loop_computes(shape, dtype):
@@ -128,9 +115,3 @@ def test_two_seeds_of_a_pipeline_differ_significantly_in_five_of_a_hundred_compa
         all_low, all_high = differences.interval(tests=10)[:, :10]
         claimed += (low > 0) | (high < 0), any((all_low > 0) | (all_high < 0))
     assert (claimed <= 0.05 * 400 + 9).all(), claimed  # 9 is two standard errors
-
-
-def test_the_ends_of_a_block_do_not_part_docs():
-    """Of one doc more than a block, none is lost."""
-    docs = np.ones((BLOCK + 1, 1, 3), int)
-    assert jackknife(docs).docs.tolist() == [BLOCK + 1] * 3

@@ -2,8 +2,6 @@
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +11,7 @@ from pyarrow.parquet import read_table
 from typer.testing import CliRunner
 
 from labelwise.corpus.manifest import MANIFEST, read_manifest
-from labelwise.corpus.seen_texts import SEEN_TEXTS, SeenTexts, write_seen
-from labelwise.errors import InputError
+from labelwise.corpus.seen_texts import SeenTexts, write_seen
 from labelwise.evaluate import predict
 from labelwise.evaluate import run as evaluation
 from labelwise.evaluate.predictions import PredictedDoc, read_predictions
@@ -26,7 +23,7 @@ from labelwise.train.recipe import Recipe
 from labelwise.train.run import train_pipeline
 from scripts.evaluate import evaluate_cli, print_scores
 from tests.conftest import ROOT, another_process
-from tests.evaluate.test_predict import save_demo_ruler, save_ruler
+from tests.evaluate.test_predict import save_demo_ruler
 
 
 @pytest.fixture(scope="module")
@@ -141,13 +138,6 @@ def test_texts_that_the_pipeline_was_trained_on_are_told_and_f_is_without_them_a
         assert ("trained on" in printed) == (without != f) == bool(seen)
 
 
-def test_digests_that_cannot_be_read_are_an_error_that_names_the_file(model, demo_corpus, tmp_path):
-    damaged = Path(shutil.copytree(model, tmp_path / "model"))
-    (damaged / SEEN_TEXTS).write_bytes(b"")
-    with pytest.raises(InputError, match=f"{SEEN_TEXTS}: not the digests"):
-        evaluation.evaluate_pipeline(damaged, demo_corpus / "test")
-
-
 @pytest.mark.parametrize(
     ("seen", "said"),
     [
@@ -177,13 +167,6 @@ def test_equal_runs_write_equal_bytes(run, model, workers, demo_corpus, tmp_path
     assert printed[0].split("Scores of")[0] == printed[1].split("Scores of")[0]
 
 
-def test_the_metrics_alone_are_written_if_nothing_else_is_asked_for(run, model, demo_corpus, tmp_path):
-    evaluate_all(run, model, demo_corpus / "test", tmp_path / "all")
-    code, _ = run(model, demo_corpus / "test", tmp_path / "one" / "metrics.json")
-    assert code == 0
-    assert files_of(tmp_path / "one") == {"metrics.json": (tmp_path / "all" / "metrics.json").read_bytes()}
-
-
 def test_the_table_has_a_row_for_each_label(run, model, demo_corpus, tmp_path):
     printed = evaluate_all(run, model, demo_corpus / "test", tmp_path)
     metrics = json.loads((tmp_path / "metrics.json").read_text())
@@ -209,16 +192,6 @@ def test_where_gold_overlaps_all_spans_are_scored(capsys, tmp_path):
         "A": ["1.000", "1"],
         "B": ["1.000", "1"],
     }
-
-
-def test_labels_without_spans_have_empty_cells(run, merging, tmp_path):
-    """Nothing to score at all is no error either."""
-    merging.add("a", ["A", "B"], [{"text": "big cat", "spans": []}], split="test")
-    merging.run()
-    model = save_ruler(tmp_path / "model", {"dog": "A"})
-    printed = evaluate_all(run, model, tmp_path / "corpus" / "test", tmp_path / "out")
-    assert "A 0 B 0 all (micro) 0 mean (macro)" in printed
-    assert json.loads((tmp_path / "out" / "metrics.json").read_text())["all_gold"]["f"] is None
 
 
 @pytest.mark.parametrize(
@@ -312,16 +285,3 @@ def transformer(demo_corpus, tiny_bert, tmp_path_factory) -> Path:
         Recipe(ROOT / "configs" / "gpu.cfg", demo_corpus, overrides=overrides), root / "model", root / "c.tsv"
     )
     return root / "model"
-
-
-@pytest.mark.long
-def test_a_transformer_predicts_in_processes(transformer, demo_corpus, tmp_path):
-    """PyTorch's threads are of the process that loaded the pipeline: workers that wait for them would wait forever."""
-    for workers in (1, 2):
-        command = [sys.executable, "-m", "scripts.evaluate", transformer, demo_corpus / "train"]
-        options = ["--workers", str(workers), "--predictions", tmp_path / f"{workers}.jsonl"]
-        command += [tmp_path / f"{workers}.json", *options]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-    assert (tmp_path / "1.jsonl").read_bytes() == (tmp_path / "2.jsonl").read_bytes()
-    assert (tmp_path / "1.json").read_bytes() == (tmp_path / "2.json").read_bytes()

@@ -261,14 +261,3 @@ def test_scores_of_docs_are_those_of_their_sums(number):
     predicted = sum(len(doc.predicted) for doc in docs)
     assert scores["unscored"] == predicted - sum(len(doc.scored(doc.predicted)) for doc in docs)
     assert scores["texts"] == number
-
-
-def test_intervals_are_around_their_scores_and_narrower_with_more_docs():
-    docs = random_docs(1, 200)
-    few, many = (score(some)["all_gold"] for some in (docs, docs * 4))
-    for one, more in zip(
-        (few, few["macro"], *few["labels"].values()), (many, many["macro"], *many["labels"].values()), strict=True
-    ):
-        assert one["f_low"] < one["f"] < one["f_high"]
-        assert more["f_high"] - more["f_low"] == pytest.approx((one["f_high"] - one["f_low"]) / 2, rel=0.2)
-    assert score(docs, "BA")["all_gold"]["labels"] == few["labels"]

@@ -1,9 +1,6 @@
 """The two tables of an evaluation: a row for each text and each pair, with what train has of the words."""
 
-from collections import Counter
-
 import msgspec
-import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
@@ -16,7 +13,7 @@ from labelwise.evaluate.tables import InTrain, Tables, write_rows, write_tables
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
 from labelwise.text import text_key
-from tests.evaluate.test_scoring import make_doc, random_docs
+from tests.evaluate.test_scoring import make_doc
 
 
 def keyed(docs):
@@ -108,15 +105,6 @@ def test_train_is_counted_by_form_and_label(merging):
         write_tables(root / "p.jsonl", root / "corpus" / "test", ["A", "B"], Tables.of(root))
 
 
-def test_equal_predictions_give_equal_bytes(tmp_path):
-    docs = keyed(random_docs(3, 100))
-    digests = set()
-    for name in "ab":
-        (tmp_path / name).mkdir()
-        digests.add(write(tmp_path / name, docs).digest())
-    assert len(digests) == 1
-
-
 @pytest.mark.parametrize(
     ("content", "message"), [(None, "there is no such file"), (b"no table", "not a table of an eva")]
 )
@@ -127,15 +115,3 @@ def test_a_table_that_is_missing_or_something_else_is_named(content, message, tm
         tables.pairs.write_bytes(content)
     with pytest.raises(InputError, match=rf"pairs\.parquet: {message}"):
         list(tables.groups(["key"], ["key"]))
-
-
-def test_users_query_it_with_any_tool(tmp_path):
-    """A frequent mistake is one group_by."""
-    docs = keyed([make_doc([(0, 3, "B")], [(0, 3, "A"), (4, 7, "A")])] * 3)
-    table = parquet.read_table(write(tmp_path, docs).pairs, partitioning=None)
-    found = table.group_by(["kind", "form"]).aggregate([([], "count_all")])
-    assert Counter({(row["kind"], row["form"]): row["count_all"] for row in found.to_pylist()}) == {
-        ("label", "big"): 3,
-        ("missed", "cat"): 3,
-    }
-    assert pa.types.is_dictionary(table.schema.field("kind").type)

@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import get_args
 from xml.etree import ElementTree
 
 import pytest
@@ -15,7 +14,7 @@ from labelwise.corpus.tokenizer import TokenizerRules
 from labelwise.demo.write import make_demo
 from labelwise.errors import InputError
 from labelwise.export.brat import document_path, standoff
-from labelwise.export.run import FORMATS, ExportFormat, export
+from labelwise.export.run import export
 from labelwise.export.source import ExportDoc, read_corpus
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
@@ -43,10 +42,6 @@ def spans_of(folder: Path) -> dict[str, tuple[str, list]]:
     """The text and the spans of each document of a brat folder, as the converter reads them."""
     documents = (read_document(stem, folder, Reading(discontinuous="cover")) for stem in find_documents(folder))
     return {one.path: (one.text, [mention[:3] for mention in one.mentions]) for one in documents}
-
-
-def test_every_format_is_in_the_table():
-    assert get_args(ExportFormat) == tuple(FORMATS)
 
 
 def test_brat_to_a_corpus_and_back_gives_the_same_spans(tmp_path):
@@ -154,33 +149,6 @@ def test_a_document_never_leaves_its_folder(name, path, tmp_path):
     assert document_path(ExportDoc("x", name, [])).as_posix() == path
     export(write_predicted(tmp_path / "raw.jsonl", {"x": []}, name=name), tmp_path / "out", "brat")
     assert (tmp_path / "out" / path).read_text() == "x"
-
-
-def test_documents_without_a_name_of_their_own_are_named_after_their_texts(tmp_path):
-    for doc in (unnamed := ExportDoc("x", "", []), ExportDoc("x", "..", [])):
-        assert document_path(doc).as_posix() == f"{unnamed.key}.txt"
-    docs = {key: [(0, 4, "A")] for key in ["text 1", "text 2"]}
-    export(write_predicted(tmp_path / "raw.jsonl", docs, name="same"), tmp_path / "out", "brat")
-    texts = {file.name: file.read_text() for file in (tmp_path / "out").glob("*.txt")}
-    assert texts == {"same.txt": "text 1", f"same-{ExportDoc('text 2', '', []).key[:12]}.txt": "text 2"}
-    export(
-        write_predicted(tmp_path / "raw.jsonl", dict.fromkeys(["x.txt", "x.txt/y"], ()), name="{}"),
-        tmp_path / "o",
-        "brat",
-    )
-    assert {file.name for file in (tmp_path / "o").rglob("*.txt")} == {
-        "x.txt",
-        f"{ExportDoc('x.txt/y', '', []).key}.txt",
-    }
-
-
-def test_labels_of_brat_have_no_white_space(tmp_path):
-    raw = write_predicted(tmp_path / "raw.jsonl", {"text": [(0, 4, "Job Title")]})
-    export(raw, tmp_path / "out", "brat")
-    assert spans_of(tmp_path / "out") == {"d/text.txt": ("text", [(0, 4, "Job_Title")])}
-    write_predicted(raw, {"text": [(0, 4, "Job Title"), (0, 4, "Job_Title")]})
-    with pytest.raises(InputError, match="are the same in brat"):
-        export(raw, tmp_path / "out", "brat")
 
 
 def test_of_a_corpus_each_format_says_what_it_is_complete_for(merging, tmp_path):
@@ -301,19 +269,6 @@ def test_other_sources_and_folders_are_refused(tmp_path, demo_corpus):
             export(folder, tmp_path / "out", "brat")
     with pytest.raises(InputError, match="there is no split 'tests'"):
         export(demo_corpus, tmp_path / "out", "brat", ["tests"])
-
-
-@pytest.mark.parametrize("what", ["corrected", "put there"])
-def test_what_a_person_corrected_or_put_into_an_export_stays(tmp_path, demo_corpus, what):
-    out = tmp_path / "out"
-    export(demo_corpus, out, "brat")
-    file = next(out.rglob("*.ann")) if what == "corrected" else out / "notes.txt"
-    file.write_text("mine")
-    with pytest.raises(
-        InputError, match=rf"{file.name}: this was (changed since it was written|put there), and would be"
-    ):
-        export(demo_corpus, out, "prodigy")
-    assert file.read_text() == "mine"
 
 
 def test_the_command_exports_a_split_and_replaces_an_export(tmp_path, demo_corpus):

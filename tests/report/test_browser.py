@@ -24,34 +24,6 @@ PHONE, DESK = 360, 1280
 MANY = 500  # labels
 PAPER = 1031  # pixels of A4 landscape between margins of 12 mm, at 96 a inch
 
-# The lowest contrast of all text with what is behind it, by the formula of WCAG 2.1, and where it is.
-LOWEST_CONTRAST = """() => {
-  const parse = (color) => { const [r, g, b, a = 1] = color.match(/[\\d.]+/g).map(Number); return [r, g, b, a]; };
-  const over = (top, under) => [0, 1, 2].map((i) => top[i] * top[3] + under[i] * (1 - top[3]));
-  const behind = (element) => {
-    if (!element) return [255, 255, 255];
-    const own = parse(getComputedStyle(element).backgroundColor);
-    return own[3] === 1 ? own.slice(0, 3) : over(own, behind(element.parentElement));
-  };
-  const light = (color) => {
-    const [r, g, b] = color.map((c) => c / 255).map((c) => (c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
-    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-  };
-  let lowest = [21, ""];
-  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
-    const element = node.parentElement;
-    if (!node.textContent.trim() || !element.checkVisibility()) continue;
-    const style = getComputedStyle(element);
-    const back = behind(element);
-    const front = over(parse(element instanceof SVGElement ? style.fill : style.color), back);
-    const [one, other] = [light(front), light(back)].sort((a, b) => b - a);
-    const contrast = (one + 0.05) / (other + 0.05);
-    if (contrast < lowest[0]) lowest = [contrast, node.textContent.trim() + " in " + element.className];
-  }
-  return lowest;
-}"""
-
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory) -> Path:
@@ -178,13 +150,6 @@ def test_one_verdict_holds_for_all_of_a_form_and_can_be_undone(show, tmp_path):
     assert "2 of 5" in page.inner_text(CASE) or "1 of 5" in page.inner_text(CASE)
 
 
-def test_buttons_do_what_keys_do(show):
-    page = show()
-    page.click(f"{CASE} button:has-text('Right as it is')")
-    assert "1 decision." in page.inner_text("#decided")
-    assert page.evaluate("document.activeElement.id") == "case"
-
-
 def test_a_column_is_sorted_by_its_head_and_again_the_other_way(show):
     page = show()
     names = "() => [...document.querySelectorAll('.sortable tbody th')].map((cell) => cell.textContent)"
@@ -223,11 +188,9 @@ def test_axe_finds_nothing(browser, report, scheme, place):
 
 @pytest.mark.parametrize("width", [PHONE, DESK])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_page_fits_its_window_and_can_be_read(show, width, scheme):
+def test_the_page_fits_its_window(show, width, scheme):
     page = show(width, scheme)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    contrast, where = page.evaluate(LOWEST_CONTRAST)
-    assert contrast >= 4.5, where
 
 
 def test_rows_are_thirty_pixels_high(show):

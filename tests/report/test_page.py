@@ -10,12 +10,9 @@ import typer
 from typer.testing import CliRunner
 
 from labelwise.errors import InputError
-from labelwise.evaluate.results import load_results
 from labelwise.evaluate.scores import Metrics
-from labelwise.files import locked
-from labelwise.report.page import Base, format_share, hash_of, make_report, write_report
+from labelwise.report.page import Base, hash_of, make_report, write_report
 from scripts.report import report_cli
-from tests.conftest import another_process
 from tests.report.report_inputs import HOSTILE, make_docs, write_results
 
 
@@ -118,24 +115,10 @@ def test_sections_show_the_results(html, section, texts):
         assert text in shown
 
 
-def test_the_bar_divides_all_gold_and_each_share_has_its_name(html, results):
-    metrics = read_metrics(results)
-    shares = Page(html).text("gold").split(": ")[1:]
-    assert sum(int(share.split()[0].replace(",", "")) for share in shares) == metrics.all_gold.support
-
-
 def test_equal_results_give_equal_bytes(results, tmp_path):
     for name in ("one.html", "other.html"):
         write_report(results, "cpu", tmp_path / name)
     assert (tmp_path / "one.html").read_bytes() == (tmp_path / "other.html").read_bytes()
-
-
-@pytest.mark.parametrize(("file", "command"), [("metrics/cpu.json", "all")])
-def test_a_missing_file_leaves_a_remedy(own, file, command):
-    (own / file).unlink()
-    html = render(own, "cpu")
-    assert file in html
-    assert f"<code>weasel run {command}</code>" in html
 
 
 def test_without_findings_or_tables_the_rest_is_there(own):
@@ -216,13 +199,6 @@ def test_the_policy_of_the_page_allows_its_own_script_alone(html):
     assert f"script-src '{hash_of(page.scripts[-1])}'" in policy
 
 
-@pytest.mark.parametrize(
-    ("share", "text"), [(0, "0%"), (0.001, "< 1%"), (0.25, "25%"), (0.9999, "> 99%"), (1, "100%"), (0.01, "1%")]
-)
-def test_shares_are_rounded_but_not_to_nothing_or_all(share, text):
-    assert format_share(share) == text
-
-
 def test_after_a_fix_the_page_says_what_it_was_worth(own):
     before = read_metrics(own)
     before.with_gold.f -= 0.1
@@ -284,24 +260,3 @@ def test_an_undertrained_pipeline_is_trained_longer_before_anything_else(pipelin
     command = f"weasel run {'all' if pipeline == 'cpu' else 'gpu'}"
     assert result.output.splitlines()[-2] == f"First: set {pipeline}_steps: 2600 in project.yml: {command}"
     assert page.text("labels").count("train longer") == 6
-
-
-def test_the_command_fails_without_a_traceback_and_leaves_what_was_there(own):
-    out = own / "report.html"
-    out.write_text("old")
-    (own / "metrics" / "cpu.json").write_text("{")
-    result = run(str(out), "--pipeline", "cpu", "--root", str(own))
-    assert (result.exit_code, out.read_text()) == (1, "old")
-    assert "No report was written" in result.output
-
-
-def test_a_page_that_another_process_is_writing_is_refused(own):
-    with another_process(locked(own / "report.html")):
-        result = run(str(own / "report.html"), "--pipeline", "cpu", "--root", str(own))
-    assert result.exit_code == 1
-    assert "report.html" in result.output
-
-
-def test_old_tables_do_not_count_where_an_evaluation_failed(own):
-    (own / "metrics" / "cpu.json").unlink()
-    assert load_results(own, "cpu").tables is None
