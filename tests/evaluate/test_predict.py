@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 import spacy
 import typer
-from spacy.tokens import Doc
 from typer.testing import CliRunner
 
 from labelwise.corpus.annotation import annotation_of
@@ -117,13 +116,6 @@ def test_what_was_lost_rejected_or_not_covered_is_there(merging, tmp_path):
 
 
 ODD = ["a\r\nb  c\t", "\x00 a", "e\u0301 😀 a", "\ufeffa", "a\u2028b", "\xa0a\xa0", "cat " * 260_000]
-
-
-@spacy.Language.component("labelwise_tests_fail")
-def fail(doc: Doc) -> Doc:
-    if "needle" in doc.text:
-        raise RuntimeError("found the needle")
-    return doc
 
 
 def test_a_worker_reads_the_corpus_that_it_was_sent_and_no_other(ruler, demo_corpus, tmp_path):

@@ -19,10 +19,8 @@ from labelwise.evaluate.scores import AllScores, Metrics, Scores, Seen, tell_see
 from labelwise.evaluate.scoring import measure
 from labelwise.evaluate.tables import Tables, write_rows
 from labelwise.files import locked
-from labelwise.train.recipe import Recipe
-from labelwise.train.run import train_pipeline
 from scripts.evaluate import evaluate_cli, print_scores
-from tests.conftest import ROOT, another_process
+from tests.conftest import another_process
 from tests.evaluate.test_predict import save_demo_ruler
 
 
@@ -261,27 +259,3 @@ def test_old_files_stay_if_it_fails(run, demo_corpus, tmp_path):
     code, _ = run(tmp_path / "none", demo_corpus / "test", *outputs(tmp_path))
     assert code == 1
     assert files_of(tmp_path) == dict.fromkeys(FILES, b"old")
-
-
-@pytest.fixture(scope="module")
-def transformer(demo_corpus, tiny_bert, tmp_path_factory) -> Path:
-    """A pipeline with a BERT whose matrices are large enough for PyTorch to use threads, which a fork doesn't have."""
-    import transformers
-
-    root = tmp_path_factory.mktemp("transformer")
-    tokenizer = transformers.AutoTokenizer.from_pretrained(tiny_bert)
-    tokenizer.save_pretrained(root / "bert")
-    shape = {"hidden_size": 256, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 256}
-    bert = transformers.BertModel(transformers.BertConfig(vocab_size=len(tokenizer), **shape))
-    bert.save_pretrained(root / "bert")
-    overrides = {
-        "components.per_label.model.tok2vec.name": str(root / "bert"),
-        "training.max_steps": 1,
-        "training.eval_frequency": 1,
-        "training.batcher.size": 500,
-        "corpora.dev.limit": 1,
-    }
-    train_pipeline(
-        Recipe(ROOT / "configs" / "gpu.cfg", demo_corpus, overrides=overrides), root / "model", root / "c.tsv"
-    )
-    return root / "model"
