@@ -3,7 +3,6 @@
 import hashlib
 
 import msgspec
-import numpy as np
 import pytest
 
 from labelwise.corpus.seen_texts import SEEN_TEXTS, collect_seen, read_seen, write_seen
@@ -28,21 +27,6 @@ def test_the_file_has_eight_bytes_of_each_text_of_train_and_dev_which_are_found(
     found = {split: {seen.has(text_key(text.encode()).hex()) for text in texts[split]} for split in texts}
     assert found == {"train": {True}, "dev": {True}, "test": {False}}
     assert not seen._replace(digests=seen.digests[:0]).has(text_key(b"").hex())
-
-
-def test_those_of_pipelines_that_it_began_with_are_united_and_whole_if_each_is(demo_corpus, tmp_path):
-    own = collect_seen(demo_corpus, [])
-    known, unknown, in_part = (tmp_path / name for name in ("known", "unknown", "in part"))
-    for folder in (known, unknown, in_part):
-        folder.mkdir()
-    other = own._replace(digests=np.array([1, 2], np.uint64))
-    write_seen(known, other)
-    write_seen(in_part, other._replace(whole=False))
-    for sources, whole in (([known], True), ([known, unknown], False), ([in_part], False), ([known, in_part], False)):
-        seen = collect_seen(demo_corpus, sources)
-        assert seen.digests.tolist() == sorted({*own.digests.tolist(), 1, 2})
-        assert seen.whole is whole
-    assert collect_seen(demo_corpus, [unknown]).digests.tolist() == own.digests.tolist()
 
 
 @pytest.mark.parametrize(

@@ -31,13 +31,6 @@ def test_a_correction_in_another_data_set_takes_effect(merging):
     assert "1 answer replaced by the same person's later one in another data set: a by" in said(ledger)
 
 
-def test_of_the_labels_of_an_answer_only_those_asked_again_are_replaced(merging):
-    both, again = answer(ZOE, LABS, who="ann", time=1), answer(who="ann", time=2)
-    ledger = merge(merging, both, again, ("PERSON", "COMPANY"), ("COMPANY",))
-    assert (ledger.rows, ledger.spans) == ({"merged": 2}, {"entity": 1, "superseded": 1})
-    assert +ledger.labels["COMPANY"] == {"complete": 1}
-
-
 @pytest.mark.parametrize(
     ("one", "other", "declared", "same"),
     [
@@ -58,9 +51,3 @@ def test_names_and_declarations_say_who_is_who(merging, one, other, declared, sa
     assert ledger.rows == ({"merged": 1, "superseded": 1} if same else {"merged": 2})
     assert ledger.agreement == ({} if same else {"PERSON": {"texts": 1, "both": 0, "spans": 2}})
     assert ledger.replaced == ({"a by b": 1} if same else {})
-
-
-def test_a_later_reject_takes_the_answer_back(merging):
-    ledger = merge(merging, answer(ZOE, who="ann", time=1), answer(who="ann", time=2, answer="reject"))
-    assert ledger.rows == {"rejected": 1, "superseded": 1}
-    assert ledger.texts == {"no usable answer": 1}

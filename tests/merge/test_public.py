@@ -47,7 +47,9 @@ def test_a_brat_corpus_loses_nothing_from_its_lines_to_the_merged_corpus(corpus,
     report = convert_brat(folder, tmp_path / "tasks")
     assert report.documents["converted"] == len(files)
     assert sum(report.annotations.values()) == report.lines["T"] == lines
-    assert sum(report.labels.values()) == report.annotations["converted"]
+    assert sum(report.labels.values()) == report.annotations["converted"] == lines, (
+        "a mention that is dropped shows here"
+    )
     ledger = check_corpus(tmp_path / "tasks" / "datasets.yml", tmp_path)
     assert (ledger.rows_read, ledger.spans_read) == (len(files), report.annotations["converted"])
     assert ledger.labels.keys() == report.labels.keys()

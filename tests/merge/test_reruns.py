@@ -16,7 +16,7 @@ import pytest
 
 from labelwise.corpus.docbin_writer import DocWriter
 from labelwise.errors import InputError
-from labelwise.files import locked, remove
+from labelwise.files import locked
 from labelwise.merge.rules.policies import Policies
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
@@ -176,18 +176,6 @@ def test_what_no_merge_made_is_not_replaced(merging, name):
     with pytest.raises(InputError, match=rf"mine: it has {name.split('/')[0]}\S*, which no merge made; choose another"):
         merging.run("mine")
     assert mine.read_text() == "{}"
-
-
-def test_what_an_earlier_merge_left_is_replaced(merging):
-    """A killed one leaves no manifest, and a fetched corpus has no cache."""
-    random_datasets(merging, 1)
-    merging.run("killed")
-    (merging.root / "killed/manifest.json").unlink()
-    merging.run("fetched")
-    remove(merging.root / "fetched/.cache")
-    for out in ("killed", "fetched"):
-        merging.run(out, split_salt="other", docs_per_partition=1000)
-    assert merging.files("killed") == merging.files("fetched")
 
 
 @pytest.mark.parametrize("path", ["**/*.jsonl", "corpus", "corpus/problems.jsonl", "link/*.jsonl"])

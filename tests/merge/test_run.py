@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import spacy
 from spacy.tokens import DocBin
-from spacy.training import Example
 
 from labelwise import files
 from labelwise.corpus.annotation import annotation_of
@@ -145,16 +144,6 @@ def test_the_manifest_tells_what_there_is(merging):
         json.loads(merging.files(out)["manifest.json"])["splits"]["test"]["digest"] for out in ("again", "other")
     ]
     assert digests[0] == manifest["splits"]["test"]["digest"] != digests[1]
-
-
-def test_labels_are_what_spacy_reads(merging):
-    merging.add("a", ["B-x", "A"], [{"text": "cat"}])
-    merging.run()
-    labels = spacy.registry.readers.get("spacy.read_labels.v1")(merging.root / "corpus/labels/ner.json", require=True)
-    nlp = spacy.blank("en")
-    ner = nlp.add_pipe("ner")
-    ner.initialize(lambda: [Example(nlp.make_doc("cat"), nlp.make_doc("cat"))], nlp=nlp, labels=labels)
-    assert ner.labels == ("A", "B-x")
 
 
 def test_a_run_killed_while_it_moves_files_is_seen_and_can_be_run_again(merging, monkeypatch):

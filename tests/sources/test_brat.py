@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from labelwise.sources.brat import NOT_CONVERTED, Document, Reading, find_documents, read_document
-from tests.conftest import real_corpus
+from labelwise.sources.brat import Document, Reading, find_documents, read_document
 
 
 def write(root: Path, name: str, **files: str | bytes | None) -> Path:
@@ -178,17 +177,3 @@ def test_utf_16_is_named(tmp_path, encoding, suffix):
     assert (document.text, document.mentions) == (None, [])
     assert (f"d{suffix}", 0, "UTF-16", "") in document.problems
     assert document.lines["T"] == (0 if suffix == ".ann" else 1)
-
-
-@pytest.mark.parametrize(
-    ("corpus", "documents", "lines"),
-    [("wnut2020_wlp/dev", 122, 15972), ("litbank", 100, 13912), ("materials_syntheses", 230, 21345)],
-)
-def test_real_corpora_balance(corpus, documents, lines):
-    root = real_corpus(corpus)
-    read_documents = [read_document(stem, root) for stem in find_documents(root)]
-    assert sum(document.text is not None for document in read_documents) == documents
-    assert sum(document.lines["T"] for document in read_documents) == lines
-    # Nothing in these corpora is beyond conversion, so a bug that drops a mention shows here.
-    assert not any(problem.reason in NOT_CONVERTED for document in read_documents for problem in document.problems)
-    assert sum(len(document.mentions) for document in read_documents) == lines
