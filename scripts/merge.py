@@ -99,17 +99,8 @@ def print_ledger(ledger: Ledger) -> None:
     columns = [name for name in LABEL_COLUMNS if any(counts[name] for counts in labels.values())]
     rows = [[label, *(f"{counts[name]:,}" for name in columns)] for label, counts in labels.items()]
     print_table(["Label", *columns], rows)
-    pairs = [(reason, labels, n) for reason, counts in ledger.lost_spans.items() for labels, n in counts.items()]
-    if pairs:
-        most = sorted(pairs, key=lambda pair: (-pair[2], pair))[:MOST_PAIRS]
-        rows = [[f"{reason}: {labels.replace(', ', ' lost to ')}", f"{n:,}"] for reason, labels, n in most]
-        print_table([f"Not among the entities, by reason and labels ({len(most)} of {len(pairs)})", ""], rows)
     print_counts("Spans whose label was renamed", ledger.renamed)
     print_agreement(ledger)
-    if trimmed := ledger.trimmed.total():
-        msg.info(f"{counted(trimmed, 'span')} had white space at the edges: without it, they are learnt")
-    if differs := ledger.stored_hash_differs:
-        msg.info(f"{counted(differs, 'row')} with an _input_hash that isn't the text's: it was recomputed")
 
 
 def print_agreement(ledger: Ledger) -> None:
@@ -123,7 +114,6 @@ def print_agreement(ledger: Ledger) -> None:
     print_table(["Agreement where texts were annotated twice", "Texts", "F1"], rows)
 
 
-MOST_PAIRS = 10
 LABEL_COLUMNS = ("gold", "entity", "lost", "no token boundary", "rejected", "complete", "partial", "none")
 
 

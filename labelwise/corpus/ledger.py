@@ -67,9 +67,7 @@ class Ledger(msgspec.Struct, kw_only=True):
     other_split (Counter): rows left out, by JSON of their data set and of the one that declares another split.
     replaced (Counter): answers that the same person's answer in another data set replaces, by "NAME by OTHER".
     renamed (Counter): spans, by "DATA SET: OLD to NEW".
-    trimmed (Counter): usable spans that had white space at their edges, by data set.
     without_split_by (int): texts that have no value for `split_by`.
-    stored_hash_differs (int): rows whose stored `_input_hash` isn't that of their text.
     pairs (dict): of each label and two annotators, what `agreement` has; not in the metrics,
         since it has names.
     digest (str): of the corpus.
@@ -93,9 +91,7 @@ class Ledger(msgspec.Struct, kw_only=True):
     other_split: Counts = _counts()
     replaced: Counts = _counts()
     renamed: Counts = _counts()
-    trimmed: Counts = _counts()
     without_split_by: int = 0
-    stored_hash_differs: int = 0
     pairs: dict[tuple[str, str, str], Counts] = msgspec.field(default_factory=lambda: defaultdict(Counter))
     digest: str = ""
     compared: bool = True

@@ -8,7 +8,6 @@ import msgspec
 
 from labelwise.corpus.ledger import Ledger, Problem, outcome_of
 from labelwise.corpus.manifest import Split
-from labelwise.corpus.tasks import input_hash
 from labelwise.corpus.tokenizer import LearningTokenizer
 from labelwise.errors import InputError
 from labelwise.merge.plan import MergeJob
@@ -114,7 +113,6 @@ def _count_rows(ledger: Ledger, merged: Merged) -> None:
     ledger.spans_read += len(merged.added)
     ledger.spans.update(span.outcome for span in merged.added)
     count_decisions(merged.judged, ledger)
-    ours = None
     for answer in merged.answers:
         if not answer.outcome or not all(span.outcome for span in answer.spans):
             raise RuntimeError(f"{answer.place}: a row or a span of it has no outcome; please report this")
@@ -124,11 +122,6 @@ def _count_rows(ledger: Ledger, merged: Merged) -> None:
             ledger.spans[outcome] += 1
             if outcome == "undeclared label":
                 ledger.undeclared[f"{answer.dataset.name}: {span.label}"] += 1
-            if span.trimmed and answer.outcome == "merged" and outcome == span.outcome:
-                ledger.trimmed[answer.dataset.name] += 1
-        if answer.task.input_hash is not None:
-            ours = input_hash(merged.text) if ours is None else ours
-            ledger.stored_hash_differs += answer.task.input_hash != ours
     for names in merged.other_split:
         ledger.other_split[msgspec.json.encode(names).decode()] += 1
     for dataset, by in merged.replaced:

@@ -10,7 +10,6 @@ from bisect import bisect_left, bisect_right
 from functools import cache
 from sys import maxunicode
 
-from labelwise.corpus.tasks import input_hash
 from labelwise.sources.prodigy import Task
 from labelwise.text import is_integer
 
@@ -19,7 +18,7 @@ LINE_ENDS = frozenset("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")  # those of str.sp
 
 
 def normalize_task(task: Task) -> Task:
-    """Give a task its text's normal form; spans get their offsets in it, and the hash stays right if it was."""
+    """Give a task its text's normal form; spans get their offsets in it."""
     old = task.text or ""
     new, starts, ends = normalize(old)
     if new == old:
@@ -31,8 +30,6 @@ def normalize_task(task: Task) -> Task:
                 span.start, span.end = bisect_right(ends, span.start), bisect_left(starts, span.end)
             else:
                 span.end = -1
-    if task.input_hash is not None:
-        task.input_hash = input_hash(new) if task.input_hash == input_hash(old) else "differs"
     task.text = new
     return task
 

@@ -31,7 +31,7 @@ class TaskSpan(msgspec.Struct, omit_defaults=True):
     """A span of a task, as read: anything, so that a bad span doesn't cost its task. A missing key is None.
 
     place (tuple | None): the annotation file of a brat document, and the line of it, as `convert-brat` writes it.
-    trimmed (bool), outcome (str): set by `check_spans`; what became of the span, in the end.
+    outcome (str): what became of the span, which `check_spans` sets for one that can't be used.
     """
 
     start: Any = None
@@ -39,7 +39,6 @@ class TaskSpan(msgspec.Struct, omit_defaults=True):
     label: Any = None
     answer: Any = None  # old binary data answers each span
     place: tuple[str, int] | None = msgspec.field(default=None, name="_labelwise_place")
-    trimmed: bool = msgspec.field(default=False, name="_labelwise_trimmed")
     outcome: str = msgspec.field(default="", name="_labelwise_outcome")
 
 
@@ -58,7 +57,6 @@ class Task(msgspec.Struct, omit_defaults=True):
     text: str | None = None
     spans: list[TaskSpan] | None = None
     answer: Any = "accept"
-    input_hash: Any = msgspec.field(default=None, name="_input_hash")
     timestamp: Any = msgspec.field(default=None, name="_timestamp")
     view_id: Any = msgspec.field(default=None, name="_view_id")
     reviewed_view_id: Any = msgspec.field(default=None, name="view_id")
@@ -120,8 +118,6 @@ def check_task(task: Task, keys: Iterable[str] = ()) -> None:
     time = task.timestamp
     if time is not None and not ((is_integer(time) or isinstance(time, float)) and abs(time) < 2**63):
         task.timestamp = None
-    if task.input_hash is not None and not (is_integer(task.input_hash) and abs(task.input_hash) < 2**63):
-        task.input_hash = UNUSABLE
     if not isinstance(task.answer, str):
         task.answer = UNUSABLE
     if task.view_id is not None and not isinstance(task.view_id, str):
@@ -145,7 +141,6 @@ def check_spans(task: Task) -> None:
         if type(start) is int and type(end) is int and 0 <= start < end <= length and type(span.label) is str:
             if text[start].isspace() or text[end - 1].isspace():
                 span.start, span.end = trim(text, start, end)
-                span.trimmed = True
         else:
             span.end = span.start
         if span.start == span.end:

@@ -36,7 +36,6 @@ COUNTERS = (
     "other_split",
     "replaced",
     "renamed",
-    "trimmed",
 )
 Key = tuple[int, int, str]
 Says = dict[Key, tuple[str, ...]]  # the names of the data sets that say so
@@ -49,7 +48,7 @@ class Oracle:
         self.policies = policies
         self.labels = list(dict.fromkeys(label for dataset in datasets for label in dataset["labels"]))
         self.ledger: dict[str, Any] = {name: Counter() for name in COUNTERS}
-        self.ledger |= {"rows_read": 0, "spans_read": 0, "stored_hash_differs": 0, "without_split_by": 0}
+        self.ledger |= {"rows_read": 0, "spans_read": 0, "without_split_by": 0}
         self.ledger["labels"] = {label: Counter() for label in self.labels}
         self.ledger["agreement"] = {}
         self.ledger["pairs"] = {}
@@ -79,7 +78,6 @@ class Oracle:
             else:
                 tasks.append(self.rename(task_of(dataset, line, row), dataset.get("rename", {})))
                 self.ledger["spans_read"] += len(tasks[-1]["spans"])
-                self.ledger["stored_hash_differs"] += row.get("_input_hash") not in (None, prodigys_hash(row["text"]))
         return tasks
 
     def rename(self, task: dict, names: dict[str, str]) -> dict:
@@ -175,8 +173,6 @@ class Oracle:
                 start, end = inside[0], inside[-1] + 1
                 fate = "ignored" if verdict not in ("accept", "reject") else ""
                 fate = fate if label in task["labels"] else "undeclared label"
-        if fate in ("", "ignored"):
-            self.ledger["trimmed"][task["name"]] += (start, end) != (span["start"], span["end"])
         if fate in ("", "ignored") and task["kind"] == "complete" and label not in task["counting"]:
             fate = "superseded"
         if not fate:
@@ -651,4 +647,3 @@ def test_texts_whose_32_bit_hashes_are_equal_stay_two_documents(tmp_path: Path, 
     found = merge(tmp_path, datasets, Policies())
     assert {text: (doc["gold"], doc["entities"], doc["uncovered"]) for text, doc in found["docs"].items()} == expected
     assert found["ledger"]["rows"] == {"merged": 3 * len(pairs)}
-    assert found["ledger"]["stored_hash_differs"] == 0
