@@ -9,6 +9,7 @@ which only the development environment has. L-BFGS has no seed, so it is trained
 
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
@@ -18,13 +19,12 @@ from typing import Annotated, Literal, NamedTuple
 
 import pycrfsuite
 import typer
-from spacy.scorer import PRFScore
 
 from benchmarks.measure import write_result
 from labelwise.corpus.docbin_reader import BEGIN, INSIDE, StoredDoc, read_stored_docs
 from labelwise.corpus.manifest import find_partitions
 from labelwise.corpus.pipeline import load_pipeline, predict_each
-from labelwise.train.dev_scores import scores_of
+from labelwise.train.dev_scores import Counts, scores_of
 from labelwise.train.recipe import Recipe
 from labelwise.train.run import train_pipeline
 
@@ -133,14 +133,11 @@ def measure(corpus: Path, train: Callable[[Path], Predict]) -> Score:
         trained = time.process_time()
         predicted = predict(texts)
         seconds = time.process_time() - trained
-    counts: dict[str, PRFScore] = {}
+    counts: Counts = Counter()
     for stored, found in zip(texts, predicted, strict=True):
         gold = entities_of(tags_of(stored))
-        for _, _, label in gold | found:
-            counts.setdefault(label, PRFScore())
-        for name, spans in (("tp", gold & found), ("fp", found - gold), ("fn", gold - found)):
-            for _, _, label in spans:
-                setattr(counts[label], name, getattr(counts[label], name) + 1)
+        for kind, spans in (("tp", gold & found), ("fp", found - gold), ("fn", gold - found)):
+            counts.update((label, kind) for _, _, label in spans)
     scores = scores_of(counts)
     rate = sum(map(len, texts)) / seconds
     return Score(scores["ents_f"], scores["ents_macro_f"], trained - began, rate)

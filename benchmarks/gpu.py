@@ -13,17 +13,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
-import spacy
 import typer
 from spacy.util import load_config
 
 from benchmarks.measure import Cell, write_result
 from benchmarks.training import make_corpus
 from labelwise.device import device_name, use_gpu
-from labelwise.train.reader import read_docs
+from labelwise.train.reader import PartitionedCorpus
 
 OUT = Path("benchmarks/out/gpu")
 CONFIG = Path("configs/gpu.cfg")
@@ -36,9 +36,7 @@ def make_transformer(corpus: Path, folder: Path, *, tiny: bool) -> None:
     from transformers import RobertaConfig, RobertaModel, RobertaTokenizerFast
 
     def texts() -> Iterator[str]:
-        for number, doc in enumerate(read_docs(corpus / "train", spacy.blank("en"))):
-            if number == 1000:
-                return
+        for doc in islice(PartitionedCorpus(corpus / "train").texts(), 1000):
             yield doc.text
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -96,10 +94,10 @@ def losses(name: str) -> str:
     return ", ".join(f"{key} {value}" for key, value in zip(header, last, strict=True) if key.startswith("loss"))
 
 
-def evaluate(model: Path, split: Path, gpu_id: int, cells: int) -> str:
-    """Evaluate a pipeline that is given so many wordpieces at a time, and say how fast it was."""
+def evaluate(model: Path, split: Path, gpu_id: int, texts: int) -> str:
+    """Evaluate a pipeline that is given so many texts at a time, and say how fast it was."""
     config = load_config(model / "config.cfg", interpolate=False)
-    config["components"]["ner"]["model"]["tok2vec"]["max_cells"] = cells
+    config["nlp"]["batch_size"] = texts
     config.to_disk(model / "config.cfg")
     printed = run("-m", "scripts.evaluate", model, split, OUT / "scores.json", "--gpu-id", gpu_id)
     found = re.search(r"[\d,]+ words? (?:a|per) second", " ".join(printed.split()))
@@ -149,8 +147,8 @@ def main(
     if on_gpu:
         huge: dict[str, Any] = {"training__batcher__size": 20_000_000, "training__batcher__buffer": 1_000_000}
         step("a batch that doesn't fit", train, "halve", made, transformer, 2, gpu_id, **huge)
-    for cells in (4096, 65536):
-        step(f"evaluation, {cells:,} wordpieces", evaluate, OUT / "fp32", made / "dev", gpu_id, cells)
+    for texts in (16, 256):
+        step(f"evaluation, {texts} texts", evaluate, OUT / "fp32", made / "dev", gpu_id, texts)
     if on_gpu and int(run("-c", "import cupy; print(cupy.cuda.runtime.getDeviceCount())")) > 1:
         step("losses on one GPU", losses, "fp32")
         step("two GPUs", train, "two", made, transformer, steps, gpu_id, precision="fp32", gpus=2)

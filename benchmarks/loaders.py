@@ -38,9 +38,11 @@ class InMemory(PartitionedCorpus):
 
     held: list[StoredDoc] | None = None
 
-    def _texts(self, rng: random.Random | None) -> Iterator[StoredDoc]:
+    def texts(self) -> Iterator[StoredDoc]:
+        """Yield an epoch in its order."""
+        rng = random.Random(f"{self.seed}/{self.epoch}") if self.shuffle else None
         if self.held is None:
-            self.held = list(super()._texts(None))
+            self.held = list(super().texts())
         yield from shuffled(self.held, rng)
 
 
@@ -50,10 +52,12 @@ class Indexed(PartitionedCorpus):
 
     offsets: np.ndarray | None = None
 
-    def _texts(self, rng: random.Random | None) -> Iterator[StoredDoc]:
+    def texts(self) -> Iterator[StoredDoc]:
+        """Yield an epoch in its order."""
+        rng = random.Random(f"{self.seed}/{self.epoch}") if self.shuffle else None
         if self.offsets is None:
             self.file = tempfile.TemporaryFile()  # noqa: SIM115  it lives as long as this
-            sizes = [self.file.write(freeze(doc)) for doc in super()._texts(None)]
+            sizes = [self.file.write(freeze(doc)) for doc in super().texts()]
             self.offsets = np.cumsum([0, *sizes])
         for number in shuffled(range(len(self.offsets) - 1), rng):
             start, end = self.offsets[number : number + 2].tolist()

@@ -27,7 +27,6 @@ def package_cli(
         made = make_package(root, pipeline, out, identity, goal)
     if not identity.license:
         msg.warn("No licence is named", "license in project.yml: nobody else may use a pipeline without one")
-    msg.info(made.contents.describe())
     msg.info(f"{out / 'README.md'} is its model card")
     tested = sum(map(len, made.verdicts.values()))
     good = len(made.verdicts.get("ship", ()))

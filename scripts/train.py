@@ -67,11 +67,12 @@ def train_cli(
 def print_summary(trained: Trained) -> None:
     """Say what it took, and what became of the texts."""
     print_counts("Texts of an epoch", trained.texts)
-    rate = f"{trained.words:,} words, {trained.words / max(trained.seconds, 1e-9):,.0f} per second"
-    msg.info(f"Steps took {tqdm.format_interval(trained.seconds)}: {rate}")
+    state = trained.state
+    rate = f"{state.words:,} words, {state.words / max(state.seconds, 1e-9):,.0f} per second"
+    msg.info(f"Steps took {tqdm.format_interval(state.seconds)}: {rate}")
     msg.info(f"Memory: {trained.peak / 2**20:,.0f} MB in all processes")
-    if trained.halved:
-        msg.warn(f"Memory ran out {counted(trained.halved, 'time')}; each time, what the device is given was halved")
+    if state.halved:
+        msg.warn(f"Memory ran out {counted(state.halved, 'time')}; each time, what the device is given was halved")
     if trained.fitted:
         before, after = trained.fitted.before, trained.fitted.after
         msg.info(f"Probabilities are off by {after:.3f} on dev, on average ({before:.3f} uncalibrated)")

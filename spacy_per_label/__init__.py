@@ -4,28 +4,8 @@ It needs spaCy, and spacy-transformers for a pipeline that has a transformer. Se
 """
 
 from spacy_per_label.component import PerLabelRecognizer
-from spacy_per_label.decode import FoundSpans, choose_flat, decode, ways_closed
-from spacy_per_label.loss import log_softmax
-from spacy_per_label.targets import BEGIN, IN, LAST, OUT, TAGS, UNIT, UNKNOWN, targets_of
 from spacy_per_label.transformer import make_transformer
 from spacy_per_label.words import make_word_embed
 
 __version__ = "0.3.0.dev0"
-__all__ = [
-    "BEGIN",
-    "IN",
-    "LAST",
-    "OUT",
-    "TAGS",
-    "UNIT",
-    "UNKNOWN",
-    "FoundSpans",
-    "PerLabelRecognizer",
-    "choose_flat",
-    "decode",
-    "log_softmax",
-    "make_transformer",
-    "make_word_embed",
-    "targets_of",
-    "ways_closed",
-]
+__all__ = ["PerLabelRecognizer", "make_transformer", "make_word_embed"]

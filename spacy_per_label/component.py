@@ -20,12 +20,13 @@ from typing import Any
 
 import numpy as np
 from spacy.language import Language
+from spacy.pipeline.tok2vec import DEFAULT_TOK2VEC_MODEL
 from spacy.pipeline.trainable_pipe import TrainablePipe
 from spacy.scorer import get_ner_prf
 from spacy.tokens import Doc, Span, SpanGroup
 from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.vocab import Vocab
-from thinc.api import Config, Model, Optimizer, set_dropout_rate
+from thinc.api import Model, Optimizer, set_dropout_rate
 from thinc.types import Floats2d
 
 from spacy_per_label.decode import FoundSpans, calibrated, choose_flat, decode
@@ -35,24 +36,7 @@ from spacy_per_label.targets import TAGS, gold_spans, targets_of
 
 SPANS_KEY = "labels"
 
-DEFAULT_CONFIG = """
-[model]
-@architectures = "spacy-per-label.Heads.v1"
-hidden_width = 128
-window_size = 1
-maxout_pieces = 2
-context = true
-
-[model.tok2vec]
-@architectures = "spacy.HashEmbedCNN.v2"
-pretrained_vectors = null
-width = 96
-depth = 4
-embed_size = 2000
-window_size = 1
-maxout_pieces = 3
-subword_features = true
-"""
+DEFAULT_MODEL = {"@architectures": "spacy-per-label.Heads.v1", "tok2vec": DEFAULT_TOK2VEC_MODEL}
 
 
 class PerLabelRecognizer(TrainablePipe):
@@ -127,7 +111,10 @@ class PerLabelRecognizer(TrainablePipe):
         if not any(len(doc) for doc in docs):
             return [FoundSpans.nothing() for _ in docs]
         found = decode(self.log_probabilities(docs), [len(doc) for doc in docs])
-        slopes, intercepts = self._of_labels("slopes", 1.0), self._of_labels("intercepts", 0.0)
+        slopes, intercepts = (
+            np.array([self.cfg.get(name, {}).get(label, default) for label in self.labels], "float32")
+            for name, default in (("slopes", 1.0), ("intercepts", 0.0))
+        )
         for spans in found:
             spans.probabilities = calibrated(spans.probabilities, slopes[spans.labels], intercepts[spans.labels])
         return found
@@ -136,10 +123,6 @@ class PerLabelRecognizer(TrainablePipe):
         """Compute the logarithms of the tags' probabilities, of the shape (tokens of all docs, labels, 5)."""
         flat = self.model.ops.to_numpy(self.model.ops.xp.concatenate(self.model.predict(docs)))
         return log_softmax(flat.reshape(len(flat), -1, TAGS))
-
-    def _of_labels(self, name: str, default: float) -> np.ndarray:
-        """Give a setting of each label: "slopes" or "intercepts"."""
-        return np.array([self.cfg.get(name, {}).get(label, default) for label in self.labels], "float32")
 
     def set_annotations(self, docs: Iterable[Doc], found: Sequence[FoundSpans]) -> None:
         """Set `doc.spans["labels"]` to all spans found, with their probabilities, and `doc.ents` to a choice."""
@@ -202,7 +185,7 @@ class PerLabelRecognizer(TrainablePipe):
     "per_label",
     assigns=["doc.ents", "token.ent_iob", "token.ent_type", "doc.spans"],
     default_config={
-        "model": Config().from_str(DEFAULT_CONFIG)["model"],
+        "model": DEFAULT_MODEL,
         "scorer": {"@scorers": "spacy.ner_scorer.v1"},
     },
     default_score_weights={"ents_f": 1.0, "ents_p": 0.0, "ents_r": 0.0, "ents_per_type": None},

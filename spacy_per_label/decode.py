@@ -56,67 +56,45 @@ def decode(log_p: np.ndarray, lengths: Sequence[int]) -> list[FoundSpans]:
     starts = np.cumsum([0, *lengths])[:-1][order]
     # Longest first: those that are still running at a token are the first so many.
     running = [int((sizes > token).sum()) for token in range(max(lengths, default=0))]
-    found = list(_spans(log_p, starts, running, *_best_ways(log_p, starts, running)))
-    if not found:
-        return [FoundSpans.nothing() for _ in lengths]
-    doc, label, start, stop, tags = (np.concatenate(column) for column in zip(*found, strict=True))
+    tags = _best_tags(log_p, starts, running)
+    # Of each label, the so-manieth beginning and the so-manieth end are of one span.
+    label, start = np.nonzero(((tags == BEGIN) | (tags == UNIT)).T)
+    stop = np.nonzero(((tags == LAST) | (tags == UNIT)).T)[1] + 1
+    sums = np.cumsum(np.take_along_axis(log_p, tags[..., None], 2)[..., 0], axis=0, dtype="float64")
+    own = sums[stop - 1, label] - np.where(start > 0, sums[start - 1, label], 0)
     before, behind, total = _ways_closed(log_p, np.stack([starts, starts + sizes - 1]), running)
-    ways = tags + before[starts[doc] + start, label] + behind[starts[doc] + stop - 1, label] - total[doc, label]
-    probability, doc = np.exp(np.minimum(ways, 0)), order[doc]
-    by_doc = np.lexsort((start, label, doc))
-    cuts = np.searchsorted(doc[by_doc], np.arange(len(lengths) + 1))
+    doc = np.repeat(np.argsort(order), lengths)[start]  # its place in the order
+    ways = own + before[start, label] + behind[stop - 1, label] - total[doc, label]
+    probability, start, stop = np.exp(np.minimum(ways, 0)), start - starts[doc], stop - starts[doc]
+    by_doc = np.argsort(order[doc], kind="stable")
+    cuts = np.searchsorted(order[doc][by_doc], np.arange(len(lengths) + 1))
     return [
         FoundSpans(*(column[by_doc[first:last]] for column in (label, start, stop, probability)))
         for first, last in pairwise(cuts.tolist())
     ]
 
 
-def _best_ways(log_p: np.ndarray, starts: np.ndarray, running: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
-    """Find how each state is best reached.
-
-    RETURNS (tuple): of each token and label, how it is closed, by O or U (0, 1) or L (2), and opened, by B (False) or I
-        (True).
-    """
+def _best_tags(log_p: np.ndarray, starts: np.ndarray, running: Sequence[int]) -> np.ndarray:
+    """Find the most probable legal sequences of tags, of the shape (tokens of all docs, labels)."""
     closed = np.zeros((len(starts), log_p.shape[1]), log_p.dtype)
     opened = np.full_like(closed, -np.inf)
-    how_closed, how_opened = np.zeros(log_p.shape[:2], np.int8), np.zeros(log_p.shape[:2], bool)
+    # How each state is best reached: closed by O, U or L, and open by B or I.
+    tags, tags_open = (np.zeros(log_p.shape[:2], np.int8) for _ in range(2))
     for token, n in enumerate(running):
-        rows = log_p[starts[:n] + token]
+        places = starts[:n] + token
+        rows = log_p[places]
         by_last, stays = opened[:n] + rows[..., LAST], closed[:n] + np.maximum(rows[..., OUT], rows[..., UNIT])
         begins, inside = closed[:n] + rows[..., BEGIN], opened[:n] + rows[..., IN]
         ends = by_last > stays
-        how_closed[starts[:n] + token] = np.where(ends, 2, rows[..., UNIT] > rows[..., OUT])
-        how_opened[starts[:n] + token] = inside > begins
+        tags[places] = np.where(ends, LAST, np.where(rows[..., UNIT] > rows[..., OUT], UNIT, OUT))
+        tags_open[places] = np.where(inside > begins, IN, BEGIN)
         closed[:n], opened[:n] = np.where(ends, by_last, stays), np.maximum(inside, begins)
-    return how_closed, how_opened
-
-
-def _spans(
-    log_p: np.ndarray, starts: np.ndarray, running: Sequence[int], how_closed: np.ndarray, how_opened: np.ndarray
-) -> Iterator[list[np.ndarray]]:
-    """Follow the best sequences from their ends.
-
-    YIELDS (list): columns of the spans that begin at a token: docs, labels, starts, ends, and the logarithm of the
-        probability of their tags.
-    """
-    shape = (len(starts), log_p.shape[1])
-    is_open = np.zeros(shape, bool)  # before the token that was looked at last
-    ends, sums = np.zeros(shape, int), np.zeros(shape, log_p.dtype)  # of the span that is open
-    for token in reversed(range(len(running))):
-        n = running[token]
+    is_open = np.zeros(closed.shape, bool)  # behind the token, which is looked at from the last one on
+    for token, n in reversed(list(enumerate(running))):
         places = starts[:n] + token
-        rows = log_p[places]
-        was_open = is_open[:n].copy()
-        closes = ~was_open & (how_closed[places] == 2)
-        single = ~was_open & (how_closed[places] == 1)
-        begins = was_open & ~how_opened[places]
-        is_open[:n] = closes | (was_open & ~begins)
-        ends[:n][closes | single] = token + 1
-        tags = np.where(closes, rows[..., LAST], np.where(single, rows[..., UNIT], rows[..., IN]))
-        sums[:n] = np.where(was_open, sums[:n] + np.where(begins, rows[..., BEGIN], tags), tags)
-        doc, label = np.nonzero(begins | single)
-        if len(doc):
-            yield [doc, label, np.full(len(doc), token), ends[doc, label], sums[doc, label]]
+        tags[places] = np.where(is_open[:n], tags_open[places], tags[places])
+        is_open[:n] = (tags[places] == LAST) | (tags[places] == IN)
+    return tags
 
 
 def ways_closed(log_p: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

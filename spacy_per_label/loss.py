@@ -56,14 +56,9 @@ def loss_and_gradient(
 
 def rejected_tags(rejected: Sequence[tuple[int, int, int]]) -> np.ndarray:
     """List the tags of rejected spans: four rows, the span's number, token, label and tag."""
-    none = np.zeros((4, 0), int)
-    return np.concatenate(
-        [
-            none,
-            *(
-                [np.full(end - start, number), np.arange(start, end), np.full(end - start, label), tags_of(end - start)]
-                for number, (start, end, label) in enumerate(rejected)
-            ),
-        ],
-        axis=1,
-    )
+    columns = [
+        (number, token, label, tag)
+        for number, (start, end, label) in enumerate(rejected)
+        for token, tag in enumerate(tags_of(end - start), start)
+    ]
+    return np.array(columns, int).reshape(-1, 4).T

@@ -22,7 +22,6 @@ def make_transformer(
     name: str,
     window: int = 128,
     stride: int = 96,
-    max_cells: int = 4096,
     tokenizer_config: dict[str, Any] = {},  # noqa: B006  registered functions take no None for it
     transformer_config: dict[str, Any] = {},  # noqa: B006
     mixed_precision: bool = False,
@@ -32,7 +31,6 @@ def make_transformer(
 
     name (str): of the model on the hub, or its folder. Its tokenizer must be a fast one.
     window, stride (int): texts are given to the model in spans of so many tokens, which begin so far apart.
-    max_cells (int): the most (texts x longest text, in tokens) that are predicted at a time.
     tokenizer_config, transformer_config, mixed_precision, grad_scaler_config: see spacy-transformers' TransformerModel.
     """
     from spacy_transformers import TransformerModel
@@ -41,8 +39,7 @@ def make_transformer(
     get_spans = configure_strided_spans(window, stride)
     config, scaler = dict(transformer_config), dict(grad_scaler_config)
     model = TransformerModel(name, get_spans, dict(tokenizer_config), config, mixed_precision, scaler)
-    attrs = {"max_cells": max_cells}
-    return Model("transformer_vectors", _forward, init=_init, dims={"nO": None}, layers=[model], attrs=attrs)
+    return Model("transformer_vectors", _forward, init=_init, dims={"nO": None}, layers=[model])
 
 
 def _init(model: Model, X: Any = None, Y: Any = None) -> None:
@@ -51,21 +48,7 @@ def _init(model: Model, X: Any = None, Y: Any = None) -> None:
 
 
 def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Any], Callable]:
-    """Give the vectors of the tokens of each text; predictions are computed by length, some texts at a time."""
-    from spacy_transformers.util import batch_by_length
-
-    if is_train:
-        return _run(model, docs, is_train)
-    found: list[Any] = [None] * len(docs)
-    for part in batch_by_length(docs, model.attrs["max_cells"]):
-        vectors, _ = _run(model, [docs[number] for number in part], is_train)
-        for number, own in zip(part, vectors, strict=True):
-            found[number] = own
-    return found, lambda gradients: []
-
-
-def _run(model: Model, docs: Sequence[Doc], is_train: bool) -> tuple[list[Any], Callable]:
-    """Run the transformer for texts at once."""
+    """Give the vectors of the tokens of each text."""
     from thinc.api import torch2xp, xp2torch
 
     ops: Any = model.ops

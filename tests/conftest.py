@@ -11,13 +11,15 @@ import msgspec
 import pytest
 import yaml
 from spacy.attrs import ENT_IOB, ENT_TYPE, ORTH, SPACY
-from spacy.tokens import Doc
+from spacy.language import Language
+from spacy.tokens import Doc, DocBin
 from spacy.util import load_config
 
 from labelwise.corpus.annotation import GOLD, INCORRECT, annotation_of, is_merged
 from labelwise.corpus.docbin_reader import StoredDoc
 from labelwise.corpus.docbin_writer import DocWriter
 from labelwise.corpus.ledger import Ledger
+from labelwise.corpus.manifest import find_partitions, read_partition
 from labelwise.corpus.tokenizer import read_rules
 from labelwise.demo.write import make_demo
 from labelwise.merge.rules.policies import Policies
@@ -72,6 +74,12 @@ def stored(doc: Doc) -> StoredDoc:
     groups = ([(span.start, span.end, span.label) for span in doc.spans.get(name, [])] for name in (GOLD, INCORRECT))
     merged = annotation_of(doc) if is_merged(doc) else None
     return StoredDoc(columns[0], doc.to_array(SPACY).astype(bool), *columns[1:], *groups, doc.vocab.strings, merged)
+
+
+def read_docs(path: Path, nlp: Language) -> Iterator[Doc]:
+    """Yield the gold Docs of a folder of partitions, in order, with all that a merge put into them."""
+    for partition in find_partitions(path):
+        yield from DocBin().from_bytes(read_partition(partition)).get_docs(nlp.vocab)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -15,10 +15,9 @@ from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
 from labelwise.report.page import write_report
-from labelwise.train.reader import read_docs
 from labelwise.train.recipe import Recipe
 from labelwise.train.run import train_pipeline
-from tests.conftest import ROOT, TINY
+from tests.conftest import ROOT, TINY, read_docs
 
 RULES = read_rules(ROOT / "project.yml")
 SPACYS = sorted(module.name for module in pkgutil.iter_modules(spacy.lang.__path__) if module.ispkg)

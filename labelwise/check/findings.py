@@ -17,7 +17,8 @@ import numpy as np
 
 from labelwise.corpus.docbin_reader import StoredDoc
 from labelwise.corpus.forms import Forms
-from spacy_per_label import BEGIN, IN, LAST, UNIT, FoundSpans, ways_closed
+from spacy_per_label.decode import FoundSpans, ways_closed
+from spacy_per_label.targets import BEGIN, IN, LAST, UNIT
 
 Kind = Literal["missing", "spurious", "wrong label", "wrong boundaries"]
 LEAST = 1.0  # log-odds of the forms from which they make a correction by themselves

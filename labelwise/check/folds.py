@@ -3,8 +3,12 @@
 Test isn't looked at: whoever corrected it where a pipeline errs would move it towards the pipeline.
 """
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import replace
+from functools import partial
+from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,11 +21,11 @@ from labelwise.corpus.manifest import Split, partitions_of
 from labelwise.corpus.pipeline import forgetting, load_pipeline, take_batch
 from labelwise.errors import InputError
 from labelwise.files import beside, remove
-from labelwise.parallel import check_workers
+from labelwise.parallel import check_workers, open_workers
 from labelwise.train.reader import fold_of
 from labelwise.train.recipe import Recipe
-from labelwise.train.side_by_side import train_side_by_side
-from spacy_per_label import decode
+from labelwise.train.run import train_pipeline
+from spacy_per_label.decode import decode
 
 LOOKED_AT: tuple[Split, ...] = ("train", "dev")
 
@@ -62,19 +66,33 @@ def ask_folds(
     pipelines = beside(out, "folds")
     pipelines.mkdir(parents=True, exist_ok=True)
     tell(f"Training {folds.number} pipelines, each without a part of train; the table is that of the first")
-    trainings = train_side_by_side(fold_recipes(folds), pipelines, folds.workers, folds.address)
-    for fold, pipeline in enumerate(trainings):
-        tell(f"Pipeline {fold + 1} of {folds.number} is trained")
-        docs = read_checked(corpus, *LOOKED_AT[: 1 if fold else 2], fold=fold, folds=folds.number)
-        yield from add_opinions(load_pipeline(pipeline), docs, labels)
+    with open_workers(min(folds.workers, folds.number), folds.address, pipelines) as map_jobs:
+        trained_ones = map_jobs(partial(train_fold, fold_recipes(folds), pipelines), range(folds.number))
+        for fold, pipeline in enumerate(trained_ones):
+            tell(f"Pipeline {fold + 1} of {folds.number} is trained")
+            docs = read_checked(corpus, *LOOKED_AT[: 1 if fold else 2], fold=fold, folds=folds.number)
+            yield from add_opinions(load_pipeline(pipeline), docs, labels)
     remove(pipelines)
+
+
+def train_fold(recipes: Sequence[Recipe], out: Path, number: int) -> Path:
+    """Train by one of the recipes, in a process; the first shows its progress for all.
+
+    RETURNS (Path): the folder of the pipeline. Beside it is its curve, `.tsv`.
+    """
+    model, unseen = out / f"pipeline-{number}", StringIO()
+    with redirect_stdout(unseen if number else sys.stdout), redirect_stderr(unseen if number else sys.stderr):
+        train_pipeline(recipes[number], model, model.with_suffix(".tsv"))
+    return model
 
 
 def fold_recipes(folds: Folds) -> list[Recipe]:
     """Describe the trainings without each fold of train."""
     recipe = folds.recipe.absolute()
-    left_out = [f"{fold}/{folds.number}" for fold in range(folds.number)]
-    overrides = ({**recipe.overrides, "corpora.train.leave_out": fold} for fold in left_out)
+    overrides = (
+        {**recipe.overrides, "corpora.train.leave_out": fold, "corpora.train.folds": folds.number}
+        for fold in range(folds.number)
+    )
     return [replace(recipe, recognizer="per-label", overrides=own) for own in overrides]
 
 

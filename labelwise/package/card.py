@@ -1,71 +1,61 @@
-"""The model card: what a pipeline is for, what it was trained on, and how good it is, for people and the hub.
+"""The model card: what a pipeline is for, what it was trained on, and how good it is.
 
-The head, in YAML, is what the Hugging Face hub reads (https://huggingface.co/docs/hub/model-cards). Every number is one
-of `metrics/`, or of the corpus's manifest.
+Every number is one of `metrics/`, or of the corpus's manifest.
 """
 
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from spacy.language import Language
 
 from labelwise import __version__
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import Manifest
 from labelwise.evaluate.ranking import SHIP_AT, Verdict, rank_labels
 from labelwise.evaluate.scores import Metrics, Score, Scores, tell_seen
-from labelwise.package.contents import Contents, is_folder
 from labelwise.text import counted
-
-
-class Card(NamedTuple):
-    """A model card.
-
-    head (str): what the hub reads, in YAML.
-    body (str): what people read, in Markdown; `huggingface-hub push` puts a head of its own before it, from meta.json.
-    """
-
-    head: str
-    body: str
+from spacy_per_label import PerLabelRecognizer
 
 
 def write_card(
+    nlp: Language,
     meta: Mapping[str, Any],
     metrics: Metrics,
     merge: Ledger,
     manifest: Manifest,
-    contents: Contents,
     ship_at: float = SHIP_AT,
-) -> Card:
-    """Write the card of a pipeline.
+) -> str:
+    """Write the card of a pipeline, in Markdown.
 
-    meta (Mapping): of the package: lang, name, version, license, description.
+    meta (Mapping): of the package: lang, name, version, description.
     ship_at (float): what the lower end of a label's interval of F1 must reach for it to be used.
     """
-    # Markdown isn't HTML, but shown as such: what could be read as a tag is escaped, by `cell` and `code`.
+    # Markdown isn't HTML, but shown as such: what could be read as a tag is escaped, by `code`.
     environment = Environment(
         loader=PackageLoader("labelwise.package"),
         undefined=StrictUndefined,
         keep_trailing_newline=True,
         autoescape=False,  # noqa: S701 (see above)
     )
-    environment.filters |= {"figure": figure, "interval": interval, "code": code, "cell": cell}
-    values = {
-        "meta": meta,
-        "version": __version__,
-        "name": f"{meta['lang']}_{meta['name']}",
-        "metrics": metrics,
-        "verdicts": label_verdicts(metrics, ship_at),
-        "ship_at": ship_at,
-        "merge": merge,
-        "seen": tell_seen(metrics),
-        "contents": contents,
-        "base": "" if is_folder(contents.embedding) else contents.embedding,
-        "splits": manifest.splits,
-        "counted": counted,
-    }
-    return Card(*(environment.get_template(name).render(values) for name in ("head.yml.jinja", "card.md.jinja")))
+    environment.filters |= {"figure": figure, "interval": interval, "code": code}
+    ner = nlp.get_pipe("ner")
+    return environment.get_template("card.md.jinja").render(
+        meta=meta,
+        version=__version__,
+        name=f"{meta['lang']}_{meta['name']}",
+        labels=ner.labels,  # type: ignore[attr-defined]
+        per_label=isinstance(ner, PerLabelRecognizer),
+        vectors=bool(nlp.vocab.vectors.size),
+        metrics=metrics,
+        verdicts=label_verdicts(metrics, ship_at),
+        ship_at=ship_at,
+        merge=merge,
+        seen=tell_seen(metrics),
+        splits=manifest.splits,
+        counted=counted,
+    )
 
 
 def label_verdicts(metrics: Metrics, ship_at: float) -> dict[Verdict, list[str]]:
@@ -92,17 +82,12 @@ def interval(scores: Scores) -> str:
 
 
 def code(text: str) -> str:
-    """Write text as code in Markdown, whatever characters are in it.
+    """Write text as code in Markdown, or in a cell of a table, in which a vertical bar would end the cell.
 
     >>> code("PER"), code("a`b")
     ('`PER`', '`` a`b ``')
     """
-    text = re.sub(r"\s+", " ", text)
+    text = re.sub(r"\s+", " ", text).replace("|", "\\|")
     longest = max(map(len, re.findall("`+", text)), default=0)
     fence = "`" * (longest + 1)
     return f"{fence} {text} {fence}" if longest else f"{fence}{text}{fence}"
-
-
-def cell(text: str) -> str:
-    """Write text as code in a cell of a Markdown table, in which a vertical bar would end the cell."""
-    return code(text).replace("|", "\\|")

@@ -1,4 +1,4 @@
-"""Put a pipeline into an installable wheel, with scores, digests and a model card.
+"""Put a pipeline into an installable wheel, with scores and a model card.
 
 It needs spaCy (and spacy-transformers, if it has a transformer), and the recognizer, `spacy_per_label`, a package that
 several pipelines share, whose wheel is put beside it. On the CPU its matrices are multiplied by numpy, as in training
@@ -17,24 +17,24 @@ from typing import Any, NamedTuple
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import msgspec
-from spacy.util import load_config
+from packaging.version import InvalidVersion, Version
+from spacy.language import Language
 
 import spacy_per_label
-from labelwise.corpus.manifest import Manifest, read_manifest
-from labelwise.corpus.pipeline import strings_of
+from labelwise.corpus.manifest import read_manifest
+from labelwise.corpus.pipeline import check_tokens, load_pipeline, strings_of
 from labelwise.corpus.seen_texts import SEEN_TEXTS
+from labelwise.corpus.tokenizer import packages_of
 from labelwise.errors import InputError
 from labelwise.evaluate.ranking import SHIP_AT, Verdict
-from labelwise.evaluate.results import Results, load_results
+from labelwise.evaluate.results import load_results
+from labelwise.evaluate.scores import Metrics
 from labelwise.files import check_replaceable, digest_folder, staged
 from labelwise.package.card import label_verdicts, write_card
-from labelwise.package.contents import Contents, inspect_contents, is_folder
+from spacy_per_label import PerLabelRecognizer
 
 CARD = "README.md"
 NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
-VERSION = re.compile(
-    r"(0|[1-9]\d*)(\.(0|[1-9]\d*)){0,3}((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?"
-)  # PEP 440, as pip writes it
 WHEEL = "Wheel-Version: 1.0\nGenerator: labelwise\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 INIT = '''"""A pipeline of spaCy; README.md says what it is."""
 
@@ -75,10 +75,9 @@ ENTRY_POINTS = {
 
 
 class Package(NamedTuple):
-    """The file that was made, what the pipeline in it has, and which labels may be used: "ship", "hold", "unknown"."""
+    """The wheel that was made, and its labels by whether they may be used: "ship", "hold", "unknown"."""
 
     wheel: Path
-    contents: Contents
     verdicts: dict[Verdict, list[str]]
 
 
@@ -104,7 +103,11 @@ class PackageName(msgspec.Struct, frozen=True):
             raise InputError(
                 f"name: {self.name!r}: write small letters, digits and single underscores, such as ner_lab"
             )
-        if not VERSION.fullmatch(self.version):
+        try:
+            as_pip_writes_it = str(Version(self.version)) == self.version
+        except InvalidVersion:
+            as_pip_writes_it = False
+        if not as_pip_writes_it:
             raise InputError(f"version: {self.version!r}: write it as pip does, such as 1.0.0 or 2.1.0rc1")
 
 
@@ -118,95 +121,79 @@ def make_package(root: Path, pipeline: str, out: Path, identity: PackageName, sh
     """
     check_replaceable(out, (CARD,), "package")
     model, corpus = root / "training" / pipeline / "model-best", root / "corpus"
-    contents, manifest = inspect_contents(model, corpus), read_manifest(corpus)
-    results = load_results(root, pipeline)
-    if results.metrics is None or results.merge is None:
+    nlp, manifest = load_recognizer(model, corpus), read_manifest(corpus)
+    _, metrics, *_ = results = load_results(root, pipeline)
+    if metrics is None or results.merge is None:
         raise InputError(f"{root / 'metrics'}: there are no scores of the pipeline; run evaluate-{pipeline}")
-    if results.metrics.pipeline_digest != digest_folder(model):
+    if metrics.pipeline_digest != digest_folder(model):
         raise InputError(f"{root / 'metrics'}: its scores are of another pipeline; run evaluate-{pipeline} again")
-    if results.metrics.texts_digest != manifest.splits["test"].digest:
+    if metrics.texts_digest != manifest.splits["test"].digest:
         raise InputError(
             f"{corpus}: the pipeline was evaluated on another; run train-{pipeline} and evaluate-{pipeline}"
         )
-    meta = describe(model, identity, results, manifest, contents)
-    head, body = write_card(meta, results.metrics, results.merge, manifest, contents, ship_at)
+    meta = describe(nlp, identity, metrics)
+    card = write_card(nlp, meta, metrics, results.merge, manifest, ship_at)
     with staged(out, folder=True) as made:
         made.mkdir()
         name = f"{meta['lang']}_{meta['name']}"
-        files = pipeline_files(name, model, corpus, meta, contents, body)
-        wheel = write_wheel(made, meta | {"name": name}, files, {"spacy_models": {name: name}}, body)
-        if contents.per_label:
+        files = pipeline_files(name, model, corpus, meta, nlp) | {f"{name}/{name}-{meta['version']}/{CARD}": card}
+        wheel = write_wheel(made, meta | {"name": name}, files, {"spacy_models": {name: name}}, card)
+        if isinstance(nlp.get_pipe("ner"), PerLabelRecognizer):
             code = Path(spacy_per_label.__file__).parent
-            write_wheel(
-                made, RECOGNIZER, {f"{code.name}/{file.name}": file for file in code.glob("*.py")}, ENTRY_POINTS
-            )
-        (made / CARD).write_text(f"---\n{head}---\n\n{body}", encoding="utf8")
-    return Package(out / wheel, contents, label_verdicts(results.metrics, ship_at))
+            own = {f"{code.name}/{file.name}": file for file in code.glob("*.py")}
+            write_wheel(made, RECOGNIZER, own, ENTRY_POINTS)
+        (made / CARD).write_text(card, encoding="utf8")
+    return Package(out / wheel, label_verdicts(metrics, ship_at))
 
 
-def describe(
-    model: Path, identity: PackageName, results: Results, manifest: Manifest, contents: Contents
-) -> dict[str, Any]:
-    """Write the meta.json of a package: spaCy's, with the package's name, its scores, and what it was trained on."""
-    meta = json.loads((model / "meta.json").read_text(encoding="utf8"))
-    metrics: Any = results.metrics
-    merge: Any = results.merge
+def load_recognizer(model: Path, corpus: Path) -> Language:
+    """Load a pipeline that was trained on a corpus.
+
+    RAISES (InputError): there is no pipeline, or it has no recognizer named "ner", or it makes other tokens than the
+        corpus has.
+    """
+    nlp = load_pipeline(model)
+    if "ner" not in nlp.pipe_names:
+        raise InputError(f"{model}: it has no recognizer named ner, but {', '.join(nlp.pipe_names) or 'nothing'}")
+    check_tokens(nlp, corpus / "test", "run all again: packages are other ones now")
+    return nlp
+
+
+def describe(nlp: Language, identity: PackageName, metrics: Metrics) -> dict[str, Any]:
+    """Write the meta.json of a package: spaCy's, with the package's name, its scores, and what it requires."""
     scores = metrics.all_gold
     by_label = {name: {"p": own.p, "r": own.shown().r, "f": own.shown().f} for name, own in scores.labels.items()}
     # What the tokenizer needs is the version whose words the pipeline has learnt.
-    requirements = list(contents.packages)
-    if contents.per_label:
+    requirements = [f"{name}=={installed(name)}" for name in packages_of(nlp.config["nlp"]["tokenizer"])]
+    if isinstance(nlp.get_pipe("ner"), PerLabelRecognizer):
         requirements.append(f"spacy-per-label>={spacy_per_label.__version__}")
-    if contents.transformer:
+    if "transformer" in nlp.config["system"]:
         requirements.append(f"spacy-transformers>={installed('spacy-transformers')}")
-    return (
-        meta
-        | msgspec.structs.asdict(identity)
-        | {
-            "performance": {"ents_p": scores.p, "ents_r": scores.r, "ents_f": scores.f, "ents_per_type": by_label},
-            "requirements": requirements,
-            "labelwise": {
-                "scores": msgspec.to_builtins(scores),
-                "texts": metrics.texts,
-                "corpus": merge.digest,
-                "splits": msgspec.to_builtins(manifest.splits),
-                "gold": merge.gold,
-                "complete": {name: counts.get("complete", 0) for name, counts in merge.labels.items()},
-                "texts_digest": metrics.texts_digest,
-                "predictions_digest": metrics.predictions_digest,
-            },
-        }
-    )
+    performance = {"ents_p": scores.p, "ents_r": scores.r, "ents_f": scores.f, "ents_per_type": by_label}
+    own = {"performance": performance, "requirements": requirements}
+    return nlp.meta | msgspec.structs.asdict(identity) | own
 
 
-def pipeline_files(
-    name: str, model: Path, corpus: Path, meta: dict[str, Any], contents: Contents, card: str
-) -> dict[str, bytes | Path]:
+def pipeline_files(name: str, model: Path, corpus: Path, meta: dict[str, Any], nlp: Language) -> dict[str, str | Path]:
     """List the files of a pipeline's package, as `spacy package` has them: no words, no paths of this machine."""
-    data = f"{name}/{name}-{meta['version']}"
+    data, about = f"{name}/{name}-{meta['version']}", json.dumps(meta, indent=2, ensure_ascii=False)
     found = (path for path in model.rglob("*") if path.is_file() and path.name != SEEN_TEXTS)
-    files: dict[str, bytes | Path] = {f"{data}/{path.relative_to(model).as_posix()}": path for path in found}
-    config = load_config(model / "config.cfg", interpolate=False)
+    files: dict[str, str | Path] = {f"{data}/{path.relative_to(model).as_posix()}": path for path in found}
+    config = nlp.config.copy()
     config["paths"] = dict.fromkeys(config["paths"])
-    if is_folder(contents.embedding):  # whose weights are in the pipeline
-        config["system"]["transformer"] = Path(contents.embedding).name
-        config["components"]["ner"]["model"]["tok2vec"]["name"] = Path(contents.embedding).name
-    content = {
-        f"{data}/config.cfg": config.to_str(),
-        f"{data}/meta.json": json.dumps(meta, indent=2, ensure_ascii=False),
-        f"{data}/{CARD}": card,
-        f"{name}/meta.json": json.dumps(meta, indent=2, ensure_ascii=False),
-        f"{name}/__init__.py": INIT,
-    }
-    if not contents.vectors:
-        content[f"{data}/vocab/strings.json"] = json.dumps(strings_of(corpus, contents.labels), ensure_ascii=False)
-    return files | {path: text.encode() for path, text in content.items()}
+    if transformer := config["system"].get("transformer"):  # whose weights are in the pipeline
+        config["system"]["transformer"] = Path(transformer).name if Path(transformer).is_dir() else transformer
+    if not nlp.vocab.vectors.size:
+        strings = strings_of(corpus, nlp.get_pipe("ner").labels)  # type: ignore[attr-defined]
+        files[f"{data}/vocab/strings.json"] = json.dumps(strings, ensure_ascii=False)
+    made = {f"{data}/config.cfg": config.to_str(), f"{data}/meta.json": about, f"{name}/meta.json": about}
+    return files | made | {f"{name}/__init__.py": INIT}
 
 
 def write_wheel(
     folder: Path,
     meta: Mapping[str, Any],
-    files: Mapping[str, bytes | Path],
+    files: Mapping[str, str | Path],
     entry_points: Mapping[str, Mapping[str, str]],
     card: str = "",
 ) -> str:
@@ -225,16 +212,16 @@ def write_wheel(
         "".join([f"[{group}]\n", *(f"{name} = {target}\n" for name, target in found.items())])
         for group, found in entry_points.items()
     )
-    contents: dict[str, bytes | Path] = {
+    contents: dict[str, str | Path] = {
         **files,
-        f"{stem}.dist-info/METADATA": "\n".join([*lines, "", card]).encode(),
-        f"{stem}.dist-info/WHEEL": WHEEL.encode(),
-        f"{stem}.dist-info/entry_points.txt": points.encode(),
+        f"{stem}.dist-info/METADATA": "\n".join([*lines, "", card]),
+        f"{stem}.dist-info/WHEEL": WHEEL,
+        f"{stem}.dist-info/entry_points.txt": points,
     }
     record: list[str] = []
     with ZipFile(folder / f"{stem}-py3-none-any.whl", "w") as archive:
         for path, content in sorted(contents.items()):
-            data = content.read_bytes() if isinstance(content, Path) else content
+            data = content.read_bytes() if isinstance(content, Path) else content.encode()
             archive.writestr(ZipInfo(path), data, ZIP_DEFLATED)  # dated 1980
             digest = urlsafe_b64encode(sha256(data).digest()).rstrip(b"=").decode()
             record.append(f"{path},sha256={digest},{len(data)}\n")

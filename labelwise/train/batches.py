@@ -1,4 +1,4 @@
-"""Batches as the loop takes them: each with its place in the training, shared out to ranks, divided for the device."""
+"""Batches as the loop takes them: each with its place in the training, and divided for the device."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count, islice
@@ -11,20 +11,11 @@ Batcher = Callable[[Iterable[Any]], Iterable[Sequence[Any]]]
 
 
 class Batch(NamedTuple):
-    """The texts of a step.
-
-    epoch, number (int): it is the epoch's so-manieth, from 1.
-    texts (Sequence[StoredDoc]): as the corpus has them.
-    """
+    """The texts of a step, as the corpus has them; it is the epoch's so-manieth, from 1."""
 
     epoch: int
     number: int
     texts: Sequence[StoredDoc]
-
-    @property
-    def words(self) -> int:
-        """The number of words."""
-        return sum(map(len, self.texts))
 
 
 def read_batches(
@@ -40,11 +31,6 @@ def read_batches(
             yield Batch(epoch, number, texts)
 
 
-def share_of(texts: Sequence[StoredDoc], rank: int, ranks: int) -> list[StoredDoc]:
-    """Take one rank's texts of a batch: they are dealt out by length, so that shares have about equal work."""
-    return sorted(texts, key=len)[rank::ranks]
-
-
 def sub_batches(texts: Sequence[StoredDoc], parts: int, most: int) -> list[list[StoredDoc]]:
     """Divide a rank's texts, so that the device has few words at a time.
 
@@ -53,12 +39,12 @@ def sub_batches(texts: Sequence[StoredDoc], parts: int, most: int) -> list[list[
     """
     words = sum(map(len, texts))
     most = min(most or words, -(-words // parts))
-    runs: list[list[StoredDoc]] = []
+    found: list[list[StoredDoc]] = []
     room = -1
     for text in texts:
         if len(text) > room:
-            runs.append([])
+            found.append([])
             room = most
-        runs[-1].append(text)
+        found[-1].append(text)
         room -= len(text)
-    return runs
+    return found

@@ -124,16 +124,17 @@ def take_arrays(nlp: Language, optimizer: Optimizer) -> dict[str, np.ndarray]:
 
 def restore(checkpoint: Path, state: State, nlp: Language, optimizer: Optimizer) -> None:
     """Restore parameters, optimizer and gradient scalers from a checkpoint."""
+    ops = get_current_ops()
     with np.load(checkpoint / "arrays.npz") as arrays:
         for number, (slot, count) in enumerate(zip(find_slots(nlp), state.updates, strict=True)):
-            slot.set(arrays[f"parameter-{number}"])
+            slot.array[...] = ops.asarray(arrays[f"parameter-{number}"])
             for name in STATES:
                 if f"{name}-{number}" in arrays:
-                    getattr(optimizer, name)[slot.key] = get_current_ops().asarray(arrays[f"{name}-{number}"])
+                    getattr(optimizer, name)[slot.key] = ops.asarray(arrays[f"{name}-{number}"])
             if count:
                 optimizer.nr_update[slot.key] = count
         for number, scaler in enumerate(find_scalers(nlp)):
-            scaler._scale.copy_(scaler._scale.new_tensor(arrays[f"scale-{number}"]))
-            scaler._growth_tracker.copy_(scaler._growth_tracker.new_tensor(arrays[f"growth-{number}"]))
+            scaler._scale.fill_(float(arrays[f"scale-{number}"].item()))
+            scaler._growth_tracker.fill_(int(arrays[f"growth-{number}"].item()))
     for _ in range(state.step + 1):
         optimizer.step_schedules()

@@ -25,49 +25,36 @@ SCORER = {"@scorers": "spacy.ner_scorer.v1"}  # the default of both recognizers
 def read_settings(recipe: Recipe) -> Config:
     """Read a recipe's config, fit it to the corpus, and choose the recognizer.
 
-    RAISES (InputError): the config isn't valid, has another kind of tokenizer than the corpus or a scorer that training
-        doesn't use, or needs a package that isn't installed.
+    RAISES (InputError): there is no such file, it isn't valid, has another kind of tokenizer than the corpus, or a
+        scorer that training doesn't use, or needs a package that isn't installed.
     """
+    config = recipe.config
+    if not config.is_file():
+        raise InputError(f"{config}: there is no such file; give a spaCy config, such as {default_config('cpu')}")
     lang, rules = read_tokenizer(recipe.corpus / "tokenizer.json")
-    settings = load_settings(recipe)
+    try:
+        settings = load_config(config, recipe.all_overrides(), interpolate=False)
+    except (ConfigValidationError, ValueError) as error:
+        raise InputError(f"{config}: {error}") from error
     settings["paths"]["corpus"], settings["nlp"]["lang"] = str(recipe.corpus), lang
-    own = settings["nlp"].setdefault("tokenizer", rules.block or {})
+    own, system = settings["nlp"].setdefault("tokenizer", rules.block or {}), settings["system"]
     if rules.block and own.get("@tokenizers") != rules.block["@tokenizers"]:
         raise InputError(
-            f"{recipe.config}: [nlp.tokenizer] is {own}, and {recipe.corpus} was merged with {rules.block}; delete "
-            "that block of the config, and it is the corpus's"
+            f"{config}: [nlp.tokenizer] is {own}, and {recipe.corpus} was merged with {rules.block}; delete that block "
+            "of the config, and it is the corpus's"
         )
-    if settings["system"].get("transformer") and find_spec("spacy_transformers") is None:
-        raise InputError(f"{recipe.config} needs spacy-transformers; use the environment of `make gpu`")
+    if system.get("transformer") and find_spec("spacy_transformers") is None:
+        raise InputError(f"{config} needs spacy-transformers; use the environment of `make gpu`")
+    if type(system.setdefault("portable", False)) is not bool or type(system.setdefault("sub_batch", 0)) is not int:
+        raise InputError(f"{config}: [system] portable is false or true, sub_batch a number of words, or 0 for all")
     choose_recognizer(settings, recipe.corpus, recipe.recognizer)
     if recipe.vectors:
         use_vectors(settings, recipe.vectors, recipe.recognizer)
     if (scorer := settings["components"]["ner"].get("scorer", SCORER)) != SCORER:
         raise InputError(
-            f"{recipe.config}: [components.ner.scorer] is {scorer}, but training counts entities by itself, in shares "
-            "and where they are known; delete it"
+            f"{config}: [components.ner.scorer] is {scorer}, but training counts entities by itself, in shares and "
+            "where they are known; delete it"
         )
-    return settings
-
-
-def load_settings(recipe: Recipe) -> Config:
-    """Read a recipe's config.
-
-    RAISES (InputError): there is no such file, or it isn't valid.
-    """
-    config = recipe.config
-    if not config.is_file():
-        raise InputError(f"{config}: there is no such file; give a spaCy config, such as {default_config('cpu')}")
-    try:
-        settings = load_config(config, recipe.all_overrides(), interpolate=False)
-    except (ConfigValidationError, ValueError) as error:
-        raise InputError(f"{config}: {error}") from error
-    system = settings["system"]
-    for name, default in {"portable": False, "sub_batch": 0}.items():
-        value = system.setdefault(name, default)
-        if type(value) is not type(default) or value < 0:
-            wanted = "false or true" if default is False else "a number of words, or 0 for the whole batch"
-            raise InputError(f"{config}: [system] {name} = {json.dumps(value)}: give {wanted}")
     return settings
 
 

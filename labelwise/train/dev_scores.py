@@ -5,6 +5,7 @@ does (spacy/scorer.py). Of another one, what its labels' coverage allows to judg
 see `spans.judgeable`.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -18,39 +19,26 @@ from labelwise.corpus.pipeline import predict_each
 from labelwise.errors import InputError
 
 KNOWN = ("ents_f", "ents_p", "ents_r", "ents_macro_f")  # the scores that weights can be for
-Counts = dict[str, PRFScore]  # by label
+KINDS = ("tp", "fp", "fn")
+Counts = Counter[tuple[str, str]]  # entities by label and kind
 
 
 def count_entities(nlp: Language, texts: Iterator[StoredDoc]) -> Counts:
-    """Predict texts, and count the entities that are found, missed and spurious."""
-    counts: Counts = {}
+    """Predict texts, and count the entities that are found, spurious and missed."""
+    counts: Counts = Counter()
     for stored, doc in predict_each(nlp, texts, len):
-        gold, found = stored.entities(), entities(doc)
-        for _, _, label in (*gold, *found):
-            counts.setdefault(label, PRFScore())
-        annotation = stored.annotation
+        gold, found, annotation = stored.entities(), entities(doc), stored.annotation
         known = found if annotation.uncovered else without_missing(stored, found)
         can, may = annotation.judgeable(gold, gold), annotation.judgeable(known, gold)
-        for spans, name in ((can & may, "tp"), (may - can, "fp"), (can - may, "fn")):
-            for _, _, label in spans:
-                setattr(counts[label], name, getattr(counts[label], name) + 1)
+        for kind, spans in zip(KINDS, (can & may, may - can, can - may), strict=True):
+            counts.update((label, kind) for _, _, label in spans)
     return counts
 
 
 def without_missing(stored: StoredDoc, spans: Iterable[SpanKey]) -> set[SpanKey]:
     """Leave out the spans on a token whose value is missing: gold without token boundaries touches it."""
-    starts, ends = stored.offsets()
-    starts, ends = (offsets[stored.iob == MISSING] for offsets in (starts, ends))
+    starts, ends = (offsets[stored.iob == MISSING] for offsets in stored.offsets())
     return {span for span in spans if not np.any((starts < span[1]) & (ends > span[0]))}
-
-
-def total(all_counts: Iterable[Counts]) -> Counts:
-    """Add up what was counted of several shares of a dev set."""
-    added: Counts = {}
-    for counts in all_counts:
-        for label, count in counts.items():
-            added[label] = added.get(label, PRFScore()) + count
-    return added
 
 
 def scores_of(counts: Counts) -> dict[str, Any]:
@@ -58,16 +46,17 @@ def scores_of(counts: Counts) -> dict[str, Any]:
 
     RETURNS (dict): None where there is nothing to compute it from.
     """
-    counts = dict(sorted(counts.items()))
-    micro = sum(counts.values(), PRFScore())
-    if not len(micro):
+    if not counts:
         return dict.fromkeys((*KNOWN, "ents_per_type"))
+    labels = sorted({label for label, _ in counts})
+    by_label = {label: PRFScore(**{kind: counts[label, kind] for kind in KINDS}) for label in labels}
+    micro = sum(by_label.values(), PRFScore())
     return {
         "ents_p": micro.precision,
         "ents_r": micro.recall,
         "ents_f": micro.fscore,
-        "ents_per_type": {label: count.to_dict() for label, count in counts.items()},
-        "ents_macro_f": sum(count.fscore for count in counts.values()) / len(counts),
+        "ents_per_type": {label: count.to_dict() for label, count in by_label.items()},
+        "ents_macro_f": sum(count.fscore for count in by_label.values()) / len(labels),
     }
 
 

@@ -10,10 +10,10 @@ sum gradients and counts, and so take the same steps.
 
 import time
 import zlib
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain, islice
+from itertools import islice
 from typing import Any
 
 from spacy.language import Language
@@ -25,9 +25,9 @@ from labelwise.corpus.docbin_reader import StoredDoc
 from labelwise.corpus.pipeline import forgetting
 from labelwise.errors import InputError
 from labelwise.parallel import give_back
-from labelwise.train.batches import Batch, read_batches, share_of, sub_batches
+from labelwise.train.batches import Batch, read_batches, sub_batches
 from labelwise.train.checkpoint import State
-from labelwise.train.dev_scores import Counts, count_entities, scores_of, total, weighted_score
+from labelwise.train.dev_scores import Counts, count_entities, scores_of, weighted_score
 from labelwise.train.parameters import find_scalers, find_slots, forget_gradients, is_out_of_memory, set_aside
 from labelwise.train.ranks import Alone, sum_gradients
 from labelwise.train.reader import PartitionedCorpus, example_maker
@@ -41,16 +41,11 @@ class Loop:
     state (State): where it is; it changes with every step.
     ranks (Alone): the processes that train together.
     tell (Callable): is told when memory ran out, and training goes on.
-    spent (dict[str, float]): since the last evaluation: words, seconds of all steps, and those of waiting.
+    spent (Counter[str]): since the last evaluation: words, seconds of all steps, and those of waiting.
     """
 
     def __init__(
-        self,
-        nlp: Language,
-        gpu_id: int,
-        state: State,
-        ranks: Alone,
-        tell: Callable[[str], Any] = lambda message: None,
+        self, nlp: Language, gpu_id: int, state: State, ranks: Alone, tell: Callable[[str], Any] = lambda told: None
     ) -> None:
         """Make what the config's block `training` names.
 
@@ -69,8 +64,8 @@ class Loop:
         self.optimizer, self.frozen = self.training["optimizer"], self.training["frozen_components"]
         self.make_example = example_maker(nlp)
         self.slots, self.scalers = find_slots(nlp), find_scalers(nlp)
-        self.losses: dict[str, float] = defaultdict(float)
-        self.spent: dict[str, float] = defaultdict(float)
+        self.losses: Counter[str] = Counter()
+        self.spent: Counter[str] = Counter()
 
     def run(self) -> Iterator[dict[str, Any]]:
         """Take steps until `max_steps`, `max_epochs` or `patience` ends training; the last one is always evaluated.
@@ -79,27 +74,24 @@ class Loop:
             `score` is None.
         RAISES (InputError): memory ran out, or the corpus is empty.
         """
-        state, training, every = self.state, self.training, self.training["eval_frequency"]
-        drop = training["dropout"]
+        state, training = self.state, self.training
+        drop, evaluated = training["dropout"], state.step
         dropouts = islice(constant(drop) if isinstance(drop, float) else drop, state.step + 1, None)
         batches = read_batches(self.corpus, training["batcher"], training["max_epochs"], state.epoch, state.batches)
-        step, evaluated = state.step, state.step
-        try:
-            while not self.is_over() and (batch := self.next_batch(batches)):
-                step = state.step + 1
-                self.take_step(step, batch, next(dropouts))
-                if step and step % every == 0:
-                    evaluated = step
-                    yield self.evaluated()
-                else:
-                    yield {"step": step, "score": None}
-            if step > evaluated:
+        while not self.is_over():
+            with self.timed("seconds"):
+                with self.timed("waiting"):
+                    batch = next(batches, None)
+                if batch is None:
+                    break
+                self.take_step(batch, next(dropouts))
+            if state.step and state.step % training["eval_frequency"] == 0:
+                evaluated = state.step
                 yield self.evaluated()
-        except Exception as error:
-            if is_out_of_memory(error):
-                message = f"Step {step}: out of memory in the optimizer or in evaluation; take a smaller model"
-                raise InputError(message) from error
-            raise
+            else:
+                yield {"step": state.step, "score": None}
+        if state.step > evaluated:
+            yield self.evaluated()
 
     def is_over(self) -> bool:
         """Tell whether the last step was taken: by `max_steps`, or as no evaluation was better for `patience` steps."""
@@ -108,36 +100,32 @@ class Loop:
         waited = step - every * scores.index(max(scores)) if step % every == 0 else 0
         return 0 < self.training["max_steps"] <= step or 0 < self.training["patience"] <= waited
 
-    def next_batch(self, batches: Iterator[Batch]) -> Batch | None:
-        """Wait for the next batch; None if there is none."""
-        with self.timed("seconds"), self.timed("waiting"):
-            return next(batches, None)
-
     @contextmanager
     def timed(self, name: str) -> Iterator[None]:
         """Add the seconds that a block takes to what was spent."""
         start = time.perf_counter()
         yield
-        self.spent[name] += time.perf_counter() - start
+        self.spent[name] += time.perf_counter() - start  # type: ignore[assignment]
 
-    def take_step(self, step: int, batch: Batch, drop: float) -> None:
+    def take_step(self, batch: Batch, drop: float) -> None:
         """Compute the gradients of this rank's texts, add up all ranks', and change the parameters."""
-        with self.timed("seconds"):
-            if self.training["before_update"]:
-                self.training["before_update"](self.nlp, {"step": step, "epoch": batch.epoch})
-            self.learn(step, share_of(batch.texts, self.ranks.rank, self.ranks.count), drop)
-            with self.timed("waiting"):
-                sum_gradients(self.slots, self.scalers, self.ranks)
-            self.state.skipped += any(scaler.found_inf for scaler in self.scalers)
-            for name, component in self.nlp.pipeline:
-                if name not in self.frozen and getattr(component, "is_trainable", False):
-                    component.finish_update(self.optimizer)  # type: ignore[attr-defined]
-            self.optimizer.step_schedules()
-            self.state.step, self.state.epoch, self.state.batches = step, batch.epoch, batch.number
-            self.state.words += batch.words
-            self.spent["words"] += batch.words
-            if step % TRIM == 0:
-                give_back()
+        state, step, words = self.state, self.state.step + 1, sum(map(len, batch.texts))
+        if self.training["before_update"]:
+            self.training["before_update"](self.nlp, {"step": step, "epoch": batch.epoch})
+        # Texts are dealt out by length, so that shares have about equal work.
+        self.learn(step, sorted(batch.texts, key=len)[self.ranks.rank :: self.ranks.count], drop)
+        with self.timed("waiting"):
+            sum_gradients(self.slots, self.scalers, self.ranks)
+        state.skipped += any(scaler.found_inf for scaler in self.scalers)
+        for name, component in self.nlp.pipeline:
+            if name not in self.frozen and getattr(component, "is_trainable", False):
+                component.finish_update(self.optimizer)  # type: ignore[attr-defined]
+        self.optimizer.step_schedules()
+        state.step, state.epoch, state.batches = step, batch.epoch, batch.number
+        state.words += words
+        self.spent["words"] += words
+        if step % TRIM == 0:
+            give_back()
 
     def learn(self, step: int, texts: Sequence[StoredDoc], drop: float) -> None:
         """Compute the gradients of texts; if memory runs out in a rank, all begin anew with fewer words at a time."""
@@ -146,8 +134,7 @@ class Loop:
             losses: dict[str, float] = {}
             too_many = list(filter(None, self.ranks.exchange(self.update(step, texts, drop, losses))))
             if not too_many:
-                for name, loss in losses.items():
-                    self.losses[name] += float(loss)
+                self.losses.update({name: float(loss) for name, loss in losses.items()})
                 return
             forget_gradients(self.nlp)
             self.state.sub_batch, self.state.halved = min(too_many) // 2, self.state.halved + 1
@@ -183,26 +170,26 @@ class Loop:
                 ) from error
         for slot in self.slots:
             if slot.key in sums:
-                slot.set_gradient(sums[slot.key])
+                slot.tensor.grad = sums[slot.key]
         return 0
 
     def evaluated(self) -> dict[str, Any]:
         """Evaluate the pipeline, and tell what the steps since the last evaluation took."""
         with self.nlp.use_params(self.optimizer.averages):
             scores = scores_of(self.count_dev())
-        self.state.scores.append(weighted_score(scores, self.training["score_weights"]))
-        self.state.seconds += self.spent["seconds"]
-        told = self.ranks.exchange(dict(self.losses))
-        losses = {name: sum(one.get(name, 0.0) for one in told) for name in dict.fromkeys(chain(*told))}
-        info = {name: getattr(self.state, name) for name in ("step", "epoch", "words")}
-        info |= {"score": self.state.scores[-1], "other_scores": scores, "losses": losses, "spent": dict(self.spent)}
+        state, losses = self.state, Counter[str]()
+        for told in self.ranks.exchange(self.losses):
+            losses.update(told)
+        state.scores.append(weighted_score(scores, self.training["score_weights"]))
+        state.seconds += self.spent["seconds"]
+        info = {name: getattr(state, name) for name in ("step", "epoch", "words")}
+        info |= {"score": state.scores[-1], "other_scores": scores, "losses": losses, "spent": self.spent}
         if self.scalers:
-            info["scaler"] = {"grad_scale": f"{float(self.scalers[0]._scale):g}", "skipped_steps": self.state.skipped}
-        self.losses.clear()
-        self.spent.clear()
+            info["scaler"] = {"grad_scale": f"{float(self.scalers[0]._scale):g}", "skipped_steps": state.skipped}
+        self.losses, self.spent = Counter(), Counter()
         return info
 
     def count_dev(self) -> Counts:
         """Count the entities of this rank's texts of dev, and add up what all ranks have counted."""
         share = islice(self.dev.texts(), self.ranks.rank, None, self.ranks.count)
-        return total(self.ranks.exchange(count_entities(self.nlp, share)))
+        return sum(self.ranks.exchange(count_entities(self.nlp, share)), Counter())

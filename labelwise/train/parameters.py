@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from spacy.language import Language
-from thinc.api import Model
-from thinc.backends import context_pools
+from thinc.api import Model, torch2xp
+from thinc.backends import context_pools, get_array_ops
 from thinc.shims import Shim
 
 
 class Slot(NamedTuple):
-    """A parameter: a thinc model's, or a PyTorch module's within a shim.
+    """A parameter: a thinc model's, or a PyTorch module's within a shim. Arrays are numpy's or cupy's, and no copies.
 
     key (tuple): what the optimizer calls it: the owner's id, which differs from run to run, and the name.
     owner (Any): the thinc model or the shim.
@@ -24,36 +24,28 @@ class Slot(NamedTuple):
     owner: Any
     tensor: Any
 
-    def get(self) -> np.ndarray:
-        """Copy its value."""
-        if self.tensor is not None:
-            return self.tensor.detach().cpu().numpy().copy()
-        return self.owner.ops.to_numpy(self.owner.get_param(self.key[1])).copy()
+    @property
+    def array(self) -> Any:
+        """Its value."""
+        return self.owner.get_param(self.key[1]) if self.tensor is None else torch2xp(self.tensor.data)
 
-    def set(self, value: np.ndarray) -> None:
-        """Change its value."""
-        if self.tensor is not None:
-            self.tensor.data.copy_(self.tensor.new_tensor(value))
-        else:
-            self.owner.set_param(self.key[1], self.owner.ops.asarray(value))
+    def get(self) -> np.ndarray:
+        """Copy its value to numpy."""
+        return get_array_ops(self.array).to_numpy(self.array).copy()
 
     def has_gradient(self) -> bool:
         """Tell whether a gradient was computed, be it zero."""
         return self.owner.has_grad(self.key[1]) if self.tensor is None else self.tensor.grad is not None
 
     def gradient(self) -> Any:
-        """Give its gradient: an array of numpy or cupy, or PyTorch's tensor; zeros if there is none."""
-        if self.tensor is not None:
-            return self.tensor.new_zeros(self.tensor.shape) if self.tensor.grad is None else self.tensor.grad
-        shape = self.owner.get_param(self.key[1]).shape
-        return self.owner.get_grad(self.key[1]) if self.has_gradient() else self.owner.ops.alloc(shape)
-
-    def set_gradient(self, value: Any) -> None:
-        """Replace its gradient with an array, or a tensor, of the kind that `gradient` gives."""
-        if self.tensor is not None:
-            self.tensor.grad = value
-        else:
-            self.owner.set_grad(self.key[1], value)
+        """Give its gradient; if there is none, make one of zeros."""
+        if self.tensor is None:
+            if not self.has_gradient():
+                self.owner.set_grad(self.key[1], self.owner.ops.alloc(self.array.shape))
+            return self.owner.get_grad(self.key[1])
+        if self.tensor.grad is None:
+            self.tensor.grad = self.tensor.new_zeros(self.tensor.shape)
+        return torch2xp(self.tensor.grad)
 
 
 def find_owners(nlp: Language) -> Iterator[Any]:
@@ -94,9 +86,10 @@ def set_aside(slots: Sequence[Slot], sums: dict[Any, Any]) -> None:
 def forget_gradients(nlp: Language) -> None:
     """Forget all gradients, and what listeners hold for a backward pass that won't come; free the device's memory."""
     for slot in find_slots(nlp):
-        if slot.has_gradient():
-            zeros = None if slot.tensor is not None else slot.owner.ops.alloc(slot.gradient().shape)
-            slot.set_gradient(zeros)
+        if slot.tensor is not None:
+            slot.tensor.grad = None
+        elif slot.has_gradient():
+            slot.gradient()[...] = 0
     for owner in find_owners(nlp):
         if hasattr(owner, "_backprop"):  # a listener
             owner._batch_id = owner._outputs = owner._backprop = None

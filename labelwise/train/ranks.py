@@ -27,11 +27,6 @@ from labelwise.errors import InputError
 from labelwise.parallel import begin_worker
 from labelwise.train.parameters import Slot
 
-KILLED = (
-    "a process of the training was killed, perhaps for lack of memory. Remedy: fewer of them (workers in "
-    "project.yml, --workers)"
-)
-
 
 class Alone:
     """A process that trains by itself; what ranks know of each other.
@@ -79,16 +74,17 @@ class ForkedRanks(Alone):
                 pipe.send(values)
             return values
         except (EOFError, OSError) as error:
-            raise InputError(KILLED) from error
+            raise InputError(
+                "a process of the training was killed, perhaps for lack of memory. Remedy: fewer of them (workers in "
+                "project.yml, --workers)"
+            ) from error
 
     def sum(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Sum arrays; each rank adds up all rows, in the order of ranks."""
         ends = np.cumsum([array.size for array in arrays])
         np.concatenate([array.ravel() for array in arrays], out=self.memory[self.rank, : ends[-1]])
         self.exchange(None)
-        total = self.memory[0, : ends[-1]] + self.memory[1, : ends[-1]]
-        for other in self.memory[2:]:
-            total += other[: ends[-1]]
+        total = self.memory[:, : ends[-1]].sum(axis=0)
         self.exchange(None)  # what was summed is read before the next sum is written
         return [part.reshape(array.shape) for array, part in zip(arrays, np.split(total, ends[:-1]), strict=True)]
 
@@ -105,34 +101,34 @@ def forked(count: int, floats: int, follow: Callable[[Alone], None]) -> Iterator
         return
     memory = np.frombuffer(mmap.mmap(-1, 4 * floats * count), np.float32).reshape(count, floats)
     context = get_context("fork")
-    pairs = [context.Pipe() for _ in range(1, count)]
-    ranks = range(1, count)
-    processes = [context.Process(target=_run_rank, args=(rank, pairs, memory, follow), daemon=True) for rank in ranks]
-    for process in processes:
+    pipes, processes = [], []
+    for rank in range(1, count):
+        end, other = context.Pipe()
+        process = context.Process(target=_run_rank, args=(rank, end, other, memory, follow), daemon=True)
         process.start()
-    for _, end in pairs:
-        end.close()
-    ends = [end for end, _ in pairs]
+        other.close()
+        pipes.append(end)
+        processes.append(process)
     try:
-        yield ForkedRanks(0, ends, memory)
+        yield ForkedRanks(0, pipes, memory)
         for process in processes:
             process.join()
     finally:
-        for end in ends:
-            end.close()
-        for process in processes:
+        for pipe, process in zip(pipes, processes, strict=True):
+            pipe.close()
             process.kill()
             process.join()
 
 
 def _run_rank(
-    rank: int, pairs: Sequence[tuple[Connection, Connection]], memory: np.ndarray, follow: Callable[[Alone], None]
+    rank: int, others: Connection, pipe: Connection, memory: np.ndarray, follow: Callable[[Alone], None]
 ) -> None:
-    """Be one of the ranks after the first, which is sent the error if this one fails."""
+    """Be one of the ranks after the first, which is sent the error if this one fails.
+
+    others (Connection): the first rank's end of the pipe, closed here, so that its own end is heard of.
+    """
     begin_worker()
-    pipe = pairs[rank - 1][1]
-    for connection in {end for pair in pairs for end in pair} - {pipe}:
-        connection.close()
+    others.close()
     try:
         follow(ForkedRanks(rank, [pipe], memory))
     except BaseException as error:
@@ -170,17 +166,14 @@ class TorchRanks(Alone):
         return values
 
     def sum(self, arrays: Sequence[Any]) -> list[Any]:
-        """Sum arrays of numpy, cupy or PyTorch; the sums are of the same kind."""
+        """Sum arrays of numpy or cupy; the sums are of the same kind."""
         from thinc.api import torch2xp, xp2torch
 
-        is_tensor = self.torch.is_tensor
-        tensors = [array if is_tensor(array) else xp2torch(array, device=self.device) for array in arrays]
-        flat = self.torch.cat([tensor.detach().reshape(-1) for tensor in tensors])
+        flat = self.torch.cat([xp2torch(array, device=self.device).reshape(-1) for array in arrays])
         with _losing():
             self.distributed.all_reduce(flat)
-        parts = flat.split([tensor.numel() for tensor in tensors])
-        totals = [part.reshape(tensor.shape).clone() for part, tensor in zip(parts, tensors, strict=True)]
-        return [total if is_tensor(array) else torch2xp(total) for array, total in zip(arrays, totals, strict=True)]
+        parts = flat.split([array.size for array in arrays])
+        return [torch2xp(part).reshape(array.shape) for part, array in zip(parts, arrays, strict=True)]
 
 
 @contextmanager
@@ -221,4 +214,4 @@ def sum_gradients(slots: Sequence[Slot], scalers: Sequence[Any], ranks: Alone) -
         scaler._found_inf = found
     summed = [slot for slot, has in zip(slots, has_gradient, strict=True) if has]
     for slot, total in zip(summed, ranks.sum([slot.gradient() for slot in summed]), strict=True):
-        slot.set_gradient(total)
+        slot.gradient()[...] = total

@@ -1,6 +1,7 @@
 """Train a pipeline from the partitions of a corpus, in a fixed amount of memory."""
 
 import gc
+import json
 import os
 import shutil
 import sys
@@ -16,20 +17,19 @@ from spacy.training.loop import create_before_to_disk_callback, update_meta
 from thinc.api import Config
 
 from labelwise.corpus.manifest import unchanged
-from labelwise.corpus.pipeline import check_tokens
+from labelwise.corpus.pipeline import check_tokens, strings_of
 from labelwise.corpus.seen_texts import collect_seen, write_seen
 from labelwise.device import gpu_load, use_gpu
 from labelwise.errors import InputError
 from labelwise.files import beside, check_replaceable, remove, staged_together, workspace
 from labelwise.parallel import tree_pss
-from labelwise.train.calibrate import Fitted, fit, write_fitted
+from labelwise.train.calibrate import Fitted, fit
 from labelwise.train.checkpoint import BEST, CURVE, State, copy, digest_training, read_state, restore, save_checkpoint
-from labelwise.train.config import make_pipeline, read_settings, source_folders
+from labelwise.train.config import make_pipeline, read_settings, source_folders, vectors_of
 from labelwise.train.loop import Loop
 from labelwise.train.parameters import find_slots
 from labelwise.train.ranks import Alone, TorchRanks, forked, is_launched
 from labelwise.train.recipe import Recipe
-from labelwise.train.tidy import tidy_pipeline
 
 RESOURCES = "resources.tsv"
 Tell = Callable[[str], Any]
@@ -38,20 +38,16 @@ Tell = Callable[[str], Any]
 class Trained(NamedTuple):
     """What a training took.
 
-    seconds (float): of all steps.
+    state (State): where it ended: words, seconds, how often memory ran out.
     peak (int): bytes of memory.
-    words (int): of all batches.
     texts (dict[str, int]): what became of the texts in the last whole epoch, or in the first so far.
-    halved (int): how often memory ran out and training continued.
     resumed (int | None): the step that it resumed from; None if it started from the beginning.
     fitted (Fitted | None): what was fitted on dev in the end, of a per-label recognizer.
     """
 
-    seconds: float
+    state: State
     peak: int
-    words: int
     texts: dict[str, int]
-    halved: int
     resumed: int | None
     fitted: Fitted | None
 
@@ -62,7 +58,7 @@ def train_pipeline(
     curve: Path | str,
     *,
     resources: Path | str | None = None,
-    tell: Tell = lambda message: None,
+    tell: Tell = lambda _: None,
 ) -> Trained | None:
     """Train a pipeline; what was at `out` stays until training has ended well.
 
@@ -71,35 +67,28 @@ def train_pipeline(
     out (Path | str): the folder for the pipeline.
     curve (Path | str): a TSV file for the scores over time.
     resources (Path | str | None): a TSV file for memory, speed and the GPU's load over time.
-    tell (Callable): is told, before the first step, which step training resumes from, or why it starts over; that
-        rounding may differ from the command's; and that the learning rate will still be warming up at the end.
+    tell (Callable): is told which step training resumes from, or why it starts over, and when memory ran out.
     RAISES (InputError): `out` has something other than a pipeline, the GPU can't be used, the corpus isn't whole, the
         config isn't valid, the pipeline makes other tokens than the corpus has, another process is training to `out`,
-        memory ran out, or a process was killed.
+        a text doesn't fit into memory, or a process was killed.
     RETURNS (Trained | None): None in ranks that torchrun has started, but for the first.
     """
     out = Path(out)
     check_replaceable(out, ("meta.json", "config.cfg"), "pipeline")
     use_gpu(recipe.gpu_id)
-    if recipe.gpu_id < 0 and os.environ.get("OPENBLAS_NUM_THREADS") != "1":
-        tell(
-            "Products of matrices may be computed by several threads, and so be rounded otherwise than by the command; "
-            "for the same bytes, set OPENBLAS_NUM_THREADS=1 before numpy is loaded"
-        )
     settings = read_settings(recipe)
     digest = digest_training(settings, recipe.corpus, recipe.gpu_id)
     with computing(settings, recipe.gpu_id):
-        ranks = TorchRanks(recipe.gpu_id) if is_launched() else Alone()
+        if not is_launched():
+            return _lead(recipe, settings, digest, Alone(), (out, Path(curve), resources and Path(resources)), tell)
+        ranks, trained = TorchRanks(recipe.gpu_id), None
         check_alike(ranks, digest)
-        trained = None
         if ranks.rank == 0:
-            files = (out, Path(curve), Path(resources) if resources else None)
-            trained = _lead(recipe, settings, digest, ranks, files, tell)
+            trained = _lead(recipe, settings, digest, ranks, (out, Path(curve), resources and Path(resources)), tell)
         else:
             state = ranks.exchange(None)[0]
-            _follow(recipe, make_pipeline(recipe, settings), out, state, ranks)
-        if is_launched():
-            ranks.distributed.destroy_process_group()  # type: ignore[attr-defined]
+            _follow(recipe, make_pipeline(recipe, settings), checkpoint_of(out), state, ranks)
+        ranks.distributed.destroy_process_group()
         return trained
 
 
@@ -145,59 +134,48 @@ def checkpoint_of(out: Path) -> Path:
 
 
 def _lead(
-    recipe: Recipe,
-    settings: Config,
-    digest: str,
-    ranks: Alone,
-    outputs: tuple[Path, Path, Path | None],
-    tell: Tell,
+    recipe: Recipe, settings: Config, digest: str, ranks: Alone, outputs: tuple[Path, Path, Any], tell: Tell
 ) -> Trained:
     """Be the first rank: train in a folder of its own, and put the pipeline and the files in their places."""
     out, curve, resources = outputs
+    checkpoint = checkpoint_of(out)
     with staged_together(out, curve, resources, folders=[out]) as files, workspace(out) as folder:
         settings["paths"] |= {"curve": str(folder / CURVE), "resources": str(folder / RESOURCES)}
         with unchanged(recipe.corpus):
             seen = collect_seen(recipe.corpus, source_folders(settings))
             nlp = make_pipeline(recipe, settings)
             check_tokens(nlp, recipe.corpus / "train", "merge again: packages, or the config, are other ones")
-        state = _start(recipe, settings, digest, checkpoint_of(out), tell)
+        state = _start(recipe, settings["system"]["sub_batch"], digest, checkpoint, tell)
         resumed = state.step if state.step >= 0 else None
         ranks.exchange(state)
         if resumed is not None:
             for name in (CURVE, BEST):
-                copy(checkpoint_of(out) / name, folder / name)
+                copy(checkpoint / name, folder / name)
         gc.freeze()  # garbage collection needn't look at what is loaded, and so forked ranks share it
         floats = sum(slot.get().size for slot in find_slots(nlp))
-        follow = partial(_follow, recipe, nlp, out, state)
+        follow = partial(_follow, recipe, nlp, checkpoint, state)
         with nullcontext(ranks) if is_launched() else forked(recipe.workers, floats, follow) as all_ranks:
-            loop = make_loop(recipe, nlp, out, state, all_ranks, tell)
-            peak = _record(loop, folder, checkpoint_of(out), recipe.gpu_id)
+            ner: Any = nlp.get_pipe("ner")
+            loop = make_loop(recipe, nlp, checkpoint, state, all_ranks, tell)
+            save = partial(save_pipeline, nlp, folder / BEST, curve, strings_of(recipe.corpus, ner.labels))
+            peak = _record(loop, folder, checkpoint, recipe.gpu_id, save)
         (folder / RESOURCES).touch()  # a training that only finished has none
-        fitted = None
-        if recipe.recognizer == "per-label":
-            nlp.from_disk(folder / BEST)
-            if fitted := fit(nlp, loop.dev.texts()):
-                write_fitted(folder / BEST, fitted)
-        tidy_pipeline(folder / BEST, curve, recipe.corpus, nlp)
+        nlp.from_disk(folder / BEST, exclude=["vocab"])  # the saved one lacks the words of the texts
+        fitted = fit(nlp, loop.dev.texts()) if recipe.recognizer == "per-label" else None
+        if fitted:
+            ner.cfg |= fitted.settings
+            save()
         write_seen(folder / BEST, seen)
         for name, file in zip((BEST, CURVE, RESOURCES), files, strict=True):
             if file:
                 shutil.move(folder / name, file)
-    for left in (checkpoint_of(out), beside(checkpoint_of(out), "tmp")):  # of a training that was killed while it saved
+    for left in (checkpoint, beside(checkpoint, "tmp")):  # of a training that was killed while it saved
         remove(left)
-    return Trained(state.seconds, peak, state.words, dict(loop.corpus.counts), state.halved, resumed, fitted)
+    return Trained(state, peak, dict(loop.corpus.counts), resumed, fitted)
 
 
-def _start(recipe: Recipe, settings: Config, digest: str, checkpoint: Path, tell: Tell) -> State:
-    """Find the state to start from, and tell what the user should know before the first step."""
-    training, sub_batch = settings.interpolate()["training"], settings["system"]["sub_batch"]
-    steps, rate = training["max_steps"], training["optimizer"]["learn_rate"]
-    warmup = rate.get("warmup_steps", 0) if isinstance(rate, dict) else 0
-    if 0 < steps < warmup:
-        tell(
-            f"max_steps is {steps:,}, but the learning rate warms up for {warmup:,} steps, so the pipeline will learn "
-            f"little. Remedy: set max_steps well above {warmup:,}, or lower training.optimizer.learn_rate.warmup_steps"
-        )
+def _start(recipe: Recipe, sub_batch: int, digest: str, checkpoint: Path, tell: Tell) -> State:
+    """Find the state to start from, and tell if it isn't the beginning, or the beginning although there is another."""
     found = read_state(checkpoint, digest) if recipe.resume else None
     if found:
         tell(f"Resuming from step {found.step}")
@@ -211,29 +189,29 @@ def _start(recipe: Recipe, settings: Config, digest: str, checkpoint: Path, tell
 
 
 def make_loop(
-    recipe: Recipe, nlp: Language, out: Path, state: State, ranks: Alone, tell: Tell = lambda message: None
+    recipe: Recipe, nlp: Language, checkpoint: Path, state: State, ranks: Alone, tell: Tell = lambda _: None
 ) -> Loop:
     """Make a rank's loop, and set all to where the checkpoint was, if it resumes from one."""
     loop = Loop(nlp, recipe.gpu_id, state, ranks, tell)
     if state.step >= 0:
-        restore(checkpoint_of(out), state, nlp, loop.optimizer)
+        restore(checkpoint, state, nlp, loop.optimizer)
     return loop
 
 
-def _follow(recipe: Recipe, nlp: Language, out: Path, state: State, ranks: Alone) -> None:
+def _follow(recipe: Recipe, nlp: Language, checkpoint: Path, state: State, ranks: Alone) -> None:
     """Be a rank of a training after the first: take the same steps, and write nothing."""
-    for _ in make_loop(recipe, nlp, out, state, ranks).run():
+    for _ in make_loop(recipe, nlp, checkpoint, state, ranks).run():
         pass
 
 
-def _record(loop: Loop, folder: Path, checkpoint: Path, gpu_id: int) -> int:
+def _record(loop: Loop, folder: Path, checkpoint: Path, gpu_id: int, save: Callable[[], None]) -> int:
     """Run a loop, and save the best pipeline, its scores, a checkpoint, and what the machine did.
 
     RETURNS (int): the most memory that was seen, in bytes.
     """
-    nlp, training, state, gpu = loop.nlp, loop.training, loop.state, gpu_load(gpu_id)
+    nlp, state, gpu = loop.nlp, loop.state, gpu_load(gpu_id)
     peak, loads = 0, list[float]()
-    log, close = training["logger"](nlp, sys.stdout, sys.stderr)
+    log, close = loop.training["logger"](nlp, sys.stdout, sys.stderr)
     try:
         for info in loop.run():
             if gpu:
@@ -242,24 +220,46 @@ def _record(loop: Loop, folder: Path, checkpoint: Path, gpu_id: int) -> int:
                 log(info)
                 continue
             memory, spent = tree_pss(os.getpid()), info["spent"]
-            peak = max(peak, memory)
+            peak, seconds = max(peak, memory), max(spent["seconds"], 1e-9)
             info["resources"] = {
                 "seconds": f"{state.seconds:.1f}",
                 "step": state.step,
-                "words_per_second": round(spent["words"] / max(spent["seconds"], 1e-9)),
+                "words_per_second": round(spent["words"] / seconds),
                 "memory_mb": round(memory / 2**20),
-                "waiting_percent": round(100 * spent["waiting"] / max(spent["seconds"], 1e-9)),
+                "waiting_percent": round(100 * spent["waiting"] / seconds),
             }
             if gpu:
                 info["resources"]["gpu_percent"] = round(sum(loads) / len(loads))
                 loads.clear()
             log(info)
-            update_meta(training, nlp, info)
             if state.scores[-1] == max(state.scores):
-                shutil.rmtree(folder / BEST, ignore_errors=True)
+                update_meta(loop.training, nlp, info)
                 with nlp.use_params(loop.optimizer.averages):
-                    create_before_to_disk_callback(training["before_to_disk"])(nlp).to_disk(folder / BEST)
+                    create_before_to_disk_callback(loop.training["before_to_disk"])(nlp)
+                    save()
             save_checkpoint(checkpoint, state, nlp, loop.optimizer, folder)
     finally:
         close()
     return peak
+
+
+def save_pipeline(nlp: Language, folder: Path, curve: Path, strings: list[str]) -> None:
+    """Save a pipeline in a new folder, whose files a checkpoint may share, so that it holds nothing of its training.
+
+    Equal trainings give equal bytes: spaCy saves scores in a set's order, and where the curve was being written. And it
+    would save the words of the texts with the vocabulary, which may be nobody else's business; the model knows hashes.
+
+    strings (list[str]): those that the pipeline needs.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    nlp.meta["performance"] = json.loads(json.dumps(nlp.meta["performance"], sort_keys=True))
+    paths, system = nlp.config["paths"], nlp.config["system"]
+    paths |= {"curve": str(curve), "resources": None}
+    if vectors_of(nlp.config):  # they are in the pipeline now
+        nlp.config["components"]["tok2vec"]["model"]["embed"]["vectors"] = None
+    if system.get("mixed_precision"):
+        # What was trained in bf16 predicts in fp32: fp16, in which it would, is another precision.
+        system["mixed_precision"] = system["grad_scaler"]
+    nlp.to_disk(folder)
+    if not nlp.vocab.vectors.size:
+        (folder / "vocab" / "strings.json").write_text(json.dumps(strings, ensure_ascii=False), encoding="utf8")

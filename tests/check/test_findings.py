@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from labelwise.check.findings import Correction, Opinion, find_corrections
-from spacy_per_label import TAGS, decode
+from spacy_per_label.decode import decode
+from spacy_per_label.targets import TAGS
 from tests.corpus.test_forms import LABELS, count, stored
 
 CAT, DOG = [("the cat sat", [(1, 2, "A")], {})], [("the dog sat", [(1, 2, "B")], {})]

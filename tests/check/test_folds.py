@@ -11,7 +11,7 @@ from labelwise.check.folds import LOOKED_AT, add_opinions, read_checked
 from labelwise.corpus.manifest import read_manifest
 from labelwise.corpus.tokenizer import extend_tokenizer, read_tokenizer
 from labelwise.train.reader import PartitionedCorpus
-from spacy_per_label import BEGIN, IN, LAST, UNIT
+from spacy_per_label.targets import BEGIN, IN, LAST, UNIT
 
 NLP = spacy.blank("en")
 
@@ -21,7 +21,7 @@ def test_each_text_is_in_the_fold_that_training_leaves_out(folds, demo_corpus):
     splits, seen = Counter(), Counter()
     for fold in range(folds):
         trained = {
-            eg.reference.text for eg in PartitionedCorpus(demo_corpus / "train", leave_out=f"{fold}/{folds}")(NLP)
+            eg.reference.text for eg in PartitionedCorpus(demo_corpus / "train", leave_out=fold, folds=folds)(NLP)
         }
         for doc in read_checked(demo_corpus, *LOOKED_AT[: 2 if fold == 0 else 1], fold=fold, folds=folds):
             assert doc.stored.text not in trained

@@ -9,6 +9,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from labelwise.check import folds as folds_module
 from labelwise.check.deck import LEAST, Finding, locate
 from labelwise.check.folds import LOOKED_AT, Folds, read_checked
 from labelwise.check.run import check
@@ -21,7 +22,6 @@ from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
 from labelwise.sources.convert_brat import convert_brat
 from labelwise.text import text_key
-from labelwise.train import side_by_side
 from labelwise.train.recipe import Recipe
 from scripts.check_labels import check_labels_cli
 from tests.conftest import ROOT
@@ -111,7 +111,7 @@ def test_findings_say_where_they_are_and_what_a_decision_changes(counted, noisy)
 
 
 def test_counts_need_no_training_and_equal_ones_are_equal_bytes(counted, noisy, tmp_path, monkeypatch):
-    monkeypatch.setattr(side_by_side, "train_pipeline", None)
+    monkeypatch.setattr(folds_module, "train_pipeline", None)
     checked = check(noisy / "corpus", tmp_path / "check")
     assert checked.texts == len(list(read_checked(noisy / "corpus", *LOOKED_AT))) < 120
     assert len(checked.findings) == len(rows_of(tmp_path / "check")) > 10
@@ -120,7 +120,7 @@ def test_counts_need_no_training_and_equal_ones_are_equal_bytes(counted, noisy, 
 
 @pytest.mark.parametrize("damage", ["one fold", "no places", "no JSON"])
 def test_what_is_not_there_is_said_before_anything_is_trained(damage, noisy, tmp_path, monkeypatch):
-    monkeypatch.setattr(side_by_side, "train_pipeline", lambda *given, **options: pytest.fail("trained"))
+    monkeypatch.setattr(folds_module, "train_pipeline", lambda *given, **options: pytest.fail("trained"))
     shutil.copytree(noisy / "corpus", tmp_path / "corpus")
     places = tmp_path / "corpus" / "places.jsonl"
     if damage == "no places":

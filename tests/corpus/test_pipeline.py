@@ -8,7 +8,7 @@ from labelwise.corpus.pipeline import check_tokens, forgetting
 from labelwise.corpus.tokenizer import LearningTokenizer, TokenizerRules, make_nlp, read_tokenizer
 from labelwise.errors import InputError
 from labelwise.evaluate.run import evaluate_pipeline
-from labelwise.package.contents import inspect_contents
+from labelwise.package.wheel import load_recognizer
 from labelwise.train.recipe import Recipe
 from labelwise.train.run import train_pipeline
 from tests.conftest import ROOT, TINY
@@ -51,7 +51,7 @@ def test_training_evaluation_and_packaging_refuse_such_a_pipeline(demo_corpus, t
         evaluate_pipeline(tmp_path / "model", demo_corpus / "test")
     assert evaluate_pipeline(tmp_path / "model", demo_corpus / "test", other_tokens=True).metrics.texts > 0
     with pytest.raises(InputError, match=r"test/part-.* the corpus has the tokens .* run all again"):
-        inspect_contents(tmp_path / "model", demo_corpus)
+        load_recognizer(tmp_path / "model", demo_corpus)
     monkeypatch.setattr("labelwise.train.registry.extend_tokenizer", lambda nlp, rules: None)
     recipe = Recipe(ROOT / "configs/cpu.cfg", demo_corpus, overrides=TINY)
     with pytest.raises(InputError, match=r"train/part-.* the corpus has the tokens .* Remedy: merge again"):

@@ -9,7 +9,7 @@ from labelwise.corpus.seen_texts import SEEN_TEXTS, collect_seen, read_seen, wri
 from labelwise.corpus.tokenizer import make_nlp, read_tokenizer
 from labelwise.errors import InputError
 from labelwise.text import text_key
-from labelwise.train.reader import read_docs
+from tests.conftest import read_docs
 
 
 @pytest.fixture

@@ -20,8 +20,8 @@ from labelwise.evaluate import predict as module
 from labelwise.evaluate.predict import Done, PredictJob, predict_part, predict_split, predict_texts
 from labelwise.evaluate.predictions import PredictedDoc, read_predictions
 from labelwise.files import digest_folder
-from labelwise.train.reader import read_docs
 from scripts.predict import predict_cli
+from tests.conftest import read_docs
 
 
 def predict(model: Path, split: Path, out: Path, **options) -> tuple[list[Done], list[PredictedDoc]]:

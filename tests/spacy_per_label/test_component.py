@@ -10,22 +10,10 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 from thinc.api import Model
 
-from spacy_per_label import (
-    BEGIN,
-    IN,
-    LAST,
-    OUT,
-    TAGS,
-    UNIT,
-    UNKNOWN,
-    FoundSpans,
-    choose_flat,
-    decode,
-    log_softmax,
-    targets_of,
-)
-from spacy_per_label.loss import loss_and_gradient
+from spacy_per_label.decode import FoundSpans, choose_flat, decode
+from spacy_per_label.loss import log_softmax, loss_and_gradient
 from spacy_per_label.model import make_heads, set_heads
+from spacy_per_label.targets import BEGIN, IN, LAST, OUT, TAGS, UNIT, UNKNOWN, targets_of
 
 NLP = spacy.blank("en")
 LABELS = {"A": 0, "B": 1, "C": 2}

@@ -15,8 +15,8 @@ from labelwise.merge.run import merge_data
 from labelwise.sources.convert_brat import convert_brat
 from labelwise.train.calibrate import fit
 from labelwise.train.reader import PartitionedCorpus
-from spacy_per_label import FoundSpans, PerLabelRecognizer
-from spacy_per_label.decode import calibrated
+from spacy_per_label import PerLabelRecognizer
+from spacy_per_label.decode import FoundSpans, calibrated
 from tests.conftest import stored
 from tests.train.training import train_in
 

@@ -29,7 +29,7 @@ def test_each_precision_trains_and_what_it_saves_loads_on_gpu_and_cpu(demo_corpu
 
 def test_training_goes_on_from_a_checkpoint(demo_corpus, tiny_bert, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr("labelwise.train.run.tidy_pipeline", lambda *given: 1 / 0)
+        patch.setattr("labelwise.train.run.write_seen", lambda *given: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             train_in(tmp_path, demo_corpus, with_bert(tiny_bert), GPU, gpu_id=0)
     assert train_in(tmp_path, demo_corpus, with_bert(tiny_bert), GPU, gpu_id=0, resume=True).resumed == 4
@@ -46,11 +46,11 @@ from labelwise.train.recipe import Recipe
 from labelwise.train.run import train_pipeline
 config, corpus, overrides = sys.argv[1:]
 recipe = Recipe(config, corpus, gpu_id=0, overrides=json.loads(overrides))
-assert train_pipeline(recipe, "model", "curve.tsv").halved == 0
+assert train_pipeline(recipe, "model", "curve.tsv").state.halved == 0
 taken = torch.cuda.max_memory_reserved()
 torch.cuda.empty_cache()
 torch.cuda.set_per_process_memory_fraction(0.6 * taken / torch.cuda.get_device_properties(0).total_memory)
-print("halved", train_pipeline(recipe, "model", "curve.tsv").halved)
+print("halved", train_pipeline(recipe, "model", "curve.tsv").state.halved)
 """
 
 

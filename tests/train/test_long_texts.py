@@ -32,14 +32,8 @@ def make_doc(text: str, ents: list[str], rejected: list[str]) -> Doc:
         ("a b c d", [], [], 4, ["a b c d"]),
         ("a b c d", [], [], 3, ["a b c ", "d"]),
         ("a b c d e f g", [], [], 2, ["a b ", "c d ", "e f ", "g"]),
-        ("a b . d e f", [], [], 4, ["a b . ", "d e f"]),
-        ("a b . d . f", [], [], 5, ["a b . d . ", "f"]),
-        ("a . c d e f g", [], [], 4, ["a . ", "c d e f ", "g"]),  # exactly half of the longest
-        ("a . c d e f g", [], [], 5, ["a . c d e ", "f g"]),  # less than half of it
-        ("a b ! d ? f …", [], [], 4, ["a b ! ", "d ? f …"]),
         ("a b c d e", ["c d"], [], 3, ["a b ", "c d e"]),
         ("a b c d e", [], ["c d"], 3, ["a b ", "c d e"]),
-        ("a b . d e", ["b . d"], [], 4, ["a b . d ", "e"]),  # a full stop inside an entity ends no sentence
         ("a b c d e f", ["a b c d"], [], 2, ["a b c d ", "e f"]),
         ("a b c d e f", [], ["a b c d", "d e"], 2, ["a b c d e ", "f"]),
         ("a b c d e f", ["c d e f"], [], 3, ["a b ", "c d e f"]),
@@ -87,7 +81,6 @@ def test_pieces_are_what_their_description_says(doc, longest):
         for token in doc[:-1]
         if (token.whitespace_ or token.is_space) and not any(start <= token.i < end - 1 for start, end in spans)
     ]
-    sentence_ends = [place for place in places if doc[place - 1].text in (".", "\n")]
     pieces = cut_doc(stored(doc), longest)
 
     assert "".join(piece.text for piece in pieces) == doc.text
@@ -100,8 +93,7 @@ def test_pieces_are_what_their_description_says(doc, longest):
         if wanted - start > longest:
             within = [place for place in places if start < place <= start + longest]
             beyond = [place for place in places if place > start + longest]
-            good = [place for place in within if place in sentence_ends and 2 * (place - start) >= longest]
-            wanted = max(good) if good else max(within) if within else min(beyond, default=len(doc))
+            wanted = max(within) if within else min(beyond, default=len(doc))
         start += len(piece)
         assert start == wanted
     assert sorted(survived) == sorted(found_in(doc))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from spacy.training.batchers import configure_minibatch_by_words
 from thinc.api import fix_random_seed
 
-from labelwise.train.batches import read_batches, share_of, sub_batches
+from labelwise.train.batches import read_batches, sub_batches
 from labelwise.train.checkpoint import State
 from labelwise.train.config import make_pipeline, read_settings
 from labelwise.train.loop import Loop
@@ -29,16 +29,6 @@ LENGTHS = st.lists(st.integers(1, 30), max_size=12)
 
 def make_texts(lengths: list[int]) -> list[str]:
     return [chr(ord("a") + number) * length for number, length in enumerate(lengths)]
-
-
-@settings(max_examples=150, deadline=None)
-@given(LENGTHS, st.integers(1, 4))
-def test_shares_have_every_text_once_and_about_as_many_words(lengths, ranks):
-    texts = make_texts(lengths)
-    shares = [share_of(texts, rank, ranks) for rank in range(ranks)]
-    assert sorted(text for share in shares for text in share) == sorted(texts)
-    words = [sum(map(len, share)) for share in shares]
-    assert max(words) - min(words) <= max(lengths, default=0)
 
 
 @settings(max_examples=150, deadline=None)

@@ -65,7 +65,7 @@ def test_all_ranks_go_on_with_fewer_words_at_a_time_and_learn_the_same(
     told: list[str] = []
     trained = train_in(tmp_path / "halved", demo_corpus, overrides, workers=workers, tell=told.append)
     told = [one for one in told if "out of memory at" in one and "words at a time; going on with" in one]
-    assert trained.halved == len(told) > 0
+    assert trained.state.halved == len(told) > 0
     one, other = (np.array(curve(tmp_path / name, "loss_ner", "score")).astype(float) for name in ("whole", "halved"))
     np.testing.assert_allclose(other, one, rtol=1e-3, atol=0.02)
 
@@ -102,7 +102,7 @@ def limited(*given, **options):
 
 config.init_nlp = limited
 try:
-    print(train_pipeline(Recipe(file, corpus, overrides=overrides), "model", "c.tsv", tell=print).halved)
+    print(train_pipeline(Recipe(file, corpus, overrides=overrides), "model", "c.tsv", tell=print).state.halved)
 except InputError as error:
     print("InputError:", error)
 """
@@ -144,7 +144,7 @@ def test_gradients_of_parts_are_put_aside_where_a_scaler_unscales_all_there_are(
         for slot in slots:
             slot.tensor.grad = None
         assert loop.update(0, texts, 0.0, {}) == 0
-        sums.append([slot.gradient().numpy() for slot in slots])
+        sums.append([slot.gradient().copy() for slot in slots])
     assert clean == [True] * (1 + len(texts))
     for one, other in zip(*sums, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-3 * np.abs(one).max() + 1e-6)

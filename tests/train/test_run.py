@@ -7,7 +7,6 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 import spacy
@@ -22,15 +21,14 @@ from labelwise.files import locked
 from labelwise.merge.rules.policies import Policies
 from labelwise.text import text_key
 from labelwise.train import run
-from labelwise.train.checkpoint import copy
 from labelwise.train.config import read_settings
 from labelwise.train.loop import Loop
-from labelwise.train.reader import PartitionedCorpus, read_docs
+from labelwise.train.reader import PartitionedCorpus
 from labelwise.train.recipe import Recipe
 from labelwise.train.registry import make_corpus_tokenizer
 from scripts import train as train_script
 from tests.bare import bare_environment
-from tests.conftest import ROOT, another_process
+from tests.conftest import ROOT, another_process, read_docs
 from tests.train.training import CPU, GPU, STEPS, curve, files, train_in, with_bert
 
 TEXT = "Heat 5 mL to 60degC, said Zoë Barton of Mercury Labs on 3 May 1999."
@@ -39,18 +37,9 @@ LEARNT = {**STEPS, "training.max_steps": 20, "training.eval_frequency": 10, "tra
 
 @pytest.fixture(scope="module")
 def trained(demo_corpus, tmp_path_factory) -> Path:
-    """A folder with a pipeline that was trained, `model`, as spaCy saved it, `untidy`, and the curve, `curve.tsv`."""
+    """A folder with a pipeline that was trained, `model`, and its curve, `curve.tsv`."""
     folder = tmp_path_factory.mktemp("cpu")
-    tidy = run.tidy_pipeline
-    with pytest.MonkeyPatch.context() as patched:
-
-        def watch(saved: Path, *given: Any) -> None:
-            copy(saved, folder / "linked")
-            spacy.load(folder / "linked").to_disk(folder / "untidy")
-            tidy(saved, *given)
-
-        patched.setattr(run, "tidy_pipeline", watch)
-        train_in(folder, demo_corpus, LEARNT)
+    train_in(folder, demo_corpus, LEARNT)
     return folder
 
 
@@ -67,19 +56,6 @@ def test_training_gives_a_curve_and_again_the_same_bytes(trained, demo_corpus, t
     assert one == other
 
 
-@pytest.mark.parametrize(("steps", "warned"), [(2, True), (3, False), (0, False)])
-def test_fewer_steps_than_the_warm_up_are_warned_of(demo_corpus, tmp_path, monkeypatch, steps, warned):
-    """Before the first step, which isn't taken here."""
-    schedule = {"@schedules": "warmup_linear.v1", "warmup_steps": 3, "total_steps": 4, "initial_rate": 0.001}
-    overrides = {**STEPS, "training.max_steps": steps, "training.optimizer.learn_rate": schedule}
-    monkeypatch.setattr(Loop, "run", lambda self: 1 / 0)
-    told: list[str] = []
-    with pytest.raises(ZeroDivisionError):
-        train_in(tmp_path, demo_corpus, overrides, tell=told.append)
-    found = [re.findall(r"\d+|warmup_steps", one) for one in told if "warm" in one]
-    assert found == ([["2", "3", "3", "warmup_steps"]] if warned else [])
-
-
 def test_the_pipeline_has_all_labels_and_the_tokenizer_of_the_merge_and_says_how_it_was_trained(trained, demo_corpus):
     nlp = spacy.load(trained / "model")
     assert sorted(nlp.get_pipe("ner").labels) == json.loads((demo_corpus / "manifest.json").read_text())["labels"]
@@ -90,22 +66,17 @@ def test_the_pipeline_has_all_labels_and_the_tokenizer_of_the_merge_and_says_how
     assert (system["portable"], system["sub_batch"]) == (False, 0)
 
 
-def strings(folder: Path) -> set[str]:
-    return set(json.loads((folder / "vocab" / "strings.json").read_text()))
-
-
 def test_the_words_of_the_texts_are_not_saved(trained, demo_corpus):
-    """Of long words, which aren't in bytes by chance, nor are the config's; spaCy itself would save them."""
+    """Of long words, which aren't in bytes by chance, nor are the config's; without them it finds the same."""
     docs = list(read_docs(demo_corpus / "train", spacy.blank("en")))
-    config = (trained / "untidy" / "config.cfg").read_text() + (trained / "untidy" / "meta.json").read_text()
+    config = (trained / "model/config.cfg").read_text() + (trained / "model/meta.json").read_text()
     language = {*spacy.blank("en").vocab.strings, *re.findall(r"\w+", config)}
     words = {token.text for doc in docs for token in doc if len(token.text) > 6} - language
     assert len(words) > 20
-    assert words <= strings(trained / "untidy")
     content = b"\n".join(path.read_bytes() for path in (trained / "model").rglob("*") if path.is_file())
     assert [word for word in words if word.encode() in content] == []
-    tidy, untidy = (spacy.load(trained / name) for name in ("model", "untidy"))
-    found = [[str(doc.ents) for doc in nlp.pipe(doc.text for doc in docs)] for nlp in (tidy, untidy)]
+    nlp = spacy.load(trained / "model")
+    found = [[str(doc.ents) for doc in nlp.pipe(doc.text for doc in docs)] for _ in range(2)]
     assert found[0] == found[1]
     assert any(len(one) > 2 for one in found[0])
 
@@ -321,10 +292,8 @@ READER = '[corpora.train]\n@readers = "spacy.Corpus.v1"\npath = ${paths.corpus}/
             r"recognizer per-label: the config has no \[components\.per_label\]",
         ),
         ((("[corpora.train]\n@readers", READER),), r"corpora\.train: its reader must be labelwise\.PartitionedCorpus"),
-        ((("portable = false", "portable = yes"),), r'\[system\] portable = "yes": give false or true'),
-        ((("portable = false", "portable = 1"),), r"\[system\] portable = 1: give false or true"),
-        ((("sub_batch = 0", "sub_batch = -1"),), r"\[system\] sub_batch = -1: give a number of words, or 0"),
-        ((("sub_batch = 0", "sub_batch = true"),), r"\[system\] sub_batch = true: give a number of words, or 0"),
+        ((("portable = false", "portable = yes"),), r"\[system\] portable is false or true, sub_batch a number"),
+        ((("sub_batch = 0", "sub_batch = true"),), r"\[system\] portable is false or true, sub_batch a number"),
     ],
 )
 def test_a_config_that_cannot_be_meant_is_refused(edits, message, demo_corpus, tmp_path):

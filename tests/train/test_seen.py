@@ -10,8 +10,7 @@ from spacy.util import load_config
 from labelwise.corpus.seen_texts import SEEN_TEXTS, collect_seen, read_seen
 from labelwise.errors import InputError
 from labelwise.evaluate.run import evaluate_pipeline
-from labelwise.train.reader import read_docs
-from tests.conftest import Merging
+from tests.conftest import Merging, read_docs
 from tests.train.training import CPU, STEPS, train_in
 
 SMALL = {**STEPS, "training.max_steps": 1}

@@ -11,7 +11,7 @@ from spacy.training import Example
 from labelwise.corpus.annotation import annotation_of
 from labelwise.errors import InputError
 from labelwise.merge.rules.policies import Policies
-from spacy_per_label import BEGIN, LAST, UNIT, targets_of
+from spacy_per_label.targets import BEGIN, LAST, UNIT, targets_of
 from tests.conftest import Merging
 from tests.merge.test_run import LABELS, read_docs
 
