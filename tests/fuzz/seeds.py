@@ -73,7 +73,7 @@ BRAT = [
 def jsonl(rows: list[Any]) -> list[bytes]:
     """Write rows one a line, in two orders."""
     lines = [json.dumps(row).encode() for row in rows]
-    return [b"\n".join(lines), b"\r\n".join(reversed(lines)) + b"\n{oops\n\n"]
+    return [b"\n".join(lines), b"\r\n".join(reversed(lines)) + b'\n{oops\n{"text": "caf\xe9"}\n\n']
 
 
 def databases(path: Path) -> list[bytes]:
