@@ -1,7 +1,6 @@
 """The wheel of labelwise itself has all its files."""
 
 import os
-import shutil
 import subprocess
 import tomllib
 import zipfile
@@ -12,7 +11,7 @@ from packaging.requirements import Requirement
 
 import labelwise
 from tests.bare import bare_environment
-from tests.clone import IDENTITY, replace_once
+from tests.clone import IDENTITY
 from tests.conftest import ROOT
 from tests.project.installed import build, run_build
 from tests.report.report_inputs import make_docs, write_results
@@ -100,14 +99,3 @@ def test_builds_of_two_commits_differ_in_their_version_alone(clone, tmp_path):
     assert len(found) == 3
     first, *others = found.values()
     assert others == [first, first]
-
-
-def test_an_sdist_keeps_its_commit_and_a_release_has_none(clone, tmp_path):
-    commit = git(clone, "rev-parse", "--short=8", "HEAD").strip()
-    sdist = run_build(clone, tmp_path / "dist", "sdist")
-    assert sdist.name == f"labelwise-{labelwise.__version__}+g{commit}.tar.gz"
-    shutil.unpack_archive(sdist, tmp_path, filter="data")
-    wheel = run_build(tmp_path / sdist.name.removesuffix(".tar.gz"), tmp_path / "wheel")
-    assert wheel.name == f"labelwise-{labelwise.__version__}+g{commit}-py3-none-any.whl"
-    replace_once(clone / "labelwise/__init__.py", labelwise.__version__, "0.3.0")
-    assert run_build(clone, tmp_path / "release").name == "labelwise-0.3.0-py3-none-any.whl"

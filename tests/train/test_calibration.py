@@ -1,24 +1,15 @@
 """Probabilities that can be trusted, fitted on dev."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import spacy
 from spacy.tokens import Doc, Span
 
 from labelwise.corpus.annotation import Annotation, annotate
-from labelwise.corpus.reliability import Reliability
-from labelwise.demo.write import make_demo
-from labelwise.merge.rules.settings import Settings
-from labelwise.merge.run import merge_data
-from labelwise.sources.convert_brat import convert_brat
 from labelwise.train.calibrate import fit
-from labelwise.train.reader import PartitionedCorpus
 from spacy_per_label import PerLabelRecognizer
-from spacy_per_label.decode import FoundSpans, calibrated
+from spacy_per_label.decode import FoundSpans
 from tests.conftest import stored
-from tests.train.training import train_in
 
 
 class Fixed(PerLabelRecognizer):
@@ -68,25 +59,3 @@ def test_what_generated_the_data_is_found(nlp):
 
 def test_where_nothing_was_found_nothing_is_fitted(nlp):
     assert fit(nlp, texts(nlp, np.full(100, -5.0), np.zeros(100, bool))) is None
-
-
-def test_a_slope_of_one_changes_nothing():
-    p = np.array([0.01, 0.5, 0.99])
-    assert calibrated(p, np.ones(3), np.zeros(3)) == pytest.approx(p)
-
-
-@pytest.mark.long
-def test_probabilities_are_calibrated_on_dev(tmp_path: Path):
-    """Of a pipeline that is far from perfect, on 500 texts."""
-    make_demo(tmp_path / "brat", docs=500, labels=4, words=60)
-    convert_brat(tmp_path / "brat", tmp_path / "tasks")
-    merge_data([tmp_path / "tasks" / "datasets.yml"], tmp_path / "corpus", Settings(dev_ratio=0.7, test_ratio=0.1))
-    trained = train_in(tmp_path, tmp_path / "corpus", {"training.max_steps": 35, "training.eval_frequency": 35})
-    assert trained.fitted.after <= 0.05
-    nlp = spacy.load(tmp_path / "model")
-    found, right = [], []
-    for text in PartitionedCorpus(tmp_path / "corpus" / "dev").texts():
-        spans = nlp(text.text).spans["labels"]
-        found.extend(spans.attrs["scores"])
-        right.extend((span.start_char, span.end_char, span.label_) in text.annotation.accepted for span in spans)
-    assert Reliability(zip(found, right, strict=True)).error() == pytest.approx(trained.fitted.after, abs=1e-3)

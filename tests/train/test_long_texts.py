@@ -1,6 +1,5 @@
 """How long texts are cut."""
 
-import pytest
 import spacy
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,41 +10,6 @@ from tests.conftest import stored
 
 NLP = spacy.blank("en")
 REJECTED = "incorrect_spans"
-
-
-def make_doc(text: str, ents: list[str], rejected: list[str]) -> Doc:
-    """A Doc of a text; its spans are given by the words that they have."""
-    doc = Doc(NLP.vocab, words=(words := text.split(" ")), spaces=[True] * (len(words) - 1) + [False])
-
-    def span(of: str) -> Span:
-        start = text.index(of)
-        return doc.char_span(start, start + len(of), "A")
-
-    doc.set_ents([span(of) for of in ents])
-    doc.spans[REJECTED] = [span(of) for of in rejected]
-    return doc
-
-
-@pytest.mark.parametrize(
-    ("text", "ents", "rejected", "longest", "pieces"),
-    [
-        ("a b c d", [], [], 4, ["a b c d"]),
-        ("a b c d", [], [], 3, ["a b c ", "d"]),
-        ("a b c d e f g", [], [], 2, ["a b ", "c d ", "e f ", "g"]),
-        ("a b c d e", ["c d"], [], 3, ["a b ", "c d e"]),
-        ("a b c d e", [], ["c d"], 3, ["a b ", "c d e"]),
-        ("a b c d e f", ["a b c d"], [], 2, ["a b c d ", "e f"]),
-        ("a b c d e f", [], ["a b c d", "d e"], 2, ["a b c d e ", "f"]),
-        ("a b c d e f", ["c d e f"], [], 3, ["a b ", "c d e f"]),
-        ("a b c d", ["a b", "c d"], [], 1, ["a b ", "c d"]),
-    ],
-)
-def test_texts_are_cut(text, ents, rejected, longest, pieces):
-    found = cut_doc(stored(make_doc(text, ents, rejected)), longest)
-    assert [piece.text for piece in found] == pieces
-    docs = [piece.to_doc(NLP.vocab) for piece in found]
-    assert [ent.text for doc in docs for ent in doc.ents] == ents
-    assert [span.text for doc in docs for span in doc.spans.get(REJECTED, ())] == rejected
 
 
 @st.composite

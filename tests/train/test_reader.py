@@ -11,7 +11,7 @@ from spacy.tokens import Doc, DocBin
 from labelwise.corpus.annotation import Annotation, annotate
 from labelwise.errors import InputError
 from labelwise.train import reader
-from labelwise.train.reader import PartitionedCorpus, example_maker
+from labelwise.train.reader import PartitionedCorpus
 from tests.conftest import read_docs
 
 NLP = spacy.blank("en")
@@ -117,18 +117,6 @@ def test_a_limit_takes_the_same_texts_in_every_epoch_and_opens_no_more_files(par
     assert len(set(opened)) == files
 
 
-def test_a_set_epoch_has_the_order_that_it_would_have_had_and_examples_are_made_later(partitions):
-    one, other = (PartitionedCorpus(partitions, shuffle=True) for _ in range(2))
-    epochs = [texts(one(NLP)) for _ in range(4)]
-    other.epoch = 2
-    for epoch in epochs[2:]:
-        docs = list(other.texts())
-        assert [doc.text for doc in docs] == epoch
-        examples = list(map(example_maker(NLP), docs))
-        assert [len(eg.predicted) for eg in examples] == list(map(len, docs))
-    assert other.epoch == 4
-
-
 def test_long_texts_are_cut_and_counted(tmp_path):
     docs = [NLP.make_doc(text) for text in ("a b c d e", "f g", "h i j k", "", "l m n")]
     docs[0].set_ents([docs[0].char_span(4, 7, "A")])
@@ -142,16 +130,6 @@ def test_long_texts_are_cut_and_counted(tmp_path):
     rejected = [[span.text for span in eg.reference.spans.get("incorrect_spans", ())] for eg in examples]
     assert rejected == [[], [], ["e"], [], ["h i j"], [], [], []]
     assert corpus.counts == {"texts": 4, "without tokens": 1, "cut": 3, "longer, as they couldn't be cut": 1}
-
-
-def test_texts_are_counted_in_the_first_epoch_so_far_and_then_in_the_last_whole_one(partitions):
-    corpus = PartitionedCorpus(partitions, limit=6)
-    first = corpus(NLP)
-    next(first)
-    assert corpus.counts["texts"] == 1
-    list(first)
-    next(corpus(NLP))
-    assert corpus.counts["texts"] == 6
 
 
 @pytest.mark.parametrize(("coverage", "uncovered"), [("by-label", {"B": "none"}), ("outside", {})])

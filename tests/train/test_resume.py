@@ -7,22 +7,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from spacy.language import Language
-from spacy.util import registry
-from thinc.api import Adam, fix_random_seed
 
 from labelwise.corpus.tokenizer import read_rules
 from labelwise.errors import InputError
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
 from labelwise.train import checkpoint, run
-from labelwise.train.checkpoint import State, read_state, restore, save_checkpoint
-from labelwise.train.config import make_pipeline, read_settings
-from labelwise.train.parameters import find_slots
+from labelwise.train.checkpoint import read_state
 from labelwise.train.reader import PartitionedCorpus
-from labelwise.train.recipe import Recipe
 from tests.conftest import ROOT
 from tests.train.training import CPU, GPU, STEPS, files, train_in, with_bert
 
@@ -130,85 +124,10 @@ def test_the_checkpoint_of_another_training_is_not_used(other, demo_corpus, tmp_
     assert sorted(path.name for path in tmp_path.iterdir()) == ["curve.tsv", "model"]
 
 
-def output(folder: Path) -> Path:
-    """What a checkpoint copies of a training's folder."""
-    (folder / "model-best").mkdir(parents=True)
-    (folder / "model-best" / "meta.json").write_text("{}")
-    (folder / "curve.tsv").write_text("step\n0\n")
-    return folder
-
-
-@pytest.mark.parametrize("kind", ["tok2vec", "transformer"])
-def test_a_checkpoint_has_all_that_the_next_step_depends_on(kind, demo_corpus, tiny_bert, tmp_path):
-    def make(seed: int):
-        config, overrides = (GPU, with_bert(tiny_bert)) if kind == "transformer" else (CPU, STEPS)
-        recipe = Recipe(config, demo_corpus, overrides={**overrides, "training.seed": seed})
-        nlp = make_pipeline(recipe, read_settings(recipe))
-        corpus = registry.resolve(nlp.config.interpolate()["corpora"])["train"]
-        return nlp, Adam(0.001, use_averages=True), list(corpus(nlp))
-
-    nlp, optimizer, examples = make(seed=1)
-    for number in range(3):
-        nlp.update(examples[number : number + 2], sgd=optimizer, drop=0.1)
-    state = State("a", step=3, epoch=1, batches=2, scores=[0.5])
-    save_checkpoint(tmp_path / "checkpoint", state, nlp, optimizer, output(tmp_path / "out"))
-    other, fresh, _ = make(seed=2)
-    fix_random_seed(9)
-    assert read_state(tmp_path / "checkpoint", "a") == state
-    restore(tmp_path / "checkpoint", state, other, fresh)
-    pairs = list(zip(find_slots(nlp), find_slots(other), strict=True))
-    assert all(np.array_equal(one.get(), two.get()) for one, two in pairs)
-    assert {optimizer.nr_update.get(one.key, 0) for one, _ in pairs} >= {3}
-    for one, two in pairs:
-        assert optimizer.nr_update.get(one.key, 0) == fresh.nr_update.get(two.key, 0)
-        for name in ("mom1", "mom2", "averages"):
-            have, want = getattr(fresh, name).get(two.key), getattr(optimizer, name).get(one.key)
-            assert (have is None) == (want is None)
-            assert want is None or np.array_equal(have, want)
-
-
 @pytest.mark.parametrize("content", ["{}", '{"fingerprint": "f", "step": 3}', "no JSON", '{"digest":"b","step":3}'])
 def test_checkpoints_of_another_version_or_training_are_not_used(content, tmp_path):
     (tmp_path / "state.json").write_text(content)
     assert read_state(tmp_path, "a") is None
-
-
-@pytest.mark.parametrize("how", [KeyboardInterrupt, "SIGKILL"])
-def test_a_checkpoint_that_was_being_written_is_not_taken(how, tmp_path, monkeypatch):
-    """The one before is, as it was; and what a killed process leaves doesn't hinder the next one."""
-    monkeypatch.setattr(checkpoint, "take_arrays", lambda nlp, optimizer: {})
-    monkeypatch.setattr(checkpoint, "find_slots", lambda nlp: [])
-    folder, saved = output(tmp_path / "out"), tmp_path / "checkpoint"
-
-    def save(step: int) -> None:
-        save_checkpoint(saved, State("a", step=step), None, None, folder)
-
-    def stop(*given, **options):
-        if how == "SIGKILL":
-            os.kill(os.getpid(), signal.SIGKILL)
-        raise how
-
-    save(2)
-    before = files(saved)
-    with (folder / "curve.tsv").open("a") as curve:
-        curve.write("1\n")
-    shutil.rmtree(folder / "model-best")
-    output(tmp_path / "other").joinpath("model-best").rename(folder / "model-best")
-    with monkeypatch.context() as patched:
-        patched.setattr(np, "savez", stop)
-        if how == "SIGKILL":
-            if child := os.fork():
-                assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
-            else:
-                save(4)
-        else:
-            with pytest.raises(how):
-                save(4)
-    assert files(saved) == before
-    assert read_state(saved, "a").step == 2
-    save(4)
-    assert read_state(saved, "a").step == 4
-    assert files(saved)["curve.tsv"] == b"step\n0\n1\n"
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -4,7 +4,6 @@ import json
 import re
 import shutil
 import subprocess
-import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -131,38 +130,6 @@ def test_another_training_to_the_same_folder_is_refused_at_once(demo_corpus, tmp
     message = r"model: another process is writing this; wait until it ends"
     with another_process(locked(tmp_path / "model")), pytest.raises(InputError, match=message):
         train_in(tmp_path, demo_corpus)
-
-
-@pytest.mark.parametrize("config", [CPU, GPU], ids=["cpu", "gpu"])
-def test_configs_stream_and_begin_with_their_command(config):
-    assert config.read_text().startswith(f"# python -m spacy init config configs/{config.name} ")
-    assert load_config(config)["training"]["max_epochs"] == -1
-
-
-@pytest.mark.parametrize(
-    ("registry", "name"),
-    [
-        ("readers", "labelwise.PartitionedCorpus.v1"),
-        ("callbacks", "labelwise.corpus_tokenizer.v1"),
-        ("loggers", "labelwise.Logger.v1"),
-        ("factories", "per_label"),
-        ("architectures", "spacy-per-label.Heads.v1"),
-        ("architectures", "spacy-per-label.Transformer.v1"),
-    ],
-)
-def test_registered_names(registry, name):
-    assert getattr(spacy.registry, registry).get(name)
-
-
-@pytest.mark.skipif(Path("/dev/nvidia0").exists(), reason="has a GPU")
-def test_without_a_gpu_training_for_one_stops_at_once(demo_corpus, tmp_path):
-    command = [sys.executable, "-m", "scripts.train", GPU, demo_corpus, tmp_path / "m", "--curve", tmp_path / "c.tsv"]
-    done = subprocess.run([*command, "--gpu-id", "0"], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert "GPU 0 can't be used" in done.stdout
-    assert "--gpu-id -1" in done.stdout
-    assert "Traceback" not in done.stdout + done.stderr
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

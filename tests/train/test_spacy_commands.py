@@ -12,7 +12,6 @@ from spacy.tokens import DocBin
 
 from labelwise.corpus.tokenizer import read_rules
 from labelwise.demo.write import make_demo
-from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
 from labelwise.sources.convert_brat import convert_brat
@@ -83,20 +82,6 @@ def test_the_config_of_a_saved_pipeline_is_one_to_train_with(corpus, model, tmp_
     run("train", model / "config.cfg", *CODE, *paths, *FEW)
     kinds = [type(spacy.load(folder).get_pipe("ner")) for folder in (model, tmp_path / "out" / "model-best")]
     assert kinds[0] is kinds[1]
-
-
-@pytest.mark.long
-def test_evaluate_finds_the_scores_that_labelwise_finds_but_for_gold_without_token_boundaries(corpus, model):
-    printed = run("evaluate", model, corpus / "test", *CODE)
-    scores = evaluate_pipeline(model, corpus / "test").metrics.all_gold
-    found = {kind: float(value) / 100 for kind, value in re.findall(r"(?m)^NER ([PR]) +([0-9.]+)", printed)}
-    entities = sum(
-        len(doc.ents)
-        for file in (corpus / "test").glob("*.spacy")
-        for doc in DocBin().from_disk(file).get_docs(spacy.blank("en").vocab)
-    )
-    assert scores.f > 0
-    assert found == pytest.approx({"P": scores.p, "R": scores.r * scores.support / entities}, abs=0.0001)
 
 
 @pytest.mark.long
