@@ -39,10 +39,11 @@ class AnswerPlace(msgspec.Struct, omit_defaults=True):
     digests: dict[str, str] | None = None
 
     def of(self, span: tuple[int, int] | None) -> str:
-        """Name file and line: those of a span that has a line of its own, or else the answer's."""
-        own = ((file, line) for start, end, file, line in self.lines if (start, end) == span)
-        file, line = next(own, (self.file, self.line))
-        return f"{file}:{line}"
+        """Name file and line: of a span that has a line of its own, or else of the answer; a document has no line."""
+        own = [(file, line) for start, end, file, line in self.lines if (start, end) == span]
+        others = [(file, 0) for _, _, file, _ in self.lines]
+        file, line = (*own, *others, (self.file, self.line))[0]
+        return f"{file}:{line}" if line else file
 
 
 class TextPlaces(msgspec.Struct):
