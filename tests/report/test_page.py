@@ -13,6 +13,7 @@ from labelwise.errors import InputError
 from labelwise.evaluate.scores import Metrics
 from labelwise.report.page import Base, hash_of, make_report, write_report
 from scripts.report import report_cli
+from tests.conftest import write_jsonl
 from tests.report.report_inputs import HOSTILE, make_docs, write_results
 
 
@@ -208,6 +209,29 @@ def test_after_a_fix_the_page_says_what_it_was_worth(own):
     assert "+0.200" in Page(html).text("labels")
     assert "You decided" not in render(own, "cpu", base=Base("main", before))
     assert "F1 was" not in render(own, "cpu")
+
+
+@pytest.mark.parametrize(
+    ("cases", "said"), [(29, None), (30, "by your 30 decisions: 5%"), (60, "by your 60 decisions: 10%")]
+)
+def test_the_share_of_tests_own_errors_is_shown_from_thirty_decisions_on(own, cases, said):
+    """All were wrong, and so are the 5 cases that are left: of 640 gold spans of train and dev, 35 or 65."""
+    path = own / "metrics" / "merge.json"
+    ledger = json.loads(path.read_text(encoding="utf8"))
+    path.write_text(
+        json.dumps(ledger | {"gold": {"train": {"PERSON": 500}, "dev": {"PERSON": 140}, "test": {"PERSON": 99}}})
+    )
+    decided = {
+        "dataset": "PERSON",
+        "label": "PERSON",
+        "answer": "0" * 12,
+        "verdict": "gold is wrong",
+        "removed": [0, 3],
+    }
+    rows = [{**decided, "text": f"{number:024x}"} for number in range(cases)]
+    write_jsonl(own / "assets/decisions/decisions.jsonl", rows)
+    page = Page(render(own, "cpu")).text("gold")
+    assert said in page if said else "errors of test itself" not in page
 
 
 def test_the_forty_two_labels_that_test_knows_nothing_of_are_named_as_left_out(html):
