@@ -11,11 +11,12 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, NamedTuple
 
 import pycrfsuite
 import typer
@@ -25,11 +26,11 @@ from labelwise.corpus.docbin_reader import BEGIN, INSIDE, StoredDoc, read_stored
 from labelwise.corpus.manifest import find_partitions
 from labelwise.corpus.pipeline import load_pipeline, predict_each
 from labelwise.train.dev_scores import Counts, scores_of
-from labelwise.train.recipe import Recipe
+from labelwise.train.recipe import Recipe, Recognizer
 from labelwise.train.run import train_pipeline
 
-TRAINER = {"c1": 0.1, "c2": 0.01, "max_iterations": 150}
-Method = Literal["crf", "per-label", "ner"]
+TRAINER = {"c1": 0.0, "c2": 1.0, "max_iterations": 150}
+METHODS = ("crf", "per-label", "vectors", "ner")  # vectors: per-label, with a table of static vectors
 Entities = set[tuple[int, int, str]]  # start and end in tokens, and the label
 Predict = Callable[[list[StoredDoc]], list[Entities]]
 
@@ -146,9 +147,10 @@ def measure(corpus: Path, train: Callable[[Path], Predict]) -> Score:
 def main(
     corpora: Annotated[list[Path], typer.Argument(help="Folders that the merge wrote")],
     size: Annotated[list[int], typer.Option(help="Texts of train; 0 for all")] = [50, 100, 200, 0],  # noqa: B006
-    method: Annotated[list[Method], typer.Option(help="crf | per-label | ner")] = ["crf", "per-label"],  # noqa: B006
+    method: Annotated[list[str], typer.Option(help=" | ".join(METHODS))] = ["crf", "per-label"],  # noqa: B006
     seeds: Annotated[int, typer.Option(help="Trainings of each pipeline")] = 3,
     steps: Annotated[int, typer.Option(help="Training steps of each pipeline; 0 for the config's")] = 0,
+    table: Annotated[Path | None, typer.Option(help="Static vectors that scripts.vectors has made")] = None,
     config: Annotated[Path, typer.Option(help="Config of the pipelines")] = Path("configs/cpu.cfg"),
     name: Annotated[str, typer.Option(help="Of the file in benchmarks/results")] = "crf",
 ) -> None:
@@ -159,7 +161,9 @@ def main(
         for texts in sorted({each if 0 < each < there else there for each in size}):
             for each in method:
                 scores = [
-                    measure(corpus, trainer_of(each, corpus, texts, seed, steps, config))
+                    measure(
+                        corpus, trainer_of(each, Recipe(config, corpus, seed=seed, limit=texts, max_steps=steps), table)
+                    )
                     for seed in range(1 if each == "crf" else seeds)
                 ]
                 f1, macro_f1, seconds, rates = zip(*scores, strict=True)
@@ -171,14 +175,15 @@ def main(
     write_result(name, columns | {"CPU seconds of training": ",.0f", "words per second": ",.0f"}, rows)
 
 
-def trainer_of(
-    method: Method, corpus: Path, texts: int, seed: int, steps: int, config: Path
-) -> Callable[[Path], Predict]:
+def trainer_of(method: str, recipe: Recipe, table: Path | None) -> Callable[[Path], Predict]:
     """Make what trains in a folder."""
     if method == "crf":
-        return partial(train_crf, corpus, texts)
-    recipe = Recipe(config, corpus, seed=seed, limit=texts, max_steps=steps, recognizer=method)
-    return partial(train_recognizer, recipe)
+        return partial(train_crf, recipe.corpus, recipe.limit)
+    if method not in METHODS:
+        raise SystemExit(f"--method {method}: give one of {', '.join(METHODS)}")
+    recognizer: Recognizer = "ner" if method == "ner" else "per-label"
+    vectors = table if method == "vectors" else None
+    return partial(train_recognizer, replace(recipe, recognizer=recognizer, vectors=vectors))
 
 
 if __name__ == "__main__":
