@@ -32,7 +32,7 @@ from thinc.types import Floats2d
 from spacy_per_label.decode import FoundSpans, calibrated, choose_flat, decode
 from spacy_per_label.loss import log_softmax, loss_and_gradient
 from spacy_per_label.model import set_heads
-from spacy_per_label.targets import TAGS, gold_spans, targets_of
+from spacy_per_label.targets import OUT, TAGS, gold_spans, targets_of
 
 SPANS_KEY = "labels"
 
@@ -122,7 +122,9 @@ class PerLabelRecognizer(TrainablePipe):
     def log_probabilities(self, docs: Sequence[Doc]) -> np.ndarray:
         """Compute the logarithms of the tags' probabilities, of the shape (tokens of all docs, labels, 5)."""
         flat = self.model.ops.to_numpy(self.model.ops.xp.concatenate(self.model.predict(docs)))
-        return log_softmax(flat.reshape(len(flat), -1, TAGS))
+        logits = flat.reshape(len(flat), -1, TAGS)
+        logits[..., OUT] += self.cfg.get("outside", 0.0)  # below 0, more spans are found
+        return log_softmax(logits)
 
     def set_annotations(self, docs: Iterable[Doc], found: Sequence[FoundSpans]) -> None:
         """Set `doc.spans["labels"]` to all spans found, with their probabilities, and `doc.ents` to a choice."""

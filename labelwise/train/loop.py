@@ -189,6 +189,10 @@ class Loop:
         self.losses, self.spent = Counter(), Counter()
         return info
 
+    def score_alone(self) -> float:
+        """Score dev by the weights of the config, in this process alone."""
+        return weighted_score(scores_of(count_entities(self.nlp, self.dev.texts())), self.training["score_weights"])
+
     def count_dev(self) -> Counts:
         """Count the entities of this rank's texts of dev, and add up what all ranks have counted."""
         share = islice(self.dev.texts(), self.ranks.rank, None, self.ranks.count)

@@ -23,7 +23,7 @@ from labelwise.device import gpu_load, use_gpu
 from labelwise.errors import InputError
 from labelwise.files import beside, check_replaceable, remove, staged_together, workspace
 from labelwise.parallel import tree_pss
-from labelwise.train.calibrate import Fitted, fit
+from labelwise.train.calibrate import SMALL, Fitted, choose_outside, fit
 from labelwise.train.checkpoint import BEST, CURVE, State, copy, digest_training, read_state, restore, save_checkpoint
 from labelwise.train.config import make_pipeline, read_settings, source_folders, vectors_of
 from labelwise.train.loop import Loop
@@ -161,9 +161,12 @@ def _lead(
             peak = _record(loop, folder, checkpoint, recipe.gpu_id, save)
         (folder / RESOURCES).touch()  # a training that only finished has none
         nlp.from_disk(folder / BEST, exclude=["vocab"])  # the saved one lacks the words of the texts
-        fitted = fit(nlp, loop.dev.texts()) if recipe.recognizer == "per-label" else None
-        if fitted:
-            ner.cfg |= fitted.settings
+        fitted = None
+        if recipe.recognizer == "per-label":
+            if loop.corpus.counts["texts"] < SMALL:
+                choose_outside(nlp, loop.score_alone)
+            if fitted := fit(nlp, loop.dev.texts()):
+                ner.cfg |= fitted.settings
             save()
         write_seen(folder / BEST, seen)
         for name, file in zip((BEST, CURVE, RESOURCES), files, strict=True):

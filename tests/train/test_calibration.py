@@ -6,7 +6,7 @@ import spacy
 from spacy.tokens import Doc, Span
 
 from labelwise.corpus.annotation import Annotation, annotate
-from labelwise.train.calibrate import fit
+from labelwise.train.calibrate import choose_outside, fit
 from spacy_per_label import PerLabelRecognizer
 from spacy_per_label.decode import FoundSpans
 from tests.conftest import stored
@@ -55,6 +55,29 @@ def test_what_generated_the_data_is_found(nlp):
     assert found.settings["slopes"]["A"] == pytest.approx(0.5, abs=0.08)
     assert found.settings["intercepts"]["A"] == pytest.approx(0.3, abs=0.2)
     assert found.after < 0.02 < found.before
+
+
+def test_of_few_texts_one_temperature_is_fitted(nlp):
+    rng = np.random.default_rng(0)
+    odds = rng.normal(1, 2, 2900)
+    right = rng.random(2900) < 1 / (1 + np.exp(-(0.5 * odds + 0.3)))
+    found = fit(nlp, texts(nlp, odds, right))  # 29
+    assert found.settings["intercepts"] == {"A": 0}
+    assert 0.5 < found.settings["slopes"]["A"] < 0.9  # it takes over what the intercept would do
+
+
+def test_the_error_is_of_texts_that_were_not_fitted_on(nlp):
+    """Texts in turn are all wrong and all right: what one half fits is as wrong as can be for the other."""
+    odds = np.random.default_rng(0).normal(2, 1, 4000)
+    found = fit(nlp, texts(nlp, odds, np.arange(4000) // 100 % 2 == 1))
+    assert found.after > 0.9
+
+
+@pytest.mark.parametrize(("scores", "chosen"), [({-1.0: 0.7, -2.0: 0.6}, -1.0), ({}, 0.0)])
+def test_the_shift_with_the_highest_score_is_chosen(nlp, scores, chosen):
+    settings = nlp.get_pipe("ner").cfg
+    choose_outside(nlp, lambda: scores.get(settings["outside"], 0.5))
+    assert settings["outside"] == chosen
 
 
 def test_where_nothing_was_found_nothing_is_fitted(nlp):
