@@ -16,7 +16,7 @@ from spacy.language import Language
 from spacy.training.loop import create_before_to_disk_callback, update_meta
 from thinc.api import Config
 
-from labelwise.corpus.manifest import unchanged
+from labelwise.corpus.manifest import read_manifest, unchanged
 from labelwise.corpus.pipeline import check_tokens, strings_of
 from labelwise.corpus.seen_texts import collect_seen, write_seen
 from labelwise.device import gpu_load, use_gpu
@@ -163,7 +163,8 @@ def _lead(
         nlp.from_disk(folder / BEST, exclude=["vocab"])  # the saved one lacks the words of the texts
         fitted = None
         if recipe.recognizer == "per-label":
-            if loop.corpus.counts["texts"] < SMALL:
+            texts = read_manifest(recipe.corpus).splits["train"].texts
+            if min(texts, recipe.limit or texts) < SMALL:
                 choose_outside(nlp, loop.score_alone)
             if fitted := fit(nlp, loop.dev.texts()):
                 ner.cfg |= fitted.settings
