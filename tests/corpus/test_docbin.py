@@ -136,8 +136,8 @@ def test_arrays_that_do_not_fit_together_are_an_error(tmp_path, damage):
 
 
 def test_a_span_outside_of_its_text_is_an_error(tmp_path):
-    """It ends at a token that the file has, in the next text."""
+    """It ends behind the second text of 3 tokens, at a token that the file has."""
     group = encode({"name": GOLD, "attrs": {}, "spans": [SPAN.pack(0, 0, 0, 0, 4, 0, 9)]})
-    write_damaged(tmp_path / "a.spacy", lambda content: {"span_groups": [encode({group: [GOLD]}), b""]})
-    with pytest.raises(InputError, match=r"text 1 has a span that isn't inside it"):
+    write_damaged(tmp_path / "a.spacy", lambda content: {"span_groups": [b"", encode({group: [GOLD]})]})
+    with pytest.raises(InputError, match=r"text 2 has a span that isn't inside it"):
         list(read_stored_docs(tmp_path / "a.spacy"))
