@@ -31,6 +31,13 @@ def test_a_correction_in_another_data_set_takes_effect(merging):
     assert "1 answer replaced by the same person's later one in another data set: a by" in said(ledger)
 
 
+def test_of_the_labels_of_an_answer_only_those_asked_again_are_replaced(merging):
+    both, again = answer(ZOE, LABS, who="ann", time=1), answer(who="ann", time=2)
+    ledger = merge(merging, both, again, ("PERSON", "COMPANY"), ("COMPANY",))
+    assert (ledger.rows, ledger.spans) == ({"merged": 2}, {"entity": 1, "superseded": 1})
+    assert +ledger.labels["COMPANY"] == {"complete": 1}
+
+
 @pytest.mark.parametrize(
     ("one", "other", "declared", "same"),
     [

@@ -75,6 +75,15 @@ def test_a_bad_span_costs_only_itself(merging, span, outcome):
     assert (problem["dataset"], problem["line"], problem["reason"].partition(":")[0]) == ("a", 1, outcome)
 
 
+def test_what_an_export_of_an_earlier_merge_did_not_cover_stays_uncovered(merging):
+    """A span of a label that nobody looked for can't be."""
+    uncovered = {"Place": "partial", "Reagent": "none"}
+    merging.add("a", ["Amount", "Place", "Reagent"], [task(JORDAN, WATER, _labelwise_uncovered=uncovered)])
+    assert merging.run().spans == {"entity": 1, "invalid": 1}
+    ((_, doc),) = read_docs(merging.root).values()
+    assert (annotation_of(doc).accepted, annotation_of(doc).uncovered) == ({JORDAN}, uncovered)
+
+
 def test_a_declared_split_keeps_data_sets_of_other_splits_out_and_no_others(merging):
     merging.add("train", ["Amount"], [task(AMOUNT)], split="train")
     merging.add("own", ["Reagent"], [task(WATER)], split="test")
