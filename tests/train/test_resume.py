@@ -58,10 +58,10 @@ def test_killed_twice_training_ends_with_the_same_bytes(recognizer, demo_corpus,
 
 @pytest.mark.long
 def test_killed_training_of_a_transformer_ends_with_the_same_bytes(demo_corpus, tiny_bert, tmp_path):
-    """Three parts a batch: update 11 is the second part of step 3, of which a gradient is lost."""
+    """Four parts a batch: update 14 is the second part of step 3, of which a gradient is lost."""
     overrides = with_bert(tiny_bert, accumulate_gradient=3)
     train_in(tmp_path / "whole", demo_corpus, overrides, GPU)
-    kill_in(tmp_path / "killed", demo_corpus, overrides, GPU, at=11)
+    kill_in(tmp_path / "killed", demo_corpus, overrides, GPU, at=14)
     assert train_in(tmp_path / "killed", demo_corpus, overrides, GPU, resume=True).resumed == 2
     assert files(tmp_path / "killed") == files(tmp_path / "whole")
 
