@@ -108,11 +108,12 @@ def test_what_a_head_for_each_label_learns_is_said_of_each_lost_span(merging: Me
     merging.add("a", LABELS, rows)
     merging.run()
     docs = {text: doc for text, (_, doc) in read_docs(merging.root).items()}
+    nlp = spacy.blank("en")
     heads = {label: number for number, label in enumerate(LABELS)}
     said = set()
     for one in map(json.loads, merging.files()["lost_spans.jsonl"].splitlines()):
         doc, lost = docs[one["text"]], one["spans"][0]
-        tags = targets_of(Example(spacy.blank("en")(doc.text), doc), heads)[0][:, heads[lost["label"]]]
+        tags = targets_of(Example(nlp(doc.text), doc), heads)[0][:, heads[lost["label"]]]
         span = doc.char_span(lost["start"], lost["end"])
         begins = [place for place in range(len(doc)) if tags[place] in (BEGIN, UNIT)]
         ends = [place + 1 for place in range(len(doc)) if tags[place] in (LAST, UNIT)]
