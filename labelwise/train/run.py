@@ -168,7 +168,10 @@ def _lead(
                 choose_outside(nlp, loop.score_alone)
             if fitted := fit(nlp, loop.dev.texts()):
                 ner.cfg |= fitted.settings
-            save()
+            # A checkpoint may share the file. Saving all anew would give a transformer's config another folder's name.
+            path = folder / BEST / "ner" / "cfg"
+            path.unlink()
+            path.write_text(json.dumps(ner.cfg, indent=2, ensure_ascii=False), encoding="utf8")
         write_seen(folder / BEST, seen)
         for name, file in zip((BEST, CURVE, RESOURCES), files, strict=True):
             if file:
