@@ -44,12 +44,14 @@ def convert_brat_cli(
     fallback: Annotated[Path | None, Option(help="Folder to convert when BRAT_DIR has no documents")] = None,
     unless: Annotated[Path | None, Option(help="Folder of other data sets, beside which FALLBACK isn't needed")] = None,
     project: Annotated[Path | None, Option(help="YAML file with a section `brat`")] = None,
+    prefix: Annotated[str, Option(help="What the data sets' names begin with, if several corpora are merged")] = "",
     strict: Annotated[bool, Option("--strict", help="Fail, and write nothing, if any line can't be converted")] = False,
 ) -> None:
     """Convert a brat folder to tasks, with all labels of a document in one."""
     with user_errors("Nothing was converted"):
         section = msgspec.structs.asdict(read_section(project, "brat", BratSection))
         section["labels"] = tuple(section["labels"])
+        section["prefix"] = prefix or section["prefix"]
         how = Reading(**{name: section.pop(name) for name in Reading._fields if name in section})
         report = convert_brat(
             brat_dir,
