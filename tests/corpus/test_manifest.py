@@ -11,7 +11,6 @@ from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import SPLITS, find_partitions, read_manifest, unchanged
 from labelwise.errors import InputError
 from labelwise.evaluate import run as evaluation
-from labelwise.evaluate.tables import Tables
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
 from labelwise.train.recipe import Recipe
@@ -111,12 +110,3 @@ def test_a_corpus_that_is_merged_meanwhile_is_refused(corpus):
     assert list(read_stored_docs(partition)), "it is what was listed"
     with pytest.raises(InputError, match="it has changed since"):
         list(read_stored_docs(find_partitions(corpus / "test")[0]))
-
-
-def test_predictions_of_fewer_texts_are_refused(corpus, model):
-    predictions = corpus.parent / "predictions.jsonl"
-    evaluation.evaluate_pipeline(model, corpus / "test", predictions=predictions)
-    lines = predictions.read_bytes().splitlines(keepends=True)
-    predictions.write_bytes(b"".join(lines[1:]))
-    with pytest.raises(InputError, match=r"predictions\.jsonl: not the predictions for the texts of .*test;"):
-        evaluation.score(predictions, corpus / "test", Tables.of(corpus.parent), {})
