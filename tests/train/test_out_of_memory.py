@@ -59,7 +59,7 @@ def test_all_ranks_go_on_with_fewer_words_at_a_time_and_learn_the_same(
     workers, rank, demo_corpus, tmp_path, monkeypatch
 ):
     """What failed had left gradients behind, and a loss."""
-    overrides = {**STEPS, "training.dropout": 0.0}
+    overrides = {**STEPS, "training.dropout": 0.0, "training.batcher.size": 900}
     train_in(tmp_path / "whole", demo_corpus, overrides, workers=workers)
     fail_beyond(150, monkeypatch, rank)
     told: list[str] = []
