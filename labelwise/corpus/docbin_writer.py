@@ -48,8 +48,9 @@ class DocWriter:
         self.spaces += doc.spaces.tobytes()
         self.lengths.append(len(doc))
         self.user_data.append(encode({USER_DATA: doc.merged} if doc.merged else {}))
-        used = {*doc.words.tolist(), *(label for _, _, label in (*doc.gold, *doc.rejected))}
-        self.strings.update((name, doc.strings[name]) for name in used - self.strings.keys())
+        for name in {*doc.words.tolist(), *(label for _, _, label in (*doc.gold, *doc.rejected))}:
+            if name not in self.strings:
+                self.strings[name] = doc.strings[name]
 
     def write(self, path: Path) -> None:
         """Write a `.spacy` file."""

@@ -50,8 +50,8 @@ def to_doc(
     doc = tokenize(merged.text)
     tokens = doc.to_array([ORTH, SPACY, IDX, LENGTH])
     starts, ends = tokens[:, 2].tolist(), (tokens[:, 2] + tokens[:, 3]).tolist()
-    first = {start: token for token, start in enumerate(starts)}
-    last = {end: token for token, end in enumerate(ends, 1)}
+    first = dict(zip(starts, range(len(doc)), strict=True))
+    last = dict(zip(ends, range(1, len(doc) + 1), strict=True))
     aligned: dict[SpanKey, Tokens] = {}
     for key in merged.accepted:
         start, end = first.get(key[0]), last.get(key[1])
@@ -74,20 +74,21 @@ def to_doc(
 
     strings: Any = doc.vocab.strings
     names = {label: strings.add(label) for label in labels}
-    iob = [OUTSIDE if unmarked == "outside" else MISSING] * len(doc)
-    types = [0] * len(doc)
+    iob = np.full(len(doc), OUTSIDE if unmarked == "outside" else MISSING, np.uint64)
+    types = np.zeros(len(doc), np.uint64)
     for key in merged.accepted.keys() - aligned.keys():  # tokens that it touches aren't known to be outside
         for token in doc.char_span(*key, alignment_mode="expand") or ():
             iob[token.i] = MISSING
     for key in kept:
         start, end = aligned[key]
-        iob[start:end] = [BEGIN, *[INSIDE] * (end - start - 1)]
-        types[start:end] = [names[key[2]]] * (end - start)
+        iob[start:end] = INSIDE
+        iob[start] = BEGIN
+        types[start:end] = names[key[2]]
     stored = StoredDoc(
         words=tokens[:, 0],
         spaces=tokens[:, 1].astype(bool),
-        iob=np.array(iob, np.uint64),
-        labels=np.array(types, np.uint64),
+        iob=iob,
+        labels=types,
         gold=[(*where, names[key[2]]) for key, where in aligned.items()],
         rejected=[(*where, names[key[2]]) for key, where in rejected.items()],
         strings=strings,
