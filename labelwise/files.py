@@ -12,7 +12,6 @@ import errno
 import hashlib
 import json
 import os
-import re
 import shutil
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -225,13 +224,10 @@ def full_disk_named(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        # The error of copying a folder is a list of files, each with its error as text.
-        copied = re.search(r"\[Errno (\d+)\]", str(error)) if isinstance(error, shutil.Error) else None
-        code = int(copied[1]) if copied else error.errno
-        if code not in (*FULL, errno.EIO):
+        if error.errno not in (*FULL, errno.EIO):
             raise
-        remedy = "check the disk" if code == errno.EIO else "free some space, or choose another folder"
-        raise InputError(f"{folder}: {os.strerror(code or 0)}; {remedy}") from error
+        remedy = "free some space, or choose another folder" if error.errno in FULL else "check the disk"
+        raise InputError(f"{folder}: {error.strerror}; {remedy}") from error
 
 
 def digest_files(folders: Iterable[str]) -> dict[str, str]:

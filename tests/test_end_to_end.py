@@ -87,7 +87,6 @@ def test_nothing_leaves_the_machine(by_weasel, merged_by_dvc):
     assert "Check for update is disabled" in printed
     assert "Analytics is disabled" in printed
     assert "Spawned" not in printed
-    clones[0].run("python", "-m", "scripts.check_assets")
     assert [clone.connections.read_text() for clone in clones if clone.connections.exists()] == []
     # It isn't that nothing was watched.
     look_up = "import socket; socket.create_connection(('dvc.example.org', 443))"

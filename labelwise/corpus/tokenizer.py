@@ -19,7 +19,6 @@ from spacy.util import compile_infix_regex, get_lang_class
 from labelwise.errors import InputError
 from labelwise.settings import read_section
 
-NUMBERED = re.compile(r"(?<!\\)(?:\\\\)*(?:\\[1-9]|\(\?\([1-9])")  # a reference to a group by its number
 WORDS_AND_SPACES = re.compile(r"\S+|\s+")  # what spaCy's tokenizer takes for a word, and remembers
 EMOJI_MARKS = (0x20E3, 0xFE0E, 0xFE0F)
 MAX_LENGTH = 2**31 - 1  # characters of a text: spaCy's limit of a million is about parsers' memory
@@ -62,8 +61,6 @@ class TokenizerRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """
         if self.block is not None and "@tokenizers" not in self.block:
             raise InputError(f"block: {self.block}: it names no tokenizer: {{'@tokenizers': spacy.Tokenizer.v1}}")
-        if self.block and self.block.get("segmenter") == "pkuseg":
-            raise InputError("block: segmenter pkuseg needs a model, which no corpus has; set jieba, or char")
         for name in ("infixes", "no_exceptions"):
             for pattern in getattr(self, name):
                 try:
@@ -177,8 +174,13 @@ def extend_tokenizer(nlp: Language, rules: TokenizerRules) -> None:
     tokenizer = cast(Tokenizer, nlp.tokenizer)
     if rules.infixes:
         infixes = [*cast(Sequence[str], nlp.Defaults.infixes or ()), *rules.infixes]
-        _check_joined(infixes, len(rules.infixes))
-        tokenizer.infix_finditer = compile_infix_regex(infixes).finditer
+        try:
+            tokenizer.infix_finditer = compile_infix_regex(infixes).finditer
+        except re.error as error:
+            raise InputError(
+                f"tokenizer infixes {rules.infixes} can't be joined to one expression: {error}; write flags as "
+                "(?i:...), and give each group a name that no other has"
+            ) from error
     if rules.no_exceptions:
         given_up = [re.compile(pattern) for pattern in rules.no_exceptions]
         tokenizer.rules = {
@@ -186,26 +188,6 @@ def extend_tokenizer(nlp: Language, rules: TokenizerRules) -> None:
             for text, tokens in (tokenizer.rules or {}).items()
             if not any(pattern.fullmatch(text) for pattern in given_up)
         }
-
-
-def _check_joined(infixes: Sequence[str], own: int) -> None:
-    """Check that infixes mean the same when they are joined, of which the last ones are the project's.
-
-    RAISES (InputError): they don't, or can't be joined, and which one is the first that can't be added.
-    """
-    for number in range(len(infixes) - own, len(infixes)):
-        infix = infixes[number]
-        where = f"tokenizer infixes: {infix!r} can't be used beside the others"
-        if re.compile(infix).flags != re.UNICODE.value:
-            raise InputError(f"{where}: its flags would be theirs, too; write them as (?i:...)")
-        if NUMBERED.search(infix) and re.compile("|".join(infixes[:number])).groups:
-            raise InputError(
-                f"{where}: they have groups, so the number of its own is another; name it: (?P<name>...), (?P=name)"
-            )
-        try:
-            re.compile("|".join(infixes[: number + 1]))
-        except re.error as error:
-            raise InputError(f"{where}: {error}; give groups names that no other pattern has") from error
 
 
 class LearningTokenizer:

@@ -28,20 +28,18 @@ class _Project(msgspec.Struct):
     commands: list[_Command] | None = None
 
 
-def verify_assets(folder: Path, project: Path = Path("project.yml")) -> list[str]:
+def verify_assets(folder: Path, project: Path = Path("project.yml")) -> None:
     """Check every asset of the project that is inside a folder, or that the folder is inside.
 
     weasel only prints a cross where a checksum differs.
 
-    folder (Path): the source about to be read, or the project's folder for all assets.
+    folder (Path): the source about to be read.
     project (Path): the file that declares the assets, whose paths are relative to it. Without it there are none.
-    RETURNS (list[str]): the assets that are there and match.
     RAISES (InputError): an asset's checksum isn't the project's, or the project can't be read.
     """
     if not project.is_file():
-        return []
+        return
     folder = folder.resolve()
-    right = []
     for asset in _read_project(project).assets or ():
         path = (project.parent / asset.dest).resolve()
         concerned = path.is_relative_to(folder) or folder.is_relative_to(path)
@@ -52,8 +50,6 @@ def verify_assets(folder: Path, project: Path = Path("project.yml")) -> list[str
                     f"{asset.dest}: checksum {found}, but {project} says {asset.checksum}; delete the folder and "
                     f"fetch it again with `weasel assets --extra`, or correct {project} if the change is intended"
                 )
-            right.append(asset.dest)
-    return right
 
 
 def find_untracked(paths: Iterable[Path], out: Path, project: Path) -> list[Path]:

@@ -32,7 +32,7 @@ from labelwise.sources.brat import (
     read_document,
 )
 from labelwise.sources.declarations import AnySplit, check_renaming
-from labelwise.sources.files import has_data, stat_of
+from labelwise.sources.files import stat_of
 from labelwise.text import counted
 
 PROBLEMS, REPORT = "problems.jsonl", "report.json"
@@ -68,7 +68,6 @@ def convert_brat(
     how: Reading = AS_IT_IS,
     *,
     fallback: Path | None = None,
-    unless: Path | None = None,
     split: AnySplit | Literal["folder"] = "auto",
     prefix: str = "",
     strict: bool = False,
@@ -79,9 +78,7 @@ def convert_brat(
 
     out (Path): the folder for the tasks; replaced as a whole.
     how (Reading): how documents are read, but for lists of predictions, which are found.
-    fallback (Path | None): the folder to convert when `brat_dir` has no documents.
-    unless (Path | None): a folder of other data sets; if there are some, there is no need for the fallback, nor for
-        any document.
+    fallback (Path | None): the folder to convert when `brat_dir` has no documents; it may have none either.
     split (str): that of all texts; "auto" by hash; "folder" by the folders that they are in, see `split_folders`.
     prefix (str): see `declare_tasks`.
     strict (bool): it is an error if any line can't be converted; nothing is written then.
@@ -96,7 +93,7 @@ def convert_brat(
     check_encoding(how.encoding)
     check_renaming(how.rename, how.labels, "section brat")
     with staged(out, folder=True) as folder:
-        brat_dir, stems = choose_folder(brat_dir, fallback, unless, tell)
+        brat_dir, stems = choose_folder(brat_dir, fallback, tell)
         before = stat_of(brat_dir, READ_SUFFIXES)
         verify_assets(brat_dir)
         how = how._replace(predicted=find_predicted(brat_dir))
@@ -141,19 +138,17 @@ def check_encoding(encoding: str) -> None:
         raise InputError(f"there is no encoding {encoding!r}; try utf-8 or latin-1") from error
 
 
-def choose_folder(brat_dir: Path, fallback: Path | None, unless: Path | None, tell: Tell) -> tuple[Path, list[Path]]:
-    """Return the folder to convert, with its documents; see `convert_brat`.
+def choose_folder(brat_dir: Path, fallback: Path | None, tell: Tell) -> tuple[Path, list[Path]]:
+    """Return the folder to convert, with its documents: none if the fallback was made without any.
 
-    RAISES (InputError): there is no document, and there should be.
+    RAISES (InputError): there is no document, and no fallback.
     """
     stems = find_documents(brat_dir)
     if stems:
         return brat_dir, stems
-    if unless and has_data(unless):
-        tell(f"{brat_dir} has no documents, and {unless} has data sets: nothing to convert")
-        return brat_dir, []
-    if fallback and (stems := find_documents(fallback)):
-        tell(f"{brat_dir} has no documents: converting {fallback}")
+    if fallback and fallback.is_dir():
+        stems = find_documents(fallback)
+        tell(f"{brat_dir} has no documents: {f'converting {fallback}' if stems else 'nothing to convert'}")
         return fallback, stems
     other = ", or run make-demo" if fallback else ""
     raise InputError(f"{brat_dir}: no .txt or .ann file here or below; put a brat corpus there{other}")

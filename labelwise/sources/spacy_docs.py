@@ -1,6 +1,5 @@
 """Read the Docs of a `.spacy` file as tasks: spaCy's own, or those of an earlier merge with all that they carry."""
 
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 import msgspec
 
 from labelwise.corpus.annotation import GOLD, INCORRECT, Annotation, annotation_of, is_merged
-from labelwise.corpus.docbin_reader import DAMAGES, check_arrays, decode
+from labelwise.corpus.docbin_reader import DAMAGES
 from labelwise.corpus.manifest import find_partition, read_partition
 from labelwise.errors import InputError
 from labelwise.sources.items import Item
@@ -25,7 +24,6 @@ def read_spacy(path: Path, key: str = "") -> Iterator[Item]:
     """
     content = read_partition(find_partition(path))
     try:
-        check_arrays(decode(zlib.decompress(content)))
         yield from _read_docs(content, key)
     except DAMAGES as error:
         raise InputError(f"{path}: spaCy can't read it: {error}; make it again") from error

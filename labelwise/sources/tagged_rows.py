@@ -86,9 +86,9 @@ def make_named(tokens: Any, tags: Any, names: Sequence[str]) -> tuple[Task | Non
     if not isinstance(tags, list) or len(tags) != len(tokens):
         return None, f"malformed: `ner_tags` isn't a list of {len(tokens)} tags"
     named = [names[tag] if is_integer(tag) and 0 <= tag < len(names) else tag for tag in tags]
-    other = next((tag for tag in named if not isinstance(tag, str) or tag.isdigit()), None)
-    if other is not None:
-        return None, f"malformed: the tag {other!r} has no name; write the tags' names, or Parquet with them"
+    nameless = [tag for tag in named if not isinstance(tag, str) or tag.isdigit()]
+    if nameless:
+        return None, f"malformed: the tag {nameless[0]!r} has no name; write the tags' names, or Parquet with them"
     task, problem = make_task(tokens, named)
     begun = sum(bool(BEGINS.match(tag)) for tag in named)
     if task and begun > len(task.spans or ()):

@@ -2,7 +2,6 @@
 
 import json
 import sqlite3
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +93,7 @@ def databases(path: Path) -> list[bytes]:
 
 
 def docs(path: Path) -> list[bytes]:
-    """Write `.spacy` files, not compressed: spaCy's own, with all that Docs have, and a merge's."""
+    """Write `.spacy` files: spaCy's own, with all that Docs have, and a merge's."""
     nlp = spacy.blank("en")
     doc = nlp("Add 5 mL of a cat's fur")
     doc.set_ents([Span(doc, 1, 3, label="A", kb_id="Q1", span_id="x")], default="missing")
@@ -108,7 +107,7 @@ def docs(path: Path) -> list[bytes]:
     annotate(merged, Annotation([(4, 8, "A", ["one"])], [(0, 3, "B")], {"C": "none"}, ["one", "two"]))
     write_docs([merged, merged], path)
     bins = [DocBin(["ORTH", "TAG", "ENT_IOB", "ENT_TYPE", "SPACY", "NORM"], True, [one]) for one in (doc, other)]
-    return [zlib.decompress(content) for content in (path.read_bytes(), *(one.to_bytes() for one in bins))]
+    return [path.read_bytes(), *(one.to_bytes() for one in bins)]
 
 
 def tables(path: Path) -> list[bytes]:

@@ -6,7 +6,6 @@ that breaks a promise.
 
 import json
 import re
-import zlib
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -125,7 +124,7 @@ def balance(items: Iterable[Item], chosen: Settings) -> Ledger:
 
 def read_file(path: Path, data: bytes) -> list[Item]:
     """Write a file, and read it; nothing if it is refused."""
-    path.write_bytes(zlib.compress(data, 1) if path.suffix == ".spacy" else data)
+    path.write_bytes(data)
     with suppress(InputError):
         return list(read_items(path, "a" if path.suffix == ".db" else ""))
     return []

@@ -107,21 +107,19 @@ def test_a_folder_that_changes_meanwhile_is_not_converted(brat, tmp_path, monkey
 
 
 def test_the_fallback_is_for_a_folder_without_documents(brat, tmp_path):
-    """Beside data sets of one's own, neither it is needed nor any document."""
+    """A demo corpus that was left empty, beside data sets of one's own, gives no document either."""
     (tmp_path / "none").mkdir()
-    (tmp_path / "own").mkdir()
-    (tmp_path / "own" / "a.jsonl").touch()
     with pytest.raises(InputError, match=r"none: no .* put a brat corpus there$"):
         convert_brat(tmp_path / "none", tmp_path / "tasks")
     with pytest.raises(InputError, match=r"none: no .* put a brat corpus there, or run make-demo"):
-        convert_brat(tmp_path / "none", tmp_path / "tasks", fallback=tmp_path / "none")
+        convert_brat(tmp_path / "none", tmp_path / "tasks", fallback=tmp_path / "nowhere")
     with pytest.raises(InputError, match="no such folder"):
         convert_brat(tmp_path / "typo", tmp_path / "tasks", fallback=brat)
-    for unless, converted in ((None, 3), (tmp_path / "nowhere", 3), (tmp_path / "own", None)):
-        report = convert_brat(tmp_path / "none", tmp_path / "tasks", fallback=brat, unless=unless)
+    for fallback, converted in ((brat, 3), (tmp_path / "none", None)):
+        report = convert_brat(tmp_path / "none", tmp_path / "tasks", fallback=fallback)
         assert report.documents.get("converted") == converted
     assert yaml.safe_load((tmp_path / "tasks" / "datasets.yml").read_text()) == []
-    assert convert_brat(brat, tmp_path / "tasks", unless=tmp_path / "own").documents["converted"] == 3
+    assert convert_brat(brat, tmp_path / "tasks", fallback=tmp_path / "none").documents["converted"] == 3
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,7 @@ NO_LIST = "not annotated: no list of spans"
         ({"tokens": ["Add", "5"], "tags": ["NNP", "X"], "ner": ["B-T", "O"]}, T),
         ({"tokens": ["a"], "ner_tags": []}, "malformed: `ner_tags` isn't a list of 1 tags"),
         ({"tokens": ["a"], "ner_tags": [3]}, UNNAMED.format(3)),
+        ({"tokens": ["a", "b"], "ner_tags": ["O", None]}, UNNAMED.format(None)),
         ({"tokens": ["Ann"], "ner_tags": ["1"]}, UNNAMED.format("'1'")),
         ({"tokens": [1], "ner_tags": ["O"]}, "no text"),
         # keys that contradict one another
