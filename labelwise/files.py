@@ -102,22 +102,6 @@ def _put_aside(path: Path, new: Path) -> Path:
 
 
 @contextmanager
-def workspace(path: Path) -> Iterator[Path]:
-    """Make a hidden folder beside an output to work in, and delete it at the end; what a killed command left is, too.
-
-    RAISES (InputError): another process works in it, or the disk is full.
-    """
-    folder = beside(real_path(path), "work")
-    with locked(path.with_name(f"{path.name}.work")), full_disk_named(path.parent):
-        remove(folder)
-        folder.mkdir(parents=True)
-        try:
-            yield folder
-        finally:
-            remove(folder)
-
-
-@contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Lock an output until the block ends, or this process.
 

@@ -9,7 +9,6 @@ from tqdm import tqdm
 
 from labelwise.console import msg, print_counts, run, user_errors
 from labelwise.environment import obey
-from labelwise.text import counted
 from labelwise.train.ranks import is_launched, launch
 from labelwise.train.recipe import Precision, Recipe, Recognizer
 from labelwise.train.run import Trained, train_pipeline
@@ -70,9 +69,6 @@ def print_summary(trained: Trained) -> None:
     state = trained.state
     rate = f"{state.words:,} words, {state.words / max(state.seconds, 1e-9):,.0f} per second"
     msg.info(f"Steps took {tqdm.format_interval(state.seconds)}: {rate}")
-    msg.info(f"Memory: {trained.peak / 2**20:,.0f} MB in all processes")
-    if state.halved:
-        msg.warn(f"Memory ran out {counted(state.halved, 'time')}; each time, what the device is given was halved")
     if trained.fitted:
         before, after = trained.fitted.before, trained.fitted.after
         msg.info(f"Probabilities are off by {after:.3f} on dev, on average ({before:.3f} uncalibrated)")

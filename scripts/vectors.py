@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from labelwise.console import msg, run, user_errors
-from labelwise.vectors import make_vectors
+from labelwise.train.vectors import make_vectors
 
 
 def vectors_cli(

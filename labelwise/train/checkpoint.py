@@ -8,6 +8,7 @@ a step follows from its number, and so from the place.
 import hashlib
 import os
 import shutil
+from collections.abc import Mapping
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,8 +22,8 @@ from thinc.backends import get_array_ops
 from labelwise.corpus.manifest import digest_splits
 from labelwise.device import device_name
 from labelwise.environment import KERNELS
-from labelwise.files import digest_code, digest_folder, link, staged
-from labelwise.train.config import source_folders, vectors_of
+from labelwise.files import digest_code, link, staged
+from labelwise.train.config import vectors_of
 from labelwise.train.parameters import find_scalers, find_slots
 
 # What a training depends on: folders of this package, and packages.
@@ -41,9 +42,7 @@ class State(msgspec.Struct):
     words (int): of all batches so far.
     seconds (float): of all steps so far.
     scores (list[float]): of all evaluations so far.
-    sub_batch (int): the words that the device is given at a time, which running out of memory may have lowered.
-    halved (int): how often it was lowered.
-    skipped (int): steps that a transformer didn't take, as scaled gradients had overflowed.
+    sub_batch (int): the words that the device is given at a time, since memory ran out; 0 for all of a batch.
     updates (list[int]): how often each parameter was updated.
     """
 
@@ -55,22 +54,14 @@ class State(msgspec.Struct):
     seconds: float = 0.0
     scores: list[float] = []
     sub_batch: int = 0
-    halved: int = 0
-    skipped: int = 0
     updates: list[int] = []
 
 
 def digest_training(settings: Config, corpus: Path, gpu_id: int) -> str:
-    """Digest what is the same for trainings that take the same steps: config, corpus, sources, device, packages, code.
-
-    Not in it: what the device is given at a time, which may change when memory has run out.
-    """
-    settings = settings.copy()
-    settings["system"].pop("sub_batch")
+    """Digest what is the same for trainings that take the same steps: config, corpus, device, packages, code."""
     facts = [
         settings.to_str(interpolate=False),
         digest_splits(corpus, ("train", "dev")),
-        *map(digest_folder, source_folders(settings)),
         hashlib.sha256(vectors.read_bytes()).hexdigest() if (vectors := vectors_of(settings)) else "",
         device_name(gpu_id),
         *(f"{name} {os.environ.get(name)}" for name in KERNELS),
@@ -88,12 +79,14 @@ def read_state(checkpoint: Path, digest: str) -> State | None:
     return state if state.digest == digest else None
 
 
-def save_checkpoint(checkpoint: Path, state: State, nlp: Language, optimizer: Optimizer, output: Path) -> None:
-    """Save the state, and from the training's folder the best pipeline and the curve; what was there is replaced."""
+def save_checkpoint(
+    checkpoint: Path, state: State, nlp: Language, optimizer: Optimizer, kept: Mapping[str, Path]
+) -> None:
+    """Save the state, and copies of a pipeline and a curve by their names in the checkpoint, which is replaced."""
     with staged(checkpoint, folder=True) as folder:
         folder.mkdir()
-        for item in (CURVE, BEST):
-            copy(output / item, folder / item)
+        for name, path in kept.items():
+            copy(path, folder / name)
         np.savez(folder / "arrays.npz", allow_pickle=False, **take_arrays(nlp, optimizer))
         state.updates = [optimizer.nr_update.get(slot.key, 0) for slot in find_slots(nlp)]
         (folder / "state.json").write_bytes(msgspec.json.encode(state))

@@ -7,7 +7,7 @@ from typing import Any
 
 from spacy.language import Language
 from spacy.training.initialize import init_nlp
-from spacy.util import get_model_meta, get_package_path, is_package, load_config
+from spacy.util import load_config
 from thinc.api import Config
 from thinc.config import ConfigValidationError
 
@@ -17,16 +17,17 @@ from labelwise.corpus.manifest import find_partitions, read_manifest
 from labelwise.corpus.tokenizer import read_tokenizer
 from labelwise.errors import InputError
 from labelwise.train.recipe import Recipe, Recognizer, default_config
-from labelwise.vectors import has_vectors
+from labelwise.train.vectors import has_vectors
 
 SCORER = {"@scorers": "spacy.ner_scorer.v1"}  # the default of both recognizers
+UNSUPPORTED = ("frozen_components", "annotating_components", "before_to_disk", "before_update")
 
 
 def read_settings(recipe: Recipe) -> Config:
     """Read a recipe's config, fit it to the corpus, and choose the recognizer.
 
-    RAISES (InputError): there is no such file, it isn't valid, has another kind of tokenizer than the corpus, or a
-        scorer that training doesn't use, or needs a package that isn't installed.
+    RAISES (InputError): there is no such file, it isn't valid, has another kind of tokenizer than the corpus, or what
+        training doesn't do, or needs a package that isn't installed.
     """
     config = recipe.config
     if not config.is_file():
@@ -45,17 +46,28 @@ def read_settings(recipe: Recipe) -> Config:
         )
     if system.get("transformer") and find_spec("spacy_transformers") is None:
         raise InputError(f"{config} needs spacy-transformers; use the environment of `make gpu`")
-    if type(system.setdefault("portable", False)) is not bool or type(system.setdefault("sub_batch", 0)) is not int:
-        raise InputError(f"{config}: [system] portable is false or true, sub_batch a number of words, or 0 for all")
+    if type(system.setdefault("portable", False)) is not bool:
+        raise InputError(f"{config}: [system] portable is false or true")
+    check_supported(settings, config)
     choose_recognizer(settings, recipe.corpus, recipe.recognizer)
     if recipe.vectors:
         use_vectors(settings, recipe.vectors, recipe.recognizer)
-    if (scorer := settings["components"]["ner"].get("scorer", SCORER)) != SCORER:
-        raise InputError(
-            f"{config}: [components.ner.scorer] is {scorer}, but training counts entities by itself, in shares and "
-            "where they are known; delete it"
-        )
     return settings
+
+
+def check_supported(settings: Config, config: Path) -> None:
+    """Check that a config asks for nothing that only `spacy train` does.
+
+    RAISES (InputError): a component comes from another pipeline, whose texts may be those of test; it is scored in
+        another way than by entities, where they are known; or a block asks for what the loop hasn't.
+    """
+    for name, block in settings["components"].items():
+        for key, default in (("source", None), ("scorer", SCORER)):
+            if block.get(key, default) != default:
+                raise InputError(f"{config}: [components.{name}] {key} = {block[key]!r} isn't used here; delete it")
+    for name in UNSUPPORTED:
+        if settings["training"].get(name):
+            raise InputError(f"{config}: [training] {name} is for `spacy train` alone; delete it, or train with that")
 
 
 def choose_recognizer(settings: Config, corpus: Path, recognizer: Recognizer) -> None:
@@ -75,8 +87,6 @@ def choose_recognizer(settings: Config, corpus: Path, recognizer: Recognizer) ->
         return
     if per_label is None:
         raise InputError("recognizer per-label: the config has no [components.per_label]; take it from configs/cpu.cfg")
-    if "source" in per_label:
-        raise InputError("[components.per_label] has a source: train it anew, with all labels; tok2vec can have one")
     settings["components"]["ner"] = per_label
     settings["initialize"]["components"]["ner"]["labels"]["path"] = "${paths.corpus}/labels/per_label.json"
     # What unmarked tokens mean where a label isn't covered: with this policy, the merge has taken them for no entities.
@@ -113,27 +123,11 @@ def is_partial(split: Path) -> bool:
     return any(doc.annotation.uncovered for file in find_partitions(split) for doc in read_stored_docs(file))
 
 
-def source_folders(settings: Config) -> list[Path]:
-    """Find the folder of each pipeline that a config takes components from.
-
-    That of an installed one is in its package (spacy/util.py, load_model_from_package).
-    """
-    folders = []
-    for name in sorted({block["source"] for block in settings["components"].values() if "source" in block}):
-        if is_package(name):
-            package = get_package_path(name)
-            meta = get_model_meta(package)
-            folders.append(package / f"{meta['lang']}_{meta['name']}-{meta['version']}")
-        else:
-            folders.append(Path(name))
-    return folders
-
-
 def make_pipeline(recipe: Recipe, settings: Config) -> Language:
     """Make and initialize a pipeline that has the corpus's labels.
 
     settings (Config): what `read_settings` has read.
-    RAISES (InputError): the config isn't valid, or there is no pipeline of the name that a component comes from.
+    RAISES (InputError): the config isn't valid.
     """
     try:
         nlp = init_nlp(settings, use_gpu=recipe.gpu_id)

@@ -44,7 +44,7 @@ def make_logger(
             row |= {f"loss_{name}": f"{info['losses'].get(name, 0.0):.6g}" for name in losses}
             row |= {"score": f"{info['score']:.4f}"}
             row |= {name: f"{info['other_scores'].get(name) or 0.0:.4f}" for name in scores}
-            append_row(Path(path), row | info.get("scaler", {}))
+            append_row(Path(path), row)
             used = info.get("resources", {})
             if resources and used:
                 append_row(Path(resources), used)

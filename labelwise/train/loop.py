@@ -27,7 +27,7 @@ from labelwise.errors import InputError
 from labelwise.parallel import give_back
 from labelwise.train.batches import Batch, read_batches, sub_batches
 from labelwise.train.checkpoint import State
-from labelwise.train.dev_scores import Counts, count_entities, scores_of, weighted_score
+from labelwise.train.dev_scores import count_entities, scores_of, weighted_score
 from labelwise.train.parameters import find_scalers, find_slots, forget_gradients, is_out_of_memory, set_aside
 from labelwise.train.ranks import Alone, sum_gradients
 from labelwise.train.reader import PartitionedCorpus, example_maker
@@ -61,7 +61,7 @@ class Loop:
         for name, corpus in zip(names, (self.corpus, self.dev), strict=True):
             if not isinstance(corpus, PartitionedCorpus):
                 raise InputError(f"{name}: its reader must be labelwise.PartitionedCorpus.v1")
-        self.optimizer, self.frozen = self.training["optimizer"], self.training["frozen_components"]
+        self.optimizer = self.training["optimizer"]
         self.make_example = example_maker(nlp)
         self.slots, self.scalers = find_slots(nlp), find_scalers(nlp)
         self.losses: Counter[str] = Counter()
@@ -110,15 +110,12 @@ class Loop:
     def take_step(self, batch: Batch, drop: float) -> None:
         """Compute the gradients of this rank's texts, add up all ranks', and change the parameters."""
         state, step, words = self.state, self.state.step + 1, sum(map(len, batch.texts))
-        if self.training["before_update"]:
-            self.training["before_update"](self.nlp, {"step": step, "epoch": batch.epoch})
         # Texts are dealt out by length, so that shares have about equal work.
         self.learn(step, sorted(batch.texts, key=len)[self.ranks.rank :: self.ranks.count], drop)
         with self.timed("waiting"):
             sum_gradients(self.slots, self.scalers, self.ranks)
-        state.skipped += any(scaler.found_inf for scaler in self.scalers)
-        for name, component in self.nlp.pipeline:
-            if name not in self.frozen and getattr(component, "is_trainable", False):
+        for _, component in self.nlp.pipeline:
+            if getattr(component, "is_trainable", False):
                 component.finish_update(self.optimizer)  # type: ignore[attr-defined]
         self.optimizer.step_schedules()
         state.step, state.epoch, state.batches = step, batch.epoch, batch.number
@@ -137,7 +134,7 @@ class Loop:
                 self.losses.update({name: float(loss) for name, loss in losses.items()})
                 return
             forget_gradients(self.nlp)
-            self.state.sub_batch, self.state.halved = min(too_many) // 2, self.state.halved + 1
+            self.state.sub_batch = min(too_many) // 2
             self.tell(
                 f"Step {step}: out of memory at {min(too_many):,} words at a time; going on with "
                 f"{self.state.sub_batch:,}"
@@ -150,12 +147,11 @@ class Loop:
         RAISES (InputError): a single text was too much.
         """
         parts, sums = sub_batches(texts, self.training["accumulate_gradient"], self.state.sub_batch), dict[Any, Any]()
-        options = {"exclude": self.frozen, "annotates": self.training["annotating_components"]}
         for part in parts:
             try:
                 with forgetting(self.nlp):
                     examples = list(map(self.make_example, part))
-                    self.nlp.update(examples, sgd=False, drop=drop, losses=losses, **options)  # type: ignore[arg-type]
+                    self.nlp.update(examples, sgd=False, drop=drop, losses=losses)  # type: ignore[arg-type]
                     del examples
                 if self.scalers and len(parts) > 1:
                     set_aside(self.slots, sums)
@@ -176,24 +172,19 @@ class Loop:
     def evaluated(self) -> dict[str, Any]:
         """Evaluate the pipeline, and tell what the steps since the last evaluation took."""
         with self.nlp.use_params(self.optimizer.averages):
-            scores = scores_of(self.count_dev())
+            score, scores = self.score_dev()
         state, losses = self.state, Counter[str]()
         for told in self.ranks.exchange(self.losses):
             losses.update(told)
-        state.scores.append(weighted_score(scores, self.training["score_weights"]))
+        state.scores.append(score)
         state.seconds += self.spent["seconds"]
         info = {name: getattr(state, name) for name in ("step", "epoch", "words")}
         info |= {"score": state.scores[-1], "other_scores": scores, "losses": losses, "spent": self.spent}
-        if self.scalers:
-            info["scaler"] = {"grad_scale": f"{float(self.scalers[0]._scale):g}", "skipped_steps": state.skipped}
         self.losses, self.spent = Counter(), Counter()
         return info
 
-    def score_alone(self) -> float:
-        """Score dev by the weights of the config, in this process alone."""
-        return weighted_score(scores_of(count_entities(self.nlp, self.dev.texts())), self.training["score_weights"])
-
-    def count_dev(self) -> Counts:
-        """Count the entities of this rank's texts of dev, and add up what all ranks have counted."""
+    def score_dev(self) -> tuple[float, dict[str, Any]]:
+        """Score dev by the weights of the config; each rank counts the entities of its own texts."""
         share = islice(self.dev.texts(), self.ranks.rank, None, self.ranks.count)
-        return sum(self.ranks.exchange(count_entities(self.nlp, share)), Counter())
+        scores = scores_of(sum(self.ranks.exchange(count_entities(self.nlp, share)), Counter()))
+        return weighted_score(scores, self.training["score_weights"]), scores

@@ -4,8 +4,8 @@ Each is a rank, as MPI and PyTorch call it, counted from 0; the first one writes
 
 - `forked`: processes of this machine, forked from the first one, so that they share what it has loaded. Gradients are
   summed in shared memory; all else goes through pipes to the first one. A pipe whose other end was killed says so.
-- `TorchRanks`: those that torchrun has started, on one machine or more, with PyTorch's own communication: NCCL between
-  GPUs, gloo between processors.
+- `TorchRanks`: those that torchrun has started, which ends all if one is lost, with PyTorch's own communication: NCCL
+  between GPUs, gloo between processors.
 
 Sums are the same in all ranks, to the bit.
 """
@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
-from socket import gethostname
 from typing import Any
 
 import numpy as np
@@ -161,8 +160,7 @@ class TorchRanks(Alone):
     def exchange(self, value: Any) -> list[Any]:
         """Wait for all, and give each the values of all; see `Alone`."""
         values: list[Any] = [None] * self.count
-        with _losing():
-            self.distributed.all_gather_object(values, value, group=self.messages)
+        self.distributed.all_gather_object(values, value, group=self.messages)
         return values
 
     def sum(self, arrays: Sequence[Any]) -> list[Any]:
@@ -170,22 +168,9 @@ class TorchRanks(Alone):
         from thinc.api import torch2xp, xp2torch
 
         flat = self.torch.cat([xp2torch(array, device=self.device).reshape(-1) for array in arrays])
-        with _losing():
-            self.distributed.all_reduce(flat)
+        self.distributed.all_reduce(flat)
         parts = flat.split([array.size for array in arrays])
         return [torch2xp(part).reshape(array.shape) for part, array in zip(parts, arrays, strict=True)]
-
-
-@contextmanager
-def _losing() -> Iterator[None]:
-    """Say that another rank is lost, where PyTorch says which connection is."""
-    try:
-        yield
-    except RuntimeError as error:
-        raise InputError(
-            f"{gethostname()}: another process of the training is lost ({error}); torchrun names it. Remedy: the same "
-            "command with --resume"
-        ) from error
 
 
 def is_launched() -> bool:

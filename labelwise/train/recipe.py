@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from labelwise.errors import InputError
 from labelwise.files import PACKAGE
+from labelwise.parallel import check_workers
 from labelwise.settings import check_choice, check_choices
-from labelwise.train.ranks import is_launched
 
 Recognizer = Literal["per-label", "ner"]
 Precision = Literal["", "fp16", "bf16", "fp32"]
@@ -46,7 +46,7 @@ class Recipe:
         than another seed would: by which texts are computed with, and what dropout draws.
     resume (bool): resume from the checkpoint, if there is one of a training with the same config, corpus and code. It
         is in a folder beside the pipeline, and deleted when training has ended well.
-    overrides (Mapping): other values of the config, by dotted name, such as "system.sub_batch".
+    overrides (Mapping): other values of the config, by dotted name, such as "training.dropout".
     RAISES (InputError): a number is out of its range, or there is no such recognizer.
     """
 
@@ -74,8 +74,7 @@ class Recipe:
             raise InputError(f"--max-steps {self.max_steps}: give a number of updates, or 0 for what the config says")
         if self.limit < 0:
             raise InputError(f"--limit {self.limit}: give a number of texts, or 0 for all")
-        if self.workers < 1 or (self.workers > 1 and (self.gpu_id >= 0 or is_launched())):
-            raise InputError(f"--workers {self.workers}: give at least 1, and no more with GPUs or torchrun (--gpus)")
+        check_workers(self.workers, self.gpu_id)
 
     def absolute(self) -> "Recipe":
         """Describe the same for a process that works in another folder."""

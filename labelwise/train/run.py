@@ -5,48 +5,43 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from socket import gethostname
 from typing import Any, NamedTuple
 
 from spacy.language import Language
-from spacy.training.loop import create_before_to_disk_callback, update_meta
+from spacy.training.loop import update_meta
 from thinc.api import Config
 
 from labelwise.corpus.manifest import read_manifest, unchanged
 from labelwise.corpus.pipeline import check_tokens, strings_of
 from labelwise.corpus.seen_texts import collect_seen, write_seen
 from labelwise.device import gpu_load, use_gpu
-from labelwise.errors import InputError
-from labelwise.files import beside, check_replaceable, remove, staged_together, workspace
+from labelwise.files import beside, check_replaceable, remove, staged_together
 from labelwise.parallel import tree_pss
 from labelwise.train.calibrate import SMALL, Fitted, choose_outside, fit
 from labelwise.train.checkpoint import BEST, CURVE, State, copy, digest_training, read_state, restore, save_checkpoint
-from labelwise.train.config import make_pipeline, read_settings, source_folders, vectors_of
+from labelwise.train.config import make_pipeline, read_settings, vectors_of
 from labelwise.train.loop import Loop
 from labelwise.train.parameters import find_slots
 from labelwise.train.ranks import Alone, TorchRanks, forked, is_launched
 from labelwise.train.recipe import Recipe
 
-RESOURCES = "resources.tsv"
 Tell = Callable[[str], Any]
 
 
 class Trained(NamedTuple):
     """What a training took.
 
-    state (State): where it ended: words, seconds, how often memory ran out.
-    peak (int): bytes of memory.
+    state (State): where it ended: words, seconds.
     texts (dict[str, int]): what became of the texts in the last whole epoch, or in the first so far.
     resumed (int | None): the step that it resumed from; None if it started from the beginning.
     fitted (Fitted | None): what was fitted on dev in the end, of a per-label recognizer.
     """
 
     state: State
-    peak: int
     texts: dict[str, int]
     resumed: int | None
     fitted: Fitted | None
@@ -73,126 +68,101 @@ def train_pipeline(
         a text doesn't fit into memory, or a process was killed.
     RETURNS (Trained | None): None in ranks that torchrun has started, but for the first.
     """
-    out = Path(out)
-    check_replaceable(out, ("meta.json", "config.cfg"), "pipeline")
+    outputs = Path(out), Path(curve), Path(resources) if resources else None
+    check_replaceable(outputs[0], ("meta.json", "config.cfg"), "pipeline")
     use_gpu(recipe.gpu_id)
     settings = read_settings(recipe)
-    digest = digest_training(settings, recipe.corpus, recipe.gpu_id)
-    with computing(settings, recipe.gpu_id):
+    checkpoint = outputs[0].with_name(f"{outputs[0].name}.checkpoint")
+    with autocasting(settings, recipe.gpu_id):
         if not is_launched():
-            return _lead(recipe, settings, digest, Alone(), (out, Path(curve), resources and Path(resources)), tell)
+            return _lead(recipe, settings, checkpoint, Alone(), outputs, tell)
         ranks, trained = TorchRanks(recipe.gpu_id), None
-        check_alike(ranks, digest)
         if ranks.rank == 0:
-            trained = _lead(recipe, settings, digest, ranks, (out, Path(curve), resources and Path(resources)), tell)
+            trained = _lead(recipe, settings, checkpoint, ranks, outputs, tell)
         else:
             state = ranks.exchange(None)[0]
-            _follow(recipe, make_pipeline(recipe, settings), checkpoint_of(out), state, ranks)
+            _follow(recipe, make_pipeline(recipe, settings), checkpoint, state, ranks)
         ranks.distributed.destroy_process_group()
         return trained
 
 
 @contextmanager
-def computing(settings: Config, gpu_id: int) -> Iterator[None]:
-    """Make a block in which a GPU multiplies fp32 in TF32, which is enough for training, and autocasts to bf16.
-
-    bf16 is meant where mixed precision has no gradient scaler.
-    """
-    if gpu_id < 0:
+def autocasting(settings: Config, gpu_id: int) -> Iterator[None]:
+    """Make a block in which a GPU autocasts to bf16, where mixed precision has no gradient scaler."""
+    if gpu_id < 0 or not settings["system"].get("mixed_precision") or settings["system"].get("grad_scaler"):
         yield
         return
     import torch
 
-    matmul, dtype = torch.backends.cuda.matmul, torch.get_autocast_dtype("cuda")
-    before, matmul.allow_tf32 = matmul.allow_tf32, True
-    if settings["system"].get("mixed_precision") and not settings["system"].get("grad_scaler"):
-        torch.set_autocast_dtype("cuda", torch.bfloat16)
+    before = torch.get_autocast_dtype("cuda")
+    torch.set_autocast_dtype("cuda", torch.bfloat16)
     try:
         yield
     finally:
-        matmul.allow_tf32 = before
-        torch.set_autocast_dtype("cuda", dtype)
-
-
-def check_alike(ranks: Alone, digest: str) -> None:
-    """Check that all ranks would take the same steps.
-
-    RAISES (InputError): in all of them, if one has another config, corpus, code or package, with its host.
-    """
-    (first, own), *others = ranks.exchange((gethostname(), digest))
-    for rank, (host, other) in enumerate(others, 1):
-        if other != own:
-            raise InputError(
-                f"rank {rank}, on {host}, has another config, corpus, device, code or package than rank 0, on {first}. "
-                "Remedy: the same command, code and packages on all machines"
-            )
-
-
-def checkpoint_of(out: Path) -> Path:
-    """Name the folder of a training's checkpoint, which is beside that of the pipeline."""
-    return out.with_name(f"{out.name}.checkpoint")
+        torch.set_autocast_dtype("cuda", before)
 
 
 def _lead(
-    recipe: Recipe, settings: Config, digest: str, ranks: Alone, outputs: tuple[Path, Path, Any], tell: Tell
+    recipe: Recipe,
+    settings: Config,
+    checkpoint: Path,
+    ranks: Alone,
+    outputs: tuple[Path, Path, Path | None],
+    tell: Tell,
 ) -> Trained:
-    """Be the first rank: train in a folder of its own, and put the pipeline and the files in their places."""
-    out, curve, resources = outputs
-    checkpoint = checkpoint_of(out)
-    with staged_together(out, curve, resources, folders=[out]) as files, workspace(out) as folder:
-        settings["paths"] |= {"curve": str(folder / CURVE), "resources": str(folder / RESOURCES)}
+    """Be the first rank: train, save, and put the pipeline and the files in their places."""
+    digest = digest_training(settings, recipe.corpus, recipe.gpu_id)
+    with staged_together(*outputs, folders=outputs[:1]) as (folder, curve, resources):
+        settings["paths"] |= {"curve": str(curve), "resources": resources and str(resources)}
         with unchanged(recipe.corpus):
-            seen = collect_seen(recipe.corpus, source_folders(settings))
+            seen = collect_seen(recipe.corpus)
             nlp = make_pipeline(recipe, settings)
             check_tokens(nlp, recipe.corpus / "train", "merge again: packages, or the config, are other ones")
-        state = _start(recipe, settings["system"]["sub_batch"], digest, checkpoint, tell)
+        state = _start(recipe, digest, checkpoint, tell)
         resumed = state.step if state.step >= 0 else None
         ranks.exchange(state)
+        kept = {BEST: folder, CURVE: curve}
         if resumed is not None:
-            for name in (CURVE, BEST):
-                copy(checkpoint / name, folder / name)
+            for name, path in kept.items():
+                copy(checkpoint / name, path)
         gc.freeze()  # garbage collection needn't look at what is loaded, and so forked ranks share it
         floats = sum(slot.get().size for slot in find_slots(nlp))
         follow = partial(_follow, recipe, nlp, checkpoint, state)
         with nullcontext(ranks) if is_launched() else forked(recipe.workers, floats, follow) as all_ranks:
             ner: Any = nlp.get_pipe("ner")
             loop = make_loop(recipe, nlp, checkpoint, state, all_ranks, tell)
-            save = partial(save_pipeline, nlp, folder / BEST, curve, strings_of(recipe.corpus, ner.labels))
-            peak = _record(loop, folder, checkpoint, recipe.gpu_id, save)
-        (folder / RESOURCES).touch()  # a training that only finished has none
-        nlp.from_disk(folder / BEST, exclude=["vocab"])  # the saved one lacks the words of the texts
+            save = partial(save_pipeline, nlp, folder, outputs[1], strings_of(recipe.corpus, ner.labels))
+            _record(loop, kept, checkpoint, recipe.gpu_id, save)
+        nlp.from_disk(folder, exclude=["vocab"])  # the saved one lacks the words of the texts
         fitted = None
         if recipe.recognizer == "per-label":
             texts = read_manifest(recipe.corpus).splits["train"].texts
+            loop.ranks = Alone()
             if min(texts, recipe.limit or texts) < SMALL:
-                choose_outside(nlp, loop.score_alone)
+                choose_outside(nlp, lambda: loop.score_dev()[0])
             if fitted := fit(nlp, loop.dev.texts()):
                 ner.cfg |= fitted.settings
             # A checkpoint may share the file. Saving all anew would give a transformer's config another folder's name.
-            path = folder / BEST / "ner" / "cfg"
+            path = folder / "ner" / "cfg"
             path.unlink()
             path.write_text(json.dumps(ner.cfg, indent=2, ensure_ascii=False), encoding="utf8")
-        write_seen(folder / BEST, seen)
-        for name, file in zip((BEST, CURVE, RESOURCES), files, strict=True):
-            if file:
-                shutil.move(folder / name, file)
+        write_seen(folder, seen)
     for left in (checkpoint, beside(checkpoint, "tmp")):  # of a training that was killed while it saved
         remove(left)
-    return Trained(state, peak, dict(loop.corpus.counts), resumed, fitted)
+    return Trained(state, dict(loop.corpus.counts), resumed, fitted)
 
 
-def _start(recipe: Recipe, sub_batch: int, digest: str, checkpoint: Path, tell: Tell) -> State:
+def _start(recipe: Recipe, digest: str, checkpoint: Path, tell: Tell) -> State:
     """Find the state to start from, and tell if it isn't the beginning, or the beginning although there is another."""
     found = read_state(checkpoint, digest) if recipe.resume else None
     if found:
         tell(f"Resuming from step {found.step}")
-        found.sub_batch = min(filter(None, (found.sub_batch, sub_batch)), default=0)
     elif recipe.resume and checkpoint.exists():
         tell(
             "Starting over, because the config, the corpus, the device, code or packages have changed since the "
             "checkpoint was saved. It is kept until this training saves its first one"
         )
-    return found or State(digest, sub_batch=sub_batch)
+    return found or State(digest)
 
 
 def make_loop(
@@ -211,13 +181,12 @@ def _follow(recipe: Recipe, nlp: Language, checkpoint: Path, state: State, ranks
         pass
 
 
-def _record(loop: Loop, folder: Path, checkpoint: Path, gpu_id: int, save: Callable[[], None]) -> int:
+def _record(loop: Loop, kept: Mapping[str, Path], checkpoint: Path, gpu_id: int, save: Callable[[], None]) -> None:
     """Run a loop, and save the best pipeline, its scores, a checkpoint, and what the machine did.
 
-    RETURNS (int): the most memory that was seen, in bytes.
+    kept (Mapping[str, Path]): the best pipeline and the curve, by their names in the checkpoint.
     """
-    nlp, state, gpu = loop.nlp, loop.state, gpu_load(gpu_id)
-    peak, loads = 0, list[float]()
+    nlp, state, gpu, loads = loop.nlp, loop.state, gpu_load(gpu_id), list[float]()
     log, close = loop.training["logger"](nlp, sys.stdout, sys.stderr)
     try:
         for info in loop.run():
@@ -226,13 +195,12 @@ def _record(loop: Loop, folder: Path, checkpoint: Path, gpu_id: int, save: Calla
             if info["score"] is None:
                 log(info)
                 continue
-            memory, spent = tree_pss(os.getpid()), info["spent"]
-            peak, seconds = max(peak, memory), max(spent["seconds"], 1e-9)
+            spent, seconds = info["spent"], max(info["spent"]["seconds"], 1e-9)
             info["resources"] = {
                 "seconds": f"{state.seconds:.1f}",
                 "step": state.step,
                 "words_per_second": round(spent["words"] / seconds),
-                "memory_mb": round(memory / 2**20),
+                "memory_mb": round(tree_pss(os.getpid()) / 2**20),
                 "waiting_percent": round(100 * spent["waiting"] / seconds),
             }
             if gpu:
@@ -242,12 +210,10 @@ def _record(loop: Loop, folder: Path, checkpoint: Path, gpu_id: int, save: Calla
             if state.scores[-1] == max(state.scores):
                 update_meta(loop.training, nlp, info)
                 with nlp.use_params(loop.optimizer.averages):
-                    create_before_to_disk_callback(loop.training["before_to_disk"])(nlp)
                     save()
-            save_checkpoint(checkpoint, state, nlp, loop.optimizer, folder)
+            save_checkpoint(checkpoint, state, nlp, loop.optimizer, kept)
     finally:
         close()
-    return peak
 
 
 def save_pipeline(nlp: Language, folder: Path, curve: Path, strings: list[str]) -> None:

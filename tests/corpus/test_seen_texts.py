@@ -19,7 +19,7 @@ def texts(demo_corpus) -> dict[str, list[str]]:
 
 
 def test_the_file_has_eight_bytes_of_each_text_of_train_and_dev_which_are_found(demo_corpus, texts, tmp_path):
-    write_seen(tmp_path, collect_seen(demo_corpus, []))
+    write_seen(tmp_path, collect_seen(demo_corpus))
     keys = (hashlib.blake2b(text.encode(), digest_size=12).digest() for text in (*texts["train"], *texts["dev"]))
     content = msgspec.msgpack.decode((tmp_path / SEEN_TEXTS).read_bytes())
     assert content == {"digests": b"".join(sorted(key[:8] for key in keys)), "whole": True}

@@ -81,17 +81,16 @@ def capture(nlp: spacy.Language, scores: list) -> None:
 
 
 @pytest.mark.parametrize(
-    ("recognizer", "frozen", "overrides"),
+    ("recognizer", "overrides"),
     [
-        ("per-label", [], {}),
-        ("ner", [], {}),
-        ("per-label", ["tok2vec"], {}),  # as spaCy has it: it is still run, so that the listeners have something
-        ("per-label", [], {"training.patience": 8, "training.eval_frequency": 2, "training.score_weights.ents_f": 0.0}),
-        ("per-label", [], {"training.optimizer.use_averages": False}),
+        ("per-label", {}),
+        ("ner", {}),
+        ("per-label", {"training.patience": 8, "training.eval_frequency": 2, "training.score_weights.ents_f": 0.0}),
+        ("per-label", {"training.optimizer.use_averages": False}),
     ],
-    ids=["per-label", "ner", "frozen", "patience", "without averages"],
+    ids=["per-label", "ner", "patience", "without averages"],
 )
-def test_the_steps_are_those_of_spacys_loop_to_the_bit(recognizer, frozen, overrides, demo_corpus, tmp_path):
+def test_the_steps_are_those_of_spacys_loop_to_the_bit(recognizer, overrides, demo_corpus, tmp_path):
     """`ents_macro_f`, which spaCy doesn't compute, is left out of its weights; ours doesn't evaluate step 0."""
     steps = {"training.max_steps": 40, "training.eval_frequency": 10, "training.score_weights.ents_macro_f": None}
     parameters, scores = [], []
@@ -99,7 +98,6 @@ def test_the_steps_are_those_of_spacys_loop_to_the_bit(recognizer, frozen, overr
         recipe = Recipe(CPU, demo_corpus, recognizer=recognizer, overrides=STEPS | steps | overrides)
         out = tmp_path / name
         nlp = make_pipeline(recipe, read_settings(recipe))
-        nlp.config["training"] |= {"frozen_components": frozen, "annotating_components": frozen}
         capture(nlp, found := [])
         if name == "spacys":
             out.mkdir()
@@ -113,10 +111,9 @@ def test_the_steps_are_those_of_spacys_loop_to_the_bit(recognizer, frozen, overr
     assert scores[0] == scores[1]
     assert len(scores[0]) > 1
     assert all(np.array_equal(*pair) for pair in zip(*parameters, strict=True))
-    if not frozen:
-        train_in(tmp_path, demo_corpus, recipe.overrides, recognizer=recognizer)
-        best = [find_slots(spacy.load(tmp_path / folder)) for folder in ("spacys/model-best", "model")]
-        assert all(np.array_equal(one.get(), other.get()) for one, other in zip(*best, strict=True))
+    train_in(tmp_path, demo_corpus, recipe.overrides, recognizer=recognizer)
+    best = [find_slots(spacy.load(tmp_path / folder)) for folder in ("spacys/model-best", "model")]
+    assert all(np.array_equal(one.get(), other.get()) for one, other in zip(*best, strict=True))
 
 
 @pytest.mark.parametrize(

@@ -103,23 +103,20 @@ def test_saving_probabilities_leaves_the_checkpoint_alone(demo_corpus, tmp_path,
     assert seen["fit"] == seen["write_seen"] != {}
 
 
-@pytest.mark.parametrize("other", ["config", "corpus", "code", "no resume", "sub_batch"])
+@pytest.mark.parametrize("other", ["config", "corpus", "code", "no resume"])
 def test_the_checkpoint_of_another_training_is_not_used(other, demo_corpus, tmp_path, monkeypatch):
-    """What the device is given at a time makes no other training."""
     overrides = {**STEPS, "training.max_steps": 2}
     stopped(tmp_path, monkeypatch, demo_corpus, overrides)
     if other == "config":
         overrides["training.dropout"] = 0.2
-    if other == "sub_batch":
-        overrides["system.sub_batch"] = 50
     if other == "code":
         monkeypatch.setattr(checkpoint, "digest_code", lambda folders, versions: "edited")
     if other == "corpus":
         monkeypatch.setattr(checkpoint, "digest_splits", lambda corpus, splits: "merged anew")
     told: list[str] = []
     trained = train_in(tmp_path, demo_corpus, overrides, resume=other != "no resume", tell=told.append)
-    assert trained.resumed == (2 if other == "sub_batch" else None)
-    assert [one.startswith(OVER) for one in told] == {"no resume": [], "sub_batch": [False]}.get(other, [True])
+    assert trained.resumed is None
+    assert [one.startswith(OVER) for one in told] == [True] * (other != "no resume")
     assert len((tmp_path / "curve.tsv").read_text().splitlines()) == 2
     assert sorted(path.name for path in tmp_path.iterdir()) == ["curve.tsv", "model"]
 

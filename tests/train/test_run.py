@@ -61,8 +61,7 @@ def test_the_pipeline_has_all_labels_and_the_tokenizer_of_the_merge_and_says_how
     expected = make_nlp("en", read_rules(ROOT / "project.yml"))
     assert [token.text for token in nlp.make_doc(TEXT)] == [token.text for token in expected.make_doc(TEXT)]
     assert "60degC" not in [token.text for token in nlp.make_doc(TEXT)]
-    system = load_config(trained / "model" / "config.cfg")["system"]
-    assert (system["portable"], system["sub_batch"]) == (False, 0)
+    assert load_config(trained / "model" / "config.cfg")["system"]["portable"] is False
 
 
 def test_the_words_of_the_texts_are_not_saved(trained, demo_corpus):
@@ -114,7 +113,7 @@ def test_stopped_training_leaves_the_old_pipeline(demo_corpus, tmp_path, monkeyp
     assert (tmp_path / "model" / "old").exists()
 
 
-@pytest.mark.parametrize("mine", ["predictions.jsonl", "model-best/meta.json", "meta.json", ""])
+@pytest.mark.parametrize("mine", ["model-best/meta.json", "meta.json", ""])
 def test_only_a_pipeline_is_replaced(demo_corpus, tmp_path, mine, monkeypatch):
     monkeypatch.setattr(run, "make_pipeline", lambda *given, **options: pytest.fail("it was begun"))
     path = tmp_path / "model" / mine
@@ -138,6 +137,7 @@ def test_another_training_to_the_same_folder_is_refused_at_once(demo_corpus, tmp
         (["nowhere"], "there is no such file; run the merge to completion"),
         (["c", "--max-steps", "-5"], "--max-steps -5: give"),
         (["c", "--limit", "-1"], "--limit -1: give"),
+        (["c", "--workers", "0"], "--workers 0: give 1 or more"),
     ],
 )
 def test_command_lines_fail_with_a_remedy(arguments, message, tmp_path, monkeypatch):
@@ -201,23 +201,18 @@ def test_a_precision_is_spacy_transformers_own(precision, mixed, scaled, demo_co
         assert model["grad_scaler_config"]["enabled"] == scaled
 
 
-@pytest.mark.parametrize(("precision", "dtype"), [("fp16", "float16"), ("bf16", "bfloat16"), ("fp32", "float16")])
-def test_what_a_gpu_computes_in_is_set_for_a_training_and_put_back(precision, dtype, demo_corpus):
+@pytest.mark.parametrize(
+    ("precision", "gpu_id", "dtype"),
+    [("fp16", 0, "float16"), ("bf16", 0, "bfloat16"), ("bf16", -1, "float16"), ("fp32", 0, "float16")],
+)
+def test_what_a_gpu_computes_in_is_set_for_a_training_and_put_back(precision, gpu_id, dtype, demo_corpus):
     torch = pytest.importorskip("torch")
-    matmul = torch.backends.cuda.matmul
-    settings = read_settings(Recipe(GPU, demo_corpus, precision=precision, gpu_id=0))
-
-    def state() -> tuple[bool, str]:
-        return matmul.allow_tf32, str(torch.get_autocast_dtype("cuda")).removeprefix("torch.")
-
-    before = state()
-    assert before == (False, "float16")
-    with suppress(KeyError), run.computing(settings, 0):
-        assert state() == (True, dtype)
+    settings = read_settings(Recipe(GPU, demo_corpus, precision=precision, gpu_id=gpu_id))
+    with suppress(KeyError), run.autocasting(settings, gpu_id):
+        assert torch.get_autocast_dtype("cuda") == getattr(torch, dtype)
         raise KeyError
-    assert state() == before
-    with run.computing(settings, -1):
-        assert state() == before
+    assert torch.get_autocast_dtype("cuda") == torch.float16
+    assert not torch.backends.cuda.matmul.allow_tf32
 
 
 @pytest.mark.parametrize("recognizer", ["per-label", pytest.param("ner", marks=pytest.mark.long)])
@@ -249,7 +244,9 @@ READER = '[corpora.train]\n@readers = "spacy.Corpus.v1"\npath = ${paths.corpus}/
     ("edits", "message"),
     [
         ((("[nlp.vectors]", TOKENIZER),), r"\[nlp.tokenizer\] is .*ChineseTokenizer.*merged with .* delete that block"),
-        ((('factory = "per_label"', SCORER),), r"\[components\.ner\.scorer\] is .*my\.scorer.* delete it"),
+        ((('factory = "per_label"', SCORER),), r"\[components\.per_label\] scorer = .*my\.scorer.* delete it"),
+        ((('factory = "tok2vec"', 'source = "first"'),), r"\[components\.tok2vec\] source = 'first' isn't used here"),
+        ((("frozen_components = []", 'frozen_components = ["tok2vec"]'),), r"\[training\] frozen_components is for"),
         (
             (
                 ("[components.per_label]", "[components.own]"),
@@ -259,8 +256,7 @@ READER = '[corpora.train]\n@readers = "spacy.Corpus.v1"\npath = ${paths.corpus}/
             r"recognizer per-label: the config has no \[components\.per_label\]",
         ),
         ((("[corpora.train]\n@readers", READER),), r"corpora\.train: its reader must be labelwise\.PartitionedCorpus"),
-        ((("portable = false", "portable = yes"),), r"\[system\] portable is false or true, sub_batch a number"),
-        ((("sub_batch = 0", "sub_batch = true"),), r"\[system\] portable is false or true, sub_batch a number"),
+        ((("portable = false", "portable = yes"),), r"\[system\] portable is false or true"),
     ],
 )
 def test_a_config_that_cannot_be_meant_is_refused(edits, message, demo_corpus, tmp_path):

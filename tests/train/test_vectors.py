@@ -9,7 +9,7 @@ import spacy
 from safetensors.numpy import save_file
 
 from labelwise.errors import InputError
-from labelwise.vectors import make_vectors
+from labelwise.train.vectors import make_vectors
 from spacy_per_label.words import Pieces
 from tests.train.training import CPU, STEPS, files, train_in
 
