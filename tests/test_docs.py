@@ -51,7 +51,6 @@ NOT_RUN = {
     ("docs/install.md", "labelwise init"): "project/test_new.py does it",
     ("docs/install.md", "git worktree"): "what git does",
     ("docs/install.md", "weasel clone"): "what git clone does",
-    ("docs/prodigy.md", "python -m scripts.db_out"): "needs a server; sources/test_db_out.py has one",
     ("docs/install.md", "git pull"): "what git does; project/test_stages.py makes dvc.yaml",
     ("docs/install.md", "python -m scripts.update_dvc"): "the same",
     ("docs/library.md", "labelwise make-demo"): "test_library.py calls the functions",

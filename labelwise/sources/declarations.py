@@ -29,7 +29,6 @@ import yaml
 
 from labelwise.corpus.manifest import find_partitions, is_corpus, read_manifest
 from labelwise.corpus.tasks import DATASETS
-from labelwise.environment import command_line
 from labelwise.errors import InputError
 from labelwise.settings import decode_yaml
 from labelwise.sources.files import find_files, open_file, printable, read_file
@@ -254,8 +253,8 @@ def _find_files(entry: Declaration, file: Path) -> tuple[Path, ...]:
     for declared in entry.paths:
         if ADDRESS.match(declared):
             raise InputError(
-                f"{file}: {where} is on a server, and a merge reads files: write it to one, and declare that as its "
-                f"`path`: {command_line('db_out')} URL {entry.name} {os.path.relpath(file.parent)}"
+                f"{file}: {where} is on a server, and a merge reads files: write it to one where Prodigy runs, and "
+                f"declare that as its `path`: prodigy db-out {entry.name} > {entry.name}.jsonl"
             )
         if "\0" in declared:
             raise InputError(f"{file}: {where}: no path can have the character \\0; correct {declared!r}")

@@ -6,7 +6,7 @@
 """
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -23,35 +23,7 @@ TASKS = (
     "select example.id, example.content from example where example.id in (select link.example_id from link "
     "join dataset on dataset.id = link.dataset_id where dataset.name = :name) order by example.id"
 )
-DATASET_NAMES = "select name from dataset order by name"
 OWN_NAMES = "select name from dataset where coalesce(session, 0) = 0 order by name"  # but for those of sessions
-
-
-def check_schema(where: object, tables: Iterable[str]) -> None:
-    """Check that a database is Prodigy's.
-
-    where (object): the database, for the error.
-    RAISES (InputError): a table is missing.
-    """
-    found = sorted(tables)
-    if not {*TABLES} <= {*found}:
-        raise InputError(
-            f"{where}: this isn't Prodigy's schema, which has the tables {', '.join(TABLES)}; the tables found "
-            f"are: {', '.join(found) or 'none'}; export the data set with `prodigy db-out` and declare the file as "
-            "`path:`"
-        )
-
-
-def check_names(where: object, names: Iterable[str], there: Iterable[str]) -> None:
-    """Check that a database has data sets of these names.
-
-    RAISES (InputError): it lacks one.
-    """
-    there = list(there)
-    for name in names:
-        if name not in there:
-            listed = ", ".join(map(repr, there)) or "none"
-            raise InputError(f"{where}: it has no data set {name!r}, but {listed}; correct its `name`")
 
 
 def read_database(path: Path, dataset: str) -> Iterator[Item]:
@@ -63,9 +35,15 @@ def read_database(path: Path, dataset: str) -> Iterator[Item]:
     """
     with closing(_connect(path)) as connection:
         connection.execute("begin")
-        tables = connection.execute("select name from sqlite_master where type = 'table'")
-        check_schema(path, [_text(name) for (name,) in tables])
-        check_names(path, [dataset], [_text(name) for (name,) in connection.execute(DATASET_NAMES)])
+        found = _names(connection, "select name from sqlite_master where type = 'table' order by name")
+        if not {*TABLES} <= {*found}:
+            raise InputError(
+                f"{path}: this isn't Prodigy's schema, which has the tables {', '.join(TABLES)}; the tables found are: "
+                f"{', '.join(found) or 'none'}; export the data set with `prodigy db-out`, declare the file as `path:`"
+            )
+        if dataset not in (names := _names(connection, "select name from dataset order by name")):
+            listed = ", ".join(map(repr, names)) or "none"
+            raise InputError(f"{path}: it has no data set {dataset!r}, but {listed}; correct its `name`")
         for number, content in connection.execute(TASKS, {"name": dataset}):
             if isinstance(number, int) and 0 <= number <= MOST:
                 yield Item(number, *parse_task(content if isinstance(content, bytes) else b""))
@@ -79,13 +57,17 @@ def find_names(path: Path) -> list[str]:
     RAISES (sqlite3.DatabaseError): it isn't Prodigy's, or can't be read.
     """
     with closing(_connect(path)) as connection:
-        return [_text(name) for (name,) in connection.execute(OWN_NAMES)]
+        return _names(connection, OWN_NAMES)
 
 
 def _connect(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, isolation_level=None)
     connection.text_factory = bytes  # text that isn't UTF-8 costs its row only
     return connection
+
+
+def _names(connection: sqlite3.Connection, query: str) -> list[str]:
+    return [_text(name) for (name,) in connection.execute(query)]
 
 
 def _text(value: Any) -> str:

@@ -20,7 +20,6 @@ from labelwise.files import remove
 from labelwise.report.page import make_report
 from labelwise.sources.declarations import load_datasets
 from scripts.convert_brat import convert_brat_cli
-from scripts.db_out import db_out_cli
 from scripts.evaluate import evaluate_cli
 from scripts.export import export_cli
 from scripts.make_demo import make_demo_cli
@@ -29,7 +28,6 @@ from scripts.package import package_cli
 from scripts.report import report_cli
 from scripts.train import train_cli
 from tests.conftest import ROOT, make_narrow
-from tests.sources.servers import ProdigyDatabase
 
 OLD, NEW = 10, 14  # texts of the corpus that was there, and of the one that comes
 KILL = 0  # given instead of an error
@@ -58,7 +56,6 @@ class Command(NamedTuple):
 ALL = (
     Command("make_demo", make_demo_cli, "brat --docs {docs} --labels 3 --words 20", ("brat",)),
     Command("convert_brat", convert_brat_cli, "brat tasks", ("tasks",)),
-    Command("db_out", db_out_cli, "sqlite:///prodigy.db person written", ("written",)),
     Command(
         "merge",
         merge_cli,
@@ -176,9 +173,6 @@ class Projects:
             (folder / "project.yml").write_text(PROJECT % docs, encoding="utf8")
             (folder / "more.yml").write_text(DECLARED % "CHEMICAL", encoding="utf8")
             (folder / "again.yml").write_text("- {name: again, path: corpus, labels: [CHEMICAL]}\n", encoding="utf8")
-            database = ProdigyDatabase("sqlite", f"/{folder}/prodigy.db")
-            database.clear()
-            database.add("person", [b'{"text": "Anna %d spoke.", "spans": []}' % number for number in range(docs)])
 
     def run_until(self, command: Command) -> None:
         """Run the commands up to this one, in both states, as far as they haven't been run."""

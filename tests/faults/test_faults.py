@@ -26,7 +26,7 @@ def projects(tmp_path_factory) -> Projects:
         *(
             pytest.param(name, trials, marks=pytest.mark.long)
             for name, trials in {
-                **{"db_out": 8, "merge": 24, "export": 8, "train": 8, "evaluate": 8, "package": 4, "report": 8}
+                **{"merge": 24, "export": 8, "train": 8, "evaluate": 8, "package": 4, "report": 8}
             }.items()
         ),
     ],

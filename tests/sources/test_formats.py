@@ -278,6 +278,7 @@ def test_tables_are_told_apart_by_what_they_begin_with(tmp_path, suffix):
         ({"path": "a\0.jsonl"}, r"datasets\.yml: data set .a.: no path can have the character .*; correct"),
         ({"path": "none-*.jsonl"}, r"no file matches .*none-\*\.jsonl"),
         ({"path": None, "db": "none.db"}, r"there is no file .*none\.db"),
+        ({"path": None, "db": "mysql://ann@db/prodigy"}, r"is on a server, .*: prodigy db-out a > a\.jsonl"),
     ],
 )
 def test_wrong_sources(merging, declared, message):
