@@ -57,6 +57,7 @@ NOT_RUN = {
     ("docs/library.md", "from pathlib import Path"): "the same",
     ("docs/other_tools.md", "python -m scripts.export"): "export/test_round_trip.py takes texts to each tool and back",
     ("docs/install.md", "python3 -m venv"): "would change this environment; the wheel is installed beside it",
+    ("docs/prodigy.md", "prodigy db-out"): "needs Prodigy",
     ("docs/training.md", 'code="--code'): "trains for 1,500 steps; train/test_spacy_commands.py runs each with fewer",
     ("docs/training.md", "[nlp]"): "train/test_spacy_commands.py assembles it",
 }
