@@ -20,7 +20,6 @@ from spacy_per_label.decode import calibrated, log_odds
 
 PRIOR = 10.0  # how many spans a label must have until they say more than those of all labels
 FEW = 30  # texts of dev, below which labels have one temperature
-SMALL = 200  # texts of train, below which one shift of all labels' tag O is chosen on dev
 OUTSIDE = (0.0, -0.5, -1.0, -1.5, -2.0)
 
 

@@ -19,6 +19,7 @@ from labelwise.errors import InputError
 from labelwise.train.recipe import Recipe, Recognizer, default_config
 from labelwise.train.vectors import has_vectors
 
+SMALL = 200  # texts of train
 SCORER = {"@scorers": "spacy.ner_scorer.v1"}  # the default of both recognizers
 UNSUPPORTED = ("frozen_components", "annotating_components", "before_to_disk", "before_update")
 
@@ -46,9 +47,11 @@ def read_settings(recipe: Recipe) -> Config:
         )
     if system.get("transformer") and find_spec("spacy_transformers") is None:
         raise InputError(f"{config} needs spacy-transformers; use the environment of `make gpu`")
-    if type(system.setdefault("portable", False)) is not bool:
-        raise InputError(f"{config}: [system] portable is false or true")
+    if type(system.setdefault("portable", False)) is not bool or type(system.setdefault("small_batch", 0)) is not int:
+        raise InputError(f"{config}: [system] portable is false or true, small_batch a number of words, or 0")
     check_supported(settings, config)
+    if system["small_batch"] and is_small(recipe) and "training.batcher.size" not in recipe.overrides:
+        settings["training"]["batcher"]["size"] = system["small_batch"]
     choose_recognizer(settings, recipe.corpus, recipe.recognizer)
     if recipe.vectors:
         use_vectors(settings, recipe.vectors, recipe.recognizer)
@@ -68,6 +71,12 @@ def check_supported(settings: Config, config: Path) -> None:
     for name in UNSUPPORTED:
         if settings["training"].get(name):
             raise InputError(f"{config}: [training] {name} is for `spacy train` alone; delete it, or train with that")
+
+
+def is_small(recipe: Recipe) -> bool:
+    """Tell whether a training has few texts, which takes smaller batches and finds entities too rarely."""
+    texts = read_manifest(recipe.corpus).splits["train"].texts
+    return min(texts, recipe.limit or texts) < SMALL
 
 
 def choose_recognizer(settings: Config, corpus: Path, recognizer: Recognizer) -> None:

@@ -15,15 +15,15 @@ from spacy.language import Language
 from spacy.training.loop import update_meta
 from thinc.api import Config
 
-from labelwise.corpus.manifest import read_manifest, unchanged
+from labelwise.corpus.manifest import unchanged
 from labelwise.corpus.pipeline import check_tokens, strings_of
 from labelwise.corpus.seen_texts import collect_seen, write_seen
 from labelwise.device import gpu_load, use_gpu
 from labelwise.files import beside, check_replaceable, remove, staged_together
 from labelwise.parallel import tree_pss
-from labelwise.train.calibrate import SMALL, Fitted, choose_outside, fit
+from labelwise.train.calibrate import Fitted, choose_outside, fit
 from labelwise.train.checkpoint import BEST, CURVE, State, copy, digest_training, read_state, restore, save_checkpoint
-from labelwise.train.config import make_pipeline, read_settings, vectors_of
+from labelwise.train.config import is_small, make_pipeline, read_settings, vectors_of
 from labelwise.train.loop import Loop
 from labelwise.train.parameters import find_slots
 from labelwise.train.ranks import Alone, TorchRanks, forked, is_launched
@@ -136,9 +136,8 @@ def _lead(
         nlp.from_disk(folder, exclude=["vocab"])  # the saved one lacks the words of the texts
         fitted = None
         if recipe.recognizer == "per-label":
-            texts = read_manifest(recipe.corpus).splits["train"].texts
             loop.ranks = Alone()
-            if min(texts, recipe.limit or texts) < SMALL:
+            if is_small(recipe):
                 choose_outside(nlp, lambda: loop.score_dev()[0])
             if fitted := fit(nlp, loop.dev.texts()):
                 ner.cfg |= fitted.settings

@@ -189,6 +189,26 @@ def test_labels_that_are_never_annotated_on_the_same_text_are_learned_both(mergi
 
 
 @pytest.mark.parametrize(
+    ("texts", "limit", "overrides", "words"),
+    [
+        (199, 0, {}, 700),
+        (200, 0, {}, 2000),
+        (200, 199, {}, 700),
+        (199, 0, {"system.small_batch": 0}, 2000),
+        (199, 0, {"training.batcher.size": 900}, 900),
+    ],
+)
+def test_a_small_corpus_is_learnt_in_small_batches(texts, limit, overrides, words, demo_corpus, tmp_path):
+    shutil.copytree(demo_corpus, tmp_path / "corpus")
+    manifest = tmp_path / "corpus" / "manifest.json"
+    content = json.loads(manifest.read_text())
+    content["splits"]["train"]["texts"] = texts
+    manifest.write_text(json.dumps(content))
+    settings = read_settings(Recipe(CPU, tmp_path / "corpus", limit=limit, overrides=overrides))
+    assert settings["training"]["batcher"]["size"] == words
+
+
+@pytest.mark.parametrize(
     ("precision", "mixed", "scaled"),
     [("fp16", True, True), ("bf16", True, False), ("fp32", False, False), ("", True, True)],
 )
@@ -257,6 +277,7 @@ READER = '[corpora.train]\n@readers = "spacy.Corpus.v1"\npath = ${paths.corpus}/
         ),
         ((("[corpora.train]\n@readers", READER),), r"corpora\.train: its reader must be labelwise\.PartitionedCorpus"),
         ((("portable = false", "portable = yes"),), r"\[system\] portable is false or true"),
+        ((("small_batch = 700", "small_batch = few"),), r"\[system\] portable is false or true, small_batch a number"),
     ],
 )
 def test_a_config_that_cannot_be_meant_is_refused(edits, message, demo_corpus, tmp_path):
