@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FrameType
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from rich import box
@@ -18,11 +18,6 @@ from wasabi import Printer
 from labelwise.environment import quit_quietly
 from labelwise.errors import InputError
 from labelwise.files import FULL
-
-AddressOption = Annotated[
-    str, typer.Option(envvar="LABELWISE_ADDRESS", help="A Dask scheduler's address, such as tcp://box:8786")
-]
-
 
 msg = Printer()
 

@@ -1,36 +1,28 @@
 """Jobs beside each other: a window of them over any Executor, whose results come in order; and the memory they take.
 
-A stage's jobs are done in this process, in others of this machine, or by the workers of a Dask cluster
-(https://distributed.dask.org); the bytes of the results are the same.
+A stage's jobs are done in this process or in others; the bytes of the results are the same.
 
 Memory is the proportional set size: pages that several processes share are counted once.
 """
 
 import ctypes
 import gc
-import logging
 import os
-import platform
 import signal
-import socket
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
-from functools import lru_cache, partial
-from importlib.metadata import version
+from functools import partial
 from itertools import islice
 from multiprocessing import active_children, get_context
-from pathlib import Path
-from tempfile import NamedTemporaryFile
-from threading import Event, Lock, Thread
+from threading import Event, Thread
 from typing import Any, TypeVar
 
 import psutil
 
 from labelwise.errors import InputError
-from labelwise.files import digest_code
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -38,23 +30,16 @@ Result = TypeVar("Result")
 Progress = Callable[..., Iterable[Any]]
 MapJobs = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]  # as the builtin `map`
 WINDOW = 12  # jobs of each worker that are sent and not yet taken: the others go on while one takes ten times as long
-PATIENCE = 60  # seconds to wait for a cluster's first worker
-ONE_AT_A_TIME = Lock()  # spaCy isn't thread-safe, and a cluster's worker may have several threads
 INTERVAL = 0.2  # seconds between two looks at memory
 TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None)  # only glibc has it
 
 
 def map_in_order(
-    executor: Executor,
-    workers: Callable[[], int],
-    function: Callable[[Job], Result],
-    jobs: Iterable[Job],
-    killed: tuple[type[Exception], ...] = (BrokenExecutor,),
+    executor: Executor, workers: int, function: Callable[[Job], Result], jobs: Iterable[Job]
 ) -> Iterator[Result]:
     """Yield the results of jobs, in order, while a window of jobs behind them is being done.
 
-    workers (Callable): counts the executor's workers, which may come and go.
-    killed (tuple): the errors by which the executor says that a worker was killed.
+    workers (int): those of the executor.
     RAISES (InputError): a worker was killed; what the function raises.
     """
     waiting = iter(jobs)
@@ -62,7 +47,7 @@ def map_in_order(
     name = ""
     try:
         while True:
-            for job in islice(waiting, max(0, WINDOW * max(1, workers()) - len(sent))):
+            for job in islice(waiting, WINDOW * workers - len(sent)):
                 name = str(job)
                 sent.append((name, executor.submit(function, job)))
             if not sent:
@@ -70,7 +55,7 @@ def map_in_order(
             name, future = sent.popleft()
             result = future.result()
             yield result
-    except killed as error:
+    except BrokenExecutor as error:
         raise InputError(f"{name}: a worker was killed, perhaps for lack of memory: use fewer workers") from error
     finally:
         for _, future in sent:
@@ -78,107 +63,27 @@ def map_in_order(
 
 
 @contextmanager
-def open_workers(workers: int, address: str, out: Path) -> Iterator[MapJobs]:
-    """Open what does the jobs of a stage, and close it; after an error without waiting for jobs.
+def open_workers(workers: int) -> Iterator[MapJobs]:
+    """Open processes for the jobs of a stage, and close them; after an error without waiting for jobs.
 
-    workers (int): processes on this machine; 1 is this process itself.
-    address (str): of a Dask scheduler, whose workers do the jobs instead; empty for none.
-    out (Path): the output, whose folder a cluster's workers must see.
+    workers (int): processes; 1 is this process itself.
     YIELDS (Callable): takes a function and jobs, and yields the results in order, as `map` does.
-    RAISES (InputError): the cluster can't be reached, has no worker, or one that can't do the jobs.
     """
     # Garbage collection needn't look at what is loaded, spaCy above all, and so forked workers share it.
     gc.freeze()
-    if address:
-        with _open_cluster(address, out) as map_jobs:
-            yield map_jobs
-    elif workers == 1:
+    if workers == 1:
         yield map
-    else:
-        others = active_children()
-        pool = ProcessPoolExecutor(workers, mp_context=get_context("fork"), initializer=begin_worker)
-        try:
-            yield partial(map_in_order, pool, lambda: workers)
-        except BaseException:
-            for process in set(active_children()) - set(others):
-                process.kill()  # its job may take minutes
-            raise
-        finally:
-            pool.shutdown(cancel_futures=True)
-
-
-@contextmanager
-def _open_cluster(address: str, out: Path) -> Iterator[MapJobs]:
+        return
+    others = active_children()
+    pool = ProcessPoolExecutor(workers, mp_context=get_context("fork"), initializer=begin_worker)
     try:
-        from distributed import Client, KilledWorker
-    except ImportError as error:
-        raise InputError("--address needs the package distributed: pip install '.[dask]'") from error
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what goes wrong is raised here, too
-    try:
-        client = Client(address, timeout=10, set_as_default=False)
-    except OSError as error:
-        raise InputError(f"--address {address}: no Dask scheduler answers there: {error}") from error
-    try:
-        try:
-            client.wait_for_workers(1, timeout=PATIENCE)
-        except TimeoutError as error:
-            raise InputError(
-                f"--address {address}: no worker came within {PATIENCE} seconds; start one: dask worker {address}"
-            ) from error
-        executor = client.get_executor(pure=False)  # equal jobs mustn't be done as one: they write files
-
-        def map_jobs(function: Callable[[Job], Result], jobs: Iterable[Job]) -> Iterator[Result]:
-            """Yield the results of jobs, in order."""
-            on_worker = partial(do_on_worker, function, fingerprint())
-            killed = KilledWorker, CancelledError
-            return map_in_order(executor, lambda: len(client.nthreads()), on_worker, jobs, killed)
-
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with NamedTemporaryFile(dir=out.parent, prefix=".labelwise-") as mark:
-            next(map_jobs(check_visible, [Path(mark.name)]))
-        yield map_jobs
+        yield partial(map_in_order, pool, workers)
+    except BaseException:
+        for process in set(active_children()) - set(others):
+            process.kill()  # its job may take minutes
+        raise
     finally:
-        client.close(timeout=2)
-
-
-@lru_cache
-def fingerprint() -> dict[str, str]:
-    """Fingerprint code and versions, once per process: it keeps the code that it has loaded."""
-    return {
-        "labelwise": digest_code([".", "../spacy_per_label"]),
-        "Python": platform.python_version(),
-        "spaCy": version("spacy"),
-        "numpy": version("numpy"),
-        "OPENBLAS_CORETYPE": os.environ.get("OPENBLAS_CORETYPE", "unset"),  # see `portable`
-    }
-
-
-def do_on_worker(function: Callable[[Job], Result], sender: dict[str, str], job: Job) -> Result:
-    """Do a job on a cluster's worker.
-
-    sender (dict[str, str]): the fingerprint of the process that sent the job.
-    RAISES (InputError): this worker has another.
-    """
-    here = fingerprint()
-    different = [f"{name} {here[name]} instead of {sender[name]}" for name in sender if here[name] != sender[name]]
-    if different:
-        raise InputError(
-            f"{socket.gethostname()}: this worker has {', '.join(different)}; install the same there, and restart it"
-        )
-    with ONE_AT_A_TIME:
-        return function(job)
-
-
-def check_visible(file: Path) -> None:
-    """Check that this worker sees a new file; its folder is listed, because NFS may remember that it wasn't there.
-
-    RAISES (InputError): it doesn't.
-    """
-    if not file.parent.is_dir() or file not in file.parent.iterdir():
-        raise InputError(
-            f"{socket.gethostname()}: this worker doesn't see {file.parent}; put inputs and outputs on a disk that all "
-            "machines share, at the same path"
-        )
+        pool.shutdown(cancel_futures=True)
 
 
 def begin_worker() -> None:

@@ -8,7 +8,7 @@ import typer
 
 from labelwise.check.folds import Folds
 from labelwise.check.run import check
-from labelwise.console import AddressOption, msg, run, user_errors
+from labelwise.console import msg, run, user_errors
 from labelwise.environment import obey
 from labelwise.settings import read_section
 from labelwise.text import counted
@@ -37,7 +37,6 @@ def check_labels_cli(
     project: Annotated[Path | None, Option(help="YAML file with a section `check`")] = None,
     seed: Annotated[int, Option(help="Random seed")] = 0,
     workers: Annotated[int, Option(help="Processes that each train a pipeline")] = 1,
-    address: AddressOption = "",
 ) -> None:
     """Find annotations that contradict the others: the cases that a report's page shows."""
     with user_errors("Nothing was checked"):
@@ -46,7 +45,7 @@ def check_labels_cli(
             section = read_section(project, "check", CheckSection)
             obey(config)
             recipe = Recipe(config, corpus, seed=seed, max_steps=section.steps, resume=True)
-            folds = Folds(recipe, section.folds, workers, address)
+            folds = Folds(recipe, section.folds, workers)
         checked = check(corpus, out, folds, tell=msg.info)
     msg.good(f"{counted(len(checked.findings), 'finding')} in {counted(checked.texts, 'text')}; the report shows them")
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from labelwise.console import AddressOption, figure, msg, print_table, progress_texts, run, user_errors
+from labelwise.console import figure, msg, print_table, progress_texts, run, user_errors
 from labelwise.environment import obey
 from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.evaluate.scores import SEEN_REMEDY, Metrics, Scores, tell_seen
@@ -29,7 +29,6 @@ def evaluate_cli(
     other_tokens: Annotated[
         bool, Option("--other-tokens", help="Score a pipeline whose tokens aren't the corpus's, too")
     ] = False,
-    address: AddressOption = "",
 ) -> None:
     """Evaluate a trained pipeline on a split of the corpus, label by label."""
     with user_errors("Nothing was evaluated"):
@@ -45,7 +44,6 @@ def evaluate_cli(
                 gpu_id=gpu_id,
                 workers=workers,
                 other_tokens=other_tokens,
-                address=address,
                 progress=progress_texts,
             )
             scores.write_bytes(msgspec.json.format(msgspec.json.encode(found.metrics)) + b"\n")

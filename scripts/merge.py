@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from labelwise.console import AddressOption, msg, print_counts, print_table, progress, run, user_errors
+from labelwise.console import msg, print_counts, print_table, progress, run, user_errors
 from labelwise.corpus.ledger import Ledger, pairwise_f, split_gold, tell_gold
 from labelwise.corpus.manifest import SPLITS
 from labelwise.corpus.tokenizer import has_rules
@@ -38,7 +38,6 @@ def merge_cli(
     metrics: Annotated[Path | None, Option(help="JSON file for the ledger")] = None,
     project: Annotated[Path | None, Option(help="YAML file with sections `merge` and `tokenizer`")] = None,
     workers: Annotated[int, Option(help="Processes; 0 for one per core")] = 0,
-    address: AddressOption = "",
     strict: Annotated[bool, Option("--strict", help="Fail, and write nothing, if any row or span is bad")] = False,
 ) -> None:
     """Merge data sets into one corpus of partitioned .spacy files."""
@@ -53,7 +52,6 @@ def merge_cli(
                     out,
                     settings,
                     workers=workers,
-                    address=address,
                     decisions=decisions,
                     metrics=metrics,
                     strict=strict,

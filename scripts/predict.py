@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from labelwise.console import AddressOption, msg, print_counts, progress, run, user_errors
+from labelwise.console import msg, print_counts, progress, run, user_errors
 from labelwise.device import use_gpu
 from labelwise.environment import obey
 from labelwise.evaluate.predict import predict_texts
@@ -22,7 +22,6 @@ def predict_cli(
     out: Annotated[Path, Option(help="JSONL file for what is predicted")],
     gpu_id: Annotated[int, Option(help="Number of the GPU; -1 for the CPU")] = -1,
     workers: Annotated[int, Option(help="Processes that predict, on the CPU")] = 1,
-    address: AddressOption = "",
 ) -> None:
     """Let a pipeline predict raw texts, any number of them."""
     problems: Counter[str] = Counter()
@@ -31,8 +30,7 @@ def predict_cli(
         obey(model / "config.cfg")
         check_workers(workers, gpu_id)
         use_gpu(gpu_id)
-        # A cluster's workers don't have this GPU.
-        parts = predict_texts(model, inputs, out, workers=workers, address="" if gpu_id >= 0 else address)
+        parts = predict_texts(model, inputs, out, workers=workers)
         for done in progress(parts, "parts"):
             texts, words = texts + done.texts, words + done.words
             problems += done.problems

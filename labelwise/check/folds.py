@@ -44,13 +44,11 @@ class Folds(NamedTuple):
     recipe (Recipe): of the pipelines of the folds.
     number (int): of folds.
     workers (int): trainings side by side, at most.
-    address (str): of a cluster that trains them; see `parallel.open_workers`.
     """
 
     recipe: Recipe
     number: int = 3
     workers: int = 1
-    address: str = ""
 
 
 def ask_folds(
@@ -66,7 +64,7 @@ def ask_folds(
     pipelines = beside(out, "folds")
     pipelines.mkdir(parents=True, exist_ok=True)
     tell(f"Training {folds.number} pipelines, each without a part of train; the table is that of the first")
-    with open_workers(min(folds.workers, folds.number), folds.address, pipelines) as map_jobs:
+    with open_workers(min(folds.workers, folds.number)) as map_jobs:
         trained_ones = map_jobs(partial(train_fold, fold_recipes(folds), pipelines), range(folds.number))
         for fold, pipeline in enumerate(trained_ones):
             tell(f"Pipeline {fold + 1} of {folds.number} is trained")

@@ -49,7 +49,7 @@ def check(
     RAISES (InputError): a number is out of its range, there is no corpus, `out` has something else, or what
         `train_pipeline` raises.
     """
-    corpus, out = corpus.absolute(), out.absolute()  # a cluster's workers are elsewhere
+    corpus, out = corpus.absolute(), out.absolute()
     check_replaceable(out, (FINDINGS,), "check")
     manifest = read_manifest(corpus)
     labels, declared = manifest.labels, manifest.declared

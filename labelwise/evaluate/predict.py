@@ -69,37 +69,33 @@ def hold_pipeline(model: Path, digest: str) -> Language:
     return load_pipeline(model)
 
 
-def predict_split(model: Path, split: Path, out: Path, *, workers: int = 1, address: str = "") -> Iterator[Done]:
+def predict_split(model: Path, split: Path, out: Path, *, workers: int = 1) -> Iterator[Done]:
     """Write the predictions of a pipeline for a split of a merged corpus.
 
-    workers, address: see `parallel.open_workers`.
+    workers (int): processes that predict.
     YIELDS (Done): what was done for each partition; the file is there at the end.
     RAISES (InputError): there is no pipeline, or no partition, or a worker was killed.
     """
-    partitions = find_partitions(split.absolute())  # a cluster's workers are elsewhere
-    return _predict(model, partitions, out, workers, address, [split])
+    partitions = find_partitions(split.absolute())
+    return _predict(model, partitions, out, workers, [split])
 
 
-def predict_texts(
-    model: Path, inputs: Sequence[Path], out: Path, *, workers: int = 1, address: str = ""
-) -> Iterator[Done]:
+def predict_texts(model: Path, inputs: Sequence[Path], out: Path, *, workers: int = 1) -> Iterator[Done]:
     """Write the predictions of a pipeline for raw texts, in their order. No label is known of any of them.
 
     inputs (Sequence[Path]): files and folders; see `raw_texts`.
     out (Path): the JSONL file.
-    workers, address: see `parallel.open_workers`.
+    workers (int): processes that predict.
     YIELDS (Done): what was done for each part; the file is there at the end.
     RAISES (InputError): there is no pipeline, an input isn't there, can't be read, or has no text that can be used, or
         a worker was killed.
     """
     check_kind(out, folder=False)
     texts = read_raw_texts(inputs)
-    return _predict(model, iter(lambda: list(islice(texts, PART)), []), out, workers, address, inputs)
+    return _predict(model, iter(lambda: list(islice(texts, PART)), []), out, workers, inputs)
 
 
-def _predict(
-    model: Path, parts: Iterable[Part], out: Path, workers: int, address: str, inputs: Sequence[Path]
-) -> Iterator[Done]:
+def _predict(model: Path, parts: Iterable[Part], out: Path, workers: int, inputs: Sequence[Path]) -> Iterator[Done]:
     """Predict all parts, and put their lines together, in order."""
     model, out = model.absolute(), out.absolute()
     digest = digest_folder(model)
@@ -108,7 +104,7 @@ def _predict(
     with (
         staged(out) as path,
         path.open("wb") as file,
-        open_workers(max(1, workers), address, out) as map_jobs,
+        open_workers(max(1, workers)) as map_jobs,
     ):
         for done in map_jobs(predict_part, (PredictJob(model, digest, part) for part in parts)):
             file.write(done.lines)

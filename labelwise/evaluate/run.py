@@ -45,7 +45,6 @@ def evaluate_pipeline(
     gpu_id: int = -1,
     workers: int = 1,
     other_tokens: bool = False,
-    address: str = "",
     progress: Progress = lambda done, texts: done,
 ) -> Evaluation:
     """Let a pipeline predict a split, and score its predictions; memory doesn't grow with the number of texts.
@@ -53,11 +52,11 @@ def evaluate_pipeline(
     tables (Tables | Path | str | None): the files of both tables, or the folder for them, if they are kept.
     predictions (Path | str | None): the file to keep the predictions in, if any.
     merge_metrics (Path | str | None): the counts of the merge, for the agreement of annotators.
-    workers, address: see `parallel.open_workers`.
+    workers (int): processes that predict.
     other_tokens (bool): the pipeline may make other tokens than the corpus has; spans are compared in characters.
     RAISES (InputError): there is no model, no partition, or no such GPU; the pipeline makes other tokens; several
         workers on a GPU; there are no metrics of a merge, or a folder where the predictions are to be kept; the
-        pipeline's digests can't be read; what `parallel.open_workers` raises.
+        pipeline's digests can't be read.
     """
     model, split, predictions = Path(model), Path(split), Path(predictions) if predictions else None
     if predictions:
@@ -69,10 +68,9 @@ def evaluate_pipeline(
         file = predictions or Path(folder) / "predictions.jsonl"
         check_workers(workers, gpu_id)
         use_gpu(gpu_id)
-        address = "" if gpu_id >= 0 else address  # a cluster's workers don't have this GPU
         listed = read_split(split)
         seen = read_seen(model)
-        partitions = predict_split(model, split, file, workers=workers, address=address)
+        partitions = predict_split(model, split, file, workers=workers)
         digest = digest_folder(model)
         if not other_tokens:
             check_tokens(hold_pipeline(model.absolute(), digest), split, REMEDY)

@@ -50,7 +50,6 @@ def merge_data(
     settings: Settings,
     *,
     workers: int = 1,
-    address: str = "",
     decisions: Path | str | None = None,
     metrics: Path | str | None = None,
     strict: bool = False,
@@ -61,20 +60,18 @@ def merge_data(
     declarations (Sequence[Path | str]): `datasets.yml` files.
     out (Path | str): the folder for the corpus.
     workers (int): processes; 0 for one per core.
-    address (str): see `parallel.open_workers`.
     decisions (Path | str | None): the folder of decisions.
     metrics (Path | str | None): the JSON file for the ledger.
     strict (bool): rows and spans that can't be used are an error.
     RAISES (InputError): a declaration, a setting or, with `strict`, a row is wrong.
     """
-    out = Path(out).absolute()  # a cluster's workers are elsewhere
     datasets = load_datasets([Path(path).absolute() for path in declarations])
     if workers < 0:
         raise InputError(f"--workers {workers}: give a number of processes, or 0 for one per core")
-    with open_workers(workers or os.cpu_count() or 1, address, out) as map_jobs:
+    with open_workers(workers or os.cpu_count() or 1) as map_jobs:
         return merge_datasets(
             datasets,
-            out,
+            Path(out).absolute(),
             settings,
             map_jobs=map_jobs,
             progress=progress,

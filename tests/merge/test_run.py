@@ -71,7 +71,7 @@ def patch_merge(monkeypatch: pytest.MonkeyPatch, **values: Any) -> None:
 def test_bytes_do_not_depend_on_the_number_of_workers(merging):
     random_datasets(merging, 1)
     merging.run("one", docs_per_partition=7)
-    with open_workers(3, "", merging.root / "three") as map_jobs:
+    with open_workers(3) as map_jobs:
         merging.run("three", docs_per_partition=7, map_jobs=map_jobs)
     assert len([path for path in merging.files("one") if path.endswith(".spacy")]) > 10
     assert merging.files("one") == merging.files("three")
