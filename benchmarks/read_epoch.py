@@ -11,8 +11,7 @@ from spacy.training.batchers import configure_minibatch_by_words
 
 from labelwise.corpus.pipeline import forgetting
 from labelwise.corpus.tokenizer import make_nlp, read_tokenizer
-from labelwise.train.batches import read_batches
-from labelwise.train.reader import PartitionedCorpus, example_maker
+from labelwise.train.reader import PartitionedCorpus, example_maker, read_batches
 
 
 def main(corpus: Annotated[Path, typer.Argument(help="Merged corpus")]) -> None:

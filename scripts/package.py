@@ -9,7 +9,6 @@ from labelwise.console import msg, run, user_errors
 from labelwise.evaluate.ranking import ReportSection
 from labelwise.package.wheel import PackageName, make_package
 from labelwise.settings import read_section
-from labelwise.text import counted
 
 Option = typer.Option
 Pipeline = Literal["cpu", "gpu"]
@@ -24,15 +23,12 @@ def package_cli(
     with user_errors("No package was made"):
         identity = read_section(root / "project.yml", "package", PackageName)
         goal = read_section(root / "project.yml", "report", ReportSection).ship_at
-        made = make_package(root, pipeline, out, identity, goal)
+        wheel = make_package(root, pipeline, out, identity, goal)
     if not identity.license:
         msg.warn("No licence is named", "license in project.yml: nobody else may use a pipeline without one")
-    msg.info(f"{out / 'README.md'} is its model card")
-    tested = sum(map(len, made.verdicts.values()))
-    good = len(made.verdicts.get("ship", ()))
-    msg.info(f"{good} of {counted(tested, 'label')} may be used: the lower end of its interval of F1 is {goal} or more")
-    size = made.wheel.stat().st_size / 2**20
-    msg.good(f"{made.wheel} has {size:,.1f} MB; install it with: pip install --find-links {out} {made.wheel}")
+    msg.info(f"{out / 'README.md'} is its model card, which says what labels may be used")
+    size = wheel.stat().st_size / 2**20
+    msg.good(f"{wheel} has {size:,.1f} MB; install it with: pip install --find-links {out} {wheel}")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from hashlib import sha256
 from importlib.metadata import version as installed
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import msgspec
@@ -26,11 +26,11 @@ from labelwise.corpus.pipeline import check_tokens, load_pipeline, strings_of
 from labelwise.corpus.seen_texts import SEEN_TEXTS
 from labelwise.corpus.tokenizer import packages_of
 from labelwise.errors import InputError
-from labelwise.evaluate.ranking import SHIP_AT, Verdict
+from labelwise.evaluate.ranking import SHIP_AT
 from labelwise.evaluate.results import load_results
 from labelwise.evaluate.scores import Metrics
 from labelwise.files import check_replaceable, digest_folder, staged
-from labelwise.package.card import label_verdicts, write_card
+from labelwise.package.card import write_card
 from spacy_per_label import PerLabelRecognizer
 
 CARD = "README.md"
@@ -74,13 +74,6 @@ ENTRY_POINTS = {
 }
 
 
-class Package(NamedTuple):
-    """The wheel that was made, and its labels by whether they may be used: "ship", "hold", "unknown"."""
-
-    wheel: Path
-    verdicts: dict[Verdict, list[str]]
-
-
 class PackageName(msgspec.Struct, frozen=True):
     """What a package is called: the section `package` of project.yml.
 
@@ -111,13 +104,14 @@ class PackageName(msgspec.Struct, frozen=True):
             raise InputError(f"version: {self.version!r}: write it as pip does, such as 1.0.0 or 2.1.0rc1")
 
 
-def make_package(root: Path, pipeline: str, out: Path, identity: PackageName, ship_at: float = SHIP_AT) -> Package:
+def make_package(root: Path, pipeline: str, out: Path, identity: PackageName, ship_at: float = SHIP_AT) -> Path:
     """Put the best pipeline into a wheel, in a folder that is replaced as a whole, beside its card, README.md.
 
     root (Path): the project's folder: it has training/PIPELINE/model-best, metrics/ and corpus/.
     pipeline (str): "cpu" or "gpu".
     ship_at (float): what the lower end of a label's interval of F1 must reach for it to be used.
     RAISES (InputError): something of that isn't there, or belongs to another pipeline or corpus.
+    RETURNS (Path): the wheel.
     """
     check_replaceable(out, (CARD,), "package")
     model, corpus = root / "training" / pipeline / "model-best", root / "corpus"
@@ -143,7 +137,7 @@ def make_package(root: Path, pipeline: str, out: Path, identity: PackageName, sh
             own = {f"{code.name}/{file.name}": file for file in code.glob("*.py")}
             write_wheel(made, RECOGNIZER, own, ENTRY_POINTS)
         (made / CARD).write_text(card, encoding="utf8")
-    return Package(out / wheel, label_verdicts(metrics, ship_at))
+    return out / wheel
 
 
 def load_recognizer(model: Path, corpus: Path) -> Language:

@@ -25,12 +25,11 @@ from labelwise.corpus.docbin_reader import StoredDoc
 from labelwise.corpus.pipeline import forgetting
 from labelwise.errors import InputError
 from labelwise.parallel import give_back
-from labelwise.train.batches import Batch, read_batches, sub_batches
 from labelwise.train.checkpoint import State
 from labelwise.train.dev_scores import count_entities, scores_of, weighted_score
 from labelwise.train.parameters import find_scalers, find_slots, forget_gradients, is_out_of_memory, set_aside
 from labelwise.train.ranks import Alone, sum_gradients
-from labelwise.train.reader import PartitionedCorpus, example_maker
+from labelwise.train.reader import Batch, PartitionedCorpus, example_maker, read_batches, sub_batches
 
 TRIM = 50  # steps from one to the next after which freed memory is given back
 

@@ -1,11 +1,13 @@
-"""The reader of spaCy's training: texts of a partitioned corpus, in a new order every epoch."""
+"""The reader of spaCy's training: texts of a partitioned corpus, in a new order every epoch, and batches of them."""
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import count as count_from
+from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 import spacy
@@ -21,6 +23,7 @@ from labelwise.text import text_key
 from labelwise.train.long_texts import cut_doc
 
 Unmarked = Literal["by-label", "outside"]
+Batcher = Callable[[Iterable[Any]], Iterable[Sequence[Any]]]
 
 
 @spacy.registry.readers("labelwise.PartitionedCorpus.v1")
@@ -110,6 +113,46 @@ def example_maker(nlp: Language) -> Callable[[StoredDoc], Example]:
     """Make what makes Examples of texts, which the pipeline tokenizes."""
     tokenize = LearningTokenizer(nlp)
     return lambda doc: Example(tokenize(doc.text), doc.to_doc(nlp.vocab))
+
+
+class Batch(NamedTuple):
+    """The texts of a step, as the corpus has them; it is the epoch's so-manieth, from 1."""
+
+    epoch: int
+    number: int
+    texts: Sequence[StoredDoc]
+
+
+def read_batches(
+    corpus: PartitionedCorpus, batcher: Batcher, max_epochs: int, start: int = 0, skip: int = 0
+) -> Iterator[Batch]:
+    """Yield batches for `max_epochs` epochs, or without end if it is less than 1.
+
+    start, skip (int): the epoch to begin with, and how many of its batches to leave out.
+    """
+    for epoch in count_from(start) if max_epochs < 1 else range(start, max_epochs):
+        corpus.epoch = epoch
+        for number, texts in islice(enumerate(batcher(corpus.texts()), 1), skip if epoch == start else 0, None):
+            yield Batch(epoch, number, texts)
+
+
+def sub_batches(texts: Sequence[StoredDoc], parts: int, most: int) -> list[list[StoredDoc]]:
+    """Divide a rank's texts, so that the device has few words at a time.
+
+    parts (int): how many there are at least, if there are as many texts.
+    most (int): words of each at most, but for a text that is longer by itself; 0 for no limit.
+    """
+    words = sum(map(len, texts))
+    most = min(most or words, -(-words // parts))
+    found: list[list[StoredDoc]] = []
+    room = -1
+    for text in texts:
+        if len(text) > room:
+            found.append([])
+            room = most
+        found[-1].append(text)
+        room -= len(text)
+    return found
 
 
 def shuffled(items: Sequence[Any], rng: random.Random | None) -> Sequence[Any]:

@@ -146,7 +146,8 @@ def _lead(
             path.unlink()
             path.write_text(json.dumps(ner.cfg, indent=2, ensure_ascii=False), encoding="utf8")
         write_seen(folder, seen)
-    for left in (checkpoint, beside(checkpoint, "tmp")):  # of a training that was killed while it saved
+    remove(checkpoint / "state.json")  # without it, a checkpoint that is half deleted isn't used
+    for left in (checkpoint, beside(checkpoint, "tmp"), beside(checkpoint, "lock")):  # it may be killed while it saves
         remove(left)
     return Trained(state, dict(loop.corpus.counts), resumed, fitted)
 

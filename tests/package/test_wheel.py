@@ -192,10 +192,10 @@ def test_a_transformer_needs_spacy_transformers_too(demo_corpus, tiny_bert, tmp_
     root = project(tmp_path / "project", demo_corpus, "gpu", overrides=overrides)
     made = make_package(root, "gpu", tmp_path / "dist", PackageName("trf", "0.1.0"))
     words = rare_words(demo_corpus, *tiny_bert.glob("*.json"))
-    assert words_in(made.wheel, {str(tmp_path), *words}) == set()
+    assert words_in(made, {str(tmp_path), *words}) == set()
     python = bare_environment(tmp_path / "venv", "spacy", "spacy-transformers", "pip")
     install(python, *(tmp_path / "dist").glob("*.whl"))
-    requirements = [line for line in metadata_of(made.wheel) if line.startswith("Requires-Dist")]
+    requirements = [line for line in metadata_of(made) if line.startswith("Requires-Dist")]
     names = {re.match(r"Requires-Dist: ([\w-]+)", line)[1] for line in requirements}
     assert names == {"spacy", "spacy-per-label", "spacy-transformers"}
     texts = write_texts(root)
@@ -234,8 +234,8 @@ def test_neither_words_nor_digests_of_the_texts_nor_paths_are_in_the_wheel(train
     words = rare_words(demo_corpus)
     root = with_string(trained, min(words), tmp_path)
     made = make_package(root, "cpu", tmp_path / "dist", PackageName("brands", "1.2.0"))
-    assert words_in(made.wheel, words | {str(trained.parent), SEEN_TEXTS}) == set()
-    assert words_in(made.wheel, {"PERSON"}) == {"PERSON"}
+    assert words_in(made, words | {str(trained.parent), SEEN_TEXTS}) == set()
+    assert words_in(made, {"PERSON"}) == {"PERSON"}
     assert "no text, and no word of them" in (tmp_path / "dist/README.md").read_text()
 
 
@@ -268,7 +268,7 @@ def test_equal_pipelines_give_equal_wheels(trained, tmp_path):
     first, second = (
         make_package(trained, "cpu", tmp_path / name, PackageName("a", "1.0.0")) for name in ("one", "two")
     )
-    assert first.wheel.read_bytes() == second.wheel.read_bytes()
+    assert first.read_bytes() == second.read_bytes()
 
 
 def test_every_number_of_the_card_is_one_of_the_metrics(trained, tmp_path):

@@ -14,13 +14,12 @@ from hypothesis import strategies as st
 from spacy.training.batchers import configure_minibatch_by_words
 from thinc.api import fix_random_seed
 
-from labelwise.train.batches import read_batches, sub_batches
 from labelwise.train.checkpoint import State
 from labelwise.train.config import make_pipeline, read_settings
 from labelwise.train.loop import Loop
 from labelwise.train.parameters import find_slots
 from labelwise.train.ranks import Alone
-from labelwise.train.reader import PartitionedCorpus
+from labelwise.train.reader import PartitionedCorpus, read_batches, sub_batches
 from labelwise.train.recipe import Recipe
 from tests.train.training import CPU, STEPS, curve, files, train_in
 
