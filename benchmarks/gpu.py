@@ -78,12 +78,12 @@ def train(name: str, corpus: Path, transformer: Path, steps: int, gpu_id: int, *
     config.to_disk(OUT / f"{name}.cfg")
     printed = run("-m", "scripts.train", OUT / f"{name}.cfg", corpus, OUT / name, *options)
     said = " ".join(printed.split())
-    told = re.search(r"Steps took .*? per second", said)
-    halved = re.search(r"Memory ran out \d+ times?", said)
+    told = re.search(r"[\d,]+ words? in .*? per second", said)
+    halved = said.count("out of memory at")
     header, *rows = [line.split("\t") for line in (OUT / "resources.tsv").read_text().splitlines()]
     column = header.index("gpu_percent") if "gpu_percent" in header else 0
     busy = [float(row[column]) for row in rows if int(row[1]) > 0] if column else []
-    parts = [told[0] if told else said[-200:], halved[0] if halved else ""]
+    parts = [told[0] if told else said[-200:], f"memory ran out {halved} times" if halved else ""]
     parts += [f"the GPU was busy {sum(busy) / len(busy):.0f} %" if busy else ""]
     return "; ".join(filter(None, parts))
 

@@ -19,6 +19,9 @@ from labelwise.environment import quit_quietly
 from labelwise.errors import InputError
 from labelwise.files import FULL
 
+FEW = 4  # counts that are printed in one line
+MOST = 8  # rows of a table that is printed in part
+
 msg = Printer()
 
 
@@ -86,18 +89,42 @@ def figure(value: float | None, form: str = ".3f") -> str:
 
 
 def print_counts(title: str, counts: Mapping[str, int]) -> None:
-    """Print the counts that aren't zero, the largest first."""
-    print_table([title, ""], [(name, f"{n:,}") for name, n in sorted(counts.items(), key=lambda item: -item[1]) if n])
+    """Print the counts that aren't zero, the largest first: as a table, or in one line if they are few."""
+    rows = [(name, f"{n:,}") for name, n in sorted(counts.items(), key=lambda item: -item[1]) if n]
+    if len(rows) > FEW:
+        print_table([title, ""], rows)
+    elif rows:
+        line = ", ".join(f"{n} {_in_line(name)}" for name, n in rows)
+        Console().print(Text(f"{title}: {line}"))
 
 
-def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Print a table, the first column aligned left, the others right; what is too wide for the terminal is wrapped."""
+def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]], more: str = "") -> None:
+    """Print a table, the first column aligned left, the others right; what is too wide for the terminal is wrapped.
+
+    more (str): where all rows are; if there are many, only the first are printed. Empty to print all.
+    """
     if not rows:
         return
+    shown = rows[:MOST] if more else rows
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=0)
     for at, name in enumerate(header):
-        longest = max(len(str(row[at])) for row in rows)  # numbers aren't wrapped
+        longest = max(len(str(row[at])) for row in shown)  # numbers aren't wrapped
         table.add_column(Text(name), justify="right" if at else "left", overflow="fold", min_width=min(longest, 9))
-    for row in rows:
-        table.add_row(*(Text(str(cell).replace("\n", "\\n").replace("\t", "\\t")) for cell in row))
+    for row in shown:
+        table.add_row(*(Text(_in_line(cell)) for cell in row))
     Console().print("", table, sep="\n")
+    if len(rows) > len(shown):
+        Console().print(Text(f"and {len(rows) - len(shown):,} more: see {more}"))
+
+
+def print_warnings(warnings: Iterable[tuple[str, str]]) -> None:
+    """Print warnings, each with its remedy, as one table."""
+    table = Table("Warning", "What to do", box=box.SIMPLE, pad_edge=False, show_lines=True)
+    for what, remedy in warnings:
+        table.add_row(Text(what), Text(remedy))
+    if table.rows:
+        Console().print(table)
+
+
+def _in_line(cell: Any) -> str:
+    return str(cell).replace("\n", "\\n").replace("\t", "\\t")

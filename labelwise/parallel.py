@@ -7,7 +7,6 @@ Memory is the proportional set size: pages that several processes share are coun
 
 import ctypes
 import gc
-import os
 import signal
 import sys
 from collections import deque
@@ -17,7 +16,6 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from multiprocessing import active_children, get_context
-from threading import Event, Thread
 from typing import Any, TypeVar
 
 import psutil
@@ -30,7 +28,6 @@ Result = TypeVar("Result")
 Progress = Callable[..., Iterable[Any]]
 MapJobs = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]  # as the builtin `map`
 WINDOW = 12  # jobs of each worker that are sent and not yet taken: the others go on while one takes ten times as long
-INTERVAL = 0.2  # seconds between two looks at memory
 TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None)  # only glibc has it
 
 
@@ -133,36 +130,6 @@ def give_back() -> None:
     """
     if TRIM:
         TRIM(0)
-
-
-class Peak:
-    """The most memory that was seen, in bytes."""
-
-    bytes = 0
-
-
-@contextmanager
-def measure_peak() -> Iterator[Peak]:
-    """Sample the memory of this process and its descendants while the block runs.
-
-    YIELDS (Peak): its `bytes` are final when the block has ended.
-    """
-    peak = Peak()
-    ended = Event()
-
-    def look() -> None:
-        """Look again and again, until all is done."""
-        while not ended.wait(INTERVAL):
-            peak.bytes = max(peak.bytes, tree_pss(os.getpid()))
-
-    thread = Thread(target=look, daemon=True)
-    peak.bytes = tree_pss(os.getpid())
-    thread.start()
-    try:
-        yield peak
-    finally:
-        ended.set()
-        thread.join()
 
 
 def no_progress(items: Iterable[Any], name: str, total: int | None = None) -> Iterable[Any]:

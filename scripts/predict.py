@@ -10,7 +10,7 @@ from labelwise.console import msg, print_counts, progress, run, user_errors
 from labelwise.device import use_gpu
 from labelwise.environment import obey
 from labelwise.evaluate.predict import predict_texts
-from labelwise.parallel import check_workers, measure_peak
+from labelwise.parallel import check_workers
 from labelwise.text import counted
 
 Option = typer.Option
@@ -26,7 +26,7 @@ def predict_cli(
     """Let a pipeline predict raw texts, any number of them."""
     problems: Counter[str] = Counter()
     texts = words = 0
-    with user_errors("Nothing was predicted"), measure_peak() as peak:
+    with user_errors("Nothing was predicted"):
         obey(model / "config.cfg")
         check_workers(workers, gpu_id)
         use_gpu(gpu_id)
@@ -36,7 +36,7 @@ def predict_cli(
             problems += done.problems
     print_counts("Texts that can't be used", problems)
     msg.good(f"{counted(texts, 'text')} of {counted(words, 'word')}: {out}")
-    msg.info(f"Memory: {peak.bytes / 2**20:,.0f} MB at most. For annotators: python -m scripts.export {out} FOLDER")
+    msg.info(f"For annotators: python -m scripts.export {out} FOLDER")
 
 
 if __name__ == "__main__":

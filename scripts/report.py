@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from labelwise.compare.revisions import read_before
-from labelwise.console import msg, run, user_errors
+from labelwise.console import msg, print_warnings, run, user_errors
 from labelwise.errors import InputError
 from labelwise.evaluate.ranking import ReportSection
 from labelwise.report.deck import DECISIONS
@@ -31,8 +31,7 @@ def report_cli(
         base = read_base(section.base, pipeline, root)
         report = write_report(root, pipeline, out, base=base, ship_at=section.ship_at)
     if advice := report.advice:
-        for doubt in advice.doubts:
-            msg.warn(doubt.what, doubt.remedy)
+        print_warnings(advice.warnings)
         msg.info(f"F1 {report.f}. {advice.verdict}: {advice.why}")
         print(f"First: {advice.do}")  # in one line, as its command is copied
     print(out.resolve().as_uri())

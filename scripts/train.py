@@ -9,9 +9,10 @@ from tqdm import tqdm
 
 from labelwise.console import msg, print_counts, run, user_errors
 from labelwise.environment import obey
+from labelwise.text import counted
 from labelwise.train.ranks import is_launched, launch
 from labelwise.train.recipe import Precision, Recipe, Recognizer
-from labelwise.train.run import Trained, train_pipeline
+from labelwise.train.run import train_pipeline
 
 Option = typer.Option
 
@@ -57,21 +58,16 @@ def train_cli(
             resume=resume,
         )
         trained = train_pipeline(recipe, out, curve, resources=out.with_name("resources.tsv"), tell=msg.info)
-        if trained is None:  # one of several processes, of which the first says everything
-            return
-        print_summary(trained)
-    msg.good(f"The best pipeline is in {out}, its curve in {curve}")
-
-
-def print_summary(trained: Trained) -> None:
-    """Say what it took, and what became of the texts."""
+    if trained is None:  # one of several processes, of which the first says everything
+        return
     print_counts("Texts of an epoch", trained.texts)
-    state = trained.state
-    rate = f"{state.words:,} words, {state.words / max(state.seconds, 1e-9):,.0f} per second"
-    msg.info(f"Steps took {tqdm.format_interval(state.seconds)}: {rate}")
+    words, seconds = trained.state.words, trained.state.seconds
+    speed = f"{words / max(seconds, 1e-9):,.0f} per second"
+    msg.info(f"{counted(words, 'word')} in {tqdm.format_interval(seconds)}: {speed}")
     if trained.fitted:
         before, after = trained.fitted.before, trained.fitted.after
         msg.info(f"Probabilities are off by {after:.3f} on dev, on average ({before:.3f} uncalibrated)")
+    msg.good(f"The best pipeline is in {out}, its curve in {curve}")
 
 
 if __name__ == "__main__":

@@ -35,11 +35,11 @@ def by_dvc(merged_by_dvc) -> Clone:
 
 def test_weasel_goes_the_whole_way(by_weasel):
     clone, printed = by_weasel
+    assert printed.count("\n") <= 90
     assert (clone.root / "training/cpu/model-best/meta.json").is_file()
     assert not (clone.root / "training/cpu/model-best.checkpoint").exists()
     resources = (clone.root / "training/cpu/resources.tsv").read_text()
     assert resources.startswith("seconds\tstep\twords_per_second\tmemory_mb")
-    assert "Memory: " in printed
     made = {path for path in clone.results() if not path.endswith(".spacy") and not path.startswith("training/")}
     assert made == {
         *(f"metrics/{name}.json" for name in ("merge", "cpu")),
@@ -135,7 +135,7 @@ def test_a_learning_curve_is_experiments_with_fewer_texts(by_dvc):
     clone.commit("before the experiments")
     clone.run("dvc", "exp", "run", "--queue", "-S", "project.yml:vars.limit=choice(4,8)", "evaluate-cpu")
     printed = clone.run("dvc", "exp", "run", "--run-all")
-    assert sorted(map(int, re.findall(r"(?m)^texts +(\d+)$", printed))) == [4, 8]
+    assert sorted(map(int, re.findall(r"(?m)Texts of an epoch: (\d+) texts", printed))) == [4, 8]
     keep = ("--drop", ".*", "--keep", "Experiment|vars.limit|all_gold.f$")
     shown = clone.run("dvc", "exp", "show", "--no-pager", "--md", *keep)
     header, _, *rows = [line.split("|") for line in shown.splitlines() if line.startswith("|")]

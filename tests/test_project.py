@@ -18,9 +18,9 @@ from labelwise.package.wheel import PackageName
 from labelwise.project.stages import SECTIONS, dvc_yaml
 from labelwise.settings import read_section
 from labelwise.sources.brat import Discontinuous, MissingAnn, Shifted
+from labelwise.sources.convert_brat import BratSection
 from labelwise.train import checkpoint as train_checkpoint
 from scripts.check_labels import CheckSection
-from scripts.convert_brat import BratSection
 from scripts.report import ReportSection
 from tests.conftest import ROOT
 

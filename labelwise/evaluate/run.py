@@ -6,6 +6,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
+import msgspec
+
 from labelwise import __version__
 from labelwise.corpus.ledger import pairwise_f
 from labelwise.corpus.manifest import read_manifest, read_split, unchanged
@@ -18,7 +20,7 @@ from labelwise.evaluate.results import read_merge_counts
 from labelwise.evaluate.scores import Agreement, Metrics
 from labelwise.evaluate.scoring import measure
 from labelwise.evaluate.tables import Tables, write_tables
-from labelwise.files import check_kind, digest_folder
+from labelwise.files import digest_folder, staged_together
 from labelwise.parallel import check_workers
 
 # Shows progress: passes on what is done, given the number of texts to come.
@@ -38,8 +40,9 @@ class Evaluation(NamedTuple):
 def evaluate_pipeline(
     model: Path | str,
     split: Path | str,
+    metrics: Path | str | None = None,
     *,
-    tables: Tables | Path | str | None = None,
+    tables: Path | str | None = None,
     predictions: Path | str | None = None,
     merge_metrics: Path | str | None = None,
     gpu_id: int = -1,
@@ -49,42 +52,41 @@ def evaluate_pipeline(
 ) -> Evaluation:
     """Let a pipeline predict a split, and score its predictions; memory doesn't grow with the number of texts.
 
-    tables (Tables | Path | str | None): the files of both tables, or the folder for them, if they are kept.
+    metrics (Path | str | None): the JSON file to keep the scores in, if any.
+    tables (Path | str | None): the folder to keep texts.parquet and pairs.parquet in, if any.
     predictions (Path | str | None): the file to keep the predictions in, if any.
     merge_metrics (Path | str | None): the counts of the merge, for the agreement of annotators.
     workers (int): processes that predict.
     other_tokens (bool): the pipeline may make other tokens than the corpus has; spans are compared in characters.
     RAISES (InputError): there is no model, no partition, or no such GPU; the pipeline makes other tokens; several
-        workers on a GPU; there are no metrics of a merge, or a folder where the predictions are to be kept; the
-        pipeline's digests can't be read.
+        workers on a GPU; there are no metrics of a merge, or a folder where a file is to be kept; the pipeline's
+        digests can't be read.
     """
-    model, split, predictions = Path(model), Path(split), Path(predictions) if predictions else None
-    if predictions:
-        check_kind(predictions, folder=False)
+    model, split = Path(model), Path(split)
     counts = read_merge_counts(Path(merge_metrics)) if merge_metrics else None
     if merge_metrics and counts is None:
         raise InputError(f"{merge_metrics}: there is no such file; run the merge")
     with unchanged(split.resolve().parent), TemporaryDirectory() as folder:
-        file = predictions or Path(folder) / "predictions.jsonl"
-        check_workers(workers, gpu_id)
-        use_gpu(gpu_id)
-        listed = read_split(split)
-        seen = read_seen(model)
-        partitions = predict_split(model, split, file, workers=workers)
-        digest = digest_folder(model)
-        if not other_tokens:
-            check_tokens(hold_pipeline(model.absolute(), digest), split, REMEDY)
-        start = time.perf_counter()
-        words = sum(done.words for done in progress(partitions, listed.texts))
-        seconds = time.perf_counter() - start
-        kept = tables if isinstance(tables, Tables) else Tables.of(Path(tables or folder))
-        kept.texts.parent.mkdir(parents=True, exist_ok=True)
-        labels = read_manifest(split.resolve().parent).labels
-        write_tables(file, split, labels, kept, seen)
-        metrics = measure(kept, labels, whole=seen.whole if seen else None)
-        metrics.texts_digest, metrics.predictions_digest = listed.digest, kept.digest()
-        metrics.pipeline_digest, metrics.labelwise = digest, __version__
-        for label, found in (counts.agreement if counts else {}).items():
-            if found["spans"]:
-                metrics.agreement[label] = Agreement(pairwise_f(found["both"], found["spans"]), found["texts"])
-    return Evaluation(metrics, words, seconds)
+        outputs = [Path(predictions or Path(folder) / "predictions.jsonl"), *Tables.of(Path(tables or folder))]
+        with staged_together(Path(metrics or Path(folder) / "metrics.json"), *outputs) as (scores, file, *kept):
+            check_workers(workers, gpu_id)
+            use_gpu(gpu_id)
+            listed = read_split(split)
+            seen = read_seen(model)
+            partitions = predict_split(model, split, file, workers=workers)
+            digest = digest_folder(model)
+            if not other_tokens:
+                check_tokens(hold_pipeline(model.absolute(), digest), split, REMEDY)
+            start = time.perf_counter()
+            words = sum(done.words for done in progress(partitions, listed.texts))
+            seconds = time.perf_counter() - start
+            labels = read_manifest(split.resolve().parent).labels
+            write_tables(file, split, labels, Tables(*kept), seen)
+            found = measure(Tables(*kept), labels, whole=seen.whole if seen else None)
+            found.texts_digest, found.predictions_digest = listed.digest, Tables(*kept).digest()
+            found.pipeline_digest, found.labelwise = digest, __version__
+            for label, pairs in (counts.agreement if counts else {}).items():
+                if pairs["spans"]:
+                    found.agreement[label] = Agreement(pairwise_f(pairs["both"], pairs["spans"]), pairs["texts"])
+            scores.write_bytes(msgspec.json.format(msgspec.json.encode(found)) + b"\n")
+    return Evaluation(found, words, seconds)

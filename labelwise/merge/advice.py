@@ -2,90 +2,106 @@
 
 import json
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from glob import has_magic
 from itertools import combinations
 from pathlib import Path
 
-from labelwise.corpus.doubts import NAMED, Doubt, doubts_about_merge, doubts_about_split
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import SPLITS
+from labelwise.corpus.tokenizer import has_rules
+from labelwise.corpus.warnings import NAMED, ScoreWarning, warnings_about_merge, warnings_about_split
+from labelwise.merge.commit import first_problem
+from labelwise.merge.partition import PROBLEMS
 from labelwise.merge.rules.decisions import SUPERSEDED
-from labelwise.merge.rules.settings import Settings
-from labelwise.sources.declarations import Declaration
+from labelwise.merge.rules.settings import Settings, load_tokenizer
+from labelwise.sources.assets import find_untracked
+from labelwise.sources.declarations import read_all_entries
 from labelwise.text import counted
 
 MANY = 0.1  # of a data set's rows, from which on it is worth a warning that they aren't used
 
 
-def warnings(ledger: Ledger, settings: Settings) -> Iterator[Doubt]:
+def warnings(ledger: Ledger, settings: Settings) -> Iterator[ScoreWarning]:
     """Yield the warnings, each with a remedy."""
-    yield from doubts_about_merge(ledger)
+    yield from warnings_about_merge(ledger)
     for names, rows in ledger.other_split.items():
         one, other = json.loads(names)
         if rows < MANY * ledger.datasets[one]:
             continue
-        yield Doubt(
+        yield ScoreWarning(
             f"Data set {one!r}: {counted(rows, 'answer')} left out; {other!r} declares another split for their texts.",
             "A text is in one split: test before dev before train. Take these texts out of one of the two data sets.",
         )
     if replaced := ledger.replaced:
         names = ", ".join(f"{name} ({n:,})" for name, n in replaced.most_common(NAMED))
-        yield Doubt(
+        yield ScoreWarning(
             f"{counted(replaced.total(), 'answer')} replaced by the same person's later one in another data set: "
             f"{names}.",
             "If two people have one name, give an entry `annotator: {NAME: ANOTHER}` in datasets.yml.",
         )
     if spans := ledger.spans["outvoted"]:
-        yield Doubt(
+        yield ScoreWarning(
             f"{counted(spans, 'span')} outvoted: several annotators marked these texts, and too few of them agree.",
             "corpus/disagreements.jsonl has the texts to settle; annotators in project.yml says how many must agree.",
         )
     if rows := ledger.rows[SUPERSEDED]:
-        yield Doubt(
+        yield ScoreWarning(
             f"{counted(rows, 'decision')} superseded: the answers that they were made from have changed since.",
             "corpus/problems.jsonl has them; load them into the page of a new report, and decide again.",
         )
     for name, rows in ledger.datasets.items():
         if not rows:
-            yield Doubt(f"Data set {name!r} has no rows.", "Check what its path names.")
+            yield ScoreWarning(f"Data set {name!r} has no rows.", "Check what its path names.")
     yield from _small_splits(ledger)
     partly, train = ledger.partly["train"], ledger.texts["train"]
     if partly and settings.coverage == "by-label":
-        yield Doubt(f"Not complete for all labels: {partly:,} of {counted(train, 'text')} in train.", _fewest(ledger))
+        yield ScoreWarning(
+            f"Not complete for all labels: {partly:,} of {counted(train, 'text')} in train.", _fewest(ledger)
+        )
     if texts := ledger.without_split_by:
-        yield Doubt(
+        yield ScoreWarning(
             f"{counted(texts, 'text')} without {settings.split_by!r} in the meta.",
             "They were split by text.",
         )
     for one, other in combinations(ledger.labels, 2):
         if _simplified(one) == _simplified(other):
             less, more = sorted((one, other), key=lambda label: ledger.labels[label]["gold"])
-            yield Doubt(
+            yield ScoreWarning(
                 f"{less!r} and {more!r} may be one label: their names are nearly equal.",
                 f"If they are, add `rename: {{{less}: {more}}}` to the entries in datasets.yml that have {less!r}.",
             )
+    tokenizer = load_tokenizer(settings).nlp
+    if (settings.tokenizer.infixes or settings.tokenizer.no_exceptions) and not has_rules(tokenizer):
+        yield ScoreWarning(
+            f"The tokenizer of project.yml isn't extended: {type(tokenizer.tokenizer).__name__} has no rules.",
+            "Leave infixes and no_exceptions empty.",
+        )
 
 
-def doubts_about_files(
-    ledger: Ledger, declared: Sequence[tuple[Path, Declaration]], untracked: Iterable[Path]
-) -> Iterator[Doubt]:
-    """Yield what is doubtful of the files that are declared.
+def warnings_about_files(
+    ledger: Ledger, declarations: Sequence[Path], out: Path, project: Path | None
+) -> Iterator[ScoreWarning]:
+    """Yield the warnings about single files: the first bad row, what an entry hides, and what nobody tracks.
 
-    declared (Sequence): entries, each with the file that it is in.
-    untracked (Iterable[Path]): the files whose changes nobody sees.
+    out (Path): the corpus.
+    project (Path | None): the file with the commands, of which one is the merge.
     """
+    if ledger.problems:
+        yield ScoreWarning(f"The first that can't be used: {first_problem(out / PROBLEMS)}", "Correct it.")
+    declared = list(read_all_entries(declarations))
+    paths = {path: None for file, entry in declared for path in (file, *(file.parent / one for one in entry.paths))}
     for _, entry in declared:
         lost = [repr(label) for label in entry.labels if not ledger.labels[label]["gold"]]
         several = len(entry.paths) > 1 or has_magic(entry.paths[0])
         if several and lost and len(entry.labels) > 1 and ledger.spans["in superseded task"]:
-            yield Doubt(
+            yield ScoreWarning(
                 f"Data set {entry.name!r} has several files, of which the last with an answer to a text counts, and no "
                 f"span of {', '.join(lost[:NAMED])}.",
                 "If each file was annotated for other labels, give each an entry of its own in datasets.yml.",
             )
-    for path in untracked:
-        yield Doubt(
+    for path in find_untracked(paths, out, project) if project else ():
+        yield ScoreWarning(
             f"{path} is no dependency of the merge, so `weasel run` and `dvc repro` don't see when it changes.",
             "Put it into assets/prodigy, or add it to `deps` of the command in project.yml and run update_dvc.",
         )
@@ -106,13 +122,13 @@ def _fewest(ledger: Ledger) -> str:
     )
 
 
-def _small_splits(ledger: Ledger) -> Iterator[Doubt]:
+def _small_splits(ledger: Ledger) -> Iterator[ScoreWarning]:
     """Yield the splits that are empty, or too small to say much."""
     for split in SPLITS:
         if not ledger.texts[split]:
             remedy = "Lower both ratios" if split == "train" else f"Raise {split}_ratio"
-            yield Doubt(f"No text is in {split}.", f"{remedy}, or declare a data set with split: {split}.")
+            yield ScoreWarning(f"No text is in {split}.", f"{remedy}, or declare a data set with split: {split}.")
         elif split != "train":
             gold: Mapping[str, int] = ledger.gold.get(split, {})
             missing = [label for label in ledger.labels if not gold.get(label)]
-            yield from doubts_about_split(split, ledger.texts[split], missing)
+            yield from warnings_about_split(split, ledger.texts[split], missing)

@@ -17,8 +17,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from labelwise.corpus.doubts import Doubt, doubts_about_merge, doubts_about_split, name_labels
 from labelwise.corpus.ledger import Ledger
+from labelwise.corpus.warnings import ScoreWarning, name_labels, warnings_about_merge, warnings_about_split
 from labelwise.environment import command_line
 from labelwise.evaluate.ranking import SPURIOUS, RankedLabel, rank_labels
 from labelwise.evaluate.results import Curve
@@ -64,14 +64,14 @@ class Advice(NamedTuple):
     why (str): the rest of the sentence.
     do (str): what to do first, with its command.
     rows (list): labels, the one that costs the most first, each with its next step.
-    doubts (list): reasons not to trust the scores.
+    warnings (list): reasons not to trust the scores.
     """
 
     verdict: str
     why: str
     do: str
     rows: list[tuple[RankedLabel, str]]
-    doubts: list[Doubt]
+    warnings: list[ScoreWarning]
 
 
 def advise(
@@ -92,7 +92,7 @@ def advise(
     ranked = rank_labels(metrics, ship_at)
     longer = train_longer(metrics, curve)
     rows = [(row, next_step(row, ship_at, bool(longer), (found or {}).get(row.label, Counter()))) for row in ranked]
-    return Advice(*_sentence(metrics, rows, longer, curve, pipeline), rows, list(doubts(merge, metrics)))
+    return Advice(*_sentence(metrics, rows, longer, curve, pipeline), rows, list(warnings(merge, metrics)))
 
 
 def _sentence(
@@ -166,23 +166,23 @@ def _is_evident(cause: str, row: RankedLabel, found: Mapping[str, int]) -> bool:
     return min(row.errors.causes.get(cause, 0), evidence) >= SOME
 
 
-def doubts(merge: Ledger | None, metrics: Metrics) -> Iterator[Doubt]:
+def warnings(merge: Ledger | None, metrics: Metrics) -> Iterator[ScoreWarning]:
     """Yield the reasons not to trust the scores."""
     if said := tell_seen(metrics):
-        yield Doubt(f"{said}.", f"{SEEN_REMEDY}.")
+        yield ScoreWarning(f"{said}.", f"{SEEN_REMEDY}.")
     without_gold = [label for label, scores in metrics.all_gold.labels.items() if not scores.support]
-    yield from doubts_about_split("test", metrics.texts, without_gold)
+    yield from warnings_about_split("test", metrics.texts, without_gold)
     if metrics.unscored:
         unjudged = sorted(((-one.unjudged, label) for label, one in metrics.errors.items() if one.unjudged))
         named = ", ".join(f"{label} {-n:,}" for n, label in unjudged[:6])
-        yield Doubt(
+        yield ScoreWarning(
             f"{counted(metrics.unscored, 'prediction')} can't be judged, as texts aren't complete for their labels"
             f"{f': {named}' if named else ''}.",
             f"Annotate {RANDOM} random test texts for the label in full, or declare it absent in datasets.yml, if it "
             "doesn't occur.",
         )
     if merge:
-        yield from doubts_about_merge(merge)
+        yield from warnings_about_merge(merge)
 
 
 def tell_f(metrics: Metrics) -> str:

@@ -25,8 +25,11 @@ from labelwise.sources.brat import (
     NOT_CONVERTED,
     READ_SUFFIXES,
     BratProblem,
+    Discontinuous,
     Document,
+    MissingAnn,
     Reading,
+    Shifted,
     find_documents,
     find_predicted,
     read_document,
@@ -60,6 +63,27 @@ class Report(msgspec.Struct):
     annotations: dict[str, int]
     notes: dict[str, int]
     labels: dict[str, int]
+
+
+class BratSection(msgspec.Struct, frozen=True):
+    """The section `brat` of project.yml; see `Reading` for those fields that it has, too.
+
+    split (str): of all its texts; "folder": folders train, dev and test are those splits, other texts go by hash.
+    """
+
+    split: Literal["folder", "auto", "train", "dev", "test"] = "folder"
+    labels: list[str] = []
+    rename: dict[str, str] = {}
+    missing_ann: MissingAnn = "skip"
+    discontinuous: Discontinuous = "drop"
+    shifted: Shifted = "drop"
+    encoding: str = "utf-8"
+
+    def reading(self) -> Reading:
+        """Say how documents are read."""
+        return Reading(
+            self.rename, tuple(self.labels), self.missing_ann, self.discontinuous, self.shifted, self.encoding
+        )
 
 
 def convert_brat(

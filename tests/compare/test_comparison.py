@@ -8,12 +8,12 @@ import pytest
 
 from labelwise.compare.comparison import Change, compare, count_spans, read_docs
 from labelwise.compare.revisions import Revision
+from labelwise.compare.summary import notes
 from labelwise.errors import InputError
 from labelwise.evaluate.predictions import PredictedDoc
 from labelwise.evaluate.scores import Seen
 from labelwise.evaluate.scoring import measure
 from labelwise.evaluate.tables import GROUP, Tables, write_rows
-from scripts.compare import notes
 from tests.evaluate.test_scoring import random_docs as random_coverage
 from tests.evaluate.test_tables import keyed
 

@@ -17,9 +17,10 @@ from labelwise.evaluate import run as evaluation
 from labelwise.evaluate.predictions import PredictedDoc, read_predictions
 from labelwise.evaluate.scores import AllScores, Metrics, Scores, Seen, tell_seen
 from labelwise.evaluate.scoring import measure
+from labelwise.evaluate.summary import print_scores
 from labelwise.evaluate.tables import Tables, write_rows
 from labelwise.files import locked
-from scripts.evaluate import evaluate_cli, print_scores
+from scripts.evaluate import evaluate_cli
 from tests.conftest import another_process
 from tests.evaluate.test_predict import save_demo_ruler
 
@@ -162,7 +163,7 @@ def test_equal_runs_write_equal_bytes(run, model, workers, demo_corpus, tmp_path
     one, other = files_of(tmp_path / "1"), files_of(tmp_path / str(workers))
     assert one == other
     assert one["metrics.json"].endswith(b"}\n")
-    assert printed[0].split("Scores of")[0] == printed[1].split("Scores of")[0]
+    assert printed[0].split("Scores on")[0] == printed[1].split("Scores on")[0]
 
 
 def test_the_table_has_a_row_for_each_label(run, model, demo_corpus, tmp_path):
@@ -183,10 +184,10 @@ def test_where_gold_overlaps_all_spans_are_scored(capsys, tmp_path):
     gold, found = [(0, 7, "A"), (4, 7, "B")], [(0, 7, "A", 0.9), (4, 7, "B", 0.8)]
     doc = PredictedDoc("1", "big cat 1", gold[:1], gold, found=found)
     write_rows([(doc, {})], "test", "AB", Tables.of(tmp_path))
-    print_scores(measure(Tables.of(tmp_path), "AB"))
+    print_scores(measure(Tables.of(tmp_path), "AB"), "")
     table = [line.split() for line in capsys.readouterr().out.splitlines() if line]
     assert "F1 all spans Support" in " ".join(table[0])
-    assert {row[0]: row[-2:] for row in table[2:4]} == {
+    assert {row[0]: row[-2:] for row in table[4:6]} == {
         "A": ["1.000", "1"],
         "B": ["1.000", "1"],
     }

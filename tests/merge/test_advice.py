@@ -4,8 +4,8 @@ from collections import Counter
 
 import pytest
 
-from labelwise.corpus.doubts import doubts_about_merge
 from labelwise.corpus.ledger import Ledger
+from labelwise.corpus.warnings import warnings_about_merge
 from labelwise.errors import InputError
 from labelwise.evaluate.results import read_merge_counts
 from labelwise.merge.advice import warnings
@@ -20,7 +20,7 @@ def rows(texts: range, marked: range = range(0)) -> list[dict]:
 
 
 def said(ledger: Ledger) -> str:
-    return "\n".join(f"{doubt.what} {doubt.remedy}" for doubt in warnings(ledger, Settings()))
+    return "\n".join(f"{warning.what} {warning.remedy}" for warning in warnings(ledger, Settings()))
 
 
 def test_labels_without_gold_in_test_are_named_with_a_remedy(merging: Merging):
@@ -62,8 +62,8 @@ def test_the_report_says_in_the_same_words_what_the_merge_says(merging: Merging)
     metrics = merging.root / "merge.json"
     declared = [merging.root / "tasks" / "datasets.yml"]
     ledger = merge_data(declared, merging.root / "corpus", Settings(near_duplicates="off"), metrics=metrics)
-    expected = list(doubts_about_merge(read_merge_counts(metrics)))
-    assert [doubt.what.split()[0] for doubt in expected] == ["2", "Spans", "Nobody"]
+    expected = list(warnings_about_merge(read_merge_counts(metrics)))
+    assert [warning.what.split()[0] for warning in expected] == ["2", "Spans", "Nobody"]
     assert list(warnings(ledger, Settings(near_duplicates="off")))[:3] == expected
 
 

@@ -153,7 +153,7 @@ def test_a_decision_whose_answer_is_gone_is_superseded_counted_and_located(mergi
     assert ledger.rows == Counter({"merged": 2, "confirmed": 1, "superseded decision": 1})
     assert problems(merging) == [(change.get("dataset", "a"), "decisions.jsonl", 2, "superseded decision")]
     assert {name for name, content in merging.files().items() if content != before[name]} == {"problems.jsonl"}
-    assert "1 decision superseded" in "".join(doubt.what for doubt in warnings(ledger, Settings()))
+    assert "1 decision superseded" in "".join(warning.what for warning in warnings(ledger, Settings()))
     assert not ledger.problems
 
 

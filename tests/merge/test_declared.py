@@ -32,7 +32,8 @@ class Folder:
         project = self.root / "project.yml"
         project.write_text(yaml.safe_dump(self.settings), encoding="utf8")
         out = [str(self.folder), str(self.root / "corpus"), "--metrics", str(self.root / "merge.json")]
-        result = CliRunner().invoke(app, [*out, "--project", str(project), "--workers", "1", *options])
+        arguments = [*out, "--project", str(project), "--workers", "1", *options]
+        result = CliRunner().invoke(app, arguments, env={"COLUMNS": "400"})
         assert result.exit_code == 0, result.output
         return result.output
 
@@ -114,7 +115,7 @@ def test_a_later_export_is_listed_in_the_entry_and_what_was_deleted_stays_delete
     assert {label: n.get("gold") for label, n in folder.counts["labels"].items()} == {"PERSON": 100, "TITLE": None}
 
 
-def test_a_pattern_for_files_that_have_a_label_each_is_doubted(folder):
+def test_a_pattern_for_files_that_have_a_label_each_warns(folder):
     """One entry is one data set, in which the last file counts, so that all labels but its own have no span."""
     for label, span in (("COMPANY", BOB), ("PERSON", ANN)):
         write_jsonl(folder.folder / f"{label}.jsonl", [prodigys(text, span, label=label) for text in TEXTS[:20]])
@@ -127,7 +128,7 @@ def test_a_pattern_for_files_that_have_a_label_each_is_doubted(folder):
     assert "has several files" not in folder.merge()
 
 
-def test_data_that_no_command_depends_on_is_doubted(folder):
+def test_data_that_no_command_depends_on_warns(folder):
     """Neither weasel nor DVC would see when it changes."""
     commands = [{"name": "merge", "script": [], "deps": ["prodigy"], "outputs": ["corpus/manifest.json"]}]
     folder.settings["commands"] = commands

@@ -7,7 +7,7 @@ import pytest
 from labelwise.corpus.ledger import Ledger
 from labelwise.evaluate.results import Curve
 from labelwise.evaluate.scores import Errors, Metrics, Seen
-from labelwise.report.advice import advise, doubts, train_longer
+from labelwise.report.advice import advise, train_longer, warnings
 from tests.evaluate.test_ranking import make_metrics as scored
 
 FLAT = Curve([100, 200, 300], [0.5, 0.7, 0.69])
@@ -130,12 +130,12 @@ def test_a_pipeline_is_undertrained_if_known_words_are_missed_or_dev_still_rises
     assert bool(train_longer(make_metrics(alike=alike, A=errors()), curve)) == longer
 
 
-def test_doubts_are_about_test_and_the_merge():
+def test_warnings_are_about_test_and_the_merge():
     metrics = make_metrics(A=errors(right=3, unjudged=9), B=Errors())
     metrics.unscored = 9
     merge = Ledger(rows=Counter({"bad JSON": 2}))
-    said = [doubt.what for doubt in doubts(merge, metrics)]
+    said = [warning.what for warning in warnings(merge, metrics)]
     assert said[0] == "Label B without gold in test: nothing is known of how well they are found."
     assert said[1] == "9 predictions can't be judged, as texts aren't complete for their labels: A 9."
     assert said[2] == "2 rows or spans can't be used."
-    assert list(doubts(None, make_metrics(A=errors()))) == []
+    assert list(warnings(None, make_metrics(A=errors()))) == []

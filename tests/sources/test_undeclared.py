@@ -137,7 +137,7 @@ def test_the_command_declares_a_folder_once_and_ends_with_what_to_paste(folder, 
     assert (folder / "datasets.yml").read_text() == written
     entries = [one.partition("⚠")[0] for one in printed.split("annotators were shown:")[1:]]
     pasted = [entry for one in entries for entry in yaml.safe_load(one)]
-    assert printed.index("isn't declared") > printed.index("Memory:")
+    assert printed.index("isn't declared") > printed.index("as entities")
     (folder / "datasets.yml").write_text(yaml.safe_dump([*yaml.safe_load(written), *pasted]))
     names = ["drug", "none", "empty", "numbers", "person_eval", "places.dev"]
     assert [one["name"] for one in declared(folder)] == ["p", *names]

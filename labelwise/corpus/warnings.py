@@ -8,65 +8,65 @@ from labelwise.corpus.manifest import Split
 from labelwise.text import counted
 
 FEW_TEXTS = 20  # of test, below which scores say little
-NAMED = 6  # labels, or data sets, that a doubt names
+NAMED = 6  # labels, or data sets, that a warning names
 FOLLOWS = {
     "dev": "they have no say in which pipeline is the best",
     "test": "nothing is known of how well they are found",
 }
 
 
-class Doubt(NamedTuple):
+class ScoreWarning(NamedTuple):
     """A reason not to trust the scores, and a remedy."""
 
     what: str
     remedy: str
 
 
-def doubts_about_split(split: Split, texts: int, without_gold: Sequence[str]) -> Iterator[Doubt]:
-    """Yield doubts about the size of a split.
+def warnings_about_split(split: Split, texts: int, without_gold: Sequence[str]) -> Iterator[ScoreWarning]:
+    """Yield warnings about the size of a split.
 
     texts (int): those in it.
     without_gold (Sequence[str]): the labels that it has no gold of.
     """
     remedy = f"Annotate more texts, raise {split}_ratio in project.yml, or declare a data set as split: {split}."
     if split == "test" and texts < FEW_TEXTS:
-        yield Doubt(f"Test has only {counted(texts, 'text')}, so scores say little.", remedy)
+        yield ScoreWarning(f"Test has only {counted(texts, 'text')}, so scores say little.", remedy)
     if without_gold:
-        yield Doubt(f"{name_labels(without_gold)} without gold in {split}: {FOLLOWS[split]}.", remedy)
+        yield ScoreWarning(f"{name_labels(without_gold)} without gold in {split}: {FOLLOWS[split]}.", remedy)
 
 
-def doubts_about_merge(counts: Ledger) -> Iterator[Doubt]:
-    """Yield doubts about things left out, unknown, or in two splits."""
+def warnings_about_merge(counts: Ledger) -> Iterator[ScoreWarning]:
+    """Yield warnings about things left out, unknown, or in two splits."""
     if counts.problems:
-        yield Doubt(
+        yield ScoreWarning(
             f"{counted(counts.problems, 'row or span', 'rows or spans')} can't be used.",
             "corpus/problems.jsonl has the data set, file, line and reason of each.",
         )
     if counts.undeclared:
         names = ", ".join(f"{name} ({n:,})" for name, n in sorted(counts.undeclared.items())[:NAMED])
-        yield Doubt(
+        yield ScoreWarning(
             f"Spans of undeclared labels aren't used: {names}.",
             "If the texts were annotated for a label, add it to the labels of their data set in datasets.yml.",
         )
     if unused := sorted(name for name, spans in counts.renamed.items() if not spans):
-        yield Doubt(
+        yield ScoreWarning(
             f"Renamed, but no span has such a label: {', '.join(unused[:NAMED])}.",
             "Correct `rename` in datasets.yml.",
         )
     if nowhere := [label for label, found in counts.labels.items() if not found.get("complete")]:
-        yield Doubt(
+        yield ScoreWarning(
             f"{name_labels(nowhere)} without a text that is complete for {'it' if len(nowhere) == 1 else 'them'}: of "
             "single judged spans, a pipeline learns little.",
             "Annotate some texts for all of their spans (ner.manual); datasets.yml declares the label.",
         )
     if not counts.compared:
-        yield Doubt(
+        yield ScoreWarning(
             "Nobody has looked for texts of test that are nearly equal to one of train.",
             "Set near_duplicates: report, or group, in project.yml.",
         )
     if pairs := sum(counts.near_duplicates.values()):
         leaks = sum(n for splits, n in counts.near_duplicates.items() if "test" in splits)
-        yield Doubt(
+        yield ScoreWarning(
             f"{counted(pairs, 'pair')} of nearly equal texts, each in two splits; in test and another: {leaks:,}.",
             "Set near_duplicates: group in project.yml to keep them in one; corpus/near_duplicates.jsonl has each.",
         )

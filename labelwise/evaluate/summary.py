@@ -1,0 +1,28 @@
+"""What an evaluation prints: the scores of each label."""
+
+from labelwise.console import figure, print_table
+from labelwise.evaluate.scores import Metrics, Scores
+
+
+def print_scores(metrics: Metrics, more: str) -> None:
+    """Print the scores of all spans, the mean of the labels, and each label's.
+
+    more (str): the file that has all of them; if there are many labels, those with the lowest F1 are printed.
+    """
+    all_spans = [metrics.all_spans] if metrics.all_spans else []
+    header = ["Label", "P", "R", "F1", "95%", *("F1 all spans" for _ in all_spans), "Support"]
+    labels = metrics.all_gold.labels
+    first = sorted(labels, key=lambda label: (labels[label].f is None, labels[label].f or 0.0))
+    rows = [
+        ["all (micro)", *_cells(metrics.all_gold, *all_spans)],
+        ["mean (macro)", *_cells(metrics.all_gold.macro, *(one.macro for one in all_spans))],
+        *([label, *_cells(labels[label], *(one.labels[label] for one in all_spans))] for label in first),
+    ]
+    print_table(header, rows, more)
+
+
+def _cells(row: Scores, *all_spans: Scores) -> list[str]:
+    row = row.shown()
+    between = f"{row.f_low:.3f}-{row.f_high:.3f}" if row.f_low is not None and row.f_high is not None else ""
+    scores = [figure(row.p), figure(row.r), figure(row.f), between, *(figure(one.shown().f) for one in all_spans)]
+    return [*scores, "" if row.support is None else f"{row.support:,}"]

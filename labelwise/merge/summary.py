@@ -1,0 +1,36 @@
+"""What the merge prints: where every row and span went, and the state of each label."""
+
+from collections import Counter
+
+from labelwise.console import print_counts, print_table
+from labelwise.corpus.ledger import Ledger, pairwise_f, split_gold
+from labelwise.text import counted
+
+COLUMNS = ("gold", "entity", "lost", "no token boundary", "rejected", "complete", "partial", "none")
+
+
+def print_ledger(ledger: Ledger, more: str) -> None:
+    """Print the ledger of a merge.
+
+    more (str): the file that has all of it; if there are many labels, those that lose the most are printed.
+    """
+    print_counts(counted(ledger.rows_read, "row read", "rows read"), ledger.rows)
+    print_counts(counted(ledger.spans_read, "span read", "spans read"), ledger.spans)
+    print_counts("Texts", ledger.texts)
+    labels = {label: counts | Counter(split_gold(counts)) for label, counts in ledger.labels.items()}
+    first = sorted(labels, key=lambda label: (-labels[label]["lost"], labels[label]["gold"]))
+    columns = [name for name in COLUMNS if any(counts[name] for counts in labels.values())]
+    agreement = ["F1 of annotators"] if ledger.agreement else []
+    rows = [
+        [label, *(f"{labels[label][name]:,}" for name in columns), *(_tell_agreement(ledger, label) for _ in agreement)]
+        for label in first
+    ]
+    print_table(["Label", *columns, *agreement], rows, more)
+    print_counts("Spans whose label was renamed", ledger.renamed)
+
+
+def _tell_agreement(ledger: Ledger, label: str) -> str:
+    """Write how far annotators agree, and on how many texts that were annotated twice."""
+    counts = ledger.agreement.get(label, Counter())
+    f = pairwise_f(counts["both"], counts["spans"])
+    return f"{'-' if f is None else f'{f:.3f}'} ({counts['texts']:,})" if counts else ""
