@@ -45,7 +45,6 @@ NOT_RUN = {
     ("docs/gpu.md", "make gpu"): "needs a GPU",
     ("docs/gpu.md", "python -m benchmarks.gpu"): "needs a GPU",
     ("docs/gpu.md", "dvc repro report-gpu"): "needs a GPU; test_notebook.py trains a tiny transformer",
-    ("docs/gpu.md", "torchrun"): "needs two machines; train/test_ranks.py runs torchrun on one",
     ("docs/install.md", "labelwise init"): "project/test_new.py does it",
     ("docs/install.md", "git worktree"): "what git does",
     ("docs/install.md", "weasel clone"): "what git clone does",
