@@ -10,14 +10,12 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from labelwise import __version__
-from labelwise.environment import be_interruptible
 
 SCRIPTS = "labelwise.scripts" if find_spec("labelwise.scripts") else "scripts"  # in a clone they lie beside labelwise
 
 
 def main() -> None:
     """Run the command that is named, print the version, or list all commands."""
-    be_interruptible()
     name = sys.argv[1].replace("-", "_") if len(sys.argv) > 1 else ""
     if name in commands():
         sys.argv = [f"labelwise {sys.argv[1]}", *sys.argv[2:]]

@@ -1,10 +1,8 @@
 """Shared by the command lines: how they are run, progress bars, tables, and errors without a traceback."""
 
-import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from types import FrameType
 from typing import Any
 
 import typer
@@ -15,7 +13,6 @@ from rich.text import Text
 from tqdm import tqdm
 from wasabi import Printer
 
-from labelwise.environment import quit_quietly
 from labelwise.errors import InputError
 from labelwise.files import FULL
 
@@ -26,21 +23,9 @@ msg = Printer()
 
 
 def run(command: Callable[..., None]) -> None:
-    """Run a command line, and exit with its status; what standard output can't encode is printed as escapes.
-
-    A command that is terminated deletes what it has begun to write, as one that is interrupted does.
-    """
+    """Run a command line, and exit with its status; what standard output can't encode is printed as escapes."""
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    signal.signal(signal.SIGTERM, _terminate)
-    if signal.getsignal(signal.SIGINT) is quit_quietly:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
     typer.run(command)
-
-
-def _terminate(number: int, frame: FrameType | None) -> None:
-    """Exit, by way of all that has something to clean up; another signal of the kind doesn't interrupt that."""
-    signal.signal(number, signal.SIG_IGN)
-    sys.exit(128 + number)
 
 
 def progress_texts(parts: Iterable[Any], total: int) -> Iterator[Any]:
@@ -77,10 +62,6 @@ def user_errors(title: str) -> Iterator[None]:
     except KeyboardInterrupt as interrupt:
         msg.fail(title, "Interrupted; what was there before is unchanged")
         raise typer.Exit(130) from interrupt
-    except SystemExit as ended:
-        if ended.code == 128 + signal.SIGTERM:
-            msg.fail(title, "Terminated; what was there before is unchanged")
-        raise
 
 
 def figure(value: float | None, form: str = ".3f") -> str:

@@ -1,4 +1,4 @@
-"""The environment of a command: variables that numpy and spaCy read when they are loaded, and how it is interrupted.
+"""The environment of a command: variables that numpy and spaCy read when they are loaded.
 
 A config with `portable = true` asks for the same results, to the byte, on every x86-64-v3 processor. OpenBLAS and numpy
 choose code for the processor that they find, and so decide in which order products are added, and how they are
@@ -11,12 +11,10 @@ https://numpy.org/doc/stable/reference/simd/build-options.html
 
 import os
 import platform
-import signal
 import sys
 from collections.abc import Iterable
 from configparser import ConfigParser, Error
 from pathlib import Path
-from types import FrameType
 
 from labelwise.errors import InputError
 
@@ -43,17 +41,6 @@ def prepare() -> None:
     # Colours are for terminals (https://no-color.org): spaCy's printer reads this when it is imported.
     if sys.stdout is None or not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
         os.environ["ANSI_COLORS_DISABLED"] = "1"
-
-
-def quit_quietly(number: int, frame: FrameType | None) -> None:
-    """End this process at once, as a handler of signals: there is nothing to clean up, and nothing to say."""
-    os._exit(128 + number)
-
-
-def be_interruptible() -> None:
-    """Let Ctrl-C end this process quietly while a command is loaded, which takes a second; then `console.run` does."""
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, quit_quietly)
 
 
 def asks(config: Path) -> bool:

@@ -161,8 +161,11 @@ def check_replaceable(folder: Path, marks: Iterable[str], what: str) -> None:
 
 def list_digests(folder: Path) -> dict[str, str]:
     """Digest the files in a folder, by their paths in it."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
-    return {path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+    digests = {}
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        with path.open("rb") as file:
+            digests[path.relative_to(folder).as_posix()] = hashlib.file_digest(file, "sha256").hexdigest()
+    return digests
 
 
 def check_unchanged(folder: Path, mark: str) -> None:
@@ -214,30 +217,18 @@ def full_disk_named(folder: Path) -> Iterator[None]:
         raise InputError(f"{folder}: {error.strerror}; {remedy}") from error
 
 
-def digest_files(folders: Iterable[str]) -> dict[str, str]:
-    """Digest the Python files of some folders of this package, and the modules beside them.
+def digest_code(folders: Iterable[str], versions: Iterable[str] = ()) -> str:
+    """Digest the Python files of some folders of this package, the modules beside them, and versions of packages.
 
     folders (Iterable[str]): such as "merge", or "../spacy_per_label"; folders inside them count too.
-    RETURNS (dict[str, str]): digests by path, such as "labelwise/merge/run.py", sorted.
     """
     inside = (file for folder in folders for file in (PACKAGE / folder).resolve().rglob("*.py"))
-    return {
-        file.relative_to(PACKAGE.parent).as_posix(): hashlib.blake2b(file.read_bytes(), digest_size=8).hexdigest()
-        for file in sorted({*PACKAGE.glob("*.py"), *inside})
-    }
-
-
-def digest_code(folders: Iterable[str], versions: Iterable[str] = ()) -> str:
-    """Digest some folders of this package, the modules beside them, and the versions of packages, as one."""
-    facts = [*(f"{name} {digest}" for name, digest in digest_files(folders).items()), *versions]
-    return hashlib.blake2b("\n".join(facts).encode(), digest_size=8).hexdigest()
+    digest = hashlib.blake2b("\n".join(versions).encode(), digest_size=8)
+    for file in sorted({*PACKAGE.glob("*.py"), *inside}):
+        digest.update(f"\0{file.relative_to(PACKAGE.parent).as_posix()}\0".encode() + file.read_bytes())
+    return digest.hexdigest()
 
 
 def digest_folder(folder: Path) -> str:
     """Digest the files of a folder, a pipeline's for example, with their names."""
-    digest = hashlib.sha256()
-    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
-        digest.update(file.relative_to(folder).as_posix().encode() + b"\0")
-        with file.open("rb") as opened:
-            digest.update(hashlib.file_digest(opened, "sha256").digest())
-    return digest.hexdigest()
+    return hashlib.sha256(json.dumps(list_digests(folder)).encode()).hexdigest()

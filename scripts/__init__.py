@@ -1,14 +1,11 @@
 """The commands, a module for each: `python -m scripts.merge`, or `labelwise merge` where labelwise is installed."""
 
 import shutil
-import sys
 from pathlib import Path
 
-from labelwise.environment import be_interruptible, prepare
+from labelwise.environment import prepare
 
 prepare()
-if sys.argv[:1] == ["-m"]:
-    be_interruptible()
 # Other processes, such as a notebook that loads a pipeline, leave bytecode in the folders that stages depend on.
 for package in ("labelwise/*", "spacy_per_label"):
     for folder in Path(__file__).parents[1].glob(f"{package}/**/__pycache__"):

@@ -21,9 +21,7 @@ def labelwise(monkeypatch, capsys):
             return (ended.code if isinstance(ended.code, int) else 1), f"{printed}{ended.code}"
         return 0, capsys.readouterr().out
 
-    # It is called as it is in a process of its own: the rest of the session keeps its signals and its stream.
-    monkeypatch.setattr(__main__, "be_interruptible", lambda: None)
-    monkeypatch.setattr("signal.signal", lambda number, handler: None)
+    # It is called as it is in a process of its own: the rest of the session keeps its stream.
     monkeypatch.setattr("sys.stdout.reconfigure", lambda **options: None, raising=False)
     return call
 

@@ -13,7 +13,6 @@ from spacy.strings import get_string_id
 
 from labelwise.corpus.docbin_reader import StoredDoc, TokenSpan
 
-WAITING = 2**24  # bytes of keys that are held before they are counted
 LONGEST = 8  # words of a form whose free occurrences are looked for
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)  # of the golden ratio: neighbouring numbers get digests far apart
 _OTHER = np.uint64(0xC2B2AE3D27D4EB4F)
@@ -30,14 +29,10 @@ class Counts:
         self.keys = np.zeros(0, np.uint64)
         self.counts = np.zeros(0, np.int64)
         self._waiting: list[np.ndarray] = []
-        self._bytes = 0
 
     def add(self, keys: np.ndarray) -> None:
         """Count keys, each as often as it is there."""
         self._waiting.append(keys.astype(np.uint64, copy=False))
-        self._bytes += keys.nbytes + 128  # of the array itself
-        if self._bytes > WAITING:
-            self._count()
 
     def of(self, keys: np.ndarray) -> np.ndarray:
         """Give the count of each key, 0 if it was never added."""
@@ -51,7 +46,7 @@ class Counts:
         if not self._waiting:
             return
         new = np.concatenate(self._waiting)
-        self._waiting, self._bytes = [], 0
+        self._waiting = []
         weights = np.concatenate([self.counts, np.ones(len(new), np.int64)])
         self.keys, places = np.unique(np.concatenate([self.keys, new]), return_inverse=True)
         self.counts = np.bincount(places, weights, minlength=len(self.keys)).astype(np.int64)

@@ -183,15 +183,11 @@ def split_folders(stems: Sequence[Path], brat_dir: Path, tell: Tell) -> dict[str
 
     Where dev or test has no folder, the texts of train are split by hash, so that there is one.
 
-    tell (Callable): is told the splits, or of folders below that are none.
+    tell (Callable): is told the splits.
     """
-    folders = {stem.relative_to(brat_dir).parts[:-1] for stem in stems}
-    names = sorted({parts[0] for parts in folders if parts})
+    names = sorted({parts[0] for stem in stems if (parts := stem.relative_to(brat_dir).parts[:-1])})
     found = {name: SPLIT_FOLDERS[name.lower()] for name in names if name.lower() in SPLIT_FOLDERS}
     if not found:
-        inner = sorted("/".join(parts) for parts in folders if {part.lower() for part in parts} & {*SPLIT_FOLDERS})
-        if inner:
-            tell(f"Folders such as {inner[0]} are no splits, as they aren't in {brat_dir} itself; move them there")
         return {}
     lacking = [split for split in ("dev", "test") if split not in found.values()]
     kept = {name: split for name, split in found.items() if split != "train" or not lacking}

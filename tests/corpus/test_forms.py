@@ -61,10 +61,7 @@ def test_forms_are_marked_or_free_by_label(tmp_path):
     assert counts(0, 1, 2) == [(0, 0), (2, 1)]
 
 
-@pytest.mark.parametrize("waiting", [0, 10**6])
-def test_counts_are_those_of_looking_at_every_place(demo_corpus, waiting, monkeypatch):
-    """Counted at once, or at the end."""
-    monkeypatch.setattr("labelwise.corpus.forms.WAITING", waiting)
+def test_counts_are_those_of_looking_at_every_place(demo_corpus):
     labels = read_manifest(demo_corpus).labels
     docs = [doc for file in find_partitions(demo_corpus / "train") for doc in read_stored_docs(file)]
     marked, free = Counter(), Counter()
