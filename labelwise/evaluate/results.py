@@ -21,7 +21,7 @@ Read = TypeVar("Read")
 
 
 class Curve(NamedTuple):
-    """F1 on dev at each evaluation of a training, and after how many steps."""
+    """The score on dev at each evaluation of a training, and after how many steps."""
 
     steps: list[int]
     scores: list[float]

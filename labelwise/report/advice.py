@@ -27,7 +27,7 @@ from labelwise.text import counted
 
 KNOWN = 10  # gold spans that train marks alike, from which their share says something
 TRAINED = 0.5  # of those, below which a pipeline is undertrained
-RISING = 0.005  # what the last evaluation on dev must add to F1, from which another is worth it
+RISING = 0.005  # what the last evaluation on dev must add to the score, from which another is worth it
 LONGER = 2  # times the steps
 SOME = 3  # spans of a cause, and findings of the check, from which they are worth a step
 RANDOM = 100  # test texts that are annotated anew
@@ -125,8 +125,8 @@ def _sentence(
 def train_longer(metrics: Metrics, curve: Curve | None) -> str:
     """Say why a pipeline is undertrained, so that its scores say little of the annotations yet; empty if it isn't.
 
-    It is if it finds fewer than half of the words that train marks alike, or if F1 on dev still rises: if the last
-    evaluation is better than all before, by more than RISING, and by more than F1 ever fell between two of them.
+    It is if it finds fewer than half of the words that train marks alike, or if the score on dev still rises: if the
+    last evaluation is better than all before, by more than RISING, and by more than it ever fell between two of them.
     """
     if not curve or not curve.steps:
         return ""
@@ -136,7 +136,7 @@ def train_longer(metrics: Metrics, curve: Curve | None) -> str:
     *before, last = curve.scores
     gain = last - max(before, default=last)
     if gain > max([RISING, *(earlier - later for earlier, later in pairwise(before))]):
-        return f"on dev, F1 still rose by {100 * gain:.1f} points at the end"
+        return f"on dev, the score still rose by {100 * gain:.1f} points at the end"
     return ""
 
 

@@ -138,7 +138,7 @@ def _lead(
         if recipe.recognizer == "per-label":
             loop.ranks = Alone()
             if is_small(recipe):
-                choose_outside(nlp, lambda: loop.score_dev()[0])
+                choose_outside(nlp, lambda: loop.score_dev()[1]["ents_f"] or 0.0)
             if fitted := fit(nlp, loop.dev.texts()):
                 ner.cfg |= fitted.settings
             # A checkpoint may share the file. Saving all anew would give a transformer's config another folder's name.

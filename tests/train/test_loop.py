@@ -23,6 +23,7 @@ from labelwise.train.reader import PartitionedCorpus, read_batches, sub_batches
 from labelwise.train.recipe import Recipe
 from tests.train.training import CPU, STEPS, curve, files, train_in
 
+UNSCORED = {"training.score_weights.ents_f": 0.0, "training.score_weights.ents_macro_f": 0.0}
 LENGTHS = st.lists(st.integers(1, 30), max_size=12)
 
 
@@ -121,7 +122,7 @@ def test_the_steps_are_those_of_spacys_loop_to_the_bit(recognizer, overrides, de
         ({"training.max_steps": 1}, [1]),
         ({"training.max_steps": 5}, [2, 4, 5]),
         ({"training.max_steps": 0, "training.max_epochs": 1, "training.batcher.size": 10_000_000}, [0]),
-        ({"training.max_steps": 0, "training.patience": 3, "training.score_weights.ents_f": 0.0}, [2, 4]),
+        ({"training.max_steps": 0, "training.patience": 3, **UNSCORED}, [2, 4]),
     ],
     ids=["before the first evaluation", "between two", "a single step", "patience"],
 )
