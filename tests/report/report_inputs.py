@@ -56,11 +56,17 @@ def make_docs() -> list[PredictedDoc]:
     return [make_doc(number) for number in range(60)]
 
 
-def write_results(root: Path, docs: list[PredictedDoc], pipeline: str = "cpu", labels: Sequence[str] = LABELS) -> None:
+def write_results(
+    root: Path,
+    docs: list[PredictedDoc],
+    pipeline: str = "cpu",
+    labels: Sequence[str] = LABELS,
+    in_train: tuple[int, int] = (4, 1),
+) -> None:
     """Write every file that a report reads."""
     tables = Tables.of(root / "training" / pipeline)
     tables.texts.parent.mkdir(parents=True)
-    write_rows(((doc, dict.fromkeys(doc.gold, InTrain(4, 1))) for doc in docs), "test", labels, tables)
+    write_rows(((doc, dict.fromkeys(doc.gold, InTrain(*in_train))) for doc in docs), "test", labels, tables)
     metrics = measure(tables, [*labels, "NEVER_SEEN"], whole=True)
     metrics.agreement = {"PERSON": Agreement(0.93, 12)}
     metrics.pipeline_digest = "89abcdef01234567"

@@ -116,6 +116,15 @@ def test_sections_show_the_results(html, section, texts):
         assert text in shown
 
 
+@pytest.mark.parametrize(("pipeline", "advised"), [("cpu", True), ("gpu", False)])
+def test_word_vectors_are_advised_where_train_lacks_the_words(pipeline, advised, tmp_path):
+    """A transformer, which the GPU's pipeline has, knows more."""
+    write_results(tmp_path, make_docs(), pipeline, in_train=(0, 0))
+    shown = Page(render(tmp_path, pipeline)).text("label")
+    assert "test spans have words that train never marks" in " ".join(shown.split())
+    assert ("set vectors in" in shown) == advised
+
+
 def test_equal_results_give_equal_bytes(results, tmp_path):
     for name in ("one.html", "other.html"):
         write_report(results, "cpu", tmp_path / name)
