@@ -82,7 +82,7 @@ def evaluate_pipeline(
             seconds = time.perf_counter() - start
             labels = read_manifest(split.resolve().parent).labels
             write_tables(file, split, labels, Tables(*kept), seen)
-            found = measure(Tables(*kept), labels, whole=seen.whole if seen else None)
+            found = measure(Tables(*kept), labels, seen_known=seen is not None)
             found.texts_digest, found.predictions_digest = listed.digest, Tables(*kept).digest()
             found.pipeline_digest, found.labelwise = digest, __version__
             for label, pairs in (counts.agreement if counts else {}).items():

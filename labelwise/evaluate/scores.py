@@ -45,16 +45,14 @@ class AllScores(Scores, omit_defaults=True, kw_only=True):
 
 
 class Seen(msgspec.Struct):
-    """Scored texts that were in train or dev of the pipeline, or of one that it began with.
+    """Scored texts that were in train or dev of the pipeline.
 
     texts (int): how many.
     f_without (float | None): F1 of all gold without them.
-    whole (bool): there are no more; false if it began with a pipeline that has no digests of its texts.
     """
 
     texts: int
     f_without: Score
-    whole: bool
 
 
 class Errors(msgspec.Struct):
@@ -150,11 +148,8 @@ def tell_seen(metrics: Metrics) -> str:
     seen, texts = metrics.seen, counted(metrics.texts, "text")
     if seen and seen.texts:
         f, without = ("unknown" if f is None else f"{f:.3f}" for f in (metrics.all_gold.f, seen.f_without))
-        some = f"{'' if seen.whole else 'at least '}{seen.texts:,} of the {texts}"
-        return f"The pipeline was trained on {some} (in its train or dev): F is {f}, without them {without}"
-    if seen and seen.whole:
+        some = f"{seen.texts:,} of the {texts}"
+        return f"The pipeline was trained on {some} (in its train or dev): F1 is {f}, without them {without}"
+    if seen:
         return ""
-    return (
-        f"Unknown whether the pipeline was trained on some of the {texts}: it, or the one that it began with, has no "
-        "digests of its texts"
-    )
+    return f"Unknown whether the pipeline was trained on some of the {texts}: it has no digests of its texts"

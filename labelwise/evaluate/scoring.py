@@ -23,11 +23,11 @@ NOW_AND_THEN = 0.1  # of the times that train marks a form: how often it may lea
 RIGHT, FOUND = pc.field("kind") == "right", pc.field("gold_probability").is_valid()
 
 
-def measure(tables: Tables, labels: Sequence[str], *, whole: bool | None = None) -> Metrics:
+def measure(tables: Tables, labels: Sequence[str], *, seen_known: bool = False) -> Metrics:
     """Compute the metrics, the same for equal tables.
 
     labels (Sequence[str]): those of the corpus.
-    whole (bool | None): all texts that the pipeline was trained on are known; None if none are.
+    seen_known (bool): the texts that the pipeline was trained on are known.
     """
     total, seen = (np.zeros((len(labels), 3), int) for _ in range(2))
     texts = seen_texts = 0
@@ -54,7 +54,7 @@ def measure(tables: Tables, labels: Sequence[str], *, whole: bool | None = None)
         unscored=len(tables.read_pairs(["kind"], pc.field("kind") == "unjudged")),
         errors=count_errors(tables, labels),
         alike=count_alike(tables),
-        seen=None if whole is None else Seen(seen_texts, prf(*(total - seen).sum(0).tolist()).f, whole),
+        seen=Seen(seen_texts, prf(*(total - seen).sum(0).tolist()).f) if seen_known else None,
     )
 
 

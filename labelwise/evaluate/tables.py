@@ -15,13 +15,14 @@ from itertools import accumulate, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
 from labelwise.corpus.docbin_reader import StoredDoc, TokenSpan, read_stored_docs
 from labelwise.corpus.forms import Forms
 from labelwise.corpus.manifest import find_partitions, partitions_of
-from labelwise.corpus.seen_texts import SeenTexts
+from labelwise.corpus.seen_texts import has_seen
 from labelwise.errors import InputError
 from labelwise.evaluate.pairs import SpanPair, pair_spans
 from labelwise.evaluate.predictions import PredictedDoc, read_predictions
@@ -126,12 +127,12 @@ def _open(file: Path) -> parquet.ParquetFile:
 
 
 def write_tables(
-    predictions: Path, split: Path, labels: Sequence[str], tables: Tables, seen: SeenTexts | None = None
+    predictions: Path, split: Path, labels: Sequence[str], tables: Tables, seen: np.ndarray | None = None
 ) -> None:
     """Write both tables, in a pass over train and two over the split and its predictions.
 
     labels (Sequence[str]): all labels; predictions of others can't be judged.
-    seen (SeenTexts | None): the texts that the pipeline was trained on, if it has their digests.
+    seen (np.ndarray | None): digests of the texts that the pipeline was trained on, if it has them.
     RAISES (InputError): a file isn't what it should be, or they aren't about the same texts.
     """
     forms = Forms(labels)
@@ -150,7 +151,7 @@ def write_rows(
     split: str,
     labels: Sequence[str],
     tables: Tables,
-    seen: SeenTexts | None = None,
+    seen: np.ndarray | None = None,
 ) -> None:
     """Write the rows of texts, sorted by key, each with what train has of its spans; None without token boundaries."""
     with parquet.ParquetWriter(tables.texts, TEXTS) as texts, parquet.ParquetWriter(tables.pairs, PAIRS) as pairs:
@@ -198,7 +199,7 @@ def _in_train(forms: Forms, stored: StoredDoc, doc: PredictedDoc) -> dict[SpanKe
     return {span: InTrain(*counts[place]) if place else None for span, place in places.items()}
 
 
-def _text_row(doc: PredictedDoc, gold: Sequence[SpanKey], split: str, seen: SeenTexts | None) -> dict[str, Any]:
+def _text_row(doc: PredictedDoc, gold: Sequence[SpanKey], split: str, seen: np.ndarray | None) -> dict[str, Any]:
     ends = accumulate((end for _, end, _ in gold), max)
     return {
         "key": doc.key,
@@ -209,7 +210,7 @@ def _text_row(doc: PredictedDoc, gold: Sequence[SpanKey], split: str, seen: Seen
         "unknown": [label for label, state in doc.uncovered.items() if state == "none"],
         "rejected": [dict(zip(("start", "end", "label"), span, strict=True)) for span in doc.rejected],
         "overlaps": any(start < end for end, (start, *_) in zip(ends, gold[1:], strict=False)),
-        "seen": seen and seen.has(doc.key),
+        "seen": None if seen is None else has_seen(seen, doc.key),
     }
 
 

@@ -144,8 +144,8 @@ def test_test_sets_that_differ_are_compared_on_what_is_common_and_that_is_said()
 def test_pipelines_that_were_trained_on_their_test_sets_or_may_have_been_are_named():
     docs = random_docs(0.7, 10)
     results = [make_results(name, docs) for name in ("old", "main", "leaky")]
-    results[1].metrics.seen = Seen(0, 0.5, whole=True)
-    results[2].metrics.seen = Seen(9, 0.25, whole=True)
+    results[1].metrics.seen = Seen(0, 0.5)
+    results[2].metrics.seen = Seen(9, 0.25)
     said = [note for note in notes(compare(results)) if "trained on" in note]
     assert said[0].startswith("old: Unknown whether the pipeline was trained on some of the 10 texts")
     assert said[1].startswith("leaky: The pipeline was trained on 9 of the 10 texts")

@@ -11,7 +11,7 @@ from pyarrow.parquet import read_table
 from typer.testing import CliRunner
 
 from labelwise.corpus.manifest import MANIFEST, read_manifest
-from labelwise.corpus.seen_texts import SeenTexts, write_seen
+from labelwise.corpus.seen_texts import write_seen
 from labelwise.evaluate import predict
 from labelwise.evaluate import run as evaluation
 from labelwise.evaluate.predictions import PredictedDoc, read_predictions
@@ -118,7 +118,7 @@ def test_texts_that_the_pipeline_was_trained_on_are_told_and_f_is_without_them_a
     trained = Path(shutil.copytree(model, tmp_path / "model"))
     for seen in (0, 9):
         digests = np.array(sorted(int(doc.key[:16], 16) for doc in docs[:seen]), np.uint64)
-        write_seen(trained, SeenTexts(digests, whole=True))
+        write_seen(trained, digests)
         printed = evaluate_all(run, trained, split, tmp_path)
         metrics = json.loads((tmp_path / "metrics.json").read_text())
         tables, labels = Tables.of(tmp_path), read_manifest(demo_corpus).labels
@@ -126,13 +126,13 @@ def test_texts_that_the_pipeline_was_trained_on_are_told_and_f_is_without_them_a
         write_rows(((doc, {}) for doc in docs[seen:]), "train", labels, kept)
         without = measure(kept, labels).all_gold.f
         assert sum(table["seen"] for table in read_table(tables.texts).to_pylist()) == seen
-        assert metrics["seen"] == {"texts": seen, "f_without": without, "whole": True}
+        assert metrics["seen"] == {"texts": seen, "f_without": without}
         assert [name for name in metrics if metrics[name] != before[name]] == [
             "seen",
             "predictions_digest",
             "pipeline_digest",
         ]
-        warning = f"⚠ The pipeline was trained on {seen} of the {len(docs)} texts (in its train or dev): F is {f:.3f}"
+        warning = f"⚠ The pipeline was trained on {seen} of the {len(docs)} texts (in its train or dev): F1 is {f:.3f}"
         assert (f"{warning}, without them {without:.3f} Evaluate it on test" in printed) == bool(seen)
         assert ("trained on" in printed) == (without != f) == bool(seen)
 
@@ -140,16 +140,9 @@ def test_texts_that_the_pipeline_was_trained_on_are_told_and_f_is_without_them_a
 @pytest.mark.parametrize(
     ("seen", "said"),
     [
-        (None, "Unknown whether the pipeline was trained on some of the 1,200 texts: it, or"),
-        (Seen(0, 0.9, whole=False), "Unknown whether the pipeline was trained on some of the 1,200 texts: it, or"),
-        (
-            Seen(1100, 0.5, whole=True),
-            "on 1,100 of the 1,200 texts (in its train or dev): F is 0.900, without them 0",
-        ),
-        (
-            Seen(7, None, whole=False),
-            "on at least 7 of the 1,200 texts (in its train or dev): F is 0.900, without them",
-        ),
+        (None, "Unknown whether the pipeline was trained on some of the 1,200 texts: it has"),
+        (Seen(1100, 0.5), "on 1,100 of the 1,200 texts (in its train or dev): F1 is 0.900, without them 0.5"),
+        (Seen(7, None), "on 7 of the 1,200 texts (in its train or dev): F1 is 0.900, without them unknown"),
     ],
 )
 def test_what_is_known_of_texts_that_the_pipeline_was_trained_on_is_said(seen, said):

@@ -24,13 +24,13 @@ def make_doc(predicted=(), gold=(), text="big cat sat on 60degC mat", **fields) 
     return PredictedDoc(key="00", text=text, predicted=sorted(predicted), gold=sorted(gold), **fields)
 
 
-def score(docs, labels=("A", "B"), whole=None, in_train=None):
+def score(docs, labels=("A", "B"), in_train=None):
     """The metrics of docs, by way of the tables."""
     with TemporaryDirectory() as folder:
         tables = Tables.of(Path(folder))
         keyed = (msgspec.structs.replace(doc, key=f"{number:024x}") for number, doc in enumerate(docs))
         write_rows(((doc, in_train or {}) for doc in keyed), "test", labels, tables)
-        return msgspec.to_builtins(measure(tables, labels, whole=whole))
+        return msgspec.to_builtins(measure(tables, labels))
 
 
 def counts_and_scores(row) -> Scores:

@@ -67,7 +67,7 @@ def write_results(
     tables = Tables.of(root / "training" / pipeline)
     tables.texts.parent.mkdir(parents=True)
     write_rows(((doc, dict.fromkeys(doc.gold, InTrain(*in_train))) for doc in docs), "test", labels, tables)
-    metrics = measure(tables, [*labels, "NEVER_SEEN"], whole=True)
+    metrics = measure(tables, [*labels, "NEVER_SEEN"], seen_known=True)
     metrics.agreement = {"PERSON": Agreement(0.93, 12)}
     metrics.pipeline_digest = "89abcdef01234567"
     metrics.predictions_digest = tables.digest()

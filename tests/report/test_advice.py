@@ -16,7 +16,7 @@ FLAT = Curve([100, 200, 300], [0.5, 0.7, 0.69])
 def make_metrics(f_low: float = 0.5, alike: tuple[int, int] = (100, 90), **errors: Errors) -> Metrics:
     """Scores that follow from the errors, each with an interval that begins at `f_low`."""
     made = scored(errors, f_low=f_low)
-    made.alike, made.seen = list(alike), Seen(0, made.all_gold.f, whole=True)
+    made.alike, made.seen = list(alike), Seen(0, made.all_gold.f)
     return made
 
 
@@ -107,7 +107,7 @@ def test_the_sentence_says_what_to_do_first(metrics, curve, verdict, why, do):
 
 def test_texts_that_were_trained_on_say_nothing():
     metrics = make_metrics(0.9, A=errors())
-    metrics.seen = Seen(7, 0.5, whole=True)
+    metrics.seen = Seen(7, 0.5)
     advice = advise(metrics, FLAT, "cpu", 0.8)
     assert (advice.verdict, advice.why) == ("Can't tell", "7 of the test texts were trained on")
 
