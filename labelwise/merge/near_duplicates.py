@@ -74,9 +74,6 @@ def sign_partition(job: MergeJob) -> str:
     file = folder / f"{job.number:05d}-{name}"
     if file.is_file():
         return file.name
-    others = list(folder.glob(f"{job.number:05d}-*"))
-    earlier = [entry for other in others for entry in np.fromfile(other, SIGNED)]
-    known = {bytes(entry["key"]): entry["signature"] for entry in earlier}
     declares = any(run.source.dataset.split != "auto" for run in job.runs)
     signed = []
     with RunReader(job.runs) as reader:
@@ -85,12 +82,12 @@ def sign_partition(job: MergeJob) -> str:
             run = job.runs[first.run]
             split = declared_split([job.read_answer(place, reader) for place in places]) if declares else None
             declared = SPLITS.index(split) + 1 if split else 0
-            signature = known[key] if key in known else sign(reader.read_text(first))
-            signed.append((key, run.source.number, run.base + first.line, declared, signature))
+            signed.append((key, run.source.number, run.base + first.line, declared, sign(reader.read_text(first))))
     with staged(file) as path:
         path.write_bytes(np.array(signed, SIGNED).tobytes())
-    for other in others:
-        remove(other)
+    for other in folder.glob(f"{job.number:05d}-*"):
+        if other != file:
+            remove(other)
     return file.name
 
 
@@ -107,37 +104,37 @@ def sign(text: str) -> list[int]:
 
 def find_pairs(files: Sequence[Path], threshold: float) -> list[NearPair]:
     """Find the pairs of texts with an estimated similarity of `threshold` or more, the most similar first."""
-    signed = [np.memmap(file, SIGNED, "r") for file in files if file.stat().st_size]
-    starts = np.cumsum([0, *map(len, signed)])
+    starts = np.cumsum([0, *(file.stat().st_size // SIGNED.itemsize for file in files)])
     total = int(starts[-1])
     candidates = np.zeros(0, np.int64)
     for band in range(BANDS):
-        pairs = np.fromiter((one * total + other for one, other in _share_band(signed, band)), np.int64)
+        pairs = np.fromiter((one * total + other for one, other in _share_band(files, band)), np.int64)
         candidates = np.union1d(candidates, pairs)
     pairs_found = []
     for code in candidates.tolist():
-        one, other = (_text(signed, starts, number) for number in divmod(code, total))
+        one, other = (_text(files, starts, number) for number in divmod(code, total))
         similarity = float((one["signature"] == other["signature"]).mean())
         if similarity >= threshold:
             pairs_found.append(NearPair(similarity, _place(one), _place(other)))
     return sorted(pairs_found, key=lambda pair: (-pair.similarity, pair.one.key, pair.other.key))
 
 
-def _text(signed: Sequence[Signed], starts: npt.NDArray[np.int64], number: int) -> npt.NDArray[np.void]:
-    """Return the text with this number, of all files."""
+def _text(files: Sequence[Path], starts: npt.NDArray[np.int64], number: int) -> Signed:
+    """Read the text with this number, of all files."""
     file = int(np.searchsorted(starts, number, side="right")) - 1
-    found: npt.NDArray[np.void] = signed[file][number - int(starts[file])]
+    offset = (number - int(starts[file])) * SIGNED.itemsize
+    found: Signed = np.fromfile(files[file], SIGNED, 1, offset=offset)[0]
     return found
 
 
-def _place(text: npt.NDArray[np.void]) -> Text:
+def _place(text: Signed) -> Text:
     declared = SPLITS[int(text["declared"]) - 1] if text["declared"] else None
     return Text(bytes(text["key"]), int(text["source"]), int(text["line"]), declared)
 
 
-def _share_band(signed: Sequence[Signed], band: int) -> Iterator[tuple[int, int]]:
+def _share_band(files: Sequence[Path], band: int) -> Iterator[tuple[int, int]]:
     """Yield pairs of texts, by number, that have the same numbers in a band; the first is less than the second."""
-    hashes = hash_band(signed, band)
+    hashes = hash_band(files, band)
     order = np.argsort(hashes, kind="stable")
     edges = np.concatenate([[0], np.flatnonzero(np.diff(hashes[order])) + 1, [len(order)]])
     for first in np.flatnonzero(np.diff(edges) > 1).tolist():
@@ -149,12 +146,12 @@ def _share_band(signed: Sequence[Signed], band: int) -> Iterator[tuple[int, int]
             yield from ((texts[0], other) for other in texts[2:])
 
 
-def hash_band(signed: Sequence[Signed], band: int) -> npt.NDArray[np.uint64]:
+def hash_band(files: Sequence[Path], band: int) -> npt.NDArray[np.uint64]:
     """Compute a hash of each text's numbers in a band. What shares it by chance isn't similar."""
     columns = slice(band * ROWS, (band + 1) * ROWS)
     factors = np.random.default_rng(0).integers(1, 2**63, ROWS, dtype=np.uint64) | np.uint64(1)
-    hashes = ((texts["signature"][:, columns].astype(np.uint64) * factors).sum(axis=1) for texts in signed)
-    return np.concatenate([np.zeros(0, np.uint64), *hashes])
+    signatures = (np.fromfile(file, SIGNED)["signature"][:, columns].astype(np.uint64) for file in files)
+    return np.concatenate([np.zeros(0, np.uint64), *((numbers * factors).sum(axis=1) for numbers in signatures)])
 
 
 def group_texts(pairs: Iterable[NearPair]) -> Mapping[bytes, SplitGroup]:
