@@ -73,9 +73,10 @@ def test_planted_errors_are_found_decided_and_gone(tmp_path):
     clone.paste(again)
     assert wrong_spans(clone.root / "corpus") < before - len(cases) / 2
     html = (clone.root / "report/cpu.html").read_text(encoding="utf8")
-    decided = int(re.search(r"You decided (\d+); F1 was", html)[1])
-    assert 0 < decided <= len(rows)
-    assert re.findall(r"F1 0\.\d+", first)
+    decided, was, now = re.search(r"You decided (\d+); F1 was\s+(0\.\d+) at HEAD, is (0\.\d+)", html).groups()
+    assert 0 < int(decided) <= len(rows)
+    assert f"F1 {was} " in first
+    assert float(was) < float(now)
 
 
 def docs():

@@ -26,6 +26,8 @@ from labelwise.evaluate.tables import CAUSES, Tables
 from labelwise.files import staged
 from labelwise.report.advice import EXPORT, NAMES, Advice, advise, tell_f
 from labelwise.report.deck import read_decided, read_deck
+from labelwise.sources.convert_brat import REPORT
+from labelwise.sources.convert_brat import Report as ConvertedBrat
 from labelwise.text import counted
 
 EXAMPLES = 8  # mistakes of a label that its card shows
@@ -83,6 +85,7 @@ def make_report(root: Path, pipeline: str, *, base: Base | None = None, ship_at:
         metrics=metrics,
         advice=advice,
         f=f,
+        lacking=read_lacking(root),
         ship_at=ship_at,
         bar=metrics and divide_gold(metrics),
         decided=metrics and read_decided(root, deck, merge),
@@ -98,6 +101,13 @@ def make_report(root: Path, pipeline: str, *, base: Base | None = None, ship_at:
         export=EXPORT,
     )
     return Report(page, f, advice)
+
+
+def read_lacking(root: Path) -> Mapping[str, int]:
+    """Read of how many test texts of the brat corpus there is no file of a kind that other splits have."""
+    file = root / "corpus" / "tasks" / REPORT
+    converted = msgspec.json.decode(file.read_bytes(), type=ConvertedBrat) if file.is_file() else None
+    return converted.lacking.get("test", {}) if converted else {}
 
 
 def make_environment() -> Environment:

@@ -130,6 +130,7 @@ class Document(NamedTuple):
     notes (Counter[str]): converted, but not as written: "trimmed", "joined", "moved", "made one", "unverified", and
         "reading: NAME" once for a document whose offsets aren't plain code points.
     labels (Counter[str]): those of all well-formed T lines, as they are written, of a document that has a text.
+    suffixes (tuple[str, ...]): those of its annotation files.
     """
 
     path: str
@@ -139,6 +140,7 @@ class Document(NamedTuple):
     lines: Counter[str]
     notes: Counter[str]
     labels: Counter[str]
+    suffixes: tuple[str, ...] = ()
 
 
 def find_documents(root: Path) -> list[Path]:
@@ -206,7 +208,7 @@ def read_document(stem: Path, root: Path, how: Reading = AS_IT_IS) -> Document:
     if why_not:
         document.problems.append(BratProblem(file, 0, why_not, ""))
     else:
-        document = document._replace(text=text)
+        document = document._replace(text=text, suffixes=tuple(files))
     candidates = _find_candidates(document, files, how, why_not)
     if document.text is None:
         document.labels.clear()

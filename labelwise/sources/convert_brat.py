@@ -5,9 +5,10 @@
 3. Documents are read once, and forgotten when they are written.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,6 +25,7 @@ from labelwise.sources.brat import (
     AS_IT_IS,
     NOT_CONVERTED,
     READ_SUFFIXES,
+    SUFFIXES,
     BratProblem,
     Discontinuous,
     Document,
@@ -56,6 +58,7 @@ class Report(msgspec.Struct):
     annotations (dict): T lines "converted", and the others by reason; adds up to lines["T"].
     notes (dict): converted, but not exactly as written (see brat.Document); these overlap.
     labels (dict): converted spans by label.
+    lacking (dict): by split, the documents that have no file of a kind, such as .a2, that other splits have.
     """
 
     documents: dict[str, int]
@@ -63,6 +66,10 @@ class Report(msgspec.Struct):
     annotations: dict[str, int]
     notes: dict[str, int]
     labels: dict[str, int]
+    lacking: dict[str, dict[str, int]] = {}
+
+
+COUNTED = ("documents", "lines", "annotations", "notes", "labels")
 
 
 class BratSection(msgspec.Struct, frozen=True):
@@ -124,7 +131,7 @@ def convert_brat(
         folders = split_folders(stems, brat_dir, tell) if split == "folder" else {}
         others = "auto" if split == "folder" else split
         documents = (read_document(stem, brat_dir, how) for stem in progress(stems, "convert"))
-        counts, bad = write_tasks(documents, folder, lambda path: folders.get(path.partition("/")[0], others))
+        counts, lacking, bad = write_tasks(documents, folder, lambda path: folders.get(path.partition("/")[0], others))
         # A document's text and annotations are two files.
         if stat_of(brat_dir, READ_SUFFIXES) != before:
             raise InputError(f"{brat_dir}: a file changed while it was read; convert again")
@@ -136,7 +143,7 @@ def convert_brat(
             )
         declare_tasks(folder, labels, prefix)
         counts["labels"].update(dict.fromkeys(labels, 0))
-        return write_report(counts, folder)
+        return write_report(counts, lacking, folder)
 
 
 def check_out(out: Path, inputs: Iterable[Path]) -> None:
@@ -200,15 +207,16 @@ def split_folders(stems: Sequence[Path], brat_dir: Path, tell: Tell) -> dict[str
 
 def write_tasks(
     documents: Iterable[Document], out: Path, split_of: Callable[[str], str]
-) -> tuple[dict[str, Counter[str]], BratProblem | None]:
+) -> tuple[dict[str, Counter[str]], dict[str, dict[str, int]], BratProblem | None]:
     """Write a file of tasks for each split that has some, SPLIT.jsonl, and `problems.jsonl`, into a new folder.
 
     split_of (Callable): tells the split of a document by its path.
     RETURNS (tuple): the counts of a Report, "written", labels as all well-formed T lines have them, and "bad", files
-        and lines that can't be converted; and the first of these.
+        and lines that can't be converted; what splits lack, see `find_lacking`; and the first that can't be converted.
     """
     out.mkdir()
-    counts: dict[str, Counter[str]] = {field: Counter() for field in (*Report.__struct_fields__, "written", "bad")}
+    counts: dict[str, Counter[str]] = {field: Counter() for field in (*COUNTED, "written", "bad")}
+    kinds: defaultdict[str, Counter[str]] = defaultdict(Counter)
     first = None
     with ExitStack() as stack:
         problems = stack.enter_context((out / PROBLEMS).open("wb"))
@@ -222,10 +230,23 @@ def write_tasks(
                     counts["bad"][problem.reason] += 1
             if document.text is not None:
                 split = split_of(document.path)
+                kinds[split].update(("documents", *document.suffixes))
                 if split not in files:
                     files[split] = stack.enter_context((out / f"{split}.jsonl").open("wb"))
                 files[split].write(encode_document(document))
-    return counts, first
+    return counts, find_lacking(kinds), first
+
+
+def find_lacking(kinds: Mapping[str, Counter[str]]) -> dict[str, dict[str, int]]:
+    """Find the splits of which no document has a kind of annotation file that documents of others have.
+
+    kinds (Mapping): by split, how many "documents" there are, and how many have each kind.
+    """
+    lacking: dict[str, dict[str, int]] = {}
+    for split, suffix in product(sorted(kinds), SUFFIXES):
+        if not kinds[split][suffix] and any(others[suffix] for others in kinds.values()):
+            lacking.setdefault(split, {})[suffix] = kinds[split]["documents"]
+    return lacking
 
 
 def _count(document: Document, counts: dict[str, Counter[str]]) -> None:
@@ -299,12 +320,12 @@ def declare_tasks(out: Path, labels: list[str], prefix: str) -> None:
     (out / DATASETS).write_text(yaml.safe_dump(declared, sort_keys=False, allow_unicode=True), encoding="utf8")
 
 
-def write_report(counts: Mapping[str, Counter[str]], out: Path) -> Report:
+def write_report(counts: Mapping[str, Counter[str]], lacking: dict[str, dict[str, int]], out: Path) -> Report:
     """Write `report.json`.
 
     RAISES (RuntimeError): the counts don't balance, which is a bug in this program.
     """
-    report = Report(**{field: dict(sorted(counts[field].items())) for field in Report.__struct_fields__})
+    report = Report(**{field: dict(sorted(counts[field].items())) for field in COUNTED}, lacking=lacking)
     (out / REPORT).write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=2) + b"\n")
     if report.lines.get("T", 0) != sum(report.annotations.values()):
         raise RuntimeError(

@@ -232,3 +232,18 @@ def test_a_document_that_nobody_has_changed_since_it_was_predicted_is_not_gold(p
         convert_brat(predicted, tmp_path / "tasks")
     (predicted / "batch" / PREDICTED).unlink()
     assert convert_brat(predicted, tmp_path / "tasks", strict=True).labels == {"A": 1, "B": 1}
+
+
+def test_a_split_whose_documents_lack_a_file_that_others_have_is_counted(tmp_path):
+    """As a shared task's test set that comes without the gold of its events."""
+    for place, suffixes in (
+        ("train/a", (".a1", ".a2")),
+        ("train/b", (".a1",)),
+        ("dev/c", (".a1", ".a2")),
+        ("test/d", (".a1",)),
+    ):
+        stem = tmp_path / "brat" / place
+        stem.parent.mkdir(parents=True, exist_ok=True)
+        for suffix in (".txt", *suffixes):
+            stem.with_suffix(suffix).write_text("big cat" if suffix == ".txt" else f"T1\t{suffix[1:]} 4 7\tcat\n")
+    assert convert_brat(tmp_path / "brat", tmp_path / "tasks", split="folder").lacking == {"test": {".a2": 1}}
