@@ -145,7 +145,7 @@ def locate(findings: Iterable[Finding], corpus: Path, declared: Mapping[str, Seq
     for text in read_places(corpus):
         for one in wanted.get(text.key, ()):
             for answer in text.answers:
-                for label in {span[2] for span in one.spans} & {*declared.get(answer.dataset, ())}:
+                for label in sorted({span[2] for span in one.spans} & {*declared.get(answer.dataset, ())}):
                     if answer.digests is not None and label not in one.answers and _is_about(answer, one):
                         who = f" ({answer.annotator})" if answer.annotator else ""
                         file = f"{answer.of(one.current and one.current[:2])}{who}"

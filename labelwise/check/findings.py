@@ -54,7 +54,7 @@ class Correction(NamedTuple):
         return "wrong label" if self.current[:2] == self.proposed[:2] else "wrong boundaries"
 
 
-class Opinion:
+class OutOfFold:
     """What a pipeline that wasn't trained on a text thinks of it.
 
     found (set[Place]): the spans that it finds.
@@ -98,79 +98,105 @@ class Opinion:
         return float(np.exp(min(0.0, tags + before[start, column] + behind[end - 1, column] - total[column])))
 
 
-def find_corrections(doc: StoredDoc, forms: Forms, opinion: Opinion | None) -> Iterator[Correction]:
-    """Yield what seems wrong in a text, each span at most once, the surest first.
+class Evidence:
+    """What speaks for and against changes of one text.
 
-    Of labels that the text isn't complete for, nothing is proposed.
-
-    opinion (Opinion | None): None if no pipeline was asked.
+    gold (set[Place]): the spans that are there.
+    unknown (set[int]): the labels that the text isn't complete for, of which nothing is proposed.
+    proposed (set[Place]): spans that the forms or the pipeline would add.
+    others (set[Place]): these, and spans that are there with another label.
     """
-    unknown = {forms.labels.index(label) for label in doc.annotation.uncovered}
-    spans = forms.spans(doc)
-    gold = set(spans)
-    free = forms.occurrences(doc)
-    rows = zip(free.starts.tolist(), free.ends.tolist(), free.labels.tolist(), strict=True)
-    marked, unmarked = forms.marked.of(free.keys).tolist(), forms.free.of(free.keys).tolist()
-    often = {
-        place for place, m, u in zip(rows, marked, unmarked, strict=True) if m >= ENOUGH and _odds(m, u - 1) >= LEAST
-    }
-    proposed = {place for place in often.union(opinion.found if opinion else ()) - gold if place[2] not in unknown}
-    same = _with_other_labels(doc, forms, spans)
-    counts = {**same, **forms.counts(doc, [*gold, *proposed])}
-    alike = Counter((tuple(doc.words[start:end].tolist()), number) for start, end, number in spans)
 
-    def times(current: Place | None, better: Place | None) -> tuple[int, int]:
+    def __init__(self, doc: StoredDoc, forms: Forms, opinion: OutOfFold | None) -> None:
+        """Count the forms of a text.
+
+        opinion (OutOfFold | None): None if no pipeline was asked.
+        """
+        spans = forms.spans(doc)
+        self.opinion, self.gold = opinion, set(spans)
+        self.unknown = {forms.labels.index(label) for label in doc.annotation.uncovered}
+        wanted = _often_marked(doc, forms).union(opinion.found if opinion else ()) - self.gold
+        self.proposed = {place for place in wanted if place[2] not in self.unknown}
+        same = _with_other_labels(doc, forms, spans)
+        self.others = {*self.proposed, *same} - self.gold
+        self._counts = {**same, **forms.counts(doc, [*self.gold, *self.proposed])}
+        self._forms = {(start, end): tuple(doc.words[start:end].tolist()) for start, end, _ in spans}
+        self._alike = Counter((self._forms[span[:2]], span[2]) for span in spans)
+
+    def times(self, current: Place | None, better: Place | None) -> tuple[int, int]:
         """Tell how often the forms are elsewhere as a change would have them, and how often as they are here."""
-        marked, free = counts[better] if better else (0, 0)
+        marked, free = self._counts[better] if better else (0, 0)
         if current is None:
             return marked, max(free - 1, 0)
-        here, elsewhere = counts[current]
+        here, elsewhere = self._counts[current]
         return marked if better else elsewhere, here - 1
 
-    def score(current: Place | None, better: Place | None) -> float:
+    def score(self, current: Place | None, better: Place | None) -> float:
         """Add up what speaks for a change.
 
         A form that is marked here alone may be a rare sense: no pipeline can know it, and the words say no more. What
         is marked several times in a text was hardly marked by mistake.
         """
-        so, against = times(current, better)
+        so, against = self.times(current, better)
         words = max(-MOST_FORM, min(MOST_FORM, _odds(so, against)))
-        if opinion is None:
+        if self.opinion is None:
             return words
         alone = current is not None and better is None and not against
-        here = alike[tuple(doc.words[current[0] : current[1]].tolist()), current[2]] if current else 1
-        return opinion.log_odds(better, current) + words * (not alone) - log(here)
+        here = self._alike[self._forms[current[:2]], current[2]] if current else 1
+        return self.opinion.log_odds(better, current) + words * (not alone) - log(here)
 
-    missing = {place: score(None, place) for place in proposed}
-    # Each with what speaks for it among those of its spans, and with its score.
-    found = [(worth, Correction(None, place, worth)) for place, worth in missing.items()]
-    for span in gold:
-        wrong = score(span, None)
-        found.append((wrong, Correction(span, None, wrong)))
-        for place in {*proposed, *same} - gold:
-            change = score(span, place) if place[2] not in unknown else 0.0
-            if place[:2] == span[:2]:
-                # Heads of two labels know nothing of each other: what speaks for both halves adds up; both must hold.
-                halves = (wrong, missing.get(place, 0.0))
-                both = min(halves) > 0
-                found.append(
-                    (sum(halves) if both else change, Correction(span, place, min(halves) if both else change))
-                )
-            elif _clash(place, span) and change > 0:
-                # Of one label's boundaries, only one can be right: that the span is wrong says no more.
-                found.append((max(change, wrong), Correction(span, place, max(change, wrong))))
+
+def find_corrections(doc: StoredDoc, forms: Forms, opinion: OutOfFold | None) -> Iterator[Correction]:
+    """Yield what seems wrong in a text, each span at most once, the surest first.
+
+    Of labels that the text isn't complete for, nothing is proposed.
+
+    opinion (OutOfFold | None): None if no pipeline was asked.
+    """
+    evidence = Evidence(doc, forms, opinion)
     taken: set[Place] = set()
-    for _, correction in sorted(found, key=lambda one: (-one[0], one[1].proposed is None, str(one[1]))):
+    found = sorted(_candidates(evidence), key=lambda one: (-one[0], one[1].proposed is None, str(one[1])))
+    for _, correction in found:
         # Where a span is there already under another label, that is what is inconsistent.
         involved = {span for span in (correction.current, correction.proposed) if span}
         # A span that is missing, and would overlap one of its label, would be another's boundaries.
         better = correction.proposed if correction.current is None else None
-        settled = better and any(_clash(better, span) for span in gold)
+        settled = better and any(_clash(better, span) for span in evidence.gold)
         if correction.score > 0 and taken.isdisjoint(involved) and not settled:
             taken |= involved
-            so, against = times(correction.current, correction.proposed)
+            so, against = evidence.times(correction.current, correction.proposed)
             agrees = bool(opinion and opinion.agrees(correction))
             yield correction._replace(times=so, against=against, agrees=agrees)
+
+
+def _candidates(evidence: Evidence) -> Iterator[tuple[float, Correction]]:
+    """Yield every change, with what speaks for it among those of its spans."""
+    missing = {place: evidence.score(None, place) for place in evidence.proposed}
+    for place, score in missing.items():
+        yield score, Correction(None, place, score)
+    for span in evidence.gold:
+        wrong = evidence.score(span, None)
+        yield wrong, Correction(span, None, wrong)
+        for place in evidence.others:
+            change = evidence.score(span, place) if place[2] not in evidence.unknown else 0.0
+            halves = wrong, missing.get(place, 0.0)
+            if place[:2] == span[:2] and min(halves) > 0:
+                # Heads of two labels know nothing of each other: what speaks for both halves adds up; both must hold.
+                yield sum(halves), Correction(span, place, min(halves))
+            elif place[:2] == span[:2]:
+                yield change, Correction(span, place, change)
+            elif _clash(place, span) and change > 0:
+                # Of one label's boundaries, only one can be right: that the span is wrong says no more.
+                yield max(change, wrong), Correction(span, place, max(change, wrong))
+
+
+def _often_marked(doc: StoredDoc, forms: Forms) -> set[Place]:
+    """Find the places that are unmarked here, and marked nearly everywhere else."""
+    free = forms.occurrences(doc)
+    rows = zip(free.starts.tolist(), free.ends.tolist(), free.labels.tolist(), strict=True)
+    marked, unmarked = forms.marked.of(free.keys).tolist(), forms.free.of(free.keys).tolist()
+    counts = zip(rows, marked, unmarked, strict=True)
+    return {place for place, so, against in counts if so >= ENOUGH and _odds(so, against - 1) >= LEAST}
 
 
 def _with_other_labels(doc: StoredDoc, forms: Forms, spans: Sequence[Place]) -> dict[Place, tuple[int, int]]:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from spacy.language import Language
 
-from labelwise.check.findings import Opinion
+from labelwise.check.findings import OutOfFold
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 from labelwise.corpus.manifest import Split, partitions_of
 from labelwise.corpus.pipeline import forgetting, load_pipeline, take_batch
@@ -35,7 +35,7 @@ class CheckedDoc(NamedTuple):
 
     split: Split
     stored: StoredDoc
-    opinion: Opinion | None = None
+    opinion: OutOfFold | None = None
 
 
 class Folds(NamedTuple):
@@ -119,7 +119,7 @@ def add_opinions(nlp: Language, docs: Iterator[CheckedDoc], labels: Sequence[str
             scores = component.log_probabilities(made)
             start = 0
             for doc, one, found in zip(batch, made, decode(scores, [len(one) for one in made]), strict=True):
-                opinion = Opinion(scores[start : start + len(one)], found, numbers)
+                opinion = OutOfFold(scores[start : start + len(one)], found, numbers)
                 start += len(one)
                 same = np.array_equal(one.to_array("ORTH"), doc.stored.words)
                 yield doc._replace(opinion=opinion) if same else doc

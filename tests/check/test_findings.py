@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from labelwise.check.findings import Correction, Opinion, find_corrections
+from labelwise.check.findings import Correction, OutOfFold, find_corrections
 from spacy_per_label.decode import decode
 from spacy_per_label.targets import TAGS
 from tests.corpus.test_forms import LABELS, count, stored
@@ -53,7 +53,7 @@ def test_a_label_that_is_not_known_takes_no_ones_place(tmp_path):
     assert ("wrong label", (1, 2, 0), (1, 2, 1)) not in summary(corrections)
 
 
-def opinion(words: int, *spans: tuple[int, int, int], sure: float = 0.98) -> Opinion:
+def opinion(words: int, *spans: tuple[int, int, int], sure: float = 0.98) -> OutOfFold:
     """What thinks that there are these spans, in tokens, with numbers of labels; tags O B I L U."""
     p = np.full((words, len(LABELS), TAGS), (1 - sure) / 4)
     p[:, :, 0] = sure
@@ -63,7 +63,7 @@ def opinion(words: int, *spans: tuple[int, int, int], sure: float = 0.98) -> Opi
             p[token, label] = (1 - sure) / 4
             p[token, label, tag] = sure
     log_p = np.log(p)
-    return Opinion(log_p, decode(log_p, [words])[0], range(len(LABELS)))
+    return OutOfFold(log_p, decode(log_p, [words])[0], range(len(LABELS)))
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_another_label_is_as_sure_as_the_half_that_is_less_sure(tmp_path):
     thinks = opinion(2, (1, 2, 1))
     log_p = thinks._log_p
     log_p[1, 1] = np.log([0.2, 0.05, 0.05, 0.05, 0.65])
-    thinks = Opinion(log_p, decode(log_p, [2])[0], range(len(LABELS)))
+    thinks = OutOfFold(log_p, decode(log_p, [2])[0], range(len(LABELS)))
     (out, begin, _, _, unit), (out_1, _, _, last, unit_1) = np.exp(log_p[:, 1])  # of all ways to tag two words
     p = (out + unit) * unit_1 / ((out + unit) * (out_1 + unit_1) + begin * last)
     (other,) = found(tmp_path, ("one owl", spans, {}), opinion=thinks)
