@@ -94,6 +94,6 @@ def test_the_command_says_what_became_of_each_row(tmp_path, monkeypatch):
     write_jsonl(tmp_path / "saved.jsonl", [GOOD, "{oops", OTHER])
     code, printed = decide("saved.jsonl")
     assert code == 0
-    for said in ("saved.jsonl:2: bad JSON", "new 2", "can't be used 1", "decisions.jsonl has 2 decisions"):
+    for said in ("saved.jsonl:2: bad JSON", "2 new, 1 can't be used", "decisions.jsonl has 2 decisions"):
         assert said in printed
     assert rows_of(tmp_path / "assets" / "decisions") == [GOOD, OTHER]
