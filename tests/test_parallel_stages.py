@@ -41,13 +41,13 @@ def files(folder: Path) -> dict[str, bytes]:
     return {name: path.read_bytes() for name, path in found.items() if not name.startswith(".")}
 
 
-def do_both_ways(stage: Stage, folder: Path) -> list[dict[str, bytes]]:
-    """Do a stage in one process and in two, each time to another folder; return what is there."""
+def do_both_ways(stage: Stage, folder: Path) -> tuple[dict[str, bytes], dict[str, bytes], list[Path]]:
+    """Do a stage in one process and in two, each time to another folder; return what is there, and what is left."""
     for name, options in (("alone", {}), ("two", {"workers": 2})):
         (folder / name).mkdir()
         stage(Path(name), **options)
-        assert not [path for path in (folder / name).iterdir() if path.name.startswith(".") and path.name != ".cache"]
-    return [files(folder / name) for name in ("alone", "two")]
+    left = [path for path in folder.glob("*/.*") if path.name != ".cache"]
+    return files(folder / "alone"), files(folder / "two"), left
 
 
 @pytest.fixture
@@ -63,8 +63,9 @@ def test_merge(there, merging):
     def stage(out, **options):
         merge_data(declared, out, Settings(docs_per_partition=7), **options)
 
-    alone, two = do_both_ways(stage, there)
+    alone, two, left = do_both_ways(stage, there)
     assert alone == two != {}
+    assert left == []
 
 
 def test_evaluate(there, ruler, demo_corpus):
@@ -73,8 +74,9 @@ def test_evaluate(there, ruler, demo_corpus):
     def stage(out, **options):
         evaluate_pipeline(ruler, split, predictions=out / "predictions.jsonl", other_tokens=True, **options)
 
-    alone, two = do_both_ways(stage, there)
+    alone, two, left = do_both_ways(stage, there)
     assert alone == two != {}
+    assert left == []
 
 
 def test_predict(there, ruler, monkeypatch):
@@ -86,13 +88,15 @@ def test_predict(there, ruler, monkeypatch):
     def stage(out, **options):
         list(predict_texts(ruler, [Path("texts")], out / "predicted.jsonl", **options))
 
-    alone, two = do_both_ways(stage, there)
+    alone, two, left = do_both_ways(stage, there)
     assert alone == two != {}
+    assert left == []
 
 
 def test_check(there, demo_corpus):
     recipe = Recipe(ROOT / "configs" / "cpu.cfg", Path(os.path.relpath(demo_corpus, there)), seed=1, overrides=SMALL)
-    alone, two = do_both_ways(
+    alone, two, left = do_both_ways(
         lambda out, **options: check(recipe.corpus, out / "check", Folds(recipe, 2, **options)), there
     )
     assert alone == two != {}
+    assert left == []
