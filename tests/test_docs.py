@@ -192,7 +192,7 @@ def test_exports_and_a_database_go_the_whole_way_without_a_declaration(tmp_path,
     write_jsonl(tmp_path / "assets/prodigy/person.jsonl", answers("PERSON", range(16)))
     write_database(tmp_path / "assets/prodigy/prodigy.db", "place", answers("PLACE", range(8, 24)))
     printed = clone.run("weasel", "run", "all")
-    assert "assets/prodigy has data sets: nothing to convert" in " ".join(printed.split())
+    assert "assets/brat has no documents: nothing to convert" in " ".join(printed.split())
     found = yaml.safe_load((tmp_path / "assets/prodigy/datasets.yml").read_text(encoding="utf8"))
     assert {(one["name"], *one["labels"]) for one in found} == {("person", "PERSON"), ("place", "PLACE")}
     assert merged(tmp_path)["datasets"] == {"person": 16, "place": 16}
