@@ -92,7 +92,7 @@ def capture(nlp: spacy.Language, scores: list) -> None:
 )
 def test_the_steps_are_those_of_spacys_loop_to_the_bit(recognizer, overrides, demo_corpus, tmp_path):
     """`ents_macro_f`, which spaCy doesn't compute, is left out of its weights; ours doesn't evaluate step 0."""
-    steps = {"training.max_steps": 40, "training.eval_frequency": 10, "training.score_weights.ents_macro_f": None}
+    steps = {"training.max_steps": 20, "training.eval_frequency": 5, "training.score_weights.ents_macro_f": None}
     parameters, scores = [], []
     for name in ("spacys", "ours"):
         recipe = Recipe(CPU, demo_corpus, recognizer=recognizer, overrides=STEPS | steps | overrides)
@@ -111,9 +111,10 @@ def test_the_steps_are_those_of_spacys_loop_to_the_bit(recognizer, overrides, de
     assert scores[0] == scores[1]
     assert len(scores[0]) > 1
     assert all(np.array_equal(*pair) for pair in zip(*parameters, strict=True))
-    train_in(tmp_path, demo_corpus, recipe.overrides, recognizer=recognizer)
-    best = [find_slots(spacy.load(tmp_path / folder)) for folder in ("spacys/model-best", "model")]
-    assert all(np.array_equal(one.get(), other.get()) for one, other in zip(*best, strict=True))
+    if recognizer == "ner":  # whose loss and scores are spaCy's own, too
+        train_in(tmp_path, demo_corpus, recipe.overrides, recognizer=recognizer)
+        best = [find_slots(spacy.load(tmp_path / folder)) for folder in ("spacys/model-best", "model")]
+        assert all(np.array_equal(one.get(), other.get()) for one, other in zip(*best, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -138,18 +139,18 @@ def test_the_best_pipeline_is_kept_and_of_equals_the_last(scores, best, demo_cor
     monkeypatch.setattr("labelwise.train.run.choose_outside", lambda *of: None)  # it asks for scores, too
     given = iter(scores)
     monkeypatch.setattr("labelwise.train.loop.weighted_score", lambda *of: next(given))
-    train_in(tmp_path / "whole", demo_corpus)
+    each = {**STEPS, "training.eval_frequency": 1}
+    train_in(tmp_path / "whole", demo_corpus, {**each, "training.max_steps": 3})
     better = count()
     monkeypatch.setattr("labelwise.train.loop.weighted_score", lambda *of: next(better))
-    train_in(tmp_path / "short", demo_corpus, {**STEPS, "training.max_steps": 2 * (best + 1)})
+    train_in(tmp_path / "short", demo_corpus, {**each, "training.max_steps": best + 1})
     one, other = (files(tmp_path / name)["model/tok2vec/model"] for name in ("whole", "short"))
     assert one == other
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_memory_zones_change_nothing(workers, demo_corpus, tmp_path, monkeypatch):
+def test_memory_zones_change_nothing(demo_corpus, tmp_path, monkeypatch):
     """All words forgotten after each update and each batch of evaluation, or none."""
     for strings in (0, 10**9):
         monkeypatch.setattr("labelwise.corpus.pipeline.MAX_STRINGS", strings)
-        train_in(tmp_path / str(strings), demo_corpus, workers=workers)
+        train_in(tmp_path / str(strings), demo_corpus, workers=2)
     assert files(tmp_path / "0") == files(tmp_path / str(10**9))
