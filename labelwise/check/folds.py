@@ -86,7 +86,7 @@ def train_fold(recipes: Sequence[Recipe], out: Path, number: int) -> Path:
 
 def fold_recipes(folds: Folds) -> list[Recipe]:
     """Describe the trainings without each fold of train."""
-    recipe = folds.recipe.absolute()
+    recipe = folds.recipe
     overrides = (
         {**recipe.overrides, "corpora.train.leave_out": fold, "corpora.train.folds": folds.number}
         for fold in range(folds.number)

@@ -1,7 +1,7 @@
 """What a training is: described once, by a recipe, for all that train."""
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -75,10 +75,6 @@ class Recipe:
         if self.limit < 0:
             raise InputError(f"--limit {self.limit}: give a number of texts, or 0 for all")
         check_workers(self.workers, self.gpu_id)
-
-    def absolute(self) -> "Recipe":
-        """Describe the same for a process that works in another folder."""
-        return replace(self, config=self.config.absolute(), corpus=self.corpus.absolute())
 
     def all_overrides(self) -> dict[str, Any]:
         """List the values of the config that are to be other ones, by dotted name."""
