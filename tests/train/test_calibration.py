@@ -6,7 +6,7 @@ import spacy
 from spacy.tokens import Doc, Span
 
 from labelwise.corpus.annotation import Annotation, annotate
-from labelwise.train.calibrate import choose_outside, fit
+from labelwise.train.calibrate import Judged, choose_outside, fit, fit_settings
 from spacy_per_label import PerLabelRecognizer
 from spacy_per_label.decode import FoundSpans
 from tests.conftest import stored
@@ -55,6 +55,19 @@ def test_what_generated_the_data_is_found(nlp):
     assert found.settings["slopes"]["A"] == pytest.approx(0.5, abs=0.08)
     assert found.settings["intercepts"]["A"] == pytest.approx(0.3, abs=0.2)
     assert found.after < 0.02 < found.before
+
+
+def test_what_is_fitted_is_the_most_probable_where_hardly_a_span_is_wrong():
+    """The slope of the posterior is 0: of all labels together, which a label without spans has, and of a label."""
+    rng = np.random.default_rng(0)
+    odds = rng.normal(5, 1, 3000)
+    right = rng.random(3000) < 1 / (1 + np.exp(-(2 * odds + 0.5)))
+    found = fit_settings(Judged(np.full(3000, "A"), odds, right, np.arange(3000)), ("A", "B"), 3000)
+    own, common = ([found["slopes"][name], found["intercepts"][name]] for name in "AB")
+    design = np.stack([odds, np.ones(3000)])
+    for weights, prior, strength in ((common, [1, 0], 1), (own, common, 10)):
+        p = 1 / (1 + np.exp(-np.array(weights) @ design))
+        assert design @ (p - right) + strength * np.subtract(weights, prior) == pytest.approx([0, 0], abs=1e-3)
 
 
 def test_of_few_texts_one_temperature_is_fitted(nlp):

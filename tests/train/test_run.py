@@ -175,7 +175,8 @@ def test_labels_that_are_never_annotated_on_the_same_text_are_learned_both(mergi
     gold = [{"start": 0, "end": 3, "label": "PER"}, {"start": 8, "end": 12, "label": "LOC"}]
     rows = [{"text": f"Ann saw Rome {n} times.", "spans": gold} for n in range(200, 220)]
     merging.add("both", ["PER", "LOC"], rows, split="test")
-    overrides = {**STEPS, "training.max_steps": 40, "training.eval_frequency": 40}
+    steps = {"max_steps": 40, "eval_frequency": 40, "batcher.size": 100, "optimizer.learn_rate": 0.005}
+    overrides = {**STEPS, **{f"training.{name}": value for name, value in steps.items()}}
     found = {}
     for coverage in ("by-label", "outside"):
         merging.run(coverage, dev_ratio=0.2, test_ratio=0.0, policies=Policies(coverage=coverage))
