@@ -198,10 +198,10 @@ from labelwise.console import run
 from scripts.train import train_cli
 from labelwise.train.loop import Loop
 take_step, kind = Loop.take_step, sys.argv.pop(1)
-def step(self, number, *given):
-    if kind == "killed" and self.ranks.rank and number == 5:
+def step(self, *given):
+    if kind == "killed" and self.ranks.rank and self.state.step == 4:
         os.kill(os.getpid(), signal.SIGKILL)
-    take_step(self, number, *given)
+    take_step(self, *given)
     told = self.ranks.exchange([slot.get() for slot in self.slots])
     assert all(np.array_equal(*pair) for one in told for pair in zip(one, told[0], strict=True)), "ranks differ"
 Loop.take_step = step
