@@ -19,12 +19,12 @@ def make_demo_cli(
         DemoFormat,
         typer.Option(help="brat (OUT/DOMAIN/*.txt, *.ann), prodigy (OUT/LABEL.jsonl), or half of the labels in each."),
     ] = "brat",
-    docs: Annotated[int, typer.Option(help="Number of documents.")] = 400,
-    labels: Annotated[int, typer.Option(help=f"Number of labels, 1 to {len(LABELS)}.")] = len(LABELS),
+    docs: Annotated[int, typer.Option(min=1, help="Number of documents.")] = 400,
+    labels: Annotated[int, typer.Option(min=1, max=len(LABELS), help="Number of labels.")] = len(LABELS),
     words: Annotated[
-        int | None, typer.Option(help="Roughly how many words and marks in each; 100 to 300 if not given.")
+        int | None, typer.Option(min=1, help="Roughly how many words and marks in each; 100 to 300 if not given.")
     ] = None,
-    noise: Annotated[float, typer.Option(help="Share of the tags that are wrong, to try checks on.")] = 0.0,
+    noise: Annotated[float, typer.Option(min=0, max=1, help="Share of the tags that are wrong.")] = 0.0,
     seed: Annotated[int, typer.Option(help="Seed of all that is random; document N depends only on it and on N.")] = 0,
     unless_brat: Annotated[
         Path | None, typer.Option(help="Folder for brat documents; if it has some, OUT is made empty.")

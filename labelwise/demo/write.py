@@ -14,7 +14,6 @@ import yaml
 from labelwise.corpus.tasks import DATASETS, input_hash, task_hash, task_tokens
 from labelwise.demo.corpus import DemoDoc, add_noise, count_words, make_doc
 from labelwise.demo.grammar import LABELS
-from labelwise.errors import InputError
 from labelwise.files import check_replaceable, check_unchanged, list_digests, staged
 from labelwise.parallel import Progress, no_progress
 
@@ -40,16 +39,8 @@ def make_demo(
     words (int | None): about how many in each document; None for 100 to 300.
     noise (float): the share of tags that are wrong; see `corpus.add_noise`.
     RETURNS (Counter[str]): "documents", "words" and "spans" made.
-    RAISES (InputError): an argument is out of range, or something other than a demo corpus is in the folder.
+    RAISES (InputError): something other than a demo corpus is in the folder.
     """
-    if not 1 <= labels <= len(LABELS):
-        raise InputError(f"--labels {labels}: must be 1 to {len(LABELS)}")
-    if docs < 1:
-        raise InputError(f"--docs {docs}: must be 1 or more")
-    if not 0 <= noise <= 1:
-        raise InputError(f"--noise {noise}: must be 0 to 1")
-    if words is not None and words < 1:
-        raise InputError(f"--words {words}: must be 1 or more")
     chosen = LABELS[:labels]
     counts: Counter[str] = Counter()
 

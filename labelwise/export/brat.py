@@ -59,8 +59,6 @@ def write_document(doc: ExportDoc, folder: Path) -> Path:
     file = folder / document_path(doc)
     if file.with_suffix(".ann").exists():  # two texts with one name
         file = file.with_name(f"{file.stem}-{doc.key[:12]}.txt")
-    if file.is_dir() or any(parent.is_file() for parent in file.parents):
-        file = folder / f"{doc.key}.txt"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(doc.text, encoding="utf8", newline="")
     lines = [standoff(doc.text, span, number) for number, span in enumerate(doc.spans, 1)]

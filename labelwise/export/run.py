@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -31,19 +31,15 @@ FORMATS: Mapping[ExportFormat, Callable[[Source, Path], int]] = {
 }
 
 
-class Exported(msgspec.Struct):
+class Exported(NamedTuple):
     """What was exported.
 
     ordered_by (str): which predictions come first; empty for a corpus.
-    files (dict[str, str]): the digest of each file that was written.
     """
 
-    format: str
-    source: str
     texts: int
     spans: int
-    ordered_by: str = ""
-    files: dict[str, str] = {}
+    ordered_by: str
 
 
 def export(
@@ -68,12 +64,9 @@ def export(
         raise InputError(f"--splits: there is no split {unknown[0]!r}; give some of {','.join(SPLITS)}")
     opened = open_source(source, splits)
     opened.settings = settings or Settings()
-    done = Exported(format, str(source), opened.texts, 0)
-    if opened.predicted:
-        done.ordered_by = "the least certain span first" if opened.certain else "the most spans first"
     with staged(out, folder=True) as folder:
         folder.mkdir()
-        done.spans = FORMATS[format](opened, folder)
-        done.files = list_digests(folder)
-        (folder / MARK).write_bytes(msgspec.json.format(msgspec.json.encode(done), indent=1) + b"\n")
-    return done
+        spans = FORMATS[format](opened, folder)
+        (folder / MARK).write_bytes(msgspec.json.encode({"files": list_digests(folder)}) + b"\n")
+    order = "the least certain span first" if opened.certain else "the most spans first"
+    return Exported(opened.texts, spans, order if opened.predicted else "")

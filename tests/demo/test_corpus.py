@@ -74,22 +74,6 @@ def test_brat_reads_back_as_made(tmp_path: Path, docs: list[DemoDoc]) -> None:
         assert not document.problems
 
 
-@pytest.mark.parametrize(
-    ("wrong", "match"),
-    [
-        ({"labels": 0}, "--labels 0: must be 1 to 20"),
-        ({"labels": 21}, "--labels 21: must be 1 to 20"),
-        ({"docs": 0}, "--docs 0"),
-        ({"words": 0}, "--words 0"),
-        ({"noise": 1.5}, r"--noise 1\.5"),
-    ],
-)
-def test_wrong_arguments_write_nothing(tmp_path: Path, wrong: dict, match: str) -> None:
-    with pytest.raises(InputError, match=match):
-        make_demo(tmp_path / "out", **wrong)
-    assert not (tmp_path / "out").exists()
-
-
 @pytest.mark.parametrize("format", ["brat", "prodigy", "both"])
 @pytest.mark.parametrize("name", ["mine", "news/doc-00000.txt", "datasets.yml"])
 def test_only_a_demo_corpus_is_replaced(tmp_path: Path, format: str, name: str) -> None:
