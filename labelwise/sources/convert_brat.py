@@ -6,16 +6,14 @@
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
-from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 import yaml
 
-from labelwise.corpus.manifest import Split
 from labelwise.corpus.tasks import DATASETS
 from labelwise.errors import InputError
 from labelwise.files import check_replaceable, staged
@@ -25,7 +23,6 @@ from labelwise.sources.brat import (
     AS_IT_IS,
     NOT_CONVERTED,
     READ_SUFFIXES,
-    SUFFIXES,
     BratProblem,
     Discontinuous,
     Document,
@@ -36,18 +33,13 @@ from labelwise.sources.brat import (
     find_predicted,
     read_document,
 )
+from labelwise.sources.brat_splits import Tell, find_lacking, split_folders
 from labelwise.sources.declarations import AnySplit, check_renaming
 from labelwise.sources.files import stat_of
 from labelwise.text import counted
 
 PROBLEMS, REPORT = "problems.jsonl", "report.json"
-SPLIT_FOLDERS: Mapping[str, Split] = {
-    "train": "train",
-    **dict.fromkeys(("dev", "devel", "development", "valid", "validation", "val"), "dev"),
-    "test": "test",
-}
 CHOSEN = ("other label", "no annotation file")  # reasons that an option asks for
-Tell = Callable[[str], Any]
 
 
 class Report(msgspec.Struct):
@@ -185,26 +177,6 @@ def choose_folder(brat_dir: Path, fallback: Path | None, tell: Tell) -> tuple[Pa
     raise InputError(f"{brat_dir}: no .txt or .ann file here or below; put a brat corpus there{other}")
 
 
-def split_folders(stems: Sequence[Path], brat_dir: Path, tell: Tell) -> dict[str, Split]:
-    """Find the splits that the folders of a corpus are named after: train, dev (or valid, validation, val), and test.
-
-    Where dev or test has no folder, the texts of train are split by hash, so that there is one.
-
-    tell (Callable): is told the splits.
-    """
-    names = sorted({parts[0] for stem in stems if (parts := stem.relative_to(brat_dir).parts[:-1])})
-    found = {name: SPLIT_FOLDERS[name.lower()] for name in names if name.lower() in SPLIT_FOLDERS}
-    if not found:
-        return {}
-    lacking = [split for split in ("dev", "test") if split not in found.values()]
-    kept = {name: split for name, split in found.items() if split != "train" or not lacking}
-    tell("Splits by folder: " + ", ".join(f"{name} is {split}" for name, split in kept.items()))
-    if lacking:
-        without = " and ".join(lacking)
-        tell(f"No folder for {without}: other texts are split by hash, by dev_ratio and test_ratio in project.yml")
-    return kept
-
-
 def write_tasks(
     documents: Iterable[Document], out: Path, split_of: Callable[[str], str]
 ) -> tuple[dict[str, Counter[str]], dict[str, dict[str, int]], BratProblem | None]:
@@ -235,18 +207,6 @@ def write_tasks(
                     files[split] = stack.enter_context((out / f"{split}.jsonl").open("wb"))
                 files[split].write(encode_document(document))
     return counts, find_lacking(kinds), first
-
-
-def find_lacking(kinds: Mapping[str, Counter[str]]) -> dict[str, dict[str, int]]:
-    """Find the splits of which no document has a kind of annotation file that documents of others have.
-
-    kinds (Mapping): by split, how many "documents" there are, and how many have each kind.
-    """
-    lacking: dict[str, dict[str, int]] = {}
-    for split, suffix in product(sorted(kinds), SUFFIXES):
-        if not kinds[split][suffix] and any(others[suffix] for others in kinds.values()):
-            lacking.setdefault(split, {})[suffix] = kinds[split]["documents"]
-    return lacking
 
 
 def _count(document: Document, counts: dict[str, Counter[str]]) -> None:

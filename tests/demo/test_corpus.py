@@ -133,6 +133,16 @@ def test_noise_is_a_share_of_wrong_tags_of_each_kind_and_nothing_else(docs):
     assert 0.01 * spans < kinds["other boundaries"] < 0.05 * spans
 
 
+@pytest.mark.parametrize("wrong", ["--labels 0", "--labels 21", "--docs 0", "--words 0", "--noise 1.5"])
+def test_an_option_out_of_its_range_is_named_and_writes_nothing(tmp_path: Path, wrong: str) -> None:
+    app = typer.Typer()
+    app.command()(make_demo_cli)
+    result = CliRunner().invoke(app, [str(tmp_path / "out"), *wrong.split()])
+    assert result.exit_code == 2
+    assert wrong.split(maxsplit=1)[0] in result.output
+    assert not (tmp_path / "out").exists()
+
+
 OWN = ["--unless-brat", "brat", "--unless-prodigy", "prodigy", "--docs", "2"]
 
 
