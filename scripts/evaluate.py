@@ -8,7 +8,7 @@ import typer
 from labelwise.console import msg, progress_texts, run, user_errors
 from labelwise.environment import obey
 from labelwise.evaluate.run import evaluate_pipeline
-from labelwise.evaluate.scores import SEEN_REMEDY, tell_seen
+from labelwise.evaluate.scores import SEEN_REMEDY, describe_seen
 from labelwise.evaluate.summary import print_scores
 from labelwise.text import counted
 
@@ -44,7 +44,7 @@ def evaluate_cli(
             progress=progress_texts,
         )
     print_scores(found.metrics, str(metrics))
-    if said := tell_seen(found.metrics):
+    if said := describe_seen(found.metrics):
         tell = msg.warn if found.metrics.seen and found.metrics.seen.texts else msg.info
         tell(said, SEEN_REMEDY)
     if found.metrics.unscored:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from labelwise.console import msg, print_warnings, progress, run, user_errors
-from labelwise.corpus.ledger import tell_gold
+from labelwise.corpus.ledger import describe_gold
 from labelwise.corpus.manifest import SPLITS
 from labelwise.merge.advice import warnings, warnings_about_files
 from labelwise.merge.partition import LOST_SPANS
@@ -50,8 +50,8 @@ def merge_cli(
         print_ledger(ledger, f"{metrics or out}")
         texts = counted(sum(ledger.texts[split] for split in SPLITS), "text")
         msg.good(f"{out} has {texts}, and {counted(ledger.spans['entity'], 'span')} as entities")
-        if told := tell_gold(ledger.labels):
-            msg.info(f"{told}. {out / LOST_SPANS} has each that isn't an entity.")
+        if said := describe_gold(ledger.labels):
+            msg.info(f"{said}. {out / LOST_SPANS} has each that isn't an entity.")
         print_warnings([*warnings(ledger, settings), *warnings_about_files(ledger, datasets, out, project)])
 
 

@@ -20,7 +20,7 @@ from labelwise.compare.revisions import Revision
 from labelwise.errors import InputError
 from labelwise.evaluate.predictions import PredictedDoc
 from labelwise.evaluate.resampling import BLOCK, Jackknife, f_scores
-from labelwise.evaluate.scores import tell_seen
+from labelwise.evaluate.scores import describe_seen
 from labelwise.evaluate.tables import Tables
 
 
@@ -98,7 +98,7 @@ def compare(revisions: Sequence[Revision]) -> Comparison:
         ),
         left_out={name: n for name, one in zip(names, docs, strict=True) if (n := len(one) - len(keys))},
         only={name: sorted(own) for name, all_own in of_each.items() if (own := all_own - set(labels))},
-        seen={one.name: said for one in revisions if (said := tell_seen(one.metrics))},
+        seen={one.name: said for one in revisions if (said := describe_seen(one.metrics))},
         **score_counts(names, labels, counts),
     )
 

@@ -166,7 +166,7 @@ def split_gold(counts: Mapping[str, int]) -> dict[str, int]:
     return {"entity": entities, "learnt as well": more, "lost": counts.get("gold", 0) - entities - more}
 
 
-def tell_gold(labels: Mapping[str, Mapping[str, int]]) -> str:
+def describe_gold(labels: Mapping[str, Mapping[str, int]]) -> str:
     """Say what can be learnt of all accepted spans, given the counts of each label; nothing if all are entities."""
     total: Counter[str] = Counter()
     for counts in labels.values():

@@ -143,7 +143,7 @@ def macro(scores: Iterable[Scores]) -> Scores:
     return Scores(*means)
 
 
-def tell_seen(metrics: Metrics) -> str:
+def describe_seen(metrics: Metrics) -> str:
     """Say whether a pipeline was trained on scored texts, without a full stop; empty if it was trained on none."""
     seen, texts = metrics.seen, counted(metrics.texts, "text")
     if seen and seen.texts:

@@ -14,7 +14,7 @@ from labelwise import __version__
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import Manifest
 from labelwise.evaluate.ranking import SHIP_AT, Verdict, rank_labels
-from labelwise.evaluate.scores import Metrics, Score, Scores, tell_seen
+from labelwise.evaluate.scores import Metrics, Score, Scores, describe_seen
 from labelwise.text import counted
 from spacy_per_label import PerLabelRecognizer
 
@@ -52,7 +52,7 @@ def write_card(
         verdicts=label_verdicts(metrics, ship_at),
         ship_at=ship_at,
         merge=merge,
-        seen=tell_seen(metrics),
+        seen=describe_seen(metrics),
         splits=manifest.splits,
         counted=counted,
     )

@@ -10,13 +10,13 @@ import msgspec
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import is_corpus, read_split
 from labelwise.errors import InputError
+from labelwise.report.advice import CASES
 from labelwise.sources.decisions import read_decisions
 from labelwise.text import DECODE_ERRORS
 
 FILES = ("training/check-folds/findings.jsonl", "training/check/findings.jsonl")  # the first of this corpus counts
 DECISIONS = "assets/decisions/decisions.jsonl"
 MOST = 400  # cases on a page
-DECIDED = 30  # decisions from which they say how often gold is wrong
 
 
 class Deck(NamedTuple):
@@ -77,7 +77,7 @@ def read_decided(root: Path, deck: Deck, merge: Ledger | None) -> Decided | None
     decisions = [row.decision for row in read_decisions(file) if row.decision]
     verdicts = {(one.text, one.removed or one.added): one.verdict for one in decisions}
     wrong = sum(verdict == "gold is wrong" for verdict in verdicts.values())
-    if len(verdicts) < DECIDED:
+    if len(verdicts) < CASES:
         return None
     left = deck.total * wrong / len(verdicts)
     return Decided(len(verdicts), wrong, min(1.0, (wrong + left) / gold))

@@ -24,7 +24,7 @@ from labelwise.evaluate.results import load_results
 from labelwise.evaluate.scores import Metrics
 from labelwise.evaluate.tables import CAUSES, Tables
 from labelwise.files import staged
-from labelwise.report.advice import EXPORT, NAMES, Advice, advise, tell_f
+from labelwise.report.advice import EXPORT, NAMES, Advice, advise, format_f
 from labelwise.report.deck import read_decided, read_deck
 from labelwise.sources.convert_brat import REPORT
 from labelwise.sources.convert_brat import Report as ConvertedBrat
@@ -75,8 +75,13 @@ def make_report(root: Path, pipeline: str, *, base: Base | None = None, ship_at:
     """Make the page; see `write_report`."""
     results, deck = load_results(root, pipeline), read_deck(root)
     metrics, merge = results.metrics, results.merge
-    advice = advise(metrics, results.curve, pipeline, ship_at, deck.counts, merge) if metrics else None
-    f = tell_f(metrics) if metrics else None
+    decided = read_decided(root, deck, merge) if metrics else None
+    advice = (
+        advise(metrics, results.curve, pipeline, ship_at, deck.counts, merge, decided=bool(decided))
+        if metrics
+        else None
+    )
+    f = format_f(metrics) if metrics else None
     template = make_environment().get_template("report.html.jinja")
     page = template.render(
         version=__version__,
@@ -88,7 +93,7 @@ def make_report(root: Path, pipeline: str, *, base: Base | None = None, ship_at:
         lacking=read_lacking(root),
         ship_at=ship_at,
         bar=metrics and divide_gold(metrics),
-        decided=metrics and read_decided(root, deck, merge),
+        decided=decided,
         names=NAMES,
         base=base,
         changes=metrics and base and compare_labels(metrics, base.metrics),

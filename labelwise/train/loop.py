@@ -44,7 +44,7 @@ class Loop:
     """
 
     def __init__(
-        self, nlp: Language, gpu_id: int, state: State, ranks: Alone, tell: Callable[[str], Any] = lambda told: None
+        self, nlp: Language, gpu_id: int, state: State, ranks: Alone, tell: Callable[[str], Any] = lambda message: None
     ) -> None:
         """Make what the config's block `training` names.
 
@@ -173,8 +173,8 @@ class Loop:
         with self.nlp.use_params(self.optimizer.averages):
             score, scores = self.score_dev()
         state, losses = self.state, Counter[str]()
-        for told in self.ranks.exchange(self.losses):
-            losses.update(told)
+        for given in self.ranks.exchange(self.losses):
+            losses.update(given)
         state.scores.append(score)
         state.seconds += self.spent["seconds"]
         info = {name: getattr(state, name) for name in ("step", "epoch", "words")}

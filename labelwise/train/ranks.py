@@ -193,8 +193,8 @@ def sum_gradients(slots: Sequence[Slot], scalers: Sequence[Any], ranks: Alone) -
     """
     if ranks.count == 1:
         return
-    told = ranks.exchange(([slot.has_gradient() for slot in slots], [scaler.found_inf for scaler in scalers]))
-    has_gradient, found_inf = (list(map(any, zip(*one, strict=True))) for one in zip(*told, strict=True))
+    exchanged = ranks.exchange(([slot.has_gradient() for slot in slots], [scaler.found_inf for scaler in scalers]))
+    has_gradient, found_inf = (list(map(any, zip(*one, strict=True))) for one in zip(*exchanged, strict=True))
     for scaler, found in zip(scalers, found_inf, strict=True):
         scaler._found_inf = found
     summed = [slot for slot, has in zip(slots, has_gradient, strict=True) if has]

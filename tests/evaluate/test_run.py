@@ -15,7 +15,7 @@ from labelwise.corpus.seen_texts import write_seen
 from labelwise.evaluate import predict
 from labelwise.evaluate import run as evaluation
 from labelwise.evaluate.predictions import PredictedDoc, read_predictions
-from labelwise.evaluate.scores import AllScores, Metrics, Scores, Seen, tell_seen
+from labelwise.evaluate.scores import AllScores, Metrics, Scores, Seen, describe_seen
 from labelwise.evaluate.scoring import measure
 from labelwise.evaluate.summary import print_scores
 from labelwise.evaluate.tables import Tables, write_rows
@@ -147,7 +147,7 @@ def test_texts_that_the_pipeline_was_trained_on_are_told_and_f_is_without_them_a
 )
 def test_what_is_known_of_texts_that_the_pipeline_was_trained_on_is_said(seen, said):
     scores = AllScores(0.9, 0.9, 0.9, 9, macro=Scores(0.9, 0.9, 0.9), labels={})
-    assert said in tell_seen(Metrics(1200, scores, scores, seen=seen))
+    assert said in describe_seen(Metrics(1200, scores, scores, seen=seen))
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3])

@@ -105,6 +105,22 @@ def test_the_sentence_says_what_to_do_first(metrics, curve, verdict, why, do):
     assert advice.do.startswith(do)
 
 
+@pytest.mark.parametrize(
+    ("one", "cases", "decided", "do"),
+    [
+        (errors(right=60, new=9, spurious=40), 30, False, "decide the 30 surest cases"),
+        (errors(right=60, new=9, contradicted=40), 30, False, "decide the 30 surest cases"),
+        (errors(right=60, new=9, spurious=40), 29, False, "A: label more texts"),
+        (errors(right=60, new=9, spurious=40), 30, True, "A: label more texts"),
+        (errors(right=60, new=40, spurious=9), 30, False, "A: label more texts"),
+    ],
+)
+def test_where_gold_may_be_wrong_the_surest_cases_are_decided_first(one, cases, decided, do):
+    found = {"A": Counter({"wrong label": 1}), "B": Counter({"missing": cases - 1})}
+    advice = advise(make_metrics(A=one), FLAT, "cpu", 0.8, found, decided=decided)
+    assert advice.do.startswith(do)
+
+
 def test_texts_that_were_trained_on_say_nothing():
     metrics = make_metrics(0.9, A=errors())
     metrics.seen = Seen(7, 0.5)
