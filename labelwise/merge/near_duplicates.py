@@ -79,10 +79,10 @@ def sign_partition(job: MergeJob) -> str:
     with RunReader(job.runs) as reader:
         for key, places in job.texts():
             first = places[0]
-            run = job.runs[first.run]
+            source = job.runs[first.run].source.number
             split = declared_split([job.read_answer(place, reader) for place in places]) if declares else None
             declared = SPLITS.index(split) + 1 if split else 0
-            signed.append((key, run.source.number, run.base + first.line, declared, sign(reader.read_text(first))))
+            signed.append((key, source, first.line, declared, sign(reader.read_text(first))))
     with staged(file) as path:
         path.write_bytes(np.array(signed, SIGNED).tobytes())
     for other in folder.glob(f"{job.number:05d}-*"):

@@ -54,7 +54,7 @@ class MergeJob(msgspec.Struct):
         for run in self.runs:
             dataset = run.source.dataset
             declared = [dataset.name, dataset.labels, dataset.absent, dataset.kind, dataset.split, dataset.annotators]
-            facts.append([run.base, run.source.path.name, *declared])
+            facts.append([run.source.path.name, *declared])
         entries = np.frombuffer(self.entries, ENTRY).copy()
         entries["offset"] = 0  # another task in the run may move it
         return hashlib.blake2b(msgspec.msgpack.encode([facts, entries.tobytes()]), digest_size=16).hexdigest()
@@ -70,7 +70,7 @@ class MergeJob(msgspec.Struct):
         """
         run = self.runs[place.run]
         source = run.source
-        answer = Answer(source.dataset, run.base + place.line, reader.read_task(place), source.path, source.number)
+        answer = Answer(source.dataset, place.line, reader.read_task(place), source.path, source.number)
         if len(answer.spans) != place.spans:
             raise RuntimeError(
                 f"{answer.place}: {place.spans} spans read, {len(answer.spans)} kept; please report this"

@@ -1,11 +1,12 @@
 """Read sources to runs (see `runs`).
 
-Reading is the costly step, so every source is read once, in slices that are read side by side. An Extract counts
-what a slice has; it is written last of all, and a later merge takes it and the runs as they are.
+Reading is the costly step, so every source is read once, several side by side. An Extract counts what a source has;
+it is written last of all, and a later merge takes it and the runs as they are.
 """
 
 import hashlib
 import os
+import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import IO
@@ -19,26 +20,22 @@ from labelwise.merge.rules.settings import Settings
 from labelwise.merge.runs import Run, RunWriter, Source, run_path
 from labelwise.sources.brat import READ_SUFFIXES
 from labelwise.sources.files import FileStat, printable, stat_of
-from labelwise.sources.formats import can_be_cut, read_items
+from labelwise.sources.formats import read_items
 from labelwise.sources.normalize import normalize_task
 from labelwise.sources.prodigy import DOCUMENT, Task, check_task, rename_labels
 from labelwise.text import decode_counter
 
-SLICE_BYTES = 2**26  # of a source that can be cut: 64 MB are read by one process in about a second
 LONGEST = 10**7  # characters of a text, each of which takes some 60 bytes in the merge
 
 
 class ReadJob(msgspec.Struct):
-    """A slice of a source to be read.
+    """A source to be read.
 
-    start, end (int): see `formats.Slice`.
     stat (list[FileStat]): of the source when this was planned.
     out (Path): runs and extract are written to this path with other suffixes.
     """
 
     source: Source
-    start: int
-    end: int | None
     stat: list[FileStat]
     out: Path
     normalize: bool
@@ -50,42 +47,36 @@ class ReadJob(msgspec.Struct):
 
 
 class Extract(msgspec.Struct):
-    """The content of one slice of a source, in counts.
+    """The content of a source, in counts.
 
-    lines (int): lines in it, so that counting can continue in the next slice; 0 where a source is read as a whole.
     runs (list[int]): the number of tasks of each run.
-    sizes (dict[str, int]): the bytes of each other file of the slice, by name.
+    sizes (dict[str, int]): the bytes of each other file, by name.
     ledger (Ledger): rows and spans read, and the outcomes of those that can't be used; each is a line of `.problems`.
     """
 
-    lines: int = 0
     runs: list[int] = []
     sizes: dict[str, int] = {}
     ledger: Ledger = msgspec.field(default_factory=Ledger)
 
 
 def plan_reading(sources: Sequence[Source], folder: Path, settings: Settings) -> list[ReadJob]:
-    """Cut the sources into slices to read, in order.
+    """Plan the reading of sources, in order.
 
     folder (Path): that of the cache for their runs.
     """
     jobs = []
     for source in sources:
         stat = stat_of(source.path, READ_SUFFIXES)
-        size = sum(file_size for _, _, file_size, *_ in stat)
-        cut = not source.dataset.database and can_be_cut(source.path)
         place = printable(Path(os.path.relpath(source.path, folder)))  # a project may be moved
         declared = source.dataset.name, source.dataset.database, source.dataset.rename, source.dataset.key
-        for start in range(0, max(size, 1), SLICE_BYTES) if cut else (0,):
-            end = start + SLICE_BYTES if start + SLICE_BYTES < size and cut else None
-            facts = [place, stat, start, end, settings.normalize, settings.split_by, *declared]
-            name = hashlib.blake2b(msgspec.json.encode(facts), digest_size=16).hexdigest()
-            jobs.append(ReadJob(source, start, end, stat, folder / name, settings.normalize, settings.split_by))
+        fingerprint = msgspec.json.encode([place, stat, settings.normalize, settings.split_by, *declared])
+        out = folder / hashlib.blake2b(fingerprint, digest_size=16).hexdigest()
+        jobs.append(ReadJob(source, stat, out, settings.normalize, settings.split_by))
     return jobs
 
 
-def read_slice(job: ReadJob) -> Extract:
-    """Read a slice of a source and write its runs, or take those of an earlier merge.
+def read_source(job: ReadJob) -> Extract:
+    """Read a source and write its runs, or take those of an earlier merge.
 
     RAISES (InputError): the source changed in the meantime, or can't be read.
     """
@@ -96,8 +87,7 @@ def read_slice(job: ReadJob) -> Extract:
     keys = [key for key in (DOCUMENT, PREDICTED, job.split_by) if key]
     inside = dataset.name if dataset.database else ""
     with job.out.with_suffix(".problems").open("wb") as problems:
-        for item in read_items(job.source.path, inside, job.start, job.end, dataset.key):
-            extract.lines = item.line
+        for item in read_items(job.source.path, inside, dataset.key):
             too_long = _too_long(item.task)
             if item.task is not None and not too_long:
                 for old, spans in rename_labels(item.task, dataset.rename).items() if dataset.rename else ():
@@ -156,15 +146,9 @@ def collect_extracts(
 ) -> list[Run]:
     """Add up what was read, list what can't be used, and return the runs."""
     runs: list[Run] = []
-    base = 0
     for job, extract in zip(jobs, extracts, strict=True):
-        base = base if job.start else 0
-        for number, tasks in enumerate(extract.runs):
-            runs.append(Run(run_path(job.out, number), job.source, base, tasks))
+        runs += [Run(run_path(job.out, number), job.source, tasks) for number, tasks in enumerate(extract.runs)]
         ledger.add(extract.ledger)
         with job.out.with_suffix(".problems").open("rb") as lines:
-            for line in lines:
-                problem = Problem(**msgspec.json.decode(line))
-                problems.write(problem_line(problem._replace(line=base + problem.line)))
-        base += extract.lines
+            shutil.copyfileobj(lines, problems)
     return runs

@@ -1,6 +1,6 @@
 """Merge data sets into a corpus of partitioned `.spacy` files, in a fixed amount of memory.
 
-1. Read: each data set is read once, in slices; what is needed of it goes to the cache, sorted by text (`read`, `runs`).
+1. Read: each data set is read once; what is needed of it goes to the cache, sorted by text (`read`, `runs`).
 2. Plan: the range of keys is cut into a power of two of partitions of `docs_per_partition` texts or fewer. A text's
    partition follows from its key, so it depends neither on the number of workers nor on the order of files.
 3. Merge: the partitions are worked on, one by one or side by side (`partition`).
@@ -36,7 +36,7 @@ from labelwise.merge.near_duplicates import (
 )
 from labelwise.merge.partition import LINES, PROBLEMS, merge_partition, read_result
 from labelwise.merge.plan import count_partitions, plan_merging
-from labelwise.merge.read import collect_extracts, plan_reading, read_slice
+from labelwise.merge.read import collect_extracts, plan_reading, read_source
 from labelwise.merge.rules.settings import Settings, load_tokenizer
 from labelwise.merge.runs import Run, Source
 from labelwise.parallel import MapJobs, Progress, no_progress, open_workers
@@ -122,7 +122,7 @@ def merge_datasets(
         with (folder / PROBLEMS).open("wb") as problems:
             decided = read_decisions(decisions, ledger, problems) if decisions else {}
             jobs = plan_reading(sources, cache.tasks, settings)
-            extracts = progress(map_jobs(read_slice, jobs), "read", len(jobs))
+            extracts = progress(map_jobs(read_source, jobs), "read", len(jobs))
             runs = collect_extracts(jobs, extracts, ledger, problems)
         forget_unused(cache.tasks, {job.out.name for job in jobs})
 

@@ -51,11 +51,10 @@ class Source(NamedTuple):
 
 
 class Run(NamedTuple):
-    """A run: its path without suffix, its source, the lines of that before its slice, and the number of its tasks."""
+    """A run: its path without suffix, its source, and the number of its tasks."""
 
     path: Path
     source: Source
-    base: int
     tasks: int
 
 
@@ -64,7 +63,7 @@ class Place(NamedTuple):
 
     key (bytes): of its text.
     run (int): its position among the runs of the partition.
-    line (int): in its slice.
+    line (int): in its source.
     spans (int): how many its row had.
     digest (int): of the task.
     offset (int): in the `.tasks` file, where `task` bytes of task are followed by `text` bytes of text.
@@ -122,7 +121,7 @@ class RunWriter:
 
 
 def run_path(out: Path, number: int) -> Path:
-    """Name a run of a slice."""
+    """Name a run of a source."""
     return out.with_name(f"{out.name}-{number}")
 
 

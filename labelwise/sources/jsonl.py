@@ -20,37 +20,27 @@ HEADERS = {
 }
 
 
-def read_jsonl_file(path: Path, start: int = 0, end: int | None = None) -> Iterator[Item]:
-    """Yield the rows of a file, or those that begin at `start` or after it, before `end`.
+def read_jsonl_file(path: Path) -> Iterator[Item]:
+    """Yield the rows of a file.
 
     RAISES (InputError): it isn't JSONL, but a database, or compressed in a way that its name doesn't tell.
     """
     with open_jsonl(path) as lines:
-        yield from read_jsonl(lines, start, end)
+        yield from read_jsonl(lines)
 
 
-def read_jsonl(lines: IO[bytes], start: int = 0, end: int | None = None) -> Iterator[Item]:
-    """Yield the rows of JSONL that begin at `start` or after it, before `end`."""
-    position = start
-    if start:
-        # The line that the byte before belongs to is the previous slice's.
-        lines.seek(start - 1)
-        position += len(lines.readline()) - 1
-    number = 0
-    ahead = 0  # bytes that were read and are the next slice's
+def read_jsonl(lines: IO[bytes]) -> Iterator[Item]:
+    """Yield the rows of JSONL."""
+    position = number = 0
     for line in lines:
-        if end is not None and position >= end:
-            ahead = len(line)
-            break
-        # As Prodigy reads it, CR alone ends a line, too; JSON has none in its strings. Here, all that LF ends is cut as
-        # one, so such rows are the slice's that the first of them is in.
+        # As Prodigy reads it, CR alone ends a line, too; JSON has none in its strings.
         for row in line.splitlines() if b"\r" in line else (line,):
             number += 1
             content = row.removeprefix(BOM) if position == 0 and number == 1 else row
             yield Item(number, None) if not content or content.isspace() else Item(number, *parse_row(content))
         position += len(line)
-    if (there := lines.tell() - ahead) != position:
-        yield miscounted(number, there - start, "bytes", position - start)
+    if (there := lines.tell()) != position:
+        yield miscounted(number, there, "bytes", position)
 
 
 def open_jsonl(path: Path) -> IO[bytes]:

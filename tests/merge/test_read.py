@@ -1,4 +1,4 @@
-"""Sources that are read in slices, tasks that don't fit one file, partitions by size: all gives the same."""
+"""Tasks that don't fit one run, partitions by size: all gives the same."""
 
 import json
 from collections import Counter
@@ -8,23 +8,23 @@ import pytest
 from tests.merge.test_run import patch_merge, random_datasets
 
 
-@pytest.mark.parametrize(("size", "buffer", "at_once"), [(100, 2**24, 2**17), (777, 3000, 20)])
-def test_how_sources_are_cut_changes_nothing(merging, monkeypatch, size, buffer, at_once):
+@pytest.mark.parametrize(("buffer", "at_once"), [(1, 2**17), (3000, 20)])
+def test_how_many_runs_there_are_changes_nothing(merging, monkeypatch, buffer, at_once):
     random_datasets(merging, 1)
-    # Answers without a time, so that lines decide, in slices far apart; and problems in the last one.
+    # Answers without a time, so that lines decide, in runs far apart; and problems at the end.
     first = {"text": "0 big", "spans": [{"start": 0, "end": 1, "label": "A"}]}
     rows = [first, *({"text": f"t {i}"} for i in range(50)), {"text": "0 big"}, "", "{oops"]
     merging.add("again", ["A"], [*rows, {"text": "x", "spans": [{"start": 9}]}])
     ledger = merging.run("whole", docs_per_partition=10)
-    patch_merge(monkeypatch, SLICE_BYTES=size, RUN_BYTES=buffer, AT_ONCE=at_once, count_partitions=lambda *given: 16)
-    assert merging.run("slices", docs_per_partition=10) == ledger
-    assert merging.files("slices") == merging.files("whole")
-    problems = map(json.loads, merging.files("slices")["problems.jsonl"].splitlines())
+    patch_merge(monkeypatch, RUN_BYTES=buffer, AT_ONCE=at_once, count_partitions=lambda *given: 16)
+    assert merging.run("many", docs_per_partition=10) == ledger
+    assert merging.files("many") == merging.files("whole")
+    problems = map(json.loads, merging.files("many")["problems.jsonl"].splitlines())
     found = [(p["line"], p["reason"]) for p in problems if p["dataset"] == "again"]
     assert sorted(found) == [(54, "bad JSON"), (55, "invalid: None 9 None")]
     assert ledger.spans["in superseded task"] >= 1
-    whole, slices = (len(list((merging.root / out / ".cache").rglob("*"))) for out in ("whole", "slices"))
-    assert slices > whole, "there are more of them"
+    whole, many = (len(list((merging.root / out / ".cache").rglob("*"))) for out in ("whole", "many"))
+    assert many > whole, "there are more of them"
 
 
 def test_long_texts_make_more_partitions(merging, monkeypatch):
