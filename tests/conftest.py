@@ -24,10 +24,8 @@ from labelwise.corpus.tokenizer import read_rules
 from labelwise.demo.write import make_demo
 from labelwise.merge.rules.policies import Policies
 from labelwise.merge.rules.settings import Settings
-from labelwise.merge.run import merge_data, merge_datasets
-from labelwise.parallel import MapJobs
+from labelwise.merge.run import merge_data
 from labelwise.sources.convert_brat import convert_brat
-from labelwise.sources.declarations import load_datasets
 from labelwise.train.recipe import Recipe
 
 ROOT = Path(__file__).parent.parent
@@ -136,13 +134,12 @@ class Merging:
         self.declared.append({"name": name, "path": f"{name}.jsonl", "labels": labels, **options})
         (self.root / "tasks" / "datasets.yml").write_text(yaml.safe_dump(self.declared), encoding="utf8")
 
-    def run(self, out: str = "corpus", map_jobs: MapJobs = map, strict: bool = False, **settings: Any) -> Ledger:
-        datasets = load_datasets([self.root / "tasks" / "datasets.yml"])
+    def run(self, out: str = "corpus", workers: int = 1, strict: bool = False, **settings: Any) -> Ledger:
         decisions = folder if (folder := self.root / "decisions").is_dir() else None
-        options: dict[str, Any] = {"map_jobs": map_jobs, "strict": strict, "decisions": decisions}
+        options: dict[str, Any] = {"workers": workers, "strict": strict, "decisions": decisions, "may_be_empty": True}
         policies = settings.pop("policies", Policies())
         given = Settings(**msgspec.structs.asdict(policies), **settings)
-        return merge_datasets(datasets, self.root / out, given, **options)
+        return merge_data([self.root / "tasks" / "datasets.yml"], self.root / out, given, **options)
 
     def files(self, out: str = "corpus") -> dict[str, bytes]:
         """The corpus's files by path, but for those in hidden folders."""

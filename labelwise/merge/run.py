@@ -53,59 +53,26 @@ def merge_data(
     decisions: Path | str | None = None,
     metrics: Path | str | None = None,
     strict: bool = False,
+    may_be_empty: bool = False,
     progress: Progress = no_progress,
 ) -> Ledger:
-    """Merge declared data sets, in as many processes as are allowed.
+    """Merge declared data sets: write `train`, `dev`, `test`, `labels`, seven files more, and `manifest.json`.
 
     declarations (Sequence[Path | str]): `datasets.yml` files.
-    out (Path | str): the folder for the corpus.
-    workers (int): processes; 0 for one per core.
+    out (Path | str): the folder for the corpus; nothing else in it is touched, except for the cache.
+    workers (int): processes that read sources and merge partitions; 0 for one per core.
     decisions (Path | str | None): the folder of decisions.
     metrics (Path | str | None): the JSON file for the ledger.
     strict (bool): rows and spans that can't be used are an error.
-    RAISES (InputError): a declaration, a setting or, with `strict`, a row is wrong.
+    may_be_empty (bool): it isn't an error if no text goes into the corpus.
+    RAISES (InputError): a declaration, a setting or, with `strict`, a row is wrong; an "error" policy met its case; a
+        file changed meanwhile, another merge is writing to the folder, or the disk is full.
+    RAISES (RuntimeError): the ledger doesn't balance, which is a bug in this program.
     """
     datasets = load_datasets([Path(path).absolute() for path in declarations])
     if workers < 0:
         raise InputError(f"--workers {workers}: give a number of processes, or 0 for one per core")
-    with open_workers(workers or os.cpu_count() or 1) as map_jobs:
-        return merge_datasets(
-            datasets,
-            Path(out).absolute(),
-            settings,
-            map_jobs=map_jobs,
-            progress=progress,
-            strict=strict,
-            may_be_empty=False,
-            decisions=Path(decisions) if decisions else None,
-            metrics=Path(metrics) if metrics else None,
-        )
-
-
-def merge_datasets(
-    datasets: Sequence[DataSet],
-    out: Path,
-    settings: Settings,
-    *,
-    map_jobs: MapJobs = map,
-    progress: Progress = no_progress,
-    strict: bool = False,
-    may_be_empty: bool = True,
-    decisions: Path | None = None,
-    metrics: Path | None = None,
-) -> Ledger:
-    """Merge data sets: write `train`, `dev`, `test`, `labels`, seven files of everything else, and `manifest.json`.
-
-    out (Path): the folder to write them to; nothing else in it is touched, except for the cache.
-    map_jobs (Callable): reads sources and merges partitions; see `parallel.open_workers`.
-    strict (bool): rows and spans that can't be used are an error.
-    may_be_empty (bool): it isn't an error if no text goes into the corpus.
-    decisions (Path | None): the folder of decisions.
-    metrics (Path | None): the JSON file for the ledger.
-    RAISES (InputError): an "error" policy met its case, a file changed meanwhile, another merge is writing to the
-        folder, the disk is full.
-    RAISES (RuntimeError): the ledger doesn't balance, which is a bug in this program.
-    """
+    out, metrics = Path(out).absolute(), Path(metrics) if metrics else None
     # A bad language or pattern is found before anything is read, and forked workers share what is loaded here.
     nlp = load_tokenizer(settings).nlp
     files = [(dataset, file) for dataset in datasets for file in dataset.files]
@@ -113,14 +80,17 @@ def merge_datasets(
     ledger = open_ledger(datasets, settings)
     others = [out / name for name in OUTPUTS if name != MANIFEST]
     folders = [out / name for name in (*SPLITS, "labels")]
-    with staged_together(out / MANIFEST, *others, metrics, folders=folders) as (manifest, *_, metrics_file):
+    with (
+        open_workers(workers or os.cpu_count() or 1) as map_jobs,
+        staged_together(out / MANIFEST, *others, metrics, folders=folders) as (manifest, *_, metrics_file),
+    ):
         folder = manifest.parent
         check_out(out, sources)
         cache = open_cache(out / CACHE)
         for split in SPLITS:
             (folder / split).mkdir(parents=True)
         with (folder / PROBLEMS).open("wb") as problems:
-            decided = read_decisions(decisions, ledger, problems) if decisions else {}
+            decided = read_decisions(Path(decisions), ledger, problems) if decisions else {}
             jobs = plan_reading(sources, cache.tasks, settings)
             extracts = progress(map_jobs(read_source, jobs), "read", len(jobs))
             runs = collect_extracts(jobs, extracts, ledger, problems)

@@ -17,7 +17,6 @@ from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import read_manifest
 from labelwise.errors import InputError
 from labelwise.merge.rules.policies import Policies
-from labelwise.parallel import open_workers
 from labelwise.sources.declarations import load_datasets
 from tests.conftest import Merging
 
@@ -71,8 +70,7 @@ def patch_merge(monkeypatch: pytest.MonkeyPatch, **values: Any) -> None:
 def test_bytes_do_not_depend_on_the_number_of_workers(merging):
     random_datasets(merging, 1)
     merging.run("one", docs_per_partition=7)
-    with open_workers(3) as map_jobs:
-        merging.run("three", docs_per_partition=7, map_jobs=map_jobs)
+    merging.run("three", docs_per_partition=7, workers=3)
     assert len([path for path in merging.files("one") if path.endswith(".spacy")]) > 10
     assert merging.files("one") == merging.files("three")
 
