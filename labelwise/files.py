@@ -55,21 +55,22 @@ def staged_together(first: Path, *others: Path | None, folders: Collection[Path]
     for path in filter(None, (first, *others)):
         check_kind(path, folder=path in folders)
     paths = [path and real_path(path) for path in (first, *others)]
-    temporary = beside(paths[0] or first, "tmp").name
-    moves = {path.parent / temporary / path.name: path for path in paths if path}
-    temporaries = dict.fromkeys(new.parent for new in moves)
+    temporaries: dict[Path, Path] = {}  # by folder, named after the first output in it, which nobody else can lock
+    for path in filter(None, paths):
+        temporaries.setdefault(path.parent, beside(path, "tmp"))
+    moves = {temporaries[path.parent] / path.name: path for path in paths if path}
     with ExitStack() as stack:
         stack.enter_context(full_disk_named(next(iter(moves.values())).parent))
         for path in moves.values():
             stack.enter_context(locked(path))
-        for built in temporaries:
+        for built in temporaries.values():
             remove(built)
             built.mkdir(parents=True)
         try:
-            yield [path and path.parent / temporary / path.name for path in paths]
+            yield [path and temporaries[path.parent] / path.name for path in paths]
             _move(moves)
         finally:
-            for built in temporaries:
+            for built in temporaries.values():
                 remove(built)
 
 

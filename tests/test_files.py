@@ -134,6 +134,18 @@ def test_an_output_that_was_not_built_is_deleted(tmp_path):
     assert state_of(tmp_path) == {"model/part": "half"}
 
 
+def test_outputs_of_one_name_in_two_folders_do_not_disturb_each_other(tmp_path):
+    """As two trainings side by side: each has its `model-best`, and both curves are in one folder."""
+    outputs = [(tmp_path / name / "model-best", tmp_path / "plots" / f"{name}.tsv") for name in ("cpu", "gpu")]
+    with staged_together(*outputs[0]) as (model, curve):
+        with staged_together(*outputs[1]) as inner:
+            for path in inner:
+                path.write_text("gpu")
+        for path in (model, curve):
+            path.write_text("cpu")
+    assert [[path.read_text() for path in both] for both in outputs] == [["cpu"] * 2, ["gpu"] * 2]
+
+
 def test_what_another_process_is_writing_is_not_written(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path)
     with another_process(locked(tmp_path / "x")):
