@@ -7,12 +7,16 @@ import pytest
 import spacy
 from spacy.tokens import Doc, Span
 from spacy.training import Example
+from spacy.util import load_config
 
 from labelwise.corpus.annotation import Annotation, annotate
 from labelwise.errors import InputError
 from labelwise.train.dev_scores import count_entities, scores_of, weighted_score
+from labelwise.train.recipe import default_config
 from tests.conftest import stored
 
+COMMON = {("A", "tp"): 90, ("A", "fn"): 10, ("B", "fn"): 4}  # many spans of A are found, and none of B
+BOTH = {("A", "tp"): 80, ("A", "fn"): 20, ("B", "tp"): 3}
 TEXTS = [" ".join(random.Random(number).choices("abcdefgh", k=9)) for number in range(40)]
 
 
@@ -122,8 +126,21 @@ def test_a_weight_for_an_unknown_score_is_an_error():
 @pytest.mark.parametrize(("weights", "best"), [({"ents_f": 1.0}, 0), ({"ents_f": 0.0, "ents_macro_f": 1.0}, 1)])
 def test_micro_or_macro_f_decides(weights, best):
     """Many spans of A are found, and none of B, or most of both."""
-    both = ({("A", "tp"): 90, ("A", "fn"): 10, ("B", "fn"): 4}, {("A", "tp"): 80, ("A", "fn"): 20, ("B", "tp"): 3})
-    scores = [weighted_score(scores_of(Counter(counts)), weights) for counts in both]
+    scores = [weighted_score(scores_of(Counter(counts)), weights) for counts in (COMMON, BOTH)]
+    assert scores.index(max(scores)) == best
+
+
+@pytest.mark.parametrize("name", ["cpu", "gpu"])
+@pytest.mark.parametrize(
+    ("steps", "best"),
+    [
+        ((COMMON, BOTH), 1),  # F1 alone would take the first
+        (({("A", "tp"): 5, ("A", "fn"): 95, ("B", "tp"): 3}, COMMON), 1),  # macro F1 alone would take the first
+    ],
+)
+def test_the_mean_of_f_and_macro_f_decides_by_the_configs(name, steps, best):
+    weights = load_config(default_config(name))["training"]["score_weights"]
+    scores = [weighted_score(scores_of(Counter(counts)), weights) for counts in steps]
     assert scores.index(max(scores)) == best
 
 
