@@ -30,7 +30,7 @@ from labelwise.train.recipe import Recipe, Recognizer
 from labelwise.train.run import train_pipeline
 
 TRAINER = {"c1": 0.0, "c2": 1.0, "max_iterations": 150}
-METHODS = ("crf", "per-label", "vectors", "ner")  # vectors: per-label, with a table of static vectors
+METHODS = {"crf": "CRF", "per-label": "per-label", "vectors": "per-label, vectors", "ner": "spaCy's ner"}
 Entities = set[tuple[int, int, str]]  # start and end in tokens, and the label
 Predict = Callable[[list[StoredDoc]], list[Entities]]
 
@@ -149,7 +149,7 @@ def main(
     size: Annotated[list[int], typer.Option(help="Texts of train; 0 for all")] = [50, 100, 200, 0],  # noqa: B006
     method: Annotated[list[str], typer.Option(help=" | ".join(METHODS))] = ["crf", "per-label"],  # noqa: B006
     seeds: Annotated[int, typer.Option(help="Trainings of each pipeline")] = 3,
-    steps: Annotated[int, typer.Option(help="Training steps of each pipeline; 0 for the config's")] = 0,
+    steps: Annotated[int, typer.Option(help="Training steps of each pipeline")] = 400,
     table: Annotated[Path | None, typer.Option(help="Static vectors that scripts.vectors has made")] = None,
     config: Annotated[Path, typer.Option(help="Config of the pipelines")] = Path("configs/cpu.cfg"),
     name: Annotated[str, typer.Option(help="Of the file in benchmarks/results")] = "crf",
@@ -169,9 +169,10 @@ def main(
                 f1, macro_f1, seconds, rates = zip(*scores, strict=True)
                 spreads = [(median(values), min(values), max(values)) for values in (f1, macro_f1)]
                 cells = spreads if len(scores) > 1 else [f1[0], macro_f1[0]]
-                rows.append((corpus.parent.name, f"{texts:,}", each, *cells, median(seconds), median(rates)))
+                begin = (corpus.parent.name, f"{texts:,}", METHODS[each], None if each == "crf" else steps)
+                rows.append((*begin, *cells, median(seconds), median(rates)))
                 print(*rows[-1], sep="\t", flush=True)
-    columns = {"corpus": "", "texts": "", "method": "", "F1": ".3f", "macro F1": ".3f"}
+    columns = {"corpus": "", "texts": "", "method": "", "steps": ",", "F1": ".3f", "macro F1": ".3f"}
     write_result(name, columns | {"CPU seconds of training": ",.0f", "words per second": ",.0f"}, rows)
 
 
