@@ -9,7 +9,6 @@ import sys
 import tomllib
 import zipfile
 from collections import Counter
-from configparser import ConfigParser
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ import pytest
 import spacy
 from packaging.requirements import Requirement
 
-import labelwise
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import Manifest, SplitCounts
 from labelwise.corpus.seen_texts import SEEN_TEXTS
@@ -30,7 +28,7 @@ from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.evaluate.scores import AllScores, Metrics, Scores, Seen
 from labelwise.files import digest_folder
 from labelwise.package.card import write_card
-from labelwise.package.wheel import PackageName, make_package
+from labelwise.package.wheel import ENTRY_POINTS, PackageName, make_package
 from labelwise.train.recipe import Recipe
 from labelwise.train.run import train_pipeline
 from tests.bare import bare_environment
@@ -157,26 +155,12 @@ def test_two_pipelines_and_labelwise_share_the_recognizer_and_one_stays_when_the
     assert in_bare(python, "-c", "import spacy; print(spacy.load('en_two')('Ann.').text)") == "Ann.\n"
 
 
+def test_a_recognizers_wheel_has_the_entry_points_of_labelwises():
+    assert project_table()["entry-points"] == ENTRY_POINTS
+
+
 def project_table() -> dict[str, Any]:
     return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["project"]
-
-
-@pytest.mark.parametrize("trained", ["per-label"], indirect=True)
-def test_the_recognizers_wheel_says_what_labelwises_does(trained, tmp_path):
-    """Its version, the entry points by which spaCy finds it, and all of its code."""
-    make_package(trained, "cpu", tmp_path / "dist", PackageName())
-    (wheel,) = (tmp_path / "dist").glob("spacy_per_label-*.whl")
-    assert wheel.name == f"spacy_per_label-{labelwise.__version__}-py3-none-any.whl"
-    with zipfile.ZipFile(wheel) as archive:
-        code = {name for name in archive.namelist() if ".dist-info/" not in name}
-        (points,) = (name for name in archive.namelist() if name.endswith("entry_points.txt"))
-        parser = ConfigParser()
-        parser.optionxform = str  # type: ignore[assignment,method-assign]
-        parser.read_string(archive.read(points).decode())
-    assert code == {f"spacy_per_label/{file.name}" for file in (ROOT / "spacy_per_label").glob("*.py")}
-    assert {name: dict(parser[name]) for name in parser.sections()} == project_table()["entry-points"]
-    (pipeline,) = (tmp_path / "dist").glob("en_ner-*.whl")
-    assert any(line.startswith("Requires-Dist: spacy-per-label>=") for line in metadata_of(pipeline))
 
 
 @pytest.mark.long
@@ -231,39 +215,55 @@ def words_in(wheel: Path, words: set[str]) -> set[str]:
     return {word for word in words if word.encode() in (letters if word.isalpha() and len(word) > 5 else content)}
 
 
-def test_neither_words_nor_digests_of_the_texts_nor_paths_are_in_the_wheel(trained, demo_corpus, tmp_path):
+@pytest.fixture
+def own(trained, tmp_path) -> Path:
+    """A copy of the project, which a test may spoil."""
+    return Path(shutil.copytree(trained, tmp_path / "project", symlinks=True))
+
+
+def test_neither_words_nor_digests_of_the_texts_nor_paths_are_in_the_wheel(trained, own, demo_corpus):
     """Not even of a pipeline whose vocabulary has words, as spaCy would have saved it."""
     words = rare_words(demo_corpus)
-    root = with_string(trained, min(words), tmp_path)
-    made = make_package(root, "cpu", tmp_path / "dist", PackageName("brands", "1.2.0"))
-    assert words_in(made, words | {str(trained.parent), SEEN_TEXTS}) == set()
-    assert words_in(made, {"PERSON"}) == {"PERSON"}
-    assert "no text, and no word of them" in (tmp_path / "dist/README.md").read_text()
-
-
-def with_string(project: Path, word: str, folder: Path) -> Path:
-    """Copy a project, with a word in its pipeline's vocabulary."""
-    root = folder / "project"
-    shutil.copytree(project, root, symlinks=True)
-    model = root / "training/cpu/model-best"
+    model, file = own / "training/cpu/model-best", own / "metrics/cpu.json"
     strings = model / "vocab/strings.json"
-    strings.write_text(json.dumps([*json.loads(strings.read_text()), word]))
-    metrics = json.loads((root / "metrics/cpu.json").read_text())
-    (root / "metrics/cpu.json").write_text(json.dumps(metrics | {"pipeline_digest": digest_folder(model)}))
-    return root
+    strings.write_text(json.dumps([*json.loads(strings.read_text()), min(words)]))
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"pipeline_digest": digest_folder(model)}))
+    made = make_package(own, "cpu", own / "dist", PackageName("brands", "1.2.0"))
+    assert words_in(made, words | {str(trained.parent), str(own.parent), SEEN_TEXTS}) == set()
+    assert words_in(made, {"PERSON"}) == {"PERSON"}
+    assert "no text, and no word of them" in (own / "dist/README.md").read_text()
 
 
-def test_scores_of_another_pipeline_or_corpus_are_refused(trained, tmp_path):
-    root = with_string(trained, "Wintermute", tmp_path)
-    shutil.copy(trained / "metrics/cpu.json", root / "metrics/cpu.json")
-    with pytest.raises(InputError, match="scores are of another pipeline; run evaluate-cpu again"):
-        make_package(root, "cpu", tmp_path / "dist", PackageName("brands", "1.2.0"))
-    metrics = json.loads((trained / "metrics/cpu.json").read_text())
-    shutil.rmtree(root)
-    shutil.copytree(trained, root, symlinks=True)
-    (root / "metrics/cpu.json").write_text(json.dumps(metrics | {"texts_digest": "0"}))
-    with pytest.raises(InputError, match="evaluated on another; run train-cpu and evaluate-cpu"):
-        make_package(root, "cpu", tmp_path / "dist", PackageName("brands", "1.2.0"))
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (None, "no scores of the pipeline; run evaluate-cpu"),
+        ({"pipeline_digest": "0"}, "scores are of another pipeline; run evaluate-cpu again"),
+        ({"texts_digest": "0"}, "evaluated on another; run train-cpu and evaluate-cpu"),
+    ],
+)
+def test_missing_scores_and_those_of_another_pipeline_or_corpus_are_refused(other, message, own):
+    file = own / "metrics/cpu.json"
+    metrics = json.loads(file.read_text())
+    file.unlink()
+    if other:
+        file.write_text(json.dumps(metrics | other))
+    with pytest.raises(InputError, match=message):
+        make_package(own, "cpu", own / "dist", PackageName())
+
+
+def test_a_missing_pipeline_and_a_folder_of_something_else_are_refused(own):
+    model = own / "training/cpu/model-best"
+    shutil.rmtree(model)
+    with pytest.raises(InputError, match="no trained pipeline"):
+        make_package(own, "cpu", own / "dist", PackageName())
+    spacy.blank("en").to_disk(model)
+    with pytest.raises(InputError, match="no recognizer named ner, but nothing"):
+        make_package(own, "cpu", own / "dist", PackageName())
+    (own / "dist").mkdir()
+    (own / "dist/thesis.tex").write_text("years of work")
+    with pytest.raises(InputError, match="isn't an earlier package"):
+        make_package(own, "cpu", own / "dist", PackageName())
 
 
 def test_equal_pipelines_give_equal_wheels(trained, tmp_path):
@@ -273,58 +273,53 @@ def test_equal_pipelines_give_equal_wheels(trained, tmp_path):
     assert first.read_bytes() == second.read_bytes()
 
 
-def test_every_number_of_the_card_is_one_of_the_metrics(trained, tmp_path):
-    make_package(trained, "cpu", tmp_path / "dist", PackageName("brands", "1.2.0", "mit", "For <b>tests</b>: 'yes'"))
-    card = (tmp_path / "dist/README.md").read_text()
-    metrics = json.loads((trained / "metrics/cpu.json").read_text())["all_gold"]
-    merged = json.loads((trained / "metrics/merge.json").read_text())
-    rows = {
-        (number, cells[0].strip("`")): cells[1:]
-        for number, table in enumerate(re.findall(r"(?:^\|.*\n)+", card, re.MULTILINE))
-        for cells in ([cell.strip() for cell in line.strip("|\n").split("|")] for line in table.splitlines()[2:])
-    }
+def card_of(labels: dict[str, Scores], merge: Ledger | None = None, **metrics: Any) -> str:
+    """The card of a pipeline that finds these labels."""
+    nlp = spacy.blank("en")
+    ner = nlp.add_pipe("ner")
+    for label in labels:
+        ner.add_label(label)
+    row = AllScores(0.9, 0.8, 0.85, 83, macro=next(iter(labels.values())), labels=labels)
+    splits: Any = {split: SplitCounts(2, 2, "") for split in ("train", "test")}
+    return write_card(
+        nlp,
+        {"lang": "en", "name": "a", "version": "1", "description": "", "license": ""},
+        Metrics(**{"texts": 9, "all_gold": row, "with_gold": row, **metrics}),
+        merge or Ledger(labels={name: Counter() for name in labels}),
+        Manifest(settings={}, labels=[], datasets={}, splits=splits, partitions={}),
+        0.8,
+    )
 
-    def written(scores: dict[str, Any]) -> list[str]:
-        digits = [
-            "–" if scores.get(key) is None else f"{scores[key]:.3f}" for key in ("p", "r", "f", "f_low", "f_high")
-        ]
-        interval = "–" if digits[3] == "–" else f"{digits[3]} to {digits[4]}"
-        return [*digits[:3], interval, str(scores.get("support", ""))]
 
-    for label, scores in metrics["labels"].items():
-        if scores["support"]:
-            assert rows.pop((0, label)) == written(scores)
-    assert rows.pop((0, "all (micro)")) == written(metrics)
-    assert rows.pop((0, "mean of the labels (macro)")) == written(metrics["macro"])
-    for label, counts in merged["labels"].items():
-        gold = [str(merged["gold"][split].get(label, 0)) for split in ("train", "dev", "test")]
-        assert rows.pop((1, label)) == [str(counts["complete"]), *gold]
-    assert rows == {}
-    meta = meta_of(tmp_path / "dist")
+def test_the_card_has_the_scores_of_test_and_the_counts_of_the_merge():
+    labels = {"A": Scores(0.5, 0.25, 0.3333, 8, f_low=0.2, f_high=0.4567), "B": Scores(0.0, None, None, 0)}
+    merge = Ledger(
+        labels={"A": Counter(complete=3), "B": Counter()},
+        gold={"train": Counter(A=5), "dev": Counter(), "test": Counter(A=8)},
+    )
+    lines = card_of(labels, merge).splitlines()
+    for line in (
+        "| `A` | 0.500 | 0.250 | 0.333 | 0.200 to 0.457 | 8 |",
+        "| all (micro) | 0.900 | 0.800 | 0.850 | – | 83 |",
+        "| mean of the labels (macro) | 0.500 | 0.250 | 0.333 | 0.200 to 0.457 | |",
+        "Not tested, as no gold was in test: `B`.",
+        "| Label | Complete texts, of 4 | Spans in train | dev | test |",
+        "| `A` | 3 | 5 | 0 | 8 |",
+        "| `B` | 0 | 0 | 0 | 0 |",
+    ):
+        assert line in lines
+
+
+def test_spacys_meta_has_the_scores_and_the_names_of_the_package(trained, tmp_path):
+    make_package(trained, "cpu", tmp_path, PackageName("brands", "1.2.0", "mit", "For <b>tests</b>: 'yes'"))
+    metrics, meta = json.loads((trained / "metrics/cpu.json").read_text())["all_gold"], meta_of(tmp_path)
+    assert f"| all (micro) | {metrics['p']:.3f} | {metrics['r']:.3f} |" in (tmp_path / "README.md").read_text()
     assert meta["performance"]["ents_f"] == metrics["f"]
     assert meta["performance"]["ents_per_type"] == {
         label: {key: scores.get(key) if scores["support"] or key == "p" else None for key in ("p", "r", "f")}
         for label, scores in metrics["labels"].items()
     }
     assert (meta["license"], meta["description"]) == ("mit", "For <b>tests</b>: 'yes'")
-
-
-def card_of(labels: dict[str, Scores], **metrics: Any) -> str:
-    """The card of a pipeline that finds these labels."""
-    nlp = spacy.blank("en")
-    ner = nlp.add_pipe("ner")
-    for label in labels:
-        ner.add_label(label)
-    row = AllScores(0.9, 0.9, 0.9, 83, macro=next(iter(labels.values())), labels=labels)
-    splits: Any = {split: SplitCounts(1, 2, "") for split in ("train", "test")}
-    return write_card(
-        nlp,
-        {"lang": "en", "name": "a", "version": "1", "description": "", "license": ""},
-        Metrics(**{"texts": 9, "all_gold": row, "with_gold": row, **metrics}),
-        Ledger(labels={name: Counter(complete=3) for name in labels}),
-        Manifest(settings={}, labels=[], datasets={}, splits=splits, partitions={}),
-        0.8,
-    )
 
 
 def test_the_card_says_which_labels_may_be_used():
@@ -369,22 +364,3 @@ def meta_of(folder: Path) -> dict[str, Any]:
 def test_a_name_that_pip_would_change_is_refused(identity, message):
     with pytest.raises(InputError, match=message):
         PackageName(*identity)
-
-
-def test_what_is_not_there_is_named(trained, tmp_path):
-    root = tmp_path / "project"
-    shutil.copytree(trained, root, symlinks=True)
-    (root / "metrics/cpu.json").unlink()
-    with pytest.raises(InputError, match="no scores of the pipeline; run evaluate-cpu"):
-        make_package(root, "cpu", tmp_path / "dist", PackageName("brands", "1.0.0"))
-    shutil.rmtree(root / "training/cpu/model-best")
-    spacy.blank("en").to_disk(root / "training/cpu/model-best")
-    with pytest.raises(InputError, match="no recognizer named ner, but nothing"):
-        make_package(root, "cpu", tmp_path / "dist", PackageName("brands", "1.0.0"))
-    shutil.rmtree(root / "training/cpu/model-best")
-    with pytest.raises(InputError, match="no trained pipeline"):
-        make_package(root, "cpu", tmp_path / "dist", PackageName("brands", "1.0.0"))
-    (tmp_path / "dist").mkdir()
-    (tmp_path / "dist/thesis.tex").write_text("years of work")
-    with pytest.raises(InputError, match="isn't an earlier package"):
-        make_package(trained, "cpu", tmp_path / "dist", PackageName("brands", "1.0.0"))

@@ -123,13 +123,6 @@ def test_a_weight_for_an_unknown_score_is_an_error():
         weighted_score({"ents_p": 0.5}, {"ents_p": 0.5, "tag_acc": 0.5})
 
 
-@pytest.mark.parametrize(("weights", "best"), [({"ents_f": 1.0}, 0), ({"ents_f": 0.0, "ents_macro_f": 1.0}, 1)])
-def test_micro_or_macro_f_decides(weights, best):
-    """Many spans of A are found, and none of B, or most of both."""
-    scores = [weighted_score(scores_of(Counter(counts)), weights) for counts in (COMMON, BOTH)]
-    assert scores.index(max(scores)) == best
-
-
 @pytest.mark.parametrize("name", ["cpu", "gpu"])
 @pytest.mark.parametrize(
     ("steps", "best"),

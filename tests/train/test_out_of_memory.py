@@ -79,12 +79,6 @@ def test_stopping_names_the_step_and_a_remedy(workers, demo_corpus, tmp_path, mo
         train_in(tmp_path, demo_corpus, {**STEPS, "training.accumulate_gradient": 1000}, workers=workers)
 
 
-def test_other_errors_are_not_taken_for_no_memory(demo_corpus, tmp_path, monkeypatch):
-    fail_beyond(0, monkeypatch, error=ValueError("E203"))
-    with pytest.raises(ValueError, match="E203"):
-        train_in(tmp_path, demo_corpus)
-
-
 LIMITED = """
 import json, resource, sys
 import labelwise.train.config as config

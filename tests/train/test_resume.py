@@ -3,7 +3,6 @@
 import os
 import shutil
 import signal
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -87,20 +86,6 @@ def test_training_that_failed_after_its_last_step_only_finishes(demo_corpus, tmp
         patched.setattr(Language, "update", lambda *given, **options: pytest.fail("a step was taken"))
         assert train_in(tmp_path / "failed", demo_corpus, overrides, resume=True).resumed == last
     assert files(tmp_path / "failed") == files(tmp_path / "whole")
-
-
-def test_saving_probabilities_leaves_the_checkpoint_alone(demo_corpus, tmp_path, monkeypatch):
-    """They share files, and it is all that there is if the end of a training is killed."""
-    seen, own = {}, {name: getattr(run, name) for name in ("fit", "write_seen")}
-
-    def watch(name: str, *given: Any) -> Any:
-        seen[name] = files(tmp_path / "model.checkpoint")
-        return own[name](*given)
-
-    for name in own:
-        monkeypatch.setattr(run, name, partial(watch, name))
-    train_in(tmp_path, demo_corpus, {**STEPS, "training.max_steps": 2})
-    assert seen["fit"] == seen["write_seen"] != {}
 
 
 @pytest.mark.parametrize("other", ["config", "corpus", "code", "no resume"])

@@ -21,7 +21,6 @@ from labelwise.merge.rules.policies import Policies
 from labelwise.text import text_key
 from labelwise.train import run
 from labelwise.train.config import read_settings
-from labelwise.train.loop import Loop
 from labelwise.train.reader import PartitionedCorpus
 from labelwise.train.recipe import Recipe
 from labelwise.train.registry import make_corpus_tokenizer
@@ -97,20 +96,6 @@ def test_the_pipeline_loads_with_spacy_alone(trained, tmp_path):
     entities = [[ent.text, ent.label_] for ent in here.ents]
     absent = ["labelwise", "dvc", "torch", "spacy_transformers"]
     assert json.loads(done.stdout) == [absent, [token.text for token in here], entities]
-
-
-def test_stopped_training_leaves_the_old_pipeline(demo_corpus, tmp_path, monkeypatch):
-    def stop(self):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Loop, "run", stop)
-    (tmp_path / "model").mkdir()
-    for name in ("meta.json", "config.cfg", "old"):
-        (tmp_path / "model" / name).touch()
-    with pytest.raises(KeyboardInterrupt):
-        train_in(tmp_path, demo_corpus)
-    assert [path.name for path in tmp_path.iterdir()] == ["model"]
-    assert (tmp_path / "model" / "old").exists()
 
 
 @pytest.mark.parametrize("mine", ["model-best/meta.json", "meta.json", ""])
