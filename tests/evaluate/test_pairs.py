@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labelwise.evaluate.pairs import overlapping, pair_spans
+from labelwise.evaluate.pairs import pair_spans
 
 A, B = (10, 20, "A"), (10, 20, "B")
 
@@ -12,17 +12,6 @@ A, B = (10, 20, "A"), (10, 20, "B")
 @pytest.mark.parametrize(
     ("gold", "predicted", "expected"),
     [
-        ([], [], []),
-        ([A], [A], [(A, A, "right")]),
-        ([A], [], [(A, None, "missed")]),
-        ([], [A], [(None, A, "spurious")]),
-        ([A], [B], [(A, B, "label")]),
-        ([A], [(12, 20, "A")], [(A, (12, 20, "A"), "boundaries")]),
-        ([A], [(12, 25, "B")], [(A, (12, 25, "B"), "label")]),
-        # Spans that touch don't overlap; one shared character is enough.
-        ([A], [(20, 25, "A")], [(A, None, "missed"), (None, (20, 25, "A"), "spurious")]),
-        ([A], [(5, 10, "A")], [(None, (5, 10, "A"), "spurious"), (A, None, "missed")]),
-        ([A], [(19, 25, "A")], [(A, (19, 25, "A"), "boundaries")]),
         # What is right is taken first, though another span shares as much.
         ([A, (5, 25, "A")], [A], [((5, 25, "A"), None, "missed"), (A, A, "right")]),
         # Two labels on one span: the right one isn't taken for the other.
@@ -76,15 +65,6 @@ SPANS = st.sets(
     st.tuples(st.integers(0, 25), st.integers(1, 8), st.sampled_from("ABC")).map(lambda s: (s[0], s[0] + s[1], s[2])),
     max_size=10,
 )
-
-
-@given(SPANS, SPANS)
-def test_overlapping_finds_what_a_comparison_of_all_finds(gold, predicted):
-    """Also where both are nested: the more general case."""
-    expected = {(one, other) for one in gold for other in predicted if max(one[0], other[0]) < min(one[1], other[1])}
-    found = list(overlapping(sorted(gold), sorted(predicted)))
-    assert len(found) == len(set(found))
-    assert set(found) == expected
 
 
 @given(SPANS, SPANS)

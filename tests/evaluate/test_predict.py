@@ -2,8 +2,6 @@
 
 import gzip
 import json
-import os
-import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -17,9 +15,8 @@ from labelwise.corpus.manifest import find_partitions
 from labelwise.corpus.tokenizer import make_nlp, read_tokenizer
 from labelwise.errors import InputError
 from labelwise.evaluate import predict as module
-from labelwise.evaluate.predict import Done, PredictJob, predict_part, predict_split, predict_texts
+from labelwise.evaluate.predict import Done, predict_split, predict_texts
 from labelwise.evaluate.predictions import PredictedDoc, read_predictions
-from labelwise.files import digest_folder
 from scripts.predict import predict_cli
 from tests.conftest import read_docs
 
@@ -77,15 +74,12 @@ def test_predictions_are_the_pipelines(ruler, demo_corpus, tmp_path):
     assert 0 < right < min(sum(len(doc.predicted) for doc in found), sum(len(doc.gold) for doc in found))
 
 
-@pytest.mark.parametrize("workers", [2, 9])
-def test_workers_batches_and_a_vocabulary_that_forgets_give_the_same_bytes(
-    workers, ruler, demo_corpus, tmp_path, monkeypatch
-):
-    predict(ruler, demo_corpus / "train", tmp_path / "1")
+def test_batches_and_a_vocabulary_that_forgets_change_nothing(ruler, demo_corpus, tmp_path, monkeypatch):
+    predict(ruler, demo_corpus / "train", tmp_path / "whole")
     monkeypatch.setattr("labelwise.corpus.pipeline.BATCH_WORDS", 100)
     monkeypatch.setattr("labelwise.corpus.pipeline.MAX_STRINGS", 0)
-    predict(ruler, demo_corpus / "train", tmp_path / str(workers), workers=workers)
-    assert (tmp_path / "1").read_bytes() == (tmp_path / str(workers)).read_bytes()
+    predict(ruler, demo_corpus / "train", tmp_path / "parts")
+    assert (tmp_path / "whole").read_bytes() == (tmp_path / "parts").read_bytes()
 
 
 def test_what_was_lost_rejected_or_not_covered_is_there(merging, tmp_path):
@@ -113,20 +107,6 @@ def test_what_was_lost_rejected_or_not_covered_is_there(merging, tmp_path):
     assert other.rejected == [(8, 10, "C"), (12, 15, "C")]
     assert other.uncovered == {"A": "none", "B": "none", "C": "partial"}
     assert other.predicted == [(0, 3, "C"), (4, 11, "A"), (12, 15, "C")]
-
-
-ODD = ["a\r\nb  c\t", "\x00 a", "e\u0301 😀 a", "\ufeffa", "a\u2028b", "\xa0a\xa0", "cat " * 260_000]
-
-
-def test_a_worker_reads_the_corpus_that_it_was_sent_and_no_other(ruler, demo_corpus, tmp_path):
-    """One of a cluster is sent jobs alone."""
-    corpus = Path(shutil.copytree(demo_corpus, tmp_path / "corpus"))
-    one, *_ = find_partitions(corpus / "train")
-    job = PredictJob(ruler, digest_folder(ruler), one)
-    assert predict_part(job).texts > 0
-    one.file.write_text("another")
-    with pytest.raises(InputError, match=r"part-00000\.spacy: it has changed since it was merged; start again"):
-        predict_part(job)
 
 
 @pytest.fixture
@@ -177,26 +157,7 @@ def test_every_raw_text_is_predicted_once_in_order(names, inputs, tmp_path, monk
     assert rows[8]["text"] == "one Name\r\n"
 
 
-def test_compressed_texts_and_odd_names_are_read_and_a_damaged_file_is_an_error(names, tmp_path):
-    folder = tmp_path / "texts"
-    folder.mkdir()
-    (folder / "a.jsonl.gz").write_bytes(gzip.compress(b'{"text": "from Bob"}'))
-    (folder / "b.jsonl").write_bytes(b'{"text": "from Eve"}')
-    (folder / os.fsdecode(b"x\xe9.txt")).write_text("from Max")
-    rows, problems = run(names, [folder], tmp_path / "out.jsonl")
-    assert [row["text"] for row in rows] == ["from Bob", "from Eve", "from Max"]
-    assert [row["doc"] for row in rows][:2] == ["a.jsonl.gz:1", "b.jsonl:1"]
-    assert problems == {}
-    for name, content in (("c.jsonl.gz", gzip.compress(b'{"text": "from Ann"}')[:-9]), ("d.jsonl.gz", b"from Sue")):
-        (folder / name).write_bytes(content)
-        with pytest.raises(InputError, match=rf"{name}: .*make it again"):
-            run(names, [folder], tmp_path / "other.jsonl")
-        (folder / name).unlink()
-
-
-def test_inputs_that_are_missing_or_have_no_text_are_errors(names, tmp_path):
-    with pytest.raises(InputError, match="there is no such file or folder"):
-        list(predict_texts(names, [tmp_path / "nowhere"], tmp_path / "out.jsonl"))
+def test_inputs_without_a_text_are_an_error(names, tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match=r"empty: no \.txt or \.jsonl file with a text"):
         run(names, [tmp_path / "empty"], tmp_path / "out.jsonl")

@@ -65,22 +65,3 @@ def test_a_line_that_is_no_prediction_is_named(line):
 def test_a_missing_file_has_a_remedy(tmp_path):
     with pytest.raises(InputError, match=r"none\.jsonl: there is no such file; run the evaluation, or `dvc pull`"):
         next(read_predictions(tmp_path / "none.jsonl"))
-
-
-@pytest.mark.parametrize(
-    ("uncovered", "expected"),
-    [
-        # All spans of a label that the text is complete for.
-        ({}, {(0, 1, "A"), (2, 3, "A"), (4, 5, "A"), (0, 1, "B")}),
-        ({"B": "none"}, {(0, 1, "A"), (2, 3, "A"), (4, 5, "A")}),
-        ({"B": "partial"}, {(0, 1, "A"), (2, 3, "A"), (4, 5, "A")}),
-        # The accepted one and the rejected one; not the one that nobody judged.
-        ({"A": "partial"}, {(0, 1, "A"), (2, 3, "A"), (0, 1, "B")}),
-        ({"A": "none"}, {(0, 1, "B")}),
-        ({"A": "partial", "B": "partial"}, {(0, 1, "A"), (2, 3, "A")}),
-        ({"C": "none", "D": "partial"}, {(0, 1, "A"), (2, 3, "A"), (4, 5, "A"), (0, 1, "B")}),
-    ],
-)
-def test_what_can_be_told_right_or_wrong(uncovered, expected):
-    doc = make_doc(gold=[(0, 1, "A")], rejected=[(2, 3, "A")], uncovered=uncovered)
-    assert doc.scored([(0, 1, "A"), (2, 3, "A"), (4, 5, "A"), (0, 1, "B")]) == expected

@@ -15,7 +15,6 @@ from labelwise.corpus.seen_texts import write_seen
 from labelwise.evaluate import predict
 from labelwise.evaluate import run as evaluation
 from labelwise.evaluate.predictions import PredictedDoc, read_predictions
-from labelwise.evaluate.scores import AllScores, Metrics, Scores, Seen, describe_seen
 from labelwise.evaluate.scoring import measure
 from labelwise.evaluate.summary import print_scores
 from labelwise.evaluate.tables import Tables, write_rows
@@ -71,26 +70,9 @@ def test_files_are_written_and_no_other(run, model, demo_corpus, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["new"]
     metrics = json.loads((out / "metrics.json").read_text())
     manifest = read_manifest(demo_corpus)
-    scores = [
-        "texts",
-        "all_gold",
-        "with_gold",
-        "all_spans",
-        "calibration_error",
-        "unscored",
-        "errors",
-        "alike",
-    ]
-    identity = ["texts_digest", "predictions_digest", "pipeline_digest", "labelwise"]
-    assert list(metrics) == [*scores, "agreement", "seen", *identity]
     assert metrics["texts"] == manifest.splits["test"].texts
     assert metrics["texts_digest"] == manifest.splits["test"].digest
     assert list(metrics["all_gold"]["labels"]) == list(metrics["errors"]) == manifest.labels
-    for row in (metrics["all_gold"], *metrics["all_gold"]["labels"].values()):
-        assert set(row) >= {"p", "r", "f", "support"}
-        assert ("f_low" in row) == ("f_high" in row)
-        assert "f_low" not in row or row["f_low"] <= row["f"] <= row["f_high"]
-    assert {"p", "r", "f"} <= set(metrics["all_gold"]["macro"]) <= {"p", "r", "f", "f_low", "f_high"}
     # There is something to get wrong.
     assert 0.1 < metrics["all_gold"]["f"] < 0.95
     assert metrics["unscored"] > 0
@@ -137,23 +119,9 @@ def test_texts_that_the_pipeline_was_trained_on_are_told_and_f_is_without_them_a
         assert ("trained on" in printed) == (without != f) == bool(seen)
 
 
-@pytest.mark.parametrize(
-    ("seen", "said"),
-    [
-        (None, "Unknown whether the pipeline was trained on some of the 1,200 texts: it has"),
-        (Seen(1100, 0.5), "on 1,100 of the 1,200 texts (in its train or dev): F1 is 0.900, without them 0.5"),
-        (Seen(7, None), "on 7 of the 1,200 texts (in its train or dev): F1 is 0.900, without them unknown"),
-    ],
-)
-def test_what_is_known_of_texts_that_the_pipeline_was_trained_on_is_said(seen, said):
-    scores = AllScores(0.9, 0.9, 0.9, 9, macro=Scores(0.9, 0.9, 0.9), labels={})
-    assert said in describe_seen(Metrics(1200, scores, scores, seen=seen))
-
-
-@pytest.mark.parametrize("workers", [1, 2, 3])
-def test_equal_runs_write_equal_bytes(run, model, workers, demo_corpus, tmp_path):
-    printed = [evaluate_all(run, model, demo_corpus / "test", tmp_path / str(n), "--workers", n) for n in (1, workers)]
-    one, other = files_of(tmp_path / "1"), files_of(tmp_path / str(workers))
+def test_one_process_and_two_write_equal_bytes(run, model, demo_corpus, tmp_path):
+    printed = [evaluate_all(run, model, demo_corpus / "test", tmp_path / str(n), "--workers", n) for n in (1, 2)]
+    one, other = files_of(tmp_path / "1"), files_of(tmp_path / "2")
     assert one == other
     assert one["metrics.json"].endswith(b"}\n")
     assert printed[0].split("Scores on")[0] == printed[1].split("Scores on")[0]
@@ -186,30 +154,19 @@ def test_where_gold_overlaps_all_spans_are_scored(capsys, tmp_path):
     }
 
 
-@pytest.mark.parametrize(
-    "agreement",
-    [
-        {},
-        {
-            "PERSON": {"both": 3, "spans": 8, "texts": 2, "f": 0.75},
-            "DATE": {"both": 0, "spans": 0, "texts": 9, "f": None},
-        },
-    ],
-)
-def test_the_agreement_of_annotators_is_beside_the_scores(agreement, run, model, demo_corpus, tmp_path):
+def test_the_agreement_of_annotators_is_beside_the_scores(run, model, demo_corpus, tmp_path):
     ledger = json.loads((demo_corpus.parent / "merge.json").read_text())
+    agreement = {"PERSON": {"both": 3, "spans": 8, "texts": 2}, "DATE": {"both": 0, "spans": 0, "texts": 9}}
     (tmp_path / "merge.json").write_text(json.dumps({**ledger, "agreement": agreement}))
     out = tmp_path / "out"
     evaluate_all(run, model, demo_corpus / "test", out, "--merge-metrics", tmp_path / "merge.json")
-    metrics = json.loads((out / "metrics.json").read_text())
-    assert metrics["agreement"] == ({"PERSON": {"f": 0.75, "texts": 2}} if agreement else {})
+    assert json.loads((out / "metrics.json").read_text())["agreement"] == {"PERSON": {"f": 0.75, "texts": 2}}
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (["--workers", "0"], "--workers 0: give 1 or more"),
-        (["--workers", "-1"], "--workers -1: give 1 or more"),
         (["--workers", "2", "--gpu-id", "0"], "--workers 2: give 1 or more, and 1 on a GPU"),
         (["--merge-metrics", "none.json"], "none.json"),
     ],
@@ -245,11 +202,3 @@ def test_files_that_another_process_is_writing_are_refused_at_once(
     assert code == 1
     assert f"{file}: another process is writing this; wait until it ends" in " ".join(printed.split())
     assert list(tmp_path.iterdir()) == []
-
-
-def test_old_files_stay_if_it_fails(run, demo_corpus, tmp_path):
-    for file in FILES:
-        (tmp_path / file).write_text("old")
-    code, _ = run(tmp_path / "none", demo_corpus / "test", *outputs(tmp_path))
-    assert code == 1
-    assert files_of(tmp_path) == dict.fromkeys(FILES, b"old")

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 import msgspec
 import pytest
 import spacy
-from spacy.scorer import PRFScore, Scorer
+from spacy.scorer import Scorer
 from spacy.training import Example
 
 from labelwise.evaluate.predictions import PredictedDoc
@@ -39,23 +39,6 @@ def counts_and_scores(row) -> Scores:
 
 def figures(row) -> tuple:
     return tuple(row[key] for key in "prf")
-
-
-def test_hand_counted():
-    """Two of three predictions are right, two of five gold spans found; a nested one and one in a token are missed."""
-    doc = make_doc(
-        predicted=[(0, 7, "A"), (8, 11, "A"), (22, 25, "B")],
-        gold=[(0, 7, "A"), (4, 7, "B"), (8, 11, "B"), (15, 17, "B"), (22, 25, "B")],
-    )
-    scores = score([doc])
-    gold = scores["all_gold"]
-    assert (scores["texts"], scores["unscored"]) == (1, 0)
-    assert (*figures(gold), gold["support"]) == pytest.approx((2 / 3, 2 / 5, 1 / 2, 5))
-    assert {name: (*figures(row), row["support"]) for name, row in gold["labels"].items()} == {
-        "A": pytest.approx((1 / 2, 1, 2 / 3, 1)),
-        "B": pytest.approx((1, 1 / 4, 2 / 5, 4)),
-    }
-    assert figures(gold["macro"]) == pytest.approx((3 / 4, 5 / 8, (2 / 3 + 2 / 5) / 2))
 
 
 @pytest.mark.parametrize("lost", [(4, 7, "A"), (15, 17, "B")])
@@ -113,13 +96,6 @@ def test_on_covered_flat_data_the_numbers_are_spacys_to_the_last_digit(gold_labe
     assert {label: row["support"] for label, row in against["labels"].items() if row["support"]} == support
 
 
-@pytest.mark.parametrize("counts", [(0, 3, 0), (0, 0, 3), (0, 2, 3), (1, 2, 4), (7, 11, 13), (5, 5, 5), (1, 3, 10**9)])
-def test_the_formula_is_spacys(counts):
-    right, predicted, gold = counts
-    expected = PRFScore(tp=right, fp=predicted - right, fn=gold - right)
-    assert prf(*counts) == Scores(**expected.to_dict(), support=gold)
-
-
 @pytest.mark.parametrize(
     ("state", "predicted", "expected", "unscored"),
     [
@@ -152,16 +128,6 @@ def test_a_label_is_scored_where_it_is_covered(state, predicted, expected, unsco
     assert counts_and_scores(against["labels"]["A"]) == prf(right, found, support)
     assert counts_and_scores(against["labels"]["B"]) == prf(1, 2, 1)
     assert counts_and_scores(against) == prf(right + 1, found + 2, support + 1)
-
-
-def test_precision_is_not_spacys_where_values_are_missing():
-    """spaCy's counts gold but no prediction on missing tokens: 1 where half of the judged predictions are wrong."""
-    predicted, gold = NLP.make_doc("big cat sat"), NLP.make_doc("big cat sat")
-    gold.set_ents([gold.char_span(0, 3, "A")], default="missing")
-    predicted.set_ents([predicted.char_span(0, 3, "A"), predicted.char_span(8, 11, "A")])
-    assert Scorer().score([Example(predicted, gold)])["ents_p"] == 1.0
-    doc = make_doc([(0, 3, "A"), (8, 11, "A")], [(0, 3, "A")], rejected=[(8, 11, "A")], uncovered={"A": "partial"})
-    assert score([doc])["all_gold"]["p"] == 0.5
 
 
 def test_the_errors_of_each_label_are_counted_and_unknown_labels_are_not_scored():
