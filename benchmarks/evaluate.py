@@ -5,30 +5,17 @@
 Memory is the peak of all processes, PSS.
 """
 
-import shutil
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from benchmarks.measure import Cell, measure, project_with, write_result
+from benchmarks.measure import Cell, measure, write_result
+from benchmarks.training import make_corpus
 
 OUT = Path("benchmarks/out/evaluate")
 FLAT_LIMIT = 1.1  # ten times the texts may take this many times the memory
 STEPS = 100
-
-
-def make_corpus(docs: int, folder: Path) -> Path:
-    """Make and merge data sets of 5 labels over `docs` texts, nearly all of them in test, unless that is done."""
-    corpus = folder / f"corpus-{docs}"
-    if not (corpus / "manifest.json").exists():
-        tasks = folder / f"tasks-{docs}"
-        measure("scripts.make_demo", str(tasks), *f"--format prodigy --docs {docs} --labels 5 --words 300".split())
-        options = project_with(tasks, near_duplicates="off", dev_ratio=0.02, test_ratio=0.9)
-        measure("scripts.merge", str(tasks / "datasets.yml"), str(corpus), *options)
-        shutil.rmtree(tasks)
-        shutil.rmtree(corpus / ".cache")
-    return corpus
 
 
 def main(
@@ -36,7 +23,7 @@ def main(
 ) -> None:
     """Measure; fail if the memory isn't flat."""
     OUT.mkdir(parents=True, exist_ok=True)
-    small, large = (make_corpus(number, OUT) for number in (docs, 10 * docs))
+    small, large = (make_corpus(number, OUT, words=300, dev_ratio=0.02, test_ratio=0.9) for number in (docs, 10 * docs))
     model = OUT / "model"
     if not model.exists():
         files = ["configs/cpu.cfg", str(small), str(model), "--curve", str(OUT / "curve.tsv")]

@@ -1,10 +1,9 @@
-"""Time and memory of the merge, against reading alone and against a home-made one; one text more; ten times the texts.
+"""Time and memory of the merge, against reading alone; and what one data set more takes.
 
     python -m benchmarks.merge                # 6,000 texts x 20 labels, 2.3 GB; a quarter of an hour
-    python -m benchmarks.merge --large        # 60,000 texts as well: 23 GB of disk, an hour
 
 Times on a machine that others use mean little; ratios of what ran one after the other mean more, so reading and merging
-are repeated in turn.
+are repeated in turn. `merge_memory` merges many more texts.
 """
 
 import json
@@ -19,10 +18,8 @@ import yaml
 from benchmarks.measure import Measured, measure, write_result
 
 OUT = Path("benchmarks/out")
-NAIVE_DOCS = 600
 WHOLE = "a whole merge's seconds"
 MEMORY_LIMIT = 400  # MB that the merge may use
-FLAT_LIMIT = 1.1  # ten times the texts may take this many times the memory
 
 
 class Line(NamedTuple):
@@ -35,12 +32,12 @@ class Line(NamedTuple):
     of: str = ""
 
 
-def merge(folder: Path, out: Path, *options: str, extra: Path | None = None, keep: bool = False) -> Measured:
-    """Merge the data sets of a folder, from scratch unless `keep`."""
+def merge(folder: Path, out: Path, *, extra: Path | None = None, keep: bool = False) -> Measured:
+    """Merge the data sets of a folder by two processes, from scratch unless `keep`."""
     if not keep:
         shutil.rmtree(out, ignore_errors=True)
     declared = [str(folder / "datasets.yml"), *([str(extra)] if extra else [])]
-    return measure("scripts.merge", *declared, str(out), "--project", "project.yml", *options)
+    return measure("scripts.merge", *declared, str(out), "--project", "project.yml", "--workers", "2")
 
 
 def make_workload(folder: Path, docs: int) -> None:
@@ -62,55 +59,32 @@ def make_extra(folder: Path, out: Path, tasks: int = 100) -> Path:
 
 def main(
     workload: Annotated[Path, typer.Option(help="6,000 texts; made if it isn't there")] = OUT / "workload" / "prodigy",
-    workload_large: Annotated[Path, typer.Option(help="60,000 texts")] = OUT / "workload_large" / "prodigy",
     rounds: Annotated[int, typer.Option(help="How often reading and merging are repeated")] = 3,
-    large: Annotated[bool, typer.Option("--large", help="60,000 texts as well")] = False,
 ) -> None:
     """Measure, write the table; fail if a limit is exceeded."""
     make_workload(workload, 6000)
     out = OUT / "merge"
     reads, merges = [], []
     for _ in range(rounds):
-        reads.append(measure("benchmarks.baselines", "read", str(workload)))
-        merges.append(merge(workload, out, "--workers", "2"))
+        reads.append(measure("benchmarks.read_lines", str(workload)))
+        merges.append(merge(workload, out))
     ratio = median(ours.seconds / theirs.seconds for ours, theirs in zip(merges, reads, strict=True))
-    naive = measure("benchmarks.baselines", "naive", str(workload), str(out / "naive.spacy"), "--docs", str(NAIVE_DOCS))
+    again = merge(workload, out, keep=True)
+    extra = make_extra(workload, OUT / "merge_extra")
+    more = merge(workload, out, extra=extra, keep=True)
+    whole = merge(workload, OUT / "merge_whole", extra=extra)
     lines = [
         line("orjson.loads of every line, one process", *reads),
         line("merge, 2 workers", *merges, ratio=ratio, of=f"reading's seconds, median of {rounds}"),
-        line("merge, 1 worker", merge(workload, out, "--workers", "1")),
-        line("merge, 4 workers", merge(workload, out, "--workers", "4")),
-        line(f"home-made, a tenth of the texts ({NAIVE_DOCS:,}), all in memory", naive),
+        line("nothing new", again, ratio=again.seconds / merges[-1].seconds, of=WHOLE),
+        line("a data set of 100 tasks more", more, ratio=more.seconds / whole.seconds, of=WHOLE),
     ]
-    failed = [f"{line.what}: {line.megabytes:.0f} MB" for line in lines[1:2] if line.megabytes > MEMORY_LIMIT]
-    folders = {"6,000": workload}
-    if large:
-        make_workload(workload_large, 60000)
-        read = measure("benchmarks.baselines", "read", str(workload_large))
-        big = merge(workload_large, out, "--workers", "2")
-        growth = big.peak_pss / median(taken.peak_pss for taken in merges)
-        lines += [
-            line("60,000 texts: orjson.loads", read),
-            line("60,000 texts: merge, 2 workers", big, ratio=growth, of="the memory for 6,000"),
-        ]
-        failed += [f"ten times the texts take {growth:.2f} of the memory"] if growth > FLAT_LIMIT else []
-        folders["60,000"] = workload_large
-    for texts, folder in folders.items():
-        full = merge(folder, out, "--workers", "2")
-        again = merge(folder, out, "--workers", "2", keep=True)
-        extra = make_extra(folder, OUT / "merge_extra")
-        more = merge(folder, out, "--workers", "2", extra=extra, keep=True)
-        whole = merge(folder, OUT / "merge_whole", "--workers", "2", extra=extra)
-        same = digest(out) == digest(OUT / "merge_whole")
-        failed += [] if same else [f"{texts} texts and a data set more: not what a whole merge gives"]
-        lines += [
-            line(f"{texts} texts, nothing new", again, ratio=again.seconds / full.seconds, of=WHOLE),
-            line(f"{texts} texts, a data set of 100 tasks more", more, ratio=more.seconds / whole.seconds, of=WHOLE),
-        ]
     columns = {"what": "", "seconds": ",.1f", "memory, MB": ",.0f", "ratio": ".2f", "of": ""}
     write_result("merge", columns, lines)
-    if failed:
-        raise SystemExit("; ".join(failed))
+    if lines[1].megabytes > MEMORY_LIMIT:
+        raise SystemExit(f"merge: {lines[1].megabytes:.0f} MB")
+    if digest(out) != digest(OUT / "merge_whole"):
+        raise SystemExit("a data set more: not what a whole merge gives")
 
 
 def line(what: str, *taken: Measured, ratio: float | None = None, of: str = "") -> Line:

@@ -3,11 +3,9 @@
     .venv-dev/bin/python -m benchmarks.screenshot                  # after a change of the report
     .venv-dev/bin/python -m benchmarks.screenshot --root FOLDER    # store the results of a project after `make run`
 
-The PNG file has the digest of the page that it was taken of, so that a test can tell whether it is out of date without
-a browser. It needs Chromium. What the first screen doesn't show isn't stored.
+It needs Chromium. What the first screen doesn't show isn't stored.
 """
 
-import hashlib
 import json
 import shutil
 import tempfile
@@ -17,13 +15,11 @@ from typing import Annotated
 
 import typer
 from PIL import Image
-from PIL.PngImagePlugin import PngInfo
 
 from labelwise.report.page import make_report
 
 STORED = Path("benchmarks/results/report")
 PICTURE = Path("docs/report.png")
-DIGEST = "sha256 of the HTML"  # the name of the PNG's text
 CASES = 40  # findings that are stored
 
 
@@ -32,11 +28,6 @@ def render() -> str:
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(STORED, folder, dirs_exist_ok=True)
         return make_report(Path(folder), "cpu").page
-
-
-def digest(page: str) -> str:
-    """Compute what names a page."""
-    return hashlib.sha256(page.encode("utf8")).hexdigest()
 
 
 def store(root: Path) -> None:
@@ -49,7 +40,7 @@ def store(root: Path) -> None:
 
 
 def take_picture(page: str, out: Path) -> None:
-    """Take the picture of a page's first screen, in few colours, with the page's digest."""
+    """Take the picture of a page's first screen, in few colours."""
     from playwright.sync_api import sync_playwright
 
     chromium = shutil.which("chromium")
@@ -61,9 +52,7 @@ def take_picture(page: str, out: Path) -> None:
         view.set_content(page)
         taken = view.screenshot()
         browser.close()
-    text = PngInfo()
-    text.add_text(DIGEST, digest(page))
-    Image.open(BytesIO(taken)).convert("RGB").quantize(64).save(out, pnginfo=text, optimize=True)
+    Image.open(BytesIO(taken)).convert("RGB").quantize(64).save(out, optimize=True)
 
 
 def main(root: Annotated[Path | None, typer.Option(help="Store the results of this project first")] = None) -> None:

@@ -26,37 +26,32 @@ class Trained(NamedTuple):
         return self.taken.megabytes
 
 
-def make_corpus(docs: int, out: Path) -> Path:
-    """Make and merge data sets of 5 labels over `docs` texts, unless that is done."""
+def make_corpus(docs: int, out: Path, *, words: int = 790, dev_ratio: float = 0.0, test_ratio: float = 0.0) -> Path:
+    """Make and merge data sets of 5 labels over `docs` texts, unless that is done.
+
+    dev_ratio (float): of the texts; 0 for as many as make DEV texts.
+    """
     corpus = out / f"corpus-{docs}"
     if not (corpus / "manifest.json").exists():
         tasks = out / f"tasks-{docs}"
-        measure("scripts.make_demo", str(tasks), *f"--format prodigy --docs {docs} --labels 5 --words 790".split())
-        options = project_with(tasks, near_duplicates="off", dev_ratio=DEV / docs, test_ratio=0)
+        measure("scripts.make_demo", str(tasks), *f"--format prodigy --docs {docs} --labels 5 --words {words}".split())
+        options = project_with(tasks, near_duplicates="off", dev_ratio=dev_ratio or DEV / docs, test_ratio=test_ratio)
         measure("scripts.merge", str(tasks / "datasets.yml"), str(corpus), *options)
         shutil.rmtree(tasks)
         shutil.rmtree(corpus / ".cache")
     return corpus
 
 
-def train_steps(
-    config_file: Path, corpus: Path, out: Path, steps: int, *options: str, reader: str = ""
-) -> tuple[Measured, float]:
-    """Train for `steps` steps, of which all after the first evaluation count, which comes after the warm-up.
-
-    reader (str): a registered one of `benchmarks.loaders`, in place of the config's.
-    RETURNS (tuple): what the command took, and the words per second of the steps that count.
-    """
+def train_steps(config_file: Path, corpus: Path, out: Path, steps: int, *options: str) -> Trained:
+    """Train for `steps` steps, of which all after the first evaluation count, which comes after the warm-up."""
     config = load_config(config_file, interpolate=False)
     config["training"] |= {"max_steps": steps, "eval_frequency": max(WARM_UP, steps // 2)}
-    if reader:
-        config["corpora"]["train"]["@readers"] = reader
     config.to_disk(out / "config.cfg")
     files = [str(out / "config.cfg"), str(corpus), str(out / "model"), "--curve", str(out / "curve.tsv")]
-    taken = measure("benchmarks.loaded_train" if reader else "scripts.train", *files, *options)
+    taken = measure("scripts.train", *files, *options)
     with (out / "resources.tsv").open() as file:
         *_, last = csv.DictReader(file, delimiter="\t")
-    return taken, float(last["words_per_second"])
+    return Trained(float(last["words_per_second"]), taken)
 
 
 def train_stock(config_file: Path, corpus: Path, out: Path, steps: int) -> Trained:

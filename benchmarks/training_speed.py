@@ -21,13 +21,6 @@ CONFIG = Path("configs/cpu.cfg")
 STOCK = "spacy train, ner"
 
 
-def train(corpus: Path, steps: int, recognizer: str, workers: int) -> Trained:
-    """Train for `steps` steps, evaluating only the last."""
-    options = ("--recognizer", recognizer, "--workers", str(workers))
-    taken, rate = train_steps(CONFIG, corpus, OUT, steps, *options)
-    return Trained(rate, taken)
-
-
 def main(
     corpus: Annotated[Path, typer.Argument(help="Merged corpus")],
     steps: Annotated[int, typer.Option(help="Steps of each training")] = 150,
@@ -41,7 +34,8 @@ def main(
         for recognizer in ("ner", "per-label"):
             for workers in (1, 2):
                 name = f"{recognizer}, {workers} process{'es' if workers > 1 else ''}"
-                runs.setdefault(name, []).append(train(corpus, steps, recognizer, workers))
+                options = ("--recognizer", recognizer, "--workers", str(workers))
+                runs.setdefault(name, []).append(train_steps(CONFIG, corpus, OUT, steps, *options))
     rows = []
     for name, found in runs.items():
         ratios = [one.rate / stock.rate for one, stock in zip(found, runs[STOCK], strict=True)]

