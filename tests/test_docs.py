@@ -29,7 +29,7 @@ NOT_RUN = {
     ("README.md", "git clone"): "sets up environments; make run is weasel run all in one",
     ("docs/index.md", "git clone"): "the same",
     ("CONTRIBUTING.md", "make lint"): "these are what runs this test",
-    ("docs/accounting.md", "weasel assets --extra"): "fetches public corpora; merge/test_public.py merges them",
+    ("docs/merging.md", "weasel assets --extra"): "fetches public corpora; merge/test_public.py merges them",
     ("docs/brat.md", "weasel run all"): "test_end_to_end.py runs it",
     ("docs/prodigy.md", "weasel run all"): "the test of exports and a database runs it",
     ("docs/compare.md", "dvc exp run --queue -S 'project.yml:vars.seed"): "five trainings in the background",
