@@ -1,6 +1,6 @@
 """Read the tasks of a data set in any of the formats of the table FORMATS.
 
-They are read one by one; `.spacy` files and JSON arrays are in memory as a whole.
+They are read one by one; of `.spacy` files and WebAnno's, one is in memory as a whole.
 """
 
 import gzip

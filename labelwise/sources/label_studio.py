@@ -29,11 +29,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from labelwise.corpus.ledger import NOT_A_SPAN
-from labelwise.errors import InputError
 from labelwise.sources.brat_offsets import choose_reading, fold, to_code_points
-from labelwise.sources.files import read_file
 from labelwise.sources.items import Item, miscounted, name_of, uncovered_of
-from labelwise.sources.jsonl import BOM
+from labelwise.sources.json_array import read_elements
 from labelwise.sources.prodigy import DOCUMENT, Task, TaskSpan
 from labelwise.sources.rows import find_repeated, shape_of
 from labelwise.text import DECODE_ERRORS, is_integer
@@ -56,22 +54,16 @@ class _Mark(NamedTuple):
 def read_label_studio(path: Path, key: str = "") -> Iterator[Item]:
     """Yield the annotations of an export as tasks; the number of an exported task counts as the line.
 
-    The file is held in memory, but for one task not as Python's objects.
-
     key (str): that of the text among a task's data; empty for `text`, or the only string.
     RAISES (InputError): the file isn't a JSON array.
     """
-    try:
-        elements = msgspec.json.decode(read_file(path).removeprefix(BOM), type=list[msgspec.Raw])
-    except DECODE_ERRORS as error:
-        raise InputError(f"{path}: it isn't one JSON array ({error}); export it from Label Studio again") from error
-    for number, raw in enumerate(elements, 1):
+    for number, raw in enumerate(read_elements(path), 1):
         try:
             element = msgspec.json.decode(raw)
         except DECODE_ERRORS as error:
             yield Item(number, None, f"bad JSON: {error}")
             continue
-        if repeated := find_repeated(bytes(raw)):
+        if repeated := find_repeated(raw):
             yield Item(number, None, f"malformed: the key {repeated!r} is there twice; keep one")
         elif not isinstance(element, dict):
             yield Item(number, None, f"malformed: a task is an object, not {type(element).__name__}")

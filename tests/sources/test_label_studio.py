@@ -1,6 +1,7 @@
 """Label Studio's exports: annotators, cancelled answers, how offsets count, and what isn't a span."""
 
 import json
+import tracemalloc
 from datetime import UTC, datetime
 
 import pytest
@@ -174,6 +175,9 @@ GOOD = json.dumps(task(TEXT, annotation(result(4, 8)))).encode()
     [
         (GOOD.replace(b'"labels": ["A"]', b'"labels": ["A"], "labels": ["B"]'), "malformed: the key 'labels' is there"),
         (GOOD.replace(b"Add", b"\xff"), "bad JSON: "),
+        (GOOD.replace(b"Add", rb"\ud83d"), "bad JSON: "),
+        (GOOD.replace(b'"data":', b'"data"'), "bad JSON: "),
+        (b"", "bad JSON: "),
     ],
 )
 def test_a_key_that_is_there_twice_or_bytes_that_are_not_utf8_cost_their_task_alone(tmp_path, bad, why):
@@ -183,7 +187,20 @@ def test_a_key_that_is_there_twice_or_bytes_that_are_not_utf8_cost_their_task_al
     assert problem.startswith(why)
 
 
-@pytest.mark.parametrize("content", [b"", b"{}", b"[1]\n[2]", rb'["\ud83d"]'])
+@pytest.mark.parametrize("content", [b"", b"{}", b"[1]\n[2]", b'["a, b]', b"[" + GOOD])
 def test_a_file_that_is_no_array_is_an_error(tmp_path, content):
     with pytest.raises(InputError, match=r"a\.json: it isn't one JSON array \(.*\); export it from Label Studio again"):
         read(tmp_path / "a.json", content)
+
+
+def test_a_large_file_is_read_in_little_memory(tmp_path):
+    path = tmp_path / "a.json"
+    one = json.dumps(task(TEXT + ' [{"\\' * 200, annotation(result(4, 8)))).encode()
+    path.write_bytes(b"[" + b", ".join([one] * 8_000) + b"]\n")
+    assert path.stat().st_size > 12 * 10**6
+    tracemalloc.start()
+    count = sum(item.task is not None for item in read_items(path))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert count == 8_000
+    assert peak < 5 * 10**6
