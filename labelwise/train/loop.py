@@ -29,7 +29,7 @@ from labelwise.train.checkpoint import State
 from labelwise.train.dev_scores import count_entities, scores_of, weighted_score
 from labelwise.train.parameters import find_scalers, find_slots, forget_gradients, is_out_of_memory, set_aside
 from labelwise.train.ranks import Alone, sum_gradients
-from labelwise.train.reader import Batch, PartitionedCorpus, example_maker, read_batches, sub_batches
+from labelwise.train.reader import Batch, PartitionedCorpus, deal_out, example_maker, read_batches, sub_batches
 
 TRIM = 50  # steps from one to the next after which freed memory is given back
 
@@ -109,8 +109,7 @@ class Loop:
     def take_step(self, batch: Batch, drop: float) -> None:
         """Compute the gradients of this rank's texts, add up all ranks', and change the parameters."""
         state, step, words = self.state, self.state.step + 1, sum(map(len, batch.texts))
-        # Texts are dealt out by length, so that shares have about equal work.
-        self.learn(step, sorted(batch.texts, key=len)[self.ranks.rank :: self.ranks.count], drop)
+        self.learn(step, deal_out(batch.texts, self.ranks.count)[self.ranks.rank], drop)
         with self.timed("waiting"):
             sum_gradients(self.slots, self.scalers, self.ranks)
         for _, component in self.nlp.pipeline:

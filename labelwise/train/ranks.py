@@ -43,9 +43,8 @@ class Alone:
         """
         return [value]
 
-    def sum(self, arrays: Sequence[Any]) -> list[Any]:
-        """Wait for all, and sum arrays of 32-bit floats, of the same shapes in all."""
-        return list(arrays)
+    def sum(self, arrays: Sequence[Any]) -> None:
+        """Wait for all, and add up arrays of 32-bit floats, of the same shapes in all; each has the sums then."""
 
 
 class ForkedRanks(Alone):
@@ -78,14 +77,14 @@ class ForkedRanks(Alone):
                 "project.yml, --workers)"
             ) from error
 
-    def sum(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Sum arrays; each rank adds up all rows, in the order of ranks."""
+    def sum(self, arrays: Sequence[np.ndarray]) -> None:
+        """Add up arrays; each rank adds up all rows, in the order of ranks."""
         ends = np.cumsum([array.size for array in arrays])
         np.concatenate([array.ravel() for array in arrays], out=self.memory[self.rank, : ends[-1]])
         self.exchange(None)
-        total = self.memory[:, : ends[-1]].sum(axis=0)
+        for array, rows in zip(arrays, np.split(self.memory[:, : ends[-1]], ends[:-1], axis=1), strict=True):
+            array[...] = rows.sum(axis=0).reshape(array.shape)
         self.exchange(None)  # what was summed is read before the next sum is written
-        return [part.reshape(array.shape) for array, part in zip(arrays, np.split(total, ends[:-1]), strict=True)]
 
 
 @contextmanager
@@ -163,14 +162,14 @@ class TorchRanks(Alone):
         self.distributed.all_gather_object(values, value, group=self.messages)
         return values
 
-    def sum(self, arrays: Sequence[Any]) -> list[Any]:
-        """Sum arrays of numpy or cupy; the sums are of the same kind."""
+    def sum(self, arrays: Sequence[Any]) -> None:
+        """Add up arrays of numpy or cupy."""
         from thinc.api import torch2xp, xp2torch
 
         flat = self.torch.cat([xp2torch(array, device=self.device).reshape(-1) for array in arrays])
         self.distributed.all_reduce(flat)
-        parts = flat.split([array.size for array in arrays])
-        return [torch2xp(part).reshape(array.shape) for part, array in zip(parts, arrays, strict=True)]
+        for array, part in zip(arrays, flat.split([array.size for array in arrays]), strict=True):
+            array[...] = torch2xp(part).reshape(array.shape)
 
 
 def is_launched() -> bool:
@@ -197,6 +196,4 @@ def sum_gradients(slots: Sequence[Slot], scalers: Sequence[Any], ranks: Alone) -
     has_gradient, found_inf = (list(map(any, zip(*one, strict=True))) for one in zip(*exchanged, strict=True))
     for scaler, found in zip(scalers, found_inf, strict=True):
         scaler._found_inf = found
-    summed = [slot for slot, has in zip(slots, has_gradient, strict=True) if has]
-    for slot, total in zip(summed, ranks.sum([slot.gradient() for slot in summed]), strict=True):
-        slot.gradient()[...] = total
+    ranks.sum([slot.gradient() for slot, has in zip(slots, has_gradient, strict=True) if has])

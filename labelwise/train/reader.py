@@ -136,6 +136,17 @@ def read_batches(
             yield Batch(epoch, number, texts)
 
 
+def deal_out(texts: Sequence[StoredDoc], ranks: int) -> list[list[StoredDoc]]:
+    """Deal out a batch, the longest texts first, each to the rank that has the fewest words, so that all end together.
+
+    RETURNS (list): each rank's texts, the shortest first.
+    """
+    shares: list[list[StoredDoc]] = [[] for _ in range(ranks)]
+    for text in sorted(texts, key=len, reverse=True):
+        min(shares, key=lambda share: sum(map(len, share))).append(text)
+    return [sorted(share, key=len) for share in shares]
+
+
 def sub_batches(texts: Sequence[StoredDoc], parts: int, most: int) -> list[list[StoredDoc]]:
     """Divide a rank's texts, so that the device has few words at a time.
 
