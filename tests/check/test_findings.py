@@ -5,6 +5,7 @@ import pytest
 
 from labelwise.check.findings import Correction, OutOfFold, find_corrections
 from spacy_per_label.decode import decode
+from spacy_per_label.loss import log_softmax
 from spacy_per_label.targets import TAGS
 from tests.corpus.test_forms import LABELS, count, stored
 
@@ -64,6 +65,16 @@ def opinion(words: int, *spans: tuple[int, int, int], sure: float = 0.98) -> Out
             p[token, label, tag] = sure
     log_p = np.log(p)
     return OutOfFold(log_p, decode(log_p, [words])[0], range(len(LABELS)))
+
+
+def test_a_spans_probability_is_that_of_decoding():
+    log_p = log_softmax(3 * np.random.default_rng(0).normal(size=(30, len(LABELS), TAGS)))
+    (spans,) = decode(log_p, [30])
+    thinks, places = (
+        OutOfFold(log_p, spans, range(len(LABELS))),
+        zip(spans.starts, spans.ends, spans.labels, strict=True),
+    )
+    assert [thinks.probability(place) for place in places] == pytest.approx(spans.probabilities)
 
 
 @pytest.mark.parametrize(

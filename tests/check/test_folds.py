@@ -3,7 +3,6 @@
 from collections import Counter
 from pathlib import Path
 
-import numpy as np
 import pytest
 import spacy
 
@@ -11,7 +10,6 @@ from labelwise.check.folds import LOOKED_AT, add_opinions, read_checked
 from labelwise.corpus.manifest import read_manifest
 from labelwise.corpus.tokenizer import extend_tokenizer, read_tokenizer
 from labelwise.train.reader import PartitionedCorpus
-from spacy_per_label.targets import BEGIN, IN, LAST, UNIT
 
 NLP = spacy.blank("en")
 
@@ -72,7 +70,6 @@ def test_opinions_are_those_on_each_text_alone(batch_size, demo_corpus):
     """However texts are put together, whatever order the pipeline has its labels in."""
     labels = read_manifest(demo_corpus).labels
     nlp = per_label(demo_corpus, *reversed(labels))
-    component = nlp.get_pipe("ner")
     nlp.batch_size = batch_size
     docs = list(read_checked(demo_corpus, "dev"))
     whole = list(add_opinions(nlp, iter(docs), labels))
@@ -82,21 +79,3 @@ def test_opinions_are_those_on_each_text_alone(batch_size, demo_corpus):
         for number in range(len(labels)):
             for span in ((0, 1, number), (1, 4, number), (len(doc.stored) - 2, len(doc.stored), number)):
                 assert doc.opinion.probability(span) == pytest.approx(alone.opinion.probability(span), rel=1e-4)
-        made = nlp.make_doc(doc.stored.text)
-        tags = np.exp(component.log_probabilities([made])[:, 0])
-        first = labels.index(component.labels[0])
-        exact = all_ways(tags[:2]) * tags[2, UNIT] * all_ways(tags[3:]) / all_ways(tags)
-        assert doc.opinion.probability((2, 3, first)) == pytest.approx(exact, rel=1e-3)
-
-
-def all_ways(tags: np.ndarray) -> float:
-    """Sum the probabilities of all ways to tag words, in whole spans, one after the other."""
-    ways = [1.0]
-    for end in range(1, len(tags) + 1):
-        word = 1 - tags[end - 1, [BEGIN, IN, LAST]].sum()
-        longer = (
-            ways[start] * tags[start, BEGIN] * tags[start + 1 : end - 1, IN].prod() * tags[end - 1, LAST]
-            for start in range(end - 1)
-        )
-        ways.append(ways[end - 1] * word + sum(longer))
-    return ways[-1]

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from labelwise.check.folds import CheckedDoc
-from labelwise.check.inconsistencies import Inconsistencies, edges
+from labelwise.check.inconsistencies import Inconsistencies
 from labelwise.corpus.forms import Forms
 from tests.corpus.test_forms import LABELS, stored
 
@@ -70,28 +70,13 @@ def test_numbers_are_one_word_and_case_does_not_count(tmp_path):
     }
 
 
-def test_the_last_word_and_parts_before_hyphens():
-    words = ["pre", "-", "wash", "for", "5", "ml", "of", "anti", "-", "body"]
-    found = {(edge.what, edge.word, edge.inside, edge.other) for edge in edges(words, 4, 6)}
-    assert found == {
-        ("first word", "0", True, (5, 6)),
-        ("last word", "ml", True, (4, 5)),
-        ("first word", "for", False, (3, 6)),
-        ("last word", "of", False, (4, 7)),
-    }
-    assert ("first word", "…-", False, (0, 3)) in set(edges(words, 2, 3))
-    assert ("first word", "…-", True, (2, 3)) in set(edges(words, 0, 3))
-    assert ("last word", "-…", False, (7, 10)) in set(edges(words, 7, 8))
-    assert ("last word", "-…", True, (7, 8)) in set(edges(words, 7, 10))
-    assert list(edges(["one"], 0, 1)) == []
-
-
 @pytest.mark.parametrize(
     ("text", "inside", "outside", "name"),
     [
         ("add 5 ml of it", (1, 3), (1, 2), ("last word", "ml")),
         ("it is red . then", (2, 4), (2, 3), ("last word", ".")),
         ("an anti - body here", (1, 4), (3, 4), ("first word", "…-")),
+        ("an anti - body here", (1, 4), (1, 2), ("last word", "-…")),
     ],
 )
 def test_units_punctuation_and_parts_before_hyphens_are_counted(text, inside, outside, name, tmp_path):
