@@ -2,18 +2,22 @@
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+import typer
 import yaml
 from spacy.attrs import ENT_IOB, ENT_TYPE, ORTH, SPACY
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 from spacy.util import load_config
+from typer.testing import CliRunner
 
 from labelwise.corpus.annotation import GOLD, INCORRECT, annotation_of, is_merged
 from labelwise.corpus.docbin_reader import StoredDoc
@@ -100,6 +104,31 @@ def other_seed() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Recipe, "all_overrides", lambda recipe: {"system.seed": int(seed), **own(recipe)})
         yield
+
+
+def call(command: Callable[..., Any], *arguments: object, status: int = 0) -> str:
+    """Call the function of a command as its command line does, and return what it prints."""
+    app = typer.Typer()
+    app.command()(command)
+    done = CliRunner().invoke(app, [str(one) for one in arguments], env={"COLUMNS": "200"})
+    assert done.exit_code == status, done.output
+    assert isinstance(done.exception, SystemExit | None), done.exc_info
+    return done.output
+
+
+def run_python(*command: object, cwd: Path = ROOT, **environment: str) -> str:
+    """Run Python in a process of its own, and return what it prints."""
+    done = subprocess.run(
+        [sys.executable, *map(str, command)],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        timeout=1000,  # it may wait forever
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 @contextmanager

@@ -1,16 +1,11 @@
 """The check of a corpus, whole: wrong tags that were planted are found first, and can be looked up and opened."""
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import typer
-from typer.testing import CliRunner
 
 from labelwise.check import folds as folds_module
 from labelwise.check.deck import LEAST, Finding, locate
@@ -27,7 +22,7 @@ from labelwise.sources.convert_brat import convert_brat
 from labelwise.text import text_key
 from labelwise.train.recipe import Recipe
 from scripts.check_labels import check_labels_cli
-from tests.conftest import ROOT
+from tests.conftest import ROOT, call, run_python
 
 CPU = ROOT / "configs" / "cpu.cfg"
 SMALL = {"training.max_steps": 60, "training.eval_frequency": 30, "training.batcher.size": 1000}
@@ -127,8 +122,7 @@ def test_counts_need_no_training_and_equal_ones_are_equal_bytes(counted, noisy, 
     assert len(checked.findings) == len(rows_of(tmp_path / "check")) > 10
     assert bytes_of(tmp_path / "check") == bytes_of(counted)
     for seed in "12":  # in other processes, whose sets have another order
-        command = [sys.executable, "-m", "scripts.check_labels", noisy / "corpus", "--out", tmp_path / seed]
-        subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHONHASHSEED": seed}, check=True)
+        run_python("-m", "scripts.check_labels", noisy / "corpus", "--out", tmp_path / seed, PYTHONHASHSEED=seed)
         assert bytes_of(tmp_path / seed) == bytes_of(counted)
 
 
@@ -201,10 +195,7 @@ def test_places_are_those_of_answers_that_say_something_of_the_finding(answer, f
 
 
 def test_the_command_says_how_many_there_are(noisy, tmp_path):
-    app = typer.Typer()
-    app.command()(check_labels_cli)
-    result = CliRunner().invoke(app, [str(noisy / "corpus"), "--out", str(tmp_path / "check")])
-    assert result.exit_code == 0, result.output
+    printed = call(check_labels_cli, noisy / "corpus", "--out", tmp_path / "check")
     head, *rows = (tmp_path / "check" / "findings.jsonl").read_text(encoding="utf8").splitlines()
     assert json.loads(head) == {"digest": read_split(noisy / "corpus" / "train").digest, "texts": 108, "folds": 0}
-    assert f"{len(rows)} findings in 108 texts" in " ".join(result.output.split())
+    assert f"{len(rows)} findings in 108 texts" in " ".join(printed.split())

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-import typer
-from typer.testing import CliRunner
 
 from labelwise.compare.revisions import read_before, read_revision
 from labelwise.errors import InputError
@@ -17,6 +15,7 @@ from labelwise.evaluate.predictions import PredictedDoc
 from labelwise.evaluate.scoring import measure
 from labelwise.evaluate.tables import Tables, write_rows
 from scripts.compare import compare_cli
+from tests.conftest import call
 
 IDENTITY = ("-c", "user.name=t", "-c", "user.email=t@example.org")
 LABEL = "a|b <i>"
@@ -42,13 +41,9 @@ class Repository:
 
     def compare(self, *given, fails=False):
         """Call the command in this folder; return what it prints."""
-        app = typer.Typer()
-        app.command()(compare_cli)
         with pytest.MonkeyPatch.context() as patched:
             patched.chdir(self.root)
-            done = CliRunner().invoke(app, given, env={"COLUMNS": "200"})
-        assert bool(done.exit_code) == fails, done.output
-        return done.output
+            return call(compare_cli, *given, status=int(fails))
 
     def evaluate(self, right, texts=20, *, dvc=True):
         """Write what an evaluation writes, with so many texts right."""

@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,7 +12,7 @@ from labelwise.demo.corpus import add_noise, make_doc
 from labelwise.evaluate.results import load_results
 from labelwise.report.advice import CASES, advise
 from labelwise.report.deck import read_deck
-from tests.conftest import ROOT
+from tests.conftest import ROOT, run_python
 
 pytestmark = pytest.mark.long
 
@@ -36,7 +34,7 @@ def demo(tmp_path_factory) -> Path:
     """What `weasel run all` and `weasel run fix` make of the demo corpus."""
     root = tmp_path_factory.mktemp("demo")
     for command in COMMANDS.format(root, SHARE, PROJECT["vars"]["cpu_steps"]).strip().split("\n"):
-        subprocess.run([sys.executable, *f"-m scripts.{command}".split()], cwd=ROOT, check=True, capture_output=True)
+        run_python(*f"-m scripts.{command}".split())
     return root
 
 

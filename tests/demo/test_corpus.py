@@ -1,15 +1,10 @@
 """The demo corpus: the same bytes for the same seed, hard enough to be worth a try, in both forms."""
 
-import os
 import re
-import subprocess
-import sys
 from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
-import typer
-from typer.testing import CliRunner
 
 from labelwise.demo.corpus import DemoDoc, add_noise, make_doc
 from labelwise.demo.grammar import LABELS
@@ -21,7 +16,7 @@ from labelwise.sources.brat import find_documents, read_document
 from labelwise.sources.convert_brat import convert_brat
 from labelwise.sources.declarations import load_datasets
 from scripts.make_demo import make_demo_cli
-from tests.conftest import ROOT
+from tests.conftest import call, run_python
 
 
 @pytest.fixture(scope="module")
@@ -37,9 +32,8 @@ def read_tree(root: Path) -> dict[str, bytes]:
 
 def test_bytes_depend_on_neither_process_nor_hash_seed(tmp_path: Path) -> None:
     make_demo(tmp_path / "here", format="both", docs=5, words=50)
-    command = [sys.executable, "-m", "scripts.make_demo", str(tmp_path / "there"), "--format", "both"]
-    command += ["--docs", "5", "--words", "50"]
-    subprocess.run(command, check=True, cwd=ROOT, env={**os.environ, "PYTHONHASHSEED": "1"})
+    options = ["--format", "both", "--docs", "5", "--words", "50"]
+    run_python("-m", "scripts.make_demo", tmp_path / "there", *options, PYTHONHASHSEED="1")
     assert read_tree(tmp_path / "there") == read_tree(tmp_path / "here")
 
 
@@ -135,11 +129,7 @@ def test_noise_is_a_share_of_wrong_tags_of_each_kind_and_nothing_else(docs):
 
 @pytest.mark.parametrize("wrong", ["--labels 0", "--labels 21", "--docs 0", "--words 0", "--noise 1.5"])
 def test_an_option_out_of_its_range_is_named_and_writes_nothing(tmp_path: Path, wrong: str) -> None:
-    app = typer.Typer()
-    app.command()(make_demo_cli)
-    result = CliRunner().invoke(app, [str(tmp_path / "out"), *wrong.split()])
-    assert result.exit_code == 2
-    assert wrong.split(maxsplit=1)[0] in result.output
+    assert wrong.split(maxsplit=1)[0] in call(make_demo_cli, tmp_path / "out", *wrong.split(), status=2)
     assert not (tmp_path / "out").exists()
 
 
@@ -154,14 +144,11 @@ def test_beside_data_of_ones_own_the_demo_corpus_is_empty(tmp_path: Path, monkey
     (tmp_path / "prodigy/datasets.yml.example").touch()
     if own:
         (tmp_path / own).write_text('{"text": "a b", "spans": []}')
-    app = typer.Typer()
-    app.command()(make_demo_cli)
     for there in (own, "", own):  # it is made again where one's own data are gone, and emptied where they come
         if own and not there:
             (tmp_path / own).rename(tmp_path / "away")
         elif own and not (tmp_path / own).exists():
             (tmp_path / "away").rename(tmp_path / own)
-        result = CliRunner().invoke(app, ["demo", *OWN])
-        assert result.exit_code == 0, result.output
+        printed = call(make_demo_cli, "demo", *OWN)
         assert len(read_tree(tmp_path / "demo")) == (0 if there else 4)
-        assert ("has data of your own: demo is left empty" in result.output) == bool(there)
+        assert ("has data of your own: demo is left empty" in printed) == bool(there)

@@ -1,13 +1,10 @@
 """A transformer predicts in several processes, though PyTorch's threads aren't forked."""
 
-import subprocess
-import sys
-
 import pytest
 
 from labelwise.train.recipe import Recipe
 from labelwise.train.run import train_pipeline
-from tests.conftest import ROOT
+from tests.conftest import ROOT, run_python
 
 
 @pytest.mark.long
@@ -33,10 +30,7 @@ def test_a_transformer_predicts_in_processes(demo_corpus, tiny_bert, tmp_path):
     recipe = Recipe(ROOT / "configs" / "gpu.cfg", demo_corpus, overrides=overrides)
     train_pipeline(recipe, tmp_path / "model", tmp_path / "curve.tsv")
     for workers in (1, 2):
-        command = [sys.executable, "-m", "scripts.evaluate", tmp_path / "model", demo_corpus / "train"]
-        options = ["--workers", str(workers), "--predictions", tmp_path / f"{workers}.jsonl"]
-        command += [tmp_path / f"{workers}.json", *options]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
+        arguments = [tmp_path / "model", demo_corpus / "train", tmp_path / f"{workers}.json", "--workers", workers]
+        run_python("-m", "scripts.evaluate", *arguments, "--predictions", tmp_path / f"{workers}.jsonl")
     assert (tmp_path / "1.jsonl").read_bytes() == (tmp_path / "2.jsonl").read_bytes()
     assert (tmp_path / "1.json").read_bytes() == (tmp_path / "2.json").read_bytes()

@@ -6,9 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import typer
 from pyarrow.parquet import read_table
-from typer.testing import CliRunner
 
 from labelwise.corpus.manifest import MANIFEST, read_manifest
 from labelwise.corpus.seen_texts import write_seen
@@ -20,28 +18,13 @@ from labelwise.evaluate.summary import print_scores
 from labelwise.evaluate.tables import Tables, write_rows
 from labelwise.files import locked
 from scripts.evaluate import evaluate_cli
-from tests.conftest import another_process
+from tests.conftest import another_process, call
 from tests.evaluate.test_predict import save_demo_ruler
 
 
 @pytest.fixture(scope="module")
 def model(demo_corpus, tmp_path_factory) -> Path:
     return save_demo_ruler(demo_corpus, tmp_path_factory.mktemp("ruler") / "model")
-
-
-@pytest.fixture
-def run(monkeypatch):
-    """Run the command; give its exit code and its output, white space folded."""
-    monkeypatch.setenv("COLUMNS", "200")
-    app = typer.Typer()
-    app.command()(evaluate_cli)
-
-    def run_evaluate(*arguments) -> tuple[int, str]:
-        result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-        assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
-        return result.exit_code, " ".join(result.output.split())
-
-    return run_evaluate
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
@@ -51,21 +34,19 @@ def files_of(folder: Path) -> dict[str, bytes]:
 FILES = ("metrics.json", "predictions.jsonl", "texts.parquet", "pairs.parquet")
 
 
+def evaluate(*arguments: object, status: int = 0) -> str:
+    """Run the command; give what it prints, white space folded."""
+    return " ".join(call(evaluate_cli, *arguments, status=status).split())
+
+
 def outputs(folder: Path) -> list:
     """The arguments that have all files written into a folder."""
     return [folder / "metrics.json", "--tables", folder, "--predictions", folder / "predictions.jsonl"]
 
 
-def evaluate_all(run, model: Path, split: Path, folder: Path, *options) -> str:
-    """Write all files there are into a folder."""
-    code, printed = run(model, split, *outputs(folder), *options)
-    assert code == 0, printed
-    return printed
-
-
-def test_files_are_written_and_no_other(run, model, demo_corpus, tmp_path):
+def test_files_are_written_and_no_other(model, demo_corpus, tmp_path):
     out = tmp_path / "new" / "folder"
-    evaluate_all(run, model, demo_corpus / "test", out, "--merge-metrics", demo_corpus.parent / "merge.json")
+    evaluate(model, demo_corpus / "test", *outputs(out), "--merge-metrics", demo_corpus.parent / "merge.json")
     assert set(files_of(out)) == set(FILES)
     assert [path.name for path in tmp_path.iterdir()] == ["new"]
     metrics = json.loads((out / "metrics.json").read_text())
@@ -78,8 +59,8 @@ def test_files_are_written_and_no_other(run, model, demo_corpus, tmp_path):
     assert metrics["unscored"] > 0
 
 
-def test_scores_are_those_of_the_predictions_that_are_written(run, model, demo_corpus, tmp_path):
-    evaluate_all(run, model, demo_corpus / "test", tmp_path)
+def test_scores_are_those_of_the_predictions_that_are_written(model, demo_corpus, tmp_path):
+    evaluate(model, demo_corpus / "test", *outputs(tmp_path))
     docs = list(read_predictions(tmp_path / "predictions.jsonl"))
     metrics = json.loads((tmp_path / "metrics.json").read_text())
     assert metrics["predictions_digest"] == Tables.of(tmp_path).digest()
@@ -89,11 +70,9 @@ def test_scores_are_those_of_the_predictions_that_are_written(run, model, demo_c
     assert sum(counts.get("found", 0) for counts in causes) == sum(row["right"] for row in metrics["errors"].values())
 
 
-def test_texts_that_the_pipeline_was_trained_on_are_told_and_f_is_without_them_as_well(
-    run, model, demo_corpus, tmp_path
-):
+def test_texts_that_the_pipeline_was_trained_on_are_told_and_f_is_without_them_as_well(model, demo_corpus, tmp_path):
     split = demo_corpus / "train"
-    assert "ℹ Unknown whether the pipeline was trained on some of the" in evaluate_all(run, model, split, tmp_path)
+    assert "ℹ Unknown whether the pipeline was trained on some of the" in evaluate(model, split, *outputs(tmp_path))
     before = json.loads((tmp_path / "metrics.json").read_text())
     assert before["seen"] is None
     docs = list(read_predictions(tmp_path / "predictions.jsonl"))
@@ -101,7 +80,7 @@ def test_texts_that_the_pipeline_was_trained_on_are_told_and_f_is_without_them_a
     for seen in (0, 9):
         digests = np.array(sorted(int(doc.key[:16], 16) for doc in docs[:seen]), np.uint64)
         write_seen(trained, digests)
-        printed = evaluate_all(run, trained, split, tmp_path)
+        printed = evaluate(trained, split, *outputs(tmp_path))
         metrics = json.loads((tmp_path / "metrics.json").read_text())
         tables, labels = Tables.of(tmp_path), read_manifest(demo_corpus).labels
         f, kept = metrics["all_gold"]["f"], Tables.of(tmp_path / "model")
@@ -119,16 +98,16 @@ def test_texts_that_the_pipeline_was_trained_on_are_told_and_f_is_without_them_a
         assert ("trained on" in printed) == (without != f) == bool(seen)
 
 
-def test_one_process_and_two_write_equal_bytes(run, model, demo_corpus, tmp_path):
-    printed = [evaluate_all(run, model, demo_corpus / "test", tmp_path / str(n), "--workers", n) for n in (1, 2)]
+def test_one_process_and_two_write_equal_bytes(model, demo_corpus, tmp_path):
+    printed = [evaluate(model, demo_corpus / "test", *outputs(tmp_path / str(n)), "--workers", n) for n in (1, 2)]
     one, other = files_of(tmp_path / "1"), files_of(tmp_path / "2")
     assert one == other
     assert one["metrics.json"].endswith(b"}\n")
     assert printed[0].split("Scores on")[0] == printed[1].split("Scores on")[0]
 
 
-def test_the_table_has_a_row_for_each_label(run, model, demo_corpus, tmp_path):
-    printed = evaluate_all(run, model, demo_corpus / "test", tmp_path)
+def test_the_table_has_a_row_for_each_label(model, demo_corpus, tmp_path):
+    printed = evaluate(model, demo_corpus / "test", *outputs(tmp_path))
     metrics = json.loads((tmp_path / "metrics.json").read_text())
     assert "Label P R F1 95% Support" in printed
     for label, row in metrics["all_gold"]["labels"].items():
@@ -154,12 +133,12 @@ def test_where_gold_overlaps_all_spans_are_scored(capsys, tmp_path):
     }
 
 
-def test_the_agreement_of_annotators_is_beside_the_scores(run, model, demo_corpus, tmp_path):
+def test_the_agreement_of_annotators_is_beside_the_scores(model, demo_corpus, tmp_path):
     ledger = json.loads((demo_corpus.parent / "merge.json").read_text())
     agreement = {"PERSON": {"both": 3, "spans": 8, "texts": 2}, "DATE": {"both": 0, "spans": 0, "texts": 9}}
     (tmp_path / "merge.json").write_text(json.dumps({**ledger, "agreement": agreement}))
     out = tmp_path / "out"
-    evaluate_all(run, model, demo_corpus / "test", out, "--merge-metrics", tmp_path / "merge.json")
+    evaluate(model, demo_corpus / "test", *outputs(out), "--merge-metrics", tmp_path / "merge.json")
     assert json.loads((out / "metrics.json").read_text())["agreement"] == {"PERSON": {"f": 0.75, "texts": 2}}
 
 
@@ -171,34 +150,28 @@ def test_the_agreement_of_annotators_is_beside_the_scores(run, model, demo_corpu
         (["--merge-metrics", "none.json"], "none.json"),
     ],
 )
-def test_what_is_refused(options, message, run, model, demo_corpus, tmp_path, monkeypatch):
+def test_what_is_refused(options, message, model, demo_corpus, tmp_path, monkeypatch):
     monkeypatch.setattr(evaluation, "use_gpu", lambda gpu_id: None)
-    code, printed = run(model, demo_corpus / "test", tmp_path / "metrics.json", *options)
-    assert code == 1
+    printed = evaluate(model, demo_corpus / "test", tmp_path / "metrics.json", *options, status=1)
     assert "Nothing was evaluated" in printed
     assert message in printed
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_argument_that_is_not_there_has_a_remedy(run, model, demo_corpus, tmp_path):
+def test_an_argument_that_is_not_there_has_a_remedy(model, demo_corpus, tmp_path):
     for arguments, message in (
         ((tmp_path / "model", demo_corpus / "test"), "model: no trained pipeline; run the training first"),
         ((model, tmp_path / "corpus" / "test"), f"{MANIFEST}: there is no such file; run the merge to completion"),
         ((model, demo_corpus / "none"), "none: not a split of that corpus; give train or dev or test"),
     ):
-        code, printed = run(*arguments, tmp_path / "metrics.json")
-        assert code == 1
-        assert message in printed
+        assert message in evaluate(*arguments, tmp_path / "metrics.json", status=1)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_files_that_another_process_is_writing_are_refused_at_once(
-    run, model, demo_corpus, tmp_path, monkeypatch, file
-):
+def test_files_that_another_process_is_writing_are_refused_at_once(model, demo_corpus, tmp_path, monkeypatch, file):
     monkeypatch.setattr(predict, "predict_part", lambda job: pytest.fail("it was begun"))
     with another_process(locked(tmp_path / file)):
-        code, printed = run(model, demo_corpus / "test", *outputs(tmp_path))
-    assert code == 1
-    assert f"{file}: another process is writing this; wait until it ends" in " ".join(printed.split())
+        printed = evaluate(model, demo_corpus / "test", *outputs(tmp_path), status=1)
+    assert f"{file}: another process is writing this; wait until it ends" in printed
     assert list(tmp_path.iterdir()) == []

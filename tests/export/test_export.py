@@ -5,9 +5,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-import typer
 import yaml
-from typer.testing import CliRunner
 
 from labelwise.corpus.tasks import file_names, input_hash, task_hash
 from labelwise.corpus.tokenizer import TokenizerRules
@@ -22,7 +20,7 @@ from labelwise.sources.brat import Reading, find_documents, read_document
 from labelwise.sources.convert_brat import convert_brat
 from labelwise.sources.prodigy import parse_task
 from scripts.export import export_cli
-from tests.conftest import ROOT, Merging
+from tests.conftest import ROOT, Merging, call
 from tests.export.predicted import write_predicted
 
 ORDERED = {"sure": [(0, 4, "A", 0.99)], "unsure": [(0, 2, "A", 0.97), (2, 6, "B & <C>", 0.55)], "none": []}
@@ -272,12 +270,9 @@ def test_other_sources_and_folders_are_refused(tmp_path, demo_corpus):
 
 
 def test_the_command_exports_a_split_and_replaces_an_export(tmp_path, demo_corpus):
-    app = typer.Typer()
-    app.command()(export_cli)
     assert export(demo_corpus, tmp_path / "out", "texts").texts == 30
     assert {key for task in read_tasks(tmp_path / "out" / "texts.jsonl") for key in task} == {"text", "meta"}
-    result = CliRunner().invoke(app, [str(demo_corpus), str(tmp_path / "out"), "--splits", "test"])
-    assert result.exit_code == 0, result.output
+    call(export_cli, demo_corpus, tmp_path / "out", "--splits", "test")
     manifest = json.loads((demo_corpus / "manifest.json").read_text())
     assert len(list((tmp_path / "out").rglob("*.txt"))) == manifest["splits"]["test"]["texts"]
 

@@ -6,14 +6,12 @@ from pathlib import Path
 
 import msgspec
 import pytest
-import typer
-from typer.testing import CliRunner
 
 from labelwise.errors import InputError
 from labelwise.evaluate.scores import Metrics
 from labelwise.report.page import Base, hash_of, make_report
 from scripts.report import report_cli
-from tests.conftest import write_jsonl
+from tests.conftest import call, write_jsonl
 from tests.report.report_inputs import HOSTILE, make_docs, write_results
 
 
@@ -255,21 +253,14 @@ def test_a_pipeline_without_a_mistake_has_a_report(tmp_path):
     assert json.loads(page.scripts[0])["examples"] == {}
 
 
-def run(*arguments: str):
-    app = typer.Typer()
-    app.command()(report_cli)
-    return CliRunner().invoke(app, list(arguments))
-
-
 def test_the_command_writes_the_page_and_says_what_to_do_first(results, tmp_path):
     out = tmp_path / "new" / "report.html"
-    result = run(str(out), "--pipeline", "cpu", "--root", str(results))
-    assert result.exit_code == 0, result.output
+    printed = call(report_cli, out, "--pipeline", "cpu", "--root", results)
     assert out.read_text(encoding="utf8") == render(results, "cpu")
-    *_, first, where = result.output.splitlines()
+    *_, first, where = printed.splitlines()
     assert first == "First: DRUG: label more texts: weasel run predict"
     assert where == out.resolve().as_uri()
-    assert "F1 0." in result.output
+    assert "F1 0." in printed
 
 
 @pytest.mark.parametrize("pipeline", ["cpu", "gpu"])
@@ -281,9 +272,9 @@ def test_an_undertrained_pipeline_is_trained_longer_before_anything_else(pipelin
     page = Page(render(tmp_path, pipeline))
     why = "training stopped too early: on dev, the score still rose by 4.6 points"
     assert page.headings[0].startswith(f"Not yet: {why}")
-    result = run(str(tmp_path / "page.html"), "--pipeline", pipeline, "--root", str(tmp_path))
+    printed = call(report_cli, tmp_path / "page.html", "--pipeline", pipeline, "--root", tmp_path)
     command = f"weasel run {'all' if pipeline == 'cpu' else 'gpu'}"
-    assert result.output.splitlines()[-2] == f"First: set {pipeline}_steps: 2600 in project.yml: {command}"
+    assert printed.splitlines()[-2] == f"First: set {pipeline}_steps: 2600 in project.yml: {command}"
     assert page.text("labels").count("train longer") == 6
 
 

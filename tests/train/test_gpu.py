@@ -2,14 +2,12 @@
 
 import json
 import re
-import subprocess
-import sys
 
 import pytest
 
 from labelwise.device import gpu_load
 from labelwise.evaluate.run import evaluate_pipeline
-from tests.conftest import ROOT
+from tests.conftest import run_python
 from tests.train.training import GPU, losses, train_in, with_bert
 
 torch = pytest.importorskip("torch")
@@ -57,10 +55,6 @@ print("halved to", train_pipeline(recipe, "model", "curve.tsv").state.sub_batch)
 def test_memory_that_runs_out_is_halved(demo_corpus, tiny_bert, tmp_path):
     """In less memory than a batch takes of all texts."""
     given = [str(GPU), str(demo_corpus), json.dumps(with_bert(tiny_bert, max_steps=2, **{"batcher.size": 10**7}))]
-    command = [sys.executable, "-c", LESS, *given]
-    done = subprocess.run(
-        command, cwd=tmp_path, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False
-    )
-    halved = re.search(r"halved to (\d+)", done.stdout)
-    assert halved, done.stderr
+    halved = re.search(r"halved to (\d+)", run_python("-c", LESS, *given, cwd=tmp_path))
+    assert halved
     assert int(halved[1]) > 0

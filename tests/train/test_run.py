@@ -9,9 +9,7 @@ from pathlib import Path
 
 import pytest
 import spacy
-import typer
 from spacy.util import load_config
-from typer.testing import CliRunner
 
 from labelwise.corpus.tokenizer import make_nlp, read_rules
 from labelwise.errors import InputError
@@ -24,9 +22,9 @@ from labelwise.train.config import read_settings
 from labelwise.train.reader import PartitionedCorpus
 from labelwise.train.recipe import Recipe
 from labelwise.train.registry import make_corpus_tokenizer
-from scripts import train as train_script
+from scripts.train import train_cli
 from tests.bare import bare_environment
-from tests.conftest import ROOT, another_process, read_docs
+from tests.conftest import ROOT, another_process, call, read_docs
 from tests.train.training import CPU, GPU, STEPS, curve, files, train_in, with_bert
 
 TEXT = "Heat 5 mL to 60degC, said Zoë Barton of Mercury Labs on 3 May 1999."
@@ -128,12 +126,9 @@ def test_another_training_to_the_same_folder_is_refused_at_once(demo_corpus, tmp
 def test_command_lines_fail_with_a_remedy(arguments, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "nowhere").mkdir()
-    app = typer.Typer()
-    app.command()(train_script.train_cli)
     corpus, *options = arguments
-    result = CliRunner().invoke(app, [str(CPU), corpus, "m", "--curve", "c.tsv", *options])
-    assert result.exit_code == 1
-    assert message in " ".join(result.output.split())
+    printed = call(train_cli, CPU, corpus, "m", "--curve", "c.tsv", *options, status=1)
+    assert message in " ".join(printed.split())
     assert [path.name for path in tmp_path.iterdir()] == ["nowhere"]
 
 

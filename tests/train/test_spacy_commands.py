@@ -1,9 +1,6 @@
 """spaCy's own commands take corpus, configs and saved pipelines as they are, as docs/training.md says."""
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,7 +12,7 @@ from labelwise.demo.write import make_demo
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
 from labelwise.sources.convert_brat import convert_brat
-from tests.conftest import ROOT, TINY
+from tests.conftest import ROOT, TINY, run_python
 from tests.train.training import CPU, train_in
 
 CODE = ["--code", "labelwise/train/registry.py"]
@@ -27,16 +24,7 @@ PREDICTED = "Ms Ann Lee of Lundberg Ltd met Mr John Smith in Paris, at 60degC."
 
 def run(*command: object) -> str:
     """Run a command of spaCy in the project's folder, and give what it prints."""
-    done = subprocess.run(
-        [sys.executable, "-m", "spacy", *map(str, command)],
-        cwd=ROOT,
-        env={**os.environ, "NO_COLOR": "1", "ANSI_COLORS_DISABLED": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    return run_python("-m", "spacy", *command, NO_COLOR="1", ANSI_COLORS_DISABLED="1")
 
 
 @pytest.fixture(scope="module")
