@@ -42,13 +42,18 @@ def make_corpus(docs: int, out: Path, *, words: int = 790, dev_ratio: float = 0.
     return corpus
 
 
-def train_steps(config_file: Path, corpus: Path, out: Path, steps: int, *options: str) -> Trained:
-    """Train for `steps` steps, of which all after the first evaluation count, which comes after the warm-up."""
+def train_steps(config_file: Path, corpus: Path, out: Path, steps: int, *options: str, reader: str = "") -> Trained:
+    """Train for `steps` steps, of which all after the first evaluation count, which comes after the warm-up.
+
+    reader (str): a registered one of `benchmarks.loaders`, in place of the config's.
+    """
     config = load_config(config_file, interpolate=False)
     config["training"] |= {"max_steps": steps, "eval_frequency": max(WARM_UP, steps // 2)}
+    if reader:
+        config["corpora"]["train"]["@readers"] = reader
     config.to_disk(out / "config.cfg")
     files = [str(out / "config.cfg"), str(corpus), str(out / "model"), "--curve", str(out / "curve.tsv")]
-    taken = measure("scripts.train", *files, *options)
+    taken = measure("benchmarks.loaded_train" if reader else "scripts.train", *files, *options)
     with (out / "resources.tsv").open() as file:
         *_, last = csv.DictReader(file, delimiter="\t")
     return Trained(float(last["words_per_second"]), taken)
