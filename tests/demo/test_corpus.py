@@ -1,6 +1,5 @@
 """The demo corpus: the same bytes for the same seed, hard enough to be worth a try, in both forms."""
 
-import re
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -8,11 +7,10 @@ import pytest
 
 from labelwise.demo.corpus import DemoDoc, add_noise, make_doc
 from labelwise.demo.grammar import LABELS
-from labelwise.demo.write import MARK, make_demo, write_docs
+from labelwise.demo.write import MARK, make_demo
 from labelwise.errors import InputError
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
-from labelwise.sources.brat import find_documents, read_document
 from labelwise.sources.convert_brat import convert_brat
 from labelwise.sources.declarations import load_datasets
 from scripts.make_demo import make_demo_cli
@@ -39,33 +37,17 @@ def test_bytes_depend_on_neither_process_nor_hash_seed(tmp_path: Path) -> None:
 
 def test_forms_are_ambiguous_and_no_label_is_rare_or_everywhere(docs: list[DemoDoc]) -> None:
     labels: defaultdict[str, set[str]] = defaultdict(set)
-    unmarked: Counter[str] = Counter()
     for doc in docs:
-        position = 0
         for start, end, label in doc.spans:
             labels[doc.text[start:end]].add(label)
-            unmarked.update(re.findall(r"\w+", doc.text[position:start]))
-            position = end
     assert sum(len(of_form) > 1 for of_form in labels.values()) > 50
-    assert {"PERSON", "PLACE", "COMPANY"} <= labels["Jordan"]
-    assert {"PERSON", "DATE"} <= labels["May"]
     assert sum({"PERSON", "JUDGE"} <= of_form for of_form in labels.values()) > 5
-    assert sum(form in unmarked for form in labels) > 30
     counts = Counter(label for doc in docs for label in {label for *_, label in doc.spans})
     assert set(counts) == set(LABELS)
     assert 15 <= min(counts.values()) < max(counts.values()) < 0.7 * len(docs)
     known = {doc.text[start:end] for doc in docs[:320] for start, end, _ in doc.spans}
     names = {doc.text[start:end] for doc in docs[320:] for start, end, label in doc.spans if label == "PERSON"}
     assert len(names - known) > len(names) / 2
-
-
-def test_brat_reads_back_as_made(tmp_path: Path, docs: list[DemoDoc]) -> None:
-    write_docs(docs[:60], LABELS, tmp_path / "out", "brat")
-    read = [read_document(stem, tmp_path / "out") for stem in find_documents(tmp_path / "out")]
-    for document, doc in zip(read, sorted(docs[:60]), strict=True):
-        assert (document.path, document.text) == (doc.path, doc.text)
-        assert [mention[:3] for mention in document.mentions] == doc.spans
-        assert not document.problems
 
 
 @pytest.mark.parametrize("format", ["brat", "prodigy", "both"])

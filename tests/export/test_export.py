@@ -91,28 +91,32 @@ def test_merging_a_data_set_for_each_label_gives_the_same_docs(tmp_path, split, 
     assert (done.texts, done.spans) == (report["documents"]["converted"], report["annotations"]["converted"])
 
 
-def test_each_task_has_prodigys_hashes(tmp_path):
+def test_each_task_has_prodigys_hashes_and_the_tokens_of_the_projects_tokenizer(tmp_path):
+    """Prodigy takes tokens as they are, and its own would split this span: it then refuses the row."""
     (tmp_path / "brat").mkdir()
-    (tmp_path / "brat" / "d.txt").write_text("a cat, no dog")
-    (tmp_path / "brat" / "d.ann").write_text("T1\tn 2 5\tcat\nT2\tN 10 13\tdog\n")
+    (tmp_path / "brat" / "d.txt").write_text("a cat, 60degC")
+    (tmp_path / "brat" / "d.ann").write_text("T1\tn 9 13\tdegC\nT2\tN 2 5\tcat\n")
     convert_brat(tmp_path / "brat", tmp_path / "tasks", split="test")
-    export(tmp_path / "tasks", tmp_path / "out", "prodigy-by-label")
+    settings = Settings(tokenizer=TokenizerRules(infixes=(r"(?<=[0-9])(?=[a-z])",)))
+    export(tmp_path / "tasks", tmp_path / "out", "prodigy-by-label", settings=settings)
     declared = yaml.safe_load((tmp_path / "out" / "datasets.yml").read_text())
     assert [(one["name"], one["labels"], one["split"]) for one in declared] == [
         ("test-N", ["N"], "test"),
         ("test-n", ["n"], "test"),
     ]
     [task] = read_tasks(tmp_path / "out" / declared[1]["path"])
-    assert [token["text"] for token in task.pop("tokens")] == ["a", "cat", ",", "no", "dog"]
+    *tokens, last = task.pop("tokens")
+    assert [token["text"] for token in tokens] == ["a", "cat", ",", "60"]
+    assert last == {"text": "degC", "start": 9, "end": 13, "id": 4, "ws": False}
     marked = task["spans"][0]
-    assert (marked.pop("token_start"), marked.pop("token_end")) == (1, 1)
+    assert (marked.pop("token_start"), marked.pop("token_end")) == (4, 4)
     assert task == {
-        "text": "a cat, no dog",
-        "_input_hash": input_hash("a cat, no dog"),
-        "_task_hash": task_hash(input_hash("a cat, no dog"), [{"start": 2, "end": 5, "label": "n"}]),
+        "text": "a cat, 60degC",
+        "_input_hash": input_hash("a cat, 60degC"),
+        "_task_hash": task_hash(input_hash("a cat, 60degC"), [{"start": 9, "end": 13, "label": "n"}]),
         "_is_binary": False,
         "_view_id": "ner_manual",
-        "spans": [{"start": 2, "end": 5, "label": "n"}],
+        "spans": [{"start": 9, "end": 13, "label": "n"}],
         "answer": "accept",
         "meta": {"doc": "d.txt"},
     }
@@ -275,18 +279,3 @@ def test_the_command_exports_a_split_and_replaces_an_export(tmp_path, demo_corpu
     call(export_cli, demo_corpus, tmp_path / "out", "--splits", "test")
     manifest = json.loads((demo_corpus / "manifest.json").read_text())
     assert len(list((tmp_path / "out").rglob("*.txt"))) == manifest["splits"]["test"]["texts"]
-
-
-def test_tasks_have_the_tokens_of_the_projects_tokenizer(tmp_path):
-    """Prodigy takes them as they are, and its own would split these spans: Prodigy then refuses the row."""
-    (tmp_path / "brat").mkdir()
-    (tmp_path / "brat" / "a.txt").write_text("Add 60degC water")
-    (tmp_path / "brat" / "a.ann").write_text("T1\tUNIT 6 10\tdegC\n")
-    convert_brat(tmp_path / "brat", tmp_path / "tasks")
-    settings = Settings(tokenizer=TokenizerRules(infixes=(r"(?<=[0-9])(?=[a-z])",)))
-    export(tmp_path / "tasks", tmp_path / "out", "prodigy-by-label", settings=settings)
-    (task,) = (json.loads(line) for line in (tmp_path / "out" / "UNIT.jsonl").read_text().splitlines())
-    assert [token["text"] for token in task["tokens"]] == ["Add", "60", "degC", "water"]
-    assert task["tokens"][2] == {"text": "degC", "start": 6, "end": 10, "id": 2, "ws": True}
-    (span,) = task["spans"]
-    assert (span["token_start"], span["token_end"]) == (2, 2)

@@ -12,7 +12,6 @@ from labelwise.corpus.annotation import Annotation, annotate
 from labelwise.errors import InputError
 from labelwise.train import reader
 from labelwise.train.reader import PartitionedCorpus
-from tests.conftest import read_docs
 
 NLP = spacy.blank("en")
 
@@ -78,12 +77,6 @@ def test_the_order_is_the_seeds_and_nobody_elses(partitions):
     random.setstate(state)
     list(one(NLP))
     assert random.getstate() == state
-
-
-def test_unshuffled_is_in_order(partitions):
-    expected = [f"text {part} {number} cat" for part in range(4) for number in range(5)]
-    assert texts(PartitionedCorpus(partitions)(NLP)) == expected
-    assert [doc.text for doc in read_docs(partitions, NLP)] == expected
 
 
 @pytest.fixture

@@ -132,12 +132,10 @@ def test_command_lines_fail_with_a_remedy(arguments, message, tmp_path, monkeypa
     assert [path.name for path in tmp_path.iterdir()] == ["nowhere"]
 
 
-def test_a_limit_is_of_train_alone_and_takes_the_texts_with_the_lowest_keys(demo_corpus, tmp_path):
+def test_a_limit_is_of_train_alone_and_takes_the_texts_with_the_lowest_keys(demo_corpus):
     """So a larger one has all of a smaller one."""
-    trained = train_in(tmp_path, demo_corpus, {**STEPS, "training.max_epochs": 1}, limit=3)
-    assert trained.texts["texts"] == 3
-    config = spacy.load(tmp_path / "model").config["corpora"]
-    assert (config["train"]["limit"], config["dev"]["limit"]) == (3, 0)
+    corpora = read_settings(Recipe(CPU, demo_corpus, limit=3)).interpolate()["corpora"]
+    assert (corpora["train"]["limit"], corpora["dev"]["limit"]) == (3, 0)
     read = [eg.reference.text for eg in PartitionedCorpus(demo_corpus / "train", limit=3)(spacy.blank("en"))]
     every = [doc.text for doc in read_docs(demo_corpus / "train", spacy.blank("en"))]
     assert read == sorted(every, key=lambda text: text_key(text.encode("utf8")))[:3]
