@@ -105,5 +105,5 @@ def is_out_of_memory(error: BaseException) -> bool:
     """Tell whether memory ran out, in any of the libraries: numpy, cupy, PyTorch on a CPU or a GPU."""
     if isinstance(error, MemoryError) or type(error).__name__ in ("OutOfMemoryError", "AcceleratorOutOfMemoryError"):
         return True
-    said = ("out of memory", "can't allocate memory", "ALLOC_FAILED", "ALLOCATION_FAILED")
+    said = ("out of memory", "can't allocate memory", "ALLOC_FAILED", "ALLOCATION_FAILED", "create a primitive")
     return isinstance(error, RuntimeError) and any(words in str(error) for words in said)
