@@ -52,14 +52,8 @@ def file_names(labels: Iterable[str]) -> dict[str, str]:
     """
     slugs = {label: re.sub(r"[^A-Za-z0-9_-]+", "_", label)[:100] for label in labels}
     taken = Counter(slug.lower() for slug in slugs.values()) + Counter(["problems"])
-    # What ends like a digest gets one, too: nothing else then has its name.
-    as_is = {label for label, slug in slugs.items() if slug == label and taken[slug.lower()] == 1}
-    as_is -= {label for label in as_is if re.search("-[0-9a-fA-F]{8,}$", label)}
-    digests = {label: hashlib.sha256(label.encode()).hexdigest() for label in slugs}
-    for length in range(8, 65):
-        names = {
-            label: slug if label in as_is else f"{slug}-{digests[label][:length]}" for label, slug in slugs.items()
-        }
-        if len({name.lower() for name in names.values()}) == len(names):
-            break
-    return {label: name + ".jsonl" for label, name in names.items()}
+    names = {}
+    for label, slug in slugs.items():
+        plain = slug == label and taken[slug.lower()] == 1
+        names[label] = f"{slug}{'' if plain else '-' + hashlib.sha256(label.encode()).hexdigest()[:8]}.jsonl"
+    return names

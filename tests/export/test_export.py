@@ -131,11 +131,6 @@ def test_file_names_differ_where_case_does_not_count():
     assert file_names(labels[::-1]) == dict(reversed(names.items()))
 
 
-@pytest.mark.parametrize("labels", [["N", "n", "N-8ce86a6a"], ["N", "n", "n-8CE86A6A"], ["名", "_-51a5d681"]])
-def test_file_names_differ_where_a_label_looks_like_one(labels):
-    assert len({name.lower() for name in file_names(labels).values()}) == len(labels)
-
-
 @pytest.mark.parametrize(
     ("name", "path"),
     [
