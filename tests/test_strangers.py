@@ -21,9 +21,9 @@ from labelwise.corpus.tasks import file_names
 from labelwise.corpus.tokenizer import read_rules, read_tokenizer
 from labelwise.errors import InputError
 from labelwise.project.stages import dvc_yaml
-from labelwise.sources.assets import verify_assets
 from labelwise.sources.declarations import load_datasets
 from labelwise.sources.spacy_docs import read_spacy
+from labelwise.sources.untracked import find_untracked
 from labelwise.train.checkpoint import State, restore
 from labelwise.train.parameters import find_slots
 
@@ -156,7 +156,7 @@ def test_no_yaml_runs_anything(tmp_path, mark, tag):
     for name, read in (
         ("datasets.yml", lambda path: load_datasets([path])),
         ("project.yml", read_rules),
-        ("project.yml", lambda path: verify_assets(tmp_path, path)),
+        ("project.yml", lambda path: find_untracked([], tmp_path, path)),
         ("project.yml", dvc_yaml),
         ("tokenizer.json", read_tokenizer),
     ):

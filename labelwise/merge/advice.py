@@ -15,8 +15,8 @@ from labelwise.merge.commit import first_problem
 from labelwise.merge.partition import PROBLEMS
 from labelwise.merge.rules.decisions import SUPERSEDED
 from labelwise.merge.rules.settings import Settings, load_tokenizer
-from labelwise.sources.assets import find_untracked
 from labelwise.sources.declarations import read_all_entries
+from labelwise.sources.untracked import find_untracked
 from labelwise.text import counted
 
 MANY = 0.1  # of a data set's rows, from which on it is worth a warning that they aren't used

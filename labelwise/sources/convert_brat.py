@@ -18,7 +18,6 @@ from labelwise.corpus.tasks import DATASETS
 from labelwise.errors import InputError
 from labelwise.files import check_replaceable, staged
 from labelwise.parallel import Progress, no_progress
-from labelwise.sources.assets import verify_assets
 from labelwise.sources.brat import (
     AS_IT_IS,
     NOT_CONVERTED,
@@ -109,8 +108,7 @@ def convert_brat(
     tell (Callable): is told that `fallback` is converted, and how many spans are renamed.
 
     RAISES (InputError): no document, no label, no such encoding, a folder that mustn't be replaced, or that another
-        process is writing, a corpus with another checksum than in project.yml, or that changes meanwhile, or, with
-        `strict`, a line that can't be converted.
+        process is writing, a corpus that changes meanwhile, or, with `strict`, a line that can't be converted.
     """
     check_out(out, [folder for folder in (brat_dir, fallback) if folder])
     check_encoding(how.encoding)
@@ -118,7 +116,6 @@ def convert_brat(
     with staged(out, folder=True) as folder:
         brat_dir, stems = choose_folder(brat_dir, fallback, tell)
         before = stat_of(brat_dir, READ_SUFFIXES)
-        verify_assets(brat_dir)
         how = how._replace(predicted=find_predicted(brat_dir))
         folders = split_folders(stems, brat_dir, tell) if split == "folder" else {}
         others = "auto" if split == "folder" else split
