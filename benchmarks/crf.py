@@ -169,10 +169,11 @@ def main(
                 f1, macro_f1, seconds, rates = zip(*scores, strict=True)
                 spreads = [(median(values), min(values), max(values)) for values in (f1, macro_f1)]
                 cells = spreads if len(scores) > 1 else [f1[0], macro_f1[0]]
-                begin = (corpus.parent.name, f"{texts:,}", METHODS[each], None if each == "crf" else steps)
+                drawn = (None, None) if each == "crf" else (steps, seeds)
+                begin = (corpus.parent.name, f"{texts:,}", METHODS[each], *drawn)
                 rows.append((*begin, *cells, median(seconds), median(rates)))
                 print(*rows[-1], sep="\t", flush=True)
-    columns = {"corpus": "", "texts": "", "method": "", "steps": ",", "F1": ".3f", "macro F1": ".3f"}
+    columns = {"corpus": "", "texts": "", "method": "", "steps": ",", "seeds": ",", "F1": ".3f", "macro F1": ".3f"}
     write_result(name, columns | {"CPU seconds of training": ",.0f", "words per second": ",.0f"}, rows)
 
 

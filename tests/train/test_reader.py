@@ -11,7 +11,7 @@ from spacy.tokens import Doc, DocBin
 from labelwise.corpus.annotation import Annotation, annotate
 from labelwise.errors import InputError
 from labelwise.train import reader
-from labelwise.train.reader import PartitionedCorpus
+from labelwise.train.reader import PartitionedCorpus, deal_out
 
 NLP = spacy.blank("en")
 
@@ -173,3 +173,13 @@ def test_folds_leave_out_each_text_once(partitions):
     assert all(len(fold) >= 3 for fold in left_out)
     (partitions / "part-00003.spacy").unlink()
     assert set(texts(PartitionedCorpus(partitions, leave_out=0, folds=3)(NLP))).isdisjoint(left_out[0])
+
+
+def test_a_batch_is_dealt_out_so_that_all_ranks_have_about_as_many_words():
+    texts = ["a" * length for length in (3, 90, 40, 2, 31, 55, 20, 19)]
+    shares = deal_out(texts, 2)
+    assert [sorted(map(len, share)) == [*map(len, share)] for share in shares] == [True, True]
+    assert sorted(text for share in shares for text in share) == sorted(texts)
+    one, other = (sum(map(len, share)) for share in shares)
+    assert abs(one - other) <= 10
+    assert deal_out(texts[:1], 3) == [texts[:1], [], []]
