@@ -15,8 +15,9 @@ cause that costs it the most, as far as there is evidence that the step removes 
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
 from typing import NamedTuple
+
+import numpy as np
 
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.warnings import ScoreWarning, name_labels, warnings_about_merge, warnings_about_split
@@ -28,8 +29,7 @@ from labelwise.text import counted
 
 KNOWN = 10  # gold spans that train marks alike, from which their share says something
 TRAINED = 0.5  # of those, below which a pipeline is undertrained
-RISING = 0.005  # what the last evaluation on dev must add to the score, from which another is worth it
-LONGER = 2  # times the steps
+WORTH = 0.01  # what twice the steps must add to the score on dev
 SOME = 3  # spans of a cause, and findings of the check, from which they are worth a step
 CASES = 30  # that are decided, from which they say how often gold is wrong
 RANDOM = 100  # test texts that are annotated anew
@@ -119,7 +119,7 @@ def _sentence(
     held = [(row, step) for row, step in rows if row.verdict == "hold"]
     if longer and curve:
         command = f"weasel run {'all' if pipeline == 'cpu' else pipeline}"
-        do = f"set {pipeline}_steps: {LONGER * curve.steps[-1]} in project.yml: {command}"
+        do = f"set {pipeline}_steps: {2 * curve.steps[-1]} in project.yml: {command}"
         return "Not yet", f"training stopped too early: {longer}", do
     if metrics.seen and metrics.seen.texts:
         return "Can't tell", f"{metrics.seen.texts:,} of the test texts were trained on", SEEN_REMEDY
@@ -146,19 +146,28 @@ def _sentence(
 def train_longer(metrics: Metrics, curve: Curve | None) -> str:
     """Say why a pipeline is undertrained, so that its scores say little of the annotations yet; empty if it isn't.
 
-    It is if it finds fewer than half of the words that train marks alike, or if the score on dev still rises: if the
-    last evaluation is better than all before, by more than RISING, and by more than it ever fell between two of them.
+    It is if it finds fewer than half of the words that train marks alike, or if twice the steps are worth it.
     """
     if not curve or not curve.steps:
         return ""
     gold, found = metrics.alike or (0, 0)
     if gold >= KNOWN and found < TRAINED * gold:
         return f"it finds only {found:,} of {gold:,} spans whose words train marks alike"
-    *before, last = curve.scores
-    gain = last - max(before, default=last)
-    if gain > max([RISING, *(earlier - later for earlier, later in pairwise(before))]):
-        return f"on dev, the score still rose by {100 * gain:.1f} points at the end"
+    if (gain := expect_gain(curve)) > WORTH:
+        return f"the score on dev still rises, and twice the steps should add about {100 * gain:.1f} points"
     return ""
+
+
+def expect_gain(curve: Curve) -> float:
+    """Estimate what twice the steps add to the score on dev.
+
+    The next doubling of the steps adds as many times what the last one added as that was of the one before, and never
+    more than the last one (Aitken's delta-squared process). Between evaluations, the score is taken as rising evenly.
+    """
+    steps = [0, *curve.steps]
+    quarter, half, last = np.interp([steps[-1] / 4, steps[-1] / 2, steps[-1]], steps, [0, *curve.scores])
+    gain = float(max(0.0, last - half))
+    return gain and gain * gain / max(gain, half - quarter)
 
 
 def next_step(row: RankedLabel, ship_at: float, longer: bool, found: Mapping[str, int]) -> str:

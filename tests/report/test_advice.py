@@ -7,10 +7,10 @@ import pytest
 from labelwise.corpus.ledger import Ledger
 from labelwise.evaluate.results import Curve
 from labelwise.evaluate.scores import Errors, Metrics, Seen
-from labelwise.report.advice import advise, train_longer, warnings
+from labelwise.report.advice import advise, expect_gain, train_longer, warnings
 from tests.evaluate.test_ranking import make_metrics as scored
 
-FLAT = Curve([100, 200, 300], [0.5, 0.7, 0.69])
+FLAT = Curve([100, 200, 300, 400], [0.6, 0.7, 0.69, 0.7])
 
 
 def make_metrics(f_low: float = 0.5, alike: tuple[int, int] = (100, 90), **errors: Errors) -> Metrics:
@@ -79,7 +79,7 @@ def test_what_has_reached_the_goal_is_ready():
             FLAT,
             "Not yet",
             "training stopped too early: it finds only 49 of 100 spans whose words train marks alike",
-            "set gpu_steps: 600 in project.yml: weasel run gpu",
+            "set gpu_steps: 800 in project.yml: weasel run gpu",
         ),
         # Two labels of three with few test spans, or with predictions that nobody can judge.
         (
@@ -129,20 +129,32 @@ def test_texts_that_were_trained_on_say_nothing():
 
 
 @pytest.mark.parametrize(
+    ("scores", "gain"),
+    [
+        ([0.4, 0.6, 0.65, 0.7], 0.05),  # each doubling adds half of what the one before did: 0.2, 0.1
+        ([0.4, 0.6, 0.6, 0.6], 0.0),
+        ([0.4, 0.6, 0.65, 0.5], 0.0),
+        ([0.4, 0.42, 0.5, 0.55], 0.13),  # it rises ever faster: as much again, not more
+        ([0.6, 0.7], 0.1 * 0.1 / 0.3),  # untrained, it has 0: 0.3 after 50 steps, 0.6 after 100
+    ],
+)
+def test_what_twice_the_steps_add_follows_from_the_last_two_doublings(scores, gain):
+    assert expect_gain(Curve([100 * (n + 1) for n in range(len(scores))], scores)) == pytest.approx(gain)
+
+
+@pytest.mark.parametrize(
     ("scores", "alike", "longer"),
     [
-        ([0.5, 0.6], (0, 0), True),
-        ([0.5, 0.504], (0, 0), False),
-        ([0.5, 0.7, 0.6, 0.75], (0, 0), False),  # it rose by less than it once fell
-        ([0.5, 0.7, 0.69, 0.75], (0, 0), True),
-        ([0.7, 0.6], (10, 4), True),
-        ([0.7, 0.6], (10, 5), False),
-        ([0.7, 0.6], (9, 0), False),
+        ([0.4, 0.6, 0.65, 0.7], (0, 0), True),
+        ([0.4, 0.6, 0.65, 0.64], (0, 0), False),  # 0.04 after 0.2 leaves 0.008
+        ([0.7, 0.7, 0.7, 0.7], (10, 4), True),
+        ([0.7, 0.7, 0.7, 0.7], (10, 5), False),
+        ([0.7, 0.7, 0.7, 0.7], (9, 0), False),
         ([], (10, 0), False),
     ],
 )
 def test_a_pipeline_is_undertrained_if_known_words_are_missed_or_dev_still_rises(scores, alike, longer):
-    curve = Curve([*range(len(scores))], scores)
+    curve = Curve([100 * (n + 1) for n in range(len(scores))], scores)
     assert bool(train_longer(make_metrics(alike=alike, A=errors()), curve)) == longer
 
 
