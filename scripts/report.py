@@ -23,13 +23,14 @@ def report_cli(
     root: Annotated[
         Path, Option(help="Folder of the project; its project.yml, if there is one, has a section `report`")
     ] = Path(),
+    vectors: Annotated[str, Option(help="Vectors that the pipeline has: the report advises some otherwise")] = "",
 ) -> None:
     """Write the report of a pipeline: one HTML page that says what to do next."""
     with user_errors("No report was written"):
         project = root / "project.yml"
         section = read_section(project if project.is_file() else None, "report", ReportSection)
         base = read_base(section.base, pipeline, root)
-        report = write_report(root, pipeline, out, base=base, ship_at=section.ship_at)
+        report = write_report(root, pipeline, out, base=base, ship_at=section.ship_at, vectors=vectors)
     if advice := report.advice:
         print_warnings(advice.warnings)
         msg.info(f"F1 {report.f}. {advice.verdict}: {advice.why}")

@@ -55,7 +55,13 @@ class Report(NamedTuple):
 
 
 def write_report(
-    root: Path | str, pipeline: str, out: Path | str, *, base: Base | None = None, ship_at: float = SHIP_AT
+    root: Path | str,
+    pipeline: str,
+    out: Path | str,
+    *,
+    base: Base | None = None,
+    ship_at: float = SHIP_AT,
+    vectors: str = "",
 ) -> Report:
     """Write the report of a pipeline as an HTML page.
 
@@ -63,15 +69,18 @@ def write_report(
     pipeline (str): "cpu" or "gpu".
     base (Base | None): an earlier evaluation.
     ship_at (float): what the lower end of a label's interval of F1 must reach for it to be used.
+    vectors (str): those that the pipeline has.
     RAISES (InputError): there is nothing to report, a file isn't what it should be, or another process is writing it.
     """
     with staged(Path(out)) as path:
-        report = make_report(Path(root), pipeline, base=base, ship_at=ship_at)
+        report = make_report(Path(root), pipeline, base=base, ship_at=ship_at, vectors=vectors)
         path.write_text(report.page, encoding="utf8", newline="\n")
     return report
 
 
-def make_report(root: Path, pipeline: str, *, base: Base | None = None, ship_at: float = SHIP_AT) -> Report:
+def make_report(
+    root: Path, pipeline: str, *, base: Base | None = None, ship_at: float = SHIP_AT, vectors: str = ""
+) -> Report:
     """Make the page; see `write_report`."""
     results, deck = load_results(root, pipeline), read_deck(root)
     metrics, merge = results.metrics, results.merge
@@ -92,6 +101,7 @@ def make_report(root: Path, pipeline: str, *, base: Base | None = None, ship_at:
         f=f,
         lacking=read_lacking(root),
         ship_at=ship_at,
+        vectors=vectors,
         bar=metrics and divide_gold(metrics),
         decided=decided,
         names=NAMES,
