@@ -128,9 +128,8 @@ def read_all_entries(declarations: Sequence[Path]) -> Iterator[tuple[Path, Decla
 def load_datasets(declarations: Sequence[Path]) -> list[DataSet]:
     """Read the declarations, in the order of the files' paths, so that the order they are given in doesn't matter.
 
-    RAISES (InputError): a file isn't a list of declarations, a name or a file comes twice, labels are missing, or data
-        sets are on a server.
-    RAISES (FileNotFoundError): a declared file doesn't exist, or a pattern matches none.
+    RAISES (InputError): a file isn't a list of declarations, a name or a file comes twice, labels are missing, data sets
+        are on a server, or a declared file doesn't exist.
     """
     datasets = [_make_dataset(entry, _find_files(entry, file)) for file, entry in read_all_entries(declarations)]
     if not datasets:
@@ -275,10 +274,10 @@ def _find_named(folder: Path, declared: str, where: str) -> list[Path]:
         found = (Path(os.path.realpath(match)) for match in glob(str(folder / declared), recursive=True))
         matches = sorted({match for match in found if not match.is_dir()})
     if not matches:
-        raise FileNotFoundError(f"{where}: no file matches {path}")
+        raise InputError(f"{where}: correct its path, or put a file there: no file matches {path}")
     for match in matches:
         if not match.exists():
-            raise FileNotFoundError(f"{where}: there is no file {match}")
+            raise InputError(f"{where}: correct its path, or put the file there: there is no file {match}")
         open_file(match).close()
     return matches
 
