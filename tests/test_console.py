@@ -96,8 +96,9 @@ def test_a_command_that_is_interrupted_leaves_nothing(tmp_path):
         assert process.stdout.readline() == "begun\n"
         assert len(list(tmp_path.iterdir())) == 3, "a file, its lock, and a folder"
         process.send_signal(signal.SIGINT)
-        _, error = process.communicate(timeout=20)
+        printed, error = process.communicate(timeout=20)
     assert process.returncode == 130
+    assert "Interrupted; what was there before is unchanged" in " ".join(printed.split())
     assert error == ""
     assert list(tmp_path.iterdir()) == []
 

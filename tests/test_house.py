@@ -62,8 +62,3 @@ def test_the_package_knows_neither_scripts_nor_tests_nor_benchmarks():
         assert not re.search(r"(?m)^\s*(from|import) (scripts|tests|benchmarks)\b", file.read_text(encoding="utf8")), (
             file
         )
-
-
-@pytest.mark.parametrize("folder", FOLDERS, ids=name_of)
-def test_the_tests_mirror_the_folders(folder):
-    assert list((ROOT / "tests" / folder.relative_to(PACKAGE)).glob("test_*.py"))

@@ -15,7 +15,7 @@ from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
 from labelwise.report.page import write_report
-from labelwise.train.recipe import Recipe
+from labelwise.train.recipe import Recipe, default_config
 from labelwise.train.run import train_pipeline
 from tests.conftest import ROOT, TINY, read_docs
 
@@ -67,13 +67,19 @@ def test_a_language_without_rules_goes_from_tasks_to_a_report(merging):
     merging.add("person", ["PERSON"], [make_task(*made) for made in product(TEMPLATES, NAMES)])
     root = merging.root
     settings = Settings(lang="zh", tokenizer=RULES, dev_ratio=0.2, test_ratio=0.2)
-    merge_data([root / "tasks/datasets.yml"], root / "corpus", settings, metrics=root / "metrics/merge.json")
+    declared = str(root / "tasks/datasets.yml")  # paths may be strings
+    (root / "decisions").mkdir()
+    made = {"decisions": str(root / "decisions"), "metrics": str(root / "metrics/merge.json")}
+    merge_data([declared], str(root / "corpus"), settings, **made)
     steps = {"training.max_steps": 60, "training.eval_frequency": 60, "training.optimizer.learn_rate": 0.01}
-    recipe = Recipe(ROOT / "configs/cpu.cfg", root / "corpus", overrides=TINY | steps)
-    model = root / "training/cpu/model-best"
-    train_pipeline(recipe, model, root / "plots/cpu.tsv")
-    found = evaluate_pipeline(model, root / "corpus/test", tables=root / "training/cpu")
+    recipe = Recipe(str(default_config("cpu")), str(root / "corpus"), overrides=TINY | steps)
+    model = str(root / "training/cpu/model-best")
+    train_pipeline(recipe, model, str(root / "plots/cpu.tsv"), resources=str(root / "training/cpu/resources.tsv"))
+    metrics = str(root / "metrics/merge.json")
+    found = evaluate_pipeline(
+        model, str(root / "corpus/test"), tables=str(root / "training/cpu"), merge_metrics=metrics
+    )
     (root / "metrics/cpu.json").write_bytes(msgspec.json.encode(found.metrics))
-    write_report(root, "cpu", root / "cpu.html")
+    write_report(str(root), "cpu", str(root / "cpu.html"))
     assert found.metrics.all_gold.f > 0.8
     assert f"{found.metrics.all_gold.f:.3f}" in (root / "cpu.html").read_text(encoding="utf8")

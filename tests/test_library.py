@@ -5,13 +5,11 @@ import os
 import subprocess
 import sys
 
-import msgspec
 import pytest
 
 import labelwise
 from labelwise.train.recipe import default_config
-from labelwise.train.run import train_pipeline
-from tests.conftest import ROOT, TINY
+from tests.conftest import ROOT
 
 FUNCTIONS = ("merge_data", "train_pipeline", "evaluate_pipeline", "write_report")
 STATE = """
@@ -49,24 +47,6 @@ def test_what_is_public_can_be_had_and_is_documented():
     page = (ROOT / "docs" / "library.md").read_text(encoding="utf8")
     assert set(FUNCTIONS) < set(labelwise.__all__) <= set(dir(labelwise))
     assert [name for name in labelwise.__all__ if f"`{name}" not in page] == []
-
-
-def test_paths_may_be_strings(demo_corpus, tmp_path):
-    root, steps = str(tmp_path), {**TINY, "training.max_steps": 1, "training.eval_frequency": 1}
-    for folder in ("decisions", "metrics", "plots", "training/cpu"):
-        (tmp_path / folder).mkdir(parents=True)
-    corpus, metrics = f"{root}/corpus", f"{root}/metrics/merge.json"
-    settings = labelwise.Settings(overlap="first", test_ratio=0.3)
-    declared = str(demo_corpus.parent / "tasks/datasets.yml")
-    labelwise.merge_data([declared], corpus, settings, decisions=f"{root}/decisions", metrics=metrics)
-    recipe = labelwise.Recipe(str(default_config("cpu")), corpus, overrides=steps)
-    model, resources = f"{root}/training/cpu/model-best", f"{root}/training/cpu/resources.tsv"
-    train_pipeline(recipe, model, f"{root}/plots/cpu.tsv", resources=resources)
-    tables = f"{root}/training/cpu"
-    found = labelwise.evaluate_pipeline(model, f"{corpus}/test", tables=tables, merge_metrics=metrics)
-    (tmp_path / "metrics/cpu.json").write_bytes(msgspec.json.encode(found.metrics))
-    labelwise.write_report(root, "cpu", f"{root}/report.html")
-    assert (tmp_path / "report.html").is_file()
 
 
 @pytest.mark.parametrize(

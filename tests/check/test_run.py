@@ -76,6 +76,12 @@ def folded(noisy) -> Path:
     return noisy / "folds"
 
 
+@pytest.mark.long
+def test_one_process_finds_what_two_find(folded, noisy):
+    check(noisy / "corpus", noisy / "alone", Folds(Recipe(CPU, noisy / "corpus", overrides=SMALL), 2))
+    assert bytes_of(noisy / "alone") == bytes_of(folded) != {}
+
+
 @pytest.mark.parametrize(("made", "share"), [("counted", 0.5), ("folded", 0.7)])
 def test_the_first_findings_are_what_is_wrong(made, share, request):
     wrong, rows = planted(), rows_of(request.getfixturevalue(made))

@@ -206,15 +206,3 @@ def test_wrong_declarations_say_what_is_wrong(tmp_path, content, message):
     (tmp_path / "datasets.yml").write_text(content)
     with pytest.raises(InputError, match=message):
         load_datasets([tmp_path / "datasets.yml"])
-
-
-def test_a_corpus_merged_again_keeps_what_has_no_token_boundaries(merging):
-    """Accepted or rejected: a merged Doc has them in characters."""
-    spans = [
-        {"start": start, "end": 9, "label": "A", "answer": answer} for start, answer in ((4, "accept"), (5, "reject"))
-    ]
-    merging.add("a", ["A"], [{"text": "cat 60degC sat", "spans": spans, "_view_id": "ner"}], split="train")
-    once = merging.run()
-    again = Merging(merging.root / "again")
-    again.add("earlier", ["A"], [], path="../../corpus")
-    assert again.run().spans == once.spans == {"no token boundary": 1, "rejected, no token boundary": 1}

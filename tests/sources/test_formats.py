@@ -173,22 +173,26 @@ def view(merging) -> dict:
     rejected = {text: [span.label_ for span in doc.spans["incorrect_spans"]] for text, (_, doc) in docs}
     made = {text: (split, annotation_of(doc), entities(doc)) for text, (split, doc) in docs}
     return {
-        text: (split, said.accepted, ents, said.uncovered, rejected[text]) for text, (split, said, ents) in made.items()
+        text: (split, said.accepted, said.rejected, ents, said.uncovered, rejected[text])
+        for text, (split, said, ents) in made.items()
     }
 
 
 def test_an_earlier_merge_can_be_merged_again(merging, tmp_path):
-    """As a whole, or split by split, as the earlier merge had it."""
+    """As a whole, or split by split, as the earlier merge had it; also spans without token boundaries."""
     random_datasets(merging, 1, texts=30)
-    rejected = {"text": "0 big", "spans": [{"start": 2, "end": 5, "label": "B"}], "answer": "reject", "_view_id": "ner"}
-    merging.add("binary", ["B"], [rejected])
+    judged = [{"start": start, "end": 5, "label": "B"} for start in (2, 3)]
+    merging.add("binary", ["B"], [{"text": "0 big", "spans": judged, "answer": "reject", "_view_id": "ner"}])
     first = merging.run(docs_per_partition=10)
     made = view(merging)
-    assert any(states for _, _, _, states, _ in made.values())
+    assert any(states for *_, states, _ in made.values())
     assert [labels for *_, labels in made.values() if labels] == [["B"]]
+    assert first.spans["no token boundary"] > first.spans["rejected, no token boundary"] == 1
     again, apart = Merging(tmp_path / "again"), Merging(tmp_path / "apart")
     again.add("earlier", ["A", "B", "C"], [], path=str(merging.root / "corpus"))
-    assert again.run().rows.keys() == {"merged"}
+    once = again.run()
+    assert once.rows.keys() == {"merged"}
+    assert once.spans["no token boundary"] == first.spans["no token boundary"]
     assert {text: seen[1:] for text, seen in view(again).items()} == {text: seen[1:] for text, seen in made.items()}
     for split in ("train", "dev", "test"):
         apart.add(split, ["A", "B", "C"], [], path=str(merging.root / "corpus" / split), split=split)

@@ -82,10 +82,6 @@ def test_an_answer_in_a_later_file(merging, files, expected):
     assert merged(merging, *files, policies=Policies(duplicates="union"))[1] == expected
 
 
-def test_in_two_entries_both_count(merging):
-    assert merged(merging, [task(ZOE, LABS)], [task(ZOE)], one=False)[1] == Counter(merged=2)
-
-
 def test_a_number_names_somebody_in_its_data_set_alone(merging):
     """Each Label Studio counts its users from 1."""
     for one, said in ((False, ["0.json 3", "1.json 3"]), (True, [])):
