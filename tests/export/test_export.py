@@ -11,9 +11,9 @@ from labelwise.corpus.tasks import file_names, input_hash, task_hash
 from labelwise.corpus.tokenizer import TokenizerRules
 from labelwise.demo.write import make_demo
 from labelwise.errors import InputError
-from labelwise.export.brat import document_path, standoff
+from labelwise.export.brat import standoff
 from labelwise.export.run import export
-from labelwise.export.source import ExportDoc, read_corpus
+from labelwise.export.source import read_corpus
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
 from labelwise.sources.brat import Reading, find_documents, read_document
@@ -143,7 +143,6 @@ def test_file_names_differ_where_case_does_not_count():
     ],
 )
 def test_a_document_never_leaves_its_folder(name, path, tmp_path):
-    assert document_path(ExportDoc("x", name, [])).as_posix() == path
     export(write_predicted(tmp_path / "raw.jsonl", {"x": []}, name=name), tmp_path / "out", "brat")
     assert (tmp_path / "out" / path).read_text() == "x"
 

@@ -33,6 +33,7 @@ from labelwise.train.run import train_pipeline
 from tests.bare import bare_environment
 from tests.conftest import NO_DROPOUT, ROOT, TINY
 from tests.project.installed import build
+from tests.report.report_inputs import make_docs, write_results
 
 BITS = """
 import json, sys
@@ -130,11 +131,18 @@ import labelwise.train.registry
 from spacy_per_label import PerLabelRecognizer
 print([isinstance(spacy.load(name).get_pipe("ner"), PerLabelRecognizer) for name in ("en_one", "en_two")])
 """
+REPORT = """
+import sys
+import labelwise
+from labelwise.report.page import write_report
+assert "site-packages" in labelwise.__file__
+write_report(sys.argv[1], "cpu", sys.argv[2])
+"""
 
 
 @pytest.mark.parametrize("trained", ["per-label"], indirect=True)
 def test_two_pipelines_and_labelwise_share_the_recognizer_and_one_stays_when_the_other_goes(trained, tmp_path):
-    """Whichever is imported first, there is one class, by which labelwise knows it."""
+    """Whichever is imported first, there is one class, by which labelwise knows it; what it needs is there."""
     wheels = []
     for name in ("one", "two"):
         make_package(trained, "cpu", tmp_path / name, PackageName(name, "0.1.0"))
@@ -147,6 +155,9 @@ def test_two_pipelines_and_labelwise_share_the_recognizer_and_one_stays_when_the
     install(python, *{wheel.name: wheel for wheel in wheels}.values(), own)
     module = "spacy_per_label.component"
     assert in_bare(python, "-c", USE_BOTH) == f"{[module, module]}\n[True, True]\n"
+    write_results(tmp_path, make_docs())
+    in_bare(python, "-c", REPORT, tmp_path, tmp_path / "report.html")
+    assert "CPU pipeline" in (tmp_path / "report.html").read_text(encoding="utf8")
     in_bare(python, "-m", "pip", "uninstall", "-y", "-q", "en_one")
     assert in_bare(python, "-c", "import spacy; print(spacy.load('en_two')('Ann.').text)") == "Ann.\n"
 

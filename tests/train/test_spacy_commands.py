@@ -45,31 +45,26 @@ def model(request, corpus, tmp_path_factory) -> Path:
     return root / "model"
 
 
-@pytest.mark.long
-def test_train_takes_the_config_and_the_corpus(corpus, tmp_path):
-    paths = ["--paths.corpus", corpus, "--paths.curve", tmp_path / "curve.tsv", "--output", tmp_path / "out"]
-    assert "Saved pipeline to output directory" in run("train", CPU, *CODE, *paths, *FEW)
-    # The labels and the tokenizer are the corpus's.
-    nlp = spacy.load(tmp_path / "out" / "model-best")
-    assert sorted(nlp.get_pipe("ner").labels) == LABELS
-    assert [token.text for token in nlp(PREDICTED)][-4:] == ["60", "deg", "C", "."]
-    assert len((tmp_path / "curve.tsv").read_text().splitlines()) == 1 + 3
-
-
 @pytest.mark.parametrize("model", ["per-label"], indirect=True)
 @pytest.mark.long
-def test_the_config_of_a_saved_pipeline_is_one_to_train_with(corpus, model, tmp_path):
-    """It has the recognizer that was trained, so that `spacy train` trains a head for each label, too."""
+def test_train_and_debug_data_take_the_corpus_the_config_and_that_of_a_saved_pipeline(corpus, model, tmp_path):
+    """The saved one has the recognizer that was trained, so that `spacy train` trains a head for each label, too."""
     printed = run("debug", "data", model / "config.cfg", *CODE)
     assert "Corpus is loadable" in printed
     assert "No overlap between training and evaluation data" in printed
     for split, title in (("train", "training docs"), ("dev", "evaluation docs")):
         texts = sum(len(DocBin().from_disk(file)) for file in (corpus / split).glob("*.spacy"))
         assert f"{texts} {title}" in printed
-    paths = ["--paths.curve", tmp_path / "curve.tsv", "--output", tmp_path / "out"]
-    run("train", model / "config.cfg", *CODE, *paths, *FEW)
-    kinds = [type(spacy.load(folder).get_pipe("ner")) for folder in (model, tmp_path / "out" / "model-best")]
-    assert kinds[0] is kinds[1]
+    kinds = []
+    for name, config in (("own", CPU), ("saved", model / "config.cfg")):
+        curve, out = tmp_path / f"{name}.tsv", tmp_path / name
+        run("train", config, *CODE, "--paths.corpus", corpus, "--paths.curve", curve, "--output", out, *FEW)
+        nlp = spacy.load(out / "model-best")
+        kinds.append(type(nlp.get_pipe("ner")))
+        assert sorted(nlp.get_pipe("ner").labels) == LABELS
+        assert [token.text for token in nlp(PREDICTED)][-4:] == ["60", "deg", "C", "."]
+        assert len(curve.read_text().splitlines()) == 1 + 3
+    assert kinds[0] is not kinds[1] is type(spacy.load(model).get_pipe("ner"))
 
 
 @pytest.mark.long
