@@ -1,5 +1,7 @@
 """Environments that have some packages, what those require, and nothing else."""
 
+import os
+import subprocess
 import venv
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -15,6 +17,21 @@ def bare_environment(folder: Path, *names: str) -> Path:
     for top in sorted(set().union(*(required_files(name, seen) for name in names))):
         (site / top.name).symlink_to(top)
     return folder / "bin" / "python"
+
+
+def in_bare(python: Path, *arguments: object, cwd: Path | None = None) -> str:
+    """Run something in such an environment, where nothing of this project is; return what it prints."""
+    clean = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    done = subprocess.run(
+        [python, *map(str, arguments)],
+        cwd=cwd or python.parent,
+        env=clean,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def required_files(name: str, seen: set[str]) -> set[Path]:

@@ -11,7 +11,6 @@ from pyarrow.parquet import read_table
 from labelwise.corpus.manifest import MANIFEST, read_manifest
 from labelwise.corpus.seen_texts import write_seen
 from labelwise.evaluate import predict
-from labelwise.evaluate import run as evaluation
 from labelwise.evaluate.predictions import PredictedDoc, read_predictions
 from labelwise.evaluate.scoring import measure
 from labelwise.evaluate.summary import print_scores
@@ -142,29 +141,19 @@ def test_the_agreement_of_annotators_is_beside_the_scores(model, demo_corpus, tm
     assert json.loads((out / "metrics.json").read_text())["agreement"] == {"PERSON": {"f": 0.75, "texts": 2}}
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--workers", "0"], "--workers 0: give 1 or more"),
-        (["--workers", "2", "--gpu-id", "0"], "--workers 2: give 1 or more, and 1 on a GPU"),
-        (["--merge-metrics", "none.json"], "none.json"),
-    ],
-)
-def test_what_is_refused(options, message, model, demo_corpus, tmp_path, monkeypatch):
-    monkeypatch.setattr(evaluation, "use_gpu", lambda gpu_id: None)
-    printed = evaluate(model, demo_corpus / "test", tmp_path / "metrics.json", *options, status=1)
-    assert "Nothing was evaluated" in printed
-    assert message in printed
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_an_argument_that_is_not_there_has_a_remedy(model, demo_corpus, tmp_path):
-    for arguments, message in (
-        ((tmp_path / "model", demo_corpus / "test"), "model: no trained pipeline; run the training first"),
-        ((model, tmp_path / "corpus" / "test"), f"{MANIFEST}: there is no such file; run the merge to completion"),
-        ((model, demo_corpus / "none"), "none: not a split of that corpus; give train or dev or test"),
+def test_what_cannot_be_evaluated_is_refused_with_a_remedy(model, demo_corpus, tmp_path):
+    test = demo_corpus / "test"
+    for pipeline, split, options, message in (
+        (tmp_path / "model", test, (), "model: no trained pipeline; run the training first"),
+        (model, tmp_path / "corpus" / "test", (), f"{MANIFEST}: there is no such file; run the merge to completion"),
+        (model, demo_corpus / "none", (), "none: not a split of that corpus; give train or dev or test"),
+        (model, test, ("--workers", 0), "--workers 0: give 1 or more"),
+        (model, test, ("--workers", 2, "--gpu-id", 0), "--workers 2: give 1 or more, and 1 on a GPU"),
+        (model, test, ("--merge-metrics", "none.json"), "none.json: there is no such file; run the merge"),
     ):
-        assert message in evaluate(*arguments, tmp_path / "metrics.json", status=1)
+        printed = evaluate(pipeline, split, tmp_path / "metrics.json", *options, status=1)
+        assert message in printed
+        assert "Nothing was evaluated" in printed
     assert list(tmp_path.iterdir()) == []
 
 

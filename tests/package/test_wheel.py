@@ -1,10 +1,8 @@
 """The wheel: where there is spaCy alone, it predicts what the project does; the card has the right numbers."""
 
 import json
-import os
 import re
 import shutil
-import subprocess
 import sys
 import tomllib
 import zipfile
@@ -30,7 +28,7 @@ from labelwise.package.card import write_card
 from labelwise.package.wheel import ENTRY_POINTS, PackageName, make_package
 from labelwise.train.recipe import Recipe
 from labelwise.train.run import train_pipeline
-from tests.bare import bare_environment
+from tests.bare import bare_environment, in_bare
 from tests.conftest import NO_DROPOUT, ROOT, TINY
 from tests.project.installed import build
 from tests.report.report_inputs import make_docs, write_results
@@ -78,16 +76,6 @@ def trained(request, demo_corpus, tmp_path_factory) -> Path:
 def bare(tmp_path_factory) -> Path:
     """The Python of an environment that has spaCy, and nothing else but what it needs."""
     return bare_environment(tmp_path_factory.mktemp("bare") / "venv", "spacy", "pip")
-
-
-def in_bare(python: Path, *arguments: object) -> str:
-    """Run something in an environment, from a folder that has nothing of this project."""
-    clean = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
-    done = subprocess.run(
-        [str(python), *map(str, arguments)], cwd=python.parent, env=clean, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def install(python: Path, *wheels: Path) -> None:

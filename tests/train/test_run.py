@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-import subprocess
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,7 +23,7 @@ from labelwise.train.reader import PartitionedCorpus
 from labelwise.train.recipe import Recipe
 from labelwise.train.registry import make_corpus_tokenizer
 from scripts.train import train_cli
-from tests.bare import bare_environment
+from tests.bare import bare_environment, in_bare
 from tests.conftest import ROOT, another_process, call, read_docs
 from tests.train.training import CPU, GPU, STEPS, curve, files, train_in, with_bert
 
@@ -88,13 +87,11 @@ def test_the_pipeline_loads_with_spacy_alone(trained, tmp_path):
         "doc = nlp(sys.argv[2])\n"
         "print(json.dumps([absent, [t.text for t in doc], [[e.text, e.label_] for e in doc.ents]]))\n"
     )
-    command = [python, "-c", code, trained / "model", TEXT]
-    done = subprocess.run(command, cwd=tmp_path, env={"LANG": "C.UTF-8"}, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    printed = in_bare(python, "-c", code, trained / "model", TEXT, cwd=tmp_path)
     here = spacy.load(trained / "model")(TEXT)
     entities = [[ent.text, ent.label_] for ent in here.ents]
     absent = ["labelwise", "dvc", "torch", "spacy_transformers"]
-    assert json.loads(done.stdout) == [absent, [token.text for token in here], entities]
+    assert json.loads(printed) == [absent, [token.text for token in here], entities]
 
 
 @pytest.mark.parametrize("mine", ["model-best/meta.json", "meta.json", ""])
