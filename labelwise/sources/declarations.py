@@ -128,8 +128,8 @@ def read_all_entries(declarations: Sequence[Path]) -> Iterator[tuple[Path, Decla
 def load_datasets(declarations: Sequence[Path]) -> list[DataSet]:
     """Read the declarations, in the order of the files' paths, so that the order they are given in doesn't matter.
 
-    RAISES (InputError): a file isn't a list of declarations, a name or a file comes twice, labels are missing, data sets
-        are on a server, or a declared file doesn't exist.
+    RAISES (InputError): a file isn't a list of declarations, a name or a file comes twice, labels are missing, data
+        sets are on a server, or a declared file doesn't exist.
     """
     datasets = [_make_dataset(entry, _find_files(entry, file)) for file, entry in read_all_entries(declarations)]
     if not datasets:
