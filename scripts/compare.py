@@ -9,7 +9,7 @@ import typer
 
 from labelwise.compare.comparison import compare
 from labelwise.compare.revisions import WORKSPACE, read_revision
-from labelwise.compare.summary import markdown, notes, tabulate
+from labelwise.compare.summary import notes, tabulate
 from labelwise.console import msg, print_table, run, user_errors
 
 Option = typer.Option
@@ -20,7 +20,7 @@ def compare_cli(
         list[str] | None, typer.Argument(help="Git revisions, or DVC experiments; the first is the base")
     ] = None,
     pipeline: Annotated[Literal["cpu", "gpu"], Option(help="Which pipeline's results to compare")] = "cpu",
-    format: Annotated[Literal["table", "md", "json"], Option(help="A table, Markdown, or JSON")] = "table",
+    format: Annotated[Literal["table", "json"], Option(help="A table, or JSON")] = "table",
 ) -> None:
     """Compare the results of git revisions; a single one, HEAD by default, is compared with the workspace."""
     names = revisions or ["HEAD"]
@@ -29,8 +29,6 @@ def compare_cli(
         comparison = compare([read_revision(one, pipeline, Path(folder, str(n))) for n, one in enumerate(names)])
     if format == "json":
         print(msgspec.json.format(msgspec.json.encode(comparison), indent=2).decode())
-    elif format == "md":
-        print(markdown(comparison, pipeline))
     else:
         header, *rows = tabulate(comparison)
         print_table(header, rows)

@@ -12,7 +12,7 @@ from labelwise.console import msg, run, user_errors
 from labelwise.environment import command_line
 from labelwise.errors import InputError
 from labelwise.files import staged
-from labelwise.project.stages import as_dvc_writes, check_values, dvc_yaml
+from labelwise.project.stages import as_dvc_writes, dvc_yaml
 from labelwise.settings import decode_yaml
 
 
@@ -24,7 +24,6 @@ def update_dvc_cli(
     """Write dvc.yaml from project.yml."""
     with user_errors(f"{dvc} isn't up to date"):
         decode_yaml(project.read_bytes(), dict, str(project), "write it as weasel reads it")
-        check_values(project)
         contents = {project: as_dvc_writes(project), dvc: dvc_yaml(project)}
         if check and any(content != file.read_text(encoding="utf8") for file, content in contents.items()):
             raise InputError(f"{project} has changed: run `{command_line('update_dvc')}`")

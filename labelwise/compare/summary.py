@@ -1,6 +1,4 @@
-"""A comparison for people to read: a table, what its figures mean, and both as Markdown."""
-
-import re
+"""A comparison for people to read: a table, and what its figures mean."""
 
 from labelwise.compare.comparison import Change, Comparison
 from labelwise.console import figure
@@ -31,21 +29,6 @@ def notes(comparison: Comparison) -> list[str]:
     return [*lines, "* hardly chance: the 95% interval doesn't include 0; of labels, that of all of them together"]
 
 
-def markdown(comparison: Comparison, pipeline: str) -> str:
-    """Write a comparison as Markdown, for a pull request."""
-    header, *rows = tabulate(comparison)
-    title = f"{pipeline}: {' against '.join(reversed(comparison.revisions))}"
-    table = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
-    lines = [f"| {' | '.join(map(_escape, row))} |" for row in table]
-    return "\n".join([f"### {_escape(title)}\n", *lines, "", *(f"- {_escape(note)}" for note in notes(comparison))])
-
-
 def _change(change: Change) -> list[str]:
     between = "" if change.low is None or change.high is None else f"{change.low:+.3f} to {change.high:+.3f}"
     return [figure(change.difference, "+.3f"), f"{between}{'*' * change.significant}"]
-
-
-def _escape(text: str) -> str:
-    """Keep Markdown from reading a label or the name of a branch as anything but text."""
-    escaped = re.sub(r"[\\`*\[\]|#~]|\b_|_\b", r"\\\g<0>", " ".join(text.split()))
-    return escaped.replace("&", "&amp;").replace("<", "&lt;").replace("@", "@\N{WORD JOINER}")

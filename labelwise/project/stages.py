@@ -9,7 +9,6 @@
 5. A command is one line, where project.yml has a line for each option.
 """
 
-import re
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -21,8 +20,6 @@ from dvc.utils.hydra import apply_overrides
 from labelwise.environment import command_line
 from labelwise.errors import InputError
 
-VARIABLE = re.compile(r"'?\$\{vars\.(?P<name>\w+)\}")
-WORDS = re.compile(r"[\w@%+=:,./*?\[\] -]*[^\W_][\w@%+=:,./*?\[\] -]*")  # what a shell reads as words
 SECTIONS = {  # that commands read by themselves
     "convert-brat": ["brat"],
     "merge": ["tokenizer", "merge"],
@@ -59,23 +56,6 @@ def as_dvc_writes(project: Path) -> str:
             f"{project}: DVC would put values in the place of some ${{vars...}}; begin those items with !!str"
         )
     return after
-
-
-def check_values(project: Path) -> None:
-    """Check that the values of variables stay what they are where the shell reads a command: it knows of no variables.
-
-    RAISES (InputError): one would end its quotes, or would be read as more than words.
-    """
-    content = srsly.read_yaml(project)
-    for command in content["commands"]:
-        for match in VARIABLE.finditer("\n".join(command["script"])):
-            name, value = match["name"], str(content.get("vars", {}).get(match["name"], "x"))
-            quoted = match[0].startswith("'")
-            if "'" in value if quoted else not WORDS.fullmatch(value):
-                wrong = "an apostrophe would end its quotes" if quoted else "it isn't in quotes, and not made of words"
-                raise InputError(
-                    f"{project}: {name}: {value!r} can't be part of {command['name']}: {wrong}; write another value"
-                )
 
 
 def dvc_yaml(project: Path) -> str:

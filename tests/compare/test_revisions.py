@@ -114,15 +114,6 @@ def test_the_table(repository):
     assert "20 texts, gold of workspace" in printed
 
 
-def test_markdown_is_one_table_and_labels_are_text(repository):
-    lines = repository.compare("main", "better", "--format", "md").splitlines()
-    table = [line for line in lines if line.startswith("|")]
-    assert [line.replace("\\|", "").count("|") for line in table] == [7] * 5
-    assert table[0] == "| F1 | main | better | Difference | 95% | Support |"
-    assert table[2].startswith(r"| a\|b &lt;i> | 0.333 | 0.889 | +0.556 | +0.")
-    assert table[2].endswith("* | 20 |")
-
-
 def test_predictions_of_another_run_are_refused(repository, tmp_path):
     """Metrics that were committed without what they were computed from, as after `weasel run`."""
     made = Repository(tmp_path)
