@@ -89,7 +89,6 @@ class Metrics(msgspec.Struct):
         where no gold overlaps.
     calibration_error (float | None): how far their probabilities are off; see `recognizer.reliability`.
     errors (dict): of each label.
-    alike (list): gold spans whose form train marks nearly always, and those of them that are found; empty if unknown.
     agreement (dict): of the annotators, for each label that they marked twice.
     seen (Seen | None): those that the pipeline was trained on; None if it has no digests of its texts.
     texts_digest, predictions_digest (str): the same for the same texts, and for the same tables of pairs.
@@ -104,7 +103,6 @@ class Metrics(msgspec.Struct):
     calibration_error: Score = None
     unscored: int = 0
     errors: dict[str, Errors] = {}
-    alike: list[int] = []
     agreement: dict[str, Agreement] = {}
     seen: Seen | None = None
     texts_digest: str = ""

@@ -19,7 +19,6 @@ from labelwise.evaluate.resampling import BLOCK, FEWEST, Jackknife, wilson_inter
 from labelwise.evaluate.scores import AllScores, Errors, Metrics, Seen, prf, score_table
 from labelwise.evaluate.tables import Tables
 
-NOW_AND_THEN = 0.1  # of the times that train marks a form: how often it may leave it unmarked, and marks it alike still
 RIGHT, FOUND = pc.field("kind") == "right", pc.field("gold_probability").is_valid()
 
 
@@ -53,7 +52,6 @@ def measure(tables: Tables, labels: Sequence[str], *, seen_known: bool = False) 
         calibration_error=measure_reliability(tables).error(),
         unscored=len(tables.read_pairs(["kind"], pc.field("kind") == "unjudged")),
         errors=count_errors(tables, labels),
-        alike=count_alike(tables),
         seen=Seen(seen_texts, prf(*(total - seen).sum(0).tolist()).f) if seen_known else None,
     )
 
@@ -149,10 +147,3 @@ def measure_reliability(tables: Tables) -> Reliability:
     found = [(row["probability"], row["kind"] == "right") for row in rows if row["probability"] is not None]
     elsewhere = [row["gold_probability"] for row in rows if row["kind"] != "right"]
     return Reliability([*found, *((p, True) for p in elsewhere if p is not None)])
-
-
-def count_alike(tables: Tables) -> list[int]:
-    """Count the gold spans whose form train marks, with few exceptions, and those of them that were found."""
-    marked = pc.field("marked")
-    alike = pc.field("gold_label").is_valid() & (marked > 0) & (pc.field("free") <= marked * pc.scalar(NOW_AND_THEN))
-    return [len(tables.read_pairs(["kind"], rows)) for rows in (alike, alike & RIGHT)]

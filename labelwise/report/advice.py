@@ -27,8 +27,7 @@ from labelwise.evaluate.results import Curve
 from labelwise.evaluate.scores import SEEN_REMEDY, Metrics, describe_seen
 from labelwise.text import counted
 
-KNOWN = 10  # gold spans that train marks alike, from which their share says something
-TRAINED = 0.5  # of those, below which a pipeline is undertrained
+KNOWN = 10  # gold spans whose words train marks: how many must be missed to say something
 WORTH = 0.01  # what twice the steps must add to the score on dev
 SOME = 3  # spans of a cause, and findings of the check, from which they are worth a step
 CASES = 30  # that are decided, from which they say how often gold is wrong
@@ -146,13 +145,13 @@ def _sentence(
 def train_longer(metrics: Metrics, curve: Curve | None) -> str:
     """Say why a pipeline is undertrained, so that its scores say little of the annotations yet; empty if it isn't.
 
-    It is if it finds fewer than half of the words that train marks alike, or if twice the steps are worth it.
+    It is if it misses more spans whose words train marks than it finds at all, or if twice the steps are worth it.
     """
     if not curve or not curve.steps:
         return ""
-    gold, found = metrics.alike or (0, 0)
-    if gold >= KNOWN and found < TRAINED * gold:
-        return f"it finds only {found:,} of {gold:,} spans whose words train marks alike"
+    known, found = (sum(one.causes.get(cause, 0) for one in metrics.errors.values()) for cause in ("known", "found"))
+    if known >= KNOWN and known > found:
+        return f"it misses {known:,} spans whose words train marks, and finds {found:,} in all"
     if (gain := expect_gain(curve)) > WORTH:
         return f"the score on dev still rises, and twice the steps should add about {100 * gain:.1f} points"
     return ""
