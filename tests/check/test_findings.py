@@ -2,14 +2,34 @@
 
 import numpy as np
 import pytest
+import spacy
+from spacy.tokens import Span
 
 from labelwise.check.findings import Correction, OutOfFold, find_corrections
+from labelwise.corpus.annotation import GOLD, Annotation, annotate
+from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 from spacy_per_label.decode import decode
 from spacy_per_label.loss import log_softmax
 from spacy_per_label.targets import TAGS
-from tests.corpus.test_forms import LABELS, count, stored
+from tests.conftest import write_docs
+from tests.corpus.test_forms import count
+
+LABELS = ["A", "B"]
 
 CAT, DOG = [("the cat sat", [(1, 2, "A")], {})], [("the dog sat", [(1, 2, "B")], {})]
+
+
+def stored(folder, *texts: tuple[str, list[tuple[int, int, str]], dict]) -> list[StoredDoc]:
+    """Texts with spans in tokens, and the labels that they aren't complete for."""
+    docs = []
+    for text, spans, unknown in texts:
+        doc = spacy.blank("en")(text)
+        doc.spans[GOLD] = [Span(doc, *span) for span in spans]
+        gold = [(span.start_char, span.end_char, span.label_, ["a"]) for span in doc.spans[GOLD]]
+        annotate(doc, Annotation(gold, [], unknown, ["a"]))
+        docs.append(doc)
+    write_docs(docs, folder / "a.spacy")
+    return list(read_stored_docs(folder / "a.spacy"))
 
 
 def found(tmp_path, *texts, opinion=None) -> list[Correction]:

@@ -7,7 +7,7 @@ import pytest
 from labelwise.check.folds import CheckedDoc
 from labelwise.check.inconsistencies import Inconsistencies
 from labelwise.corpus.forms import Forms
-from tests.corpus.test_forms import LABELS, stored
+from tests.check.test_findings import LABELS, stored
 
 WHY = re.compile(r"'(.+)' as the (\w+ word) of (\w): inside (\d+) times?, outside (\d+) times?")
 
