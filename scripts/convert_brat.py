@@ -44,7 +44,7 @@ def convert_brat_cli(
     if lost := sum(n for reason, n in report.annotations.items() if reason not in ("converted", "other label")):
         msg.warn(f"{lost:,} can't be converted", f"{out / PROBLEMS} lists the file, line and reason of each")
     for split, kinds in report.lacking.items():
-        msg.warn(f"No text of {split} has a file {', '.join(kinds)}, as texts of other splits do: its gold isn't whole")
+        msg.warn(f"No text of {split} has a file {', '.join(kinds)}, but texts of other splits do: gold may be missing")
     msg.good(f"{out / 'datasets.yml'} declares {counted(len(report.labels), 'label')}")
 
 

@@ -48,7 +48,7 @@ def evaluate_cli(
         tell = msg.warn if found.metrics.seen and found.metrics.seen.texts else msg.info
         tell(said, SEEN_REMEDY)
     if found.metrics.unscored:
-        msg.info(f"Not scored, as nobody knows whether it is right: {counted(found.metrics.unscored, 'prediction')}")
+        msg.info(f"Not scored, because nobody judged them: {counted(found.metrics.unscored, 'prediction')}")
     read = f"{counted(found.metrics.texts, 'text')} of {counted(found.words, 'word')}"
     msg.good(f"Scores on {read} are in {metrics}; {found.words / found.seconds:,.0f} words per second")
 

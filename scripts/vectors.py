@@ -20,7 +20,7 @@ def vectors_cli(
     with user_errors("No vectors were made"):
         count = make_vectors(name, out, width)
     if not name:
-        msg.info("No vectors are used; `vectors` in project.yml can name some")
+        msg.info("No vectors are used; to use some, set `vectors` in project.yml")
         return
     size = out.stat().st_size / 2**20
     msg.good(f"{out} has {count:,} words and pieces of words; it makes a pipeline {size:,.1f} MB larger")

@@ -10,8 +10,8 @@ from labelwise.text import counted
 FEW_TEXTS = 20  # of test, below which scores say little
 NAMED = 6  # labels, or data sets, that a warning names
 FOLLOWS = {
-    "dev": "they have no say in which pipeline is the best",
-    "test": "nothing is known of how well they are found",
+    "dev": "training chooses the best pipeline without",
+    "test": "scores say nothing about",
 }
 
 
@@ -32,7 +32,8 @@ def warnings_about_split(split: Split, texts: int, without_gold: Sequence[str]) 
     if split == "test" and texts < FEW_TEXTS:
         yield ScoreWarning(f"Test has only {counted(texts, 'text')}, so scores say little.", remedy)
     if without_gold:
-        yield ScoreWarning(f"{name_labels(without_gold)} without gold in {split}: {FOLLOWS[split]}.", remedy)
+        them = "it" if len(without_gold) == 1 else "them"
+        yield ScoreWarning(f"No gold of {name_labels(without_gold)} in {split}: {FOLLOWS[split]} {them}.", remedy)
 
 
 def warnings_about_merge(counts: Ledger) -> Iterator[ScoreWarning]:
@@ -50,24 +51,23 @@ def warnings_about_merge(counts: Ledger) -> Iterator[ScoreWarning]:
         )
     if unused := sorted(name for name, spans in counts.renamed.items() if not spans):
         yield ScoreWarning(
-            f"Renamed, but no span has such a label: {', '.join(unused[:NAMED])}.",
+            f"`rename` names labels that no span has: {', '.join(unused[:NAMED])}.",
             "Correct `rename` in datasets.yml.",
         )
     if nowhere := [label for label, found in counts.labels.items() if not found.get("complete")]:
         yield ScoreWarning(
-            f"{name_labels(nowhere)} without a text that is complete for {'it' if len(nowhere) == 1 else 'them'}: of "
-            "single judged spans, a pipeline learns little.",
+            f"No text is complete for {name_labels(nowhere)}: a pipeline learns little from spans judged one by one.",
             "Annotate some texts for all of their spans (ner.manual); datasets.yml declares the label.",
         )
     if not counts.compared:
         yield ScoreWarning(
-            "Nobody has looked for texts of test that are nearly equal to one of train.",
+            "The merge didn't look for test texts that are nearly equal to training texts.",
             "Set near_duplicates: report, or group, in project.yml.",
         )
     if pairs := sum(counts.near_duplicates.values()):
         leaks = sum(n for splits, n in counts.near_duplicates.items() if "test" in splits)
         yield ScoreWarning(
-            f"{counted(pairs, 'pair')} of nearly equal texts, each in two splits; in test and another: {leaks:,}.",
+            f"{counted(pairs, 'pair')} of nearly equal texts in two splits, of which test is one in {leaks:,}.",
             "Set near_duplicates: group in project.yml to keep them in one; corpus/near_duplicates.jsonl has each.",
         )
 
@@ -75,4 +75,4 @@ def warnings_about_merge(counts: Ledger) -> Iterator[ScoreWarning]:
 def name_labels(names: Sequence[str]) -> str:
     """Name labels, not too many of them."""
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return f"{'Label' if len(names) == 1 else 'Labels'} {', '.join(names[:NAMED])}{more}"
+    return f"{'label' if len(names) == 1 else 'labels'} {', '.join(names[:NAMED])}{more}"

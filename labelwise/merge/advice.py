@@ -52,12 +52,12 @@ def warnings(ledger: Ledger, settings: Settings) -> Iterator[ScoreWarning]:
         )
     for name, rows in ledger.datasets.items():
         if not rows:
-            yield ScoreWarning(f"Data set {name!r} has no rows.", "Check what its path names.")
+            yield ScoreWarning(f"Data set {name!r} has no rows.", "Check its path.")
     yield from _small_splits(ledger)
     partly, train = ledger.partly["train"], ledger.texts["train"]
     if partly and settings.coverage == "by-label":
         yield ScoreWarning(
-            f"Not complete for all labels: {partly:,} of {counted(train, 'text')} in train.", _fewest(ledger)
+            f"Texts in train that aren't complete for all labels: {partly:,} of {train:,}.", _fewest(ledger)
         )
     if texts := ledger.without_split_by:
         yield ScoreWarning(
@@ -96,13 +96,13 @@ def warnings_about_files(
         several = len(entry.paths) > 1 or has_magic(entry.paths[0])
         if several and lost and len(entry.labels) > 1 and ledger.spans["in superseded task"]:
             yield ScoreWarning(
-                f"Data set {entry.name!r} has several files, of which the last with an answer to a text counts, and no "
-                f"span of {', '.join(lost[:NAMED])}.",
+                f"Data set {entry.name!r} has several files, and no span of {', '.join(lost[:NAMED])}. If two files "
+                "have an answer to a text, only the last one counts.",
                 "If each file was annotated for other labels, give each an entry of its own in datasets.yml.",
             )
     for path in find_untracked(paths, out, project) if project else ():
         yield ScoreWarning(
-            f"{path} is no dependency of the merge, so `weasel run` and `dvc repro` don't see when it changes.",
+            f"{path} isn't a dependency of the merge, so `weasel run` and `dvc repro` don't notice when it changes.",
             "Put it into assets/prodigy, or add it to `deps` of the command in project.yml and run update_dvc.",
         )
 
@@ -117,8 +117,8 @@ def _fewest(ledger: Ledger) -> str:
     complete = sorted((counts["complete"], label) for label, counts in ledger.labels.items())
     fewest = ", ".join(f"{label} {texts:,}" for texts, label in complete[:NAMED] if texts)
     return (
-        f"Each label is learned from the texts that are complete for it; the fewest are {fewest}. If unmarked means no "
-        "entity there, declare absent labels, or set coverage: outside."
+        f"Each label is learned from the texts that are complete for it; the fewest are {fewest}. If unmarked "
+        "words are no entities there, declare absent labels, or set coverage: outside."
     )
 
 

@@ -75,7 +75,7 @@ def check_ledger(ledger: Ledger, folder: Path, *, strict: bool, may_be_empty: bo
     if not may_be_empty and not any(ledger.texts[split] for split in SPLITS):
         rows = ", ".join(f"{n:,} {reason}" for reason, n in sorted(ledger.rows.items())) or "none"
         first = f"; the first that can't be used: {first_problem(folder / PROBLEMS)}" if ledger.problems else ""
-        raise InputError(f"the corpus would have no text; what became of the rows: {rows}{first}")
+        raise InputError(f"the corpus would have no text; outcomes of the rows: {rows}{first}")
     ledger.check()
     if strict and (predictions := ledger.rows["prediction"]):
         raise InputError(

@@ -130,7 +130,7 @@ def add_decisions(file: Path, folder: Path) -> Added:
         new[decision.about] = decision
     if not new:
         first = f"; the first of {counted(len(problems), 'row')}: {problems[0].problem}" if problems else ""
-        raise InputError(f"{file}: there is no decision; give the file that a report's page has saved{first}")
+        raise InputError(f"{file}: it has no decision; give the file that you saved in a report{first}")
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / DECISIONS
     with staged(target) as path:  # from here on nobody else can write

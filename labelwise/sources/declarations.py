@@ -167,7 +167,7 @@ def _check_labels(dataset: DataSet, known: set[str]) -> None:
             raise InputError(f"{where}: {label!r} is both in `labels` and `absent`; it is one of them")
         if label not in known:
             listed = ", ".join(sorted(known))
-            raise InputError(f"{where}: `absent` names {label!r}, which no data set has; there are {listed}")
+            raise InputError(f"{where}: `absent` names {label!r}, which no data set has; the labels are {listed}")
 
 
 def check_renaming(rename: Mapping[str, str], labels: Iterable[str], where: str) -> None:
@@ -190,7 +190,7 @@ def _expand(declarations: Sequence[Path]) -> Iterator[Path]:
         pattern = str(path)
         found = sorted(map(Path, glob(pattern, recursive=True))) if has_magic(pattern) and not path.exists() else [path]
         if not found:
-            raise InputError(f"{path}: no file matches; it should name what declares data sets, see docs/formats.md")
+            raise InputError(f"{path}: no file matches; name a datasets.yml, or a folder that has one")
         for file in found:
             if not file.is_dir():
                 yield file
@@ -201,7 +201,7 @@ def _expand(declarations: Sequence[Path]) -> Iterator[Path]:
 def _make_dataset(entry: Declaration, files: tuple[Path, ...]) -> DataSet:
     for key, suffix in (("spans", ".spacy"), ("text", ".json")):
         if getattr(entry, key) and not all(file.suffix == suffix for file in files):
-            raise InputError(f"data set {entry.name!r}: `{key}` is of {suffix} files; leave it out")
+            raise InputError(f"data set {entry.name!r}: `{key}` is for {suffix} files; leave it out")
     return DataSet(
         entry.name,
         files,

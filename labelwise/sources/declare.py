@@ -22,7 +22,7 @@ def declare(folder: Path) -> list[Undeclared]:
     if new:
         msg.warn(
             f"Check the {counted(len(new), 'data set')} added to {folder / DATASETS}",
-            "The labels are those that were used: labels nobody used can't be inferred",
+            "The entries list the labels that occur: add labels that annotators saw, and never used",
         )
     return [one for one in found if one.problem]
 

@@ -53,7 +53,7 @@ def open_file(path: Path) -> BinaryIO:
     except FileNotFoundError as error:
         if not path.is_symlink():
             raise
-        raise InputError(f"{printable(path)}: a link to nothing; fetch what it should lead to, or delete it") from error
+        raise InputError(f"{printable(path)}: this is a broken link; fetch its target, or delete it") from error
     except OSError as error:
         raise InputError(f"{printable(path)}: this file can't be read: {error.strerror}") from error
 

@@ -42,8 +42,8 @@ def read_settings(recipe: Recipe) -> Config:
     own, system = settings["nlp"].setdefault("tokenizer", rules.block or {}), settings["system"]
     if rules.block and own.get("@tokenizers") != rules.block["@tokenizers"]:
         raise InputError(
-            f"{config}: [nlp.tokenizer] is {own}, and {recipe.corpus} was merged with {rules.block}; delete that block "
-            "of the config, and it is the corpus's"
+            f"{config}: [nlp.tokenizer] is {own}, but {recipe.corpus} was merged with {rules.block}; delete that block "
+            "from the config"
         )
     if system.get("transformer") and find_spec("spacy_transformers") is None:
         raise InputError(f"{config} needs spacy-transformers; use the environment of `make gpu`")

@@ -68,6 +68,6 @@ def weighted_score(scores: Mapping[str, Any], weights: Mapping[str, float | None
     total = 0.0
     for name, weight in weights.items():
         if weight and name not in KNOWN:
-            raise InputError(f"training.score_weights: {name} isn't computed; there are {', '.join(KNOWN)}")
+            raise InputError(f"training.score_weights: {name} isn't computed; the scores are {', '.join(KNOWN)}")
         total += weight * (scores[name] or 0.0) if weight else 0.0
     return total

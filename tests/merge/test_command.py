@@ -65,7 +65,7 @@ def test_the_books_are_written_with_what_became_of_each_label(merging, run):
         "The first that can't be used: data set 'a', a.jsonl, line 3: bad JSON",
         "No text is in dev",
         "No text is in test",
-        "Not complete for all labels: 1 of 2 texts in train",
+        "Texts in train that aren't complete for all labels: 1 of 2",
         "3 rows or spans can't be used.",
         '3 accepted spans: 1 flat entity; 1 learnt as well, in doc.spans["labels"] (recognizer: per-label); 1 lost.',
     ):
@@ -95,7 +95,7 @@ def test_the_sections_are_the_settings(merging, run):
     [
         ("{near_similarity: 0.3}", "mine.yml: merge: near_similarity: 0.3: Expected `float` >= 0.5"),
         ("{dev_ratio: 0.5, test_ratio: 0.5}", "leave some for train"),
-        ("{near_duplicates: group, split_by: doc}", "both choose what stays in one split; use one of them"),
+        ("{near_duplicates: group, split_by: doc}", "both decide which texts stay in one split; use one"),
         ("{salt: x}", "mine.yml: merge: salt: 'x': the section has no such key; its keys are duplicates, annotators, "),
     ],
 )

@@ -191,7 +191,7 @@ def test_a_run_killed_while_it_moves_files_is_seen_and_can_be_run_again(merging,
         ("- {name: a, path: a.jsonl, labels: [A], absent: [A]}", "'A' is both in `labels` and `absent`"),
         (
             "- {name: a, path: a.jsonl, labels: [A], absent: [B]}",
-            "`absent` names 'B', which no data set has; there are A",
+            "`absent` names 'B', which no data set has; the labels are A",
         ),
         (
             "- {name: a, path: a.jsonl, labels: [A]}\n- {name: b, path: ./a.jsonl, labels: [A]}",

@@ -87,14 +87,14 @@ def test_what_has_reached_the_goal_is_ready():
             FLAT,
             "Can't tell",
             "test knows too little of 2 of 3 labels",
-            "annotate 100 random test texts for Labels C, B",
+            "annotate 100 random test texts for labels C, B",
         ),
         (
             make_metrics(A=errors(right=10)),
             None,
             "Can't tell",
             "test knows too little of 1 of 1 label",
-            "annotate 100 random test texts for Label A",
+            "annotate 100 random test texts for label A",
         ),
     ],
 )
@@ -163,7 +163,7 @@ def test_warnings_are_about_test_and_the_merge():
     metrics.unscored = 9
     merge = Ledger(rows=Counter({"bad JSON": 2}))
     said = [warning.what for warning in warnings(merge, metrics)]
-    assert said[0] == "Label B without gold in test: nothing is known of how well they are found."
+    assert said[0] == "No gold of label B in test: scores say nothing about it."
     assert said[1] == "9 predictions can't be judged, as texts aren't complete for their labels: A 9."
     assert said[2] == "2 rows or spans can't be used."
     assert list(warnings(None, make_metrics(A=errors()))) == []

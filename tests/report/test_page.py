@@ -92,7 +92,7 @@ def test_the_page_begins_with_a_sentence_and_has_all_sections(html):
         ("label", ["Train has nearly all words that test has", "weasel run predict", "--format brat"]),
         ("fix", ["Save, then python -m scripts.decide decisions.jsonl"]),
         ("labels", ["PERSON hold", "NEVER_SEEN unknown", "0.93", "label more texts"]),
-        ("trust", ["Label NEVER_SEEN without gold in test"]),
+        ("trust", ["No gold of label NEVER_SEEN in test"]),
     ],
 )
 def test_sections_show_the_results(html, section, texts):

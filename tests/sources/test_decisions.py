@@ -89,7 +89,7 @@ def test_the_command_says_what_became_of_each_row(tmp_path, monkeypatch):
     write_jsonl(tmp_path / "saved.jsonl", ["{oops", "[]"])
     code, printed = decide("saved.jsonl")
     assert code == 1
-    assert "there is no decision; give the file that a report's page has saved; the first of 2 rows: bad" in printed
+    assert "it has no decision; give the file that you saved in a report; the first of 2 rows: bad" in printed
     assert not (tmp_path / "assets").exists()
     write_jsonl(tmp_path / "saved.jsonl", [GOOD, "{oops", OTHER])
     code, printed = decide("saved.jsonl")

@@ -275,8 +275,8 @@ def test_tables_are_told_apart_by_what_they_begin_with(tmp_path, suffix):
     ("declared", "message"),
     [
         ({"path": "empty"}, r"has no \.spacy file; .* folder/\*\.jsonl"),
-        ({"path": "a.jsonl", "spans": "sc"}, r"`spans` is of \.spacy files; leave it out"),
-        ({"path": "a.jsonl", "text": "body"}, r"`text` is of \.json files; leave it out"),
+        ({"path": "a.jsonl", "spans": "sc"}, r"`spans` is for \.spacy files; leave it out"),
+        ({"path": "a.jsonl", "text": "body"}, r"`text` is for \.json files; leave it out"),
         ({"path": "a.jsonl", "db": "p.db"}, "needs either a path or a db;"),
         ({"path": None}, "needs either a path or a db;"),
         ({"path": "a\0.jsonl"}, r"datasets\.yml: data set .a.: no path can have the character .*; correct"),

@@ -125,7 +125,7 @@ def test_the_command_declares_a_folder_once_and_ends_with_what_to_paste(folder, 
         return CliRunner().invoke(app, [str(folder), str(tmp_path / "corpus"), "--workers", "1"]).output
 
     printed = " ".join(run().split())
-    assert re.search(r"Check the 4 data sets added to \S+datasets\.yml The labels are those that were used", printed)
+    assert re.search(r"Check the 4 data sets added to \S+datasets\.yml The entries list the labels that occur", printed)
     assert (
         "numbers.jsonl: 'numbers' isn't declared it has no span with a label (numbers.jsonl, line 1: malformed:"
         in printed

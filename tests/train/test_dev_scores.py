@@ -119,7 +119,7 @@ def test_scores_are_weighted(weights, score):
 
 
 def test_a_weight_for_an_unknown_score_is_an_error():
-    with pytest.raises(InputError, match=r"score_weights: tag_acc isn't computed; there are ents_f, "):
+    with pytest.raises(InputError, match=r"score_weights: tag_acc isn't computed; the scores are ents_f, "):
         weighted_score({"ents_p": 0.5}, {"ents_p": 0.5, "tag_acc": 0.5})
 
 

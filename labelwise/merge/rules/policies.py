@@ -76,7 +76,7 @@ def only(group: Sequence[Answer]) -> list[Answer]:
     if len(group) > 1:
         places = ", ".join(answer.place for answer in group)
         names = " and ".join(dict.fromkeys(repr(answer.dataset.name) for answer in group))
-        raise InputError(f"{places}: data set {names} answers one text more than once; choose latest or union")
+        raise InputError(f"{places}: data set {names} answers a text more than once; set duplicates to latest or union")
     return list(group)
 
 
@@ -169,7 +169,7 @@ def refuse(doc: Doc, key: SpanKey) -> None:
     around = doc.char_span(*key, alignment_mode="expand")
     raise InputError(
         f"{doc.text[key[0] : key[1]]!r} ({key[2]}, {key[0]} to {key[1]}) isn't made of whole tokens: "
-        f"{[token.text for token in around or ()]}; extend `infixes`, or choose drop, expand or contract"
+        f"{[token.text for token in around or ()]}; extend `infixes`, or set alignment to drop, expand or contract"
     )
 
 

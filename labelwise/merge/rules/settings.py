@@ -50,7 +50,7 @@ class Settings(Policies, frozen=True):
                 f"dev_ratio {self.dev_ratio} and test_ratio {self.test_ratio}: give shares that leave some for train"
             )
         if self.near_duplicates == "group" and self.split_by:
-            raise InputError("near_duplicates group and split_by both choose what stays in one split; use one of them")
+            raise InputError("near_duplicates: group and split_by both decide which texts stay in one split; use one")
 
 
 def read_settings(project: Path | None) -> Settings:

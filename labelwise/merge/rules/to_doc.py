@@ -63,7 +63,7 @@ def to_doc(
     kept, losers = flatten(aligned, OVERLAP[policies.overlap](labels))
     if losers and policies.overlap == "error":
         loser, winner = losers[0]
-        raise InputError(f"{winner} and {loser} overlap in {merged.text[:60]!r}...; choose longest or first")
+        raise InputError(f"{winner} and {loser} overlap in {merged.text[:60]!r}...; set overlap to longest or first")
     lost = _lost_spans(merged, aligned, losers)
     for said in merged.accepted.values():
         said[0][1].outcome = "entity"

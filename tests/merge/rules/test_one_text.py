@@ -51,7 +51,7 @@ def test_duplicates_can_be_an_error_that_names_file_and_lines(merging, kind):
     assert merging.run(policies=policies).rows == {"merged": 2, "ignored": 1}
     merging.declared.clear()
     merging.add("a", ["Reagent"], [*rows, task(WATER)], kind=kind)
-    message = r"tasks/a\.jsonl:2, \S+/a\.jsonl:4: data set 'a' answers one text more than once; choose latest or union"
+    message = r"tasks/a\.jsonl:2, \S+/a\.jsonl:4: data set 'a' answers a text more than once; set duplicates to latest"
     with pytest.raises(InputError, match=message):
         merging.run(policies=policies)
 
