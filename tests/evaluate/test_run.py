@@ -115,7 +115,7 @@ def test_the_table_has_a_row_for_each_label(model, demo_corpus, tmp_path):
         assert f"{label} {figures} {between}{row['support']}" in printed
     assert "all (micro)" in printed
     assert "mean (macro)" in printed
-    assert f"nobody knows whether it is right: {metrics['unscored']} predictions" in printed
+    assert f"nobody judged them: {metrics['unscored']} predictions" in printed
     assert f"on {metrics['texts']} texts of" in printed
 
 
