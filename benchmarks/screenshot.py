@@ -16,7 +16,7 @@ from typing import Annotated
 import typer
 from PIL import Image
 
-from labelwise.report.page import make_report
+from labelwise.report.page import write_report
 
 STORED = Path("benchmarks/results/report")
 PICTURE = Path("docs/report.png")
@@ -27,7 +27,7 @@ def render() -> str:
     """Make the page of the stored results: the same bytes anywhere."""
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(STORED, folder, dirs_exist_ok=True)
-        return make_report(Path(folder), "cpu").page
+        return write_report(folder, "cpu", Path(folder, "report.html")).page
 
 
 def store(root: Path) -> None:

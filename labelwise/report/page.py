@@ -72,16 +72,7 @@ def write_report(
     vectors (str): those that the pipeline has.
     RAISES (InputError): there is nothing to report, a file isn't what it should be, or another process is writing it.
     """
-    with staged(Path(out)) as path:
-        report = make_report(Path(root), pipeline, base=base, ship_at=ship_at, vectors=vectors)
-        path.write_text(report.page, encoding="utf8", newline="\n")
-    return report
-
-
-def make_report(
-    root: Path, pipeline: str, *, base: Base | None = None, ship_at: float = SHIP_AT, vectors: str = ""
-) -> Report:
-    """Make the page; see `write_report`."""
+    root = Path(root)
     results, deck = load_results(root, pipeline), read_deck(root)
     metrics, merge = results.metrics, results.merge
     decided = read_decided(root, deck, merge) if metrics else None
@@ -115,6 +106,8 @@ def make_report(
         },
         export=EXPORT,
     )
+    with staged(Path(out)) as path:
+        path.write_text(page, encoding="utf8", newline="\n")
     return Report(page, f, advice)
 
 

@@ -17,7 +17,7 @@ from labelwise.console import run
 from labelwise.corpus.manifest import SPLITS, find_partitions, read_manifest, read_partition
 from labelwise.corpus.pipeline import load_pipeline
 from labelwise.files import remove
-from labelwise.report.page import make_report
+from labelwise.report.page import write_report
 from labelwise.sources.declarations import load_datasets
 from scripts.convert_brat import convert_brat_cli
 from scripts.evaluate import evaluate_cli
@@ -68,7 +68,7 @@ ALL = (
                 read_partition(one) for split in SPLITS for one in find_partitions(root / "corpus" / split)
             ],
             "a data set": lambda root: load_datasets([root / "again.yml"]),
-            "the report": lambda root: make_report(root, "cpu"),
+            "the report": lambda root: write_report(root, "cpu", root / "read.html"),
         },
     ),
     Command("export", export_cli, "corpus exported --format brat", ("exported",)),

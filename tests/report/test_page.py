@@ -13,7 +13,7 @@ import pytest
 from labelwise.errors import InputError
 from labelwise.evaluate.scores import Metrics
 from labelwise.report.advice import NAMES
-from labelwise.report.page import Base, hash_of, make_report
+from labelwise.report.page import Base, hash_of, write_report
 from scripts.report import report_cli
 from tests.conftest import ROOT, call, write_jsonl
 from tests.report.report_inputs import HOSTILE, make_docs, write_results
@@ -63,7 +63,7 @@ def own(tmp_path) -> Path:
 
 
 def render(root: Path, pipeline: str, **options) -> str:
-    return make_report(root, pipeline, **options).page
+    return write_report(root, pipeline, root / "report.html", **options).page
 
 
 def read_metrics(root: Path) -> Metrics:
