@@ -1,19 +1,11 @@
-"""The merge of one text, where the oracle doesn't look: absent labels, duplicates as an error, what is learnt."""
-
-import json
-import random
-import re
+"""The merge of one text, where the oracle doesn't look: absent labels, duplicates as an error, declared splits."""
 
 import pytest
-import spacy
-from spacy.training import Example
 
 from labelwise.corpus.annotation import annotation_of
 from labelwise.errors import InputError
 from labelwise.merge.rules.policies import Policies
-from spacy_per_label.targets import BEGIN, LAST, UNIT, targets_of
-from tests.conftest import Merging
-from tests.merge.test_run import LABELS, read_docs
+from tests.merge.test_run import read_docs
 
 TEXT = "Add 5 mL of Jordan water."
 WATER, JORDAN, AMOUNT = (12, 24, "Reagent"), (12, 18, "Place"), (4, 8, "Amount")
@@ -56,25 +48,6 @@ def test_duplicates_can_be_an_error_that_names_file_and_lines(merging, kind):
         merging.run(policies=policies)
 
 
-@pytest.mark.parametrize(
-    ("span", "outcome"),
-    [
-        ((None, 3, "Place"), "invalid"),
-        ((5, 3, "Place"), "invalid"),
-        ((0, len(TEXT) + 1, "Place"), "invalid"),
-        ((3, 4, "Place"), "invalid"),  # a space
-        ((0, True, "Place"), "invalid"),
-        ((0, 3, ["Place"]), "invalid"),
-        ((0, 3, "Other"), "undeclared label"),
-    ],
-)
-def test_a_bad_span_costs_only_itself(merging, span, outcome):
-    merging.add("a", ["Place", "Reagent"], [task(span, WATER)])
-    assert merging.run().spans == {"entity": 1, outcome: 1}
-    problem = json.loads(merging.files()["problems.jsonl"])
-    assert (problem["dataset"], problem["line"], problem["reason"].partition(":")[0]) == ("a", 1, outcome)
-
-
 def test_what_an_export_of_an_earlier_merge_did_not_cover_stays_uncovered(merging):
     """A span of a label that nobody looked for can't be."""
     uncovered = {"Place": "partial", "Reagent": "none"}
@@ -93,31 +66,3 @@ def test_a_declared_split_keeps_data_sets_of_other_splits_out_and_no_others(merg
     assert (split, annotation_of(doc).accepted) == ("test", {WATER, JORDAN})
     assert ledger.rows == {"merged": 2, "other split": 1}
     assert ledger.other_split == {'["train","own"]': 1}
-
-
-def test_what_a_head_for_each_label_learns_is_said_of_each_lost_span(merging: Merging):
-    """Where spans of one label share a token, it learns one of them."""
-    rng = random.Random(0)
-    words = ["big", "cat", "sat", "there", "60degC", "at", "home"]
-    rows = []
-    for number in range(60):
-        text = f"{number} {' '.join(rng.sample(words, 6))}"
-        edges = [match.span() for match in re.finditer(r"\S+", text)]
-        chosen = [sorted(rng.choices(range(7), k=2)) for _ in range(5)]
-        rows.append(task(*((edges[a][0], edges[b][1], rng.choice(LABELS)) for a, b in chosen), text=text))
-    merging.add("a", LABELS, rows)
-    merging.run()
-    docs = {text: doc for text, (_, doc) in read_docs(merging.root).items()}
-    nlp = spacy.blank("en")
-    heads = {label: number for number, label in enumerate(LABELS)}
-    said = set()
-    for one in map(json.loads, merging.files()["lost_spans.jsonl"].splitlines()):
-        doc, lost = docs[one["text"]], one["spans"][0]
-        tags = targets_of(Example(nlp(doc.text), doc), heads)[0][:, heads[lost["label"]]]
-        span = doc.char_span(lost["start"], lost["end"])
-        begins = [place for place in range(len(doc)) if tags[place] in (BEGIN, UNIT)]
-        ends = [place + 1 for place in range(len(doc)) if tags[place] in (LAST, UNIT)]
-        learnt = one["meta"].get("learnt", False)
-        assert ((span.start, span.end) in zip(begins, ends, strict=True)) == learnt
-        said.add(learnt)
-    assert said == {True, False}

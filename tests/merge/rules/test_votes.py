@@ -1,4 +1,4 @@
-"""Several annotators of one text, where the oracle doesn't look: named people, adjudications, sessions."""
+"""Several annotators of one text, where the oracle doesn't look: named people."""
 
 import pytest
 
@@ -37,15 +37,3 @@ def test_policies_of_two(merging, annotators, expected, session):
     """A session is named without its data set."""
     merging.add("a", ["NAME"], [answered(f"{session}ann", NAME), answered(f"{session}bob", LABS)])
     assert offsets(merging, annotators) == expected
-
-
-@pytest.mark.parametrize("annotators", ["half", "all", "union", "ann"])
-def test_an_adjudication_wins_over_all(merging, annotators):
-    merging.add("a", ["NAME"], [answered("ann", NAME), answered("bob", NAME)])
-    merging.add("review", ["NAME"], [answered("chief", LABS, _view_id="review", view_id="ner_manual")])
-    assert offsets(merging, annotators) == [LABS]
-
-
-def test_two_sessions_that_nobody_named_are_one_annotator(merging):
-    merging.add("a", ["NAME"], [answered("a-2024-05-03_12-00-00", NAME), answered("a-2024-05-04_09-30-00", LABS)])
-    assert offsets(merging, "half") == [LABS]
