@@ -5,11 +5,9 @@ A block that is run stands in a call of `block` in this file, with its page and 
 
 import json
 import re
-import sqlite3
 import subprocess
 import zipfile
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -21,6 +19,7 @@ from labelwise.demo.write import write_docs
 from labelwise.export.source import read_corpus
 from tests.clone import SKIPPED, Clone
 from tests.conftest import ROOT, write_jsonl
+from tests.sources.test_formats import make_database
 
 LABELS = ("PERSON", "PLACE")
 PAGES = ("README.md", "CONTRIBUTING.md", "assets/README.md", "benchmarks/README.md", "docs")
@@ -170,27 +169,13 @@ def answers(label: str, numbers: Sequence[int], time: int = 0, name: str | None 
     ]
 
 
-def write_database(path: Path, name: str, rows: Sequence[dict]) -> None:
-    """A database such as Prodigy's, with one data set."""
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.executescript(
-            "create table dataset (id integer primary key, name varchar unique, created integer, meta blob, "
-            "session integer); create table example (id integer primary key, input_hash bigint, task_hash bigint, "
-            "content blob); create table link (id integer primary key, example_id integer, dataset_id integer);"
-        )
-        connection.execute("insert into dataset values (1, ?, 0, '{}', 0)", (name,))
-        contents = [(json.dumps(row).encode(),) for row in rows]
-        connection.executemany("insert into example (content) values (?)", contents)
-        connection.execute("insert into link (example_id, dataset_id) select id, 1 from example")
-
-
 @pytest.mark.parametrize("until", ["merge", pytest.param("report", marks=pytest.mark.long)])
 def test_exports_and_a_database_go_the_whole_way_without_a_declaration(tmp_path, until):
     clone = Clone(tmp_path)
     if until == "merge":
         clone.stop_after_merge()
     write_jsonl(tmp_path / "assets/prodigy/person.jsonl", answers("PERSON", range(16)))
-    write_database(tmp_path / "assets/prodigy/prodigy.db", "place", answers("PLACE", range(8, 24)))
+    make_database(tmp_path / "assets/prodigy/prodigy.db", {"place": answers("PLACE", range(8, 24))})
     printed = clone.run("weasel", "run", "all")
     assert "assets/brat has no documents: nothing to convert" in " ".join(printed.split())
     found = yaml.safe_load((tmp_path / "assets/prodigy/datasets.yml").read_text(encoding="utf8"))

@@ -1,8 +1,6 @@
 """project.yml, dvc.yaml, requirements, pages and code are in step; `make lint` runs this file."""
 
-import ast
 import re
-from functools import cache
 from pathlib import Path
 from typing import get_args, get_type_hints
 
@@ -23,6 +21,7 @@ from labelwise.train import checkpoint as train_checkpoint
 from scripts.check_labels import CheckSection
 from scripts.report import ReportSection
 from tests.conftest import ROOT
+from tests.test_house import imported
 
 PROJECT = srsly.read_yaml(ROOT / "project.yml")  # as weasel does
 COMMANDS = {command["name"]: command for command in PROJECT["commands"]}
@@ -35,18 +34,6 @@ def read(path: str) -> str:
     return (ROOT / path).read_text(encoding="utf8")
 
 
-@cache
-def imports_of(file: Path) -> list[Path]:
-    """The files of the repository that a file imports itself."""
-    names = []
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf8"))):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-        elif isinstance(node, ast.Import):
-            names += [alias.name for alias in node.names]
-    return [path for name in names if (path := ROOT / (name.replace(".", "/") + ".py")).is_file()]
-
-
 def imported_files(file: Path) -> set[Path]:
     """All files of the repository that a file imports, at any remove, and itself."""
     found, queue = set(), [file]
@@ -54,7 +41,7 @@ def imported_files(file: Path) -> set[Path]:
         current = queue.pop()
         if current not in found:
             found.add(current)
-            queue += imports_of(current)
+            queue += imported(current)
     return found
 
 
@@ -97,16 +84,6 @@ def test_every_path_on_a_command_line_is_a_dep_or_an_output(name):
         for path in re.findall(r"(?<!\S)(?:assets|corpus|training|metrics|plots)/\S+", line):
             inside = any(path == item or path.startswith(item + "/") for item in known)
             assert inside or any(item.startswith(path + "/") for item in outputs(command)), path
-
-
-def test_no_output_is_made_twice_or_inside_another_or_read_by_its_command():
-    def inside(one: str, other: str) -> bool:
-        return (one + "/").startswith(other + "/") or (other + "/").startswith(one + "/")
-
-    made = [output for command in COMMANDS.values() for output in outputs(command)]
-    assert [(one, other) for at, one in enumerate(made) for other in made[at + 1 :] if inside(one, other)] == []
-    for name, command in COMMANDS.items():
-        assert [(name, dep) for dep in command["deps"] for output in outputs(command) if inside(dep, output)] == []
 
 
 def test_workflows_make_every_input_before_it_is_used():

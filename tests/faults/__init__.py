@@ -1,1 +1,1 @@
-"""Faults: commands are killed, and have their writes fail."""
+"""Faults: commands are killed."""

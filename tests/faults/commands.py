@@ -1,6 +1,5 @@
 """The commands that are disturbed, in a small project of which there are two states: the old one and the new one."""
 
-import errno
 import os
 import re
 import shutil
@@ -30,8 +29,6 @@ from scripts.train import train_cli
 from tests.conftest import ROOT, make_narrow
 
 OLD, NEW = 10, 14  # texts of the corpus that was there, and of the one that comes
-KILL = 0  # given instead of an error
-ERRORS = (errno.EIO, errno.ENOSPC)
 WRITES = {"os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.link", "os.symlink", "os.truncate"}
 VOLATILE = ("resources.tsv",)  # it tells times
 MORE = '{"text": "Two mg of salt, in the year %d."}\n'
@@ -92,27 +89,17 @@ ALL = (
 COMMANDS = {command.name: command for command in ALL}
 
 
-class Ended(NamedTuple):
-    """How a command ended, what it printed, and how many writes it had begun."""
+def start(command: Command, folder: Path, docs: int, at: int = 0) -> int | None:
+    """Run a command in a process of its own, in a folder; return how many writes it began, None if it was killed.
 
-    status: int
-    printed: str
-    writes: int
-
-
-def start(command: Command, folder: Path, docs: int, at: int = 0, error: int = KILL) -> Ended:
-    """Run a command in a process of its own, in a folder, and wait for it.
-
-    at (int): the number of the write before which it is killed, or that fails; 0 for none.
-    error (int): the number of the error with which it fails, or KILL.
+    at (int): the number of the write before which it is killed; 0 for none.
     """
     log, counted = folder.with_name("log"), folder.with_name("count")
     sys.stdout.flush()
     if pid := os.fork():
         status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-        number = int(counted.read_text()) if status == 0 else 0
-        return Ended(status, log.read_text(encoding="utf8", errors="replace"), number)
-    end: Any = 1
+        assert status in (0, -signal.SIGKILL), log.read_text(encoding="utf8", errors="replace")
+        return None if status else int(counted.read_text())
     begun = 0
     try:
         os.chdir(folder)
@@ -126,22 +113,19 @@ def start(command: Command, folder: Path, docs: int, at: int = 0, error: int = K
             nonlocal begun
             if is_write(event, given, folder):
                 begun += 1
-                if begun == at and error == KILL:
-                    os.kill(os.getpid(), signal.SIGKILL)
                 if begun == at:
-                    raise OSError(error, os.strerror(error), str(given[0]))
+                    os.kill(os.getpid(), signal.SIGKILL)
 
         sys.addaudithook(count)
         run(command.function)
     except SystemExit as ended:
-        end = ended.code
+        if not ended.code:
+            counted.write_text(str(begun))
+            os._exit(0)
     except BaseException:
         sys.excepthook(*sys.exc_info())
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        counted.write_text(str(begun))
-        os._exit(end if isinstance(end, int) else 0 if end is None else 1)
+    sys.stdout.flush()
+    os._exit(1)
 
 
 def is_write(event: str, given: tuple[Any, ...], folder: Path) -> bool:
@@ -179,8 +163,7 @@ class Projects:
         for each in ALL[self.ran : ALL.index(command) + 1]:
             self.ran += 1
             for docs, folder in self.states.items():
-                done = start(each, folder, docs)
-                assert done.status == 0, done.printed
+                start(each, folder, docs)
 
     def place(self, command: Command) -> None:
         """Make the folder as it is before a command: its inputs are new, its outputs old."""
