@@ -1,6 +1,5 @@
 """Decisions about spans: each changes the one span that it names, or is counted and located."""
 
-import hashlib
 import json
 from collections import Counter
 from pathlib import Path
@@ -16,22 +15,13 @@ from labelwise.merge.rules.policies import Policies
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
 from labelwise.sources.convert_brat import convert_brat
-from labelwise.text import text_key
 from tests.conftest import Merging, write_jsonl
-from tests.merge.test_places import answers
+from tests.merge.test_places import answers, digest, key
 from tests.merge.test_reruns import inodes
 
 TEXT = "big cat sat on a mat"
 BIG, CAT, BIG_CAT, MAT = [0, 3], [4, 7], [0, 7], [17, 20]
 WRONG, RIGHT, POLICY = "gold is wrong", "gold is right", "policy"
-
-
-def key(text: str = TEXT) -> str:
-    return text_key(text.encode()).hex()
-
-
-def digest(*spans: list[int]) -> str:
-    return hashlib.blake2b(json.dumps(spans, separators=(",", ":")).encode(), digest_size=6).hexdigest()
 
 
 def task(*spans: list[int], text: str = TEXT, **more: Any) -> dict[str, Any]:
@@ -40,7 +30,7 @@ def task(*spans: list[int], text: str = TEXT, **more: Any) -> dict[str, Any]:
 
 def row(verdict: str, removed: list[int] | None, added: list[int] | None, answer: str = "", **more: Any) -> dict:
     """A decision that was made from an answer that has BIG and CAT."""
-    made = {"dataset": "a", "text": key(), "label": "A", "answer": answer or digest(BIG, CAT)}
+    made = {"dataset": "a", "text": key(TEXT), "label": "A", "answer": answer or digest(BIG, CAT)}
     return made | {"verdict": verdict, "removed": removed, "added": added} | more
 
 

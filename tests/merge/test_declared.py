@@ -64,17 +64,6 @@ def doccanos(number: int, text: str, *spans: tuple[int, int | None]) -> Row:
     return {"id": number, "text": text, "label": [[*offsets, "PERSON"] for offsets in marked(text, spans)]}
 
 
-def label_studios(number: int, text: str, *spans: tuple[int, int | None], updated: str = "2026-11-01") -> Row:
-    values = [{"start": s, "end": e, "text": text[s:e], "labels": ["PERSON"]} for s, e in marked(text, spans)]
-    results = [{"type": "labels", "to_name": "text", "value": value} for value in values]
-    annotation = {"id": number, "completed_by": 1, "updated_at": f"{updated}T10:00:00Z", "result": results}
-    return {"id": number, "data": {"text": text}, "annotations": [annotation]}
-
-
-def write_json(path: Path, rows: list[Row]) -> None:
-    path.write_text(json.dumps(rows), encoding="utf8")
-
-
 def test_doccanos_export_of_users_who_do_not_share_is_a_data_set_for_each(folder):
     """Ids are those of the texts, so all files have the same: 23 texts are admin's and ann's, 10 ann's and bob's."""
     rows = [doccanos(number, text, ANN) for number, text in enumerate(TEXTS[:133])]
@@ -84,16 +73,6 @@ def test_doccanos_export_of_users_who_do_not_share_is_a_data_set_for_each(folder
     assert [one["name"] for one in folder.entries] == ["admin", "ann", "bob"]
     assert (folder.counts["rows"], folder.counts["rows_read"]) == ({"merged": 166}, 166)
     assert folder.counts["agreement"]["PERSON"] == {"texts": 33, "both": 33, "spans": 66, "f": 1.0}
-
-
-def test_two_label_studios_with_equal_ids_are_two(folder):
-    """Both have annotations 0 to 39 of tasks 0 to 39, by user 1."""
-    write_json(folder.folder / "project-1-at-2026-11-01.json", [label_studios(n, TEXTS[n], ANN) for n in range(40)])
-    later = [label_studios(n, TEXTS[n], ANN, BOB, updated="2026-11-20") for n in range(40)]
-    write_json(folder.folder / "project-1-at-2026-11-20.json", later)
-    folder.merge()
-    assert (folder.counts["rows"], folder.counts["agreement"]["PERSON"]["texts"]) == ({"merged": 80}, 40)
-    assert folder.counts["spans"] == {"entity": 80, "duplicate": 40}
 
 
 def test_a_later_export_is_listed_in_the_entry_and_what_was_deleted_stays_deleted(folder):
