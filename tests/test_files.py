@@ -25,15 +25,6 @@ def other_disk(tmp_path):
         yield Path(folder)
 
 
-def test_a_file_appears_when_it_is_whole(tmp_path):
-    target = tmp_path / "sub" / "file"
-    with staged(target) as path:
-        path.write_text("new")
-        assert not target.exists()
-    assert target.read_text() == "new"
-    assert [p.name for p in target.parent.iterdir()] == ["file"]
-
-
 @pytest.mark.parametrize("folder", [True, False])
 def test_on_failure_the_old_stays_and_nothing_is_left(tmp_path, folder):
     target = tmp_path / "x"

@@ -1,7 +1,6 @@
 """What fuzzing begins with: small files of each kind, which hold what the formats have, by the name of the file."""
 
 import json
-import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from spacy.tokens import Doc, DocBin, Span
 
 from labelwise.corpus.annotation import Annotation, annotate
 from tests.conftest import write_docs
+from tests.sources.test_formats import make_database
 
 TEXT = "Add 5 mL of a cat's don't, twice."
 TASKS: list[Any] = [
@@ -76,19 +76,8 @@ def jsonl(rows: list[Any]) -> list[bytes]:
 
 
 def databases(path: Path) -> list[bytes]:
-    """Make Prodigy's tables, of a few pages."""
-    connection = sqlite3.connect(path)
-    connection.executescript(
-        "pragma page_size = 512; create table dataset (id integer primary key, name, created, meta);"
-        "create table example (id integer primary key, input_hash, content);"
-        "create table link (id integer primary key, example_id integer, dataset_id integer);"
-        "insert into dataset values (1, 'a', 0, x''), (2, 'b', 0, x'');"
-    )
-    for example, task in enumerate(TASKS[:3], 1):
-        connection.execute("insert into example values (?, 1, ?)", (example, json.dumps(task).encode()))
-        connection.execute("insert into link values (null, ?, 1)", (example,))
-    connection.commit()
-    connection.close()
+    """Make Prodigy's tables."""
+    make_database(path, {"a": TASKS[:3], "b": []})
     return [path.read_bytes()]
 
 
