@@ -62,7 +62,7 @@ def test_what_a_ledger_counts_is_said(merging: Merging):
     merging.add("other", ["A"], rows(range(5, 40)), split="train")
     text = said(merging.run(split_by="doc", near_duplicates="off"))
     assert "1 span outvoted" in text
-    assert "Nobody has looked for texts of test" in text
+    assert "nearly equal to training texts" in text
     assert "Data set 'empty' has no rows." in text
     assert "1 text without '' in the meta" in text
     assert "left out" not in text
