@@ -82,31 +82,20 @@ def test_of_both_each_has_half_of_the_labels_and_merging_puts_them_together_by_h
     assert (tmp_path / "demo/prodigy/datasets.yml").read_text() == "[]\n"
 
 
-def test_noise_is_a_share_of_wrong_tags_of_each_kind_and_nothing_else(docs):
-    kinds: Counter[str] = Counter()
-    spans = 0
+def test_noise_is_a_share_of_wrong_tags_and_nothing_else(docs):
     assert add_noise(docs[0], 0.0) == docs[0]
+    lost: list[tuple] = []
+    added: list[tuple] = []
     for doc in docs:
         noisy = add_noise(doc, 0.1)
         assert noisy == add_noise(doc, 0.1)
         assert noisy.text == doc.text
-        right, wrong = set(doc.spans), set(noisy.spans)
-        spans += len(right)
-        for start, end, label in wrong - right:
-            assert 0 <= start < end <= len(doc.text)
-            assert doc.text[start:end].strip() == doc.text[start:end]
-            over = [span for span in right - wrong if span[0] < end and start < span[1]]
-            if not over:
-                kinds["marked"] += 1
-                assert not any(span[0] < end and start < span[1] for span in doc.spans)
-            else:
-                kinds["other label" if over[0][:2] == (start, end) else "other boundaries"] += 1
-                assert (over[0][2] != label) == (over[0][:2] == (start, end))
-        kinds["left out"] += sum(
-            not any(other[0] < span[1] and span[0] < other[1] for other in wrong - right) for span in right - wrong
-        )
-    assert all(0.02 * spans < kinds[kind] < 0.05 * spans for kind in ("left out", "other label", "marked")), kinds
-    assert 0.01 * spans < kinds["other boundaries"] < 0.05 * spans
+        assert all(doc.text[start:end].strip() == doc.text[start:end] > "" for start, end, _ in noisy.spans)
+        lost += {*doc.spans} - {*noisy.spans}
+        added += {*noisy.spans} - {*doc.spans}
+    spans = sum(len(doc.spans) for doc in docs)
+    assert 0.09 * spans < len(lost) < 0.11 * spans
+    assert 0.08 * spans < len(added) < 0.11 * spans
 
 
 @pytest.mark.parametrize("wrong", ["--labels 0", "--labels 21", "--docs 0", "--words 0", "--noise 1.5"])

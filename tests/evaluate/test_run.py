@@ -11,9 +11,8 @@ from pyarrow.parquet import read_table
 from labelwise.corpus.manifest import MANIFEST, read_manifest
 from labelwise.corpus.seen_texts import write_seen
 from labelwise.evaluate import predict
-from labelwise.evaluate.predictions import PredictedDoc, read_predictions
+from labelwise.evaluate.predictions import read_predictions
 from labelwise.evaluate.scoring import measure
-from labelwise.evaluate.summary import print_scores
 from labelwise.evaluate.tables import Tables, write_rows
 from labelwise.files import locked
 from scripts.evaluate import evaluate_cli
@@ -117,19 +116,6 @@ def test_the_table_has_a_row_for_each_label(model, demo_corpus, tmp_path):
     assert "mean (macro)" in printed
     assert f"nobody judged them: {metrics['unscored']} predictions" in printed
     assert f"on {metrics['texts']} texts of" in printed
-
-
-def test_where_gold_overlaps_all_spans_are_scored(capsys, tmp_path):
-    gold, found = [(0, 7, "A"), (4, 7, "B")], [(0, 7, "A", 0.9), (4, 7, "B", 0.8)]
-    doc = PredictedDoc("1", "big cat 1", gold[:1], gold, found=found)
-    write_rows([(doc, {})], "test", "AB", Tables.of(tmp_path))
-    print_scores(measure(Tables.of(tmp_path), "AB"), "")
-    table = [line.split() for line in capsys.readouterr().out.splitlines() if line]
-    assert "F1 all spans Support" in " ".join(table[0])
-    assert {row[0]: row[-2:] for row in table[4:6]} == {
-        "A": ["1.000", "1"],
-        "B": ["1.000", "1"],
-    }
 
 
 def test_the_agreement_of_annotators_is_beside_the_scores(model, demo_corpus, tmp_path):

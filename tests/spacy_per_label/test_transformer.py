@@ -64,10 +64,3 @@ def test_vectors_do_not_depend_on_how_texts_are_divided(tiny_bert):
     together, alone = model.predict(make_docs()), [model.predict([doc])[0] for doc in make_docs()]
     for one, other in zip(together, alone, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-5)
-
-
-def test_it_is_saved_and_loaded(tiny_bert):
-    model = ours(tiny_bert)
-    loaded = make_transformer("nowhere").from_bytes(model.to_bytes())
-    for one, other in zip(loaded.predict(make_docs()), model.predict(make_docs()), strict=True):
-        np.testing.assert_array_equal(one, other)

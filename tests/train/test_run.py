@@ -52,6 +52,14 @@ def test_training_gives_a_curve_and_again_the_same_bytes(trained, demo_corpus, t
     assert one == other
 
 
+def test_a_training_tells_what_the_machine_did(demo_corpus, tmp_path):
+    train_in(tmp_path, demo_corpus, resources=tmp_path / "resources.tsv")
+    header, *rows = [line.split("\t") for line in (tmp_path / "resources.tsv").read_text().splitlines()]
+    assert header == ["seconds", "step", "words_per_second", "memory_mb", "waiting_percent"]
+    assert [row[1] for row in rows] == ["2", "4", "6"]
+    assert all(int(row[2]) > 100 and int(row[3]) > 100 for row in rows)
+
+
 def test_the_pipeline_has_all_labels_and_the_tokenizer_of_the_merge_and_says_how_it_was_trained(trained, demo_corpus):
     nlp = spacy.load(trained / "model")
     assert sorted(nlp.get_pipe("ner").labels) == json.loads((demo_corpus / "manifest.json").read_text())["labels"]
