@@ -18,13 +18,13 @@ NLP = spacy.blank("en")
 def test_each_text_is_in_the_fold_that_training_leaves_out(folds, demo_corpus):
     splits, seen = Counter(), Counter()
     for fold in range(folds):
-        trained = {
-            eg.reference.text for eg in PartitionedCorpus(demo_corpus / "train", leave_out=fold, folds=folds)(NLP)
-        }
+        reader = PartitionedCorpus(demo_corpus / "train", leave_out=fold, folds=folds)
+        trained = {eg.reference.text for eg in reader(NLP)}
         for doc in read_checked(demo_corpus, *LOOKED_AT[: 2 if fold == 0 else 1], fold=fold, folds=folds):
             assert doc.stored.text not in trained
             seen[doc.stored.text] += 1
             splits[doc.split] += 1
+        assert reader.counts["texts"] + reader.counts["left out"] == read_manifest(demo_corpus).splits["train"].texts
     expected = read_manifest(demo_corpus).splits
     assert splits == {split: expected[split].texts for split in ("train", "dev")}
     assert set(seen.values()) == {1}

@@ -151,22 +151,6 @@ def test_without_texts_or_files_there_is_an_error(tmp_path):
             list(corpus(NLP))
 
 
-def test_folds_leave_out_each_text_once(partitions):
-    """Of three readers, each leaves out texts of its own, which stay the same when others come; all is counted."""
-    whole = set(texts(PartitionedCorpus(partitions)(NLP)))
-    left_out = []
-    for fold in range(3):
-        corpus = PartitionedCorpus(partitions, leave_out=fold, folds=3, shuffle=True)
-        kept = texts(corpus(NLP))
-        assert len(kept) == len(set(kept))
-        left_out.append(whole - set(kept))
-        assert corpus.counts["left out"] == len(left_out[-1])
-    assert sorted(text for fold in left_out for text in fold) == sorted(whole)
-    assert all(len(fold) >= 3 for fold in left_out)
-    (partitions / "part-00003.spacy").unlink()
-    assert set(texts(PartitionedCorpus(partitions, leave_out=0, folds=3)(NLP))).isdisjoint(left_out[0])
-
-
 def test_a_batch_is_dealt_out_so_that_all_ranks_have_about_as_many_words():
     texts = ["a" * length for length in (3, 90, 40, 2, 31, 55, 20, 19)]
     shares = deal_out(texts, 2)

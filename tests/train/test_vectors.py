@@ -112,13 +112,6 @@ def test_a_pipeline_has_its_vectors_and_needs_no_file(demo_corpus, tmp_path):
     assert np.isfinite(unknown).all()
 
 
-def test_an_empty_table_changes_nothing(demo_corpus, tmp_path):
-    make_vectors("", tmp_path / "none.npz")
-    train_in(tmp_path / "one", demo_corpus, STEPS, CPU, vectors=tmp_path / "none.npz")
-    train_in(tmp_path / "two", demo_corpus, STEPS, CPU)
-    assert files(tmp_path / "one") == files(tmp_path / "two")
-
-
 def test_spacys_ner_takes_no_vectors(demo_corpus, tmp_path):
     make_vectors(str(write_transformer(tmp_path / "transformer", WORDPIECE)), tmp_path / "vectors.npz")
     with pytest.raises(InputError, match="vectors need recognizer per-label"):
