@@ -6,7 +6,6 @@ import unicodedata
 from functools import lru_cache
 
 import pytest
-import spacy
 from spacy.language import Language
 from spacy.tokens import Doc
 
@@ -67,18 +66,6 @@ def test_marks_are_those_of_this_pythons_unicode():
     listed = set(re.findall(pattern, "".join(map(chr, range(sys.maxunicode + 1)))))
     assert marks - listed == {"\u20e3", "\ufe0e", "\ufe0f"}
     assert listed < marks
-
-
-def test_a_pattern_with_marks_is_plain_in_all_files(merging, tmp_path):
-    """spaCy, and a pipeline without labelwise, compile it with `re`."""
-    merging.add("a", ["A"], [{"text": "सेना ने", "spans": []}], split="train")
-    merging.run(lang="hi", tokenizer=RULES)
-    lang, rules = read_tokenizer(tmp_path / "corpus/tokenizer.json")
-    assert rules.infixes == RULES.infixes
-    make_nlp(lang, rules).to_disk(tmp_path / "saved")
-    for file in (tmp_path / "corpus/tokenizer.json", tmp_path / "saved/tokenizer"):
-        assert b"p{M}" not in file.read_bytes()
-    assert [token.text for token in spacy.load(tmp_path / "saved")("सेना ने")] == ["सेना", "ने"]
 
 
 def test_the_block_that_was_used_is_written_beside_the_corpus(merging, tmp_path):

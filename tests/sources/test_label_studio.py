@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 import pytest
 
 from labelwise.errors import InputError
-from labelwise.sources import label_studio
 from labelwise.sources.formats import read_items
 from tests.sources.reading import read, write
 
@@ -157,14 +156,6 @@ TAXONOMY = {"id": "r2", "type": "taxonomy", "value": {**mark(4, 8, "5 mL"), "tax
 )
 def test_what_cannot_be_used_is_told_and_costs_nothing_else(tmp_path, row, found):
     assert read(tmp_path / "a.json", [row, task(TEXT, annotation())]) == [*found, (TEXT, [])]
-
-
-def test_spans_that_get_lost_are_miscounted(tmp_path, monkeypatch):
-    """As if they were read by code that is wrong."""
-    read_results = label_studio._read_results
-    monkeypatch.setattr(label_studio, "_read_results", lambda results: (read_results(results)[0][:1], []))
-    found = read(tmp_path / "a.json", [task(TEXT, annotation(result(4, 8), result(0, 3)))])
-    assert found[0] == "miscounted: 2 results, of which 1 were read"
 
 
 GOOD = json.dumps(task(TEXT, annotation(result(4, 8)))).encode()

@@ -7,7 +7,6 @@ import pyarrow.parquet
 import pytest
 
 from labelwise.errors import InputError
-from labelwise.sources import conll
 from tests.sources.reading import read
 
 NAMES = ["O", "B-ORG", "I-ORG", "B-MISC", "I-MISC", "B-PER", "I-PER"]
@@ -64,18 +63,3 @@ def test_parquet_of_something_else_is_named(tmp_path, columns, message):
         pyarrow.parquet.write_table(table, path)
     with pytest.raises(InputError, match=rf"a\.parquet: {message}"):
         read(path)
-
-
-def test_spans_that_a_reader_loses_are_counted(tmp_path, monkeypatch):
-    """The row is merged as it was read, and its file has a problem."""
-    monkeypatch.setattr(conll, "decode_tags", lambda tags: iter(()))
-    problem = "miscounted: 2 tags that begin a span, of which 0 were read"
-    for found in (read(tmp_path / "a.jsonl", ROWS), read(write(tmp_path / "a.parquet", ROWS))):
-        assert found[:2] == [("EU rejects German call", []), problem]
-
-
-def test_rows_of_parquet_that_a_reader_loses_are_counted(tmp_path, monkeypatch):
-    whole = pyarrow.parquet.ParquetFile.iter_batches
-    lossy = lambda *args, **options: (batch[:2] for batch in whole(*args, **options))  # noqa: E731
-    monkeypatch.setattr(pyarrow.parquet.ParquetFile, "iter_batches", lossy)
-    assert read(write(tmp_path / "a.parquet", ROWS)) == [*FOUND[:2], "miscounted: 3 rows, of which 2 were read"]

@@ -1,16 +1,17 @@
 """Rows of JSONL, of Prodigy, of doccano and of tokens with tags: each is read by its own keys, or counted."""
 
 import json
+from io import BytesIO
 
 import pytest
 
 from labelwise.corpus.tasks import input_hash, task_hash
-from labelwise.sources import doccano, jsonl, rows
 from labelwise.sources.formats import read_items
-from labelwise.sources.prodigy import kind_of
+from labelwise.sources.prodigy import Task
 from labelwise.sources.rows import parse_row
 from tests.conftest import real_corpus
 from tests.sources.reading import read, write
+from tests.sources.test_parquet import write as write_parquet
 
 TEXT = "Add 5 mL"
 PRODIGY = {"text": TEXT, "spans": [{"start": 0, "end": 3, "label": "P"}], "_input_hash": 1}
@@ -100,32 +101,68 @@ def test_a_row_of_doccanos_has_a_document_an_annotator_and_what_was_predicted(tm
     assert (item.task.annotator_id, item.task.answer) == ("ann", "accept")
 
 
-def test_spans_that_get_lost_are_miscounted(tmp_path, monkeypatch):
-    """As if they were read by code that is wrong."""
-    monkeypatch.setattr(doccano, "Task", lambda text, spans, **rest: rows.Task(text, spans[:3], **rest))
-    _, problem = read(tmp_path / "a.jsonl", [{"text": TEXT, "label": [[n, n + 1, "A"] for n in range(5)]}])
-    assert problem == "miscounted: 5 spans, of which 3 were read"
+class Losing(BytesIO):
+    """A file whose second line isn't read."""
+
+    def __iter__(self):
+        return (line for number, line in enumerate(self.readlines()) if number != 1)
 
 
-def test_bytes_that_are_not_read_are_miscounted(tmp_path, monkeypatch):
-    """As if a line were lost."""
+STUDIO = {"data": {"text": TEXT}, "annotations": [{"result": [{"type": "labels"}] * 2}]}
 
-    class Losing:
-        def __init__(self, file):
-            self.file, self.tell = file, file.tell
 
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *exception):
-            self.file.close()
-
-        def __iter__(self):
-            return (line for number, line in enumerate(self.file) if number != 1)
-
-    monkeypatch.setattr(jsonl, "open_jsonl", lambda path: Losing(path.open("rb")))
-    found = read(tmp_path / "a.jsonl", [{"text": "Stir"}] * 3)
-    assert found == [("Stir", []), ("Stir", []), "miscounted: 51 bytes, of which 34 were read"]
+@pytest.mark.parametrize(
+    ("name", "rows", "broken", "lossy", "problem"),
+    [
+        (
+            "a.jsonl",
+            [{"text": "Stir"}] * 3,
+            "labelwise.sources.jsonl.open_jsonl",
+            lambda path: Losing(path.read_bytes()),
+            "51 bytes, of which 34 were read",
+        ),
+        (
+            "a.jsonl",
+            [{"text": TEXT, "label": [[n, n + 1, "A"] for n in range(5)]}],
+            "labelwise.sources.doccano.Task",
+            lambda text, spans, **rest: Task(text, spans[:3], **rest),
+            "5 spans, of which 3 were read",
+        ),
+        (
+            "a.json",
+            [STUDIO],
+            "labelwise.sources.label_studio._read_results",
+            lambda results: ([], ["one"]),
+            "2 results, of which 1 were read",
+        ),
+        (
+            "a.jsonl",
+            [TAGGED],
+            "labelwise.sources.conll.decode_tags",
+            lambda tags: [],
+            "1 tags that begin a span, of which 0 were read",
+        ),
+        (
+            "a.parquet",
+            [TAGGED],
+            "labelwise.sources.conll.decode_tags",
+            lambda tags: [],
+            "1 tags that begin a span, of which 0 were read",
+        ),
+        (
+            "a.parquet",
+            [TAGGED] * 3,
+            "pyarrow.parquet.ParquetFile.iter_batches",
+            lambda file, *options, **named: [file.read(["tokens", "ner_tags"])[:2]],
+            "3 rows, of which 2 were read",
+        ),
+    ],
+)
+def test_what_a_reader_loses_is_miscounted(tmp_path, monkeypatch, name, rows, broken, lossy, problem):
+    """As if its code were wrong."""
+    path = (write_parquet if name.endswith("parquet") else write)(tmp_path / name, rows)
+    monkeypatch.setattr(broken, lossy)
+    assert f"miscounted: {problem}" in read(path)
 
 
 TOKEN = {"text": "Add", "start": 0, "end": 3, "id": 0, "ws": True}
@@ -158,22 +195,3 @@ def test_hashes_of_one_public_task():
     """What Prodigy itself wrote for a text of one word without spans."""
     assert input_hash("Ewww") == -224066023
     assert task_hash(-224066023, []) == 92112113
-
-
-@pytest.mark.parametrize(
-    ("task", "kind"),
-    [
-        ({}, "complete"),
-        *(({"_view_id": view}, "complete") for view in ("ner_manual", "spans_manual", "blocks")),
-        *(({"_view_id": view}, "other") for view in ("classification", 3)),
-        ({"_view_id": "ner"}, "binary"),
-        ({"_view_id": "review", "view_id": "ner"}, "binary"),
-        ({"_view_id": "review", "view_id": "ner_manual", "versions": [{"text": "b"}]}, "complete"),
-        ({"_view_id": "ner_manual", "_is_binary": True}, "binary"),
-        ({"_view_id": "ner", "_is_binary": False}, "complete"),
-        ({"_view_id": "ner", "no_missing": True}, "complete"),
-        ({"spans": [{"start": 0, "end": 1, "label": "X", "answer": "accept"}]}, "binary"),
-    ],
-)
-def test_kind_of_a_task(task, kind):
-    assert kind_of(parse_row(json.dumps({"text": "a", **task}).encode())[0]) == kind
