@@ -2,11 +2,15 @@
 
 import pytest
 
+from labelwise.corpus.annotation import annotation_of
+from labelwise.merge.rules.policies import Policies
 from tests.conftest import Merging
 from tests.merge.test_advice import said
+from tests.merge.test_run import read_docs
 
 TEXT = "Zoë Barton of Mercury Labs paid."
-ZOE, FIRST, LABS = (0, 10, "PERSON"), (0, 3, "PERSON"), (14, 26, "COMPANY")
+ZOE, FIRST, OTHER = (0, 10, "PERSON"), (0, 3, "PERSON"), (14, 26, "PERSON")
+LABS = (14, 26, "COMPANY")
 
 
 def answer(*spans: tuple, who: str | None = None, session: str | None = None, time: int | None = None, **more) -> dict:
@@ -58,3 +62,23 @@ def test_names_and_declarations_say_who_is_who(merging, one, other, declared, sa
     assert ledger.rows == ({"merged": 1, "superseded": 1} if same else {"merged": 2})
     assert ledger.agreement == ({} if same else {"PERSON": {"texts": 1, "both": 0, "spans": 2}})
     assert ledger.replaced == ({"a by b": 1} if same else {})
+
+
+@pytest.mark.parametrize(
+    ("annotators", "expected"),
+    [
+        ("half", [ZOE, OTHER]),
+        ("all", []),
+        ("bob, ann", [OTHER]),
+        ("nobody, ann", [ZOE]),
+        ("nobody", [ZOE, OTHER]),  # none is there: half
+    ],
+)
+@pytest.mark.parametrize("session", ["", "a-"])
+def test_a_policy_may_name_people(merging, annotators, expected, session):
+    """A session is named without its data set."""
+    rows = [answer(ZOE, who=f"{session}ann"), answer(OTHER, who=f"{session}bob")]
+    merging.add("a", ["PERSON"], rows)
+    merging.run(policies=Policies(annotators=annotators))
+    ((_, doc),) = read_docs(merging.root).values()
+    assert annotation_of(doc).accepted == set(expected)
