@@ -27,7 +27,7 @@ def convert_brat_cli(
         report = convert_brat(
             brat_dir,
             out,
-            section.reading(),
+            section,
             split=section.split,
             fallback=fallback,
             prefix=prefix,

@@ -74,25 +74,23 @@ T_LINE = re.compile(r"T\S*\t(\S+)\s+(\d{1,9}\s+\d{1,9}(?:\s*;\s*\d{1,9}\s+\d{1,9
 LINE_END, CR = re.compile(rb"\n|\r(?=[TERAMN#*]\S*\t)"), re.compile(rb"\r")
 
 
-class Reading(NamedTuple):
-    """How documents are read.
+class Reading(msgspec.Struct, frozen=True):
+    """How documents are read; keys of the section `brat` of project.yml.
 
     rename (Mapping[str, str]): new names of labels.
-    labels (tuple[str, ...]): the labels to keep, by their new names; none keeps all.
+    labels (list[str]): the labels to keep, by their new names; none keeps all.
     missing_ann (str): a text without an annotation file is not annotated ("skip") or has no entities ("empty").
     discontinuous (str): "drop" a span in pieces, keep its "first" piece, or "cover" from first to last character.
     shifted (str): "drop" a span whose mention differs, or move it to the "nearest" occurrence of the mention, if no
         other is equally near.
-    predicted (Mapping[Path, str]): digests of files that are predictions as long as they are unchanged.
     """
 
-    rename: Mapping[str, str] = {}
-    labels: tuple[str, ...] = ()
+    rename: dict[str, str] = {}
+    labels: list[str] = []
     missing_ann: MissingAnn = "skip"
     discontinuous: Discontinuous = "drop"
     shifted: Shifted = "drop"
     encoding: str = "utf-8"
-    predicted: Mapping[Path, str] = {}
 
 
 AS_IT_IS = Reading()
@@ -177,11 +175,12 @@ def find_predicted(root: Path) -> dict[Path, str]:
     return found
 
 
-def read_document(stem: Path, root: Path, how: Reading = AS_IT_IS) -> Document:
+def read_document(stem: Path, root: Path, how: Reading = AS_IT_IS, predicted: Mapping[Path, str] = {}) -> Document:
     """Read one document.
 
     stem (Path): path without suffix, from `find_documents`.
     root (Path): the folder that the document's path is relative to.
+    predicted (Mapping[Path, str]): digests of annotation files that are predictions as long as they are unchanged.
     RETURNS (Document): every T line read is in `mentions` or in `problems`.
     """
     name = printable(stem.relative_to(root))
@@ -203,7 +202,7 @@ def read_document(stem: Path, root: Path, how: Reading = AS_IT_IS) -> Document:
         why_not = "no text"
     elif not why_not and not files and how.missing_ann == "skip":
         why_not = "no annotation file"
-    elif not why_not and _is_predicted(stem, files, how.predicted):
+    elif not why_not and _is_predicted(stem, files, predicted):
         file, why_not = f"{name}.ann", "prediction"
     if why_not:
         document.problems.append(BratProblem(file, 0, why_not, ""))

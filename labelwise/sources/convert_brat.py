@@ -23,11 +23,8 @@ from labelwise.sources.brat import (
     NOT_CONVERTED,
     READ_SUFFIXES,
     BratProblem,
-    Discontinuous,
     Document,
-    MissingAnn,
     Reading,
-    Shifted,
     find_documents,
     find_predicted,
     read_document,
@@ -63,25 +60,13 @@ class Report(msgspec.Struct):
 COUNTED = ("documents", "lines", "annotations", "notes", "labels")
 
 
-class BratSection(msgspec.Struct, frozen=True):
-    """The section `brat` of project.yml; see `Reading` for those fields that it has, too.
+class BratSection(Reading, frozen=True):
+    """The section `brat` of project.yml.
 
-    split (str): of all its texts; "folder": folders train, dev and test are those splits, other texts go by hash.
+    split (str): that of all its texts; "folder": folders train, dev and test are those splits, other texts go by hash.
     """
 
-    split: Literal["folder", "auto", "train", "dev", "test"] = "folder"
-    labels: list[str] = []
-    rename: dict[str, str] = {}
-    missing_ann: MissingAnn = "skip"
-    discontinuous: Discontinuous = "drop"
-    shifted: Shifted = "drop"
-    encoding: str = "utf-8"
-
-    def reading(self) -> Reading:
-        """Say how documents are read."""
-        return Reading(
-            self.rename, tuple(self.labels), self.missing_ann, self.discontinuous, self.shifted, self.encoding
-        )
+    split: AnySplit | Literal["folder"] = "folder"
 
 
 def convert_brat(
@@ -99,7 +84,7 @@ def convert_brat(
     """Convert a brat folder: each document is read once, and becomes a task with all its labels.
 
     out (Path): the folder for the tasks; replaced as a whole.
-    how (Reading): how documents are read, but for lists of predictions, which are found.
+    how (Reading): how documents are read.
     fallback (Path | None): the folder to convert when `brat_dir` has no documents; it may have none either.
     split (str): that of all texts; "auto" by hash; "folder" by the folders that they are in, see `split_folders`.
     prefix (str): see `declare_tasks`.
@@ -116,10 +101,10 @@ def convert_brat(
     with staged(out, folder=True) as folder:
         brat_dir, stems = choose_folder(brat_dir, fallback, tell)
         before = stat_of(brat_dir, READ_SUFFIXES)
-        how = how._replace(predicted=find_predicted(brat_dir))
+        predicted = find_predicted(brat_dir)
         folders = split_folders(stems, brat_dir, tell) if split == "folder" else {}
         others = "auto" if split == "folder" else split
-        documents = (read_document(stem, brat_dir, how) for stem in progress(stems, "convert"))
+        documents = (read_document(stem, brat_dir, how, predicted) for stem in progress(stems, "convert"))
         counts, lacking, bad = write_tasks(documents, folder, lambda path: folders.get(path.partition("/")[0], others))
         # A document's text and annotations are two files.
         if stat_of(brat_dir, READ_SUFFIXES) != before:

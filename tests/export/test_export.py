@@ -68,7 +68,7 @@ def test_brat_to_a_corpus_and_back_gives_the_same_spans(tmp_path):
     [
         ("auto", Reading()),
         ("folder", Reading(missing_ann="empty", discontinuous="cover")),
-        ("folder", Reading(labels=("PLACE", "PERSON"))),
+        ("folder", Reading(labels=["PLACE", "PERSON"])),
     ],
 )
 def test_merging_a_data_set_for_each_label_gives_the_same_docs(tmp_path, split, how):

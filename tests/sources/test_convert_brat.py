@@ -204,7 +204,7 @@ def test_labels_are_chosen_renamed_and_come_from_documents_that_are_read(brat, t
     assert (report.labels, report.documents["no text"]) == ({"n": 4}, 1)
     assert report.annotations["duplicate"] == 1, "one mention has both names"
     assert told == ["N renamed to n: 5 spans", "LOC renamed to PLACE: 0 spans"]
-    report = convert_brat(brat, tmp_path / "tasks", Reading(labels=("N",)))
+    report = convert_brat(brat, tmp_path / "tasks", Reading(labels=["N"]))
     assert (report.labels, report.annotations["other label"]) == ({"N": 2}, 3)
     assert yaml.safe_load((tmp_path / "tasks" / "datasets.yml").read_text())[0]["labels"] == ["N"]
 
