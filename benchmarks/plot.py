@@ -1,4 +1,4 @@
-"""Draw F1 over the number of texts, a panel for each corpus, of what `benchmarks.crf` has measured.
+"""Draw F1 over the number of texts, a panel for each corpus with several, of what `benchmarks.crf` has measured.
 
 python -m benchmarks.plot
 """
@@ -20,6 +20,7 @@ def main() -> None:
     result = read_result("crf")
     names = list(result.columns)
     corpora = {name: list(rows) for name, rows in groupby(result.rows, key=lambda row: row[0])}
+    corpora = {name: rows for name, rows in corpora.items() if len({row[1] for row in rows}) > 1}
     parts = []
     for column, (corpus, rows) in enumerate(corpora.items()):
         points = [
