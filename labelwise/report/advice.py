@@ -163,6 +163,8 @@ def expect_gain(curve: Curve) -> float:
     The next doubling of the steps adds as many times what the last one added as that was of the one before, and never
     more than the last one (Aitken's delta-squared process). Between evaluations, the score is taken as rising evenly.
     """
+    if 2 * curve.steps[0] > curve.steps[-1]:  # nothing is known of half of the steps
+        return 0.0
     steps = [0, *curve.steps]
     quarter, half, last = np.interp([steps[-1] / 4, steps[-1] / 2, steps[-1]], steps, [0, *curve.scores])
     gain = float(max(0.0, last - half))

@@ -135,6 +135,7 @@ def test_texts_that_were_trained_on_say_nothing():
         ([0.4, 0.6, 0.6, 0.6], 0.0),
         ([0.4, 0.6, 0.65, 0.5], 0.0),
         ([0.4, 0.42, 0.5, 0.55], 0.13),  # it rises ever faster: as much again, not more
+        ([0.6], 0.0),
         ([0.6, 0.7], 0.1 * 0.1 / 0.3),  # untrained, it has 0: 0.3 after 50 steps, 0.6 after 100
     ],
 )
