@@ -4,8 +4,8 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -18,17 +18,6 @@ from labelwise.errors import InputError
 def test_a_gpu_that_isnt_there_is_named():
     with pytest.raises(InputError, match="GPU 77 can't be used"):
         use_gpu(77)
-
-
-def count(number: int | Exception) -> Callable[[], int]:
-    """What asks CUDA for the number of GPUs."""
-
-    def ask() -> int:
-        if isinstance(number, Exception):
-            raise number
-        return number
-
-    return ask
 
 
 @pytest.mark.parametrize(
@@ -46,7 +35,7 @@ def count(number: int | Exception) -> Callable[[], int]:
     ],
 )
 def test_why_a_gpu_cannot_be_used(monkeypatch, number, said):
-    cupy = SimpleNamespace(cuda=SimpleNamespace(runtime=SimpleNamespace(getDeviceCount=count(number))))
+    cupy = SimpleNamespace(cuda=SimpleNamespace(runtime=SimpleNamespace(getDeviceCount=Mock(side_effect=[number]))))
     monkeypatch.setitem(sys.modules, "cupy", cupy)
     monkeypatch.setitem(sys.modules, "cupy.cublas", SimpleNamespace())
     assert re.search(said, why_not(ValueError("No GPU devices detected")))

@@ -163,27 +163,3 @@ def test_a_changed_variable_runs_what_it_touches_and_can_be_compared(by_dvc):
     assert re.search(r"\| metrics/cpu\.json +\| all_gold\.support +\| \d+ +\| \d+ +\| \d+ +\|", diff), diff
     assert "failed" not in clone.run("dvc", "plots", "diff", "main", "longer", "-o", "plots_html")
     assert "plots/cpu.tsv" in (clone.root / "plots_html/index.html").read_text(encoding="utf8")
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("tool", ["weasel run", "dvc repro"])
-def test_ones_own_data_replace_the_demo_as_long_as_they_are_there(tmp_path, tool):
-    clone = Clone(tmp_path)
-    for number in range(12):
-        (tmp_path / f"assets/brat/{number}.txt").write_text(f"Ms {number} Smith met Mr Jones.")
-        (tmp_path / f"assets/brat/{number}.ann").write_text(f"T1\tNAME 0 {9 + len(str(number))}\tMs {number} Smith\n")
-
-    def run() -> int:
-        """Run what there is to run; return how many commands that was."""
-        return sum(clone.run(*tool.split(), name).count("Running ") for name in ("make-demo", "convert-brat"))
-
-    assert run() == 2
-    assert (tmp_path / "assets/demo/prodigy/datasets.yml").read_text() == "[]\n"
-    assert list((tmp_path / "assets/demo/brat").iterdir()) == []
-    assert (tmp_path / "corpus/tasks/auto.jsonl").read_text().count("\n") == 12
-    assert run() == 0
-    for file in (tmp_path / "assets/brat").glob("*.*"):
-        file.unlink()
-    assert run() == 2
-    assert len(list((tmp_path / "assets/demo").rglob("*.txt"))) == 24
-    assert run() == 0

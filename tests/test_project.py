@@ -25,6 +25,7 @@ from tests.test_house import imported
 
 PROJECT = srsly.read_yaml(ROOT / "project.yml")  # as weasel does
 COMMANDS = {command["name"]: command for command in PROJECT["commands"]}
+PATH = r"(?<![^\s'])(?:\$\{vars\.brat_dir\}|(?:assets|corpus|training|metrics|plots)/[^\s']+)"
 ONLY_PRINTED = ("console.py", "errors.py")  # no output depends on these
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf8")
 ENVIRONMENTS = dict(re.findall(r"(?m)^(\.venv\S*)/\.ready: requirements/(\w+)\.txt", MAKEFILE))
@@ -81,7 +82,9 @@ def test_every_path_on_a_command_line_is_a_dep_or_an_output(name):
     command = COMMANDS[name]
     known = [*command["deps"], *outputs(command)]
     for line in command["script"]:
-        for path in re.findall(r"(?<!\S)(?:assets|corpus|training|metrics|plots)/\S+", line):
+        for path in re.findall(
+            r"(?<![^\s'])(?:\$\{vars\.brat_dir\}|(?:assets|corpus|training|metrics|plots)/[^\s']+)", line
+        ):
             inside = any(path == item or path.startswith(item + "/") for item in known)
             assert inside or any(item.startswith(path + "/") for item in outputs(command)), path
 
