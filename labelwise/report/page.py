@@ -23,7 +23,7 @@ from labelwise.evaluate.ranking import SHIP_AT
 from labelwise.evaluate.results import load_results
 from labelwise.evaluate.scores import Metrics
 from labelwise.evaluate.tables import CAUSES, Tables
-from labelwise.files import staged
+from labelwise.files import check_kind, staged
 from labelwise.report.advice import EXPORT, NAMES, Advice, advise, format_f
 from labelwise.report.deck import read_decided, read_deck
 from labelwise.sources.convert_brat import REPORT
@@ -72,6 +72,7 @@ def write_report(
     vectors (str): those that the pipeline has.
     RAISES (InputError): there is nothing to report, a file isn't what it should be, or another process is writing it.
     """
+    check_kind(Path(out), folder=False)
     root = Path(root)
     results, deck = load_results(root, pipeline), read_deck(root)
     metrics, merge = results.metrics, results.merge
