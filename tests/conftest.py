@@ -110,7 +110,7 @@ def call(command: Callable[..., Any], *arguments: object, status: int = 0) -> st
     """Call the function of a command as its command line does, and return what it prints."""
     app = typer.Typer()
     app.command()(command)
-    done = CliRunner().invoke(app, [str(one) for one in arguments], env={"COLUMNS": "200"})
+    done = CliRunner().invoke(app, [str(one) for one in arguments], env={"COLUMNS": "400"})
     assert done.exit_code == status, done.output
     assert isinstance(done.exception, SystemExit | None), done.exc_info
     return done.output

@@ -11,11 +11,9 @@ from collections import Counter
 from importlib import import_module
 
 import pytest
-import typer
-from typer.testing import CliRunner
 
 from labelwise.console import print_table, progress
-from tests.conftest import ROOT, write_jsonl
+from tests.conftest import ROOT, call, write_jsonl
 
 PYTHON = [sys.executable, "-X", "faulthandler"]
 
@@ -132,12 +130,9 @@ def test_a_folder_where_a_command_would_write_a_file_is_an_error_before_it_begin
     (tmp_path / "taken").mkdir()
     before = sorted(tmp_path.iterdir())
     monkeypatch.chdir(tmp_path)
-    app = typer.Typer()
-    app.command()(getattr(import_module(f"scripts.{name}"), f"{name}_cli"))
     words = arguments.replace("TAKEN", "taken").replace("CORPUS", str(demo_corpus)).split()
-    result = CliRunner().invoke(app, words)
-    assert result.exit_code == 1
-    assert "taken: this is a folder, but a file is to be written there" in " ".join(result.output.split())
+    printed = call(getattr(import_module(f"scripts.{name}"), f"{name}_cli"), *words, status=1)
+    assert "taken: this is a folder, but a file is to be written there" in " ".join(printed.split())
     assert sorted(tmp_path.iterdir()) == before
 
 

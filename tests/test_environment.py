@@ -8,12 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import typer
-from typer.testing import CliRunner
 
 from labelwise.environment import BEYOND_V3, DISABLED, KERNELS, V3, choose_kernels, obey
 from labelwise.errors import InputError
-from tests.conftest import ROOT
+from tests.conftest import ROOT, call
 
 # Its products differ from kernel to kernel, its exponentials and sums from one group of instructions to another.
 COMPUTE = """
@@ -70,9 +68,8 @@ def test_commands_choose_kernels_where_the_config_of_training_or_pipeline_asks_f
     """This process was started otherwise, and so it refuses, before anything else."""
     (tmp_path / "config.cfg").write_text(PORTABLE)
     name, *arguments = line.format(config=tmp_path / "config.cfg", folder=tmp_path).split()
-    app = typer.Typer()
-    app.command()(getattr(importlib.import_module(f"scripts.{name}"), f"{name}_cli"))
-    assert "portable: " in CliRunner().invoke(app, arguments).output
+    command = getattr(importlib.import_module(f"scripts.{name}"), f"{name}_cli")
+    assert "portable: " in call(command, *arguments, status=1)
     with pytest.MonkeyPatch.context() as patched:
         for variable in KERNELS:
             patched.setenv(variable, "as before")

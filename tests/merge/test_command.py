@@ -3,38 +3,31 @@
 import json
 
 import pytest
-import typer
-from typer.testing import CliRunner
 
-from scripts import merge as merge_script
+from scripts.merge import merge_cli
+from tests.conftest import call
 
 TEXT = "big cat at 60degC"
 
 
-@pytest.fixture
-def run(merging, monkeypatch):
-    """Run the command in the folder of some data sets; give its exit code and its output, white space folded."""
+@pytest.fixture(autouse=True)
+def folder(merging, monkeypatch):
     monkeypatch.chdir(merging.root)
-    app = typer.Typer()
-    app.command()(merge_script.merge_cli)
 
-    def run_merge(*options: str) -> tuple[int, str]:
-        arguments = ["tasks/datasets.yml", "corpus", "--workers", "1", *options]
-        result = CliRunner().invoke(app, arguments, env={"COLUMNS": "400"})
-        return result.exit_code, " ".join(result.output.split())
 
-    return run_merge
+def run(*options: str, status: int = 0) -> str:
+    """Run the command in the folder of some data sets; give its output, white space folded."""
+    return " ".join(call(merge_cli, "tasks/datasets.yml", "corpus", "--workers", 1, *options, status=status).split())
 
 
 def spans(*spans) -> dict:
     return {"text": TEXT, "spans": [{"start": start, "end": end, "label": label} for start, end, label in spans]}
 
 
-def test_the_books_are_written_with_what_became_of_each_label(merging, run):
+def test_the_books_are_written_with_what_became_of_each_label(merging):
     merging.add("a", ["A"], [spans((0, 7, "A"), (11, 13, "A"), (0, 3, "Z")), {"text": "other"}, "{oops"], split="train")
     merging.add("b", ["B"], [spans((4, 7, "B"), (4, 7, "B"), (99, 100, "B"))], split="train")
-    code, printed = run("--metrics", "merge.json")
-    assert code == 0
+    printed = run("--metrics", "merge.json")
     ledger = json.loads((merging.root / "merge.json").read_text())
     assert ledger["rows"] == {"bad JSON": 1, "merged": 3}
     assert ledger["labels"] == {
@@ -60,7 +53,7 @@ def test_the_books_are_written_with_what_became_of_each_label(merging, run):
         assert warning in printed
 
 
-def test_the_sections_are_the_settings(merging, run):
+def test_the_sections_are_the_settings(merging):
     merging.add("a", ["A"], [spans()])
     given = {
         **{"duplicates": "union", "annotators": "ann, bob", "conflicts": "latest", "overlap": "first"},
@@ -69,13 +62,13 @@ def test_the_sections_are_the_settings(merging, run):
         **{"near_similarity": 0.9, "docs_per_partition": 7},
     }
     (merging.root / "mine.yml").write_text(json.dumps({"merge": given, "tokenizer": {"infixes": ["a"]}}))
-    assert run("--strict", "--project", "mine.yml")[0] == 0
+    run("--strict", "--project", "mine.yml")
     settings = json.loads((merging.root / "corpus/manifest.json").read_text())["settings"]
     assert settings.pop("tokenizer")["infixes"] == ["a"]
     assert settings == given
     merging.add("b", ["A"], ["", "{oops"])
     first = "1 row or span can't be used, the first in data set 'b', b.jsonl, line 2: bad JSON"
-    assert first in run("--strict", "--project", "mine.yml")[1]
+    assert first in run("--strict", "--project", "mine.yml", status=1)
 
 
 @pytest.mark.parametrize(
@@ -87,10 +80,8 @@ def test_the_sections_are_the_settings(merging, run):
         ("{salt: x}", "mine.yml: merge: salt: 'x': the section has no such key; its keys are duplicates, annotators, "),
     ],
 )
-def test_a_wrong_section_is_an_error(merging, run, section, message):
+def test_a_wrong_section_is_an_error(merging, section, message):
     merging.add("a", ["A"], [spans()])
     (merging.root / "mine.yml").write_text(f"merge: {section}")
-    code, printed = run("--project", "mine.yml")
-    assert code == 1
-    assert message in printed
-    assert "--workers -1: give a number" in run("--workers", "-1")[1]
+    assert message in run("--project", "mine.yml", status=1)
+    assert "--workers -1: give a number" in run("--workers", "-1", status=1)

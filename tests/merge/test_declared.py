@@ -5,12 +5,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-import typer
 import yaml
-from typer.testing import CliRunner
 
 from scripts.merge import merge_cli
-from tests.conftest import write_jsonl
+from tests.conftest import call, write_jsonl
 
 TEXTS = [f"Ann {number} met Bob" for number in range(300)]
 ANN, BOB = (0, 3), (-3, None)
@@ -26,16 +24,11 @@ class Folder:
         self.folder.mkdir()
         self.settings: dict = {"merge": {"dev_ratio": 0, "test_ratio": 0}}
 
-    def merge(self, *options: str) -> str:
-        app = typer.Typer()
-        app.command()(merge_cli)
+    def merge(self) -> str:
         project = self.root / "project.yml"
         project.write_text(yaml.safe_dump(self.settings), encoding="utf8")
-        out = [str(self.folder), str(self.root / "corpus"), "--metrics", str(self.root / "merge.json")]
-        arguments = [*out, "--project", str(project), "--workers", "1", *options]
-        result = CliRunner().invoke(app, arguments, env={"COLUMNS": "400"})
-        assert result.exit_code == 0, result.output
-        return result.output
+        options = ["--metrics", self.root / "merge.json", "--project", project, "--workers", 1]
+        return call(merge_cli, self.folder, self.root / "corpus", *options)
 
     @property
     def counts(self) -> dict:

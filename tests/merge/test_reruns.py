@@ -5,8 +5,6 @@ import json
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -21,7 +19,7 @@ from labelwise.merge.rules.policies import Policies
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
 from labelwise.sources import jsonl
-from tests.conftest import ROOT, Merging, another_process
+from tests.conftest import Merging, another_process, run_python
 from tests.merge.test_run import patch_merge, random_datasets
 
 
@@ -229,10 +227,8 @@ def test_bytes_depend_on_the_data_alone(merging, tmp_path):
             files.append(tasks / f"{item['name']}.yml")
             files[-1].write_text(json.dumps([item]))
         (tasks / "project.yml").write_text("merge: {docs_per_partition: 9, near_duplicates: group}")
-        command = [sys.executable, "-m", "scripts.merge", *map(str, files), str(tasks / "out")]
-        options = ["--workers", str(workers), "--project", str(tasks / "project.yml")]
-        environment = {**os.environ, "PYTHONHASHSEED": seed}
-        subprocess.run([*command, *options], cwd=ROOT, env=environment, check=True, capture_output=True)
+        options = ["--workers", workers, "--project", tasks / "project.yml"]
+        run_python("-m", "scripts.merge", *files, tasks / "out", *options, PYTHONHASHSEED=seed)
         made.append(Merging(Path(tasks)).files("out"))
     assert made[0] == made[1] == made[2]
     assert len(made[0]) > 20

@@ -5,14 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
-from typer.testing import CliRunner
 
 from labelwise.errors import InputError
 from labelwise.files import locked
 from labelwise.sources.decisions import add_decisions, read_decisions
 from scripts.decide import decide_cli
-from tests.conftest import another_process, write_jsonl
+from tests.conftest import another_process, call, write_jsonl
 
 GOOD = {"dataset": "a", "text": "0a" * 12, "label": "A", "answer": "0b" * 6, "verdict": "gold is wrong"}
 GOOD |= {"removed": [0, 3], "added": None}
@@ -77,23 +75,14 @@ def test_decisions_that_somebody_has_edited_badly_or_is_writing_are_not_lost(tmp
 
 def test_the_command_says_what_became_of_each_row(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    app = typer.Typer()
-    app.command()(decide_cli)
-
-    def decide(*arguments: str) -> tuple[int, str]:
-        result = CliRunner().invoke(app, list(arguments))
-        return result.exit_code, " ".join(result.output.split())
-
-    assert "project.yml; give the project's folder as" in decide("saved.jsonl")[1]
+    assert "project.yml; give the project's folder as" in call(decide_cli, "saved.jsonl", status=1)
     (tmp_path / "project.yml").touch()
     write_jsonl(tmp_path / "saved.jsonl", ["{oops", "[]"])
-    code, printed = decide("saved.jsonl")
-    assert code == 1
+    printed = " ".join(call(decide_cli, "saved.jsonl", status=1).split())
     assert "it has no decision; give the file that you saved in a report; the first of 2 rows: bad" in printed
     assert not (tmp_path / "assets").exists()
     write_jsonl(tmp_path / "saved.jsonl", [GOOD, "{oops", OTHER])
-    code, printed = decide("saved.jsonl")
-    assert code == 0
+    printed = " ".join(call(decide_cli, "saved.jsonl").split())
     for said in ("saved.jsonl:2: bad JSON", "2 new, 1 can't be used", "decisions.jsonl has 2 decisions"):
         assert said in printed
     assert rows_of(tmp_path / "assets" / "decisions") == [GOOD, OTHER]

@@ -6,9 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-import typer
 import yaml
-from typer.testing import CliRunner
 
 from labelwise.errors import InputError
 from labelwise.sources.declarations import load_datasets
@@ -16,7 +14,7 @@ from labelwise.sources.files import has_data
 from labelwise.sources.undeclared import Undeclared, declare_folder
 from labelwise.sources.untracked import find_untracked
 from scripts.merge import merge_cli
-from tests.conftest import ROOT, write_jsonl
+from tests.conftest import ROOT, call, write_jsonl
 from tests.sources.reading import write
 from tests.sources.test_formats import make_database
 
@@ -121,22 +119,17 @@ def test_nothing_that_is_there_is_passed_over_in_silence(tmp_path):
 
 def test_the_command_declares_a_folder_once_and_ends_with_what_to_paste(folder, tmp_path):
     """Also where entries can't be added at the end, or the merge fails."""
-    app = typer.Typer()
-    app.command()(merge_cli)
-
-    def run() -> str:
-        return CliRunner().invoke(app, [str(folder), str(tmp_path / "corpus"), "--workers", "1"]).output
-
-    printed = " ".join(run().split())
+    given = [folder, tmp_path / "corpus", "--workers", 1]
+    printed = " ".join(call(merge_cli, *given).split())
     assert re.search(r"Check the 4 data sets added to \S+datasets\.yml The entries list the labels that occur", printed)
     assert (
         "numbers.jsonl: 'numbers' isn't declared it has no span with a label (numbers.jsonl, line 1: malformed:"
         in printed
     )
-    assert "added" not in run()
+    assert "added" not in call(merge_cli, *given)
     written = "[{name: p, path: person.jsonl, labels: [PERSON]}]\n"
     (folder / "datasets.yml").write_text(written)
-    printed = run()
+    printed = call(merge_cli, *given)
     assert (folder / "datasets.yml").read_text() == written
     entries = [one.partition("⚠")[0] for one in printed.split("annotators were shown:")[1:]]
     pasted = [entry for one in entries for entry in yaml.safe_load(one)]
