@@ -20,10 +20,7 @@ from thinc.backends.cupy_ops import CupyOps
 import spacy_per_label.transformer  # noqa: F401  what is loaded later would keep what is pretended
 
 FROM_HERE = ("asarray", "array", "ascontiguousarray", "asfortranarray")  # these copy numpy's arrays to the device
-KERNELS = (
-    "maxout backprop_maxout seq2col backprop_seq2col reduce_mean backprop_reduce_mean reduce_sum backprop_reduce_sum "
-    "hash gather_add mish backprop_mish adam"
-)
+KERNELS = "maxout backprop_maxout seq2col backprop_seq2col reduce_mean backprop_reduce_mean hash gather_add adam"
 CPU = NumpyOps(use_blis=False)
 
 
@@ -72,9 +69,6 @@ class Array(NDArrayOperatorsMixin):
         result = getattr(ufunc, method)(*given(inputs), **named)
         return made(result) if out is None else out[0]
 
-    def __array_function__(self, function: Callable, types: Any, inputs: Any, named: Any) -> Any:
-        return made(function(*given(inputs), **{name: given(value) for name, value in named.items()}))
-
     def _key(self, key: Any) -> Any:
         keys = key if isinstance(key, tuple) else (key,)
         return tuple(one.array if isinstance(one, Array) else one for one in keys)
@@ -84,9 +78,6 @@ class Array(NDArrayOperatorsMixin):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self.array[self._key(key)] = given(value)
-
-    def __iter__(self) -> Iterator[Any]:
-        return (self[number] for number in range(len(self)))
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -117,16 +108,12 @@ class Cupy:
             return own
 
         def function(*inputs: Any, **named: Any) -> Any:
-            if name == "save":
-                return own(*inputs, **named)  # takes either
             if name in FROM_HERE and isinstance(inputs[0], np.ndarray | list):
                 return made(own(*inputs, **named))
             if name in ("split", "array_split"):  # where a split cuts is told by numbers of this side
                 return made(own(given(inputs[0]), *inputs[1:], **named))
             return made(own(*given(inputs), **{key: given(value) for key, value in named.items()}))
 
-        if name == "add":
-            function.at = self.scatter_add  # type: ignore[attr-defined]
         return function
 
 
