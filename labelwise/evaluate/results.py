@@ -21,10 +21,10 @@ Read = TypeVar("Read")
 
 
 class Curve(NamedTuple):
-    """The score on dev at each evaluation of a training, and after how many steps."""
+    """F1 on dev at each evaluation of a training, or its score, if that isn't made of F1; and after how many steps."""
 
     steps: list[int]
-    scores: list[float]
+    f: list[float]
 
 
 class Results(NamedTuple):
@@ -87,7 +87,9 @@ def _read_curve(path: Path, remedy: str) -> Curve | None:
         return None
     try:
         with path.open(encoding="utf8", newline="") as file:
-            rows = [(int(row["step"]), float(row["score"])) for row in DictReader(file, delimiter="\t")]
+            rows = [
+                (int(row["step"]), float(row.get("ents_f") or row["score"])) for row in DictReader(file, delimiter="\t")
+            ]
     except (LookupError, TypeError, ValueError) as error:
         raise InputError(f"{path}: not a training's table ({error!r}); {remedy}") from error
-    return Curve([step for step, _ in rows], [score for _, score in rows])
+    return Curve([step for step, _ in rows], [f for _, f in rows])

@@ -28,7 +28,7 @@ from labelwise.evaluate.scores import SEEN_REMEDY, Metrics, describe_seen
 from labelwise.text import counted
 
 KNOWN = 10  # gold spans whose words train marks: how many must be missed to say something
-WORTH = 0.01  # what twice the steps must add to the score on dev
+WORTH = 0.01  # what twice the steps must add to F1 on dev
 SOME = 3  # spans of a cause, and findings of the check, from which they are worth a step
 CASES = 30  # that are decided, from which they say how often gold is wrong
 RANDOM = 100  # test texts that are annotated anew
@@ -153,20 +153,20 @@ def train_longer(metrics: Metrics, curve: Curve | None) -> str:
     if known >= KNOWN and known > found:
         return f"it misses {known:,} spans whose words train marks, and finds {found:,} in all"
     if (gain := expect_gain(curve)) > WORTH:
-        return f"the score on dev still rises, and twice the steps should add about {100 * gain:.1f} points"
+        return f"F1 on dev still rises, and twice the steps should add about {100 * gain:.1f} points"
     return ""
 
 
 def expect_gain(curve: Curve) -> float:
-    """Estimate what twice the steps add to the score on dev.
+    """Estimate what twice the steps add to F1 on dev: nothing, if the last evaluation isn't the best.
 
     The next doubling of the steps adds as many times what the last one added as that was of the one before, and never
-    more than the last one (Aitken's delta-squared process). Between evaluations, the score is taken as rising evenly.
+    more than the last one (Aitken's delta-squared process). Between evaluations, F1 is taken as rising evenly.
     """
-    if 2 * curve.steps[0] > curve.steps[-1]:  # nothing is known of half of the steps
+    if curve.f[-1] < max(curve.f) or 2 * curve.steps[0] > curve.steps[-1]:  # or nothing is known of half of the steps
         return 0.0
     steps = [0, *curve.steps]
-    quarter, half, last = np.interp([steps[-1] / 4, steps[-1] / 2, steps[-1]], steps, [0, *curve.scores])
+    quarter, half, last = np.interp([steps[-1] / 4, steps[-1] / 2, steps[-1]], steps, [0, *curve.f])
     gain = float(max(0.0, last - half))
     return gain and gain * gain / max(gain, half - quarter)
 

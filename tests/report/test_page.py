@@ -265,10 +265,10 @@ def test_the_command_writes_the_page_and_says_what_to_do_first(results, tmp_path
 def test_an_undertrained_pipeline_is_trained_longer_before_anything_else(pipeline, tmp_path):
     """On dev, the last doubling of the steps added half of what the one before did."""
     write_results(tmp_path, make_docs(), pipeline)
-    curve = "step\tscore\n325\t0.6\n650\t0.7\n1300\t0.75\n"
+    curve = "step\tscore\tents_f\n325\t0.5\t0.6\n650\t0.5\t0.7\n1300\t0.5\t0.75\n"
     (tmp_path / "plots" / f"{pipeline}.tsv").write_text(curve, encoding="utf8")
     page = Page(render(tmp_path, pipeline))
-    why = "training stopped too early: the score on dev still rises, and twice the steps should add about 2.5 points."
+    why = "training stopped too early: F1 on dev still rises, and twice the steps should add about 2.5 points."
     assert page.text().startswith(f"Not yet: {why}")
     printed = call(report_cli, tmp_path / "page.html", "--pipeline", pipeline, "--root", tmp_path)
     command = f"weasel run {'all' if pipeline == 'cpu' else 'gpu'}"
