@@ -257,13 +257,6 @@ def test_a_new_export_a_colleagues_file_and_one_label_more(tmp_path):
     work = lines(tmp_path / "to-annotate/DATE.jsonl")
     train = {doc.text for doc in read_corpus(tmp_path / "corpus", ["train"])}
     assert {row["text"] for row in work} == train - {row["text"] for row in annotated}
-    # One of them is corrected and saved; the others are merged as they are.
-    work[0] |= {"answer": "accept", "spans": [], "_timestamp": 4000}
-    write_jsonl(folder / "more-dates.jsonl", work)
-    replace_entry("date", yaml.safe_dump([{**declared()[-1], "path": ["date.jsonl", "more-dates.jsonl"]}]))
-    clone.run("weasel", "run", "merge")
-    assert merged(tmp_path)["rows"]["prediction"] == len(work) - 1
-    assert merged(tmp_path)["labels"]["DATE"]["complete"] == 13
 
 
 @pytest.mark.long
