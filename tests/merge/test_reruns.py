@@ -52,6 +52,7 @@ def test_a_data_set_more_costs_what_it_touches(merging, monkeypatch):
         ({"policies": Policies(overlap="first")}, {}, ""),
         ({"normalize": True}, {}, ""),
         ({}, {"labels": ["A", "Z"]}, ""),
+        ({}, {"labels": ["Z"], "rename": {"A": "Z"}}, ""),
         ({}, {"name": "other"}, ""),
         ({}, {}, "0123456789abcdef"),
         ({}, {}, ""),
