@@ -5,6 +5,7 @@ import re
 import shutil
 import signal
 import sys
+import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +13,6 @@ from typing import Any, NamedTuple
 import spacy
 
 from labelwise.compare.revisions import read_revision
-from labelwise.console import run
 from labelwise.corpus.manifest import SPLITS, find_partitions, read_manifest, read_partition
 from labelwise.corpus.pipeline import load_pipeline
 from labelwise.files import remove
@@ -26,7 +26,7 @@ from scripts.merge import merge_cli
 from scripts.package import package_cli
 from scripts.report import report_cli
 from scripts.train import train_cli
-from tests.conftest import ROOT, make_narrow
+from tests.conftest import ROOT, call, make_narrow
 
 OLD, NEW = 10, 14  # texts of the corpus that was there, and of the one that comes
 WRITES = {"os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.link", "os.symlink", "os.truncate"}
@@ -94,37 +94,28 @@ def start(command: Command, folder: Path, docs: int, at: int = 0) -> int | None:
 
     at (int): the number of the write before which it is killed; 0 for none.
     """
-    log, counted = folder.with_name("log"), folder.with_name("count")
-    sys.stdout.flush()
+    result = folder.with_name("result")
     if pid := os.fork():
         status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-        assert status in (0, -signal.SIGKILL), log.read_text(encoding="utf8", errors="replace")
-        return None if status else int(counted.read_text())
+        assert status in (0, -signal.SIGKILL), result.read_text(encoding="utf8")
+        return None if status else int(result.read_text(encoding="utf8"))
     begun = 0
+
+    def count(event: str, given: tuple[Any, ...]) -> None:
+        nonlocal begun
+        if is_write(event, given, folder):
+            begun += 1
+            if begun == at:
+                os.kill(os.getpid(), signal.SIGKILL)
+
     try:
         os.chdir(folder)
-        printed = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        os.dup2(printed, 1)
-        os.dup2(printed, 2)
-        sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__  # pytest's were other ones
-        sys.argv = [command.name, *command.arguments.format(docs=docs).split()]
-
-        def count(event: str, given: tuple[Any, ...]) -> None:
-            nonlocal begun
-            if is_write(event, given, folder):
-                begun += 1
-                if begun == at:
-                    os.kill(os.getpid(), signal.SIGKILL)
-
         sys.addaudithook(count)
-        run(command.function)
-    except SystemExit as ended:
-        if not ended.code:
-            counted.write_text(str(begun))
-            os._exit(0)
+        call(command.function, *command.arguments.format(docs=docs).split())
+        result.write_text(str(begun), encoding="utf8")
+        os._exit(0)
     except BaseException:
-        sys.excepthook(*sys.exc_info())
-    sys.stdout.flush()
+        result.write_text(traceback.format_exc(), encoding="utf8")
     os._exit(1)
 
 
