@@ -15,10 +15,9 @@ from labelwise.errors import InputError
 from labelwise.evaluate import predict as module
 from labelwise.evaluate.predict import Done, predict_split, predict_texts
 from labelwise.evaluate.predictions import PredictedDoc, read_predictions
-from labelwise.train.recipe import Recipe
-from labelwise.train.run import train_pipeline
 from scripts.predict import predict_cli
-from tests.conftest import ROOT, call, read_docs, run_python
+from tests.conftest import call, read_docs, run_python
+from tests.train.training import GPU, train_in, with_bert
 
 
 def predict(model: Path, split: Path, out: Path, **options) -> tuple[list[Done], list[PredictedDoc]]:
@@ -183,15 +182,7 @@ def test_a_transformer_predicts_in_processes(demo_corpus, tiny_bert, tmp_path):
     shape = {"hidden_size": 256, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 256}
     bert = transformers.BertModel(transformers.BertConfig(vocab_size=len(tokenizer), **shape))
     bert.save_pretrained(tmp_path / "bert")
-    overrides = {
-        "components.per_label.model.tok2vec.name": str(tmp_path / "bert"),
-        "training.max_steps": 1,
-        "training.eval_frequency": 1,
-        "training.batcher.size": 500,
-        "corpora.dev.limit": 1,
-    }
-    recipe = Recipe(ROOT / "configs" / "gpu.cfg", demo_corpus, overrides=overrides)
-    train_pipeline(recipe, tmp_path / "model", tmp_path / "curve.tsv")
+    train_in(tmp_path, demo_corpus, with_bert(tmp_path / "bert", max_steps=1, eval_frequency=1), GPU)
     for workers in (1, 2):
         arguments = [tmp_path / "model", demo_corpus / "train", tmp_path / f"{workers}.json", "--workers", workers]
         run_python("-m", "scripts.evaluate", *arguments, "--predictions", tmp_path / f"{workers}.jsonl")

@@ -29,9 +29,10 @@ from labelwise.package.wheel import ENTRY_POINTS, PackageName, make_package
 from labelwise.train.recipe import Recipe
 from labelwise.train.run import train_pipeline
 from tests.bare import bare_environment, in_bare
-from tests.conftest import NO_DROPOUT, ROOT, TINY
+from tests.conftest import ROOT, TINY
 from tests.project.installed import build
 from tests.report.report_inputs import make_docs, write_results
+from tests.train.training import with_bert
 
 BITS = """
 import json, sys
@@ -162,13 +163,7 @@ def project_table() -> dict[str, Any]:
 def test_a_transformer_needs_spacy_transformers_too(demo_corpus, tiny_bert, tmp_path, monkeypatch, capsys):
     pytest.importorskip("spacy_transformers")
     use_gpu(-1)
-    overrides = {
-        "components.per_label.model.tok2vec.name": str(tiny_bert),
-        "components.per_label.model.tok2vec.transformer_config": NO_DROPOUT,
-        "training.max_steps": 3,
-        "training.eval_frequency": 3,
-    }
-    root = project(tmp_path / "project", demo_corpus, "gpu", overrides=overrides)
+    root = project(tmp_path / "project", demo_corpus, "gpu", overrides=with_bert(tiny_bert))
     made = make_package(root, "gpu", tmp_path / "dist", PackageName("trf", "0.1.0"))
     assert str(tmp_path).encode() not in content_of(made)
     python = bare_environment(tmp_path / "venv", "spacy", "spacy-transformers", "pip")
