@@ -14,7 +14,7 @@ from labelwise.check.run import check
 from labelwise.corpus.manifest import read_split
 from labelwise.corpus.places import read_places
 from labelwise.demo.corpus import add_noise, make_doc
-from labelwise.demo.write import write_docs
+from labelwise.demo.write import make_demo
 from labelwise.errors import InputError
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
@@ -33,8 +33,7 @@ LABELS = ("PERSON", "PLACE", "COMPANY", "DATE")
 def noisy(tmp_path_factory) -> Path:
     """120 texts, of which a tenth of the tags is wrong, merged."""
     root = tmp_path_factory.mktemp("noisy")
-    docs = [make_doc(number, labels=LABELS, words=80) for number in range(120)]
-    write_docs((add_noise(doc, 0.1, labels=LABELS) for doc in docs), LABELS, root / "brat", "brat")
+    make_demo(root / "brat", docs=120, labels=len(LABELS), words=80, noise=0.1)
     convert_brat(root / "brat", root / "tasks")
     merge_data([root / "tasks" / "datasets.yml"], root / "corpus", Settings(docs_per_partition=40))
     return root
