@@ -182,16 +182,20 @@ def merging(tmp_path: Path) -> Merging:
     return Merging(tmp_path)
 
 
+def merge_demo(root: Path, settings: Settings, **demo: Any) -> Path:
+    """Make a demo corpus in a folder, as brat, and merge it."""
+    make_demo(root / "brat", **demo)
+    convert_brat(root / "brat", root / "tasks")
+    merge_data([root / "tasks" / "datasets.yml"], root / "corpus", settings, metrics=root / "merge.json")
+    return root / "corpus"
+
+
 @pytest.fixture(scope="session")
 def demo_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A merged demo corpus of 30 texts and 4 labels, in several partitions, with the project's tokenizer."""
-    root = tmp_path_factory.mktemp("demo")
-    make_demo(root / "brat", docs=30, labels=4, words=100)
-    convert_brat(root / "brat", root / "tasks")
     rules = read_rules(ROOT / "project.yml")
     settings = Settings(tokenizer=rules, dev_ratio=0.2, test_ratio=0.2, docs_per_partition=8)
-    merge_data([root / "tasks" / "datasets.yml"], root / "corpus", settings, metrics=root / "merge.json")
-    return root / "corpus"
+    return merge_demo(tmp_path_factory.mktemp("demo"), settings, docs=30, labels=4, words=100)
 
 
 @pytest.fixture(scope="session")

@@ -14,15 +14,12 @@ from labelwise.check.run import check
 from labelwise.corpus.manifest import read_split
 from labelwise.corpus.places import read_places
 from labelwise.demo.corpus import add_noise, make_doc
-from labelwise.demo.write import make_demo
 from labelwise.errors import InputError
 from labelwise.merge.rules.settings import Settings
-from labelwise.merge.run import merge_data
-from labelwise.sources.convert_brat import convert_brat
 from labelwise.text import text_key
 from labelwise.train.recipe import Recipe
 from scripts.check_labels import check_labels_cli
-from tests.conftest import ROOT, call, run_python
+from tests.conftest import ROOT, call, merge_demo, run_python
 
 CPU = ROOT / "configs" / "cpu.cfg"
 SMALL = {"training.max_steps": 60, "training.eval_frequency": 30, "training.batcher.size": 1000}
@@ -33,9 +30,7 @@ LABELS = ("PERSON", "PLACE", "COMPANY", "DATE")
 def noisy(tmp_path_factory) -> Path:
     """120 texts, of which a tenth of the tags is wrong, merged."""
     root = tmp_path_factory.mktemp("noisy")
-    make_demo(root / "brat", docs=120, labels=len(LABELS), words=80, noise=0.1)
-    convert_brat(root / "brat", root / "tasks")
-    merge_data([root / "tasks" / "datasets.yml"], root / "corpus", Settings(docs_per_partition=40))
+    merge_demo(root, Settings(docs_per_partition=40), docs=120, labels=len(LABELS), words=80, noise=0.1)
     return root
 
 

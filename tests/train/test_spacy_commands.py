@@ -8,11 +8,8 @@ import spacy
 from spacy.tokens import DocBin
 
 from labelwise.corpus.tokenizer import read_rules
-from labelwise.demo.write import make_demo
 from labelwise.merge.rules.settings import Settings
-from labelwise.merge.run import merge_data
-from labelwise.sources.convert_brat import convert_brat
-from tests.conftest import ROOT, TINY, run_python
+from tests.conftest import ROOT, TINY, merge_demo, run_python
 from tests.train.training import CPU, train_in
 
 CODE = ["--code", "labelwise/train/registry.py"]
@@ -30,11 +27,8 @@ def run(*command: object) -> str:
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory) -> Path:
     """A demo corpus of more than a hundred texts, the fewest that `debug data` doesn't count as an error."""
-    root = tmp_path_factory.mktemp("demo")
-    make_demo(root / "brat", docs=160, labels=3, words=30)
-    convert_brat(root / "brat", root / "tasks")
-    merge_data([root / "tasks" / "datasets.yml"], root / "corpus", Settings(tokenizer=read_rules(ROOT / "project.yml")))
-    return root / "corpus"
+    settings = Settings(tokenizer=read_rules(ROOT / "project.yml"))
+    return merge_demo(tmp_path_factory.mktemp("demo"), settings, docs=160, labels=3, words=30)
 
 
 @pytest.fixture(scope="module", params=["per-label", "ner"])
