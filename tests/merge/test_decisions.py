@@ -2,13 +2,11 @@
 
 import json
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from labelwise.corpus.docbin_reader import read_stored_docs
-from labelwise.demo.write import make_demo
 from labelwise.errors import InputError
 from labelwise.merge.advice import warnings
 from labelwise.merge.rules.policies import Policies
@@ -16,8 +14,9 @@ from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
 from labelwise.sources.convert_brat import convert_brat
 from tests.conftest import Merging, write_jsonl
-from tests.merge.test_places import answers, digest, key
+from tests.merge.test_places import digest, key
 from tests.merge.test_reruns import inodes
+from tests.sources.reading import write
 
 TEXT = "big cat sat on a mat"
 BIG, CAT, BIG_CAT, MAT = [0, 3], [4, 7], [0, 7], [17, 20]
@@ -56,39 +55,25 @@ def problems(merging: Merging) -> list[tuple]:
     return [(one["dataset"], one["file"], one["line"], one["reason"].partition(":")[0]) for one in found]
 
 
-def test_a_decision_about_a_brat_corpus_changes_the_one_span_as_its_file_would(tmp_path: Path):
+def test_a_decision_about_a_brat_corpus_changes_the_one_span_as_its_file_would(merging):
     """brat's answers have no time. The corpus is to the byte what it would be if the file had been corrected."""
-    merging = Merging(tmp_path)
-    make_demo(tmp_path / "brat", docs=30, labels=4, words=60)
-    convert_brat(tmp_path / "brat", tmp_path / "tasks")
+    brat, tasks, text = merging.root / "brat", merging.root / "tasks", f"{TEXT} 7"
+    for number in range(30):
+        write(brat / f"{number}.txt", f"{TEXT} {number}")
+        write(brat / f"{number}.ann", "T1\tA 0 3\tbig\nT2\tA 4 7\tcat\n")
+    convert_brat(brat, tasks)
     merging.run(docs_per_partition=8)
     before = gold(merging)
-    text, [start, end, label, [dataset]] = min((text, spans[0]) for text, [spans, *_] in before.items() if spans)
-    blanks = [n for n, char in enumerate(text) if char.isspace()]
-    free = next(n for n in blanks if not any(one[0] <= n <= one[1] for one in before[text][0]))
-    word = (free + 1, free + 1 + len(text[free + 1 :].split()[0]))
-    [(named, answer, *_)] = answers(tmp_path / "corpus", key(text), label)
-    assert named == dataset
-    made = {"dataset": named, "text": key(text), "label": label, "answer": answer, "verdict": WRONG}
-    decide(merging, made | {"removed": [start, end], "added": word})
+    decide(merging, row(WRONG, CAT, MAT, dataset="brat", text=key(text)))
     ledger = merging.run(docs_per_partition=8)
     assert (ledger.rows["corrected"], ledger.spans["removed by a decision"]) == (1, 1)
-    after = gold(merging)
-    assert {text for text in before if before[text] != after[text]} == {text}
-    assert {one[:3] for one in before[text][0]} ^ {one[:3] for one in after[text][0]} == {
-        (start, end, label),
-        (*word, label),
-    }
-    decided = merging.files()
+    after, decided = gold(merging), merging.files()
+    assert {other for other in before if before[other] != after[other]} == {text}
+    assert [[start, end] for start, end, *_ in after[text][0]] == [BIG, MAT]
 
-    (tmp_path / "decisions" / "decisions.jsonl").unlink()
-    [file] = [one for one in (tmp_path / "brat").rglob("*.txt") if one.read_bytes().decode() == text]
-    annotations = file.with_suffix(".ann")
-    lines = annotations.read_text(encoding="utf8").splitlines()
-    lines = [one for one in lines if one.split("\t")[1] != f"{label} {start} {end}"]
-    lines.append(f"T999\t{label} {word[0]} {word[1]}\t{text[slice(*word)]}")
-    annotations.write_text("\n".join(lines) + "\n", encoding="utf8")
-    convert_brat(tmp_path / "brat", tmp_path / "tasks")
+    (merging.root / "decisions" / "decisions.jsonl").unlink()
+    write(brat / "7.ann", "T1\tA 0 3\tbig\nT2\tA 17 20\tmat\n")
+    convert_brat(brat, tasks)
     merging.run("corrected", docs_per_partition=8)
     corrected = merging.files("corrected")
     assert {name for name in decided if decided[name] != corrected[name]} <= {"places.jsonl", "manifest.json"}

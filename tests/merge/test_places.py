@@ -2,10 +2,9 @@
 
 import hashlib
 import json
-from pathlib import Path
 
 from labelwise.corpus.manifest import read_manifest
-from labelwise.corpus.places import AnswerPlace, answer_digest, read_places
+from labelwise.corpus.places import AnswerPlace, read_places
 from labelwise.sources.convert_brat import convert_brat
 from labelwise.text import text_key
 from tests.conftest import Merging
@@ -21,17 +20,6 @@ def key(text: str) -> str:
 
 def digest(*spans: list[int]) -> str:
     return hashlib.blake2b(json.dumps(spans, separators=(",", ":")).encode(), digest_size=6).hexdigest()
-
-
-def answers(corpus: Path, key: str, label: str) -> list[tuple[str, str, str, int]]:
-    """Data set, digest, file and line of each answer that counts about a text and a label."""
-    declared = read_manifest(corpus).declared
-    return [
-        (one.dataset, one.digests.get(label, answer_digest(())), one.file, one.line)
-        for text in read_places(corpus)
-        for one in text.answers
-        if text.key == key and one.digests is not None and label in declared[one.dataset]
-    ]
 
 
 def test_each_answer_that_may_count_is_there_with_its_line_and_its_annotator(merging):
