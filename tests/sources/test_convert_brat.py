@@ -12,13 +12,12 @@ from labelwise.sources import convert_brat as convert
 from labelwise.sources.brat import PREDICTED, Reading
 from labelwise.sources.convert_brat import convert_brat
 from tests.conftest import another_process
+from tests.sources.reading import write
 
 
 @pytest.fixture
 def brat(tmp_path):
     """Three texts, two labels that differ in case, eight T lines of which five are good."""
-    folder = tmp_path / "brat"
-    (folder / "sub").mkdir(parents=True)
     files = {
         "one.txt": "big cat sat\r\n",
         "one.ann": "T1\tN 0 7\tbig cat\nT2\tn 4 7\tcat\nT3\tN 0 3;8 11\tbig sat\noops\nT4\tN 0 3\tcat\n",
@@ -29,8 +28,8 @@ def brat(tmp_path):
         "unread.txt": "not annotated",
     }
     for name, content in files.items():
-        (folder / name).write_bytes(content.encode())
-    return folder
+        write(tmp_path / "brat" / name, content)
+    return tmp_path / "brat"
 
 
 def tasks(path: Path) -> list[dict]:
@@ -162,9 +161,8 @@ def test_errors_say_what_to_do(brat, tmp_path, options, message):
 def write_folders(root: Path, *folders: str) -> Path:
     for folder in folders:
         for number in range(3):
-            (root / folder).mkdir(parents=True, exist_ok=True)
-            (root / folder / f"{number}.txt").write_text(f"cat {number} in {folder or 'none'}")
-            (root / folder / f"{number}.ann").write_text("T1\tN 0 3\tcat\n")
+            write(root / folder / f"{number}.txt", f"cat {number} in {folder or 'none'}")
+            write(root / folder / f"{number}.ann", "T1\tN 0 3\tcat\n")
     return root
 
 
@@ -242,8 +240,7 @@ def test_a_split_whose_documents_lack_a_file_that_others_have_is_counted(tmp_pat
         ("dev/c", (".a1", ".a2")),
         ("test/d", (".a1",)),
     ):
-        stem = tmp_path / "brat" / place
-        stem.parent.mkdir(parents=True, exist_ok=True)
-        for suffix in (".txt", *suffixes):
-            stem.with_suffix(suffix).write_text("big cat" if suffix == ".txt" else f"T1\t{suffix[1:]} 4 7\tcat\n")
+        write(tmp_path / "brat" / f"{place}.txt", "big cat")
+        for suffix in suffixes:
+            write(tmp_path / "brat" / f"{place}{suffix}", f"T1\t{suffix[1:]} 4 7\tcat\n")
     assert convert_brat(tmp_path / "brat", tmp_path / "tasks", split="folder").lacking == {"test": {".a2": 1}}
