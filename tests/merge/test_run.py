@@ -16,7 +16,6 @@ from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import read_manifest
 from labelwise.errors import InputError
 from labelwise.merge.rules.policies import Policies
-from labelwise.sources.declarations import load_datasets
 from tests.conftest import Merging
 
 LABELS = ["A", "B", "C"]
@@ -159,36 +158,3 @@ def test_a_corpus_that_a_merge_is_replacing_is_refused_and_can_be_merged_again(m
             other.run()
     merging.run()
     assert merging.files() == whole
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("- {name: a, path: a.jsonl, labels: []}", "data set 'a': no labels"),
-        ("- {name: a, path: a.jsonl, label: [A]}", r"datasets\.yml: .*unknown field `label`|missing required field"),
-        ("- {name: a, path: a.jsonl, labels: [A], split: eval}", r"datasets\.yml: Invalid enum value 'eval'"),
-        ("[]", "no data set is declared"),
-        ("- {name: a, path: a.jsonl, labels: [B], rename: {A: ' '}}", "'a': `rename` gives 'A' an empty name; give it"),
-        (
-            "- {name: a, path: a.jsonl, labels: [A], rename: {A: B}}",
-            "'A' is renamed to 'B', and listed as a label; list",
-        ),
-        ("- {name: a, path: a.jsonl, labels: [A]}\n- {name: a, path: b.jsonl, labels: [A]}", "'a' is declared twice"),
-        ("- {name: a, path: a.jsonl, labels: [A], absent: [A]}", "'A' is both in `labels` and `absent`"),
-        (
-            "- {name: a, path: a.jsonl, labels: [A], absent: [B]}",
-            "`absent` names 'B', which no data set has; the labels are A",
-        ),
-        (
-            "- {name: a, path: a.jsonl, labels: [A]}\n- {name: b, path: ./a.jsonl, labels: [A]}",
-            "'a' and 'b' are the same file",
-        ),
-        ("name: a", r"datasets\.yml: Expected `array`, got `object`"),
-    ],
-)
-def test_wrong_declarations_say_what_is_wrong(tmp_path, content, message):
-    for name in ("a", "b"):
-        (tmp_path / f"{name}.jsonl").touch()
-    (tmp_path / "datasets.yml").write_text(content)
-    with pytest.raises(InputError, match=message):
-        load_datasets([tmp_path / "datasets.yml"])

@@ -11,6 +11,7 @@ from spacy.tokens import DocBin, Span
 from labelwise.corpus.annotation import annotation_of, entities
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.errors import InputError
+from labelwise.sources.declarations import load_datasets
 from labelwise.sources.formats import read_items
 from tests.conftest import Merging
 from tests.merge.test_run import random_datasets, read_docs
@@ -272,21 +273,43 @@ def test_tables_are_told_apart_by_what_they_begin_with(tmp_path, suffix):
 
 
 @pytest.mark.parametrize(
-    ("declared", "message"),
+    ("content", "message"),
     [
-        ({"path": "empty"}, r"has no \.spacy file; .* folder/\*\.jsonl"),
-        ({"path": "a.jsonl", "spans": "sc"}, r"`spans` is for \.spacy files; leave it out"),
-        ({"path": "a.jsonl", "text": "body"}, r"`text` is for \.json files; leave it out"),
-        ({"path": "a.jsonl", "db": "p.db"}, "needs either a path or a db;"),
-        ({"path": None}, "needs either a path or a db;"),
-        ({"path": "a\0.jsonl"}, r"datasets\.yml: data set .a.: no path can have the character .*; correct"),
-        ({"path": "none-*.jsonl"}, r"no file matches .*none-\*\.jsonl"),
-        ({"path": None, "db": "none.db"}, r"there is no file .*none\.db"),
-        ({"path": None, "db": "mysql://ann@db/prodigy"}, r"is on a server, .*: prodigy db-out a > a\.jsonl"),
+        ("- {name: a, path: a.jsonl, labels: []}", "data set 'a': no labels"),
+        ("- {name: a, path: a.jsonl, label: [A]}", r"datasets\.yml: .*unknown field `label`|missing required field"),
+        ("- {name: a, path: a.jsonl, labels: [A], split: eval}", r"datasets\.yml: Invalid enum value 'eval'"),
+        ("[]", "no data set is declared"),
+        ("- {name: a, path: a.jsonl, labels: [B], rename: {A: ' '}}", "'a': `rename` gives 'A' an empty name; give it"),
+        (
+            "- {name: a, path: a.jsonl, labels: [A], rename: {A: B}}",
+            "'A' is renamed to 'B', and listed as a label; list",
+        ),
+        ("- {name: a, path: a.jsonl, labels: [A]}\n- {name: a, path: b.jsonl, labels: [A]}", "'a' is declared twice"),
+        ("- {name: a, path: a.jsonl, labels: [A], absent: [A]}", "'A' is both in `labels` and `absent`"),
+        (
+            "- {name: a, path: a.jsonl, labels: [A], absent: [B]}",
+            "`absent` names 'B', which no data set has; the labels are A",
+        ),
+        (
+            "- {name: a, path: a.jsonl, labels: [A]}\n- {name: b, path: ./a.jsonl, labels: [A]}",
+            "'a' and 'b' are the same file",
+        ),
+        ("- {name: a, path: empty, labels: [A]}", r"has no \.spacy file; .* folder/\*\.jsonl"),
+        ("- {name: a, path: a.jsonl, labels: [A], spans: sc}", r"`spans` is for \.spacy files; leave it out"),
+        ("- {name: a, path: a.jsonl, labels: [A], text: body}", r"`text` is for \.json files; leave it out"),
+        ("- {name: a, path: a.jsonl, labels: [A], db: p.db}", "needs either a path or a db;"),
+        ("- {name: a, labels: [A]}", "needs either a path or a db;"),
+        ('- {name: a, path: "a\\0.jsonl", labels: [A]}', r"data set .a.: no path can have the character .*; correct"),
+        ("- {name: a, path: none-*.jsonl, labels: [A]}", r"no file matches .*none-\*\.jsonl"),
+        ("- {name: a, db: none.db, labels: [A]}", r"there is no file .*none\.db"),
+        ("- {name: a, db: 'mysql://ann@db/prodigy', labels: [A]}", r"is on a server, .*: prodigy db-out a > a\.jsonl"),
+        ("name: a", r"datasets\.yml: Expected `array`, got `object`"),
     ],
 )
-def test_wrong_sources(merging, declared, message):
-    (merging.root / "tasks/empty").mkdir(parents=True)
-    merging.add("a", ["A"], [], **declared)
+def test_wrong_declarations_say_what_is_wrong(tmp_path, content, message):
+    (tmp_path / "empty").mkdir()
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.jsonl").touch()
+    (tmp_path / "datasets.yml").write_text(content)
     with pytest.raises(InputError, match=message):
-        merging.run()
+        load_datasets([tmp_path / "datasets.yml"])

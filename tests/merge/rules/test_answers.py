@@ -88,9 +88,3 @@ def test_a_number_names_somebody_in_its_data_set_alone(merging):
         merged(merging, [exported(ZOE)], [exported(LABS)], one=one)
         pairs = json.loads(merging.files()["annotators.json"])
         assert [name for pair in pairs for name in (pair["one"], pair["other"])] == said
-
-
-def test_ground_truth_wins_over_other_annotations(merging):
-    chief = exported(LABS, annotation=9, who=1, ground_truth=True)
-    files = [exported(ZOE), exported(ZOE, annotation=8, who=4)], [chief]
-    assert merged(merging, *files, one=False)[0] == ["duplicate", "entity", "outvoted"]
