@@ -7,6 +7,7 @@ spacy-transformers'.
 """
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -43,8 +44,13 @@ def make_transformer(
 
 
 def _init(model: Model, X: Any = None, Y: Any = None) -> None:
-    model.layers[0].initialize(X=X)
-    model.set_dim("nO", model.layers[0].get_dim("nO"))
+    """Read the transformer; of a folder, the path isn't saved with the weights."""
+    transformer: Any = model.layers[0]
+    transformer.initialize(X=X)
+    if Path(transformer.attrs["name"]).is_dir():
+        name = Path(transformer.attrs["name"]).name
+        transformer.attrs["name"] = transformer.transformer.config.name_or_path = name
+    model.set_dim("nO", transformer.get_dim("nO"))
 
 
 def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Any], Callable]:
