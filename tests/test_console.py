@@ -38,18 +38,10 @@ def script(body: str, *arguments: object) -> list[str]:
     return [*PYTHON, "-c", f"import sys; given, sys.argv = sys.argv[1:], ['x']\n{source}", *map(str, arguments)]
 
 
-class Terminal(io.StringIO):
-    def __init__(self, is_one: bool):
-        super().__init__()
-        self.is_one = is_one
-
-    def isatty(self) -> bool:
-        return self.is_one
-
-
 @pytest.mark.parametrize("is_one", [True, False])
 def test_bars_show_how_far_it_is_and_the_time_left_on_terminals_alone(monkeypatch, is_one):
-    terminal = Terminal(is_one)
+    terminal = io.StringIO()
+    monkeypatch.setattr(terminal, "isatty", lambda: is_one, raising=False)
     monkeypatch.setattr("sys.stderr", terminal)
     for _ in progress((time.sleep(0.11) for _ in range(3)), "read", 4):
         pass
