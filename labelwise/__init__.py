@@ -13,17 +13,18 @@ if TYPE_CHECKING:
     from labelwise.evaluate.run import Evaluation, evaluate_pipeline
     from labelwise.merge.rules.settings import Settings
     from labelwise.merge.run import merge_data
-    from labelwise.report.page import Report, write_report
+    from labelwise.report.advice import Advice
+    from labelwise.report.page import write_report
     from labelwise.train.recipe import Recipe, default_config
     from labelwise.train.run import Trained, train_pipeline
 
 __version__ = "0.3.0.dev0"
 __all__ = [
+    "Advice",
     "Evaluation",
     "InputError",
     "Ledger",
     "Recipe",
-    "Report",
     "Settings",
     "Trained",
     "default_config",
@@ -38,7 +39,8 @@ _MODULES = {
     "labelwise.corpus.ledger": ("Ledger",),
     "labelwise.merge.rules.settings": ("Settings",),
     "labelwise.merge.run": ("merge_data",),
-    "labelwise.report.page": ("Report", "write_report"),
+    "labelwise.report.advice": ("Advice",),
+    "labelwise.report.page": ("write_report",),
     "labelwise.train.recipe": ("Recipe", "default_config"),
     "labelwise.train.run": ("Trained", "train_pipeline"),
 }

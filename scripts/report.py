@@ -30,10 +30,10 @@ def report_cli(
         project = root / "project.yml"
         section = read_section(project if project.is_file() else None, "report", ReportSection)
         base = read_base(section.base, pipeline, root)
-        report = write_report(root, pipeline, out, base=base, ship_at=section.ship_at, vectors=vectors)
-    if advice := report.advice:
+        advice = write_report(root, pipeline, out, base=base, ship_at=section.ship_at, vectors=vectors)
+    if advice:
         print_warnings(advice.warnings)
-        msg.info(f"F1 {report.f}. {advice.verdict}: {advice.why}")
+        msg.info(f"F1 {advice.f}. {advice.verdict}: {advice.why}")
         print(f"First: {advice.do}")  # in one line, as its command is copied
     print(out.resolve().as_uri())
 

@@ -61,6 +61,7 @@ COMMANDS = {
 class Advice(NamedTuple):
     """What to think of a pipeline, and what to do next.
 
+    f (str): F1 over the labels that have gold, with its interval.
     verdict (str): "Ship", "Ship some", "Not yet" or "Can't tell".
     why (str): the rest of the sentence.
     do (str): what to do first, with its command.
@@ -68,6 +69,7 @@ class Advice(NamedTuple):
     warnings (list): reasons not to trust the scores.
     """
 
+    f: str
     verdict: str
     why: str
     do: str
@@ -97,7 +99,8 @@ def advise(
     longer = train_longer(metrics, curve)
     rows = [(row, next_step(row, ship_at, bool(longer), (found or {}).get(row.label, Counter()))) for row in ranked]
     cases = 0 if decided else sum(kinds.total() for kinds in (found or {}).values())
-    return Advice(*_sentence(metrics, rows, longer, curve, pipeline, cases), rows, list(warnings(merge, metrics)))
+    sentence = _sentence(metrics, rows, longer, curve, pipeline, cases)
+    return Advice(format_f(metrics), *sentence, rows, list(warnings(merge, metrics)))
 
 
 def _sentence(

@@ -24,7 +24,7 @@ from labelwise.evaluate.results import load_results
 from labelwise.evaluate.scores import Metrics
 from labelwise.evaluate.tables import CAUSES, Tables
 from labelwise.files import check_kind, staged
-from labelwise.report.advice import EXPORT, NAMES, Advice, advise, format_f
+from labelwise.report.advice import EXPORT, NAMES, Advice, advise
 from labelwise.report.deck import read_decided, read_deck
 from labelwise.sources.convert_brat import REPORT
 from labelwise.sources.convert_brat import Report as ConvertedBrat
@@ -46,14 +46,6 @@ class Base(NamedTuple):
     decided: int = 0
 
 
-class Report(NamedTuple):
-    """A page, F1 with its interval, and what the page says; None if nothing was evaluated."""
-
-    page: str
-    f: str | None
-    advice: Advice | None
-
-
 def write_report(
     root: Path | str,
     pipeline: str,
@@ -62,8 +54,8 @@ def write_report(
     base: Base | None = None,
     ship_at: float = SHIP_AT,
     vectors: str = "",
-) -> Report:
-    """Write the report of a pipeline as an HTML page.
+) -> Advice | None:
+    """Write the report of a pipeline as an HTML page, and return what it says; None if nothing was evaluated.
 
     root (Path | str): the folder of the project.
     pipeline (str): "cpu" or "gpu".
@@ -82,7 +74,6 @@ def write_report(
         if metrics
         else None
     )
-    f = format_f(metrics) if metrics else None
     template = make_environment().get_template("report.html.jinja")
     page = template.render(
         version=__version__,
@@ -90,7 +81,6 @@ def write_report(
         merge=merge,
         metrics=metrics,
         advice=advice,
-        f=f,
         lacking=read_lacking(root),
         ship_at=ship_at,
         vectors=vectors,
@@ -109,7 +99,7 @@ def write_report(
     )
     with staged(Path(out)) as path:
         path.write_text(page, encoding="utf8", newline="\n")
-    return Report(page, f, advice)
+    return advice
 
 
 def read_lacking(root: Path) -> Mapping[str, int]:

@@ -63,7 +63,8 @@ def own(tmp_path) -> Path:
 
 
 def render(root: Path, pipeline: str, **options) -> str:
-    return write_report(root, pipeline, root / "report.html", **options).page
+    write_report(root, pipeline, root / "report.html", **options)
+    return (root / "report.html").read_text(encoding="utf8")
 
 
 def read_metrics(root: Path) -> Metrics:
