@@ -104,7 +104,7 @@ def test_a_new_file_is_merged_by_the_next_run_and_then_nothing_is_done(tmp_path)
     animals = [{**row, "spans": [{"start": 10, "end": 14, "label": "ANIMAL"}]} for row in rows[:30]]
     write_jsonl(tmp_path / "assets/prodigy/animal.jsonl", animals)
     printed = " ".join(clone.run("weasel", "run", "all").split())
-    assert "datasets.yml has new data sets: check it" in printed
+    assert "Check the 1 data set added to assets/prodigy/datasets.yml" in printed
     assert set(json.loads((tmp_path / "metrics/merge.json").read_text())["labels"]) == {"PERSON", "ANIMAL"}
     again = clone.run("weasel", "run", "all")
     assert (re.findall(COMMAND_RUN, again), again.count("Skipping")) == (["report"], SKIPPED)

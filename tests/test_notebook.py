@@ -59,7 +59,7 @@ def test_the_notebook_runs_from_top_to_bottom(tiny_bert, tmp_path, monkeypatch):
     assert "report/gpu.html" in printed["train"].splitlines()[-1]
     assert (project / "assets/brat").is_dir()
     (shown,) = next(cell for cell in notebook.cells if cell.id == "report").outputs
-    assert "The GPU pipeline" in shown["data"]["text/html"]
+    assert "GPU pipeline" in shown["data"]["text/html"]
     assert (project / "dist-gpu/en_ner-0.1.0-py3-none-any.whl").is_file()
     assert str(project / "dist-gpu/en_ner-0.1.0-py3-none-any.whl") in printed["package"]
 
