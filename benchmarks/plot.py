@@ -59,8 +59,7 @@ def panel(corpus: str, points: list[tuple[str, int, float]]) -> str:
         *(f'<text x="{at(n, least)[0]}" y="{HEIGHT + 20}" text-anchor="middle">{n:,}</text>' for n in sizes),
     ]
     for method, colour in COLOURS.items():
-        last = {texts: f1 for name, texts, f1 in points if name == method}  # the most steps, where there are several
-        drawn = [at(*point) for point in sorted(last.items())]
+        drawn = [at(texts, f1) for name, texts, f1 in sorted(points) if name == method]
         path = " ".join(f"{x},{y}" for x, y in drawn)
         lines.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="1.5"/>')
         lines += [f'<circle cx="{x}" cy="{y}" r="3" fill="{colour}"/>' for x, y in drawn]

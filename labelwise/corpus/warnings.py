@@ -67,7 +67,7 @@ def warnings_about_merge(counts: Ledger) -> Iterator[ScoreWarning]:
     if pairs := sum(counts.near_duplicates.values()):
         leaks = sum(n for splits, n in counts.near_duplicates.items() if "test" in splits)
         yield ScoreWarning(
-            f"{counted(pairs, 'pair')} of nearly equal texts in two splits, of which test is one in {leaks:,}.",
+            f"{counted(pairs, 'pair')} of nearly equal texts in two splits; {leaks:,} of them with a text in test.",
             "Set near_duplicates: group in project.yml to keep them in one; corpus/near_duplicates.jsonl has each.",
         )
 

@@ -23,7 +23,7 @@ from labelwise.evaluate.ranking import SHIP_AT
 from labelwise.evaluate.results import load_results
 from labelwise.evaluate.scores import Metrics
 from labelwise.evaluate.tables import CAUSES, Tables
-from labelwise.files import check_kind, staged
+from labelwise.files import staged
 from labelwise.report.advice import EXPORT, NAMES, Advice, advise
 from labelwise.report.deck import read_decided, read_deck
 from labelwise.sources.convert_brat import REPORT
@@ -64,40 +64,39 @@ def write_report(
     vectors (str): those that the pipeline has.
     RAISES (InputError): there is nothing to report, a file isn't what it should be, or another process is writing it.
     """
-    check_kind(Path(out), folder=False)
     root = Path(root)
-    results, deck = load_results(root, pipeline), read_deck(root)
-    metrics, merge = results.metrics, results.merge
-    decided = read_decided(root, deck, merge) if metrics else None
-    advice = (
-        advise(metrics, results.curve, pipeline, ship_at, deck.counts, merge, decided=bool(decided))
-        if metrics
-        else None
-    )
-    template = make_environment().get_template("report.html.jinja")
-    page = template.render(
-        version=__version__,
-        pipeline=pipeline,
-        merge=merge,
-        metrics=metrics,
-        advice=advice,
-        lacking=read_lacking(root),
-        ship_at=ship_at,
-        vectors=vectors,
-        bar=metrics and divide_gold(metrics),
-        decided=decided,
-        names=NAMES,
-        base=base,
-        changes=metrics and base and compare_labels(metrics, base.metrics),
-        deck=deck,
-        cards={
-            "digest": merge.digest if merge else "",
-            "cases": deck.cases,
-            "examples": find_examples(results.tables) if results.tables else {},
-        },
-        export=EXPORT,
-    )
     with staged(Path(out)) as path:
+        results, deck = load_results(root, pipeline), read_deck(root)
+        metrics, merge = results.metrics, results.merge
+        decided = read_decided(root, deck, merge) if metrics else None
+        advice = (
+            advise(metrics, results.curve, pipeline, ship_at, deck.counts, merge, decided=bool(decided))
+            if metrics
+            else None
+        )
+        template = make_environment().get_template("report.html.jinja")
+        page = template.render(
+            version=__version__,
+            pipeline=pipeline,
+            merge=merge,
+            metrics=metrics,
+            advice=advice,
+            lacking=read_lacking(root),
+            ship_at=ship_at,
+            vectors=vectors,
+            bar=metrics and divide_gold(metrics),
+            decided=decided,
+            names=NAMES,
+            base=base,
+            changes=metrics and base and compare_labels(metrics, base.metrics),
+            deck=deck,
+            cards={
+                "digest": merge.digest if merge else "",
+                "cases": deck.cases,
+                "examples": find_examples(results.tables) if results.tables else {},
+            },
+            export=EXPORT,
+        )
         path.write_text(page, encoding="utf8", newline="\n")
     return advice
 

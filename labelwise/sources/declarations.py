@@ -274,10 +274,10 @@ def _find_named(folder: Path, declared: str, where: str) -> list[Path]:
         found = (Path(os.path.realpath(match)) for match in glob(str(folder / declared), recursive=True))
         matches = sorted({match for match in found if not match.is_dir()})
     if not matches:
-        raise InputError(f"{where}: correct its path, or put a file there: no file matches {path}")
+        raise InputError(f"{where}: no file matches {path}; correct its path, or put a file there")
     for match in matches:
         if not match.exists():
-            raise InputError(f"{where}: correct its path, or put the file there: there is no file {match}")
+            raise InputError(f"{where}: there is no file {match}; correct its path, or put the file there")
         open_file(match).close()
     return matches
 
