@@ -115,7 +115,7 @@ def test_a_document_that_cannot_be_read_is_a_problem_not_empty(tmp_path, what, s
 def test_a_file_that_cannot_be_read_is_not_left_out_by_a_pattern(tmp_path, path, what):
     write_jsonl(tmp_path / "one.jsonl", [{"text": "one"}])
     make(tmp_path / "two.jsonl", what)
-    message = r"(two\.jsonl|annexed)(: this |$)"
+    message = r"(two\.jsonl|annexed)(: this |; correct its path)"
     with pytest.raises(InputError, match=message):
         load_datasets([declare(tmp_path, path)])
     with pytest.raises(InputError, match=r"two\.jsonl: this "):
