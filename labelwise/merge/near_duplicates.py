@@ -6,7 +6,7 @@ share a band of their signatures, so that not every pair is looked at: Leskovec,
 Datasets, chapter 3 (http://www.mmds.org). With 16 bands of 8 numbers, a pair of similarity 0.8 is found with a
 probability of 95%, one of 0.9 with more than 99.9%.
 
-Signatures are on disk, by partition; memory holds 8 bytes per text, and the pairs.
+Signatures are on disk, by partition; memory holds 16 bytes per text, and the pairs.
 """
 
 import hashlib
@@ -108,7 +108,7 @@ def find_pairs(files: Sequence[Path], threshold: float) -> list[NearPair]:
     total = int(starts[-1])
     candidates = np.zeros(0, np.int64)
     for band in range(BANDS):
-        pairs = np.fromiter((one * total + other for one, other in _share_band(files, band)), np.int64)
+        pairs = np.fromiter((one * total + other for one, other in _share_band(files, band, total)), np.int64)
         candidates = np.union1d(candidates, pairs)
     pairs_found = []
     for code in candidates.tolist():
@@ -132,13 +132,14 @@ def _place(text: Signed) -> Text:
     return Text(bytes(text["key"]), int(text["source"]), int(text["line"]), declared)
 
 
-def _share_band(files: Sequence[Path], band: int) -> Iterator[tuple[int, int]]:
+def _share_band(files: Sequence[Path], band: int, total: int) -> Iterator[tuple[int, int]]:
     """Yield pairs of texts, by number, that have the same numbers in a band; the first is less than the second."""
-    hashes = hash_band(files, band)
-    order = np.argsort(hashes, kind="stable")
-    edges = np.concatenate([[0], np.flatnonzero(np.diff(hashes[order])) + 1, [len(order)]])
-    for first in np.flatnonzero(np.diff(edges) > 1).tolist():
-        texts = order[edges[first] : edges[first + 1]].tolist()
+    hashes = hash_band(files, band, total)
+    order = hashes.argsort()
+    hashes.sort()
+    same = np.flatnonzero(hashes[1:] == hashes[:-1])  # the places that the next one is equal to
+    for places in np.split(same, np.flatnonzero(np.diff(same) > 1) + 1) if len(same) else ():
+        texts = sorted(order[places[0] : places[-1] + 2].tolist())
         if len(texts) <= ALL_PAIRS:
             yield from combinations(texts, 2)
         else:
@@ -146,12 +147,15 @@ def _share_band(files: Sequence[Path], band: int) -> Iterator[tuple[int, int]]:
             yield from ((texts[0], other) for other in texts[2:])
 
 
-def hash_band(files: Sequence[Path], band: int) -> npt.NDArray[np.uint64]:
+def hash_band(files: Sequence[Path], band: int, total: int) -> npt.NDArray[np.uint64]:
     """Compute a hash of each text's numbers in a band. What shares it by chance isn't similar."""
     columns = slice(band * ROWS, (band + 1) * ROWS)
     factors = np.random.default_rng(0).integers(1, 2**63, ROWS, dtype=np.uint64) | np.uint64(1)
-    signatures = (np.fromfile(file, SIGNED)["signature"][:, columns].astype(np.uint64) for file in files)
-    return np.concatenate([np.zeros(0, np.uint64), *((numbers * factors).sum(axis=1) for numbers in signatures)])
+    hashes, end = np.zeros(total, np.uint64), 0
+    for file in files:
+        numbers = np.fromfile(file, SIGNED)["signature"][:, columns].astype(np.uint64)
+        hashes[end : (end := end + len(numbers))] = (numbers * factors).sum(axis=1)
+    return hashes
 
 
 def group_texts(pairs: Iterable[NearPair]) -> Mapping[bytes, SplitGroup]:
