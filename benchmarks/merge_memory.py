@@ -3,7 +3,7 @@
     python -m benchmarks.merge_memory                                # needs 20 GB of disk, and an hour on two cores
     python -m benchmarks.merge_memory --texts 200000 --labels 4      # a quarter of an hour
 
-Memory is the peak of all processes, PSS. A process holds up to 30,000 words, which 50,000 short texts have.
+Memory is the peak of all processes, PSS. A process holds up to 20,000 words, which 50,000 short texts have.
 """
 
 import random

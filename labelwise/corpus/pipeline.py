@@ -18,7 +18,7 @@ from labelwise.errors import InputError
 
 Item = TypeVar("Item")
 BATCH_WORDS = 4000  # roughly how many words are predicted at a time
-MAX_STRINGS = 30_000  # in a vocabulary, of about half a kilobyte each
+MAX_STRINGS = 20_000  # in a vocabulary, of about half a kilobyte each
 CHECKED = 100  # texts whose tokens are compared: the first ones, which are random, as they are sorted by digest
 SHOWN = 5  # tokens, from the first that differs
 

@@ -18,6 +18,7 @@ from labelwise.corpus.tasks import PREDICTED
 from labelwise.errors import InputError
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.runs import Run, RunWriter, Source, run_path
+from labelwise.parallel import give_back
 from labelwise.sources.brat import READ_SUFFIXES
 from labelwise.sources.files import FileStat, printable, stat_of
 from labelwise.sources.formats import read_items
@@ -109,6 +110,7 @@ def read_source(job: ReadJob) -> Extract:
     if not inside and stat_of(job.source.path, READ_SUFFIXES) != job.stat:
         raise InputError(f"{job.source.path}: the file changed while it was read; run the merge again")
     job.out.with_suffix(".extract").write_bytes(msgspec.json.encode(extract))
+    give_back()
     return extract
 
 

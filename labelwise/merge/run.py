@@ -39,7 +39,7 @@ from labelwise.merge.plan import count_partitions, plan_merging
 from labelwise.merge.read import collect_extracts, plan_reading, read_source
 from labelwise.merge.rules.settings import Settings, load_tokenizer
 from labelwise.merge.runs import Run, Source
-from labelwise.parallel import MapJobs, Progress, no_progress, open_workers
+from labelwise.parallel import MapJobs, Progress, give_back, no_progress, open_workers
 from labelwise.sources.decisions import DecisionRow, find_decisions
 from labelwise.sources.declarations import DataSet, all_labels, load_datasets
 
@@ -150,7 +150,9 @@ def compare_texts(
     """Find the pairs of texts that are nearly equal, partition by partition; `count` is the number of these."""
     work = plan_merging(runs, count, labels, settings, cache.partitions)
     signed = [cache.signatures / name for name in progress(map_jobs(sign_partition, work), "compare", count)]
-    return find_pairs(signed, settings.near_similarity)
+    pairs = find_pairs(signed, settings.near_similarity)
+    give_back()
+    return pairs
 
 
 def gather(

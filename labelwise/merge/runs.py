@@ -30,9 +30,9 @@ ENTRY = np.dtype(
         *[("digest", "<u8"), ("offset", "<u8"), ("task", "<u4"), ("text", "<u4")],
     ]
 )
-RUN_BYTES = 2**24  # of tasks that wait to be sorted
+RUN_BYTES = 2**23  # of tasks that wait to be sorted
 TASK_OVERHEAD = 400  # roughly the bytes of Python objects for a task that waits to be sorted
-AT_ONCE = 2**17  # entries that are read and sorted at a time: 6 MB
+AT_ONCE = 2**15  # entries that are read and sorted at a time: 1.5 MB
 MOST_OPEN = 200  # files
 END = b"\xff" * 13  # sorts after every key
 
