@@ -19,7 +19,7 @@ from labelwise.demo.write import write_docs
 from labelwise.export.source import read_corpus
 from tests.clone import Clone
 from tests.conftest import ROOT, write_jsonl
-from tests.sources.test_formats import make_database
+from tests.sources.reading import make_database
 
 LABELS = ("PERSON", "PLACE")
 PAGES = ("README.md", "CONTRIBUTING.md", "assets/README.md", "benchmarks/README.md", "docs")

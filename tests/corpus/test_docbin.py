@@ -27,6 +27,14 @@ def make_docs() -> list[Doc]:
     return docs
 
 
+def annotated_docs() -> list[Doc]:
+    """The same Docs, with what a merge says of each."""
+    docs = make_docs()
+    for doc in docs:
+        annotate(doc, Annotation([(0, 1, "LAW", ["a", "b"])], [(2, 3, "Ré")], {"Ré": "partial"}, ["a"]))
+    return docs
+
+
 def view(doc: Doc):
     """All that counts of a Doc."""
     spans = {name: [(s.start, s.end, s.label_) for s in group] for name, group in doc.spans.items() if group}
@@ -57,9 +65,7 @@ def test_docs_are_those_that_spacy_reads(tmp_path, attrs, user_data):
 
 
 def test_docs_that_are_written_are_those_of_a_docbin(tmp_path):
-    docs = make_docs()
-    for doc in docs:
-        annotate(doc, Annotation([(0, 1, "LAW", ["a", "b"])], [(2, 3, "Ré")], {"Ré": "partial"}, ["a"]))
+    docs = annotated_docs()
     write_docs(docs, tmp_path / "ours.spacy")
     DocBin(["ENT_IOB", "ENT_TYPE"], True, docs).to_disk(tmp_path / "theirs.spacy")
     ours, theirs = ([view(doc) for doc in read_by_spacy(tmp_path / name)] for name in ("ours.spacy", "theirs.spacy"))

@@ -1,12 +1,12 @@
 """Any bytes as any source: an error that says so, or tasks and problems that balance; nothing of it is lost.
 
-Hypothesis changes seeds of each format, as bytes or, where they are JSON, as values, and finds the smallest change
-that breaks a promise.
+Hypothesis changes what the tests of each format read, as bytes or, where it is JSON, as values, and finds the smallest
+change that breaks a promise.
 """
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,35 +14,48 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from spacy.tokens import DocBin
 
 from labelwise.corpus.docbin_reader import read_stored_docs
-from labelwise.corpus.ledger import SPAN_OUTCOMES, Ledger, outcome_of
+from labelwise.corpus.ledger import outcome_of
 from labelwise.errors import InputError
-from labelwise.merge.plan import MergeJob
-from labelwise.merge.rules.answers import Answer
-from labelwise.merge.rules.policies import Alignment, Conflicts, Duplicates, Overlap
-from labelwise.merge.rules.settings import Settings, load_tokenizer
-from labelwise.merge.runs import decode_task, encode_task
-from labelwise.merge.text_result import find_problems, merge_one
-from labelwise.sources import brat, rows
-from labelwise.sources.convert_brat import encode_document
-from labelwise.sources.declarations import DataSet
+from labelwise.merge.rules.policies import Alignment, Conflicts, Duplicates, Overlap, Policies
+from labelwise.sources import brat
+from labelwise.sources.convert_brat import convert_brat
 from labelwise.sources.formats import read_items
 from labelwise.sources.items import MISCOUNTED, Item
-from labelwise.sources.normalize import normalize_task
-from labelwise.sources.prodigy import check_task
-from labelwise.text import text_key
-from tests.fuzz.seeds import HEADER, make_seeds
-from tests.sources import conll_count, webanno_count
+from tests.conftest import Merging
+from tests.corpus.test_docbin import annotated_docs, make_docs
+from tests.sources import conll_count, test_conll, test_label_studio, test_rows, webanno_count
+from tests.sources.reading import make_database, write_parquet
+from tests.sources.test_webanno import COUNTED, LAYERS, emoji, tsv
 
-FILE = Path("fuzz.jsonl")
-DATASETS = (
-    DataSet("one", (FILE,), ("A", "B"), absent=("C",)),
-    DataSet("two", (FILE,), ("A",), kind="binary"),
-    DataSet("three", (FILE,), ("C", "A"), split="test"),
+TEXT = "Add 5 mL of a cat's don't, twice."
+TASKS: list[Any] = [
+    {"text": TEXT, "spans": [{"start": 4, "end": 8, "label": "A"}, {"start": 4, "end": 5, "label": "B"}]},
+    {"text": TEXT, "spans": [{"start": 4, "end": 8, "label": "A", "answer": "reject"}], "_timestamp": 5},
+    {"text": TEXT, "spans": [{"start": 12, "end": 17, "label": "C"}], "_view_id": "ner", "answer": "reject"},
+    {"text": "e\u0301 \U0001f600\r\n x", "spans": [], "answer": "ignore", "_annotator_id": "ann"},
+    {"text": TEXT, "_view_id": "review", "view_id": "ner_manual", "_session_id": "a-ann", "_input_hash": 1},
+    {"text": TEXT, "tokens": [{"text": "Add", "start": 0, "end": 3, "id": 0}], "spans": [], "no_missing": True},
+    {"text": TEXT, "_labelwise_uncovered": {"A": "partial"}, "_labelwise_document": "d.txt", "meta": {"x": 1}},
+]
+BRAT = [
+    (TEXT, "T1\tA 4 8\t5 mL\nT2\tB 4 5;6 8\t5 mL\nE1\tA:T1\nR1\tX Arg1:T1 Arg2:T2\n#1\tNote T1\tx\n\nstray\n"),
+    ("\ufeffone\r\n\U0001f600 cat\r\n", "T1\tA 0 3\tone\nT2\tA 7 10\tcat\nT3\tB 0 3;7 10\tone cat\n"),
+    ("cat cat  cat", "T1\tA 1 4\tcat\nT2\tA 1 4;5 8\tcat cat\nT1\tA 0 3\tcat\rT5\tA 5 2\tx\rT3\tA 3 3\t\n"),
+]
+NAMES = (
+    *("prodigy.jsonl", "rows.jsonl", "studio.json", "tokens.conll", "webanno.tsv", "table.parquet", "docs.spacy"),
+    "prodigy.db",
 )
-LABELS = ["A", "B", "C"]
-NAMES = ("prodigy.jsonl", "rows.jsonl", "studio.json", "tokens.conll", "webanno.tsv", "table.parquet", "docs.spacy")
+# The data sets of a merge in turn, each with a file.
+DATASETS: tuple[dict[str, Any], ...] = (
+    {"labels": ["A", "B", "X"], "absent": ["C"]},
+    {"labels": ["A", "PER"], "kind": "binary"},
+    {"labels": ["C", "A"], "split": "test"},
+)
+FILES = 6  # of a merge
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=3) | st.just("A"),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=2),
@@ -50,15 +63,45 @@ JSON = st.recursive(
 )
 
 
+def lines_of(rows: list[Any]) -> bytes:
+    return b"\n".join(row.encode() if isinstance(row, str) else json.dumps(row).encode() for row in rows)
+
+
+@pytest.fixture(scope="module")
+def seeds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[bytes]]:
+    """What fuzzing begins with, by the name of the file that it is written to."""
+    folder = tmp_path_factory.mktemp("seeds")
+    make_database(folder / "seed.db", {str(number): TASKS[number:] for number in range(FILES)})
+    tagged = [row for row, _ in test_rows.ROWS if isinstance(row, dict) and "tokens" in row and "spans" not in row]
+    studio = [[row, test_label_studio.task()] for row, _ in test_label_studio.ROWS]
+    webanno = [*(lines for lines, _ in COUNTED), LAYERS, emoji(2)]
+    return {
+        "prodigy.jsonl": [
+            lines_of(TASKS),
+            lines_of(TASKS).replace(b"\n", b"\r\n") + b'\n{oops\n{"text": "caf\xe9"}\n\n',
+        ],
+        "rows.jsonl": [lines_of([row for row, _ in test_rows.ROWS])],
+        "studio.json": [json.dumps(rows).encode() for rows in studio],
+        "tokens.conll": [text if isinstance(text, bytes) else text.encode() for text, _ in test_conll.SENTENCES],
+        "webanno.tsv": [*(tsv(*lines).encode() for lines in webanno), tsv(*LAYERS, end="\r\n").encode()],
+        "table.parquet": [write_parquet(folder / "seed.parquet", tagged[:1] * 2).read_bytes()],
+        "docs.spacy": [
+            DocBin(["ENT_IOB", "ENT_TYPE"], True, docs).to_bytes() for docs in (make_docs(), annotated_docs())
+        ],
+        "prodigy.db": [(folder / "seed.db").read_bytes()],
+        "doc.ann": [f"{text}\0\0{ann}".encode() for text, ann in BRAT],
+    }
+
+
 @st.composite
-def policies(draw: Any) -> Settings:
+def policies(draw: Any) -> dict[str, Any]:
     """Settings of a merge that raise no error on conflicts."""
     kinds = {"duplicates": Duplicates, "conflicts": Conflicts, "overlap": Overlap, "alignment": Alignment}
     chosen = {
         name: draw(st.sampled_from([value for value in kind.__args__ if value != "error"]))
         for name, kind in kinds.items()
     }
-    return Settings(**chosen, normalize=draw(st.booleans()))
+    return {"policies": Policies(**chosen), "normalize": draw(st.booleans())}
 
 
 @st.composite
@@ -89,46 +132,40 @@ def replace(draw: Any, value: Any) -> Any:
     return draw(JSON)
 
 
-def balance(items: Iterable[Item], chosen: Settings) -> Ledger:
-    """Merge tasks as a merge does, in memory: every row and span has one outcome, or it is an error."""
-    ledger = Ledger()
-    texts: dict[str, list[Answer]] = {}
-    for item in items:
-        if item.task is not None:
-            ledger.rows_read += 1
-            ledger.spans_read += len(item.task.spans or ())
-            task = normalize_task(item.task) if chosen.normalize else item.task
-            check_task(task)
-            text, task.text = task.text or "", None
-            number = item.line % len(DATASETS)
-            answer = Answer(DATASETS[number], item.line, decode_task(encode_task(task)), FILE, number)
-            texts.setdefault(text, []).append(answer)
-        if item.problem:
-            outcome = outcome_of(item.problem)
-            of_span = outcome in SPAN_OUTCOMES
-            (ledger.spans if of_span else ledger.rows)[outcome] += 1
-            ledger.rows_read += not of_span
-            ledger.spans_read += of_span
-    job = MergeJob(0, 1, [], b"", LABELS, chosen, Path(), {}, {})
-    tokenizer = load_tokenizer(Settings())
-    for text, answers in texts.items():
-        key = text_key(text.encode("utf8", "surrogatepass"))
-        answers.sort(key=lambda answer: answer.order[1:])
-        made = merge_one(key, text, answers, job, tokenizer, ledger).made
-        if made is not None and made.doc.to_doc(tokenizer.nlp.vocab).text != text:
-            raise ValueError(f"{text!r} is another text now")
-        list(find_problems(answers, ()))
-    ledger.check()
-    json.dumps(ledger.nested())
-    return ledger
+def files_of(seeds: list[bytes]) -> st.SearchStrategy[list[bytes]]:
+    return st.lists(changed(seeds), min_size=3, max_size=FILES)
 
 
-def read_file(path: Path, data: bytes) -> list[Item]:
-    """Write a file, and read it; nothing if it is refused."""
-    path.write_bytes(data)
-    with suppress(InputError):
-        return list(read_items(path, "a" if path.suffix == ".db" else ""))
-    return []
+def search(check: Callable[..., None], merges: int, **strategies: Any) -> None:
+    """Run a check on many inputs; it may use the folder of a test."""
+    ignored = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
+    settings(max_examples=merges, deadline=None, derandomize=True, database=None, suppress_health_check=ignored)(
+        given(**strategies)(check)
+    )()
+
+
+def merge_files(merging: Merging, name: str, files: list[bytes], **chosen: Any) -> int:
+    """Check that files that aren't refused have nothing that is lost, and merge them; return how many rows they have.
+
+    The merge is an error unless every row and span has one outcome.
+    """
+    merging.declared.clear()
+    merging.add("own", ["C"], [{"text": TEXT}])
+    texts = {TEXT}
+    for number, data in enumerate(files):
+        path = merging.root / "tasks" / f"{number}-{name}"
+        path.write_bytes(data)
+        database = path.suffix == ".db"
+        with suppress(InputError):
+            items = list(read_items(path, str(number) if database else ""))
+            assert list(find_lost(path, data, items)) == []
+            texts |= {item.task.text for item in items if item.task}
+            place = {"db": path.name, "path": None} if database else {"path": path.name}
+            merging.add(str(number), rows=[], **place, **DATASETS[number % len(DATASETS)])
+    rows = merging.run(**chosen).rows_read
+    made = {doc.text for file in merging.root.glob("corpus/*/*.spacy") for doc in read_stored_docs(file)}
+    assert made <= texts or chosen["normalize"]
+    return rows - 1
 
 
 def find_lost(path: Path, data: bytes, items: list[Item]) -> Iterator[object]:
@@ -144,45 +181,35 @@ def find_lost(path: Path, data: bytes, items: list[Item]) -> Iterator[object]:
         named = re.search(r"(?m)(^|\r)\W?(#\s*global\.columns| *1[\t ])", text)
         yield from conll_count.count_lost(path, items, None if named else -1)
     elif path.suffix == ".tsv" and data.removeprefix(b"\xef\xbb\xbf").startswith(b"#FORMAT=WebAnno TSV"):
-        known = data.startswith(HEADER.encode()) and b"#T_" not in data[len(HEADER) :]
-        lost = webanno_count.count_lost(path, items, (1, 2) if known else ()) if items and items[0].task else {}
+        head, *rest = data.split(b"\n\n", 1)
+        layers = {tsv(*lines).encode().split(b"\n\n")[0]: columns for lines, columns in COUNTED}
+        columns = () if b"#T_" in b"".join(rest) else layers.get(head, ())
+        lost = webanno_count.count_lost(path, items, columns) if items and items[0].task else {}
         yield from (kind for kind, count in lost.items() if count and (kind == "annotations" or not miscounted))
     elif path.suffix == ".json" and miscounted:
         yield MISCOUNTED
 
 
-@pytest.fixture(scope="module")
-def seeds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[bytes]]:
-    return make_seeds(tmp_path_factory.mktemp("seeds"))
-
-
-def search(check: Callable[..., None], examples: int, **strategies: Any) -> None:
-    """Run a check on many inputs; it may use the folder of a test."""
-    ignored = [HealthCheck.too_slow, HealthCheck.data_too_large]
-    settings(max_examples=examples, deadline=None, derandomize=True, database=None, suppress_health_check=ignored)(
-        given(**strategies)(check)
-    )()
-
-
-@pytest.mark.parametrize("examples", [60, pytest.param(2000, marks=pytest.mark.long)])
-@pytest.mark.parametrize("name", [*NAMES, "prodigy.db"])
-def test_whatever_is_read_is_an_error_that_says_so_or_balances(name, examples, seeds, tmp_path):
+@pytest.mark.parametrize("merges", [12, pytest.param(200, marks=pytest.mark.long)])
+@pytest.mark.parametrize("name", NAMES)
+def test_whatever_is_read_is_an_error_that_says_so_or_balances(name, merges, seeds, merging):
     """No sentence, row or annotation is lost; some of the changed files have something to read."""
-    path, read = tmp_path / name, list[int]()
+    read = []
 
-    def check(data: bytes, chosen: Settings) -> None:
-        items = read_file(path, data)
-        assert list(find_lost(path, data, items)) == []
-        read.append(balance(items, chosen).rows_read)
-        if path.suffix == ".spacy":
-            with suppress(InputError):
-                assert all(isinstance(doc.text, str) for doc in read_stored_docs(path))
+    def check(files: list[bytes], chosen: dict[str, Any]) -> None:
+        read.append(merge_files(merging, name, files, **chosen))
 
-    search(check, examples, data=changed(seeds[name]), chosen=policies())
+    search(check, merges, files=files_of(seeds[name]), chosen=policies())
     assert any(read), "each change left nothing to read"
 
 
-def test_each_t_line_of_brat_is_a_mention_or_a_problem(seeds, monkeypatch):
+@pytest.mark.parametrize("name", NAMES)
+def test_next_to_nothing_is_read(name, merging):
+    files = [b"", b"\0", b"\0\0\0\xef\xbb\xbf", b"\xff" * 40, b"\n" * 9, b"{}", b"[]"]
+    assert merge_files(merging, name, files, normalize=False) <= len(files)
+
+
+def test_each_t_line_of_brat_is_a_mention_or_a_problem(seeds, merging):
     options = {
         "encoding": st.sampled_from(["utf-8", "utf-8-sig", "latin-1", "shift_jis", "gb18030"]),
         "missing_ann": st.sampled_from(brat.MissingAnn.__args__),
@@ -190,31 +217,19 @@ def test_each_t_line_of_brat_is_a_mention_or_a_problem(seeds, monkeypatch):
         "shifted": st.sampled_from(brat.Shifted.__args__),
         "labels": st.sampled_from([(), ("A", "B")]),
     }
+    folder, tasks = merging.root / "brat", merging.root / "tasks"
+    folder.mkdir()
 
-    def check(data: bytes, chosen: Settings, given: dict[str, Any]) -> None:
-        text, _, ann = data.partition(b"\0\0")
-        contents = {".txt": text, ".ann": ann}
+    def check(files: list[bytes], chosen: dict[str, Any], how: dict[str, Any]) -> None:
+        for number in range(FILES):
+            text, _, ann = files[number % len(files)].partition(b"\0\0")
+            (folder / f"{number}.txt").write_bytes(text)
+            (folder / f"{number}.ann").write_bytes(ann)
+        with suppress(InputError):  # no text has an annotation
+            report = convert_brat(folder, tasks, brat.Reading(**how))
+            assert sum(report.annotations.values()) == report.lines["T"]
+            ledger = merging.run(**chosen)
+            assert ledger.rows_read == report.documents["converted"]
+            assert ledger.spans_read == report.annotations["converted"]
 
-        def read(path: Path) -> bytes:
-            if path.suffix not in contents:
-                raise FileNotFoundError(path)
-            return contents[path.suffix]
-
-        monkeypatch.setattr(brat, "read_file", read)
-        document = brat.read_document(Path("c/doc"), Path("c"), brat.Reading(**given))
-        lost = [problem for problem in document.problems if problem.line and problem.reason in brat.NOT_CONVERTED]
-        assert document.lines["T"] == len(document.mentions) + len(lost)
-        if document.text is None:
-            assert not document.mentions
-            return
-        assert all(0 <= one.start < one.end <= len(document.text) for one in document.mentions)
-        task, problem = rows.parse_row(encode_document(document))
-        assert balance([Item(1, task, problem)], chosen).spans_read == len(document.mentions)
-
-    search(check, 60, data=changed(seeds["doc.ann"]), chosen=policies(), given=st.fixed_dictionaries(options))
-
-
-@pytest.mark.parametrize("name", [*NAMES, "prodigy.db"])
-@pytest.mark.parametrize("data", [b"", b"\0", b"\0\0\0\xef\xbb\xbf", b"\xff" * 40, b"\n" * 9, b"{}", b"[]"])
-def test_next_to_nothing_is_read(name, data, tmp_path):
-    assert balance(read_file(tmp_path / name, data), Settings()).rows_read <= 1
+    search(check, 12, files=files_of(seeds["doc.ann"]), chosen=policies(), how=st.fixed_dictionaries(options))

@@ -1,8 +1,12 @@
 """Sources that are written and read in one call, as tests state them."""
 
 import json
+import sqlite3
 from pathlib import Path
 from typing import Any
+
+import pyarrow
+from pyarrow import parquet
 
 from labelwise.sources.formats import read_items
 
@@ -30,3 +34,30 @@ def read(path: Path, content: str | bytes | list[Any] | None = None, **how: Any)
         if item.problem:
             found.append(item.problem)
     return found
+
+
+def make_database(path, tasks: dict[str, list]) -> None:
+    """A database as Prodigy writes it: each answer is linked to its data set and to that of its session."""
+    connection = sqlite3.connect(path)
+    connection.executescript(
+        "create table dataset (id integer primary key, name varchar unique, created integer, meta blob, session int);"
+        "create table example (id integer primary key, input_hash bigint, task_hash bigint, content blob);"
+        "create table link (id integer primary key, example_id integer, dataset_id integer);"
+    )
+    for number, (name, rows) in enumerate(tasks.items(), 1):
+        for set_id, set_name in ((number, name), (number + 100, f"2020-01-0{number}_12-00-00")):
+            connection.execute("insert into dataset values (?, ?, 0, x'', ?)", (set_id, set_name, set_id > 100))
+        for row in rows:
+            content = row if isinstance(row, bytes) else json.dumps(row).encode()
+            example = connection.execute("insert into example values (null, 1, 1, ?)", (content,)).lastrowid
+            for set_id in (number, number + 100):
+                connection.execute("insert into link values (null, ?, ?)", (example, set_id))
+    connection.commit()
+    connection.close()
+
+
+def write_parquet(path, rows, tags=None):
+    """Write a table, with the metadata of a schema as the `datasets` library writes them."""
+    features = {"huggingface": json.dumps({"info": {"features": {"ner_tags": tags}}})} if tags else {}
+    parquet.write_table(pyarrow.Table.from_pylist(rows).replace_schema_metadata(features), path)
+    return path

@@ -15,8 +15,7 @@ from labelwise.sources.declarations import load_datasets
 from labelwise.sources.formats import read_items
 from tests.conftest import Merging
 from tests.merge.test_run import random_datasets, read_docs
-from tests.sources.reading import read, write
-from tests.sources.test_parquet import write as write_parquet
+from tests.sources.reading import make_database, read, write, write_parquet
 
 
 def texts_of(path, *args) -> list[tuple]:
@@ -46,26 +45,6 @@ def test_rows_end_as_prodigy_has_them_end(tmp_path, end, suffix):
         path.write_bytes(path.read_bytes()[:-9])
         with pytest.raises(InputError, match=r"a\.jsonl\.gz.*can't be read to the end.*make it again"):
             read(path)
-
-
-def make_database(path, tasks: dict[str, list]) -> None:
-    """A database as Prodigy writes it: each answer is linked to its data set and to that of its session."""
-    connection = sqlite3.connect(path)
-    connection.executescript(
-        "create table dataset (id integer primary key, name varchar unique, created integer, meta blob, session int);"
-        "create table example (id integer primary key, input_hash bigint, task_hash bigint, content blob);"
-        "create table link (id integer primary key, example_id integer, dataset_id integer);"
-    )
-    for number, (name, rows) in enumerate(tasks.items(), 1):
-        for set_id, set_name in ((number, name), (number + 100, f"2020-01-0{number}_12-00-00")):
-            connection.execute("insert into dataset values (?, ?, 0, x'', ?)", (set_id, set_name, set_id > 100))
-        for row in rows:
-            content = row if isinstance(row, bytes) else json.dumps(row).encode()
-            example = connection.execute("insert into example values (null, 1, 1, ?)", (content,)).lastrowid
-            for set_id in (number, number + 100):
-                connection.execute("insert into link values (null, ?, ?)", (example, set_id))
-    connection.commit()
-    connection.close()
 
 
 def test_a_prodigy_database_is_read_by_the_name_of_the_data_set(tmp_path):

@@ -116,44 +116,44 @@ NO_OFFSETS = "invalid: labels without offsets in the text"
 TAXONOMY = {"id": "r2", "type": "taxonomy", "value": {**mark(4, 8, "5 mL"), "taxonomy": [["Quantity", "Volume"]]}}
 
 
-@pytest.mark.parametrize(
-    ("row", "found"),
-    [
-        ("oops", ["malformed: a task is an object, not str"]),
-        (task(" "), ["no text"]),
-        (task("never annotated"), ["not annotated: no annotation"]),
-        ({"text": "Add", "spans": []}, ["other format: its keys are those of JSONL; write it as that, a row per line"]),
-        *(
-            (
-                {"id": 1, "data": {"image": address}, "annotations": [annotation(IMAGE)]},
-                [f"other format: its data is the address of an image or a file, not a text: {address}"],
-            )
-            for address in ("https://example.org/a.png", "/data/upload/1/a.png")
-        ),
+ROWS = [
+    ("oops", ["malformed: a task is an object, not str"]),
+    (task(" "), ["no text"]),
+    (task("never annotated"), ["not annotated: no annotation"]),
+    ({"text": "Add", "spans": []}, ["other format: its keys are those of JSONL; write it as that, a row per line"]),
+    *(
         (
-            {"data": {"text": TEXT}, "annotations": ["x", {"id": 1, "result": "x"}]},
-            ["malformed: an annotation without a list of results"] * 2,
-        ),
-        *(
-            (task(TEXT, annotation(one, result(4, 8))), [why, (TEXT, ML)])
-            for one, why in (
-                ("x", "invalid: a result is an object"),
-                (result("4", 8), NO_OFFSETS),
-                ({"type": "choices", "value": {"choices": ["x"]}}, "not a span: choices"),
-                ({"type": "labels", "value": {"start": 0, "end": 3}}, "invalid: a span without a label, 0 3"),
-                (
-                    {"type": "hypertextlabels", "value": {"startOffset": 3}},
-                    NO_OFFSETS.replace("labels", "hypertextlabels"),
-                ),
-            )
-        ),
-        # a taxonomy of spans is their label unless they have one
-        (task(TEXT, annotation(TAXONOMY)), [(TEXT, [("5 mL", "Volume")])]),
-        (task(TEXT, annotation(result(4, 8, id="r2"), TAXONOMY)), ["not a span: taxonomy", (TEXT, ML)]),
-        # values of JSON-MIN are counted one by one
-        (small(mark(4, 8, "5 mL"), {"end": 8, "labels": ["A"]}, "x"), [NO_OFFSETS, NO_OFFSETS, (TEXT, ML)]),
-    ],
-)
+            {"id": 1, "data": {"image": address}, "annotations": [annotation(IMAGE)]},
+            [f"other format: its data is the address of an image or a file, not a text: {address}"],
+        )
+        for address in ("https://example.org/a.png", "/data/upload/1/a.png")
+    ),
+    (
+        {"data": {"text": TEXT}, "annotations": ["x", {"id": 1, "result": "x"}]},
+        ["malformed: an annotation without a list of results"] * 2,
+    ),
+    *(
+        (task(TEXT, annotation(one, result(4, 8))), [why, (TEXT, ML)])
+        for one, why in (
+            ("x", "invalid: a result is an object"),
+            (result("4", 8), NO_OFFSETS),
+            ({"type": "choices", "value": {"choices": ["x"]}}, "not a span: choices"),
+            ({"type": "labels", "value": {"start": 0, "end": 3}}, "invalid: a span without a label, 0 3"),
+            (
+                {"type": "hypertextlabels", "value": {"startOffset": 3}},
+                NO_OFFSETS.replace("labels", "hypertextlabels"),
+            ),
+        )
+    ),
+    # a taxonomy of spans is their label unless they have one
+    (task(TEXT, annotation(TAXONOMY)), [(TEXT, [("5 mL", "Volume")])]),
+    (task(TEXT, annotation(result(4, 8, id="r2"), TAXONOMY)), ["not a span: taxonomy", (TEXT, ML)]),
+    # values of JSON-MIN are counted one by one
+    (small(mark(4, 8, "5 mL"), {"end": 8, "labels": ["A"]}, "x"), [NO_OFFSETS, NO_OFFSETS, (TEXT, ML)]),
+]
+
+
+@pytest.mark.parametrize(("row", "found"), ROWS)
 def test_what_cannot_be_used_is_told_and_costs_nothing_else(tmp_path, row, found):
     assert read(tmp_path / "a.json", [row, task(TEXT, annotation())]) == [*found, (TEXT, [])]
 

@@ -1,13 +1,11 @@
 """Rows of tokens and tags in Parquet, with the names that `datasets` keeps for numbers."""
 
-import json
-
 import pyarrow
 import pyarrow.parquet
 import pytest
 
 from labelwise.errors import InputError
-from tests.sources.reading import read
+from tests.sources.reading import read, write_parquet
 
 NAMES = ["O", "B-ORG", "I-ORG", "B-MISC", "I-MISC", "B-PER", "I-PER"]
 ROWS = [
@@ -23,25 +21,18 @@ FOUND = [
 UNNAMED = "malformed: the tag {} has no name; write the tags' names, or Parquet with them"
 
 
-def write(path, rows, tags=None):
-    """Write a table, with the metadata of a schema as the `datasets` library writes them."""
-    features = {"huggingface": json.dumps({"info": {"features": {"ner_tags": tags}}})} if tags else {}
-    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows).replace_schema_metadata(features), path)
-    return path
-
-
 @pytest.mark.parametrize("tags", [{"feature": {"names": NAMES, "_type": "ClassLabel"}}, {"names": NAMES}])
 def test_numbers_have_the_names_of_the_schema(tmp_path, tags):
     """In its older and newer form."""
     numbered = [{**row, "ner_tags": [NAMES.index(tag) for tag in row["ner_tags"]]} for row in ROWS]
     rows = [*numbered, {"id": "4", "tokens": ["a"], "ner_tags": [-1]}]
-    assert read(write(tmp_path / "a.parquet", rows, tags)) == [*FOUND, UNNAMED.format(-1)]
-    assert read(write(tmp_path / "b.parquet", ROWS)) == FOUND
+    assert read(write_parquet(tmp_path / "a.parquet", rows, tags)) == [*FOUND, UNNAMED.format(-1)]
+    assert read(write_parquet(tmp_path / "b.parquet", ROWS)) == FOUND
 
 
 @pytest.mark.parametrize("names", [{"0": "O"}, "OB", None, [None]])
 def test_names_that_are_no_list_of_names_are_told(tmp_path, names):
-    path = write(tmp_path / "a.parquet", [{"tokens": ["a"], "ner_tags": [0]}], {"feature": {"names": names}})
+    path = write_parquet(tmp_path / "a.parquet", [{"tokens": ["a"], "ner_tags": [0]}], {"feature": {"names": names}})
     assert read(path) == [UNNAMED.format(0)]
 
 

@@ -10,8 +10,7 @@ from labelwise.sources.formats import read_items
 from labelwise.sources.prodigy import Task
 from labelwise.sources.rows import parse_row
 from tests.conftest import real_corpus
-from tests.sources.reading import read, write
-from tests.sources.test_parquet import write as write_parquet
+from tests.sources.reading import read, write, write_parquet
 
 TEXT = "Add 5 mL"
 PRODIGY = {"text": TEXT, "spans": [{"start": 0, "end": 3, "label": "P"}], "_input_hash": 1}
@@ -25,61 +24,61 @@ UNNAMED = "malformed: the tag {} has no name; write the tags' names, or Parquet 
 NO_LIST = "not annotated: no list of spans"
 
 
-@pytest.mark.parametrize(
-    ("row", "found"),
-    [
-        (PRODIGY, P),
-        ({"text": "Stir"}, ("Stir", [])),
-        ({"text": "x", "spans": "x"}, "malformed: Expected `array | null`, got `str` - at `$.spans`"),
-        # doccano, in all its forms
-        *(
-            ({"id": 3, "text": TEXT, **marked, "username": "ann"}, D)
-            for marked in (
-                {"label": [[4, 8, "D"]]},
-                {"labels": [[4, 8, "D"]]},
-                {"entities": [[4, 8, "D"]]},
-                {"entities": [ENTITY], "relations": []},
-                {"label": [[4, 8, "D"]], "entities": [ENTITY], "labels": []},
-            )
-        ),
-        ({"data": TEXT, "label": [[4, 8, "D"]]}, D),
-        ({**DOCCANO, "labels": [[0, 3, "A"]]}, "malformed: its label and labels differ; keep one of them"),
-        ({"text": "two", "annotations": [{"label": 7}]}, "malformed: its labels are numbers; export them as text"),
-        ({"text": "Add", "label": None}, NO_LIST),
-        (
-            {"text": "four", "label": [[0, 4], "x", [0, 4, "A"]]},
-            ("four", [("four", None), ("four", None), ("four", "A")]),
-        ),
-        ({"text": "Add", "labels": ["A", "B"]}, "other format: its labels are the text's, and have no offsets"),
-        # tokens and tags
-        (TAGGED, T),
-        ({"tokens": ["Add", "5"], "tags": ["NNP", "X"], "ner": ["B-T", "O"]}, T),
-        ({"tokens": ["a"], "ner_tags": []}, "malformed: `ner_tags` isn't a list of 1 tags"),
-        ({"tokens": ["a"], "ner_tags": [3]}, UNNAMED.format(3)),
-        ({"tokens": ["a", "b"], "ner_tags": ["O", None]}, UNNAMED.format(None)),
-        ({"tokens": ["Ann"], "ner_tags": ["1"]}, UNNAMED.format("'1'")),
-        ({"tokens": [1], "ner_tags": ["O"]}, "no text"),
-        # keys that contradict one another
-        ({**DOCCANO, "answer": "reject"}, OTHER),
-        ({**DOCCANO, "answer": "42"}, D),
-        ({**DOCCANO, "spans": [{"start": 4, "end": 8, "label": "D"}]}, OTHER),
-        ({**PRODIGY, "label": []}, P),
-        ({**PRODIGY, "label": "A", "tags": ["x"]}, P),
-        ({**PRODIGY, **TAGGED}, P),
-        ({"text": "Add 5", "spans": [], **TAGGED}, OTHER),
-        ({"text": "Add 5", "spans": [], "tokens": ["Add"], "ner_tags": ["O"]}, ("Add 5", [])),
-        # a key that is there twice, of which decoders take the last
-        *(
-            (row, f"malformed: {key!r} is there twice; write it once")
-            for key, row in {
-                "spans": '{"text": "x", "spans": [{"start": 0, "end": 1, "label": "A"}], "spans": []}',
-                "text": '{"text": "x", "text": "y", "spans": []}',
-                "label": '{"text": "x", "entities": [{"start_offset": 0, "label": "A", "label": "B"}]}',
-                "ner_tags": '{"tokens": ["x"], "ner_tags": ["B-A"], "ner_tags": ["O"]}',
-            }.items()
-        ),
-    ],
-)
+ROWS = [
+    (PRODIGY, P),
+    ({"text": "Stir"}, ("Stir", [])),
+    ({"text": "x", "spans": "x"}, "malformed: Expected `array | null`, got `str` - at `$.spans`"),
+    # doccano, in all its forms
+    *(
+        ({"id": 3, "text": TEXT, **marked, "username": "ann"}, D)
+        for marked in (
+            {"label": [[4, 8, "D"]]},
+            {"labels": [[4, 8, "D"]]},
+            {"entities": [[4, 8, "D"]]},
+            {"entities": [ENTITY], "relations": []},
+            {"label": [[4, 8, "D"]], "entities": [ENTITY], "labels": []},
+        )
+    ),
+    ({"data": TEXT, "label": [[4, 8, "D"]]}, D),
+    ({**DOCCANO, "labels": [[0, 3, "A"]]}, "malformed: its label and labels differ; keep one of them"),
+    ({"text": "two", "annotations": [{"label": 7}]}, "malformed: its labels are numbers; export them as text"),
+    ({"text": "Add", "label": None}, NO_LIST),
+    (
+        {"text": "four", "label": [[0, 4], "x", [0, 4, "A"]]},
+        ("four", [("four", None), ("four", None), ("four", "A")]),
+    ),
+    ({"text": "Add", "labels": ["A", "B"]}, "other format: its labels are the text's, and have no offsets"),
+    # tokens and tags
+    (TAGGED, T),
+    ({"tokens": ["Add", "5"], "tags": ["NNP", "X"], "ner": ["B-T", "O"]}, T),
+    ({"tokens": ["a"], "ner_tags": []}, "malformed: `ner_tags` isn't a list of 1 tags"),
+    ({"tokens": ["a"], "ner_tags": [3]}, UNNAMED.format(3)),
+    ({"tokens": ["a", "b"], "ner_tags": ["O", None]}, UNNAMED.format(None)),
+    ({"tokens": ["Ann"], "ner_tags": ["1"]}, UNNAMED.format("'1'")),
+    ({"tokens": [1], "ner_tags": ["O"]}, "no text"),
+    # keys that contradict one another
+    ({**DOCCANO, "answer": "reject"}, OTHER),
+    ({**DOCCANO, "answer": "42"}, D),
+    ({**DOCCANO, "spans": [{"start": 4, "end": 8, "label": "D"}]}, OTHER),
+    ({**PRODIGY, "label": []}, P),
+    ({**PRODIGY, "label": "A", "tags": ["x"]}, P),
+    ({**PRODIGY, **TAGGED}, P),
+    ({"text": "Add 5", "spans": [], **TAGGED}, OTHER),
+    ({"text": "Add 5", "spans": [], "tokens": ["Add"], "ner_tags": ["O"]}, ("Add 5", [])),
+    # a key that is there twice, of which decoders take the last
+    *(
+        (row, f"malformed: {key!r} is there twice; write it once")
+        for key, row in {
+            "spans": '{"text": "x", "spans": [{"start": 0, "end": 1, "label": "A"}], "spans": []}',
+            "text": '{"text": "x", "text": "y", "spans": []}',
+            "label": '{"text": "x", "entities": [{"start_offset": 0, "label": "A", "label": "B"}]}',
+            "ner_tags": '{"tokens": ["x"], "ner_tags": ["B-A"], "ner_tags": ["O"]}',
+        }.items()
+    ),
+]
+
+
+@pytest.mark.parametrize(("row", "found"), ROWS)
 def test_a_row_is_read_by_its_own_keys_whatever_comes_before(tmp_path, row, found):
     assert read(tmp_path / "a.jsonl", [TAGGED, DOCCANO, row, PRODIGY]) == [T, D, found, P]
 

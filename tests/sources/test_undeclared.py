@@ -15,8 +15,7 @@ from labelwise.sources.undeclared import Undeclared, declare_folder
 from labelwise.sources.untracked import find_untracked
 from scripts.merge import merge_cli
 from tests.conftest import ROOT, call, write_jsonl
-from tests.sources.reading import write
-from tests.sources.test_formats import make_database
+from tests.sources.reading import make_database, write
 
 
 def task(text: str, *labels: str) -> dict:

@@ -46,6 +46,7 @@ SENTENCES = [
     *("1-5\t17-21\tYork\tNP\tX\t_\tLOC[2]\t", "1-6\t22-23\t.\t_\t_\t_\t_\t", "", "#Text=So did Bob"),
     *("2-1\t26-28\tSo\t_\t_\t_\t_\t", "2-2\t29-32\tdid\t_\t_\t_\t_\t", "2-3\t33-36\tBob\t_\t_\t*\tPER\t"),
 ]
+COUNTED = [(SENTENCES, (3,)), (STACKED, (0, 4)), (TOKENS, (1,))]  # with the columns that have labels
 
 
 @pytest.mark.parametrize(
@@ -145,7 +146,7 @@ def test_a_row_without_the_column_of_a_layer_is_counted(tmp_path):
     assert found == [("Ann", []), "invalid: no column for NamedEntity"]
 
 
-@pytest.mark.parametrize(("lines", "columns"), [(SENTENCES, (3,)), (STACKED, (0, 4)), (TOKENS, (1,))])
+@pytest.mark.parametrize(("lines", "columns"), COUNTED)
 def test_a_second_count_finds_nothing_that_is_not_read(tmp_path, lines, columns):
     path = write(tmp_path / "a.tsv", tsv(*lines))
     items = list(read_items(path))
