@@ -73,8 +73,9 @@ def merge_data(
     if workers < 0:
         raise InputError(f"--workers {workers}: give a number of processes, or 0 for one per core")
     out, metrics = Path(out).absolute(), Path(metrics) if metrics else None
-    # A bad language or pattern is found before anything is read, and forked workers share what is loaded here.
-    nlp = load_tokenizer(settings).nlp
+    # A bad language or pattern is found before anything is read, and forked workers share what is loaded here. Nothing
+    # else refers to it, as a worker lets go of it when it has seen many words.
+    load_tokenizer(settings)
     files = [(dataset, file) for dataset in datasets for file in dataset.files]
     sources = [Source(number, dataset, file) for number, (dataset, file) in enumerate(files)]
     ledger = open_ledger(datasets, settings)
@@ -110,7 +111,7 @@ def merge_data(
         check_ledger(ledger, folder, strict=strict, may_be_empty=may_be_empty)
         if metrics_file:
             write_metrics(ledger, metrics_file, partitions)
-        write_rest(folder, datasets, nlp, settings, ledger, keys, partitions)
+        write_rest(folder, datasets, load_tokenizer(settings).nlp, settings, ledger, keys, partitions)
     return ledger
 
 
