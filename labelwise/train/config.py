@@ -54,7 +54,7 @@ def read_settings(recipe: Recipe) -> Config:
         settings["training"]["batcher"]["size"] = system["small_batch"]
     choose_recognizer(settings, recipe.corpus, recipe.recognizer)
     if recipe.vectors:
-        use_vectors(settings, recipe.vectors, recipe.recognizer)
+        use_vectors(settings, recipe.vectors)
     return settings
 
 
@@ -96,6 +96,8 @@ def choose_recognizer(settings: Config, corpus: Path, recognizer: Recognizer) ->
         return
     if per_label is None:
         raise InputError("recognizer per-label: the config has no [components.per_label]; take it from configs/cpu.cfg")
+    if embed := per_label.pop("embed", None):
+        settings["components"]["tok2vec"]["model"]["embed"] = embed
     settings["components"]["ner"] = per_label
     settings["initialize"]["components"]["ner"]["labels"]["path"] = "${paths.corpus}/labels/per_label.json"
     # What unmarked tokens mean where a label isn't covered: with this policy, the merge has taken them for no entities.
@@ -103,28 +105,29 @@ def choose_recognizer(settings: Config, corpus: Path, recognizer: Recognizer) ->
         settings["corpora"]["train"]["coverage"] = "outside"
 
 
-def use_vectors(settings: Config, table: Path, recognizer: Recognizer) -> None:
-    """Let tok2vec embed words with a table of vectors, in place, unless it is an empty one.
+def use_vectors(settings: Config, table: Path) -> None:
+    """Let a per-label recognizer see words by a table of vectors, too, in place, unless the table is empty.
 
-    RAISES (InputError): there is no such file; the recognizer is spaCy's, whose pipelines load without ours, or tok2vec
-        isn't made anew.
+    RAISES (InputError): there is no such table, or the config has no embedding that takes one.
     """
     if not has_vectors(table):
         return
-    embed = settings["components"].get("tok2vec", {}).get("model", {}).get("embed")
-    if recognizer == "ner" or embed is None:
-        raise InputError(
-            f"{table}: vectors need recognizer per-label, and [components.tok2vec.model.embed] in the config"
-        )
-    width = "${components.tok2vec.model.encode.width}"
-    own = {"@architectures": "spacy-per-label.WordEmbed.v1", "width": width, "vectors": str(table)}
-    settings["components"]["tok2vec"]["model"]["embed"] = own
+    embed = embed_of(settings)
+    if "vectors" not in embed:
+        raise InputError(f"{table}: vectors need recognizer per-label, and [components.per_label.embed] in the config")
+    embed["vectors"] = str(table)
 
 
 def vectors_of(settings: Config) -> Path | None:
     """Find the table of vectors that a config's tok2vec uses."""
-    embed = settings["components"].get("tok2vec", {}).get("model", {}).get("embed", {})
-    return Path(embed["vectors"]) if embed.get("vectors") else None
+    table = embed_of(settings).get("vectors")
+    return Path(table) if table else None
+
+
+def embed_of(settings: Config) -> dict[str, Any]:
+    """Find the block of a config that embeds words; empty if there is none, as in a transformer's."""
+    embed: dict[str, Any] = settings["components"].get("tok2vec", {}).get("model", {}).get("embed", {})
+    return embed
 
 
 def is_partial(split: Path) -> bool:

@@ -23,7 +23,7 @@ from labelwise.files import beside, check_replaceable, remove, staged_together
 from labelwise.parallel import tree_pss
 from labelwise.train.calibrate import Fitted, choose_outside, fit
 from labelwise.train.checkpoint import BEST, CURVE, State, copy, digest_training, read_state, restore, save_checkpoint
-from labelwise.train.config import is_small, make_pipeline, read_settings, vectors_of
+from labelwise.train.config import embed_of, is_small, make_pipeline, read_settings, vectors_of
 from labelwise.train.loop import Loop
 from labelwise.train.parameters import find_slots
 from labelwise.train.ranks import Alone, TorchRanks, forked, is_launched
@@ -229,7 +229,7 @@ def save_pipeline(nlp: Language, folder: Path, curve: Path, strings: list[str]) 
     paths, system = nlp.config["paths"], nlp.config["system"]
     paths |= {"curve": str(curve), "resources": None}
     if vectors_of(nlp.config):  # they are in the pipeline now
-        nlp.config["components"]["tok2vec"]["model"]["embed"]["vectors"] = None
+        embed_of(nlp.config)["vectors"] = None
     if system.get("mixed_precision"):
         # What was trained in bf16 predicts in fp32: fp16, in which it would, is another precision.
         system["mixed_precision"] = system["grad_scaler"]

@@ -289,6 +289,7 @@ READER = '[corpora.train]\n@readers = "spacy.Corpus.v1"\npath = ${paths.corpus}/
                 ("[components.per_label]", "[components.own]"),
                 ("[components.per_label.model]", "[components.own.model]"),
                 ("[components.per_label.model.tok2vec]", "[components.own.model.tok2vec]"),
+                ("[components.per_label.embed]", "[components.own.embed]"),
             ),
             r"recognizer per-label: the config has no \[components\.per_label\]",
         ),

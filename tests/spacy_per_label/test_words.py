@@ -1,0 +1,59 @@
+"""Words as they are written: their vectors depend on nothing but their letters, and the gradients are the true ones."""
+
+import numpy as np
+import pytest
+import spacy
+
+from spacy_per_label import make_word_embed
+
+TEXTS = ["Add NaCl, then add KCl.", "NaCl dissolves; chloride precipitates"]
+
+
+@pytest.fixture
+def nlp():
+    return spacy.blank("en")
+
+
+@pytest.fixture
+def embed(nlp):
+    model = make_word_embed(width=8, rows=50)
+    model.initialize(X=[nlp.make_doc(TEXTS[0])])
+    return model
+
+
+def test_a_word_has_one_vector_wherever_it_is(nlp, embed):
+    docs = [nlp.make_doc(text) for text in TEXTS]
+    both, alone = embed.predict(docs), embed.predict(docs[1:])
+    assert [len(vectors) for vectors in both] == [len(doc) for doc in docs]
+    assert np.allclose(both[0][1], both[1][0])  # NaCl
+    assert not np.allclose(both[0][0], both[0][4])  # Add, add
+    assert np.allclose(both[1], alone[0])
+
+
+def test_words_that_share_letters_are_near(nlp):
+    model = make_word_embed(width=64, rows=5000)
+    model.initialize(X=[nlp.make_doc(TEXTS[0])])
+    one, near, far = model.predict([nlp.make_doc("chlorides bromides walking")])[0]
+    assert one @ near > one @ far
+
+
+def test_the_gradient_is_that_of_finite_differences(nlp, embed):
+    docs = [nlp.make_doc(text) for text in TEXTS]
+    rng = np.random.default_rng(0)
+    vectors, backprop = embed.begin_update(docs)
+    weights = [rng.normal(size=one.shape).astype("f") for one in vectors]
+    backprop(weights)
+    gradient, table = embed.get_grad("E"), embed.get_param("E")
+
+    def total() -> float:
+        return sum(float((one * weight).sum()) for one, weight in zip(embed.predict(docs), weights, strict=True))
+
+    step = 1e-3
+    for row, column in [(0, 0), (7, 3), (23, 5), (49, 7)]:
+        kept = table[row, column]
+        table[row, column] = kept + step
+        more = total()
+        table[row, column] = kept - step
+        less = total()
+        table[row, column] = kept
+        assert gradient[row, column] == pytest.approx((more - less) / (2 * step), abs=0.02, rel=0.02)
