@@ -94,7 +94,7 @@ def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Any], 
     return ops.unflatten(Y[tokens], sizes), backprop
 
 
-@lru_cache(maxsize=2**16)
+@lru_cache(maxsize=2**14)
 def features_of(form: str) -> tuple[np.ndarray, np.ndarray]:
     """Hash the features of a form.
 
@@ -159,7 +159,7 @@ def _cost(rows: list[int]) -> int:
 read_pieces = lru_cache(maxsize=4)(Pieces)
 
 
-@lru_cache(maxsize=2**16)
+@lru_cache(maxsize=2**14)
 def split_form(pieces: Pieces, form: str) -> list[int]:
     """Find the rows of a form's pieces, those that there are."""
     return [row for row in pieces.split(form) if row >= 0]
