@@ -10,8 +10,7 @@ from typing import Annotated
 
 import typer
 
-from benchmarks.measure import Cell, measure, write_result
-from benchmarks.training import make_corpus
+from benchmarks.measure import Cell, make_corpus, measure, write_result
 
 OUT = Path("benchmarks/out/evaluate")
 FLAT_LIMIT = 1.1  # ten times the texts may take this many times the memory

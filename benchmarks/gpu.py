@@ -20,8 +20,7 @@ from typing import Annotated, Any
 import typer
 from spacy.util import load_config
 
-from benchmarks.measure import Cell, write_result
-from benchmarks.training import make_corpus
+from benchmarks.measure import Cell, make_corpus, write_result
 from labelwise.device import device_name, use_gpu
 from labelwise.train.reader import PartitionedCorpus
 

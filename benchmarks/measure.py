@@ -1,7 +1,8 @@
-"""Run a command, measure its wall time and the memory of its whole process tree, and write results to files."""
+"""Make a corpus, run a command, measure its time and the memory of its process tree, and write results to files."""
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -16,30 +17,16 @@ import yaml
 from labelwise.parallel import tree_pss
 
 INTERVAL = 0.1  # seconds between two samples
+DEV = 300  # texts of dev in a corpus that is made, roughly
 RESULTS = Path("benchmarks/results")
 Cell = str | int | float | None | tuple[float, float, float]
 
 
 class Measured(NamedTuple):
-    """The seconds that a command took, and its peak memory in bytes, where pages that are shared are counted once."""
+    """The seconds that a command took, and the peak of its memory, where pages that are shared are counted once."""
 
     seconds: float
-    peak_pss: int
-
-    @property
-    def megabytes(self) -> float:
-        """The peak of the memory."""
-        return self.peak_pss / 2**20
-
-
-def project_with(folder: Path, section: str = "merge", **values: Any) -> tuple[str, str]:
-    """Copy project.yml into a folder, with other values in a section; return the option that names the copy."""
-    content = yaml.safe_load(Path("project.yml").read_text(encoding="utf8"))
-    sections = {name: content[name] for name in ("tokenizer", "brat", "merge")}
-    sections[section] |= values
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "project.yml").write_text(yaml.safe_dump(sections, allow_unicode=True), encoding="utf8")
-    return "--project", str(folder / "project.yml")
+    megabytes: float
 
 
 class Machine(msgspec.Struct):
@@ -87,7 +74,27 @@ def measure(*arguments: str) -> Measured:
     seconds = time.perf_counter() - start
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, command)
-    return Measured(seconds, peak)
+    return Measured(seconds, peak / 2**20)
+
+
+def make_corpus(docs: int, out: Path, *, words: int = 790, dev_ratio: float = 0.0, test_ratio: float = 0.0) -> Path:
+    """Make and merge data sets of 5 labels over `docs` texts, unless that is done.
+
+    dev_ratio (float): of the texts; 0 for as many as make DEV texts.
+    """
+    corpus = out / f"corpus-{docs}"
+    if not (corpus / "manifest.json").exists():
+        tasks = out / f"tasks-{docs}"
+        measure("scripts.make_demo", str(tasks), *f"--format prodigy --docs {docs} --labels 5 --words {words}".split())
+        project = yaml.safe_load(Path("project.yml").read_text(encoding="utf8"))
+        splits = {"dev_ratio": dev_ratio or DEV / docs, "test_ratio": test_ratio}
+        sections = {"tokenizer": project["tokenizer"], "merge": project["merge"] | splits | {"near_duplicates": "off"}}
+        (tasks / "project.yml").write_text(yaml.safe_dump(sections, allow_unicode=True), encoding="utf8")
+        declared = str(tasks / "datasets.yml")
+        measure("scripts.merge", declared, str(corpus), "--project", str(tasks / "project.yml"))
+        shutil.rmtree(tasks)
+        shutil.rmtree(corpus / ".cache")
+    return corpus
 
 
 def find_commit() -> str:

@@ -4,21 +4,82 @@
 
 Everything is trained in turn, round after round: `spacy train` with configs/cpu.cfg, its ner, its own corpus and its
 own batches of the same size; then labelwise, with either recognizer. Words a second are those of the steps after the
-warm-up, without evaluation; ratios are within a round. A process computes in one thread.
+warm-up, without evaluation; ratios are within a round. A process computes in one thread. `spacy train` loads this
+module as its code: the batcher notes the time of each step.
 """
 
+import csv
+import time
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from statistics import median
-from typing import Annotated
+from typing import Annotated, Any, NamedTuple
 
+import spacy
 import typer
+from spacy.util import load_config
 
-from benchmarks.measure import write_result
-from benchmarks.training import Trained, train_steps, train_stock
+import labelwise.train.registry  # noqa: F401  the corpus's tokenizer
+from benchmarks.measure import measure, write_result
 
 OUT = Path("benchmarks/out/training_speed")
 CONFIG = Path("configs/cpu.cfg")
 STOCK = "spacy train, ner"
+WARM_UP = 10  # steps that aren't counted
+
+
+class Trained(NamedTuple):
+    """Words per second of a training's steps, and the peak of its memory."""
+
+    rate: float
+    megabytes: float
+
+
+def train(corpus: Path, steps: int, *options: str) -> Trained:
+    """Train for `steps` steps, of which all after the first evaluation count, which comes after the warm-up."""
+    config = load_config(CONFIG, interpolate=False)
+    config["training"] |= {"max_steps": steps, "eval_frequency": max(WARM_UP, steps // 2)}
+    config.to_disk(OUT / "config.cfg")
+    files = [str(OUT / "config.cfg"), str(corpus), str(OUT / "model"), "--curve", str(OUT / "curve.tsv")]
+    taken = measure("scripts.train", *files, *options)
+    with (OUT / "resources.tsv").open() as file:
+        *_, last = csv.DictReader(file, delimiter="\t")
+    return Trained(float(last["words_per_second"]), taken.megabytes)
+
+
+def train_stock(corpus: Path, steps: int) -> Trained:
+    """Train with `spacy train` as it is: its own corpus, shuffled in memory, and its own batches of the same size."""
+    config = load_config(CONFIG, interpolate=False)
+    for split in ("train", "dev"):
+        config["corpora"][split] = {"@readers": "spacy.Corpus.v1", "path": str(corpus / split), "max_length": 0}
+    size, times = config["training"]["batcher"]["size"], OUT / "steps.tsv"
+    batcher = {"@batchers": "benchmarks.timed_batch_by_words.v1", "size": size, "path": str(times)}
+    config["training"] |= {"max_steps": steps, "max_epochs": 0, "eval_frequency": steps, "batcher": batcher}
+    config["training"]["logger"] = {"@loggers": "spacy.ConsoleLogger.v3", "progress_bar": None}
+    config["paths"]["corpus"] = str(corpus)
+    config.to_disk(OUT / "stock.cfg")
+    taken = measure("spacy", "train", str(OUT / "stock.cfg"), "--output", str(OUT / "stock"), "--code", __file__)
+    rows = [tuple(map(float, line.split("\t"))) for line in times.read_text().splitlines()]
+    (start, before), (end, words) = rows[WARM_UP], rows[-1]
+    return Trained((words - before) / (end - start), taken.megabytes)
+
+
+@spacy.registry.batchers("benchmarks.timed_batch_by_words.v1")
+def make_timed_batcher(size: int, path: Path) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """Make spaCy's batcher, which also writes a line for each batch: seconds, and the words trained on until then."""
+    batch_by_words = spacy.registry.batchers.get("spacy.batch_by_words.v1")(
+        size=size, tolerance=0.2, discard_oversize=False
+    )
+
+    def batch(examples: Iterable[Any]) -> Iterator[Any]:
+        words = 0
+        with Path(path).open("w", encoding="utf8") as file:
+            for examples_of_batch in batch_by_words(examples):
+                print(time.perf_counter(), words, sep="\t", file=file, flush=True)
+                yield examples_of_batch
+                words += sum(len(eg) for eg in examples_of_batch)
+
+    return batch
 
 
 def main(
@@ -30,17 +91,17 @@ def main(
     OUT.mkdir(parents=True, exist_ok=True)
     runs: dict[str, list[Trained]] = {STOCK: []}
     for _ in range(rounds):
-        runs[STOCK].append(train_stock(CONFIG, corpus, OUT, steps))
+        runs[STOCK].append(train_stock(corpus, steps))
         for recognizer in ("ner", "per-label"):
             for workers in (1, 2):
                 name = f"{recognizer}, {workers} process{'es' if workers > 1 else ''}"
-                options = ("--recognizer", recognizer, "--workers", str(workers))
-                runs.setdefault(name, []).append(train_steps(CONFIG, corpus, OUT, steps, *options))
+                found = train(corpus, steps, "--recognizer", recognizer, "--workers", str(workers))
+                runs.setdefault(name, []).append(found)
     rows = []
-    for name, found in runs.items():
-        ratios = [one.rate / stock.rate for one, stock in zip(found, runs[STOCK], strict=True)]
+    for name, trained in runs.items():
+        ratios = [one.rate / stock.rate for one, stock in zip(trained, runs[STOCK], strict=True)]
         spread = (median(ratios), min(ratios), max(ratios))
-        rows.append((name, median(one.rate for one in found), spread, median(one.megabytes for one in found)))
+        rows.append((name, median(one.rate for one in trained), spread, median(one.megabytes for one in trained)))
     columns = {"training": "", "words per second": ",.0f", "of spacy train": ".2f", "memory, MB": ",.0f"}
     write_result("training_speed", columns, rows)
 

@@ -12,7 +12,7 @@ import numpy as np
 
 BLOCK = 64  # docs that are added at a time
 CONFIDENCE = 0.95
-FEWEST = 5  # docs that an interval is computed from; benchmarks.intervals measures that it holds from these on
+FEWEST = 5  # docs that an interval is computed from: docs/evaluation.md has how often it holds from these on
 
 
 def f_scores(counts: np.ndarray) -> np.ndarray:
