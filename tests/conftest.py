@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from spacy.attrs import ENT_IOB, ENT_TYPE, ORTH, SPACY
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 from spacy.util import load_config
+from spacy.vocab import Vocab
 from typer.testing import CliRunner
 
 from labelwise.corpus.annotation import GOLD, INCORRECT, annotation_of, is_merged
@@ -60,6 +61,16 @@ def write_jsonl(path: Path, rows: list[Any]) -> None:
     lines = [row if isinstance(row, str) else json.dumps(row) for row in rows]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(line + "\n" for line in lines), encoding="utf8")
+
+
+def read_jsonl(path: Path) -> list[Any]:
+    return [json.loads(line) for line in path.read_text(encoding="utf8").splitlines()]
+
+
+def task(text: str, *spans: Sequence[Any], label: str = "A", **more: Any) -> dict[str, Any]:
+    """A task of Prodigy's; its spans are (start, end), or with a label, or with a label and an answer."""
+    keys = ("start", "end", "label", "answer")
+    return {"text": text, "spans": [{"label": label} | dict(zip(keys, span, strict=False)) for span in spans], **more}
 
 
 def write_docs(docs: Iterable[Doc], path: Path) -> None:
@@ -175,6 +186,19 @@ class Merging:
         folder = self.root / out
         files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
         return {name: path.read_bytes() for name, path in files.items() if not name.startswith(".")}
+
+    def lines(self, name: str, out: str = "corpus") -> list[Any]:
+        """What each line of one of the corpus's files has."""
+        return read_jsonl(self.root / out / name)
+
+    def docs(self, out: str = "corpus") -> dict[str, tuple[str, Doc]]:
+        """The corpus's Docs by text, each with the split that it is in."""
+        vocab, docs = Vocab(), {}
+        for path in sorted((self.root / out).glob("*/*.spacy")):
+            for doc in DocBin().from_disk(path).get_docs(vocab):
+                assert doc.text not in docs, "a text is in the corpus twice"
+                docs[doc.text] = (path.parent.name, doc)
+        return docs
 
 
 @pytest.fixture

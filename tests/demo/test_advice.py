@@ -1,6 +1,5 @@
 """The advice on the demo corpus, whole, against the wrong annotations that were planted in it."""
 
-import json
 import re
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from labelwise.demo.corpus import add_noise, make_doc
 from labelwise.evaluate.results import load_results
 from labelwise.report.advice import CASES, advise
 from labelwise.report.deck import read_deck
-from tests.conftest import ROOT, run_python
+from tests.conftest import ROOT, read_jsonl, run_python
 
 pytestmark = pytest.mark.long
 
@@ -47,7 +46,7 @@ def planted() -> dict[str, set[tuple]]:
 
 def hits(file: Path, planted: dict[str, set[tuple]]) -> list[bool]:
     """Whether each finding is about a planted error: the span that is there, or the one that is proposed."""
-    _, *rows = map(json.loads, file.read_text(encoding="utf8").splitlines())
+    _, *rows = read_jsonl(file)
     spans = [(row["doc"], {tuple(span) for span in (row["current"], row["proposed"]) if span}) for row in rows]
     return [not found.isdisjoint(planted[doc]) for doc, found in spans]
 

@@ -20,20 +20,16 @@ from labelwise.sources.brat import Reading, find_documents, read_document
 from labelwise.sources.convert_brat import convert_brat
 from labelwise.sources.prodigy import parse_task
 from scripts.export import export_cli
-from tests.conftest import ROOT, Merging, call
+from tests.conftest import ROOT, Merging, call, read_jsonl, task
 from tests.export.predicted import write_predicted
 
 ORDERED = {"sure": [(0, 4, "A", 0.99)], "unsure": [(0, 2, "A", 0.97), (2, 6, "B & <C>", 0.55)], "none": []}
 
 
-def read_lines(file: Path) -> list[dict]:
-    return [json.loads(line) for line in file.read_text(encoding="utf8").splitlines()]
-
-
 def read_tasks(file: Path) -> list[dict]:
     """Tasks for Prodigy, which labelwise reads as well."""
     assert all(parse_task(line)[1] == "" for line in file.read_bytes().splitlines())
-    return read_lines(file)
+    return read_jsonl(file)
 
 
 def spans_of(folder: Path) -> dict[str, tuple[str, list]]:
@@ -104,13 +100,13 @@ def test_each_task_has_prodigys_hashes_and_the_tokens_of_the_projects_tokenizer(
         ("test-N", ["N"], "test"),
         ("test-n", ["n"], "test"),
     ]
-    [task] = read_tasks(tmp_path / "out" / declared[1]["path"])
-    *tokens, last = task.pop("tokens")
+    [made] = read_tasks(tmp_path / "out" / declared[1]["path"])
+    *tokens, last = made.pop("tokens")
     assert [token["text"] for token in tokens] == ["a", "cat", ",", "60"]
     assert last == {"text": "degC", "start": 9, "end": 13, "id": 4, "ws": False}
-    marked = task["spans"][0]
+    marked = made["spans"][0]
     assert (marked.pop("token_start"), marked.pop("token_end")) == (4, 4)
-    assert task == {
+    assert made == {
         "text": "a cat, 60degC",
         "_input_hash": input_hash("a cat, 60degC"),
         "_task_hash": task_hash(input_hash("a cat, 60degC"), [{"start": 9, "end": 13, "label": "n"}]),
@@ -150,7 +146,7 @@ def test_a_document_never_leaves_its_folder(name, path, tmp_path):
 def test_of_a_corpus_each_format_says_what_it_is_complete_for(merging, tmp_path):
     """For a label, only texts that are complete for it. What nobody looked for is no negative when it comes back."""
     merging.add("a", ["A"], [{"text": "big cat", "meta": {"doc": "d1"}}])
-    merging.add("b", ["B"], [{"text": "big cat", "spans": [{"start": 4, "end": 7, "label": "B"}]}, {"text": "owl"}])
+    merging.add("b", ["B"], [task("big cat", (4, 7, "B")), task("owl")])
     merging.run()
     corpus = merging.root / "corpus"
     export(corpus, tmp_path / "all", "prodigy")
@@ -167,7 +163,7 @@ def test_of_a_corpus_each_format_says_what_it_is_complete_for(merging, tmp_path)
         rows = (
             json.loads(content)
             if (content := (tmp_path / format / file).read_text())[0] == "["
-            else read_lines(tmp_path / format / file)
+            else read_jsonl(tmp_path / format / file)
         )
         assert [row.get("text") or row["data"]["text"] for row in rows] == list(tasks), "a corpus stays in its order"
         # Label Studio takes imported annotations for ground truth unless they say otherwise.
@@ -238,7 +234,7 @@ def test_label_studio_has_predictions_with_their_certainty_and_a_configuration(t
 def test_doccano_and_brat_have_their_forms_and_the_same_order(tmp_path):
     raw = write_predicted(tmp_path / "raw.jsonl", ORDERED, ["D"])
     export(raw, tmp_path / "doccano", "doccano")
-    rows = read_lines(tmp_path / "doccano" / "all.jsonl")
+    rows = read_jsonl(tmp_path / "doccano" / "all.jsonl")
     assert [row["text"] for row in rows] == ["unsure", "sure", "none"]
     assert rows[1]["predicted"] == rows[1]["label"] == [[0, 4, "A"]]
     assert len({tuple(row) for row in rows}) == 1, "pandas, by which doccano reads them, fills up what a row hasn't"

@@ -13,7 +13,7 @@ import pytest
 from labelwise.corpus.ledger import Ledger
 from labelwise.export.run import export
 from labelwise.export.source import read_corpus
-from tests.conftest import Merging
+from tests.conftest import Merging, read_jsonl, task
 from tests.export.predicted import write_predicted
 
 RECORDED = Path(__file__).parent / "recorded"
@@ -59,9 +59,8 @@ def test_a_corpus_comes_back_with_one_change(format, merging, tmp_path):
         rows = []
         for name, text, *forms in TEXTS:
             found = [span for span in spans_of(text, tuple(forms)) if span[2] == label]
-            spans = [{"start": start, "end": end, "label": label} for start, end, _ in found]
             if forms[number] is not None:
-                rows.append({"text": text, "spans": spans, "meta": {"doc": name} if name else {}})
+                rows.append(task(text, *found, meta={"doc": name} if name else {}))
         merging.add(str(number), [label], rows)
     merging.run()
     before = texts_of(merging.root / "corpus")
@@ -84,7 +83,7 @@ def test_of_predictions_only_what_somebody_has_changed_comes_back(format, tmp_pa
     # Label Studio exports what somebody has submitted; in doccano, what is imported is annotated.
     assert ledger.rows == {"merged": 2} | ({"prediction": 3} if format == "doccano" else {})
     if format == "doccano":
-        rows = [json.loads(line) for line in exported.read_text(encoding="utf8").splitlines()]
+        rows = read_jsonl(exported)
         accepted = [json.dumps({key: value for key, value in row.items() if key != "predicted"}) for row in rows]
         (tmp_path / "accepted.jsonl").write_text("\n".join(accepted), encoding="utf8")
         assert merge_back(tmp_path / "accepted", tmp_path / "accepted.jsonl")[0].rows == {"merged": 5}

@@ -8,12 +8,11 @@ from labelwise.corpus.ledger import Ledger
 from labelwise.errors import InputError
 from labelwise.merge.advice import warnings
 from labelwise.merge.rules.settings import Settings
-from tests.conftest import Merging
+from tests.conftest import Merging, task
 
 
 def rows(texts: range, marked: range = range(0)) -> list[dict]:
-    span = {"start": 0, "end": 4, "label": "A"}
-    return [{"text": f"text {number}", "spans": [span] if number in marked else []} for number in texts]
+    return [task(f"text {number}", *([(0, 4)] if number in marked else [])) for number in texts]
 
 
 def said(ledger: Ledger) -> str:
@@ -54,9 +53,8 @@ def test_splits_that_are_empty_or_small_are_said(merging: Merging):
 
 def test_what_a_ledger_counts_is_said(merging: Merging):
     """Spans outvoted, an empty data set, a text that `split_by` doesn't split; a few rows of another split aren't."""
-    span = {"start": 0, "end": 4, "label": "A"}
-    for who, spans in (("ann", [span]), ("bob", []), ("eve", [])):
-        merging.add(who, ["A"], [{"text": "text 0", "spans": spans, "_annotator_id": who}])
+    for who, spans in (("ann", [(0, 4)]), ("bob", []), ("eve", [])):
+        merging.add(who, ["A"], [task("text 0", *spans, _annotator_id=who)])
     merging.add("empty", ["A"], [])
     merging.add("own", ["A"], rows(range(5, 6)), split="test")
     merging.add("other", ["A"], rows(range(5, 40)), split="train")
@@ -75,6 +73,6 @@ def test_predictions_that_nobody_has_saved_are_refused_by_strict(merging: Mergin
 
 
 def test_labels_of_nearly_one_name_are_pointed_out(merging: Merging):
-    merging.add("a", ["PERSON", "PLACE"], [{"text": "Ann", "spans": [{"start": 0, "end": 3, "label": "PERSON"}]}])
+    merging.add("a", ["PERSON", "PLACE"], [task("Ann", (0, 3, "PERSON"))])
     merging.add("b", ["Persons"], [{"text": "Bob"}])
     assert "'Persons' and 'PERSON' may be one label: their names are nearly equal." in said(merging.run())

@@ -7,8 +7,9 @@ import pytest
 
 from labelwise.errors import InputError
 from labelwise.sources import jsonl, prodigy_tables
+from tests.conftest import task
 
-ROWS = [{"text": f"text {n} cat", "spans": [{"start": 0, "end": 4, "label": "A"}]} for n in range(9)]
+ROWS = [task(f"text {n} cat", (0, 4)) for n in range(9)]
 
 
 @pytest.mark.parametrize("seconds", [0, -1, 10**6])

@@ -1,13 +1,14 @@
 """The merge's command line: options reach the merge, and what it prints and writes is what happened."""
 
 import json
+from functools import partial
 
 import pytest
 
 from scripts.merge import merge_cli
-from tests.conftest import call
+from tests.conftest import call, task
 
-TEXT = "big cat at 60degC"
+spans = partial(task, "big cat at 60degC")
 
 
 @pytest.fixture(autouse=True)
@@ -20,10 +21,6 @@ def run(*options: str, status: int = 0) -> str:
     return " ".join(call(merge_cli, "tasks/datasets.yml", "corpus", "--workers", 1, *options, status=status).split())
 
 
-def spans(*spans) -> dict:
-    return {"text": TEXT, "spans": [{"start": start, "end": end, "label": label} for start, end, label in spans]}
-
-
 def test_the_books_are_written_with_what_became_of_each_label(merging):
     merging.add("a", ["A"], [spans((0, 7, "A"), (11, 13, "A"), (0, 3, "Z")), {"text": "other"}, "{oops"], split="train")
     merging.add("b", ["B"], [spans((4, 7, "B"), (4, 7, "B"), (99, 100, "B"))], split="train")
@@ -34,8 +31,8 @@ def test_the_books_are_written_with_what_became_of_each_label(merging):
         "A": {"complete": 2, "entity": 1, "gold": 2, "no token boundary": 1},
         "B": {"complete": 1, "gold": 1, "nested": 1, "learnt as well": 1, "none": 1},
     }
-    problems = [json.loads(line) for line in (merging.root / "corpus/problems.jsonl").read_text().splitlines()]
-    assert sorted((p["dataset"], p["line"], p["reason"]) for p in problems) == [
+    problems = sorted((one["dataset"], one["line"], one["reason"]) for one in merging.lines("problems.jsonl"))
+    assert problems == [
         ("a", 1, "undeclared label: Z"),
         ("a", 3, "bad JSON"),
         ("b", 1, "invalid: B 99 100"),

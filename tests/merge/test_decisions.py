@@ -1,7 +1,7 @@
 """Decisions about spans: each changes the one span that it names, or is counted and located."""
 
-import json
 from collections import Counter
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,7 +13,7 @@ from labelwise.merge.rules.policies import Policies
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
 from labelwise.sources.convert_brat import convert_brat
-from tests.conftest import Merging, write_jsonl
+from tests.conftest import Merging, task, write_jsonl
 from tests.merge.test_places import digest, key
 from tests.merge.test_reruns import inodes
 from tests.sources.reading import write
@@ -21,10 +21,7 @@ from tests.sources.reading import write
 TEXT = "big cat sat on a mat"
 BIG, CAT, BIG_CAT, MAT = [0, 3], [4, 7], [0, 7], [17, 20]
 WRONG, RIGHT, POLICY = "gold is wrong", "gold is right", "policy"
-
-
-def task(*spans: list[int], text: str = TEXT, **more: Any) -> dict[str, Any]:
-    return {"text": text, "spans": [{"start": start, "end": end, "label": "A"} for start, end in spans], **more}
+answer = partial(task, TEXT)
 
 
 def row(verdict: str, removed: list[int] | None, added: list[int] | None, answer: str = "", **more: Any) -> dict:
@@ -51,7 +48,7 @@ def spans_of(merging: Merging) -> list[list[int]]:
 
 
 def problems(merging: Merging) -> list[tuple]:
-    found = map(json.loads, merging.files()["problems.jsonl"].splitlines())
+    found = merging.lines("problems.jsonl")
     return [(one["dataset"], one["file"], one["line"], one["reason"].partition(":")[0]) for one in found]
 
 
@@ -99,7 +96,7 @@ def test_a_decision_about_a_brat_corpus_changes_the_one_span_as_its_file_would(m
     ],
 )
 def test_decisions_are_followed_in_their_order_and_each_has_an_outcome(merging, rows, expected, outcomes):
-    merging.add("a", ["A"], [task(BIG, CAT), task(MAT, text="a mat, a hat, a big cat")])
+    merging.add("a", ["A"], [answer(BIG, CAT), task("a mat, a hat, a big cat", MAT)])
     made = [row(*one) for one in rows]
     decide(merging, *made[1:], name="later.jsonl")  # files are read by name
     decide(merging, made[0], name="earlier.jsonl")
@@ -119,8 +116,8 @@ def test_decisions_are_followed_in_their_order_and_each_has_an_outcome(merging, 
     ],
 )
 def test_a_decision_whose_answer_is_gone_is_superseded_counted_and_located(merging, change, verdict):
-    merging.add("a", ["A"], [task(BIG, CAT)])
-    merging.add("b", ["B"], [task()])
+    merging.add("a", ["A"], [answer(BIG, CAT)])
+    merging.add("b", ["B"], [answer()])
     merging.run()
     before = merging.files()
     decide(merging, row(RIGHT, BIG, None), row(verdict, CAT, None, **change))
@@ -135,11 +132,11 @@ def test_a_decision_whose_answer_is_gone_is_superseded_counted_and_located(mergi
 @pytest.mark.parametrize("annotators", ["half", "all", "union"])
 @pytest.mark.parametrize("others", [[BIG, CAT, MAT], [], [BIG_CAT]])
 def test_a_decision_changes_its_span_whatever_other_annotators_say(merging, annotators, others):
-    tasks = [task(BIG, CAT, _annotator_id="ann"), task(*others, _annotator_id="bob"), task(_annotator_id="eve")]
+    tasks = [answer(BIG, CAT, _annotator_id="ann"), answer(*others, _annotator_id="bob"), answer(_annotator_id="eve")]
     merging.add("a", ["A"], tasks)
-    judged = [task(MAT, _view_id="ner", answer="reject", _timestamp=5), task(CAT, _view_id="ner", _timestamp=5)]
+    judged = [answer(MAT, _view_id="ner", answer="reject", _timestamp=5), answer(CAT, _view_id="ner", _timestamp=5)]
     merging.add("b", ["A"], judged)
-    merging.add("c", ["A"], [task(*others)])
+    merging.add("c", ["A"], [answer(*others)])
     policies = Policies(annotators=annotators, conflicts="reject-wins")
     merging.run(policies=policies)
     before = [[start, end] for start, end, *_ in gold(merging)[TEXT][0]]
@@ -147,13 +144,13 @@ def test_a_decision_changes_its_span_whatever_other_annotators_say(merging, anno
     merging.run(policies=policies)
     after = [[start, end] for start, end, *_ in gold(merging)[TEXT][0]]
     assert after == sorted([*(span for span in before if span not in (CAT, MAT)), MAT])
-    lost = [json.loads(line) for line in merging.files()["lost_spans.jsonl"].splitlines()]
+    lost = merging.lines("lost_spans.jsonl")
     outvoted = [one["spans"][0] for one in lost if one["meta"]["reason"] == "outvoted"]
     assert not [span for span in outvoted if span["start"] in (CAT[0], MAT[0])], "what is decided isn't outvoted"
 
 
 def test_where_single_spans_are_judged_one_that_is_removed_is_rejected(merging):
-    answers = [task(CAT, _view_id="ner"), task(BIG, _view_id="ner", answer="reject"), task(_view_id="ner")]
+    answers = [answer(CAT, _view_id="ner"), answer(BIG, _view_id="ner", answer="reject"), answer(_view_id="ner")]
     merging.add("a", ["A", "B"], answers)
     decide(
         merging,
@@ -172,7 +169,7 @@ def test_where_single_spans_are_judged_one_that_is_removed_is_rejected(merging):
 
 
 def test_a_bad_row_costs_itself(merging):
-    merging.add("a", ["A"], [task(BIG, CAT)])
+    merging.add("a", ["A"], [answer(BIG, CAT)])
     good = row(WRONG, CAT, None)
     decide(merging, "{oops", "", good | {"verdict": "maybe"}, row(WRONG, None, [17, 21]), good)
     ledger = merging.run()
@@ -186,7 +183,7 @@ def test_a_bad_row_costs_itself(merging):
 
 def test_decisions_cost_what_they_touch_and_leave_nothing_when_they_go(merging):
     """Merged twice the bytes are equal, without the file they are what they were, and from nothing the same."""
-    merging.add("a", ["A"], [task([0, 4], text=f"text {number}") for number in range(100)])
+    merging.add("a", ["A"], [task(f"text {number}", [0, 4]) for number in range(100)])
     merging.run(docs_per_partition=10)
     before, made_before = merging.files(), inodes(merging)
     made = {"text": key("text 7"), "answer": digest([0, 4])}
@@ -196,7 +193,7 @@ def test_decisions_cost_what_they_touch_and_leave_nothing_when_they_go(merging):
     assert 1 <= len(made_before - made_after) <= 3, "one partition, a file for each split"
     changed = {name for name in after if after[name] != before.get(name)}
     assert {name for name in changed if not name.endswith(".spacy")} == {"manifest.json", "problems.jsonl"}
-    (problem,) = map(json.loads, after["problems.jsonl"].splitlines())
+    (problem,) = merging.lines("problems.jsonl")
     assert problem["reason"] == "policy question: A '7': is\nthis one?"
     merging.run(docs_per_partition=10)
     assert (merging.files(), inodes(merging)) == (after, made_after)
@@ -208,7 +205,7 @@ def test_decisions_cost_what_they_touch_and_leave_nothing_when_they_go(merging):
 
 
 def test_a_folder_that_is_not_there_is_an_error(merging):
-    merging.add("a", ["A"], [task()])
+    merging.add("a", ["A"], [answer()])
     declared = [merging.root / "tasks" / "datasets.yml"]
     with pytest.raises(InputError, match="gone: there is no such folder; make it, or leave out --decisions"):
         merge_data(declared, merging.root / "corpus", Settings(), decisions=merging.root / "gone")

@@ -1,17 +1,18 @@
 """From files that nobody has declared to a corpus, by the command: what is a data set, what counts, what is printed."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
 import yaml
 
 from scripts.merge import merge_cli
-from tests.conftest import call, write_jsonl
+from tests.conftest import call, task, write_jsonl
 
 TEXTS = [f"Ann met Bob {number}" for number in range(300)]
 ANN, BOB = (0, 3), (8, 11)
-Row = dict
+prodigys = partial(task, label="PERSON", answer="accept", _view_id="ner_manual")
 
 
 class Folder:
@@ -43,18 +44,9 @@ def folder(tmp_path) -> Folder:
     return Folder(tmp_path)
 
 
-def prodigys(text: str, *spans: tuple[int, int], label: str = "PERSON", **more: object) -> Row:
-    found = [{"start": start, "end": end, "label": label} for start, end in spans]
-    return {"text": text, "spans": found, "answer": "accept", "_view_id": "ner_manual", **more}
-
-
-def doccanos(number: int, text: str, *spans: tuple[int, int]) -> Row:
-    return {"id": number, "text": text, "label": [[*offsets, "PERSON"] for offsets in spans]}
-
-
 def test_doccanos_export_of_users_who_do_not_share_is_a_data_set_for_each(folder):
     """Ids are those of the texts, so all files have the same: 23 texts are admin's and ann's, 10 ann's and bob's."""
-    rows = [doccanos(number, text, ANN) for number, text in enumerate(TEXTS[:133])]
+    rows = [{"id": number, "text": text, "label": [[*ANN, "PERSON"]]} for number, text in enumerate(TEXTS[:133])]
     for name, own in (("admin", rows[:40]), ("ann", rows[17:90]), ("bob", rows[80:])):
         write_jsonl(folder.folder / f"{name}.jsonl", own)
     folder.merge()

@@ -1,12 +1,10 @@
 """Texts that are nearly equal: found, reported, kept together."""
 
-import json
 import random
 import unicodedata
 from collections import Counter
 
 from labelwise.merge.near_duplicates import WORDS
-from tests.merge.test_run import read_docs
 
 
 def shingles(text: str) -> set[tuple]:
@@ -43,12 +41,11 @@ def test_pairs_in_two_splits_are_reported_with_their_similarity(merging):
     made = families(120)
     add(merging, [text for family in made for text in family])
     ledger = merging.run(dev_ratio=0.2, test_ratio=0.3, docs_per_partition=20)
-    splits = {text: split for text, (split, _) in read_docs(merging.root).items()}
+    splits = {text: split for text, (split, _) in merging.docs().items()}
     apart = {(one, other): jaccard(one, other) for one, other in made if splits[one] != splits[other] and one != other}
     texts = [text for family in made for text in family]
     reported = {}
-    for line in merging.files()["near_duplicates.jsonl"].splitlines():
-        pair = json.loads(line)
+    for pair in merging.lines("near_duplicates.jsonl"):
         assert all(text["doc"] == f"{text['line']}.txt" for text in pair["texts"])
         one, other = sorted(text["line"] - 1 for text in pair["texts"])
         assert {texts[text["line"] - 1]: text["split"] for text in pair["texts"]}.items() <= splits.items()
@@ -66,13 +63,13 @@ def test_they_can_be_kept_in_one_split(merging):
     add(merging, [text for family in made for text in family])
     merging.run("apart", dev_ratio=0.2, test_ratio=0.3)
     ledger = merging.run(dev_ratio=0.2, test_ratio=0.3, near_duplicates="group")
-    splits = {text: split for text, (split, _) in read_docs(merging.root).items()}
+    splits = {text: split for text, (split, _) in merging.docs().items()}
     assert all(splits[one] == splits[other] for one, other in made)
     assert ledger.near_duplicates.total() == 0
     assert merging.files()["near_duplicates.jsonl"] == b""
     assert Counter(splits.values()).keys() == {"train", "dev", "test"}
     # One of each family is where its own hash puts it.
-    alone = {text: split for text, (split, _) in read_docs(merging.root, "apart").items()}
+    alone = {text: split for text, (split, _) in merging.docs("apart").items()}
     assert all(splits[one] in (alone[one], alone[other]) for one, other in made)
 
 
@@ -82,7 +79,7 @@ def test_a_group_goes_where_one_of_it_is_declared(merging):
     ignored = [{"text": one, "answer": "ignore"} for one, _ in made[5:]]
     merging.add("t", ["A"], [*({"text": one} for one, _ in made[:5]), *ignored], split="test")
     merging.run(dev_ratio=0, test_ratio=0, near_duplicates="group")
-    splits = {text: split for text, (split, _) in read_docs(merging.root).items()}
+    splits = {text: split for text, (split, _) in merging.docs().items()}
     assert [splits[other] for _, other in made] == ["test"] * 5 + ["train"] * len(made[5:])
 
 
@@ -91,7 +88,7 @@ def test_of_many_equal_texts_neighbours_are_compared(merging):
     texts = [f"{WORDING} {'!' * number}" for number in range(15)]
     add(merging, texts)
     merging.run(dev_ratio=0.3, test_ratio=0.3, near_duplicates="group")
-    assert len({split for split, _ in read_docs(merging.root).values()}) == 1
+    assert len({split for split, _ in merging.docs().values()}) == 1
 
 
 def test_another_way_of_writing_the_same_letters_is_the_same_text(merging):
@@ -100,5 +97,4 @@ def test_another_way_of_writing_the_same_letters_is_the_same_text(merging):
     add(merging, [WORDING.upper().replace("ß", "SS")], split="test")
     merging.add("b", ["A"], [{"text": text} for text in texts], split="train")
     assert merging.run().near_duplicates == {"train, test": 3}
-    pairs = map(json.loads, merging.files()["near_duplicates.jsonl"].splitlines())
-    assert {pair["similarity"] for pair in pairs} == {1.0}
+    assert {pair["similarity"] for pair in merging.lines("near_duplicates.jsonl")} == {1.0}

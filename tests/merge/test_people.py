@@ -4,19 +4,17 @@ import pytest
 
 from labelwise.corpus.annotation import annotation_of
 from labelwise.merge.rules.policies import Policies
-from tests.conftest import Merging
+from tests.conftest import Merging, task
 from tests.merge.test_advice import said
-from tests.merge.test_run import read_docs
 
 TEXT = "Zoë Barton of Mercury Labs paid."
 ZOE, FIRST, OTHER = (0, 10, "PERSON"), (0, 3, "PERSON"), (14, 26, "PERSON")
 LABS = (14, 26, "COMPANY")
 
 
-def answer(*spans: tuple, who: str | None = None, session: str | None = None, time: int | None = None, **more) -> dict:
-    marked = [{"start": start, "end": end, "label": label} for start, end, label in spans]
-    row = {"text": TEXT, "spans": marked, "_view_id": "ner_manual", "_annotator_id": who, "_session_id": session}
-    return row | {"_timestamp": time} | more
+def answer(*spans: tuple, who: str | None = None, session: str | None = None, time: int | None = None) -> dict:
+    names = {"_annotator_id": who, "_session_id": session}
+    return task(TEXT, *spans, _view_id="ner_manual", _timestamp=time, **names)
 
 
 def merge(merging: Merging, one: dict, other: dict, a_labels=("PERSON",), b_labels=("PERSON",), **declared: dict):
@@ -80,5 +78,5 @@ def test_a_policy_may_name_people(merging, annotators, expected, session):
     rows = [answer(ZOE, who=f"{session}ann"), answer(OTHER, who=f"{session}bob")]
     merging.add("a", ["PERSON"], rows)
     merging.run(policies=Policies(annotators=annotators))
-    ((_, doc),) = read_docs(merging.root).values()
+    ((_, doc),) = merging.docs().values()
     assert annotation_of(doc).accepted == set(expected)

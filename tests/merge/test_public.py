@@ -1,6 +1,5 @@
 """Nothing is lost between a corpus's files and the merged one: of a small stand-in, and of public corpora if there."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -12,8 +11,7 @@ from labelwise.demo.write import make_demo
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
 from labelwise.sources.convert_brat import convert_brat
-from tests.conftest import ROOT, real_corpus
-from tests.merge.test_run import read_docs
+from tests.conftest import ROOT, Merging, read_jsonl, real_corpus
 
 # Outcomes of spans that are gold of a text that is in the corpus; spans of all others are in none.
 IN_GOLD = ("entity", "same span", "nested", "crossing", "no token boundary")
@@ -23,12 +21,12 @@ def check_corpus(declared: Path, out: Path) -> Ledger:
     """Merge, and check that what is in the corpus, with what the ledger says was left out, is all that was read."""
     ledger = merge_data([declared], out / "corpus", Settings(tokenizer=read_rules(ROOT / "project.yml")), workers=2)
     assert (ledger.rows.total(), ledger.spans.total()) == (ledger.rows_read, ledger.spans_read)
-    docs = read_docs(out)
+    docs = Merging(out).docs()
     assert len(docs) == sum(ledger.texts[split] for split in ("train", "dev", "test"))
     gold = [span for _, doc in docs.values() for span in doc.user_data["labelwise"]["gold"]]
     assert len(gold) == sum(counts["gold"] for counts in ledger.labels.values())
     assert len(gold) == sum(ledger.spans[outcome] for outcome in IN_GOLD)
-    lost = (out / "corpus" / "lost_spans.jsonl").read_text(encoding="utf8").splitlines()
+    lost = read_jsonl(out / "corpus" / "lost_spans.jsonl")
     assert len(lost) == sum(pairs.total() for pairs in ledger.lost_spans.values())
     return ledger
 
@@ -59,7 +57,7 @@ def test_a_brat_corpus_loses_nothing_from_its_lines_to_the_merged_corpus(corpus,
 @pytest.mark.long
 def test_a_prodigy_file_loses_nothing(name, tmp_path):
     file = real_corpus("prodigy_jsonl") / f"{name}.jsonl"
-    tasks = [json.loads(line) for line in file.read_text(encoding="utf8").splitlines()]
+    tasks = read_jsonl(file)
     label = {"food_data": "INGRED"}.get(name, "FASHION_BRAND")
     (tmp_path / "datasets.yml").write_text(yaml.safe_dump([{"name": name, "path": str(file), "labels": [label]}]))
     ledger = check_corpus(tmp_path / "datasets.yml", tmp_path)

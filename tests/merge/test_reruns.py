@@ -19,7 +19,7 @@ from labelwise.merge.rules.policies import Policies
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
 from labelwise.sources import jsonl
-from tests.conftest import Merging, another_process, run_python
+from tests.conftest import Merging, another_process, run_python, task
 from tests.merge.test_run import patch_merge, random_datasets
 
 
@@ -30,12 +30,10 @@ def inodes(merging: Merging) -> set[int]:
 
 def test_a_data_set_more_costs_what_it_touches(merging, monkeypatch):
     for name, label in (("a", "A"), ("b", "B")):
-        span = {"start": 0, "end": 4, "label": label}
-        merging.add(name, [label], [{"text": f"text {i} cat", "spans": [span]} for i in range(300)])
+        merging.add(name, [label], [task(f"text {i} cat", (0, 4, label)) for i in range(300)])
     merging.run(docs_per_partition=30)
     before = inodes(merging)
-    new = [{"text": f"text {i} cat", "spans": [{"start": 5, "end": 6, "label": "A"}]} for i in (1, 2, 3)]
-    merging.add("c", ["A"], new)
+    merging.add("c", ["A"], [task(f"text {i} cat", (5, 6)) for i in (1, 2, 3)])
     opened: list[str] = []
     open_jsonl = jsonl.open_jsonl
     monkeypatch.setattr(jsonl, "open_jsonl", lambda path: opened.append(path.name) or open_jsonl(path))

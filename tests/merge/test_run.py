@@ -4,55 +4,37 @@ import json
 import random
 import sys
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
-import spacy
-from spacy.tokens import DocBin
 
 from labelwise.corpus.annotation import annotation_of
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import read_manifest
 from labelwise.errors import InputError
 from labelwise.merge.rules.policies import Policies
-from tests.conftest import Merging
+from tests.conftest import Merging, task
 
 LABELS = ["A", "B", "C"]
 
 
-def random_datasets(merging: Merging, seed: int, texts: int = 60) -> list[list]:
+def random_datasets(merging: Merging, seed: int, texts: int = 60) -> None:
     """Three data sets, a label each, over some of the texts, with answers of all kinds and some bad rows."""
     rng = random.Random(seed)
     words = ["big", "cat", "sat", "60degC", "mat", "the"]
     corpus = [f"{i} " + " ".join(rng.choices(words, k=8)) for i in range(texts)]
-    made = []
     for label in LABELS:
-        rows: list = []
+        rows: list[Any] = []
         for text in rng.sample(corpus, texts * 3 // 4) + rng.sample(corpus, texts // 10):
             spans = []
             for _ in range(rng.randint(0, 3)):
                 start = rng.randrange(len(text) - 1)
-                end = rng.randint(start + 1, min(len(text), start + 9))
-                spans.append({"start": start, "end": end, "label": label})
+                spans.append((start, rng.randint(start + 1, min(len(text), start + 9))))
             choice = rng.choices(["accept", "reject", "ignore"], [8, 1, 1])[0]
-            rows.append({"text": text, "spans": spans, "answer": choice, "_view_id": "ner_manual"})
+            rows.append(task(text, *spans, label=label, answer=choice, _view_id="ner_manual"))
         rows.insert(3, "{oops")
         rows.insert(5, {"text": rng.choice(corpus), "spans": "no list"})
         merging.add(label.lower(), [label], rows)
-        made.append(rows)
-    return made
-
-
-def read_docs(root: Path, out: str = "corpus") -> dict[str, tuple]:
-    """All Docs of a corpus by text, each with the split that it is in."""
-    nlp = spacy.blank("en")
-    docs = {}
-    for path in sorted((root / out).glob("*/*.spacy")):
-        for doc in DocBin().from_disk(path).get_docs(nlp.vocab):
-            assert doc.text not in docs, "a text is in the corpus twice"
-            docs[doc.text] = (path.parent.name, doc)
-    return docs
 
 
 def patch_merge(monkeypatch: pytest.MonkeyPatch, **values: Any) -> None:
@@ -76,7 +58,7 @@ def test_bytes_do_not_depend_on_the_number_of_workers(merging):
 def test_splits_depend_on_nothing_but_the_text(merging):
     def splits(out: str, **settings) -> dict[str, str]:
         merging.run(out, dev_ratio=0.2, test_ratio=0.2, near_duplicates="off", **settings)
-        return {text: split for text, (split, _) in read_docs(merging.root, out).items()}
+        return {text: split for text, (split, _) in merging.docs(out).items()}
 
     rows = [{"text": f"text {i}", "spans": [], "meta": {"doc": f"d{i // 10}"}} for i in range(120)]
     merging.add("a", ["A"], rows[:60])
@@ -100,29 +82,22 @@ def test_splits_depend_on_nothing_but_the_text(merging):
     ],
 )
 def test_error_policies_name_the_file_and_the_line(merging, policies, message):
-    spans = [(0, 7), (4, 7), (11, 13)]
-    task = {"text": "big cat at 60degC", "spans": [{"start": s, "end": e, "label": "A"} for s, e in spans]}
-    merging.add("a", ["A"], [{"text": "one"}, task])
+    merging.add("a", ["A"], [task("one"), task("big cat at 60degC", (0, 7), (4, 7), (11, 13))])
     with pytest.raises(InputError, match=message):
         merging.run(policies=policies)
 
 
 def test_lost_spans_and_docs_say_where_they_are_from(merging):
     """The document that `meta.doc` names; and of lost spans, the lines of the data sets that disagree."""
-    spans = [{"start": 0, "end": 7, "label": "A"}], [{"start": 4, "end": 7, "label": "B"}]
-    tasks = [{"text": "big cat", "spans": found, "meta": {"doc": "p1.txt", "x": 1}} for found in spans]
-    merging.add("a", ["A"], [{"text": "one"}, tasks[0]])
-    merging.add("b", ["B"], [tasks[1]])
+    meta = {"doc": "p1.txt", "x": 1}
+    merging.add("a", ["A"], [{"text": "one"}, task("big cat", (0, 7), meta=meta)])
+    merging.add("b", ["B"], [task("big cat", (4, 7, "B"), meta=meta)])
     merging.add("c", ["C"], [{"text": "one"}, {"text": "two"}, {"text": "big cat"}])
     merging.run()
-    (lost,) = map(json.loads, merging.files()["lost_spans.jsonl"].splitlines())
+    (lost,) = merging.lines("lost_spans.jsonl")
     assert lost["meta"] == {"reason": "nested", "learnt": True, "doc": "p1.txt", "from": "a.jsonl:2, b.jsonl:1"}
-    docs = read_docs(merging.root)
-    assert {text: annotation_of(doc).doc for text, (_, doc) in docs.items()} == {
-        "big cat": "p1.txt",
-        "one": "",
-        "two": "",
-    }
+    names = {text: annotation_of(doc).doc for text, (_, doc) in merging.docs().items()}
+    assert names == {"big cat": "p1.txt", "one": "", "two": ""}
 
 
 def test_the_manifest_tells_what_there_is(merging):

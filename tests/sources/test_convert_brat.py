@@ -11,7 +11,7 @@ from labelwise.files import locked
 from labelwise.sources import convert_brat as convert
 from labelwise.sources.brat import PREDICTED, Reading
 from labelwise.sources.convert_brat import convert_brat
-from tests.conftest import another_process
+from tests.conftest import another_process, read_jsonl
 from tests.sources.reading import write
 
 
@@ -32,17 +32,13 @@ def brat(tmp_path):
     return tmp_path / "brat"
 
 
-def tasks(path: Path) -> list[dict]:
-    return [json.loads(line) for line in path.read_text(encoding="utf8").splitlines()]
-
-
 def test_every_annotated_text_is_a_task_with_the_spans_of_all_labels(brat, tmp_path):
     out = tmp_path / "tasks"
     convert_brat(brat, out, Reading(discontinuous="cover"), split="test", prefix="demo-")
     declared = yaml.safe_load((out / "datasets.yml").read_text())
     labels = {"labels": ["N", "n"], "kind": "complete"}
     assert declared == [{"name": "demo-brat-test", "path": "test.jsonl", **labels, "split": "test"}]
-    made = tasks(out / "test.jsonl")
+    made = read_jsonl(out / "test.jsonl")
     assert [task["meta"]["doc"] for task in made] == ["empty.txt", "one.txt", "sub/two.txt"]
     found = [sorted((task["text"][s["start"] : s["end"]], s["label"]) for s in task["spans"]) for task in made]
     one = [("big cat", "N"), ("big cat sat", "N"), ("cat", "n")]
@@ -59,7 +55,7 @@ def test_the_report_balances_and_every_loss_is_located(brat, tmp_path):
     assert report.lines == {"T": 8, "stray": 1}
     assert report.annotations == {"converted": 5, "discontinuous": 1, "mention differs": 1, "out of range": 1}
     assert report.labels == {"N": 2, "n": 3}
-    assert [(p["file"], p["line"], p["reason"]) for p in tasks(out / "problems.jsonl")] == [
+    assert [(p["file"], p["line"], p["reason"]) for p in read_jsonl(out / "problems.jsonl")] == [
         ("one.ann", 4, "stray line"),
         ("one.ann", 3, "discontinuous"),
         ("one.ann", 5, "mention differs"),
@@ -189,7 +185,7 @@ def test_folders_that_are_named_after_splits_are_those_splits(tmp_path, folders,
     told: list[str] = []
     convert_brat(write_folders(tmp_path / "brat", *folders), tmp_path / "tasks", split="folder", tell=told.append)
     declared = yaml.safe_load((tmp_path / "tasks" / "datasets.yml").read_text())
-    assert {d["split"]: len(tasks(tmp_path / "tasks" / d["path"])) for d in declared} == splits
+    assert {d["split"]: len(read_jsonl(tmp_path / "tasks" / d["path"])) for d in declared} == splits
     assert {d["name"] for d in declared} == {"brat" if split == "auto" else f"brat-{split}" for split in splits}
     assert "".join(told[-1:]).startswith(said)
 

@@ -10,7 +10,7 @@ from labelwise.errors import InputError
 from labelwise.files import locked
 from labelwise.sources.decisions import add_decisions, read_decisions
 from scripts.decide import decide_cli
-from tests.conftest import another_process, call, write_jsonl
+from tests.conftest import another_process, call, read_jsonl, write_jsonl
 
 GOOD = {"dataset": "a", "text": "0a" * 12, "label": "A", "answer": "0b" * 6, "verdict": "gold is wrong"}
 GOOD |= {"removed": [0, 3], "added": None}
@@ -18,8 +18,7 @@ OTHER = GOOD | {"removed": None, "added": [4, 7], "note": "é"}
 
 
 def rows_of(folder: Path) -> list[dict[str, Any]]:
-    found = map(json.loads, (folder / "decisions.jsonl").read_text(encoding="utf8").splitlines())
-    return [{"removed": None, "added": None} | one for one in found]
+    return [{"removed": None, "added": None} | one for one in read_jsonl(folder / "decisions.jsonl")]
 
 
 @pytest.mark.parametrize(

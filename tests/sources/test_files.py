@@ -1,6 +1,5 @@
 """Folders and patterns as sources: nothing in them is left out without a word, or read twice."""
 
-import json
 import os
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from labelwise.sources.brat import Reading, find_documents
 from labelwise.sources.convert_brat import convert_brat
 from labelwise.sources.declarations import load_datasets
 from labelwise.sources.files import find_files
-from tests.conftest import write_jsonl
+from tests.conftest import read_jsonl, write_jsonl
 from tests.sources.reading import write
 
 
@@ -105,7 +104,7 @@ def test_a_document_that_cannot_be_read_is_a_problem_not_empty(tmp_path, what, s
     assert report.documents == {"converted": 1, "not readable": 1}
     assert report.annotations == {"converted": 1, "not readable": 1}
     problem = {"file": f"two.{suffix}", "line": 0, "reason": "not readable", "row": ""}
-    assert problem in map(json.loads, (tmp_path / "tasks/problems.jsonl").read_text().splitlines())
+    assert problem in read_jsonl(tmp_path / "tasks/problems.jsonl")
     with pytest.raises(InputError, match=r"two\.\w+:0 \(not readable\)"):
         convert_brat(tmp_path / "brat", tmp_path / "tasks", Reading(missing_ann=missing_ann), strict=True)
 

@@ -13,8 +13,8 @@ from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.errors import InputError
 from labelwise.sources.declarations import load_datasets
 from labelwise.sources.formats import read_items
-from tests.conftest import Merging
-from tests.merge.test_run import random_datasets, read_docs
+from tests.conftest import Merging, task
+from tests.merge.test_run import random_datasets
 from tests.sources.reading import make_database, read, write, write_parquet
 
 
@@ -149,7 +149,7 @@ def test_a_doc_that_says_nonsense_of_its_annotation_costs_only_itself(tmp_path, 
 
 def view(merging) -> dict:
     """What each Doc says, but for the names of data sets."""
-    docs = read_docs(merging.root).items()
+    docs = merging.docs().items()
     rejected = {text: [span.label_ for span in doc.spans["incorrect_spans"]] for text, (_, doc) in docs}
     made = {text: (split, annotation_of(doc), entities(doc)) for text, (split, doc) in docs}
     return {
@@ -161,8 +161,7 @@ def view(merging) -> dict:
 def test_an_earlier_merge_can_be_merged_again(merging, tmp_path):
     """As a whole, or split by split, as the earlier merge had it; also spans without token boundaries."""
     random_datasets(merging, 1, texts=30)
-    judged = [{"start": start, "end": 5, "label": "B"} for start in (2, 3)]
-    merging.add("binary", ["B"], [{"text": "0 big", "spans": judged, "answer": "reject", "_view_id": "ner"}])
+    merging.add("binary", ["B"], [task("0 big", (2, 5, "B"), (3, 5, "B"), answer="reject", _view_id="ner")])
     first = merging.run(docs_per_partition=10)
     made = view(merging)
     assert any(states for *_, states, _ in made.values())
@@ -190,9 +189,8 @@ SPANS = {
     text: [(text.index(word), text.index(word) + len(word), "ABC"[n % 3]) for n, word in enumerate(text.split())]
     for text in MANY
 }
-KEYS = ("start", "end", "label")
 TAGGED = [{"tokens": text.split(), "ner_tags": [f"B-{label}" for *_, label in SPANS[text]]} for text in MANY]
-PRODIGYS = [{"text": text, "spans": [dict(zip(KEYS, span, strict=True)) for span in SPANS[text]]} for text in MANY]
+PRODIGYS = [task(text, *SPANS[text]) for text in MANY]
 MANY_AS = {
     "prodigy.jsonl": PRODIGYS,
     "doccano.jsonl": [{"text": text, "label": SPANS[text]} for text in MANY],
@@ -224,7 +222,7 @@ def test_nothing_of_a_file_is_lost_however_much_there_is(merging, name):
     else:
         write(folder / name, MANY_AS[name])
     assert merging.run(docs_per_partition=10).rows == {"merged": len(MANY)}
-    docs = {text: annotation_of(doc).accepted for text, (_, doc) in read_docs(merging.root).items()}
+    docs = {text: annotation_of(doc).accepted for text, (_, doc) in merging.docs().items()}
     assert docs == {text: set(spans) for text, spans in SPANS.items()}
 
 

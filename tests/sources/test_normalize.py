@@ -10,7 +10,7 @@ from labelwise.corpus.annotation import annotation_of
 from labelwise.corpus.tasks import input_hash
 from labelwise.sources.normalize import normalize, normalize_task
 from labelwise.sources.prodigy import Task, TaskSpan, check_spans
-from tests.merge.test_run import read_docs
+from tests.conftest import task
 
 
 @pytest.mark.parametrize(
@@ -64,22 +64,21 @@ WIDE = "wide \ncafe\u0301 "
     ],
 )
 def test_spans_are_moved(text, span, marked):
-    task = normalize_task(Task(text, [TaskSpan(*span, "A")]))
-    check_spans(task)
-    [moved] = task.spans
-    assert (task.text[moved.start : moved.end] or None) == marked
+    made = normalize_task(Task(text, [TaskSpan(*span, "A")]))
+    check_spans(made)
+    [moved] = made.spans
+    assert (made.text[moved.start : moved.end] or None) == marked
 
 
 def test_texts_that_differ_only_so_are_one_document(merging):
     texts = ["The cafe\u0301\r\nof Ann", "The caf\xe9\nof  Ann", "The caf\xe9\nof Ann"]
     for name, text, span in zip("abc", texts, [(4, 9), (13, 16), (4, 8)], strict=True):
         label = "PLACE" if name in "ac" else "PERSON"
-        spans = [{"start": span[0], "end": span[1], "label": label}]
-        merging.add(name, [label], [{"text": text, "spans": spans, "_input_hash": input_hash(text)}])
+        merging.add(name, [label], [task(text, span, label=label, _input_hash=input_hash(text))])
     assert merging.run("apart").texts.total() == 3
     ledger = merging.run(normalize=True)
     assert (ledger.rows["merged"], ledger.spans["duplicate"]) == (3, 1)
-    ((text, (_, doc)),) = read_docs(merging.root).items()
+    ((text, (_, doc)),) = merging.docs().items()
     assert text == "The caf\xe9\nof Ann"
     marked = {(text[start:end], label) for start, end, label in annotation_of(doc).accepted}
     assert marked == {("caf\xe9", "PLACE"), ("Ann", "PERSON")}

@@ -14,27 +14,27 @@ from labelwise.sources.files import has_data
 from labelwise.sources.undeclared import Undeclared, declare_folder
 from labelwise.sources.untracked import find_untracked
 from scripts.merge import merge_cli
-from tests.conftest import ROOT, call, write_jsonl
+from tests.conftest import ROOT, call, task, write_jsonl
 from tests.sources.reading import make_database, write
 
 
-def task(text: str, *labels: str) -> dict:
-    return {"text": text, "spans": [{"start": 0, "end": 3, "label": label} for label in labels]}
+def marked(text: str, *labels: str) -> dict:
+    return task(text, *((0, 3, label) for label in labels))
 
 
 @pytest.fixture
 def folder(tmp_path) -> Path:
     """Data sets in several formats, and what is none."""
     root = tmp_path / "prodigy"
-    write_jsonl(root / "person.jsonl", [task("Ann is here", "PERSON"), task("Bob too", "PERSON", "NAME"), "{oops"])
-    write_jsonl(root / "person_eval.jsonl", [task("Eve is here", "PERSON")])
-    write_jsonl(root / "empty.jsonl", [task("nothing")])
+    write_jsonl(root / "person.jsonl", [marked("Ann is here", "PERSON"), marked("Bob too", "PERSON", "NAME"), "{oops"])
+    write_jsonl(root / "person_eval.jsonl", [marked("Eve is here", "PERSON")])
+    write_jsonl(root / "empty.jsonl", [marked("nothing")])
     write_jsonl(root / "numbers.jsonl", [{"tokens": ["Ann", "is"], "ner_tags": [1, 0]}])
-    write_jsonl(root / ".hidden.jsonl", [task("Sue", "HIDDEN")])
-    write_jsonl(root / "below" / "other.jsonl", [task("Sue", "BELOW")])
+    write_jsonl(root / ".hidden.jsonl", [marked("Sue", "HIDDEN")])
+    write_jsonl(root / "below" / "other.jsonl", [marked("Sue", "BELOW")])
     (root / "places.dev.conll").write_text("Rom B-PLACE\n")
     (root / "README.md").write_text("text")
-    make_database(root / "prodigy.db", {"drug": [task("Aspirin", "DRUG")], "none": []})
+    make_database(root / "prodigy.db", {"drug": [marked("Aspirin", "DRUG")], "none": []})
     return root
 
 
@@ -80,9 +80,9 @@ def test_what_is_new_is_added_once_and_what_is_there_stays_as_it_is(folder, writ
     assert whole.startswith(written)
     assert declared(folder)[:1] == entry
     for name in ("brand", "p"):  # of which one has a name that is taken
-        write_jsonl(folder / f"{name}.jsonl", [task("Gap", "BRAND")])
+        write_jsonl(folder / f"{name}.jsonl", [marked("Gap", "BRAND")])
     (folder / "prodigy.db").unlink()
-    make_database(folder / "prodigy.db", {"drug": [task("Aspirin", "DRUG")], "dose": [task("5 mg", "DOSE")]})
+    make_database(folder / "prodigy.db", {"drug": [marked("Aspirin", "DRUG")], "dose": [marked("5 mg", "DOSE")]})
     assert [one.entry.name for one in declare_folder(folder) if not one.problem] == ["dose", "brand", "p.jsonl"]
     assert (folder / "datasets.yml").read_text().startswith(whole)
     before = (folder / "datasets.yml").read_bytes()
@@ -97,8 +97,8 @@ def test_nothing_that_is_there_is_passed_over_in_silence(tmp_path):
     for name in ("drug.JSONL", "export.zip", "train.conll.gz", "prodigy.db", "README.md", "datasets.yml.example"):
         (tmp_path / name).write_bytes(b"something else, of some length" * 9)
     (tmp_path / "link.jsonl").symlink_to("nothing")
-    write_jsonl(tmp_path / os.fsdecode(b"caf\xe9.jsonl"), [task("Ann", "PERSON")])
-    write_jsonl(tmp_path / "person[1].jsonl", [task("Ann", "PERSON")])
+    write_jsonl(tmp_path / os.fsdecode(b"caf\xe9.jsonl"), [marked("Ann", "PERSON")])
+    write_jsonl(tmp_path / "person[1].jsonl", [marked("Ann", "PERSON")])
     (tmp_path / "person[1].conll").write_text("Bob B-PERSON\n")
     said = problems(declare_folder(tmp_path))
     assert {name: problem.partition(":")[0] for name, problem in said.items()} == {
@@ -141,7 +141,7 @@ def test_the_command_declares_a_folder_once_and_ends_with_what_to_paste(folder, 
 
 def test_a_folder_without_data_sets_is_passed_over(tmp_path):
     (tmp_path / "empty").mkdir()
-    write_jsonl(tmp_path / "a.jsonl", [task("Ann", "A")])
+    write_jsonl(tmp_path / "a.jsonl", [marked("Ann", "A")])
     (tmp_path / "datasets.yml").write_text("- {name: a, path: a.jsonl, labels: [A]}\n")
     assert declare_folder(tmp_path / "empty") == []
     assert [has_data(tmp_path / name) for name in ("", "empty", "nowhere")] == [True, False, False]

@@ -1,24 +1,15 @@
 """Agreement where texts were annotated twice, where the oracle doesn't look: what is written of it."""
 
-import json
-
 import msgspec
 import pytest
 
 from labelwise.corpus.ledger import pairwise_f
 from labelwise.merge.commit import ANNOTATORS, AnnotatorPair
-from tests.conftest import Merging
+from tests.conftest import Merging, task
 
 
-def row(number: int, who: str | None, *spans: tuple[int, int], label: str = "A", **more) -> dict:
-    marked = [{"start": start, "end": end, "label": label} for start, end in spans]
-    return {
-        "text": f"text {number} cat",
-        "spans": marked,
-        "meta": {"doc": f"{number}.txt"},
-        "_annotator_id": who,
-        **more,
-    }
+def row(number: int, who: str | None, *spans: tuple[int, int], **more) -> dict:
+    return task(f"text {number} cat", *spans, meta={"doc": f"{number}.txt"}, _annotator_id=who, **more)
 
 
 def pairs_of(merging: Merging) -> dict[tuple[str, str], AnnotatorPair]:
@@ -62,10 +53,10 @@ def test_what_people_marked_differently_is_listed(merging):
     )
     merging.add("b", ["B"], [row(0, "ann"), row(0, "bob")])
     merging.run()
-    (task,) = map(json.loads, merging.files()["disagreements.jsonl"].splitlines())
-    assert [(span["start"], span["end"], span["annotators"]) for span in task["spans"]] == [
+    (found,) = merging.lines("disagreements.jsonl")
+    assert [(span["start"], span["end"], span["annotators"]) for span in found["spans"]] == [
         (0, 4, ["ann", "bob"]),
         (0, 6, ["bob"]),
     ]
     lines = "a.jsonl:1, a.jsonl:3, b.jsonl:1, b.jsonl:2"
-    assert task["meta"] == {"label": "A", "annotators": "ann, bob", "doc": "0.txt", "from": lines}
+    assert found["meta"] == {"label": "A", "annotators": "ann, bob", "doc": "0.txt", "from": lines}
