@@ -29,7 +29,3 @@ class Reliability:
         """Compute the expected calibration error; None without any span."""
         total = self._sums[:, 0].sum()
         return float(np.abs(self._sums[:, 1] - self._sums[:, 2]).sum() / total) if total else None
-
-    def bins(self) -> list[tuple[int, float, float]]:
-        """List the bins that have spans: how many, the mean of their probabilities, and the share of right ones."""
-        return [(int(spans), p / spans, right / spans) for spans, p, right in self._sums.tolist() if spans]

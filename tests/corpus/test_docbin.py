@@ -5,7 +5,7 @@ import zlib
 import pytest
 import spacy
 import srsly
-from spacy.tokens import Doc, DocBin, Span
+from spacy.tokens import Doc, DocBin
 
 from labelwise.corpus.annotation import GOLD, INCORRECT, Annotation, annotate, entities
 from labelwise.corpus.docbin_reader import read_stored_docs
@@ -73,20 +73,6 @@ def test_docs_that_are_written_are_those_of_a_docbin(tmp_path):
     assert [seen[0] for seen in ours] == [doc.text for doc in docs]
     write_docs([], tmp_path / "empty.spacy")
     assert list(read_stored_docs(tmp_path / "empty.spacy")) == []
-
-
-def test_a_doc_makes_its_own_strings_known_and_a_memory_zone_forgets_them(tmp_path):
-    docs = [NLP.make_doc("zyx1"), NLP.make_doc("zyx2")]
-    docs[0].set_ents([Span(docs[0], 0, 1, "ZYX_LABEL")])
-    docs[0].spans[GOLD] = docs[0].ents
-    write_docs(docs, tmp_path / "part.spacy")
-    stored = list(read_stored_docs(tmp_path / "part.spacy"))
-    nlp = spacy.blank("en")
-    with nlp.memory_zone():
-        assert stored[0].to_doc(nlp.vocab)[0].text == "zyx1"
-        assert ("zyx1" in nlp.vocab.strings, "zyx2" in nlp.vocab.strings) == (True, False)
-    assert "zyx1" not in nlp.vocab.strings
-    assert stored[0].to_doc(nlp.vocab)[0].ent_type_ == "ZYX_LABEL"
 
 
 @pytest.mark.parametrize(

@@ -91,13 +91,13 @@ def test_data_that_no_command_depends_on_warns(folder):
     """Neither weasel nor DVC would see when it changes."""
     commands = [{"name": "merge", "script": [], "deps": ["prodigy"], "outputs": ["corpus/manifest.json"]}]
     folder.settings["commands"] = commands
-    for path in (folder.folder / "ann.jsonl", folder.root / "bob.jsonl", folder.root / "sue.jsonl"):
+    for path in (folder.folder / "ann.jsonl", folder.root / "bob.jsonl", folder.root / "prodigy-2/sue.jsonl"):
         write_jsonl(path, [prodigys(f"{text} in {path.stem}", ANN) for text in TEXTS[:20]])
-    paths = ["ann.jsonl", "../bob.jsonl", str(folder.root / "sue.jsonl")]
+    paths = ["ann.jsonl", "../bob.jsonl", str(folder.root / "prodigy-2/../prodigy-2/sue.jsonl")]
     folder.declared.write_text(yaml.safe_dump([{"name": "all", "path": paths, "labels": ["PERSON"]}]), encoding="utf8")
     printed = "".join(folder.merge().split())
     assert printed.count("isn'tadependencyofthemerge,so`weaselrun`and`dvcrepro`don'tnoticewhenitchanges.") == 2
     assert "bob.jsonlisn'ta" in printed
     assert "sue.jsonlisn'ta" in printed
-    commands[0]["deps"] += ["bob.jsonl", "sue.jsonl"]
+    commands[0]["deps"] += ["bob.jsonl", "prodigy-2"]
     assert "isn't a dependency" not in folder.merge()

@@ -1,25 +1,19 @@
 """One case for each row of what real brat corpora contain; every T line has one outcome."""
 
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 from labelwise.sources.brat import Document, Reading, find_documents, read_document
+from tests.sources.reading import write
 
 
-def write(root: Path, name: str, **files: str | bytes | None) -> Path:
-    """Write name.SUFFIX files; nothing is translated."""
-    stem = root / name
-    stem.parent.mkdir(parents=True, exist_ok=True)
-    for suffix, content in files.items():
+def read(root: Path, text: str | bytes | None, ann: str | bytes | None, **options) -> Document:
+    for suffix, content in (("txt", text), ("ann", ann)):
         if content is not None:
-            data = content.encode() if isinstance(content, str) else content
-            stem.with_name(f"{stem.name}.{suffix}").write_bytes(data)
-    return stem
-
-
-def read(root: Path, text: str | bytes | None, ann: str | bytes, **options) -> Document:
-    return read_document(write(root, "d", txt=text, ann=ann), root, Reading(**options))
+            write(root / f"d.{suffix}", content)
+    return read_document(root / "d", root, Reading(**options))
 
 
 def spans(document: Document) -> list[tuple[str, str]]:
@@ -128,20 +122,20 @@ def test_lines_of_other_kinds_are_counted_and_stray_ones_are_located(tmp_path):
 @pytest.mark.parametrize("txt", ["txt", "TXT"])
 def test_all_annotation_files_of_a_document_are_read(tmp_path, txt):
     files = {txt: "p53 binds", "a1": "T1\tProtein 0 3\tp53\n", "A2": "T2\tBinding 4 9\tbinds\nE1\tBinding:T2\n"}
-    stems = [write(tmp_path, f"{folder}/same", **files) for folder in ("b", "a")]
-    assert find_documents(tmp_path) == stems[::-1]
+    for folder, suffix in product("ba", files):
+        write(tmp_path / folder / f"same.{suffix}", files[suffix])
+    assert find_documents(tmp_path) == [tmp_path / "a/same", tmp_path / "b/same"]
     documents = [read_document(stem, tmp_path) for stem in find_documents(tmp_path)]
     assert [document.path for document in documents] == ["a/same.txt", "b/same.txt"]
     assert spans(documents[0]) == [("p53", "Protein"), ("binds", "Binding")]
 
 
 def test_an_empty_ann_is_complete_and_a_missing_one_is_not(tmp_path):
-    empty = read_document(write(tmp_path, "empty", txt="a cat", ann=""), tmp_path)
+    missing = read(tmp_path, "a cat", None)
+    assert (missing.text, missing.problems) == (None, [("d.txt", 0, "no annotation file", "")])
+    assert read(tmp_path, "a cat", None, missing_ann="empty").text == "a cat"
+    empty = read(tmp_path, "a cat", "")
     assert (empty.text, empty.mentions, empty.problems) == ("a cat", [], [])
-    stem = write(tmp_path, "missing", txt="a cat")
-    missing = read_document(stem, tmp_path)
-    assert (missing.text, missing.problems) == (None, [("missing.txt", 0, "no annotation file", "")])
-    assert read_document(stem, tmp_path, Reading(missing_ann="empty")).text == "a cat"
 
 
 @pytest.mark.parametrize("text", [None, "", " \n"])
@@ -170,10 +164,9 @@ def test_labels_are_opaque(tmp_path, label):
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le"])
 @pytest.mark.parametrize("suffix", [".ann", ".txt"])
 def test_utf_16_is_named(tmp_path, encoding, suffix):
-    write(tmp_path, "d", txt="big cat", ann="T1\tX 4 7\tcat\n")
-    file = tmp_path / f"d{suffix}"
-    file.write_bytes(file.read_text().encode(encoding))
-    document = read_document(tmp_path / "d", tmp_path)
+    files = {".txt": "big cat", ".ann": "T1\tX 4 7\tcat\n"}
+    files[suffix] = files[suffix].encode(encoding)
+    document = read(tmp_path, files[".txt"], files[".ann"])
     assert (document.text, document.mentions) == (None, [])
     assert (f"d{suffix}", 0, "UTF-16", "") in document.problems
     assert document.lines["T"] == (0 if suffix == ".ann" else 1)

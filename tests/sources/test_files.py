@@ -11,6 +11,7 @@ from labelwise.sources.brat import Reading, find_documents
 from labelwise.sources.convert_brat import convert_brat
 from labelwise.sources.declarations import load_datasets
 from labelwise.sources.files import find_files
+from labelwise.sources.raw_texts import read_raw_texts
 from tests.conftest import read_jsonl, write_jsonl
 from tests.sources.reading import write
 
@@ -119,3 +120,18 @@ def test_a_file_that_cannot_be_read_is_not_left_out_by_a_pattern(tmp_path, path,
         load_datasets([declare(tmp_path, path)])
     with pytest.raises(InputError, match=r"two\.jsonl: this "):
         load_datasets([tmp_path / "two.jsonl"])
+
+
+def test_a_raw_text_that_cannot_be_used_is_named_and_costs_itself(tmp_path):
+    (tmp_path / "a.txt").write_bytes(b"\xff")
+    (tmp_path / "b.txt").write_text("one")
+    (tmp_path / "c.jsonl").write_text('{"text": "two", "meta": {"doc": "d"}}\n{oops\n\n{"text": "three"}\n')
+    assert [(raw.name, raw.text, raw.problem) for raw in read_raw_texts([tmp_path])] == [
+        ("a.txt", None, "not UTF-8"),
+        ("b.txt", "one", ""),
+        ("d", "two", ""),
+        ("c.jsonl:2", None, "bad JSON"),
+        ("c.jsonl:4", "three", ""),
+    ]
+    with pytest.raises(InputError, match="there is no such file or folder"):
+        list(read_raw_texts([tmp_path / "none"]))

@@ -1,8 +1,7 @@
-"""What is found in a folder of data sets that nobody has declared, and data that no command depends on."""
+"""What is found in a folder of data sets that nobody has declared."""
 
 import os
 import re
-import shutil
 from pathlib import Path
 
 import pytest
@@ -12,10 +11,9 @@ from labelwise.errors import InputError
 from labelwise.sources.declarations import load_datasets
 from labelwise.sources.files import has_data
 from labelwise.sources.undeclared import Undeclared, declare_folder
-from labelwise.sources.untracked import find_untracked
 from scripts.merge import merge_cli
-from tests.conftest import ROOT, call, task, write_jsonl
-from tests.sources.reading import make_database, write
+from tests.conftest import call, task, write_jsonl
+from tests.sources.reading import make_database
 
 
 def marked(text: str, *labels: str) -> dict:
@@ -148,17 +146,3 @@ def test_a_folder_without_data_sets_is_passed_over(tmp_path):
     assert [one.name for one in load_datasets([tmp_path / "datasets.yml", tmp_path / "empty"])] == ["a"]
     with pytest.raises(InputError, match="no data set is declared"):
         load_datasets([tmp_path / "empty"])
-
-
-def test_a_project_that_cannot_be_read_is_an_error_that_names_it(tmp_path):
-    with pytest.raises(InputError, match=r"project\.yml: .*; see its section `commands`"):
-        find_untracked([], tmp_path, write(tmp_path / "project.yml", "commands: [{name: [3]}]"))
-
-
-def test_what_no_dependency_of_the_merge_covers_is_listed(tmp_path):
-    """The project's own merge, whose corpus has outputs of another command in it, depends on these folders."""
-    shutil.copy(ROOT / "project.yml", tmp_path / "project.yml")
-    covered = ["corpus/tasks/datasets.yml", "assets/prodigy/a.jsonl", "assets/demo/prodigy/../prodigy/b.jsonl"]
-    given = [tmp_path / name for name in (*covered, "assets/other/c.jsonl", "corpus-2/d.jsonl")]
-    assert find_untracked(given, tmp_path / "corpus", tmp_path / "project.yml") == given[3:]
-    assert find_untracked(given, tmp_path / "elsewhere", tmp_path / "project.yml") == []
