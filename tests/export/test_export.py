@@ -1,6 +1,7 @@
 """Spans that go back to where people annotate are those that came from there, in each tool's form."""
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -11,6 +12,7 @@ from labelwise.corpus.tasks import file_names, input_hash, task_hash
 from labelwise.corpus.tokenizer import TokenizerRules
 from labelwise.demo.write import make_demo
 from labelwise.errors import InputError
+from labelwise.evaluate.predictions import PredictedDoc, write_predictions
 from labelwise.export.brat import standoff
 from labelwise.export.run import export
 from labelwise.export.source import read_corpus
@@ -19,11 +21,28 @@ from labelwise.merge.run import merge_data
 from labelwise.sources.brat import Reading, find_documents, read_document
 from labelwise.sources.convert_brat import convert_brat
 from labelwise.sources.prodigy import parse_task
+from labelwise.text import text_key
 from scripts.export import export_cli
 from tests.conftest import ROOT, Merging, call, read_jsonl, task
-from tests.export.predicted import write_predicted
 
 ORDERED = {"sure": [(0, 4, "A", 0.99)], "unsure": [(0, 2, "A", 0.97), (2, 6, "B & <C>", 0.55)], "none": []}
+
+
+def write_predicted(
+    path: Path, docs: Mapping[str, Sequence[tuple]], unknown: Sequence[str] = (), name: str = "d/{}.txt"
+) -> Path:
+    """Write a file of predictions: texts with the spans that were found in each, with their probabilities or without.
+
+    unknown (Sequence[str]): the labels that the texts aren't complete for.
+    name (str): of the document of each text.
+    """
+    with path.open("wb") as file:
+        for text, found in docs.items():
+            scored = [span for span in found if len(span) == 4]
+            doc = PredictedDoc(text_key(text.encode()).hex(), text, [span[:3] for span in found], [], found=scored)
+            doc.doc, doc.uncovered = name.format(text), dict.fromkeys(unknown, "none")
+            write_predictions([doc], file)
+    return path
 
 
 def read_tasks(file: Path) -> list[dict]:

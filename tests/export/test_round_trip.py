@@ -14,7 +14,7 @@ from labelwise.corpus.ledger import Ledger
 from labelwise.export.run import export
 from labelwise.export.source import read_corpus
 from tests.conftest import Merging, read_jsonl, task
-from tests.export.predicted import write_predicted
+from tests.export.test_export import write_predicted
 
 RECORDED = Path(__file__).parent / "recorded"
 FILES = {"label-studio": "label_studio_{}.json", "doccano": "doccano_{}.jsonl"}

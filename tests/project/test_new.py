@@ -12,8 +12,15 @@ from labelwise.project import new
 from labelwise.project.new import derive
 from tests.clone import SKIPPED, replace_once
 from tests.conftest import ROOT
+from tests.project.installed import Installed, build, install
 
 CLONE = srsly.read_yaml(ROOT / "project.yml")
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory) -> Installed:
+    folder = tmp_path_factory.mktemp("installed")
+    return install(build(folder / "source", folder / "wheels"), folder / "site")
 
 
 def test_its_project_is_the_clones_with_the_installed_commands_and_the_version():
