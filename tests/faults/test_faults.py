@@ -1,14 +1,198 @@
 """Commands are killed before a write: no partial output is taken, and the next run makes all anew.
 
-A write is the opening of a file to write, a renaming, a deletion, or the making of a folder.
+A write is the opening of a file to write, a renaming, a deletion, or the making of a folder. The commands are those of
+a small project of which there are two states: the old one and the new one.
 """
 
+import os
 import random
+import re
+import shutil
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
+import spacy
 
+from labelwise.compare.revisions import read_revision
+from labelwise.corpus.manifest import SPLITS, find_partitions, read_manifest, read_partition
+from labelwise.corpus.pipeline import load_pipeline
 from labelwise.errors import InputError
-from tests.faults.commands import COMMANDS, NEW, Projects, leftovers, outputs, start
+from labelwise.files import remove
+from labelwise.report.page import write_report
+from labelwise.sources.declarations import load_datasets
+from scripts.convert_brat import convert_brat_cli
+from scripts.evaluate import evaluate_cli
+from scripts.export import export_cli
+from scripts.make_demo import make_demo_cli
+from scripts.merge import merge_cli
+from scripts.package import package_cli
+from scripts.report import report_cli
+from scripts.train import train_cli
+from tests.conftest import ROOT, call, make_narrow
+
+OLD, NEW = 10, 14  # texts of the corpus that was there, and of the one that comes
+WRITES = {"os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.link", "os.symlink", "os.truncate"}
+VOLATILE = ("resources.tsv",)  # it tells times
+MORE = '{"text": "Two mg of salt, in the year %d."}\n'
+PROJECT = "{merge: {docs_per_partition: 6}, package: {version: 1.0.%d}}\n"
+DECLARED = "- {name: more, path: more.jsonl, labels: [%s]}\n"
+
+
+class Command(NamedTuple):
+    """A command of the project.
+
+    outputs (tuple[str, ...]): the files and folders that it writes.
+    readers (Mapping[str, Callable]): what reads these, if there are several: each takes the project's folder.
+    """
+
+    name: str
+    function: Callable[..., None]
+    arguments: str
+    outputs: tuple[str, ...]
+    readers: Mapping[str, Callable[[Path], object]] = {}
+
+
+ALL = (
+    Command("make_demo", make_demo_cli, "brat --docs {docs} --labels 3 --words 20", ("brat",)),
+    Command("convert_brat", convert_brat_cli, "brat tasks", ("tasks",)),
+    Command(
+        "merge",
+        merge_cli,
+        "tasks/datasets.yml more.yml corpus --metrics metrics/merge.json --project project.yml --workers 1",
+        ("corpus", "metrics/merge.json"),
+        {
+            "the manifest": lambda root: read_manifest(root / "corpus"),
+            "the partitions": lambda root: [find_partitions(root / "corpus" / split) for split in SPLITS],
+            "a partition": lambda root: [
+                read_partition(one) for split in SPLITS for one in find_partitions(root / "corpus" / split)
+            ],
+            "a data set": lambda root: load_datasets([root / "again.yml"]),
+            "the report": lambda root: write_report(root, "cpu", root / "read.html"),
+        },
+    ),
+    Command("export", export_cli, "corpus exported --format brat", ("exported",)),
+    Command(
+        "train",
+        train_cli,
+        "small.cfg corpus training/cpu/model-best --curve plots/cpu.tsv --max-steps 4 --resume",
+        ("training/cpu/model-best", "plots/cpu.tsv"),
+        {"the pipeline": lambda root: load_pipeline(root / "training/cpu/model-best")},
+    ),
+    Command(
+        "evaluate",
+        evaluate_cli,
+        "training/cpu/model-best corpus/test metrics/cpu.json --tables training/cpu --merge-metrics metrics/merge.json",
+        ("metrics/cpu.json", "training/cpu/texts.parquet", "training/cpu/pairs.parquet"),
+        {"the comparison": lambda root: read_revision("workspace", "cpu", root / "read", root)},
+    ),
+    Command("package", package_cli, "dist --pipeline cpu", ("dist",)),
+    Command("report", report_cli, "report/cpu.html --pipeline cpu", ("report/cpu.html",)),
+)
+COMMANDS = {command.name: command for command in ALL}
+
+
+def start(command: Command, folder: Path, docs: int, at: int = 0) -> int | None:
+    """Run a command in a process of its own, in a folder; return how many writes it began, None if it was killed.
+
+    at (int): the number of the write before which it is killed; 0 for none.
+    """
+    result = folder.with_name("result")
+    if pid := os.fork():
+        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        assert status in (0, -signal.SIGKILL), result.read_text(encoding="utf8")
+        return None if status else int(result.read_text(encoding="utf8"))
+    begun = 0
+
+    def count(event: str, given: tuple[Any, ...]) -> None:
+        nonlocal begun
+        if is_write(event, given, folder):
+            begun += 1
+            if begun == at:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    try:
+        os.chdir(folder)
+        sys.addaudithook(count)
+        call(command.function, *command.arguments.format(docs=docs).split())
+        result.write_text(str(begun), encoding="utf8")
+        os._exit(0)
+    except BaseException:
+        result.write_text(traceback.format_exc(), encoding="utf8")
+    os._exit(1)
+
+
+def is_write(event: str, given: tuple[Any, ...], folder: Path) -> bool:
+    """Tell whether an event of `sys.addaudithook` is the opening of a file to write, or another change, in a folder."""
+    if event == "open":
+        path, mode, flags = given
+        writes = bool(set(mode or "") & set("wax+")) or (mode is None and flags & (os.O_WRONLY | os.O_RDWR))
+    else:
+        path, writes = given[0] if given else 0, event in WRITES
+    if not writes or not isinstance(path, str | bytes | os.PathLike):
+        return False
+    return Path.cwd().joinpath(os.fsdecode(path)).is_relative_to(folder)
+
+
+class Projects:
+    """The states of the project before and after, and the folder in which commands are disturbed."""
+
+    def __init__(self, root: Path) -> None:
+        spacy.blank("en").create_pipe("ner")  # loads what is installed for spaCy, once
+        if torch := sys.modules.get("torch"):
+            torch.set_num_threads(1)  # its threads aren't forked
+        self.work = root / "work"
+        self.states = {OLD: root / "old", NEW: root / "new"}
+        self.ran = 0
+        for docs, folder in self.states.items():
+            folder.mkdir(parents=True)
+            make_narrow(ROOT / "configs/cpu.cfg", folder / "small.cfg", 2)
+            (folder / "more.jsonl").write_text("".join(MORE % year for year in range(docs)), encoding="utf8")
+            (folder / "project.yml").write_text(PROJECT % docs, encoding="utf8")
+            (folder / "more.yml").write_text(DECLARED % "CHEMICAL", encoding="utf8")
+            (folder / "again.yml").write_text("- {name: again, path: corpus, labels: [CHEMICAL]}\n", encoding="utf8")
+
+    def run_until(self, command: Command) -> None:
+        """Run the commands up to this one, in both states, as far as they haven't been run."""
+        for each in ALL[self.ran : ALL.index(command) + 1]:
+            self.ran += 1
+            for docs, folder in self.states.items():
+                start(each, folder, docs)
+
+    def place(self, command: Command) -> None:
+        """Make the folder as it is before a command: its inputs are new, its outputs old."""
+        remove(self.work)
+        shutil.copytree(self.states[NEW], self.work)
+        for output in [output for other in ALL[ALL.index(command) :] for output in other.outputs]:
+            remove(self.work / output)
+        for output in command.outputs:
+            old, path = self.states[OLD] / output, self.work / output
+            path.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copytree(old, path) if old.is_dir() else shutil.copy2(old, path)
+
+
+def outputs(command: Command, root: Path) -> dict[str, bytes]:
+    """Read a command's outputs, but for hidden files, such as the merge's cache, and what tells times."""
+    roots = [root / output for output in command.outputs]
+    files = [file for path in roots for file in ([path] if path.is_file() else sorted(path.rglob("*")))]
+    return {
+        file.relative_to(root).as_posix(): file.read_bytes()
+        for file in files
+        if file.is_file()
+        and file.name not in VOLATILE
+        and not any(part[0] == "." for part in file.relative_to(root).parts)
+    }
+
+
+def leftovers(root: Path) -> list[str]:
+    """List what is in the project and in no output: what is needed beside outputs while they are written."""
+    pattern = r"\..*\.labelwise\.\w+|.*\.checkpoint|.*\.tmp"
+    return sorted(path.relative_to(root).as_posix() for path in root.rglob("*") if re.fullmatch(pattern, path.name))
+
 
 LONG = {"merge": 24, "export": 8, "train": 8, "evaluate": 8, "package": 4, "report": 8}
 

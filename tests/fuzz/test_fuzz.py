@@ -26,8 +26,9 @@ from labelwise.sources.formats import read_items
 from labelwise.sources.items import MISCOUNTED, Item
 from tests.conftest import Merging
 from tests.corpus.test_docbin import annotated_docs, make_docs
-from tests.sources import conll_count, test_conll, test_label_studio, test_rows, webanno_count
+from tests.sources import test_conll, test_label_studio, test_rows
 from tests.sources.reading import make_database, write_parquet
+from tests.sources.second_count import lost_of_conll, lost_of_webanno
 from tests.sources.test_webanno import COUNTED, LAYERS, emoji, tsv
 
 TEXT = "Add 5 mL of a cat's don't, twice."
@@ -179,12 +180,12 @@ def find_lost(path: Path, data: bytes, items: list[Item]) -> Iterator[object]:
     elif path.suffix == ".conll":
         text = data.decode("utf8", "surrogateescape")
         named = re.search(r"(?m)(^|\r)\W?(#\s*global\.columns| *1[\t ])", text)
-        yield from conll_count.count_lost(path, items, None if named else -1)
+        yield from lost_of_conll(path, items, None if named else -1)
     elif path.suffix == ".tsv" and data.removeprefix(b"\xef\xbb\xbf").startswith(b"#FORMAT=WebAnno TSV"):
         head, *rest = data.split(b"\n\n", 1)
         layers = {tsv(*lines).encode().split(b"\n\n")[0]: columns for lines, columns in COUNTED}
         columns = () if b"#T_" in b"".join(rest) else layers.get(head, ())
-        lost = webanno_count.count_lost(path, items, columns) if items and items[0].task else {}
+        lost = lost_of_webanno(path, items, columns) if items and items[0].task else {}
         yield from (kind for kind, count in lost.items() if count and (kind == "annotations" or not miscounted))
     elif path.suffix == ".json" and miscounted:
         yield MISCOUNTED

@@ -7,7 +7,8 @@ from labelwise.corpus.manifest import read_manifest
 from labelwise.corpus.places import AnswerPlace, read_places
 from labelwise.sources.convert_brat import convert_brat
 from labelwise.text import text_key
-from tests.conftest import Merging
+from tests.conftest import Merging, task
+from tests.sources.reading import write
 
 
 def places(merging: Merging) -> dict[str, list[AnswerPlace]]:
@@ -24,26 +25,21 @@ def digest(*spans: list[int]) -> str:
 
 def test_each_answer_that_may_count_is_there_with_its_line_and_its_annotator(merging):
     """The older of two answers, too; not one that is ignored, rejected, of another interface, or about a text alone."""
-    spans = [{"start": start, "end": end, "label": label} for start, end, label in ((3, 7, "A"), (0, 3, "A"))]
-    merging.add(
-        "a",
-        ["A"],
-        [
-            {"text": "one", "_annotator_id": "ann"},
-            {"text": "big cat", "answer": "ignore"},
-            {"text": "one", "_session_id": "bob"},
-            {"text": "three", "answer": "reject"},
-            {"text": "big cat", "spans": spans[:1], "_timestamp": 1},
-            {"text": "big cat", "spans": spans, "_timestamp": 2},
-            {"text": "one", "_view_id": "classification"},
-        ],
-    )
-    both = [*spans, {"start": 0, "end": 3, "label": "B"}, {"start": 0, "end": 7, "label": "A", "answer": "reject"}]
-    merging.add("b", ["B", "A"], [{"text": "big cat", "spans": both}], kind="complete")
-    binary = [
-        {"text": "big cat", "spans": spans[:1], "_view_id": "ner", "answer": name} for name in ("accept", "reject")
+    cat, big = (4, 7), (0, 3)
+    rows = [
+        task("one", _annotator_id="ann"),
+        task("big cat", answer="ignore"),
+        task("one", _session_id="bob"),
+        task("three", answer="reject"),
+        task("big cat", (3, 7), _timestamp=1),
+        task("big cat", (3, 7), big, _timestamp=2),
+        task("one", _view_id="classification"),
     ]
-    merging.add("c", ["A"], binary)
+    merging.add("a", ["A"], rows)
+    both = task("big cat", cat, big, (*big, "B"), (0, 7, "A", "reject"))
+    merging.add("b", ["B", "A"], [both], kind="complete")
+    judged = [task("big cat", cat, _view_id="ner", answer=answer) for answer in ("accept", "reject")]
+    merging.add("c", ["A"], judged)
     merging.run()
     corpus = merging.root / "corpus"
     assert read_manifest(corpus).declared == {"a": ("A",), "b": ("B", "A"), "c": ("A",)}
@@ -65,9 +61,8 @@ def test_each_answer_that_may_count_is_there_with_its_line_and_its_annotator(mer
 
 def test_a_brat_document_has_the_lines_of_its_spans(merging):
     folder = merging.root / "tasks" / "brat"
-    folder.mkdir(parents=True)
-    (folder / "one.txt").write_text("big cat")
-    (folder / "one.ann").write_text("T1\tB 0 3\tbig\nT2\tA 4 7\tcat\n")
+    write(folder / "one.txt", "big cat")
+    write(folder / "one.ann", "T1\tB 0 3\tbig\nT2\tA 4 7\tcat\n")
     convert_brat(folder, merging.root / "tasks" / "converted")
     merging.declared.append({"name": "brat", "path": "converted/auto.jsonl", "labels": ["A", "B"]})
     merging.add("c", ["C"], [])
@@ -83,10 +78,10 @@ def test_texts_are_sorted_by_key_and_lines_move_with_their_file(merging):
     merging.add("a", ["A"], rows)
     merging.run(docs_per_partition=3)
     first = merging.files()["places.jsonl"]
-    assert [json.loads(line)["key"] for line in first.splitlines()] == sorted(key(row["text"]) for row in rows)
+    assert [one["key"] for one in merging.lines("places.jsonl")] == sorted(key(row["text"]) for row in rows)
     merging.run(docs_per_partition=100)
     assert merging.files()["places.jsonl"] == first
-    (merging.root / "tasks" / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in reversed(rows)))
+    write(merging.root / "tasks" / "a.jsonl", rows[::-1])
     merging.run(docs_per_partition=100)
     assert {name: [one.line for one in found] for name, found in places(merging).items()} == {
         key(row["text"]): [30 - number] for number, row in enumerate(rows)

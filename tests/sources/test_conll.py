@@ -6,8 +6,8 @@ from spacy.training.converters import conll_ner_to_docs
 from labelwise.sources.conll import decode_tags
 from labelwise.sources.formats import read_items
 from tests.conftest import real_corpus
-from tests.sources.conll_count import count_lost
 from tests.sources.reading import read, write
+from tests.sources.second_count import lost_of_conll
 
 DOCUMENTS = (
     "-DOCSTART- -X- -X- O\n\nU.N. NNP I-NP I-ORG\nofficial NN I-NP O\nEkeus NNP I-NP I-PER\n \n\n"
@@ -112,8 +112,8 @@ TWO = "EU NNP B-ORG\nin X O\nNew NNP B-LOC\nYork NNP I-LOC\n\n# id = 1\nAnn NNP 
 def test_a_second_count_finds_nothing_that_is_not_read(tmp_path, content, tag):
     path = write(tmp_path / "a.conll", content)
     items = list(read_items(path))
-    assert not count_lost(path, items, tag)
-    assert count_lost(path, items[:-1], tag) == {"sentences": 1}, "it would find a sentence"
+    assert not lost_of_conll(path, items, tag)
+    assert lost_of_conll(path, items[:-1], tag) == {"sentences": 1}, "it would find a sentence"
 
 
 @pytest.mark.parametrize("name", ["emerging.dev.conll", "wnut17train.conll"])
@@ -122,7 +122,7 @@ def test_a_public_corpus_has_what_spacy_finds_in_it(name):
     path = real_corpus("formats") / "conll" / name
     items = list(read_items(path))
     assert {item.problem for item in items} == {""}
-    assert not count_lost(path, items)
+    assert not lost_of_conll(path, items)
     docs = conll_ner_to_docs(path.read_text(encoding="utf8"), n_sents=100, no_print=True)
     found = [(item.task.text[span.start : span.end], span.label) for item in items for span in item.task.spans]
     assert found == [(" ".join(token.text for token in ent), ent.label_) for doc in docs for ent in doc.ents]

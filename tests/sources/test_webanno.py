@@ -5,7 +5,7 @@ import pytest
 from labelwise.sources.formats import read_items
 from tests.conftest import Merging
 from tests.sources.reading import read, write
-from tests.sources.webanno_count import count_lost
+from tests.sources.second_count import lost_of_webanno
 
 NER = "#T_SP=de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity|identifier|value"
 POS = "#T_SP=de.tudarmstadt.ukp.dkpro.core.api.lexmorph.type.pos.POS|PosValue|coarseValue"
@@ -150,9 +150,9 @@ def test_a_row_without_the_column_of_a_layer_is_counted(tmp_path):
 def test_a_second_count_finds_nothing_that_is_not_read(tmp_path, lines, columns):
     path = write(tmp_path / "a.tsv", tsv(*lines))
     items = list(read_items(path))
-    assert not count_lost(path, items, columns)
+    assert not lost_of_webanno(path, items, columns)
     del items[0].task.spans[-1]
-    assert count_lost(path, items, columns)["annotations"] == 1, "it would find a span"
+    assert lost_of_webanno(path, items, columns)["annotations"] == 1, "it would find a span"
 
 
 def test_a_last_sentence_without_tokens_is_counted_and_fails_no_merge(merging: Merging):

@@ -1,19 +1,24 @@
-"""A second count of CoNLL files, straight from their bytes: the sentences and tags that a reader must find.
+"""A second count of CoNLL and WebAnno files, straight from their bytes: what a reader must find.
 
-It shares with the reader how a line is cut into columns, and nothing else. Of lines that begin with `#`, it counts only
-those that are tokens beyond doubt, so a file may have more than it counts, never less.
+That of CoNLL shares with the reader how a line is cut into columns, and nothing else. Of lines that begin with `#`, it
+counts only those that are tokens beyond doubt, so a file may have more than it counts, never less.
 """
 
+import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from itertools import groupby
 from pathlib import Path
 
 from labelwise.sources.conll import BEGINS, DOCUMENT_START, WHITE, cells_of, is_marked, shape_of
 from labelwise.sources.items import Item
 
+ROW = re.compile(rb"[0-9]+-[0-9.]+\t")
+ESCAPED = re.compile(rb"\\.", re.DOTALL)
+NUMBER = re.compile(rb"\[[0-9]+\]$")
 
-def count_lost(path: Path, items: Iterable[Item], tag: int | None = -1) -> Counter[str]:
+
+def lost_of_conll(path: Path, items: Iterable[Item], tag: int | None = -1) -> Counter[str]:
     """Count what a file has and the items that were read of it lack.
 
     tag (int | None): the column of tags; None if that isn't known: no tag is counted then.
@@ -45,3 +50,25 @@ def _count_begun(lines: list[str], tag: int) -> int:
             continue
         begun += not is_marked(line) or (tag == -1 and shape_of(line) == shape_of(lines[-1]))
     return begun
+
+
+def lost_of_webanno(path: Path, items: Iterable[Item], columns: Collection[int]) -> Counter[str]:
+    """Count the annotations that a file has and the task that was read of it lacks.
+
+    columns (Collection[int]): those of features that have labels, from 0.
+    """
+    document, *problems = items
+    if document.task is None:
+        return Counter()
+    rows = [line.split(b"\t") for line in path.read_bytes().splitlines() if ROW.match(line)]
+    single, numbered = 0, set()  # those with the same number in a column are one
+    for row in rows:
+        for column in columns:
+            cell = ESCAPED.sub(b"x", row[column + 3]) if column + 3 < len(row) else b"_"
+            for value in cell.split(b"|") if cell != b"_" else ():
+                if number := NUMBER.search(value):
+                    numbered.add((column, number[0]))
+                else:
+                    single += bool(value)
+    invalid = sum(item.problem.startswith("invalid") for item in problems)
+    return +Counter(annotations=single + len(numbered) - len(document.task.spans or ()) - invalid)
