@@ -249,32 +249,26 @@ def test_tables_are_told_apart_by_what_they_begin_with(tmp_path, suffix):
     assert read(tmp_path / f"c.{suffix}", "Ann\tB-PER\nmoved\tO\n\n") == webanno == [("Ann moved", [("Ann", "PER")])]
 
 
+A = "- {name: a, path: a.jsonl, labels: [A]"
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
         ("- {name: a, path: a.jsonl, labels: []}", "data set 'a': no labels"),
         ("- {name: a, path: a.jsonl, label: [A]}", r"datasets\.yml: .*unknown field `label`|missing required field"),
-        ("- {name: a, path: a.jsonl, labels: [A], split: eval}", r"datasets\.yml: Invalid enum value 'eval'"),
+        (A + ", split: eval}", r"datasets\.yml: Invalid enum value 'eval'"),
         ("[]", "no data set is declared"),
         ("- {name: a, path: a.jsonl, labels: [B], rename: {A: ' '}}", "'a': `rename` gives 'A' an empty name; give it"),
-        (
-            "- {name: a, path: a.jsonl, labels: [A], rename: {A: B}}",
-            "'A' is renamed to 'B', and listed as a label; list",
-        ),
-        ("- {name: a, path: a.jsonl, labels: [A]}\n- {name: a, path: b.jsonl, labels: [A]}", "'a' is declared twice"),
-        ("- {name: a, path: a.jsonl, labels: [A], absent: [A]}", "'A' is both in `labels` and `absent`"),
-        (
-            "- {name: a, path: a.jsonl, labels: [A], absent: [B]}",
-            "`absent` names 'B', which no data set has; the labels are A",
-        ),
-        (
-            "- {name: a, path: a.jsonl, labels: [A]}\n- {name: b, path: ./a.jsonl, labels: [A]}",
-            "'a' and 'b' are the same file",
-        ),
+        (A + ", rename: {A: B}}", "'A' is renamed to 'B', and listed as a label; list"),
+        (A + "}\n- {name: a, path: b.jsonl, labels: [A]}", "'a' is declared twice"),
+        (A + ", absent: [A]}", "'A' is both in `labels` and `absent`"),
+        (A + ", absent: [B]}", "`absent` names 'B', which no data set has; the labels are A"),
+        (A + "}\n- {name: b, path: ./a.jsonl, labels: [A]}", "'a' and 'b' are the same file"),
         ("- {name: a, path: empty, labels: [A]}", r"has no \.spacy file; .* folder/\*\.jsonl"),
-        ("- {name: a, path: a.jsonl, labels: [A], spans: sc}", r"`spans` is for \.spacy files; leave it out"),
-        ("- {name: a, path: a.jsonl, labels: [A], text: body}", r"`text` is for \.json files; leave it out"),
-        ("- {name: a, path: a.jsonl, labels: [A], db: p.db}", "needs either a path or a db;"),
+        (A + ", spans: sc}", r"`spans` is for \.spacy files; leave it out"),
+        (A + ", text: body}", r"`text` is for \.json files; leave it out"),
+        (A + ", db: p.db}", "needs either a path or a db;"),
         ("- {name: a, labels: [A]}", "needs either a path or a db;"),
         ('- {name: a, path: "a\\0.jsonl", labels: [A]}', r"data set .a.: no path can have the character .*; correct"),
         ("- {name: a, path: none-*.jsonl, labels: [A]}", r"no file matches .*none-\*\.jsonl"),
