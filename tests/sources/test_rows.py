@@ -120,57 +120,39 @@ class Losing(BytesIO):
         return (line for number, line in enumerate(self.readlines()) if number != 1)
 
 
+LETTERS = {"text": TEXT, "label": [[n, n + 1, "A"] for n in range(5)]}
 STUDIO = {"data": {"text": TEXT}, "annotations": [{"result": [{"type": "labels"}] * 2}]}
 
 
+# What reads lines, spans and so on, and what reads less of them in its place.
+BREAKS = {
+    "lines": ("labelwise.sources.jsonl.open_jsonl", lambda path: Losing(path.read_bytes())),
+    "spans": ("labelwise.sources.doccano.Task", lambda text, spans, **rest: Task(text, spans[:3], **rest)),
+    "results": ("labelwise.sources.label_studio._read_results", lambda results: ([], ["one"])),
+    "tags": ("labelwise.sources.conll.decode_tags", lambda tags: []),
+    "rows": (
+        "pyarrow.parquet.ParquetFile.iter_batches",
+        lambda file, *given, **named: [file.read(["tokens", "ner_tags"])[:2]],
+    ),
+}
+
+
 @pytest.mark.parametrize(
-    ("name", "rows", "broken", "lossy", "problem"),
+    ("lost", "name", "rows", "problem"),
     [
-        (
-            "a.jsonl",
-            [{"text": "Stir"}] * 3,
-            "labelwise.sources.jsonl.open_jsonl",
-            lambda path: Losing(path.read_bytes()),
-            "51 bytes, of which 34",
-        ),
-        (
-            "a.jsonl",
-            [{"text": TEXT, "label": [[n, n + 1, "A"] for n in range(5)]}],
-            "labelwise.sources.doccano.Task",
-            lambda text, spans, **rest: Task(text, spans[:3], **rest),
-            "5 spans, of which 3",
-        ),
-        (
-            "a.json",
-            [STUDIO],
-            "labelwise.sources.label_studio._read_results",
-            lambda results: ([], ["one"]),
-            "2 results, of which 1",
-        ),
-        *(
-            (
-                name,
-                [TAGGED],
-                "labelwise.sources.conll.decode_tags",
-                lambda tags: [],
-                "1 tags that begin a span, of which 0",
-            )
-            for name in ("a.jsonl", "a.parquet")
-        ),
-        (
-            "a.parquet",
-            [TAGGED] * 3,
-            "pyarrow.parquet.ParquetFile.iter_batches",
-            lambda file, *options, **named: [file.read(["tokens", "ner_tags"])[:2]],
-            "3 rows, of which 2",
-        ),
+        ("lines", "a.jsonl", [{"text": "Stir"}] * 3, "51 bytes, of which 34 were read"),
+        ("spans", "a.jsonl", [LETTERS], "5 spans, of which 3 were read"),
+        ("results", "a.json", [STUDIO], "2 results, of which 1 were read"),
+        ("tags", "a.jsonl", [TAGGED], "1 tags that begin a span, of which 0 were read"),
+        ("tags", "a.parquet", [TAGGED], "1 tags that begin a span, of which 0 were read"),
+        ("rows", "a.parquet", [TAGGED] * 3, "3 rows, of which 2 were read"),
     ],
 )
-def test_what_a_reader_loses_is_miscounted(tmp_path, monkeypatch, name, rows, broken, lossy, problem):
+def test_what_a_reader_loses_is_miscounted(tmp_path, monkeypatch, lost, name, rows, problem):
     """As if its code were wrong."""
     path = (write_parquet if name.endswith("parquet") else write)(tmp_path / name, rows)
-    monkeypatch.setattr(broken, lossy)
-    assert f"miscounted: {problem} were read" in read(path)
+    monkeypatch.setattr(*BREAKS[lost])
+    assert f"miscounted: {problem}" in read(path)
 
 
 @pytest.mark.parametrize("file", ["fashion_brands_eval.jsonl", "fashion_brands_training.jsonl", "food_data.jsonl"])
