@@ -82,9 +82,7 @@ def test_every_path_on_a_command_line_is_a_dep_or_an_output(name):
     command = COMMANDS[name]
     known = [*command["deps"], *outputs(command)]
     for line in command["script"]:
-        for path in re.findall(
-            r"(?<![^\s'])(?:\$\{vars\.brat_dir\}|(?:assets|corpus|training|metrics|plots)/[^\s']+)", line
-        ):
+        for path in re.findall(PATH, line):
             inside = any(path == item or path.startswith(item + "/") for item in known)
             assert inside or any(item.startswith(path + "/") for item in outputs(command)), path
 

@@ -107,15 +107,6 @@ def test_an_interval_covers_what_is_true(texts):
     assert np.mean(below) <= 0.045 + 0.013
 
 
-def test_an_interval_within_bounds_is_around_its_value_and_stays_between_zero_and_one():
-    docs = random_counts(np.random.default_rng(0), 6, quality=0.98)
-    found = jackknife(docs)
-    low, high = found.interval(within=True)
-    assert (low > 0).all()
-    assert (high < 1).all()
-    assert ((low < found.value) & (found.value < high)).all()
-
-
 @pytest.mark.parametrize("texts", [8, 12, 40])
 def test_two_seeds_of_a_pipeline_differ_significantly_in_five_of_a_hundred_comparisons(texts):
     """They find the spans of a text with the same probability, which differs between texts: one label, any of ten."""

@@ -6,13 +6,8 @@ import zipfile
 from pathlib import Path
 
 import labelwise
-from tests.clone import IDENTITY
-from tests.conftest import ROOT
+from tests.clone import IDENTITY, tracked
 from tests.project.installed import build, run_build
-
-
-def tracked() -> list[str]:
-    return subprocess.check_output(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, text=True).splitlines()
 
 
 def test_the_wheel_has_all_files(tmp_path):
@@ -21,7 +16,7 @@ def test_the_wheel_has_all_files(tmp_path):
     ours = {
         name.replace("scripts/", "labelwise/scripts/")
         for name in tracked()
-        if name.startswith(("labelwise/", "scripts/", "spacy_per_label/")) and (ROOT / name).is_file()
+        if name.startswith(("labelwise/", "scripts/", "spacy_per_label/"))
     }
     # project/test_new.py has the files of a clone.
     assert {name for name in code_in(wheel) if not name.startswith("labelwise/project/clone/")} == ours
