@@ -20,7 +20,8 @@ from thinc.backends.cupy_ops import CupyOps
 import spacy_per_label.transformer  # noqa: F401  what is loaded later would keep what is pretended
 
 FROM_HERE = ("asarray", "array", "ascontiguousarray", "asfortranarray")  # these copy numpy's arrays to the device
-KERNELS = "maxout backprop_maxout seq2col backprop_seq2col reduce_mean backprop_reduce_mean hash gather_add adam"
+KERNELS = "maxout backprop_maxout seq2col backprop_seq2col hash gather_add adam"
+KERNELS += " reduce_mean backprop_reduce_mean reduce_sum backprop_reduce_sum"
 CPU = NumpyOps(use_blis=False)
 
 

@@ -30,7 +30,7 @@ LABELS = ("PERSON", "PLACE", "COMPANY", "DATE")
 def noisy(tmp_path_factory) -> Path:
     """120 texts, of which a tenth of the tags is wrong, merged."""
     root = tmp_path_factory.mktemp("noisy")
-    merge_demo(root, Settings(docs_per_partition=40), docs=120, labels=len(LABELS), words=80, noise=0.1)
+    merge_demo(root, Settings(docs_per_partition=40), docs=120, labels=len(LABELS), words=160, noise=0.1)
     return root
 
 
@@ -38,7 +38,7 @@ def planted() -> set[tuple]:
     """The document and the offsets of what is wrong: there and shouldn't be, or should be there."""
     wrong = set()
     for number in range(120):
-        doc = make_doc(number, labels=LABELS, words=80)
+        doc = make_doc(number, labels=LABELS, words=160)
         noise = add_noise(doc, 0.1, labels=LABELS)
         wrong |= {(doc.path, *span) for span in set(doc.spans) ^ set(noise.spans)}
     return wrong
@@ -192,5 +192,5 @@ def test_places_are_those_of_answers_that_say_something_of_the_finding(answer, f
 def test_the_command_says_how_many_there_are(noisy, tmp_path):
     printed = call(check_labels_cli, noisy / "corpus", "--out", tmp_path / "check")
     head, *rows = (tmp_path / "check" / "findings.jsonl").read_text(encoding="utf8").splitlines()
-    assert json.loads(head) == {"digest": read_split(noisy / "corpus" / "train").digest, "texts": 108, "folds": 0}
+    assert json.loads(head) == {"digest": read_split(noisy / "corpus" / "train").digest, "texts": 110, "folds": 0}
     assert f"{len(rows)} findings in 108 texts" in " ".join(printed.split())
