@@ -35,13 +35,19 @@ class Trained(NamedTuple):
     megabytes: float
 
 
-def train(corpus: Path, steps: int, *options: str) -> Trained:
-    """Train for `steps` steps, of which all after the first evaluation count, which comes after the warm-up."""
+def train(corpus: Path, steps: int, *options: str, reader: str = "") -> Trained:
+    """Train for `steps` steps, of which all after the first evaluation count, which comes after the warm-up.
+
+    reader (str): a registered one of `benchmarks.loaders`, in place of the config's.
+    """
+    OUT.mkdir(parents=True, exist_ok=True)
     config = load_config(CONFIG, interpolate=False)
     config["training"] |= {"max_steps": steps, "eval_frequency": max(WARM_UP, steps // 2)}
+    if reader:
+        config["corpora"]["train"]["@readers"] = reader
     config.to_disk(OUT / "config.cfg")
     files = [str(OUT / "config.cfg"), str(corpus), str(OUT / "model"), "--curve", str(OUT / "curve.tsv")]
-    taken = measure("scripts.train", *files, *options)
+    taken = measure("benchmarks.loaded_train" if reader else "scripts.train", *files, *options)
     with (OUT / "resources.tsv").open() as file:
         *_, last = csv.DictReader(file, delimiter="\t")
     return Trained(float(last["words_per_second"]), taken.megabytes)
@@ -88,7 +94,6 @@ def main(
     rounds: Annotated[int, typer.Option(help="How often each is trained")] = 3,
 ) -> None:
     """Train in turn, and write medians."""
-    OUT.mkdir(parents=True, exist_ok=True)
     runs: dict[str, list[Trained]] = {STOCK: []}
     for _ in range(rounds):
         runs[STOCK].append(train_stock(corpus, steps))
