@@ -42,7 +42,7 @@ NOT_RUN = {
     ("docs/deploy.md", ".venv/bin/pip install spacy-huggingface-hub"): "needs an account on the hub",
     ("docs/files.md", "SELECT cause"): "needs DuckDB; evaluate/test_tables.py has the columns",
     ("docs/gpu.md", "make gpu"): "needs a GPU",
-    ("docs/gpu.md", "python -m benchmarks.gpu"): "needs a GPU",
+    ("docs/gpu.md", "weasel run check-gpu"): "needs a GPU",
     ("docs/gpu.md", "dvc repro report-gpu"): "needs a GPU; test_notebook.py trains a tiny transformer",
     ("docs/install.md", "labelwise init"): "project/test_new.py does it",
     ("docs/install.md", "git worktree"): "what git does",

@@ -43,10 +43,12 @@ def init(out: Path) -> None:
 def derive(project: str) -> str:
     r"""Derive the project.yml of a project from a clone's.
 
-    Commands are called by their names, and depend on the version in the place of the folders of code.
+    Commands are called by their names, and depend on the version in the place of the folders of code; the one that is a
+    benchmark goes.
 
     >>> derive("python -m scripts.make_demo assets/demo\\n  deps:\\n  - assets/brat\\n  - labelwise/demo\\n")
     'labelwise make-demo assets/demo\\n  deps:\\n  - assets/brat\\n  - labelwise.version\\n'
     """
+    project = re.sub(r"(?ms)^- name: check-gpu\n.*?(?=^- name: )", "", project)
     named = re.sub(r"python -m scripts\.(\w+)", lambda found: f"labelwise {found[1].replace('_', '-')}", project)
     return re.sub(r"(?m)(^  - (labelwise/.*|scripts/.*|spacy_per_label)\n)+", f"  - {VERSION}\n", named)
