@@ -55,6 +55,7 @@ def train(corpus: Path, steps: int, *options: str, reader: str = "") -> Trained:
 
 def train_stock(corpus: Path, steps: int) -> Trained:
     """Train with `spacy train` as it is: its own corpus, shuffled in memory, and its own batches of the same size."""
+    OUT.mkdir(parents=True, exist_ok=True)
     config = load_config(CONFIG, interpolate=False)
     for split in ("train", "dev"):
         config["corpora"][split] = {"@readers": "spacy.Corpus.v1", "path": str(corpus / split), "max_length": 0}
